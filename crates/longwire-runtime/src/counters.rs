@@ -329,8 +329,8 @@ impl SeenUntil {
         self.0.store(time.as_nanos(), Ordering::Release);
     }
 
-    /// Notes that the stage sleeps until the next arrival: then the clock
-    /// itself is the limit.
+    /// Notes that the stage sleeps until the next arrival: then only the clock
+    /// limits decisions.
     pub(crate) fn asleep(&self) {
         self.set(Nanos::MAX);
     }

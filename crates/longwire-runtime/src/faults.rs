@@ -3,14 +3,14 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-/// Where plugins say that they failed, and where a run looks whether one
-/// has. Clones are the same place.
+/// The first fault of a run's plugins: plugins report to it, and the run reads
+/// it. Clones share one state.
 #[derive(Clone, Debug, Default)]
-pub struct Faults(Arc<Cell>);
+pub struct Faults(Arc<FaultState>);
 
-/// A reference to a [`Faults`] that does not keep it.
+/// A reference to a [`Faults`] that does not keep it alive.
 #[derive(Clone, Debug)]
-pub(crate) struct WeakFaults(Weak<Cell>);
+pub(crate) struct WeakFaults(Weak<FaultState>);
 
 impl WeakFaults {
     /// Whether a run still uses it.
@@ -18,37 +18,37 @@ impl WeakFaults {
         self.0.strong_count() > 0
     }
 
-    /// Whether it refers to this one.
+    /// Whether it refers to `faults`.
     pub fn is(&self, faults: &Faults) -> bool {
         std::ptr::eq(self.0.as_ptr(), Arc::as_ptr(&faults.0))
     }
 
-    /// The place itself, if a run still uses it.
+    /// Returns the [`Faults`], if a run still uses it.
     pub fn upgrade(&self) -> Option<Faults> {
         self.0.upgrade().map(Faults)
     }
 }
 
 #[derive(Debug, Default)]
-struct Cell {
-    /// Set after the message: a look costs no lock.
+struct FaultState {
+    /// Set after the message, so that a check needs no lock.
     reported: AtomicBool,
     message: Mutex<Option<String>>,
 }
 
 impl Faults {
-    /// A place where nothing has failed.
+    /// Returns a state without a fault.
     pub fn new() -> Faults {
         Faults::default()
     }
 
-    /// A reference that does not keep it.
+    /// Returns a reference that does not keep it alive.
     pub(crate) fn downgrade(&self) -> WeakFaults {
         WeakFaults(Arc::downgrade(&self.0))
     }
 
-    /// Something has failed. The first message is kept: later faults may
-    /// follow from it.
+    /// Reports a fault. The first message is kept: later faults may follow from
+    /// it.
     pub fn report(&self, message: String) {
         let mut kept = self
             .0
@@ -59,13 +59,13 @@ impl Faults {
         self.0.reported.store(true, Ordering::Release);
     }
 
-    /// Whether something has failed.
+    /// Whether a fault was reported.
     #[inline]
     pub fn any(&self) -> bool {
         self.0.reported.load(Ordering::Acquire)
     }
 
-    /// What failed first.
+    /// Returns the first fault.
     pub fn first(&self) -> Option<String> {
         if !self.any() {
             return None;

@@ -1,4 +1,4 @@
-//! What the runtime asks of the machine: cores, priority, timers.
+//! Requests to the machine: cores, priority, timers.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -8,12 +8,12 @@ use longwire_io::rights::{self, Capability};
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
 
-/// How many cores this process may run on.
+/// Returns how many cores this process may use.
 pub fn cores() -> usize {
     allowed_cores().len().max(1)
 }
 
-/// The cores this process may run on.
+/// Returns the cores that this process may use.
 pub fn allowed_cores() -> Vec<usize> {
     let Ok(set) = sched_getaffinity(Pid::from_raw(0)) else {
         return Vec::new();
@@ -30,12 +30,12 @@ pub fn pin(core: usize) -> Result<(), nix::Error> {
     sched_setaffinity(Pid::from_raw(0), &set)
 }
 
-/// The priority asked for where the kernel allows it. Not the highest: the
+/// The priority requested where the kernel allows it. Not the highest: the
 /// kernel's own real-time threads keep theirs.
 const NICE: libc::c_int = -20;
 
 /// Prepares the calling thread for accurate waiting: its core, its priority,
-/// exact timers, memory that stays. What was refused is said in sentences.
+/// exact timers, locked memory. Returns refused requests as sentences.
 pub(crate) fn prepare_thread(core: Option<usize>, realtime: bool) -> Vec<String> {
     let mut notes = Vec::new();
     if let Some(core) = core
@@ -60,13 +60,13 @@ pub(crate) fn prepare_thread(core: Option<usize>, realtime: bool) -> Vec<String>
     notes
 }
 
-/// The real-time priority of a replay's sending thread: above nothing but
-/// normal programs, below the kernel's own threads.
+/// The real-time priority of a replay's sending thread: above normal programs
+/// only, below the kernel's own threads.
 const FIFO: libc::c_int = 10;
 
-/// Prepares the calling thread for departures at exact times: a real-time
-/// class, so that nothing but the kernel comes between, if `fifo`. What was
-/// refused is said in sentences.
+/// Prepares the calling thread for departures at exact times: if `fifo`, a
+/// real-time class, so that only the kernel can interrupt it. Returns refused
+/// requests as sentences.
 pub(crate) fn prepare_sender(core: Option<usize>, realtime: bool, fifo: bool) -> Vec<String> {
     let mut notes = prepare_thread(core, realtime);
     if realtime
@@ -80,18 +80,18 @@ pub(crate) fn prepare_sender(core: Option<usize>, realtime: bool, fifo: bool) ->
     notes
 }
 
-/// A real-time class for the calling thread, where that is allowed: to take a
-/// core from an emulator that is under test.
+/// Requests a real-time class for the calling thread; returns whether that was
+/// allowed. For loads that take a core from an emulator under test.
 pub fn realtime() -> bool {
     enter_fifo().is_ok()
 }
 
-/// SCHED_FIFO for the calling thread.
+/// Puts the calling thread into SCHED_FIFO.
 pub(crate) fn enter_fifo() -> Result<(), nix::Error> {
     schedule_as(libc::SCHED_FIFO, FIFO)
 }
 
-/// The normal class again, at its best priority.
+/// Returns the thread to the normal class, at its best priority.
 pub(crate) fn leave_fifo() -> Result<(), nix::Error> {
     schedule_as(libc::SCHED_OTHER, 0)?;
     raise_priority()
@@ -107,67 +107,66 @@ fn schedule_as(class: libc::c_int, priority: libc::c_int) -> Result<(), nix::Err
     nix::Error::result(result).map(drop)
 }
 
-/// Gives up the rights of the calling thread that a run has no use for once
-/// its ports are open. Traces of other users are still read: a replay opens
-/// them again in each round.
+/// Gives up rights of the calling thread that a run does not need once its
+/// ports are open. The right to read traces of other users stays: a replay
+/// opens them again in each round.
 pub fn give_up_rights() {
-    // A thread that keeps its rights runs as well.
+    // A thread that keeps its rights also works.
     let _ = rights::give_up(&[Capability::DacReadSearch]);
 }
 
-/// Keeps idle cores from sleeping deeply while it lives: a core that was put
-/// to sleep takes tens of microseconds to wake, twice that in a virtual
-/// machine. The kernel forgets the request when the file is closed, also
-/// after a crash.
+/// Keeps idle cores from deep sleep while it lives: a core in deep sleep takes
+/// tens of microseconds to wake, twice that in a virtual machine. The kernel
+/// drops the request when the file is closed, also after a crash.
 #[derive(Debug)]
 pub(crate) struct StayAwake {
     _request: File,
 }
 
 impl StayAwake {
-    /// Asks for it; needs the right to write to the device.
+    /// Makes the request; needs the right to write to the device.
     pub fn ask() -> std::io::Result<StayAwake> {
         use std::io::Write;
         let mut request = File::options().write(true).open("/dev/cpu_dma_latency")?;
-        // The longest wake-up that is borne, in microseconds.
+        // The maximum wake-up latency, in microseconds.
         request.write_all(&0i32.to_ne_bytes())?;
         Ok(StayAwake { _request: request })
     }
 }
 
-/// Timers of this thread fire when they are due: a normal thread's are late
-/// by 50 us for the sake of power.
+/// Makes timers of this thread fire when they are due: those of a normal thread
+/// are late by 50 us, to save power.
 fn exact_timers() {
     // SAFETY: PR_SET_TIMERSLACK takes an integer and touches no memory.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1 as libc::c_ulong) };
 }
 
-/// The best priority of the normal class. A real-time class is no truer on
-/// an idle machine, and under load it takes a spinning or busy emulator's
-/// core from the programs under test altogether.
+/// Sets the best priority of the normal class. A real-time class is no more
+/// accurate on an idle machine, and under load it takes a spinning or busy
+/// emulator's core from the programs under test altogether.
 fn raise_priority() -> Result<(), nix::Error> {
     set_niceness(NICE)
 }
 
-/// The calling thread lets those go first that somebody waits for: for work
-/// beside a run that takes long and is not urgent. Always allowed.
+/// Lowers the priority of the calling thread, for long work in addition to a
+/// run that is not urgent. Always allowed.
 pub fn lower_priority() {
-    /// Whoever has this gets about a tenth of the time of a thread of normal
-    /// priority that wants the same core.
+    /// A thread of this niceness gets about a tenth of the time of a thread of
+    /// normal priority on the same core.
     const NICE_LOW: libc::c_int = 10;
-    // A thread that has it lower already keeps it.
+    // A thread with a lower priority keeps it.
     let _ = set_niceness(NICE_LOW);
 }
 
-/// The calling thread gets its turn soon, for work beside a run that is short
-/// and waited for. Without the right to ask for it, it stays as it is.
+/// Raises the priority of the calling thread, for short work in addition to a
+/// run whose result a user waits for. Has no effect without the right to it.
 pub fn prompt_priority() {
-    // Two threads of a run may keep two cores busy; one that has much less
-    // weight than they waits for milliseconds, however little it asks for.
+    // Two threads of a run may keep two cores busy; a thread of much lower
+    // weight waits for milliseconds, however little it has to do.
     let _ = raise_priority();
 }
 
-/// The calling thread has the priority of any other program's: the opposite of
+/// Sets the calling thread to the default priority, the opposite of
 /// [`prompt_priority`]. Always allowed.
 pub fn normal_priority() {
     let _ = set_niceness(0);
@@ -181,7 +180,7 @@ fn set_niceness(nice: libc::c_int) -> Result<(), nix::Error> {
     nix::Error::result(result).map(drop)
 }
 
-/// Pages stay in memory once they are touched; untouched ones are not
+/// Locks pages into memory once they are touched; untouched ones are not
 /// fetched.
 fn lock_memory() -> Result<(), nix::Error> {
     let flags = libc::MCL_CURRENT | libc::MCL_FUTURE | libc::MCL_ONFAULT;
@@ -189,8 +188,8 @@ fn lock_memory() -> Result<(), nix::Error> {
     nix::Error::result(unsafe { libc::mlockall(flags) }).map(drop)
 }
 
-/// Whether more threads want to run than there are cores, on the whole
-/// machine: asked of the kernel now and then.
+/// Detects whether more threads are runnable than there are cores, on the whole
+/// machine; queries the kernel at intervals.
 #[derive(Debug)]
 pub(crate) struct Crowd {
     /// The kernel's count of runnable threads; `None` where it is hidden.
@@ -200,7 +199,7 @@ pub(crate) struct Crowd {
     crowded: bool,
 }
 
-/// A look costs about 2 us.
+/// A query costs about 2 us.
 const LOOK_EVERY: Nanos = Nanos::from_millis(5);
 
 impl Crowd {
@@ -213,7 +212,7 @@ impl Crowd {
         }
     }
 
-    /// One that never looks.
+    /// Returns a detector that never queries the kernel.
     #[cfg(test)]
     pub fn of(crowded: bool) -> Crowd {
         Crowd {
@@ -224,7 +223,7 @@ impl Crowd {
         }
     }
 
-    /// As of the last look.
+    /// Returns the result of the last query.
     pub fn is_crowded(&mut self, now: Nanos) -> bool {
         if now.saturating_sub(self.asked) >= LOOK_EVERY {
             self.asked = now;
@@ -240,14 +239,15 @@ impl Crowd {
     }
 }
 
-/// Runnable threads, from `0.20 0.18 0.12 1/80 11206`.
+/// Returns the number of runnable threads, from `0.20 0.18 0.12 1/80 11206`.
 fn runnable_in(loadavg: &str) -> Option<usize> {
     let (runnable, _) = loadavg.split_whitespace().nth(3)?.split_once('/')?;
     runnable.parse().ok()
 }
 
-/// Keeps the allocator from keeping large blocks that were freed: it learns
-/// to, otherwise, from the first of them. 256 KiB is near its own beginning.
+/// Makes the allocator return large blocks to the system when they are freed:
+/// without this it raises its threshold with the first of them. 256 KiB is near
+/// the initial threshold.
 pub fn return_large_blocks() {
     // SAFETY: these take no pointers, and may be called at any time.
     #[cfg(target_env = "gnu")]
@@ -257,8 +257,8 @@ pub fn return_large_blocks() {
     }
 }
 
-/// Gives memory that was freed back to the system. The allocator keeps it
-/// otherwise, for as long as the program runs.
+/// Returns freed memory to the system. Otherwise the allocator keeps it as long
+/// as the program runs.
 pub fn release_free_memory() {
     // SAFETY: it takes no pointers, and may be called at any time.
     #[cfg(target_env = "gnu")]

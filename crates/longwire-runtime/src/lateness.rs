@@ -1,28 +1,28 @@
-//! Histograms of lateness: how stages record it and readers get it.
+//! Histograms of lateness, recorded by stages and read by reports.
 
 use std::sync::{Mutex, TryLockError};
 
 use hdrhistogram::Histogram;
 use longwire_engine::Nanos;
 
-/// A histogram of nanoseconds up to a minute, to two significant digits:
-/// small enough that adding it to another takes a few microseconds, since
-/// that happens on the packet's way.
+/// Returns a histogram of nanoseconds up to a minute, to two significant
+/// digits: small enough that adding it to another takes a few microseconds,
+/// since that happens on the data path.
 pub(crate) fn nanos_histogram() -> Histogram<u64> {
     const MINUTE_NS: u64 = 60_000_000_000;
     // Only bounds out of order are refused, and these are in order.
     Histogram::new_with_bounds(1, MINUTE_NS, 2).unwrap_or_else(|_| unreachable!("bounds in order"))
 }
 
-/// Lateness as one stage records it: into its own histogram, added to the
-/// shared one now and then, and never waiting for a reader.
+/// Records the lateness of one stage in its own histogram, adds that to the
+/// shared one at intervals, and never waits for a reader.
 #[derive(Debug)]
 pub(crate) struct LatenessRecorder {
     own: Histogram<u64>,
     flushed: Nanos,
 }
 
-/// How often a recorder adds its histogram to the shared one.
+/// Interval at which a recorder adds its histogram to the shared one.
 const FLUSH_EVERY: Nanos = Nanos::from_millis(500);
 
 impl LatenessRecorder {
@@ -40,7 +40,7 @@ impl LatenessRecorder {
         }
     }
 
-    /// Adds to the shared histogram if it is time and no reader holds it.
+    /// Adds to the shared histogram if it is due and no reader holds the lock.
     /// Returns whether it did.
     pub(crate) fn flush(
         &mut self,

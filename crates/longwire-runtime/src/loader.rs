@@ -1,5 +1,4 @@
-//! Files and plugins for models: what the engine, which does no I/O, is given
-//! to read and load them with.
+//! Reads files and loads plugins for models of the engine, which does no I/O.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -14,38 +13,38 @@ use crate::faults::Faults;
 use crate::files::{FileAccess, FileError, FileReader, ReadLimits};
 use crate::plugin::SharedState;
 
-/// Reads the files and loads the plugins that the models of one direction of
-/// a link name.
+/// Reads the files and loads the plugins that the models of one direction of a
+/// link name.
 ///
-/// Hooks of that direction which name the same plugin with the same
-/// parameters share one state of it. So each direction needs a loader of its
-/// own; all of a run's report to the same [`Faults`].
+/// Hooks of that direction which name the same plugin with the same parameters
+/// share one state of it. So each direction needs a separate loader; all
+/// loaders of a run report to the same [`Faults`].
 #[derive(Debug, Default)]
 pub struct FileLoader {
     faults: Faults,
     stop: Option<Arc<AtomicBool>>,
-    states: Mutex<Vec<State>>,
+    states: Mutex<Vec<LoadedState>>,
 }
 
-/// A state of a plugin, and what it was made of.
+/// A state of a plugin, and the file and parameters that it was made of.
 #[derive(Debug)]
-struct State {
+struct LoadedState {
     file: String,
     parameters: Vec<(String, String)>,
-    /// The hooks that use it, each once: two models of one hook would share
-    /// what they decide.
+    /// The hooks that use it, each once: two models of one hook would share its
+    /// decisions.
     hooks: Vec<Hook>,
     shared: SharedState,
 }
 
 impl FileLoader {
-    /// A loader of files as this process sees them, whose plugins report to
-    /// nobody: enough to see whether models are written well.
+    /// Returns a loader of files as this process sees them, whose plugins
+    /// report to no run: enough to check models.
     pub fn new() -> FileLoader {
         FileLoader::default()
     }
 
-    /// The same, with plugins that report to `faults` when they fail.
+    /// Makes plugins report their faults to `faults`.
     pub fn reporting_to(faults: &Faults) -> FileLoader {
         FileLoader {
             faults: faults.clone(),
@@ -53,7 +52,7 @@ impl FileLoader {
         }
     }
 
-    /// The same, which gives up waiting for a file once this is set.
+    /// Makes the loader stop waiting for files once `stop` is set.
     #[must_use]
     pub fn until(self, stop: &Arc<AtomicBool>) -> FileLoader {
         FileLoader {
@@ -62,7 +61,7 @@ impl FileLoader {
         }
     }
 
-    /// What ends waiting for files.
+    /// Returns the flag that ends waiting for files.
     pub fn stop(&self) -> Option<Arc<AtomicBool>> {
         self.stop.clone()
     }
@@ -70,20 +69,18 @@ impl FileLoader {
     /// Begins to read a file.
     ///
     /// # Errors
-    /// If there is no room for a thread that reads it.
+    /// No thread can be started to read it.
     pub fn open(&self, path: &Path) -> Result<FileReader, FileError> {
         let (access, limits) = (FileAccess::Any, ReadLimits::default());
         FileReader::open(path, &access, limits, self.stop.clone())
     }
 }
 
-/// Loads a plugin and makes a state of it that nothing uses, on a thread of
-/// its own: what a plugin does then may take any time. Returns the path to
-/// load it by.
+/// Loads a plugin and makes an unused state of it, on a separate thread: a
+/// plugin's code may take any time. Returns the path by which to load it.
 ///
 /// # Errors
-/// What is wrong with the plugin or its parameters, or that it takes longer
-/// than `time`.
+/// The plugin or its parameters are invalid, or it takes longer than `time`.
 pub fn try_plugin(
     path: &str,
     access: &FileAccess,
@@ -98,7 +95,7 @@ pub fn try_plugin(
             let state = SharedState::create(&path.to_string_lossy(), &parameters);
             state.map(|_| path).map_err(|error| error.to_string())
         });
-        // Who asked may have given up.
+        // The caller may have given up.
         let _ = sender.send(created);
     };
     let thread = thread::Builder::new().name("longwire-plugin".to_owned());
@@ -106,7 +103,7 @@ pub fn try_plugin(
     receiver.recv_timeout(time).unwrap_or_else(|_| {
         let seconds = time.as_secs();
         Err(format!(
-            "was not loaded, or its create() not done, within {seconds} s"
+            "was not loaded, or its create() did not return, within {seconds} s"
         ))
     })
 }
@@ -132,9 +129,9 @@ impl Loader for FileLoader {
         parameters: &[(String, String)],
     ) -> Result<Box<dyn Plugin>, String> {
         let mut states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
-        // Models that were only tried have given up theirs.
+        // Models that were only tried have dropped theirs.
         states.retain(|state| state.shared.is_used());
-        let fits = |state: &&mut State| {
+        let fits = |state: &&mut LoadedState| {
             state.file == path && state.parameters == parameters && !state.hooks.contains(&hook)
         };
         if let Some(state) = states.iter_mut().find(fits) {
@@ -146,7 +143,7 @@ impl Loader for FileLoader {
         let shared = SharedState::create(path, parameters).map_err(|error| error.to_string())?;
         let plugin = shared.hook(hook, &self.faults);
         let plugin = plugin.map_err(|error| error.to_string())?;
-        states.push(State {
+        states.push(LoadedState {
             file: path.to_owned(),
             parameters: parameters.to_vec(),
             hooks: vec![hook],

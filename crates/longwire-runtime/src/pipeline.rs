@@ -1,5 +1,5 @@
-//! One direction from end to end in virtual time: as fast as two cores can,
-//! with the same stages as a live run.
+//! One direction from end to end in virtual time: it runs as fast as two cores
+//! allow, with the same stages as a live run.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,12 +22,12 @@ use crate::stage::{
 use crate::start_error::StartError;
 use crate::summary;
 
-/// How a pipeline is run.
+/// Configuration of a pipeline.
 #[derive(Clone, Copy, Debug)]
 pub struct PipelineConfig {
     /// The seed of the link's random streams.
     pub seed: u64,
-    /// Ingress pauses while more memory than this is in use, so that nothing
+    /// Ingress pauses while more memory than this is in use, so that no frame
     /// is ever lost to a full arena.
     pub memory_soft: u64,
     /// The arena's hard limit.
@@ -38,18 +38,19 @@ pub struct PipelineConfig {
     pub cores: Option<(usize, usize)>,
 }
 
-/// What a pipeline's run came to.
+/// The result of a pipeline's run.
 #[derive(Debug)]
 pub struct PipelineEnd<T> {
     /// The output port.
     pub port: T,
-    /// Counters and all.
+    /// The report, with all counters.
     pub report: LinkReport,
-    /// From the first release to the end of the input: both stages at work.
+    /// The time from the first release to the end of the input, while both
+    /// stages work.
     pub steady: Duration,
     /// Frames that left in that time.
     pub steady_frames: u64,
-    /// Bytes that frames took at the most, descriptors included.
+    /// The maximum memory of frames, descriptors included, in bytes.
     pub memory_max: u64,
 }
 
@@ -63,8 +64,8 @@ pub enum PipelineError {
     Port(#[from] PortError),
 }
 
-/// Runs `source` through a link into `sink` until the source ends and
-/// everything has left. Time is that of the arrivals.
+/// Runs `source` through a link into `sink` until the source has ended and
+/// every frame has left. Time is the time of the arrivals.
 pub fn run_to_end<R, T>(
     source: R,
     sink: T,
@@ -108,7 +109,7 @@ where
             clock,
             in_order,
             link: at_egress,
-            tap: None,
+            record_handle: None,
             tolerance: Nanos::MAX,
             grace_until: Nanos::ZERO,
         },
@@ -125,7 +126,7 @@ where
     })
 }
 
-/// Both stages on a thread each, until the end.
+/// Runs each stage on a thread, until the end.
 fn drive<R: RxPort + Send, T: TxPort + Send>(
     mut ingress: Ingress<R>,
     mut egress: Egress<T>,
@@ -135,7 +136,7 @@ fn drive<R: RxPort + Send, T: TxPort + Send>(
     let input_ended = AtomicBool::new(false);
     let emptying_ended = AtomicBool::new(false);
     let (fed, emptied) = std::thread::scope(|scope| {
-        // Both on threads of their own: pinning must not outlast the run.
+        // Both on new threads: pinning must not outlast the run.
         let feeding = scope.spawn(|| {
             let _ended = SetAtEnd(&input_ended);
             config.cores.map(|(core, _)| host::pin(core));
@@ -160,8 +161,8 @@ fn drive<R: RxPort + Send, T: TxPort + Send>(
     Ok((egress.into_port(), steady, frames))
 }
 
-/// Sets a flag when its thread ends, also by a panic: the other thread would
-/// wait for ever.
+/// Sets a flag when its thread ends, also by a panic: otherwise the other
+/// thread would wait for ever.
 struct SetAtEnd<'a>(&'a AtomicBool);
 
 impl Drop for SetAtEnd<'_> {
@@ -170,7 +171,7 @@ impl Drop for SetAtEnd<'_> {
     }
 }
 
-/// What a thread came to; its panic goes on here.
+/// Returns the result of a thread, and resumes its panic.
 fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
     thread
         .join()
@@ -197,11 +198,11 @@ fn feed<R: RxPort>(
     }
 }
 
-/// Bursts between two looks at the memory in use, which cost a trip between
-/// the cores.
+/// Bursts between two checks of the memory in use, each of which costs a trip
+/// between the cores.
 const BURSTS_AHEAD: u32 = 8;
 
-/// Empties the line; says when the first frame left.
+/// Empties the line; returns the time at which the first frame left.
 fn empty<T: TxPort>(
     egress: &mut Egress<T>,
     input_ended: &AtomicBool,

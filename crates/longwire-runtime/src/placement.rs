@@ -1,4 +1,4 @@
-//! Which stages run on which threads, and where.
+//! The placement of stages on threads and cores.
 
 use std::sync::Arc;
 
@@ -8,9 +8,9 @@ use crate::config::{Placement, WaitMode};
 use crate::host;
 use crate::stage::{Egress, Ingress};
 use crate::thread::{Bell, Control, Stages, Worker};
-use crate::witness::Pauses;
+use crate::witness::PauseHistory;
 
-/// How the stages are spread, once decided.
+/// The placement of the stages, once decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
     placement: Placement,
@@ -22,9 +22,9 @@ pub struct Layout {
 const STAGES: usize = 4;
 
 impl Layout {
-    /// Decides: with a core for every stage, each has its own; with fewer,
-    /// one thread runs them all in turn and leaves the rest of the machine
-    /// to the programs under test.
+    /// Chooses the placement: with a core for every stage, each has its own;
+    /// with fewer, one thread runs them all in turn and leaves the rest of the
+    /// machine to the programs under test.
     pub fn choose(asked: Placement, wait: WaitMode, cores: usize) -> Layout {
         let placement = match asked {
             Placement::Auto if cores >= STAGES => Placement::PerStage,
@@ -38,7 +38,7 @@ impl Layout {
         }
     }
 
-    /// The decision, in a sentence.
+    /// Describes the placement in a sentence.
     pub fn describe(self) -> String {
         let how = match self.placement {
             Placement::PerStage => "a thread a stage",
@@ -48,9 +48,9 @@ impl Layout {
         format!("placement: {how} ({} cores)", self.cores)
     }
 
-    /// The core a thread is pinned to: where every stage has its own, or
-    /// where threads that never sleep leave a core to others. Else, with few
-    /// cores, the scheduler knows better where there is room.
+    /// Returns the core to which a thread is pinned: if every stage has its
+    /// own, or if threads that never sleep leave a core to others. Otherwise,
+    /// with few cores, the scheduler chooses better.
     pub fn core_of(self, thread: usize) -> Option<usize> {
         let threads = match self.placement {
             Placement::PerStage => STAGES,
@@ -64,7 +64,7 @@ impl Layout {
     }
 }
 
-/// Makes the threads' work from each direction's stages.
+/// Builds the threads' workers from each direction's stages.
 pub(crate) fn workers(
     directions: Vec<(Ingress<AnyRx>, Egress<AnyTx>)>,
     layout: Layout,
@@ -72,7 +72,7 @@ pub(crate) fn workers(
     control: &Arc<Control>,
 ) -> Result<Vec<Worker>, nix::Error> {
     let mut spread: Vec<Stages> = Vec::new();
-    // The thread that empties what each ingress stage's thread fills.
+    // For each ingress stage's thread, the thread that empties its line.
     let mut feeds: Vec<Option<usize>> = Vec::new();
     for (ingress, egress) in directions {
         match layout.placement {
@@ -104,10 +104,10 @@ pub(crate) fn workers(
         .iter()
         .filter(|stages| !stages.ingress.is_empty())
         .count() as u64;
-    let pauses: Vec<Arc<Pauses>> = spread.iter().map(|_| Arc::default()).collect();
+    let pauses: Vec<Arc<PauseHistory>> = spread.iter().map(|_| Arc::default()).collect();
     for (index, stages) in spread.iter_mut().enumerate() {
-        // A frame is late by pauses of the thread that sends it, and of the one
-        // that received it.
+        // A frame is late by pauses of the thread that sends it, and of the
+        // thread that received it.
         let feeding = feeds.iter().position(|feeds| *feeds == Some(index));
         for thread in [Some(index), feeding].into_iter().flatten() {
             let egress = stages.egress.iter_mut();

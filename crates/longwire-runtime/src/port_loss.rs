@@ -1,5 +1,5 @@
-//! A port that goes away while a network runs: what the network does then, and
-//! what is known of the loss.
+//! A port that goes away while a network runs: the network's reaction, and the
+//! report of the loss.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -8,18 +8,18 @@ use longwire_engine::Nanos;
 use longwire_io::PortError;
 use serde::Serialize;
 
-/// What a network does when one of its ports goes away.
+/// The reaction of a network when one of its ports goes away.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnPortLoss {
     /// It ends.
     #[default]
     End,
-    /// It goes on without the port; frames for it are lost and counted.
+    /// It continues without the port; frames for it are lost and counted.
     Continue,
 }
 
 impl OnPortLoss {
-    /// Its name in files.
+    /// Returns its name in files.
     pub fn name(self) -> &'static str {
         match self {
             OnPortLoss::End => "end",
@@ -27,7 +27,7 @@ impl OnPortLoss {
         }
     }
 
-    /// Whether the network goes on after this error.
+    /// Whether the network continues after this error.
     pub(crate) fn outlives(self, error: &PortError) -> bool {
         self == OnPortLoss::Continue && matches!(error, PortError::Gone { .. })
     }
@@ -36,9 +36,9 @@ impl OnPortLoss {
 /// A port that went away.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LostPort {
-    /// When, in seconds since the start of the run.
+    /// The time, in seconds since the start of the run.
     pub after_s: f64,
-    /// What the port reported.
+    /// The error that the port reported.
     pub error: String,
 }
 
@@ -50,7 +50,7 @@ pub(crate) struct LossCell {
 }
 
 impl LossCell {
-    /// The port went away at `now`. The first report counts.
+    /// Notes that the port went away at `now`. The first report counts.
     pub fn set(&self, now: Nanos, error: &PortError) {
         let first = self.first.lock();
         let mut first = first.unwrap_or_else(PoisonError::into_inner);
@@ -65,7 +65,7 @@ impl LossCell {
         self.lost.load(Ordering::Acquire)
     }
 
-    /// The loss, if the port is lost, in a run that began at `epoch`.
+    /// Returns the loss, if the port is lost, in a run that began at `epoch`.
     pub fn get(&self, epoch: Nanos) -> Option<LostPort> {
         if !self.is_set() {
             return None;

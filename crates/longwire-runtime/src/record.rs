@@ -1,7 +1,8 @@
-//! Recording a run: what arrived, what was decided, what left.
+//! Recording a run: arrivals, verdicts, handovers.
 //!
-//! Stages gather events in batches and hand them to a thread of its own, which
-//! writes. A stage never waits for it: what the writer cannot keep up with is
+//! Stages gather events in batches and hand them to a separate thread, which
+//! writes them. A stage never waits for it: events for which the writer is too
+//! slow are lost and counted as an artifact.
 //! lost and counted as an artifact.
 
 use std::ops::Range;
@@ -18,14 +19,14 @@ use crate::host;
 use crate::shutdown::is_hurried;
 use crate::start_error::StartError;
 
-/// What happened, in the order in which one stage saw it.
+/// An event, in the order in which one stage saw it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A wire frame came in at a port of a fabric.
     Entered {
         /// The port.
         port: PortIndex,
-        /// The arrival that the fabric took it to have.
+        /// The arrival as the fabric assigned it.
         arrival: Nanos,
         /// Its length on the wire, in bytes, without framing.
         wire_len: u32,
@@ -36,9 +37,9 @@ pub enum Event {
     Arrived {
         /// The link.
         link: LinkId,
-        /// Its number on its link, from 0 on in the order of offers.
+        /// The frame's number on its link, from 0 on in the order of offers.
         frame: u64,
-        /// The arrival that the link took it to have.
+        /// The arrival as the link assigned it.
         arrival: Nanos,
         /// Its length on the wire, in bytes.
         len: u32,
@@ -60,7 +61,7 @@ pub enum Event {
     },
     /// A wire frame was handed to the output port.
     Left {
-        /// When.
+        /// The handover.
         handover: Nanos,
         /// Its bytes, in [`Batch::bytes`].
         bytes: Range<usize>,
@@ -70,12 +71,12 @@ pub enum Event {
 /// Events that one stage saw.
 #[derive(Clone, Debug)]
 pub struct Batch {
-    /// Whose they are: the link's of the stage, or for what left a fabric the
-    /// number of the output port.
+    /// The link of the stage, or for frames leaving a fabric the number of the
+    /// output port.
     pub link: LinkId,
     /// The events.
     pub events: Vec<Event>,
-    /// The bytes of their frames, one behind the other.
+    /// The bytes of their frames, one after the other.
     pub bytes: Vec<u8>,
 }
 
@@ -89,7 +90,7 @@ pub struct Epoch {
 }
 
 impl Epoch {
-    /// This instant.
+    /// Returns the present instant.
     pub fn now() -> Epoch {
         let wall = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
         Epoch {
@@ -101,14 +102,15 @@ impl Epoch {
         }
     }
 
-    /// A time of the run, since the Unix epoch.
+    /// Converts a time of the run to a time since the Unix epoch.
     pub fn wall_time(&self, time: Nanos) -> Nanos {
         let since = time.saturating_sub(self.monotonic);
         let before = self.monotonic.saturating_sub(time);
         self.wall.saturating_add(since).saturating_sub(before)
     }
 
-    /// A verdict with its times since the Unix epoch; never stays never.
+    /// Converts the times of a verdict to times since the Unix epoch;
+    /// `Nanos::MAX` stays.
     pub fn wall_verdict(&self, verdict: &Verdict) -> Verdict {
         let wall = |time| match time {
             Nanos::MAX => Nanos::MAX,
@@ -125,12 +127,12 @@ impl Epoch {
     }
 }
 
-/// Writes down what stages record. Called on a thread of its own.
+/// Writes the events of stages. Called on a separate thread.
 pub trait Recorder: Send {
-    /// The run begins.
+    /// Receives the start of the run.
     fn start(&mut self, epoch: Epoch);
 
-    /// Whether it wants to know of frames at ports; else of verdicts only.
+    /// Whether it needs the frames at ports, not only verdicts.
     fn wants_frames(&self) -> bool {
         true
     }
@@ -138,63 +140,66 @@ pub trait Recorder: Send {
     /// Writes a batch.
     ///
     /// # Errors
-    /// Why it cannot be written; the run goes on, and says so at its end.
+    /// The batch cannot be written; the run continues, and reports the error at
+    /// its end.
     fn record(&mut self, batch: &Batch) -> Result<(), String>;
 
-    /// The run has ended.
+    /// Ends the recording after the run.
     ///
     /// # Errors
-    /// Why what is left cannot be written.
+    /// The remaining data cannot be written.
     fn finish(&mut self) -> Result<(), String>;
 }
 
-/// Batches on their way to the recorder. When there are so many, a stage
-/// gathers on in the one that it has.
+/// The maximum number of batches waiting for the recorder. When it is reached,
+/// a stage extends its current batch.
 const BATCHES: usize = 256;
 
-/// A stage gives up a batch of so many bytes or events.
+/// Beyond this many bytes or events, a batch that the recorder cannot take is
+/// lost.
 const GATHERED_BYTES_MAX: usize = 16 << 20;
 const GATHERED_EVENTS_MAX: usize = 1 << 18;
 
-/// A batch is handed over when it holds so many bytes or events, or at the
-/// end of a burst.
+/// A batch is handed over at this many bytes or events, or at the end of a
+/// burst.
 const BATCH_BYTES: usize = 256 * 1024;
 const BATCH_EVENTS: usize = 4096;
 
 /// A stage's end of a recording.
 #[derive(Debug)]
-pub struct Tap {
+pub struct RecordHandle {
     sender: SyncSender<Batch>,
     batch: Batch,
     lost: u64,
-    /// Nobody's time is lost by waiting for the recorder.
+    /// The stage waits for the recorder: in virtual time that delays no frame.
     waits: bool,
 }
 
 /// The thread that writes.
-pub(crate) struct Writing {
+pub(crate) struct RecordWriter {
     thread: JoinHandle<Result<(), String>>,
-    /// No tap that is left will be used again.
+    /// The remaining record handles will not be used again.
     no_more: Arc<AtomicBool>,
 }
 
-impl Writing {
-    /// Has the thread end although taps are left: their threads do not end.
+impl RecordWriter {
+    /// Lets the thread end although record handles are left: the threads that
+    /// own them do not end.
     pub fn no_more(&self) {
         self.no_more.store(true, Ordering::Release);
     }
 
-    /// Waits until everything is written, or until the program is to end
-    /// without it.
+    /// Waits until everything is written, or until the program must end without
+    /// it.
     ///
     /// # Errors
-    /// Why not everything was written.
+    /// Not everything was written.
     pub fn end(self) -> Result<(), String> {
         const LOOK: Duration = Duration::from_millis(2);
         while !self.thread.is_finished() {
             if is_hurried() {
                 return Err(
-                    "what is left was not written, for the run was stopped twice".to_owned(),
+                    "the rest was not written, because the run was stopped twice".to_owned(),
                 );
             }
             std::thread::sleep(LOOK);
@@ -206,7 +211,7 @@ impl Writing {
     }
 }
 
-/// The recorder's end of a recording, and what makes taps for stages.
+/// The recorder's end of a recording, which creates record handles for stages.
 pub(crate) struct Recording {
     sender: SyncSender<Batch>,
     receiver: Receiver<Batch>,
@@ -218,8 +223,8 @@ impl Recording {
         Recording { sender, receiver }
     }
 
-    pub fn tap(&self, link: LinkId) -> Tap {
-        Tap {
+    pub fn record_handle(&self, link: LinkId) -> RecordHandle {
+        RecordHandle {
             sender: self.sender.clone(),
             batch: empty(link),
             lost: 0,
@@ -227,12 +232,12 @@ impl Recording {
         }
     }
 
-    /// Starts the thread that writes until every tap is gone.
+    /// Starts the thread that writes until all record handles are gone.
     pub fn start(
         self,
         mut recorder: Box<dyn Recorder>,
         epoch: Epoch,
-    ) -> Result<Writing, StartError> {
+    ) -> Result<RecordWriter, StartError> {
         recorder.start(epoch);
         let no_more = Arc::new(AtomicBool::new(false));
         let ends = Arc::clone(&no_more);
@@ -243,17 +248,17 @@ impl Recording {
                 self.write(recorder, &ends)
             })
             .map_err(StartError::Thread)?;
-        Ok(Writing { thread, no_more })
+        Ok(RecordWriter { thread, no_more })
     }
 
-    /// Writes until every tap is gone or will not be used again.
+    /// Writes until all record handles are gone or will not be used again.
     fn write(self, mut recorder: Box<dyn Recorder>, no_more: &AtomicBool) -> Result<(), String> {
-        /// How soon it is seen that taps will not be used again.
+        /// Interval between checks whether the handles will be used again.
         const LOOK: Duration = Duration::from_millis(100);
         drop(self.sender);
         let mut outcome = Ok(());
-        // Batches are taken also after a failure: what comes then is lost in
-        // one place only.
+        // Batches are taken also after a failure: later events are lost in one
+        // place only.
         loop {
             match self.receiver.recv_timeout(LOOK) {
                 Ok(batch) if outcome.is_ok() => outcome = recorder.record(&batch),
@@ -274,11 +279,11 @@ fn empty(link: LinkId) -> Batch {
     }
 }
 
-impl Tap {
-    /// The same, for virtual time: it waits for the recorder rather than lose
-    /// events.
-    pub(crate) fn waiting(self) -> Tap {
-        Tap {
+impl RecordHandle {
+    /// Makes the handle wait for the recorder rather than lose events, for
+    /// virtual time.
+    pub(crate) fn waiting(self) -> RecordHandle {
+        RecordHandle {
             waits: true,
             ..self
         }
@@ -294,7 +299,7 @@ impl Tap {
         }
     }
 
-    /// Hands over what was gathered, at the end of a burst.
+    /// Hands over the gathered events, at the end of a burst.
     pub(crate) fn flush(&mut self) {
         if self.batch.events.is_empty() {
             return;
@@ -315,7 +320,7 @@ impl Tap {
         }
     }
 
-    /// Hands over what is left, and waits until it is taken.
+    /// Hands over the remaining events, and waits until they are taken.
     pub(crate) fn finish(&mut self) {
         let next = empty(self.batch.link);
         let last = std::mem::replace(&mut self.batch, next);
@@ -325,7 +330,7 @@ impl Tap {
         }
     }
 
-    /// Events that the recorder did not take.
+    /// Returns the number of events that the recorder did not take.
     pub(crate) fn lost(&self) -> u64 {
         self.lost
     }

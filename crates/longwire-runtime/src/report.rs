@@ -1,4 +1,4 @@
-//! What a run has to say of itself.
+//! The report of a run.
 
 use std::collections::BTreeMap;
 
@@ -12,34 +12,34 @@ use serde::Serialize;
 pub struct RunReport<L = LinkReport> {
     /// The seed of every random stream.
     pub seed: u64,
-    /// When the links came to be, in nanoseconds since the Unix epoch:
+    /// The creation of the links, in nanoseconds since the Unix epoch:
     /// schedules and traces count from then. In virtual time, on the scale of
-    /// the capture's stamps; 0 if no frame came.
+    /// the capture's stamps; 0 if no frame arrived.
     pub epoch_ns: u64,
-    /// How long the run took, in seconds.
+    /// The duration of the run, in seconds.
     pub duration_s: f64,
-    /// One entry a direction.
+    /// One entry for each direction.
     pub links: Vec<L>,
-    /// What was read or generated, an entry a feed; empty of other runs.
+    /// One entry for each feed; empty in other runs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub inputs: Vec<InputReport>,
-    /// When the machine itself stood still, by the kernel's accounts.
+    /// Pauses of the machine itself, by the kernel's accounts.
     pub pauses: Pauses,
-    /// When the process was stopped: by a signal such as SIGSTOP, a debugger
-    /// or a freezer.
+    /// Stops of the process: by a signal such as SIGSTOP, a debugger or a
+    /// freezer.
     pub stops: Pauses,
     /// CPU time of the emulator's threads, in seconds; known at the end.
     pub cpu_s: f64,
-    /// How long the emulator's threads waited for a core that other programs
-    /// had, in seconds; known at the end.
+    /// How long the emulator's threads waited for a core that was in use by
+    /// other programs, in seconds; known at the end.
     pub core_wait_s: f64,
-    /// How long before a release threads learnt to wake, in microseconds: the
-    /// greatest of any thread.
+    /// The wake margin that threads learnt, in microseconds: the maximum of all
+    /// threads.
     pub wake_margin_us: f64,
-    /// What was decided or found at start, in sentences.
+    /// Notes of the start, as sentences.
     pub notes: Vec<String>,
-    /// Those of the notes that were found at the end, for the report in words:
-    /// the others were printed at start.
+    /// The notes made at the end, for the text report: the others were printed
+    /// at the start.
     #[serde(skip)]
     pub closing_notes: Vec<String>,
     /// Why the run ended early, if it did.
@@ -47,7 +47,7 @@ pub struct RunReport<L = LinkReport> {
 }
 
 impl<L> RunReport<L> {
-    /// Adds notes that were found at the end.
+    /// Adds notes made at the end.
     pub fn add_closing_notes(&mut self, notes: impl IntoIterator<Item = String>) {
         for note in notes {
             self.notes.push(note.clone());
@@ -80,7 +80,7 @@ impl<L> RunReport<L> {
 pub struct LinkReport {
     /// `up`, `down`, `ab` or `ba`.
     pub name: String,
-    /// The link as its user would write it.
+    /// The link's options, as a user would write them.
     pub config: BTreeMap<&'static str, String>,
     /// Frames that arrived.
     pub packets_in: u64,
@@ -92,85 +92,84 @@ pub struct LinkReport {
     pub bytes_out: u64,
     /// Emulated drops by reason; every reason is listed.
     pub drops: BTreeMap<&'static str, u64>,
-    /// What the emulator did that the model did not ask for, by kind; every
-    /// kind is listed.
+    /// Artifacts by kind; every kind is listed.
     pub artifacts: BTreeMap<&'static str, u64>,
     /// Handover − release, in microseconds.
     pub lateness_us: Lateness,
-    /// The same without what witnessed pauses of the machine took, and without
-    /// frames that were late within the grace at the start.
+    /// The same without witnessed pauses of the machine, and without frames
+    /// that were late within the grace at the start.
     pub lateness_own_us: Lateness,
-    /// How true the distances between departures were; of replays only.
+    /// The accuracy of the gaps between departures; of replays only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub departures: Option<DepartureReport>,
-    /// When some of its frames really left; of replays whose port tells.
+    /// The actual departures of some frames; of replays whose port stamps them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub send_stamps: Option<SendStampReport>,
     /// Releases raised to keep the order.
     pub raised: u64,
     /// Frames that a queue marked: congestion experienced.
     pub ecn_marked: u64,
-    /// Delivered frames with bits spoilt by the medium.
+    /// Delivered frames with bits corrupted by the medium.
     pub corrupted: u64,
-    /// Copies that the medium made, beside the frames themselves; they are in
+    /// Copies that the medium made, without the frames themselves; they are in
     /// `packets_out`.
     pub duplicated: u64,
     /// Frames in the delay line when the report was made.
     pub in_flight: u64,
-    /// The most packets the emulated queue held.
+    /// The maximum number of packets in the emulated queue.
     pub queue_packets_max: u64,
-    /// The most bytes the emulated queue held.
+    /// The maximum number of bytes in the emulated queue.
     pub queue_bytes_max: u64,
-    /// The most memory that frames and descriptors took, in bytes.
+    /// The maximum memory of frames and descriptors, in bytes.
     pub memory_max: u64,
 }
 
-/// What was read of a trace, or generated.
+/// The report of a feed: a trace or a generator.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct InputReport {
-    /// A file's name, or what was generated.
+    /// The name of the file, or a description of what was generated.
     pub name: String,
-    /// How much of it was read, from 0 to 1, where that is known.
+    /// The part of it that was read, from 0 to 1, if that is known.
     pub fraction: Option<f64>,
-    /// What was counted on the way, by name.
+    /// Counts of the feed, by name.
     pub counts: BTreeMap<&'static str, u64>,
-    /// How long after it was due a frame was read, at the most, in
+    /// The maximum time by which a frame was read after it was due, in
     /// microseconds; such frames are the artifact `behind`.
     pub behind_max_us: f64,
-    /// What its user should know, in sentences.
+    /// Notes for the user, as sentences.
     pub notes: Vec<String>,
 }
 
-/// How true the departures of an output were.
+/// The accuracy of the departures of an output.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct DepartureReport {
     /// |gap between two departures − gap of the schedule|, in microseconds.
     pub gap_error_us: Lateness,
-    /// How much slower than the schedule frames left, in millionths, by least
-    /// squares; `None` where all were due at once.
+    /// How much slower than the schedule frames left, in parts per million, by
+    /// least squares; `None` if all were due at once.
     pub drift_ppm: Option<f64>,
 }
 
-/// When frames really left, by stamps of a sample of them.
+/// The actual departures of frames, by stamps of a sample of them.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct SendStampReport {
-    /// Who stamped: `kernel`, as it hands a frame to the device, or `device`,
-    /// as the frame goes onto the wire.
+    /// The source of the stamps: `kernel`, as it hands a frame to the device,
+    /// or `device`, as the frame goes onto the wire.
     pub by: &'static str,
-    /// One frame in so many was to be stamped.
+    /// One frame out of this many was to be stamped.
     pub every: u32,
-    /// Stamps that came.
+    /// Stamps received.
     pub count: u64,
     /// Stamp − release, in microseconds. The clocks are compared to about
     /// 0.1 us.
     pub lateness_us: Lateness,
     /// Stamps before their frame's release, which count as zero.
     pub early: u64,
-    /// How much before, at the most, in microseconds.
+    /// The maximum time before the release, in microseconds.
     pub earliest_us: f64,
 }
 
-/// A summary of how late frames were handed over, in microseconds.
+/// A summary of lateness, in microseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Lateness {
     /// Median.
@@ -179,7 +178,7 @@ pub struct Lateness {
     pub p99: f64,
     /// 99.9th percentile.
     pub p999: f64,
-    /// The greatest.
+    /// The maximum.
     pub max: f64,
     /// The mean.
     pub mean: f64,
@@ -187,11 +186,11 @@ pub struct Lateness {
     pub stddev: f64,
 }
 
-/// Times during which a spinning thread of the emulator was not running at
-/// all: the machine's own pauses, apart from the emulator's lateness.
+/// Times during which a spinning thread of the emulator did not run: the
+/// machine's own pauses, apart from the emulator's lateness.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct Pauses {
-    /// How many of 100 us or more were seen.
+    /// The number of pauses of 100 us or more.
     pub count: u64,
     /// The longest, in microseconds.
     pub max_us: f64,

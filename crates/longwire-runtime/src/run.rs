@@ -24,15 +24,15 @@ use crate::summary;
 use crate::thread::Worker;
 use crate::threads::Threads;
 
-/// One direction before it runs.
+/// One direction before the start of its threads.
 struct Direction {
     ingress: Ingress<AnyRx>,
     egress: Egress<AnyTx>,
-    watched: Watched,
+    watched: ReportSource,
 }
 
-/// What a report needs to know of a direction.
-pub(crate) struct Watched {
+/// Data of a direction for reports.
+pub(crate) struct ReportSource {
     pub name: String,
     pub config: Vec<(&'static str, String)>,
     pub shared: Arc<LinkShared>,
@@ -41,7 +41,7 @@ pub(crate) struct Watched {
 /// A running link. Dropped, it is stopped, and its report is lost.
 pub struct Running {
     config: RunConfig,
-    links: Vec<Watched>,
+    links: Vec<ReportSource>,
     threads: Threads,
     started: Instant,
     epoch: Epoch,
@@ -49,7 +49,7 @@ pub struct Running {
     addresses: Arc<AddressWatch>,
 }
 
-/// What both directions share before they run.
+/// Data common to both directions before they run.
 struct Common<'a> {
     config: &'a RunConfig,
     epoch: Epoch,
@@ -67,8 +67,8 @@ pub fn start(
     start_recorded(a, b, ab, ba, config, None)
 }
 
-/// Like [`start`], with everything recorded: then buffers that stand for
-/// several wire frames are cut into them.
+/// Like [`start`], and records the whole run: then super-packets are cut into
+/// their frames.
 pub fn start_recorded(
     a: Port,
     b: Port,
@@ -93,7 +93,7 @@ pub fn start_recorded(
     let mut directions = vec![direction(a.rx, b.tx, ab, LinkId(0), &common)?];
     if let Some(ba) = ba {
         let mut back = direction(b.rx, a.tx, ba, LinkId(1), &common)?;
-        // Without a way back there are no answers to wait for.
+        // Without a link back, answers cannot arrive.
         directions[0].watch_addresses(addresses.port(0), addresses.port(1));
         back.watch_addresses(addresses.port(1), addresses.port(0));
         directions.push(back);
@@ -125,8 +125,7 @@ pub fn start_recorded(
 }
 
 impl Direction {
-    /// Watches address resolution at the ports that frames come from and go
-    /// to.
+    /// Watches address resolution at the input and the output port.
     fn watch_addresses(&mut self, input: PortAddresses, output: PortAddresses) {
         self.ingress.watch_addresses(input);
         self.egress.watch_addresses(output);
@@ -141,7 +140,11 @@ fn direction(
     common: &Common<'_>,
 ) -> Result<Direction, StartError> {
     let config = common.config;
-    let tap = || common.recording.map(|recording| recording.tap(link_id));
+    let record_handle = || {
+        common
+            .recording
+            .map(|recording| recording.record_handle(link_id))
+    };
     setup.config.epoch = common.epoch.monotonic;
     let budget = config.memory.unwrap_or_else(|| memory_for(&setup.config));
     let (writer, reader) = delay_line(&DelayLineConfig {
@@ -152,7 +155,7 @@ fn direction(
     let described = setup.config.describe();
     let link = Link::new(setup.config, config.seed, link_id);
     let (in_order, mtu) = (link.in_order(), link.mtu());
-    let decider = Decider::new(link, link_id, Arc::clone(&shared), tap());
+    let decider = Decider::new(link, link_id, Arc::clone(&shared), record_handle());
     let (at_ingress, at_egress) = place_link(decider);
     let lends = shares_memory(&rx, &tx) && at_ingress.is_some() && common.recording.is_none();
     let ingress = IngressParts {
@@ -171,14 +174,14 @@ fn direction(
         clock: Clock::Monotonic,
         in_order,
         link: at_egress,
-        tap: tap(),
+        record_handle: record_handle(),
         tolerance: config.tolerance,
         grace_until: common.epoch.monotonic.saturating_add(config.grace),
     };
     Ok(Direction {
         ingress: Ingress::new(ingress, Arc::clone(&shared)),
         egress: Egress::new(egress, Arc::clone(&shared)),
-        watched: Watched {
+        watched: ReportSource {
             name: setup.name,
             config: described,
             shared,
@@ -186,22 +189,22 @@ fn direction(
     })
 }
 
-/// From this length on a frame is cheaper lent than copied.
+/// From this length on, lending a frame costs less than copying it.
 pub const LEND_FROM: usize = 256;
 
-/// The least and the most that a direction's frames may take by default.
+/// The range of the default memory of a direction's frames.
 const MEMORY_MIN: Bytes = Bytes(256 << 20);
 const MEMORY_MAX: Bytes = Bytes(4 << 30);
 
-/// The default budget: four times what the link holds in its queue and its
+/// Returns the default budget: four times the content of the link's queue and
 /// delay line (small frames need descriptors too), or 256 MiB, whichever is
-/// more, and at most 4 GiB. Only what is used is ever taken from the system.
+/// more, and at most 4 GiB. Only used memory is taken from the system.
 pub(crate) fn memory_for(config: &LinkConfig) -> Bytes {
     let wanted = memory_held(config).saturating_mul(4);
     Bytes(wanted.clamp(MEMORY_MIN.0, MEMORY_MAX.0))
 }
 
-/// Bytes that a link's queue and its delay line hold at the most.
+/// Returns the maximum number of bytes in a link's queue and delay line.
 pub(crate) fn memory_held(config: &LinkConfig) -> u64 {
     let queue = config.queue_limit().bytes.map_or(0, |limit| limit.0);
     let line = match config.rate.bit_rate() {
@@ -222,36 +225,37 @@ impl Running {
             .spawn(&name, bell, &mut self.notes, prepare, || worker.run())
     }
 
-    /// What was decided or found at start, in sentences.
+    /// Returns the notes made at the start, as sentences.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
 
-    /// Whether the run has ended by itself: every input at its end, a port
+    /// Whether the run has ended by itself: every input has ended, a port was
     /// lost, or a plugin failed.
     pub fn ended(&self) -> bool {
         self.threads.ended()
     }
 
-    /// Waits for the run to end by itself, for so long at the most.
+    /// Waits for the run to end by itself, for `timeout` at most; returns
+    /// whether it has.
     pub fn wait(&self, timeout: Duration) -> bool {
         self.threads.wait(timeout)
     }
 
-    /// The report as of now.
+    /// Returns the current report.
     pub fn snapshot(&self) -> RunReport {
         RunReport {
             seed: self.config.seed,
             epoch_ns: self.epoch.wall.as_nanos(),
             duration_s: self.started.elapsed().as_secs_f64(),
-            links: self.links.iter().map(Watched::report).collect(),
+            links: self.links.iter().map(ReportSource::report).collect(),
             notes: self.notes.clone(),
             ..RunReport::default()
         }
     }
 
-    /// Stops the run and reports on all of it. Frames that still wait are
-    /// counted as in flight.
+    /// Stops the run and returns its complete report. Frames that still wait
+    /// count as in flight.
     pub fn stop(mut self) -> RunReport {
         let stopped = self.threads.stop();
         // Its last batches count too.
@@ -262,7 +266,7 @@ impl Running {
     }
 }
 
-impl Watched {
+impl ReportSource {
     pub fn report(&self) -> LinkReport {
         summary::link(&self.name, &self.config, &self.shared)
     }

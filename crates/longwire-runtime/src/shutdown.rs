@@ -6,9 +6,9 @@ pub use crate::plugin::{end_process, ends, on_stuck_main};
 
 static HURRIED: AtomicBool = AtomicBool::new(false);
 
-/// From here on, runs that stop do not wait for threads that do not end: they
-/// report on what was counted, and say which thread was left behind. Safe in
-/// a signal handler.
+/// Makes stopping runs not wait for threads that do not end: their reports hold
+/// the counts so far and name the threads that were left behind. Safe in a
+/// signal handler.
 pub fn hurry() {
     HURRIED.store(true, Ordering::Release);
 }

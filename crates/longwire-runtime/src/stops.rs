@@ -2,9 +2,9 @@
 //! or a freezer.
 //!
 //! A thread sleeps in short turns. When it wakes long after its time, the
-//! kernel's accounts say why: it waited for a core, the machine stood still, or
-//! its context was switched once more than its sleep explains, as every thread's
-//! is when its process is stopped and continued.
+//! kernel's accounts show the cause: it waited for a core, the machine stood
+//! still, or its context was switched once more than its sleep explains, as
+//! every thread's is when its process is stopped and continued.
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -20,10 +20,10 @@ use crate::witness::{Accounts, AccountsFile};
 /// The length of a turn.
 const TURN: Nanos = Nanos::from_millis(100);
 
-/// A thread that wakes so late was stopped, or had no core.
+/// A thread that wakes this late was stopped, or had no core.
 const STOP_MIN: Nanos = Nanos::from_millis(50);
 
-/// Watches the process until it is asked for what it saw.
+/// Watches the process, and reports the stops at its end.
 #[derive(Debug)]
 pub(crate) struct StopWatch {
     ended: Arc<(Mutex<bool>, Condvar)>,
@@ -34,7 +34,7 @@ impl StopWatch {
     /// Starts to watch.
     ///
     /// # Errors
-    /// If the system gives no thread.
+    /// No thread can be started.
     pub fn start() -> std::io::Result<StopWatch> {
         let ended = Arc::new((Mutex::new(false), Condvar::new()));
         let watched = Arc::clone(&ended);
@@ -80,7 +80,8 @@ fn watch((ended, wake): &(Mutex<bool>, Condvar)) -> PauseLog {
     stops
 }
 
-/// For how long of its lateness a thread that slept once was stopped.
+/// Returns the part of a thread's lateness during which it was stopped; the
+/// thread slept once.
 fn stopped(late: Nanos, before: Accounts, after: Accounts) -> Option<Nanos> {
     let length = late.saturating_sub(after.waited.saturating_sub(before.waited));
     (after.switched_since(before) > 1 && length >= STOP_MIN).then_some(length)

@@ -1,17 +1,19 @@
-//! Suggestions for names that are not known: `did you mean 'rate'?`
+//! Suggestions for unknown names: `did you mean 'rate'?`
 
 use longwire_engine::OptionError;
 use longwire_engine::presets::PresetError;
 use longwire_engine::spec::SpecError;
 use longwire_io::PortError;
 
-/// The name that is most like `text`, if one is: at most one letter in four,
-/// and one more, must be put in, taken out, changed, or swapped with the next.
+/// Returns the name closest to `text`, if one is close: at most one letter in
+/// four, and one more, must be inserted, deleted, replaced, or swapped with the
+/// next.
 pub fn closest<'a>(text: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let text = text.trim().to_lowercase();
     let most = 1 + text.chars().count() / 4;
     let letters = text.chars().count();
-    // No name is like a text that is all changes, or that fills a screen.
+    // A text that consists of changes only, or that fills a screen, is close to
+    // no name.
     if letters <= most || letters > LETTERS_MAX {
         return None;
     }
@@ -24,17 +26,18 @@ pub fn closest<'a>(text: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
         .map(|(_, name)| name)
 }
 
-/// Longer texts are no names.
+/// Longer texts are not names.
 const LETTERS_MAX: usize = 100;
 
-/// ` (did you mean 'rate'?)`, or nothing; `known` has commas between names.
+/// Returns ` (did you mean 'rate'?)`, or nothing; `known` has commas between
+/// names.
 pub fn aside(name: &str, known: &str) -> String {
     let close = closest(name, known.split(", "));
     close.map_or_else(String::new, |close| format!(" (did you mean '{close}'?)"))
 }
 
-/// What is wrong with a model's text. A name that is nearly right is answered
-/// with the right one rather than with all there are.
+/// Returns the message about an invalid model. A nearly correct name is
+/// answered with the correct one rather than with all names.
 pub fn spec_error(error: &SpecError) -> String {
     let close = |name: &str, known: &str| {
         closest(name, known.split(", ")).map(|close| format!("did you mean '{close}'?"))
@@ -54,8 +57,8 @@ pub fn spec_error(error: &SpecError) -> String {
     short.unwrap_or_else(|| error.to_string())
 }
 
-/// Returns what [`spec_error`] does, without any text of a file that the model
-/// read.
+/// Returns the message of [`spec_error`], without any text of a file that the
+/// model read.
 pub fn spec_error_without_content(error: &SpecError) -> String {
     match error {
         SpecError::Content { .. } => error.without_content(),
@@ -63,12 +66,12 @@ pub fn spec_error_without_content(error: &SpecError) -> String {
     }
 }
 
-/// What is wrong with an option, as [`spec_error`] says it.
+/// Returns the message about an invalid option, as [`spec_error`] does.
 pub fn option_error(error: &OptionError) -> String {
     format!("{}: {}", error.option, spec_error(&error.source))
 }
 
-/// What is wrong with a preset, as [`spec_error`] says it.
+/// Returns the message about an invalid preset, as [`spec_error`] does.
 pub fn preset_error(error: &PresetError) -> String {
     match error {
         PresetError::Unknown { name, known } => match closest(name, known.split(", ")) {
@@ -80,7 +83,7 @@ pub fn preset_error(error: &PresetError) -> String {
     }
 }
 
-/// What is wrong with a port, as [`spec_error`] says it.
+/// Returns the message about an invalid port, as [`spec_error`] does.
 pub fn port_error(error: &PortError) -> String {
     if let PortError::Unknown { text, known } = error {
         // Known ports are written KIND:ARGUMENT.

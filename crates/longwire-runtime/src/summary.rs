@@ -1,4 +1,4 @@
-//! Turning counters into a report.
+//! Conversion of counters into a report.
 
 use std::collections::BTreeMap;
 use std::sync::PoisonError;
@@ -13,13 +13,14 @@ use crate::stage::{self, DeparturesShared, SendStampsShared};
 use crate::thread::ThreadEnd;
 use crate::waiting::PauseLog;
 
-/// The report of one direction as of its last bursts.
+/// Returns the report of one direction as of its last bursts.
 pub(crate) fn link(
     name: &str,
     config: &[(&'static str, String)],
     shared: &LinkShared,
 ) -> LinkReport {
-    // Egress first: what has left must have come in, also in a snapshot.
+    // Egress first: a frame that has left must have arrived, also in a
+    // snapshot.
     let egress = EgressCounts::from_cells(shared.egress.load());
     let decided = LinkCounts::from_cells(shared.link.load());
     let ingress = IngressCounts::from_cells(shared.ingress.load());
@@ -54,7 +55,7 @@ pub(crate) fn link(
     }
 }
 
-/// Lateness in all, and the emulator's own.
+/// Returns the lateness of all causes, and the emulator's own.
 pub(crate) fn both_lateness(shared: &LinkShared) -> (Lateness, Lateness) {
     // While all of it is locked, no corrections to later frames are shared.
     let all = shared.lateness.lock();
@@ -63,7 +64,7 @@ pub(crate) fn both_lateness(shared: &LinkShared) -> (Lateness, Lateness) {
     (lateness(&all), lateness(&own))
 }
 
-/// How true departures were, if that was watched.
+/// Returns the accuracy of departures, if that was recorded.
 fn departures(shared: &DeparturesShared) -> Option<DepartureReport> {
     let errors = shared.gap_errors.lock();
     let errors = errors.unwrap_or_else(PoisonError::into_inner);
@@ -74,26 +75,26 @@ fn departures(shared: &DeparturesShared) -> Option<DepartureReport> {
     })
 }
 
-/// When frames really left, if somebody stamps them.
+/// Returns the report of send stamps, if there is a source of them.
 fn send_stamps(shared: &SendStampsShared) -> Option<SendStampReport> {
-    let told = *shared.told.lock().unwrap_or_else(PoisonError::into_inner);
-    let told = told?;
+    let counts = *shared.counts.lock().unwrap_or_else(PoisonError::into_inner);
+    let counts = counts?;
     let histogram = shared.lateness.lock();
     let histogram = histogram.unwrap_or_else(PoisonError::into_inner);
     Some(SendStampReport {
-        by: match told.by {
+        by: match counts.by {
             StampedBy::Kernel => "kernel",
             StampedBy::Device => "device",
         },
-        every: told.every,
-        count: told.count,
+        every: counts.every,
+        count: counts.count,
         lateness_us: lateness(&histogram),
-        early: told.early,
-        earliest_us: told.earliest.as_micros_f64(),
+        early: counts.early,
+        earliest_us: counts.earliest.as_micros_f64(),
     })
 }
 
-/// Each option with its value; options given several times are joined.
+/// Returns each option with its value; options given several times are joined.
 fn config_by_option(parts: &[(&'static str, String)]) -> BTreeMap<&'static str, String> {
     let mut config: BTreeMap<&'static str, String> = BTreeMap::new();
     for (option, value) in parts {
@@ -105,7 +106,7 @@ fn config_by_option(parts: &[(&'static str, String)]) -> BTreeMap<&'static str, 
     config
 }
 
-/// How often an artifact of a kind was counted.
+/// Returns the count of an artifact.
 pub(crate) fn artifact(
     kind: Artifact,
     ingress: &IngressCounts,
@@ -130,7 +131,7 @@ pub(crate) fn artifact(
     }
 }
 
-/// A histogram of nanoseconds, in the report's microseconds.
+/// Summarises a histogram of nanoseconds, in microseconds.
 pub fn lateness(histogram: &Histogram<u64>) -> Lateness {
     let at = |quantile: f64| histogram.value_at_quantile(quantile) as f64 / 1e3;
     if histogram.is_empty() {
@@ -146,7 +147,7 @@ pub fn lateness(histogram: &Histogram<u64>) -> Lateness {
     }
 }
 
-/// A log of pauses, in the report's microseconds.
+/// Summarises a log of pauses, in microseconds.
 pub(crate) fn pauses(log: PauseLog) -> Pauses {
     Pauses {
         count: log.count,
@@ -155,7 +156,7 @@ pub(crate) fn pauses(log: PauseLog) -> Pauses {
     }
 }
 
-/// Adds what a thread says at its end.
+/// Adds the results of a thread.
 pub(crate) fn add_thread_end(report: &mut RunReport, end: ThreadEnd) {
     report.pauses.count += end.pauses.count;
     report.pauses.total_us += end.pauses.total.as_micros_f64();

@@ -15,28 +15,29 @@ use crate::fabric::Fabric;
 use crate::faults::Faults;
 use crate::stage::{Egress, Ingress};
 use crate::waiting::{POLL, PauseLog, Waiter};
-use crate::witness::Pauses;
+use crate::witness::PauseHistory;
 
 pub(crate) use longwire_io::Bell;
 
-/// What a thread runs in turn: the halves of one direction, or both of each.
+/// The stages that a thread runs in turn: the halves of one direction, or both
+/// of each.
 #[derive(Default)]
 pub(crate) struct Stages {
     pub ingress: Vec<Ingress<AnyRx>>,
     pub egress: Vec<Egress<AnyTx>>,
-    /// Decides for all ports, and sends.
+    /// The deciding stage of a fabric.
     pub fabric: Option<Box<Fabric<AnyTx>>>,
 }
 
-/// What the threads of a run share.
+/// State that the threads of a run share.
 #[derive(Debug, Default)]
 pub(crate) struct Control {
     pub stop: AtomicBool,
     /// A thread has lost a port, or has panicked.
     pub failed: AtomicBool,
-    /// How many threads have seen the end of all their inputs.
+    /// The number of threads all of whose inputs have ended.
     pub inputs_ended: AtomicU64,
-    /// What a plugin reports ends the run.
+    /// Faults of plugins; a fault ends the run.
     pub faults: Faults,
 }
 
@@ -48,31 +49,31 @@ impl Control {
     }
 }
 
-/// How a thread ended.
+/// The results of a thread.
 #[derive(Debug, Default)]
 pub(crate) struct ThreadEnd {
     pub error: Option<PortError>,
     pub pauses: PauseLog,
     pub margin: Nanos,
-    /// How long it waited for a core that others had.
+    /// How long it waited for a core that was in use.
     pub core_wait: Nanos,
     /// CPU time of this thread.
     pub cpu: Nanos,
-    /// What its output ports have to say.
+    /// Notes of its output ports.
     pub remarks: Vec<String>,
 }
 
 impl ThreadEnd {
-    /// The end of a thread that panicked: a fault of ours, to be reported
-    /// like any other end.
+    /// Returns the end of a thread that panicked: a defect of Longwire,
+    /// reported like any other end.
     pub fn panicked(panic: &(dyn Any + Send)) -> ThreadEnd {
         let message = panic.downcast_ref::<&str>().copied();
         let message = message.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-        let message = message.unwrap_or("it did not say why");
+        let message = message.unwrap_or("without a message");
         ThreadEnd::failed(format!("a thread panicked; please report this: {message}"))
     }
 
-    /// The end of a thread that does not stop and is not waited for.
+    /// Returns the end of a thread that does not stop and is not waited for.
     pub fn left_behind() -> ThreadEnd {
         ThreadEnd::failed("a thread did not end when the run was stopped".to_owned())
     }
@@ -88,20 +89,20 @@ impl ThreadEnd {
     }
 }
 
-/// One thread's whole life.
+/// A thread's stages and surroundings; it runs the loop.
 pub(crate) struct Worker {
     pub stages: Stages,
     pub wait: WaitMode,
     pub bell: Arc<Bell>,
-    /// Where the thread publishes its pauses.
-    pub pauses: Arc<Pauses>,
-    /// The threads that may sleep until this one's ingress stages publish;
-    /// none where threads never sleep.
+    /// The pauses that the thread publishes.
+    pub pauses: Arc<PauseHistory>,
+    /// The bells of threads that may sleep until this one's ingress stages
+    /// publish; empty where threads never sleep.
     pub fed: Vec<Arc<Bell>>,
     /// The bells of all threads of the run.
     pub all: Vec<Arc<Bell>>,
     pub control: Arc<Control>,
-    /// How many threads with inputs there are.
+    /// The number of threads with inputs.
     pub inputs: u64,
 }
 
@@ -147,7 +148,7 @@ impl Worker {
             if turn.input_ended && !counted_end {
                 counted_end = true;
                 self.control.inputs_ended.fetch_add(1, Ordering::SeqCst);
-                // Each of them may have waited for nothing but this.
+                // Each of them may have waited for this alone.
                 self.all.iter().for_each(|bell| bell.ring());
             }
             if turn.frames > 0 {
@@ -163,10 +164,10 @@ impl Worker {
     }
 
     /// Runs each stage once.
-    fn turn(&mut self) -> Result<Turn, PortError> {
-        let mut turn = Turn {
+    fn turn(&mut self) -> Result<WorkerTurn, PortError> {
+        let mut turn = WorkerTurn {
             input_ended: !self.stages.ingress.is_empty(),
-            ..Turn::default()
+            ..WorkerTurn::default()
         };
         let mut published = false;
         for ingress in &mut self.stages.ingress {
@@ -191,7 +192,7 @@ impl Worker {
         Ok(turn)
     }
 
-    /// Every input has ended, and what came in has left.
+    /// Whether every input has ended, and every frame has left.
     fn is_done(&mut self) -> bool {
         self.control.inputs_ended.load(Ordering::SeqCst) == self.inputs
             && self.stages.egress.iter_mut().all(Egress::is_empty)
@@ -206,8 +207,8 @@ impl Worker {
         let Some(mut until) = waiter.plan(next_at) else {
             return;
         };
-        // Announce the sleep, then look once more: a frame published between
-        // the last look and the announcement would else wait unseen.
+        // Announce the sleep, then look once more: otherwise a frame published
+        // between the last look and the announcement would wait unseen.
         self.bell.asleep();
         for egress in &mut self.stages.egress {
             if let Some(next) = egress.next_release() {
@@ -233,15 +234,15 @@ impl Worker {
     }
 }
 
-/// What one turn of a thread's loop came to.
+/// The result of one turn of a thread's loop.
 #[derive(Debug, Default)]
-struct Turn {
+struct WorkerTurn {
     frames: usize,
     next_at: Option<Nanos>,
     input_ended: bool,
 }
 
-/// The earlier of two times, where there are any.
+/// Returns the earlier of two times, if there are any.
 pub(crate) fn earlier(a: Option<Nanos>, b: Option<Nanos>) -> Option<Nanos> {
     match (a, b) {
         (Some(a), Some(b)) => Some(a.min(b)),
@@ -249,7 +250,7 @@ pub(crate) fn earlier(a: Option<Nanos>, b: Option<Nanos>) -> Option<Nanos> {
     }
 }
 
-/// CPU time of the calling thread.
+/// Returns the CPU time of the calling thread.
 pub(crate) fn thread_cpu_time() -> Nanos {
     let time = nix::time::clock_gettime(nix::time::ClockId::CLOCK_THREAD_CPUTIME_ID);
     time.map_or(Nanos::ZERO, |time| {

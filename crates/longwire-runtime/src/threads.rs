@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use crate::faults::Faults;
 use crate::host;
 use crate::plugin::{Call, call_of, thread_id};
-use crate::record::{Epoch, Recorder, Recording, Writing};
+use crate::record::{Epoch, RecordWriter, Recorder, Recording};
 use crate::report::RunReport;
 use crate::shutdown::is_hurried;
 use crate::start_error::StartError;
@@ -18,18 +18,18 @@ use crate::summary;
 use crate::thread::{Bell, Control, ThreadEnd};
 use crate::waiting::PauseLog;
 
-/// A run that is waited for is looked at so often.
+/// Interval at which a waiting thread checks a run.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// The threads of a run and what they share. Dropped, they are stopped, and
-/// how they ended is lost.
+/// The threads of a run and their shared state. Dropped, they are stopped, and
+/// their results are lost.
 pub(crate) struct Threads {
     control: Arc<Control>,
     running: Vec<RunningThread>,
-    /// Each thread sends its place in `running` when it ends.
+    /// Each thread sends its index in `running` when it ends.
     ending: (Sender<usize>, Receiver<usize>),
-    /// The thread that writes what is recorded.
-    recorder: Option<Writing>,
+    /// The thread that writes the recording.
+    recorder: Option<RecordWriter>,
     stop_watch: Option<StopWatch>,
 }
 
@@ -37,12 +37,12 @@ pub(crate) struct Threads {
 struct RunningThread {
     bell: Arc<Bell>,
     thread: JoinHandle<ThreadEnd>,
-    /// Its number in the kernel.
+    /// The kernel's number of the thread.
     id: i32,
 }
 
-/// How the threads of a run ended.
-pub(crate) struct Stopped {
+/// The results of the threads of a run.
+pub(crate) struct ThreadResults {
     ends: Vec<ThreadEnd>,
     stops: PauseLog,
     error: Option<String>,
@@ -60,13 +60,13 @@ impl Drop for EndGuard {
         if std::thread::panicking() {
             self.control.failed.store(true, Ordering::SeqCst);
         }
-        // A run that was dropped does not listen.
+        // A dropped run does not receive it.
         let _ = self.ending.send(self.place);
     }
 }
 
 impl Threads {
-    /// None yet.
+    /// Returns a set without threads.
     pub fn new(faults: Faults) -> Threads {
         Threads {
             control: Arc::new(Control {
@@ -80,16 +80,16 @@ impl Threads {
         }
     }
 
-    /// What they share.
+    /// Returns the shared state.
     pub fn control(&self) -> &Arc<Control> {
         &self.control
     }
 
-    /// Starts a thread and waits until it has prepared itself; of what it has
-    /// to say about that, what is new goes to `notes`.
+    /// Starts a thread and waits until it has prepared itself; its new notes
+    /// about that are added to `notes`.
     ///
     /// # Errors
-    /// If the system gives no thread.
+    /// No thread can be started.
     pub fn spawn(
         &mut self,
         name: &str,
@@ -119,10 +119,10 @@ impl Threads {
         Ok(())
     }
 
-    /// Starts to write what is recorded.
+    /// Starts the thread that writes the recording.
     ///
     /// # Errors
-    /// If the system gives no thread.
+    /// No thread can be started.
     pub fn record(
         &mut self,
         recording: Recording,
@@ -133,8 +133,8 @@ impl Threads {
         Ok(())
     }
 
-    /// Waits for what is recorded to be written when all are stopped.
-    pub fn keep(&mut self, recorder: Option<Writing>) {
+    /// Keeps a writing thread, which is waited for when all are stopped.
+    pub fn keep(&mut self, recorder: Option<RecordWriter>) {
         self.recorder = recorder;
     }
 
@@ -144,7 +144,8 @@ impl Threads {
         self.control.must_end() || threads.all(|running| running.thread.is_finished())
     }
 
-    /// Waits until they have ended, for so long at the most; whether they have.
+    /// Waits until they have ended, for `timeout` at most; returns whether they
+    /// have.
     pub fn wait(&self, timeout: Duration) -> bool {
         let deadline = Instant::now() + timeout;
         while !self.ended() {
@@ -157,18 +158,18 @@ impl Threads {
         true
     }
 
-    /// Stops them all, the one that records last: by then it has everything.
-    /// A thread that does not end is left behind.
-    pub fn stop(&mut self) -> Stopped {
+    /// Stops all threads, the recorder last: by then it has received every
+    /// event. A thread that does not end is left behind.
+    pub fn stop(&mut self) -> ThreadResults {
         let ends = self.end();
-        let recorded = self.recorder.take().map(Writing::end);
+        let recorded = self.recorder.take().map(RecordWriter::end);
         let mut error = self.control.faults.first();
         if let Some(Err(unwritten)) = recorded {
             error.get_or_insert(format!("recording: {unwritten}"));
         }
         let stops = self.stop_watch.take().map(StopWatch::end);
         let stops = stops.unwrap_or_default();
-        Stopped { ends, stops, error }
+        ThreadResults { ends, stops, error }
     }
 
     fn end(&mut self) -> Vec<ThreadEnd> {
@@ -179,7 +180,7 @@ impl Threads {
         let mut running: Vec<Option<RunningThread>> = self.running.drain(..).map(Some).collect();
         let mut ends: Vec<ThreadEnd> = Vec::new();
         ends.resize_with(running.len(), ThreadEnd::default);
-        let mut left_behind = LeftBehind::default();
+        let mut left_behind = StuckThreads::default();
         while running.iter().any(Option::is_some) {
             if let Ok(place) = self.ending.1.recv_timeout(LOOK_EVERY) {
                 if let Some(ended) = running.get_mut(place).and_then(Option::take) {
@@ -209,23 +210,24 @@ fn joined(thread: JoinHandle<ThreadEnd>) -> ThreadEnd {
         .unwrap_or_else(|panic| ThreadEnd::panicked(&*panic))
 }
 
-/// How often a stopping thread is looked at until its plugin must have
-/// returned: 2 s. Outside a plugin there is no limit.
+/// The number of looks at a stopping thread within which its plugin must
+/// return: 2 s. Outside a plugin there is no limit.
 const LOOKS_MAX: u32 = 100;
 
 /// The limit for any thread in a hurried stop.
 const LOOKS_HURRIED: u32 = 5;
 
-/// Finds threads that a run's end does not wait for.
+/// Finds threads that the end of a run does not wait for.
 #[derive(Default)]
-struct LeftBehind {
-    /// Threads, what they were found in, and how often in a row.
+struct StuckThreads {
+    /// Threads, the calls in which they were found, and how often in a row.
     seen: Vec<(i32, Option<Call>, u32)>,
     any: bool,
 }
 
-impl LeftBehind {
-    /// Looks at a thread that has not ended; its end, if it is left behind.
+impl StuckThreads {
+    /// Examines a thread that has not ended; returns its end, if it is left
+    /// behind.
     fn look(&mut self, thread: i32) -> Option<ThreadEnd> {
         let call = call_of(thread);
         let before = self.seen.iter().position(|(other, _, _)| *other == thread);
@@ -261,9 +263,8 @@ impl Drop for Threads {
     }
 }
 
-impl Stopped {
-    /// Puts into a report of the run what went wrong, and what the threads
-    /// have to say and have used.
+impl ThreadResults {
+    /// Adds the errors, notes and resources of the threads to a report.
     pub fn add_to(self, report: &mut RunReport) {
         if report.error.is_none() {
             report.error = self.error;

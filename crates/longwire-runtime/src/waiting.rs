@@ -12,42 +12,43 @@ use nix::sys::time::TimeSpec;
 use crate::clock::monotonic_now;
 use crate::config::WaitMode;
 use crate::host::Crowd;
-use crate::witness::{Pauses, Witness};
+use crate::witness::{PauseHistory, Witness};
 
-/// How long before a release a thread wakes at first; then it learns.
+/// The initial wake margin; the thread then learns.
 const MARGIN_START: Nanos = Nanos::from_micros(60);
 const MARGIN_MIN: Nanos = Nanos::from_micros(10);
 /// Beyond this the machine was paused or busy, and no margin would help.
 const MARGIN_MAX: Nanos = Nanos::from_micros(250);
 
-/// After traffic a thread polls on for so long before it sleeps: the next
-/// frame of a burst or of a conversation is often close.
+/// How long a thread polls after traffic before it sleeps: the next frame of a
+/// burst or of a conversation is often close.
 const LINGER: Nanos = Nanos::from_micros(50);
 
-/// Where others want the cores, a thread spins for at most this share of
-/// each window.
+/// The maximum share of each window, as 1/n, that a thread spins when others
+/// need the cores.
 const CROWDED_SHARE: u64 = 5;
 const WINDOW: Nanos = Nanos::from_millis(10);
 
-/// Where others want the cores and frames come thick, a thread sleeps for so
+/// When others need the cores and frames are frequent, a thread sleeps for this
 /// long before it looks for more, as a network card moderates its interrupts:
-/// being woken for every frame would cost the programs under test more than
-/// the frames do. Arrivals are stamped by the kernel, so a delay longer than
-/// this is as exact as ever.
+/// waking for every frame would cost the programs under test more than the
+/// frames do. Arrivals are stamped by the kernel, so a delay longer than this
+/// stays exact.
 const MODERATION: Nanos = Nanos::from_micros(50);
 
-/// Frames come thick when they wake a thread so often in a window.
+/// Wakes per window above which wake-ups are moderated.
 const WAKES_MANY: u32 = 50;
 
-/// Without a release to wait for, a thread still looks up this often, so
-/// that a port's losses and a stop are seen.
+/// Without a release to wait for, a thread still wakes at this interval, so
+/// that a port's losses and a stop are noticed.
 const IDLE: Nanos = Nanos::from_millis(250);
 
-/// An input port that cannot be waited for is asked this often.
+/// Interval at which an input port is polled that has no descriptor to wait
+/// for.
 pub(crate) const POLL: Nanos = Nanos::from_millis(1);
 
-/// How long a spinning thread does nothing but look at the clock before it
-/// looks for frames again: meanwhile it witnesses pauses of the machine.
+/// How long a spinning thread only reads the clock before it looks for frames
+/// again: in this time it witnesses pauses of the machine.
 const SPIN_TURN: Nanos = Nanos::from_nanos(250);
 
 /// Waits for one thread, and learns how late the kernel wakes it.
@@ -65,7 +66,7 @@ pub(crate) struct Waiter {
     pub witness: Witness,
 }
 
-/// What a thread has done in the present stretch of time.
+/// A thread's activity in the present window.
 #[derive(Clone, Copy, Debug, Default)]
 struct Window {
     start: Nanos,
@@ -85,7 +86,7 @@ pub(crate) struct PauseLog {
 }
 
 impl PauseLog {
-    /// One more pause.
+    /// Adds a pause.
     pub fn add(&mut self, length: Nanos) {
         self.count += 1;
         self.max = self.max.max(length);
@@ -95,7 +96,7 @@ impl PauseLog {
 
 impl Waiter {
     /// Waits for the calling thread, which publishes its pauses.
-    pub fn new(mode: WaitMode, pauses: Arc<Pauses>) -> Waiter {
+    pub fn new(mode: WaitMode, pauses: Arc<PauseHistory>) -> Waiter {
         Waiter {
             mode,
             crowd: Crowd::new(),
@@ -109,15 +110,15 @@ impl Waiter {
         }
     }
 
-    /// The stages of this thread have just handled frames.
+    /// Notes that the stages of this thread have just processed frames.
     pub fn active(&mut self) {
         self.last_active = monotonic_now();
         self.spinning_since = None;
     }
 
-    /// Takes one turn of waiting. If the thread should sleep: until when.
-    /// The caller then announces its sleep, looks once more, and calls
-    /// [`Waiter::sleep`].
+    /// Takes one turn of waiting. Returns until when the thread should sleep,
+    /// if it should. The caller then announces its sleep, looks once more, and
+    /// calls [`Waiter::sleep`].
     pub fn plan(&mut self, next_at: Option<Nanos>) -> Option<Nanos> {
         let now = monotonic_now();
         self.look_around(now);
@@ -133,9 +134,9 @@ impl Waiter {
         Some(wake_at.unwrap_or(Nanos::MAX).min(now.saturating_add(IDLE)))
     }
 
-    /// Sees whether others want the cores, and whether there is spinning time
+    /// Checks whether others need the cores, and whether there is spinning time
     /// left in this window: where the programs under test wait for a core, a
-    /// spinning emulator slows down what it is there to measure; a few exact
+    /// spinning emulator slows down the system that it measures; a few exact
     /// releases are worth a little of it.
     fn look_around(&mut self, now: Nanos) {
         if now.saturating_sub(self.window.start) >= WINDOW {
@@ -155,12 +156,12 @@ impl Waiter {
         };
     }
 
-    /// Whether to let frames gather rather than be woken by each.
+    /// Whether to let frames gather rather than wake for each.
     fn moderates(&self) -> bool {
         self.crowded && self.window.wakes.max(self.window.wakes_before) >= WAKES_MANY
     }
 
-    /// How long before a release to wake.
+    /// Returns the present wake margin.
     pub fn margin_now(&self) -> Nanos {
         if self.may_spin {
             self.margin
@@ -205,16 +206,16 @@ impl Waiter {
         }
         let woken = wait_for(until, sources, bell);
         let now = monotonic_now();
-        // A time that had passed when the wait began ends it at once. What
-        // came before is the emulator's own lateness: neither a pause of the
+        // A deadline that had passed when the wait began ends it at once.
+        // Earlier time is the emulator's own lateness: neither a pause of the
         // machine nor a slow wake-up.
         let due = until.max(start);
         self.witness.slept(start, due, now);
         match woken {
-            Woken::Timer if until > start => self.learn(now.saturating_sub(due)),
-            Woken::Timer => {}
-            Woken::Frames => self.window.wakes += 1,
-            Woken::Bell => {}
+            WakeCause::Timer if until > start => self.learn(now.saturating_sub(due)),
+            WakeCause::Timer => {}
+            WakeCause::Frames => self.window.wakes += 1,
+            WakeCause::Bell => {}
         }
     }
 
@@ -237,14 +238,14 @@ impl Waiter {
     }
 }
 
-/// What ended a sleep.
-enum Woken {
+/// The cause of the end of a sleep.
+enum WakeCause {
     Timer,
     Frames,
     Bell,
 }
 
-fn wait_for(until: Nanos, sources: &[BorrowedFd<'_>], bell: &Event) -> Woken {
+fn wait_for(until: Nanos, sources: &[BorrowedFd<'_>], bell: &Event) -> WakeCause {
     let mut polled: Vec<PollFd<'_>> = sources
         .iter()
         .chain([&bell.as_fd()])
@@ -252,15 +253,15 @@ fn wait_for(until: Nanos, sources: &[BorrowedFd<'_>], bell: &Event) -> Woken {
         .collect();
     let timeout = until.saturating_sub(monotonic_now());
     let timeout = TimeSpec::from(Duration::from_nanos(timeout.as_nanos()));
-    // An interrupted wait is a wait that is over.
+    // An interrupted wait is over.
     let ready = ppoll(&mut polled, Some(timeout), None).unwrap_or(1);
     if polled.last().and_then(PollFd::any).unwrap_or(false) {
         bell.clear();
-        return Woken::Bell;
+        return WakeCause::Bell;
     }
     match ready {
-        0 => Woken::Timer,
-        _ => Woken::Frames,
+        0 => WakeCause::Timer,
+        _ => WakeCause::Frames,
     }
 }
 

@@ -36,7 +36,7 @@ fn block_sleeps_to_the_release_itself_and_spin_never_sleeps() {
     assert!(new_waiter(WaitMode::Spin).plan(None).is_none());
     assert!(new_waiter(WaitMode::Spin).plan(Some(next)).is_none());
     let mut block = new_waiter(WaitMode::Block);
-    // A second is more than a thread sleeps without looking up.
+    // A second is longer than a thread ever sleeps.
     assert!(block.plan(Some(next)).is_some_and(|until| until < next));
     let near = monotonic_now().saturating_add(Nanos::from_millis(100));
     assert_eq!(block.plan(Some(near)), Some(near));
@@ -160,7 +160,7 @@ fn a_time_that_had_passed_before_the_wait_is_no_pause() {
             waiter.sleep(past, &[], &bell);
         };
         sleep_past(&mut waiter);
-        // The same where frames are left to gather.
+        // The same where frames gather.
         waiter.plan(None);
         waiter.window.wakes = WAKES_MANY;
         assert_eq!(waiter.moderates(), crowded);

@@ -1,12 +1,12 @@
 //! Evidence that the machine stood still while a thread did nothing but wait.
 //!
-//! A pause counts only where Longwire itself can have no part in it: between
-//! two readings of the clock with no work in between, or between the time for
-//! which a timer was set and the thread's wake-up. The kernel's accounts of the
-//! thread then rule out the other causes: time for which it waited for a core
-//! that others had (`run_delay` in schedstat) is subtracted, and a switch of
-//! context that the wait does not explain (a signal that stops the process, a
-//! debugger, a freezer) voids the evidence. The thread watches itself, so the
+//! A pause counts only where Longwire itself cannot be the cause: between two
+//! readings of the clock with no work in between, or between the time for which
+//! a timer was set and the thread's wake-up. The kernel's accounts of the
+//! thread then rule out the other causes: time during which it waited for a
+//! core that was in use (`run_delay` in schedstat) is subtracted, and a switch
+//! of context that the wait does not explain (a signal that stops the process,
+//! a debugger, a freezer) voids the evidence. The thread watches itself, so the
 //! evidence is always of the core that it is on.
 
 use std::collections::VecDeque;
@@ -19,7 +19,7 @@ use nix::sys::resource::{UsageWho, getrusage};
 
 use crate::waiting::PauseLog;
 
-/// A shorter delay is a wake-up as usual.
+/// A shorter delay is an ordinary wake-up.
 pub(crate) const PAUSE_MIN: Nanos = Nanos::from_micros(100);
 
 /// A longer one excuses no lateness: the run was disturbed.
@@ -32,18 +32,18 @@ const FRESH: Nanos = Nanos::from_millis(1);
 /// Giving a core away and getting it back takes longer.
 const SWITCH_MIN: Nanos = Nanos::from_micros(2);
 
-/// Pauses that are remembered: a frame is late by recent ones.
+/// The number of pauses remembered: a frame is late by recent ones.
 const REMEMBERED: usize = 512;
 
 /// The pauses of one thread, for those that account for its frames.
 #[derive(Debug, Default)]
-pub(crate) struct Pauses(Mutex<VecDeque<Pause>>);
+pub(crate) struct PauseHistory(Mutex<VecDeque<Pause>>);
 
 /// One pause: its start and its end.
 type Pause = (Nanos, Nanos);
 
-impl Pauses {
-    /// One more pause, after those before.
+impl PauseHistory {
+    /// Adds a pause, after those before.
     pub fn add(&self, pause: Pause) {
         let mut pauses = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if pauses.len() == REMEMBERED {
@@ -61,9 +61,9 @@ impl Pauses {
     }
 }
 
-/// How much of the time between `start` and `end` at least one of these threads
-/// stood still for.
-pub(crate) fn stood_still(threads: &[Arc<Pauses>], start: Nanos, end: Nanos) -> Nanos {
+/// Returns how much of the time between `start` and `end` at least one of these
+/// threads stood still.
+pub(crate) fn stood_still(threads: &[Arc<PauseHistory>], start: Nanos, end: Nanos) -> Nanos {
     let mut found = Vec::new();
     for pauses in threads {
         pauses.collect((start, end), &mut found);
@@ -81,14 +81,14 @@ pub(crate) fn stood_still(threads: &[Arc<Pauses>], start: Nanos, end: Nanos) -> 
 /// The kernel's accounts of a thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Accounts {
-    /// How long it has waited for a core that others had.
+    /// How long it has waited for a core that was in use.
     pub waited: Nanos,
-    /// How often it gave its core away to wait for something.
+    /// How often it gave its core away to wait.
     voluntary: i64,
 }
 
 impl Accounts {
-    /// How often the thread gave its core away since `before`.
+    /// Returns how often the thread gave its core away since `before`.
     pub fn switched_since(self, before: Accounts) -> i64 {
         self.voluntary - before.voluntary
     }
@@ -99,18 +99,19 @@ impl Accounts {
     }
 }
 
-/// Where a thread reads the kernel's accounts of itself.
+/// The file from which a thread reads the kernel's accounts of itself.
 #[derive(Debug)]
 pub(crate) struct AccountsFile(File);
 
 impl AccountsFile {
-    /// Those of the calling thread; `None` where the kernel keeps none.
+    /// Opens the accounts of the calling thread; `None` where the kernel keeps
+    /// none.
     pub fn open() -> Option<AccountsFile> {
         let file = AccountsFile(File::open("/proc/thread-self/schedstat").ok()?);
         file.read().map(|_| file)
     }
 
-    /// As of now.
+    /// Returns the current accounts.
     pub fn read(&self) -> Option<Accounts> {
         let mut text = [0u8; 80];
         let len = self.0.read_at(&mut text, 0).ok()?;
@@ -123,13 +124,13 @@ impl AccountsFile {
     }
 }
 
-/// The second number of `CPU_TIME WAITED SLICES`, in nanoseconds.
+/// Returns the second number of `CPU_TIME WAITED SLICES`, in nanoseconds.
 fn waited_in(schedstat: &str) -> Option<Nanos> {
     let number = schedstat.split_whitespace().nth(1)?;
     number.parse().ok().map(Nanos::from_nanos)
 }
 
-/// How a thread watches its own waits.
+/// A thread's evidence about its own waits.
 #[derive(Debug)]
 pub(crate) struct Witness {
     file: Option<AccountsFile>,
@@ -137,15 +138,15 @@ pub(crate) struct Witness {
     read_at: Nanos,
     /// Sleeps since the accounts were read.
     sleeps: i64,
-    shared: Arc<Pauses>,
+    shared: Arc<PauseHistory>,
     /// All pauses of the thread.
     pub log: PauseLog,
 }
 
 impl Witness {
-    /// A witness of a thread, which publishes what it finds. The thread has to
-    /// call [`Witness::begin`].
-    pub fn new(shared: Arc<Pauses>) -> Witness {
+    /// Returns a witness of a thread, which publishes its findings. The thread
+    /// must call [`Witness::begin`].
+    pub fn new(shared: Arc<PauseHistory>) -> Witness {
         Witness {
             file: None,
             before: Accounts::default(),
@@ -163,7 +164,7 @@ impl Witness {
         self.refresh(Nanos::ZERO);
     }
 
-    /// The thread is about to wait, and nothing is urgent.
+    /// Prepares for a wait of the thread, when there is nothing urgent.
     #[inline]
     pub fn before_wait(&mut self, now: Nanos) {
         if now.saturating_sub(self.read_at) >= FRESH {
@@ -171,13 +172,12 @@ impl Witness {
         }
     }
 
-    /// The thread has slept since `start`, with a timer set for `due`, which is
-    /// not before `start`: the time between would count as a pause.
+    /// Examines a sleep since `start`, with a timer set for `due`, which is not
+    /// before `start`: the time between would count as a pause.
     #[inline]
     pub fn slept(&mut self, start: Nanos, due: Nanos, woke: Nanos) {
-        // A call that found something at once switched no context. If it
-        // counted, a stop by a signal in the same millisecond would seem to be
-        // explained.
+        // A call that returned at once switched no context. If it counted, a
+        // stop by a signal in the same millisecond would seem to be explained.
         if woke.saturating_sub(start) >= SWITCH_MIN {
             self.sleeps += 1;
         }
@@ -186,8 +186,8 @@ impl Witness {
         }
     }
 
-    /// The thread read the clock at `before` and again at `now`, and did
-    /// nothing in between.
+    /// Examines two readings of the clock, `before` and `now`, without work in
+    /// between.
     #[inline]
     pub fn spun(&mut self, before: Nanos, now: Nanos) {
         if now.saturating_sub(before) >= PAUSE_MIN {
@@ -195,7 +195,7 @@ impl Witness {
         }
     }
 
-    /// How long the thread has waited for a core that others had.
+    /// Returns how long the thread has waited for a core that was in use.
     pub fn waited(&self) -> Nanos {
         let accounts = self.file.as_ref().and_then(AccountsFile::read);
         accounts.unwrap_or_default().waited
@@ -217,7 +217,7 @@ impl Witness {
         }
     }
 
-    /// Reads the accounts; if there are any.
+    /// Reads the accounts; returns whether there are any.
     fn refresh(&mut self, now: Nanos) -> bool {
         let Some(accounts) = self.file.as_ref().and_then(AccountsFile::read) else {
             return false;
@@ -229,8 +229,8 @@ impl Witness {
     }
 }
 
-/// For how long of a `gap` the machine stood still, by the accounts before and
-/// after it; the thread slept `sleeps` times in between.
+/// Returns how much of a `gap` the machine stood still, by the accounts before
+/// and after it; the thread slept `sleeps` times in between.
 fn standstill(gap: Nanos, before: Accounts, after: Accounts, sleeps: i64) -> Option<Nanos> {
     let explained = after.switched_since(before) <= sleeps;
     let stood = gap.saturating_sub(after.waited.saturating_sub(before.waited));
@@ -281,7 +281,10 @@ mod tests {
 
     #[test]
     fn pauses_of_two_threads_count_once() {
-        let threads = [Arc::new(Pauses::default()), Arc::new(Pauses::default())];
+        let threads = [
+            Arc::new(PauseHistory::default()),
+            Arc::new(PauseHistory::default()),
+        ];
         threads[0].add((micros(1), micros(5)));
         threads[0].add((micros(10), micros(20)));
         threads[1].add((micros(15), micros(30)));
@@ -293,10 +296,10 @@ mod tests {
         assert_eq!(stood_still(&[], micros(0), micros(9)), Nanos::ZERO);
     }
 
-    /// A witness of this thread, and where it publishes; `None` where the
-    /// kernel keeps no accounts.
-    fn witness() -> Option<(Witness, Arc<Pauses>)> {
-        let shared = Arc::new(Pauses::default());
+    /// Returns a witness of this thread, and the history that it publishes;
+    /// `None` where the kernel keeps no accounts.
+    fn witness() -> Option<(Witness, Arc<PauseHistory>)> {
+        let shared = Arc::new(PauseHistory::default());
         let mut witness = Witness::new(Arc::clone(&shared));
         witness.begin();
         witness.file.is_some().then_some((witness, shared))
@@ -368,9 +371,9 @@ mod tests {
         };
         let now = Nanos::from_secs(5);
         witness.before_wait(now);
-        // Nothing happened to this thread between the two readings.
+        // No work between the two readings.
         witness.spun(now, now.saturating_add(micros(2_000)));
-        // More than a pause of the machine: counted, and no excuse.
+        // Longer than a pause of the machine: counted, and no excuse.
         witness.spun(now, now.saturating_add(Nanos::from_secs(1)));
         assert_eq!(witness.log.count, 2);
         let all = stood_still(&[shared], Nanos::ZERO, Nanos::MAX);

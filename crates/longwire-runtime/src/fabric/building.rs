@@ -15,7 +15,7 @@ use super::frames::Frame;
 /// no time from frames: models may hold traces of many megabytes.
 #[derive(Debug)]
 #[must_use = "drop it where that takes no time from frames"]
-pub struct Discarded(#[allow(dead_code, reason = "it is only dropped")] What);
+pub struct Discarded(#[allow(dead_code, reason = "it is only dropped")] ReplacedObjects);
 
 #[derive(Debug)]
 #[allow(dead_code, reason = "they are only dropped")]
@@ -23,7 +23,7 @@ pub struct Discarded(#[allow(dead_code, reason = "it is only dropped")] What);
     clippy::large_enum_variant,
     reason = "a box would be made where frames wait for it"
 )]
-enum What {
+enum ReplacedObjects {
     Models(ReplacedParts),
     Link(RemovedLink<Frame>, Option<Arc<LinkCells>>),
 }
@@ -68,10 +68,10 @@ impl Core {
     /// Adds a link with its counters. A number is used once only.
     pub fn add_link(&mut self, id: LinkId, link: Link, cells: Arc<LinkCells>) {
         let index = id.0 as usize;
-        if index >= self.yard.cells.len() {
-            self.yard.cells.resize(index + 1, None);
+        if index >= self.state.cells.len() {
+            self.state.cells.resize(index + 1, None);
         }
-        self.yard.cells[index] = Some(cells);
+        self.state.cells[index] = Some(cells);
         self.slack = self.slack.min(link.poll_slack());
         self.network.add_link(id, link);
     }
@@ -81,18 +81,18 @@ impl Core {
         let removed = self.network.remove_link(id)?;
         // Frames that have left the link may still wait for their release, so
         // the counters may be freed, but not the number.
-        let cells = self.yard.cells.get_mut(id.0 as usize);
+        let cells = self.state.cells.get_mut(id.0 as usize);
         let cells = cells.and_then(Option::take);
-        Some(Discarded(What::Link(removed, cells)))
+        Some(Discarded(ReplacedObjects::Link(removed, cells)))
     }
 
     /// Changes a link at `at`, the time of the order.
     pub fn change_link(&mut self, id: LinkId, at: Nanos, change: LinkChange) -> Option<Discarded> {
-        let replaced = self.network.change(id, at, change, &mut self.yard)?;
+        let replaced = self.network.change(id, at, change, &mut self.state)?;
         if let Some(link) = self.network.link(id) {
             self.slack = self.slack.min(link.poll_slack());
         }
-        Some(Discarded(What::Models(replaced)))
+        Some(Discarded(ReplacedObjects::Models(replaced)))
     }
 
     /// Adds a path of existing links; `false` if one does not exist. A number
@@ -126,7 +126,7 @@ impl Core {
         Ok(())
     }
 
-    /// Takes a rule away, if it is there.
+    /// Removes a rule, if it exists.
     pub fn remove_rule(&mut self, number: u32) {
         let place = self.rules.get_mut(number as usize);
         if let Some(id) = place.and_then(Option::take) {

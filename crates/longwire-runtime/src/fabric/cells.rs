@@ -8,9 +8,9 @@ use serde::{Serialize, Serializer};
 
 /// A counter that one thread writes.
 #[derive(Debug, Default)]
-struct Cell(AtomicU64);
+struct Counter(AtomicU64);
 
-impl Cell {
+impl Counter {
     /// Adds without an atomic addition, which would cost more: no other thread
     /// writes.
     #[inline]
@@ -33,18 +33,18 @@ impl Cell {
 /// The counters of one link.
 #[derive(Debug, Default)]
 pub struct LinkCells {
-    packets_in: Cell,
-    bytes_in: Cell,
-    packets_out: Cell,
-    bytes_out: Cell,
-    drops: [Cell; DropReason::ALL.len()],
-    raised: Cell,
-    marked: Cell,
-    corrupted: Cell,
-    duplicated: Cell,
-    late: Cell,
-    overload: Cell,
-    late_max_ns: Cell,
+    packets_in: Counter,
+    bytes_in: Counter,
+    packets_out: Counter,
+    bytes_out: Counter,
+    drops: [Counter; DropReason::ALL.len()],
+    raised: Counter,
+    marked: Counter,
+    corrupted: Counter,
+    duplicated: Counter,
+    late: Counter,
+    overload: Counter,
+    late_max_ns: Counter,
 }
 
 /// Counts of one link, as of one moment.
@@ -113,9 +113,10 @@ impl LinkCells {
     }
 
     pub(super) fn late(&self, lateness: Nanos, overloaded: bool) {
-        match overloaded {
-            true => self.overload.add(1),
-            false => self.late.add(1),
+        if overloaded {
+            self.overload.add(1);
+        } else {
+            self.late.add(1);
         }
         self.late_max_ns.raise(lateness.as_nanos());
     }

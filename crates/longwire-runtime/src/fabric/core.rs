@@ -42,9 +42,9 @@ pub struct Core {
     /// The classifier's rules by the numbers that the caller gave them.
     pub(super) rules: Vec<Option<RuleId>>,
     pub(super) network: Network<Frame>,
-    pub(super) yard: Yard,
+    pub(super) state: FabricState,
     /// Frames taken off the lines; the memory is reused.
-    incoming: Vec<Incoming>,
+    incoming: Vec<IncomingFrame>,
     orders: Orders,
     /// All events before this time are done.
     advanced: Nanos,
@@ -59,7 +59,7 @@ pub struct Core {
 }
 
 /// A frame that has arrived: its port, its arrival, its handle, its length.
-type Incoming = (PortIndex, Nanos, Frame, u32);
+type IncomingFrame = (PortIndex, Nanos, Frame, u32);
 
 /// Counts of all links together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -78,7 +78,7 @@ pub struct CoreCounts {
 }
 
 /// Surroundings of the links: frames, the release queue, counters.
-pub(super) struct Yard {
+pub(super) struct FabricState {
     pub frames: Frames,
     pub waiting: ReleaseQueue<(Frame, Option<LinkId>)>,
     pub cells: Vec<Option<Arc<LinkCells>>>,
@@ -102,7 +102,7 @@ impl Core {
             classifier,
             slack: Nanos::MAX,
             network: Network::new(),
-            yard: Yard {
+            state: FabricState {
                 frames,
                 waiting: ReleaseQueue::new(),
                 cells: Vec::new(),
@@ -119,7 +119,7 @@ impl Core {
 
     /// Returns the counts of all links together.
     pub fn counts(&self) -> CoreCounts {
-        let ledger = self.yard.ledger.as_ref();
+        let ledger = self.state.ledger.as_ref();
         CoreCounts {
             unrecorded: ledger.map_or(0, |ledger| ledger.lost()),
             ..self.counts
@@ -134,7 +134,7 @@ impl Core {
     /// Returns the number of frames inside: on paths, and waiting for their
     /// release.
     pub fn frames(&self) -> u64 {
-        self.yard.frames.len() as u64
+        self.state.frames.len() as u64
     }
 
     /// Schedules an order for its time, or for now if that has passed.
@@ -147,12 +147,12 @@ impl Core {
         while let Some(order) = self.orders.take_due(until) {
             // A late order is applied now.
             let at = order.at.max(self.advanced);
-            self.network.advance(at, &mut self.yard);
+            self.network.advance(at, &mut self.state);
             self.advanced = at;
             (order.work)(self, at);
         }
         let until = until.max(self.advanced);
-        self.network.advance(until, &mut self.yard);
+        self.network.advance(until, &mut self.state);
         self.advanced = until;
     }
 
@@ -162,8 +162,8 @@ impl Core {
     pub(super) fn take_in(&mut self, until: Nanos, tolerance: Nanos) -> usize {
         let mut incoming = std::mem::take(&mut self.incoming);
         while incoming.len() < BURST
-            && let Some((line, stamped)) = self.yard.frames.next_arrival(until)
-            && let Some((frame, len)) = self.yard.frames.take(line)
+            && let Some((line, stamped)) = self.state.frames.next_arrival(until)
+            && let Some((frame, len)) = self.state.frames.take(line)
         {
             let port = PortIndex(line);
             incoming.push((port, stamped, frame, len));
@@ -184,20 +184,24 @@ impl Core {
     /// cache. Fetching the memory for several frames at once takes less time
     /// than one after the other. Rules may change before a frame is processed;
     /// that only wastes its prefetch.
-    fn prefetch(&self, incoming: &[Incoming]) {
+    fn prefetch(&self, incoming: &[IncomingFrame]) {
         let mut paths = [PathId(0); BURST];
         let mut found = 0;
         if self.network.is_in_cache() {
             return;
         }
         for (port, _, frame, len) in incoming {
-            let bytes = self.yard.frames.bytes(frame);
+            let bytes = self.state.frames.bytes(frame);
             if let Target::Path(path) = self.classifier.classify(*port, bytes, *len).target {
                 paths[found] = path;
                 found += 1;
             }
         }
-        let prefetch_link = |link| self.yard.cells_of(link).map_or(0, LinkCells::prefetch_hint);
+        let prefetch_link = |link| {
+            self.state
+                .cells_of(link)
+                .map_or(0, LinkCells::prefetch_hint)
+        };
         let words = self.network.prefetch(&paths[..found], prefetch_link);
         std::hint::black_box(words);
     }
@@ -205,19 +209,19 @@ impl Core {
     /// Processes a frame that arrived on no line.
     pub(super) fn bring(&mut self, port: PortIndex, meta: FrameMeta, bytes: &[u8]) {
         self.advance(meta.arrival);
-        let frame = self.yard.frames.bring(bytes, meta.len);
+        let frame = self.state.frames.bring(bytes, meta.len);
         self.switch(port, frame, meta);
     }
 
     #[inline]
     fn switch(&mut self, port: PortIndex, mut frame: Frame, meta: FrameMeta) {
-        let bytes = self.yard.frames.bytes(&frame);
-        if let Some(ledger) = &mut self.yard.ledger {
+        let bytes = self.state.frames.bytes(&frame);
+        if let Some(ledger) = &mut self.state.ledger {
             ledger.entered(port, meta, bytes);
         }
         let since = meta.arrival.saturating_sub(self.epoch);
         frame.exit = match self.bridge.forward(since, port, bytes) {
-            Forwarding::None(_) => return self.yard.frames.free(frame),
+            Forwarding::None(_) => return self.state.frames.free(frame),
             Forwarding::One(port) => Exit::One(port),
             Forwarding::Flood(_) => Exit::AllBut(port),
         };
@@ -225,28 +229,31 @@ impl Core {
         let undelivered = match self.classifier.classify(port, bytes, meta.len).target {
             Target::Pass if lost => {
                 self.counts.port_lost += 1;
-                return self.yard.frames.free(frame);
+                return self.state.frames.free(frame);
             }
             Target::Pass => {
                 self.counts.passed += 1;
-                return self.yard.waiting.push(PASSING, meta.arrival, (frame, None));
+                return self
+                    .state
+                    .waiting
+                    .push(PASSING, meta.arrival, (frame, None));
             }
             Target::Drop => Err(frame),
             Target::Path(path) if lost => {
                 let reason = DropReason::PortLost;
                 self.network
-                    .drop_at_entry(path, meta, frame, reason, &mut self.yard)
+                    .drop_at_entry(path, meta, frame, reason, &mut self.state)
             }
             Target::Handover(path) => {
                 let reason = DropReason::Handover;
                 self.network
-                    .drop_at_entry(path, meta, frame, reason, &mut self.yard)
+                    .drop_at_entry(path, meta, frame, reason, &mut self.state)
             }
-            Target::Path(path) => self.network.offer(path, meta, frame, &mut self.yard),
+            Target::Path(path) => self.network.offer(path, meta, frame, &mut self.state),
         };
         if let Err(frame) = undelivered {
             self.counts.unmatched_dropped += 1;
-            self.yard.frames.free(frame);
+            self.state.frames.free(frame);
         }
     }
 
@@ -268,14 +275,14 @@ impl Core {
     /// link.
     #[inline]
     pub(super) fn pop_due(&mut self, now: Nanos) -> Option<(Frame, Nanos, Option<LinkId>)> {
-        let (_, release, (frame, last)) = self.yard.waiting.pop_due(now)?;
+        let (_, release, (frame, last)) = self.state.waiting.pop_due(now)?;
         Some((frame, release, last))
     }
 
     /// Counts a frame that was handed over too late. Its last link counts it as
     /// the port does, and only if the emulator is the cause.
     pub(super) fn was_late(&self, late: &LateFrame) {
-        let Some(cells) = late.link.and_then(|link| self.yard.cells_of(link)) else {
+        let Some(cells) = late.link.and_then(|link| self.state.cells_of(link)) else {
             return;
         };
         match late.artifact {
@@ -294,25 +301,25 @@ impl Core {
 
     /// Whether no frame is inside.
     pub(super) fn is_empty(&mut self) -> bool {
-        self.yard.frames.len() == 0 && self.yard.frames.lines_are_empty()
+        self.state.frames.len() == 0 && self.state.frames.lines_are_empty()
     }
 }
 
-impl Yard {
+impl FabricState {
     #[inline]
     fn cells_of(&self, link: LinkId) -> Option<&LinkCells> {
         self.cells.get(link.0 as usize)?.as_deref()
     }
 }
 
-impl ItemBytes<Frame> for Yard {
+impl ItemBytes<Frame> for FabricState {
     #[inline]
     fn bytes<'a>(&'a self, frame: &'a Frame) -> &'a [u8] {
         self.frames.bytes(frame)
     }
 }
 
-impl FrameHost<Frame> for Yard {
+impl FrameHost<Frame> for FabricState {
     fn edit(&mut self, frame: &mut Frame, edit: &mut dyn FnMut(&mut [u8])) {
         self.frames.edit(frame, edit);
     }

@@ -26,7 +26,7 @@ pub(super) struct Frame {
 
 /// The location of a frame's bytes.
 #[derive(Debug)]
-enum Place {
+enum FrameStorage {
     /// On the line by which it arrived.
     Line(u16, HeldFrame),
     /// In separate memory: bytes that were changed while another handle
@@ -38,8 +38,8 @@ enum Place {
 
 /// A frame and the number of its handles.
 #[derive(Debug)]
-struct Slot {
-    place: Place,
+struct FrameSlot {
+    place: FrameStorage,
     handles: u32,
     wire_len: u32,
 }
@@ -48,7 +48,7 @@ struct Slot {
 #[derive(Debug)]
 pub(super) struct Frames {
     lines: Vec<DelayLineReader>,
-    slots: Vec<Slot>,
+    slots: Vec<FrameSlot>,
     free: Vec<u32>,
 }
 
@@ -83,7 +83,7 @@ impl Frames {
     pub fn take(&mut self, line: u16) -> Option<(Frame, u32)> {
         let frame = self.lines[line as usize].take()?;
         let wire_len = frame.descriptor().wire_len;
-        let slot = self.put(Place::Line(line, frame), wire_len);
+        let slot = self.put(FrameStorage::Line(line, frame), wire_len);
         // The switch decides the exit next.
         let exit = Exit::AllBut(PortIndex(line));
         let frame = Frame {
@@ -97,7 +97,7 @@ impl Frames {
     /// Adds a frame that arrived on no line.
     pub fn bring(&mut self, bytes: &[u8], wire_len: u32) -> Frame {
         Frame {
-            slot: self.put(Place::Own(bytes.to_vec()), wire_len),
+            slot: self.put(FrameStorage::Own(bytes.to_vec()), wire_len),
             exit: Exit::AllBut(PortIndex(0)),
             number: 0,
         }
@@ -107,9 +107,9 @@ impl Frames {
     #[inline]
     pub fn bytes(&self, frame: &Frame) -> &[u8] {
         match &self.slots[frame.slot as usize].place {
-            Place::Line(line, held) => self.lines[*line as usize].bytes(held),
-            Place::Own(bytes) => bytes,
-            Place::Free => &[],
+            FrameStorage::Line(line, held) => self.lines[*line as usize].bytes(held),
+            FrameStorage::Own(bytes) => bytes,
+            FrameStorage::Free => &[],
         }
     }
 
@@ -134,16 +134,16 @@ impl Frames {
     /// Changes a frame's bytes, after copying them if they are shared.
     pub fn edit(&mut self, frame: &mut Frame, edit: &mut dyn FnMut(&mut [u8])) {
         if self.slots[frame.slot as usize].handles > 1 {
-            let own = Place::Own(self.bytes(frame).to_vec());
+            let own = FrameStorage::Own(self.bytes(frame).to_vec());
             let shared = &mut self.slots[frame.slot as usize];
             shared.handles -= 1;
             let wire_len = shared.wire_len;
             frame.slot = self.put(own, wire_len);
         }
         match &mut self.slots[frame.slot as usize].place {
-            Place::Line(line, held) => edit(self.lines[*line as usize].bytes_mut(held)),
-            Place::Own(bytes) => edit(bytes),
-            Place::Free => {}
+            FrameStorage::Line(line, held) => edit(self.lines[*line as usize].bytes_mut(held)),
+            FrameStorage::Own(bytes) => edit(bytes),
+            FrameStorage::Free => {}
         }
     }
 
@@ -155,7 +155,7 @@ impl Frames {
 
     /// Makes a frame of these bytes with the exit of another.
     pub fn make(&mut self, like: &Frame, bytes: &[u8]) -> Frame {
-        let slot = self.put(Place::Own(bytes.to_vec()), bytes.len() as u32);
+        let slot = self.put(FrameStorage::Own(bytes.to_vec()), bytes.len() as u32);
         Frame { slot, ..*like }
     }
 
@@ -167,7 +167,9 @@ impl Frames {
         if slot.handles > 0 {
             return;
         }
-        if let Place::Line(line, held) = std::mem::replace(&mut slot.place, Place::Free) {
+        if let FrameStorage::Line(line, held) =
+            std::mem::replace(&mut slot.place, FrameStorage::Free)
+        {
             self.lines[line as usize].free(held);
         }
         self.free.push(frame.slot);
@@ -189,8 +191,8 @@ impl Frames {
     }
 
     #[inline]
-    fn put(&mut self, place: Place, wire_len: u32) -> u32 {
-        let slot = Slot {
+    fn put(&mut self, place: FrameStorage, wire_len: u32) -> u32 {
+        let slot = FrameSlot {
             place,
             handles: 1,
             wire_len,

@@ -35,7 +35,7 @@ pub(super) struct Facts {
 }
 
 /// Timeout of an answer; a fabric that does not answer within it has ended.
-const PATIENCE: Duration = Duration::from_secs(10);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Interval between checks whether the fabric has to end, while an answer is
 /// pending.
@@ -83,7 +83,7 @@ impl FabricHandle {
             }
             // A plugin may keep the thread from answering.
             let ends = self.facts.control.must_end() || is_hurried();
-            if ends || asked.elapsed() >= PATIENCE {
+            if ends || asked.elapsed() >= ANSWER_TIMEOUT {
                 return None;
             }
         }

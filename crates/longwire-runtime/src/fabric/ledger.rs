@@ -5,34 +5,37 @@ use longwire_engine::{FrameMeta, Link, LinkId, Verdict};
 use longwire_packet::bridge::PortIndex;
 
 use super::frames::Frame;
-use crate::record::{Epoch, Event, Recorder, Recording, Tap, Writing};
+use crate::record::{Epoch, Event, RecordHandle, RecordWriter, Recorder, Recording};
 use crate::start_error::StartError;
 
 /// The parts of a recording before the fabric starts, if it is recorded.
-pub(super) struct Recorded(Option<(Recording, Box<dyn Recorder>)>);
+pub(super) struct RecordingParts(Option<(Recording, Box<dyn Recorder>)>);
 
-impl Recorded {
+impl RecordingParts {
     /// Prepares a recording by this recorder.
-    pub fn by(recorder: Option<Box<dyn Recorder>>) -> Recorded {
-        Recorded(recorder.map(|recorder| (Recording::new(), recorder)))
+    pub fn by(recorder: Option<Box<dyn Recorder>>) -> RecordingParts {
+        RecordingParts(recorder.map(|recorder| (Recording::new(), recorder)))
     }
 
     /// Returns a handle that records the frames leaving by an output port.
-    pub fn output(&self, port: usize) -> Option<Tap> {
+    pub fn output(&self, port: usize) -> Option<RecordHandle> {
         let (recording, recorder) = self.0.as_ref()?;
         let wanted = recorder.wants_frames();
-        wanted.then(|| recording.tap(LinkId(port as u32)))
+        wanted.then(|| recording.record_handle(LinkId(port as u32)))
     }
 
     /// Returns a ledger that records arrivals and verdicts.
     pub fn ledger(&self) -> Option<Box<Ledger>> {
         let (recording, recorder) = self.0.as_ref()?;
-        let tap = recording.tap(LinkId(0));
-        Some(Box::new(Ledger::new(tap, recorder.wants_frames())))
+        let record_handle = recording.record_handle(LinkId(0));
+        Some(Box::new(Ledger::new(
+            record_handle,
+            recorder.wants_frames(),
+        )))
     }
 
     /// Starts the writing thread.
-    pub fn start(self, epoch: Epoch) -> Result<Option<Writing>, StartError> {
+    pub fn start(self, epoch: Epoch) -> Result<Option<RecordWriter>, StartError> {
         let started = self
             .0
             .map(|(recording, recorder)| recording.start(recorder, epoch));
@@ -43,7 +46,7 @@ impl Recorded {
 /// Numbers frames on their links and passes events to the recorder.
 #[derive(Debug)]
 pub(super) struct Ledger {
-    tap: Tap,
+    record_handle: RecordHandle,
     with_frames: bool,
     /// The number of frames offered to each link.
     offered: Vec<u64>,
@@ -51,9 +54,9 @@ pub(super) struct Ledger {
 
 impl Ledger {
     /// Returns a ledger of verdicts, and `with_frames` of arriving frames.
-    fn new(tap: Tap, with_frames: bool) -> Ledger {
+    fn new(record_handle: RecordHandle, with_frames: bool) -> Ledger {
         Ledger {
-            tap,
+            record_handle,
             with_frames,
             offered: Vec::new(),
         }
@@ -63,7 +66,7 @@ impl Ledger {
     #[cold]
     pub fn entered(&mut self, port: PortIndex, frame: FrameMeta, bytes: &[u8]) {
         if self.with_frames {
-            self.tap.push(bytes, |bytes| Event::Entered {
+            self.record_handle.push(bytes, |bytes| Event::Entered {
                 port,
                 arrival: frame.arrival,
                 wire_len: frame.len,
@@ -82,7 +85,7 @@ impl Ledger {
         let number = self.offered[index];
         self.offered[index] += 1;
         frame.number = number as u32;
-        self.tap.push(&[], |bytes| Event::Arrived {
+        self.record_handle.push(&[], |bytes| Event::Arrived {
             link: id,
             frame: number,
             arrival: meta.arrival,
@@ -100,7 +103,7 @@ impl Ledger {
         // the truncated part of the number.
         let behind = (offered as u32).wrapping_sub(frame.number);
         let frame = offered.saturating_sub(behind.into());
-        self.tap.push(&[], |_| Event::Decided {
+        self.record_handle.push(&[], |_| Event::Decided {
             link,
             frame,
             verdict,
@@ -111,23 +114,23 @@ impl Ledger {
     /// virtual time.
     pub fn waiting(self) -> Ledger {
         Ledger {
-            tap: self.tap.waiting(),
+            record_handle: self.record_handle.waiting(),
             ..self
         }
     }
 
     /// Hands over the events of a burst.
     pub fn flush(&mut self) {
-        self.tap.flush();
+        self.record_handle.flush();
     }
 
     /// Hands over the last events of the run.
     pub fn finish(&mut self) {
-        self.tap.finish();
+        self.record_handle.finish();
     }
 
     /// Returns the number of events that the recorder did not take.
     pub fn lost(&self) -> u64 {
-        self.tap.lost()
+        self.record_handle.lost()
     }
 }

@@ -22,14 +22,14 @@ pub struct Order {
 /// came.
 #[derive(Default)]
 pub(super) struct Orders {
-    queued: BinaryHeap<Queued>,
+    queued: BinaryHeap<QueuedOrder>,
     added: u64,
 }
 
 impl Orders {
     pub fn add(&mut self, order: Order) {
         self.added += 1;
-        self.queued.push(Queued {
+        self.queued.push(QueuedOrder {
             place: Reverse((order.at, self.added)),
             order,
         });
@@ -49,27 +49,27 @@ impl Orders {
 }
 
 /// An order with its sequence number.
-struct Queued {
+struct QueuedOrder {
     place: Reverse<(Nanos, u64)>,
     order: Order,
 }
 
-impl PartialEq for Queued {
-    fn eq(&self, other: &Queued) -> bool {
+impl PartialEq for QueuedOrder {
+    fn eq(&self, other: &QueuedOrder) -> bool {
         self.place == other.place
     }
 }
 
-impl Eq for Queued {}
+impl Eq for QueuedOrder {}
 
-impl PartialOrd for Queued {
-    fn partial_cmp(&self, other: &Queued) -> Option<std::cmp::Ordering> {
+impl PartialOrd for QueuedOrder {
+    fn partial_cmp(&self, other: &QueuedOrder) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Queued {
-    fn cmp(&self, other: &Queued) -> std::cmp::Ordering {
+impl Ord for QueuedOrder {
+    fn cmp(&self, other: &QueuedOrder) -> std::cmp::Ordering {
         self.place.cmp(&other.place)
     }
 }

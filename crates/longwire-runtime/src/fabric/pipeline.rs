@@ -60,7 +60,7 @@ pub fn look_at_idle<R>(
 }
 
 /// An input and its own clock: the time of its last arrival.
-struct Input<R> {
+struct PipelineInput<R> {
     stage: Ingress<R>,
     clock: Clock,
 }
@@ -102,7 +102,7 @@ pub fn run_to_end<R: RxPort, T: TxPort>(
             lend_from: None,
         };
         let stage = Ingress::new(parts, Arc::clone(&shared));
-        inputs.push(Input { stage, clock });
+        inputs.push(PipelineInput { stage, clock });
         lines.push(reader);
         outputs.push((tx, shared, None));
     }
@@ -136,7 +136,7 @@ pub fn run_to_end<R: RxPort, T: TxPort>(
 
 /// Reads the input that is behind the others, then runs the fabric.
 fn drive<R: RxPort, T: TxPort>(
-    inputs: &mut [Input<R>],
+    inputs: &mut [PipelineInput<R>],
     fabric: &mut Fabric<T>,
     clock: &Clock,
 ) -> Result<(), PortError> {

@@ -15,7 +15,7 @@ use super::cells::LinkCells;
 use super::core::Target;
 use super::frames::Frames;
 use super::handle::{FabricHandle, Facts};
-use super::ledger::Recorded;
+use super::ledger::RecordingParts;
 use super::orders::Work;
 use super::pipeline;
 use super::report::FabricReport;
@@ -32,7 +32,7 @@ use crate::stage::{AddressWatch, Ingress, IngressParts};
 use crate::start_error::StartError;
 use crate::thread::{Bell, Control, Stages, Worker};
 use crate::threads::Threads;
-use crate::witness::Pauses;
+use crate::witness::PauseHistory;
 
 /// The parts of a fabric, without its ports.
 pub struct FabricParts {
@@ -59,7 +59,7 @@ pub enum FabricStartError {
     Start(#[from] StartError),
     #[error("switch: {0}")]
     Switch(#[from] BridgeError),
-    #[error("path {0} has no links, or one that is not there")]
+    #[error("path {0} has no links, or one that does not exist")]
     Path(usize),
 }
 
@@ -70,7 +70,7 @@ pub struct FabricRunning {
     addresses: Arc<AddressWatch>,
 }
 
-/// The minimum of the default memory for frames that arrived by one port.
+/// The range of the default memory for frames that arrived by one port.
 const MEMORY_MIN: u64 = 256 << 20;
 const MEMORY_MAX: u64 = 8 << 30;
 
@@ -99,7 +99,7 @@ pub fn start_recorded(
     config: RunConfig,
     recorder: Option<Box<dyn Recorder>>,
 ) -> Result<FabricRunning, FabricStartError> {
-    let recorded = Recorded::by(recorder);
+    let recorded = RecordingParts::by(recorder);
     let epoch = Epoch::now();
     let mut notes: Vec<String> = Vec::new();
     let on_port_loss = parts.on_port_loss;
@@ -125,7 +125,7 @@ pub fn start_recorded(
         ports.push((name, shared));
     }
     let mut core = pipeline::build(parts, Frames::new(lines), config.seed, epoch.monotonic)?;
-    core.yard.ledger = recorded.ledger();
+    core.state.ledger = recorded.ledger();
     let (orders, given) = channel();
     let grace_until = epoch.monotonic.saturating_add(config.grace);
     let times = (config.tolerance, grace_until, SLACK_MAX);
@@ -222,7 +222,7 @@ fn workers(
     let bells = spread.iter().map(|_| Bell::new().map(Arc::new));
     let bells: Vec<_> = bells.collect::<Result<_, _>>()?;
     let last = bells.len() - 1;
-    let pauses: Vec<Arc<Pauses>> = bells.iter().map(|_| Arc::default()).collect();
+    let pauses: Vec<Arc<PauseHistory>> = bells.iter().map(|_| Arc::default()).collect();
     if let Some(fabric) = &mut spread[last].fabric {
         fabric.excuse_by(&pauses);
     }
@@ -258,9 +258,10 @@ impl FabricRunning {
     /// Stops the fabric and returns its complete report.
     pub fn stop(mut self) -> FabricReport {
         // While the deciding thread still answers.
-        let before = match self.ended() {
-            true => self.handle.without_core(),
-            false => self.handle.report(),
+        let before = if self.ended() {
+            self.handle.without_core()
+        } else {
+            self.handle.report()
         };
         let mut threads = RunReport::default();
         self.threads.stop().add_to(&mut threads);

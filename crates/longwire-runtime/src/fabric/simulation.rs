@@ -7,12 +7,12 @@ use longwire_packet::bridge::PortIndex;
 
 use super::core::Core;
 use super::frames::{Exit, Frame, Frames};
-use super::ledger::Recorded;
+use super::ledger::RecordingParts;
 use super::orders::{Order, Work};
 use super::pipeline;
 use super::report::{FabricReport, PortReport, SwitchReport};
 use super::run::{FabricParts, FabricStartError};
-use crate::record::{Epoch, Recorder, Writing};
+use crate::record::{Epoch, RecordWriter, Recorder};
 
 /// A frame that leaves.
 #[derive(Clone, Copy, Debug)]
@@ -23,7 +23,7 @@ pub struct Leaving<'a> {
     pub release: Nanos,
     /// Its bytes, as far as they are known.
     pub bytes: &'a [u8],
-    /// How long it is on the wire, in bytes.
+    /// Its length on the wire, in bytes.
     pub wire_len: u32,
 }
 
@@ -34,7 +34,7 @@ pub struct Simulation {
     ports: Vec<PortReport>,
     epoch: Nanos,
     seed: u64,
-    recorder: Option<Writing>,
+    recorder: Option<RecordWriter>,
 }
 
 impl Simulation {
@@ -52,9 +52,9 @@ impl Simulation {
         recorder: Option<Box<dyn Recorder>>,
     ) -> Result<Simulation, FabricStartError> {
         let mut core = pipeline::build(parts, Frames::new(Vec::new()), seed, epoch)?;
-        let recorded = Recorded::by(recorder);
+        let recorded = RecordingParts::by(recorder);
         let ledger = recorded.ledger();
-        core.yard.ledger = ledger.map(|ledger| Box::new(ledger.waiting()));
+        core.state.ledger = ledger.map(|ledger| Box::new(ledger.waiting()));
         let clocks = Epoch {
             monotonic: epoch,
             wall: epoch,
@@ -133,7 +133,7 @@ impl Simulation {
         release: Nanos,
         out: &mut impl FnMut(Leaving<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
-        let frames = &self.core.yard.frames;
+        let frames = &self.core.state.frames;
         let (bytes, wire_len) = (frames.bytes(&frame), frames.wire_len(&frame));
         for (index, counts) in self.ports.iter_mut().enumerate() {
             let port = PortIndex(index as u16);
@@ -152,15 +152,15 @@ impl Simulation {
                 })?;
             }
         }
-        self.core.yard.frames.free(frame);
+        self.core.state.frames.free(frame);
         Ok(())
     }
 
-    /// Returns the time of the next event inside, plus one nanosecond, to be
-    /// passed to [`Simulation::advance`]. `None` if there is none until another
+    /// Returns the time to which [`Simulation::advance`] must advance for the
+    /// next event or release inside. `None` if there is none until another
     /// frame arrives.
     pub fn next_at(&self) -> Option<Nanos> {
-        let release = self.core.yard.waiting.next_at();
+        let release = self.core.state.waiting.next_at();
         let release = release.map(|at| at.saturating_add(Nanos::from_nanos(1)));
         let next = release.into_iter().chain(self.core.next_event()).min();
         // An event at the end of time never happens: the link is stalled.
@@ -174,7 +174,7 @@ impl Simulation {
 
     /// Ends the simulation and returns its report, without a duration.
     pub fn stop(mut self) -> FabricReport {
-        if let Some(ledger) = &mut self.core.yard.ledger {
+        if let Some(ledger) = &mut self.core.state.ledger {
             ledger.finish();
         }
         let report = FabricReport {
@@ -189,7 +189,7 @@ impl Simulation {
         let recorder = self.recorder.take();
         // The recorder waits until all record handles are gone.
         drop(self);
-        let recorded = recorder.map_or(Ok(()), Writing::end);
+        let recorded = recorder.map_or(Ok(()), RecordWriter::end);
         FabricReport {
             error: recorded.err().map(|error| format!("recording: {error}")),
             ..report

@@ -15,9 +15,9 @@ use super::orders::Order;
 use crate::clock::Clock;
 use crate::counters::LinkShared;
 use crate::port_loss::OnPortLoss;
-use crate::record::Tap;
+use crate::record::RecordHandle;
 use crate::stage::{Account, AddressWatch, BURST, Judge, Step};
-use crate::witness::Pauses;
+use crate::witness::PauseHistory;
 
 /// Maximum time until a full port is tried again.
 const RETRY_AFTER: Nanos = Nanos::from_micros(20);
@@ -30,7 +30,7 @@ pub struct Fabric<T> {
     core: Core,
     /// Counters of each input port's stage and of each output port's account.
     ports: Vec<Arc<LinkShared>>,
-    outputs: Vec<Output<T>>,
+    outputs: Vec<FabricOutput<T>>,
     orders: Receiver<Order>,
     clock: Clock,
     tolerance: Nanos,
@@ -43,13 +43,13 @@ pub struct Fabric<T> {
 
 /// An output port with its account's counters, and the handle that records its
 /// frames.
-pub(super) type OutputParts<T> = (T, Arc<LinkShared>, Option<Tap>);
+pub(super) type OutputParts<T> = (T, Arc<LinkShared>, Option<RecordHandle>);
 
 /// An output port and its due frames.
-struct Output<T> {
+struct FabricOutput<T> {
     port: T,
     account: Account,
-    ready: VecDeque<Ready>,
+    ready: VecDeque<DueFrame>,
     /// It accepted no more frames at the last attempt.
     full: bool,
     /// It went away, and the network continues.
@@ -57,20 +57,17 @@ struct Output<T> {
 }
 
 /// A frame that is due.
-struct Ready {
+struct DueFrame {
     frame: Frame,
     release: Nanos,
     last: Option<LinkId>,
 }
 
-impl<T: TxPort> Output<T> {
+impl<T: TxPort> FabricOutput<T> {
     /// Returns the number of frames that the port has accepted and not sent. A
     /// port that went away will never send them.
     fn unsent(&self) -> usize {
-        match self.lost {
-            true => 0,
-            false => self.port.unsent(),
-        }
+        if self.lost { 0 } else { self.port.unsent() }
     }
 }
 
@@ -87,9 +84,9 @@ impl<T: TxPort> Fabric<T> {
             .map(|(_, shared, _)| Arc::clone(shared))
             .collect();
         let judge = || Judge::new(tolerance, grace_until);
-        let output = |(port, shared, tap)| Output {
+        let output = |(port, shared, record_handle)| FabricOutput {
             port,
-            account: Account::new(judge(), Nanos::ZERO, tap, shared),
+            account: Account::new(judge(), Nanos::ZERO, record_handle, shared),
             ready: VecDeque::new(),
             full: false,
             lost: false,
@@ -116,7 +113,7 @@ impl<T: TxPort> Fabric<T> {
     }
 
     /// Excuses lateness by these pauses of the threads that frames pass.
-    pub(super) fn excuse_by(&mut self, pauses: &[Arc<Pauses>]) {
+    pub(super) fn excuse_by(&mut self, pauses: &[Arc<PauseHistory>]) {
         for output in &mut self.outputs {
             output.account.judge.threads.extend_from_slice(pauses);
         }
@@ -160,8 +157,8 @@ impl<T: TxPort> Fabric<T> {
         for index in 0..self.outputs.len() {
             sent += self.send(index, now, &mut full)?;
         }
-        self.core.yard.frames.settle();
-        if let Some(ledger) = &mut self.core.yard.ledger {
+        self.core.state.frames.settle();
+        if let Some(ledger) = &mut self.core.state.ledger {
             ledger.flush();
         }
         Ok(Step {
@@ -182,7 +179,7 @@ impl<T: TxPort> Fabric<T> {
             let Some((frame, release, last)) = self.core.pop_due(now) else {
                 return;
             };
-            let ready = |frame| Ready {
+            let ready = |frame| DueFrame {
                 frame,
                 release,
                 last,
@@ -191,19 +188,19 @@ impl<T: TxPort> Fabric<T> {
                 Exit::One(port) => match self.outputs.get_mut(usize::from(port.0)) {
                     Some(output) if output.lost => {
                         output.account.refuse(1);
-                        self.core.yard.frames.free(frame);
+                        self.core.state.frames.free(frame);
                     }
                     Some(output) => output.ready.push_back(ready(frame)),
-                    None => self.core.yard.frames.free(frame),
+                    None => self.core.state.frames.free(frame),
                 },
                 Exit::AllBut(arrival) => {
                     for (index, output) in self.outputs.iter_mut().enumerate() {
                         if index != usize::from(arrival.0) && !output.lost {
-                            let copy = self.core.yard.frames.copy(&frame);
+                            let copy = self.core.state.frames.copy(&frame);
                             output.ready.push_back(ready(copy));
                         }
                     }
-                    self.core.yard.frames.free(frame);
+                    self.core.state.frames.free(frame);
                 }
             }
         }
@@ -226,7 +223,7 @@ impl<T: TxPort> Fabric<T> {
         output.account.port_lost();
         output.account.refuse(output.ready.len() as u64);
         for ready in output.ready.drain(..) {
-            self.core.yard.frames.free(ready.frame);
+            self.core.state.frames.free(ready.frame);
         }
         self.core.lose_port(index);
     }
@@ -250,7 +247,7 @@ impl<T: TxPort> Fabric<T> {
             output.account.rest(now);
             return Ok(0);
         }
-        let frames = &mut self.core.yard.frames;
+        let frames = &mut self.core.state.frames;
         while output.account.batch.len() < BURST {
             let Some(next) = output.ready.front() else {
                 break;
@@ -307,10 +304,10 @@ impl<T: TxPort> Fabric<T> {
     pub fn next_release(&mut self) -> Option<Nanos> {
         let event = self.core.next_event();
         let decision = event.map(|at| at.saturating_add(self.slack()));
-        let arrival = self.core.yard.frames.next_arrival(Nanos::MAX);
+        let arrival = self.core.state.frames.next_arrival(Nanos::MAX);
         let times = [
             decision,
-            self.core.yard.waiting.next_at(),
+            self.core.state.waiting.next_at(),
             arrival.map(|(_, at)| at),
         ];
         times.into_iter().flatten().min()
@@ -336,7 +333,7 @@ impl<T: TxPort> Fabric<T> {
         for output in &mut self.outputs {
             output.account.finish(&mut output.port, &self.clock);
         }
-        if let Some(ledger) = &mut self.core.yard.ledger {
+        if let Some(ledger) = &mut self.core.state.ledger {
             ledger.finish();
         }
     }

@@ -1,10 +1,10 @@
 //! Feeds: frames in the order and at the times at which they are to be sent,
 //! handed out ahead of time.
 //!
-//! A feed is what a trace or a generator is to a run: an input whose frames
-//! are known before they are due. The reader thread takes them as fast as
-//! there is room, offers them to the emulated link as of their times, and
-//! leaves the waiting to the egress stage.
+//! A feed is the input of a replay: a trace or a generator, whose frames are
+//! known before they are due. The reader thread takes them as fast as there is
+//! space, offers them to the emulated link as of their times, and leaves the
+//! waiting to the egress stage.
 
 pub mod trace;
 
@@ -15,70 +15,72 @@ use longwire_io::{PortError, Received};
 
 use crate::record::Epoch;
 
-/// A frame that is to be sent.
+/// A frame of a feed.
 #[derive(Clone, Copy, Debug)]
 pub struct Fed<'a> {
     /// From the destination MAC address to the end of the payload. Lent for
     /// the time of the call.
     pub bytes: &'a [u8],
-    /// How long the frame counts on an emulated link, in bytes: more than
-    /// `bytes` holds when a capture kept only its beginning.
+    /// The frame's length on an emulated link, in bytes: more than `bytes`
+    /// holds when a capture kept only its beginning.
     pub wire_len: u32,
-    /// When it is to be sent, after the start of the replay; never less than
-    /// the frame before it.
+    /// The time at which to send it, after the start of the replay; never less
+    /// than that of the frame before.
     pub due: Nanos,
-    /// Which of the feed's outputs it is for, below [`Feed::outputs`].
+    /// The index of its output among the feed's, below [`Feed::outputs`].
     pub output: usize,
 }
 
-/// Frames in the order of their times.
+/// A source of frames in the order of their times.
 pub trait Feed: Send {
-    /// Hands out up to `max` frames. Fewer than that, and no end, means that
-    /// there is nothing more for the moment: a pipe whose writer is slow.
+    /// Hands out up to `max` frames. Fewer frames without an end mean that no
+    /// more are available at the moment: a pipe whose writer is slow.
     ///
     /// # Errors
-    /// When the input cannot be read on. Frames before the fault have been
+    /// The input cannot be read further. Frames before the fault have been
     /// handed out, by this call or by earlier ones.
     fn feed(&mut self, max: usize, take: &mut dyn FnMut(Fed<'_>)) -> Result<Received, PortError>;
 
-    /// When the replay starts; told once, before the first frame is asked
-    /// for. Frames that carry the time of their sending need it.
+    /// Receives the start of the replay once, before the first frame is
+    /// requested. Frames that carry the time of their sending need it.
     fn begin(&mut self, _start: Epoch) {}
 
-    /// How many outputs its frames are for.
+    /// Returns the number of its outputs.
     fn outputs(&self) -> usize {
         1
     }
 
-    /// Becomes readable when there is more, for inputs that can be slow.
+    /// Returns a descriptor that becomes readable when more frames are
+    /// available, for inputs that can be slow.
     fn readable(&self) -> Option<BorrowedFd<'_>> {
         None
     }
 
-    /// Frames have times: they are not sent as fast as the port takes them.
+    /// Whether frames have times; frames without are sent as fast as the port
+    /// accepts them.
     fn is_paced(&self) -> bool {
         true
     }
 
-    /// The longest frame it hands out, in bytes.
+    /// Returns the length of the longest frame it hands out, in bytes.
     fn frame_max(&self) -> usize;
 
-    /// How far it is, and what it has to say.
+    /// Returns the progress, counts and notes of the feed.
     fn status(&self) -> FeedStatus;
 }
 
-/// How far a feed is.
+/// Progress, counts and notes of a feed.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FeedStatus {
-    /// What it reads: a file's name, or what is generated.
+    /// The name of the input: a file, or a description of what is generated.
     pub name: String,
-    /// How much of the input has been handed out, from 0 to 1; `None` where
-    /// nobody knows, as of a pipe.
+    /// The part of the input that has been handed out, from 0 to 1; `None` if
+    /// it is unknown, as of a pipe.
     pub fraction: Option<f64>,
-    /// What was counted on the way, by name: frames that a filter left out,
-    /// stamps that went back, checksums made right. In the order in which they
-    /// are to be reported; those at zero may be left out of a report.
+    /// Counts by name: frames that a filter left out, stamps that went back,
+    /// repaired checksums. In the order of the report; counts of zero may be
+    /// left out of a report.
     pub counts: Vec<(&'static str, u64)>,
-    /// What its user should know, in sentences.
+    /// Notes for the user, as sentences.
     pub notes: Vec<String>,
 }

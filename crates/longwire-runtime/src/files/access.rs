@@ -1,4 +1,4 @@
-//! Which files may be read: all regular ones, or those beneath a directory.
+//! File access: all regular files, or those below a directory.
 
 use std::fs::File;
 use std::io;
@@ -14,19 +14,18 @@ use nix::sys::stat::Mode;
 
 use super::FileError;
 
-/// Which files may be read.
+/// The files that may be read.
 #[derive(Clone, Debug, Default)]
 pub enum FileAccess {
     /// All regular files that this process may read; relative paths begin in
     /// its working directory.
     #[default]
     Any,
-    /// Those beneath a directory, where relative paths begin.
+    /// Files below a directory, where relative paths begin.
     Beneath(Arc<Directory>),
 }
 
-/// A directory that paths do not lead out of, neither by `..` nor by symbolic
-/// links.
+/// A directory that paths cannot leave, neither by `..` nor by symbolic links.
 #[derive(Debug)]
 pub struct Directory {
     handle: OwnedFd,
@@ -37,8 +36,8 @@ impl Directory {
     /// Opens a directory.
     ///
     /// # Errors
-    /// If there is none, or the kernel cannot confine paths to it (before
-    /// Linux 5.6).
+    /// There is none, or the kernel cannot confine paths to it (before Linux
+    /// 5.6).
     pub fn open(path: &Path) -> io::Result<Directory> {
         let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
         let handle = fcntl::open(path, flags, Mode::empty())?;
@@ -48,7 +47,7 @@ impl Directory {
         Ok(directory)
     }
 
-    /// Its absolute path.
+    /// Returns its absolute path.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -56,8 +55,8 @@ impl Directory {
     fn open_beneath(&self, path: &Path, flags: OFlag) -> Result<OwnedFd, Errno> {
         let confined = ResolveFlag::RESOLVE_BENEATH | ResolveFlag::RESOLVE_NO_MAGICLINKS;
         let how = OpenHow::new().flags(flags).resolve(confined);
-        // The kernel asks for another try when a directory was renamed
-        // meanwhile.
+        // The kernel requires a retry if a directory was renamed during the
+        // call.
         loop {
             match fcntl::openat2(&self.handle, path, how) {
                 Err(Errno::EAGAIN) => thread::yield_now(),
@@ -74,9 +73,10 @@ impl FileAccess {
             FileAccess::Any => fcntl::open(path, flags, Mode::empty()),
             FileAccess::Beneath(directory) => {
                 let outside = || FileError::Outside(directory.path.clone());
-                let inner = match path.is_absolute() {
-                    true => path.strip_prefix(&directory.path).map_err(|_| outside())?,
-                    false => path,
+                let inner = if path.is_absolute() {
+                    path.strip_prefix(&directory.path).map_err(|_| outside())?
+                } else {
+                    path
                 };
                 match directory.open_beneath(inner, flags) {
                     Err(Errno::EXDEV | Errno::ELOOP) => return Err(outside()),
@@ -87,20 +87,20 @@ impl FileAccess {
         Ok(opened.map_err(io::Error::from)?.into())
     }
 
-    /// Opens a regular file to read it, without waiting for anything but the
-    /// file system.
+    /// Opens a regular file for reading, and waits for nothing but the file
+    /// system.
     pub(super) fn open_regular(&self, path: &Path) -> Result<File, FileError> {
-        // Looked at before it is opened: to open a device has effects.
+        // Checked before it is opened: opening a device has effects.
         check_regular(&self.open(path, OFlag::O_PATH)?)?;
         let flags = OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_NOCTTY;
         let file = self.open(path, flags)?;
-        // It may be another one by now.
+        // The path may lead to another file by now.
         check_regular(&file)?;
         Ok(file)
     }
 
-    /// The path by which a regular file can be opened again: of a file beneath
-    /// a directory, its real one.
+    /// Returns a path by which a regular file can be opened again: for a file
+    /// below a directory, its real path.
     pub(crate) fn resolve(&self, path: &str) -> Result<PathBuf, FileError> {
         let file = self.open(Path::new(path), OFlag::O_PATH)?;
         check_regular(&file)?;

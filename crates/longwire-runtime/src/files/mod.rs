@@ -19,17 +19,17 @@ use nix::unistd::gettid;
 
 pub use access::{Directory, FileAccess};
 
-/// How much is read at once: enough that system calls cost nothing compared
-/// with what is done with the bytes.
+/// Bytes read at once: enough that system calls cost nothing compared with
+/// processing the bytes.
 const PIECE: usize = 64 * 1024;
 
-/// How often a reader that waits looks whether it should stop.
+/// Interval at which a waiting reader checks whether it should stop.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// The stack of a thread that reads a file.
+/// Stack size of a thread that reads a file.
 const STACK: usize = 128 * 1024;
 
-/// Why a file is not read.
+/// Why a file cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum FileError {
@@ -49,7 +49,7 @@ pub enum FileError {
     TooLarge(u64),
     #[error("it could not be read within {} s", .0.as_secs())]
     Late(Duration),
-    #[error("not read: the run is to stop")]
+    #[error("not read: the run is stopping")]
     Stopped,
     #[error("cannot be read to its end: {0}")]
     Read(io::Error),
@@ -67,12 +67,12 @@ impl From<io::Error> for FileError {
     }
 }
 
-/// How much is read, and how long it may take.
+/// Limits of size and time for reading a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadLimits {
-    /// The largest file, in bytes.
+    /// The maximum size, in bytes.
     pub bytes: u64,
-    /// How long the file may be waited for in all.
+    /// The maximum time to wait for the file.
     pub time: Duration,
 }
 
@@ -94,16 +94,17 @@ pub struct FileReader {
     time: Duration,
     waited: Duration,
     stop: Option<Arc<AtomicBool>>,
-    /// What has come and not been taken.
+    /// Bytes that have been received and not been returned.
     piece: Vec<u8>,
     taken: usize,
 }
 
 impl FileReader {
-    /// Begins to open a file and to read it. `stop` ends the waiting for it.
+    /// Begins to open a file and to read it. Setting `stop` ends the wait for
+    /// it.
     ///
     /// # Errors
-    /// If there is no room for a thread.
+    /// No thread can be started.
     pub fn open(
         path: &Path,
         access: &FileAccess,
@@ -121,7 +122,7 @@ impl FileReader {
         let read = move || {
             own.store(gettid().as_raw(), Ordering::Relaxed);
             if let Err(error) = send(&path, &access, limits.bytes, &sender) {
-                // Without anybody left to read it, nothing is lost.
+                // If the reader is gone, the error has no receiver.
                 let _ = sender.send(Err(error));
             }
         };
@@ -142,10 +143,10 @@ impl FileReader {
         })
     }
 
-    /// The next piece; `None` at the end.
+    /// Returns the next piece; `None` at the end.
     ///
     /// # Errors
-    /// Why there is none.
+    /// The file cannot be read, or not in time.
     pub fn next_piece(&mut self) -> Result<Option<Vec<u8>>, FileError> {
         loop {
             let left = self.time.saturating_sub(self.waited);
@@ -174,9 +175,9 @@ impl FileReader {
         stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
     }
 
-    /// Waits until the thread has gone: to enter a user namespace, a process
-    /// must have one thread only. Joining returns a moment before the kernel
-    /// has forgotten the thread.
+    /// Waits until the thread has ended: to enter a user namespace, a process
+    /// must be single-threaded. Joining returns a moment before the kernel has
+    /// removed the thread.
     fn finish(&mut self) {
         let Some(thread) = self.thread.take() else {
             return;
@@ -242,7 +243,8 @@ fn send(
 mod tests {
     use super::*;
 
-    /// A reader of a file that never answers, and what keeps it so.
+    /// Returns a reader of a file that never answers, and the sender that keeps
+    /// it so.
     fn silent(
         time: Duration,
         stop: Option<Arc<AtomicBool>>,

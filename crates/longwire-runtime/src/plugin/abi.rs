@@ -14,7 +14,8 @@ pub const NEVER: i64 = i64::MAX;
 pub const INVALID: i64 = i64::MIN;
 pub const UNKNOWN: i64 = -1;
 
-/// A fate that no plugin means: what results are before the hook fills them.
+/// A fate that no plugin returns: the value of results before the hook fills
+/// them.
 pub const NO_FATE: u8 = u8::MAX;
 
 #[repr(C)]
@@ -30,14 +31,14 @@ pub struct Packet {
     pub queue_bytes: u64,
 }
 
-/// `struct longwire_random`: known by its address only.
+/// `struct longwire_random`: opaque to plugins.
 #[repr(C)]
 pub struct Random {
     hidden: [u8; 0],
     not_send: PhantomData<(*mut u8, PhantomPinned)>,
 }
 
-/// `struct longwire_parameters`: known by its address only.
+/// `struct longwire_parameters`: opaque to plugins.
 #[repr(C)]
 pub struct Parameters {
     hidden: [u8; 0],
@@ -87,7 +88,7 @@ pub type Decide<T> =
 pub type Rewrite =
     unsafe extern "C" fn(*mut c_void, *mut Random, *const Packet, usize, *const *mut u8) -> c_int;
 
-/// The hook that says when the link is ready.
+/// The hook that returns when the link is ready.
 pub type Ready = unsafe extern "C" fn(*mut c_void, *mut Random, i64, *mut i64) -> c_int;
 
 pub type Create =

@@ -1,4 +1,4 @@
-//! The header and `abi.rs` say the same: a C compiler compares them.
+//! The header and `abi.rs` agree: a C compiler compares them.
 
 use std::io::Write;
 use std::mem::offset_of;
@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use super::abi::{self, Hints, Host, Packet, Plugin};
 
-/// What C must find true, one assertion each.
+/// Assertions that a C compiler must accept.
 struct Claims(String);
 
 impl Claims {
@@ -32,8 +32,8 @@ macro_rules! claim_fields {
     };
 }
 
-/// Whether a C program that includes the header compiles, in the strictest
-/// way.
+/// Returns whether a C program that includes the header compiles without
+/// warnings.
 fn compiles(body: &str) -> bool {
     let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../include");
     let mut compiler = Command::new("cc")
@@ -117,7 +117,7 @@ fn the_header_has_the_same_structs() {
     );
     claims.equal("LONGWIRE_PLUGIN_ABI", abi::VERSION as usize);
     assert!(compiles(&claims.0), "{}", claims.0);
-    // That it can fail.
+    // A false assertion is rejected.
     claims.equal("LONGWIRE_PLUGIN_ABI", abi::VERSION as usize + 1);
     assert!(!compiles(&claims.0));
 }
@@ -140,7 +140,7 @@ fn the_header_has_the_same_constants_and_types() {
     ] {
         body += &format!("_Static_assert({name} == {value}LL, \"{name}\");\n");
     }
-    // Types that C would convert without a word are asked for by pointers.
+    // Types that C would convert implicitly are compared as pointers.
     body += "typedef int (*decide)(void *, struct longwire_random *, \
              const struct longwire_packet *, size_t, int64_t *);\n\
              decide delay_of(const struct longwire_plugin *p) { return p->delay; }\n\

@@ -1,8 +1,8 @@
-//! Which thread is in which function of which plugin, for the watchdog, for
-//! the end of a run and for signal handlers.
+//! The call that each thread makes into a plugin, for the watchdog, for the end
+//! of a run and for signal handlers.
 //!
 //! Each thread that calls plugins has a slot of atomics. A call costs a few
-//! stores to it and no system call. Slots and call sites live for ever, so
+//! stores to it and no system call. Slots and call sites are never freed, so
 //! that a signal handler can read them at any time; a slot is reused when its
 //! thread has ended, and a plugin's file has one call site.
 
@@ -41,18 +41,18 @@ const NAMES: [&str; 8] = [
 ];
 
 impl Function {
-    /// As plugins write it.
+    /// Returns its name in the header.
     pub fn name(self) -> &'static str {
         NAMES[self as usize]
     }
 }
 
-/// A plugin's file, as calls name it.
+/// A plugin's file, as calls refer to it.
 #[derive(Debug)]
 pub(crate) struct CallSite {
-    /// As the user wrote it.
+    /// The path as the user wrote it.
     file: String,
-    /// Where the runs that use the plugin learn of its faults.
+    /// The runs that use the plugin and receive its faults.
     runs: Mutex<Vec<WeakFaults>>,
 }
 
@@ -60,7 +60,7 @@ pub(crate) struct CallSite {
 static SITES: Mutex<Vec<&'static CallSite>> = Mutex::new(Vec::new());
 
 impl CallSite {
-    /// The call site of a plugin's file.
+    /// Returns the call site of a plugin's file.
     pub fn of(file: &str) -> &'static CallSite {
         let mut sites = SITES.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(site) = sites.iter().find(|site| site.file == file) {
@@ -74,7 +74,7 @@ impl CallSite {
         site
     }
 
-    /// Has faults of this plugin reported to a run as well.
+    /// Adds a run that receives faults of this plugin.
     pub fn report_to(&self, faults: &Faults) {
         let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
         runs.retain(WeakFaults::is_alive);
@@ -83,7 +83,8 @@ impl CallSite {
         }
     }
 
-    /// Reports a fault to the runs that use the plugin; whether there are any.
+    /// Reports a fault to the runs that use the plugin; returns whether there
+    /// are any.
     pub fn report(&self, message: &str) -> bool {
         let runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
         let mut any = false;
@@ -110,27 +111,27 @@ impl CallSite {
     }
 }
 
-/// What one thread does; written by that thread alone.
+/// The current call of one thread; written by that thread alone.
 #[derive(Debug)]
-pub(super) struct Slot {
+pub(super) struct ThreadSlot {
     /// The thread's number in the kernel, 0 while the slot is free.
     thread: AtomicI32,
-    /// The plugin that it is in, or null.
+    /// The plugin whose function runs, or null.
     site: AtomicPtr<CallSite>,
     function: AtomicUsize,
     /// Calls that have returned.
     calls: AtomicU64,
-    /// The slot that was made before this one.
-    next: AtomicPtr<Slot>,
+    /// The slot created before this one.
+    next: AtomicPtr<ThreadSlot>,
 }
 
-/// The slot that was made last.
-static SLOTS: AtomicPtr<Slot> = AtomicPtr::new(null_mut());
+/// The slot created last.
+static SLOTS: AtomicPtr<ThreadSlot> = AtomicPtr::new(null_mut());
 
 thread_local! {
     /// This thread's slot. It has no destructor, so a signal handler may read
     /// it at any time.
-    static OWN: Cell<Option<&'static Slot>> = const { Cell::new(None) };
+    static OWN: Cell<Option<&'static ThreadSlot>> = const { Cell::new(None) };
     /// Frees the slot when the thread ends.
     static RELEASE: Release = const { Release };
 }
@@ -140,7 +141,7 @@ struct Release;
 impl Drop for Release {
     fn drop(&mut self) {
         // `exit` runs destructors first: a thread that ends inside a call has
-        // called it, and is asked about that call later.
+        // called it, and that call is examined later.
         if let Some(slot) = OWN.get()
             && slot.call().is_none()
         {
@@ -151,13 +152,13 @@ impl Drop for Release {
 }
 
 #[inline]
-fn own_slot() -> &'static Slot {
+fn own_slot() -> &'static ThreadSlot {
     OWN.get().unwrap_or_else(take_slot)
 }
 
-/// Takes a free slot for this thread, or makes one.
+/// Takes a free slot for this thread, or creates one.
 #[cold]
-fn take_slot() -> &'static Slot {
+fn take_slot() -> &'static ThreadSlot {
     let thread = thread_id();
     let free = slots().find(|slot| {
         let taken = slot
@@ -167,14 +168,14 @@ fn take_slot() -> &'static Slot {
     });
     let slot = free.unwrap_or_else(|| new_slot(thread));
     OWN.set(Some(slot));
-    // Only to have its destructor run; where that is too late, at the end of
-    // the thread, the slot is never reused.
+    // Only registers the destructor; where that is too late, at the end of the
+    // thread, the slot is never reused.
     let _ = RELEASE.try_with(|_| ());
     slot
 }
 
-fn new_slot(thread: i32) -> &'static Slot {
-    let slot: &'static Slot = Box::leak(Box::new(Slot {
+fn new_slot(thread: i32) -> &'static ThreadSlot {
+    let slot: &'static ThreadSlot = Box::leak(Box::new(ThreadSlot {
         thread: AtomicI32::new(thread),
         site: AtomicPtr::default(),
         function: AtomicUsize::new(0),
@@ -192,9 +193,9 @@ fn new_slot(thread: i32) -> &'static Slot {
     slot
 }
 
-/// All slots. Safe in a signal handler.
-pub(super) fn slots() -> impl Iterator<Item = &'static Slot> {
-    let at = |slot: &AtomicPtr<Slot>| {
+/// Returns all slots. Safe in a signal handler.
+pub(super) fn slots() -> impl Iterator<Item = &'static ThreadSlot> {
+    let at = |slot: &AtomicPtr<ThreadSlot>| {
         let slot = slot.load(Ordering::Acquire);
         // SAFETY: null, or a slot that was leaked before it was published.
         unsafe { slot.as_ref() }
@@ -202,35 +203,35 @@ pub(super) fn slots() -> impl Iterator<Item = &'static Slot> {
     std::iter::successors(at(&SLOTS), move |slot| at(&slot.next))
 }
 
-/// The call that this thread is in. Safe in a signal handler.
+/// Returns the current call of this thread. Safe in a signal handler.
 pub(super) fn own_call() -> Option<Call> {
     OWN.try_with(Cell::get).ok().flatten()?.call()
 }
 
-/// The call that another thread is in.
+/// Returns the current call of another thread.
 pub(crate) fn call_of(thread: i32) -> Option<Call> {
     let mut slots = slots().filter(|slot| slot.thread() == thread);
-    slots.find_map(Slot::call)
+    slots.find_map(ThreadSlot::call)
 }
 
-/// The number of the calling thread in the kernel. Safe in a signal handler.
+/// Returns the kernel's number of the calling thread. Safe in a signal handler.
 pub(crate) fn thread_id() -> i32 {
     // SAFETY: the call takes nothing and touches no memory of ours.
     unsafe { libc::gettid() }
 }
 
-impl Slot {
-    /// The thread's number in the kernel, 0 while the slot is free.
+impl ThreadSlot {
+    /// Returns the kernel's number of the thread, 0 while the slot is free.
     pub fn thread(&self) -> i32 {
         self.thread.load(Ordering::Acquire)
     }
 
-    /// The call that the thread is in.
+    /// Returns the current call of the thread.
     pub fn call(&self) -> Option<Call> {
         let number = self.calls.load(Ordering::Relaxed);
         let site = self.site.load(Ordering::Acquire);
         let function = self.function.load(Ordering::Relaxed);
-        // SAFETY: null, or a call site, which lives for ever.
+        // SAFETY: null, or a call site, which is never freed.
         let site = unsafe { site.as_ref() }?;
         Some(Call {
             site,
@@ -240,7 +241,8 @@ impl Slot {
     }
 }
 
-/// A call that has not returned. Two looks with equal results saw one call.
+/// A call that has not returned. Two observations with equal results saw one
+/// call.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Call {
     site: &'static CallSite,
@@ -249,17 +251,17 @@ pub(crate) struct Call {
 }
 
 impl Call {
-    /// The plugin's file, as the user wrote it.
+    /// Returns the plugin's file, as the user wrote it.
     pub fn file(&self) -> &'static str {
         &self.site.file
     }
 
-    /// The function's name.
+    /// Returns the function's name.
     pub fn function(&self) -> &'static str {
         NAMES.get(self.function).copied().unwrap_or("a function")
     }
 
-    /// Whether a hook of a run, not the making or the end of its state.
+    /// Whether it is a hook of a run, not the creation or the end of its state.
     pub fn is_hook(&self) -> bool {
         use Function::{Create, Destroy, Load};
         ![Load, Create, Destroy]
@@ -267,13 +269,13 @@ impl Call {
             .contains(&self.function)
     }
 
-    /// Reports a fault of this call to the runs that use the plugin; whether
-    /// there are any.
+    /// Reports a fault of this call to the runs that use the plugin; returns
+    /// whether there are any.
     pub fn report(&self, what: &str) -> bool {
         self.site.report(&self.describe(what))
     }
 
-    /// The message about this call.
+    /// Returns the message about this call.
     pub fn describe(&self, what: &str) -> String {
         format!("plugin {}: {}: {what}", self.file(), self.function())
     }

@@ -1,8 +1,8 @@
-//! Crashes and `exit` in a plugin: they end the process with the plugin's
-//! name and never with exit code 0.
+//! Crashes and `exit` in a plugin: they end the process with the plugin's name
+//! and never with exit code 0.
 //!
 //! Handlers are installed when the first plugin is loaded. They use
-//! async-signal-safe calls only and read only what lives for ever.
+//! async-signal-safe calls only and read only memory that is never freed.
 
 use std::ffi::{c_int, c_void};
 use std::io::Write;
@@ -34,12 +34,13 @@ pub(super) fn install() {
             install_one(index, *signal);
         }
         // SAFETY: the function may be called at the program's end, from any
-        // thread. Without room for it, only `exit` in a plugin goes unseen.
+        // thread. If it cannot be registered, only `exit` in a plugin is not
+        // noticed.
         unsafe { libc::atexit(at_exit) };
     });
 }
 
-/// What was installed before, by the index in [`CRASHES`].
+/// The previous handlers, by the index in [`CRASHES`].
 static BEFORE: [BeforeCell; CRASHES.len()] = [const { BeforeCell::new() }; CRASHES.len()];
 
 /// A disposition of a signal that is written once, before the handler that
@@ -61,7 +62,7 @@ impl BeforeCell {
 fn install_one(index: usize, signal: c_int) {
     // SAFETY: a sigaction of zeros is valid: no handler, no flags, no mask.
     let mut before: libc::sigaction = unsafe { std::mem::zeroed() };
-    // SAFETY: it only writes what is installed to a value of ours.
+    // SAFETY: it only writes the current handler to a value of ours.
     if unsafe { libc::sigaction(signal, std::ptr::null(), &raw mut before) } != 0 {
         return;
     }
@@ -74,7 +75,7 @@ fn install_one(index: usize, signal: c_int) {
     // SAFETY: as above.
     let mut ours: libc::sigaction = unsafe { std::mem::zeroed() };
     ours.sa_sigaction = on_crash as *const () as usize;
-    // On the stack that Rust's threads have for it: the usual one may be what
+    // On the alternate stack of Rust's threads: the usual one may have
     // overflowed.
     ours.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
     // SAFETY: `on_crash` has the type that SA_SIGINFO asks for and is
@@ -82,10 +83,11 @@ fn install_one(index: usize, signal: c_int) {
     unsafe { libc::sigaction(signal, &raw const ours, std::ptr::null_mut()) };
 }
 
-/// Names the plugin, lets the handler before this one do its part, and ends
-/// the process by the same signal.
+/// Prints the plugin's name, runs the previous handler, and ends the process by
+/// the same signal.
 ///
 /// # Safety
+/// The arguments are the kernel's, for this signal.
 /// The arguments are the kernel's, for this signal.
 unsafe extern "C" fn on_crash(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
     static NAMED: AtomicBool = AtomicBool::new(false);
@@ -99,8 +101,8 @@ unsafe extern "C" fn on_crash(signal: c_int, info: *mut libc::siginfo_t, context
         let takes_info = before.flags.load(Ordering::Acquire) & libc::SA_SIGINFO != 0;
         if takes_info && handler != libc::SIG_DFL && handler != libc::SIG_IGN {
             // SAFETY: with SA_SIGINFO a handler has this type, and the caller
-            // answers for the arguments. It is the standard library's, which
-            // reports an overflow of the stack.
+            // guarantees the arguments. It is the standard library's handler,
+            // which reports a stack overflow.
             unsafe {
                 let handler: unsafe extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void) =
                     std::mem::transmute(handler);
@@ -136,7 +138,7 @@ fn name_crash(what: &str) {
     }
 }
 
-/// Set when the program ends as it should.
+/// Set when the program ends normally.
 static ENDS: AtomicBool = AtomicBool::new(false);
 
 /// A thread called `exit` and was stopped there.
@@ -158,39 +160,39 @@ extern "C" fn at_exit() {
         end_now(Some(&call), WHAT);
     }
     if in_main {
-        // Of the program's own, and with its own exit code.
+        // Called by the program itself, with its own exit code.
         return;
     }
     write_parts(&["error: a thread of a plugin called exit; there is no report\n"]);
     exit_at_once();
 }
 
-/// The program ends as it should from here on.
+/// Marks the normal end of the program.
 ///
-/// To be called at the end of `main`: `exit` before that is taken for a
-/// plugin's, which must not decide the exit code.
+/// To be called at the end of `main`: an earlier `exit` is attributed to a
+/// plugin, which must not decide the exit code.
 pub fn ends() {
     ENDS.store(true, Ordering::Release);
     if EXITED.load(Ordering::Acquire) {
-        // A thread waits inside `exit` and holds its lock. What it did was a
+        // A thread waits inside `exit` and holds its lock. Its call was a
         // fault, so the run has failed.
         let _ = std::io::stdout().flush();
         exit_at_once();
     }
 }
 
-/// Ends the process at once with exit code 1, and says why; if a plugin does
-/// not return, names it. Safe in a signal handler.
+/// Ends the process at once with exit code 1, and prints why; names a plugin
+/// that does not return. Safe in a signal handler.
 pub fn end_process(why: &str) -> ! {
-    let call = calls::slots().find_map(calls::Slot::call);
+    let call = calls::slots().find_map(calls::ThreadSlot::call);
     match call {
         Some(call) => end_now(Some(&call), "has not returned"),
         None => end_now(None, why),
     }
 }
 
-/// Ends the process with a message about a call that does not return, or
-/// about `otherwise`. Safe in a signal handler.
+/// Ends the process with the message `what`, preceded by the plugin and the
+/// function of a call that does not return. Safe in a signal handler.
 pub(super) fn end_now(call: Option<&Call>, what: &str) -> ! {
     match call {
         Some(call) => write_parts(&[
@@ -207,7 +209,8 @@ pub(super) fn end_now(call: Option<&Call>, what: &str) -> ! {
     exit_at_once()
 }
 
-/// Whether a thread is the one that runs `main`. Safe in a signal handler.
+/// Returns whether a thread is the one that runs `main`. Safe in a signal
+/// handler.
 pub(super) fn is_main(thread: i32) -> bool {
     // SAFETY: the call takes nothing and touches no memory of ours.
     thread == unsafe { libc::getpid() }
@@ -237,7 +240,7 @@ fn write_parts(parts: &[&str]) {
             len += 1;
         }
     }
-    // SAFETY: the bytes are ours and live during the call. What is not
-    // written is lost: there is nowhere to say so.
+    // SAFETY: the bytes are ours and live during the call. A failed write
+    // cannot be reported.
     let _ = unsafe { libc::write(libc::STDERR_FILENO, line.as_ptr().cast(), len) };
 }

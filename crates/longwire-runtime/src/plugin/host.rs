@@ -1,5 +1,5 @@
-//! What Longwire offers to a plugin: random numbers and messages. The
-//! functions here are called from C.
+//! The functions that Longwire offers to plugins: random numbers and messages.
+//! They are called from C.
 
 use std::ffi::{CStr, c_char, c_int};
 use std::fmt;
@@ -13,15 +13,15 @@ use longwire_units::random::Stream;
 
 use super::{abi, parameters};
 
-/// Lines that a state may log: a message for each packet would be the
-/// dearest thing that ever happens to it.
+/// The maximum number of lines that a state may log: a message for each packet
+/// would cost more than the rest of its processing.
 const LINES_MAX: u32 = 100;
 
-/// A host struct and what stands behind it, for one state of a plugin.
+/// The host struct of one plugin state and the data after it.
 #[repr(C)]
 #[derive(Debug)]
-pub(super) struct Host {
-    /// First, so that its address is that of the whole.
+pub(super) struct PluginHost {
+    /// First, so that its address is that of the whole struct.
     raw: abi::Host,
     name: String,
     failed: AtomicBool,
@@ -29,10 +29,10 @@ pub(super) struct Host {
     lines: AtomicU32,
 }
 
-impl Host {
-    /// A host for the plugin with this name.
-    pub fn new(name: String) -> Host {
-        Host {
+impl PluginHost {
+    /// Returns a host for the plugin with this name.
+    pub fn new(name: String) -> PluginHost {
+        PluginHost {
             raw: abi::Host {
                 abi: abi::VERSION,
                 struct_size: size_of::<abi::Host>() as u32,
@@ -59,12 +59,12 @@ impl Host {
         }
     }
 
-    /// As the plugin is given it.
+    /// Returns the pointer that the plugin receives.
     pub fn as_raw(&self) -> *const abi::Host {
         std::ptr::from_ref(self).cast()
     }
 
-    /// Whether the plugin has said that it failed.
+    /// Whether the plugin has reported a failure.
     #[inline]
     pub fn has_failed(&self) -> bool {
         self.failed.load(Ordering::Relaxed)
@@ -78,26 +78,27 @@ impl Host {
         }
     }
 
-    /// What the plugin said of its failure.
+    /// Returns the message of the failure.
     pub fn failure(&self) -> String {
         let kept = self.message.lock().unwrap_or_else(PoisonError::into_inner);
-        match kept.is_empty() {
-            true => "it failed and did not say why: return fail(host, message)".to_owned(),
-            false => kept.clone(),
+        if kept.is_empty() {
+            "it failed without a message: return fail(host, message)".to_owned()
+        } else {
+            kept.clone()
         }
     }
 }
 
-/// Calls `work`; what it panics with is noted as a failure, for no panic may
-/// reach the C code that called us.
-pub(super) fn guarded<T>(host: &Host, otherwise: T, work: impl FnOnce() -> T) -> T {
+/// Calls `work` and notes a panic as a failure: no panic may reach the C code
+/// that called us.
+pub(super) fn guarded<T>(host: &PluginHost, otherwise: T, work: impl FnOnce() -> T) -> T {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
         host.note_failure("a panic in Longwire itself; please report this".to_owned());
         otherwise
     })
 }
 
-/// A C string as text; what is no UTF-8 is replaced, NULL is empty.
+/// Returns a C string as text; invalid UTF-8 is replaced, NULL is empty.
 ///
 /// # Safety
 /// `text` is null or a string that ends with a zero byte and lives during the
@@ -106,19 +107,19 @@ pub(super) unsafe fn text_of(text: *const c_char) -> String {
     if text.is_null() {
         return String::new();
     }
-    // SAFETY: it is not null, and the caller answers for the rest.
+    // SAFETY: it is not null, and the caller guarantees the rest.
     let text = unsafe { CStr::from_ptr(text) };
     text.to_string_lossy().into_owned()
 }
 
 /// # Safety
-/// `host` is what `create` was given, of a state that lives; `message` is as
-/// in [`text_of`].
+/// `host` is the pointer that `create` received, of a state that lives;
+/// `message` is as in [`text_of`].
 unsafe extern "C" fn fail(host: *const abi::Host, message: *const c_char) -> c_int {
-    // SAFETY: what `create` is given is the beginning of a `Host` that lives
-    // as long as the state.
-    let host = unsafe { &*host.cast::<Host>() };
-    // SAFETY: the caller answers for the message.
+    // SAFETY: `create` receives a pointer to the beginning of a `PluginHost`
+    // that lives as long as the state.
+    let host = unsafe { &*host.cast::<PluginHost>() };
+    // SAFETY: the caller guarantees the message.
     let message = || unsafe { text_of(message) };
     guarded(host, (), || host.note_failure(message()));
     abi::ERROR
@@ -134,7 +135,7 @@ fn print_line(line: fmt::Arguments<'_>) {
 /// As of [`fail`].
 unsafe extern "C" fn log(host: *const abi::Host, message: *const c_char) {
     // SAFETY: as in `fail`.
-    let host = unsafe { &*host.cast::<Host>() };
+    let host = unsafe { &*host.cast::<PluginHost>() };
     // SAFETY: as in `fail`.
     let message = || unsafe { text_of(message) };
     guarded(host, (), || {
@@ -147,51 +148,50 @@ unsafe extern "C" fn log(host: *const abi::Host, message: *const c_char) {
                 host.name
             ));
         } else {
-            // Lest the count ever wraps.
+            // Keeps the count from wrapping.
             host.lines.store(LINES_MAX + 1, Ordering::Relaxed);
         }
     });
 }
 
-/// The random stream that a hook is given, and what it asked of it that
-/// makes no sense.
-pub(super) struct Random<'a> {
+/// The random stream that a hook receives, and the first invalid request to it.
+pub(super) struct HookRandom<'a> {
     stream: &'a mut Stream,
     misuse: Option<String>,
 }
 
-impl<'a> Random<'a> {
-    pub fn new(stream: &'a mut Stream) -> Random<'a> {
-        Random {
+impl<'a> HookRandom<'a> {
+    pub fn new(stream: &'a mut Stream) -> HookRandom<'a> {
+        HookRandom {
             stream,
             misuse: None,
         }
     }
 
-    /// As a hook is given it.
+    /// Returns the pointer that a hook receives.
     pub fn as_raw(&mut self) -> *mut abi::Random {
         std::ptr::from_mut(self).cast()
     }
 
-    /// What was asked of it that makes no sense.
+    /// Returns the first invalid request.
     #[inline]
     pub fn misuse(&mut self) -> Option<String> {
         self.misuse.take()
     }
 }
 
-/// The stream behind a pointer that a hook was given.
+/// Returns the stream of a pointer that a hook received.
 ///
 /// # Safety
-/// The pointer is that of [`Random::as_raw`], of a value that lives, and no
+/// The pointer is that of [`HookRandom::as_raw`], of a value that lives, and no
 /// other reference to it is used while this one is.
-unsafe fn random<'a>(random: *mut abi::Random) -> &'a mut Random<'a> {
-    // SAFETY: the caller says so.
-    unsafe { &mut *random.cast::<Random<'a>>() }
+unsafe fn random<'a>(random: *mut abi::Random) -> &'a mut HookRandom<'a> {
+    // SAFETY: guaranteed by the caller.
+    unsafe { &mut *random.cast::<HookRandom<'a>>() }
 }
 
 /// # Safety
-/// `raw` is what the running hook was given.
+/// `raw` is the pointer that the running hook received.
 unsafe extern "C" fn next_u64(raw: *mut abi::Random) -> u64 {
     // SAFETY: during a hook's call the value is used in these functions only.
     unsafe { random(raw) }.stream.next_u64()

@@ -1,4 +1,4 @@
-//! A state of a plugin: made, used by its hooks, and destroyed.
+//! A state of a plugin: created, used by its hooks, and destroyed.
 
 use std::ffi::{c_int, c_void};
 use std::fmt;
@@ -8,44 +8,44 @@ use longwire_engine::{BitRate, Hook, Nanos, PluginHints};
 
 use super::abi::{self, Decide};
 use super::calls::{CallSite, Function};
-use super::host::{Host, Random};
+use super::host::{HookRandom, PluginHost};
 use super::library::{Library, PluginError};
-use super::parameters::Parameters;
+use super::parameters::CreateParameters;
 
 /// A state of a plugin, for one direction of a link.
 pub(super) struct Instance {
     library: Arc<Library>,
     // The plugin keeps its address. Not a Box: moving one asserts that no
     // other pointer to its content is in use.
-    host: Arc<Host>,
+    host: Arc<PluginHost>,
     state: *mut c_void,
     hints: PluginHints,
 }
 
-// SAFETY: the header says that a state may be used by one thread after
-// another, and whoever owns this value uses it from one at a time.
+// SAFETY: the header requires that a state can be used by one thread after
+// another, and the owner of this value uses it from one at a time.
 unsafe impl Send for Instance {}
 
 impl Instance {
-    /// Makes a state.
+    /// Creates a state.
     ///
     /// # Errors
-    /// When the plugin refuses its parameters.
+    /// The plugin refuses its parameters.
     pub fn create(
         library: Arc<Library>,
         parameters: &[(String, String)],
     ) -> Result<Instance, PluginError> {
-        let host = Arc::new(Host::new(library.name().to_owned()));
+        let host = Arc::new(PluginHost::new(library.name().to_owned()));
         let site = library.site();
         let mut hints = abi::Hints {
             struct_size: size_of::<abi::Hints>() as u32,
             ..abi::Hints::default()
         };
         let mut state = std::ptr::null_mut();
-        let given = Parameters::new(&host, parameters).map_err(PluginError::Parameters)?;
+        let given = CreateParameters::new(&host, parameters).map_err(PluginError::Parameters)?;
         let result = match library.plugin().create {
-            // SAFETY: all that is pointed to lives during the call, and the
-            // host until after the state.
+            // SAFETY: all pointers are valid during the call, and the host
+            // until after the state.
             Some(create) => site.during(Function::Create, || unsafe {
                 create(
                     host.as_raw(),
@@ -57,19 +57,19 @@ impl Instance {
             None => abi::OK,
         };
         if result != abi::OK || host.has_failed() {
-            // What failed half-way is the plugin's own to clear up.
+            // The plugin itself must clean up after a failed creation.
             return Err(PluginError::Create(host.failure()));
         }
-        let misspelt = given.misspelt();
+        let unknown = given.unknown_parameter();
         drop(given);
-        // From here on the state is destroyed whatever happens.
+        // From here on the state is destroyed in any case.
         let mut instance = Instance {
             library,
             host,
             state,
             hints: PluginHints::default(),
         };
-        if let Some(message) = misspelt {
+        if let Some(message) = unknown {
             return Err(PluginError::Parameters(message));
         }
         instance.hints = checked_hints(&hints).map_err(PluginError::Hints)?;
@@ -77,26 +77,26 @@ impl Instance {
     }
 
     /// # Errors
-    /// If the plugin does not have this hook.
+    /// The plugin does not have this hook.
     pub fn require(&self, hook: Hook) -> Result<(), PluginError> {
         self.library.require(hook)
     }
 
-    /// Who its calls are those of.
+    /// Returns the call site of its calls.
     pub fn site(&self) -> &'static CallSite {
         self.library.site()
     }
 
-    /// What the plugin said of itself.
+    /// Returns the plugin's hints.
     pub fn hints(&self) -> PluginHints {
         self.hints
     }
 
-    /// The hook `lose`.
+    /// Calls the hook `lose`.
     #[inline]
     pub fn lose(
         &mut self,
-        random: &mut Random<'_>,
+        random: &mut HookRandom<'_>,
         packets: &[abi::Packet],
         fates: &mut [u8],
     ) -> Result<(), String> {
@@ -104,11 +104,11 @@ impl Instance {
         self.decide(Function::Lose, hook, random, packets, fates)
     }
 
-    /// The hook `delay`.
+    /// Calls the hook `delay`.
     #[inline]
     pub fn delay(
         &mut self,
-        random: &mut Random<'_>,
+        random: &mut HookRandom<'_>,
         packets: &[abi::Packet],
         delays: &mut [i64],
     ) -> Result<(), String> {
@@ -116,11 +116,11 @@ impl Instance {
         self.decide(Function::Delay, hook, random, packets, delays)
     }
 
-    /// The hook `depart`.
+    /// Calls the hook `depart`.
     #[inline]
     pub fn depart(
         &mut self,
-        random: &mut Random<'_>,
+        random: &mut HookRandom<'_>,
         packets: &[abi::Packet],
         departures: &mut [i64],
     ) -> Result<(), String> {
@@ -128,15 +128,15 @@ impl Instance {
         self.decide(Function::Depart, hook, random, packets, departures)
     }
 
-    /// The hook `ready`; `None` if the plugin has none.
+    /// Calls the hook `ready`; `None` if the plugin has none.
     #[inline]
-    pub fn ready(&mut self, random: &mut Random<'_>, from: i64) -> Result<Option<i64>, String> {
+    pub fn ready(&mut self, random: &mut HookRandom<'_>, from: i64) -> Result<Option<i64>, String> {
         let Some(hook) = self.library.plugin().ready else {
             return Ok(None);
         };
         let mut ready = abi::INVALID;
         let (state, raw) = (self.state, random.as_raw());
-        // SAFETY: the state is the plugin's own, and what is pointed to lives
+        // SAFETY: the state is the plugin's own, and all pointers are valid
         // during the call.
         let call = || unsafe { hook(state, raw, from, &raw mut ready) };
         let result = self.library.site().during(Function::Ready, call);
@@ -144,12 +144,12 @@ impl Instance {
         Ok(Some(ready))
     }
 
-    /// The hook `rewrite`. `bytes` holds each packet's bytes, and the packets
-    /// point to them.
+    /// Calls the hook `rewrite`. `bytes` holds each packet's bytes, and the
+    /// packets point to them.
     #[inline]
     pub fn rewrite(
         &mut self,
-        random: &mut Random<'_>,
+        random: &mut HookRandom<'_>,
         packets: &[abi::Packet],
         bytes: &[*mut u8],
     ) -> Result<(), String> {
@@ -159,8 +159,8 @@ impl Instance {
         };
         let count = packets.len().min(bytes.len());
         let (state, raw) = (self.state, random.as_raw());
-        // SAFETY: as in `ready`; the caller lends the bytes to be written for
-        // the time of the call.
+        // SAFETY: as in `ready`; the caller lends the bytes for writing during
+        // the call.
         let call = || unsafe { hook(state, raw, packets.as_ptr(), count, bytes.as_ptr()) };
         let result = self.library.site().during(Function::Rewrite, call);
         self.after(Function::Rewrite, result, random)
@@ -171,7 +171,7 @@ impl Instance {
         &mut self,
         function: Function,
         hook: Option<Decide<T>>,
-        random: &mut Random<'_>,
+        random: &mut HookRandom<'_>,
         packets: &[abi::Packet],
         results: &mut [T],
     ) -> Result<(), String> {
@@ -181,20 +181,20 @@ impl Instance {
         };
         let count = packets.len().min(results.len());
         let (state, raw, results) = (self.state, random.as_raw(), results.as_mut_ptr());
-        // SAFETY: the state is the plugin's own; there are `count` packets
-        // and places for results, and all of them live during the call.
+        // SAFETY: the state is the plugin's own; there are `count` packets and
+        // results, and all of them live during the call.
         let call = || unsafe { hook(state, raw, packets.as_ptr(), count, results) };
         let result = self.library.site().during(function, call);
         self.after(function, result, random)
     }
 
-    /// Whether a hook that has returned did well.
+    /// Checks whether a hook that has returned succeeded.
     #[inline]
     fn after(
         &self,
         function: Function,
         result: c_int,
-        random: &mut Random<'_>,
+        random: &mut HookRandom<'_>,
     ) -> Result<(), String> {
         let misuse = random.misuse();
         if result == abi::OK && misuse.is_none() && !self.host.has_failed() {
@@ -240,7 +240,7 @@ fn checked_hints(hints: &abi::Hints) -> Result<PluginHints, String> {
     let rate_mean = BitRate::from_bits_per_sec(rate);
     if rate_mean.is_none() && rate != 0 {
         return Err(format!(
-            "rate_mean_bits_per_second is {rate}, above the most, {}",
+            "rate_mean_bits_per_second is {rate}, above the maximum, {}",
             BitRate::MAX
         ));
     }
@@ -271,13 +271,13 @@ mod tests {
         state: *mut *mut c_void,
     ) -> c_int {
         let kept = Box::into_raw(Box::new(Kept { host }));
-        // SAFETY: a place for the state, as `create` is given it.
+        // SAFETY: the place for the state, which `create` receives.
         unsafe { state.write(kept.cast()) };
         abi::OK
     }
 
     unsafe extern "C" fn destroy(state: *mut c_void) {
-        // SAFETY: what `create` made, once.
+        // SAFETY: the pointer that `create` returned, once.
         drop(unsafe { Box::from_raw(state.cast::<Kept>()) });
     }
 
@@ -290,7 +290,7 @@ mod tests {
     ) -> c_int {
         const WHY: *const c_char = c"a packet of 7 bytes".as_ptr();
         // SAFETY: the state that `create` made, its host, and as many packets
-        // and places as `count` says.
+        // and results as `count`.
         unsafe {
             let host = (*state.cast::<Kept>()).host;
             for at in 0..count {
@@ -303,8 +303,8 @@ mod tests {
         abi::OK
     }
 
-    /// The plugin is of Rust functions, so that Miri can run it: it checks
-    /// that the host's address stays good when the state is moved.
+    /// The plugin consists of Rust functions, so that Miri can run it: Miri
+    /// checks that the host's address stays valid when the state is moved.
     #[test]
     fn a_state_uses_its_host_after_it_has_moved() {
         let plugin = abi::Plugin {
@@ -335,7 +335,7 @@ mod tests {
         };
         let mut fates = [abi::NO_FATE];
         let mut lose = |packet: abi::Packet| {
-            let mut random = Random::new(&mut stream);
+            let mut random = HookRandom::new(&mut stream);
             moved[0].lose(&mut random, &[packet], &mut fates)
         };
         assert_eq!(lose(packet), Ok(()));

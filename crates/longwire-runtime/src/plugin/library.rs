@@ -1,4 +1,4 @@
-//! A plugin's file: loaded, and its version checked.
+//! Loading a plugin's file and checking its version.
 
 use std::fmt;
 use std::mem::ManuallyDrop;
@@ -52,58 +52,58 @@ pub enum PluginError {
     Parameters(String),
     #[error("create: {0}")]
     Create(String),
-    #[error("its hints make no sense: {0}")]
+    #[error("its hints are invalid: {0}")]
     Hints(String),
 }
 
-/// A loaded plugin's file.
+/// A plugin's file after loading.
 pub(super) struct Library {
     plugin: abi::Plugin,
     name: String,
     site: &'static CallSite,
 }
 
-// SAFETY: the pointers are to constants and functions of a library that
-// stays loaded; which thread calls them is up to the owner of a state.
+// SAFETY: the pointers are to constants and functions of a library that stays
+// loaded; the owner of a state decides which thread calls them.
 unsafe impl Send for Library {}
 // SAFETY: as above; nothing here is changed.
 unsafe impl Sync for Library {}
 
 impl Library {
-    /// Loads a file. A name without a slash is one of this folder, not of
-    /// the system's libraries.
+    /// Loads a file. A name without a slash is a file of the current folder,
+    /// not one of the system's libraries.
     ///
     /// # Errors
-    /// When it is no plugin of this version.
+    /// The file is no plugin of this version.
     pub fn load(file: &str) -> Result<Library, PluginError> {
-        let path = match file.contains('/') {
-            true => file.to_owned(),
-            false => format!("./{file}"),
+        let path = if file.contains('/') {
+            file.to_owned()
+        } else {
+            format!("./{file}")
         };
         match Path::new(&path).metadata() {
-            // To open a FIFO would wait for its other end.
+            // Opening a FIFO would wait for its other end.
             Ok(metadata) if !metadata.is_file() => return Err(PluginError::NotRegular),
             Ok(_) => {}
             Err(_) => return Err(PluginError::Missing),
         }
         crash::install();
         let site = CallSite::of(file);
-        // SAFETY: the library's initialisers run, as its user asked: a plugin
-        // is trusted as the program itself is.
+        // SAFETY: the library's initialisers run, as the user requested: a
+        // plugin is trusted like the program itself.
         let open = || unsafe { Loaded::open(Some(&path), RTLD_NOW | RTLD_LOCAL) };
         let loaded = site.during(Function::Load, open);
-        // Never unloaded: threads that the plugin began, and functions that
-        // it left to be called at the program's end, would run into nothing.
+        // Never unloaded: threads that the plugin started, and functions that
+        // it registered for the program's end, would lose their code.
         let loaded = ManuallyDrop::new(loaded.map_err(PluginError::Load)?);
-        // SAFETY: a function of this name has the type that the header gives
-        // it.
+        // SAFETY: a function of this name has the type of the header.
         let entry = unsafe { loaded.get::<abi::Entry>(abi::ENTRY) };
         let entry = entry.map_err(|_| PluginError::NoEntry)?;
-        // SAFETY: as above; it takes nothing.
+        // SAFETY: as above; it has no arguments.
         let plugin = site.during(Function::Load, || unsafe { entry() });
-        // SAFETY: the header asks for a struct that is never changed.
+        // SAFETY: the header requires a struct that never changes.
         let plugin = unsafe { checked(plugin) }?;
-        // SAFETY: the header asks for a string that is never changed.
+        // SAFETY: the header requires a string that never changes.
         let name = match unsafe { text_of(plugin.name) } {
             name if name.is_empty() => path,
             name => name,
@@ -112,7 +112,7 @@ impl Library {
         Ok(Library { plugin, name, site })
     }
 
-    /// A plugin of the test's own code.
+    /// Returns a plugin of the test's own code.
     #[cfg(test)]
     pub fn of(plugin: abi::Plugin, name: &str) -> Library {
         Library {
@@ -122,24 +122,24 @@ impl Library {
         }
     }
 
-    /// Who its calls are those of.
+    /// Returns the call site of its calls.
     #[inline]
     pub fn site(&self) -> &'static CallSite {
         self.site
     }
 
-    /// Its hooks.
+    /// Returns its hooks.
     pub fn plugin(&self) -> &abi::Plugin {
         &self.plugin
     }
 
-    /// Its name in messages.
+    /// Returns its name in messages.
     pub fn name(&self) -> &str {
         &self.name
     }
 
     /// # Errors
-    /// If it does not have this hook.
+    /// It does not have this hook.
     pub fn require(&self, hook: Hook) -> Result<(), PluginError> {
         let present = self.present();
         let (wanted, option) = match hook {
@@ -151,9 +151,10 @@ impl Library {
         if present.contains(&wanted) {
             return Ok(());
         }
-        let present = match present.is_empty() {
-            true => "none".to_owned(),
-            false => present.join(", "),
+        let present = if present.is_empty() {
+            "none".to_owned()
+        } else {
+            present.join(", ")
         };
         Err(PluginError::NoHook {
             wanted,
@@ -180,11 +181,11 @@ impl fmt::Debug for Library {
     }
 }
 
-/// A copy of a plugin's struct, once its version is known to be ours.
+/// Returns a copy of a plugin's struct, after checking its version.
 ///
 /// # Safety
 /// The pointer is null or to a struct that begins with a version and a size,
-/// and is as long as it says.
+/// and has that size.
 unsafe fn checked(plugin: *const abi::Plugin) -> Result<abi::Plugin, PluginError> {
     if plugin.is_null() {
         return Err(PluginError::NoPlugin);
@@ -198,11 +199,11 @@ unsafe fn checked(plugin: *const abi::Plugin) -> Result<abi::Plugin, PluginError
     let Some(beyond) = (size as usize).checked_sub(least) else {
         return Err(PluginError::Size { found: size, least });
     };
-    // SAFETY: the struct is as long as it says.
+    // SAFETY: the struct has this size.
     let beyond = unsafe { std::slice::from_raw_parts(plugin.add(1).cast::<u8>(), beyond) };
     if beyond.iter().any(|byte| *byte != 0) {
         return Err(PluginError::Newer);
     }
-    // SAFETY: it is as long as ours, and of our version.
+    // SAFETY: it has the size of ours, and our version.
     Ok(unsafe { plugin.read() })
 }

@@ -1,10 +1,9 @@
-//! The user's own models in C: `include/longwire_plugin.h` seen from the
-//! other side. docs/plugins.md tells how they are written.
+//! Models of the user in C: the Rust side of `include/longwire_plugin.h`.
+//! docs/plugins.md describes how they are written.
 //!
-//! A [`CPlugin`] is one hook of one state of a plugin. It takes nothing on
-//! trust: a result out of range, like an error of the plugin's own, is
-//! reported to [`Faults`], which ends the run; the plugin is not called
-//! again.
+//! A [`CPlugin`] is one hook of one state of a plugin. It validates every
+//! result: one out of range, like an error that the plugin returns, is reported
+//! to [`Faults`], which ends the run; the plugin is not called again.
 
 mod abi;
 #[cfg(test)]
@@ -30,30 +29,29 @@ use longwire_engine::{DropReason, FrameContext, Hook, Nanos, Plugin, PluginHints
 use longwire_units::random::Stream;
 
 use crate::faults::Faults;
-use host::Random;
+use host::HookRandom;
 use instance::Instance;
-use state::State;
+use state::StateAccess;
 
 /// One hook of a plugin's state.
 ///
-/// The engine decides about one frame at a time; the functions for several
-/// are for measurements, and to show that it makes no difference.
+/// The engine decides about one frame at a time; the functions for several are
+/// for measurements, and for tests that the results are the same.
 #[derive(Debug)]
 pub struct CPlugin {
-    /// As the user wrote it, for messages.
+    /// The path as the user wrote it, for messages.
     file: Arc<str>,
-    state: State,
+    state: StateAccess,
     hints: PluginHints,
     epoch: Nanos,
     faults: Faults,
 }
 
 impl CPlugin {
-    /// Loads a plugin for one hook, with a state of its own.
+    /// Loads a plugin for one hook, with a separate state.
     ///
     /// # Errors
-    /// When the file is no plugin, has no such hook, or refuses its
-    /// parameters.
+    /// The file is no plugin, has no such hook, or refuses its parameters.
     pub fn load(
         file: &str,
         hook: Hook,
@@ -65,7 +63,7 @@ impl CPlugin {
         Ok(plugin)
     }
 
-    /// The fates of frames in order: [`Plugin::lose`] of each.
+    /// Returns the fates of frames in order: [`Plugin::lose`] of each.
     pub fn lose_batch<const N: usize>(
         &mut self,
         frames: &[FrameContext<'_>; N],
@@ -76,7 +74,7 @@ impl CPlugin {
         }
         let packets = frames.each_ref().map(|frame| self.packet(frame, 0));
         let mut fates = [abi::NO_FATE; N];
-        let mut random = Random::new(stream);
+        let mut random = HookRandom::new(stream);
         let hook = |state: &mut Instance| state.lose(&mut random, &packets, &mut fates);
         let called = self.state.call(hook);
         let mut lost = [None; N];
@@ -89,7 +87,7 @@ impl CPlugin {
         self.sound(checked).map_or([None; N], |()| lost)
     }
 
-    /// The delays of frames in order: [`Plugin::delay`] of each.
+    /// Returns the delays of frames in order: [`Plugin::delay`] of each.
     pub fn delay_batch<const N: usize>(
         &mut self,
         frames: &[FrameContext<'_>; N],
@@ -100,7 +98,7 @@ impl CPlugin {
         }
         let packets = frames.each_ref().map(|frame| self.packet(frame, 0));
         let mut delays = [abi::INVALID; N];
-        let mut random = Random::new(stream);
+        let mut random = HookRandom::new(stream);
         let hook = |state: &mut Instance| state.delay(&mut random, &packets, &mut delays);
         let called = self.state.call(hook);
         let least = self.hints.delay_least;
@@ -120,8 +118,8 @@ impl CPlugin {
         self.sound(checked).map_or([Nanos::ZERO; N], |()| drawn)
     }
 
-    /// The departures of frames in order: [`Plugin::depart`] of each, whose
-    /// service begins when the frame before it has left.
+    /// Returns the departures of frames in order: [`Plugin::depart`] of each,
+    /// whose service begins when the frame before it has left.
     pub fn depart_batch<const N: usize>(
         &mut self,
         frames: &[FrameContext<'_>; N],
@@ -135,7 +133,7 @@ impl CPlugin {
         let packet = |index| self.packet(&frames[index], wire_bits[index]);
         let packets: [abi::Packet; N] = std::array::from_fn(packet);
         let mut departures = [abi::INVALID; N];
-        let mut random = Random::new(stream);
+        let mut random = HookRandom::new(stream);
         let hook = |state: &mut Instance| state.depart(&mut random, &packets, &mut departures);
         let called = self.state.call(hook);
         let mut left = [Nanos::ZERO; N];
@@ -179,15 +177,14 @@ impl CPlugin {
             queue_packets: 0,
             queue_bytes: 0,
         });
-        let mut random = Random::new(stream);
+        let mut random = HookRandom::new(stream);
         let hook = |state: &mut Instance| state.rewrite(&mut random, &packets, &bytes);
         let called = self.state.call(hook);
         self.sound(called);
     }
 
-    /// Whether the plugin is not to be called: something has failed, or a
-    /// frame comes at the end of time, which is no time that C could count
-    /// with.
+    /// Whether the plugin must not be called: a fault was reported, or a frame
+    /// is at the end of time, which C code could not calculate with.
     #[inline]
     fn is_out(&self, frames: &[FrameContext<'_>]) -> bool {
         self.faults.any() || frames.iter().any(|frame| frame.at == Nanos::MAX)
@@ -200,7 +197,7 @@ impl CPlugin {
             at_ns: self.relative(frame.at),
             arrival_ns: self.relative(frame.frame.arrival),
             bytes: frame.bytes.as_ptr(),
-            // The caller may know more than this frame: a super-packet.
+            // The caller may pass more than this frame: a super-packet.
             bytes_count: (frame.bytes.len() as u64).min(u64::from(len)) as u32,
             length: len,
             wire_bits,
@@ -209,8 +206,8 @@ impl CPlugin {
         }
     }
 
-    /// A time as the plugin counts it. What lies before the link came to be
-    /// is its beginning.
+    /// Returns a time as the plugin counts it, from the link's beginning;
+    /// earlier times count as the beginning.
     #[inline]
     fn relative(&self, time: Nanos) -> i64 {
         let since = time.saturating_sub(self.epoch).as_nanos();
@@ -225,7 +222,8 @@ impl CPlugin {
         Ok(self.epoch.saturating_add(since))
     }
 
-    /// What a hook came to; `None`, after a report, if it failed.
+    /// Returns the valid result of a hook; `None`, after a report, if it
+    /// failed.
     #[inline]
     fn sound<T>(&self, checked: Result<T, String>) -> Option<T> {
         match checked {
@@ -246,7 +244,7 @@ impl Plugin for CPlugin {
 
     fn start(&mut self, epoch: Nanos) {
         self.epoch = epoch;
-        // All hooks of the link have been made by now.
+        // All hooks of the link exist by now.
         self.state.settle();
     }
 
@@ -264,7 +262,7 @@ impl Plugin for CPlugin {
         if self.faults.any() || from == Nanos::MAX {
             return from;
         }
-        let mut random = Random::new(stream);
+        let mut random = HookRandom::new(stream);
         let since = self.relative(from);
         let called = self.state.call(|state| state.ready(&mut random, since));
         let checked = called.and_then(|ready| {
@@ -292,7 +290,7 @@ impl Plugin for CPlugin {
     }
 }
 
-/// What a fate means; a number that means nothing is refused.
+/// Returns the meaning of a fate; an unknown number is refused.
 #[inline]
 fn reason(fate: u8) -> Result<Option<DropReason>, String> {
     Ok(match fate {
@@ -302,22 +300,22 @@ fn reason(fate: u8) -> Result<Option<DropReason>, String> {
         3 => Some(DropReason::Outage),
         4 => Some(DropReason::Content),
         abi::NO_FATE => return Err("no fate was filled in".to_owned()),
-        other => return Err(format!("{other} is no fate; they are 0 to 4")),
+        other => return Err(format!("{other} is not a fate; fates are 0 to 4")),
     })
 }
 
-/// A result that is a time.
+/// Checks a result that is a time.
 #[inline]
 fn time(nanos: i64) -> Result<Nanos, String> {
     match nanos {
         abi::NEVER => Ok(Nanos::MAX),
         0.. => Ok(Nanos::from_nanos(nanos.cast_unsigned())),
-        abi::INVALID => Err("no time was filled in, or what was is not a number".to_owned()),
+        abi::INVALID => Err("no time was filled in, or it is not a number".to_owned()),
         _ => Err(format!("{nanos} ns is negative")),
     }
 }
 
-/// What was wrong with the result for a packet.
+/// Returns the message about a wrong result for a packet.
 #[cold]
 fn about(hook: &str, packet: &abi::Packet, why: &str) -> String {
     let abi::Packet { length, at_ns, .. } = packet;

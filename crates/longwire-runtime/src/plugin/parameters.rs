@@ -1,5 +1,5 @@
-//! A plugin's parameters and the functions that read them. They are called
-//! from C, in `create`.
+//! A plugin's parameters and the functions that read them. They are called from
+//! C, in `create`.
 
 use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char, c_int};
@@ -9,22 +9,25 @@ use longwire_engine::{BitRate, Bytes, Nanos, Probability};
 use longwire_units::{UnitError, parse_count, parse_ratio, parse_real};
 
 use super::abi;
-use super::host::{Host, guarded, text_of};
+use super::host::{PluginHost, guarded, text_of};
 
 /// The parameters of one state, during its `create`.
-pub(super) struct Parameters<'a> {
-    host: &'a Host,
+pub(super) struct CreateParameters<'a> {
+    host: &'a PluginHost,
     pairs: Vec<(CString, CString)>,
-    /// The keys that were asked for, in order.
+    /// The keys requested so far, in order.
     asked: RefCell<Vec<String>>,
 }
 
-impl<'a> Parameters<'a> {
-    /// The user's parameters.
+impl<'a> CreateParameters<'a> {
+    /// Holds the user's parameters.
     ///
     /// # Errors
-    /// If one cannot be given to C.
-    pub fn new(host: &'a Host, pairs: &[(String, String)]) -> Result<Parameters<'a>, String> {
+    /// One of them cannot be passed to C.
+    pub fn new(
+        host: &'a PluginHost,
+        pairs: &[(String, String)],
+    ) -> Result<CreateParameters<'a>, String> {
         let c_string = |text: &String| {
             CString::new(text.as_str()).map_err(|_| format!("{text:?} contains a zero byte"))
         };
@@ -32,26 +35,27 @@ impl<'a> Parameters<'a> {
             .iter()
             .map(|(key, value)| Ok((c_string(key)?, c_string(value)?)))
             .collect::<Result<_, String>>()?;
-        Ok(Parameters {
+        Ok(CreateParameters {
             host,
             pairs,
             asked: RefCell::default(),
         })
     }
 
-    /// As `create` is given it.
+    /// Returns the pointer that `create` receives.
     pub fn as_raw(&self) -> *const abi::Parameters {
         std::ptr::from_ref(self).cast()
     }
 
-    /// What is wrong with a parameter that nothing has asked for.
-    pub fn misspelt(&self) -> Option<String> {
+    /// Returns the message about a parameter that the plugin has not requested.
+    pub fn unknown_parameter(&self) -> Option<String> {
         let asked = self.asked.borrow();
         let unasked = |key: &CString| !asked.iter().any(|other| other.as_bytes() == key.as_bytes());
         let (key, _) = self.pairs.iter().find(|(key, _)| unasked(key))?;
-        let known = match asked.is_empty() {
-            true => "no parameters".to_owned(),
-            false => asked.join(", "),
+        let known = if asked.is_empty() {
+            "no parameters".to_owned()
+        } else {
+            asked.join(", ")
         };
         let key = key.to_string_lossy();
         Some(format!(
@@ -59,7 +63,7 @@ impl<'a> Parameters<'a> {
         ))
     }
 
-    /// The value of a key, which counts as asked for.
+    /// Returns the value of a key, and notes the key as requested.
     fn value(&self, key: &str) -> Option<&CStr> {
         let mut asked = self.asked.borrow_mut();
         if !asked.iter().any(|other| other == key) {
@@ -70,7 +74,7 @@ impl<'a> Parameters<'a> {
         found.map(|(_, value)| value.as_c_str())
     }
 
-    /// Reads a value that may be missing.
+    /// Parses a value that may be missing.
     fn read<T>(
         &self,
         key: &str,
@@ -85,23 +89,23 @@ impl<'a> Parameters<'a> {
     }
 }
 
-/// The parameters behind a pointer that `create` was given.
+/// Returns the parameters of a pointer that `create` received.
 ///
 /// # Safety
-/// The pointer is that of [`Parameters::as_raw`], of a value that lives.
-unsafe fn parameters<'a>(raw: *const abi::Parameters) -> &'a Parameters<'a> {
-    // SAFETY: the caller says so.
-    unsafe { &*raw.cast::<Parameters<'a>>() }
+/// The pointer is that of [`CreateParameters::as_raw`], of a value that lives.
+unsafe fn parameters<'a>(raw: *const abi::Parameters) -> &'a CreateParameters<'a> {
+    // SAFETY: guaranteed by the caller.
+    unsafe { &*raw.cast::<CreateParameters<'a>>() }
 }
 
 /// # Safety
-/// `raw` is what the running `create` was given, `key` a string that ends with
-/// a zero byte.
+/// `raw` is the pointer that the running `create` received, `key` a string that
+/// ends with a zero byte.
 pub(super) unsafe extern "C" fn text(
     raw: *const abi::Parameters,
     key: *const c_char,
 ) -> *const c_char {
-    // SAFETY: the caller answers for both pointers.
+    // SAFETY: the caller guarantees both pointers.
     let (parameters, key) = unsafe { (parameters(raw), text_of(key)) };
     guarded(parameters.host, std::ptr::null(), || {
         let value = parameters.value(&key);
@@ -124,10 +128,10 @@ pub(super) unsafe extern "C" fn require(raw: *const abi::Parameters, key: *const
     })
 }
 
-/// Reads a parameter and writes what it is to `out`, if it was given.
+/// Reads a parameter and writes its value to `out`, if it was given.
 ///
 /// # Safety
-/// As of [`text`]; `out` is null or a place that a value can be written to.
+/// As of [`text`]; `out` is null or valid for writing a value.
 unsafe fn read<T, U>(
     raw: *const abi::Parameters,
     key: *const c_char,
@@ -146,7 +150,7 @@ unsafe fn read<T, U>(
                 abi::ERROR
             }
             Ok(Some(value)) => {
-                // SAFETY: it is not null, and the caller answers for the rest.
+                // SAFETY: it is not null, and the caller guarantees the rest.
                 unsafe { out.write(convert(value)) };
                 abi::OK
             }
@@ -165,9 +169,9 @@ pub(super) unsafe extern "C" fn time(
     key: *const c_char,
     out: *mut i64,
 ) -> c_int {
-    // A day is the most that can be written.
+    // The longest time that can be written is a day.
     let signed = |time: Nanos| i64::try_from(time.as_nanos()).unwrap_or(i64::MAX);
-    // SAFETY: the caller answers for all three.
+    // SAFETY: the caller guarantees all three.
     unsafe { read(raw, key, out, Nanos::from_str, signed) }
 }
 
@@ -178,7 +182,7 @@ pub(super) unsafe extern "C" fn rate(
     key: *const c_char,
     out: *mut u64,
 ) -> c_int {
-    // SAFETY: the caller answers for all three.
+    // SAFETY: the caller guarantees all three.
     unsafe { read(raw, key, out, BitRate::from_str, BitRate::bits_per_sec) }
 }
 
@@ -189,7 +193,7 @@ pub(super) unsafe extern "C" fn size(
     key: *const c_char,
     out: *mut u64,
 ) -> c_int {
-    // SAFETY: the caller answers for all three.
+    // SAFETY: the caller guarantees all three.
     unsafe { read(raw, key, out, Bytes::from_str, |bytes| bytes.0) }
 }
 
@@ -200,11 +204,14 @@ pub(super) unsafe extern "C" fn probability(
     key: *const c_char,
     out: *mut f64,
 ) -> c_int {
-    let parse = |text: &str| match text.ends_with('%') {
-        true => Probability::from_str(text).map(Probability::as_f64),
-        false => parse_ratio(text),
+    let parse = |text: &str| {
+        if text.ends_with('%') {
+            Probability::from_str(text).map(Probability::as_f64)
+        } else {
+            parse_ratio(text)
+        }
     };
-    // SAFETY: the caller answers for all three.
+    // SAFETY: the caller guarantees all three.
     unsafe { read(raw, key, out, parse, |value| value) }
 }
 
@@ -215,7 +222,7 @@ pub(super) unsafe extern "C" fn count(
     key: *const c_char,
     out: *mut u64,
 ) -> c_int {
-    // SAFETY: the caller answers for all three.
+    // SAFETY: the caller guarantees all three.
     unsafe { read(raw, key, out, parse_count, |count| count) }
 }
 
@@ -226,6 +233,6 @@ pub(super) unsafe extern "C" fn real(
     key: *const c_char,
     out: *mut f64,
 ) -> c_int {
-    // SAFETY: the caller answers for all three.
+    // SAFETY: the caller guarantees all three.
     unsafe { read(raw, key, out, parse_real, |value| value) }
 }

@@ -1,5 +1,4 @@
-//! A plugin's state and the hooks that use it: one alone, or several of a
-//! link.
+//! A plugin's state and the hooks that use it: one, or several of a link.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -12,18 +11,18 @@ use super::{CPlugin, Faults};
 /// A plugin's state that several hooks of a link may use.
 #[derive(Clone, Debug)]
 pub(crate) struct SharedState {
-    /// As the user wrote it, for messages.
+    /// The path as the user wrote it, for messages.
     file: Arc<str>,
-    // Hooks of one link are called by one thread; but nothing about two boxed
-    // models says so.
+    // Hooks of one link are called by one thread, but the types of two boxed
+    // models do not show that.
     instance: Arc<Mutex<Instance>>,
 }
 
 impl SharedState {
-    /// Loads a plugin and makes a state of it.
+    /// Loads a plugin and creates a state of it.
     ///
     /// # Errors
-    /// When the file is no plugin, or it refuses its parameters.
+    /// The file is no plugin, or it refuses its parameters.
     pub fn create(file: &str, parameters: &[(String, String)]) -> Result<SharedState, PluginError> {
         let library = Arc::new(Library::load(file)?);
         let instance = Instance::create(library, parameters)?;
@@ -33,10 +32,10 @@ impl SharedState {
         })
     }
 
-    /// One of its hooks.
+    /// Returns one of its hooks.
     ///
     /// # Errors
-    /// If the plugin does not have it.
+    /// The plugin does not have it.
     pub fn hook(&self, hook: Hook, faults: &Faults) -> Result<CPlugin, PluginError> {
         let instance = self.instance.lock();
         let instance = instance.unwrap_or_else(PoisonError::into_inner);
@@ -45,36 +44,39 @@ impl SharedState {
         Ok(CPlugin {
             file: Arc::clone(&self.file),
             hints: instance.hints(),
-            state: State::Shared(Arc::clone(&self.instance)),
+            state: StateAccess::Shared(Arc::clone(&self.instance)),
             epoch: Nanos::ZERO,
             faults: faults.clone(),
         })
     }
 
-    /// Whether a hook still uses it, beside this.
+    /// Whether a hook still uses the state.
     pub fn is_used(&self) -> bool {
         Arc::strong_count(&self.instance) > 1
     }
 }
 
-/// A state as a hook has it.
+/// A hook's access to its state.
 #[derive(Debug)]
-pub(super) enum State {
-    /// For itself alone.
+pub(super) enum StateAccess {
+    /// Only this hook uses it.
     Own(Instance),
-    /// With others. A lock costs more than the call itself (decision 0012).
+    /// Several hooks use it. A lock costs more than the call itself (decision
+    /// 0012).
     Shared(Arc<Mutex<Instance>>),
-    /// On its way from one to the other.
+    /// Temporary value while one becomes the other.
     Gone,
 }
 
-impl State {
-    /// Whoever is the only one left needs no lock from here on.
+impl StateAccess {
+    /// Drops the lock if this is the only hook that still uses the state.
     pub fn settle(&mut self) {
-        *self = match std::mem::replace(self, State::Gone) {
-            State::Shared(instance) => match Arc::try_unwrap(instance) {
-                Ok(alone) => State::Own(alone.into_inner().unwrap_or_else(PoisonError::into_inner)),
-                Err(shared) => State::Shared(shared),
+        *self = match std::mem::replace(self, StateAccess::Gone) {
+            StateAccess::Shared(instance) => match Arc::try_unwrap(instance) {
+                Ok(alone) => {
+                    StateAccess::Own(alone.into_inner().unwrap_or_else(PoisonError::into_inner))
+                }
+                Err(shared) => StateAccess::Shared(shared),
             },
             settled => settled,
         };
@@ -87,11 +89,11 @@ impl State {
         call: impl FnOnce(&mut Instance) -> Result<T, String>,
     ) -> Result<T, String> {
         match self {
-            State::Own(instance) => call(instance),
-            State::Shared(shared) => {
+            StateAccess::Own(instance) => call(instance),
+            StateAccess::Shared(shared) => {
                 call(&mut shared.lock().unwrap_or_else(PoisonError::into_inner))
             }
-            State::Gone => Err("its state is gone".to_owned()),
+            StateAccess::Gone => Err("its state is gone".to_owned()),
         }
     }
 }

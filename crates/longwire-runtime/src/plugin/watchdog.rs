@@ -1,7 +1,8 @@
 //! The watchdog: ends the run of a plugin whose hook does not return.
 //!
 //! Its thread starts with the first plugin. It counts how often it finds a
-//! thread in one and the same call, rather than measure time: while the
+//! thread in the same call instead of measuring time: while the process is
+//! stopped or starved, the count does not grow.
 //! process is stopped or starved, nothing is counted.
 
 use std::sync::{Mutex, Once, PoisonError};
@@ -12,16 +13,17 @@ use super::calls::{self, Call};
 use super::crash;
 use crate::shutdown;
 
-/// Between two looks.
+/// Interval between two looks.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// A hook has so many looks to return: 5 s, for what takes microseconds.
+/// The number of looks within which a hook must return: 5 s, for work of
+/// microseconds.
 const LOOKS_MAX: u32 = 100;
 
-/// What is reported of it.
+/// The report about such a hook.
 const STUCK: &str = "has not returned for 5 s";
 
-/// What is reported when it keeps a run from its end.
+/// The report about a plugin that keeps a run from ending.
 const STUCK_AT_END: &str = "has not returned since the run was stopped";
 
 /// Starts the watchdog, once.
@@ -30,7 +32,7 @@ pub(super) fn start() {
     STARTED.call_once(|| {
         let thread = Builder::new().name("longwire-watchdog".to_owned());
         // Without a thread there is no watchdog; the run needs several more
-        // and says so when it gets none.
+        // threads and reports when it gets none.
         let _ = thread.spawn(|| {
             let mut watch = Watch::default();
             loop {
@@ -45,15 +47,15 @@ pub(super) fn start() {
     });
 }
 
-/// What the last look found.
+/// Calls seen at the last look.
 #[derive(Default)]
 struct Watch {
     seen: Vec<(i32, Call, u32)>,
 }
 
 impl Watch {
-    /// The calls that have used up their looks with this one; each is
-    /// returned once. In a hurry a call has two looks.
+    /// Returns the calls that have used up their looks with this one, each
+    /// once. In a hurry a call has two looks.
     fn look(
         &mut self,
         in_calls: impl Iterator<Item = (i32, Call)>,
@@ -80,7 +82,7 @@ impl Watch {
     }
 }
 
-/// Ends the run that waits for a call.
+/// Ends a run that waits for a call.
 fn end_run(thread: i32, call: Call) {
     let what = if shutdown::is_hurried() {
         STUCK_AT_END
@@ -89,7 +91,7 @@ fn end_run(thread: i32, call: Call) {
     };
     call.report(what);
     if crash::is_main(thread) {
-        // Nothing else can end the program.
+        // No other thread can end the program.
         let last = LAST_WORDS
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -105,11 +107,11 @@ fn end_run(thread: i32, call: Call) {
 /// See [`on_stuck_main`].
 static LAST_WORDS: Mutex<Option<LastWords>> = Mutex::new(None);
 
-/// Called with the message about a call.
+/// A function that receives the message about a call.
 type LastWords = Box<dyn FnOnce(String) + Send>;
 
-/// Has `last` called, on another thread, when a plugin keeps the main thread
-/// from ever going on; the process ends with exit code 1 after it. For a
+/// Registers `last`, which is called on another thread when a plugin blocks the
+/// main thread for ever; the process ends with exit code 1 after it. For a
 /// program that calls plugins on its main thread and has a report to write.
 pub fn on_stuck_main(last: impl FnOnce(String) + Send + 'static) {
     let mut kept = LAST_WORDS.lock().unwrap_or_else(PoisonError::into_inner);
@@ -126,12 +128,12 @@ mod tests {
         site.during(function, own_call).expect("in a call")
     }
 
-    /// After how many looks a call that is always seen is reported.
+    /// Returns after how many looks a call that is always seen is reported.
     fn looks_of(call: Call, hurry: bool) -> Option<u32> {
         let mut watch = Watch::default();
         let mut looks = 1..=3 * LOOKS_MAX;
         let found = looks.find(|_| !watch.look([(7, call)].into_iter(), hurry).is_empty());
-        // And only once.
+        // It is reported only once.
         for _ in 0..2 * LOOKS_MAX {
             assert!(watch.look([(7, call)].into_iter(), hurry).is_empty());
         }

@@ -1,11 +1,11 @@
 //! Timers armed ahead of time.
 //!
-//! Arming the timer that is the next to go off on a core makes the kernel
+//! Arming the timer that is the next to expire on a core makes the kernel
 //! program the hardware, which costs microseconds on a virtual machine. While
-//! another timer goes off sooner, arming one more costs only a system call;
-//! and when that one goes off, the kernel programs the hardware for the next
-//! of its own accord, before it wakes anybody. So a thread that knows its
-//! wake-ups ahead of time keeps two armed.
+//! another timer expires sooner, arming one more costs only a system call; and
+//! when that one expires, the kernel programs the hardware for the next one
+//! automatically, before it wakes a thread. So a thread that knows its wake-ups
+//! ahead of time keeps two armed.
 
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -27,8 +27,8 @@ struct Alarm {
     at: Nanos,
 }
 
-/// An alarm whose time differs by no more than this is the one wanted: the
-/// margin before a departure changes a little all the time.
+/// Alarms whose times differ by no more than this are equal: the margin before
+/// a departure changes a little all the time.
 const NEAR: Nanos = Nanos::from_micros(2);
 
 impl Alarms {
@@ -38,15 +38,16 @@ impl Alarms {
         })
     }
 
-    /// An alarm at about `at` for the departure that is next: when exactly it
-    /// goes off, and what is readable then. Armed unless it is.
+    /// Returns an alarm at about `at` for the next departure: its exact time,
+    /// and the descriptor that becomes readable then. Arms it if necessary.
     pub fn get(
         &mut self,
         departure: Nanos,
         at: Nanos,
     ) -> Result<(Nanos, BorrowedFd<'_>), nix::Error> {
         let [first, second] = &self.alarms;
-        // One armed for a departure that has passed, rather than one ahead.
+        // The one armed for a departure that has passed, rather than the one
+        // ahead.
         let older = usize::from(second.departure < first.departure);
         let place = self.place_of(departure).unwrap_or(older);
         let alarm = &mut self.alarms[place];
@@ -62,12 +63,13 @@ impl Alarms {
         let place = self.place_of(departure).unwrap_or(beside);
         let alarm = &mut self.alarms[place];
         if !alarm.is_for(departure, at) {
-            // What could not be armed ahead is armed when it is needed.
+            // An alarm that could not be armed ahead is armed when it is
+            // needed.
             let _ = alarm.arm(departure, at);
         }
     }
 
-    /// Whether one is armed for a departure.
+    /// Whether an alarm is armed for a departure.
     pub fn has(&self, departure: Nanos) -> bool {
         self.place_of(departure).is_some()
     }
@@ -93,9 +95,9 @@ impl Alarm {
         self.departure == departure && off_by <= NEAR.as_nanos()
     }
 
-    /// Arming also forgets that the timer has gone off.
+    /// Arming also clears an expiration.
     fn arm(&mut self, departure: Nanos, at: Nanos) -> Result<(), nix::Error> {
-        // All zeros would disarm it.
+        // Zero would disarm it.
         let time = std::time::Duration::from_nanos(at.as_nanos().max(1));
         let once = Expiration::OneShot(TimeSpec::from(time));
         self.timer.set(once, TimerSetTimeFlags::TFD_TIMER_ABSTIME)?;
@@ -130,11 +132,11 @@ mod tests {
         // The margin has changed by a little since.
         let later = at(2).saturating_add(Nanos::from_nanos(1_500));
         assert_eq!(alarms.get(far(2), later).expect("armed").0, at(2));
-        // It has changed by more: the same place is used.
+        // It has changed by more: the same alarm is used.
         let later = at(2).saturating_add(Nanos::from_micros(9));
         assert_eq!(alarms.get(far(2), later).expect("armed").0, later);
         assert!(times(&alarms).contains(&at(1)));
-        // What is ahead takes the place of what has passed.
+        // The alarm of a past departure is reused for the one ahead.
         alarms.arm_ahead(far(2), far(3), at(3));
         let armed = times(&alarms);
         assert!(

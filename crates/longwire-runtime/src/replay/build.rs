@@ -1,4 +1,4 @@
-//! Putting a replay together: delay lines, links and stages.
+//! Building a replay: delay lines, links and stages.
 
 use std::sync::Arc;
 
@@ -12,27 +12,27 @@ use crate::clock::Clock;
 use crate::counters::LinkShared;
 use crate::feed::Feed;
 use crate::record::{Epoch, Recording};
-use crate::run::{Watched, memory_for};
+use crate::run::{ReportSource, memory_for};
 use crate::stage::{Decider, Egress, EgressParts, Feeding, FeedingOutput, place_link};
 use crate::start_error::StartError;
 
-/// What waits for a port that takes frames at its own speed: little enough to
-/// stay in a cache.
+/// Bytes read ahead for a port that takes frames at its own speed: few enough
+/// to stay in a cache.
 const READ_AHEAD_TOP_SPEED: u64 = 1 << 20;
 
-/// A replay that is being put together.
-pub(super) struct Building<'a> {
+/// A replay under construction.
+pub(super) struct ReplayBuilder<'a> {
     pub config: &'a ReplayConfig,
     pub epoch: Epoch,
     pub recording: Option<&'a Recording>,
     pub paced: bool,
-    pub watched: Vec<Watched>,
+    pub watched: Vec<ReportSource>,
     pub egress: Vec<Egress<AnyTx>>,
     pub notes: Vec<String>,
 }
 
-impl Building<'_> {
-    /// One feed with its outputs.
+impl ReplayBuilder<'_> {
+    /// Builds the feeding stage of one feed with its outputs.
     pub fn feeding(
         &mut self,
         mut feed: Box<dyn Feed>,
@@ -40,9 +40,10 @@ impl Building<'_> {
     ) -> Result<Feeding, StartError> {
         feed.begin(self.epoch);
         let outputs: Result<Vec<_>, _> = outputs.map(|output| self.output(output)).collect();
-        let read_ahead = match self.paced {
-            true => self.config.read_ahead.0,
-            false => self.config.read_ahead.0.min(READ_AHEAD_TOP_SPEED),
+        let read_ahead = if self.paced {
+            self.config.read_ahead.0
+        } else {
+            self.config.read_ahead.0.min(READ_AHEAD_TOP_SPEED)
         };
         Ok(Feeding::new(
             feed,
@@ -59,7 +60,10 @@ impl Building<'_> {
             sent,
         } = output;
         let link_id = LinkId(self.watched.len() as u32);
-        let tap = || self.recording.map(|recording| recording.tap(link_id));
+        let record_handle = || {
+            self.recording
+                .map(|recording| recording.record_handle(link_id))
+        };
         let mut link = setup.config;
         link.epoch = self.epoch.monotonic;
         let read_ahead = self.config.read_ahead.0;
@@ -73,7 +77,7 @@ impl Building<'_> {
         let shared = Arc::new(LinkShared::new());
         let link = Link::new(link, self.config.seed, link_id);
         let (in_order, mtu) = (link.in_order(), link.mtu());
-        let decider = Decider::new(link, link_id, Arc::clone(&shared), tap());
+        let decider = Decider::new(link, link_id, Arc::clone(&shared), record_handle());
         let (at_arrival, at_egress) = place_link(decider);
         let parts = EgressParts {
             port: port.tx,
@@ -81,7 +85,7 @@ impl Building<'_> {
             clock: Clock::Monotonic,
             in_order,
             link: at_egress,
-            tap: tap(),
+            record_handle: record_handle(),
             tolerance: if self.paced {
                 self.config.tolerance
             } else {
@@ -93,13 +97,14 @@ impl Building<'_> {
         if let Some(sent) = sent {
             egress.log_to(sent);
         }
-        match self.paced {
-            true => self.watch(&mut egress, &setup.name),
-            false => egress.heed_no_time(),
+        if self.paced {
+            self.watch(&mut egress, &setup.name);
+        } else {
+            egress.ignore_lateness();
         }
         self.egress.push(egress);
         self.notes.extend(port.notes);
-        self.watched.push(Watched {
+        self.watched.push(ReportSource {
             name: setup.name,
             config: described,
             shared: Arc::clone(&shared),
@@ -114,16 +119,16 @@ impl Building<'_> {
         })
     }
 
-    /// Has the output's departures judged: by their handover, and by what the
-    /// port tells of them.
+    /// Enables the accounts of the output's departures: by their handover, and
+    /// by the port's send stamps.
     fn watch(&mut self, egress: &mut Egress<AnyTx>, name: &str) {
         match egress.port().launch_lead() {
             None => egress.watch_departures(),
-            // When frames are handed over says nothing of when they leave.
+            // The handover does not determine when frames leave.
             Some(lead) => self.notes.push(format!(
                 "{name}: frames are handed over {lead} early and held until their time: \
-                 lateness counts those handed over too late; how true they leave is told by \
-                 send stamps alone"
+                 lateness counts those handed over too late; only send stamps show when they \
+                 leave"
             )),
         }
         let every = self.config.stamp_every;

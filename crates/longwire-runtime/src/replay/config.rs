@@ -1,4 +1,4 @@
-//! What a replay is to be.
+//! Configuration of a replay.
 
 use longwire_engine::{Bytes, Nanos};
 use longwire_io::port::Port;
@@ -7,7 +7,7 @@ use crate::config::{GRACE, LinkSetup, WaitMode};
 use crate::faults::Faults;
 use crate::sent::SentLog;
 
-/// Where frames of a replay go: through a link, to a port.
+/// An output of a replay: a link and the port after it.
 pub struct ReplayOutput {
     /// The port. Its receiving half is closed.
     pub port: Port,
@@ -17,7 +17,7 @@ pub struct ReplayOutput {
     pub sent: Option<SentLog>,
 }
 
-/// When a replay starts.
+/// The start of a replay.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Start {
     /// As soon as some frames have been read.
@@ -28,7 +28,7 @@ pub enum Start {
     At(Nanos),
 }
 
-/// What a replay is to be.
+/// Configuration of a replay.
 #[derive(Clone, Debug)]
 pub struct ReplayConfig {
     /// The seed of the links' random streams.
@@ -50,20 +50,20 @@ pub struct ReplayConfig {
     pub realtime: bool,
     /// When it starts.
     pub start: Start,
-    /// The port is asked for the send stamp of one frame in so many; 0 asks
-    /// for none. Frames without times of their own are not stamped.
+    /// The port is asked for the send stamp of one frame out of this many; 0
+    /// asks for none. Frames without times are not stamped.
     pub stamp_every: u32,
-    /// Where the links' plugins say that they failed, which ends the replay.
+    /// Receives the faults of the links' plugins; a fault ends the replay.
     pub faults: Faults,
 }
 
 impl ReplayConfig {
-    /// What is read ahead by default: some seconds of a slow trace, and a
-    /// fraction of one where a cache's worth is enough.
+    /// Bytes read ahead by default: some seconds of a slow trace, and a small
+    /// part of a fast one, for which the size of a cache is enough.
     pub const READ_AHEAD: Bytes = Bytes(32 << 20);
 
-    /// One frame in so many is stamped by default: enough for percentiles,
-    /// and too few to cost anything.
+    /// One frame out of this many is stamped by default: enough for
+    /// percentiles, and too few to cost anything.
     pub const STAMP_EVERY: u32 = 100;
 }
 

@@ -1,10 +1,9 @@
-//! Replay: frames that are known ahead of time, sent exactly when they are
-//! due.
+//! Replay: frames that are known ahead of time, sent exactly when they are due.
 //!
 //! A reading thread takes frames from [feeds](crate::feed), offers them to
 //! emulated links as of their times, and keeps delay lines filled. A sending
-//! thread does nothing but wait and send. Every departure comes from the
-//! schedule and never from the departure before, so no error accumulates.
+//! thread does nothing but wait and send. Every departure follows from the
+//! schedule and never from the departure before, so errors do not accumulate.
 
 mod alarms;
 mod build;

@@ -1,9 +1,9 @@
 //! Waiting for the next departure of a replay: exact, and cheap.
 //!
-//! A replay knows its departures ahead of time, so its thread needs to look
-//! for nothing between two of them: it sleeps until shortly before, and spins
-//! the rest. How shortly is learnt from how late the kernel wakes it, and
-//! bounded by what spinning may cost. Decision 0016 has the measurements.
+//! A replay knows its departures ahead of time, so its thread has no other work
+//! between two of them: it sleeps until shortly before the next, and spins the
+//! rest. The margin is learnt from the wake-up latency of the kernel, and
+//! bounded by the cost of spinning. Decision 0016 has the measurements.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
@@ -18,33 +18,33 @@ use super::alarms::Alarms;
 use super::disturbance::Disturbance;
 use crate::clock::monotonic_now;
 use crate::config::WaitMode;
-use crate::witness::{Pauses, Witness};
+use crate::witness::{PauseHistory, Witness};
 
-/// How long before a departure the thread wakes at first; then it learns.
+/// Initial wake margin before a departure; the thread then learns.
 const MARGIN_START: Nanos = Nanos::from_micros(60);
 const MARGIN_MIN: Nanos = Nanos::from_micros(2);
 /// Beyond this the machine was paused or busy, and no margin would help.
 const MARGIN_MAX: Nanos = Nanos::from_micros(250);
 
-/// So many of a thousand wake-ups may come later than the margin.
+/// Wake-ups out of a thousand that may come later than the margin.
 const LATE_PER_MILLE: u64 = 4;
 
 /// A step of learning is this part of the margin, and of the median.
 const STEP: u64 = 1_024;
 const STEP_USUAL: u64 = 256;
 
-/// Spinning before departures that are slept for may take this part of the
-/// time between them, and this long before each.
+/// Spinning before departures that are slept for takes at most one part in
+/// this many of the time between them, and at most this long before each.
 const SPIN_PART: u64 = 16;
 const SPIN_MAX: Nanos = Nanos::from_micros(40);
 
-/// Arming an alarm before a departure takes so long at the most.
+/// Maximum time for arming an alarm before a departure.
 const ARMING: Nanos = Nanos::from_micros(2);
 
 /// Sleeping for less than this costs more than spinning.
 const SLEEP_MIN: Nanos = Nanos::from_micros(5);
 
-/// Without a departure to wait for, the thread looks up this often.
+/// Without a departure to wait for, the thread wakes at this interval.
 const IDLE: Nanos = Nanos::from_millis(100);
 
 /// Waits for one thread.
@@ -56,7 +56,7 @@ pub(crate) struct Pacer {
     margin: Nanos,
     /// Its median.
     usual: Nanos,
-    /// The time between departures that were slept for: a running mean.
+    /// The running mean of the time between departures that were slept for.
     between: Nanos,
     slept_for: Option<Nanos>,
     /// Whether it has slept since the last departure.
@@ -66,22 +66,22 @@ pub(crate) struct Pacer {
     pub witness: Witness,
 }
 
-/// How much of the time the thread is awake.
+/// The share of time during which the thread is awake.
 #[derive(Clone, Copy, Debug, Default)]
 struct Share {
     window: Nanos,
     asleep: Nanos,
-    /// Of the window before: 1 is all of it.
+    /// The share in the previous window: 1 is all of it.
     awake: f64,
 }
 
-/// The window that the share is taken of: a fraction of the second in which
-/// the kernel counts what real-time threads take.
+/// The window of the share: a fraction of the second in which the kernel
+/// accounts the time of real-time threads.
 const WINDOW: Nanos = Nanos::from_millis(200);
 
 impl Pacer {
     /// Waits for the calling thread, which publishes its pauses.
-    pub fn new(mode: WaitMode, pauses: Arc<Pauses>) -> Result<Pacer, nix::Error> {
+    pub fn new(mode: WaitMode, pauses: Arc<PauseHistory>) -> Result<Pacer, nix::Error> {
         Ok(Pacer {
             mode,
             alarms: Alarms::new()?,
@@ -96,7 +96,8 @@ impl Pacer {
         })
     }
 
-    /// How much of the time the thread has been awake lately: 1 is all of it.
+    /// Returns the recent share of time during which the thread was awake: 1 is
+    /// all of it.
     pub fn awake(&mut self, now: Nanos) -> f64 {
         let share = &mut self.share;
         let window = now.saturating_sub(share.window);
@@ -108,7 +109,7 @@ impl Pacer {
         share.awake
     }
 
-    /// How long before a departure the thread wakes.
+    /// Returns how long before a departure the thread wakes.
     pub fn margin(&self) -> Nanos {
         let spun = Nanos::from_nanos(self.between.as_nanos() / SPIN_PART).min(SPIN_MAX);
         match self.mode {
@@ -120,12 +121,12 @@ impl Pacer {
         }
     }
 
-    /// Until when to sleep before a departure at `next_at`; `None` if it is
-    /// so near, or sleeping so unwanted, that spinning is right.
+    /// Returns until when to sleep before a departure at `next_at`; `None` if
+    /// it is so near, or sleeping so inaccurate, that the thread must spin.
     pub fn sleeps_until(&self, next_at: Option<Nanos>, now: Nanos) -> Option<Nanos> {
         let Some(next) = next_at else {
-            // Nothing has been read yet. Even a spinning replay has nothing
-            // to be late for.
+            // No frame has been read yet. Even a spinning replay cannot be
+            // late.
             return Some(now.saturating_add(IDLE));
         };
         let until = next.saturating_sub(self.margin());
@@ -139,14 +140,14 @@ impl Pacer {
         sleeps.then(|| until.min(now.saturating_add(IDLE)))
     }
 
-    /// From which time on a departure after `next` is worth a sleep of its
-    /// own.
+    /// Returns the time from which on a departure after `next` is worth a
+    /// separate sleep.
     pub fn apart_from(&self, next: Nanos) -> Nanos {
         next.saturating_add(self.margin()).saturating_add(SLEEP_MIN)
     }
 
     /// Whether there is time, before a departure at `next` that was slept for,
-    /// to arm an alarm for the second after it.
+    /// to arm an alarm for the second one after it.
     pub fn may_look_ahead(&self, next: Nanos, now: Nanos) -> bool {
         self.slept && next > now.saturating_add(ARMING)
     }
@@ -156,13 +157,13 @@ impl Pacer {
         self.alarms.has(departure)
     }
 
-    /// Arms the alarm of the departure that is next, unless it is.
+    /// Arms the alarm of the next departure, unless it is armed.
     pub fn arm(&mut self, next: Nanos, at: Nanos) {
-        // Where it could not be armed, `sleep` does without.
+        // If that fails, `sleep` works without it.
         let _ = self.alarms.get(next, at);
     }
 
-    /// Arms an alarm for the departure after `next`, for which one is armed.
+    /// Arms an alarm for the departure after `next`, whose own alarm is armed.
     pub fn arm_ahead(&mut self, next: Nanos, departure: Nanos) {
         let at = departure.saturating_sub(self.margin());
         self.alarms.arm_ahead(next, departure, at);
@@ -175,7 +176,7 @@ impl Pacer {
         self.witness.before_wait(start);
         let alarm = departure.and_then(|departure| self.alarms.get(departure, until).ok());
         let (until, woken) = match alarm {
-            // It has gone off already.
+            // It has expired already.
             Some((at, _)) if at <= start => return,
             Some((at, timer)) => (at, sleep_for_alarm(timer, bell)),
             None => (until, sleep_for(until.saturating_sub(start), bell)),
@@ -185,7 +186,7 @@ impl Pacer {
         self.slept = true;
         self.share.asleep = self.share.asleep.saturating_add(end.saturating_sub(start));
         if !woken {
-            // Interrupted, or called.
+            // Interrupted, or woken by the bell.
             bell.clear();
             return;
         }
@@ -200,14 +201,15 @@ impl Pacer {
     /// Follows the median of the wake-up latency.
     fn learn_usual(&mut self, latency: Nanos) {
         let step = Nanos::from_nanos(self.usual.as_nanos() / STEP_USUAL + 1);
-        let next = match latency > self.usual {
-            true => self.usual.saturating_add(step),
-            false => self.usual.saturating_sub(step),
+        let next = if latency > self.usual {
+            self.usual.saturating_add(step)
+        } else {
+            self.usual.saturating_sub(step)
         };
         self.usual = next.clamp(MARGIN_MIN, MARGIN_MAX);
     }
 
-    /// Learns how far apart departures are that are slept for.
+    /// Learns the time between departures that are slept for.
     fn take_interval(&mut self, departure: Option<Nanos>) {
         let Some(departure) = departure else { return };
         if let Some(last) = self.slept_for.replace(departure) {
@@ -217,18 +219,17 @@ impl Pacer {
         }
     }
 
-    /// For how long the thread did not sleep because others kept it from
-    /// waking in time, if at all.
+    /// Returns for how long the thread did not sleep because other work kept it
+    /// from waking in time, if it did so.
     pub fn spun_for_others(&self) -> Option<Nanos> {
         Some(self.disturbance.total()).filter(|total| *total > Nanos::ZERO)
     }
 
-    /// Spins until `time`, which is near, or for as long as the margin is at
-    /// its most.
+    /// Spins until `time`, which is near, or for the maximum margin.
     pub fn spin_until(&mut self, time: Nanos) {
         if !std::mem::take(&mut self.slept) {
-            // Without sleep nothing is learnt, and a margin as long as the
-            // gaps would stay for ever.
+            // Without sleep the thread learns nothing, and a margin as long as
+            // the gaps would stay for ever.
             self.learn(Nanos::ZERO);
         }
         let mut last = monotonic_now();
@@ -241,9 +242,9 @@ impl Pacer {
         }
     }
 
-    /// Follows a high quantile of the wake-up latency by steps up and down,
-    /// whose sizes are as the odds of the two: a late wake-up's own size does
-    /// not matter, so a pause of the machine costs no core afterwards.
+    /// Follows a high quantile of the wake-up latency by steps up and down, in
+    /// proportion to the odds of the two: the size of a late wake-up does not
+    /// matter, so a pause of the machine costs no core afterwards.
     fn learn(&mut self, latency: Nanos) {
         let step = self.margin.as_nanos() / STEP + 1;
         let next = if latency > self.margin {
@@ -256,18 +257,19 @@ impl Pacer {
     }
 }
 
-/// Whether the alarm has gone off, rather than the bell.
+/// Sleeps until the alarm expires or the bell rings; returns whether the alarm
+/// expired.
 fn sleep_for_alarm(alarm: BorrowedFd<'_>, bell: &Event) -> bool {
     let mut polled = [
         PollFd::new(alarm, PollFlags::POLLIN),
         PollFd::new(bell.as_fd(), PollFlags::POLLIN),
     ];
-    // Whatever ends it, the caller looks again.
+    // The caller looks again, regardless of the reason for waking.
     let _ = ppoll(&mut polled, None, None);
     polled[0].any() == Some(true)
 }
 
-/// Whether the time has passed without the bell.
+/// Sleeps; returns whether the time passed without the bell.
 fn sleep_for(time: Nanos, bell: &Event) -> bool {
     let mut polled = [PollFd::new(bell.as_fd(), PollFlags::POLLIN)];
     let timeout = TimeSpec::from(Duration::from_nanos(time.as_nanos()));
@@ -282,11 +284,12 @@ mod tests {
         Pacer::new(mode, Arc::default()).expect("timers")
     }
 
-    /// Learns from latencies of which a tenth of a thousandth each is known.
+    /// Returns the margin learnt from latencies, which are given by their rank
+    /// out of 1009.
     fn learnt(latency_of: impl Fn(u64) -> Nanos) -> Nanos {
         let mut pacer = new_pacer(WaitMode::Adaptive);
         for number in 0..200_000u64 {
-            // A permutation of 0..1009: latencies come in no order.
+            // A permutation of 0..1009: latencies are in no order.
             pacer.learn(latency_of(number * 401 % 1_009));
         }
         pacer.margin()

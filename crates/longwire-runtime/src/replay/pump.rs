@@ -19,21 +19,21 @@ pub(crate) struct Pump {
     pub pacer: Pacer,
     pub bell: Arc<Bell>,
     pub control: Arc<Control>,
-    /// How many threads read traces.
+    /// The number of threads that read traces.
     pub readers: u64,
-    /// The thread is to be in a real-time class when it can be.
+    /// The thread uses a real-time class when it can.
     pub fifo: bool,
 }
 
 /// Above this share of the time, a thread leaves its real-time class: the
 /// kernel stops such threads for 50 ms of each second if they take all of a
-/// core that others want. Below the other share, it returns.
+/// core that other threads need. Below the lower share, it returns.
 const LEAVE_FIFO: f64 = 0.85;
 const RETURN_TO_FIFO: f64 = 0.7;
 
 impl Pump {
-    /// Sends until everything has been read and has left, until stopped, or
-    /// until a port fails.
+    /// Sends until all inputs have ended and all frames have left, until
+    /// stopped, or until a port fails.
     pub fn run(mut self) -> ThreadEnd {
         self.pacer.witness.begin();
         let error = self.turns().err();
@@ -87,21 +87,20 @@ impl Pump {
             return;
         }
         let awake = self.pacer.awake(monotonic_now());
-        let wanted = match *fifo {
-            true => awake < LEAVE_FIFO,
-            false => awake < RETURN_TO_FIFO,
-        };
+        let awake_max = if *fifo { LEAVE_FIFO } else { RETURN_TO_FIFO };
+        let wanted = awake < awake_max;
         if wanted != *fifo {
             *fifo = wanted;
             // It was allowed before.
-            let _ = match wanted {
-                true => host::enter_fifo(),
-                false => host::leave_fifo(),
+            let _ = if wanted {
+                host::enter_fifo()
+            } else {
+                host::leave_fifo()
             };
         }
     }
 
-    /// Everything has been read, and has left.
+    /// Whether all inputs have ended and all frames have left.
     fn is_done(&mut self) -> bool {
         self.control.inputs_ended.load(Ordering::SeqCst) == self.readers
             && self.egress.iter_mut().all(Egress::is_empty)
@@ -116,8 +115,8 @@ impl Pump {
             }
             return;
         };
-        // Announce the sleep, then look once more: a frame published between
-        // the last look and the announcement would else wait unseen.
+        // Announce the sleep, then look once more: otherwise a frame published
+        // between the last look and the announcement would wait unseen.
         self.bell.asleep();
         let next = self
             .egress
@@ -138,8 +137,8 @@ impl Pump {
         self.bell.awake();
     }
 
-    /// Before a departure at `next` that was slept for: prepares for the
-    /// second one after it, if there is one and time for it.
+    /// Before a departure at `next` that was slept for: prepares for the second
+    /// one after it, if it is known and there is time.
     fn look_beyond(&mut self, next: Nanos, now: Nanos) {
         if self.pacer.may_look_ahead(next, now)
             && let Some(second) = self.departure_after(next)
@@ -156,8 +155,8 @@ impl Pump {
         }
     }
 
-    /// The first departure after one at `next` that is worth a sleep of its
-    /// own.
+    /// Returns the first departure after one at `next` that is worth a separate
+    /// sleep.
     fn departure_after(&mut self, next: Nanos) -> Option<Nanos> {
         let from = self.pacer.apart_from(next);
         let releases = self.egress.iter_mut();
@@ -166,7 +165,7 @@ impl Pump {
             .min()
     }
 
-    /// The end of the inputs may have come since the last look.
+    /// Whether the inputs have ended since the last look.
     fn ended_unseen(&self, next_at: Option<Nanos>) -> bool {
         next_at.is_none() && self.control.inputs_ended.load(Ordering::SeqCst) == self.readers
     }

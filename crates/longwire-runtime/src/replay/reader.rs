@@ -14,41 +14,41 @@ use crate::clock::monotonic_now;
 use crate::stage::{FeedStep, Feeding};
 use crate::thread::{Bell, Control, ThreadEnd, thread_cpu_time};
 
-/// A stop is seen so soon.
+/// The maximum sleep, so that a stop is noticed.
 const SLEEP_MAX: Nanos = Nanos::from_millis(50);
 
-/// Shorter waits than this are spun.
+/// Waits shorter than this are spun.
 const SPIN_MAX: Nanos = Nanos::from_micros(50);
 
 /// The reading thread: feeding stages in turn.
 pub(crate) struct Reader {
     pub feedings: Vec<Feeding>,
-    /// The threads that send what is read.
+    /// The bells of the threads that send the frames.
     pub fed: Vec<Arc<Bell>>,
     pub control: Arc<Control>,
-    /// Reading begins at this time.
+    /// The time at which reading begins.
     pub begin: Nanos,
 }
 
-/// What one turn of the loop came to.
+/// The result of one turn of the loop.
 #[derive(Default)]
-struct Turn {
+struct ReaderTurn {
     fed: bool,
     ended: bool,
-    /// When there may be room again.
+    /// The time at which there may be space again.
     full_until: Option<Nanos>,
-    /// Those whose input has nothing for the moment, by number.
+    /// Indices of feeds without data for the moment.
     later: Vec<usize>,
 }
 
-/// Tells the sending threads that reading has ended, also by a panic: they
-/// would wait for ever.
-struct Told {
+/// Notifies the sending threads that reading has ended, also by a panic:
+/// otherwise they would wait for ever.
+struct EndNotice {
     control: Arc<Control>,
     fed: Vec<Arc<Bell>>,
 }
 
-impl Drop for Told {
+impl Drop for EndNotice {
     fn drop(&mut self) {
         self.control.inputs_ended.fetch_add(1, Ordering::SeqCst);
         self.fed.iter().for_each(|bell| bell.ring());
@@ -57,9 +57,9 @@ impl Drop for Told {
 
 impl Reader {
     /// Reads until the end of every trace, until stopped, or until one cannot
-    /// be read on: then what was read is still sent.
+    /// be read further: the frames read before are still sent.
     pub fn run(mut self) -> ThreadEnd {
-        let _told = Told {
+        let _notice = EndNotice {
             control: Arc::clone(&self.control),
             fed: self.fed.clone(),
         };
@@ -95,7 +95,8 @@ impl Reader {
         }
     }
 
-    /// The first error ends all reading, for the traces share one time base.
+    /// Reads until the end. The first error ends all reading, for the traces
+    /// share one time base.
     fn turns(&mut self) -> Result<(), PortError> {
         while !self.stopped() {
             let turn = self.turn()?;
@@ -111,10 +112,10 @@ impl Reader {
         Ok(())
     }
 
-    fn turn(&mut self) -> Result<Turn, PortError> {
-        let mut turn = Turn {
+    fn turn(&mut self) -> Result<ReaderTurn, PortError> {
+        let mut turn = ReaderTurn {
             ended: true,
-            ..Turn::default()
+            ..ReaderTurn::default()
         };
         for (number, feeding) in self.feedings.iter_mut().enumerate() {
             let step = feeding.step()?;
@@ -131,9 +132,9 @@ impl Reader {
         Ok(turn)
     }
 
-    /// Waits for room, or for a slow input.
-    fn wait(&self, turn: &Turn) {
-        // What a slow input gave before it had nothing more.
+    /// Waits for space, or for a slow input.
+    fn wait(&self, turn: &ReaderTurn) {
+        // The last frames of a slow input.
         self.fed.iter().for_each(|bell| bell.ring_if_asleep());
         let now = monotonic_now();
         let until = turn.full_until.unwrap_or(Nanos::MAX);
@@ -144,7 +145,8 @@ impl Reader {
             }
             return;
         }
-        // Those that have enough are not asked: they would wake at once.
+        // Feeds with enough data are not polled: they would wake the thread at
+        // once.
         let slow = turn.later.iter().map(|number| &self.feedings[*number]);
         let sources: Vec<BorrowedFd<'_>> = slow.filter_map(Feeding::readable).collect();
         sleep(left, &sources);
@@ -157,6 +159,6 @@ fn sleep(time: Nanos, sources: &[BorrowedFd<'_>]) {
         .map(|source| PollFd::new(*source, PollFlags::POLLIN));
     let mut polled: Vec<PollFd<'_>> = polled.collect();
     let timeout = TimeSpec::from(Duration::from_nanos(time.as_nanos()));
-    // Early or late: the caller looks again.
+    // Early or late: the caller checks again.
     let _ = ppoll(&mut polled, Some(timeout), None);
 }

@@ -6,11 +6,11 @@ use std::time::Duration;
 use longwire_engine::Nanos;
 use longwire_io::port::AnyTx;
 
-use super::build::Building;
+use super::build::ReplayBuilder;
 use super::pacer::Pacer;
 use super::pump::Pump;
 use super::reader::Reader;
-use super::summary::Input;
+use super::summary::ReplayInput;
 use super::{ReplayConfig, ReplayOutput, Start};
 use crate::clock::monotonic_now;
 use crate::config::WaitMode;
@@ -18,37 +18,37 @@ use crate::feed::Feed;
 use crate::host::{self, StayAwake};
 use crate::record::{Epoch, Recorder, Recording};
 use crate::report::RunReport;
-use crate::run::Watched;
+use crate::run::ReportSource;
 use crate::stage::{Egress, Feeding};
 use crate::start_error::StartError;
 use crate::thread::Bell;
 use crate::threads::Threads;
-use crate::witness::Pauses;
+use crate::witness::PauseHistory;
 
-/// Time to read the first frames before the first one is due.
+/// Time for reading the first frames before the first one is due.
 const PREPARE: Nanos = Nanos::from_millis(100);
 
-/// Before a start that was asked for, reading begins so early.
+/// Reading begins this long before a requested start.
 const READ_BEFORE_START: Nanos = Nanos::from_secs(2);
 
 /// A running replay. Dropped, it is stopped, and its report is lost.
 pub struct Replaying {
     seed: u64,
     epoch: Epoch,
-    outputs: Vec<Watched>,
-    inputs: Vec<Input>,
+    outputs: Vec<ReportSource>,
+    inputs: Vec<ReplayInput>,
     threads: Threads,
     notes: Vec<String>,
     _awake: Option<StayAwake>,
 }
 
-/// Starts to send what `feeds` hand out: the outputs are the first feed's, in
-/// its order, then the second one's, and so on. With a `recorder`, what enters
-/// and leaves every link is recorded.
+/// Starts to send the frames of `feeds`: the outputs are the first feed's, in
+/// its order, then the second one's, and so on. With a `recorder`, the frames
+/// that enter and leave every link are recorded.
 ///
 /// # Errors
-/// If memory or threads cannot be had, or the outputs are not as many as the
-/// feeds need.
+/// Memory or threads cannot be obtained, or the number of outputs does not
+/// match the feeds.
 pub fn start(
     feeds: Vec<Box<dyn Feed>>,
     outputs: Vec<ReplayOutput>,
@@ -65,7 +65,7 @@ pub fn start(
     let epoch = epoch(config.start);
     let recording = recorder.is_some().then(Recording::new);
     let paced = feeds.iter().all(|feed| feed.is_paced());
-    let mut building = Building {
+    let mut building = ReplayBuilder {
         config: &config,
         epoch,
         recording: recording.as_ref(),
@@ -80,13 +80,13 @@ pub fn start(
         let count = feed.outputs();
         feedings.push(building.feeding(feed, outputs.by_ref().take(count))?);
     }
-    let Building {
+    let ReplayBuilder {
         watched,
         egress,
         notes,
         ..
     } = building;
-    let inputs = feedings.iter().map(|feeding| Input(feeding.shared()));
+    let inputs = feedings.iter().map(|feeding| ReplayInput(feeding.shared()));
     let mut replaying = Replaying {
         seed: config.seed,
         epoch,
@@ -107,7 +107,7 @@ pub fn start(
     Ok(replaying)
 }
 
-/// The start on both clocks.
+/// Returns the start on both clocks.
 fn epoch(start: Start) -> Epoch {
     let now = Epoch::now();
     let soon = Epoch {
@@ -124,13 +124,13 @@ fn epoch(start: Start) -> Epoch {
 }
 
 impl Replaying {
-    /// Asks for cores that wake quickly.
+    /// Requests cores that wake quickly.
     fn stay_awake(&mut self) {
         match StayAwake::ask() {
             Ok(request) => {
                 self._awake = Some(request);
                 self.notes
-                    .push("idle cores are kept from sleeping deeply meanwhile".to_owned());
+                    .push("idle cores are kept from deep sleep during the replay".to_owned());
             }
             Err(error) => self.notes.push(format!(
                 "cores may sleep deeply ({error}: /dev/cpu_dma_latency): waking takes longer and costs more spinning"
@@ -146,7 +146,7 @@ impl Replaying {
         fifo: bool,
     ) -> Result<(), StartError> {
         let cores = host::allowed_cores();
-        // Each output a thread of its own where there are cores for them, for
+        // A separate thread for each output where there are cores for them, for
         // the reader and for the rest of the machine.
         let apart = cores.len() >= egress.len() + 2;
         let mut groups: Vec<Vec<_>> = Vec::new();
@@ -159,7 +159,7 @@ impl Replaying {
         let pumps = groups.len();
         let mut bells = Vec::new();
         for (index, mut egress) in groups.into_iter().enumerate() {
-            let pauses = Arc::new(Pauses::default());
+            let pauses = Arc::new(PauseHistory::default());
             for stage in &mut egress {
                 stage.excuse_by(&pauses);
             }
@@ -189,7 +189,7 @@ impl Replaying {
         let realtime = config.realtime;
         let prepare = move || {
             host::prepare_thread(None, realtime);
-            // The senders say the same.
+            // The senders report the same.
             Vec::new()
         };
         let bell = Arc::new(Bell::new()?);
@@ -212,42 +212,42 @@ impl Replaying {
             .spawn(&name, bell, &mut self.notes, prepare, || pump.run())
     }
 
-    /// What was decided or found at start, in sentences.
+    /// Returns the notes made at the start, as sentences.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
 
-    /// When it starts, on both clocks.
+    /// Returns the start, on both clocks.
     pub fn start(&self) -> Epoch {
         self.epoch
     }
 
-    /// Whether everything has been sent, a port was lost, or a plugin failed.
+    /// Whether all frames have been sent, a port was lost, or a plugin failed.
     pub fn ended(&self) -> bool {
         self.threads.ended()
     }
 
-    /// Waits for the end, for so long at the most.
+    /// Waits for the end, for `timeout` at most; returns whether it has ended.
     pub fn wait(&self, timeout: Duration) -> bool {
         self.threads.wait(timeout)
     }
 
-    /// The report as of now.
+    /// Returns the current report.
     pub fn snapshot(&self) -> RunReport {
         let now = monotonic_now();
         RunReport {
             seed: self.seed,
             epoch_ns: self.epoch.wall.as_nanos(),
             duration_s: now.saturating_sub(self.epoch.monotonic).as_secs_f64(),
-            links: self.outputs.iter().map(Watched::report).collect(),
-            inputs: self.inputs.iter().map(Input::report).collect(),
+            links: self.outputs.iter().map(ReportSource::report).collect(),
+            inputs: self.inputs.iter().map(ReplayInput::report).collect(),
             notes: self.notes.clone(),
             ..RunReport::default()
         }
     }
 
-    /// Ends the replay and reports on all of it. What was read and not sent
-    /// counts as in flight.
+    /// Ends the replay and returns its complete report. Frames that were read
+    /// and not sent count as in flight.
     pub fn stop(mut self) -> RunReport {
         let stopped = self.threads.stop();
         let mut report = self.snapshot();

@@ -1,4 +1,4 @@
-//! What a replay has to say of its inputs.
+//! The report of a replay's inputs.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
@@ -7,12 +7,12 @@ use crate::report::InputReport;
 use crate::stage::FeedShared;
 
 /// An input that is being read.
-pub(super) struct Input(pub Arc<FeedShared>);
+pub(super) struct ReplayInput(pub Arc<FeedShared>);
 
-impl Input {
-    /// The report as of the last bursts.
+impl ReplayInput {
+    /// Returns the report as of the last bursts.
     pub fn report(&self) -> InputReport {
-        let Input(shared) = self;
+        let ReplayInput(shared) = self;
         let status = shared.status.lock();
         let status = status.unwrap_or_else(PoisonError::into_inner).clone();
         let behind = shared.behind_max.lock();

@@ -1,4 +1,4 @@
-//! Digests of frames, without the fields that may change on the way.
+//! Digests of frames, without the fields that may change in a network.
 
 use std::str::FromStr;
 
@@ -15,7 +15,7 @@ pub struct Ignored {
     checksum: bool,
 }
 
-/// The names of fields, and what each sets.
+/// A field's name and its flag.
 type Field = (&'static str, fn(&mut Ignored) -> &mut bool);
 
 const FIELDS: [Field; 6] = [
@@ -29,13 +29,13 @@ const FIELDS: [Field; 6] = [
 
 /// The error for an unknown field name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is no field that can be ignored; there are mac, address, port, tos, ttl, checksum")]
+#[error("'{0}' is not a field that can be ignored; write mac, address, port, tos, ttl or checksum")]
 pub struct UnknownField(String);
 
 impl FromStr for Ignored {
     type Err = UnknownField;
 
-    /// Names with commas between them, as in `mac,ttl,checksum`.
+    /// Parses names with commas between them, as in `mac,ttl,checksum`.
     fn from_str(text: &str) -> Result<Ignored, UnknownField> {
         let mut ignored = Ignored::default();
         for name in text.split(',').map(str::trim) {
@@ -95,7 +95,7 @@ fn blank_v4(head: &mut [u8], at: usize, ignored: &Ignored) {
     if ignored.ttl {
         zero(head, at + 8, 1);
     }
-    // It covers all of these.
+    // The header checksum covers all of these.
     if ignored.checksum || ignored.ttl || ignored.tos || ignored.address {
         zero(head, at + 10, 2);
     }
@@ -122,7 +122,7 @@ fn blank_v6(head: &mut [u8], at: usize, ignored: &Ignored) {
 /// length of their checksum: TCP, UDP, DCCP, SCTP.
 const WITH_PORTS: [(u8, usize, usize); 4] = [(6, 16, 2), (17, 6, 2), (33, 6, 2), (132, 8, 4)];
 
-/// The same of those without ports: ICMP, IGMP, ICMPv6.
+/// The same for protocols without ports: ICMP, IGMP, ICMPv6.
 const WITHOUT_PORTS: [(u8, usize, usize); 3] = [(1, 2, 2), (2, 2, 2), (58, 2, 2)];
 
 fn blank_transport(head: &mut [u8], transport: &Transport, ignored: &Ignored) {
@@ -131,7 +131,7 @@ fn blank_transport(head: &mut [u8], transport: &Transport, ignored: &Ignored) {
     if ignored.port && with_ports.is_some() {
         zero(head, transport.at, 4);
     }
-    // Ports and, by the pseudo-header, addresses are in it.
+    // Covers the ports and, by the pseudo-header, the addresses.
     let covered = ignored.checksum || ignored.address || ignored.port && with_ports.is_some();
     let checksum = with_ports.or_else(|| WITHOUT_PORTS.iter().find(same));
     if let Some((_, at, len)) = checksum.filter(|_| covered) {
@@ -163,7 +163,7 @@ impl Digest {
         self.0 = (product as u64 ^ (product >> 64) as u64).rotate_left(23) ^ Digest::KEY;
     }
 
-    /// Takes in bytes; a part of a word at their end is filled up with zeros.
+    /// Takes in bytes; zeros complete a part of a word at their end.
     #[inline]
     fn absorb(&mut self, bytes: &[u8]) {
         let (words, rest) = bytes.as_chunks::<8>();
@@ -177,7 +177,7 @@ impl Digest {
         }
     }
 
-    /// Takes in zeros for the words that are missing of the whole.
+    /// Takes in zeros for the missing words of the whole frame.
     fn finish(mut self, held: usize, wire_len: u32) -> u64 {
         let missing = (wire_len as usize)
             .div_ceil(8)

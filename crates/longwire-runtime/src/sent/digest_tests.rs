@@ -30,12 +30,12 @@ fn whole(frame: &[u8], ignored: &str) -> u64 {
     digest(frame, frame.len() as u32, &ignored)
 }
 
-/// Which bytes do not count.
+/// Returns the positions of bytes that do not affect the digest.
 fn blind(frame: &[u8], ignored: &str) -> BTreeSet<usize> {
     let unchanged = whole(frame, ignored);
     let is_blind = |at: &usize| {
         let mut changed = frame.to_vec();
-        // Not so that version or protocol turn into others that are known.
+        // Keeps version and protocol from turning into others that are known.
         changed[*at] ^= 1;
         whole(&changed, ignored) == unchanged
     };

@@ -1,5 +1,5 @@
-//! The accounts of an egress stage: what left and how late, and who is told of
-//! it.
+//! The accounts of an egress stage: the frames that left, their lateness, and
+//! the consumers of both.
 
 use std::sync::Arc;
 
@@ -10,14 +10,14 @@ use longwire_io::{PortError, Pushed, TxPort};
 use super::BURST;
 use super::addresses::PortAddresses;
 use super::departures::Departures;
-use super::own::{Judge, Whose};
+use super::own::{Judge, LatenessCause};
 use crate::clock::Clock;
 use crate::counters::{Artifact, EgressCounts, LinkShared};
 use crate::lateness::LatenessRecorder;
-use crate::record::{Event, Tap};
+use crate::record::{Event, RecordHandle};
 use crate::sent::SentLog;
 
-/// How many wire frames a buffer stands for, and their bytes.
+/// Returns the number of wire frames in a buffer, and their bytes.
 #[inline]
 fn wire_frames_of(frame: &Descriptor) -> (u32, u64) {
     match frame.offload.segments {
@@ -30,23 +30,23 @@ fn wire_frames_of(frame: &Descriptor) -> (u32, u64) {
     }
 }
 
-/// Lateness is told apart in steps of so many nanoseconds.
+/// Resolution of recorded lateness, in nanoseconds.
 const LATENESS_STEP: u64 = 64;
 
-/// A frame that was given to the port.
+/// A frame that the port has accepted.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Handed {
+pub(crate) struct PushedFrame {
     release: Nanos,
     wire_frames: u32,
     wire_bytes: u32,
-    /// The last link that it came through, where links are counted too.
+    /// The last link that the frame crossed, where links are counted too.
     link: Option<LinkId>,
 }
 
 /// A frame that left later than the tolerance.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LateFrame {
-    /// The last link that it came through, where links are counted too.
+    /// The last link that the frame crossed, where links are counted too.
     pub link: Option<LinkId>,
     pub lateness: Nanos,
     /// How the port's account counts it.
@@ -57,16 +57,16 @@ pub(crate) struct LateFrame {
 pub(crate) struct Account {
     pub counts: EgressCounts,
     lateness: LatenessRecorder,
-    /// What lateness is an artifact, and whose.
+    /// Decides which lateness is an artifact, and its cause.
     pub judge: Judge,
-    /// Frames that leave late now are late because the network is overloaded.
+    /// Late frames are late because the network is overloaded.
     pub overloaded: bool,
-    /// When the port was full, the last time: frames released before that
+    /// The last time at which the port was full: frames released before that
     /// waited for its receiver.
     pub full_at: Nanos,
-    /// What was pushed and has not left.
-    pub batch: Vec<Handed>,
-    tap: Option<Box<Tap>>,
+    /// Frames that were pushed and have not left.
+    pub batch: Vec<PushedFrame>,
+    record_handle: Option<Box<RecordHandle>>,
     /// How long before its release a frame is handed over: the port holds it
     /// until then. Zero for ports that send at once.
     pub lead: Nanos,
@@ -80,7 +80,12 @@ pub(crate) struct Account {
 }
 
 impl Account {
-    pub fn new(judge: Judge, lead: Nanos, tap: Option<Tap>, shared: Arc<LinkShared>) -> Account {
+    pub fn new(
+        judge: Judge,
+        lead: Nanos,
+        record_handle: Option<RecordHandle>,
+        shared: Arc<LinkShared>,
+    ) -> Account {
         Account {
             counts: EgressCounts::default(),
             lateness: LatenessRecorder::new(),
@@ -88,7 +93,7 @@ impl Account {
             overloaded: false,
             full_at: Nanos::ZERO,
             batch: Vec::with_capacity(BURST),
-            tap: tap.map(Box::new),
+            record_handle: record_handle.map(Box::new),
             lead,
             log: None,
             departures: None,
@@ -98,19 +103,19 @@ impl Account {
         }
     }
 
-    /// A record has left the line for good.
+    /// Counts a record that has left the line for good.
     #[inline]
     pub fn taken_off(&mut self, frame: &Descriptor) {
         self.counts.released += u64::from(wire_frames_of(frame).0);
     }
 
-    /// A frame that was due by `due_by` was given to the port.
+    /// Adds a frame, due by `due_by`, that was given to the port.
     #[inline]
     pub fn pushed(&mut self, frame: &Descriptor, bytes: &[u8], due_by: Nanos, pushed: Pushed) {
         self.pushed_from(None, frame, bytes, due_by, pushed);
     }
 
-    /// As [`Account::pushed`], for a frame that came through `link` last.
+    /// As [`Account::pushed`], for a frame whose last link is `link`.
     #[inline]
     pub fn pushed_from(
         &mut self,
@@ -127,7 +132,7 @@ impl Account {
         }
         self.counts.packets += u64::from(wire_frames);
         self.counts.bytes += wire_bytes;
-        self.batch.push(Handed {
+        self.batch.push(PushedFrame {
             release: frame.release,
             wire_frames,
             wire_bytes: wire_bytes as u32,
@@ -136,10 +141,10 @@ impl Account {
         if let Some(addresses) = &self.addresses {
             addresses.delivered(bytes, due_by.saturating_sub(self.lead).max(frame.release));
         }
-        if let Some(tap) = &mut self.tap {
-            // What is given early is held until its release.
+        if let Some(record_handle) = &mut self.record_handle {
+            // A frame given early is held until its release.
             let handover = due_by.saturating_sub(self.lead).max(frame.release);
-            tap.push(bytes, |bytes| Event::Left { handover, bytes });
+            record_handle.push(bytes, |bytes| Event::Left { handover, bytes });
         }
         if let Some(log) = &mut self.log {
             let due = (!self.timeless).then_some(frame.release);
@@ -147,8 +152,8 @@ impl Account {
         }
     }
 
-    /// Has the port send its batch, and accounts for what left. Returns how
-    /// many frames did, and when that was known.
+    /// Makes the port send its batch, and accounts for the frames that left.
+    /// Returns their number, and the time at which that was known.
     #[inline]
     pub fn flush<T: TxPort>(
         &mut self,
@@ -158,7 +163,7 @@ impl Account {
         self.flush_noting(port, clock, |_| {})
     }
 
-    /// As [`Account::flush`], and hands each frame that was late to `late`.
+    /// As [`Account::flush`], and passes each late frame to `late`.
     #[inline]
     pub fn flush_noting<T: TxPort>(
         &mut self,
@@ -180,7 +185,7 @@ impl Account {
         Ok((left, end))
     }
 
-    /// The batch leaves with the flush that follows.
+    /// Logs the batch, which leaves with the flush that follows.
     #[inline]
     fn leaving(&mut self, handover: Nanos) {
         if let Some(log) = &mut self.log {
@@ -188,8 +193,8 @@ impl Account {
         }
     }
 
-    /// The first `left` frames of the batch have left, between these times:
-    /// how late were they?
+    /// Accounts for the lateness of the first `left` frames of the batch, which
+    /// left between these times.
     ///
     /// The port takes them one after the other, so each has its share of the
     /// call. A call's time is not all the emulator's: where both ends are on
@@ -209,10 +214,10 @@ impl Account {
         let share = end.saturating_sub(start).as_nanos() / (left as u64).max(1);
         let mut handover = start;
         let threshold = self.judge.threshold();
-        // Frames as late as one another are recorded at once.
+        // Equal latenesses are recorded at once.
         let mut alike = (Nanos::ZERO, 0);
         for handed in self.batch.drain(..left) {
-            let Handed {
+            let PushedFrame {
                 release,
                 wire_frames,
                 link,
@@ -226,19 +231,19 @@ impl Account {
             let steps = Nanos::from_nanos(lateness.as_nanos() / LATENESS_STEP * LATENESS_STEP);
             if lateness >= threshold {
                 let frames = u64::from(wire_frames);
-                let whose = self.judge.judge(release, lateness, steps, frames);
+                let cause = self.judge.judge(release, lateness, steps, frames);
                 let counts = &mut self.counts;
-                let counted = match whose {
-                    Whose::Timely => None,
-                    Whose::Own if release <= self.full_at => {
+                let counted = match cause {
+                    LatenessCause::Timely => None,
+                    LatenessCause::Own if release <= self.full_at => {
                         Some((Artifact::LateReceiver, &mut counts.late_receiver))
                     }
-                    Whose::Own if self.overloaded => {
+                    LatenessCause::Own if self.overloaded => {
                         Some((Artifact::Overload, &mut counts.overload))
                     }
-                    Whose::Own => Some((Artifact::Late, &mut counts.late)),
-                    Whose::Machine => Some((Artifact::LatePaused, &mut counts.late_paused)),
-                    Whose::Start => Some((Artifact::LateStart, &mut counts.late_start)),
+                    LatenessCause::Own => Some((Artifact::Late, &mut counts.late)),
+                    LatenessCause::Machine => Some((Artifact::LatePaused, &mut counts.late_paused)),
+                    LatenessCause::Start => Some((Artifact::LateStart, &mut counts.late_start)),
                 };
                 if let Some((artifact, count)) = counted {
                     *count += frames;
@@ -260,15 +265,15 @@ impl Account {
         self.rest(end);
     }
 
-    /// The port has nothing left of the batch. What did not leave was lost in
-    /// it, and the port counts it.
+    /// Clears the batch when the port has nothing left of it. Frames that did
+    /// not leave were lost in the port, which counts them.
     #[inline]
     fn none_waits(&mut self) {
         self.batch.clear();
     }
 
-    /// At the end, the last `waiting` frames of the batch are still in the
-    /// port, and will not leave any more: they count as in flight.
+    /// Counts the last `waiting` frames of the batch as in flight: they are
+    /// still in the port at the end, and will not leave any more.
     fn unsent(&mut self, waiting: usize) {
         let first = self.batch.len().saturating_sub(waiting);
         for frame in self.batch.drain(first..) {
@@ -286,7 +291,7 @@ impl Account {
         self.publish();
     }
 
-    /// The port went away: what it had taken and not sent counts as refused.
+    /// Counts the frames that a lost port had accepted and not sent as refused.
     pub fn port_lost(&mut self) {
         let frames = self.batch.iter().map(|frame| u64::from(frame.wire_frames));
         let frames = frames.sum();
@@ -294,7 +299,7 @@ impl Account {
         self.refuse(frames);
     }
 
-    /// Time to show what was recorded, now and then.
+    /// Publishes the records, at intervals.
     pub fn rest(&mut self, now: Nanos) {
         if self.lateness.flush(now, &self.shared.lateness, false) {
             self.judge.share(&self.shared.corrections);
@@ -305,9 +310,9 @@ impl Account {
     }
 
     fn publish(&mut self) {
-        if let Some(tap) = &mut self.tap {
-            tap.flush();
-            self.counts.unrecorded = tap.lost();
+        if let Some(record_handle) = &mut self.record_handle {
+            record_handle.flush();
+            self.counts.unrecorded = record_handle.lost();
         }
         if let Some(log) = &self.log {
             self.counts.unrecorded += log.lost();
@@ -315,15 +320,15 @@ impl Account {
         self.shared.egress.store(&self.counts.to_cells());
     }
 
-    /// The last of it, at the end, the port's own losses included.
+    /// Publishes the last records, the port's own losses included.
     pub fn finish<T: TxPort>(&mut self, port: &mut T, clock: &Clock) {
         self.unsent(port.unsent());
         let losses = port.losses();
         self.counts.send_failed = losses.send_failed;
         self.counts.port_down = losses.no_carrier;
         let now = clock.now();
-        if let Some(tap) = &mut self.tap {
-            tap.finish();
+        if let Some(record_handle) = &mut self.record_handle {
+            record_handle.finish();
         }
         self.publish();
         let shared = &self.shared;

@@ -1,10 +1,10 @@
 //! Address requests that were delivered and not answered: ARP requests
 //! (RFC 826) and neighbour solicitations (RFC 4861).
 //!
-//! A host that gets no answer drops what it wants to send, before it enters
-//! the link: neither drops nor artifacts show that. Requests are seen as they
-//! are handed to an output port, answers as they arrive at an input port. Only
-//! short frames are looked at, which are copied anyway.
+//! A host that gets no answer drops its packets before they enter the link:
+//! neither drops nor artifacts show that. Requests are seen at their handover
+//! to an output port, answers at their arrival at an input port. Only short
+//! frames are examined, which are copied anyway.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -13,11 +13,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use longwire_engine::Nanos;
 use longwire_packet::frame::mac_header_len;
 
-/// The longest frame that is looked at: a neighbour solicitation with two
-/// VLAN tags and several options.
+/// The longest frame that is examined: a neighbour solicitation with two VLAN
+/// tags and several options.
 const LEN_MAX: usize = 128;
 
-/// A request is to be answered within this time of its delivery.
+/// The time within which a delivered request must be answered.
 const TIMEOUT: Nanos = Nanos::from_secs(1);
 
 /// The most requests that wait for an answer; more are not watched.
@@ -37,7 +37,7 @@ const NEIGHBOUR_ADVERTISEMENT: u8 = 136;
 #[derive(Debug)]
 pub(crate) struct AddressWatch {
     ports: Vec<String>,
-    state: Mutex<State>,
+    state: Mutex<WatchState>,
 }
 
 /// One port's part in an [`AddressWatch`].
@@ -48,9 +48,9 @@ pub(crate) struct PortAddresses {
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct WatchState {
     /// In order of delivery.
-    pending: VecDeque<Pending>,
+    pending: VecDeque<PendingRequest>,
     /// The port from which an address was last answered.
     owners: HashMap<IpAddr, usize>,
     /// Requests without an answer, by port.
@@ -59,7 +59,7 @@ struct State {
 
 /// A request that was delivered.
 #[derive(Debug)]
-struct Pending {
+struct PendingRequest {
     delivered: Nanos,
     port: usize,
     address: IpAddr,
@@ -73,11 +73,11 @@ enum Message {
 }
 
 impl AddressWatch {
-    /// A watch over ports of these names.
+    /// Returns a watch over ports of these names.
     pub fn new(ports: Vec<String>) -> Arc<AddressWatch> {
-        let state = State {
+        let state = WatchState {
             unanswered: vec![0; ports.len()],
-            ..State::default()
+            ..WatchState::default()
         };
         Arc::new(AddressWatch {
             ports,
@@ -85,7 +85,7 @@ impl AddressWatch {
         })
     }
 
-    /// The part of a port.
+    /// Returns the part of a port.
     pub fn port(self: &Arc<AddressWatch>, port: usize) -> PortAddresses {
         PortAddresses {
             watch: Arc::clone(self),
@@ -93,8 +93,8 @@ impl AddressWatch {
         }
     }
 
-    /// Notes for the final report, as of `now`. Requests whose time is not
-    /// over yet are left out.
+    /// Returns notes for the final report, as of `now`. Requests that can still
+    /// be answered in time are left out.
     pub fn notes(&self, now: Nanos) -> Vec<String> {
         let mut state = self.state();
         state.expire(now);
@@ -110,14 +110,14 @@ impl AddressWatch {
         notes.collect()
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        // Counters hold in any state.
+    fn state(&self) -> MutexGuard<'_, WatchState> {
+        // The counters are valid in any state.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl PortAddresses {
-    /// A frame is handed to the port at this time.
+    /// Examines a frame that is handed to the port.
     #[inline]
     pub fn delivered(&self, frame: &[u8], at: Nanos) {
         if is_candidate(frame)
@@ -127,7 +127,7 @@ impl PortAddresses {
         }
     }
 
-    /// A frame has arrived at the port at this time.
+    /// Examines a frame that has arrived at the port.
     #[inline]
     pub fn arrived(&self, frame: &[u8], at: Nanos) {
         if is_candidate(frame)
@@ -138,17 +138,16 @@ impl PortAddresses {
     }
 }
 
-impl State {
+impl WatchState {
     fn request(&mut self, port: usize, address: IpAddr, at: Nanos) {
         self.expire(at);
-        // A station behind another port has the address: this side need not
-        // answer.
+        // A station at another port has the address: this side need not answer.
         let elsewhere = self
             .owners
             .get(&address)
             .is_some_and(|owner| *owner != port);
         if !elsewhere && self.pending.len() < PENDING_MAX {
-            self.pending.push_back(Pending {
+            self.pending.push_back(PendingRequest {
                 delivered: at,
                 port,
                 address,
@@ -160,14 +159,14 @@ impl State {
         if self.owners.len() < OWNERS_MAX || self.owners.contains_key(&address) {
             self.owners.insert(address, port);
         }
-        // Also those that a switch delivered at other ports.
-        let answered = |request: &Pending| {
+        // Includes those that a switch delivered at other ports.
+        let answered = |request: &PendingRequest| {
             request.address == address && at <= request.delivered.saturating_add(TIMEOUT)
         };
         self.pending.retain(|request| !answered(request));
     }
 
-    /// Counts the requests whose time is over.
+    /// Counts the requests whose time has expired.
     fn expire(&mut self, now: Nanos) {
         while let Some(oldest) = self.pending.front()
             && oldest.delivered.saturating_add(TIMEOUT) < now
@@ -178,8 +177,8 @@ impl State {
     }
 }
 
-/// Returns whether a frame may be one of address resolution, by a look at two
-/// or three of its bytes.
+/// Returns whether a frame may be one of address resolution, by two or three of
+/// its bytes.
 #[inline]
 fn is_candidate(frame: &[u8]) -> bool {
     if frame.len() > LEN_MAX || frame.len() < 42 {
@@ -192,9 +191,8 @@ fn is_candidate(frame: &[u8]) -> bool {
     }
 }
 
-/// Reads a frame of address resolution. Probes and announcements (RFC 5227),
-/// and duplicate address detection (RFC 4862), want no answer and are left
-/// out.
+/// Parses a frame of address resolution. Probes and announcements (RFC 5227),
+/// and duplicate address detection (RFC 4862), need no answer and are left out.
 #[cold]
 fn message(frame: &[u8]) -> Option<Message> {
     let at = mac_header_len(frame) as usize;

@@ -1,5 +1,5 @@
-//! What becomes of the frames that come in: offered to the link, and put on
-//! the delay line if it delivers them.
+//! Admission of arriving frames: they are offered to the link, and put on the
+//! delay line if it delivers them.
 
 use std::sync::Arc;
 
@@ -13,26 +13,27 @@ use super::decider::Decider;
 use super::segments::{Cutter, Run};
 use crate::counters::{IngressCounts, LinkShared};
 
-/// What becomes of the frames that come in.
+/// Offers arriving frames to the link and puts delivered ones on the delay
+/// line.
 pub(super) struct Admission {
-    /// The link, if it decides at arrival; one with a managed queue is with
+    /// The link, if it decides at arrival; one with a managed queue belongs to
     /// the egress stage, and frames pass on undecided.
     decider: Option<Decider>,
     link_id: LinkId,
-    /// The link's: long frames are cut here, also for a link that is with the
-    /// egress stage.
+    /// The link's MTU: long frames are cut here, also for a link of the egress
+    /// stage.
     mtu: Mtu,
-    /// Buffers that stand for several wire frames are always cut into them.
+    /// Super-packets are always cut into their frames.
     cut_all: bool,
     pub line: DelayLineWriter,
     keep_offload: bool,
     lend_from: usize,
     pub counts: IngressCounts,
     cutter: Cutter,
-    /// The bytes of a frame that is changed, and a piece of one that is cut.
+    /// The bytes of a changed frame, or a piece of a cut one.
     scratch: Vec<u8>,
     piece: Vec<u8>,
-    /// The arrival of the last frame that came in.
+    /// The arrival of the last frame.
     pub latest: Nanos,
     bursts: u32,
     /// Notes answers to address requests.
@@ -40,7 +41,7 @@ pub(super) struct Admission {
     pub shared: Arc<LinkShared>,
 }
 
-/// What an admission is made of.
+/// The parts of an admission.
 pub(super) struct AdmissionParts {
     pub link: Option<Decider>,
     pub link_id: LinkId,
@@ -50,7 +51,7 @@ pub(super) struct AdmissionParts {
     pub lend_from: Option<usize>,
 }
 
-/// The memory in use is looked at once in so many bursts.
+/// Bursts between two readings of the memory in use.
 const MEMORY_EVERY: u32 = 16;
 
 impl Admission {
@@ -75,7 +76,7 @@ impl Admission {
         }
     }
 
-    /// A buffer has come in.
+    /// Processes an arriving buffer.
     #[inline]
     pub fn admit(&mut self, frame: Arrived<'_>) {
         self.latest = frame.arrival;
@@ -91,7 +92,8 @@ impl Admission {
         }
     }
 
-    /// The common way: one buffer, one wire frame, delivered as it is or lost.
+    /// The common case: one buffer, one wire frame, delivered unchanged or
+    /// lost.
     #[inline]
     fn admit_wire_frame(&mut self, frame: Arrived<'_>) {
         let Some(decider) = self.decider.as_mut().filter(|_| !self.cut_all) else {
@@ -108,22 +110,22 @@ impl Admission {
         }
     }
 
-    /// One wire frame of a link that changes, cuts or copies frames, is
-    /// recorded, or decides later.
+    /// Processes one wire frame of a link that changes, cuts or copies frames,
+    /// is recorded, or decides later.
     #[cold]
     fn admit_changing(&mut self, frame: Arrived<'_>) {
         if self.admit_fragments(&frame) {
             return;
         }
         let release = match self.offer(frame.arrival, frame.wire_len, frame.bytes) {
-            Offered::Deliver(delivery) if delivery.more || delivery.edits.any() => {
+            OfferOutcome::Deliver(delivery) if delivery.more || delivery.edits.any() => {
                 return self.keep_changed(frame, delivery);
             }
-            Offered::Deliver(delivery) => delivery.release,
+            OfferOutcome::Deliver(delivery) => delivery.release,
             // The egress stage offers it: its release is not known, and its
-            // arrival goes along in its place.
-            Offered::Later => frame.arrival,
-            Offered::Lost => return,
+            // arrival is passed on instead.
+            OfferOutcome::Later => frame.arrival,
+            OfferOutcome::Lost => return,
         };
         self.keep(&frame, release);
     }
@@ -148,7 +150,8 @@ impl Admission {
         }
     }
 
-    /// A frame whose bytes change, or that is delivered several times.
+    /// Puts a frame on the line whose bytes change, or that is delivered
+    /// several times.
     #[cold]
     fn keep_changed(&mut self, frame: Arrived<'_>, first: Delivery) {
         let mut scratch = std::mem::take(&mut self.scratch);
@@ -163,9 +166,10 @@ impl Admission {
                 decider.link.edit(&delivery, &mut scratch);
             }
             copy = true;
-            next = match delivery.more {
-                true => decider.link.next_copy(),
-                false => None,
+            next = if delivery.more {
+                decider.link.next_copy()
+            } else {
+                None
             };
             let note = self.note(delivery.release, frame.wire_len);
             let kept = self.line.push(&scratch, note);
@@ -174,7 +178,7 @@ impl Admission {
         self.scratch = scratch;
     }
 
-    /// Whether the link cuts the frame into fragments, which then have been
+    /// Whether the link cuts the frame into fragments; they have then been
     /// admitted one by one.
     fn admit_fragments(&mut self, frame: &Arrived<'_>) -> bool {
         if !matches!(self.mtu, Mtu::Fragment(_)) {
@@ -192,13 +196,13 @@ impl Admission {
         cut
     }
 
-    /// A buffer with work left to do, of which each wire frame is finished
-    /// and goes its own way.
+    /// Cuts a super-packet, finishes each of its frames, and admits them one by
+    /// one.
     fn admit_cut(&mut self, frame: Arrived<'_>) {
         let mut cutter = std::mem::take(&mut self.cutter);
         cutter.start(frame.bytes, frame.offload);
         while cutter.next_wire_len().is_some() {
-            // All in one run, to be cut into its frames below.
+            // All frames are one run, which is cut below.
             cutter.decided(Some(frame.arrival));
         }
         if let Some(run) = cutter.last_run() {
@@ -209,15 +213,15 @@ impl Admission {
         self.cutter = cutter;
     }
 
-    /// A buffer with work left to do: the link decides about each wire frame
-    /// in it, and frames that leave together stay together.
+    /// Processes a super-packet: the link decides about each wire frame in it,
+    /// and frames that leave at the same time stay together.
     fn admit_offloaded(&mut self, frame: Arrived<'_>) {
         let mut cutter = std::mem::take(&mut self.cutter);
         cutter.start(frame.bytes, frame.offload);
         while let Some(len) = cutter.next_wire_len() {
             let release = match self.offer(frame.arrival, len, frame.bytes) {
-                Offered::Deliver(delivery) => Some(delivery.release),
-                Offered::Later | Offered::Lost => None,
+                OfferOutcome::Deliver(delivery) => Some(delivery.release),
+                OfferOutcome::Later | OfferOutcome::Lost => None,
             };
             if let Some(run) = cutter.decided(release) {
                 self.keep_run(&mut cutter, run);
@@ -247,19 +251,19 @@ impl Admission {
     }
 
     /// Offers one wire frame to the link, if the link is here.
-    fn offer(&mut self, arrival: Nanos, len: u32, bytes: &[u8]) -> Offered {
+    fn offer(&mut self, arrival: Nanos, len: u32, bytes: &[u8]) -> OfferOutcome {
         self.counts.packets += 1;
         self.counts.bytes += u64::from(len);
         let Some(decider) = &mut self.decider else {
-            return Offered::Later;
+            return OfferOutcome::Later;
         };
         match decider.offer(FrameMeta { arrival, len }, bytes) {
-            Verdict::Deliver(delivery) => Offered::Deliver(delivery),
-            Verdict::Drop(_) | Verdict::Queued => Offered::Lost,
+            Verdict::Deliver(delivery) => OfferOutcome::Deliver(delivery),
+            Verdict::Drop(_) | Verdict::Queued => OfferOutcome::Lost,
         }
     }
 
-    /// What goes along with a finished wire frame.
+    /// Returns the note of a finished wire frame.
     #[inline]
     fn note(&self, release: Nanos, wire_len: u32) -> Note {
         Note {
@@ -270,17 +274,17 @@ impl Admission {
         }
     }
 
-    /// The run is over.
+    /// Ends the recording.
     pub fn finish(&mut self) {
         if let Some(decider) = &mut self.decider {
             decider.finish();
         }
     }
 
-    /// Shows the accounts to whoever reports.
+    /// Publishes the accounts.
     pub fn publish_counts(&mut self) {
-        // What is in use depends on the reader: asking it costs a trip between
-        // the cores.
+        // The memory in use depends on the reader: reading it costs a trip
+        // between the cores.
         if self.bursts.is_multiple_of(MEMORY_EVERY) {
             self.counts.memory_max = self.counts.memory_max.max(self.line.memory_in_use());
         }
@@ -292,15 +296,15 @@ impl Admission {
     }
 }
 
-/// What came of offering a frame.
-enum Offered {
+/// The outcome of offering a frame.
+enum OfferOutcome {
     Deliver(Delivery),
     /// The egress stage has the link.
     Later,
     Lost,
 }
 
-/// A finished wire frame, all of which is here.
+/// Returns a finished wire frame, all of whose bytes are here.
 fn whole(bytes: &[u8], arrival: Nanos) -> Arrived<'_> {
     Arrived {
         bytes,

@@ -1,12 +1,12 @@
-//! A link and what is counted and recorded of its verdicts, in whichever stage
-//! has it.
+//! A link with the counters and records of its verdicts, in the stage that owns
+//! it.
 
 use std::sync::Arc;
 
 use longwire_engine::{Delivery, DropReason, FrameMeta, Link, LinkId, Verdict};
 
 use crate::counters::{LinkCounts, LinkShared};
-use crate::record::{Event, Tap};
+use crate::record::{Event, RecordHandle};
 
 /// A link with its accounts.
 pub struct Decider {
@@ -14,7 +14,7 @@ pub struct Decider {
     pub(super) link_id: LinkId,
     counts: LinkCounts,
     shared: Arc<LinkShared>,
-    tap: Option<Box<Tap>>,
+    record_handle: Option<Box<RecordHandle>>,
     /// Frames offered so far, if they are recorded.
     offered: u64,
 }
@@ -24,14 +24,14 @@ impl Decider {
         link: Link,
         link_id: LinkId,
         shared: Arc<LinkShared>,
-        tap: Option<Tap>,
+        record_handle: Option<RecordHandle>,
     ) -> Decider {
         Decider {
             link,
             link_id,
             counts: LinkCounts::default(),
             shared,
-            tap: tap.map(Box::new),
+            record_handle: record_handle.map(Box::new),
             offered: 0,
         }
     }
@@ -45,33 +45,34 @@ impl Decider {
             Verdict::Drop(reason) => self.counts.drops[reason.index()] += 1,
             Verdict::Queued => {}
         }
-        if self.tap.is_some() {
+        if self.record_handle.is_some() {
             self.record_offer(meta.len, bytes, verdict);
         }
         verdict
     }
 
-    /// The number of the frame offered last, if that is recorded.
+    /// Returns the number of the frame offered last, if that is recorded.
     pub(super) fn last_offered(&self) -> u64 {
         self.offered.saturating_sub(1)
     }
 
-    /// The frame offered last is delivered once more.
+    /// Counts a further delivery of the frame offered last.
     pub(super) fn copied(&mut self, delivery: &Delivery) {
         let frame = self.last_offered();
         self.decided_later(frame, Verdict::Deliver(*delivery), true);
     }
 
-    /// The queue has decided about a frame that it took; `copy`: once more.
+    /// Counts a later verdict of the queue about a frame; `copy`: a further
+    /// delivery of it.
     pub(super) fn decided_later(&mut self, frame: u64, verdict: Verdict, copy: bool) {
         match &verdict {
             Verdict::Deliver(delivery) => self.counts.delivered(delivery, copy),
             Verdict::Drop(reason) => self.dropped(*reason),
             Verdict::Queued => {}
         }
-        if let Some(tap) = &mut self.tap {
+        if let Some(record_handle) = &mut self.record_handle {
             let link = self.link_id;
-            tap.push(&[], |_| Event::Decided {
+            record_handle.push(&[], |_| Event::Decided {
                 link,
                 frame,
                 verdict,
@@ -89,10 +90,10 @@ impl Decider {
         let (frame, arrival) = (self.last_offered(), self.link.last_arrival());
         let queue = self.link.occupancy();
         let link = self.link_id;
-        let Some(tap) = &mut self.tap else {
+        let Some(record_handle) = &mut self.record_handle else {
             return;
         };
-        tap.push(bytes, |bytes| Event::Arrived {
+        record_handle.push(bytes, |bytes| Event::Arrived {
             link,
             frame,
             arrival,
@@ -101,7 +102,7 @@ impl Decider {
             bytes,
         });
         if verdict != Verdict::Queued {
-            tap.push(&[], |_| Event::Decided {
+            record_handle.push(&[], |_| Event::Decided {
                 link,
                 frame,
                 verdict,
@@ -109,27 +110,27 @@ impl Decider {
         }
     }
 
-    /// Whether what comes in is recorded: frame by frame.
+    /// Whether arrivals are recorded, frame by frame.
     pub(super) fn records(&self) -> bool {
-        self.tap.is_some()
+        self.record_handle.is_some()
     }
 
-    /// The run is over: nothing more will come.
+    /// Ends the recording: no more frames will arrive.
     pub(super) fn finish(&mut self) {
-        if let Some(tap) = &mut self.tap {
-            tap.finish();
+        if let Some(record_handle) = &mut self.record_handle {
+            record_handle.finish();
         }
         self.publish();
     }
 
-    /// Shows the accounts to whoever reports.
+    /// Publishes the accounts.
     pub(super) fn publish(&mut self) {
         let (packets, bytes) = self.link.occupancy_max();
         self.counts.queue_packets_max = packets.0;
         self.counts.queue_bytes_max = bytes.0;
-        if let Some(tap) = &mut self.tap {
-            tap.flush();
-            self.counts.unrecorded = tap.lost();
+        if let Some(record_handle) = &mut self.record_handle {
+            record_handle.flush();
+            self.counts.unrecorded = record_handle.lost();
         }
         self.shared.link.store(&self.counts.to_cells());
     }

@@ -1,5 +1,5 @@
-//! How true the departures of a replay are: each gap against the schedule's,
-//! and whether its clock drifts.
+//! The accuracy of a replay's departures: each gap against the schedule's, and
+//! the drift of the clock.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -8,16 +8,16 @@ use longwire_engine::Nanos;
 
 use crate::lateness::{LatenessRecorder, nanos_histogram};
 
-/// What a stage records of its departures.
+/// Gap errors and drift of a stage's departures.
 #[derive(Debug)]
 pub(crate) struct Departures {
     gap_errors: LatenessRecorder,
     drift: Drift,
-    /// How late the last frame was.
+    /// The lateness of the last frame.
     last: Option<Nanos>,
 }
 
-/// What it shows to whoever reports.
+/// The published part, for reports.
 #[derive(Debug)]
 pub(crate) struct DeparturesShared {
     pub gap_errors: Mutex<Histogram<u64>>,
@@ -42,8 +42,8 @@ impl Departures {
         }
     }
 
-    /// A frame that was due at `release` left so late. A gap between two
-    /// frames is wrong by the difference of their latenesses.
+    /// Notes the lateness of a frame that was due at `release`. The error of a
+    /// gap between two frames is the difference of their latenesses.
     #[inline]
     pub fn record(&mut self, release: Nanos, lateness: Nanos) {
         if let Some(last) = self.last.replace(lateness) {
@@ -53,7 +53,7 @@ impl Departures {
         self.drift.add(release, lateness);
     }
 
-    /// Adds to what is shown, if it is time.
+    /// Adds to the published part, if it is due.
     pub fn flush(&mut self, now: Nanos, shared: &DeparturesShared, force: bool) {
         if self.gap_errors.flush(now, &shared.gap_errors, force) {
             *shared.drift.lock().unwrap_or_else(PoisonError::into_inner) = self.drift;
@@ -61,10 +61,11 @@ impl Departures {
     }
 }
 
-/// A straight line through latenesses, by least squares: its slope is how
-/// much slower than the schedule frames leave.
+/// A straight line through latenesses, by least squares: its slope is how much
+/// slower than the schedule frames leave.
 ///
-/// Sums are kept around the first frame, in seconds and microseconds, where
+/// Sums are relative to the first frame, in seconds and microseconds, where
+/// floats of 53 bits are exact enough for days.
 /// floats of 53 bits are exact enough for days.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Drift {
@@ -89,7 +90,7 @@ impl Drift {
         self.time_late += time * late;
     }
 
-    /// Microseconds of lateness gained a second: parts per million. `None`
+    /// Returns the slope in microseconds a second: parts per million. `None`
     /// where frames are too few or all due at once.
     pub fn parts_per_million(&self) -> Option<f64> {
         let Drift {
@@ -109,7 +110,8 @@ impl Drift {
 mod tests {
     use super::*;
 
-    /// Frames every 70 us that are so late each, by their number.
+    /// Returns the departures of frames every 70 us with these latenesses, by
+    /// frame number.
     fn departures(late: impl Fn(u64) -> u64) -> (Departures, DeparturesShared) {
         let (mut departures, shared) = (Departures::new(), DeparturesShared::new());
         for number in 0..100_000 {

@@ -1,5 +1,5 @@
-//! The egress stage: take what is due off the delay line, batch, send,
-//! account for how late it was.
+//! The egress stage: takes due frames off the delay line, batches and sends
+//! them, and accounts for their lateness.
 
 use std::sync::Arc;
 
@@ -18,28 +18,28 @@ use super::send_stamps::SendStamps;
 use super::{BURST, Step};
 use crate::clock::Clock;
 use crate::counters::LinkShared;
-use crate::record::Tap;
+use crate::record::RecordHandle;
 use crate::sent::SentLog;
-use crate::witness::Pauses;
+use crate::witness::PauseHistory;
 
-/// What an egress stage is made of.
+/// The parts of an egress stage.
 pub struct EgressParts<T> {
     /// The port frames leave by.
     pub port: T,
-    /// Where they wait.
+    /// The delay line on which frames wait.
     pub line: DelayLineReader,
     /// The clock.
     pub clock: Clock,
     /// Releases on the line never decrease: the line itself is the release
     /// queue.
     pub in_order: bool,
-    /// The link, if it has a managed queue: frames come undecided.
+    /// The link, if it has a managed queue: frames arrive undecided.
     pub link: Option<Decider>,
-    /// Records what leaves.
-    pub tap: Option<Tap>,
+    /// Records the frames that leave.
+    pub record_handle: Option<RecordHandle>,
     /// A handover later than this is an artifact.
     pub tolerance: Nanos,
-    /// Frames released before this are of the start of the run.
+    /// Frames released before this belong to the start of the run.
     pub grace_until: Nanos,
 }
 
@@ -47,32 +47,32 @@ pub struct EgressParts<T> {
 pub struct Egress<T> {
     port: T,
     line: DelayLineReader,
-    waiting: Waiting,
+    waiting: WaitingFrames,
     clock: Clock,
     account: Account,
     stamps: Option<Box<SendStamps>>,
 }
 
-/// How frames wait for their release.
-enum Waiting {
+/// The place where frames wait for their release.
+enum WaitingFrames {
     /// On the line, which is in the order of releases.
     OnLine,
-    /// Taken off the line, for releases on it may decrease.
+    /// Off the line and sorted, because its releases may decrease.
     Sorted(ReleaseQueue<HeldFrame>),
-    /// Taken off the line, in a managed queue or sorted behind it.
+    /// Off the line, in a managed queue or sorted after it.
     Managed(Box<ManagedLine>),
 }
 
-/// A port that is full is tried again after this time at the latest.
+/// Maximum time until a full port is tried again.
 const RETRY_AFTER: Nanos = Nanos::from_micros(20);
 
 impl<T: TxPort> Egress<T> {
-    /// A stage that publishes to `shared`.
+    /// Returns a stage that publishes to `shared`.
     pub(crate) fn new(parts: EgressParts<T>, shared: Arc<LinkShared>) -> Egress<T> {
         let waiting = match parts.link {
-            Some(decider) => Waiting::Managed(Box::new(ManagedLine::new(decider))),
-            None if parts.in_order => Waiting::OnLine,
-            None => Waiting::Sorted(ReleaseQueue::new()),
+            Some(decider) => WaitingFrames::Managed(Box::new(ManagedLine::new(decider))),
+            None if parts.in_order => WaitingFrames::OnLine,
+            None => WaitingFrames::Sorted(ReleaseQueue::new()),
         };
         let lead = parts.port.launch_lead().unwrap_or_default();
         let judge = Judge::new(parts.tolerance, parts.grace_until);
@@ -81,33 +81,34 @@ impl<T: TxPort> Egress<T> {
             line: parts.line,
             waiting,
             clock: parts.clock,
-            account: Account::new(judge, lead, parts.tap, shared),
+            account: Account::new(judge, lead, parts.record_handle, shared),
             stamps: None,
         }
     }
 
-    /// Frames pass a thread whose pauses are these.
-    pub(crate) fn excuse_by(&mut self, pauses: &Arc<Pauses>) {
+    /// Excuses lateness by the pauses of a thread that frames pass.
+    pub(crate) fn excuse_by(&mut self, pauses: &Arc<PauseHistory>) {
         self.account.judge.threads.push(Arc::clone(pauses));
     }
 
-    /// Notes address requests that leave from here on.
+    /// Notes address requests that leave from now on.
     pub(crate) fn watch_addresses(&mut self, addresses: PortAddresses) {
         self.account.addresses = Some(addresses);
     }
 
-    /// From here on, gaps between departures are held against the schedule.
+    /// Compares gaps between departures with the schedule from now on.
     pub(crate) fn watch_departures(&mut self) {
         self.account.departures = Some(Box::new(Departures::new()));
     }
 
-    /// Frames have no times of their own: none is late.
-    pub(crate) fn heed_no_time(&mut self) {
+    /// Counts no frame as late: frames have no times.
+    pub(crate) fn ignore_lateness(&mut self) {
         self.account.timeless = true;
     }
 
-    /// Asks the port for the send stamp of one frame in `every`, and reports
-    /// on them from here on. Returns who stamps; `None` if nobody does.
+    /// Asks the port for the send stamp of one frame in `every`, and reports on
+    /// them from now on. Returns the source of the stamps; `None` if there is
+    /// none.
     pub(crate) fn watch_sends(&mut self, every: u32) -> Option<StampedBy> {
         let by = self.port.sample_every(every)?;
         let shared = &self.account.shared.send_stamps;
@@ -120,12 +121,12 @@ impl<T: TxPort> Egress<T> {
         self.account.log = Some(Box::new(log));
     }
 
-    /// The output port.
+    /// Returns the output port.
     pub fn port(&self) -> &T {
         &self.port
     }
 
-    /// Sends what is due, a burst at the most.
+    /// Sends due frames, at most one burst.
     pub fn step(&mut self) -> Result<Step, PortError> {
         let now = self.clock.now();
         if self.port.needs_idle_fill() {
@@ -134,12 +135,12 @@ impl<T: TxPort> Egress<T> {
         let mut full = false;
         let due_by = now.saturating_add(self.account.lead);
         match &self.waiting {
-            Waiting::OnLine => self.send_in_order(due_by, &mut full),
-            Waiting::Sorted(_) => self.send_sorted(due_by, &mut full),
-            Waiting::Managed(_) => self.send_managed(due_by, &mut full),
+            WaitingFrames::OnLine => self.send_in_order(due_by, &mut full),
+            WaitingFrames::Sorted(_) => self.send_sorted(due_by, &mut full),
+            WaitingFrames::Managed(_) => self.send_managed(due_by, &mut full),
         }
         if full && self.account.batch.is_empty() {
-            // Full of what was pushed before.
+            // Full of frames pushed before.
             self.account.full_at = now;
         }
         let mut left = 0;
@@ -162,7 +163,7 @@ impl<T: TxPort> Egress<T> {
         })
     }
 
-    /// Some ports send between frames too.
+    /// Lets the port send fillers between frames.
     #[inline]
     fn keep_busy(&mut self, now: Nanos) -> Result<(), PortError> {
         if self.port.needs_idle_fill() {
@@ -174,7 +175,8 @@ impl<T: TxPort> Egress<T> {
         Ok(())
     }
 
-    /// The line is the release queue: its front is the next frame due.
+    /// Sends from the line, which is the release queue: its front is the next
+    /// frame due.
     #[inline]
     fn send_in_order(&mut self, due_by: Nanos, full: &mut bool) {
         while self.account.batch.len() < BURST {
@@ -196,9 +198,9 @@ impl<T: TxPort> Egress<T> {
         }
     }
 
-    /// The line's frames may overtake one another: they are sorted first.
+    /// Sorts the line's frames, which may overtake one another, then sends.
     fn send_sorted(&mut self, due_by: Nanos, full: &mut bool) {
-        let Waiting::Sorted(queue) = &mut self.waiting else {
+        let WaitingFrames::Sorted(queue) = &mut self.waiting else {
             return;
         };
         while let Some(frame) = self.line.take() {
@@ -213,7 +215,7 @@ impl<T: TxPort> Egress<T> {
             let pushed = self.port.push(outgoing(&next, self.line.bytes(&frame)));
             if pushed == Pushed::Full {
                 // Its place among frames of the same release is lost; a port
-                // with room does not say so.
+                // with space does not report itself full.
                 queue.push(link, release, frame);
                 *full = true;
                 break;
@@ -225,12 +227,12 @@ impl<T: TxPort> Egress<T> {
         }
     }
 
-    /// The line's frames have a managed queue before them.
+    /// Passes the line's frames through the managed queue, then sends.
     fn send_managed(&mut self, due_by: Nanos, full: &mut bool) {
-        let Waiting::Managed(managed) = &mut self.waiting else {
+        let WaitingFrames::Managed(managed) = &mut self.waiting else {
             return;
         };
-        // Before the line is emptied: what arrived by then is on it.
+        // Before the line is emptied: frames that arrived by then are on it.
         let seen_until = self.account.shared.seen_until.get();
         managed.take_in(&mut self.line, &mut self.account);
         managed.decide(due_by.min(seen_until), &mut self.line, &mut self.account);
@@ -262,21 +264,21 @@ impl<T: TxPort> Egress<T> {
         self.next_release()
     }
 
-    /// When to hand over the next frame, of those published by now: at its
-    /// release, or as long before as the port takes it.
+    /// Returns when to hand over the next frame, among those published by now:
+    /// at its release, or earlier by the lead of the port.
     pub fn next_release(&mut self) -> Option<Nanos> {
         let published = self.line.front().map(|next| next.release);
         let release = match &mut self.waiting {
-            Waiting::OnLine => published,
-            // What still lies on the line has not been sorted in.
-            Waiting::Sorted(queue) => published.into_iter().chain(queue.next_at()).min(),
-            Waiting::Managed(managed) => published.into_iter().chain(managed.next_at()).min(),
+            WaitingFrames::OnLine => published,
+            // Frames still on the line are not sorted yet.
+            WaitingFrames::Sorted(queue) => published.into_iter().chain(queue.next_at()).min(),
+            WaitingFrames::Managed(managed) => published.into_iter().chain(managed.next_at()).min(),
         };
         release.map(|release| release.saturating_sub(self.account.lead))
     }
 
-    /// Takes the send stamps that have come, now and then: after a handover,
-    /// when the next departure is as far off as it gets.
+    /// Takes the send stamps received, at intervals: after a handover, when the
+    /// next departure is as far off as possible.
     #[inline]
     fn look_at_stamps(&mut self, now: Nanos) {
         if let Some(stamps) = &mut self.stamps
@@ -286,28 +288,28 @@ impl<T: TxPort> Egress<T> {
         }
     }
 
-    /// The first release later than `time`, if it is known without sorting
-    /// and near the front.
+    /// Returns the first release later than `time`, if it is known without
+    /// sorting and near the front.
     pub(crate) fn release_beyond(&mut self, time: Nanos) -> Option<Nanos> {
         match &self.waiting {
-            Waiting::OnLine => self.line.release_beyond(time, BURST as u64),
-            Waiting::Sorted(_) | Waiting::Managed(_) => None,
+            WaitingFrames::OnLine => self.line.release_beyond(time, BURST as u64),
+            WaitingFrames::Sorted(_) | WaitingFrames::Managed(_) => None,
         }
     }
 
-    /// Gives the output port back.
+    /// Returns the output port and drops the stage.
     pub fn into_port(self) -> T {
         self.port
     }
 
-    /// Whether nothing waits any more.
+    /// Whether no frame waits any more.
     pub fn is_empty(&mut self) -> bool {
         self.port.unsent() == 0
             && self.line.front().is_none()
             && match &mut self.waiting {
-                Waiting::OnLine => true,
-                Waiting::Sorted(queue) => queue.is_empty(),
-                Waiting::Managed(managed) => managed.next_at().is_none(),
+                WaitingFrames::OnLine => true,
+                WaitingFrames::Sorted(queue) => queue.is_empty(),
+                WaitingFrames::Managed(managed) => managed.next_at().is_none(),
             }
     }
 
@@ -317,7 +319,7 @@ impl<T: TxPort> Egress<T> {
             stamps.finish(&mut self.port, &self.account.shared.send_stamps);
         }
         self.account.finish(&mut self.port, &self.clock);
-        if let Waiting::Managed(managed) = &mut self.waiting {
+        if let WaitingFrames::Managed(managed) = &mut self.waiting {
             managed.finish();
         }
     }

@@ -7,18 +7,18 @@ use super::*;
 use crate::report::LinkReport;
 use crate::summary;
 
-/// A port whose device holds frames, or not, and stamps some of them.
+/// A port whose device may hold frames, and stamps some of them.
 #[derive(Default)]
 struct Device {
     lead: Option<Nanos>,
-    /// How long after its release a frame is stamped; `None`: none is.
+    /// The time after its release at which a frame is stamped; `None`: never.
     stamped_after: Option<i64>,
     every: u32,
     pushed: Vec<Nanos>,
     waiting: usize,
     stamps: Vec<SendStamp>,
     looks: u32,
-    /// Its receiver takes nothing.
+    /// Its receiver accepts no frame.
     full: bool,
 }
 
@@ -75,7 +75,7 @@ fn micros(micros: u64) -> Nanos {
     Nanos::from_micros(micros)
 }
 
-/// A stage on a clock that the test turns, and what fills its line.
+/// Returns a stage on a clock that the test sets, and the writer of its line.
 fn stage(
     port: Device,
     in_order: bool,
@@ -92,7 +92,7 @@ fn stage(
         clock: clock.clone(),
         in_order,
         link: None,
-        tap: None,
+        record_handle: None,
         tolerance: micros(10),
         grace_until: Nanos::ZERO,
     };
@@ -153,10 +153,10 @@ fn frames_that_a_device_holds_are_handed_over_early_and_are_not_late() {
 fn late_frames_are_counted_by_what_made_them_late() {
     let (mut egress, mut line, clock, shared) = stage(Device::default(), true);
     egress.account.judge.grace_until = micros(1_000);
-    let pauses = Arc::new(Pauses::default());
+    let pauses = Arc::new(PauseHistory::default());
     egress.excuse_by(&pauses);
     pauses.add((micros(2_000), micros(2_990)));
-    // The start; a pause for all but 10 us of the time; nothing of these.
+    // The start; a pause for all but 10 us of the time; neither of these.
     for (release, at) in [(500, 600), (2_000, 3_000), (4_000, 4_100)] {
         fill(&mut line, [release]);
         clock.advance(micros(at));
@@ -191,7 +191,7 @@ fn a_port_that_sends_at_once_is_given_nothing_early() {
     egress.finish();
     let report = report(&shared);
     assert!(report.send_stamps.is_none());
-    assert_eq!(egress.port().looks, 0, "nobody asked");
+    assert_eq!(egress.port().looks, 0, "stamps were not requested");
 }
 
 #[test]
@@ -207,7 +207,7 @@ fn stamps_say_when_frames_left_and_not_when_they_were_handed_over() {
         clock.advance(micros(number * 1_000));
         egress.step().expect("a step");
     }
-    // Taken now and then and not with every frame.
+    // Taken at intervals, not with every frame.
     let looks = egress.port().looks;
     assert!((9..=12).contains(&looks), "{looks}");
     egress.finish();

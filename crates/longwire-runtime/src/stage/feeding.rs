@@ -1,6 +1,6 @@
-//! The feeding stage: takes frames from a feed ahead of their time, offers
-//! each to its link as of its time, and puts what is delivered on the delay
-//! line of its output.
+//! The feeding stage: takes frames from a feed ahead of their time, offers each
+//! to its link as of its time, and puts delivered frames on the delay line of
+//! its output.
 
 use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,89 +17,91 @@ use crate::clock::monotonic_now;
 use crate::counters::LinkShared;
 use crate::feed::{Fed, Feed, FeedStatus};
 
-/// Frames taken from a feed between two looks at memory and clock.
+/// Frames taken from a feed between two readings of memory and clock.
 const FRAMES_AHEAD: usize = 8 * BURST;
 
-/// Where a link holds frames back by its own delay, this much of the trace
-/// beyond the present is always read.
+/// Where a link holds frames back by its own delay, at least this much of the
+/// trace beyond the present is read.
 const LEAD: Nanos = Nanos::from_millis(50);
 
-/// How often a feed is asked how far it is.
+/// Interval at which the feed's status is read.
 const STATUS_EVERY: Nanos = Nanos::from_millis(100);
 
 /// One output of a feed.
 pub(crate) struct FeedingOutput {
     /// The link, if it decides at arrival.
     pub link: Option<Decider>,
-    /// Its number.
+    /// The link's number.
     pub link_id: LinkId,
-    /// Its MTU: frames that it fragments are cut before they are offered.
+    /// The link's MTU: frames that it fragments are cut before they are
+    /// offered.
     pub mtu: Mtu,
-    /// Where delivered frames wait.
+    /// The delay line of delivered frames.
     pub line: DelayLineWriter,
     pub shared: Arc<LinkShared>,
-    /// Frames wait for nothing but their time: the link adds no delay.
+    /// The link adds no delay: frames wait only for their time.
     pub transparent: bool,
 }
 
-/// What a feeding stage shows to whoever reports.
+/// The published state of a feeding stage, for reports.
 #[derive(Debug, Default)]
 pub(crate) struct FeedShared {
     pub status: Mutex<FeedStatus>,
-    /// How long after it was due a frame was read, at the most.
+    /// The maximum time by which a frame was read after it was due.
     pub behind_max: Mutex<Nanos>,
 }
 
-/// What one step of a feeding stage came to.
+/// The result of one step of a feeding stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FeedStep {
     /// Frames were put on delay lines.
     Fed,
-    /// There is no room until about this time.
+    /// There is no space until about this time.
     Full(Nanos),
-    /// The input has nothing for the moment.
+    /// The input has no frame for the moment.
     Later,
-    /// Everything has been read.
+    /// The input has ended.
     Ended,
 }
 
 /// The feeding stage of one feed.
 pub(crate) struct Feeding {
     feed: Box<dyn Feed>,
-    outputs: Vec<Output>,
+    outputs: Vec<OutputState>,
     /// When the replay starts.
     start: Nanos,
-    /// Bytes that frames may take before reading pauses.
+    /// Bytes that waiting frames may use before reading pauses.
     read_ahead: u64,
     /// The time of the last frame.
     latest: Nanos,
-    /// How long after it was due a frame was read, at the most.
+    /// The maximum time by which a frame was read after it was due.
     behind_max: Nanos,
-    /// The lines were full of frames that were due: the port is what is late.
+    /// The lines were full of frames that were due: the port causes the
+    /// lateness.
     port_is_late: bool,
     shared: Arc<FeedShared>,
     status_at: Nanos,
     ended: bool,
 }
 
-struct Output {
+struct OutputState {
     admission: Admission,
     transparent: bool,
-    /// Reading pauses until a good part has drained; the last pause was so
-    /// long.
+    /// The length of the last pause; reading pauses until a good part has
+    /// drained.
     paused: Option<Nanos>,
 }
 
 impl Feeding {
-    /// A stage whose frames count from `start`. Reading pauses while more
-    /// than `read_ahead` bytes wait for an output.
+    /// Returns a stage whose frames count from `start`. Reading pauses while
+    /// more than `read_ahead` bytes wait for an output.
     pub fn new(
         feed: Box<dyn Feed>,
         outputs: Vec<FeedingOutput>,
         start: Nanos,
         read_ahead: u64,
     ) -> Feeding {
-        let outputs = outputs.into_iter().map(|output| Output {
+        let outputs = outputs.into_iter().map(|output| OutputState {
             transparent: output.transparent,
             paused: None,
             admission: Admission::new(
@@ -128,17 +130,17 @@ impl Feeding {
         }
     }
 
-    /// What the stage shows.
+    /// Returns the published state.
     pub fn shared(&self) -> Arc<FeedShared> {
         Arc::clone(&self.shared)
     }
 
-    /// Becomes readable when a slow input has more.
+    /// Returns a descriptor that becomes readable when a slow input has more.
     pub fn readable(&self) -> Option<BorrowedFd<'_>> {
         self.feed.readable()
     }
 
-    /// Reads some frames, if there is room for them.
+    /// Reads some frames, if there is space for them.
     pub fn step(&mut self) -> Result<FeedStep, PortError> {
         if self.ended {
             return Ok(FeedStep::Ended);
@@ -159,7 +161,8 @@ impl Feeding {
         }
     }
 
-    /// Takes frames from the feed. An error comes with the frames before it.
+    /// Takes frames from the feed. An error is returned with the frames before
+    /// it.
     fn take(&mut self, now: Nanos) -> (usize, bool, Option<PortError>) {
         let Feeding {
             feed,
@@ -204,9 +207,9 @@ impl Feeding {
         for output in &mut self.outputs {
             let admission = &mut output.admission;
             admission.line.publish();
-            // After publishing: whoever sees this time must see the frames.
-            // All outputs have seen what is due by then, also those that none
-            // of these frames was for.
+            // After publishing: a thread that sees this time must see the
+            // frames. All outputs have seen the frames due by then, also
+            // outputs that received none of these.
             let seen = if end { Nanos::MAX } else { self.latest };
             admission.shared.seen_until.set(seen);
             admission.publish_counts();
@@ -218,7 +221,7 @@ impl Feeding {
         self.publish_status(now);
     }
 
-    /// Whether reading has to pause, and until about when.
+    /// Returns until about when reading must pause, if it must.
     fn full_until(&mut self, now: Nanos) -> Option<Nanos> {
         let (read_ahead, ahead) = (self.read_ahead, self.latest.saturating_sub(now));
         let pauses = self
@@ -257,15 +260,15 @@ impl Feeding {
     }
 }
 
-/// What a pause of reading lasts at the least, and at the most where frames
-/// are not waited for by time: then the port's speed is to be found out.
+/// The minimum of a pause of reading, and the maximum where frames do not wait
+/// for their time: then the port's speed must be found out.
 const PAUSE_MIN: Nanos = Nanos::from_micros(20);
 const PAUSE_MAX: Nanos = Nanos::from_millis(2);
 
-impl Output {
-    /// How long reading has to pause, if much waits; `ahead` is how far into
-    /// the future was read. What a link's own delay holds back does not
-    /// count, as long as the memory's budget is not in danger.
+impl OutputState {
+    /// Returns how long reading must pause, if too many frames wait; `ahead` is
+    /// how far into the future was read. Frames held back by a link's own delay
+    /// do not count, as long as the memory's budget is not in danger.
     fn pause(&mut self, read_ahead: u64, ahead: Nanos) -> Option<Nanos> {
         let line = &self.admission.line;
         let in_use = line.memory_in_use();

@@ -1,5 +1,5 @@
-//! The ingress stage: read a burst, offer each wire frame to the link, put
-//! what it delivers on the delay line.
+//! The ingress stage: reads a burst, offers each wire frame to the link, and
+//! puts delivered frames on the delay line.
 
 use std::sync::Arc;
 
@@ -16,22 +16,23 @@ use crate::clock::Clock;
 use crate::counters::LinkShared;
 use crate::port_loss::OnPortLoss;
 
-/// What an ingress stage is made of.
+/// The parts of an ingress stage.
 pub struct IngressParts<R> {
     /// The port frames come from.
     pub port: R,
-    /// The link they cross; `None` when it has a managed queue, and is with
-    /// the egress stage.
+    /// The link; `None` when it has a managed queue, and belongs to the egress
+    /// stage.
     pub link: Option<Decider>,
-    /// Its number.
+    /// The link's number.
     pub link_id: LinkId,
-    /// Its MTU: frames that it fragments are cut before they are offered.
+    /// The link's MTU: frames that it fragments are cut before they are
+    /// offered.
     pub mtu: Mtu,
-    /// Where delivered frames wait.
+    /// The delay line of delivered frames.
     pub line: DelayLineWriter,
     /// The clock.
     pub clock: Clock,
-    /// The output port can be told of unfinished checksums and segments.
+    /// The output port supports unfinished checksums and segments.
     pub keep_offload: bool,
     /// Frames of at least this length stay in the port's own memory, if the
     /// output port can send from there.
@@ -49,16 +50,16 @@ pub struct Ingress<R> {
     admission: Admission,
     clock: Clock,
     ended: bool,
-    /// When the port's own losses were last asked for.
+    /// The time at which the port's own losses were last read.
     losses_read: Nanos,
     on_port_loss: OnPortLoss,
 }
 
-/// Asking the kernel for its losses is a system call: once in a while.
+/// Interval of reading the kernel's losses, which takes a system call.
 const LOSSES_EVERY: Nanos = Nanos::from_millis(100);
 
 impl<R: RxPort> Ingress<R> {
-    /// A stage that publishes to `shared`.
+    /// Returns a stage that publishes to `shared`.
     pub(crate) fn new(parts: IngressParts<R>, shared: Arc<LinkShared>) -> Ingress<R> {
         let admission = AdmissionParts {
             link: parts.link,
@@ -78,8 +79,8 @@ impl<R: RxPort> Ingress<R> {
         }
     }
 
-    /// The same; when its port goes away, the stage ends as if the port had
-    /// come to its end, if that is asked for.
+    /// Sets the reaction to the loss of the port; if the network continues, the
+    /// stage ends as at the end of its input.
     pub(crate) fn on_port_loss(self, on_port_loss: OnPortLoss) -> Ingress<R> {
         Ingress {
             on_port_loss,
@@ -87,22 +88,22 @@ impl<R: RxPort> Ingress<R> {
         }
     }
 
-    /// Notes answers to address requests from here on.
+    /// Notes answers to address requests from now on.
     pub(crate) fn watch_addresses(&mut self, addresses: PortAddresses) {
         self.admission.addresses = Some(addresses);
     }
 
-    /// The input port.
+    /// Returns the input port.
     pub fn port(&self) -> &R {
         &self.port
     }
 
-    /// Bytes that waiting frames take.
+    /// Returns the memory of waiting frames, in bytes.
     pub fn memory_in_use(&self) -> u64 {
         self.admission.line.memory_in_use()
     }
 
-    /// Whether nothing will ever come again.
+    /// Whether no frame will arrive any more.
     pub fn ended(&self) -> bool {
         self.ended
     }
@@ -142,14 +143,15 @@ impl<R: RxPort> Ingress<R> {
         let admission = &mut self.admission;
         if received.frames > 0 {
             admission.line.publish();
-            // After publishing: whoever sees this time must see the frames.
+            // After publishing: a thread that sees this time must see the
+            // frames.
             self.clock.advance(admission.latest);
         }
         if received.end {
             self.ended = true;
             self.clock.advance(Nanos::MAX);
         }
-        // A port that gave less than it was asked for had no more.
+        // A port that returned less than requested had no more.
         admission.shared.seen_until.set(match received.frames {
             _ if received.end => Nanos::MAX,
             BURST.. => admission.latest,
@@ -173,7 +175,7 @@ impl<R: RxPort> Ingress<R> {
         self.admission.publish_counts();
     }
 
-    /// The stage's thread goes to sleep until something arrives.
+    /// Notes that the stage's thread sleeps until a frame arrives.
     pub(crate) fn before_sleep(&self) {
         self.admission.shared.seen_until.asleep();
     }

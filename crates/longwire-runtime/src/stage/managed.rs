@@ -1,6 +1,6 @@
 //! A managed queue in a live run.
 //!
-//! Frames come over the line undecided, each with its arrival. The egress
+//! Frames arrive over the line undecided, each with its arrival. The egress
 //! stage offers them to the link and keeps their bytes while they are queued
 //! and until they are released.
 
@@ -11,34 +11,34 @@ use longwire_io::delay_line::{DelayLineReader, Descriptor, HeldFrame};
 
 use super::account::Account;
 use super::decider::Decider;
-use super::own::Whose;
+use super::own::LatenessCause;
 
-/// A frame that has come off the line.
-struct Held {
+/// A frame that was taken off the line.
+struct ManagedFrame {
     frame: HeldFrame,
-    /// Its number among all that were offered.
+    /// Its number among all offered frames.
     offered: u64,
-    /// It is delivered once at least.
+    /// It is delivered at least once.
     delivered: bool,
     /// Deliveries that have not left.
     waiting: u16,
-    /// No more deliveries will come.
+    /// No more deliveries will follow.
     decided: bool,
 }
 
 /// Frames by their numbers on the link.
 struct HeldFrames {
     first: u64,
-    frames: VecDeque<Option<Held>>,
+    frames: VecDeque<Option<ManagedFrame>>,
 }
 
-/// Where the link finds the bytes of queued frames.
-struct Bytes<'a> {
+/// Gives the link access to the bytes of queued frames.
+struct QueuedBytes<'a> {
     held: &'a HeldFrames,
     line: &'a DelayLineReader,
 }
 
-impl FrameBytes for Bytes<'_> {
+impl FrameBytes for QueuedBytes<'_> {
     fn bytes(&self, number: u64) -> &[u8] {
         match self.held.get(number) {
             Some(held) => self.line.bytes(&held.frame),
@@ -48,22 +48,22 @@ impl FrameBytes for Bytes<'_> {
 }
 
 /// A delivery that is due.
-pub(super) struct Due {
+pub(super) struct DueDelivery {
     number: u64,
     release: Nanos,
 }
 
-/// A link with a managed queue, and the frames that wait in and behind it.
+/// A link with a managed queue, and the frames that wait in and after it.
 pub(super) struct ManagedLine {
     decider: Decider,
     held: HeldFrames,
     released: ReleaseQueue<u64>,
-    /// How much later than an event its decision may come.
+    /// Maximum time between an event and its decision.
     slack: Nanos,
 }
 
-/// Decisions come no later than this after their events: what the kernel
-/// holds back for so long counts as having arrived later than it did.
+/// Maximum time between an event and its decision: frames that the kernel holds
+/// back for this long count as having arrived later than they did.
 const SLACK_MAX: Nanos = Nanos::from_micros(200);
 
 impl ManagedLine {
@@ -79,9 +79,9 @@ impl ManagedLine {
         }
     }
 
-    /// Takes in everything on the line. A frame that the link takes to have
-    /// arrived later than it did, for the queue was decided beyond its
-    /// arrival, is late by as much.
+    /// Takes in all frames on the line. A frame whose arrival the link moves to
+    /// a later time, because the queue was decided beyond its arrival, is late
+    /// by as much.
     pub fn take_in(&mut self, line: &mut DelayLineReader, account: &mut Account) {
         while let Some(frame) = line.take() {
             let next = frame.descriptor();
@@ -94,11 +94,11 @@ impl ManagedLine {
             let verdict = self.decider.offer(meta, line.bytes(&frame));
             let moved = self.decider.link.last_arrival().saturating_sub(arrival);
             if moved > account.judge.tolerance {
-                match account.judge.whose(arrival, moved).0 {
-                    Whose::Timely => {}
-                    Whose::Own => account.counts.late += 1,
-                    Whose::Machine => account.counts.late_paused += 1,
-                    Whose::Start => account.counts.late_start += 1,
+                match account.judge.cause(arrival, moved).0 {
+                    LatenessCause::Timely => {}
+                    LatenessCause::Own => account.counts.late += 1,
+                    LatenessCause::Machine => account.counts.late_paused += 1,
+                    LatenessCause::Start => account.counts.late_start += 1,
                 }
             }
             match verdict {
@@ -113,7 +113,7 @@ impl ManagedLine {
         }
     }
 
-    /// Decides what is to be decided by `now`.
+    /// Makes the decisions due by `now`.
     pub fn decide(&mut self, now: Nanos, line: &mut DelayLineReader, account: &mut Account) {
         let until = match now {
             Nanos::MAX => Nanos::MAX,
@@ -131,7 +131,7 @@ impl ManagedLine {
 
     fn decide_until(&mut self, until: Nanos, line: &mut DelayLineReader, account: &mut Account) {
         loop {
-            let bytes = Bytes {
+            let bytes = QueuedBytes {
                 held: &self.held,
                 line,
             };
@@ -166,14 +166,18 @@ impl ManagedLine {
         self.released.push(link_id, delivery.release, number);
     }
 
-    /// The next delivery due at `now`.
-    pub fn pop_due(&mut self, now: Nanos) -> Option<Due> {
+    /// Returns the next delivery due at `now`.
+    pub fn pop_due(&mut self, now: Nanos) -> Option<DueDelivery> {
         let (_, release, number) = self.released.pop_due(now)?;
-        Some(Due { number, release })
+        Some(DueDelivery { number, release })
     }
 
-    /// What goes to the port.
-    pub fn frame<'a>(&'a self, due: &Due, line: &'a DelayLineReader) -> (Descriptor, &'a [u8]) {
+    /// Returns the frame for the port.
+    pub fn frame<'a>(
+        &'a self,
+        due: &DueDelivery,
+        line: &'a DelayLineReader,
+    ) -> (Descriptor, &'a [u8]) {
         let held = self.held.get(due.number);
         let (descriptor, bytes) = match held {
             Some(held) => (held.frame.descriptor(), line.bytes(&held.frame)),
@@ -189,15 +193,15 @@ impl ManagedLine {
         )
     }
 
-    /// The port was full. Its place among frames of the same release is lost;
-    /// a port with room does not say so.
-    pub fn put_back(&mut self, due: Due) {
+    /// Puts a delivery back after the port was full. Its place among frames of
+    /// the same release is lost; a port with space does not report itself full.
+    pub fn put_back(&mut self, due: DueDelivery) {
         let link_id = self.decider.link_id;
         self.released.push(link_id, due.release, due.number);
     }
 
-    /// A delivery has left.
-    pub fn sent(&mut self, due: Due, line: &mut DelayLineReader, account: &mut Account) {
+    /// Notes that a delivery has left.
+    pub fn sent(&mut self, due: DueDelivery, line: &mut DelayLineReader, account: &mut Account) {
         let Some(held) = self.held.get_mut(due.number) else {
             return;
         };
@@ -207,19 +211,19 @@ impl ManagedLine {
         }
     }
 
-    /// When something is to be decided or sent next.
+    /// Returns the time of the next decision or delivery.
     pub fn next_at(&mut self) -> Option<Nanos> {
         let decision = self.decider.link.next_at();
         let decision = decision.map(|at| at.saturating_add(self.slack));
         decision.into_iter().chain(self.released.next_at()).min()
     }
 
-    /// The run is over.
+    /// Ends the recording.
     pub fn finish(&mut self) {
         self.decider.finish();
     }
 
-    /// Shows the accounts to whoever reports.
+    /// Publishes the accounts.
     pub fn publish(&mut self) {
         self.decider.publish();
     }
@@ -234,7 +238,7 @@ impl ManagedLine {
 
 impl HeldFrames {
     fn push(&mut self, frame: HeldFrame, offered: u64) {
-        self.frames.push_back(Some(Held {
+        self.frames.push_back(Some(ManagedFrame {
             frame,
             offered,
             delivered: false,
@@ -247,16 +251,16 @@ impl HeldFrames {
         Some(number.checked_sub(self.first)? as usize)
     }
 
-    fn get(&self, number: u64) -> Option<&Held> {
+    fn get(&self, number: u64) -> Option<&ManagedFrame> {
         self.frames.get(self.index(number)?)?.as_ref()
     }
 
-    fn get_mut(&mut self, number: u64) -> Option<&mut Held> {
+    fn get_mut(&mut self, number: u64) -> Option<&mut ManagedFrame> {
         let index = self.index(number)?;
         self.frames.get_mut(index)?.as_mut()
     }
 
-    fn take(&mut self, number: u64) -> Option<Held> {
+    fn take(&mut self, number: u64) -> Option<ManagedFrame> {
         let index = self.index(number)?;
         let held = self.frames.get_mut(index)?.take();
         while let Some(None) = self.frames.front() {

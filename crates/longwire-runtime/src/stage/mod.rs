@@ -1,5 +1,5 @@
-//! The stages of a direction: `ingress` reads, decides and puts on the delay
-//! line; `egress` waits, sends and accounts.
+//! The stages of a direction: `ingress` reads, decides and puts frames on the
+//! delay line; `egress` waits, sends and accounts.
 
 mod account;
 mod addresses;
@@ -26,26 +26,27 @@ pub(crate) use send_stamps::SendStampsShared;
 
 use longwire_engine::Nanos;
 
-/// What one step of a stage came to.
+/// The result of one step of a stage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Step {
-    /// Frames handled.
+    /// Frames processed.
     pub frames: usize,
-    /// When the stage has something to do next, if it knows.
+    /// The time of the next work of the stage, if known.
     pub next_at: Option<Nanos>,
-    /// The stage will never have anything to do again.
+    /// The stage has ended.
     pub ended: bool,
 }
 
-/// The most frames a stage handles in one step, so that stages that share a
-/// thread take turns.
+/// The maximum number of frames in one step of a stage, so that stages that
+/// share a thread take turns.
 pub const BURST: usize = 64;
 
-/// Which stage has the link: ingress if it decides as frames arrive, egress if
-/// its queue decides later.
+/// Assigns the link to its stage: to ingress if it decides as frames arrive, to
+/// egress if its queue decides later.
 pub(crate) fn place_link(decider: Decider) -> (Option<Decider>, Option<Decider>) {
-    match decider.link.is_managed() {
-        false => (Some(decider), None),
-        true => (None, Some(decider)),
+    if decider.link.is_managed() {
+        (None, Some(decider))
+    } else {
+        (Some(decider), None)
     }
 }

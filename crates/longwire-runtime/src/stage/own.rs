@@ -1,4 +1,4 @@
-//! Whose lateness it is: the emulator's own, the machine's, or the start's.
+//! The causes of lateness: the emulator itself, the machine, or the start.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -6,36 +6,37 @@ use hdrhistogram::Histogram;
 use longwire_engine::Nanos;
 
 use crate::lateness::nanos_histogram;
-use crate::witness::{PAUSE_MIN, Pauses, stood_still};
+use crate::witness::{PAUSE_MIN, PauseHistory, stood_still};
 
-/// Whose a frame's lateness is.
+/// The cause of a frame's lateness.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Whose {
+pub(crate) enum LatenessCause {
     /// Within the tolerance.
     Timely,
-    /// The emulator's own.
+    /// The emulator itself.
     Own,
-    /// Without witnessed pauses of the machine it would have been in time.
+    /// Witnessed pauses of the machine, without which it would have been in
+    /// time.
     Machine,
-    /// Released within the grace at the start of the run.
+    /// The start of the run: released within the grace.
     Start,
 }
 
-/// How lateness is judged.
+/// Determines the causes of lateness.
 #[derive(Debug, Default)]
 pub(crate) struct Judge {
     /// A handover later than this is an artifact.
     pub tolerance: Nanos,
-    /// Frames released before this are of the start.
+    /// Frames released before this belong to the start.
     pub grace_until: Nanos,
     /// The pauses of the threads that frames pass.
-    pub threads: Vec<Arc<Pauses>>,
-    /// What distinguishes own lateness from all, since it was last shared.
+    pub threads: Vec<Arc<PauseHistory>>,
+    /// The difference between own lateness and all, since it was last shared.
     corrections: Option<Box<Corrections>>,
 }
 
-/// What to take out of the histogram of all lateness, and what to put in, to
-/// have the emulator's own.
+/// The values to remove from the histogram of all lateness, and those to add,
+/// to obtain the emulator's own.
 #[derive(Debug)]
 pub(crate) struct Corrections {
     out: Histogram<u64>,
@@ -51,14 +52,14 @@ impl Corrections {
     }
 }
 
-/// The corrections of a direction, as far as there are any.
+/// The corrections of a direction, if there are any.
 pub(crate) type CorrectionsShared = Mutex<Option<Box<Corrections>>>;
 
-/// The emulator's own lateness, of all that was recorded.
+/// Returns the emulator's own lateness, from the histogram of all.
 pub(crate) fn own(shared: &CorrectionsShared, mut all: Histogram<u64>) -> Histogram<u64> {
     let corrections = shared.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(corrections) = corrections.as_deref() {
-        // Bounds are alike, and what is taken out was recorded before.
+        // Bounds are equal, and removed values were recorded before.
         let _ = all.subtract(&corrections.out);
         let _ = all.add(&corrections.in_place);
     }
@@ -66,7 +67,7 @@ pub(crate) fn own(shared: &CorrectionsShared, mut all: Histogram<u64>) -> Histog
 }
 
 impl Judge {
-    /// Judges frames that pass no thread whose pauses are known yet.
+    /// Returns a judge without threads whose pauses count.
     pub fn new(tolerance: Nanos, grace_until: Nanos) -> Judge {
         Judge {
             tolerance,
@@ -75,34 +76,44 @@ impl Judge {
         }
     }
 
-    /// No lateness below this needs to be judged.
+    /// Returns the lateness below which no cause is determined.
     #[inline]
     pub fn threshold(&self) -> Nanos {
         self.tolerance.min(PAUSE_MIN)
     }
 
-    /// Whose the lateness of a frame is.
-    pub fn whose(&self, release: Nanos, lateness: Nanos) -> (Whose, Nanos) {
-        let still = match self.threads.is_empty() {
-            true => Nanos::ZERO,
-            false => stood_still(&self.threads, release, release.saturating_add(lateness)),
+    /// Returns the cause of a frame's lateness, and its own lateness.
+    pub fn cause(&self, release: Nanos, lateness: Nanos) -> (LatenessCause, Nanos) {
+        let still = if self.threads.is_empty() {
+            Nanos::ZERO
+        } else {
+            stood_still(&self.threads, release, release.saturating_add(lateness))
         };
         let own = lateness.saturating_sub(still);
-        let whose = match lateness > self.tolerance {
-            false => Whose::Timely,
-            true if own <= self.tolerance => Whose::Machine,
-            true if release < self.grace_until => Whose::Start,
-            true => Whose::Own,
+        let cause = if lateness <= self.tolerance {
+            LatenessCause::Timely
+        } else if own <= self.tolerance {
+            LatenessCause::Machine
+        } else if release < self.grace_until {
+            LatenessCause::Start
+        } else {
+            LatenessCause::Own
         };
-        (whose, own)
+        (cause, own)
     }
 
-    /// Like [`Judge::whose`], and notes what distinguishes the emulator's own
-    /// lateness from `recorded`, which is what the histogram of all has of the
-    /// frame's lateness.
+    /// Like [`Judge::cause`], and notes the difference between the emulator's
+    /// own lateness and `recorded`, the value of the frame's lateness in the
+    /// histogram of all.
     #[cold]
-    pub fn judge(&mut self, release: Nanos, lateness: Nanos, recorded: Nanos, times: u64) -> Whose {
-        let (whose, own) = self.whose(release, lateness);
+    pub fn judge(
+        &mut self,
+        release: Nanos,
+        lateness: Nanos,
+        recorded: Nanos,
+        times: u64,
+    ) -> LatenessCause {
+        let (cause, own) = self.cause(release, lateness);
         let starts = release < self.grace_until;
         if own < lateness || starts {
             let corrections = self
@@ -118,10 +129,11 @@ impl Judge {
                     .saturating_record_n(own.as_nanos(), times);
             }
         }
-        whose
+        cause
     }
 
-    /// Shares the corrections; to be called after the histogram of all was.
+    /// Shares the corrections; to be called after the histogram of all was
+    /// shared.
     pub fn share(&mut self, shared: &CorrectionsShared) {
         let Some(own) = self.corrections.take() else {
             return;
@@ -155,9 +167,9 @@ mod tests {
     #[test]
     fn late_frames_at_the_start_are_the_starts() {
         let judge = judge();
-        assert_eq!(judge.whose(MS(99), MS(2)).0, Whose::Start);
-        assert_eq!(judge.whose(MS(100), MS(2)).0, Whose::Own);
-        assert_eq!(judge.whose(MS(99), MS(1)).0, Whose::Timely);
+        assert_eq!(judge.cause(MS(99), MS(2)).0, LatenessCause::Start);
+        assert_eq!(judge.cause(MS(100), MS(2)).0, LatenessCause::Own);
+        assert_eq!(judge.cause(MS(99), MS(1)).0, LatenessCause::Timely);
     }
 
     #[test]

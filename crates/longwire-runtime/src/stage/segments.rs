@@ -1,10 +1,10 @@
-//! Buffers that stand for several wire frames: which of them leave together.
+//! Super-packets: which of their frames leave together.
 
 use longwire_engine::Nanos;
 use longwire_io::Offload;
 use longwire_io::port::offload::{self, WireFrames};
 
-/// Wire frames of one buffer, side by side, that leave at the same time.
+/// Adjacent wire frames of one buffer that leave at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Run {
     pub release: Nanos,
@@ -12,7 +12,7 @@ pub(crate) struct Run {
     end: usize,
 }
 
-/// Takes one buffer apart, wire frame by wire frame.
+/// Splits one buffer, wire frame by wire frame.
 ///
 /// Scratch memory is kept from buffer to buffer.
 #[derive(Debug, Default)]
@@ -40,7 +40,7 @@ impl Cutter {
         self.run = None;
     }
 
-    /// Length of the next wire frame.
+    /// Returns the length of the next wire frame.
     pub fn next_wire_len(&mut self) -> Option<u32> {
         match &mut self.lens {
             Some(lens) => lens.next().map(|len| len as u32),
@@ -48,7 +48,7 @@ impl Cutter {
         }
     }
 
-    /// Takes the decision for that wire frame; gives the run that it ends.
+    /// Takes the decision for that wire frame; returns the run that it ends.
     pub fn decided(&mut self, release: Option<Nanos>) -> Option<Run> {
         let index = self.next;
         self.next += 1;
@@ -66,13 +66,13 @@ impl Cutter {
         std::mem::replace(&mut self.run, started)
     }
 
-    /// The run that the end of the buffer ends.
+    /// Returns the run that ends with the buffer.
     pub fn last_run(&mut self) -> Option<Run> {
         self.run.take()
     }
 
-    /// Makes the buffers that carry a run: one, if the output port takes
-    /// offloads; else each wire frame, finished.
+    /// Makes the buffers that carry a run: one, if the output port supports
+    /// offloads; otherwise each wire frame, finished.
     pub fn cut(&mut self, run: Run, keep_offload: bool, mut keep: impl FnMut(&[u8], Offload, u64)) {
         let whole = run.first == 0 && run.end == self.wire_frames;
         if whole && (keep_offload || self.offload.segments.is_none()) {

@@ -36,8 +36,8 @@ fn super_packet(segments: usize) -> (Vec<u8>, Offload) {
     (frame, offload)
 }
 
-/// Cuts a super-packet by these decisions: for each buffer its release, its
-/// wire frames, and which segments' bytes it carries.
+/// Cuts a super-packet by these decisions; returns for each buffer its release,
+/// its wire frames, and the segments whose bytes it carries.
 fn cut(decisions: &[Option<u64>], keep_offload: bool) -> Vec<(u64, u64, Vec<u8>)> {
     let (frame, offload) = super_packet(decisions.len());
     let mut cutter = Cutter::default();

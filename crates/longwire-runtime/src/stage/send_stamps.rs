@@ -1,5 +1,5 @@
-//! When frames really left: the stamps that the kernel or the device gives of
-//! some of them, held against their releases.
+//! Send stamps: the times at which the kernel or the device sent some of the
+//! frames, compared with their releases.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -11,91 +11,91 @@ use longwire_io::port::{SendStamp, StampedBy};
 
 use crate::lateness::{LatenessRecorder, nanos_histogram};
 
-/// How often stamps are taken from the port.
+/// Interval at which stamps are taken from the port.
 const LOOK_EVERY: Nanos = Nanos::from_millis(100);
 
-/// So many may come at a look. Each may cost a system call (about a
-/// microsecond), and a departure may be waiting: where more come, looks are
-/// more frequent, and as much shorter.
+/// The maximum number of stamps at a look. Each may cost a system call (about a
+/// microsecond), and a departure may be waiting: where more arrive, looks are
+/// more frequent, and shorter in proportion.
 const PER_LOOK: u64 = 32;
 
 /// Looks are no more frequent than this.
 const LOOK_MIN: Nanos = Nanos::from_millis(1);
 
-/// At the end, stamps on their way are waited for: so often, so long each.
+/// Number of looks, and the wait for each, for outstanding stamps at the end.
 const LAST_LOOKS: usize = 5;
 const LAST_WAIT: Duration = Duration::from_millis(2);
 
-/// What a stage knows of its send stamps.
+/// The send stamps of a stage.
 #[derive(Debug)]
 pub(super) struct SendStamps {
-    told: SendStampsTold,
+    counts: SendStampCounts,
     lateness: LatenessRecorder,
     looked: Nanos,
     look_at: Nanos,
 }
 
-/// What is told of them, beside how late they are.
+/// Counts of send stamps, without their lateness.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct SendStampsTold {
-    /// Who stamps.
+pub(crate) struct SendStampCounts {
+    /// The source of the stamps.
     pub by: StampedBy,
-    /// One frame in so many is asked for.
+    /// One frame out of this many is stamped.
     pub every: u32,
-    /// Stamps that came.
+    /// Stamps received.
     pub count: u64,
-    /// Of them, those before their frame's release, which count as not late.
+    /// Stamps before their frame's release, which count as not late.
     pub early: u64,
-    /// By how much, at the most.
+    /// The maximum time before a release.
     pub earliest: Nanos,
 }
 
-/// What is shown to whoever reports.
+/// The published part, for reports.
 #[derive(Debug)]
 pub(crate) struct SendStampsShared {
     pub lateness: Mutex<Histogram<u64>>,
-    /// `None` where nobody stamps.
-    pub told: Mutex<Option<SendStampsTold>>,
+    /// `None` without a source of stamps.
+    pub counts: Mutex<Option<SendStampCounts>>,
 }
 
 impl SendStampsShared {
     pub fn new() -> SendStampsShared {
         SendStampsShared {
             lateness: Mutex::new(nanos_histogram()),
-            told: Mutex::new(None),
+            counts: Mutex::new(None),
         }
     }
 
-    fn tell(&self, told: SendStampsTold) {
-        *self.told.lock().unwrap_or_else(PoisonError::into_inner) = Some(told);
+    fn publish(&self, counts: SendStampCounts) {
+        *self.counts.lock().unwrap_or_else(PoisonError::into_inner) = Some(counts);
     }
 }
 
 impl SendStamps {
     pub fn new(by: StampedBy, every: u32, shared: &SendStampsShared) -> SendStamps {
-        let told = SendStampsTold {
+        let counts = SendStampCounts {
             by,
             every,
             count: 0,
             early: 0,
             earliest: Nanos::ZERO,
         };
-        shared.tell(told);
+        shared.publish(counts);
         SendStamps {
-            told,
+            counts,
             lateness: LatenessRecorder::new(),
             looked: Nanos::ZERO,
             look_at: Nanos::ZERO,
         }
     }
 
-    /// Whether it is time for a look.
+    /// Whether a look is due.
     #[inline]
     pub fn is_time(&self, now: Nanos) -> bool {
         now >= self.look_at
     }
 
-    /// Takes the stamps that have come.
+    /// Takes the stamps received so far.
     #[cold]
     pub fn look(&mut self, now: Nanos, port: &mut impl TxPort, shared: &SendStampsShared) {
         let came = self.take(port);
@@ -104,11 +104,11 @@ impl SendStamps {
         self.looked = now;
         self.look_at = now.saturating_add(pause.clamp(LOOK_MIN, LOOK_EVERY));
         if self.lateness.flush(now, &shared.lateness, false) {
-            shared.tell(self.told);
+            shared.publish(self.counts);
         }
     }
 
-    /// Takes those that are still on their way, at the end.
+    /// Takes outstanding stamps, at the end.
     pub fn finish(&mut self, port: &mut impl TxPort, shared: &SendStampsShared) {
         self.take(port);
         for _ in 0..LAST_LOOKS {
@@ -116,23 +116,23 @@ impl SendStamps {
             self.take(port);
         }
         self.lateness.flush(Nanos::ZERO, &shared.lateness, true);
-        shared.tell(self.told);
+        shared.publish(self.counts);
     }
 
-    /// Returns how many came.
+    /// Takes stamps; returns their number.
     fn take(&mut self, port: &mut impl TxPort) -> u64 {
-        let before = self.told.count;
+        let before = self.counts.count;
         port.sampled(&mut |stamp| self.came(stamp));
-        self.told.count - before
+        self.counts.count - before
     }
 
     fn came(&mut self, stamp: SendStamp) {
         let SendStamp { release, left, by } = stamp;
-        let told = &mut self.told;
-        told.by = by;
-        told.count += 1;
-        told.early += u64::from(left < release);
-        told.earliest = told.earliest.max(release.saturating_sub(left));
+        let counts = &mut self.counts;
+        counts.by = by;
+        counts.count += 1;
+        counts.early += u64::from(left < release);
+        counts.earliest = counts.earliest.max(release.saturating_sub(left));
         self.lateness.record(left.saturating_sub(release), 1);
     }
 }

@@ -1,6 +1,6 @@
-//! Frames of which the capture kept only the beginning: on a link they take
-//! as long as they were, whichever stage decides, and what is written of them
-//! says how long that is.
+//! Frames of which the capture kept only the beginning: on a link they take as
+//! long as the whole frames, regardless of the stage that decides, and their
+//! records contain the original length.
 
 use longwire_testbed::support::Folder;
 
@@ -14,7 +14,7 @@ use longwire_runtime::{Placement, RunConfig};
 const FRAMES: u32 = 200;
 const KEPT: usize = 64;
 const LENGTH: u32 = 1_000;
-/// That many bytes at 80 Mbit/s.
+/// The time of their original length at 80 Mbit/s.
 const SERIALISED_NS: u64 = 100_000;
 
 fn write_cut(path: &str) {
@@ -22,7 +22,7 @@ fn write_cut(path: &str) {
     for number in 0..FRAMES {
         let mut frame = vec![0u8; KEPT];
         frame[..4].copy_from_slice(&number.to_be_bytes());
-        // As good as at once: they queue up.
+        // Almost at once: they queue up.
         let stamp = Nanos::from_nanos(1_000_000_000 + u64::from(number));
         let written = writer.write(stamp, &frame, LENGTH);
         written.expect("a frame is written");

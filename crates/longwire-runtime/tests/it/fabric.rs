@@ -1,5 +1,5 @@
-//! Fabrics in virtual time: every frame where it belongs, when it belongs
-//! there, and the same however many ports it came by.
+//! Fabrics in virtual time: every frame leaves where and when it should, and
+//! the result is independent of the number of ports.
 
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
@@ -52,7 +52,8 @@ impl RxPort for Script {
     }
 }
 
-/// Keeps what leaves. Takes three frames a flush, so that others wait.
+/// Keeps the frames that leave. Accepts three frames a flush, so that others
+/// wait.
 #[derive(Default)]
 struct Kept {
     frames: Vec<(Nanos, Vec<u8>)>,
@@ -82,7 +83,8 @@ impl TxPort for Kept {
     }
 }
 
-/// A UDP frame of station `from` to station `to`, with its number inside.
+/// Returns a UDP frame of station `from` to station `to`, with its number
+/// inside.
 fn frame(from: u8, to: u8, number: u32, len: usize) -> Vec<u8> {
     let mut bytes = vec![0; len];
     bytes[5] = to;
@@ -173,13 +175,13 @@ fn stations_are_learnt_and_links_act() {
     let network = network(links, &[&[0]], classifier, 3);
     let cells = network.cells.clone();
     let inputs = vec![
-        // To a station not yet known: everywhere else. Then to one that is.
+        // To a station not yet known: to all other ports. Then to a known one.
         vec![
             (at(MS), frame(1, 2, 1, 100)),
             (at(30 * MS), frame(1, 2, 4, 100)),
         ],
         vec![(at(10 * MS), frame(2, 1, 2, 100))],
-        // No rule is for it: it passes at once.
+        // No rule matches: it passes at once.
         vec![(at(20 * MS), frame(3, 1, 3, 100))],
     ];
     let out = run(network, inputs);
@@ -201,8 +203,8 @@ fn stations_are_learnt_and_links_act() {
     );
 }
 
-/// Two ports share a link: their frames queue behind one another, in the order
-/// of their arrivals at whichever port.
+/// Two ports share a link: their frames queue one after another, in the order
+/// of their arrivals at either port.
 #[test]
 fn a_link_may_be_shared_by_ports() {
     let classifier = rules(Target::Drop, &[("dst=10.0.0.9", 0)]);
@@ -245,7 +247,7 @@ fn paths_share_links_and_orders_come_at_their_time() {
             core.set_unmatched(Target::Drop);
             let matcher: Matcher = "src=10.0.0.1".parse().expect("right");
             let added = core.add_rule(2, matcher, Target::Path(PathId(1)));
-            // Behind the rule that there is: no change. Its target moves.
+            // After the existing rule: no change. Its target moves.
             core.set_target(0, Target::Path(PathId(1)));
             added.expect("room");
         }),
@@ -257,7 +259,8 @@ fn paths_share_links_and_orders_come_at_their_time() {
         (0..20)
             .map(|n| (at(n * MS + 2), frame(2, 9, 100 + n as u32, 100)))
             .collect(),
-        // Nobody's rule: passes before 10 ms, is dropped then.
+        // Frames without a rule: they pass before 10 ms, and are dropped from
+        // then on.
         (0..20)
             .map(|n| (at(n * MS + 3), frame(9, 1, 200 + n as u32, 100)))
             .collect(),
@@ -284,7 +287,7 @@ fn paths_share_links_and_orders_come_at_their_time() {
     assert_eq!(cells[0].totals().packets_out, 10);
 }
 
-/// Every frame that came has left or was counted as lost.
+/// Every frame that arrived has left or was counted as lost.
 #[test]
 fn nothing_is_lost_that_no_link_lost() {
     let classifier = rules(
@@ -312,7 +315,7 @@ fn nothing_is_lost_that_no_link_lost() {
             })
             .collect()
     };
-    // Station 9 speaks first, so that nothing is flooded.
+    // Station 9 sends first, so that no frame is flooded.
     let nine = vec![(at(0), frame(9, 0xff, 0, 60))];
     let out = run(network, vec![input(1), input(2), input(3), nine]);
     let totals: Vec<_> = cells.iter().map(|cells| cells.totals()).collect();

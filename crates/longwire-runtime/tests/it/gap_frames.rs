@@ -1,5 +1,5 @@
-//! A whole link with gap frames: what leaves the two stages of a run is on
-//! the wire when the engine said, to the byte time.
+//! A whole link with gap frames: frames that leave the two stages of a run are
+//! on the wire at the time of the engine's verdict, to the byte time.
 
 use std::os::fd::BorrowedFd;
 
@@ -79,8 +79,7 @@ fn config(rate: &str, delay: &str) -> LinkConfig {
     }
 }
 
-/// What the engine says of the same frames: those delivered, with their
-/// releases.
+/// Returns the frames that the engine delivers, with their releases.
 fn decided(frames: &[(Nanos, Vec<u8>)], config: LinkConfig) -> Vec<(Nanos, Vec<u8>)> {
     let mut link = Link::new(config, 1, LinkId(0));
     let decide = |(arrival, bytes): &(Nanos, Vec<u8>)| {
@@ -132,9 +131,9 @@ fn a_links_frames_are_on_the_wire_when_the_engine_said() {
         );
         let releases: Vec<Nanos> = expected.iter().map(|(release, _)| *release).collect();
         let error = spacing_error(seen.frames(), &releases, wire_rate);
-        // Ten times the link's rate leaves room for fillers between any two;
-        // but jitter may release several at once, which the wire then sends
-        // one after the other.
+        // Ten times the link's rate leaves space for fillers between any two;
+        // but jitter may release several at once, which the wire then sends one
+        // after the other.
         if delay.starts_with("uniform") {
             assert!(tally.waited > 0);
         } else {

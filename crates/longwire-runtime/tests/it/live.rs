@@ -1,6 +1,6 @@
 //! Whole live runs between two hosts in network namespaces: real sockets,
-//! super-packets, a port that goes away. Needs the right to make namespaces:
-//! without it, skipped with a word; in CI, a failure.
+//! super-packets, a port that goes away. Needs the right to create namespaces:
+//! without it the tests are skipped with a message; in CI they fail.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
@@ -18,7 +18,7 @@ struct Hosts {
 
 impl Hosts {
     fn new() -> Option<Hosts> {
-        // Tells whether namespaces are allowed.
+        // Checks whether namespaces are allowed.
         namespace()?;
         let networks = Networks::new(&EnvironmentConfig::default());
         Some(Hosts {
@@ -41,8 +41,8 @@ impl Hosts {
         start(near, far, up, Some(down), config).expect("a run")
     }
 
-    /// Sends `bytes` over TCP from near to far, and checks each of them; how
-    /// long it took.
+    /// Sends `bytes` over TCP from near to far, and checks each of them;
+    /// returns the time it took.
     fn tcp(&self, bytes: usize) -> Duration {
         let ((near, _), (far, address)) = (self.host(Side::Near), self.host(Side::Far));
         let listener = far.run(|| TcpListener::bind((address, 0)));
@@ -76,7 +76,7 @@ impl Hosts {
         start.elapsed()
     }
 
-    /// The round trip of a datagram.
+    /// Returns the round-trip time of a datagram.
     fn round_trip(&self) -> Option<Duration> {
         let bind = |side| {
             let (host, address) = self.host(side);
@@ -128,7 +128,7 @@ fn tcp_crosses_every_kind_of_port_unharmed() {
         let report = running.stop();
         let up = &report.links[0];
         assert_eq!(report.error, None, "{kind}");
-        // Super-packets count as the wire frames they stand for.
+        // Super-packets count as their wire frames.
         assert!(
             up.packets_in >= 4_000_000 / 1448,
             "{kind}: {}",
@@ -233,7 +233,7 @@ fn an_idle_link_sleeps() {
     let time = Duration::from_secs(2);
     std::thread::sleep(time);
     let report = running.stop();
-    // The figure itself is a bench's; spinning would take all of the time.
+    // A bench measures the figure itself; spinning would take all of the time.
     assert!(
         report.cpu_s < time.as_secs_f64() / 10.0,
         "{} s",

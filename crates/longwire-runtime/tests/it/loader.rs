@@ -1,4 +1,4 @@
-//! Files for models, as the system has them.
+//! Files for models, read from the real file system.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use std::time::Duration;
 use longwire_engine::{LinkOptions, Loader};
 use longwire_runtime::{FileAccess, FileError, FileLoader, FileReader, ReadLimits};
 
-/// A file of this test's own, removed with it.
+/// A file of this test, removed with it.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -69,7 +69,7 @@ fn what_is_no_file_is_refused_with_the_reason() {
     assert!(refusal("no/such/file").contains("no such file"));
 }
 
-/// The result of a thread, which must not wait.
+/// Returns the result of a thread, which must not wait.
 fn soon<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     let (sender, receiver) = channel();
     std::thread::spawn(move || sender.send(work()));
@@ -77,7 +77,7 @@ fn soon<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     came.expect("it does not wait for ever")
 }
 
-/// A FIFO without a writer.
+/// Creates a FIFO without a writer.
 fn fifo(name: &str) -> Scratch {
     let file = Scratch::new(name, b"");
     fs::remove_file(file.path()).expect("it is there");
@@ -121,8 +121,8 @@ fn a_file_beyond_the_limit_is_refused() {
     assert_eq!(read(1 << 20), Ok(1 << 20));
     let error = read((1 << 20) - 1).expect_err("it is too large");
     assert!(error.contains("larger than 0 MiB"), "{error}");
-    // What grows while it is read is refused too: the system says that these
-    // have no bytes.
+    // A file that grows while it is read is refused too: the system reports a
+    // size of zero for these.
     let endless = Path::new("/proc/self/maps");
     let limits = ReadLimits {
         bytes: 10,

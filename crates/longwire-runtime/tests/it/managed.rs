@@ -13,7 +13,7 @@ fn managed(limit: QueueLimit) -> Option<Queue> {
     Some(Queue::Managed(Box::new(ManagedFifo::new(limit))))
 }
 
-/// A link that is busy most of the time, with a queue of either kind.
+/// Returns a link that is busy most of the time, with a queue of either kind.
 fn slow(queue: Option<Queue>) -> LinkConfig {
     LinkConfig {
         rate: models::RATE.parse("100mbit").expect("a rate"),
@@ -22,7 +22,7 @@ fn slow(queue: Option<Queue>) -> LinkConfig {
     }
 }
 
-/// Stamps from the first frame's on.
+/// Returns stamps relative to the first frame's.
 fn relative(frames: &[(u32, u64)]) -> Vec<(u32, u64)> {
     let start = frames[0].1;
     let from_start = |(number, stamp): &(u32, u64)| (*number, stamp - start);
@@ -36,8 +36,8 @@ fn a_managed_first_in_first_out_queue_is_one_decided_at_arrival() {
     let at_arrival = slow(Some(Queue::TailDrop(QueueLimit::UNLIMITED)));
     let (_, expected) = run(&folder, at_arrival, RunConfig::default());
     assert_eq!(expected.len(), 1_500);
-    // With stages on threads of their own, a frame that is read late has
-    // arrived late for the queue; on one thread never.
+    // With stages on separate threads, a frame that is read late has arrived
+    // late for the queue; on one thread never.
     for wait in [WaitMode::Adaptive, WaitMode::Block, WaitMode::Spin] {
         let config = RunConfig {
             placement: Placement::Together,
@@ -86,7 +86,7 @@ fn a_managed_queue_accounts_for_every_frame() {
     assert!(frames.is_sorted_by_key(|(number, _)| *number), "in order");
 }
 
-/// Every frame of a capture.
+/// Returns every frame of a capture.
 fn frames_of(path: &str) -> Vec<Vec<u8>> {
     let mut reader = CaptureReader::open(path).expect("the capture opens");
     let mut frames = Vec::new();
@@ -147,7 +147,7 @@ fn frames_held_back_are_overtaken() {
         assert_eq!(report.links[0].packets_out, 500);
         assert!(!frames.is_sorted_by_key(|(number, _)| *number));
         let times: std::collections::BTreeMap<u32, u64> = frames.iter().copied().collect();
-        // When each would have come without its delay and its place.
+        // The stamp of each frame without its delay and its position.
         let base = |(number, stamp): (&u32, &u64)| stamp - u64::from(*number) * 100_000;
         let prompt = times.iter().map(base).min().expect("frames");
         let held = times

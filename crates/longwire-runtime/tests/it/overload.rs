@@ -1,4 +1,4 @@
-//! A live network that is given more frames than its output can take in time
+//! A live network that receives more frames than its output can accept in time
 //! reports an overload, per port and per link; one that keeps up does not.
 
 use std::sync::Arc;
@@ -85,8 +85,7 @@ impl OwnTx for Slow {
     }
 }
 
-/// Takes nothing for half a second from when it is first given a frame, then
-/// everything.
+/// Accepts nothing for half a second from the first frame on, then everything.
 #[derive(Default)]
 struct Stalled {
     since: Option<Instant>,
@@ -116,7 +115,7 @@ impl OwnTx for Stalled {
     }
 }
 
-/// Runs two links for a while; what ports and links report.
+/// Runs two links for a while; returns the reports of ports and links.
 fn run(
     per_second: u64,
     output: impl OwnTx + 'static,
@@ -168,7 +167,7 @@ fn run(
     ];
     let config = RunConfig {
         placement: Placement::Together,
-        // Late frames of the start are late as others are.
+        // Late frames of the start count like others.
         grace: Nanos::ZERO,
         ..RunConfig::default()
     };
@@ -194,7 +193,8 @@ fn an_overload_is_counted_per_port_and_per_link() {
     assert_links_agree(&report, &cells);
 }
 
-/// Links count as late and as overload what the port counts as that.
+/// Asserts that links count the same frames as late and as overload as the
+/// port.
 #[track_caller]
 fn assert_links_agree(report: &FabricReport, cells: &[Arc<LinkCells>]) {
     let links: Vec<_> = cells.iter().map(|cells| cells.totals()).collect();

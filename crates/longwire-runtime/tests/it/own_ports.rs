@@ -1,5 +1,5 @@
-//! Live runs between ports of the caller's own and cables in memory: how soon
-//! their frames are seen, and what happens when one panics. No namespaces.
+//! Live runs between ports of the caller and cables in memory: how soon their
+//! frames are seen, and the reaction when one panics. No namespaces.
 
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -20,9 +20,10 @@ use longwire_runtime::{LinkSetup, Placement, RunConfig, Running, start};
 #[derive(Default)]
 struct Queue {
     frames: Mutex<VecDeque<Vec<u8>>>,
-    /// Signalled when a frame is put in, if the port can be waited for.
+    /// Signalled when a frame is added, if the port has a descriptor to wait
+    /// for.
     event: Option<Event>,
-    /// How often the port was asked.
+    /// The number of times the port was polled.
     calls: AtomicU64,
 }
 
@@ -35,7 +36,7 @@ impl Queue {
     }
 }
 
-/// The receiving half of a port of the test's own.
+/// The receiving half of a port of the test.
 struct FromQueue(Arc<Queue>);
 
 impl OwnRx for FromQueue {
@@ -76,7 +77,7 @@ impl OwnRx for FromQueue {
 }
 
 /// A sending half that notes the release of each frame: with no delay on the
-/// link, that is when the input port handed it in.
+/// link, that is the time at which the input port handed it in.
 #[derive(Clone, Default)]
 struct Noting(Arc<Mutex<Vec<Nanos>>>);
 
@@ -114,7 +115,7 @@ fn port(name: &str, rx: AnyRx, tx: AnyTx) -> Port {
     }
 }
 
-/// A link without delay from `rx` to `tx`.
+/// Runs a link without delay from `rx` to `tx`.
 fn run(rx: AnyRx, tx: AnyTx, placement: Placement) -> Running {
     let a = port("a", rx, AnyTx::Discard(Discard::default()));
     let b = port("b", AnyRx::Silent(Silent), tx);
@@ -131,12 +132,12 @@ fn run(rx: AnyRx, tx: AnyTx, placement: Placement) -> Running {
 
 const FRAMES: usize = 15;
 
-/// How long after it was sent each frame was handed in, sent one by one to a
-/// link that has nothing else to do.
+/// Returns how long after it was sent each frame was handed in, sent one by one
+/// to a link that is otherwise idle.
 fn waits(noting: &Noting, mut send: impl FnMut()) -> Vec<Nanos> {
     let mut sent = Vec::new();
     for _ in 0..FRAMES {
-        // No divisor of the time between two looks of an idle thread.
+        // Not a divisor of the interval at which an idle thread polls.
         std::thread::sleep(Duration::from_millis(37));
         sent.push(monotonic_now());
         send();
@@ -160,8 +161,8 @@ fn waits(noting: &Noting, mut send: impl FnMut()) -> Vec<Nanos> {
 
 const PLACEMENTS: [Placement; 2] = [Placement::Together, Placement::PerStage];
 
-/// The median: a busy machine delays some frames, an idle thread's long sleep
-/// delays most of them.
+/// Returns the median: a busy machine delays some frames, an idle thread's long
+/// sleep delays most of them.
 fn median(waits: &[Nanos]) -> Nanos {
     waits[waits.len() / 2]
 }
@@ -180,7 +181,7 @@ fn a_port_that_cannot_be_waited_for_is_asked_often() {
         );
         let report = running.stop();
         assert_eq!(report.error, None);
-        // Asked often is not asked all the time.
+        // Polled often, but not all the time.
         assert!(report.cpu_s < 0.5 * report.duration_s, "{} s", report.cpu_s);
     }
 }
@@ -203,7 +204,7 @@ fn a_port_with_a_descriptor_is_waited_for() {
         let before = queue.calls.load(Ordering::Relaxed);
         std::thread::sleep(Duration::from_millis(600));
         let asked = queue.calls.load(Ordering::Relaxed) - before;
-        // A look every 250 ms, for each of which a few are well enough.
+        // One poll every 250 ms, with some tolerance.
         assert!(
             asked < 30,
             "{placement:?}: an idle port was asked {asked} times"
@@ -232,7 +233,7 @@ fn a_cable_in_memory_wakes_the_thread_at_its_end() {
     }
 }
 
-/// A pipe's descriptor, after each step of a conversation between its ends.
+/// A pipe's descriptor, after each step of an exchange between its ends.
 #[test]
 fn the_descriptor_of_a_cable_says_whether_frames_wait() {
     use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -264,7 +265,7 @@ fn the_descriptor_of_a_cable_says_whether_frames_wait() {
     }
 }
 
-/// A port that panics when it is asked for the third time.
+/// A port that panics at the third poll.
 struct Panics(u32);
 
 impl OwnRx for Panics {

@@ -1,4 +1,4 @@
-//! Replays: what a feed hands out ahead of time leaves when it is due.
+//! Replays: frames that a feed hands out ahead of time leave when they are due.
 
 use std::time::Duration;
 
@@ -110,7 +110,7 @@ fn cable() -> (AnyTx, PipeRx) {
     (AnyTx::Pipe(Box::new(tx)), rx)
 }
 
-/// The numbers of the frames that have come.
+/// Returns the numbers of the frames received.
 fn numbers(rx: &mut PipeRx) -> Vec<u64> {
     let mut numbers = Vec::new();
     loop {
@@ -163,7 +163,7 @@ fn a_link_on_the_way_is_offered_frames_as_of_their_times() {
     let link = &report.links[0];
     let dropped = link.drops["queue_full"];
     assert_eq!(link.packets_out + dropped, 400);
-    // Half of them, but for what fits the queue.
+    // Half of them, except those that fit the queue.
     assert!((190..=200).contains(&dropped), "{dropped}");
     assert_eq!(numbers(&mut rx).len() as u64, link.packets_out);
 }
@@ -218,7 +218,7 @@ fn memory_stays_within_what_is_read_ahead() {
     assert_eq!(link.packets_out, 2_000_000);
     assert!(link.memory_max < 4 << 20, "{}", link.memory_max);
     assert_eq!(link.artifacts.values().sum::<u64>(), 0);
-    // Nothing was due at a time.
+    // No frame had a due time.
     assert!(link.departures.is_none());
 }
 
@@ -271,7 +271,7 @@ fn a_port_for_each_output_is_needed() {
     ));
 }
 
-/// A sending half that panics with its third frame.
+/// A sending half that panics at its third frame.
 struct Panics(u32);
 
 impl OwnTx for Panics {
@@ -296,7 +296,8 @@ impl OwnTx for Panics {
 
 #[test]
 fn a_sending_thread_that_panics_ends_the_replay_with_a_word() {
-    // More than fits the memory: the reading thread does not end by itself.
+    // More than fits into the memory: the reading thread does not end by
+    // itself.
     let feed = Even {
         outputs: 2,
         ..Even::every(Nanos::from_micros(100), u64::MAX)

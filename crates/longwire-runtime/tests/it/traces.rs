@@ -1,4 +1,5 @@
-//! Traces as feeds: which frames come, when, and what a fault leaves.
+//! Traces as feeds: the selected frames, their times, and the effects of
+//! faults.
 use std::io::Write;
 
 use longwire_capture::CaptureWriter;
@@ -11,7 +12,7 @@ use longwire_packet::split::Splitter;
 use longwire_runtime::Feed;
 use longwire_runtime::feed::trace::{Moment, TraceConfig, TraceFeed};
 
-/// When due in microseconds, the frame's number, for which output.
+/// Due time in microseconds, the frame's number, its output.
 type Frame = (u64, u32, usize);
 
 /// The stamp of the first frame of most traces here.
@@ -22,7 +23,8 @@ fn scratch(name: &str) -> String {
     format!("{dir}/{}-{name}", std::process::id())
 }
 
-/// UDP from 10.0.0.1 or, odd numbers, to it; the number is the payload.
+/// Returns a frame of UDP from 10.0.0.1 or, odd numbers, to it; the number is
+/// the payload.
 fn frame(number: u32, len: usize) -> Vec<u8> {
     let mut bytes = vec![0; len.max(46)];
     bytes[..14].copy_from_slice(&[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0x00]);
@@ -42,7 +44,7 @@ fn frame(number: u32, len: usize) -> Vec<u8> {
     bytes
 }
 
-/// A trace with frames of these numbers at these microseconds.
+/// Writes a trace with frames of these numbers at these microseconds.
 fn trace(name: &str, frames: &[(u64, u32)]) -> String {
     let path = scratch(name);
     let mut writer = CaptureWriter::create(&path).unwrap();
@@ -61,7 +63,7 @@ fn config(traces: &[&String]) -> TraceConfig {
     }
 }
 
-/// Everything that a feed hands out, a few at a time, and its error.
+/// Returns all frames that a feed hands out, a few at a time, and its error.
 fn drain(feed: &mut TraceFeed) -> (Vec<Frame>, Option<PortError>) {
     let mut frames: Vec<Frame> = Vec::new();
     let mut max = 1;
@@ -162,7 +164,7 @@ fn rounds_end_or_do_not() {
         // The mean gap lies between two rounds.
         assert_eq!((due, number), (n as u64 * 100, n as u32 % 3));
     }
-    // A filter that leaves out everything does not turn for ever.
+    // A filter that leaves out everything does not loop for ever.
     let none = TraceConfig {
         rounds: None,
         filter: Some(Filter::parse("tcp").unwrap()),
@@ -195,7 +197,7 @@ fn rounds_end_or_do_not() {
     };
     let error = TraceFeed::open(repeated).err().unwrap().to_string();
     assert!(error.contains("only once"), "{error}");
-    // Refusing has taken what was in the pipe.
+    // The refusal has consumed the data in the pipe.
     theirs.write_all(&std::fs::read(&path).unwrap()).unwrap();
     drop(theirs);
     let mut feed = TraceFeed::open(config(&[&pipe])).unwrap();
@@ -221,18 +223,18 @@ fn only_what_is_wanted_is_sent() {
     assert_eq!(first, Some(Nanos::from_nanos(FIRST + 1_000_000_000)));
     assert_eq!(feed.first_stamp().unwrap(), first, "it is not taken");
     assert_eq!(drain(&mut feed).0, expected);
-    // It does not read to the end of the trace, in no round.
+    // No round reads to the end of the trace.
     assert!(count(&feed, "outside_window") < 40);
     let rounds = frames_of(TraceConfig {
         rounds: Some(3),
         ..window.clone()
     });
     assert_eq!(rounds.len(), 15);
-    // Times may count from somewhere else.
+    // Times may count from another stamp.
     let mut feed = TraceFeed::open(window.clone()).unwrap();
     feed.count_from(Nanos::from_nanos(FIRST));
     assert_eq!(drain(&mut feed).0[0], (1_000_000, 10, 0));
-    // One side each, and only one of them.
+    // One direction each, and only one of them.
     let split = TraceConfig {
         splitter: Some(Splitter::parse("client=10.0.0.1").unwrap()),
         filter: Some(Filter::parse("udp").unwrap()),
@@ -348,7 +350,7 @@ fn altered_frames_come_in_their_places() {
     assert_eq!(count(&feed, "mtu_fragmented"), 40);
 }
 
-/// Against the plainest merge there is: a stable sort.
+/// Compares merging with its simplest form: a stable sort.
 #[test]
 fn merging_is_sorting() {
     let mut state = 1u64;

@@ -9,7 +9,7 @@ use longwire_runtime::feed::trace::{TraceConfig, TraceFeed, in_one_time_base};
 /// The stamp of the first frame of the first trace.
 const FIRST: u64 = 1_700_000_000_000_000_000;
 
-/// A trace with frames of the least size at these microseconds.
+/// Returns a trace with frames of minimum size at these microseconds.
 fn trace(name: &str, micros: &[u64]) -> TraceConfig {
     let dir = env!("CARGO_TARGET_TMPDIR");
     let path = format!("{dir}/{}-together-{name}.pcap", std::process::id());
@@ -32,8 +32,9 @@ fn together<const N: usize>(configs: [TraceConfig; N]) -> [TraceFeed; N] {
     feeds
 }
 
-/// When the frames of each feed are due, in microseconds. They are asked in
-/// turn, as by a reader; one that has nothing for now may have more later.
+/// Returns the due times of the frames of each feed, in microseconds. They are
+/// polled in turn, as by a reader; one that has nothing for now may have more
+/// later.
 fn dues<const N: usize>(feeds: &mut [TraceFeed; N], max: usize) -> [Vec<u64>; N] {
     let mut dues = [const { Vec::new() }; N];
     let mut idle = 0;
@@ -128,7 +129,7 @@ fn a_feed_that_waits_is_woken_by_the_round() {
         let took = early.feed(9, &mut |_| count += 1).unwrap();
         assert!(!took.end);
     }
-    // Until the thread that reads it has come to the file's end.
+    // Until the thread that reads it has reached the file's end.
     for _ in 0..1_000 {
         let none = &mut |_: longwire_runtime::Fed<'_>| panic!("the other has not ended");
         let took = early.feed(9, none).unwrap();

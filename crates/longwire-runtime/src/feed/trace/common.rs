@@ -8,15 +8,16 @@ use longwire_io::PortError;
 
 use super::TraceFeed;
 
-/// Puts feeds that are sent side by side into one time base: their times count
-/// from the earliest frame of all, and where they are sent several times, each
-/// round begins for all of them together, behind the longest. Else traces of
-/// different lengths would drift apart with every round.
+/// Puts feeds that are sent together into one time base: their times count from
+/// the earliest frame of all. If they are sent several times, each round begins
+/// for all of them together, after the longest; otherwise traces of different
+/// lengths would drift apart with every round.
 ///
-/// Waits for the first frame of each. To be called before any of them is fed.
+/// Waits for the first frame of each feed. To be called before any of them is
+/// fed.
 ///
 /// # Errors
-/// When a trace cannot be read as far as its first frame.
+/// A trace cannot be read as far as its first frame.
 pub fn in_one_time_base(feeds: &mut [TraceFeed]) -> Result<(), PortError> {
     let mut first: Option<Nanos> = None;
     for feed in &mut *feeds {
@@ -41,18 +42,18 @@ pub fn in_one_time_base(feeds: &mut [TraceFeed]) -> Result<(), PortError> {
 struct Rounds {
     /// Feeds that have not sent their last round.
     members: usize,
-    /// Those of them that wait at the end of this round.
+    /// Those of them that have ended this round and wait for the next.
     waiting: usize,
     /// The latest end of this round so far.
     end: RoundEnd,
-    /// Rounds that have begun, after the first one.
+    /// Rounds begun, after the first one.
     begun: u64,
-    /// When the last of them began.
+    /// The start of the last of them.
     began: Nanos,
 }
 
 impl Rounds {
-    /// Begins the next round, if nobody has more of this one.
+    /// Begins the next round, if every feed has ended this one.
     fn begin_if_all_wait(&mut self) {
         if self.members > 0 && self.waiting == self.members {
             self.began = self.end.next();
@@ -62,13 +63,13 @@ impl Rounds {
     }
 }
 
-/// One feed's part in rounds that begin together. It leaves them when dropped.
+/// The membership of a feed in common rounds. Dropping it leaves them.
 #[derive(Debug)]
 pub(super) struct Member {
     rounds: Arc<Mutex<Rounds>>,
     /// Rounds that this feed has begun, after the first one.
     begun: u64,
-    /// It has come to the end of its round.
+    /// It has ended its round.
     waits: bool,
 }
 
@@ -87,8 +88,8 @@ impl Member {
         self.rounds.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// This feed's round ends so. Tells when the next one begins, as soon as
-    /// all others have come to their ends; to be asked again until then.
+    /// Ends this feed's round. Returns the start of the next round as soon as
+    /// all other feeds have ended theirs; to be called again until then.
     pub(super) fn end_round(&mut self, end: RoundEnd) -> Option<Nanos> {
         let first_time = !self.waits;
         let mut rounds = self.lock();
@@ -97,7 +98,7 @@ impl Member {
             rounds.waiting += 1;
             rounds.begin_if_all_wait();
         }
-        // The round after it cannot begin before this feed has come there.
+        // The next round cannot begin before this feed has ended this one.
         let begins = (rounds.begun > self.begun).then_some(rounds.began);
         drop(rounds);
         self.waits = begins.is_none();
@@ -105,18 +106,18 @@ impl Member {
         begins
     }
 
-    /// This feed waits for others, and has to go on waiting.
+    /// Whether this feed must go on waiting for others.
     pub(super) fn must_wait(&self) -> bool {
         self.waits && self.lock().begun == self.begun
     }
 
-    /// This feed waited for others, and can go on.
+    /// Whether this feed has waited for others and can continue.
     pub(super) fn may_go_on(&self) -> bool {
         self.waits && self.lock().begun > self.begun
     }
 
-    /// This feed ends for good, and others need not wait for it: a round that
-    /// it was in comes to its end no earlier than so.
+    /// Ends this feed for good, so that others do not wait for it; its current
+    /// round still lasts until `end` at least.
     pub(super) fn leave(self, end: RoundEnd) {
         let mut rounds = self.lock();
         rounds.end = rounds.end.max(end);

@@ -1,4 +1,4 @@
-//! Which traces are sent, and how.
+//! Configuration of a trace feed.
 
 use longwire_engine::Nanos;
 use longwire_engine::replay::Pace;
@@ -8,39 +8,40 @@ use longwire_packet::split::Splitter;
 
 use super::Moment;
 
-/// Which traces are sent, and how.
+/// Configuration of a trace feed.
 #[derive(Clone, Debug)]
 pub struct TraceConfig {
     /// The files; `-` is the standard input.
     pub traces: Vec<String>,
-    /// All traces are one, in the order of their stamps; else each follows the
-    /// one before it.
+    /// Merge all traces, in the order of their stamps; otherwise they are sent
+    /// one after the other.
     pub merge: bool,
-    /// What sets the pace.
+    /// The source of the pace.
     pub pace: Pace,
-    /// Longer gaps of the trace are cut to this.
+    /// The limit for gaps of the trace; longer ones are shortened to it.
     pub gap_cap: Option<Nanos>,
-    /// How often all of it is sent, at least once; `None`: for ever.
+    /// The number of rounds, at least one; `None`: without end.
     pub rounds: Option<u64>,
     /// The time between two rounds; by default the mean gap.
     pub round_gap: Option<Nanos>,
-    /// The most frames of the trace that are sent, in all rounds together.
+    /// The maximum number of frames sent, in all rounds together.
     pub limit: Option<u64>,
     /// Frames before this are left out. Offsets count from the first frame of
     /// each trace, or of all that are merged.
     pub from: Option<Moment>,
     /// Frames at this and later are left out.
     pub until: Option<Moment>,
-    /// Only frames that match are sent.
+    /// Only matching frames are sent.
     pub filter: Option<Filter>,
-    /// How frames are changed.
+    /// Alterations of frames.
     pub alterations: Alterations,
     /// Sends the two directions to two outputs.
     pub splitter: Option<Splitter>,
 }
 
 impl Default for TraceConfig {
-    /// No trace yet; once, as it was captured.
+    /// Returns a configuration without traces: one round, at the pace of the
+    /// capture.
     fn default() -> TraceConfig {
         TraceConfig {
             traces: Vec::new(),

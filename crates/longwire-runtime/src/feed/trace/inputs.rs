@@ -1,4 +1,4 @@
-//! The traces of a feed, one behind the other or merged by time.
+//! The traces of a feed, one after the other or merged by time.
 
 use std::os::fd::BorrowedFd;
 
@@ -13,7 +13,7 @@ pub(super) struct Inputs {
     merged: bool,
     /// They are read more than once.
     repeated: bool,
-    /// The trace of the last frame, or the one that is waited for.
+    /// The trace of the last frame, or the one that has to deliver the next.
     current: usize,
 }
 
@@ -26,16 +26,16 @@ struct Trace {
     over: bool,
 }
 
-/// What comes next.
+/// The result of moving to the next frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
     /// A frame; [`Inputs::record`] shows it.
     Frame,
-    /// Nothing for the moment.
+    /// No frame for the moment.
     Later,
-    /// A trace has ended, and another one follows it.
+    /// A trace has ended, and another one follows.
     Another,
-    /// All of them have ended.
+    /// All traces have ended.
     End,
 }
 
@@ -82,7 +82,7 @@ impl Inputs {
         Ok(inputs)
     }
 
-    /// Moves on to the next frame.
+    /// Moves to the next frame.
     #[inline]
     pub(super) fn advance(&mut self) -> Result<Next, PortError> {
         if self.merged {
@@ -99,19 +99,19 @@ impl Inputs {
         }
     }
 
-    /// Passes over the rest of the current trace: no frame of it is wanted.
+    /// Skips the rest of the current trace: no frame of it is selected.
     pub(super) fn pass_over(&mut self) {
         self.traces[self.current].over = true;
     }
 
-    /// The frame last moved to.
+    /// Returns the current frame.
     #[inline]
     pub(super) fn record(&self) -> Option<Record<'_>> {
         self.traces[self.current].reader.current()
     }
 
-    /// The stamp of the first frame: of the current trace, or of all that are
-    /// merged. Asked with a frame at hand.
+    /// Returns the stamp of the first frame: of the current trace, or of all
+    /// that are merged. Requires a current frame.
     #[inline]
     pub(super) fn first(&mut self) -> Nanos {
         let stamp = self.record().map_or(Nanos::ZERO, |record| record.stamp);
@@ -130,32 +130,34 @@ impl Inputs {
         self.read_ahead()
     }
 
-    /// Becomes readable when there is more, after [`Next::Later`].
+    /// Returns a descriptor that becomes readable when there is more, after
+    /// [`Next::Later`].
     pub(super) fn readable(&self) -> Option<BorrowedFd<'_>> {
         self.traces[self.current].reader.readable()
     }
 
-    /// Makes [`Inputs::readable`] so.
+    /// Makes the descriptor of [`Inputs::readable`] readable.
     pub(super) fn ring(&self) {
         self.traces[self.current].reader.ring();
     }
 
-    /// Waits for what [`Next::Later`] stands for.
+    /// Waits for more data after [`Next::Later`].
     pub(super) fn wait(&self) {
         if let Some(readable) = self.readable() {
             let mut wait = [PollFd::new(readable, PollFlags::POLLIN)];
-            // Early or late: the caller looks again.
+            // Early or late: the caller checks again.
             let _ = poll(&mut wait, PollTimeout::NONE);
         }
     }
 
-    /// The longest frame that may come.
+    /// Returns the length of the longest possible frame.
     pub(super) fn frame_max(&self) -> usize {
         let lengths = self.traces.iter().map(|trace| trace.reader.frame_max());
         lengths.max().unwrap_or(0)
     }
 
-    /// How much of this round was read, from 0 to 1; `None` with a pipe.
+    /// Returns the part of this round that was read, from 0 to 1; `None` with a
+    /// pipe.
     pub(super) fn fraction(&self) -> Option<f64> {
         let (mut read, mut size) = (0, 0);
         for (at, trace) in self.traces.iter().enumerate() {
@@ -175,7 +177,7 @@ impl Inputs {
         })
     }
 
-    /// What became of frames without Ethernet's header.
+    /// Counts frames that had no Ethernet header.
     pub(super) fn reframed(&self) -> Reframed {
         let mut sum = Reframed::default();
         for trace in &self.traces {
@@ -194,7 +196,7 @@ impl Inputs {
             return Ok(Next::End);
         }
         if self.repeated {
-            // Back to the beginning, without a thread until its turn comes.
+            // Back to the beginning, without a thread until its turn.
             self.traces[self.current].reader.again()?;
         }
         self.current += 1;
@@ -202,8 +204,8 @@ impl Inputs {
         Ok(Next::Another)
     }
 
-    /// Lets threads read ahead: of all merged traces, else of the current one
-    /// and the next. A single one begins again without a pause.
+    /// Starts threads that read ahead: of all merged traces, otherwise of the
+    /// current one and the next. A single trace begins again without a pause.
     fn read_ahead(&mut self) -> Result<(), PortError> {
         if self.merged || self.traces.len() == 1 {
             let repeated = self.repeated;
@@ -218,12 +220,12 @@ impl Inputs {
         Ok(())
     }
 
-    /// The earliest next frame, of the first trace that has one.
+    /// Moves to the earliest next frame, of the first trace that has one.
     fn advance_merged(&mut self) -> Result<Next, PortError> {
         let mut earliest: Option<(Nanos, usize)> = None;
         for at in 0..self.traces.len() {
             let trace = &mut self.traces[at];
-            // The frame that was handed out last has no successor yet.
+            // The last frame of this trace has no successor yet.
             if trace.head.is_none() && !trace.over {
                 match trace.reader.advance()? {
                     Step::Frame => trace.head = trace.reader.current().map(|r| r.stamp),

@@ -1,5 +1,5 @@
-//! A feed that reads traces: capture files, plain or packed, one behind the
-//! other or merged, at the pace that is asked for.
+//! A feed that reads traces: capture files, plain or compressed, one after the
+//! other or merged, at a configurable pace.
 
 mod common;
 mod config;
@@ -22,53 +22,53 @@ pub use config::TraceConfig;
 use inputs::{Inputs, Next};
 pub use moment::{Moment, MomentError};
 use output::Pieces;
-use steps::{Begun, Selected, Wanted};
+use steps::{RecordChoice, RoundStart, Selection};
 
 /// Frames without a whole Ethernet header cannot be sent.
 const FRAME_MIN: usize = 14;
 
-/// The longest frame that filling up may make of a truncated one.
+/// The maximum length to which a truncated frame is filled up.
 const FILLED_MAX: usize = 1 << 19;
 
-/// Records that are looked at in one call. A filter may leave all of them
-/// out, and whoever asks wants to be able to stop.
+/// Records examined in one call. A filter may reject all of them, and the
+/// caller must be able to stop.
 const LOOKS_MAX: usize = 1 << 18;
 
-/// Frames this much later than the end of what is wanted are the end: clocks
-/// of captures go back by less.
+/// A frame this much later than the end of the window ends the trace: clocks of
+/// captures go back by less.
 const DISORDER_MAX: Nanos = Nanos::from_secs(1);
 
-/// What was left out or is worth knowing.
+/// Counts for the status and the limits.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counts {
-    /// Frames of the trace that were sent, in all rounds.
+    /// Frames sent, in all rounds.
     sent: u64,
-    /// The same, of this round, and of this trace in it.
+    /// Frames sent in this round, and of this trace in it.
     in_round: u64,
     in_trace: u64,
     filtered: u64,
     outside: u64,
     truncated: u64,
     too_short: u64,
-    /// It could not be read to its end.
+    /// The trace could not be read to its end.
     failed: bool,
 }
 
-/// Reads traces.
+/// A feed that reads traces.
 pub struct TraceFeed {
     config: TraceConfig,
     inputs: Inputs,
     schedule: ReplaySchedule,
-    /// Its part in rounds that it begins together with other feeds.
+    /// Its membership in rounds that it begins together with other feeds.
     member: Option<Member>,
     alters: bool,
-    /// Frames of one record that found no room in the call before.
+    /// Frames of one record that did not fit into the previous call.
     pieces: Pieces,
     /// The current record has been selected, and not been handed out.
     held: bool,
     over: bool,
     round: u64,
-    /// When the first frame of this round was due.
+    /// The due time of the first frame of this round.
     round_began: Option<Nanos>,
     counts: Counts,
 }
@@ -77,8 +77,9 @@ impl TraceFeed {
     /// Opens the traces and begins to read ahead.
     ///
     /// # Errors
-    /// When one cannot be read or does not begin as a capture; for no rounds
-    /// at all, and for several of what can be read only once.
+    /// A trace cannot be read or does not begin as a capture; the number of
+    /// rounds is zero, or more than one for an input that can be read only
+    /// once.
     pub fn open(config: TraceConfig) -> Result<TraceFeed, PortError> {
         if config.rounds == Some(0) {
             return Err(PortError::Unsupported {
@@ -103,47 +104,48 @@ impl TraceFeed {
         })
     }
 
-    /// Times count from this stamp, where several feeds share one time base.
+    /// Makes times count from this stamp, where several feeds share one time
+    /// base.
     pub fn count_from(&mut self, origin: Nanos) {
         self.schedule.count_from(origin);
     }
 
-    /// Rounds begin together with other feeds'. Those of a rate just follow
-    /// each other.
+    /// Makes rounds begin together with those of other feeds. Rounds at a fixed
+    /// rate just follow each other.
     fn begin_rounds_with(&mut self, member: Member) {
         let shares = self.config.rounds != Some(1) && self.schedule.is_by_stamps();
         self.member = Some(member).filter(|_| shares && !self.over);
     }
 
-    /// The stamp of the first frame that will be handed out; `None` where
-    /// there is no such frame. Waits for a slow pipe. To be asked before the
+    /// Returns the stamp of the first frame that will be handed out; `None` if
+    /// there is no such frame. Waits for a slow pipe. To be called before the
     /// first [`Feed::feed`].
     ///
     /// # Errors
-    /// When the trace cannot be read as far.
+    /// The trace cannot be read as far.
     pub fn first_stamp(&mut self) -> Result<Option<Nanos>, PortError> {
         while !self.held && !self.over {
             match self.select(usize::MAX)? {
-                Selected::Frame => self.held = true,
-                Selected::Nothing => self.inputs.wait(),
-                Selected::End => self.over = true,
+                Selection::Frame => self.held = true,
+                Selection::Nothing => self.inputs.wait(),
+                Selection::End => self.over = true,
             }
         }
         let record = self.inputs.record().filter(|_| self.held);
         Ok(record.map(|record| record.stamp))
     }
 
-    /// Moves on to the next frame that is wanted, looking at up to `looks`.
+    /// Moves to the next selected frame, examining up to `looks` records.
     #[inline]
-    fn select(&mut self, looks: usize) -> Result<Selected, PortError> {
+    fn select(&mut self, looks: usize) -> Result<Selection, PortError> {
         for _ in 0..looks {
             match self.inputs.advance()? {
                 Next::Frame => match self.judge() {
-                    Wanted::Yes => return Ok(Selected::Frame),
-                    Wanted::No => {}
-                    Wanted::NoMore => self.inputs.pass_over(),
+                    RecordChoice::Yes => return Ok(Selection::Frame),
+                    RecordChoice::No => {}
+                    RecordChoice::NoMore => self.inputs.pass_over(),
                 },
-                Next::Later => return Ok(Selected::Nothing),
+                Next::Later => return Ok(Selection::Nothing),
                 Next::Another => {
                     if self.counts.in_trace > 0 {
                         self.schedule.next_round(None);
@@ -151,23 +153,23 @@ impl TraceFeed {
                     self.counts.in_trace = 0;
                 }
                 Next::End => match self.begin_round()? {
-                    Begun::Yes => {}
-                    Begun::Later => return Ok(Selected::Nothing),
-                    Begun::Never => return Ok(Selected::End),
+                    RoundStart::Yes => {}
+                    RoundStart::Later => return Ok(Selection::Nothing),
+                    RoundStart::Never => return Ok(Selection::End),
                 },
             }
         }
-        // There is more, although none of these was wanted.
+        // There are more records, although none of these was selected.
         self.inputs.ring();
-        Ok(Selected::Nothing)
+        Ok(Selection::Nothing)
     }
 
-    /// Whether the record at hand is to be sent.
+    /// Decides whether the current record is sent.
     #[inline]
-    fn judge(&mut self) -> Wanted {
+    fn judge(&mut self) -> RecordChoice {
         if self.config.from.is_some() || self.config.until.is_some() {
             match self.window() {
-                Wanted::Yes => {}
+                RecordChoice::Yes => {}
                 other => {
                     self.counts.outside += 1;
                     return other;
@@ -175,25 +177,25 @@ impl TraceFeed {
             }
         }
         let Some(record) = self.inputs.record() else {
-            return Wanted::No;
+            return RecordChoice::No;
         };
         if record.bytes.len() < FRAME_MIN {
             self.counts.too_short += 1;
-            return Wanted::No;
+            return RecordChoice::No;
         }
         if let Some(filter) = &self.config.filter
             && !filter.matches(record.bytes, record.wire_len)
         {
             self.counts.filtered += 1;
-            return Wanted::No;
+            return RecordChoice::No;
         }
         self.counts.truncated +=
             u64::from((record.bytes.len() as u64) < u64::from(record.wire_len));
-        Wanted::Yes
+        RecordChoice::Yes
     }
 
-    /// Whether the record at hand lies between `from` and `until`.
-    fn window(&mut self) -> Wanted {
+    /// Decides whether the current record lies between `from` and `until`.
+    fn window(&mut self) -> RecordChoice {
         let first = self.inputs.first();
         let stamp = self.inputs.record().map_or(first, |record| record.stamp);
         if self
@@ -201,30 +203,30 @@ impl TraceFeed {
             .from
             .is_some_and(|from| stamp < from.stamp(first))
         {
-            return Wanted::No;
+            return RecordChoice::No;
         }
         match self.config.until.map(|until| until.stamp(first)) {
-            Some(until) if stamp >= until.saturating_add(DISORDER_MAX) => Wanted::NoMore,
-            Some(until) if stamp >= until => Wanted::No,
-            _ => Wanted::Yes,
+            Some(until) if stamp >= until.saturating_add(DISORDER_MAX) => RecordChoice::NoMore,
+            Some(until) if stamp >= until => RecordChoice::No,
+            _ => RecordChoice::Yes,
         }
     }
 
-    /// Begins the traces again, if they are to be sent again.
-    fn begin_round(&mut self) -> Result<Begun, PortError> {
+    /// Begins the traces again, if another round follows.
+    fn begin_round(&mut self) -> Result<RoundStart, PortError> {
         let next = self.round + 1;
-        // What gave nothing once gives nothing for ever.
+        // A round without frames would be repeated without end.
         let wanted = self.config.rounds.is_none_or(|rounds| next < rounds);
         if !wanted || self.counts.in_round == 0 {
             self.round = next;
-            return Ok(Begun::Never);
+            return Ok(RoundStart::Never);
         }
         let gap = self.config.round_gap;
         match &mut self.member {
             None => self.schedule.next_round(gap),
             Some(member) => match member.end_round(self.schedule.round_end(gap)) {
                 Some(begins) => self.schedule.begin_round(begins),
-                None => return Ok(Begun::Later),
+                None => return Ok(RoundStart::Later),
             },
         }
         self.inputs.again()?;
@@ -232,10 +234,10 @@ impl TraceFeed {
         self.config.alterations.next_round();
         self.round_began = None;
         (self.counts.in_round, self.counts.in_trace) = (0, 0);
-        Ok(Begun::Yes)
+        Ok(RoundStart::Yes)
     }
 
-    /// Nothing comes any more.
+    /// Ends the feed.
     fn end(&mut self) {
         (self.over, self.held) = (true, false);
         if let Some(member) = self.member.take() {
@@ -243,7 +245,7 @@ impl TraceFeed {
         }
     }
 
-    /// Hands out the record at hand; returns how many frames it became.
+    /// Hands out the current record; returns the number of frames it became.
     #[inline]
     fn hand_out(&mut self, room: usize, take: &mut dyn FnMut(Fed<'_>)) -> usize {
         let Some(record) = self.inputs.record() else {
@@ -267,7 +269,7 @@ impl TraceFeed {
             });
             return 1;
         }
-        // When a frame is due depends on those before it, not on itself.
+        // The due time of a frame depends on those before it, not on itself.
         let due = self.schedule.clone().due(record.stamp, record.wire_len);
         let began = *self.round_began.get_or_insert(due);
         let about = About {
@@ -316,9 +318,9 @@ impl TraceFeed {
             }
             if !self.held {
                 match self.select(LOOKS_MAX)? {
-                    Selected::Frame => {}
-                    Selected::Nothing => break,
-                    Selected::End => {
+                    Selection::Frame => {}
+                    Selection::Nothing => break,
+                    Selection::End => {
                         self.over = true;
                         continue;
                     }
@@ -335,7 +337,7 @@ impl Feed for TraceFeed {
     fn feed(&mut self, max: usize, take: &mut dyn FnMut(Fed<'_>)) -> Result<Received, PortError> {
         let result = self.read(max, take);
         if result.is_err() {
-            // One error is enough, and nothing comes after it.
+            // The first error ends the feed.
             self.end();
             self.counts.failed = true;
         }
@@ -351,7 +353,8 @@ impl Feed for TraceFeed {
 
     fn readable(&self) -> Option<BorrowedFd<'_>> {
         if let Some(member) = &self.member {
-            // What was read of the next round meanwhile is no reason to wake.
+            // Data of the next round that were read ahead are no reason to
+            // wake.
             if member.must_wait() {
                 return None;
             }
@@ -368,9 +371,10 @@ impl Feed for TraceFeed {
 
     fn frame_max(&self) -> usize {
         let captured = self.inputs.frame_max();
-        match self.alters {
-            false => captured,
-            true => captured.max(FILLED_MAX) + self.config.alterations.growth(),
+        if self.alters {
+            captured.max(FILLED_MAX) + self.config.alterations.growth()
+        } else {
+            captured
         }
     }
 

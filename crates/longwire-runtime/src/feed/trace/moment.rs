@@ -1,22 +1,22 @@
-//! Places in a trace, by time.
+//! Positions in a trace, by time.
 
 use std::fmt;
 use std::str::FromStr;
 
 use longwire_engine::Nanos;
 
-/// A place in a trace: so long after its first frame, or at a time of its
+/// A position in a trace: an offset from its first frame, or a time of its
 /// stamps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Moment {
-    /// After the first frame.
+    /// Offset from the first frame.
     After(Nanos),
-    /// Since 1970, UTC.
+    /// Time since 1970, UTC.
     At(Nanos),
 }
 
 impl Moment {
-    /// The stamp of this place in a trace that begins at `first`.
+    /// Returns the stamp of this position in a trace that begins at `first`.
     pub fn stamp(self, first: Nanos) -> Nanos {
         match self {
             Moment::After(offset) => first.saturating_add(offset),
@@ -25,7 +25,7 @@ impl Moment {
     }
 }
 
-/// A text that is no [`Moment`].
+/// The error for a text that is no [`Moment`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MomentError(String);
 
@@ -45,8 +45,8 @@ impl std::error::Error for MomentError {}
 impl FromStr for Moment {
     type Err = MomentError;
 
-    /// Reads `30s`, `@1769860800.5` (seconds since 1970) or a time of
-    /// RFC 3339, section 5.6: `2026-01-31T12:00:00.5+01:00`.
+    /// Parses `30s`, `@1769860800.5` (seconds since 1970) or a time of RFC
+    /// 3339, section 5.6: `2026-01-31T12:00:00.5+01:00`.
     fn from_str(text: &str) -> Result<Moment, MomentError> {
         let moment = match text.strip_prefix('@') {
             Some(seconds) => seconds_and_nanos(seconds).map(Moment::At),
@@ -59,7 +59,7 @@ impl FromStr for Moment {
     }
 }
 
-/// Digits with at most nine behind the point.
+/// Parses seconds with at most nine digits after the point.
 fn seconds_and_nanos(text: &str) -> Option<Nanos> {
     let (whole, part) = text.split_once('.').unwrap_or((text, "0"));
     let seconds = Nanos::from_secs(number(whole).filter(|s| *s < 1 << 34)?);
@@ -80,13 +80,14 @@ fn date_and_time(text: &str) -> Option<Nanos> {
     let seconds = seconds_and_nanos(seconds).filter(|s| *s < Nanos::from_secs(61))?;
     let whole = Nanos::from_secs(days * 86_400 + of_day).saturating_add(seconds);
     let shift = Nanos::from_secs(east.unsigned_abs() * 60);
-    match east < 0 {
-        true => Some(whole.saturating_add(shift)),
-        false => (whole >= shift).then(|| whole.saturating_sub(shift)),
+    if east < 0 {
+        Some(whole.saturating_add(shift))
+    } else {
+        (whole >= shift).then(|| whole.saturating_sub(shift))
     }
 }
 
-/// The time without its zone, and how many minutes that lies east of UTC.
+/// Returns the time without its zone, and the zone in minutes east of UTC.
 fn zone(text: &str) -> Option<(&str, i64)> {
     if let Some(time) = text.strip_suffix(['Z', 'z']) {
         return Some((time, 0));
@@ -104,7 +105,7 @@ fn zone(text: &str) -> Option<(&str, i64)> {
     ))
 }
 
-/// Minutes of `hh:mm`.
+/// Returns the minutes of `hh:mm`.
 fn clock(text: &str) -> Option<u64> {
     let (hours, minutes) = text.split_once(':')?;
     let part = |part: &str, below| number(part).filter(|n| part.len() == 2 && *n < below);
@@ -116,7 +117,7 @@ fn number(digits: &str) -> Option<u64> {
     digits.parse().ok().filter(|_| only_digits)
 }
 
-/// Days from 1970 to a day of the Gregorian calendar.
+/// Returns the days from 1970 to a day of the Gregorian calendar.
 fn days_since_1970(year: u64, month: u64, day: u64) -> Option<u64> {
     let leap = |year: u64| {
         year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))

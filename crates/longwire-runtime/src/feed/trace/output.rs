@@ -1,4 +1,4 @@
-//! What a trace feed hands out late, and what it has to say.
+//! Left-over frames and the status of a trace feed.
 
 use longwire_engine::Nanos;
 use longwire_units::number_of;
@@ -6,13 +6,13 @@ use longwire_units::number_of;
 use super::TraceFeed;
 use crate::feed::{Fed, FeedStatus};
 
-/// Frames that one record became (fragments) and that a call had no room for.
+/// Frames of one record (fragments) that did not fit into a call.
 #[derive(Debug, Default)]
 pub(super) struct Pieces {
     bytes: Vec<u8>,
-    /// Length of the bytes, on the wire, when due, for which output.
+    /// Length of the bytes, length on the wire, due time, output.
     frames: Vec<(usize, u32, Nanos, usize)>,
-    /// How many of them, and of their bytes, were handed out.
+    /// Frames and bytes already handed out.
     gone: (usize, usize),
 }
 
@@ -23,12 +23,13 @@ impl Pieces {
         self.frames.push((len, fed.wire_len, fed.due, fed.output));
     }
 
-    /// Hands out up to `max`. Returns how many.
+    /// Hands out up to `max` frames. Returns their number.
     #[inline]
     pub(super) fn hand_out(&mut self, max: usize, take: &mut dyn FnMut(Fed<'_>)) -> usize {
-        match self.frames.is_empty() {
-            true => 0,
-            false => self.hand_out_some(max, take),
+        if self.frames.is_empty() {
+            0
+        } else {
+            self.hand_out_some(max, take)
         }
     }
 
@@ -55,7 +56,7 @@ impl Pieces {
     }
 }
 
-/// How far a feed is.
+/// Returns the status of a feed.
 pub(super) fn status(feed: &TraceFeed) -> FeedStatus {
     let counts = &feed.counts;
     let reframed = feed.inputs.reframed();
@@ -90,10 +91,11 @@ fn name(traces: &[String]) -> String {
     }
 }
 
-/// The nearer of the two ends: of the traces in all rounds, and of the limit.
+/// Returns the greater of two fractions: of the traces in all rounds, and of
+/// the limit.
 fn fraction(feed: &TraceFeed) -> Option<f64> {
     if feed.over {
-        // Nobody knows how much a faulty trace would have held.
+        // The rest of a faulty trace is unknown.
         return (!feed.counts.failed).then_some(1.0);
     }
     let counts = &feed.counts;

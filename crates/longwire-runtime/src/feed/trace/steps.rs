@@ -1,25 +1,25 @@
-//! What reading a trace comes to, step by step.
+//! Results of the steps of reading a trace.
 
-/// What looking for the next frame found.
-pub(super) enum Selected {
+/// The result of searching for the next frame.
+pub(super) enum Selection {
     Frame,
-    /// Nothing for the moment.
+    /// No frame for the moment.
     Nothing,
     End,
 }
 
 /// Whether a round has begun.
-pub(super) enum Begun {
+pub(super) enum RoundStart {
     Yes,
-    /// Other feeds have not come to its beginning.
+    /// Other feeds have not reached its beginning.
     Later,
     Never,
 }
 
-/// Whether a record is to be sent.
-pub(super) enum Wanted {
+/// Whether a record is sent.
+pub(super) enum RecordChoice {
     Yes,
     No,
-    /// Nor any behind it.
+    /// Neither this record nor any later one.
     NoMore,
 }

@@ -26,7 +26,7 @@ pub fn write_input(path: &str, frames: u32, gap: Nanos) {
     writer.finish().expect("the input is whole");
 }
 
-/// The numbers of the frames in a capture, and their stamps.
+/// Returns the numbers of the frames in a capture, and their stamps.
 pub fn read_output(path: &str) -> Vec<(u32, u64)> {
     let mut reader = CaptureReader::open(path).expect("the output opens");
     let mut frames = Vec::new();
@@ -62,7 +62,7 @@ pub fn run(folder: &Folder, config: LinkConfig, run: RunConfig) -> (RunReport, V
     (report, read_output(&output))
 }
 
-/// A link that only delays.
+/// Returns a link that only delays.
 pub fn delayed(delay: &str) -> LinkConfig {
     LinkConfig {
         delay: models::DELAY.parse(delay).expect("a delay"),

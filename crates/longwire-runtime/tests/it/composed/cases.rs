@@ -1,4 +1,4 @@
-//! Which links are tried, with which traffic.
+//! The links that are tested, and their traffic.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use longwire_engine::{LinkConfig, LinkOptions, Nanos, models};
 use crate::composed::any_options::{Choices, Examples, options};
 use crate::composed::traffic::{Buffer, Draws, buffers};
 
-/// A link and what is sent over it.
+/// A link and its traffic.
 #[derive(Debug)]
 pub struct Case {
     pub options: LinkOptions,
@@ -17,7 +17,7 @@ pub struct Case {
 }
 
 impl Case {
-    /// The case of this number.
+    /// Returns the case of this number.
     pub fn random(number: u64) -> Case {
         let mut draws = Draws::new(number);
         let bytes: Vec<u8> = (0..600).map(|_| draws.below(256) as u8).collect();
@@ -28,7 +28,7 @@ impl Case {
         }
     }
 
-    /// The link, whose schedules count from `epoch`.
+    /// Returns the link, whose schedules count from `epoch`.
     pub fn config(&self, epoch: Nanos) -> LinkConfig {
         let config = self.options.parse_with(&Examples);
         LinkConfig {
@@ -37,12 +37,12 @@ impl Case {
         }
     }
 
-    /// What is sent.
+    /// Returns the traffic.
     pub fn buffers(&self) -> Vec<Buffer> {
         buffers(&mut Draws::new(!self.traffic))
     }
 
-    /// The models by kind and name, and what matters of how they meet.
+    /// Returns the models by kind and name, and relevant combinations of them.
     fn features(&self) -> Vec<String> {
         let name = |text: &str| text.split(':').next().unwrap_or_default().to_owned();
         let options = &self.options;
@@ -84,14 +84,14 @@ impl Case {
 pub struct Seen(BTreeSet<String>);
 
 impl Seen {
-    /// Adds a case; says whether it has a feature that none before had.
+    /// Adds a case; returns whether it has a feature that is new.
     pub fn note(&mut self, case: &Case) -> bool {
         let before = self.0.len();
         self.0.extend(case.features());
         self.0.len() > before
     }
 
-    /// Every registered model of a link was tried.
+    /// Asserts that every registered model of a link was tried.
     pub fn assert_every_model(&self) {
         for (kind, info) in models::all() {
             let feature = format!("{kind} {}", info.name);
@@ -101,7 +101,7 @@ impl Seen {
     }
 }
 
-/// Some cases with every model.
+/// Returns some cases that cover every model.
 pub fn covering() -> Vec<Case> {
     let mut seen = Seen::default();
     let cases = (0..4_000).map(|number| Case::random(1 << 32 | number));

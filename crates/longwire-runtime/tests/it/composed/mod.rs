@@ -2,7 +2,7 @@
 //! simulated offline: the same verdicts, departures, releases and bytes.
 //!
 //! The links come from the generator of the engine's own composition test.
-//! Frames come and go through ports in memory, and some come as super-packets.
+//! Frames enter and leave through ports in memory, some as super-packets.
 
 #[path = "../../../../longwire-engine/tests/it/common/any_options.rs"]
 mod any_options;
@@ -27,8 +27,8 @@ use traffic::Buffer;
 /// Where the virtual clock of a pipeline starts.
 const START: Nanos = Nanos::from_secs(1);
 
-/// A link that has delivered everything so soon after the first arrival is
-/// waited for. Others are compared as far as they get in `PARTLY`.
+/// The test waits for a link that has delivered everything within this time of
+/// the first arrival. Other links are compared as far as they get in `PARTLY`.
 const SOON: Nanos = Nanos::from_millis(700);
 const PARTLY: Duration = Duration::from_millis(300);
 
@@ -84,8 +84,8 @@ fn check_in_virtual_time(case: &Case, takes_offload: bool) -> LinkReport {
     );
     let mut released = expected.released;
     if expected.overtaken {
-        // What is released in one instant may have been sent already when
-        // the next of it is decided.
+        // Frames released in one instant may have been sent already when the
+        // next one of that instant is decided.
         left.sort();
         released.sort();
     }
@@ -99,9 +99,9 @@ fn check_in_virtual_time(case: &Case, takes_offload: bool) -> LinkReport {
     report
 }
 
-/// Runs the case live, records it, and compares what was decided and what left
-/// with the simulation of what was recorded. Returns whether the run came to
-/// its end.
+/// Runs the case live, records it, and compares verdicts and departures with
+/// the simulation of the recorded arrivals. Returns whether the run reached its
+/// end.
 fn check_live(case: &Case, placement: Placement) -> bool {
     let arrivals = offline::wire_frames(&case.buffers(), START);
     let foreseen = simulate(case.config(START), case.seed, &arrivals);
@@ -160,7 +160,7 @@ fn check_live(case: &Case, placement: Placement) -> bool {
     ended
 }
 
-/// Holds what was recorded against the simulation.
+/// Compares the recording with the simulation.
 fn compare(case: &Case, memory: &Memory, expected: &Outcome, ended: bool) {
     assert_eq!(memory.arrivals.len(), expected.frames.len());
     for (number, frame) in expected.frames.iter().enumerate() {
@@ -179,7 +179,7 @@ fn compare(case: &Case, memory: &Memory, expected: &Outcome, ended: bool) {
     }
 }
 
-/// How many cases run in virtual time, each chosen by its number.
+/// The number of cases that run in virtual time, each chosen by its number.
 const CASES: u64 = 1_500;
 
 #[test]
@@ -234,7 +234,7 @@ fn segments_of_one_buffer_find_the_room_that_frames_find() {
     }
 }
 
-/// A link of a rate, with this queue, that cuts long frames.
+/// Returns a link of a rate, with this queue, that cuts long frames.
 fn fragmenting(rate: &str, queue: Option<&str>) -> LinkOptions {
     LinkOptions {
         rate: Some(rate.to_owned()),

@@ -1,4 +1,4 @@
-//! The engine alone, on frames that are there.
+//! The engine alone, on frames in memory.
 
 use longwire_engine::emulator::ItemBytes;
 use longwire_engine::{
@@ -15,7 +15,7 @@ pub struct Arrival {
     pub bytes: Vec<u8>,
 }
 
-/// The wire frames that buffers stand for, checksums finished, as they arrive
+/// Returns the wire frames in buffers, checksums finished, with arrivals
 /// counted from `start`.
 pub fn wire_frames(buffers: &[Buffer], start: Nanos) -> Vec<Arrival> {
     let mut frames = Vec::new();
@@ -39,10 +39,10 @@ pub fn wire_frames(buffers: &[Buffer], start: Nanos) -> Vec<Arrival> {
     frames
 }
 
-/// What became of one frame.
+/// The outcome of one frame.
 #[derive(Debug, Default)]
 pub struct Fate {
-    /// Its own, then one for each further delivery.
+    /// The frame's own verdict, then one for each further delivery.
     pub verdicts: Vec<Verdict>,
     /// The queue right after its arrival.
     pub queue: (Packets, Bytes),
@@ -50,12 +50,12 @@ pub struct Fate {
     bytes: Vec<u8>,
 }
 
-/// What became of all frames.
+/// The outcome of all frames.
 #[derive(Debug)]
 pub struct Outcome {
     /// In the order of their arrival, fragments in the place of what was cut.
     pub frames: Vec<Fate>,
-    /// What left, in the order of releases.
+    /// The frames that left, in the order of releases.
     pub released: Vec<(Nanos, Vec<u8>)>,
     /// Releases may decrease.
     pub overtaken: bool,
@@ -82,9 +82,10 @@ pub fn simulate(config: LinkConfig, seed: u64, arrivals: &[Arrival]) -> Outcome 
             let bytes = bytes.to_vec();
             pieces.push(Arrival { at, bytes });
         };
-        match link.fragment(&arrival.bytes, &mut Vec::new(), take) {
-            true => offered.extend(pieces),
-            false => offered.push(arrival.clone()),
+        if link.fragment(&arrival.bytes, &mut Vec::new(), take) {
+            offered.extend(pieces);
+        } else {
+            offered.push(arrival.clone());
         }
     }
     let mut outcome = Outcome {

@@ -18,12 +18,13 @@ pub struct Script {
     buffers: Vec<Buffer>,
     next: usize,
     start: Option<Nanos>,
-    /// Everything has come already, stamped.
+    /// All buffers have arrived already, with stamps.
     at_once: bool,
 }
 
 impl Script {
-    /// Counted from `start` on a virtual clock, which the stamps drive.
+    /// Returns a script counted from `start` on a virtual clock, which the
+    /// stamps drive.
     pub fn at(buffers: Vec<Buffer>, start: Nanos) -> Script {
         Script {
             buffers,
@@ -33,7 +34,7 @@ impl Script {
         }
     }
 
-    /// Counted from the first call, as time goes by.
+    /// Returns a script counted from the first call, on the real clock.
     pub fn live(buffers: Vec<Buffer>) -> Script {
         Script {
             buffers,
@@ -79,7 +80,7 @@ impl OwnRx for Script {
     }
 }
 
-/// A port that has nothing, and takes nothing.
+/// A port without frames, which accepts none.
 pub struct Nothing;
 
 impl OwnRx for Nothing {
@@ -136,7 +137,7 @@ impl Sink {
         }
     }
 
-    /// What left.
+    /// Returns the frames that left.
     pub fn take(&self) -> Vec<Frame> {
         std::mem::take(&mut self.frames.lock().expect("no panic"))
     }
@@ -195,12 +196,12 @@ impl TxPort for Device {
     }
 }
 
-/// What a run has recorded.
+/// The recording of a run, in memory.
 #[derive(Default)]
 pub struct Memory {
     pub epoch: Nanos,
     pub arrivals: Vec<Arrival>,
-    /// Behind each arrival.
+    /// After each arrival.
     pub queues: Vec<(Packets, Bytes)>,
     /// By the number of the frame.
     pub verdicts: BTreeMap<u64, Vec<Verdict>>,
@@ -249,7 +250,7 @@ impl Recorder for MemoryRecorder {
     }
 }
 
-/// Works through `cases` on a few threads: they mostly wait.
+/// Runs `work` for all `cases` on a few threads: they mostly wait.
 pub fn in_parallel<T: Sync, R: Send>(cases: &[T], work: impl Fn(usize, &T) -> R + Sync) -> Vec<R> {
     let next = AtomicUsize::new(0);
     let results = Mutex::new(Vec::new());

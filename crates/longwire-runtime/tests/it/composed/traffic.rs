@@ -1,4 +1,4 @@
-//! What is sent over the links: buffers of one frame and of several.
+//! The traffic of the links: buffers of one frame and of several.
 
 use longwire_io::port::{Checksum, Offload, SegmentKind, Segments};
 
@@ -10,7 +10,7 @@ impl Draws {
         Draws(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15))
     }
 
-    /// A number below `end`.
+    /// Draws a number below `end`.
     pub fn below(&mut self, end: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -27,14 +27,14 @@ impl Draws {
 /// A buffer as a port hands it in.
 #[derive(Clone, Debug)]
 pub struct Buffer {
-    /// After the first one's, in nanoseconds.
+    /// Time after the first one, in nanoseconds.
     pub at: u64,
     pub bytes: Vec<u8>,
     pub offload: Offload,
 }
 
-/// Bursts with gaps between them, in 50 ms; buffers of one burst often have
-/// one stamp.
+/// Returns bursts with gaps between them, in 50 ms; buffers of one burst often
+/// have one stamp.
 pub fn buffers(draws: &mut Draws) -> Vec<Buffer> {
     let mut at = 0;
     let count = 30 + draws.below(120);
@@ -68,7 +68,7 @@ fn payload(len: usize) -> Vec<u8> {
     (0..len).map(|at| (at * 7 + len) as u8).collect()
 }
 
-/// A frame that is not of IP.
+/// Returns a frame that is not IP.
 fn unknown(len: usize) -> Vec<u8> {
     let mut frame = vec![0x5a; 12];
     frame.extend([0x12, 0x34]);
@@ -76,7 +76,7 @@ fn unknown(len: usize) -> Vec<u8> {
     frame
 }
 
-/// One of several code points and congestion fields.
+/// Returns one of several code points and congestion fields.
 fn class(flow: u16) -> u8 {
     [0x00, 0x02, 0x01, 0xb9, 0x03, 0x20][usize::from(flow) % 6]
 }
@@ -108,7 +108,7 @@ fn fold(mut sum: u64) -> u16 {
     sum as u16
 }
 
-/// The sum of the pseudo-header of these addresses.
+/// Returns the sum of the pseudo-header of these addresses.
 fn pseudo(protocol: u8, len: usize) -> u64 {
     sum(&[10, 0, 0, 1, 10, 0, 0, 2]) + u64::from(protocol) + len as u64
 }
@@ -131,7 +131,7 @@ fn udp4(number: u16, flow: u16, flags: u16, payload: &[u8]) -> Vec<u8> {
     ipv4(number, flow, flags, 17, &datagram)
 }
 
-/// A datagram whose checksum is left to the hardware.
+/// Returns a datagram whose checksum is left to the hardware.
 fn unfinished(at: u64, number: u16, flow: u16, len: usize) -> Buffer {
     let mut datagram = udp(flow, &payload(len));
     let partial = fold(pseudo(17, datagram.len()));
@@ -150,7 +150,7 @@ fn unfinished(at: u64, number: u16, flow: u16, len: usize) -> Buffer {
     )
 }
 
-/// A buffer of TCP or UDP that stands for several wire frames.
+/// Returns a super-packet of TCP or UDP.
 fn super_packet(at: u64, number: u16, flow: u16, draws: &mut Draws) -> Buffer {
     let payload_len = draws.pick(&[100u16, 536, 1_448]);
     let len = 1 + draws.below(12 * u64::from(payload_len)) as usize;
@@ -158,7 +158,7 @@ fn super_packet(at: u64, number: u16, flow: u16, draws: &mut Draws) -> Buffer {
     in_segments(at, (number, flow), kind, payload_len, len)
 }
 
-/// A buffer of so many full segments of TCP.
+/// Returns a buffer of `count` full segments of TCP.
 pub fn segments(at: u64, count: usize) -> Buffer {
     in_segments(at, (1, 0), SegmentKind::TcpV4, 1_448, 1_448 * count)
 }

@@ -1,4 +1,5 @@
-//! However packets are divided into arrays, a plugin decides the same.
+//! A plugin decides the same, regardless of how packets are divided into
+//! arrays.
 
 use longwire_engine::{Bytes, DropReason, FrameContext, FrameMeta, Hook, Nanos, Packets};
 use longwire_runtime::{CPlugin, Faults};
@@ -72,8 +73,8 @@ fn delays<const N: usize>(file: &str, parameters: &str) -> Vec<Nanos> {
     drawn
 }
 
-/// Departures; a frame's service begins when it is there and the one before
-/// it has left, of which only the first of an array can be told.
+/// Returns departures; a frame's service begins when it has arrived and the one
+/// before it has left, which only the first of an array can state.
 fn departures<const N: usize>(file: &str, parameters: &str) -> Vec<Nanos> {
     let (mut plugin, faults) = load(file, Hook::Rate, parameters);
     let traffic = Traffic::new();

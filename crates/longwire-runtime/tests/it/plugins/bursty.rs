@@ -8,11 +8,11 @@ use crate::plugins::tools::{bounds, example, link, offer, release};
 
 const GOOD: f64 = 20e6;
 const BAD: f64 = 5e6;
-/// Frames are so far apart.
+/// The distance between frames, in nanoseconds.
 const GAP: u64 = 100_000;
 const FRAMES: u64 = 400_000;
 
-/// What became of a frame: its delay, or `None` if it was lost.
+/// Returns the outcome of each frame: its delay, or `None` if it was lost.
 fn run(seed: u64, loss: &str, delay: &str) -> Vec<Option<u64>> {
     let faults = Faults::new();
     let parts = [("loss", loss), ("delay", delay), ("order", "reorder")];
@@ -34,11 +34,12 @@ fn plugin(loss: &str) -> String {
 
 #[test]
 fn both_hooks_see_one_channel() {
-    // All is lost while it is bad: no frame that gets through was retried.
+    // All frames are lost while it is bad: no frame that gets through was
+    // retried.
     let fates = run(1, &plugin("100%"), &plugin("100%"));
     assert!(fates.iter().flatten().all(|delay| *delay == 2_000_000));
     assert!(fates.iter().any(Option::is_none));
-    // With other parameters the delay has a channel of its own.
+    // With other parameters the delay has a separate channel.
     let fates = run(1, &plugin("100%"), &plugin("99%"));
     assert!(fates.contains(&Some(9_000_000)));
 }
@@ -58,9 +59,9 @@ fn times_in_a_state_are_exponential_and_losses_independent_in_them() {
     // Given that the channel is bad, each frame is lost independently.
     assert!(bounds(in_bad, 0.3).contains(&lost), "{lost} of {in_bad}");
 
-    // Frames look at a Markov chain in steps: from one to the next the
-    // channel is in the other state with a known probability, whatever was
-    // before (Cox and Miller 1965, section 4.5).
+    // Frames sample a Markov chain in steps: from one to the next the channel
+    // is in the other state with a known probability, independent of earlier
+    // states (Cox and Miller 1965, section 4.5).
     let share_bad = BAD / (GOOD + BAD);
     let forgets = 1.0 - (-(GAP as f64) * (1.0 / GOOD + 1.0 / BAD)).exp();
     for (from, p) in [

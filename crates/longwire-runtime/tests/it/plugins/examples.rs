@@ -1,11 +1,11 @@
-//! The examples against what they must come to.
+//! The examples against their expected results.
 
 use longwire_engine::{DropReason, Verdict};
 use longwire_runtime::Faults;
 
 use crate::plugins::tools::{bounds, documented, example, link, offer, refusal, release};
 
-/// An IPv4 frame of some protocol.
+/// Returns an IPv4 frame of some protocol.
 fn ip_frame(protocol: u8, len: usize) -> Vec<u8> {
     let mut bytes = vec![0u8; len];
     bytes[12..15].copy_from_slice(&[0x08, 0x00, 0x45]);
@@ -60,8 +60,8 @@ fn data_loss_refuses_what_is_no_bytes() {
     }
 }
 
-/// When a frame of `bits` leaves a slotted channel that is free at `from`:
-/// each slot is tried in turn, from the first on.
+/// Returns when a frame of `bits` leaves a slotted channel that is free at
+/// `from`: each slot is tried in turn, from the first on.
 fn slotted(from: u64, bits: u64, (period, slot, offset): (u64, u64, u64)) -> u64 {
     let need = (bits * 1_000_000_000).div_ceil(10_000_000);
     let mut begins = offset;
@@ -86,7 +86,7 @@ fn tdm_departs_in_slots_only() {
     let mut link = link(&parts, 1, &faults);
     let (mut arrival, mut free) = (0u64, 0u64);
     for number in 0..20_000u64 {
-        // Idle now and then, backlogged at times; 60 to 359 bytes.
+        // Idle at times, backlogged at times; 60 to 359 bytes.
         arrival += [0, 10_000, 650_000, 1_900_000][(number * number % 11 % 4) as usize];
         let len = 60 + (number * 37 % 300) as usize;
         let departure = release(offer(&mut link, arrival, &vec![0; len]));

@@ -1,13 +1,13 @@
-//! A plugin that goes wrong is reported once, with its message, and never
-//! called again; what it returned has no effect that could hurt.
+//! A failing plugin is reported once, with its message, and never called again;
+//! its wrong results have no harmful effect.
 
 use longwire_engine::Verdict;
 use longwire_runtime::Faults;
 
 use crate::plugins::tools::{link, offer, probe, release};
 
-/// Offers 20 frames to a link whose plugin goes wrong at the 11th call, and
-/// returns what is reported.
+/// Offers 20 frames to a link whose plugin fails at the 11th call, and returns
+/// the report.
 fn report_of(option: &str, fault: &str, rest: &str) -> String {
     let text = format!("plugin:{},after=10,fault={fault}{rest}", probe());
     let faults = Faults::new();
@@ -63,7 +63,7 @@ fn results_out_of_range_are_reported() {
             "loss",
             "fate",
             "",
-            &["lose: of a packet of 60 bytes", "7 is no fate"],
+            &["lose: of a packet of 60 bytes", "7 is not a fate"],
         ),
         ("loss", "unfilled", "", &["no fate was filled in"]),
         (
@@ -137,6 +137,6 @@ fn the_other_direction_sees_the_fault_too() {
     assert!(!faults.any());
     offer(&mut up, 2000, &[0; 60]);
     assert!(faults.any());
-    // The first byte asks for a loss, which nobody listens to any more.
+    // The first byte requests a loss, but the plugin is no longer called.
     assert_eq!(release(offer(&mut down, 3000, &[1; 60])), 3000);
 }

@@ -1,4 +1,4 @@
-//! What hooks are told, and what becomes of what they say.
+//! The arguments of hooks, and the effects of their results.
 
 use longwire_engine::{
     DropReason, FrameContext, FrameMeta, Hook, LinkId, Nanos, Packets, Plugin, Probability, Verdict,
@@ -32,7 +32,7 @@ fn frame_context(at: u64, bytes: &[u8]) -> FrameContext<'_> {
 fn a_hook_is_told_of_the_frame_and_of_the_queue() {
     let (mut plugin, faults) = probe_for(Hook::Delay, &[]);
     let mut stream = Stream::new(1, 0, Purpose::Delay);
-    // More bytes than the frame has, as of a super-packet, are not its own.
+    // Bytes after the end of the frame, as of a super-packet, do not count.
     for (known, counted) in [(0, 0), (64, 64), (1000, 1000), (4000, 1000)] {
         let bytes = vec![0u8; known];
         let delay = plugin.delay(&frame_context(20_000, &bytes), &mut stream);
@@ -47,7 +47,8 @@ fn times_count_from_the_links_beginning() {
     let (mut plugin, faults) = probe_for(Hook::Delay, &[]);
     plugin.start(Nanos::from_nanos(19_900));
     let mut stream = Stream::new(1, 0, Purpose::Delay);
-    // The arrival lies before it, and so counts as the beginning.
+    // The arrival lies before the link's beginning, and so counts as the
+    // beginning.
     let delay = plugin.delay(&frame_context(20_000, &[]), &mut stream);
     assert_eq!(delay.as_nanos(), 100 * 1000 + 1000 + 5 * 7 + 4000 * 11);
 

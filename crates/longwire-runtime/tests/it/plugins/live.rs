@@ -1,4 +1,4 @@
-//! Plugins in a run of its own threads, between captures.
+//! Plugins in a run with separate threads, between captures.
 
 use longwire_engine::Nanos;
 use longwire_runtime::{Faults, Placement, RunConfig};
@@ -21,7 +21,7 @@ fn a_fault_ends_the_run_with_its_message() {
     for (option, managed) in [("loss", false), ("delay", true), ("rewrite", true)] {
         for placement in [Placement::Together, Placement::PerStage] {
             let folder = Folder::new();
-            // Twenty seconds, were it not for the fault at the 51st frame.
+            // Twenty seconds, if the fault at the 51st frame did not end it.
             write_input(&folder.file("in.pcap"), 20_000, Nanos::from_millis(1));
             let text = format!("plugin:{},after=50,fault=hook", probe());
             let faults = Faults::new();
@@ -40,8 +40,8 @@ fn a_fault_ends_the_run_with_its_message() {
 
 #[test]
 fn slots_count_from_the_links_beginning() {
-    // The slots of the channel count from the link's beginning, whatever the
-    // clock says then: frames leave in the first 2 ms of each 10 ms.
+    // The slots of the channel count from the link's beginning, regardless of
+    // the clock's value then: frames leave in the first 2 ms of each 10 ms.
     let folder = Folder::new();
     write_input(&folder.file("in.pcap"), 400, Nanos::from_micros(700));
     let text = format!(

@@ -1,4 +1,5 @@
-//! What is refused before a frame has come, and with what words.
+//! Plugins and parameters that are refused before a frame has arrived, and the
+//! messages.
 
 use longwire_engine::Hook;
 use longwire_runtime::{CPlugin, Faults};
@@ -67,7 +68,7 @@ fn parameters_are_read_in_units_and_misspelt_ones_refused() {
 fn create_fails_with_the_plugins_message() {
     let refused = |fault: &str| refusal("loss", &format!("plugin:{},fault={fault}", probe()));
     assert_says(&refused("create"), &["create: this one is made to fail"]);
-    assert_says(&refused("silent"), &["did not say why"]);
+    assert_says(&refused("silent"), &["failed without a message"]);
     assert_says(&refused("forgotten"), &["said, but not returned"]);
     assert_says(&refused("hint"), &["hints", "delay_mean_ns is -1"]);
 }
@@ -84,7 +85,7 @@ fn hints_reach_the_defaults() {
         config.queue_limit().bytes.map(|bytes| bytes.0),
         Some(25_000)
     );
-    // What is described is what was written.
+    // The description equals the text that was parsed.
     assert_eq!(
         config.rate.to_string(),
         text.replace("plugin:", "plugin:file=")
@@ -108,7 +109,7 @@ fn states_are_made_and_destroyed_once_and_shared_by_hooks() {
     assert_eq!(traced, "create create destroy destroy ");
     std::fs::remove_file(&file).unwrap();
 
-    // Two losses decide apart: each has its own.
+    // Two losses decide separately: each has its own state.
     drop(parse(&[("loss", &text), ("loss", &text)], &faults).unwrap());
     let traced = std::fs::read_to_string(&file).unwrap();
     assert_eq!(traced, "create create destroy destroy ");

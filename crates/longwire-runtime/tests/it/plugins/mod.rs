@@ -1,6 +1,6 @@
-//! Plugins in C, compiled here and driven through the engine in virtual time
-//! as `simulate` does: the examples against what they must come to, and every
-//! way in which a plugin can go wrong.
+//! Plugins in C, compiled here and driven through the engine in virtual time as
+//! `simulate` does: the examples against their expected results, and every way
+//! in which a plugin can fail.
 
 mod batches;
 mod bursty;

@@ -1,4 +1,4 @@
-//! Compiling plugins, and links that are made of them.
+//! Compiling plugins, and building links from them.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use longwire_engine::{FrameMeta, Link, LinkConfig, LinkId, LinkOptions, Nanos, Verdict};
 use longwire_runtime::{Faults, FileLoader};
 
-/// The repository's root.
+/// Returns the repository's root.
 fn root() -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     root.canonicalize().expect("the repository is there")
@@ -22,8 +22,8 @@ fn compile(source: &Path, define: &str) -> String {
     let library = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
     if !made.contains(&library) {
-        // Under a name of our own first: other runs of these tests may have
-        // theirs loaded.
+        // Under a unique name first: other runs of these tests may have the
+        // library loaded.
         let own = library.with_extension(std::process::id().to_string());
         run_compiler(source, define, &own);
         std::fs::rename(&own, &library).expect("both are in one folder");
@@ -59,12 +59,12 @@ fn run_compiler(source: &Path, define: &str, library: &Path) {
     assert!(made.success(), "{} does not compile", source.display());
 }
 
-/// One of the examples.
+/// Returns one of the examples.
 pub fn example(name: &str) -> String {
     compile(&root().join("examples/plugins").join(name), "")
 }
 
-/// The plugin that docs/plugins.md leads to.
+/// Returns the plugin that docs/plugins.md builds.
 pub fn documented() -> String {
     let page = std::fs::read_to_string(root().join("docs/plugins.md")).expect("the page");
     let code = page.split("```c\n").nth(1).expect("a listing");
@@ -74,18 +74,19 @@ pub fn documented() -> String {
     compile(&source, "")
 }
 
-/// The plugin that does what the test asks for.
+/// Returns the plugin whose behaviour the test controls.
 pub fn probe() -> String {
     probe_with("")
 }
 
-/// The same, compiled with a definition.
+/// Returns the same plugin, compiled with a definition.
 pub fn probe_with(define: &str) -> String {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/plugins");
     compile(&folder.join("probe.c"), define)
 }
 
-/// What these options describe, or why not: `[("loss", "plugin:…"), …]`.
+/// Parses options such as `[("loss", "plugin:…"), …]`; returns the link or the
+/// error.
 pub fn parse(parts: &[(&str, &str)], faults: &Faults) -> Result<LinkConfig, String> {
     let mut options = LinkOptions::default();
     for (name, text) in parts {
@@ -95,7 +96,7 @@ pub fn parse(parts: &[(&str, &str)], faults: &Faults) -> Result<LinkConfig, Stri
     parsed.map_err(|error| error.to_string())
 }
 
-/// The message of an option that must be refused.
+/// Returns the message of an option that must be refused.
 pub fn refusal(option: &str, text: &str) -> String {
     match parse(&[(option, text)], &Faults::new()) {
         Ok(_) => panic!("{text} was taken"),
@@ -116,7 +117,7 @@ pub fn offer(link: &mut Link, arrival: u64, bytes: &[u8]) -> Verdict {
     link.offer(frame, bytes)
 }
 
-/// The release of a frame that must have been delivered.
+/// Returns the release of a frame that must have been delivered.
 pub fn release(verdict: Verdict) -> u64 {
     match verdict {
         Verdict::Deliver(delivery) => delivery.release.as_nanos(),
@@ -124,9 +125,9 @@ pub fn release(verdict: Verdict) -> u64 {
     }
 }
 
-/// The least and the greatest count of successes among `trials` independent
-/// ones of probability `p`, but for a chance of 10^-6: by Hoeffding's
-/// inequality (1963), which holds for any number of trials.
+/// Returns the minimum and the maximum number of successes among `trials`
+/// independent ones of probability `p`, except with a probability of 10^-6: by
+/// Hoeffding's inequality (1963), which holds for any number of trials.
 pub fn bounds(trials: u64, p: f64) -> std::ops::RangeInclusive<u64> {
     let slack = (trials as f64 * (2.0f64 / 1e-6).ln() / 2.0).sqrt();
     let mean = trials as f64 * p;
