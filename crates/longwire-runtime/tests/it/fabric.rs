@@ -185,7 +185,7 @@ fn stations_are_learnt_and_links_act() {
         vec![(at(20 * MS), frame(3, 1, 3, 100))],
     ];
     let out = run(network, inputs);
-    let told: Vec<Vec<_>> = out
+    let arrivals: Vec<Vec<_>> = out
         .iter()
         .map(|port| {
             port.iter()
@@ -193,9 +193,9 @@ fn stations_are_learnt_and_links_act() {
                 .collect()
         })
         .collect();
-    assert_eq!(told[0], [(10, 2), (20, 3)]);
-    assert_eq!(told[1], [(6, 1), (35, 4)]);
-    assert_eq!(told[2], [(6, 1)]);
+    assert_eq!(arrivals[0], [(10, 2), (20, 3)]);
+    assert_eq!(arrivals[1], [(6, 1), (35, 4)]);
+    assert_eq!(arrivals[2], [(6, 1)]);
     let totals = cells[0].totals();
     assert_eq!(
         (totals.packets_in, totals.packets_out, totals.dropped()),

@@ -1,7 +1,7 @@
-/* What the tests ask of a plugin: every hook, and every way to go wrong.
+/* A plugin whose behaviour the tests control: every hook, and every fault.
  *
- * Compiled with VERSION, SIZE or HIDDEN defined it is refused already when it
- * is loaded. */
+ * Compiled with VERSION, SIZE or HIDDEN defined, it is refused when it is
+ * loaded. */
 #define _POSIX_C_SOURCE 200809L
 #include <math.h>
 #include <pthread.h>
@@ -85,7 +85,7 @@ static void destroy(void *opaque)
     free(state);
 }
 
-/* Whether this call goes wrong in this way. */
+/* Returns whether this call has this fault. */
 static int now(struct state *state, const char *fault)
 {
     return state->calls > state->after && strcmp(state->fault, fault) == 0;
@@ -105,7 +105,7 @@ static int overflow(volatile char *below)
     return frame[0] ? overflow(frame) + frame[0] : 0;
 }
 
-/* What no hook may do: never return, end the program, crash. */
+/* Does what hooks must not do: never returns, ends the program, crashes. */
 static void misbehave(struct state *state)
 {
     volatile int zero = 0;
@@ -141,7 +141,7 @@ static int lose(void *opaque, struct longwire_random *random,
     if (begin(state))
         return LONGWIRE_ERROR;
     for (size_t i = 0; i < count && !now(state, "unfilled"); i++) {
-        /* As the frame itself asks: its first byte is its fate. */
+        /* The first byte of the frame is its fate. */
         fates[i] = packets[i].bytes_count ? packets[i].bytes[0] : LONGWIRE_DELIVER;
         if (now(state, "fate"))
             fates[i] = 7;
@@ -151,8 +151,8 @@ static int lose(void *opaque, struct longwire_random *random,
     return LONGWIRE_OK;
 }
 
-/* The delay is made of everything that the hook is told, so that a test can
- * see it; with draws, of the stream. */
+/* The delay encodes every argument of the hook, so that a test can check them;
+ * with draws, of the stream too. */
 static int delay(void *opaque, struct longwire_random *random,
                  const struct longwire_packet *packets, size_t count, int64_t *delays)
 {
