@@ -24,14 +24,14 @@ const GRACE: Duration = Duration::from_secs(3);
 /// If the system does not let signals be handled.
 pub fn stop_flag() -> io::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
-    let asked = Arc::clone(&stop);
+    let flag = Arc::clone(&stop);
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
     let thread = Builder::new().name("longwire-signals".to_owned());
     thread.spawn(move || {
         rights::give_up_for(None, &[]);
         for (before, _) in signals.forever().enumerate() {
             match before {
-                0 => asked.store(true, Ordering::SeqCst),
+                0 => flag.store(true, Ordering::SeqCst),
                 1 => hurry(),
                 _ => shutdown::end_process("ended by a third signal"),
             }

@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn steps_are_told_with_what_is_done_of_them() {
+    fn steps_are_shown_with_their_progress() {
         let steps = Steps::new();
         steps.begin("reading the file", None);
         assert_eq!(words(steps.progress()), "reading the file");

@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_written_is_known_before() {
+    fn unwritable_files_are_found_before_the_run() {
         let dir = Dir::new("check");
         let kind = |path: &Path| check(path).map_err(|error| error.kind());
         assert_eq!(kind(&dir.0), Err(io::ErrorKind::IsADirectory));

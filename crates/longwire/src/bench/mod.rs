@@ -164,7 +164,7 @@ pub fn run(args: &BenchArgs, globals: &Globals) -> Result<ExitCode, Error> {
     match &args.what {
         Bench::Throughput(own) => {
             let measured = throughput::measure(&own.quickened(quick), quick, globals)?;
-            throughput::say_left_out(&measured, own.time);
+            throughput::print_omitted(&measured, own.time);
             show_rows(globals, measured.rows, throughput::print)
         }
         Bench::Accuracy(own) => {

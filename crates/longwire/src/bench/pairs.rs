@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn frames_tell_their_pair_and_take_its_link() {
+    fn frames_carry_their_pair_and_take_its_link() {
         let classifier = parts(3, |_| LinkConfig::default()).unwrap().classifier;
         let mut frame = PairFrame::new(64);
         for pair in [0, 2, 1] {

@@ -70,7 +70,7 @@ pub(super) struct Measurements {
 }
 
 /// Prints on standard error that rows were omitted, and how to measure them.
-pub(super) fn say_left_out(measured: &Measurements, time: Nanos) {
+pub(super) fn print_omitted(measured: &Measurements, time: Nanos) {
     if measured.left_out > 0 {
         eprintln!(
             "{} of {} rows were left out: {time} is not enough for them; choose rows with --size \

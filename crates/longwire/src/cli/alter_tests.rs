@@ -63,7 +63,7 @@ fn options_reach_the_frames() {
 }
 
 #[test]
-fn what_does_not_fit_is_refused_with_what_would() {
+fn conflicting_options_are_refused_with_a_remedy() {
     let two = "02:00:00:00:00:01,02:00:00:00:00:02";
     let sided = parse(&["--src-mac", two]).unwrap();
     let error = sided.alterations(1).unwrap_err().to_string();

@@ -183,7 +183,7 @@ fn preset_arg() -> Arg {
 fn check_preset(text: &str) -> Result<String, String> {
     let later = DeferredLoader::default();
     match presets::read(text, &later) {
-        Err(error) if !later.asked.get() => Err(suggest::preset_error(&error)),
+        Err(error) if !later.used.get() => Err(suggest::preset_error(&error)),
         _ => Ok(text.to_owned()),
     }
 }
@@ -261,7 +261,7 @@ fn check(option: &LinkOption, text: &str) -> Result<String, String> {
     alone.set(option.name, text.to_owned());
     let later = DeferredLoader::default();
     match alone.parse_with(&later) {
-        Err(error) if !later.asked.get() => {
+        Err(error) if !later.used.get() => {
             // clap's message already names the option.
             Err(suggest::spec_error(&error.source))
         }
@@ -272,12 +272,12 @@ fn check(option: &LinkOption, text: &str) -> Result<String, String> {
 /// A loader that loads nothing, and records that a file or plugin is needed.
 #[derive(Debug, Default)]
 struct DeferredLoader {
-    asked: Cell<bool>,
+    used: Cell<bool>,
 }
 
 impl DeferredLoader {
     fn refuse<T>(&self) -> Result<T, String> {
-        self.asked.set(true);
+        self.used.set(true);
         Err("read when the link is made".to_owned())
     }
 }

@@ -53,7 +53,7 @@ pub fn run(args: &ExecArgs, globals: &Globals) -> Result<ExitCode, Error> {
 /// Runs a command or the probe through one link that does not change.
 fn run_link(command: &[OsString], args: &ExecArgs, globals: &Globals) -> Result<ExitCode, Error> {
     let (foundation, (up, down)) = prepare(args, || args.link.links())?;
-    let asked = LinkExpectations::new(&up, &down);
+    let expectations = LinkExpectations::new(&up, &down);
     let mut environment = Environment::on(foundation, &environment_for(args, [&up, &down]))?;
     let (near, far) = environment.networks().open_ports(&args.port)?;
     let links = [setup("up", up), setup("down", down)];
@@ -67,7 +67,11 @@ fn run_link(command: &[OsString], args: &ExecArgs, globals: &Globals) -> Result<
 
     let mut notes = CommandNotes::default();
     let outcome = if command.is_empty() {
-        Outcome::Probed(Box::new(probe_link(&mut environment, asked, globals)?))
+        Outcome::Probed(Box::new(probe_link(
+            &mut environment,
+            expectations,
+            globals,
+        )?))
     } else {
         let mut commands = Commands::new(&mut environment, command, args, globals);
         commands.start()?;
@@ -146,7 +150,7 @@ pub(super) fn environment_needs(args: &ExecArgs) -> Vec<Capability> {
 /// Probes the link, until it is done or a signal stops it.
 fn probe_link(
     environment: &mut Environment,
-    asked: LinkExpectations,
+    expectations: LinkExpectations,
     globals: &Globals,
 ) -> Result<ProbeResult, Error> {
     let namespaces =
@@ -168,7 +172,7 @@ fn probe_link(
             from: host(Side::Near, &near),
             to: host(Side::Far, &far),
         };
-        let found = probe::probe(path, &asked, |what| status.say(what));
+        let found = probe::probe(path, &expectations, |what| status.say(what));
         status.clear();
         found
     });

@@ -154,9 +154,20 @@ pub fn run(args: &GenerateArgs, globals: &Globals) -> Result<ExitCode, Error> {
         received: received.as_ref(),
         receiver: receiver.as_ref(),
     };
-    let code = finish_as(
+    let mut by_link = ReceivedByLink::new();
+    if let (Some(receiver), Some(probes), Some(link)) =
+        (&receiver, &received, report.links.first())
+    {
+        by_link.insert(link.name.clone(), with_all_lost(receiver, probes, args));
+    }
+    let text = |out: &mut Vec<u8>, paint: Paint| {
+        text::write(out, &report, &ReceivedByLink::new(), globals.verbose, paint)
+    };
+    let code = finish_judged(
         &json,
         &report,
+        &by_link,
+        text,
         &args.pump.report,
         globals,
         ReportStream::Stdout,
@@ -168,6 +179,30 @@ pub fn run(args: &GenerateArgs, globals: &Globals) -> Result<ExitCode, Error> {
         return Err(Error::Failed(format!("the receiver: {error}")));
     }
     Ok(code)
+}
+
+/// Returns the receiver's report for `--require`, with the probes lost after the last
+/// one that arrived: only the sender knows of those.
+fn with_all_lost(
+    receiver: &ReceiveReport,
+    probes: &ProbeReport,
+    args: &GenerateArgs,
+) -> ReceiveReport {
+    let mut receiver = receiver.clone();
+    let streams = receiver.streams.iter_mut();
+    let number = args.traffic.stream;
+    match streams.into_iter().find(|stream| stream.stream == number) {
+        Some(stream) => stream.sequence.lost = probes.lost,
+        None => {
+            let mut stream = StreamReport {
+                stream: number,
+                ..StreamReport::default()
+            };
+            stream.sequence.lost = probes.lost;
+            receiver.streams.push(stream);
+        }
+    }
+    receiver
 }
 
 /// Opens a receiver of probes.

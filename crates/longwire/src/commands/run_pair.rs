@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_network_does_not_take_is_refused() {
+    fn options_that_networks_lack_are_refused() {
         let error = of("packet:x packet:y --one-way --control x.sock");
         let error = error.expect_err("it is refused");
         assert!(error.contains("--one-way"), "{error}");

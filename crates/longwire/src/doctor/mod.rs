@@ -172,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_finding_that_is_not_well_says_what_it_costs() {
+    fn every_bad_finding_has_a_cost() {
         for finding in examine(None).iter().flat_map(|group| &group.findings) {
             assert!(!finding.found.is_empty(), "{finding:?}");
             assert!(
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_says_cost_and_fix_under_the_finding() {
+    fn the_table_shows_cost_and_fix_under_the_finding() {
         let finding = Finding::warn("clock", "hpet")
             .costs("1 us a read")
             .fix("tsc=reliable");

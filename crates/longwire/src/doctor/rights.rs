@@ -258,7 +258,7 @@ mod tests {
     };
 
     #[test]
-    fn what_is_missing_is_named() {
+    fn missing_capabilities_are_named() {
         let interfaces = |mask| interfaces(mask, HOST, true);
         let without = |capability: Capability| interfaces(ALL & !(1 << capability as u32));
         assert_eq!(interfaces(ALL).status, Status::Ok);

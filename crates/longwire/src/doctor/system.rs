@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_nothing() {
+    fn missing_files_are_none() {
         assert_eq!(read("/nonexistent/file"), None);
         assert_eq!(number("/nonexistent/file"), None);
         assert!(names("/nonexistent").is_empty());

@@ -142,10 +142,10 @@ fn one_direction(
 ) -> Result<OneDirection, TrafficError> {
     let link_delay = Duration::from_secs_f64(expected.delay_ms / 1e3);
     progress(&format!("{name}: one-way delay"));
-    let (per_second, count) = gentle(&expected, FRAME, effort.loss / 2, 1_000.0);
+    let (per_second, count) = moderate_load(&expected, FRAME, effort.loss / 2, 1_000.0);
     let times = one_way(path, FRAME, per_second, count, link_delay, None)?;
     progress(&format!("{name}: loss"));
-    let (per_second, count) = gentle(&expected, LOSS_FRAME, effort.loss, 10_000.0);
+    let (per_second, count) = moderate_load(&expected, LOSS_FRAME, effort.loss, 10_000.0);
     let flow = UdpFlow {
         frame_len: LOSS_FRAME,
         per_second,
@@ -172,7 +172,7 @@ fn one_direction(
 
 /// Returns a pace well below the link's rate, and the number of datagrams at
 /// this pace.
-fn gentle(expected: &Expectation, frame: u32, time: Duration, most: f64) -> (u64, u64) {
+fn moderate_load(expected: &Expectation, frame: u32, time: Duration, most: f64) -> (u64, u64) {
     let capacity = expected
         .rate_bits
         .map_or(f64::INFINITY, |rate| rate / f64::from(frame * 8));

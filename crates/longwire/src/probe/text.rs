@@ -14,16 +14,17 @@ pub fn print(findings: &ProbeResult) {
         "expected down",
         "measured down",
     ]);
-    let mut row =
-        |name: &str, asked: fn(&OneDirection) -> String, found: fn(&OneDirection) -> String| {
-            table.row(vec![
-                name.to_owned(),
-                asked(&findings.up),
-                found(&findings.up),
-                asked(&findings.down),
-                found(&findings.down),
-            ]);
-        };
+    let mut row = |name: &str,
+                   expected: fn(&OneDirection) -> String,
+                   measured: fn(&OneDirection) -> String| {
+        table.row(vec![
+            name.to_owned(),
+            expected(&findings.up),
+            measured(&findings.up),
+            expected(&findings.down),
+            measured(&findings.down),
+        ]);
+    };
     row(
         "one-way delay",
         |way| format!("{:.3} ms", way.expected.delay_ms),

@@ -69,20 +69,20 @@ fn the_greatest_of_a_figure_counts() {
 }
 
 #[test]
-fn what_was_not_measured_is_not_met() {
+fn unmeasured_figures_are_not_met() {
     let unmet = parse("gap_error.p50<1s,drift<1000").unmet(&ReceiveReport::default());
     assert_eq!(unmet.len(), 2);
     assert!(unmet[0].contains("nothing to measure"), "{unmet:?}");
 }
 
 #[test]
-fn an_unmet_clause_says_what_was_found() {
+fn an_unmet_clause_reports_the_value() {
     let unmet = parse("gap_error.p99<1us").unmet(&report());
     assert_eq!(unmet, ["gap_error.p99<1us: it was 7 us"]);
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_with_what_would() {
+fn invalid_clauses_are_refused_with_a_remedy() {
     for (text, says) in [
         ("", "nothing is required"),
         ("lost", "compares nothing"),

@@ -267,7 +267,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_happened_is_said_and_what_did_not_is_left_out() {
+    fn counts_above_zero_are_shown_and_others_omitted() {
         let report = ReceiveReport {
             packets: 1_234,
             trace: Some(TraceReport {

@@ -83,7 +83,7 @@ pub fn finish_received(
     let text = |out: &mut Vec<u8>, paint: Paint| {
         text::write(out, report, received, globals.verbose, paint)
     };
-    finish_all(json, report, received, text, args, globals, place)
+    finish_judged(json, report, received, text, args, globals, place)
 }
 
 /// Like [`finish_as`], for a command with its own text of the report. A closed
@@ -100,10 +100,14 @@ pub fn finish_with(
     place: ReportStream,
 ) -> Result<ExitCode, Error> {
     let received = ReceivedByLink::new();
-    finish_all(json, report, &received, text, args, globals, place)
+    finish_judged(json, report, &received, text, args, globals, place)
 }
 
-fn finish_all(
+/// Like [`finish_received`], for a command with its own text of the report.
+///
+/// # Errors
+/// If it cannot be written.
+pub fn finish_judged(
     json: &impl Serialize,
     report: &RunReport,
     received: &ReceivedByLink,

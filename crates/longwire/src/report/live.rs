@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_link_says_its_rate_of_the_last_second() {
+    fn a_link_shows_its_rate_of_the_last_second() {
         let link = LinkReport {
             name: "up".to_owned(),
             bytes_out: 1_500_000,

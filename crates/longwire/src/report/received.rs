@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_link_dropped_is_not_what_the_network_lost() {
+    fn drops_of_the_link_are_not_losses_of_the_network() {
         assert_eq!(
             summary(&link("out"), &received(3)),
             "out at packet:far: 1,000 frames in, 10 dropped by the emulated link, 990 sent, 4 \

@@ -98,10 +98,10 @@ fn fraction(report: &RunReport) -> Option<f64> {
     let read = report.inputs.iter().map(|input| input.fraction);
     let read: Option<Vec<f64>> = read.collect();
     let read = read?.into_iter().fold(1.0, f64::min);
-    let came: u64 = report.links.iter().map(|link| link.packets_in).sum();
+    let arrived: u64 = report.links.iter().map(|link| link.packets_in).sum();
     let waiting: u64 = report.links.iter().map(|link| link.in_flight).sum();
-    let gone = came.saturating_sub(waiting) as f64;
-    Some(read * gone / came.max(1) as f64)
+    let gone = arrived.saturating_sub(waiting) as f64;
+    Some(read * gone / arrived.max(1) as f64)
 }
 
 #[cfg(test)]
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn an_input_says_what_happened_to_it() {
+    fn an_input_shows_its_counts() {
         assert_eq!(
             line(&input(), false),
             "trace.pcap: 50% read, 1,200 filtered"
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_read_ahead_is_not_done() {
+    fn frames_read_ahead_are_not_done() {
         let link = LinkReport {
             packets_in: 1_000,
             in_flight: 500,

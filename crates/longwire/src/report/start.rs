@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_derived_queue_is_said_to_be() {
+    fn a_derived_queue_is_marked_as_derived() {
         let derived = line(&link("10mbit", None, "20ms", "in-order"));
         assert!(derived.contains("rate 10mbit"), "{derived}");
         assert!(

@@ -64,8 +64,8 @@ impl UndeliveredFrames {
     /// Whether the configured models lost the frames, or frames are still under
     /// way.
     pub fn asked_for(&self) -> bool {
-        let asked = |reason: &str| ASKED_FOR.iter().any(|meant| meant.name() == reason);
-        self.in_flight > 0 || self.drops.keys().all(|reason| asked(reason))
+        let is_configured = |reason: &str| ASKED_FOR.iter().any(|meant| meant.name() == reason);
+        self.in_flight > 0 || self.drops.keys().all(|reason| is_configured(reason))
     }
 
     /// Returns the reasons: `none of 5 frames delivered: 5 dropped by loss`.

@@ -63,7 +63,7 @@ fn judge(report: &RunReport) -> (bool, String) {
     let subject = subject(report);
     let artifacts: Vec<String> = links.iter().filter_map(artifacts).collect();
     let artifacts = artifacts.join("; ");
-    let came: u64 = links.iter().map(|link| link.packets_in).sum();
+    let arrived: u64 = links.iter().map(|link| link.packets_in).sum();
     let share = links.iter().map(own_share).fold(0.0, f64::max);
     if let Some(error) = &report.error {
         return (false, format!("the run ended early: {error}"));
@@ -85,7 +85,7 @@ fn judge(report: &RunReport) -> (bool, String) {
         let line = format!("{subject} fell short of what was asked for: {artifacts}");
         return (false, line);
     }
-    if came == 0 && artifacts.is_empty() {
+    if arrived == 0 && artifacts.is_empty() {
         return (
             true,
             "no frame arrived: there is no verdict on the link".to_owned(),

@@ -35,7 +35,7 @@ fn a_true_run_is_praised_in_one_line() {
 }
 
 #[test]
-fn one_frame_of_five_thousand_is_told_from_a_fifth_of_them() {
+fn one_frame_of_five_thousand_differs_from_a_fifth_of_them() {
     let one = Verdict::of(&report(1));
     assert!(one.faithful);
     assert_eq!(
@@ -54,7 +54,7 @@ fn one_frame_of_five_thousand_is_told_from_a_fifth_of_them() {
 }
 
 #[test]
-fn what_the_machine_and_the_start_made_late_is_shown_and_no_shortfall() {
+fn lateness_by_the_machine_and_the_start_is_shown_and_no_shortfall() {
     let mut report = report(0);
     report.links[0].artifacts.insert("late_paused", 900);
     report.links[1].artifacts.insert("late_start", 7);
@@ -69,7 +69,7 @@ fn what_the_machine_and_the_start_made_late_is_shown_and_no_shortfall() {
 }
 
 #[test]
-fn pauses_of_the_machine_are_told_apart_from_lateness() {
+fn pauses_of_the_machine_are_separate_from_lateness() {
     let mut report = report(0);
     report.pauses = Pauses {
         count: 2,
@@ -140,7 +140,7 @@ fn frames_that_no_count_has_are_a_fault() {
 }
 
 #[test]
-fn a_link_that_drops_all_says_why_nothing_was_delivered() {
+fn a_link_that_drops_everything_reports_the_reasons() {
     let mut report = report(0);
     for link in &mut report.links {
         link.packets_out = 0;
@@ -157,7 +157,7 @@ fn a_link_that_drops_all_says_why_nothing_was_delivered() {
 }
 
 #[test]
-fn an_early_end_is_said_first() {
+fn an_early_end_is_reported_first() {
     let mut report = report(3);
     report.error = Some("port A went away".to_owned());
     assert_eq!(

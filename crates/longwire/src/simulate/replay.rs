@@ -157,8 +157,8 @@ impl Replay {
                 count_of(self.unassigned.packets, "frame")
             ));
         }
-        let came: u64 = reports.iter().map(|link| link.packets_in).sum();
-        if self.unassigned().is_some() && came > 0 {
+        let arrived: u64 = reports.iter().map(|link| link.packets_in).sum();
+        if self.unassigned().is_some() && arrived > 0 {
             for link in reports.iter().filter(|link| link.packets_in == 0) {
                 remarks.push(format!(
                     "{}: no frame went this way; see whether --near names the near side",

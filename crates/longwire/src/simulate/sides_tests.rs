@@ -35,7 +35,7 @@ fn arp(sender: [u8; 4], target: [u8; 4]) -> Vec<u8> {
 use Direction::{Down, Up};
 
 #[test]
-fn addresses_tell_the_direction() {
+fn addresses_decide_the_direction() {
     let mut sides = sides(&["10.0.0.0/24", "2001:db8:1::/48"]);
     let (near, far) = ([10, 0, 0, 7], [192, 0, 2, 1]);
     for (rest, direction) in [
@@ -83,7 +83,7 @@ fn who_has_no_address_goes_by_the_station_that_was_learned() {
 }
 
 #[test]
-fn a_station_seen_on_both_sides_tells_nothing() {
+fn a_station_on_both_sides_decides_nothing() {
     let mut sides = sides(&["10.0.0.7"]);
     let lldp = frame(NEAR, ALL, &[0x88, 0xcc, 2, 7]);
     let up = frame(NEAR, FAR, &ipv4([10, 0, 0, 7], [192, 0, 2, 1]));
@@ -144,7 +144,7 @@ proptest! {
 }
 
 #[test]
-fn what_is_near_is_read_and_written() {
+fn near_sides_are_parsed_and_printed() {
     for (text, written) in [
         ("10.0.0.1", "10.0.0.1/32"),
         ("10.1.2.3/8", "10.1.2.3/8"),

@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_come_back_as_they_went_in_whatever_the_order() {
+    fn frames_are_unchanged_in_any_order_of_removal() {
         let mut store = FrameStore::new();
         let mut held: VecDeque<(FrameLocation, Vec<u8>)> = VecDeque::new();
         let mut state = 1u64;

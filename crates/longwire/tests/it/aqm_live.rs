@@ -106,7 +106,7 @@ fn fq_codel_shares_between_flows() {
 }
 
 #[test]
-fn dualpi2_keeps_the_low_latency_queue_short_beside_a_classic_flow() {
+fn dualpi2_keeps_the_low_latency_queue_short_next_to_a_classic_flow() {
     let link = [
         "--rate",
         "100mbit",

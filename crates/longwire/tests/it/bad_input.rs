@@ -118,7 +118,7 @@ fn options_of_one_direction_are_named_as_they_were_written() {
 }
 
 #[test]
-fn unknown_options_and_missing_values_are_said() {
+fn unknown_options_and_missing_values_are_reported() {
     refused(&["--dealy", "20ms"], &["--dealy", "--delay"]);
     refused(&["--delay", "--loss"], &["--delay", "value is missing"]);
     refused(&["--delay"], &["--delay"]);

@@ -165,7 +165,7 @@ fn arrived(site: &Site, station: usize) -> u64 {
 }
 
 #[test]
-fn a_storm_in_a_loop_is_bounded_and_told() {
+fn a_storm_in_a_loop_is_bounded_and_reported() {
     let Some(site) = Site::without_addresses(2) else {
         return;
     };

@@ -127,8 +127,8 @@ fn check_tcp(senders: [RunningProgram; 3]) -> bool {
     for (sender, (.., name, rate, least)) in senders.into_iter().zip(FLOWS) {
         let ended = sender.end();
         assert_eq!(ended.code, 0, "{ended:?}");
-        let told: Value = serde_json::from_str(&ended.stdout).expect("JSON");
-        let received = told["end"]["sum_received"]["bits_per_second"].as_f64();
+        let response: Value = serde_json::from_str(&ended.stdout).expect("JSON");
+        let received = response["end"]["sum_received"]["bits_per_second"].as_f64();
         let received = received.expect("a rate");
         let of_link = received / (rate * CARRIED);
         println!("{name}: TCP has {of_link:.4} of what the link carries");

@@ -156,7 +156,7 @@ fn probes_are_all_found_again() {
 }
 
 #[test]
-fn what_a_link_loses_is_counted() {
+fn losses_of_a_link_are_counted() {
     let Some(namespace) = pair() else {
         return;
     };
@@ -320,7 +320,7 @@ fn services_share_a_line() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused() {
+fn invalid_options_are_refused() {
     for (arguments, said) in [
         (&["--to", "null"][..], "how fast?"),
         (&["--to", "null", "--rate", "10mb"], "rates are in"),

@@ -125,7 +125,7 @@ fn exec_passes_on_the_exit_code_of_its_command() {
 }
 
 #[test]
-fn exec_reports_beside_the_commands_own_output() {
+fn exec_reports_next_to_the_commands_own_output() {
     let dir = Folder::new();
     let file = dir.file("report.json");
     let options = [
@@ -154,7 +154,7 @@ fn exec_reports_beside_the_commands_own_output() {
 }
 
 #[test]
-fn exec_runs_a_peer_beside_its_command() {
+fn exec_runs_a_peer_with_its_command() {
     let Some(ran) = exec(&["--peer", "echo from the peer", "--", "true"]) else {
         return;
     };

@@ -36,7 +36,7 @@ fn capture(dir: &Folder) -> String {
 }
 
 #[test]
-fn a_plugin_decides_and_the_report_says_so() {
+fn a_plugin_decides_and_the_report_shows_it() {
     let dir = Folder::new();
     let library = compile(&dir, "examples/plugins/data_loss.c");
     let (input, output) = (capture(&dir), dir.file("out.pcap"));
@@ -98,7 +98,7 @@ fn a_fault_ends_a_live_run_with_its_message() {
 }
 
 #[test]
-fn what_a_plugin_logs_comes_to_standard_error_within_limits() {
+fn logs_of_a_plugin_reach_standard_error_within_limits() {
     let dir = Folder::new();
     let library = compile(&dir, PROBE);
     let (input, output) = (capture(&dir), dir.file("out.pcap"));
@@ -112,7 +112,7 @@ fn what_a_plugin_logs_comes_to_standard_error_within_limits() {
 }
 
 #[test]
-fn what_is_wrong_with_a_plugin_is_told_before_anything_runs() {
+fn errors_in_a_plugin_are_reported_before_anything_runs() {
     let dir = Folder::new();
     let library = compile(&dir, PROBE);
     let (input, output) = (capture(&dir), dir.file("out.pcap"));

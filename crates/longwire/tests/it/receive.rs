@@ -104,7 +104,7 @@ fn a_trace_at_twice_its_speed_is_judged_so() {
 }
 
 #[test]
-fn what_arrives_is_captured_as_it_came() {
+fn arrivals_are_captured_unchanged() {
     let dir = Folder::new();
     let (sent, copy) = (dir.file("sent.pcap"), dir.file("copy.pcap"));
     write(&sent, &pcap(&trace()));
@@ -115,7 +115,7 @@ fn what_arrives_is_captured_as_it_came() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused() {
+fn invalid_options_are_refused() {
     let dir = Folder::new();
     let sent = dir.file("sent.pcap");
     write(&sent, &pcap(&trace()));

@@ -37,7 +37,7 @@ fn link(ran: &Ran) -> Value {
 }
 
 #[test]
-fn what_arrives_is_compared_and_what_left_is_stamped() {
+fn arrivals_are_compared_and_departures_are_stamped() {
     let Some(namespace) = wired(&[("near", "far")]) else {
         return;
     };
@@ -78,7 +78,7 @@ fn what_arrives_is_compared_and_what_left_is_stamped() {
 }
 
 #[test]
-fn what_the_emulated_link_does_is_not_the_networks_doing() {
+fn effects_of_the_emulated_link_are_not_the_networks() {
     let Some(namespace) = wired(&[("near", "far")]) else {
         return;
     };
@@ -131,7 +131,7 @@ fn network(namespace: &NetNamespace) -> RunningProgram {
 }
 
 #[test]
-fn what_a_network_loses_is_found() {
+fn losses_of_a_network_are_found() {
     let Some(namespace) = wired(&[("near", "in"), ("out", "far")]) else {
         return;
     };
@@ -188,7 +188,7 @@ fn a_path_that_is_dead_has_lost_everything() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_before_anything_is_sent() {
+fn impossible_options_are_refused_before_anything_is_sent() {
     let dir = Folder::new();
     let (trace, out) = (trace(&dir, 3), dir.file("out.pcap"));
     let to = format!("pcap:out={out}");

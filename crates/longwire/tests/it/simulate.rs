@@ -139,7 +139,7 @@ fn a_seed_repeats_itself_and_others_differ() {
 }
 
 #[test]
-fn schedules_begin_with_the_first_frame_or_when_told() {
+fn schedules_begin_with_the_first_frame_or_at_the_epoch() {
     let dir = Folder::new();
     let input: Vec<_> = (0..9).map(|n| (EPOCH + n * MS, 1_000)).collect();
     // A frame a millisecond; the link stands still after 4 ms.
@@ -157,7 +157,7 @@ fn schedules_begin_with_the_first_frame_or_when_told() {
 }
 
 #[test]
-fn jitter_keeps_the_order_unless_told_not_to() {
+fn jitter_keeps_the_order_unless_reorder_is_set() {
     let dir = Folder::new();
     let input: Vec<_> = (0..1_000)
         .map(|n| (EPOCH + n * 10_000, 100 + n as usize))
@@ -283,7 +283,7 @@ fn captures_pass_through_pipes() {
 }
 
 #[test]
-fn an_interrupted_simulation_keeps_what_it_wrote_and_says_so() {
+fn an_interrupted_simulation_keeps_and_reports_its_output() {
     use std::io::Write;
     use std::process::{Command, Stdio};
 

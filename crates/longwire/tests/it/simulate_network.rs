@@ -319,7 +319,7 @@ fn refused(ran: &Ran, words: &[&str]) {
 }
 
 #[test]
-fn what_means_nothing_is_refused_with_the_reason() {
+fn invalid_combinations_are_refused_with_the_reason() {
     let dir = Folder::new();
     let ins = inputs(&dir, &sent()[..1]);
     let with = |more: &[&str]| simulate(&dir, NETWORK, &ins, more);

@@ -285,7 +285,7 @@ fn the_log_has_every_time_by_hand() {
 }
 
 #[test]
-fn what_no_address_tells_goes_by_its_station_or_is_counted() {
+fn frames_without_addresses_go_by_their_station_or_are_counted() {
     let dir = Folder::new();
     let lldp = |from: [u8; 6]| {
         let group = [1, 0x80, 0xc2, 0, 0, 0x0e];

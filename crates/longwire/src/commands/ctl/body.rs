@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn the_command_line_says_the_same_as_a_body() {
+    fn the_command_line_equals_a_body() {
         let wanted = [
             (
                 "set adsl* rate=5mbit loss=1% loss=ber:rate=1e-6 --in 2s",

@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_done_is_said_with_its_time() {
+    fn changes_are_reported_with_their_time() {
         let changed = ChangeResult {
             at_ns: 2_500_000_000,
             links: 4,

@@ -90,13 +90,13 @@ fn direction(name: &str) -> (&str, Option<Way>) {
 /// Prints one link, or one direction of it.
 fn one(name: &str, client: &mut Client, globals: &Globals) -> Result<(), Error> {
     const MISSING: u16 = 404;
-    let asked = client.get(&format!("/v1/links/{}", encoded(name)));
-    let (value, way) = match (asked, direction(name)) {
+    let response = client.get(&format!("/v1/links/{}", encoded(name)));
+    let (value, way) = match (response, direction(name)) {
         (Err(ClientError::Refused(refused)), (base, Some(way))) if refused.status == MISSING => (
             client.get(&format!("/v1/links/{}", encoded(base)))?,
             Some(way),
         ),
-        (asked, _) => (asked?, None),
+        (response, _) => (response?, None),
     };
     if globals.json {
         return print_json(&match way {

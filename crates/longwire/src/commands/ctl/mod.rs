@@ -271,8 +271,8 @@ pub struct StatsArgs {
 /// # Errors
 /// If no server answers, or the request is refused.
 pub fn run(args: &CtlArgs, globals: &Globals) -> Result<ExitCode, Error> {
-    let asked = connect(args).and_then(|mut client| act(&args.action, &mut client, globals));
-    match asked {
+    let result = connect(args).and_then(|mut client| act(&args.action, &mut client, globals));
+    match result {
         Err(Error::Control(ClientError::Refused(refused))) if globals.json => {
             let error = ClientError::Refused(refused.clone());
             print_json(&refused)?;
@@ -282,7 +282,7 @@ pub fn run(args: &CtlArgs, globals: &Globals) -> Result<ExitCode, Error> {
                 Err(Error::Control(error))
             }
         }
-        asked => asked.map(|()| ExitCode::SUCCESS),
+        result => result.map(|()| ExitCode::SUCCESS),
     }
 }
 

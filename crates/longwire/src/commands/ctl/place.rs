@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_comes_first() {
+    fn the_option_takes_precedence() {
         let environment = |name: &str| (name == ADDRESS).then(|| OsString::from("tcp:[::1]:1"));
         let found = find(None, environment).expect("it is an address");
         assert_eq!(found.to_string(), "tcp:[::1]:1");

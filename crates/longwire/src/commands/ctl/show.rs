@@ -25,9 +25,9 @@ pub(super) fn stats(args: &StatsArgs, client: &mut Client, globals: &Globals) ->
         totals: Totals,
     }
     let name = args.name.as_deref().unwrap_or("*");
-    let told = client.get(&format!("/v1/stats?match={}", encoded(name)))?;
-    show(told, globals, |told| {
-        let sums: Sums = read(told)?;
+    let response = client.get(&format!("/v1/stats?match={}", encoded(name)))?;
+    show(response, globals, |response| {
+        let sums: Sums = read(response)?;
         let mut text = format!("{:.3} s, {}", sums.elapsed_s, number_of(sums.links, "link"));
         text += " (directions apart)\n";
         for (name, count) in sums.totals.named() {
@@ -47,10 +47,10 @@ pub(super) fn status(client: &mut Client, globals: &Globals) -> Result<(), Error
         links: u64,
         paths: u64,
     }
-    let told = client.get("/v1")?;
+    let response = client.get("/v1")?;
     let address = client.address().clone();
-    show(told, globals, |told| {
-        let run: Overview = read(told)?;
+    show(response, globals, |response| {
+        let run: Overview = read(response)?;
         Ok(format!(
             "{address}: longwire {}, running for {:.3} s, seed {}, {}, {}\n",
             run.version,
@@ -64,9 +64,9 @@ pub(super) fn status(client: &mut Client, globals: &Globals) -> Result<(), Error
 
 /// Prints ports.
 pub(super) fn ports(client: &mut Client, globals: &Globals) -> Result<(), Error> {
-    let told = client.get("/v1/ports")?;
-    show(told, globals, |told| {
-        Ok(ports_table(list(told, "ports")?).text())
+    let response = client.get("/v1/ports")?;
+    show(response, globals, |response| {
+        Ok(ports_table(list(response, "ports")?).text())
     })
 }
 
@@ -137,10 +137,10 @@ pub(super) fn paths(client: &mut Client, globals: &Globals) -> Result<(), Error>
         matchers: Vec<String>,
         moved_to: Option<String>,
     }
-    let told = client.get("/v1/paths")?;
-    show(told, globals, |told| {
+    let response = client.get("/v1/paths")?;
+    show(response, globals, |response| {
         let mut table = Table::new(&["path", "via", "match", "moved to"]);
-        for path in list::<Path>(told, "paths")? {
+        for path in list::<Path>(response, "paths")? {
             table.row(vec![
                 path.name,
                 path.via.join(" "),
@@ -173,9 +173,9 @@ pub(super) fn rules(client: &mut Client, globals: &Globals) -> Result<(), Error>
         rules.extend(page.rules);
         skip = page.next.filter(|next| *next > from);
     }
-    show(Value::Array(rules), globals, |told| {
+    show(Value::Array(rules), globals, |response| {
         let mut table = Table::new(&["rule", "match", "leads to"]);
-        for rule in read::<Vec<Rule>>(told)? {
+        for rule in read::<Vec<Rule>>(response)? {
             table.row(vec![rule.rule.to_string(), rule.matcher, rule.leads_to]);
         }
         Ok(table.text())
@@ -201,9 +201,9 @@ pub(super) fn report(client: &mut Client, globals: &Globals) -> Result<(), Error
         flooded: Vec<u64>,
         learnt: u64,
     }
-    let told = client.get("/v1/report")?;
-    show(told, globals, |told| {
-        let report: Report = read(told)?;
+    let response = client.get("/v1/report")?;
+    show(response, globals, |response| {
+        let report: Report = read(response)?;
         let mut text = ports_table(report.ports).text();
         text += &format!(
             "switch: {} forwarded, {} flooded, {} learnt; {} passed without a link, {} dropped \
@@ -240,9 +240,9 @@ pub(super) fn changes(client: &mut Client, globals: &Globals) -> Result<(), Erro
         links: u64,
         error: Option<String>,
     }
-    let told = client.get("/v1/changes")?;
-    show(told, globals, |told| {
-        let changes: Changes = read(told)?;
+    let response = client.get("/v1/changes")?;
+    show(response, globals, |response| {
+        let changes: Changes = read(response)?;
         let mut text = String::new();
         if changes.forgotten > 0 {
             text += &format!(
@@ -270,19 +270,19 @@ pub(super) fn changes(client: &mut Client, globals: &Globals) -> Result<(), Erro
 }
 
 /// Takes a list from a response.
-fn list<T: serde::de::DeserializeOwned>(mut told: Value, name: &str) -> Result<Vec<T>, Error> {
-    read(told.get_mut(name).map_or(Value::Null, Value::take))
+fn list<T: serde::de::DeserializeOwned>(mut response: Value, name: &str) -> Result<Vec<T>, Error> {
+    read(response.get_mut(name).map_or(Value::Null, Value::take))
 }
 
 /// Prints a response as JSON or as text.
 fn show(
-    told: Value,
+    response: Value,
     globals: &Globals,
     words: impl FnOnce(Value) -> Result<String, Error>,
 ) -> Result<(), Error> {
     if globals.json {
-        return print_json(&told);
+        return print_json(&response);
     }
-    io::stdout().lock().write_all(words(told)?.as_bytes())?;
+    io::stdout().lock().write_all(words(response)?.as_bytes())?;
     Ok(())
 }

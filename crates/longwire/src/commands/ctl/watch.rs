@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_tells_what_a_link_carries() {
+    fn a_line_shows_the_traffic_of_a_link() {
         assert_eq!(
             lines("a*", &event()),
             "12.500 s  a.down: in 10/s 8.00 kbit/s, out 8/s 6.40 kbit/s, dropped 2/s; dropped 2, \

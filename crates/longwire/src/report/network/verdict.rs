@@ -12,7 +12,7 @@ use crate::report::words::{count, links_in_words, micros};
 /// Returns the verdict on a network.
 pub(super) fn of(report: &NetworkReport) -> Verdict {
     let ports = &report.fabric.ports;
-    let came: u64 = ports.iter().map(|port| port.packets_in).sum();
+    let arrived: u64 = ports.iter().map(|port| port.packets_in).sum();
     let artifacts: Vec<String> = ports.iter().filter_map(artifacts).collect();
     let judged = report.judged();
     let share = judged.links.iter().map(own_share).fold(0.0, f64::max);
@@ -47,7 +47,7 @@ pub(super) fn of(report: &NetworkReport) -> Verdict {
             artifacts.join("; ")
         );
         (false, line)
-    } else if came == 0 {
+    } else if arrived == 0 {
         (
             true,
             "no frame arrived: there is no verdict on the network".to_owned(),

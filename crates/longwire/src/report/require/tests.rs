@@ -158,7 +158,7 @@ fn a_networks_links_are_named_with_their_directions() {
 }
 
 #[test]
-fn links_that_are_not_there_are_told_of_beforehand() {
+fn unknown_links_are_reported_before_the_run() {
     let requirement: Requirement = "ac.dwn.drops=0,down.drops=0,drops=0,stops.count=0"
         .parse()
         .expect("it is right");
@@ -192,7 +192,7 @@ fn lateness_of_a_networks_links_is_that_of_its_ports() {
 }
 
 #[test]
-fn a_run_in_which_no_frame_came_does_not_meet_what_is_recommended() {
+fn a_run_without_frames_does_not_meet_the_recommendation() {
     let requirement: Requirement = RECOMMENDED.parse().expect("it is right");
     let idle = RunReport {
         links: vec![LinkReport {
@@ -205,7 +205,7 @@ fn a_run_in_which_no_frame_came_does_not_meet_what_is_recommended() {
 }
 
 #[test]
-fn what_is_unknown_is_refused_with_what_is_known() {
+fn unknown_names_are_refused_with_the_known_ones() {
     assert!(refusal("lateness.p98<5us").contains("lateness.p99, lateness.p999"));
     assert!(refusal("drops.lost=0").contains("drops.queue_full"));
     assert!(refusal("jitter<5us").contains("packets_in"));
@@ -278,7 +278,7 @@ fn a_share_is_of_what_came_or_left_and_of_what_a_port_lost() {
 }
 
 #[test]
-fn what_is_not_the_emulators_own_is_left_out_where_that_is_asked_for() {
+fn artifacts_own_excludes_those_of_the_machine() {
     let mut report = report();
     for link in &mut report.links {
         link.artifacts.insert("late_paused", 10);
@@ -314,7 +314,7 @@ fn pauses_are_of_the_run() {
 }
 
 #[test]
-fn what_is_no_share_is_refused() {
+fn invalid_shares_are_refused() {
     assert!(refusal("lateness.p99<1%").contains("only artifacts and drops"));
     assert!(refusal("packets_out>50%").contains("only artifacts and drops"));
     assert!(refusal("artifacts<x%").contains("0.1%"));

@@ -16,19 +16,19 @@ pub struct Script<'a> {
     loader: FileLoader,
     /// The receiver is dropped: replaced parts are dropped at once, because no
     /// thread waits.
-    bin: Sender<Discarded>,
+    retired: Sender<Discarded>,
     made: Changes,
 }
 
 impl<'a> Script<'a> {
     /// Returns the scenario of a network; plugins report to `faults`.
     pub fn new(network: &'a Numbered, faults: &Faults) -> Script<'a> {
-        let (bin, _) = channel();
+        let (retired, _) = channel();
         Script {
             network,
             scenario: Scenario::new(&network.topology().timeline),
             loader: FileLoader::reporting_to(faults),
-            bin,
+            retired,
             made: Changes::default(),
         }
     }
@@ -46,7 +46,7 @@ impl<'a> Script<'a> {
         let Some(command) = self.scenario.next_due(Nanos::MAX) else {
             return Ok(());
         };
-        let prepared = self.network.works(&command, &self.loader, &self.bin);
+        let prepared = self.network.works(&command, &self.loader, &self.retired);
         let prepared = prepared.map_err(|problem| {
             let at = command.at.unwrap_or(Nanos::ZERO);
             Error::Failed(format!("scenario at {at}: {problem}"))

@@ -124,7 +124,7 @@ impl Capture {
 /// lost, but it does not meet a closed pipe.
 pub fn wait_for_word(running: &mut RunningProgram, word: &str) {
     let stderr = running.child().stderr.take().expect("a pipe");
-    let (tell, told) = channel();
+    let (tell, response) = channel();
     std::thread::spawn(move || {
         for line in BufReader::new(stderr).lines().map_while(Result::ok) {
             let _ = tell.send(line);
@@ -132,7 +132,7 @@ pub fn wait_for_word(running: &mut RunningProgram, word: &str) {
     });
     let mut said = String::new();
     while !said.contains(word) {
-        match told.recv_timeout(PATIENCE) {
+        match response.recv_timeout(PATIENCE) {
             Ok(line) => said += &line,
             Err(error) => panic!("no '{word}': {error}; it said: {said}"),
         }

@@ -45,7 +45,7 @@ fn started() -> Option<ControlledRun> {
 }
 
 #[test]
-fn links_are_set_cut_and_mended() {
+fn links_are_set_taken_down_and_up() {
     let Some(controlled) = started() else {
         return;
     };
@@ -54,9 +54,9 @@ fn links_are_set_cut_and_mended() {
     controlled.takes(60.0);
     controlled.well("set ab.down delay=5ms rate=10mbit");
     controlled.takes(35.0);
-    let told = controlled.json("get ab");
+    let response = controlled.json("get ab");
     assert_eq!(
-        told["down"]["options"],
+        response["down"]["options"],
         json!({ "delay": "5ms", "rate": "10mbit" })
     );
     // Every second echo request is lost, and nothing else.
@@ -79,7 +79,7 @@ fn links_are_set_cut_and_mended() {
 }
 
 #[test]
-fn what_a_pause_holds_arrives_after_it() {
+fn frames_held_by_a_pause_arrive_after_it() {
     let Some(controlled) = started() else {
         return;
     };
@@ -120,12 +120,15 @@ fn links_come_and_go() {
         "add new --match {matcher} --template slow --up-rate 50mbit"
     ));
     controlled.takes_to(SECOND, 50.0);
-    let told = controlled.json("get new");
+    let response = controlled.json("get new");
     assert_eq!(
-        told["up"]["options"],
+        response["up"]["options"],
         json!({ "delay": "25ms", "rate": "50mbit" })
     );
-    assert!(told["down"]["packets_in"].as_u64() >= Some(4), "{told}");
+    assert!(
+        response["down"]["packets_in"].as_u64() >= Some(4),
+        "{response}"
+    );
     // A name that is there already.
     let again = controlled.ctl(&format!("add new --match {matcher}"));
     assert_eq!(again.code, 2, "{again:?}");
@@ -224,8 +227,8 @@ fn a_change_is_made_whole_or_not_at_all() {
     let refused = controlled.ctl(&format!("apply {file} --json"));
     assert_eq!(refused.code, 2);
     assert_eq!(refused.json()["problems"][0]["field"], "set.a*.rate");
-    let options = |told: &serde_json::Value| {
-        let links = told.as_array().expect("links").iter();
+    let options = |response: &serde_json::Value| {
+        let links = response.as_array().expect("links").iter();
         let facts = links.map(|link| {
             let way = |way: &str| json!([link[way]["state"], link[way]["options"]]);
             json!([link["name"], way("up"), way("down")])

@@ -34,7 +34,7 @@ fn a_link_between_two_ports_is_controlled_too() {
 }
 
 #[test]
-fn what_only_a_run_without_control_takes_is_refused() {
+fn options_for_runs_without_control_are_refused() {
     let dir = Folder::new();
     let socket = dir.file("x.sock");
     for option in ["--one-way", "--gap-frames=1gbit"] {

@@ -164,13 +164,13 @@ fn tokens_say_what_may_be_done_over_tcp() {
     assert_eq!(ctl(&wrong, &["get"]).code, 2);
     let changed = ctl(&full, &set);
     assert_eq!(changed.code, 0, "{changed:?}");
-    let told = ctl(&read, &["get", "link.up", "--json"]).json();
-    assert_eq!(told["options"]["delay"], "5ms");
+    let response = ctl(&read, &["get", "link.up", "--json"]).json();
+    assert_eq!(response["options"]["delay"], "5ms");
     controlled.network.stop();
 }
 
 #[test]
-fn without_a_run_it_says_how_to_start_one() {
+fn without_a_run_the_error_shows_how_to_start_one() {
     let dir = Folder::new();
     let nowhere = dir.file("nothing.sock");
     let ended = longwire(&["ctl", "--control", &nowhere, "get"]);

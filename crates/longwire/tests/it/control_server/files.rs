@@ -94,7 +94,7 @@ fn a_fifo_holds_up_neither_the_api_nor_the_end() {
 }
 
 #[test]
-fn what_is_in_a_file_is_not_in_an_answer() {
+fn contents_of_files_are_not_in_responses() {
     let Some(stage) = Stage::new() else {
         return;
     };

@@ -198,7 +198,7 @@ fn stream(socket: &str, query: &str) -> UnixStream {
 }
 
 #[test]
-fn streams_that_nobody_reads_hold_up_nothing() {
+fn unread_streams_block_nothing() {
     let Some(stage) = Stage::new() else {
         return;
     };
@@ -263,7 +263,7 @@ fn ask_head(socket: &str) -> u16 {
 }
 
 #[test]
-fn pipelined_requests_whose_answers_nobody_reads_hold_up_nothing() {
+fn pipelined_requests_with_unread_responses_block_nothing() {
     let Some(stage) = Stage::new() else {
         return;
     };

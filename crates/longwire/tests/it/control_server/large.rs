@@ -22,7 +22,7 @@ fn many() -> String {
 }
 
 #[test]
-fn many_links_are_told_by_pages_and_one_by_one_within_bounds() {
+fn many_links_are_listed_by_pages_and_singly_within_bounds() {
     let Some(stage) = Stage::new() else {
         return;
     };

@@ -55,7 +55,7 @@ fn the_socket_is_its_owner_s_and_goes_with_the_run() {
 }
 
 #[test]
-fn what_a_killed_run_left_is_replaced_and_nothing_else() {
+fn only_sockets_of_killed_runs_are_replaced() {
     let Some(stage) = Stage::new() else {
         return;
     };

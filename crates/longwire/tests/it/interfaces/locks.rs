@@ -16,7 +16,7 @@ fn assert_refused(ran: &Ran, holder: u32, words: &[&str]) {
 }
 
 #[test]
-fn a_second_run_on_an_interface_is_refused_and_told_who_has_it() {
+fn a_second_run_on_an_interface_is_refused_with_the_owner() {
     let Some(place) = wired(&[("a0", "a1"), ("b0", "b1"), ("c0", "c1")]) else {
         return;
     };

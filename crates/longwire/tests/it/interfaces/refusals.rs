@@ -132,7 +132,7 @@ fn too_few_addresses_are_named_with_the_limit() {
 }
 
 #[test]
-fn the_hint_for_a_device_that_is_down_works_whatever_its_name() {
+fn the_hint_for_a_device_that_is_down_works_for_any_name() {
     let Some(place) = namespace() else { return };
     // Each is also an option of `ip link set`.
     let add = [

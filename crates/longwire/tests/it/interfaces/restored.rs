@@ -137,7 +137,7 @@ fn of_two_on_an_interface_the_second_restores_what_the_first_changed() {
 /// The interface of a killed run that another program is on too stays as that
 /// needs it.
 #[test]
-fn what_a_killed_one_left_stays_where_another_needs_it() {
+fn settings_of_a_killed_run_stay_while_another_needs_them() {
     let Some(place) = wired(&[("a0", "a1"), ("b0", "b1"), ("c0", "c1")]) else {
         return;
     };

@@ -83,7 +83,7 @@ fn svg(dir: &Folder, arguments: &[&str]) -> String {
 }
 
 #[test]
-fn a_figure_says_what_the_log_holds() {
+fn a_figure_shows_the_content_of_the_log() {
     let dir = Folder::new();
     let rows = rows();
     for name in ["run.csv", "run.parquet"] {
@@ -245,7 +245,7 @@ fn a_window_is_cut_out_of_every_panel() {
 }
 
 #[test]
-fn inputs_are_told_apart_and_texts_are_escaped() {
+fn inputs_are_distinguished_and_texts_are_escaped() {
     let dir = Folder::new();
     let rows = rows();
     let inputs = [log(&dir, "a & b.csv", &rows), log(&dir, "<c>.csv", &rows)];
@@ -359,7 +359,7 @@ fn the_report_that_simulate_writes_is_one() {
 }
 
 #[test]
-fn what_was_drawn_is_said() {
+fn the_figure_is_described() {
     let dir = Folder::new();
     let (input, out) = (log(&dir, "run.csv", &rows()), dir.file("out.svg"));
     let plot = ["plot", &input, "-o", &out, "--panel", "queue,delay"];

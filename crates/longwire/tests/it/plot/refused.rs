@@ -59,7 +59,7 @@ fn wrong_usage_is_refused_with_what_would_do() {
 }
 
 #[test]
-fn the_height_that_is_said_to_do_does() {
+fn the_height_in_the_error_suffices() {
     let dir = Folder::new();
     let (input, out) = (log(&dir, "run.csv", &rows()), dir.file("out.svg"));
     let (_, said) = refused(&[&input, "-o", &out, "--height", "150"]);

@@ -39,7 +39,7 @@ fn replay(dir: &Folder, name: &str, bytes: &[u8]) -> (Ran, Vec<u32>) {
 }
 
 #[test]
-fn what_could_be_read_is_sent_and_the_fault_is_said() {
+fn frames_before_a_fault_are_sent_and_the_fault_is_reported() {
     let dir = Folder::new();
     let whole = trace(2_000);
     let cut = whole[..24 + RECORD * 1_000 + 30].to_vec();
@@ -117,7 +117,7 @@ fn odd_records_are_left_out_or_kept_in_their_place_and_counted() {
 }
 
 #[test]
-fn what_cannot_be_replayed_is_refused_before_anything_is_sent() {
+fn invalid_traces_are_refused_before_anything_is_sent() {
     let dir = Folder::new();
     let (ran, _) = replay(&dir, "private.pcap", &pcap_of(147, &[(0, vec![0; 60])]));
     assert_eq!((ran.code, ran.stdout.as_str()), (1, ""));
