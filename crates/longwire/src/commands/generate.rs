@@ -11,17 +11,17 @@ use longwire_runtime::replay::{self, Replaying};
 use longwire_runtime::{Feed, RunReport};
 use longwire_traffic::generator::{GeneratorConfig, GeneratorError, GeneratorFeed};
 use longwire_traffic::profile::ProbeReport;
-use longwire_traffic::receive::{ReceiveConfig, ReceiveReport, Receiver};
+use longwire_traffic::receive::{ReceiveConfig, ReceiveReport, Receiver, StreamReport};
 use serde::Serialize;
 
 use super::generate_file;
 use super::replay::watch;
-use crate::cli::{LINK_HELP, PumpArgs, TrafficArgs};
+use crate::cli::{LINK_HELP, Paint, PumpArgs, TrafficArgs};
 use crate::profile::{self, ProfileArgs, write_probes};
-use crate::receiving::refused;
-use crate::report::finish::{ReportStream, check_file, finish_as};
-use crate::report::start;
+use crate::receiving::{ReceivedByLink, refused};
+use crate::report::finish::{ReportStream, check_file, finish_judged};
 use crate::report::stderr::print_line;
+use crate::report::{start, text};
 use crate::signals::stop_flag;
 use crate::{Error, Globals, rights};
 
@@ -155,8 +155,7 @@ pub fn run(args: &GenerateArgs, globals: &Globals) -> Result<ExitCode, Error> {
         receiver: receiver.as_ref(),
     };
     let mut by_link = ReceivedByLink::new();
-    if let (Some(receiver), Some(probes), Some(link)) =
-        (&receiver, &received, report.links.first())
+    if let (Some(receiver), Some(probes), Some(link)) = (&receiver, &received, report.links.first())
     {
         by_link.insert(link.name.clone(), with_all_lost(receiver, probes, args));
     }

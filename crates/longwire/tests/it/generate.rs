@@ -156,6 +156,24 @@ fn probes_are_all_found_again() {
 }
 
 #[test]
+fn requirements_read_the_receiver() {
+    let Some(namespace) = pair() else {
+        return;
+    };
+    let traffic = ["--rate", "5kpps", "--count", "100", "--json"];
+    // The last frame of a hundred is lost: only the sender knows that it was one.
+    for (loss, required, code) in [
+        ("none", "received.lost=0,received.streams=1", 0),
+        ("nth:100", "received.lost=0", 3),
+        ("nth:1", "received.lost=0", 3),
+    ] {
+        let options = ["--loss", loss, "--require", required];
+        let ran = between(&namespace, &[&traffic[..], &options].concat());
+        assert_eq!(ran.code, code, "{loss}: {ran:?}");
+    }
+}
+
+#[test]
 fn losses_of_a_link_are_counted() {
     let Some(namespace) = pair() else {
         return;
