@@ -31,8 +31,8 @@ fn count(note: &str) -> u64 {
         .expect("a number")
 }
 
-/// Stations 0 and 1 find each other; an address that neither has is asked
-/// for behind port `p1`, by ARP and by neighbour solicitation.
+/// Stations 0 and 1 find each other; an address of neither is requested through
+/// port `p1`, by ARP and by neighbour solicitation.
 fn run(arguments: &[&str]) -> Option<(Vec<String>, String)> {
     let site = Site::new(2)?;
     for (number, station) in site.stations.iter().enumerate() {
@@ -94,7 +94,7 @@ fn a_network_reports_requests_without_an_answer() {
         return;
     };
     let network = site.start_with(&[&file]);
-    // The answer comes at once, but takes long to cross: it is an answer.
+    // The response is sent at once, and takes long to cross: it still counts.
     let ping = site.at(0, &["ping", "-c", "2", "-W", "12", "10.9.0.2"]);
     let missing = site.at(0, &["ping", "-c", "1", "-W", "1", "10.9.0.77"]);
     assert_ne!(missing.code, 0, "{missing:?}");

@@ -16,7 +16,7 @@ fn possible(stderr: &str, code: i32) -> bool {
     !impossible
 }
 
-/// Runs iperf3 behind the link; what went up.
+/// Runs iperf3 through the link; returns the frames of the direction up.
 fn run(link: &[&str], peer: &str, command: &str) -> Option<Vec<FrameTimes>> {
     if !have("iperf3") {
         return None;

@@ -1,5 +1,5 @@
-//! Wrong usage: each gets one message that says what, where and what would
-//! do, exit code 2, and leaves nothing behind.
+//! Wrong usage: each case gets one message with cause, place and remedy, exit
+//! code 2, and leaves no files.
 
 use std::process::{Command, Stdio};
 
@@ -7,7 +7,7 @@ use crate::common::process::RunningProgram;
 use crate::common::{EPOCH, Ran, longwire, pcap, write};
 use longwire_testbed::support::Folder;
 
-/// Every command that takes link options, with what it needs besides.
+/// Every command that takes link options, with its other arguments.
 const LINK_COMMANDS: [&[&str]; 3] = [
     &["exec"],
     &["run", "packet:nowhere0", "packet:nowhere1"],
@@ -289,7 +289,7 @@ fn ports_that_cannot_be_are_named_with_what_would_do() {
     assert!(ran.stderr.contains("CMD"), "{ran:?}");
 }
 
-/// Nothing waits for a program that may never come.
+/// The program must not wait for a writer that may never open the FIFO.
 #[test]
 fn a_fifo_is_refused_at_once() {
     let dir = Folder::new();
@@ -336,7 +336,7 @@ fn a_fifo_is_refused_at_once() {
     }
 }
 
-/// The end of the program, which must come by itself.
+/// Runs the program until it ends by itself.
 fn ends(arguments: &[&str]) -> Ran {
     let mut command = Command::new(env!("CARGO_BIN_EXE_longwire"));
     command.args(arguments).stdin(Stdio::null());

@@ -62,8 +62,8 @@ fn stations_find_one_another_by_both_protocols() {
     let report = network.stop();
     let switch = &report["switch"];
     assert_eq!(switch["learnt"], 4, "{switch}");
-    // Each station was asked for by broadcast and by multicast; everything
-    // else went to one port.
+    // Each station was searched by broadcast and by multicast; all other frames
+    // went to one port.
     let flooded = |kind: usize| switch["flooded"][kind].as_u64().unwrap_or(0);
     assert!(flooded(0) >= 3 && flooded(1) >= 6, "{switch}");
     assert!(
@@ -142,8 +142,8 @@ fn vlan_tags_are_carried_and_choose_links() {
     tagged(&site, 0, 1, "8", "60");
     let [there, elsewhere] = captures.map(|capture| capture.with_frames(60));
     let count = |file: &str, filter: &str| tshark(file, filter).lines().count();
-    // Of network 7 every other frame is lost and what is left has its tag
-    // with its priority; network 8 crosses no link.
+    // Every other frame of network 7 is lost and the others have its tag with
+    // its priority; network 8 crosses no link.
     assert_eq!(count(&there, "vlan.id == 7 && vlan.priority == 5"), 50);
     assert_eq!(count(&there, "vlan.id == 8 && vlan.priority == 0"), 60);
     assert_eq!(records(&there).len(), 110);
@@ -157,7 +157,7 @@ fn vlan_tags_are_carried_and_choose_links() {
     assert_nothing_lost(&report);
 }
 
-/// Frames that have come to a station.
+/// Returns the number of frames that arrived at a station.
 fn arrived(site: &Site, station: usize) -> u64 {
     let stats = site.stations[station].run(|| link_stats("eth0"));
     let stats = stats.expect("it is entered").expect("it is there");
@@ -193,8 +193,8 @@ fn a_storm_in_a_loop_is_bounded_and_reported() {
     let frames = arrived(&site, 1) - before;
     let rate = frames as f64 / began.elapsed().as_secs_f64();
     assert_eq!(sending.end().code, 0);
-    // What the station sends, and what each end of the wire is allowed: each
-    // frame goes round until the bound takes it, so it is always reached.
+    // The station's frames and the limit of each end of the wire: each frame
+    // circulates until the limit drops it, so the limit is always reached.
     assert!((rate - 1_200.0).abs() < 60.0, "{rate} frames a second");
     let (report, words) = network.stop_with_words();
     let switch = &report["switch"];

@@ -45,9 +45,9 @@ delay = "2ms"
 up = { rate = "3mbit", queue = "fq-codel" }
 "#;
 
-/// A flow: from where to where, over which link, of which rate in bits a
-/// second, and the least share of it that the flow fills. CoDel's drops cost a
-/// single flow of CUBIC some of it.
+/// A flow: its ends, its link, the link's rate in bits a second, and the least
+/// share of it that the flow reaches. CoDel's drops reduce the share of a
+/// single flow of CUBIC.
 const FLOWS: [(usize, usize, &str, f64, f64); 3] = [
     (0, 1, "plain", 10e6, 0.98),
     (2, 3, "managed", 6e6, 0.9),
@@ -120,8 +120,8 @@ fn check_links(log: &str) -> bool {
     filled
 }
 
-/// Checks what TCP had of it, as its receivers report. Returns whether that was
-/// what its links carry.
+/// Checks the throughput of TCP, as its receivers report it. Returns whether it
+/// matched the rates of the links.
 fn check_tcp(senders: [RunningProgram; 3]) -> bool {
     let mut filled = true;
     for (sender, (.., name, rate, least)) in senders.into_iter().zip(FLOWS) {

@@ -9,7 +9,7 @@ use longwire_testbed::support::Folder;
 
 const MS: u64 = 1_000_000;
 
-/// Runs `exec -q` with these arguments, where that is possible.
+/// Runs `exec -q` with these arguments, where namespaces are allowed.
 fn exec(arguments: &[&str]) -> Option<Ran> {
     let ran = longwire(&[&["exec", "-q"], arguments].concat());
     let impossible = ran.code == 1 && ran.stderr.contains("namespace");

@@ -1,4 +1,4 @@
-//! The documentation of the models is what the registry says.
+//! The documentation of the models equals the registry.
 
 use std::collections::BTreeSet;
 use std::fs;

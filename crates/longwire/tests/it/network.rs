@@ -44,8 +44,8 @@ fn stations_meet_over_links_that_change() {
     write(&file, NETWORK.as_bytes());
     let began = Instant::now();
     let running = site.start(&file);
-    // What came before the network ran is late; ARP crosses the bridge by
-    // itself.
+    // Frames that arrived before the network ran are late; ARP crosses the
+    // bridge without a link.
     let answered = (0..5).find_map(|_| site.round_trip(0, 1));
     assert!(answered.is_some(), "no answer");
     let check = |from: usize, to: usize, delays: f64| {

@@ -95,7 +95,7 @@ impl Site {
         Path::new(&self.dir.file("out.pcap")).exists()
     }
 
-    /// The message about this hook.
+    /// Returns the message about this hook.
     fn says(&self, what: &str) -> String {
         format!("plugin {}: delay: {what}", self.library)
     }

@@ -40,7 +40,7 @@ fn a_plugin_decides_and_the_report_shows_it() {
     let dir = Folder::new();
     let library = compile(&dir, "examples/plugins/data_loss.c");
     let (input, output) = (capture(&dir), dir.file("out.pcap"));
-    // The number of each frame is its first byte: 0x1f comes twice in 300.
+    // The number of each frame is its first byte: 0x1f occurs twice in 300.
     let loss = format!("plugin:file={library},bytes=1f2021");
     let ran = longwire(&["simulate", &input, &output, "--loss", &loss, "--json"]);
     assert_eq!(ran.code, 0, "{ran:?}");

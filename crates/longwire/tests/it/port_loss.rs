@@ -1,4 +1,4 @@
-//! A network of three ports of which one goes away: by default that ends the
+//! A network of three ports, one of which goes away: by default that ends the
 //! run; with `on-port-loss = "continue"` the others go on.
 
 use std::time::Duration;

@@ -53,7 +53,7 @@ fn every_preset_is_shown_as_options_that_read_back() {
         let pasted = duplex(&shell_words(&options.join("\n")));
         let options = preset.options();
         assert_eq!((&pasted.up, &pasted.down), (&options.up, &options.down));
-        // What is named is what is pasted.
+        // The name and the pasted options give the same link.
         let named = duplex(&["--preset".to_owned(), preset.name.to_owned()]);
         let configs = |args: &DuplexArgs| {
             let (up, down) = args.links().unwrap_or_else(|error| panic!("{error}"));
@@ -63,7 +63,7 @@ fn every_preset_is_shown_as_options_that_read_back() {
     }
 }
 
-/// The page has what the program says, word for word.
+/// The page equals the program's output, word for word.
 #[test]
 fn the_page_shows_every_preset() {
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/presets.md");

@@ -15,8 +15,8 @@ fn trace() -> Vec<(u64, usize)> {
 
 /// The bytes of some frames of the trace, at other times.
 fn capture(kept: impl Fn(u64) -> Option<u64>) -> Vec<u8> {
-    // Frames are numbered by their place in the file, so the bytes are those
-    // of the whole trace, cut out record by record.
+    // Frames are numbered by their index in the file, so the bytes are those of
+    // the whole trace, cut out record by record.
     let all = pcap(&trace());
     let mut bytes = all[..24].to_vec();
     let mut at = 24;

@@ -20,7 +20,7 @@ fn frames(file: &str) -> Vec<Vec<u8>> {
     frames
 }
 
-/// TCP through the link, recorded. `None` where that is impossible.
+/// Records TCP through the link. `None` where namespaces are not allowed.
 fn record(dir: &Folder, link: &[&str]) -> Option<Ran> {
     let (prefix, log) = (dir.file("run"), dir.file("live.csv"));
     let arguments = [
@@ -42,7 +42,7 @@ fn record(dir: &Folder, link: &[&str]) -> Option<Ran> {
     (!impossible).then_some(ran)
 }
 
-/// Runs the link live, then offline on what was captured, and compares.
+/// Runs the link live, then offline on the captures, and compares.
 fn assert_same_offline(link: &[&str]) {
     let dir = Folder::new();
     if !have("iperf3") {

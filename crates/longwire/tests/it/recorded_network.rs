@@ -1,9 +1,8 @@
-//! A live network that is recorded, and what came in at its ports simulated
-//! with the same file, seed and beginning: every link decides the same about
-//! every frame, to the nanosecond, while a scenario changes the links.
-//!
-//! Needs namespaces and iperf3. Where they are not to be had this passes
-//! without having run, except in CI.
+//! A recorded live network, and a simulation of its captures with the same
+//! file, seed and start: every link takes the same decision for every frame, to
+//! the nanosecond, while a scenario changes the links.
+//! Needs namespaces and iperf3. Without them this passes without having run,
+//! except in CI.
 
 use std::collections::HashMap;
 use std::process::{Command, Stdio};
@@ -17,9 +16,9 @@ use longwire_capture::CaptureReader;
 use longwire_testbed::support::Folder;
 use serde_json::Value;
 
-/// Stations 10.9.0.1 to 3 on a bridge: a link with jitter and loss behind
-/// CoDel, a path of two links of which one is shared by both directions, and
-/// ARP that crosses none of them.
+/// Stations 10.9.0.1 to 3 on a bridge: a link with jitter and loss after CoDel,
+/// a path of two links of which one is shared by both directions, and ARP that
+/// crosses none of them.
 const NETWORK: &str = r#"
 [ports]
 a = "packet:p0"
@@ -89,7 +88,7 @@ fn iperf3(site: &Site, (from, to): (usize, usize), options: &[&str]) -> [Running
     [serving, sending]
 }
 
-/// How often which bytes came by each interface of a capture.
+/// Counts the frames of each interface of a capture, by their bytes.
 fn frames(file: &str) -> HashMap<(String, Vec<u8>), u64> {
     let mut reader = CaptureReader::open(file).unwrap_or_else(|error| panic!("{error}"));
     let mut frames = HashMap::new();

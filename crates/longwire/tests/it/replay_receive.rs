@@ -1,5 +1,5 @@
-//! `replay --receive` through the program itself: what the network under test
-//! did, what the emulated link did, and when frames really left.
+//! `replay --receive` through the program itself: effects of the network under
+//! test, effects of the emulated link, and send stamps.
 //!
 //! Tests between devices need namespaces. Where they are not allowed they pass
 //! without having run, except in CI.
@@ -138,7 +138,7 @@ fn losses_of_a_network_are_found() {
     let dir = Folder::new();
     let trace = trace(&dir, 1_000);
     let _network = network(&namespace);
-    // It takes a while until it forwards.
+    // Forwarding takes a while to start.
     let deadline = Instant::now() + Duration::from_secs(20);
     loop {
         let first = replay(&namespace, &trace, &["--limit", "20"]);

@@ -46,8 +46,7 @@ up = ["wire"]
 struct Protocol {
     daemon: &'static str,
     settings: fn(u8, u8) -> String,
-    /// A neighbour that is silent for so long is gone, and not before it has
-    /// been silent for so long; in seconds.
+    /// Seconds of silence after which a neighbour is gone, and not earlier.
     dead: (f64, f64),
 }
 
@@ -99,7 +98,7 @@ struct Router {
 }
 
 impl Router {
-    /// `None` where FRR cannot give up being root, as it insists to.
+    /// `None` where FRR cannot drop root, which it requires.
     fn start(station: &NetNamespace, number: u8, protocol: &Protocol) -> Option<Router> {
         let mut router = Router {
             daemons: Vec::new(),
@@ -159,8 +158,9 @@ impl Drop for Router {
     }
 }
 
-/// Looks at a router's table until a route has come or gone, and returns when,
-/// in seconds since `began`; `None` if that is not before `until`.
+/// Polls a router's table until a route has appeared or disappeared, and
+/// returns the time in seconds since `began`; `None` if that is not before
+/// `until`.
 fn changed(site: &Site, there: bool, began: Instant, until: f64) -> Option<f64> {
     loop {
         let routed = site.said(0, &["ip", "route", "show", "192.168.2.1"]);
@@ -201,8 +201,8 @@ fn routes_follow_the_link(protocol: &Protocol) {
         routers.push(router);
     }
     let logs = || routers.iter().map(Router::logs).collect::<String>();
-    // It comes, stays while the link is up, goes when the neighbour has been
-    // silent for long enough, stays away, and comes back.
+    // The route appears, stays while the link is up, disappears when the
+    // neighbour has been silent for long enough, stays away, and appears again.
     let came = changed(&site, true, began, DOWN - 1.0);
     assert!(came.is_some(), "no route\n{}", logs());
     let delay = site.round_trip_to(0, "192.168.2.1").expect("an answer");

@@ -43,7 +43,7 @@ set = { "slow.up" = { delay = "20ms" } }
 down = ["far"]
 "#;
 
-/// A frame: when it comes in, at which port, to which station, how long.
+/// A frame: its arrival, its port, its destination, and its length.
 #[derive(Clone, Copy)]
 struct Sent(u64, usize, u8, usize);
 
@@ -61,7 +61,7 @@ fn bytes(sent: &Sent) -> Vec<u8> {
     frame
 }
 
-/// Writes what is sent as a file a port; their arguments.
+/// Writes frames as one file for each port; returns the arguments.
 fn inputs(dir: &Folder, sent: &[Sent]) -> Vec<String> {
     let mut arguments = Vec::new();
     for (index, port) in PORTS.iter().enumerate() {
@@ -102,8 +102,8 @@ fn simulate(dir: &Folder, network: &str, arguments: &[String], more: &[&str]) ->
     longwire(&arguments)
 }
 
-/// 125 bytes are 1 ms at 1 Mbit/s. Two at once wait for each other; what comes
-/// at the second of the change meets the changed link.
+/// 125 bytes are 1 ms at 1 Mbit/s. Two simultaneous frames wait for each other;
+/// frames that arrive in the second of the change meet the changed link.
 fn sent() -> Vec<Sent> {
     vec![
         Sent(EPOCH, 0, 2, 125),
@@ -134,15 +134,16 @@ fn frames_cross_switch_links_and_scenario() {
     );
     assert_eq!(ran.code, 0, "{ran:?}");
     let left = left(&out);
-    // A nanosecond before the change, and at it: the line is in order, so the
-    // second is not earlier for having come later.
+    // A nanosecond before the change, and at it: the queue is in order, so the
+    // second frame follows the first.
     let second = [
         (SECOND - 1 + MS + 10 * MS, 1),
         (SECOND - 1 + 2 * MS + 20 * MS, 1),
     ];
     let east = [(9 * MS, 3), (11 * MS, 1), (12 * MS, 1), (1_006 * MS, 3)];
     assert_eq!(left["east"], [&east[..], &second].concat());
-    // Back over the link's other direction; what has no link leaves at once.
+    // Back through the link's other direction; a frame without a link leaves at
+    // once.
     assert_eq!(left["west"], [(3 * MS + MS + 10 * MS, 2)]);
     assert_eq!(left["south"], [(5 * MS, 1), (4 * MS + 7 * MS, 2)]);
 

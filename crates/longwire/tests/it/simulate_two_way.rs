@@ -340,7 +340,7 @@ fn frames_held_at_the_end_are_in_the_log_and_reported() {
     let input: Vec<CapturedFrame> = (0..9)
         .map(|n| (EPOCH + n * MS, ipv4(true, 1_000, 1)))
         .collect();
-    // A frame a millisecond; nothing leaves after 4 ms.
+    // One frame per millisecond; none leaves after 4 ms.
     let rate = "steps:at=0s/8mbit;4ms/0bit";
     for queue in ["100p", "codel"] {
         let dir = Folder::new();

@@ -12,7 +12,7 @@ use nix::unistd::Pid;
 
 use super::{Ran, ran};
 
-/// How long something may take that takes no time on an idle machine.
+/// Timeout of steps that take no time on an idle machine.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A filter for faults of any frame.
@@ -47,7 +47,7 @@ impl RunningProgram {
         kill(Pid::from_raw(id as i32), signal).expect("it runs");
     }
 
-    /// Its end, which must come by itself.
+    /// Waits for the end of the program, and returns its result.
     pub fn end(mut self) -> Ran {
         let start = Instant::now();
         while self.child().try_wait().expect("a child").is_none() {
@@ -83,7 +83,7 @@ pub struct Capture {
 }
 
 impl Capture {
-    /// Captures what an interface of this namespace sees.
+    /// Captures the frames of an interface of this namespace.
     pub fn start(dir: &Folder, name: &str, namespace: &NetNamespace, options: &[&str]) -> Capture {
         let file = dir.file(name);
         let mut command = Command::new("dumpcap");
@@ -93,7 +93,7 @@ impl Capture {
             .stdout(Stdio::null())
             .stderr(Stdio::piped());
         let mut running = RunningProgram::start(namespace, &mut command);
-        // It says where it writes once it captures.
+        // tshark prints the file's name once it captures.
         wait_for_word(&mut running, "File:");
         Capture { running, file }
     }
@@ -120,8 +120,8 @@ impl Capture {
     }
 }
 
-/// Waits until a program has said a word on stderr. What it says after that is
-/// lost, but it does not meet a closed pipe.
+/// Waits until a program has written a word to stderr. Later output is
+/// discarded, but the pipe stays open.
 pub fn wait_for_word(running: &mut RunningProgram, word: &str) {
     let stderr = running.child().stderr.take().expect("a pipe");
     let (tell, response) = channel();

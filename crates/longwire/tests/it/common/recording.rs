@@ -2,11 +2,10 @@
 
 use std::collections::BTreeMap;
 
-/// A row of a log without what names it: all of it must be the same.
+/// A row of a log without its identification, to be compared as a whole.
 pub type Rest = Vec<String>;
 
-/// The rows of one link that say what became of a frame, by its number and
-/// its copy's.
+/// The final rows of one link, by the number of the frame and of its copy.
 pub fn decided(file: &str, link: &str) -> BTreeMap<(u64, u64), Rest> {
     let text = std::fs::read_to_string(file).unwrap_or_else(|error| panic!("{file}: {error}"));
     let mut lines = text.lines();

@@ -19,7 +19,7 @@ pub struct Site {
     pub stations: Vec<NetNamespace>,
 }
 
-/// Station 0 is 10.9.0.1, and so on.
+/// Returns a station's address: station 0 is 10.9.0.1.
 pub fn address(station: usize) -> Ipv4Addr {
     Ipv4Addr::new(10, 9, 0, station as u8 + 1)
 }
@@ -73,7 +73,7 @@ impl Site {
         run_in(&self.stations[station], program)
     }
 
-    /// The same, which must go well; what it wrote.
+    /// Like [`Site::at`], for a program that must succeed; returns its output.
     pub fn said(&self, station: usize, program: &[&str]) -> String {
         well(program, self.at(station, program))
     }
@@ -92,9 +92,9 @@ impl Site {
         times.split('/').next()?.parse().ok()
     }
 
-    /// Checks that a round trip takes `delays` ms: no answer comes sooner, and
-    /// of many one comes within 15 ms after. A busy machine makes some late,
-    /// and no bound on a single one would hold.
+    /// Checks that a round trip takes `delays` ms: no response arrives earlier,
+    /// and one of many arrives within 15 ms after. A busy machine delays some,
+    /// so that no bound on a single one would hold.
     pub fn assert_round_trip(&self, from: usize, address: &str, delays: f64) {
         const TRIES: usize = 10;
         let mut over = f64::INFINITY;
@@ -144,7 +144,7 @@ impl Network {
         self.stop_with_words().0
     }
 
-    /// Its end, which must come by itself.
+    /// Waits for the end of the run, and returns its result.
     pub fn end(self) -> Ran {
         self.running.end()
     }

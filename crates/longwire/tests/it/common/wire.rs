@@ -30,8 +30,8 @@ pub fn inside(namespace: &NetNamespace, arguments: &[&str]) -> Ran {
         .expect("it starts"))
 }
 
-/// No checksum is left to the hardware on this device, and no segment: what
-/// is captured on it is what a wire would carry.
+/// Switches off checksum and segmentation offloads of this device: a capture on
+/// it then holds the frames of a wire.
 pub fn finish_frames(device: &str) {
     const LEFT_TO_HARDWARE: [&str; 6] = [
         "tx-checksum-ip-generic",

@@ -38,7 +38,7 @@ fn every_command_of_the_page_works() {
     let folder = program.parent().expect("a folder").display();
     let mut commands = 0;
     for block in blocks("sh") {
-        // How runs are started is for who reads: here is one.
+        // Lines that start runs are for the reader: here is one.
         let lines = block.lines().filter(|line| !line.starts_with("sudo"));
         let lines = lines.filter(|line| !line.starts_with("export"));
         // The run belongs to the user of the test, and there may be no sudo.
@@ -60,7 +60,7 @@ fn every_command_of_the_page_works() {
         commands += script.lines().count();
     }
     assert!(commands > 30, "{commands} commands were found");
-    // What the last ones left behind.
+    // State after the previous commands.
     let satellite = controlled.json("get satellite");
     assert_eq!(satellite["up"]["options"]["delay"], "270ms");
     assert_eq!(controlled.json("get adsl1")["up"]["state"], "down");

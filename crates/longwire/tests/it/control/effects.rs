@@ -59,7 +59,7 @@ fn links_are_set_taken_down_and_up() {
         response["down"]["options"],
         json!({ "delay": "5ms", "rate": "10mbit" })
     );
-    // Every second echo request is lost, and nothing else.
+    // Only every second echo request is lost.
     controlled.well("set ab.up loss=nth:2");
     let ping = [
         "ping", "-c", "20", "-i", "0.05", "-W", "1", "-q", "10.9.0.2",
@@ -173,8 +173,8 @@ fn changes_are_made_at_their_time_and_not_before() {
         let status = controlled.json("status");
         status["elapsed_s"].as_f64().expect("seconds")
     };
-    // The run's own time says whether the machine got to measure before the
-    // change; one that did not gets twice the time.
+    // The time of the run shows whether the machine measured before the change;
+    // otherwise the test tries again with twice the time.
     let mut tries = [8, 16, 32, 64].into_iter().enumerate();
     let due = loop {
         let (index, later) = tries.next().expect("a round trip within a minute");

@@ -1,5 +1,5 @@
-//! `longwire ctl` against networks that run, with real stations: what it does
-//! is judged by what becomes of their packets.
+//! `longwire ctl` against running networks with real stations: its effects are
+//! measured on their packets.
 //!
 //! Where namespaces are not allowed these tests pass without having run,
 //! except in CI.
@@ -32,7 +32,7 @@ impl ControlledRun {
         Some(ControlledRun::of(site, dir, &[&file]))
     }
 
-    /// Runs what these arguments say.
+    /// Runs a network with these arguments.
     fn of(site: Site, dir: Folder, arguments: &[&str]) -> ControlledRun {
         let socket = dir.file("control.sock");
         let arguments = [arguments, &["--control", &socket]].concat();
@@ -52,7 +52,7 @@ impl ControlledRun {
         longwire(&words)
     }
 
-    /// The same, which must go well; what it says.
+    /// Like [`ControlledRun::ctl`], which must succeed; returns the output.
     fn well(&self, words: &str) -> String {
         let ran = self.ctl(words);
         assert_eq!(ran.code, 0, "{words}: {ran:?}");
@@ -65,8 +65,8 @@ impl ControlledRun {
         serde_json::from_str(&text).unwrap_or_else(|error| panic!("{words}: {error}: {text}"))
     }
 
-    /// The round trip between the first two stations is so long, and what a
-    /// busy machine adds, in milliseconds.
+    /// Checks the round trip between the first two stations, in milliseconds,
+    /// with a margin for a busy machine.
     fn takes(&self, delays: f64) {
         self.takes_to(&crate::common::site::address(1).to_string(), delays);
     }

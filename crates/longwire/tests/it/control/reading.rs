@@ -15,7 +15,7 @@ use crate::common::wire::inside;
 use crate::common::{longwire, ran, write};
 use crate::control::ControlledRun;
 
-/// More links than are asked for at once.
+/// More links than one request returns.
 const LINKS: usize = 2_500;
 
 const NETWORK: &str = r#"

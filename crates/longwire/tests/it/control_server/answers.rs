@@ -1,4 +1,4 @@
-//! Every route of the document, and what it says of its answers.
+//! Every route of the document, and the documented responses.
 
 use serde_json::{Value, json};
 
@@ -67,7 +67,7 @@ fn every_route_answers_as_the_document_says() {
             let checked = check(&value, schema, &document, path);
             checked.unwrap_or_else(|why| panic!("{method} {target}: {why}"));
             asked += 1;
-            // What makes no sense is refused as the document says.
+            // Invalid queries are refused as documented.
             let answer = ask(&socket, &format!("{method} {target}?nonsense=1"), &body);
             assert_eq!(answer.status, 400, "{answer:?}");
             let schema = schema_of(operation, &answer);
@@ -95,7 +95,7 @@ fn links_are_read_and_changed() {
         get("/v1/links/home")["up"]["options"]["loss"],
         json!(["1%", "2%"])
     );
-    // One bad field, and nothing of the change is made.
+    // A change with one invalid field is refused as a whole.
     let wrong = r#"{"set":{"adsl*":{"rate":"2mbit"},"home":{"delay":"soon"}},"down":["nobody"]}"#;
     let answer = ask(&socket, "POST /v1/changes", wrong);
     assert_eq!(answer.status, 422, "{answer:?}");
@@ -128,7 +128,7 @@ fn links_are_read_and_changed() {
     let changes = get("/v1/changes");
     let changes = changes["changes"].as_array().expect("changes");
     assert_eq!(changes.last().expect("one")["change"]["in"], "900s");
-    // What is asked wrongly.
+    // Invalid requests.
     let status = |line: &str, body: &str| ask(&socket, line, body).status;
     assert_eq!(status("GET /v1/links/nobody", ""), 404);
     assert_eq!(status("GET /v2", ""), 404);

@@ -1,4 +1,4 @@
-//! Just enough of an HTTP client: it sends exactly what a test says.
+//! A minimal HTTP client, which sends a test's text unchanged.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -65,7 +65,7 @@ pub fn ask_tcp(namespace: &NetNamespace, address: &str, text: &str) -> Answer {
     exchange(stream, text)
 }
 
-/// Sends a request and reads all that comes.
+/// Sends a request and reads the response to its end.
 pub fn exchange(mut stream: impl Read + Write, text: &str) -> Answer {
     // A server that has refused need not read on.
     let _ = stream.write_all(text.as_bytes());

@@ -1,5 +1,5 @@
-//! Files that a change names: which are read, what of them is reported, and
-//! that none of them holds up the control API or the end of the run.
+//! Files that a change names: which are read, which parts are reported, and
+//! that none of them blocks the control API or the end of the run.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -20,7 +20,7 @@ const SECRET: &str = "root:$y$j9T$secret$hash:20000";
 const TOKEN: &str = "0123456789abcdef-full";
 const ADDRESS: &str = "127.0.0.1:9470";
 
-/// Changes that name a file, of every kind of place where a file is named.
+/// Changes that name a file, one for each option that takes a file.
 fn naming(path: &str) -> Vec<(&'static str, String)> {
     let set = |option: &str, value: String| {
         (
@@ -50,7 +50,7 @@ fn naming(path: &str) -> Vec<(&'static str, String)> {
     all
 }
 
-/// An answer, or a failed test when none comes.
+/// Returns the response, or fails if there is none within the limit.
 fn within(limit: Duration, ask: impl FnOnce() -> Answer + Send + 'static) -> Answer {
     let (sender, answers) = channel();
     std::thread::spawn(move || {

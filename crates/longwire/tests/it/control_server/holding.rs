@@ -60,7 +60,7 @@ fn idle_connections_give_way_to_others() {
     // An idle connection is closed after 10 s by itself.
     let took = began.elapsed();
     assert!(took < Duration::from_secs(4), "{took:?}");
-    // Those that came first have given way.
+    // The oldest connections have been closed.
     let first = &mut idle[0];
     first
         .set_read_timeout(Some(Duration::from_secs(5)))
@@ -109,7 +109,7 @@ fn large_bodies_leave_no_memory_behind_and_take_little_together() {
     assert_eq!(ask(&socket, "GET /v1", "").status, 200);
     let before = memory(&mut running, "VmRSS:");
     let name = "x".repeat(15 << 20);
-    // Not JSON, no such link, and a good one with a long remark.
+    // Invalid JSON, an unknown link, and a valid change with a long remark.
     let bodies = [
         format!("{{\"down\": [\"{name}\""),
         format!("{{\"down\": [\"{name}\"]}}"),
@@ -128,7 +128,7 @@ fn large_bodies_leave_no_memory_behind_and_take_little_together() {
             .map(|thread| thread.join().expect("an answer"))
             .collect()
     });
-    // Some are asked to try again, and the rest are answered.
+    // Some clients must retry, and the others get responses.
     assert!(statuses.contains(&400), "{statuses:?}");
     assert!(
         statuses
@@ -180,7 +180,7 @@ fn bodies_that_do_not_end_hold_up_no_small_change() {
     drop(waiting);
 }
 
-/// A stream of events, of which the first has come.
+/// Opens a stream of events, and reads the first.
 fn stream(socket: &str, query: &str) -> UnixStream {
     let mut stream = connect(socket);
     let line = format!("GET /v1/stats/stream?{query}");

@@ -1,4 +1,4 @@
-//! Many links: pages, streams, metrics, and what is bounded.
+//! Many links: pages, streams, metrics, and limits.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -190,8 +190,8 @@ fn clients_that_do_not_read_stop_no_other() {
     let open = half.read(&mut [0]).expect_err("it is not closed yet");
     assert_eq!(open.kind(), std::io::ErrorKind::WouldBlock);
     half.set_nonblocking(false).expect("it is open");
-    // A head that does not come, and an answer that is not read, have an end:
-    // the latter ends cut short.
+    // Incomplete request heads and unread responses have timeouts: the latter
+    // are cut short.
     let mut rest = Vec::new();
     half.read_to_end(&mut rest).expect("it is closed");
     assert!(

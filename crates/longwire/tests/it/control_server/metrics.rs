@@ -61,7 +61,7 @@ fn promtool_finds_nothing_wrong() {
             answer.body
         );
     }
-    // That it finds what is wrong.
+    // Checks that promtool finds errors.
     let said = promtool("# TYPE a counter\na 1\n").expect("it is there");
     assert_ne!(said.code, 0, "{said:?}");
 }

@@ -21,8 +21,8 @@ use crate::common::write;
 use longwire_io::net::{NetNamespace, link_up};
 use longwire_testbed::support::Folder;
 
-/// Two ports with nothing behind them, a link with directions apart, a shared
-/// one, three of a kind, and a path.
+/// Two ports without stations, a link with separate directions, a shared one,
+/// three with one name pattern, and a path.
 const NETWORK: &str = r#"
 seed = 5
 
@@ -58,7 +58,7 @@ time = "500s"
 down = "home"
 "#;
 
-/// A namespace in which networks run, and a folder for what they need.
+/// A namespace in which networks run, and a folder for their files.
 struct Stage {
     namespace: NetNamespace,
     dir: Folder,
@@ -79,7 +79,7 @@ impl Stage {
         self.dir.file("c.sock")
     }
 
-    /// A file with a token, and what mode it has.
+    /// Creates a file with a token and a mode.
     fn token_file(&self, name: &str, token: &str) -> String {
         let file = self.dir.file(name);
         write(&file, token.as_bytes());
@@ -105,7 +105,7 @@ impl Stage {
         running
     }
 
-    /// Starts what should refuse to run; its end.
+    /// Starts a run that must be refused; returns its result.
     fn refused(&self, arguments: &[&str]) -> crate::common::Ran {
         let mut command = self.command(NETWORK, arguments);
         RunningProgram::start(&self.namespace, &mut command).end()

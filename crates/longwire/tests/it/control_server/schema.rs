@@ -1,9 +1,9 @@
-//! Whether a value is of the kind that a schema says: as much of JSON Schema
-//! as the document uses.
+//! Checks values against a schema: the part of JSON Schema that the document
+//! uses.
 
 use serde_json::Value;
 
-/// Says where a value is not what the schema says.
+/// Returns the place at which a value violates the schema.
 pub fn check(value: &Value, schema: &Value, document: &Value, at: &str) -> Result<(), String> {
     let wrong = |what: String| Err(format!("{at}: {what}: {value}"));
     if let Some(reference) = schema["$ref"].as_str() {

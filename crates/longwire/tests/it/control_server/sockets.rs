@@ -21,7 +21,7 @@ fn the_socket_is_its_owner_s_and_goes_with_the_run() {
     assert!(there.file_type().is_socket());
     assert_eq!(there.mode() & 0o777, 0o600);
     assert_eq!(ask(&socket, "GET /v1", "").json()["seed"], 5);
-    // Another run at the same place says why not, and does no harm.
+    // A second run at the same socket is refused, and changes nothing.
     let second = stage.refused(&["--control", &socket]);
     assert_eq!(second.code, 2, "{second:?}");
     assert!(

@@ -10,7 +10,7 @@ const ADDRESS: &str = "127.0.0.1:9470";
 
 const CHANGE: &str = r#"{"delay":"9ms"}"#;
 
-/// The header that says a token.
+/// Returns the header that sends a token.
 fn says(token: &str) -> String {
     format!("Authorization: Bearer {token}")
 }

@@ -18,7 +18,7 @@ use longwire_testbed::support::Folder;
 
 const CASES: &str = include_str!("cases.txt");
 
-/// Fields of a report that a run takes from its machine.
+/// Fields of a report that depend on the machine.
 const OF_THE_MACHINE: [&str; 4] = ["duration_s", "cpu_s", "core_wait_s", "wake_margin_us"];
 
 /// Returns the 64-bit FNV-1a hash (draft-eastlake-fnv) of `bytes`.

@@ -1,5 +1,5 @@
-//! A reader of stderr or stdout that is gone: the run goes on, and its file and
-//! its exit code are as with a reader.
+//! A closed reader of stderr or stdout: the run goes on, with the same file and
+//! exit code as with a reader.
 
 use std::io::pipe;
 use std::process::{Command, Stdio};

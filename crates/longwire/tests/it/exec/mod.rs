@@ -25,7 +25,7 @@ const ORDINARY: u32 = 61_234;
 
 /// The program in a directory that a user may write to.
 struct User {
-    /// `None` is the user who runs the tests.
+    /// `None` is the user of the tests.
     id: Option<u32>,
     dir: Folder,
 }

@@ -49,7 +49,7 @@ fn the_peers_output_goes_to_a_file() {
 #[test]
 fn a_peer_that_is_stopped_causes_no_alarm() {
     for user in User::all() {
-        // Its results come when it ends, its complaint with them.
+        // Its results are printed at its end, together with its error.
         let peer = "trap 'echo result; echo interrupted >&2; exit 1' TERM; echo early >&2; \
                     while :; do sleep 0.05; done";
         let ended = well(user.exec(&["--peer-wait", "1500ms", "--peer", peer, "--", "true"]));

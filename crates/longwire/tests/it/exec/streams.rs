@@ -11,7 +11,7 @@ fn json_leaves_stdout_to_the_command() {
             serde_json::from_str(&ended.stderr).unwrap_or_else(|e| panic!("{e}: {ended:?}"));
         assert_eq!(report["links"][0]["config"]["delay"], "1ms");
 
-        // Unmet conditions come before it, so that it is the end of stderr.
+        // Unmet conditions precede it: it is the end of stderr.
         let unmet = ["--json", "--require", "packets_in>=1000000", "--", "true"];
         let ended = user.exec(&unmet);
         assert_eq!((ended.code, ended.stdout.as_str()), (3, ""), "{ended:?}");

@@ -12,7 +12,7 @@ use crate::common::process::PATIENCE;
 use crate::common::{ran, write};
 use crate::exec::{User, well};
 
-/// A plugin whose library has a thread as soon as it is loaded.
+/// A plugin whose library starts a thread when it is loaded.
 const THREADED: &str = r#"
 #include <pthread.h>
 #include <unistd.h>
@@ -71,7 +71,7 @@ fn compile(user: &User) {
     assert!(made.expect("a C compiler").success());
 }
 
-/// Runs `true` behind a link with these options, in every form of `exec`.
+/// Runs `true` through a link with these options, in every form of `exec`.
 fn works_in_every_form(user: &User, options: &[(&str, &str)]) {
     let mut plain = Vec::new();
     let mut file =

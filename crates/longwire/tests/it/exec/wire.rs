@@ -1,4 +1,4 @@
-//! The link is a wire: nothing but the user's frames crosses it.
+//! The link is a wire: only the user's frames cross it.
 
 use crate::common::have;
 use crate::exec::{User, well};
@@ -11,14 +11,14 @@ fn frames(user: &User, file: &str) -> Vec<String> {
     text.lines().map(str::to_owned).collect()
 }
 
-/// Four pings of either family, and nothing else, at both ends of both
+/// Four pings of each family, and no other frames, at both ends of both
 /// directions.
 fn carries_pings_only(user: &User, port: &str) {
     let pings = "ping -4 -c 4 -i 0.1 far && ping -6 -c 4 -i 0.1 far";
     let arguments = ["--delay", "20ms", "--port", port, "--capture", "p"];
     let ended = user.exec(&[&arguments[..], &["--", "sh", "-c", pings]].concat());
     if port == "tap" && ended.stderr.contains("/dev/net/tun") {
-        // Root must be able to; who else may is a setting of the machine.
+        // Root must be allowed; for other users it is a setting of the machine.
         if user.is_root() {
             skip::<()>(&ended.stderr);
         }

@@ -54,10 +54,10 @@ fn field<'a>(status: &'a str, name: &str) -> &'a str {
 /// Capabilities that every thread keeps for timing.
 const TIMING: u64 = SYS_NICE | IPC_LOCK;
 
-/// No thread keeps more than timing, restoring, reading traces and `more` take,
-/// and the main thread, from which the packet threads have theirs, no less than
-/// timing and `needed` do. The main thread gives up its rights a moment after
-/// it says that it runs.
+/// Asserts that no thread keeps other capabilities than those for timing,
+/// restoring, reading traces and `more`, and that the main thread, from which
+/// the packet threads inherit theirs, keeps those for timing and `needed`. The
+/// main thread drops its rights a moment after it reports that it runs.
 #[track_caller]
 fn assert_given_up(running: &mut Live, needed: u64, more: u64) {
     let allowed = TIMING | DAC_READ_SEARCH | needed | more;

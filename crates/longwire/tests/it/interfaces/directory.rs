@@ -1,4 +1,4 @@
-//! `/run/longwire`: who creates it, and that nothing removes it.
+//! `/run/longwire`: its creator, and that no command removes it.
 //!
 //! Each test has a separate `/run`, in a mount namespace.
 

@@ -5,7 +5,8 @@ use crate::common::wire::{inside, wired};
 use crate::interfaces::{RECEIVES, RUNS, start};
 use longwire_testbed::support::Folder;
 
-/// The program was refused, and says why and who holds the interface.
+/// Asserts that the program was refused, with the reason and the holder of the
+/// interface.
 #[track_caller]
 fn assert_refused(ran: &Ran, holder: u32, words: &[&str]) {
     assert_eq!(ran.code, 1, "{ran:?}");

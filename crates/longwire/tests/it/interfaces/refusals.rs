@@ -1,4 +1,5 @@
-//! Messages where the system refuses something, and those of `doctor` there.
+//! Messages for refusals of the system, and those of `doctor` in the same
+//! cases.
 
 use std::process::Command;
 

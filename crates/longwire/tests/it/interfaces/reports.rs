@@ -35,7 +35,7 @@ fn the_report_is_shown_although_its_file_cannot_be_written() {
     let Some(place) = wired(&[("a0", "a1"), ("b0", "b1")]) else {
         return;
     };
-    // Opens, and takes no byte.
+    // Can be opened, and accepts no byte.
     let words = [
         "run",
         "packet:a0",

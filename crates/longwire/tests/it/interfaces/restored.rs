@@ -1,4 +1,4 @@
-//! Settings of interfaces after the end of a run, however it came.
+//! Settings of interfaces after any end of a run.
 
 use std::time::{Duration, Instant};
 
@@ -24,8 +24,8 @@ fn feature(place: &NetNamespace, device: &str, name: &str) -> bool {
     features.active(name)
 }
 
-/// Has an interface merge what it receives, which veth devices do not by
-/// themselves, and its peer leave cutting to it.
+/// Makes an interface merge received frames, which veth devices do not do by
+/// default, and its peer leave segmentation to it.
 fn merge(place: &NetNamespace, device: &str, peer: &str) {
     let set = || {
         let ethtool = Ethtool::open()?;
@@ -37,8 +37,8 @@ fn merge(place: &NetNamespace, device: &str, peer: &str) {
     assert_merging(place, device, peer, true);
 }
 
-/// Asserts whether an interface merges what it receives, and its peer leaves cutting
-/// to it.
+/// Asserts whether an interface merges received frames, and its peer leaves
+/// segmentation to it.
 #[track_caller]
 fn assert_merging(place: &NetNamespace, device: &str, peer: &str, on: bool) {
     assert_eq!(feature(place, device, "rx-gro"), on, "{device}");
@@ -116,8 +116,8 @@ fn of_two_on_an_interface_the_last_to_end_restores() {
     assert!(!ipv6_is_off(&place, "b0"));
 }
 
-/// The second finds everything as it needs it, and changes nothing. It has to
-/// restore what the first changed all the same.
+/// The second run finds all settings as required, and changes none. It must
+/// still restore those that the first one changed.
 #[test]
 fn of_two_on_an_interface_the_second_restores_what_the_first_changed() {
     let Some(place) = wired(&[("a0", "a1")]) else {

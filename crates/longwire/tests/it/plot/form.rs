@@ -1,4 +1,4 @@
-//! A look at an SVG: its form, and the places of what it shows.
+//! Checks of an SVG: its form, and the positions of its content.
 
 /// Whether an SVG is well-formed XML, refers to nothing outside of itself,
 /// and has no number that is none.
@@ -18,7 +18,7 @@ pub fn check_form(svg: &str) {
             assert_eq!(open.pop(), Some(name));
             continue;
         }
-        // Quotes come in pairs, and attributes are outside of them.
+        // Quotes occur in pairs, and attributes are outside of them.
         let quotes = tag.matches('"').count();
         assert_eq!(quotes % 2, 0, "{tag}");
         let outside = tag.split('"').step_by(2).collect::<String>();

@@ -4,7 +4,7 @@ use crate::common::{longwire, write};
 use crate::plot::{REPORT, log, rows};
 use longwire_testbed::support::Folder;
 
-/// Draws, and returns the exit code and what was complained of.
+/// Draws, and returns the exit code and the error.
 fn refused(arguments: &[&str]) -> (i32, String) {
     let ran = longwire(&[&["plot"], arguments].concat());
     assert_eq!(ran.stdout, "");

@@ -53,7 +53,7 @@ fn as_many_frames_as_asked_for_at_their_times() {
         ),
         (&["--from", "10s"], vec![]),
         (&["--rate", "5kpps"], every(200, 100)),
-        // Frames of 46 bytes take the least that there is on an Ethernet: 672 bits.
+        // Frames of 46 bytes occupy the minimum of an Ethernet: 672 bits.
         (
             &[
                 "--rate",

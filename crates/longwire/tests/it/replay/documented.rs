@@ -47,8 +47,8 @@ fn trace(times: &[u64]) -> Vec<u8> {
     pcap_of(1, &frames)
 }
 
-/// Runs a line where the near ends are; one that does not end by itself is
-/// interrupted.
+/// Runs a line in the namespace of the near ends; interrupts it if it does not
+/// end by itself.
 fn shell(wire: &Wire, dir: &Folder, line: &str) -> Ran {
     let program = std::path::Path::new(env!("CARGO_BIN_EXE_longwire"));
     let folder = program.parent().expect("a folder").display();

@@ -152,7 +152,7 @@ fn invalid_traces_are_refused_before_anything_is_sent() {
     assert!(ran.stderr.contains("missing.pcap"), "{ran:?}");
 }
 
-/// A replay of ten seconds over a wire, and what arrives of it.
+/// A replay of ten seconds over a wire, and its arrivals.
 struct Midway {
     wire: Wire,
     running: RunningProgram,
@@ -161,7 +161,8 @@ struct Midway {
 }
 
 impl Midway {
-    /// `None` where there can be no wire. Some frames have arrived.
+    /// Returns a replay of which some frames have arrived; `None` where there
+    /// can be no wire.
     fn reach() -> Option<Midway> {
         let wire = Wire::new(1, 1_500).filter(|_| have("dumpcap"))?;
         let dir = Folder::new();
@@ -218,7 +219,7 @@ fn a_port_that_is_set_down_or_deleted_ends_the_replay() {
         };
         let done = midway.wire.near.run(|| gone("near0"));
         done.expect("it is entered").expect("it was there");
-        // The last frames on a device that is deleted cannot be read any more.
+        // The last frames on a deleted device can no longer be read.
         let (ran, out) = midway.end(if what == "deleted" { u64::MAX } else { 0 });
         assert_eq!(ran.code, 1, "{what}: {ran:?}");
         assert!(ran.stderr.contains("near0 went away"), "{what}: {ran:?}");
@@ -229,7 +230,7 @@ fn a_port_that_is_set_down_or_deleted_ends_the_replay() {
     }
 }
 
-/// As on a cable that is pulled out: what is sent meanwhile is lost and
+/// As with a cable that is pulled out: frames sent meanwhile are lost and
 /// counted, and the replay goes on to its end.
 #[test]
 fn a_cable_that_is_pulled_out_loses_frames_and_no_more() {

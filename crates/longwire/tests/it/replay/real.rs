@@ -48,7 +48,8 @@ struct Bench {
 }
 
 impl Bench {
-    /// `None` with a word where it cannot be; in CI that is a failure.
+    /// Prints the reason and returns `None` without namespaces; in CI that is a
+    /// failure.
     fn new(programs: &[&str]) -> Option<Bench> {
         let here = ["dumpcap", "tshark"].iter().chain(programs);
         // Each that is missing is named.
@@ -75,8 +76,8 @@ impl Bench {
         file
     }
 
-    /// A trace arrives as it is, and rewritten, with nothing wrong; `header`
-    /// bytes before a frame's packet are those of the capture.
+    /// Checks that a trace arrives unchanged, and rewritten, without errors;
+    /// `header` bytes before a frame's packet are those of the capture.
     fn check(&self, trace: &str, least: usize, header: usize) {
         let sent = records(trace);
         assert!(sent.len() >= least, "{trace}: {} frames", sent.len());
@@ -146,7 +147,7 @@ fn names_and_a_call() {
     let place = (&bench.dir, "call.pcap");
     let trace = stations.capture(place, &["-i", "station"], voice + 6, Stations::call);
     bench.check(&trace, voice + 6, 0);
-    // What SIP says of the voice is still true of what arrives.
+    // SIP's description of the voice still matches the arrivals.
     let arrived = bench.replay(&trace, &[], records(&trace).len());
     let heard = tshark(&arrived, "rtp and rtp.setup-frame");
     assert_eq!(heard.lines().count(), voice, "{heard}");

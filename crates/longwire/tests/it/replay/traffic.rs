@@ -204,7 +204,7 @@ fn voice(number: u16, source: u32) -> Vec<u8> {
     packet
 }
 
-/// A message of SIP; `media`: where voice is to be sent.
+/// Returns a message of SIP; `media`: the address for voice.
 fn sip(start: &str, sequence: &str, media: Option<(std::net::Ipv4Addr, u16)>) -> String {
     let body = media.map_or_else(String::new, |(address, port)| {
         format!(

@@ -10,8 +10,8 @@ use longwire_testbed::support::namespace;
 use crate::common::process::{PATIENCE, RunningProgram};
 use crate::common::{Ran, ran};
 
-/// Devices `near0`, `near1`… with `far0`, `far1`… behind them, in two
-/// namespaces. The kernel's own stack says nothing on them.
+/// Devices `near0`, `near1`… joined to `far0`, `far1`…, in two namespaces. The
+/// kernel's own stack sends no frames on them.
 pub struct Wire {
     pub near: NetNamespace,
     pub far: NetNamespace,
@@ -54,7 +54,8 @@ impl Wire {
         up.expect("it is entered")
     }
 
-    /// `longwire` with these arguments, where the near ends are.
+    /// Returns `longwire` with these arguments, in the namespace of the near
+    /// ends.
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_longwire"));
         command.args(arguments);
@@ -74,7 +75,7 @@ impl Wire {
         RunningProgram::start(&self.near, &mut command)
     }
 
-    /// How many frames have come to a far end.
+    /// Returns the number of frames that arrived at a far end.
     pub fn arrived(&self, number: usize) -> u64 {
         let stats = self
             .far
