@@ -126,17 +126,7 @@ pub fn run(args: &GenerateArgs, globals: &Globals) -> Result<ExitCode, Error> {
     if let Some(file) = capture {
         return generate_file::run(file, args, config, globals);
     }
-    if args.traffic.topspeed && !args.pump.is_transparent() {
-        return Err(Error::Usage(
-            "--topspeed has no times at which frames would arrive at an emulated link; --rate has"
-                .to_owned(),
-        ));
-    }
-    if args.receive.is_some() && config.probe.is_none() {
-        return Err(Error::Usage(
-            "--receive needs the frames' probes; leave out --no-probe".to_owned(),
-        ));
-    }
+    check_sending(args, &config)?;
     let stop = stop_flag()?;
     let receiver = args.receive.as_deref().map(receive).transpose()?;
     let (replaying, warnings) = start_run(&args.pump, config, globals)?;
@@ -178,6 +168,22 @@ pub fn run(args: &GenerateArgs, globals: &Globals) -> Result<ExitCode, Error> {
         return Err(Error::Failed(format!("the receiver: {error}")));
     }
     Ok(code)
+}
+
+/// Refuses options that do not fit traffic that a port sends.
+fn check_sending(args: &GenerateArgs, config: &GeneratorConfig) -> Result<(), Error> {
+    if args.traffic.topspeed && !args.pump.is_transparent() {
+        return Err(Error::Usage(
+            "--topspeed has no times at which frames would arrive at an emulated link; --rate has"
+                .to_owned(),
+        ));
+    }
+    if args.receive.is_some() && config.probe.is_none() {
+        return Err(Error::Usage(
+            "--receive needs the frames' probes; leave out --no-probe".to_owned(),
+        ));
+    }
+    Ok(())
 }
 
 /// Returns the receiver's report for `--require`, with the probes lost after the last
