@@ -17,6 +17,7 @@ use longwire_runtime::replay::{Replaying, start};
 use crate::cli::{AlterArgs, PumpArgs, ReceiverArgs};
 use crate::receiving::{Receivers, with_received};
 use crate::report::finish::{ReportStream, check_file, finish_received};
+use crate::report::words::count_of;
 use crate::report::{ReplayLine, start as announcement};
 use crate::signals::stop_flag;
 use crate::{Error, Globals, rights};
@@ -238,8 +239,10 @@ impl ReplayArgs {
         }
         if self.apart() && traces != ports {
             return Err(Error::Usage(format!(
-                "each port needs its own trace, but there are {ports} ports and {traces} traces; \
-                 for the two sides of one trace give --split"
+                "each port needs its own trace, and there are {} for {}; for the two sides of one \
+                 trace give --split",
+                count_of(traces as u64, "trace"),
+                count_of(ports as u64, "port"),
             )));
         }
         if self.traces.iter().filter(|trace| *trace == "-").count() > 1 {

@@ -83,7 +83,7 @@ fn ports_and_traces_that_do_not_go_together_are_refused() {
     let to = format!("pcap:out={}", dir.file("out.pcap"));
     let refused: [(&[&str], &str); 4] = [
         (&["--split", "port"], "--split sends to two ports"),
-        (&["--to", &to], "ports are 2 and traces 1"),
+        (&["--to", &to], "1 trace for 2 ports"),
         (&["--split", "colour", "--to", &to], "--split"),
         (
             &["--src-mac", "02:00:00:00:00:01,02:00:00:00:00:02"],
