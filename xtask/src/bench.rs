@@ -1,10 +1,10 @@
 //! Runs every bench once, in its smallest form: this shows that it works, and
 //! measures nothing.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-use crate::runner::{Runner, cargo, limited, locked, root, run, run_all, target_dir};
+use crate::runner::{Runner, built, cargo, limited, root, run, run_all, target_dir, workspace};
 
 /// Benches of `longwire bench` that need no further arguments.
 const OF_THE_PROGRAM: [&str; 5] = ["throughput", "accuracy", "rate", "live", "links"];
@@ -30,20 +30,19 @@ const OF_PORTS: [&str; 4] = ["captures", "delay_line", "offload", "ports"];
 /// in its smallest form.
 pub fn run_tiny(runner: &mut Runner) {
     runner.step("benches of ports", || {
-        let mut command = cargo(["bench", "--profile", "dev"]);
-        command.args(["--package", "longwire-capture", "--package", "longwire-io"]);
+        let mut command = workspace("bench");
+        command.args(["--profile", "dev"]);
         for bench in OF_PORTS {
             command.args(["--bench", bench]);
         }
-        command.args(locked()).args(["--", "--test"]);
+        command.args(["--", "--test"]);
         run(command)
     });
     runner.step("benches", || {
-        let mut build = cargo(["build"]);
-        build.args(["--package", "longwire", "--package", "longwire-spec-bench"]);
-        build.args(locked());
+        let mut build = workspace("build");
+        build.arg("--bins");
         let program = |name: &str, arguments: &[&str]| -> Command {
-            let mut command = limited(&target_dir().join("debug").join(name).to_string_lossy());
+            let mut command = limited(&built(Path::new(name)));
             command.args(arguments).arg("--quick");
             command
         };

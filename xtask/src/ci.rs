@@ -1,10 +1,13 @@
 //! The checks of continuous integration in addition to `cargo xtask test`.
 
+use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use crate::runner::{Outcome, Runner, cargo, locked, root, run, run_all, target_dir};
+use crate::runner::{
+    Outcome, Runner, built, cargo, limited, locked, root, run, run_all, target_dir, workspace,
+};
 use crate::{bench, book, deny, fuzz, leftovers, memory};
 
 /// Seconds that each fuzz target runs.
@@ -72,50 +75,40 @@ fn docs() -> Outcome {
 
 /// Runs every example of the crates.
 fn examples() -> Outcome {
-    let mut examples = Vec::new();
-    for entry in fs::read_dir(root().join("crates"))
-        .into_iter()
-        .flatten()
-        .flatten()
-    {
-        let files = fs::read_dir(entry.path().join("examples"))
-            .into_iter()
-            .flatten()
-            .flatten();
-        for file in files {
-            let name = |path: &Path| {
-                path.file_stem()
-                    .map(|name| name.to_string_lossy().into_owned())
-            };
-            if let (Some(package), Some(example)) = (name(&entry.path()), name(&file.path())) {
-                examples.push((package, example));
-            }
-        }
-    }
-    if examples.is_empty() {
+    let entries = |folder: &Path| fs::read_dir(folder).into_iter().flatten().flatten();
+    let crates = entries(&root().join("crates"));
+    let files = crates.flat_map(|entry| entries(&entry.path().join("examples")));
+    let mut names: Vec<OsString> = files
+        .filter_map(|file| Some(file.path().file_stem()?.to_owned()))
+        .collect();
+    names.sort();
+    if names.is_empty() {
         return Outcome::Failed("no crates/*/examples/*.rs".to_owned());
     }
-    run_all(examples.iter().map(|(package, example)| {
-        let mut command = cargo(["run", "--package", package, "--example", example]);
-        command.args(locked());
-        command
-    }))
+    let mut build = workspace("build");
+    build.arg("--examples");
+    let program = |name| limited(&built(&Path::new("examples").join(name)));
+    run_all([build].into_iter().chain(names.iter().map(program)))
 }
 
-/// Runs the README's first command, but for `--release`, so that it uses the build of
-/// the tests. `cargo xtask long` runs the command unchanged.
+/// Runs the README's first command: unchanged, or without `--release`, with the build
+/// of the tests.
 pub fn probe(release: bool) -> Outcome {
     let readme = fs::read_to_string(root().join("README.md")).unwrap_or_default();
     let command = readme
         .lines()
         .find_map(|line| line.strip_prefix("cargo run --release "));
-    match command {
-        Some(arguments) => run(cargo(
-            ["run"]
-                .into_iter()
-                .chain(release.then_some("--release"))
-                .chain(arguments.split_whitespace()),
-        )),
-        None => Outcome::Failed("README.md has no line with `cargo run --release …`".to_owned()),
+    let Some(arguments) = command else {
+        return Outcome::Failed("README.md has no line with `cargo run --release …`".to_owned());
+    };
+    if release {
+        let command = ["run", "--release"].into_iter();
+        return run(cargo(command.chain(arguments.split_whitespace())));
     }
+    let mut build = workspace("build");
+    build.args(["--bin", "longwire"]);
+    let mut program = limited(&built(Path::new("longwire")));
+    let arguments = arguments.split_whitespace();
+    program.args(arguments.skip_while(|word| *word == "--"));
+    run_all([build, program])
 }

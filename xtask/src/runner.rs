@@ -104,6 +104,20 @@ pub fn cargo<'a>(arguments: impl IntoIterator<Item = &'a str>) -> Command {
     command
 }
 
+/// Returns `cargo` with this command for the whole workspace. A single package enables
+/// fewer features of its dependencies, and cargo would build those again.
+pub fn workspace(command: &str) -> Command {
+    let mut command = cargo([command, "--workspace"]);
+    command.args(locked());
+    command
+}
+
+/// Returns the path of a program in the build of the tests.
+pub fn built(program: &Path) -> String {
+    let path = target_dir().join("debug").join(program);
+    path.to_string_lossy().into_owned()
+}
+
 /// Returns arguments that make cargo refuse to change a lock file, in continuous
 /// integration.
 pub fn locked() -> &'static [&'static str] {

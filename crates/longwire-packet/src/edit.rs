@@ -36,6 +36,7 @@ pub struct IpEdit {
 
 /// Marks a packet as having experienced congestion (RFC 3168). Frames without
 /// IP, and packets that are not ECN-capable, stay unchanged.
+#[inline]
 pub fn mark(bytes: &mut [u8]) {
     if let Some(ip) = IpHeader::parse(bytes)
         && ip.ecn.capable()

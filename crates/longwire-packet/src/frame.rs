@@ -26,6 +26,7 @@ pub struct FrameMeta {
 ///
 /// `header` holds the first bytes of the frame; a header cut short counts as
 /// an untagged one.
+#[inline]
 pub fn mac_header_len(header: &[u8]) -> u32 {
     let mut len = ETHERNET_HEADER_LEN;
     for _ in 0..VLAN_TAGS_MAX {

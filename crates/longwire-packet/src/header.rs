@@ -19,6 +19,7 @@ pub enum Ecn {
 
 impl Ecn {
     /// From the two low bits of `bits`.
+    #[inline]
     pub fn of_bits(bits: u8) -> Ecn {
         match bits & 3 {
             0 => Ecn::NotCapable,
@@ -29,6 +30,7 @@ impl Ecn {
     }
 
     /// Whether a queue may mark instead of drop.
+    #[inline]
     pub fn capable(self) -> bool {
         self != Ecn::NotCapable
     }
@@ -109,6 +111,7 @@ impl IpHeader {
 
     /// Returns where the next header begins, in bytes of the frame. IPv6 extension
     /// headers are not skipped.
+    #[inline]
     pub fn end(&self, frame: &[u8]) -> usize {
         match self.version {
             IpVersion::V4 => self.at + usize::from(frame[self.at] & 15).max(5) * 4,
@@ -118,6 +121,7 @@ impl IpHeader {
 
     /// Whether an IPv4 packet is a fragment other than the first: it has no
     /// transport header.
+    #[inline]
     pub fn later_fragment(&self, frame: &[u8]) -> bool {
         self.version == IpVersion::V4
             && frame
@@ -168,6 +172,7 @@ impl IpHeader {
     /// Finds the payload of the packet, after IPv6's extension headers (RFC 8200,
     /// section 4). `None` if the frame's bytes end before it, or if there are too many
     /// extension headers.
+    #[inline]
     pub fn transport(&self, frame: &[u8]) -> Option<Transport> {
         let mut transport = Transport {
             protocol: self.protocol,
@@ -217,6 +222,7 @@ pub(crate) const WITH_PORTS: [u8; 5] = [6, 17, 33, 132, 136];
 /// its time to live: neighbour discovery, which is invalid unless its hop limit
 /// is 255 (RFC 4861, section 6.1), and multicast of link-local scope. `ip` was
 /// parsed from `bytes`.
+#[inline]
 pub fn stays_on_link(bytes: &[u8], ip: &IpHeader) -> bool {
     /// ICMPv6.
     const ICMP6: u8 = 58;

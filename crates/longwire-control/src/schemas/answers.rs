@@ -320,7 +320,7 @@ fn report() -> Value {
             ),
             (
                 "unmatched_dropped",
-                count("frames dropped for want of a rule"),
+                count("frames dropped because no rule matched"),
             ),
             (
                 "moved",

@@ -78,7 +78,7 @@ const BYTES: Param = Param {
     name: "bytes",
     unit: Unit::Count,
     default: None,
-    help: "the largest payload behind the Ethernet header, 68 to 65535 bytes",
+    help: "the largest payload after the Ethernet header, 68 to 65535 bytes",
 };
 
 fn bytes(arguments: &Arguments<'_>) -> Result<u32, SpecError> {
@@ -86,7 +86,7 @@ fn bytes(arguments: &Arguments<'_>) -> Result<u32, SpecError> {
         mtu @ MTU_MIN..=MTU_MAX => Ok(mtu as u32),
         _ => Err(UnitError::OutOfRange {
             text: text.into(),
-            range: "68 to 65535 bytes behind the MAC header; write 'none' for no limit",
+            range: "68 to 65535 bytes after the MAC header; write 'none' for no limit",
         }),
     })
 }
