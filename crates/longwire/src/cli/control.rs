@@ -40,8 +40,8 @@ pub struct ControlArgs {
     )]
     pub control_limit: u32,
 
-    /// What /metrics reports unless a request says otherwise: sums of all
-    /// links, or each
+    /// Content of /metrics unless a request chooses: sums of all links, or
+    /// each link
     #[arg(
         long,
         value_name = "WHAT",
