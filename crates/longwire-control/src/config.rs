@@ -81,7 +81,7 @@ impl Config {
             && tokens.is_empty()
         {
             return Err(ControlError::Usage(format!(
-                "--control {address}: over TCP whoever can reach the port could change the run, \
+                "--control {address}: over TCP any program that reaches the port could change the run, \
                  so a token is needed: make one with `(umask 077; openssl rand -hex 32 > FILE)` \
                  and add --control-token-file FILE, or --control-read-token-file FILE to let \
                  it be read only; or use a Unix socket, as in --control /run/longwire/a.sock"

@@ -87,7 +87,7 @@ impl Controller {
     /// Gives the fabric work; says when the first was done, if it is waited
     /// for.
     pub(super) fn give(&self, works: Vec<(Nanos, Work)>, wait: bool) -> Option<Nanos> {
-        let (tell, told) = channel();
+        let (tell, answers) = channel();
         let start = self.handle().clock_time(Nanos::ZERO);
         for (at, work) in works {
             let tell = tell.clone();
@@ -101,7 +101,7 @@ impl Controller {
             );
         }
         if wait {
-            told.recv_timeout(PATIENCE).ok()
+            answers.recv_timeout(PATIENCE).ok()
         } else {
             None
         }

@@ -81,5 +81,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         "{} of {} frames were sent",
         link.packets_out, link.packets_in
     );
+    if std::env::args().len() < 2 {
+        std::fs::remove_file(&file)?;
+    }
     Ok(())
 }

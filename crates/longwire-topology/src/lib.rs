@@ -187,7 +187,7 @@ impl Topology {
         let file = file.get_ref();
         if scenario.is_none() && scenario::is_one(file) {
             let remedy = format!(
-                "give it beside the topology that it is about: `longwire check network.toml \
+                "give it with its topology: `longwire check network.toml \
                  --scenario {name}`"
             );
             let reason = "the file has only [[at]]: it is a scenario, and no topology";

@@ -17,7 +17,7 @@ pub enum GeneratorError {
         least: u32,
     },
     #[error(
-        "{count} flows cannot be told apart: sources, destinations and ports given make {possible}; \
+        "{count} flows cannot be distinguished: sources, destinations and ports given make {possible}; \
          widen one of them"
     )]
     TooManyFlows { count: u64, possible: u128 },

@@ -139,7 +139,7 @@ fn manual_pages_are_written_for_every_command() {
 }
 
 #[test]
-fn doctor_works_for_whoever_asks() {
+fn doctor_works_for_every_user() {
     let ran = longwire(&["doctor", "--json"]);
     assert!(ran.code == 0 || ran.code == 1, "{ran:?}");
     let report = ran.json();

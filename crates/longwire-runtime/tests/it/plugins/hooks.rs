@@ -99,7 +99,7 @@ fn every_fate_has_its_reason() {
 }
 
 #[test]
-fn super_packets_are_cut_for_whoever_looks_at_bytes() {
+fn super_packets_are_cut_for_plugins_that_read_bytes() {
     let text = format!("plugin:{}", probe());
     let entry = format!("plugin:{},at=entry", probe());
     let faults = Faults::new();

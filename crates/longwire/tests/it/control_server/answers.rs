@@ -130,9 +130,9 @@ fn links_are_read_and_changed() {
     assert_eq!(changes.last().expect("one")["change"]["in"], "900s");
     // Invalid requests.
     let status = |line: &str, body: &str| ask(&socket, line, body).status;
-    assert_eq!(status("GET /v1/links/nobody", ""), 404);
+    assert_eq!(status("GET /v1/links/missing", ""), 404);
     assert_eq!(status("GET /v2", ""), 404);
-    assert_eq!(status("PATCH /v1/links/nobody", r#"{"delay":"1s"}"#), 422);
+    assert_eq!(status("PATCH /v1/links/missing", r#"{"delay":"1s"}"#), 422);
     assert_eq!(status("PATCH /v1/links/home", r#"{"dely":"1s"}"#), 400);
     assert_eq!(status("PATCH /v1/links/home", r#"{"delay":["1s"]}"#), 400);
     assert_eq!(status("PATCH /v1/links/home", "no JSON"), 400);

@@ -156,7 +156,7 @@ fn waiting_for_a_peer_takes_no_cpu_time() {
         let idle = took("100ms", &["sleep", "3.9"]);
         let waiting = took("4s", &["true"]);
         assert!(
-            waiting.saturating_sub(idle) < idle + Duration::from_millis(150),
+            waiting.saturating_sub(idle) < Duration::from_millis(150),
             "waiting took {waiting:?}, an idle command {idle:?}"
         );
     }
