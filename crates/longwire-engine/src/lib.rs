@@ -1,10 +1,10 @@
 //! The link emulation engine of Longwire.
 //!
 //! ```
-//! use longwire_engine::{FrameMeta, Link, LinkId, LinkOptions, Nanos, Verdict};
+//! use longwire_engine::{FrameMeta, Link, LinkId, LinkSpec, Nanos, NoLoader, Verdict};
 //!
-//! let options: LinkOptions = "rate=10mbit delay=20ms".parse()?;
-//! let mut link = Link::new(options.parse()?, 1, LinkId(0));
+//! let spec: LinkSpec = "rate=10mbit delay=20ms".parse()?;
+//! let mut link = Link::new(spec.build(&NoLoader)?, 1, LinkId(0));
 //! let frame = FrameMeta { arrival: Nanos::ZERO, len: 1_250 };
 //! let Verdict::Deliver(delivery) = link.offer(frame, &[]) else {
 //!     panic!("an idle link without loss delivers");
@@ -33,13 +33,14 @@ pub mod frame_context;
 mod held;
 mod lines;
 pub mod link;
+pub mod link_spec;
 pub mod loader;
 mod losses;
 mod medium;
 pub mod models;
 pub mod network;
-pub mod options;
 mod origin;
+pub mod parts;
 pub mod presets;
 pub mod release;
 pub mod replay;
@@ -52,12 +53,13 @@ pub mod verdict;
 pub use emulator::Emulator;
 pub use frame_context::{FrameBytes, FrameContext};
 pub use link::{Doubt, Link, LinkChange, LinkConfig, LinkId, LinkState, ReplacedParts};
+pub use link_spec::{LinkSpecError, OptionError, Setting};
 pub use loader::{Hook, Loader, NoLoader, Plugin, PluginHints};
 pub use longwire_packet::FrameMeta;
 pub use longwire_units::{
     BitRate, Bytes, Correlation, Nanos, PacketRate, Packets, Probability, Speed,
 };
 pub use network::{Network, PathId, RemovedLink};
-pub use options::{LinkOptions, OptionError};
+pub use parts::{LinkSpec, PARTS, Part};
 pub use release::ReleaseQueue;
 pub use verdict::{Delivery, DropReason, Edits, Verdict};

@@ -12,16 +12,9 @@ use longwire_units::{Bytes, Nanos, Packets};
 use crate::frame_context::{FrameBytes, FrameContext};
 use crate::losses::Losses;
 use crate::medium::Medium;
-use crate::models::corruption::CorruptionModel;
-use crate::models::delay::{DelayModel, constant::ConstantDelay};
-use crate::models::duplication::DuplicationModel;
-use crate::models::framing::Framing;
-use crate::models::loss::PlacedLoss;
 use crate::models::mtu::Mtu;
-use crate::models::order::OrderPolicy;
-use crate::models::queue::{Queue, QueueLimit, TailDrop};
-use crate::models::rate::{Rate, Transmitter};
-use crate::models::reordering::ReorderingModel;
+use crate::models::queue::{QueueLimit, TailDrop};
+use crate::models::rate::Transmitter;
 use crate::models::rewrite::RewriteModel;
 use crate::server::Server;
 use crate::verdict::{Delivery, DropReason, Edits, Verdict};
@@ -30,43 +23,12 @@ mod building;
 mod change;
 
 use change::ChangeState;
-pub use change::{LinkChange, LinkState, ReplacedParts};
+pub use crate::parts::{LinkChange, LinkConfig};
+pub use change::{LinkState, ReplacedParts};
 
 /// Number of a link in its run. With the seed it determines the link's random streams.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LinkId(pub u32);
-
-/// Link configuration.
-#[derive(Debug)]
-pub struct LinkConfig {
-    /// Rate of the link.
-    pub rate: Rate,
-    /// Bytes that the wire adds to a frame.
-    pub framing: Framing,
-    /// Queue; `None` is tail drop with a limit derived from rate and delay.
-    pub queue: Option<Queue>,
-    /// Loss models, each at its place, in the given order.
-    pub loss: Vec<PlacedLoss>,
-    /// Corruption model.
-    pub corruption: Option<Box<dyn CorruptionModel>>,
-    /// Duplication model.
-    pub duplication: Option<Box<dyn DuplicationModel>>,
-    /// Propagation delay and jitter.
-    pub delay: Box<dyn DelayModel>,
-    /// Reordering model: frames held back or sent ahead on purpose.
-    pub reordering: Option<Box<dyn ReorderingModel>>,
-    /// Whether jitter may reorder.
-    pub order: OrderPolicy,
-    /// Maximum payload after the MAC header, and the treatment of longer frames.
-    pub mtu: Mtu,
-    /// Rewriting models, applied to every frame in this order.
-    pub rewrite: Vec<Box<dyn RewriteModel>>,
-    /// Time at which the link starts, on the clock of arrivals: schedules and traces
-    /// count from it.
-    pub epoch: Nanos,
-    /// Values that are allowed but probably not intended, for warnings.
-    pub doubts: Vec<Doubt>,
-}
 
 /// An option value that is allowed but probably not intended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,27 +37,6 @@ pub struct Doubt {
     pub option: &'static str,
     /// The doubtful value, and what to write instead.
     pub message: String,
-}
-
-impl Default for LinkConfig {
-    /// A wire: infinitely fast, without delay or loss.
-    fn default() -> LinkConfig {
-        LinkConfig {
-            rate: Rate::Unlimited,
-            framing: Framing::NONE,
-            queue: None,
-            loss: Vec::new(),
-            corruption: None,
-            duplication: None,
-            delay: Box::new(ConstantDelay(Nanos::ZERO)),
-            reordering: None,
-            order: OrderPolicy::InOrder,
-            mtu: Mtu::None,
-            rewrite: Vec::new(),
-            epoch: Nanos::ZERO,
-            doubts: Vec::new(),
-        }
-    }
 }
 
 impl LinkConfig {

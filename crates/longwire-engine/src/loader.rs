@@ -54,7 +54,7 @@ pub enum Hook {
 ///
 /// A failing plugin reports to its loader, which ends the run. Its return values then
 /// do not matter, as long as times do not decrease.
-pub trait Plugin: fmt::Debug + Send {
+pub trait Plugin: fmt::Debug + Send + Sync {
     /// Returns the plugin's statements about itself.
     fn hints(&self) -> PluginHints {
         PluginHints::default()

@@ -12,7 +12,7 @@ use crate::origin::Origin;
 use crate::verdict::DropReason;
 
 /// Loss models that act at one place.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Losses(Vec<Loss>);
 
 /// A loss model with its random stream.

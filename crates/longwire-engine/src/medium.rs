@@ -4,24 +4,23 @@
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
+use core::mem;
 
 use longwire_packet::edit::{self, Corruption};
 use longwire_units::Nanos;
 use longwire_units::random::{Purpose, Stream};
 
 use crate::frame_context::FrameContext;
+use crate::link::LinkChange;
 use crate::losses::Losses;
 use crate::models::corruption::CorruptionModel;
 use crate::models::delay::DelayModel;
 use crate::models::duplication::{Copies, DuplicationModel};
+use crate::models::loss::LossPlace;
 use crate::models::order::OrderPolicy;
 use crate::models::reordering::{Displacement, ReorderingModel};
 use crate::origin::Origin;
 use crate::verdict::{Delivery, DropReason, Edits, Verdict};
-
-mod change;
-
-pub(crate) use change::MediumChange;
 
 /// A link's medium and its state.
 #[derive(Debug)]
@@ -58,56 +57,104 @@ struct Extras {
     scratch: Vec<u8>,
 }
 
-/// Parts of a medium.
-pub(crate) struct MediumParts {
-    pub losses: Losses,
-    pub corruption: Option<Box<dyn CorruptionModel>>,
-    pub duplication: Option<Box<dyn DuplicationModel>>,
-    pub delay: Box<dyn DelayModel>,
-    pub reordering: Option<Box<dyn ReorderingModel>>,
-    pub order: OrderPolicy,
-    pub rewrite: bool,
+impl Extras {
+    fn new(origin: &Origin) -> Extras {
+        Extras {
+            corruption: None,
+            duplication: None,
+            copy_delay_stream: origin.stream(Purpose::CopyDelay),
+            reordering: None,
+            scratch: Vec::new(),
+        }
+    }
 }
 
 impl Medium {
-    pub fn new(parts: MediumParts, origin: &Origin) -> Medium {
-        let stream = |purpose| origin.stream(purpose);
-        let epoch = origin.epoch;
-        let mut delay = parts.delay;
-        delay.start(epoch);
-        let plain =
-            parts.corruption.is_none() && parts.duplication.is_none() && parts.reordering.is_none();
-        let extras = (!plain).then(|| {
-            Box::new(Extras {
-                corruption: parts.corruption.map(|mut model| {
-                    model.start(epoch);
-                    (model, stream(Purpose::Corruption))
-                }),
-                duplication: parts.duplication.map(|mut model| {
-                    model.start(epoch);
-                    (model, stream(Purpose::Duplication))
-                }),
-                copy_delay_stream: stream(Purpose::CopyDelay),
-                reordering: parts.reordering.map(|mut model| {
-                    model.start(epoch);
-                    (model, stream(Purpose::Reordering))
-                }),
-                scratch: Vec::new(),
-            })
-        });
-        Medium {
-            losses: parts.losses,
-            delay_fixed: delay.fixed(),
-            delay,
-            delay_stream: stream(Purpose::Delay),
-            extras,
+    /// Takes the parts of a medium out of a link's configuration. `rewrite`: every
+    /// delivery is marked for header rewriting.
+    pub fn new(parts: &mut LinkChange, rewrite: bool, origin: &Origin) -> Medium {
+        let mut medium = Medium {
+            losses: Losses::default(),
+            delay: Box::default(),
+            delay_fixed: Some(Nanos::ZERO),
+            delay_stream: origin.stream(Purpose::Delay),
+            extras: None,
+            order: OrderPolicy::InOrder,
             rate_delay: Nanos::ZERO,
-            order: parts.order,
-            rewrite: parts.rewrite,
+            rewrite: false,
             last_release: Nanos::ZERO,
             copies: Vec::new(),
             pending_corruptions: VecDeque::new(),
+        };
+        medium.change(parts, Some(rewrite), origin);
+        medium
+    }
+
+    /// Applies new models to frames that depart from now on, and puts the old ones in
+    /// their place; old losses are returned. `rewrite`: whether deliveries are marked
+    /// for header rewriting from now on.
+    pub fn change(
+        &mut self,
+        change: &mut LinkChange,
+        rewrite: Option<bool>,
+        origin: &Origin,
+    ) -> Option<Losses> {
+        if let Some(delay) = &mut change.delay {
+            delay.start(origin.epoch);
+            mem::swap(&mut self.delay, delay);
+            self.delay_fixed = self.delay.fixed();
+            self.delay_stream = origin.stream(Purpose::Delay);
         }
+        self.order = change.order.unwrap_or(self.order);
+        self.rewrite = rewrite.unwrap_or(self.rewrite);
+        if change.corruption.is_some()
+            || change.duplication.is_some()
+            || change.reordering.is_some()
+        {
+            self.change_extras(change, origin);
+        }
+        let loss = change.loss.as_mut()?;
+        let losses = Losses::take(loss, LossPlace::Medium, origin);
+        Some(mem::replace(&mut self.losses, losses))
+    }
+
+    /// Frees a transmitter that would never have been free again: frames that are never
+    /// released do not hold up later ones.
+    pub fn revive(&mut self, at: Nanos) {
+        if self.last_release == Nanos::MAX {
+            self.last_release = at;
+        }
+    }
+
+    fn change_extras(&mut self, change: &mut LinkChange, origin: &Origin) {
+        let extras = self.extras.take();
+        let mut extras = extras.unwrap_or_else(|| Box::new(Extras::new(origin)));
+        if let Some(corruption) = &mut change.corruption {
+            let new = corruption.take().map(|mut model| {
+                model.start(origin.epoch);
+                (model, origin.stream(Purpose::Corruption))
+            });
+            *corruption = mem::replace(&mut extras.corruption, new).map(|(model, _)| model);
+        }
+        if let Some(duplication) = &mut change.duplication {
+            let new = duplication.take().map(|mut model| {
+                model.start(origin.epoch);
+                (model, origin.stream(Purpose::Duplication))
+            });
+            *duplication = mem::replace(&mut extras.duplication, new).map(|(model, _)| model);
+            extras.copy_delay_stream = origin.stream(Purpose::CopyDelay);
+        }
+        if let Some(reordering) = &mut change.reordering {
+            let new = reordering.take().map(|mut model| {
+                model.start(origin.epoch);
+                (model, origin.stream(Purpose::Reordering))
+            });
+            *reordering = mem::replace(&mut extras.reordering, new).map(|(model, _)| model);
+        }
+        let none = extras.corruption.is_none()
+            && extras.duplication.is_none()
+            && extras.reordering.is_none();
+        self.extras = (!none).then_some(extras);
     }
 
     /// Whether releases never decrease.

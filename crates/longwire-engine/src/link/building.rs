@@ -2,14 +2,15 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use core::mem;
 
 use longwire_units::Nanos;
 use longwire_units::random::{Purpose, Stream};
 
 use super::change::ChangeState;
-use super::{Link, LinkConfig, LinkId};
+use super::{Link, LinkChange, LinkConfig, LinkId};
 use crate::losses::Losses;
-use crate::medium::{Medium, MediumParts};
+use crate::medium::Medium;
 use crate::models::loss::LossPlace;
 use crate::models::mtu::Mtu;
 use crate::models::queue::fifo::ManagedFifo;
@@ -41,7 +42,7 @@ impl Link {
         Link::build(config, seed, id, true)
     }
 
-    fn build(config: LinkConfig, seed: u64, id: LinkId, changeable: bool) -> Link {
+    fn build(mut config: LinkConfig, seed: u64, id: LinkId, changeable: bool) -> Link {
         let limit = config.queue_limit();
         let origin = Origin {
             seed,
@@ -55,7 +56,7 @@ impl Link {
         };
         let changing = changeable.then(|| Box::new(ChangeState::new(&config, origin)));
         let aggregate = config.rate.aggregate();
-        let held = match config.queue {
+        let held = match config.queue.take() {
             Some(Queue::Managed(discipline)) => Some(ServedQueue::Discipline(discipline)),
             _ if changeable || aggregate != Aggregate::ONE => {
                 Some(ServedQueue::Fifo(ManagedFifo::new(limit)))
@@ -69,22 +70,15 @@ impl Link {
             }
             Box::new(server)
         });
-        let mut loss = config.loss;
-        let rewrite = start_rewriting(config.rewrite, &origin);
-        let parts = MediumParts {
-            losses: Losses::take(&mut loss, LossPlace::Medium, &origin),
-            corruption: config.corruption,
-            duplication: config.duplication,
-            delay: config.delay,
-            reordering: config.reordering,
-            order: config.order,
-            rewrite: !rewrite.is_empty(),
-        };
-        let entry = Losses::take(&mut loss, LossPlace::Entry, &origin);
-        let rate_stream = origin.stream(Purpose::Rate);
-        let transmitter = Transmitter::new(config.rate, config.framing, config.epoch, rate_stream);
-        let medium = Medium::new(parts, &origin);
-        let plain = config.mtu == Mtu::None
+        let (rate, framing, mtu) = (mem::take(&mut config.rate), config.framing, config.mtu);
+        let transmitter =
+            Transmitter::new(rate, framing, origin.epoch, origin.stream(Purpose::Rate));
+        let rewrite = start_rewriting(mem::take(&mut config.rewrite), &origin);
+        let mut parts = LinkChange::from(config);
+        let medium = Medium::new(&mut parts, !rewrite.is_empty(), &origin);
+        let loss = &mut parts.loss.unwrap_or_default();
+        let entry = Losses::take(loss, LossPlace::Entry, &origin);
+        let plain = mtu == Mtu::None
             && rewrite.is_empty()
             && entry.is_empty()
             && server.is_none()
@@ -92,7 +86,7 @@ impl Link {
             && medium.is_plain();
         Link {
             plain,
-            mtu: config.mtu,
+            mtu,
             rewrite,
             entry,
             queue: TailDrop::new(if changeable {

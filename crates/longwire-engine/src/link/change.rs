@@ -8,55 +8,16 @@ use longwire_units::random::{Purpose, Stream};
 use longwire_units::{BitRate, Nanos};
 
 use super::building::start_rewriting;
-use super::{Link, LinkConfig};
+use super::{Link, LinkChange, LinkConfig};
 use crate::frame_context::FrameBytes;
 use crate::losses::Losses;
-use crate::medium::MediumChange;
-use crate::models::corruption::CorruptionModel;
-use crate::models::delay::DelayModel;
-use crate::models::duplication::DuplicationModel;
-use crate::models::framing::Framing;
-use crate::models::loss::{LossPlace, PlacedLoss};
-use crate::models::mtu::Mtu;
-use crate::models::order::OrderPolicy;
+use crate::models::loss::LossPlace;
 use crate::models::queue::fifo::ManagedFifo;
 use crate::models::queue::{LinkFacts, Queue, QueueLimit};
 use crate::models::rate::{Rate, RateModel};
-use crate::models::reordering::ReorderingModel;
 use crate::models::rewrite::RewriteModel;
 use crate::origin::Origin;
 use crate::server::{ServedQueue, Server};
-
-/// A partial update of a link; `None` keeps a field with its state and its random
-/// streams.
-#[derive(Debug, Default)]
-pub struct LinkChange {
-    /// Rate of the link.
-    pub rate: Option<Rate>,
-    /// Bytes that the wire adds to a frame.
-    pub framing: Option<Framing>,
-    /// Queue; `Some(None)` is tail drop with a limit derived from rate and delay, now
-    /// and whenever they change.
-    pub queue: Option<Option<Queue>>,
-    /// All loss models.
-    pub loss: Option<Vec<PlacedLoss>>,
-    /// Corruption model.
-    pub corruption: Option<Option<Box<dyn CorruptionModel>>>,
-    /// Duplication model.
-    pub duplication: Option<Option<Box<dyn DuplicationModel>>>,
-    /// Propagation delay and jitter.
-    pub delay: Option<Box<dyn DelayModel>>,
-    /// Reordering model: frames held back or sent ahead on purpose.
-    pub reordering: Option<Option<Box<dyn ReorderingModel>>>,
-    /// Whether jitter may reorder.
-    pub order: Option<OrderPolicy>,
-    /// Maximum payload after the MAC header.
-    pub mtu: Option<Mtu>,
-    /// All rewriting models.
-    pub rewrite: Option<Vec<Box<dyn RewriteModel>>>,
-    /// Whether the link carries frames.
-    pub state: Option<LinkState>,
-}
 
 /// Whether a link carries frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -97,8 +58,8 @@ impl LinkState {
 pub struct ReplacedParts {
     _rate: Option<Box<dyn RateModel>>,
     _queue: Option<ServedQueue>,
-    _entry: Option<Losses>,
-    _medium: MediumChange,
+    _losses: [Option<Losses>; 2],
+    _models: LinkChange,
     _rewrite: Vec<(Box<dyn RewriteModel>, Stream)>,
 }
 
@@ -243,40 +204,30 @@ impl Link {
 
     fn change_models(
         &mut self,
-        change: LinkChange,
+        mut change: LinkChange,
         rate: Option<Box<dyn RateModel>>,
         queue: Option<ServedQueue>,
         origin: &Origin,
         set_state: impl FnOnce(LinkState),
     ) -> ReplacedParts {
-        let (mut losses, mut entry) = (None, None);
-        if let Some(mut loss) = change.loss {
-            losses = Some(Losses::take(&mut loss, LossPlace::Medium, origin));
-            let new = Losses::take(&mut loss, LossPlace::Entry, origin);
-            entry = Some(mem::replace(&mut self.entry, new));
-        }
         let rewrites = change.rewrite.as_ref().map(|models| !models.is_empty());
-        let rewrite = match change.rewrite {
+        let rewrite = match change.rewrite.take() {
             Some(models) => mem::replace(&mut self.rewrite, start_rewriting(models, origin)),
             None => Vec::new(),
         };
-        let medium = MediumChange {
-            losses,
-            corruption: change.corruption,
-            duplication: change.duplication,
-            delay: change.delay,
-            reordering: change.reordering,
-            order: change.order,
-            rewrite: rewrites,
-        };
+        let losses = self.medium.change(&mut change, rewrites, origin);
+        let entry = change.loss.as_mut().map(|loss| {
+            let new = Losses::take(loss, LossPlace::Entry, origin);
+            mem::replace(&mut self.entry, new)
+        });
         if let Some(state) = change.state {
             set_state(state);
         }
         ReplacedParts {
             _rate: rate,
             _queue: queue,
-            _entry: entry,
-            _medium: self.medium.change(medium, origin),
+            _losses: [losses, entry],
+            _models: change,
             _rewrite: rewrite,
         }
     }
@@ -336,8 +287,8 @@ impl ReplacedParts {
         ReplacedParts {
             _rate: None,
             _queue: None,
-            _entry: None,
-            _medium: MediumChange::default(),
+            _losses: [None, None],
+            _models: LinkChange::default(),
             _rewrite: Vec::new(),
         }
     }

@@ -7,6 +7,7 @@
 use alloc::borrow::ToOwned;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
+use core::fmt::{Debug, Display};
 
 pub mod arrivals;
 pub mod corruption;
@@ -24,7 +25,19 @@ pub mod rewrite;
 pub mod sizes;
 
 use crate::loader::{Loader, NoLoader};
+use crate::parts::{PARTS, Part};
 use crate::spec::{Arguments, ModelInfo, SpecError};
+
+/// A model as a link holds it: a value of its own, or a box with one.
+pub trait Model: Clone + Debug + Display + Send + Sync + 'static {
+    /// Gives the model what only its own link can provide: the state of a plugin.
+    ///
+    /// # Errors
+    /// A plugin that cannot be loaded.
+    fn bind(&mut self, _loader: &dyn Loader) -> Result<(), SpecError> {
+        Ok(())
+    }
+}
 
 /// One line of a kind's table: a model's description and its constructor.
 #[derive(Debug)]
@@ -47,6 +60,12 @@ pub struct Kind<M: 'static> {
 }
 
 impl<M> Kind<M> {
+    /// Returns the name of the kind and the description of each of its models.
+    pub fn infos(&self) -> impl Iterator<Item = (&'static str, &'static ModelInfo)> + use<M> {
+        let (name, entries) = (self.name, self.entries);
+        entries.iter().map(move |entry| (name, entry.info))
+    }
+
     /// Parses a model. One that needs a file or a plugin is refused:
     /// [`Kind::parse_with`] has a loader.
     pub fn parse(&self, text: &str) -> Result<M, SpecError> {
@@ -134,21 +153,7 @@ pub use sizes::KIND as SIZES;
 
 /// Returns every registered model: the name of its kind and its description.
 pub fn all() -> Vec<(&'static str, &'static ModelInfo)> {
-    fn list<M>(kind: &Kind<M>) -> impl Iterator<Item = (&'static str, &'static ModelInfo)> {
-        kind.entries.iter().map(|entry| (kind.name, entry.info))
-    }
-    list(&RATE)
-        .chain(list(&FRAMING))
-        .chain(list(&QUEUE))
-        .chain(list(&LOSS))
-        .chain(list(&CORRUPTION))
-        .chain(list(&DUPLICATION))
-        .chain(list(&DELAY))
-        .chain(list(&REORDERING))
-        .chain(list(&ORDER))
-        .chain(list(&MTU))
-        .chain(list(&REWRITE))
-        .chain(list(&ARRIVALS))
-        .chain(list(&SIZES))
-        .collect()
+    let parts = PARTS.iter().flat_map(Part::models);
+    let of_parts = parts.chain(ARRIVALS.infos()).chain(SIZES.infos());
+    of_parts.collect()
 }

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use crate::models::{Entry, Kind};
+use crate::models::{Entry, Kind, Model};
 use crate::spec::ModelInfo;
 
 /// Treatment of a frame whose release would precede that of an earlier one.
@@ -15,6 +15,8 @@ pub enum OrderPolicy {
     /// It overtakes.
     Reorder,
 }
+
+impl Model for OrderPolicy {}
 
 impl fmt::Display for OrderPolicy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,12 +1,14 @@
-//! Common parts of the models `plugin` of all kinds: their parameters, and their
-//! notation.
+//! Common parts of the models `plugin` of all kinds: their parameters, their notation
+//! and their state.
 
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
-use crate::loader::{Hook, Plugin};
+use longwire_units::Nanos;
+
+use crate::loader::{Hook, Loader, Plugin, PluginHints};
 use crate::spec::{Arguments, Param, SpecError, Unit};
 
 /// The name of the models in every kind.
@@ -28,27 +30,84 @@ pub(crate) const OWN: Param = Param {
     help: "any other key=value is the plugin's own parameter",
 };
 
-/// A plugin as its user wrote it.
+/// One hook of a plugin as its user wrote it, and its state.
+///
+/// A clone has no state: hooks of one link share a state, so only the link's loader can
+/// provide it ([`PluginHook::bind`]). Without a state nothing is lost, delayed or
+/// changed.
 #[derive(Debug)]
-pub(crate) struct PluginText {
+pub(crate) struct PluginHook {
+    hook: Hook,
     file: String,
     own: Vec<(String, String)>,
+    hints: PluginHints,
+    state: Option<Box<dyn Plugin>>,
 }
 
-/// Loads the plugin that the arguments name.
-pub(crate) fn load(
-    arguments: &Arguments<'_>,
-    hook: Hook,
-) -> Result<(Box<dyn Plugin>, PluginText), SpecError> {
-    let plugin = arguments.plugin(FILE.name, hook)?;
-    let written = PluginText {
-        file: arguments.word(FILE.name).unwrap_or_default().into(),
-        own: arguments.rest().to_vec(),
-    };
-    Ok((plugin, written))
+impl Clone for PluginHook {
+    fn clone(&self) -> PluginHook {
+        PluginHook {
+            hook: self.hook,
+            file: self.file.clone(),
+            own: self.own.clone(),
+            hints: self.hints,
+            state: None,
+        }
+    }
 }
 
-impl fmt::Display for PluginText {
+impl PluginHook {
+    /// Loads the plugin that the arguments name.
+    pub fn load(arguments: &Arguments<'_>, hook: Hook) -> Result<PluginHook, SpecError> {
+        let state = arguments.plugin(FILE.name, hook)?;
+        Ok(PluginHook {
+            hook,
+            file: arguments.word(FILE.name).unwrap_or_default().into(),
+            own: arguments.rest().to_vec(),
+            hints: state.hints(),
+            state: Some(state),
+        })
+    }
+
+    /// Gives the hook its state for one link.
+    ///
+    /// # Errors
+    /// The plugin cannot be loaded, or refuses its parameters.
+    pub fn bind(&mut self, loader: &dyn Loader) -> Result<(), SpecError> {
+        let state = loader.plugin(&self.file, self.hook, &self.own);
+        let state = state.map_err(|message| SpecError::File {
+            model: NAME,
+            key: FILE.name,
+            path: self.file.clone(),
+            message,
+        })?;
+        self.hints = state.hints();
+        self.state = Some(state);
+        Ok(())
+    }
+
+    /// Returns the plugin's statements about itself.
+    pub fn hints(&self) -> PluginHints {
+        self.hints
+    }
+
+    pub fn start(&mut self, epoch: Nanos) {
+        if let Some(state) = &mut self.state {
+            state.start(epoch);
+        }
+    }
+
+    /// Returns the state; `None` in a clone that was not bound.
+    #[inline]
+    pub fn state(&mut self) -> Option<&mut dyn Plugin> {
+        match &mut self.state {
+            Some(state) => Some(&mut **state),
+            None => None,
+        }
+    }
+}
+
+impl fmt::Display for PluginHook {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{NAME}:{}={}", FILE.name, self.file)?;
         self.own

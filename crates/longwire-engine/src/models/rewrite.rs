@@ -3,20 +3,31 @@
 use alloc::boxed::Box;
 use core::fmt;
 
+use dyn_clone::DynClone;
+
 use longwire_packet::edit::{self, IpEdit};
 use longwire_packet::header::{Ecn, IpHeader, stays_on_link};
 use longwire_units::random::Stream;
 use longwire_units::{Nanos, parse_count};
 
-use crate::models::{Entry, Kind};
+use crate::loader::Loader;
+use crate::models::{Entry, Kind, Model};
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 
 pub mod plugin;
 
 /// A model that changes frames' bytes, not their length.
-pub trait RewriteModel: fmt::Debug + Send {
+pub trait RewriteModel: DynClone + fmt::Debug + Send + Sync {
     /// Called once, before anything else: schedules count from `epoch`.
     fn start(&mut self, _epoch: Nanos) {}
+
+    /// Gives the model what only its own link can provide: the state of a plugin.
+    ///
+    /// # Errors
+    /// A plugin that cannot be loaded.
+    fn bind(&mut self, _loader: &dyn Loader) -> Result<(), SpecError> {
+        Ok(())
+    }
 
     /// Whether the frame may pass: one whose time to live has expired may not. Called
     /// before the queue.
@@ -30,6 +41,14 @@ pub trait RewriteModel: fmt::Debug + Send {
 
     /// Writes the model as its user would write it.
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result;
+}
+
+dyn_clone::clone_trait_object!(RewriteModel);
+
+impl Model for Box<dyn RewriteModel> {
+    fn bind(&mut self, loader: &dyn Loader) -> Result<(), SpecError> {
+        (**self).bind(loader)
+    }
 }
 
 impl fmt::Display for dyn RewriteModel {

@@ -8,14 +8,14 @@
 
 use alloc::borrow::ToOwned;
 use alloc::format;
-use alloc::string::{String, ToString};
+use alloc::string::String;
 use alloc::vec::Vec;
 
 use longwire_units::{BitRate, Nanos};
 
 use super::Duplex;
 use crate::loader::Loader;
-use crate::options::LinkOptions;
+use crate::parts::LinkSpec;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 use crate::trace::Quantity;
 
@@ -179,11 +179,8 @@ fn link(down: &str, up: &str, latency: &str) -> Result<Duplex, String> {
     let one_way = |rate: &str| {
         let bits = Quantity::Rate.read(rate, Some(BITS_PER_KBIT))?;
         let rate = BitRate::from_bits_per_sec(bits);
-        Ok::<_, String>(LinkOptions {
-            rate: Some(rate.ok_or("rate: it is zero")?.to_string()),
-            delay: Some(delay.to_string()),
-            ..LinkOptions::default()
-        })
+        let rate = rate.ok_or("rate: it is zero")?;
+        Ok::<_, String>(LinkSpec::new().rate(rate).delay(delay))
     };
     Ok(Duplex {
         up: one_way(up)?,

@@ -8,8 +8,8 @@ use alloc::borrow::ToOwned;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use crate::loader::Loader;
-use crate::options::LinkOptions;
+use crate::loader::{Loader, NoLoader};
+use crate::parts::LinkSpec;
 use crate::spec::{ModelInfo, SpecError};
 
 mod errant;
@@ -41,9 +41,9 @@ type Texts = &'static [(&'static str, &'static str)];
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Duplex {
     /// From near to far: from a home, a phone or a client.
-    pub up: LinkOptions,
+    pub up: LinkSpec,
     /// From far to near.
-    pub down: LinkOptions,
+    pub down: LinkSpec,
 }
 
 /// Refusal of a preset.
@@ -72,12 +72,12 @@ impl Preset {
     /// Returns its options.
     pub fn options(&self) -> Duplex {
         let of = |one_way: Texts| {
-            let mut options = LinkOptions::default();
+            let mut spec = LinkSpec::default();
             for (name, text) in self.both.iter().chain(one_way) {
-                let known = options.set(name, (*text).to_owned());
-                debug_assert!(known, "{}: there is no option {name}", self.name);
+                let set = spec.set(name, text, &NoLoader);
+                debug_assert!(set.is_ok(), "{}: {set:?}", self.name);
             }
-            options
+            spec
         };
         Duplex {
             up: of(self.up),

@@ -8,8 +8,10 @@ use alloc::string::{String, ToString};
 use longwire_units::UnitError;
 
 mod arguments;
+mod model;
 
 pub use arguments::{Arguments, reads};
+pub use model::ModelSpec;
 
 /// Unit of a model's parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use super::{Contents, Cursor, End, FILE, Quantity, Series};
 use crate::spec::{Arguments, SpecError};
 
 /// Selects frames with the current probability.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Chances {
     values: Values,
     end: End,
@@ -17,7 +17,7 @@ pub struct Chances {
     epoch: Nanos,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Values {
     /// Independently for each frame.
     Independent {

@@ -13,7 +13,7 @@ const NANOS_PER_SEC: u64 = 1_000_000_000;
 const BITS_PER_MBIT: u64 = 1_000_000;
 
 /// Reads such a trace line by line.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct PensieveReader {
     rows: SeriesBuilder,
     /// The times of the first and the last line.

@@ -2,6 +2,7 @@
 
 use alloc::format;
 use alloc::string::{String, ToString};
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use longwire_units::Nanos;
@@ -9,10 +10,10 @@ use longwire_units::Nanos;
 const NANOS_PER_MILLI: u64 = 1_000_000;
 
 /// Instants at which a link could deliver a packet: eight bytes for each millisecond
-/// with opportunities, regardless of their number.
+/// with opportunities, regardless of their number. Clones share them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpportunitySchedule {
-    groups: Vec<Group>,
+    groups: Arc<[Group]>,
     count: u64,
 }
 
@@ -25,7 +26,7 @@ struct Group {
 
 /// Reads a schedule line by line: each is an opportunity, a whole number of
 /// milliseconds since the beginning, never less than the previous one.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct ScheduleReader {
     groups: Vec<Group>,
     count: u64,
@@ -81,7 +82,7 @@ impl ScheduleReader {
         }
         self.groups.shrink_to_fit();
         Ok(OpportunitySchedule {
-            groups: self.groups,
+            groups: self.groups.into(),
             count: self.count,
         })
     }

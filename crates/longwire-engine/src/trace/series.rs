@@ -2,6 +2,7 @@
 //! next one's.
 
 use alloc::string::{String, ToString};
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 
@@ -56,12 +57,12 @@ pub const END: Param = Param {
 /// A quantity over time. Times are nanoseconds from its beginning; the unit of values
 /// is known to its reader.
 ///
-/// Equal neighbours are stored as one, in 16 bytes.
+/// Equal neighbours are stored as one, in 16 bytes; clones share them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Series {
     /// Start of each value; the first one at 0, all different.
-    starts: Vec<u64>,
-    values: Vec<u64>,
+    starts: Arc<[u64]>,
+    values: Arc<[u64]>,
     /// End of the last value; `u64::MAX` if the trace does not define it.
     length: u64,
 }
@@ -108,7 +109,7 @@ impl Series {
         let ends = self.starts[1..]
             .iter()
             .chain(core::iter::once(&self.length));
-        let stretches = self.starts.iter().zip(ends).zip(&self.values);
+        let stretches = self.starts.iter().zip(ends).zip(&*self.values);
         stretches.map(|((start, end), value)| (*value, end - start))
     }
 
@@ -193,7 +194,7 @@ impl Series {
 }
 
 /// Builds a series from a trace's rows.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct SeriesBuilder {
     starts: Vec<u64>,
     values: Vec<u64>,
@@ -284,8 +285,8 @@ impl SeriesBuilder {
         self.starts.shrink_to_fit();
         self.values.shrink_to_fit();
         Ok(Series {
-            starts: self.starts,
-            values: self.values,
+            starts: self.starts.into(),
+            values: self.values.into(),
             length,
         })
     }

@@ -4,6 +4,7 @@
 
 use alloc::format;
 use alloc::string::{String, ToString};
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use longwire_units::Nanos;
@@ -18,13 +19,13 @@ const DELAY_MILLIS_MAX: u64 = 86_400_000;
 /// CellReplay requires as many lines.
 const TRAINS_MIN: usize = 3;
 
-/// Recorded packet trains, in order of time.
+/// Recorded packet trains, in order of time; clones share them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trains {
-    trains: Vec<Train>,
+    trains: Arc<[Train]>,
     /// The opportunities of all trains, in milliseconds after their first
     /// packet.
-    opportunities: Vec<u32>,
+    opportunities: Arc<[u32]>,
 }
 
 /// One train, in milliseconds.
@@ -39,7 +40,7 @@ pub struct Train {
 }
 
 /// Reads trains line by line.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct TrainsReader {
     trains: Vec<Train>,
     opportunities: Vec<u32>,
@@ -97,8 +98,8 @@ impl TrainsReader {
             return Err("all its lines have one time".to_string());
         }
         Ok(Trains {
-            trains: self.trains,
-            opportunities: self.opportunities,
+            trains: self.trains.into(),
+            opportunities: self.opportunities.into(),
         })
     }
 }

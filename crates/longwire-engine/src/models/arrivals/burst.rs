@@ -72,7 +72,7 @@ impl ArrivalModel for Burst {
     }
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct BurstArrivals {
     frames: u64,
     /// Frames of this burst that have not arrived yet.

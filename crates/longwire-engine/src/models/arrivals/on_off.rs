@@ -111,7 +111,7 @@ impl ArrivalModel for OnOff {
     }
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct OnOffArrivals {
     model: OnOff,
     /// Clock of arrivals without the periods of silence.

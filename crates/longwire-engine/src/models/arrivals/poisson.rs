@@ -38,7 +38,7 @@ impl ArrivalModel for Poisson {
     }
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct PoissonArrivals {
     /// In nanoseconds.
     mean_gap: f64,

@@ -130,7 +130,7 @@ impl ArrivalModel for RampModel {
     }
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct RampArrivals {
     load: Load,
     /// A wire of that rate, which is never idle: a frame is due when the previous one

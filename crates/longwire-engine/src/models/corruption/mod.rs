@@ -3,19 +3,21 @@
 use alloc::boxed::Box;
 use core::fmt;
 
+use dyn_clone::DynClone;
+
 use longwire_packet::edit::Corruption;
 use longwire_units::Nanos;
 use longwire_units::random::Stream;
 
 use crate::frame_context::FrameContext;
-use crate::models::Kind;
+use crate::models::{Kind, Model};
 
 pub mod bit_error;
 pub mod offset;
 pub mod random;
 
 /// A process that inverts bits of delivered frames.
-pub trait CorruptionModel: fmt::Debug + Send {
+pub trait CorruptionModel: DynClone + fmt::Debug + Send + Sync {
     /// Called once, before anything else: schedules count from `epoch`.
     fn start(&mut self, _epoch: Nanos) {}
 
@@ -26,6 +28,10 @@ pub trait CorruptionModel: fmt::Debug + Send {
     /// Writes the model as its user would write it.
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result;
 }
+
+dyn_clone::clone_trait_object!(CorruptionModel);
+
+impl Model for Box<dyn CorruptionModel> {}
 
 impl fmt::Display for dyn CorruptionModel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

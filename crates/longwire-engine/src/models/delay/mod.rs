@@ -3,11 +3,15 @@
 use alloc::boxed::Box;
 use core::fmt;
 
+use dyn_clone::DynClone;
+
 use longwire_units::Nanos;
 use longwire_units::random::Stream;
 
 use crate::frame_context::FrameContext;
-use crate::models::Kind;
+use crate::loader::Loader;
+use crate::models::{Kind, Model};
+use crate::spec::SpecError;
 
 pub mod cdf;
 pub mod constant;
@@ -30,9 +34,17 @@ pub mod uniform;
 pub mod weibull;
 
 /// A distribution of propagation delays.
-pub trait DelayModel: fmt::Debug + Send {
+pub trait DelayModel: DynClone + fmt::Debug + Send + Sync {
     /// Called once, before anything else: schedules count from `epoch`.
     fn start(&mut self, _epoch: Nanos) {}
+
+    /// Gives the model what only its own link can provide: the state of a plugin.
+    ///
+    /// # Errors
+    /// A plugin that cannot be loaded.
+    fn bind(&mut self, _loader: &dyn Loader) -> Result<(), SpecError> {
+        Ok(())
+    }
 
     /// Draws the delay of the next frame, which enters the medium at `frame.at`.
     fn draw(&mut self, frame: &FrameContext<'_>, stream: &mut Stream) -> Nanos;
@@ -64,6 +76,21 @@ pub trait DelayModel: fmt::Debug + Send {
 
     /// Writes the model as its user would write it.
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result;
+}
+
+dyn_clone::clone_trait_object!(DelayModel);
+
+impl Model for Box<dyn DelayModel> {
+    fn bind(&mut self, loader: &dyn Loader) -> Result<(), SpecError> {
+        (**self).bind(loader)
+    }
+}
+
+impl Default for Box<dyn DelayModel> {
+    /// No delay.
+    fn default() -> Box<dyn DelayModel> {
+        Box::new(constant::ConstantDelay(Nanos::ZERO))
+    }
 }
 
 impl fmt::Display for dyn DelayModel {

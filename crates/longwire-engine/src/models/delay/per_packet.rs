@@ -3,6 +3,7 @@
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::{String, ToString};
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 
@@ -57,7 +58,7 @@ fn build(arguments: &Arguments<'_>) -> Result<Box<dyn DelayModel>, SpecError> {
         end: End::read(arguments)?,
         next: 0,
         last: Nanos::ZERO,
-        delays,
+        delays: Arc::new(delays),
     }))
 }
 
@@ -74,7 +75,7 @@ fn read_line(line: &str, scale: Option<u64>, delays: &mut Delays) -> Result<(), 
 }
 
 /// Delays in nanoseconds. Most lists fit into 32 bits.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Delays {
     Narrow(Vec<u32>),
     Wide(Vec<u64>),
@@ -115,12 +116,13 @@ impl Delays {
 }
 
 /// Delays in sequence.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct PerPacket {
     file: String,
     unit: String,
     end: End,
-    delays: Delays,
+    /// Shared by clones.
+    delays: Arc<Delays>,
     next: usize,
     /// The delay of the last frame.
     last: Nanos,

@@ -8,9 +8,9 @@ use longwire_units::random::Stream;
 
 use super::DelayModel;
 use crate::frame_context::FrameContext;
-use crate::loader::{Hook, Plugin};
+use crate::loader::{Hook, Loader};
 use crate::models::Entry;
-use crate::models::plugin::{self, FILE, NAME, OWN, PluginText};
+use crate::models::plugin::{FILE, NAME, OWN, PluginHook};
 use crate::spec::{Arguments, ModelInfo, SpecError};
 
 /// The registry line.
@@ -23,23 +23,25 @@ static INFO: ModelInfo = ModelInfo {
 };
 
 fn build(arguments: &Arguments<'_>) -> Result<Box<dyn DelayModel>, SpecError> {
-    let (plugin, written) = plugin::load(arguments, Hook::Delay)?;
-    Ok(Box::new(PluginDelay { plugin, written }))
+    let hook = PluginHook::load(arguments, Hook::Delay)?;
+    Ok(Box::new(PluginDelay(hook)))
 }
 
-#[derive(Debug)]
-struct PluginDelay {
-    plugin: Box<dyn Plugin>,
-    written: PluginText,
-}
+#[derive(Clone, Debug)]
+struct PluginDelay(PluginHook);
 
 impl DelayModel for PluginDelay {
     fn start(&mut self, epoch: Nanos) {
-        self.plugin.start(epoch);
+        self.0.start(epoch);
+    }
+
+    fn bind(&mut self, loader: &dyn Loader) -> Result<(), SpecError> {
+        self.0.bind(loader)
     }
 
     fn draw(&mut self, frame: &FrameContext<'_>, stream: &mut Stream) -> Nanos {
-        self.plugin.delay(frame, stream)
+        let state = self.0.state();
+        state.map_or(Nanos::ZERO, |state| state.delay(frame, stream))
     }
 
     fn reads_bytes(&self) -> bool {
@@ -47,15 +49,15 @@ impl DelayModel for PluginDelay {
     }
 
     fn least(&self) -> Nanos {
-        self.plugin.hints().delay_least
+        self.0.hints().delay_least
     }
 
     /// Returns the plugin's statement, which may not be exact.
     fn mean(&self) -> Nanos {
-        self.plugin.hints().delay_mean
+        self.0.hints().delay_mean
     }
 
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.written.fmt(f)
+        self.0.fmt(f)
     }
 }

@@ -43,7 +43,7 @@ impl Change {
 }
 
 /// Delays over time, from an epoch on.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct DelaySchedule {
     pub series: Series,
     pub change: Change,

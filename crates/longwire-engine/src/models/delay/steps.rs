@@ -82,7 +82,7 @@ fn build(arguments: &Arguments<'_>) -> Result<Box<dyn DelayModel>, SpecError> {
 }
 
 /// Delays that change at given times.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct DelaySteps {
     text: String,
     schedule: DelaySchedule,

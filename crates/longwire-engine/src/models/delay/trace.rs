@@ -83,7 +83,7 @@ fn build(arguments: &Arguments<'_>) -> Result<Box<dyn DelayModel>, SpecError> {
 }
 
 /// Recorded delays.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Trace {
     file: String,
     given: Vec<(&'static str, String)>,

@@ -3,11 +3,13 @@
 use alloc::boxed::Box;
 use core::fmt;
 
+use dyn_clone::DynClone;
+
 use longwire_units::Nanos;
 use longwire_units::random::Stream;
 
 use crate::frame_context::FrameContext;
-use crate::models::Kind;
+use crate::models::{Kind, Model};
 
 pub mod nth;
 pub mod random;
@@ -24,7 +26,7 @@ pub struct Copies {
 }
 
 /// A process that duplicates frames on the medium.
-pub trait DuplicationModel: fmt::Debug + Send {
+pub trait DuplicationModel: DynClone + fmt::Debug + Send + Sync {
     /// Called once, before anything else: schedules count from `epoch`.
     fn start(&mut self, _epoch: Nanos) {}
 
@@ -35,6 +37,10 @@ pub trait DuplicationModel: fmt::Debug + Send {
     /// Writes the model as its user would write it.
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result;
 }
+
+dyn_clone::clone_trait_object!(DuplicationModel);
+
+impl Model for Box<dyn DuplicationModel> {}
 
 impl fmt::Display for dyn DuplicationModel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -90,7 +90,7 @@ fn build(arguments: &Arguments<'_>) -> Result<Box<dyn DuplicationModel>, SpecErr
 }
 
 /// Recorded duplication.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct TraceDuplication {
     file: String,
     given: Vec<(&'static str, String)>,

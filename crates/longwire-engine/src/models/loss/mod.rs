@@ -3,11 +3,14 @@
 use alloc::boxed::Box;
 use core::fmt;
 
+use dyn_clone::DynClone;
+
 use longwire_units::random::Stream;
 use longwire_units::{Nanos, Probability};
 
 use crate::frame_context::FrameContext;
-use crate::models::Kind;
+use crate::loader::Loader;
+use crate::models::{Kind, Model};
 use crate::spec::{Arguments, Param, SpecError, Unit};
 use crate::verdict::DropReason;
 
@@ -31,7 +34,7 @@ pub mod trace;
 pub type LossDecision = Option<DropReason>;
 
 /// A process that loses frames.
-pub trait LossModel: fmt::Debug + Send {
+pub trait LossModel: DynClone + fmt::Debug + Send + Sync {
     /// Returns its registered name, which determines its random stream.
     fn name(&self) -> &'static str;
 
@@ -45,6 +48,14 @@ pub trait LossModel: fmt::Debug + Send {
     /// Called once, before anything else: schedules count from `epoch`.
     fn start(&mut self, _epoch: Nanos) {}
 
+    /// Gives the model what only its own link can provide: the state of a plugin.
+    ///
+    /// # Errors
+    /// A plugin that cannot be loaded.
+    fn bind(&mut self, _loader: &dyn Loader) -> Result<(), SpecError> {
+        Ok(())
+    }
+
     /// Whether it reads frames' bytes: super-packets are then segmented first.
     fn reads_bytes(&self) -> bool {
         false
@@ -57,6 +68,8 @@ pub trait LossModel: fmt::Debug + Send {
     /// Writes the model as its user would write it.
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result;
 }
+
+dyn_clone::clone_trait_object!(LossModel);
 
 impl fmt::Display for dyn LossModel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -75,12 +88,18 @@ pub enum LossPlace {
 }
 
 /// A loss model and its place.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct PlacedLoss {
     /// Its place.
     pub place: LossPlace,
     /// The model.
     pub model: Box<dyn LossModel>,
+}
+
+impl Model for PlacedLoss {
+    fn bind(&mut self, loader: &dyn Loader) -> Result<(), SpecError> {
+        self.model.bind(loader)
+    }
 }
 
 impl fmt::Display for PlacedLoss {

@@ -1,11 +1,12 @@
 //! Independent loss of frames with one probability.
 
+use alloc::boxed::Box;
 use core::fmt;
 
 use longwire_units::Probability;
 use longwire_units::random::Stream;
 
-use super::{LossDecision, LossModel, PLACE, PlacedLoss, placed};
+use super::{LossDecision, LossModel, LossPlace, PLACE, PlacedLoss, placed};
 use crate::frame_context::FrameContext;
 use crate::models::Entry;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
@@ -30,6 +31,14 @@ static INFO: ModelInfo = ModelInfo {
 
 fn build(arguments: &Arguments) -> Result<PlacedLoss, SpecError> {
     placed(arguments, PacketLoss(arguments.required("rate")?))
+}
+
+/// Returns independent loss on the medium.
+pub(crate) fn independent(probability: Probability) -> PlacedLoss {
+    PlacedLoss {
+        place: LossPlace::Medium,
+        model: Box::new(PacketLoss(probability)),
+    }
 }
 
 /// Independent loss.

@@ -2,6 +2,7 @@
 
 use alloc::format;
 use alloc::string::{String, ToString};
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 
@@ -44,7 +45,7 @@ fn build(arguments: &Arguments<'_>) -> Result<PlacedLoss, SpecError> {
     let mut list = PerPacketLoss {
         file: arguments.word("file").unwrap_or_default().to_string(),
         loops: arguments.choice(END.name)? == 1,
-        lost: Vec::new(),
+        lost: Arc::default(),
         frames: 0,
         next: 0,
     };
@@ -60,8 +61,8 @@ fn build(arguments: &Arguments<'_>) -> Result<PlacedLoss, SpecError> {
 struct PerPacketLoss {
     file: String,
     loops: bool,
-    /// A bit for each frame.
-    lost: Vec<u64>,
+    /// A bit for each frame; shared by clones.
+    lost: Arc<Vec<u64>>,
     frames: u64,
     next: u64,
 }
@@ -86,10 +87,11 @@ impl PerPacketLoss {
         if self.frames == FRAMES_MAX {
             return Err(format!("more than {FRAMES_MAX} frames"));
         }
+        let words = Arc::make_mut(&mut self.lost);
         if self.frames.is_multiple_of(64) {
-            self.lost.push(0);
+            words.push(0);
         }
-        if let Some(word) = self.lost.last_mut() {
+        if let Some(word) = words.last_mut() {
             *word |= u64::from(lost) << (self.frames % 64);
         }
         self.frames += 1;

@@ -1,6 +1,5 @@
 //! Losses decided by user code.
 
-use alloc::boxed::Box;
 use core::fmt::{self, Display};
 
 use longwire_units::Nanos;
@@ -8,9 +7,9 @@ use longwire_units::random::Stream;
 
 use super::{LossDecision, LossModel, PLACE, PlacedLoss, placed};
 use crate::frame_context::FrameContext;
-use crate::loader::{Hook, Plugin};
+use crate::loader::{Hook, Loader};
 use crate::models::Entry;
-use crate::models::plugin::{self, FILE, NAME, OWN, PluginText};
+use crate::models::plugin::{FILE, NAME, OWN, PluginHook};
 use crate::spec::{Arguments, ModelInfo, SpecError};
 
 /// The registry line.
@@ -23,15 +22,12 @@ static INFO: ModelInfo = ModelInfo {
 };
 
 fn build(arguments: &Arguments<'_>) -> Result<PlacedLoss, SpecError> {
-    let (plugin, written) = plugin::load(arguments, Hook::Loss)?;
-    placed(arguments, PluginLoss { plugin, written })
+    let hook = PluginHook::load(arguments, Hook::Loss)?;
+    placed(arguments, PluginLoss(hook))
 }
 
-#[derive(Debug)]
-struct PluginLoss {
-    plugin: Box<dyn Plugin>,
-    written: PluginText,
-}
+#[derive(Clone, Debug)]
+struct PluginLoss(PluginHook);
 
 impl LossModel for PluginLoss {
     fn name(&self) -> &'static str {
@@ -39,7 +35,11 @@ impl LossModel for PluginLoss {
     }
 
     fn start(&mut self, epoch: Nanos) {
-        self.plugin.start(epoch);
+        self.0.start(epoch);
+    }
+
+    fn bind(&mut self, loader: &dyn Loader) -> Result<(), SpecError> {
+        self.0.bind(loader)
     }
 
     fn reads_bytes(&self) -> bool {
@@ -47,10 +47,10 @@ impl LossModel for PluginLoss {
     }
 
     fn judge(&mut self, frame: &FrameContext<'_>, stream: &mut Stream) -> LossDecision {
-        self.plugin.lose(frame, stream)
+        self.0.state()?.lose(frame, stream)
     }
 
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.written.fmt(f)
+        self.0.fmt(f)
     }
 }

@@ -77,7 +77,7 @@ fn build(arguments: &Arguments<'_>) -> Result<PlacedLoss, SpecError> {
 }
 
 /// Recorded loss.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct TraceLoss {
     file: String,
     given: Vec<(&'static str, String)>,

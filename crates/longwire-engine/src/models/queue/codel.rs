@@ -291,7 +291,7 @@ impl CodelState {
 ///   next mark or drop is scheduled as if it had been dropped.
 /// * The difference of `now` and `drop_next` is signed: a `drop_next` in the future is
 ///   a recent one.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Codel {
     limit: QueueLimit,
     law: CodelLaw,

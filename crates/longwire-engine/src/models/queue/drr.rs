@@ -64,7 +64,7 @@ fn build(arguments: &Arguments) -> Result<Queue, SpecError> {
 /// dropped (McKenney, "Stochastic Fairness Queueing", 1990, pushes out of the longest
 /// queue). If the frame's own class is among those with the most, the frame itself is
 /// dropped; among others, the first class loses. Drops are [`DropReason::QueueFull`].
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct DeficitRoundRobin {
     classes: Classes,
     quantum: Bytes,
@@ -77,7 +77,7 @@ pub struct DeficitRoundRobin {
     in_turn: bool,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct ClassLine {
     frames: FrameLine,
     weight: u32,

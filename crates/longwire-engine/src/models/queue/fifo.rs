@@ -12,7 +12,7 @@ use crate::fifo::Fifo;
 use crate::verdict::DropReason;
 
 /// A first-in, first-out queue.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct ManagedFifo {
     limit: QueueLimit,
     line: FrameLine,
@@ -100,7 +100,7 @@ impl Discipline for ManagedFifo {
 /// A queue of frames that counts its bytes: the building block of disciplines. Its
 /// memory follows its length, and the head is stored inline: a queue that never holds
 /// more allocates none.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct FrameLine {
     head: Option<QueuedFrame>,
     rest: Fifo<QueuedFrame>,

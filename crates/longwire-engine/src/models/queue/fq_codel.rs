@@ -122,7 +122,7 @@ const NONE: u32 = u32::MAX;
 ///   works the same, several times if necessary.
 /// * A link that becomes idle has asked every active queue without result, so that none
 ///   is active at the next arrival (section 4.2).
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct FqCodel {
     limit: QueueLimit,
     law: FqCodelLaw,

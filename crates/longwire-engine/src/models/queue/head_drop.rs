@@ -30,7 +30,7 @@ fn build(arguments: &Arguments) -> Result<Queue, SpecError> {
 /// A first-in, first-out queue that drops at its head when full. A frame that would not
 /// fit into the empty queue is dropped itself, and no other. Drops are
 /// [`DropReason::QueueFull`].
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct HeadDrop {
     limit: QueueLimit,
     line: FrameLine,

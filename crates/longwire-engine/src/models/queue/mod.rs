@@ -6,12 +6,14 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::fmt;
 
+use dyn_clone::DynClone;
+
 use longwire_packet::frame::FrameMeta;
 use longwire_packet::header::Ecn;
 use longwire_units::random::Stream;
 use longwire_units::{BitRate, Bytes, Nanos, Packets};
 
-use crate::models::Kind;
+use crate::models::{Kind, Model};
 use crate::verdict::{DropReason, Verdict};
 
 pub mod codel;
@@ -36,7 +38,7 @@ pub use limit::QueueLimit;
 pub use tail_drop::TailDrop;
 
 /// A link's queue.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum Queue {
     /// First in, first out, with tail drop: decided as a frame arrives, from the
     /// departures of previous frames.
@@ -54,6 +56,8 @@ impl Queue {
         }
     }
 }
+
+impl Model for Queue {}
 
 impl fmt::Display for Queue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -160,7 +164,7 @@ pub enum HeaderFields {
 
 /// A queue discipline, in event time: it is called for every event in order, with the
 /// time of that event on the emulated link, however late the caller is.
-pub trait Discipline: fmt::Debug + Send {
+pub trait Discipline: DynClone + fmt::Debug + Send + Sync {
     /// Called once, before anything else.
     fn start(&mut self, _facts: &LinkFacts) {}
 
@@ -196,8 +200,10 @@ pub trait Discipline: fmt::Debug + Send {
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result;
 }
 
+dyn_clone::clone_trait_object!(Discipline);
+
 /// The random stream of a discipline, and the recipient of its drops.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct QueueContext {
     /// The discipline's random stream.
     pub stream: Stream,

@@ -141,7 +141,7 @@ const SPREAD: (f64, f64) = (0.85, 8.5);
 /// * Bursts are let through before the sums of section 5.4 change, in appendix A's
 ///   order; in appendix B's, a burst adds to them.
 /// * `MEAN_PKTSIZE`, which the RFC leaves open, is a parameter.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Pie {
     limit: QueueLimit,
     law: PieLaw,

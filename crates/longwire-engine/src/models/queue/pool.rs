@@ -12,7 +12,7 @@ const BLOCK: usize = 256;
 
 /// The memory of many queues: queued frames, each with the slot of the next one. It
 /// grows by blocks, and never shrinks.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Pool {
     blocks: Vec<Vec<PoolSlot>>,
     /// The first free slot.

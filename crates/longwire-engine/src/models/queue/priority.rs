@@ -51,7 +51,7 @@ fn build(arguments: &Arguments) -> Result<Queue, SpecError> {
 /// latest frames of the lowest class that has any, and only of classes lower than its
 /// own; if that frees too little space, the frame itself is dropped, and no other.
 /// Drops are [`DropReason::QueueFull`].
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Priority {
     classes: Classes,
     /// Limit of all classes together.

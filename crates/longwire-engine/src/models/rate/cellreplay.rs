@@ -90,7 +90,7 @@ fn build(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
 /// skips while it is empty. The base delay, which lies between the two in CellReplay,
 /// follows them here: it is subtracted from departures, so that frames in it take no
 /// space in the queue. It is added again where it is part of the model.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct CellReplay {
     light: Light,
     heavy: Opportunities,
@@ -155,7 +155,7 @@ impl RateModel for CellReplay {
 }
 
 /// The queue of packet trains. Times count from the epoch.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Light {
     trains: Trains,
     pause: u64,

@@ -27,7 +27,7 @@ const FORGOTTEN: u32 = 10_000;
 /// The chain in time. It begins in a state drawn by the shares of time, and exponential
 /// times have no memory, so it is stationary. Its states depend on the seed, not on the
 /// traffic, except for those that [`FORGOTTEN`] skips.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Chain {
     states: Vec<ChainState>,
     /// Transitions of each state.
@@ -43,7 +43,7 @@ pub struct Chain {
 }
 
 /// A weighted random choice.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Choice {
     /// Cumulative weights, in 2^64ths.
     sums: Vec<u64>,

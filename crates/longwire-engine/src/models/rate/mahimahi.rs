@@ -109,7 +109,7 @@ pub(super) fn counted(bits: u64, overhead: i64) -> u64 {
 }
 
 /// A link that delivers frames at opportunities.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Mahimahi {
     opportunities: Opportunities,
     overhead: i64,

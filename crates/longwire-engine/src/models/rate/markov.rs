@@ -5,6 +5,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec;
 use alloc::vec::Vec;
+use dyn_clone::DynClone;
 use core::fmt::{self, Display};
 
 use longwire_units::random::Stream;
@@ -138,7 +139,7 @@ pub(super) fn uniform(states: usize) -> Vec<Vec<f64>> {
 }
 
 /// The model's text.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct MarkovText {
     rates: Vec<u64>,
     times: Vec<Nanos>,
@@ -168,7 +169,7 @@ impl Display for MarkovText {
 }
 
 /// A rate that follows a chain.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Markov {
     mean: Option<BitRate>,
     line: Varying<Chain>,
@@ -176,9 +177,11 @@ pub(super) struct Markov {
 }
 
 /// The notation of the model.
-pub(super) trait Describe: Display + fmt::Debug + Send {}
+pub(super) trait Describe: DynClone + Display + fmt::Debug + Send + Sync {}
 
-impl<T: Display + fmt::Debug + Send> Describe for T {}
+dyn_clone::clone_trait_object!(Describe);
+
+impl<T: Clone + Display + fmt::Debug + Send + Sync> Describe for T {}
 
 impl Markov {
     /// Creates a chain over these states with these transition weights.

@@ -3,12 +3,16 @@
 use alloc::boxed::Box;
 use core::fmt;
 
+use dyn_clone::DynClone;
+
 use longwire_units::random::Stream;
 use longwire_units::{BitRate, Nanos};
 
 use crate::frame_context::FrameContext;
-use crate::models::Kind;
+use crate::loader::Loader;
+use crate::models::{Kind, Model};
 use crate::models::framing::Framing;
+use crate::spec::SpecError;
 
 pub mod cellreplay;
 mod chain;
@@ -30,9 +34,10 @@ pub mod wifi;
 pub use serializer::Serializer;
 
 /// The rate of a link.
-#[derive(Debug)]
+#[derive(Clone, Debug, Default)]
 pub enum Rate {
     /// Infinitely fast.
+    #[default]
     Unlimited,
     /// At a fixed rate.
     Fixed(BitRate),
@@ -46,9 +51,17 @@ pub enum Rate {
 /// service may begin, and then serves it from that instant on. Times never decrease.
 /// Departures are rounded down to whole nanoseconds, and the remainder is carried over,
 /// so that no error accumulates.
-pub trait RateModel: fmt::Debug + Send {
+pub trait RateModel: DynClone + fmt::Debug + Send + Sync {
     /// Called once, before anything else: schedules count from `epoch`.
     fn start(&mut self, _epoch: Nanos) {}
+
+    /// Gives the model what only its own link can provide: the state of a plugin.
+    ///
+    /// # Errors
+    /// A plugin that cannot be loaded.
+    fn bind(&mut self, _loader: &dyn Loader) -> Result<(), SpecError> {
+        Ok(())
+    }
 
     /// Returns the earliest instant, at or after `from`, at which the link dequeues the
     /// next frame: a slot begins, the medium is won. Called once for each frame, or
@@ -86,6 +99,8 @@ pub trait RateModel: fmt::Debug + Send {
     /// Writes the model as its user would write it.
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result;
 }
+
+dyn_clone::clone_trait_object!(RateModel);
 
 /// Maximum of one aggregate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -129,6 +144,15 @@ impl Rate {
     }
 }
 
+impl Model for Rate {
+    fn bind(&mut self, loader: &dyn Loader) -> Result<(), SpecError> {
+        match self {
+            Rate::Unlimited | Rate::Fixed(_) => Ok(()),
+            Rate::Model(model) => model.bind(loader),
+        }
+    }
+}
+
 impl From<Option<BitRate>> for Rate {
     fn from(rate: Option<BitRate>) -> Rate {
         rate.map_or(Rate::Unlimited, Rate::Fixed)
@@ -146,7 +170,7 @@ impl fmt::Display for Rate {
 }
 
 /// A link's rate and its state.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Transmitter {
     /// Infinite or fixed rate.
     exact: Serializer,
@@ -155,7 +179,7 @@ pub(crate) struct Transmitter {
 }
 
 /// A rate model that serves a link.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct ModelState {
     model: Box<dyn RateModel>,
     framing: Framing,

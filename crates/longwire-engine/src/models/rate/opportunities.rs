@@ -13,7 +13,7 @@ use crate::trace::schedule::{OpportunityCursor, OpportunitySchedule};
 ///   the one that delivers its last byte. The remainder of that opportunity goes to the
 ///   next frame, if it was already waiting.
 /// * A frame that arrives at the very instant of an opportunity has missed it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Opportunities {
     schedule: OpportunitySchedule,
     repeats: bool,

@@ -8,9 +8,9 @@ use longwire_units::{BitRate, Nanos};
 
 use super::{Rate, RateModel};
 use crate::frame_context::FrameContext;
-use crate::loader::{Hook, Plugin};
+use crate::loader::{Hook, Loader};
 use crate::models::Entry;
-use crate::models::plugin::{self, FILE, NAME, OWN, PluginText};
+use crate::models::plugin::{FILE, NAME, OWN, PluginHook};
 use crate::spec::{Arguments, ModelInfo, SpecError};
 
 /// The registry line.
@@ -23,27 +23,30 @@ static INFO: ModelInfo = ModelInfo {
 };
 
 fn build(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
-    let (plugin, written) = plugin::load(arguments, Hook::Rate)?;
-    Ok(Rate::Model(Box::new(PluginRate { plugin, written })))
+    let hook = PluginHook::load(arguments, Hook::Rate)?;
+    Ok(Rate::Model(Box::new(PluginRate(hook))))
 }
 
-#[derive(Debug)]
-struct PluginRate {
-    plugin: Box<dyn Plugin>,
-    written: PluginText,
-}
+#[derive(Clone, Debug)]
+struct PluginRate(PluginHook);
 
 impl RateModel for PluginRate {
     fn start(&mut self, epoch: Nanos) {
-        self.plugin.start(epoch);
+        self.0.start(epoch);
+    }
+
+    fn bind(&mut self, loader: &dyn Loader) -> Result<(), SpecError> {
+        self.0.bind(loader)
     }
 
     fn ready(&mut self, from: Nanos, stream: &mut Stream) -> Nanos {
-        self.plugin.ready(from, stream)
+        let state = self.0.state();
+        state.map_or(from, |state| state.ready(from, stream))
     }
 
     fn serve(&mut self, frame: &FrameContext<'_>, wire_bits: u64, stream: &mut Stream) -> Nanos {
-        self.plugin.depart(frame, wire_bits, stream)
+        let state = self.0.state();
+        state.map_or(frame.at, |state| state.depart(frame, wire_bits, stream))
     }
 
     fn reads_bytes(&self) -> bool {
@@ -52,10 +55,10 @@ impl RateModel for PluginRate {
 
     /// Returns the plugin's statement, which may not be exact.
     fn mean(&self) -> Option<BitRate> {
-        self.plugin.hints().rate_mean
+        self.0.hints().rate_mean
     }
 
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.written.fmt(f)
+        self.0.fmt(f)
     }
 }

@@ -110,7 +110,7 @@ impl LinearRamp {
 /// Departures are rounded down to whole nanoseconds, and the remainder of the
 /// nanosecond is carried over. Within a ramp nothing is rounded; the remaining work of
 /// a frame at the end of one is, by less than half a billionth of a bit.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Ramps {
     ramps: Vec<LinearRamp>,
     /// The rate after the last ramp, if they do not repeat.

@@ -145,7 +145,7 @@ fn stepwise(steps: &[Step], period: Option<Nanos>) -> Result<Varying<StepSource>
     }))
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct StepSource {
     series: Series,
     cursor: Cursor,
@@ -168,7 +168,7 @@ impl RateSource for StepSource {
     }
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct RateSteps {
     steps: Vec<Step>,
     period: Option<Nanos>,
@@ -176,7 +176,7 @@ struct RateSteps {
     line: StepSerializer,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum StepSerializer {
     Stepwise(Varying<StepSource>),
     Linear(Ramps),

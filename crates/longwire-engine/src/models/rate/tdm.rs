@@ -91,7 +91,7 @@ fn build(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
 }
 
 /// Exact: the true instant of the last departure is `at + carry / rate`.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Tdm {
     rate: BitRate,
     period: u64,

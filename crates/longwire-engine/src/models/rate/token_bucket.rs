@@ -94,7 +94,7 @@ impl Moment {
 }
 
 /// Counts time in nanoseconds and parts of a rate.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct RateClock {
     rate: BitRate,
     /// The last length in bits and its time: traffic repeats its lengths.
@@ -160,7 +160,7 @@ impl RateClock {
 
 /// The line after the bucket, on a clock that counts whole parts of both rates: a frame
 /// may begin at an instant of the bucket's, or of the line's.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct OutputLine {
     clock: RateClock,
     /// The bucket's rate.
@@ -201,7 +201,7 @@ impl OutputLine {
 
 /// The bucket's state is the instant at which it would be full again if nothing more
 /// left (the generic cell rate algorithm, ITU-T I.371): exact, and without a timer.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct TokenBucket {
     tokens: RateClock,
     /// The line after it, if it is not infinitely fast.

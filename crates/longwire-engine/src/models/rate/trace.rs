@@ -77,14 +77,14 @@ fn build(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
 }
 
 /// A rate that follows a series.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct TraceRate {
     line: Varying<SeriesSource>,
     mean: Option<BitRate>,
     written: ModelText,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct SeriesSource {
     series: Series,
     cursor: Cursor,

@@ -62,7 +62,7 @@ fn build(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
     )))
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct TwoStateText {
     good: ChainState,
     bad: ChainState,

@@ -45,7 +45,7 @@ pub trait RateSource: fmt::Debug + Send {
 /// Exact: bits are counted in billionths, of which a rate sends a whole number in every
 /// nanosecond. The true instant of the last departure is `at + carry / rate`;
 /// departures are that instant rounded down, and no rounding error is carried over.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Varying<S> {
     source: S,
     epoch: u64,

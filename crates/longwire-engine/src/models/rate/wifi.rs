@@ -128,7 +128,7 @@ fn build(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
 
 /// Exact: an aggregate ends at `end + carry / rate`, and the next one cannot
 /// begin before `gap` more.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Wifi {
     rate: BitRate,
     frames: u32,

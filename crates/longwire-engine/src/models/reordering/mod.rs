@@ -4,11 +4,13 @@
 use alloc::boxed::Box;
 use core::fmt;
 
+use dyn_clone::DynClone;
+
 use longwire_units::Nanos;
 use longwire_units::random::Stream;
 
 use crate::frame_context::FrameContext;
-use crate::models::Kind;
+use crate::models::{Kind, Model};
 
 pub mod gap;
 pub mod hold;
@@ -23,7 +25,7 @@ pub enum Displacement {
 }
 
 /// A process that displaces frames.
-pub trait ReorderingModel: fmt::Debug + Send {
+pub trait ReorderingModel: DynClone + fmt::Debug + Send + Sync {
     /// Called once, before anything else: schedules count from `epoch`.
     fn start(&mut self, _epoch: Nanos) {}
 
@@ -34,6 +36,10 @@ pub trait ReorderingModel: fmt::Debug + Send {
     /// Writes the model as its user would write it.
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result;
 }
+
+dyn_clone::clone_trait_object!(ReorderingModel);
+
+impl Model for Box<dyn ReorderingModel> {}
 
 impl fmt::Display for dyn ReorderingModel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -7,9 +7,9 @@ use longwire_units::Nanos;
 use longwire_units::random::Stream;
 
 use super::RewriteModel;
-use crate::loader::{Hook, Plugin};
+use crate::loader::{Hook, Loader};
 use crate::models::Entry;
-use crate::models::plugin::{self, FILE, NAME, OWN, PluginText};
+use crate::models::plugin::{FILE, NAME, OWN, PluginHook};
 use crate::spec::{Arguments, ModelInfo, SpecError};
 
 /// The registry line.
@@ -22,26 +22,29 @@ static INFO: ModelInfo = ModelInfo {
 };
 
 fn build(arguments: &Arguments<'_>) -> Result<Box<dyn RewriteModel>, SpecError> {
-    let (plugin, written) = plugin::load(arguments, Hook::Rewrite)?;
-    Ok(Box::new(PluginRewrite { plugin, written }))
+    let hook = PluginHook::load(arguments, Hook::Rewrite)?;
+    Ok(Box::new(PluginRewrite(hook)))
 }
 
-#[derive(Debug)]
-struct PluginRewrite {
-    plugin: Box<dyn Plugin>,
-    written: PluginText,
-}
+#[derive(Clone, Debug)]
+struct PluginRewrite(PluginHook);
 
 impl RewriteModel for PluginRewrite {
     fn start(&mut self, epoch: Nanos) {
-        self.plugin.start(epoch);
+        self.0.start(epoch);
+    }
+
+    fn bind(&mut self, loader: &dyn Loader) -> Result<(), SpecError> {
+        self.0.bind(loader)
     }
 
     fn rewrite(&mut self, at: Nanos, bytes: &mut [u8], stream: &mut Stream) {
-        self.plugin.rewrite(at, bytes, stream);
+        if let Some(state) = self.0.state() {
+            state.rewrite(at, bytes, stream);
+        }
     }
 
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.written.fmt(f)
+        self.0.fmt(f)
     }
 }

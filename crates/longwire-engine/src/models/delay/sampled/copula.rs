@@ -12,7 +12,7 @@ use crate::special::{normal_above, normal_density, normal_quantile};
 
 /// The process z' = r z + sqrt(1 - r²) e, where e is standard normal: then z is so too,
 /// and its lag-1 autocorrelation is r.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Copula {
     coefficient: f64,
     innovation: f64,
@@ -69,7 +69,7 @@ const STEP: f64 = PLACE_MAX / STEPS as f64;
 
 /// The normal distribution's tail, linear between knots: the error is less than 10^-6,
 /// and less than 2·10^-4 of the value.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Ranks(Box<[f64]>);
 
 impl Ranks {

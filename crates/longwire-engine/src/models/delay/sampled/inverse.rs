@@ -22,7 +22,7 @@ impl Tails {
 }
 
 /// An inverse distribution function.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum Inverse {
     /// From a formula.
     Octaves(Octaves),
@@ -97,7 +97,7 @@ const REST_BITS: u32 = 52 - PARTS_BITS;
 /// 2·10^-5 of the formula's everywhere (5·10^-4 for the Weibull distribution of shape
 /// 0.1, the most skewed), and tails within 10^-4 of themselves, where the test of
 /// Kolmogorov and Smirnov detects 2·10^-3 in a million samples.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Octaves(Box<[f64]>);
 
 impl Octaves {
@@ -158,7 +158,7 @@ impl Octaves {
 }
 
 /// Points of a distribution function, interpolated linearly.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Points {
     /// Never decreasing.
     values: Box<[f64]>,

@@ -3,6 +3,7 @@
 
 use alloc::boxed::Box;
 use alloc::format;
+use alloc::sync::Arc;
 use core::fmt;
 
 mod copula;
@@ -154,11 +155,12 @@ impl fmt::Display for Common {
 /// Values outside the bounds are drawn again, as often as needed: a delay has the
 /// distribution truncated to the bounds. It is computed here once and looked up for
 /// each frame, so every frame costs one draw, regardless of the bounds.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct SampledDelay<D> {
     own: D,
     common: Common,
-    inverse: Inverse,
+    /// Shared by clones.
+    inverse: Arc<Inverse>,
     location: f64,
     copula: Option<Box<Copula>>,
     mean: Nanos,
@@ -166,7 +168,7 @@ pub(super) struct SampledDelay<D> {
 }
 
 /// Creates a delay model of a distribution given by formulas.
-pub(super) fn sampled<D: Distribution + fmt::Display + 'static>(
+pub(super) fn sampled<D: Distribution + Clone + Sync + fmt::Display + 'static>(
     arguments: &Arguments<'_>,
     common: Common,
     distribution: D,
@@ -196,7 +198,7 @@ pub(super) fn sampled<D: Distribution + fmt::Display + 'static>(
 
 /// Creates a delay model of values from a file that are evenly spread over the
 /// distribution.
-pub(super) fn of_values<D: fmt::Debug + fmt::Display + Send + 'static>(
+pub(super) fn of_values<D: Clone + fmt::Debug + fmt::Display + Send + Sync + 'static>(
     arguments: &Arguments<'_>,
     common: Common,
     description: D,
@@ -208,7 +210,7 @@ pub(super) fn of_values<D: fmt::Debug + fmt::Display + Send + 'static>(
 
 /// Creates a delay model of values at given probabilities, none of which may decrease,
 /// and the last of which must be 1.
-pub(super) fn of_probabilities<D: fmt::Debug + fmt::Display + Send + 'static>(
+pub(super) fn of_probabilities<D: Clone + fmt::Debug + fmt::Display + Send + Sync + 'static>(
     arguments: &Arguments<'_>,
     common: Common,
     description: D,
@@ -218,7 +220,7 @@ pub(super) fn of_probabilities<D: fmt::Debug + fmt::Display + Send + 'static>(
     of_points(arguments, common, description, points)
 }
 
-fn of_points<D: fmt::Debug + fmt::Display + Send + 'static>(
+fn of_points<D: Clone + fmt::Debug + fmt::Display + Send + Sync + 'static>(
     arguments: &Arguments<'_>,
     common: Common,
     description: D,
@@ -238,7 +240,7 @@ fn of_points<D: fmt::Debug + fmt::Display + Send + 'static>(
 
 /// Creates a delay model that always draws the same value: a distribution without
 /// spread.
-pub(super) fn without_spread<D: fmt::Debug + fmt::Display + Send + 'static>(
+pub(super) fn without_spread<D: Clone + fmt::Debug + fmt::Display + Send + Sync + 'static>(
     arguments: &Arguments<'_>,
     common: Common,
     description: D,
@@ -247,7 +249,7 @@ pub(super) fn without_spread<D: fmt::Debug + fmt::Display + Send + 'static>(
     of_points(arguments, common, description, Points::one(value))
 }
 
-fn finish<D: fmt::Debug + fmt::Display + Send + 'static>(
+fn finish<D: Clone + fmt::Debug + fmt::Display + Send + Sync + 'static>(
     arguments: &Arguments<'_>,
     common: Common,
     own: D,
@@ -278,7 +280,7 @@ fn finish<D: fmt::Debug + fmt::Display + Send + 'static>(
         mean: nanos(moments.mean + location),
         own,
         common,
-        inverse,
+        inverse: Arc::new(inverse),
         location,
         copula,
     }))
@@ -291,7 +293,7 @@ fn nanos(value: f64) -> Nanos {
     Nanos::from_nanos((value + 0.5) as u64)
 }
 
-impl<D: fmt::Debug + fmt::Display + Send> DelayModel for SampledDelay<D> {
+impl<D: Clone + fmt::Debug + fmt::Display + Send + Sync> DelayModel for SampledDelay<D> {
     fn draw(&mut self, _frame: &FrameContext<'_>, stream: &mut Stream) -> Nanos {
         let drawn = match &mut self.copula {
             None => self.inverse.draw(stream.next_u64()),
@@ -306,7 +308,7 @@ impl<D: fmt::Debug + fmt::Display + Send> DelayModel for SampledDelay<D> {
     }
 
     fn fixed(&self) -> Option<Nanos> {
-        matches!(&self.inverse, Inverse::Points(points) if points.is_one()).then_some(self.least)
+        matches!(&*self.inverse, Inverse::Points(points) if points.is_one()).then_some(self.least)
     }
 
     fn least(&self) -> Nanos {

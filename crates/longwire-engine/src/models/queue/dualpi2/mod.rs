@@ -61,7 +61,7 @@ pub const ENTRY: Entry<Queue> = Entry {
 ///   costs nothing, and it is cleared in favour of L when the link becomes idle (A.1).
 /// * `p_CL` is capped at 1: a likelihood above it would add up without end.
 /// * The limit in bytes is figure 3's, one `mtu` kept free; a limit in frames is added.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct DualPi2 {
     limit: QueueLimit,
     law: DualPi2Law,
@@ -80,7 +80,7 @@ pub struct DualPi2 {
 }
 
 /// A queue and the sum of its likelihoods.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct CountedLine {
     line: FrameLine,
     count: f64,

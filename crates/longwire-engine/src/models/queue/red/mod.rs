@@ -66,7 +66,7 @@ const INTERVAL: Nanos = Nanos::from_millis(500);
 ///
 /// One number is drawn for each frame that may be dropped at random. Drops are
 /// [`DropReason::Aqm`], at the limit [`DropReason::QueueFull`].
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Red {
     limit: QueueLimit,
     law: RedLaw,

@@ -1,0 +1,238 @@
+//! Specification of a link: the common form of the command line, the configuration
+//! file, HTTP and library users.
+
+mod text;
+
+use alloc::boxed::Box;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use longwire_units::{BitRate, Nanos, Probability};
+
+use crate::link::{Doubt, LinkConfig};
+use crate::loader::Loader;
+use crate::models::delay::DelayModel;
+use crate::models::delay::constant::ConstantDelay;
+use crate::models::loss::PlacedLoss;
+use crate::models::queue::{Queue, QueueLimit};
+use crate::models::rate::Rate;
+use crate::models::{self, Kind, Model};
+use crate::parts::{Held, LinkSpec, PARTS, Part};
+use crate::spec::{ModelSpec, SpecError};
+
+pub use text::LinkSpecError;
+
+/// Refusal of an option.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{option}: {source}")]
+pub struct OptionError {
+    /// The option's name: `rate`, `framing`, `queue`, …
+    pub option: &'static str,
+    /// The fault of its value.
+    pub source: Box<SpecError>,
+}
+
+/// The models that a specification gives for one part; none at all for `none`, and for
+/// a `derived` queue.
+#[derive(Clone, Debug)]
+pub struct Setting<M>(Vec<ModelSpec<M>>);
+
+impl<M> PartialEq for Setting<M> {
+    fn eq(&self, other: &Setting<M>) -> bool {
+        self.0 == other.0
+    }
+}
+
+impl<M> Eq for Setting<M> {}
+
+impl<M: Model> Setting<M> {
+    /// Returns the models, in the given order.
+    pub fn models(&self) -> &[ModelSpec<M>] {
+        &self.0
+    }
+
+    /// Returns the text of each model.
+    pub(crate) fn texts(&self) -> Vec<String> {
+        self.0.iter().map(ModelSpec::to_string).collect()
+    }
+
+    /// Returns doubts about the values.
+    pub(crate) fn doubts(&self) -> Vec<String> {
+        let doubts = self.0.iter().flat_map(ModelSpec::doubts);
+        doubts.cloned().collect()
+    }
+
+    /// Sets a part to a model, or adds it to a list.
+    pub(crate) fn push(setting: &mut Option<Setting<M>>, model: ModelSpec<M>, is_list: bool) {
+        match setting {
+            Some(Setting(models)) if is_list => models.push(model),
+            setting => *setting = Some(Setting(Vec::from([model]))),
+        }
+    }
+
+    /// Parses a value and sets a part to it, or adds it to a list. `absent` is the word
+    /// for no model, which stands alone in a list.
+    pub(crate) fn add(
+        setting: &mut Option<Setting<M>>,
+        kind: &Kind<M>,
+        (absent, is_list): (Option<&str>, bool),
+        text: &str,
+        loader: &dyn Loader,
+    ) -> Result<(), OptionError> {
+        let alone = !is_list || setting.is_none();
+        if alone && absent == Some(text.trim()) {
+            *setting = Some(Setting(Vec::new()));
+            return Ok(());
+        }
+        let is_none = matches!(setting, Some(Setting(models)) if models.is_empty());
+        let text = match absent {
+            // The word for no model was given before, and is no model's name.
+            Some(absent) if is_list && is_none => absent,
+            _ => text,
+        };
+        let model = ModelSpec::parse(kind, text, loader).map_err(|source| OptionError {
+            option: kind.name,
+            source: Box::new(source),
+        })?;
+        Setting::push(setting, model, is_list);
+        Ok(())
+    }
+
+    /// Builds the models as a link holds them; `None` if the part is not given.
+    pub(crate) fn build<H: Held<M>>(
+        setting: &Option<Setting<M>>,
+        kind: &Kind<M>,
+        loader: &dyn Loader,
+    ) -> Result<Option<H>, OptionError> {
+        let Some(Setting(models)) = setting else {
+            return Ok(None);
+        };
+        let built = models.iter().map(|model| model.build(loader));
+        let built: Result<Vec<M>, SpecError> = built.collect();
+        let built = built.map_err(|source| OptionError {
+            option: kind.name,
+            source: Box::new(source),
+        })?;
+        Ok(Some(H::from_models(built)))
+    }
+}
+
+impl LinkSpec {
+    /// Returns a wire: infinitely fast, without delay or loss.
+    pub fn new() -> LinkSpec {
+        LinkSpec::default()
+    }
+
+    /// Reads a line such as `rate=10mbit delay=20ms`; files and plugins come from
+    /// `loader`.
+    ///
+    /// # Errors
+    /// The first word or value that is refused.
+    pub fn parse(line: &str, loader: &dyn Loader) -> Result<LinkSpec, LinkSpecError> {
+        text::read(line, loader)
+    }
+
+    /// Parses a value and sets the part of this name to it; a part that may be given
+    /// several times gets one model more. Files and plugins come from `loader`.
+    ///
+    /// # Errors
+    /// There is no such part, or its value is refused.
+    pub fn set(&mut self, name: &str, text: &str, loader: &dyn Loader) -> Result<(), LinkSpecError> {
+        let Some(part) = Part::named(name) else {
+            let name = name.to_string();
+            return Err(LinkSpecError::Unknown { name });
+        };
+        Ok(part.add(self, text, loader)?)
+    }
+
+    /// Returns every value that is given, with the name of its part, in the order of the
+    /// help.
+    pub fn given(&self) -> Vec<(&'static str, String)> {
+        let mut given = Vec::new();
+        for part in &PARTS {
+            let texts = part.texts(self).unwrap_or_default();
+            given.extend(texts.into_iter().map(|text| (part.name, text)));
+        }
+        given
+    }
+
+    /// Whether nothing is given.
+    pub fn is_empty(&self) -> bool {
+        *self == LinkSpec::default()
+    }
+
+    /// Returns values that are allowed but probably not intended.
+    pub fn doubts(&self) -> Vec<Doubt> {
+        let doubts = PARTS.iter().flat_map(|part| part.doubts(self));
+        doubts.chain(self.pair_doubt()).collect()
+    }
+
+    /// Returns a doubt about values that are valid one by one and probably not intended
+    /// together: a CellReplay trace whose base delay is taken from its file by the
+    /// delay.
+    pub fn pair_doubt(&self) -> Option<Doubt> {
+        let [rate] = self.rate.as_ref()?.models() else {
+            return None;
+        };
+        let [delay] = self.delay.as_ref()?.models() else {
+            return None;
+        };
+        let rate = models::RATE.arguments("cellreplay", rate.text())?;
+        let delay = models::DELAY.arguments("trace", delay.text())?;
+        if rate.word("trains") != delay.word("file") {
+            return None;
+        }
+        let message = match rate.word("base-delay") {
+            Some("included") => {
+                "the base delay of its trains is included already, and the delay's trace adds it \
+                 again: leave out the delay"
+            }
+            _ => {
+                "the delay's trace changes the base delay within a train, where CellReplay keeps \
+                 that of its first packet; write base-delay=included here and leave out the \
+                 delay, and packets arrive as CellReplay delivers them"
+            }
+        };
+        Some(Doubt {
+            option: models::RATE.name,
+            message: message.to_string(),
+        })
+    }
+}
+
+impl LinkConfig {
+    /// Returns the text of a part without a model: the queue's effective limit, or the
+    /// word for none.
+    pub(crate) fn effective(&self, part: &str, absent: &str) -> String {
+        if part == models::QUEUE.name {
+            return self.queue_limit().to_string();
+        }
+        absent.to_string()
+    }
+}
+
+impl From<BitRate> for ModelSpec<Rate> {
+    fn from(rate: BitRate) -> ModelSpec<Rate> {
+        Rate::Fixed(rate).into()
+    }
+}
+
+impl From<QueueLimit> for ModelSpec<Queue> {
+    fn from(limit: QueueLimit) -> ModelSpec<Queue> {
+        Queue::TailDrop(limit).into()
+    }
+}
+
+impl From<Nanos> for ModelSpec<Box<dyn DelayModel>> {
+    fn from(delay: Nanos) -> ModelSpec<Box<dyn DelayModel>> {
+        let delay: Box<dyn DelayModel> = Box::new(ConstantDelay(delay));
+        delay.into()
+    }
+}
+
+impl From<Probability> for ModelSpec<PlacedLoss> {
+    /// Each frame is lost on its own, on the medium.
+    fn from(probability: Probability) -> ModelSpec<PlacedLoss> {
+        models::loss::packet::independent(probability).into()
+    }
+}

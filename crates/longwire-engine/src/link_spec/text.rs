@@ -1,0 +1,130 @@
+//! A specification as one line of text: `rate=10mbit delay=20ms`.
+
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::fmt;
+use core::str::FromStr;
+
+use super::OptionError;
+use crate::loader::{Loader, NoLoader};
+use crate::parts::{LinkSpec, PARTS, Part};
+
+/// Why the specification of a link was refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say it")]
+pub enum LinkSpecError {
+    #[error("'{0}' has no name: write NAME=VALUE, as in delay=20ms")]
+    NoName(String),
+    #[error("'{0}' has no value: write NAME=VALUE, as in delay=20ms")]
+    NoValue(String),
+    #[error("there is no option '{name}'; the options are {}", names())]
+    Unknown { name: String },
+    #[error("{0} is given twice")]
+    Repeated(&'static str),
+    #[error(transparent)]
+    Option(#[from] OptionError),
+}
+
+/// Returns the names of all options, for a message.
+fn names() -> String {
+    let names: Vec<&str> = PARTS.iter().map(|part| part.name).collect();
+    names.join(", ")
+}
+
+/// Reads `NAME=VALUE` pairs between blanks. A value may hold blanks: a word without `=`,
+/// or with a comparison (`==`, `>=`), continues the value before it.
+pub(super) fn read(line: &str, loader: &dyn Loader) -> Result<LinkSpec, LinkSpecError> {
+    let mut pairs: Vec<(&str, String)> = Vec::new();
+    for word in line.split_whitespace() {
+        let pair = word.split_once('=');
+        let pair = pair.filter(|(name, value)| is_name(name) && !value.starts_with('='));
+        match (pair, pairs.last_mut()) {
+            (Some((_, "")), _) => return Err(LinkSpecError::NoValue(word.to_string())),
+            (Some((name, value)), _) => pairs.push((name, value.to_string())),
+            (None, Some((_, value))) => {
+                value.push(' ');
+                value.push_str(word);
+            }
+            (None, None) => return Err(LinkSpecError::NoName(word.to_string())),
+        }
+    }
+    let mut spec = LinkSpec::default();
+    for (name, value) in pairs {
+        let Some(part) = Part::named(name) else {
+            let name = name.to_string();
+            return Err(LinkSpecError::Unknown { name });
+        };
+        if part.texts(&spec).is_some() && !part.is_repeated {
+            return Err(LinkSpecError::Repeated(part.name));
+        }
+        part.add(&mut spec, &value, loader)?;
+    }
+    Ok(spec)
+}
+
+/// Whether a word before `=` can be the name of an option.
+fn is_name(word: &str) -> bool {
+    !word.is_empty()
+        && word
+            .bytes()
+            .all(|byte| byte.is_ascii_lowercase() || byte == b'-')
+}
+
+impl FromStr for LinkSpec {
+    type Err = LinkSpecError;
+
+    /// Reads a line of models that need no file and no plugin; [`LinkSpec::parse`] has a
+    /// loader.
+    fn from_str(line: &str) -> Result<LinkSpec, LinkSpecError> {
+        read(line, &NoLoader)
+    }
+}
+
+impl fmt::Display for LinkSpec {
+    /// Writes the line that reads back to the same specification.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, (name, value)) in self.given().iter().enumerate() {
+            let blank = if index > 0 { " " } else { "" };
+            write!(f, "{blank}{name}={value}")?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_read_back() {
+        for line in [
+            "",
+            "rate=10mbit delay=20ms",
+            "queue=64kb loss=1% loss=burst:start=1%,length=4 order=reorder",
+            "loss=content:match=udp port 53 and ip.addr == 10.0.0.1 delay=1ms",
+        ] {
+            let spec: LinkSpec = line.parse().expect("options");
+            assert_eq!(spec.to_string(), line);
+        }
+    }
+
+    #[test]
+    fn errors_name_the_word() {
+        for (line, expected) in [
+            ("20ms", "'20ms' has no name"),
+            ("delay=", "'delay=' has no value"),
+            (
+                "delay=1ms dely=2ms",
+                "no option 'dely'; the options are rate, framing",
+            ),
+            ("delay=1ms delay=2ms", "delay is given twice"),
+            ("delay=1kg", "delay: "),
+        ] {
+            let error = line
+                .parse::<LinkSpec>()
+                .expect_err("an error")
+                .to_string();
+            assert!(error.contains(expected), "{line}: {error}");
+        }
+    }
+}

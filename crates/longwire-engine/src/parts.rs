@@ -1,0 +1,314 @@
+//! The parts of a link: one table, from which specifications, configurations, changes
+//! and the options of all interfaces follow.
+
+use alloc::boxed::Box;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::fmt::Display;
+
+use longwire_units::Nanos;
+
+use crate::link::{Doubt, LinkState};
+use crate::link_spec::{OptionError, Setting};
+use crate::loader::Loader;
+use crate::models::corruption::CorruptionModel;
+use crate::models::delay::DelayModel;
+use crate::models::duplication::DuplicationModel;
+use crate::models::framing::Framing;
+use crate::models::loss::PlacedLoss;
+use crate::models::mtu::Mtu;
+use crate::models::order::OrderPolicy;
+use crate::models::queue::Queue;
+use crate::models::rate::Rate;
+use crate::models::reordering::ReorderingModel;
+use crate::models::rewrite::RewriteModel;
+use crate::models;
+use crate::spec::{ModelInfo, ModelSpec};
+
+/// The models of a part as a link holds them: exactly one, at most one, or a list.
+pub trait Held<M>: Default {
+    /// Whether the part takes several models.
+    const IS_LIST: bool = false;
+
+    /// Returns models as the link holds them. Without any, the part has its default.
+    fn from_models(models: Vec<M>) -> Self;
+
+    /// Returns the text of each model.
+    fn texts(&self) -> Vec<String>;
+}
+
+impl<M: Default + Display> Held<M> for M {
+    fn from_models(models: Vec<M>) -> M {
+        models.into_iter().next_back().unwrap_or_default()
+    }
+
+    fn texts(&self) -> Vec<String> {
+        Vec::from([self.to_string()])
+    }
+}
+
+impl<M: Display> Held<M> for Option<M> {
+    fn from_models(models: Vec<M>) -> Option<M> {
+        models.into_iter().next_back()
+    }
+
+    fn texts(&self) -> Vec<String> {
+        self.iter().map(M::to_string).collect()
+    }
+}
+
+impl<M: Display> Held<M> for Vec<M> {
+    const IS_LIST: bool = true;
+
+    fn from_models(models: Vec<M>) -> Vec<M> {
+        models
+    }
+
+    fn texts(&self) -> Vec<String> {
+        self.iter().map(M::to_string).collect()
+    }
+}
+
+/// A part of a link, as all interfaces offer it.
+#[derive(Debug)]
+pub struct Part {
+    /// Its name: that of its kind of models, of its option, and in files and JSON.
+    pub name: &'static str,
+    /// The placeholder of its value in help texts.
+    pub value_name: &'static str,
+    /// One line of help.
+    pub summary: &'static str,
+    /// The word for no model, if there is one.
+    pub absent: Option<&'static str>,
+    /// Whether it may be given several times.
+    pub is_repeated: bool,
+    models: fn() -> Vec<(&'static str, &'static ModelInfo)>,
+    add: fn(&mut LinkSpec, &str, &dyn Loader) -> Result<(), OptionError>,
+    texts: fn(&LinkSpec) -> Option<Vec<String>>,
+    doubts: fn(&LinkSpec) -> Vec<String>,
+}
+
+impl Part {
+    /// Returns the part of a name.
+    pub fn named(name: &str) -> Option<&'static Part> {
+        PARTS.iter().find(|part| part.name == name)
+    }
+
+    /// Returns its name with the description of each of its models.
+    pub fn models(&self) -> Vec<(&'static str, &'static ModelInfo)> {
+        (self.models)()
+    }
+
+    /// Parses a value and sets the part to it; a part that may be given several times
+    /// gets one model more. Files and plugins come from `loader`.
+    ///
+    /// # Errors
+    /// The fault of the value.
+    pub fn add(
+        &self,
+        spec: &mut LinkSpec,
+        text: &str,
+        loader: &dyn Loader,
+    ) -> Result<(), OptionError> {
+        (self.add)(spec, text, loader)
+    }
+
+    /// Returns the texts of its models in a specification, or the word for none; `None`
+    /// if it is not given.
+    pub fn texts(&self, spec: &LinkSpec) -> Option<Vec<String>> {
+        let texts = (self.texts)(spec)?;
+        Some(match (texts.as_slice(), self.absent) {
+            ([], Some(absent)) => Vec::from([absent.to_string()]),
+            _ => texts,
+        })
+    }
+
+    /// Returns doubts about its values.
+    pub(crate) fn doubts(&self, spec: &LinkSpec) -> impl Iterator<Item = Doubt> + use<> {
+        let option = self.name;
+        let doubts = (self.doubts)(spec).into_iter();
+        doubts.map(move |message| Doubt { option, message })
+    }
+}
+
+macro_rules! link_parts {
+    ($(
+        $(#[$doc:meta])*
+        $part:ident: $held:ty, of $model:ty, $kind:expr, $value_name:literal, $absent:expr, $summary:literal;
+    )*) => {
+        /// A link as its user specified it: parsed once, printable as it was written,
+        /// built into any number of links. A part that is not given has its default in
+        /// a new link, and stays as it is in a change.
+        ///
+        /// ```
+        /// use longwire_engine::{BitRate, LinkSpec, Nanos, NoLoader};
+        ///
+        /// let spec: LinkSpec = "rate=10mbit delay=20ms loss=1%".parse()?;
+        /// assert_eq!(spec.to_string(), "rate=10mbit delay=20ms loss=1%");
+        /// let config = spec.build(&NoLoader)?;
+        /// assert_eq!(config.delay.mean(), Nanos::from_millis(20));
+        ///
+        /// let built = LinkSpec::new().rate(BitRate::from_bits_per_sec(10_000_000)?).delay(Nanos::from_millis(20));
+        /// assert_eq!(built.to_string(), "rate=10mbit delay=20ms");
+        /// # Ok::<(), Box<dyn std::error::Error>>(())
+        /// ```
+        #[derive(Clone, Debug, Default, PartialEq, Eq)]
+        pub struct LinkSpec {
+            $( $(#[$doc])* pub $part: Option<Setting<$model>>, )*
+        }
+
+        /// Link configuration: one link, built.
+        #[derive(Debug, Default)]
+        pub struct LinkConfig {
+            $( $(#[$doc])* pub $part: $held, )*
+            /// Time at which the link starts, on the clock of arrivals: schedules and
+            /// traces count from it.
+            pub epoch: Nanos,
+            /// Values that are allowed but probably not intended, for warnings.
+            pub doubts: Vec<Doubt>,
+        }
+
+        /// A partial update of a link; `None` keeps a part with its state and its random
+        /// streams.
+        #[derive(Debug, Default)]
+        pub struct LinkChange {
+            $( $(#[$doc])* pub $part: Option<$held>, )*
+            /// Whether the link carries frames.
+            pub state: Option<LinkState>,
+        }
+
+        /// Every part, in the order of the help.
+        pub static PARTS: [Part; [$(stringify!($part)),*].len()] = [$(
+            Part {
+                name: $kind.name,
+                value_name: $value_name,
+                summary: $summary,
+                absent: $absent,
+                is_repeated: <$held as Held<$model>>::IS_LIST,
+                models: || $kind.infos().collect(),
+                add: |spec, text, loader| {
+                    let is_list = <$held as Held<$model>>::IS_LIST;
+                    Setting::add(&mut spec.$part, &$kind, ($absent, is_list), text, loader)
+                },
+                texts: |spec| spec.$part.as_ref().map(Setting::texts),
+                doubts: |spec| spec.$part.as_ref().map_or(Vec::new(), Setting::doubts),
+            },
+        )*];
+
+        impl LinkSpec {
+            $(
+                $(#[$doc])*
+                #[must_use]
+                pub fn $part(mut self, model: impl Into<ModelSpec<$model>>) -> LinkSpec {
+                    let is_list = <$held as Held<$model>>::IS_LIST;
+                    Setting::push(&mut self.$part, model.into(), is_list);
+                    self
+                }
+            )*
+
+            /// Returns this specification overridden by `over`: `--delay` by
+            /// `--up-delay`. Parts absent in `over` stay; its losses replace all of
+            /// these.
+            #[must_use]
+            pub fn overlay(&self, over: &LinkSpec) -> LinkSpec {
+                LinkSpec {
+                    $( $part: over.$part.as_ref().or(self.$part.as_ref()).cloned(), )*
+                }
+            }
+
+            /// Builds a link; plugins get their state from `loader`.
+            ///
+            /// # Errors
+            /// A plugin that cannot be loaded.
+            pub fn build(&self, loader: &dyn Loader) -> Result<LinkConfig, OptionError> {
+                Ok(LinkConfig {
+                    $( $part: Setting::build(&self.$part, &$kind, loader)?.unwrap_or_default(), )*
+                    epoch: Nanos::ZERO,
+                    doubts: self.doubts(),
+                })
+            }
+
+            /// Builds a change of a running link to what is given; the rest stays. A
+            /// default is restored explicitly: `unlimited`, `none`, `in-order`, or
+            /// `derived` for the queue. Losses and rewriting models replace all
+            /// previous ones.
+            ///
+            /// # Errors
+            /// A plugin that cannot be loaded.
+            pub fn build_change(&self, loader: &dyn Loader) -> Result<LinkChange, OptionError> {
+                Ok(LinkChange {
+                    $( $part: Setting::build(&self.$part, &$kind, loader)?, )*
+                    state: None,
+                })
+            }
+        }
+
+        impl From<LinkConfig> for LinkChange {
+            /// Every part is given.
+            fn from(config: LinkConfig) -> LinkChange {
+                LinkChange {
+                    $( $part: Some(config.$part), )*
+                    state: None,
+                }
+            }
+        }
+
+        impl LinkConfig {
+            /// Returns every part and its text, which a [`LinkSpec`] reads back to the
+            /// same link. The queue is the effective one, given or derived. Each loss
+            /// model is a separate part.
+            pub fn describe(&self) -> Vec<(&'static str, String)> {
+                let mut parts = Vec::new();
+                $(
+                    let mut texts = <$held as Held<$model>>::texts(&self.$part);
+                    if texts.is_empty() {
+                        let absent: Option<&str> = $absent;
+                        texts.push(self.effective($kind.name, absent.unwrap_or_default()));
+                    }
+                    parts.extend(texts.into_iter().map(|text| ($kind.name, text)));
+                )*
+                parts
+            }
+        }
+    };
+}
+
+/// Notation for the absence of a limit or of losses.
+const NONE: Option<&str> = Some("none");
+
+link_parts! {
+    /// Rate of the link.
+    rate: Rate, of Rate, models::RATE, "RATE", None,
+        "Rate of the link, as in 10mbit; default: unlimited";
+    /// Bytes that the wire adds to a frame.
+    framing: Framing, of Framing, models::FRAMING, "FRAMING", None,
+        "Bytes that the wire adds to each frame, as in ethernet; default: none";
+    /// Queue; without one, tail drop with a limit derived from rate and delay, now and
+    /// whenever they change.
+    queue: Option<Queue>, of Queue, models::QUEUE, "QUEUE", Some("derived"),
+        "Limit or discipline of the queue, as in 100p or 64kb; default: what the link sends in two delays or 100 ms";
+    /// Loss models, each at its place, in the given order.
+    loss: Vec<PlacedLoss>, of PlacedLoss, models::LOSS, "LOSS", NONE,
+        "Loss of frames, as in 1%; may be given several times";
+    /// Corruption model.
+    corruption: Option<Box<dyn CorruptionModel>>, of Box<dyn CorruptionModel>, models::CORRUPTION, "CORRUPTION", NONE,
+        "Corruption of frames, as in 0.1%";
+    /// Duplication model.
+    duplication: Option<Box<dyn DuplicationModel>>, of Box<dyn DuplicationModel>, models::DUPLICATION, "DUPLICATION", NONE,
+        "Duplication of frames, as in 1%";
+    /// Propagation delay and jitter.
+    delay: Box<dyn DelayModel>, of Box<dyn DelayModel>, models::DELAY, "DELAY", NONE,
+        "One-way propagation delay, as in 20ms, and its jitter";
+    /// Reordering model: frames held back or sent ahead on purpose.
+    reordering: Option<Box<dyn ReorderingModel>>, of Box<dyn ReorderingModel>, models::REORDERING, "REORDERING", NONE,
+        "Reordering on purpose: frames held back or sent ahead, as in 1%,5ms";
+    /// Whether jitter may reorder.
+    order: OrderPolicy, of OrderPolicy, models::ORDER, "ORDER", None,
+        "Whether jitter may reorder frames: in-order or reorder";
+    /// Maximum payload after the MAC header, and the treatment of longer frames.
+    mtu: Mtu, of Mtu, models::MTU, "BYTES", None,
+        "Maximum payload after the Ethernet header, as in 1500; longer frames are dropped or fragmented";
+    /// Rewriting models, applied to every frame in this order.
+    rewrite: Vec<Box<dyn RewriteModel>>, of Box<dyn RewriteModel>, models::REWRITE, "REWRITE", NONE,
+        "Header fields changed in every frame, as in ip:ttl=1; may be given several times";
+}

@@ -1,0 +1,93 @@
+//! One model of a part: parsed once, built as often as it is needed.
+
+use alloc::string::{String, ToString};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::fmt;
+
+use crate::loader::Loader;
+use crate::models::{Kind, Model};
+use crate::spec::SpecError;
+
+/// A model as its user wrote it, checked, and ready to be built. Clones share it, with
+/// the contents of its files. Two are equal if their texts are.
+#[derive(Clone, Debug)]
+pub struct ModelSpec<M>(Arc<Parsed<M>>);
+
+#[derive(Debug)]
+struct Parsed<M> {
+    text: String,
+    /// The model before its start; without the state of a plugin.
+    prototype: M,
+    /// Values that are allowed but probably not intended.
+    doubts: Vec<String>,
+}
+
+impl<M: Model> ModelSpec<M> {
+    /// Parses a model; files and plugins come from `loader`. A plugin is loaded and its
+    /// parameters are checked here; its state is made by [`ModelSpec::build`].
+    ///
+    /// # Errors
+    /// The fault of the text, of a file or of a plugin.
+    pub fn parse(kind: &Kind<M>, text: &str, loader: &dyn Loader) -> Result<Self, SpecError> {
+        let mut doubts = Vec::new();
+        let model = kind.parse_noting(text, loader, &mut doubts)?;
+        Ok(ModelSpec(Arc::new(Parsed {
+            text: text.trim().to_string(),
+            // A clone: it has no state of a plugin.
+            prototype: model.clone(),
+            doubts,
+        })))
+    }
+
+    /// Returns the text as it was written.
+    pub fn text(&self) -> &str {
+        &self.0.text
+    }
+
+    /// Returns values that are allowed but probably not intended.
+    pub fn doubts(&self) -> &[String] {
+        &self.0.doubts
+    }
+
+    /// Returns the model before its start, for questions about it: a plugin has no
+    /// state.
+    pub fn prototype(&self) -> &M {
+        &self.0.prototype
+    }
+
+    /// Builds the model for one link; plugins get their state from `loader`.
+    ///
+    /// # Errors
+    /// A plugin that cannot be loaded.
+    pub fn build(&self, loader: &dyn Loader) -> Result<M, SpecError> {
+        let mut model = self.0.prototype.clone();
+        model.bind(loader)?;
+        Ok(model)
+    }
+}
+
+impl<M: Model> From<M> for ModelSpec<M> {
+    /// A model made in Rust; its text is what it writes of itself.
+    fn from(prototype: M) -> ModelSpec<M> {
+        ModelSpec(Arc::new(Parsed {
+            text: prototype.to_string(),
+            prototype,
+            doubts: Vec::new(),
+        }))
+    }
+}
+
+impl<M> PartialEq for ModelSpec<M> {
+    fn eq(&self, other: &ModelSpec<M>) -> bool {
+        self.0.text == other.0.text
+    }
+}
+
+impl<M> Eq for ModelSpec<M> {}
+
+impl<M> fmt::Display for ModelSpec<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.text)
+    }
+}
