@@ -22,8 +22,8 @@ use crate::verdict::{Delivery, DropReason, Edits, Verdict};
 mod building;
 mod change;
 
-use change::ChangeState;
 pub use crate::parts::{LinkChange, LinkConfig};
+use change::ChangeState;
 pub use change::{LinkState, ReplacedParts};
 
 /// Number of a link in its run. With the seed it determines the link's random streams.

@@ -62,6 +62,12 @@ impl<M: Model> Setting<M> {
         doubts.cloned().collect()
     }
 
+    /// Returns the paths of files and plugins that the models were made of.
+    pub(crate) fn files(&self) -> Vec<String> {
+        let files = self.0.iter().flat_map(ModelSpec::files);
+        files.cloned().collect()
+    }
+
     /// Sets a part to a model, or adds it to a list.
     pub(crate) fn push(setting: &mut Option<Setting<M>>, model: ModelSpec<M>, is_list: bool) {
         match setting {
@@ -84,17 +90,30 @@ impl<M: Model> Setting<M> {
             *setting = Some(Setting(Vec::new()));
             return Ok(());
         }
-        let is_none = matches!(setting, Some(Setting(models)) if models.is_empty());
-        let text = match absent {
-            // The word for no model was given before, and is no model's name.
-            Some(absent) if is_list && is_none => absent,
-            _ => text,
-        };
         let model = ModelSpec::parse(kind, text, loader).map_err(|source| OptionError {
             option: kind.name,
             source: Box::new(source),
         })?;
-        Setting::push(setting, model, is_list);
+        let given = Setting(Vec::from([model]));
+        Setting::append(setting, &given, kind, (absent, is_list))
+    }
+
+    /// Sets a part to other models, or adds them to a list.
+    pub(crate) fn append(
+        setting: &mut Option<Setting<M>>,
+        other: &Setting<M>,
+        kind: &Kind<M>,
+        (absent, is_list): (Option<&str>, bool),
+    ) -> Result<(), OptionError> {
+        match setting {
+            Some(Setting(models)) if is_list => {
+                if models.is_empty() || other.0.is_empty() {
+                    return Err(not_alone(kind, absent.unwrap_or_default()));
+                }
+                models.extend_from_slice(&other.0);
+            }
+            setting => *setting = Some(other.clone()),
+        }
         Ok(())
     }
 
@@ -114,6 +133,15 @@ impl<M: Model> Setting<M> {
             source: Box::new(source),
         })?;
         Ok(Some(H::from_models(built)))
+    }
+}
+
+/// Returns the error of the word for no model next to models: there it would have to be
+/// a model's name.
+fn not_alone<M>(kind: &Kind<M>, absent: &str) -> OptionError {
+    OptionError {
+        option: kind.name,
+        source: Box::new(kind.unknown(absent)),
     }
 }
 
@@ -137,7 +165,12 @@ impl LinkSpec {
     ///
     /// # Errors
     /// There is no such part, or its value is refused.
-    pub fn set(&mut self, name: &str, text: &str, loader: &dyn Loader) -> Result<(), LinkSpecError> {
+    pub fn set(
+        &mut self,
+        name: &str,
+        text: &str,
+        loader: &dyn Loader,
+    ) -> Result<(), LinkSpecError> {
         let Some(part) = Part::named(name) else {
             let name = name.to_string();
             return Err(LinkSpecError::Unknown { name });
@@ -154,6 +187,18 @@ impl LinkSpec {
             given.extend(texts.into_iter().map(|text| (part.name, text)));
         }
         given
+    }
+
+    /// Returns the values that are given for the part of this name; none at all if there
+    /// is no such part.
+    pub fn texts(&self, name: &str) -> Vec<String> {
+        let texts = Part::named(name).and_then(|part| part.texts(self));
+        texts.unwrap_or_default()
+    }
+
+    /// Returns the paths of files and plugins that its models were made of, as written.
+    pub fn files(&self) -> impl Iterator<Item = String> {
+        PARTS.iter().flat_map(|part| part.files(self))
     }
 
     /// Whether nothing is given.
@@ -197,6 +242,34 @@ impl LinkSpec {
             option: models::RATE.name,
             message: message.to_string(),
         })
+    }
+}
+
+impl LinkSpec {
+    /// Returns the rate, or the mean of one that varies; `None` if it is infinite or not
+    /// known.
+    pub fn bit_rate(&self) -> Option<BitRate> {
+        self.rate.as_ref()?.models().first()?.prototype().bit_rate()
+    }
+
+    /// Returns the mean delay.
+    pub fn mean_delay(&self) -> Nanos {
+        let delay = self.delay.as_ref().and_then(|delay| delay.models().first());
+        delay.map_or(Nanos::ZERO, |delay| delay.prototype().mean())
+    }
+
+    /// Returns the queue's limit, given or derived from rate and delay.
+    pub fn queue_limit(&self) -> QueueLimit {
+        let queue = self.queue.as_ref().and_then(|queue| queue.models().first());
+        match queue {
+            Some(queue) => queue.prototype().limit(),
+            None => QueueLimit::derived(self.bit_rate(), self.mean_delay()),
+        }
+    }
+
+    /// Returns the maximum payload after the MAC header.
+    pub fn mtu_bytes(&self) -> Option<u32> {
+        self.mtu.as_ref()?.models().first()?.prototype().bytes()
     }
 }
 

@@ -11,6 +11,7 @@ use longwire_units::Nanos;
 use crate::link::{Doubt, LinkState};
 use crate::link_spec::{OptionError, Setting};
 use crate::loader::Loader;
+use crate::models;
 use crate::models::corruption::CorruptionModel;
 use crate::models::delay::DelayModel;
 use crate::models::duplication::DuplicationModel;
@@ -22,7 +23,6 @@ use crate::models::queue::Queue;
 use crate::models::rate::Rate;
 use crate::models::reordering::ReorderingModel;
 use crate::models::rewrite::RewriteModel;
-use crate::models;
 use crate::spec::{ModelInfo, ModelSpec};
 
 /// The models of a part as a link holds them: exactly one, at most one, or a list.
@@ -86,6 +86,7 @@ pub struct Part {
     add: fn(&mut LinkSpec, &str, &dyn Loader) -> Result<(), OptionError>,
     texts: fn(&LinkSpec) -> Option<Vec<String>>,
     doubts: fn(&LinkSpec) -> Vec<String>,
+    files: fn(&LinkSpec) -> Vec<String>,
 }
 
 impl Part {
@@ -121,6 +122,11 @@ impl Part {
             ([], Some(absent)) => Vec::from([absent.to_string()]),
             _ => texts,
         })
+    }
+
+    /// Returns the paths of files and plugins that its models were made of.
+    pub(crate) fn files(&self, spec: &LinkSpec) -> Vec<String> {
+        (self.files)(spec)
     }
 
     /// Returns doubts about its values.
@@ -192,6 +198,7 @@ macro_rules! link_parts {
                 },
                 texts: |spec| spec.$part.as_ref().map(Setting::texts),
                 doubts: |spec| spec.$part.as_ref().map_or(Vec::new(), Setting::doubts),
+                files: |spec| spec.$part.as_ref().map_or(Vec::new(), Setting::files),
             },
         )*];
 
@@ -214,6 +221,22 @@ macro_rules! link_parts {
                 LinkSpec {
                     $( $part: over.$part.as_ref().or(self.$part.as_ref()).cloned(), )*
                 }
+            }
+
+            /// Adds the values of another specification to these, as if both were
+            /// written one after the other: losses are added to these losses, other
+            /// parts replaced.
+            ///
+            /// # Errors
+            /// The word for no model stands next to models.
+            pub fn append(&mut self, other: &LinkSpec) -> Result<(), OptionError> {
+                $(
+                    if let Some(setting) = &other.$part {
+                        let is_list = <$held as Held<$model>>::IS_LIST;
+                        Setting::append(&mut self.$part, setting, &$kind, ($absent, is_list))?;
+                    }
+                )*
+                Ok(())
             }
 
             /// Builds a link; plugins get their state from `loader`.

@@ -22,9 +22,6 @@ pub(super) struct ChangeLimits {
     /// The size of all files together, in bytes, without those that the
     /// topology itself names.
     bytes: u64,
-    /// The bytes that all links of the change read, those of one file once
-    /// for each link; `None` without a limit.
-    served: Option<u64>,
     /// The time in which all files must have been read; `None` with the limit
     /// of each file alone.
     time: Option<Duration>,
@@ -35,7 +32,6 @@ impl ChangeLimits {
     /// started the run.
     pub const REQUEST: ChangeLimits = ChangeLimits {
         bytes: 64 << 20,
-        served: Some(1 << 30),
         time: Some(Duration::from_secs(10)),
     };
 
@@ -43,7 +39,6 @@ impl ChangeLimits {
     /// prepared before the start.
     pub const SCENARIO: ChangeLimits = ChangeLimits {
         bytes: u64::MAX,
-        served: None,
         time: None,
     };
 }
@@ -72,7 +67,6 @@ struct Fetched {
     wanted: BTreeSet<Wanted>,
     files: HashMap<PathBuf, Result<Arc<[u8]>, String>>,
     plugins: HashMap<(String, Parameters), Result<PathBuf, String>>,
-    served: u64,
 }
 
 /// A file that was named and not yet read.
@@ -125,8 +119,6 @@ impl ChangeFiles {
         if wanted.is_empty() {
             return false;
         }
-        // All of the change is read again.
-        fetched.served = 0;
         let had = fetched.files.values().flatten();
         let had: usize = had.map(|bytes| bytes.len()).sum();
         drop(fetched);
@@ -199,19 +191,7 @@ impl ChangeFiles {
             fetched.wanted.insert(Wanted::File(path));
             return Err("not read yet".to_owned());
         };
-        let bytes = read.clone()?;
-        fetched.served += bytes.len() as u64;
-        if let Some(most) = self.limits.served
-            && fetched.served > most
-        {
-            let error = format!(
-                "the links of this change read more than {} MiB of files together; change fewer at \
-                 a time",
-                most >> 20
-            );
-            return Err(error);
-        }
-        Ok(bytes)
+        read.clone()
     }
 }
 
@@ -254,35 +234,5 @@ impl Files for ChangeFiles {
 
     fn may_quote(&self) -> bool {
         false
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use longwire_runtime::Faults;
-
-    use super::*;
-
-    /// Reads a file of 40 MiB for as many links, and returns how many had it.
-    fn served(limits: ChangeLimits, links: usize) -> usize {
-        let name = format!("longwire-served-{}-{links}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        let file = std::fs::File::create(&path).expect("a file");
-        file.set_len(40 << 20).expect("its length");
-        let loader = Arc::new(FileLoader::reporting_to(&Faults::new()));
-        let files = ChangeFiles::new(&loader, Some(FileAccess::Any), &Arc::default(), limits);
-        let path = path.to_string_lossy();
-        assert!(files.read(&path, &mut |_| Ok(())).is_err(), "not read yet");
-        assert!(files.fetch());
-        let read = (0..links).filter(|_| files.read(&path, &mut |_| Ok(())).is_ok());
-        let read = read.count();
-        let _ = std::fs::remove_file(&*path);
-        read
-    }
-
-    #[test]
-    fn a_command_of_the_scenario_has_no_limit_of_requests() {
-        assert_eq!(served(ChangeLimits::REQUEST, 60), 25);
-        assert_eq!(served(ChangeLimits::SCENARIO, 61), 61);
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use longwire_engine::{LinkId, LinkOptions, Nanos};
+use longwire_engine::{LinkId, LinkSpec, Nanos};
 
 use super::changes::{Changes, Done};
 use super::numbered::{Going, Numbered};
@@ -64,7 +64,7 @@ impl Numbered {
         match effect {
             Effect::Options(links, over) => {
                 // Links that had the same options have the same again.
-                let mut made: HashMap<*const LinkOptions, Arc<LinkOptions>> = HashMap::new();
+                let mut made: HashMap<*const LinkSpec, Arc<LinkSpec>> = HashMap::new();
                 let mut under = Vec::new();
                 for LinkId(link) in links {
                     let link = &mut self.links[link as usize];

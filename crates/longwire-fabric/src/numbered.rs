@@ -6,7 +6,7 @@ use std::ops::{Bound, Range};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use longwire_engine::{LinkConfig, LinkId, LinkOptions, Loader, OptionError, PathId};
+use longwire_engine::{LinkConfig, LinkId, LinkSpec, Loader, OptionError, PathId};
 use longwire_packet::bridge::BridgeConfig;
 use longwire_packet::classify::{Classifier, Matcher};
 use longwire_runtime::fabric::{FabricParts, LinkCells, Target};
@@ -22,7 +22,7 @@ pub struct NumberedLink {
     /// Its name; with `.up` or `.down` where the directions are apart.
     pub name: String,
     /// Its options now.
-    pub options: Arc<LinkOptions>,
+    pub options: Arc<LinkSpec>,
     /// Whether it carries frames now.
     pub state: State,
     /// Its counters.
@@ -118,7 +118,7 @@ impl Numbered {
     fn number_link(&mut self, index: u32) {
         let plan = &self.topology.links[index as usize];
         let up = LinkId(self.links.len() as u32);
-        let link = |name: String, options: &Arc<LinkOptions>| NumberedLink {
+        let link = |name: String, options: &Arc<LinkSpec>| NumberedLink {
             name,
             options: Arc::clone(options),
             state: State::Up,
@@ -207,7 +207,7 @@ impl Numbered {
             if stop.load(Ordering::Relaxed) {
                 return Err(NetworkError::Interrupted);
             }
-            let config = link.options.parse_with(loader);
+            let config = link.options.build(loader);
             let config: LinkConfig = config.map_err(|source| NetworkError::Link {
                 name: link.name.clone(),
                 source,
@@ -246,7 +246,7 @@ impl Numbered {
         let mut configs = Vec::new();
         for plan in &self.topology.links[added.links.clone()] {
             for options in std::iter::once(&plan.up).chain(&plan.down) {
-                let config = options.parse_with(loader);
+                let config = options.build(loader);
                 configs.push(config.map_err(|error| (plan.name.to_string(), error))?);
             }
         }

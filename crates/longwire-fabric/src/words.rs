@@ -1,30 +1,22 @@
 //! Commands as the JSON in which a change is sent.
 
-use longwire_engine::{LinkOptions, Nanos};
+use longwire_engine::{LinkSpec, Nanos, PARTS};
 use serde_json::{Map, Value, json};
 
-use longwire_engine::options::LINK_OPTIONS;
 use longwire_topology::{Action, State};
 
 /// Options by name: a text, or a list of them where an option may be given
 /// several times.
-pub fn options(options: &LinkOptions) -> Map<String, Value> {
-    let mut found = Map::new();
-    for (name, text) in options.given() {
-        let repeated = LINK_OPTIONS
-            .iter()
-            .any(|option| option.name == name && option.is_repeated());
-        match found.get_mut(name) {
-            Some(Value::Array(texts)) => texts.push(json!(text)),
-            _ if repeated => {
-                found.insert(name.to_owned(), json!([text]));
-            }
-            _ => {
-                found.insert(name.to_owned(), json!(text));
-            }
-        }
-    }
-    found
+pub fn options(options: &LinkSpec) -> Map<String, Value> {
+    let given = PARTS.iter().filter_map(|part| {
+        let texts = part.texts(options)?;
+        let value = match texts.as_slice() {
+            [text] if !part.is_repeated => json!(text),
+            texts => json!(texts),
+        };
+        Some((part.name.to_owned(), value))
+    });
+    given.collect()
 }
 
 /// Returns actions as the JSON of a change.

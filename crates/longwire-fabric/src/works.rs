@@ -3,7 +3,7 @@
 
 use std::sync::mpsc::Sender;
 
-use longwire_engine::{LinkChange, LinkId, LinkOptions, LinkState, Loader, Nanos, OptionError};
+use longwire_engine::{LinkChange, LinkId, LinkSpec, LinkState, Loader, Nanos, OptionError};
 use longwire_runtime::fabric::{Discarded, Target, Work};
 
 use super::numbered::Numbered;
@@ -23,7 +23,7 @@ pub struct Prepared {
 /// A change of a link's known state.
 pub(super) enum Effect {
     /// Options that lie over those that links have.
-    Options(Vec<LinkId>, Box<LinkOptions>),
+    Options(Vec<LinkId>, Box<LinkSpec>),
     /// Whether they carry frames.
     State(Vec<LinkId>, State),
     /// Whose frames take whose links.
@@ -61,7 +61,7 @@ impl Numbered {
                 Action::Set { pattern, options } => {
                     let links = self.fitting(pattern);
                     for link in &links {
-                        let change = options.parse_change_with(loader);
+                        let change = options.build_change(loader);
                         let name = &self.links[link.0 as usize].name;
                         changes.push((*link, change.map_err(|error| refused(name, &error))?));
                     }
@@ -98,13 +98,10 @@ impl Numbered {
     fn class(&self, name: &str) -> Result<Class, Problem> {
         let found = self.topology.named(name);
         found.ok_or_else(|| Problem {
-            file: String::new(),
-            line: 0,
-            column: 0,
             field: "move".to_owned(),
             reason: format!("no link or path is called '{name}'"),
             remedy: "it may have been removed".to_owned(),
-            is_malformed: false,
+            ..Problem::default()
         })
     }
 
@@ -131,25 +128,19 @@ fn during_outage(to: Target) -> Target {
 /// A class that no matcher leads to has no frames.
 fn nothing_to_move(class: &str) -> Problem {
     Problem {
-        file: String::new(),
-        line: 0,
-        column: 0,
         field: "move".to_owned(),
         reason: format!("'{class}' has no matcher, so there are no frames of it to move"),
         remedy: "move a link or a path that has one".to_owned(),
-        is_malformed: false,
+        ..Problem::default()
     }
 }
 
 pub(super) fn refused(link: &str, error: &OptionError) -> Problem {
     Problem {
-        file: String::new(),
-        line: 0,
-        column: 0,
         field: format!("{link}.{}", error.option),
         reason: suggest::spec_error_without_content(&error.source),
         remedy: format!("`longwire models {}` shows what there is", error.option),
-        is_malformed: false,
+        ..Problem::default()
     }
 }
 

@@ -2,7 +2,7 @@
 //! the ports into a running link.
 //!
 //! ```
-//! use longwire_engine::{Bytes, LinkOptions};
+//! use longwire_engine::{Bytes, LinkSpec, NoLoader};
 //! use longwire_io::port::mem::pipe;
 //! use longwire_io::port::one_way::{Discard, Silent};
 //! use longwire_io::port::registry::{AnyRx, AnyTx, Port};
@@ -14,8 +14,8 @@
 //! let port = |name: &str, rx, tx| Port { name: name.to_owned(), rx, tx, notes: Vec::new() };
 //! let a = port("a", AnyRx::Pipe(Box::new(into_link)), AnyTx::Discard(Discard::default()));
 //! let b = port("b", AnyRx::Silent(Silent), AnyTx::Pipe(Box::new(out_of_link)));
-//! let options: LinkOptions = "delay=20ms".parse()?;
-//! let link = LinkSetup { name: "ab".to_owned(), config: options.parse()? };
+//! let spec: LinkSpec = "delay=20ms".parse()?;
+//! let link = LinkSetup { name: "ab".to_owned(), config: spec.build(&NoLoader)? };
 //! let running = start(a, b, link, None, RunConfig::default())?;
 //! // Frames that are pushed into `_sender` arrive at `_receiver` 20 ms later.
 //! let report = running.stop();

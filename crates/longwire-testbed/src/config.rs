@@ -1,7 +1,5 @@
 //! The two sides, and the configuration of their networks.
 
-use longwire_engine::LinkConfig;
-
 /// One of the two ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
@@ -64,15 +62,13 @@ pub struct EnvironmentConfig {
 }
 
 impl EnvironmentConfig {
-    /// The usual configuration, with room for the longest packet that any of
-    /// the links lets pass; a smaller MTU of a link is met on the way, as in
-    /// the world.
-    pub fn with_room_for<'a>(links: impl IntoIterator<Item = &'a LinkConfig>) -> EnvironmentConfig {
-        let usual = EnvironmentConfig::default();
-        let mtus = links.into_iter().filter_map(|link| link.mtu.bytes());
+    /// The default, with room for packets of these MTUs of links, in bytes without the
+    /// Ethernet header. A smaller MTU of a link applies on the path.
+    pub fn with_room_for(mtus: impl IntoIterator<Item = u32>) -> EnvironmentConfig {
+        let default = EnvironmentConfig::default();
         EnvironmentConfig {
-            mtu: mtus.fold(usual.mtu, u32::max),
-            ..usual
+            mtu: mtus.into_iter().fold(default.mtu, u32::max),
+            ..default
         }
     }
 }

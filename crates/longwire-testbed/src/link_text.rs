@@ -1,8 +1,7 @@
 //! Link options as one line of text: `rate=10mbit delay=20ms loss=1%`.
 
-use longwire_engine::options::LINK_OPTIONS;
-use longwire_engine::presets::{self, PresetError};
-use longwire_engine::{LinkConfig, LinkOptions, OptionError};
+use longwire_engine::presets::{self, Duplex, PresetError};
+use longwire_engine::{LinkConfig, LinkSpec, OptionError, PARTS, Part};
 use longwire_runtime::{Faults, FileLoader, suggest};
 
 use crate::config::Side;
@@ -35,9 +34,9 @@ const PRESET: &str = "preset";
 /// The options of both directions, and the preset under them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DuplexOptions {
-    preset: Option<String>,
-    up: LinkOptions,
-    down: LinkOptions,
+    preset: Option<Duplex>,
+    up: LinkSpec,
+    down: LinkSpec,
 }
 
 impl DuplexOptions {
@@ -65,10 +64,10 @@ impl DuplexOptions {
             }
         }
         if from != Some(Side::Far) {
-            self.up = self.up.overlay(&both.options).overlay(&up.options);
+            self.up = self.up.overlay(&both.spec).overlay(&up.spec);
         }
         if from != Some(Side::Near) {
-            self.down = self.down.overlay(&both.options).overlay(&down.options);
+            self.down = self.down.overlay(&both.spec).overlay(&down.spec);
         }
         Ok(())
     }
@@ -83,29 +82,28 @@ impl DuplexOptions {
         if from.is_some() {
             return Err(LinkTextError::OneWayPreset { word: word() });
         }
-        if self.preset.replace(value.to_owned()).is_some() {
+        if self.preset.is_some() {
             return Err(LinkTextError::Repeated {
                 word: word(),
                 name: PRESET.to_owned(),
             });
         }
+        let preset = presets::read(value, &FileLoader::new()).map_err(LinkTextError::Preset)?;
+        self.preset = Some(preset);
         Ok(())
     }
 
-    /// Reads the values: the links up and down. Each direction has its own
-    /// loader, and so its own states of plugins.
+    /// Builds the links up and down. Each direction has its own loader, and so its own
+    /// states of plugins.
     pub(crate) fn links(&self, faults: &Faults) -> Result<[LinkConfig; 2], LinkTextError> {
-        let loader = || FileLoader::reporting_to(faults);
-        let under = self.preset.as_deref();
-        let under = under.map(|text| presets::read(text, &loader())).transpose();
-        let under = under.map_err(LinkTextError::Preset)?.unwrap_or_default();
-        let parse = |options: LinkOptions| {
-            let parsed = options.parse_with(&loader());
-            parsed.map_err(LinkTextError::Option)
+        let preset = self.preset.clone().unwrap_or_default();
+        let build = |spec: LinkSpec| {
+            let built = spec.build(&FileLoader::reporting_to(faults));
+            built.map_err(LinkTextError::Option)
         };
         Ok([
-            parse(under.up.overlay(&self.up))?,
-            parse(under.down.overlay(&self.down))?,
+            build(preset.up.overlay(&self.up))?,
+            build(preset.down.overlay(&self.down))?,
         ])
     }
 }
@@ -113,34 +111,32 @@ impl DuplexOptions {
 /// The options of one text and one direction, while they are collected.
 #[derive(Default)]
 struct Words {
-    options: LinkOptions,
-    names: Vec<&'static str>,
+    spec: LinkSpec,
 }
 
 impl Words {
     fn add(&mut self, word: &str, name: &str, value: &str) -> Result<(), LinkTextError> {
-        let Some(option) = LINK_OPTIONS.iter().find(|option| option.name == name) else {
+        let Some(part) = Part::named(name) else {
             return Err(LinkTextError::Unknown {
                 word: word.to_owned(),
                 name: name.to_owned(),
                 advice: advice(name),
             });
         };
-        if self.names.contains(&option.name) && !option.is_repeated() {
+        if part.texts(&self.spec).is_some() && !part.is_repeated {
             return Err(LinkTextError::Repeated {
                 word: word.to_owned(),
                 name: name.to_owned(),
             });
         }
-        self.names.push(option.name);
-        self.options.set(name, value.to_owned());
-        Ok(())
+        part.add(&mut self.spec, value, &FileLoader::new())
+            .map_err(LinkTextError::Option)
     }
 }
 
 /// The option that a wrong name was meant for, or all that there are.
 fn advice(name: &str) -> String {
-    let known: Vec<&str> = LINK_OPTIONS.iter().map(|option| option.name).collect();
+    let known: Vec<&str> = PARTS.iter().map(|part| part.name).collect();
     match suggest::closest(name, known.iter().copied()) {
         Some(close) => format!("did you mean '{close}'?"),
         None => format!("the options are {}", known.join(", ")),

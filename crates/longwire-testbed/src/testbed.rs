@@ -97,7 +97,8 @@ impl Testbed {
         if !user::has_rights() {
             return Err(TestbedError::Unprivileged);
         }
-        let networks = Networks::new(&EnvironmentConfig::with_room_for([&up, &down]))?;
+        let mtus = [&up, &down].into_iter().filter_map(|link| link.mtu.bytes());
+        let networks = Networks::new(&EnvironmentConfig::with_room_for(mtus))?;
         let (near, far) = networks.open_ports(PORT_KIND)?;
         let setup = |name: &str, config: LinkConfig| LinkSetup {
             name: name.to_owned(),

@@ -2,12 +2,12 @@
 
 use longwire_packet::classify::{Classifier, RuleId};
 use longwire_units::number_of;
-use toml::de::DeTable;
 
 use super::builder::Builder;
 use super::plan::{Class, Target, Topology};
 use super::timeline::{Action, Timeline};
 use super::tree;
+use super::value::Table;
 
 /// The most pairs of overlapping rules that are reported.
 const OVERLAPS_MAX: usize = 5;
@@ -19,7 +19,7 @@ const COMPARED_MAX: usize = 10_000;
 const UNREACHABLE_MAX: usize = 5;
 
 /// Warns of links and paths that no frame crosses.
-pub(super) fn warn_of_unused(file: &DeTable, builder: &mut Builder, timeline: &Timeline) {
+pub(super) fn warn_of_unused(file: &Table<'_>, builder: &mut Builder, timeline: &Timeline) {
     let remedy = "give it a match, or leave it out";
     let links = builder.links.iter().zip(&builder.used);
     let unused: Vec<String> = links
@@ -33,7 +33,7 @@ pub(super) fn warn_of_unused(file: &DeTable, builder: &mut Builder, timeline: &T
         };
         let reason = format!("no frame crosses link '{first}'{more}: no matcher, no path");
         let named =
-            |table: &DeTable| tree::text(table, "name").is_some_and(|name| name.value == first);
+            |table: &Table| tree::text(table, "name").is_some_and(|name| name.value == first);
         let items = tree::tables(file, "link");
         let place = items.into_iter().find(|item| named(item.value));
         let span = place.map_or(0..0, |item| item.span);

@@ -5,14 +5,18 @@ use std::path::Path;
 use std::sync::Arc;
 
 use longwire_engine::presets::Duplex;
-use longwire_packet::bridge::PortIndex;
-use longwire_packet::classify::Matcher;
+use longwire_packet::bridge::{BridgeConfig, PortIndex};
+use longwire_packet::classify::{Matcher, Order};
+use longwire_runtime::OnPortLoss;
 
 use super::fields::LINKS_MAX;
 use super::matchers::PortNames;
 use super::options::OptionStore;
-use super::plan::{Class, LinkPlan, PathPlan, PortPlan, RulePlan, Target, Way};
-use super::problem::{Complaints, Place, meant};
+use super::plan::{
+    Class, LinkPlan, PathPlan, PortPlan, RulePlan, Target, Topology, Unmatched, Way,
+};
+use super::problem::{Complaints, Place, Problem, meant};
+use super::timeline::Timeline;
 use crate::steps::Steps;
 
 /// The parts of a topology that have been read.
@@ -52,12 +56,66 @@ pub(super) struct Matches {
 #[derive(Clone, Debug)]
 pub(super) struct NewLink {
     pub name: String,
-    pub up: Arc<longwire_engine::LinkOptions>,
-    pub down: Option<Arc<longwire_engine::LinkOptions>>,
+    pub up: Arc<longwire_engine::LinkSpec>,
+    pub down: Option<Arc<longwire_engine::LinkSpec>>,
     pub matches: Matches,
     /// Its place, for problems and for the order of rules.
     pub place: Place,
     pub position: usize,
+}
+
+impl<'a> Builder<'a> {
+    /// Returns a builder without ports and links.
+    pub fn new(complaints: Complaints<'a>, store: OptionStore) -> Builder<'a> {
+        Builder {
+            complaints,
+            store,
+            steps: Steps::ignored(),
+            folder: Path::new(""),
+            ports: Vec::new(),
+            pairs: None,
+            defaults: Duplex::default(),
+            templates: HashMap::new(),
+            links: Vec::new(),
+            paths: Vec::new(),
+            rules: Vec::new(),
+            matched: None,
+            names: HashMap::new(),
+            used: Vec::new(),
+        }
+    }
+
+    /// Returns the topology, with defaults where the builder does not know better.
+    ///
+    /// # Errors
+    /// The problems that were found.
+    pub fn finish(
+        mut self,
+        bridge: BridgeConfig,
+        timeline: Timeline,
+    ) -> Result<Topology, Vec<Problem>> {
+        self.rules.sort_by_key(|(position, _)| *position);
+        let warnings = self.complaints.finish()?;
+        Ok(Topology {
+            seed: None,
+            ports: self.ports,
+            bridge,
+            links: self.links,
+            paths: self.paths,
+            rules: self.rules.into_iter().map(|(_, rule)| rule).collect(),
+            order: Order::First,
+            unmatched: Unmatched::Pass,
+            on_port_loss: OnPortLoss::End,
+            timeline,
+            replaced: 0,
+            warnings,
+            names: self.names,
+            defaults: self.defaults,
+            templates: self.templates,
+            folder: self.folder.to_owned(),
+            files: Arc::new(self.store.files.named()),
+        })
+    }
 }
 
 impl Builder<'_> {

@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use longwire_engine::Nanos;
 use serde_json::Value;
-use toml::de::DeTable;
 
 use super::builder::Builder;
 use super::fields;
@@ -17,6 +16,7 @@ use super::plan::{Class, Topology, Unmatched};
 use super::problem::{Complaints, Problem, meant};
 use super::timeline::Action;
 use super::tree::{self, Placed};
+use super::value::{JsonFault, JsonSource, Table};
 use super::{events, links, paths};
 
 /// The time of a change.
@@ -84,55 +84,48 @@ impl Topology {
         let refused = |field: &str, reason: &str, remedy: &str| {
             vec![Problem {
                 file: NAME.to_owned(),
-                line: 0,
-                column: 0,
                 field: field.to_owned(),
                 reason: reason.to_owned(),
                 remedy: remedy.to_owned(),
                 is_malformed: true,
+                ..Problem::default()
             }]
         };
         let Some(object) = body.as_object() else {
             let remedy = "send an object, as in {\"set\": {\"NAME\": {\"rate\": \"5mbit\"}}}";
             return Err(refused("", "the change is no JSON object", remedy));
         };
-        if !super::json::is_bounded(body) {
-            let reason = "a name has more than 4 KiB, or a text more than 1 MiB";
-            return Err(refused(
-                "",
-                reason,
-                "name links by a pattern, and data by a file",
-            ));
-        }
-        let text = super::json::document(object)
-            .map_err(|field| refused(&field, "is null", "leave it out"))?;
-        let (file, errors) = DeTable::parse_recoverable(&text);
-        if let Some(error) = errors.first() {
-            return Err(refused("", error.message(), "send fewer levels"));
-        }
+        let mut source = JsonSource::default();
+        let file = source.read(object).map_err(|fault| match fault {
+            JsonFault::Null(field) => refused(&field, "is null", "leave it out"),
+            JsonFault::TooLong => {
+                let reason = "a name has more than 4 KiB, or a text more than 1 MiB";
+                let remedy = "name links by a pattern, and data by a file";
+                refused("", reason, remedy)
+            }
+        })?;
         let (folder, unmatched) = (self.folder.clone(), self.unmatched);
-        let mut complaints = Complaints::new(NAME, &text);
+        let mut complaints = Complaints::of_json(NAME, source);
         if !files.may_quote() {
             complaints.quote_no_rows();
         }
         let mut draft = self.begin(complaints, &folder, files);
         let builder = &mut draft.builder;
-        let file = file.get_ref();
         builder.complaints.checking_shape = true;
-        tree::check(&fields::CHANGE, file, "", &mut builder.complaints);
+        tree::check(&fields::CHANGE, &file, "", &mut builder.complaints);
         builder.complaints.checking_shape = false;
         let mut change = Change::default();
         // What follows from a field that could not be read is no help.
         if builder.complaints.is_fine() {
-            change = read(file, unmatched, moved, builder);
+            change = read(&file, unmatched, moved, builder);
         }
         match draft.take_complaints().finish() {
             Ok(warnings) => Ok(Change {
-                warnings: warnings.into_iter().map(without_place).collect(),
+                warnings,
                 added: draft.commit(),
                 ..change
             }),
-            Err(problems) => Err(problems.into_iter().map(without_place).collect()),
+            Err(problems) => Err(problems),
         }
     }
 
@@ -167,17 +160,8 @@ impl Topology {
     }
 }
 
-/// The text that places are in is not the one that was sent.
-fn without_place(problem: Problem) -> Problem {
-    Problem {
-        line: 0,
-        column: 0,
-        ..problem
-    }
-}
-
 fn read(
-    file: &DeTable,
+    file: &Table<'_>,
     unmatched: Unmatched,
     moved: &HashMap<Class, Class>,
     builder: &mut Builder,
@@ -221,7 +205,7 @@ fn read(
     }
 }
 
-fn moment(file: &DeTable, builder: &mut Builder) -> Moment {
+fn moment(file: &Table<'_>, builder: &mut Builder) -> Moment {
     let complaints = &mut builder.complaints;
     let at = tree::unit(file, "at", "", complaints);
     let after = tree::unit(file, "in", "", complaints);

@@ -127,6 +127,7 @@ mod tests {
     use std::panic::{AssertUnwindSafe, catch_unwind};
 
     use super::*;
+    use crate::value::Table;
     use crate::{Class, links, tree};
 
     const NETWORK: &str = "[ports]\na = \"packet:a\"\nb = \"packet:b\"\n\
@@ -150,6 +151,11 @@ mod tests {
         topology.expect("a topology")
     }
 
+    fn added() -> Table<'static> {
+        let (file, _) = toml::de::DeTable::parse_recoverable(ADDED);
+        file.into_inner().into()
+    }
+
     fn files() -> Arc<dyn Files> {
         Arc::new(crate::files::StartFiles::default())
     }
@@ -161,8 +167,7 @@ mod tests {
         let panicked = catch_unwind(AssertUnwindSafe(|| {
             let mut draft =
                 topology.begin(Complaints::new("change", ADDED), Path::new(""), &files());
-            let (file, _) = toml::de::DeTable::parse_recoverable(ADDED);
-            for item in tree::tables(file.get_ref(), "link") {
+            for item in tree::tables(&added(), "link") {
                 links::read(&item, &mut draft.builder);
             }
             assert_eq!(draft.builder.links.len(), 2);
@@ -179,8 +184,7 @@ mod tests {
     fn what_is_committed_stays() {
         let mut topology = network();
         let mut draft = topology.begin(Complaints::new("change", ADDED), Path::new(""), &files());
-        let (file, _) = toml::de::DeTable::parse_recoverable(ADDED);
-        for item in tree::tables(file.get_ref(), "link") {
+        for item in tree::tables(&added(), "link") {
             links::read(&item, &mut draft.builder);
         }
         let added = draft.commit();

@@ -3,8 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use longwire_engine::Nanos;
-use toml::de::DeTable;
+use longwire_engine::{Nanos, Part};
 
 use super::builder::{Builder, direction};
 use super::glob;
@@ -13,14 +12,14 @@ use super::problem::meant;
 use super::ramp::Ramp;
 use super::timeline::{Action, Event, State, Timeline};
 use super::tree::{self, Placed};
+use super::value::Table;
 use super::workload;
-use longwire_engine::options::LINK_OPTIONS;
 
 /// Steps of a ramp that does not say how many.
 const STEPS: u64 = 100;
 
 /// Reads all events. All links and paths must have been read.
-pub(super) fn read(file: &DeTable, builder: &mut Builder) -> Timeline {
+pub(super) fn read(file: &Table<'_>, builder: &mut Builder) -> Timeline {
     let mut events: Vec<(Event, Range<usize>)> = Vec::new();
     let items = tree::tables(file, "at");
     if items.iter().any(|item| item.value.contains_key("move")) {
@@ -48,7 +47,7 @@ pub(super) fn read(file: &DeTable, builder: &mut Builder) -> Timeline {
     }
 }
 
-fn event(item: &Placed<&DeTable>, builder: &mut Builder) -> Option<Event> {
+fn event(item: &Placed<&Table<'_>>, builder: &mut Builder) -> Option<Event> {
     let table = item.value;
     if !table.contains_key("time") {
         let remedy = "write time = \"30s\"";
@@ -83,7 +82,7 @@ fn event(item: &Placed<&DeTable>, builder: &mut Builder) -> Option<Event> {
 
 /// Reads the actions of a table that are done at once. `at` is the prefix of its
 /// fields in messages.
-pub(super) fn actions(table: &DeTable, at: &str, builder: &mut Builder) -> Vec<Action> {
+pub(super) fn actions(table: &Table<'_>, at: &str, builder: &mut Builder) -> Vec<Action> {
     let mut actions = sets(table, at, builder);
     for (field, state) in [
         ("up", State::Up),
@@ -131,7 +130,7 @@ fn check_pattern(text: &str, span: Range<usize>, at: &str, builder: &mut Builder
     }
 }
 
-fn sets(table: &DeTable, at: &str, builder: &mut Builder) -> Vec<Action> {
+fn sets(table: &Table<'_>, at: &str, builder: &mut Builder) -> Vec<Action> {
     let mut actions = Vec::new();
     let Some(sets) = tree::table(table, "set") else {
         return actions;
@@ -139,7 +138,7 @@ fn sets(table: &DeTable, at: &str, builder: &mut Builder) -> Vec<Action> {
     for (pattern, value) in tree::entries(sets) {
         let at = tree::under(at, &format!("set.{}", pattern.value));
         check_pattern(pattern.value, pattern.span.clone(), &at, builder);
-        let Some(table) = value.get_ref().as_table() else {
+        let Some(table) = value.as_table() else {
             continue;
         };
         let options = builder.store.one_way(table, &at, &mut builder.complaints);
@@ -157,25 +156,27 @@ fn sets(table: &DeTable, at: &str, builder: &mut Builder) -> Vec<Action> {
     actions
 }
 
-fn moves(table: &DeTable, at: &str, builder: &mut Builder) -> Vec<Action> {
+fn moves(table: &Table<'_>, at: &str, builder: &mut Builder) -> Vec<Action> {
     let outage = tree::unit(table, "outage", at, &mut builder.complaints);
     let Some(moves) = tree::table(table, "move") else {
         if let Some(outage) = table.get("outage") {
             let reason = "there is an outage and nothing that is moved";
             let remedy = "write move = { … }, or leave it out";
             let at = tree::under(at, "outage");
-            builder.complaints.refuse(outage.span(), at, reason, remedy);
+            builder
+                .complaints
+                .refuse(outage.span.clone(), at, reason, remedy);
         }
         return Vec::new();
     };
     let mut actions = Vec::new();
     for (class, value) in tree::entries(moves) {
-        let Some(to) = value.get_ref().as_str() else {
+        let Some(to) = value.as_str() else {
             continue;
         };
         let target = Placed {
             value: to,
-            span: value.span(),
+            span: value.span.clone(),
         };
         for name in [&class, &target] {
             check_class(name, &tree::under(at, "move"), builder);
@@ -229,7 +230,7 @@ fn check_matched(class: &Placed<&str>, to: &str, at: &str, builder: &mut Builder
         .refuse(class.span.clone(), at, reason, remedy);
 }
 
-fn ramps(table: &DeTable, every: Option<Nanos>, builder: &mut Builder) -> Vec<Arc<Ramp>> {
+fn ramps(table: &Table<'_>, every: Option<Nanos>, builder: &mut Builder) -> Vec<Arc<Ramp>> {
     let mut ramps = Vec::new();
     let Some(written) = tree::table(table, "ramp") else {
         return ramps;
@@ -237,7 +238,7 @@ fn ramps(table: &DeTable, every: Option<Nanos>, builder: &mut Builder) -> Vec<Ar
     for (pattern, value) in tree::entries(written) {
         let at = format!("at.ramp.{}", pattern.value);
         check_pattern(pattern.value, pattern.span.clone(), &at, builder);
-        let Some(table) = value.get_ref().as_table() else {
+        let Some(table) = value.as_table() else {
             continue;
         };
         let time = tree::unit::<Nanos>(table, "time", &at, &mut builder.complaints);
@@ -250,7 +251,7 @@ fn ramps(table: &DeTable, every: Option<Nanos>, builder: &mut Builder) -> Vec<Ar
             }
             continue;
         };
-        let Some(option) = LINK_OPTIONS.iter().find(|known| known.name == option.value) else {
+        let Some(option) = Part::named(option.value) else {
             continue;
         };
         if every.is_some_and(|every| every < time) {

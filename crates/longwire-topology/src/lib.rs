@@ -41,11 +41,11 @@ pub mod fields;
 mod files;
 pub mod glob;
 mod hosts;
-mod json;
 mod links;
 mod matchers;
 pub mod ns;
 mod options;
+mod pair;
 mod paths;
 mod plan;
 mod problem;
@@ -60,12 +60,12 @@ mod switching;
 mod tests;
 mod timeline;
 mod tree;
+mod value;
 mod workload;
 
 use std::collections::HashMap;
 use std::io::Read;
 use std::path::Path;
-use std::sync::Arc;
 
 use longwire_capture::open;
 use longwire_engine::presets::Duplex;
@@ -90,9 +90,7 @@ pub use builder::direction;
 use options::OptionStore;
 use problem::Complaints;
 use tree::Placed;
-
-/// A file as a tree of values.
-type Parsed<'t> = toml::Spanned<DeTable<'t>>;
+use value::Table;
 
 /// The largest file: what a million links take, several times over. A larger
 /// one is refused before it fills memory.
@@ -184,8 +182,7 @@ impl Topology {
         let Some(file) = toml_table(text, &mut complaints) else {
             return Err(complaints.finish().err().unwrap_or_default());
         };
-        let file = file.get_ref();
-        if scenario.is_none() && scenario::is_one(file) {
+        if scenario.is_none() && scenario::is_one(&file) {
             let remedy = format!(
                 "give it with its topology: `longwire check network.toml \
                  --scenario {name}`"
@@ -194,6 +191,7 @@ impl Topology {
             complaints.refuse(0..0, "", reason, &remedy);
             return Err(complaints.finish().err().unwrap_or_default());
         }
+        let file = &file;
         tree::check(&fields::FILE, file, "", &mut complaints);
         let mut builder = begin(file, (folder, steps), complaints);
         steps.begin("reading links", None);
@@ -224,14 +222,14 @@ impl Topology {
 
 /// A file's table; `None` if it is not TOML, which has been complained of:
 /// what follows from a line that could not be read is no help.
-fn toml_table<'t>(text: &'t str, complaints: &mut Complaints<'_>) -> Option<Parsed<'t>> {
+fn toml_table<'t>(text: &'t str, complaints: &mut Complaints<'_>) -> Option<Table<'t>> {
     let (file, errors) = DeTable::parse_recoverable(text);
     for error in &errors {
         let span = error.span().unwrap_or(0..0);
         let message = error.message().to_owned();
         complaints.refuse(span, "", message, "this is not TOML (toml.io)");
     }
-    errors.is_empty().then_some(file)
+    errors.is_empty().then(|| file.into_inner().into())
 }
 
 /// Returns the name of a file and its text.
@@ -265,7 +263,7 @@ fn read_file(path: &Path) -> Result<String, String> {
 
 /// Everything that links need to know.
 fn begin<'a>(
-    file: &DeTable,
+    file: &Table<'_>,
     (folder, steps): (&'a Path, &'a Steps),
     mut complaints: Complaints<'a>,
 ) -> Builder<'a> {
@@ -280,33 +278,26 @@ fn begin<'a>(
     let defaults = defaults.map(|table| store.duplex(table, "defaults", &mut complaints));
     let mut templates: HashMap<String, Duplex> = HashMap::new();
     for (name, value) in tree::table(file, "templates").map_or(Vec::new(), tree::entries) {
-        if let Some(table) = value.get_ref().as_table() {
+        if let Some(table) = value.as_table() {
             let at = format!("templates.{}", name.value);
             let options = store.duplex(table, &at, &mut complaints);
             templates.insert(name.value.to_owned(), options);
         }
     }
     Builder {
-        complaints,
-        store,
         steps,
         folder,
         ports,
         pairs,
         defaults: defaults.unwrap_or_default(),
         templates,
-        links: Vec::new(),
-        paths: Vec::new(),
-        rules: Vec::new(),
-        matched: None,
-        names: HashMap::new(),
-        used: Vec::new(),
+        ..Builder::new(complaints, store)
     }
 }
 
 /// Reads the fields about all links, and returns the plan.
 fn finish(
-    file: &DeTable,
+    file: &Table<'_>,
     mut builder: Builder,
     timeline: Timeline,
 ) -> Result<Topology, Vec<Problem>> {
@@ -317,33 +308,19 @@ fn finish(
         Some("specific") => Order::MostSpecific,
         _ => Order::First,
     };
-    builder.rules.sort_by_key(|(position, _)| *position);
-    let warnings = builder.complaints.finish()?;
     Ok(Topology {
         seed: tree::whole(file, "seed"),
-        ports: builder.ports,
-        bridge,
-        links: builder.links,
-        paths: builder.paths,
-        rules: builder.rules.into_iter().map(|(_, rule)| rule).collect(),
         order,
         unmatched,
         on_port_loss: match tree::text(file, "on-port-loss").map(|word| word.value) {
             Some("continue") => OnPortLoss::Continue,
             _ => OnPortLoss::End,
         },
-        timeline,
-        replaced: 0,
-        warnings,
-        names: builder.names,
-        defaults: builder.defaults,
-        templates: builder.templates,
-        folder: builder.folder.to_owned(),
-        files: Arc::new(builder.store.files.named()),
+        ..builder.finish(bridge, timeline)?
     })
 }
 
-fn unmatched(file: &DeTable, builder: &mut Builder) -> Unmatched {
+fn unmatched(file: &Table<'_>, builder: &mut Builder) -> Unmatched {
     let Some(Placed { value, span }) = tree::text(file, "unmatched") else {
         return Unmatched::Pass;
     };

@@ -4,7 +4,6 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use longwire_engine::presets::Duplex;
-use toml::de::DeTable;
 
 use super::builder::{Builder, Matches, NewLink};
 use super::fields::LINKS_MAX;
@@ -13,6 +12,7 @@ use super::options::overlay;
 use super::plan::Class;
 use super::problem::{Place, meant};
 use super::tree::{self, Placed};
+use super::value::Table;
 
 /// The placeholder of a link's number in texts.
 const NUMBER: &str = "{n}";
@@ -43,7 +43,7 @@ impl Instance {
 }
 
 /// Reads the links under one `[[link]]`.
-pub(super) fn read(item: &Placed<&DeTable>, builder: &mut Builder) {
+pub(super) fn read(item: &Placed<&Table<'_>>, builder: &mut Builder) {
     let table = item.value;
     let at = "link";
     let own = builder.store.duplex(table, at, &mut builder.complaints);
@@ -99,7 +99,7 @@ pub(super) fn read(item: &Placed<&DeTable>, builder: &mut Builder) {
 /// Makes one link for each instance. The name is filled in where there is a
 /// pattern for it.
 fn make(
-    item: &Placed<&DeTable>,
+    item: &Placed<&Table<'_>>,
     (name, pattern): (&str, Option<&str>),
     (up, down): Kept,
     instances: impl Iterator<Item = Instance>,
@@ -142,12 +142,17 @@ pub(super) fn template_of(name: &str, builder: &Builder) -> Result<Duplex, Strin
 
 /// Options of the direction up, and of that down where it is a separate link.
 type Kept = (
-    Arc<longwire_engine::LinkOptions>,
-    Option<Arc<longwire_engine::LinkOptions>>,
+    Arc<longwire_engine::LinkSpec>,
+    Option<Arc<longwire_engine::LinkSpec>>,
 );
 
 /// The options of both directions, or of one link for both.
-fn kept(options: Duplex, table: &DeTable, item: &Placed<&DeTable>, builder: &mut Builder) -> Kept {
+fn kept(
+    options: Duplex,
+    table: &Table<'_>,
+    item: &Placed<&Table<'_>>,
+    builder: &mut Builder,
+) -> Kept {
     let shared = tree::flag(table, "shared") == Some(true);
     if shared && options.up != options.down {
         let reason = "the link is shared, and its directions differ";
@@ -162,7 +167,7 @@ fn kept(options: Duplex, table: &DeTable, item: &Placed<&DeTable>, builder: &mut
 }
 
 /// The place of a link's matchers, for messages.
-fn match_place(item: &Placed<&DeTable>) -> Place {
+fn match_place(item: &Placed<&Table<'_>>) -> Place {
     let written = tree::texts(item.value, "match");
     let name = tree::text(item.value, "name").map(|name| name.span);
     let first = written.into_iter().next().map(|text| text.span);
@@ -178,7 +183,7 @@ fn owned(texts: Vec<Placed<&str>>) -> Vec<String> {
 
 /// The matchers of a link. Between two networks, they are the hosts' pairs
 /// by default.
-pub(super) fn matches(table: &DeTable) -> Matches {
+pub(super) fn matches(table: &Table<'_>) -> Matches {
     let mut forth = owned(tree::texts(table, "match"));
     let down = tree::table(table, "down");
     let back = down.map(|down| owned(tree::texts(down, "match")));
@@ -197,7 +202,7 @@ pub(super) fn matches(table: &DeTable) -> Matches {
 
 /// Has everything between two ports cross the only link, if nothing else in
 /// the file says what does.
-pub(super) fn match_all(file: &DeTable, builder: &mut Builder) {
+pub(super) fn match_all(file: &Table<'_>, builder: &mut Builder) {
     let ([left, right], [link]) = (builder.ports.as_slice(), builder.links.as_slice()) else {
         return;
     };
@@ -217,7 +222,7 @@ pub(super) fn match_all(file: &DeTable, builder: &mut Builder) {
 
 /// One for each link; `None` if that is not known.
 fn instances(
-    item: &Placed<&DeTable>,
+    item: &Placed<&Table<'_>>,
     builder: &mut Builder,
 ) -> Option<Box<dyn Iterator<Item = Instance>>> {
     let table = item.value;
@@ -277,7 +282,7 @@ fn instances(
     })))
 }
 
-fn networks(table: &DeTable, builder: &mut Builder) -> Option<Vec<Hosts>> {
+fn networks(table: &Table<'_>, builder: &mut Builder) -> Option<Vec<Hosts>> {
     let mut networks = Vec::new();
     let mut fine = true;
     for text in tree::texts(table, "between") {

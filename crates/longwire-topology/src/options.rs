@@ -1,25 +1,24 @@
-//! Options of links: read, checked once each, and kept once each.
+//! Options of links: each text is parsed once, and each specification kept once.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use longwire_engine::LinkOptions;
 use longwire_engine::presets::{self, Duplex, PresetError};
-use toml::de::DeTable;
+use longwire_engine::{LinkSpec, LinkSpecError, OptionError};
 
 use super::files::{Files, StartFiles};
 use super::problem::{Complaints, Place};
 use super::tree;
+use super::value::Table;
 use longwire_runtime::suggest;
 
-/// Options that have been checked and kept. A hundred thousand links with the same
-/// options share them.
+/// Texts that were parsed, and specifications that were kept. A hundred thousand links
+/// with the same options share them.
 #[derive(Debug)]
 pub(super) struct OptionStore {
-    /// Options whose text was read without an error, and what is doubtful in
-    /// them.
-    good: HashMap<(&'static str, String), Vec<String>>,
-    kept: HashMap<String, Arc<LinkOptions>>,
+    /// Values without an error, each as a specification of one part.
+    parsed: HashMap<(&'static str, String), LinkSpec>,
+    kept: HashMap<String, Arc<LinkSpec>>,
     pub files: Arc<dyn Files>,
 }
 
@@ -33,83 +32,86 @@ impl OptionStore {
     /// A store whose options name these files.
     pub fn with(files: Arc<dyn Files>) -> OptionStore {
         OptionStore {
-            good: HashMap::new(),
+            parsed: HashMap::new(),
             kept: HashMap::new(),
             files,
         }
     }
 
-    /// Checks a value of an option, and returns what is doubtful in it.
-    ///
-    /// # Errors
-    /// Why the option does not take it.
-    fn check(&mut self, option: &'static str, text: &str) -> Result<Vec<String>, String> {
+    /// Parses a value of an option and adds it to a specification.
+    fn add(
+        &mut self,
+        spec: &mut LinkSpec,
+        (option, text): (&'static str, &str),
+    ) -> Result<Vec<String>, LinkSpecError> {
         let key = (option, text.to_owned());
-        if let Some(doubts) = self.good.get(&key) {
-            return Ok(doubts.clone());
+        if !self.parsed.contains_key(&key) {
+            let mut alone = LinkSpec::new();
+            alone.set(option, text, &*self.files)?;
+            self.parsed.insert(key.clone(), alone);
         }
-        let mut alone = LinkOptions::default();
-        alone.set(option, text.to_owned());
-        match alone.parse_with(&*self.files) {
-            Ok(config) => {
-                let doubts = config.doubts.into_iter().map(|doubt| doubt.message);
-                let doubts: Vec<String> = doubts.collect();
-                self.good.insert(key, doubts.clone());
-                Ok(doubts)
-            }
-            // The option's name is in the frame of the message.
-            Err(error) if self.files.may_quote() => Err(suggest::spec_error(&error.source)),
-            Err(error) => Err(suggest::spec_error_without_content(&error.source)),
-        }
+        let alone = &self.parsed[&key];
+        spec.append(alone)?;
+        let doubts = alone.doubts().into_iter();
+        Ok(doubts.map(|doubt| doubt.message).collect())
     }
 
-    /// Adds an option to others if it is right.
+    /// Adds an option to a specification if it is right.
     pub fn set(
         &mut self,
-        options: &mut LinkOptions,
-        (option, text): (&'static str, String),
+        spec: &mut LinkSpec,
+        (option, text): (&'static str, &str),
         place: impl Into<Place>,
         at: &str,
         complaints: &mut Complaints,
     ) {
-        match self.check(option, &text) {
+        let place = place.into();
+        let field = format!("{at}.{option}");
+        match self.add(spec, (option, text)) {
             Ok(doubts) => {
-                let place = place.into();
                 for doubt in doubts {
-                    complaints.warn_once(place.clone(), format!("{at}.{option}"), doubt);
+                    complaints.warn_once(place.clone(), field.clone(), doubt);
                 }
-                options.set(option, text);
             }
-            Err(reason) => {
+            Err(error) => {
                 let remedy = format!("`longwire models {option}` shows what there is");
-                complaints.refuse(place, format!("{at}.{option}"), reason, remedy);
+                complaints.refuse(place, field, self.reason(&error), remedy);
             }
+        }
+    }
+
+    /// Returns the reason of a refusal: the option's name is in the frame of the
+    /// message.
+    fn reason(&self, error: &LinkSpecError) -> String {
+        match error {
+            LinkSpecError::Option(OptionError { source, .. }) if self.files.may_quote() => {
+                suggest::spec_error(source)
+            }
+            LinkSpecError::Option(OptionError { source, .. }) => {
+                suggest::spec_error_without_content(source)
+            }
+            other => other.to_string(),
         }
     }
 
     /// The options in a table, for one direction or both alike.
     pub fn one_way(
         &mut self,
-        table: &DeTable,
+        table: &Table<'_>,
         at: &str,
         complaints: &mut Complaints,
-    ) -> LinkOptions {
-        let mut options = LinkOptions::default();
-        for (option, text) in tree::options(table) {
-            self.set(
-                &mut options,
-                (option, text.value),
-                text.span,
-                at,
-                complaints,
-            );
+    ) -> LinkSpec {
+        let mut spec = LinkSpec::new();
+        for (part, text) in tree::options(table) {
+            let given = (part.name, text.value.as_str());
+            self.set(&mut spec, given, text.span, at, complaints);
         }
-        options
+        spec
     }
 
     /// The options in a table for both directions: a preset, then what is
     /// given to both, then what is given to one.
-    pub fn duplex(&mut self, table: &DeTable, at: &str, complaints: &mut Complaints) -> Duplex {
+    pub fn duplex(&mut self, table: &Table<'_>, at: &str, complaints: &mut Complaints) -> Duplex {
         let both = self.one_way(table, at, complaints);
         let mut side = |name: &str| match tree::table(table, name) {
             Some(table) => {
@@ -141,14 +143,14 @@ impl OptionStore {
         }
     }
 
-    /// The same options as kept before, or these.
-    pub fn keep(&mut self, options: LinkOptions) -> Arc<LinkOptions> {
+    /// The same specification as kept before, or this one.
+    pub fn keep(&mut self, spec: LinkSpec) -> Arc<LinkSpec> {
         let mut key = String::new();
-        for (name, text) in options.given() {
+        for (name, text) in spec.given() {
             key = key + name + "\u{0}" + &text + "\u{0}";
         }
         let kept = self.kept.entry(key);
-        Arc::clone(kept.or_insert_with(|| Arc::new(options)))
+        Arc::clone(kept.or_insert_with(|| Arc::new(spec)))
     }
 }
 

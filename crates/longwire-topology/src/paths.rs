@@ -1,17 +1,16 @@
 //! `[[path]]`: links that are crossed one after the other.
 
-use toml::de::DeTable;
-
 use super::builder::{Builder, Matches, direction};
 use super::plan::{Class, Hop, PathPlan, Way};
 use super::problem::Place;
 use super::tree::{self, Placed};
+use super::value::Table;
 
 /// The most links of one path.
 const HOPS_MAX: usize = 1024;
 
 /// Reads a path. All links must have been read.
-pub(super) fn read(item: &Placed<&DeTable>, builder: &mut Builder) {
+pub(super) fn read(item: &Placed<&Table<'_>>, builder: &mut Builder) {
     let table = item.value;
     let Some(name) = tree::text(table, "name") else {
         let remedy = "write name = \"…\"";
@@ -53,7 +52,7 @@ pub(super) fn read(item: &Placed<&DeTable>, builder: &mut Builder) {
     );
 }
 
-fn hops(table: &DeTable, item: &Placed<&DeTable>, builder: &mut Builder) -> Vec<Hop> {
+fn hops(table: &Table<'_>, item: &Placed<&Table<'_>>, builder: &mut Builder) -> Vec<Hop> {
     let at = "path.via";
     let mut hops: Vec<Hop> = Vec::new();
     let via = tree::texts(table, "via");

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use longwire_engine::LinkOptions;
+use longwire_engine::LinkSpec;
 use longwire_engine::presets::Duplex;
 use longwire_packet::bridge::{BridgeConfig, PortIndex};
 use longwire_packet::classify::{Matcher, Order};
@@ -55,10 +55,10 @@ pub struct LinkPlan {
     /// Its name.
     pub name: Arc<str>,
     /// Options of the direction up, or of both where they share one link.
-    pub up: Arc<LinkOptions>,
+    pub up: Arc<LinkSpec>,
     /// Options of the direction down; `None` where both directions share the
     /// queue and the rate of one link.
-    pub down: Option<Arc<LinkOptions>>,
+    pub down: Option<Arc<LinkSpec>>,
 }
 
 impl LinkPlan {

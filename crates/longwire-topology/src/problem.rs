@@ -2,10 +2,10 @@
 
 use longwire_units::number_of;
 use std::fmt;
-use std::ops::Range;
 
 use serde::Serialize;
 
+use super::value::{JsonSource, Span};
 use longwire_runtime::suggest::closest;
 
 /// The most problems that are kept, so that a file with a million bad lines does
@@ -13,7 +13,7 @@ use longwire_runtime::suggest::closest;
 pub const PROBLEMS_MAX: usize = 100;
 
 /// Something wrong, or doubtful, in a file.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Problem {
     /// The file, as it was named.
     pub file: String,
@@ -21,6 +21,10 @@ pub struct Problem {
     pub line: usize,
     /// In characters, from 1; 0 when it is about the line as a whole.
     pub column: usize,
+    /// The pointer (RFC 6901) to the value in a JSON body; empty elsewhere, and for the
+    /// body as a whole.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub pointer: String,
     /// The field or option, as in `link.rate`.
     pub field: String,
     /// The reason.
@@ -60,8 +64,8 @@ impl fmt::Display for Problem {
 /// file that it names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Place {
-    /// Bytes of the file.
-    Span(Range<usize>),
+    /// A position in the file or body.
+    Span(Span),
     /// A line of a CSV file.
     Row {
         /// The file, as it was named.
@@ -71,19 +75,26 @@ pub(super) enum Place {
     },
 }
 
-impl From<Range<usize>> for Place {
-    fn from(span: Range<usize>) -> Place {
+impl From<Span> for Place {
+    fn from(span: Span) -> Place {
         Place::Span(span)
     }
+}
+
+/// The source that is being read.
+#[derive(Debug)]
+enum Source<'a> {
+    /// A TOML text. The offsets of its lines are found when first needed.
+    Text { text: &'a str, lines: Vec<usize> },
+    /// A JSON body.
+    Json(JsonSource),
 }
 
 /// The problems found so far, and what is needed to say where they are.
 #[derive(Debug)]
 pub(super) struct Complaints<'a> {
     file: &'a str,
-    text: &'a str,
-    /// The offsets of lines; found when first needed.
-    lines: Vec<usize>,
+    source: Source<'a>,
     problems: Vec<Problem>,
     warnings: Vec<Problem>,
     more: usize,
@@ -95,10 +106,19 @@ pub(super) struct Complaints<'a> {
 
 impl<'a> Complaints<'a> {
     pub fn new(file: &'a str, text: &'a str) -> Complaints<'a> {
+        let lines = Vec::new();
+        Complaints::with(file, Source::Text { text, lines })
+    }
+
+    /// Of a JSON body.
+    pub fn of_json(file: &'a str, source: JsonSource) -> Complaints<'a> {
+        Complaints::with(file, Source::Json(source))
+    }
+
+    fn with(file: &'a str, source: Source<'a>) -> Complaints<'a> {
         Complaints {
             file,
-            text,
-            lines: Vec::new(),
+            source,
             problems: Vec::new(),
             warnings: Vec::new(),
             more: 0,
@@ -158,46 +178,37 @@ impl<'a> Complaints<'a> {
             return Problem {
                 file: file.clone(),
                 line: *line,
-                column: 0,
                 field: "csv".to_owned(),
                 reason: format!("'{file}', line {line}: not a row of links"),
                 remedy: "`longwire check` of a topology that names this file tells more".to_owned(),
-                is_malformed: false,
+                ..Problem::default()
             };
         }
-        let (file, line, column) = match place {
-            Place::Span(span) => {
-                let (line, column) = self.line_and_column(span.start);
-                (self.file.to_owned(), line, column)
+        let (mut line, mut column, mut pointer) = (0, 0, String::new());
+        let mut file = self.file.to_owned();
+        match (place, &mut self.source) {
+            (
+                Place::Row {
+                    file: rows,
+                    line: row,
+                },
+                _,
+            ) => (file, line) = (rows, row),
+            (Place::Span(span), Source::Json(source)) => pointer = source.pointer(span.start),
+            (Place::Span(span), Source::Text { text, lines }) => {
+                (line, column) = line_and_column(text, lines, span.start);
             }
-            Place::Row { file, line } => (file, line, 0),
-        };
+        }
         Problem {
             file,
             line,
             column,
+            pointer,
             field,
             reason,
             remedy,
             is_malformed: self.checking_shape,
         }
-    }
-
-    fn line_and_column(&mut self, at: usize) -> (usize, usize) {
-        if self.lines.is_empty() {
-            let ends = self
-                .text
-                .bytes()
-                .enumerate()
-                .filter(|(_, byte)| *byte == b'\n');
-            self.lines = std::iter::once(0)
-                .chain(ends.map(|(at, _)| at + 1))
-                .collect();
-        }
-        let line = self.lines.partition_point(|start| *start <= at).max(1);
-        let start = self.lines[line - 1];
-        let before = self.text.get(start..at.min(self.text.len()));
-        (line, before.map_or(0, |before| before.chars().count()) + 1)
     }
 
     /// Adds what was found in another file.
@@ -228,16 +239,27 @@ impl<'a> Complaints<'a> {
         if self.more > 0 {
             self.problems.push(Problem {
                 file: self.file.to_owned(),
-                line: 0,
-                column: 0,
-                field: String::new(),
                 reason: format!("and {}", number_of(self.more as u64, "more problem")),
                 remedy: "fix these first".to_owned(),
-                is_malformed: false,
+                ..Problem::default()
             });
         }
         Err(self.problems)
     }
+}
+
+/// Returns the line and the column of a byte, from 1.
+fn line_and_column(text: &str, lines: &mut Vec<usize>, at: usize) -> (usize, usize) {
+    if lines.is_empty() {
+        let ends = text.bytes().enumerate();
+        let ends = ends.filter(|(_, byte)| *byte == b'\n');
+        lines.push(0);
+        lines.extend(ends.map(|(at, _)| at + 1));
+    }
+    let line = lines.partition_point(|start| *start <= at).max(1);
+    let start = lines[line - 1];
+    let before = text.get(start..at.min(text.len()));
+    (line, before.map_or(0, |before| before.chars().count()) + 1)
 }
 
 /// `did you mean 'rate'?`, or what there is.

@@ -1,6 +1,6 @@
 //! Options that change in steps.
 
-use longwire_engine::{BitRate, LinkOptions, Nanos, Probability};
+use longwire_engine::{BitRate, LinkSpec, Nanos, NoLoader, Probability};
 
 use super::timeline::Action;
 
@@ -106,11 +106,13 @@ impl Ramp {
                 format!("{}%", text.trim_end_matches('0').trim_end_matches('.'))
             }
         };
-        let mut options = LinkOptions::default();
-        options.set(self.option, text);
+        let mut spec = LinkSpec::new();
+        // Values between two that were read can be read too.
+        let set = spec.set(self.option, &text, &NoLoader);
+        debug_assert!(set.is_ok(), "{}: {set:?}", self.option);
         Action::Set {
             pattern: self.pattern.clone(),
-            options: Box::new(options),
+            options: Box::new(spec),
         }
     }
 }

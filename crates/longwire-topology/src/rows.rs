@@ -4,16 +4,15 @@ use std::io::Read;
 use std::ops::Range;
 use std::sync::Arc;
 
-use longwire_engine::LinkOptions;
 use longwire_engine::presets::Duplex;
-use toml::de::DeTable;
+use longwire_engine::{LinkSpec, PARTS, Part};
 
 use super::builder::{Builder, Matches, NewLink};
 use super::links::template_of;
 use super::options::overlay;
 use super::problem::{Place, meant};
-use super::tree::{self, Placed, is_option};
-use longwire_engine::options::LINK_OPTIONS;
+use super::tree::{self, Placed};
+use super::value::Table;
 
 /// A kind of column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +56,7 @@ struct Common<'a> {
 }
 
 /// Reads the links of the file that a `[[link]]` names.
-pub(super) fn read(item: &Placed<&DeTable>, own: &Duplex, builder: &mut Builder) {
+pub(super) fn read(item: &Placed<&Table<'_>>, own: &Duplex, builder: &mut Builder) {
     let Some(csv) = tree::text(item.value, "csv") else {
         return;
     };
@@ -179,7 +178,7 @@ fn columns(
             }
             None => {
                 let known = COLUMNS.iter().map(|(name, _)| *name);
-                let known = known.chain(LINK_OPTIONS.iter().map(|option| option.name));
+                let known = known.chain(PARTS.iter().map(|part| part.name));
                 Some((format!("'{name}' is no column"), meant(name, known)))
             }
         };
@@ -205,19 +204,12 @@ fn column(name: &str) -> Option<Column> {
     let sides = [("up-", Side::Up), ("down-", Side::Down), ("", Side::Both)];
     sides.into_iter().find_map(|(prefix, side)| {
         let bare = name.strip_prefix(prefix)?;
-        let option = LINK_OPTIONS
-            .iter()
-            .find(|option| option.name == bare && is_option(bare))?;
-        Some(Column::Option(option.name, side))
+        Some(Column::Option(Part::named(bare)?.name, side))
     })
 }
 
 fn row(record: &csv::StringRecord, line: usize, common: &Common, builder: &mut Builder) {
-    let mut own = [
-        LinkOptions::default(),
-        LinkOptions::default(),
-        LinkOptions::default(),
-    ];
+    let mut own = [LinkSpec::new(), LinkSpec::new(), LinkSpec::new()];
     let (mut name, mut forth) = ("", Vec::new());
     let (mut template, mut shared) = (common.template, common.shared);
     let here = || place(common.file, line);
@@ -236,10 +228,9 @@ fn row(record: &csv::StringRecord, line: usize, common: &Common, builder: &mut B
                     .refuse(here(), "shared", reason, "write one of both");
             }
             Column::Option(option, side) => {
-                let options = &mut own[*side as usize];
-                let given = (*option, text.to_owned());
+                let spec = &mut own[*side as usize];
                 let (store, complaints) = (&mut builder.store, &mut builder.complaints);
-                store.set(options, given, here(), "link", complaints);
+                store.set(spec, (option, text), here(), "link", complaints);
             }
         }
     }

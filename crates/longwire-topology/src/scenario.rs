@@ -1,12 +1,11 @@
 //! A scenario in a separate file: `[[at]]` tables and nothing else, about a
 //! topology that has been read.
 
-use toml::de::DeTable;
-
 use super::builder::Builder;
 use super::fields::{EVENT, Field, Kind, Section};
 use super::problem::Complaints;
 use super::timeline::Timeline;
+use super::value::Table;
 use super::{events, toml_table, tree};
 
 /// All that such a file may say.
@@ -31,9 +30,9 @@ pub struct ScenarioText<'a> {
 }
 
 /// Whether a file says what such a file may say, and nothing else.
-pub(super) fn is_one(file: &DeTable) -> bool {
+pub(super) fn is_one(file: &Table<'_>) -> bool {
     let named = |name: &str| SCENARIO.fields.iter().any(|field| field.name == name);
-    !file.is_empty() && file.keys().all(|key| named(key.get_ref()))
+    !file.is_empty() && file.keys().all(named)
 }
 
 /// Reads a scenario. All links and paths must have been read. Problems are
@@ -43,9 +42,8 @@ pub(super) fn read<'a>(scenario: ScenarioText<'a>, builder: &mut Builder<'a>) ->
     let of_topology = std::mem::replace(&mut builder.complaints, complaints);
     let mut timeline = Timeline::default();
     if let Some(file) = toml_table(scenario.text, &mut builder.complaints) {
-        let file = file.get_ref();
-        tree::check(&SCENARIO, file, "", &mut builder.complaints);
-        timeline = events::read(file, builder);
+        tree::check(&SCENARIO, &file, "", &mut builder.complaints);
+        timeline = events::read(&file, builder);
     }
     let of_scenario = std::mem::replace(&mut builder.complaints, of_topology);
     builder.complaints.join(of_scenario);

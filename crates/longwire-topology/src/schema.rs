@@ -7,7 +7,7 @@
 use serde_json::{Map, Value, json};
 
 use super::fields::{FILE, Field, Kind, Section};
-use longwire_engine::options::LINK_OPTIONS;
+use longwire_engine::PARTS;
 
 /// The schema of the whole file.
 pub fn schema() -> Value {
@@ -28,14 +28,14 @@ pub fn of_section(of: &Section) -> Value {
 pub fn options() -> Map<String, Value> {
     let one = || json!({ "type": ["string", "number"] });
     let mut properties = Map::new();
-    for option in &LINK_OPTIONS {
-        let mut value = if option.is_repeated() {
+    for part in &PARTS {
+        let mut value = if part.is_repeated {
             json!({ "anyOf": [one(), { "type": "array", "items": one() }] })
         } else {
             one()
         };
-        value["description"] = json!(option.summary);
-        properties.insert(option.name.to_owned(), value);
+        value["description"] = json!(part.summary);
+        properties.insert(part.name.to_owned(), value);
     }
     properties
 }
@@ -43,9 +43,9 @@ pub fn options() -> Map<String, Value> {
 fn section(section: &Section) -> Value {
     let mut properties = Map::new();
     if section.options {
-        for option in &LINK_OPTIONS {
-            let place = format!("#/$defs/options/{}", option.name);
-            properties.insert(option.name.to_owned(), json!({ "$ref": place }));
+        for part in &PARTS {
+            let place = format!("#/$defs/options/{}", part.name);
+            properties.insert(part.name.to_owned(), json!({ "$ref": place }));
         }
     }
     for field in section.fields {

@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use longwire_engine::{BitRate, LinkOptions, Nanos};
+use longwire_engine::{BitRate, LinkSpec, Nanos};
 use longwire_packet::bridge::Switching;
 use longwire_packet::classify::Order;
-use longwire_runtime::{FileLoader, OnPortLoss};
+use longwire_runtime::OnPortLoss;
 use longwire_units::number_of;
 use serde::Serialize;
 
@@ -84,10 +84,9 @@ struct Facts {
 }
 
 impl Facts {
-    fn of(options: &LinkOptions) -> Option<Facts> {
-        let config = options.parse_with(&FileLoader::new()).ok()?;
-        let (rate, delay) = (config.rate.bit_rate(), config.delay.mean());
-        let limit = config.queue_limit();
+    fn of(spec: &LinkSpec) -> Facts {
+        let (rate, delay) = (spec.bit_rate(), spec.mean_delay());
+        let limit = spec.queue_limit();
         let by_packets = limit
             .packets
             .map(|most| most.0.saturating_mul(FRAME_LEN + FRAME_OVERHEAD));
@@ -104,11 +103,11 @@ impl Facts {
         let memory = queue
             .zip(flying)
             .map(|(queue, flying)| queue.saturating_add(flying));
-        Some(Facts {
+        Facts {
             rate,
             delay,
             memory,
-        })
+        }
     }
 }
 
@@ -120,16 +119,15 @@ impl Summary {
         let (mut rates, mut delays) = (Vec::new(), Vec::new());
         let mut memory = Some(0_u64);
         for (options, directions) in counts {
-            if let Some(facts) = Facts::of(options) {
-                rates.extend(facts.rate.map(BitRate::bits_per_sec));
-                delays.push(facts.delay.as_nanos());
-                let of_all = facts
-                    .memory
-                    .map(|each| each.saturating_mul(directions as u64));
-                memory = memory
-                    .zip(of_all)
-                    .map(|(sum, more)| sum.saturating_add(more));
-            }
+            let facts = Facts::of(options);
+            rates.extend(facts.rate.map(BitRate::bits_per_sec));
+            delays.push(facts.delay.as_nanos());
+            let of_all = facts
+                .memory
+                .map(|each| each.saturating_mul(directions as u64));
+            memory = memory
+                .zip(of_all)
+                .map(|(sum, more)| sum.saturating_add(more));
             let options = options.given();
             kinds.push(LinkKind {
                 directions,
@@ -274,8 +272,8 @@ impl Summary {
 }
 
 /// The number of directions of links by their options, most frequent first.
-fn counts(links: &[LinkPlan]) -> Vec<(&LinkOptions, usize)> {
-    let mut counts: HashMap<*const LinkOptions, (&LinkOptions, usize, usize)> = HashMap::new();
+fn counts(links: &[LinkPlan]) -> Vec<(&LinkSpec, usize)> {
+    let mut counts: HashMap<*const LinkSpec, (&LinkSpec, usize, usize)> = HashMap::new();
     let directions = links.iter().flat_map(|link| {
         let down = link.down.as_ref();
         std::iter::once(&link.up).chain(down)

@@ -7,43 +7,34 @@ use longwire_io::port::registry::PORTS;
 use longwire_packet::bridge::{
     Bridge, BridgeConfig, BridgeError, PortIndex, Reserved, StaticEntry, StormLimit, Switching,
 };
-use toml::de::DeTable;
 
 use super::fields::PORTS_MAX;
 use super::plan::PortPlan;
 use super::problem::{Complaints, meant};
 use super::tree::{self, Placed};
+use super::value::{Span, Table, Value};
 
 const AT: &str = "switching";
 
 /// Reads the ports, in the order of the file.
-pub(super) fn ports(file: &DeTable, complaints: &mut Complaints) -> Vec<PortPlan> {
+pub(super) fn ports(file: &Table<'_>, complaints: &mut Complaints) -> Vec<PortPlan> {
     let Some(table) = tree::table(file, "ports") else {
         let remedy = "write [ports] with lines such as left = \"packet:eth1\"";
         complaints.refuse(0..0, "ports", "there are no ports", remedy);
         return Vec::new();
     };
     let mut ports: Vec<PortPlan> = Vec::new();
-    let mut used: HashMap<&str, &str> = HashMap::new();
+    let mut check = PortCheck::default();
     for (name, value) in tree::entries(table) {
-        let Some(opens) = value.get_ref().as_str() else {
+        let Some(opens) = value.as_str() else {
             continue;
         };
-        let at = format!("ports.{}", name.value);
-        check_port(opens, &value.span(), &at, complaints);
-        // A bare name of an interface means auto.
-        let device = opens.split_once(':').map_or(opens, |(_, device)| device);
-        let device = if device.is_empty() { opens } else { device };
-        if opens != "null"
-            && let Some(other) = used.insert(device, name.value)
-        {
-            let reason = format!("'{device}' is port '{other}' already");
-            complaints.refuse(value.span(), &at, reason, "a port can be opened once");
-        }
-        ports.push(PortPlan {
+        let port = PortPlan {
             name: name.value.to_owned(),
             opens: opens.to_owned(),
-        });
+        };
+        check.port(&port, &value.span, complaints);
+        ports.push(port);
     }
     if ports.len() as u64 > PORTS_MAX {
         let reason = format!("{} ports are too many", ports.len());
@@ -53,31 +44,52 @@ pub(super) fn ports(file: &DeTable, complaints: &mut Complaints) -> Vec<PortPlan
     ports
 }
 
-fn check_port(opens: &str, span: &std::ops::Range<usize>, at: &str, complaints: &mut Complaints) {
-    let (kind, argument) = opens.split_once(':').unwrap_or((opens, ""));
-    let known = PORTS.iter().find(|port| port.name == kind);
-    let is_bare = !opens.contains(':');
-    let fine = match known {
-        Some(port) => port.argument.is_empty() == argument.is_empty(),
-        None => is_bare && !opens.is_empty(),
-    };
-    if !fine {
-        let written: Vec<String> = PORTS.iter().map(|port| port.written()).collect();
-        let remedy = format!("there are {}", written.join(", "));
-        complaints.refuse(span.clone(), at, format!("'{opens}' is no port"), remedy);
+/// Checks ports one after the other.
+#[derive(Debug, Default)]
+pub(super) struct PortCheck {
+    /// The name of the port that opens each device.
+    used: HashMap<String, String>,
+}
+
+impl PortCheck {
+    /// Complains of a port that there is not, and of a device that is open already.
+    pub fn port(&mut self, port: &PortPlan, span: &Span, complaints: &mut Complaints) {
+        let PortPlan { name, opens } = port;
+        let at = format!("ports.{name}");
+        let (kind, argument) = opens.split_once(':').unwrap_or((opens, ""));
+        let known = PORTS.iter().find(|port| port.name == kind);
+        let is_bare = !opens.contains(':');
+        let fine = match known {
+            Some(port) => port.argument.is_empty() == argument.is_empty(),
+            None => is_bare && !opens.is_empty(),
+        };
+        if !fine {
+            let written: Vec<String> = PORTS.iter().map(|port| port.written()).collect();
+            let remedy = format!("there are {}", written.join(", "));
+            let reason = format!("'{opens}' is no port");
+            complaints.refuse(span.clone(), &at, reason, remedy);
+        }
+        // A bare name of an interface means auto.
+        let device = if argument.is_empty() { opens } else { argument };
+        if opens != "null"
+            && let Some(other) = self.used.insert(device.to_owned(), name.clone())
+        {
+            let reason = format!("'{device}' is port '{other}' already");
+            complaints.refuse(span.clone(), &at, reason, "a port can be opened once");
+        }
     }
 }
 
 /// Reads how frames find their port.
 pub(super) fn bridge(
-    file: &DeTable,
+    file: &Table<'_>,
     ports: &[PortPlan],
     complaints: &mut Complaints,
 ) -> BridgeConfig {
     let mut config = BridgeConfig::new(ports.len() as u16);
-    let empty = DeTable::new();
+    let empty = Table::default();
     let table = tree::table(file, AT).unwrap_or(&empty);
-    let at = file.get(AT).map_or(0..0, |value| value.span());
+    let at = file.get(AT).map_or(0..0, |value| value.span.clone());
     let pairs = pairs(table, ports, complaints);
     let mode = tree::text(table, "mode").map(|mode| mode.value);
     let mode = mode.unwrap_or(if ports.len() == 2 || !pairs.is_empty() {
@@ -145,25 +157,16 @@ fn small(config: &BridgeConfig) -> BridgeConfig {
 }
 
 fn pairs(
-    table: &DeTable,
+    table: &Table<'_>,
     ports: &[PortPlan],
     complaints: &mut Complaints,
 ) -> Vec<(PortIndex, PortIndex)> {
     let mut pairs = Vec::new();
-    let written = table
-        .get("pairs")
-        .and_then(|value| value.get_ref().as_array());
+    let written = table.get("pairs").and_then(Value::as_list);
     for pair in written.into_iter().flatten() {
-        let names = pair.get_ref().as_array().into_iter().flatten();
-        let mut found = names.filter_map(|name| {
-            let (text, span) = (name.get_ref().as_str()?, name.span());
-            port(
-                Placed { value: text, span },
-                ports,
-                "switching.pairs",
-                complaints,
-            )
-        });
+        let names = pair.as_list().unwrap_or_default().iter();
+        let mut found = names
+            .filter_map(|name| port(tree::placed(name)?, ports, "switching.pairs", complaints));
         if let (Some(a), Some(b)) = (found.next(), found.next()) {
             pairs.push((a, b));
         }
@@ -186,19 +189,23 @@ fn port(
     place.map(|place| PortIndex(place as u16))
 }
 
-fn stations(table: &DeTable, ports: &[PortPlan], complaints: &mut Complaints) -> Vec<StaticEntry> {
+fn stations(
+    table: &Table<'_>,
+    ports: &[PortPlan],
+    complaints: &mut Complaints,
+) -> Vec<StaticEntry> {
     let at = "switching.stations";
     let mut stations = Vec::new();
     let Some(table) = tree::table(table, "stations") else {
         return stations;
     };
     for (key, value) in tree::entries(table) {
-        let Some(name) = value.get_ref().as_str() else {
+        let Some(name) = value.as_str() else {
             continue;
         };
         let name = Placed {
             value: name,
-            span: value.span(),
+            span: value.span.clone(),
         };
         let Some((mac, vlan)) = station(key.value) else {
             let reason = format!("'{}' is no Ethernet address", key.value);

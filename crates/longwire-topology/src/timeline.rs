@@ -8,7 +8,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
-use longwire_engine::{LinkOptions, Nanos};
+use longwire_engine::{LinkSpec, Nanos};
 
 use super::ramp::Ramp;
 
@@ -43,7 +43,7 @@ pub enum Action {
         /// `.down` behind for one direction.
         pattern: String,
         /// The options.
-        options: Box<LinkOptions>,
+        options: Box<LinkSpec>,
     },
     /// Links go down, come up, or hold what they have.
     State {

@@ -1,50 +1,44 @@
 //! The file as a tree of values that know their place: whether its shape is
 //! right, and what stands where.
 
-use std::ops::Range;
-
-use longwire_engine::LinkOptions;
-use toml::de::{DeTable, DeValue};
+use longwire_engine::{PARTS, Part};
 
 use super::fields::{Kind, Section};
 use super::problem::{Complaints, meant};
-use longwire_engine::options::LINK_OPTIONS;
-
-/// A value and where it is.
-pub(super) type Value<'i> = toml::Spanned<DeValue<'i>>;
+use super::value::{Content, NumberKind, Span, Table, Value};
 
 /// A text and where it is.
 #[derive(Clone, Debug)]
 pub(super) struct Placed<T> {
     pub value: T,
-    pub span: Range<usize>,
+    pub span: Span,
 }
 
 /// Complains of all fields that a section does not have, and of all values
 /// that are not what their field takes.
-pub(super) fn check(section: &Section, table: &DeTable, at: &str, complaints: &mut Complaints) {
-    for (key, value) in table {
-        let name: &str = key.get_ref();
+pub(super) fn check(section: &Section, table: &Table<'_>, at: &str, complaints: &mut Complaints) {
+    for (name, span, value) in table.iter() {
         let path = under(at, name);
+        let part = Part::named(name).filter(|_| section.options);
         if let Some(field) = section.field(name) {
             check_value(field.kind, value, &path, complaints);
-        } else if section.options && is_option(name) {
-            if let Err(expected) = option_texts(name, value) {
-                let found = value.get_ref().type_str();
+        } else if let Some(part) = part {
+            if let Err(expected) = option_texts(part, value) {
+                let found = value.type_name();
                 let reason = format!("takes {expected}, and this is of type {found}");
                 complaints.refuse(
-                    value.span(),
+                    value.span.clone(),
                     path,
                     reason,
                     "write it as on the command line",
                 );
             }
         } else {
-            let options = LINK_OPTIONS.iter().filter(|_| section.options);
+            let parts = PARTS.iter().filter(|_| section.options);
             let known = section.fields.iter().map(|field| field.name);
-            let known = known.chain(options.map(|option| option.name));
+            let known = known.chain(parts.map(|part| part.name));
             let reason = format!("there is no '{name}' here");
-            complaints.refuse(key.span(), path, reason, meant(name, known));
+            complaints.refuse(span.clone(), path, reason, meant(name, known));
         }
     }
 }
@@ -57,52 +51,46 @@ pub(super) fn under(at: &str, name: &str) -> String {
     }
 }
 
-/// Whether a link has such an option.
-pub(super) fn is_option(name: &str) -> bool {
-    LINK_OPTIONS.iter().any(|option| option.name == name)
-}
-
 fn check_value(kind: Kind, value: &Value, path: &str, complaints: &mut Complaints) {
-    let found = value.get_ref();
-    let expected = match (kind, found) {
-        (Kind::Text, DeValue::String(_)) | (Kind::Flag, DeValue::Boolean(_)) => return,
+    let expected = match (kind, &value.content) {
+        (Kind::Text, Content::Text(_)) | (Kind::Flag, Content::Flag(_)) => return,
         (Kind::Text, _) => "a text in quotes".to_owned(),
         (Kind::Flag, _) => "true or false".to_owned(),
-        (Kind::Texts, DeValue::String(_)) => return,
-        (Kind::Texts, DeValue::Array(items)) if items.iter().all(is_text) => return,
+        (Kind::Texts, Content::Text(_)) => return,
+        (Kind::Texts, Content::List(items)) if items.iter().all(is_text) => return,
         (Kind::Texts, _) => "a text in quotes, or a list of them".to_owned(),
-        (Kind::Tuple(least, most), DeValue::Array(items))
+        (Kind::Tuple(least, most), Content::List(items))
             if items.iter().all(is_text) && (least..=most).contains(&items.len()) =>
         {
             return;
         }
         (Kind::Tuple(least, most), _) => format!("a list of {least} to {most} texts in quotes"),
-        (Kind::Pairs, DeValue::Array(items)) if items.iter().all(is_pair) => return,
+        (Kind::Pairs, Content::List(items)) if items.iter().all(is_pair) => return,
         (Kind::Pairs, _) => "a list of pairs, as in [[\"left\", \"right\"]]".to_owned(),
-        (Kind::Number(least, most), _) => match number(found) {
+        (Kind::Number(least, most), _) => match value.as_whole() {
             Some(number) if (least..=most).contains(&number) => return,
             _ => format!("a whole number, {least} to {most}"),
         },
-        (Kind::Choice(words), DeValue::String(word)) if words.contains(&&**word) => return,
+        (Kind::Choice(words), Content::Text(word)) if words.contains(&&**word) => return,
         (Kind::Choice(words), _) => format!("one of \"{}\"", words.join("\", \"")),
-        (Kind::TextMap, DeValue::Table(table)) => {
-            for (key, value) in table {
-                let path = format!("{path}.{}", key.get_ref());
+        (Kind::TextMap, Content::Table(table)) => {
+            for (name, _, value) in table.iter() {
+                let path = format!("{path}.{name}");
                 check_value(Kind::Text, value, &path, complaints);
             }
             return;
         }
-        (Kind::Table(section), DeValue::Table(table)) => {
+        (Kind::Table(section), Content::Table(table)) => {
             return check(section, table, path, complaints);
         }
-        (Kind::TableMap(section), DeValue::Table(table)) => {
-            for (key, value) in table {
-                let path = format!("{path}.{}", key.get_ref());
+        (Kind::TableMap(section), Content::Table(table)) => {
+            for (name, _, value) in table.iter() {
+                let path = format!("{path}.{name}");
                 check_value(Kind::Table(section), value, &path, complaints);
             }
             return;
         }
-        (Kind::Tables(section), DeValue::Array(items)) => {
+        (Kind::Tables(section), Content::List(items)) => {
             for item in items {
                 check_value(Kind::Table(section), item, path, complaints);
             }
@@ -111,99 +99,95 @@ fn check_value(kind: Kind, value: &Value, path: &str, complaints: &mut Complaint
         (Kind::Tables(_), _) => format!("tables, each under [[{path}]]"),
         (Kind::TextMap | Kind::Table(_) | Kind::TableMap(_), _) => "a table".to_owned(),
     };
-    let shown = match found {
-        DeValue::String(text) => format!("\"{text}\""),
-        DeValue::Integer(number) => number.to_string(),
-        other => format!("a value of type {}", other.type_str()),
+    let shown = match &value.content {
+        Content::Text(text) => format!("\"{text}\""),
+        Content::Number(text, _, NumberKind::Integer) => text.to_string(),
+        _ => format!("a value of type {}", value.type_name()),
     };
     complaints.refuse(
-        value.span(),
+        value.span.clone(),
         path,
         format!("is {shown}"),
         format!("write {expected}"),
     );
 }
 
-fn is_text(value: &Value) -> bool {
-    value.get_ref().is_str()
+fn is_text(value: &Value<'_>) -> bool {
+    value.as_str().is_some()
 }
 
-fn is_pair(value: &Value) -> bool {
-    let pair = value.get_ref().as_array();
+fn is_pair(value: &Value<'_>) -> bool {
+    let pair = value.as_list();
     pair.is_some_and(|pair| pair.len() == 2 && pair.iter().all(is_text))
 }
 
-fn number(value: &DeValue) -> Option<u64> {
-    let integer = value.as_integer()?;
-    u64::from_str_radix(&integer.as_str().replace('_', ""), integer.radix()).ok()
-}
-
 /// A text of a table; `None` where it is missing or something else.
-pub(super) fn text<'t>(table: &'t DeTable, name: &str) -> Option<Placed<&'t str>> {
+pub(super) fn text<'t>(table: &'t Table<'_>, name: &str) -> Option<Placed<&'t str>> {
     let value = table.get(name)?;
-    Some(Placed {
-        value: value.get_ref().as_str()?,
-        span: value.span(),
-    })
+    placed(value)
 }
 
 /// One text or several.
-pub(super) fn texts<'t>(table: &'t DeTable, name: &str) -> Vec<Placed<&'t str>> {
+pub(super) fn texts<'t>(table: &'t Table<'_>, name: &str) -> Vec<Placed<&'t str>> {
     let Some(value) = table.get(name) else {
         return Vec::new();
     };
-    let placed = |value: &'t Value| {
-        let (text, span) = (value.get_ref().as_str()?, value.span());
-        Some(Placed { value: text, span })
-    };
-    match value.get_ref() {
-        DeValue::Array(items) => items.iter().filter_map(placed).collect(),
+    match &value.content {
+        Content::List(items) => items.iter().filter_map(placed).collect(),
         _ => placed(value).into_iter().collect(),
     }
 }
 
+/// A value that is a text, and where it is.
+pub(super) fn placed<'t>(value: &'t Value<'_>) -> Option<Placed<&'t str>> {
+    Some(Placed {
+        value: value.as_str()?,
+        span: value.span.clone(),
+    })
+}
+
 /// A whole number of a table.
-pub(super) fn whole(table: &DeTable, name: &str) -> Option<u64> {
-    number(table.get(name)?.get_ref())
+pub(super) fn whole(table: &Table<'_>, name: &str) -> Option<u64> {
+    table.get(name)?.as_whole()
 }
 
 /// A flag of a table.
-pub(super) fn flag(table: &DeTable, name: &str) -> Option<bool> {
-    table.get(name)?.get_ref().as_bool()
+pub(super) fn flag(table: &Table<'_>, name: &str) -> Option<bool> {
+    table.get(name)?.as_bool()
 }
 
 /// A table in a table.
-pub(super) fn table<'t, 'i>(parent: &'t DeTable<'i>, name: &str) -> Option<&'t DeTable<'i>> {
-    parent.get(name)?.get_ref().as_table()
+pub(super) fn table<'t, 'i>(parent: &'t Table<'i>, name: &str) -> Option<&'t Table<'i>> {
+    parent.get(name)?.as_table()
 }
 
 /// The tables under `[[name]]`, each with its place.
-pub(super) fn tables<'t, 'i>(parent: &'t DeTable<'i>, name: &str) -> Vec<Placed<&'t DeTable<'i>>> {
-    let items = parent
-        .get(name)
-        .and_then(|value| value.get_ref().as_array());
+pub(super) fn tables<'t, 'i>(parent: &'t Table<'i>, name: &str) -> Vec<Placed<&'t Table<'i>>> {
+    let items = parent.get(name).and_then(Value::as_list);
     let placed = |value: &'t Value<'i>| {
-        let (table, span) = (value.get_ref().as_table()?, value.span());
-        Some(Placed { value: table, span })
+        let (value, span) = (value.as_table()?, value.span.clone());
+        Some(Placed { value, span })
     };
     items.into_iter().flatten().filter_map(placed).collect()
 }
 
-/// The entries of a table in the order of the file.
-pub(super) fn entries<'t, 'i>(table: &'t DeTable<'i>) -> Vec<(Placed<&'t str>, &'t Value<'i>)> {
-    let entry = |(key, value): (&'t toml::Spanned<_>, _)| {
-        let key: &'t toml::Spanned<std::borrow::Cow<'i, str>> = key;
-        let (name, span): (&str, _) = (key.get_ref(), key.span());
-        (Placed { value: name, span }, value)
-    };
-    let mut entries: Vec<_> = table.iter().map(entry).collect();
+/// The entries of a table in the order of the source.
+pub(super) fn entries<'t, 'i>(table: &'t Table<'i>) -> Vec<(Placed<&'t str>, &'t Value<'i>)> {
+    let entries = table.iter().map(|(name, span, value)| {
+        let name = Placed {
+            value: name,
+            span: span.clone(),
+        };
+        (name, value)
+    });
+    let mut entries: Vec<_> = entries.collect();
     entries.sort_by_key(|(key, _)| key.span.start);
     entries
 }
 
 /// A value with a unit, such as a time.
 pub(super) fn unit<T: std::str::FromStr<Err: std::fmt::Display>>(
-    table: &DeTable,
+    table: &Table<'_>,
     name: &str,
     at: &str,
     complaints: &mut Complaints,
@@ -225,23 +209,18 @@ pub(super) fn unit<T: std::str::FromStr<Err: std::fmt::Display>>(
 }
 
 /// The texts of an option's value: numbers may stand without quotes.
-fn option_texts(name: &str, value: &Value) -> Result<Vec<Placed<String>>, &'static str> {
-    let mut texts = LinkOptions::default();
-    texts.set(name, String::new());
-    let is_list = !(texts.loss.is_empty() && texts.rewrite.is_empty());
-    let one = |value: &Value| {
-        let text = match value.get_ref() {
-            DeValue::String(text) => text.clone().into_owned(),
-            DeValue::Integer(number) => number.to_string(),
-            DeValue::Float(number) => number.as_str().to_owned(),
+fn option_texts(part: &Part, value: &Value<'_>) -> Result<Vec<Placed<String>>, &'static str> {
+    let one = |value: &Value<'_>| {
+        let text = match &value.content {
+            Content::Text(text) | Content::Number(text, ..) => text.to_string(),
             _ => return Err("a text in quotes"),
         };
-        let span = value.span();
+        let span = value.span.clone();
         Ok(Placed { value: text, span })
     };
-    match value.get_ref() {
-        DeValue::Array(items) if is_list => items.iter().map(one).collect(),
-        _ if is_list => one(value)
+    match &value.content {
+        Content::List(items) if part.is_repeated => items.iter().map(one).collect(),
+        _ if part.is_repeated => one(value)
             .map(|text| vec![text])
             .map_err(|_| "a text in quotes, or a list of them"),
         _ => one(value).map(|text| vec![text]),
@@ -249,14 +228,12 @@ fn option_texts(name: &str, value: &Value) -> Result<Vec<Placed<String>>, &'stat
 }
 
 /// The options of a link in a table, as texts with their places.
-pub(super) fn options(table: &DeTable) -> Vec<(&'static str, Placed<String>)> {
+pub(super) fn options(table: &Table<'_>) -> Vec<(&'static Part, Placed<String>)> {
     let mut found = Vec::new();
-    for option in &LINK_OPTIONS {
-        let texts = table
-            .get(option.name)
-            .map(|value| option_texts(option.name, value));
+    for part in &PARTS {
+        let texts = table.get(part.name).map(|value| option_texts(part, value));
         let texts = texts.and_then(Result::ok).unwrap_or_default();
-        found.extend(texts.into_iter().map(|text| (option.name, text)));
+        found.extend(texts.into_iter().map(|text| (part, text)));
     }
     found
 }

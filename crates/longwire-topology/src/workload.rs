@@ -4,12 +4,12 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use longwire_engine::Nanos;
-use toml::de::DeTable;
 
 use super::builder::{Builder, direction};
 use super::glob;
 use super::timeline::{Action, Event};
 use super::tree::{self, Placed};
+use super::value::Table;
 
 /// The most changes of links within a second that a scenario may come to,
 /// where it repeats or ramps something. Preparing a change takes some
@@ -140,7 +140,7 @@ impl LinkCounts {
 
 /// Complains of a repetition without a time, or with none between two times.
 pub(super) fn check_every(
-    item: &Placed<&DeTable>,
+    item: &Placed<&Table<'_>>,
     every: Option<Nanos>,
     times: Option<u64>,
     builder: &mut Builder,

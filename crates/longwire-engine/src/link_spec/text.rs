@@ -120,10 +120,7 @@ mod tests {
             ("delay=1ms delay=2ms", "delay is given twice"),
             ("delay=1kg", "delay: "),
         ] {
-            let error = line
-                .parse::<LinkSpec>()
-                .expect_err("an error")
-                .to_string();
+            let error = line.parse::<LinkSpec>().expect_err("an error").to_string();
             assert!(error.contains(expected), "{line}: {error}");
         }
     }

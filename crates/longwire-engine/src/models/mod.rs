@@ -126,7 +126,8 @@ impl<M> Kind<M> {
         Arguments::parse(entry.info, arguments, &NoLoader).ok()
     }
 
-    fn unknown(&self, name: &str) -> SpecError {
+    /// Returns the error about a name that no model has.
+    pub(crate) fn unknown(&self, name: &str) -> SpecError {
         let known: Vec<&str> = self.entries.iter().map(|entry| entry.info.name).collect();
         SpecError::UnknownModel {
             kind: self.name,

@@ -1,11 +1,13 @@
 //! One model of a part: parsed once, built as often as it is needed.
 
+use alloc::boxed::Box;
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::cell::RefCell;
 use core::fmt;
 
-use crate::loader::Loader;
+use crate::loader::{Hook, Loader, Plugin};
 use crate::models::{Kind, Model};
 use crate::spec::SpecError;
 
@@ -21,6 +23,8 @@ struct Parsed<M> {
     prototype: M,
     /// Values that are allowed but probably not intended.
     doubts: Vec<String>,
+    /// Paths of the files and plugins that it was made of.
+    files: Vec<String>,
 }
 
 impl<M: Model> ModelSpec<M> {
@@ -31,12 +35,17 @@ impl<M: Model> ModelSpec<M> {
     /// The fault of the text, of a file or of a plugin.
     pub fn parse(kind: &Kind<M>, text: &str, loader: &dyn Loader) -> Result<Self, SpecError> {
         let mut doubts = Vec::new();
-        let model = kind.parse_noting(text, loader, &mut doubts)?;
+        let loader = NotingLoader {
+            loader,
+            paths: RefCell::default(),
+        };
+        let model = kind.parse_noting(text, &loader, &mut doubts)?;
         Ok(ModelSpec(Arc::new(Parsed {
             text: text.trim().to_string(),
             // A clone: it has no state of a plugin.
             prototype: model.clone(),
             doubts,
+            files: loader.paths.into_inner(),
         })))
     }
 
@@ -48,6 +57,11 @@ impl<M: Model> ModelSpec<M> {
     /// Returns values that are allowed but probably not intended.
     pub fn doubts(&self) -> &[String] {
         &self.0.doubts
+    }
+
+    /// Returns the paths of the files and plugins that it was made of, as written.
+    pub fn files(&self) -> &[String] {
+        &self.0.files
     }
 
     /// Returns the model before its start, for questions about it: a plugin has no
@@ -74,7 +88,35 @@ impl<M: Model> From<M> for ModelSpec<M> {
             text: prototype.to_string(),
             prototype,
             doubts: Vec::new(),
+            files: Vec::new(),
         }))
+    }
+}
+
+/// Notes what a model reads.
+struct NotingLoader<'a> {
+    loader: &'a dyn Loader,
+    paths: RefCell<Vec<String>>,
+}
+
+impl Loader for NotingLoader<'_> {
+    fn read(
+        &self,
+        path: &str,
+        take: &mut dyn FnMut(&[u8]) -> Result<(), String>,
+    ) -> Result<(), String> {
+        self.paths.borrow_mut().push(path.to_string());
+        self.loader.read(path, take)
+    }
+
+    fn plugin(
+        &self,
+        path: &str,
+        hook: Hook,
+        parameters: &[(String, String)],
+    ) -> Result<Box<dyn Plugin>, String> {
+        self.paths.borrow_mut().push(path.to_string());
+        self.loader.plugin(path, hook, parameters)
     }
 }
 

@@ -193,7 +193,6 @@ fn slope(from: Train, to: Train) -> (i64, i64) {
 
 #[cfg(test)]
 mod tests {
-    use alloc::vec;
 
     use super::*;
 
@@ -211,8 +210,8 @@ mod tests {
         for (rise_from, rise_to, span) in [(20, 20, 50), (20, 27, 50), (27, 20, 50), (5, 900, 7)] {
             let (from, to) = (train(100, rise_from), train(100 + span, rise_to));
             let trains = Trains {
-                trains: vec![from, to, train(101 + span, rise_to)],
-                opportunities: Vec::new(),
+                trains: [from, to, train(101 + span, rise_to)].into(),
+                opportunities: Vec::new().into(),
             };
             let series = trains.base_delays().unwrap();
             let mut cursor = crate::trace::Cursor::default();

@@ -59,8 +59,9 @@ impl SharedState {
 /// A hook's access to its state.
 #[derive(Debug)]
 pub(super) enum StateAccess {
-    /// Only this hook uses it.
-    Own(Instance),
+    /// Only this hook uses it. The lock is never taken: it only shows that a shared
+    /// reference to the hook gives no access to the state.
+    Own(Mutex<Instance>),
     /// Several hooks use it. A lock costs more than the call itself (decision
     /// 0012).
     Shared(Arc<Mutex<Instance>>),
@@ -73,9 +74,7 @@ impl StateAccess {
     pub fn settle(&mut self) {
         *self = match std::mem::replace(self, StateAccess::Gone) {
             StateAccess::Shared(instance) => match Arc::try_unwrap(instance) {
-                Ok(alone) => {
-                    StateAccess::Own(alone.into_inner().unwrap_or_else(PoisonError::into_inner))
-                }
+                Ok(alone) => StateAccess::Own(alone),
                 Err(shared) => StateAccess::Shared(shared),
             },
             settled => settled,
@@ -89,7 +88,7 @@ impl StateAccess {
         call: impl FnOnce(&mut Instance) -> Result<T, String>,
     ) -> Result<T, String> {
         match self {
-            StateAccess::Own(instance) => call(instance),
+            StateAccess::Own(own) => call(own.get_mut().unwrap_or_else(PoisonError::into_inner)),
             StateAccess::Shared(shared) => {
                 call(&mut shared.lock().unwrap_or_else(PoisonError::into_inner))
             }

@@ -39,15 +39,15 @@ fn scripts_of_emulab_become_topologies_that_are_right() {
     );
     let lan = &topology.links[2].up;
     assert_eq!(
-        (lan.delay.as_deref(), lan.loss[0].as_str()),
-        (Some("1ms"), "1%"),
+        [lan.texts("delay"), lan.texts("loss")],
+        [["1ms"], ["1%"]],
         "{toml}"
     );
     let one = &topology.links[1];
     let down = one.down.as_ref().expect("two directions");
     assert_eq!(
-        (down.queue.as_deref(), one.up.queue.as_deref()),
-        (Some("20p"), Some("50p"))
+        [down.texts("queue"), one.up.texts("queue")],
+        [["20p"], ["50p"]]
     );
     for (wrong, line) in [
         (

@@ -130,14 +130,9 @@ fn options_lie_over_each_other_from_defaults_to_the_link() {
                 match = \"in-port=a\"\n";
     let topology = good(text);
     let link = &topology.links[0];
-    let of = |options: &longwire_engine::LinkOptions| {
-        [&options.rate, &options.delay, &options.mtu].map(|text| text.clone().unwrap_or_default())
-    };
-    assert_eq!(of(&link.up), ["1mbit", "4ms", "1400"]);
-    assert_eq!(
-        of(link.down.as_ref().expect("two directions")),
-        ["3mbit", "2ms", "1400"]
-    );
+    assert_eq!(link.up.to_string(), "rate=1mbit delay=4ms mtu=1400");
+    let down = link.down.as_ref().expect("two directions");
+    assert_eq!(down.to_string(), "rate=3mbit delay=2ms mtu=1400");
     // With two ports, which are a pair, the way back comes from the other.
     assert_eq!(topology.rules[1].matcher.to_string(), "in-port=1");
 }
@@ -254,7 +249,7 @@ fn ramps_and_repetitions_come_in_order_of_time_and_without_end() {
     assert_eq!(timeline.end(), None);
     let shown = timeline.commands().take(9).map(|command| {
         let what = match &command.actions[0] {
-            Action::Set { options, .. } => options.rate.clone().unwrap_or_default(),
+            Action::Set { options, .. } => options.texts("rate").concat(),
             Action::State { state, .. } => state.name().to_owned(),
             Action::Move { .. } => unreachable!("nothing is moved"),
         };
@@ -313,11 +308,11 @@ fn the_examples_are_right_and_nothing_in_them_is_doubtful() {
         );
         let doubts = topology.doubts();
         assert!(doubts.is_empty(), "{name}: {doubts:?}");
-        // What ramps make is read when its time comes, and must be right then.
+        // Ramps make their values when their time comes; an invalid one would be left out.
         for command in topology.timeline.commands().take(100) {
             for action in &command.actions {
                 if let Action::Set { options, .. } = action {
-                    assert!(options.parse().is_ok(), "{name}: {options:?}");
+                    assert!(!options.is_empty(), "{name}: {action:?}");
                 }
             }
         }
@@ -343,7 +338,7 @@ fn the_examples_are_right_and_nothing_in_them_is_doubtful() {
 fn the_schema_is_what_the_reader_takes() {
     let schema = schema::schema();
     let link = &schema["properties"]["link"]["items"]["properties"];
-    for option in longwire_engine::options::LINK_OPTIONS.iter() {
+    for option in &longwire_engine::PARTS {
         assert!(link.get(option.name).is_some(), "{}", option.name);
     }
     for field in fields::FILE.fields {

@@ -4,9 +4,10 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
+use longwire_engine::models::queue::QueueLimit;
 use longwire_engine::{
-    Bytes, FrameContext, FrameMeta, Hook, Link, LinkConfig, LinkId, LinkOptions, Nanos, Packets,
-    Verdict,
+    Bytes, FrameContext, FrameMeta, Hook, Link, LinkConfig, LinkId, LinkSpec, LinkSpecError, Nanos,
+    Packets, Verdict,
 };
 use longwire_runtime::plugin::PluginError;
 use longwire_runtime::{CPlugin, Faults, FileLoader};
@@ -155,20 +156,17 @@ impl PluginBench<'_> {
     }
 
     fn config(&self, option: Option<&str>) -> Result<LinkConfig, Error> {
-        let mut options = LinkOptions {
-            // Waiting for a plugin's rate is part of the plugin's cost.
-            queue: Some("unlimited".to_owned()),
-            ..LinkOptions::default()
-        };
+        let refused = |error: LinkSpecError| Error::Usage(error.to_string());
+        let loader = FileLoader::reporting_to(&self.faults);
+        // Waiting for a plugin's rate is part of the plugin's cost.
+        let mut spec = LinkSpec::new().queue(QueueLimit::UNLIMITED);
         if let Some(option) = option {
             let own = self.pairs.iter();
             let own: String = own.map(|(key, value)| format!(",{key}={value}")).collect();
-            options.set(option, format!("plugin:file={}{own}", self.args.file));
+            let text = format!("plugin:file={}{own}", self.args.file);
+            spec.set(option, &text, &loader).map_err(refused)?;
         }
-        let loader = FileLoader::reporting_to(&self.faults);
-        options
-            .parse_with(&loader)
-            .map_err(|error| Error::Usage(error.to_string()))
+        spec.build(&loader).map_err(|error| refused(error.into()))
     }
 
     /// Returns nanoseconds a packet of a round: the median of several

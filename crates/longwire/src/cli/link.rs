@@ -1,17 +1,15 @@
 //! The link options: `--rate`, `--delay`, … for both directions, and with a
 //! prefix for one.
 //!
-//! They are generated from one table, three times: without a prefix, with `up-`
-//! and with `down-`. The engine's registry defines their values, so that help
-//! names every model.
+//! They are generated from the engine's table of parts, three times: without a
+//! prefix, with `up-` and with `down-`. Values are parsed here, once.
 
 use std::cell::Cell;
 
+use clap::builder::ValueParser;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
-use longwire_engine::models;
-use longwire_engine::options::{LINK_OPTIONS, LinkOption, LinkOptions};
-use longwire_engine::presets;
-use longwire_engine::{Hook, LinkConfig, Loader, Plugin};
+use longwire_engine::presets::{self, Duplex};
+use longwire_engine::{Hook, LinkConfig, LinkSpec, Loader, OptionError, PARTS, Part, Plugin};
 use longwire_runtime::{Faults, FileLoader};
 
 use crate::Error;
@@ -57,81 +55,157 @@ Every link option sets both directions; with --up- or --down- in front, as in
 /// The options of a duplex link.
 #[derive(Clone, Debug, Default)]
 pub struct DuplexArgs {
-    /// Options of the direction up, including those of both directions.
-    pub up: LinkOptions,
-    /// Options of the direction down, including those of both directions.
-    pub down: LinkOptions,
+    /// Options of both directions, of the direction up, and of the direction down.
+    both: Vec<LinkValue>,
+    up: Vec<LinkValue>,
+    down: Vec<LinkValue>,
+    /// The preset on which all of these options are based, as it was written.
+    preset: Option<String>,
     /// Failures of the plugins of both directions.
     pub faults: Faults,
     /// The options that were given to one direction only, as in `--up-rate`.
     pub prefixed: Vec<String>,
-    /// The preset on which all of these options are based, as it was written.
-    pub preset: Option<String>,
+}
+
+/// The value of an option: parsed at once, unless it names a file or a plugin, which is
+/// read when the link is made: only then may threads run.
+#[derive(Clone, Debug)]
+struct LinkValue {
+    part: &'static Part,
+    text: String,
+    parsed: Option<LinkSpec>,
 }
 
 impl DuplexArgs {
+    /// Returns the specifications of both directions, those of the preset included.
+    ///
+    /// # Errors
+    /// A file or a plugin cannot be read, or values do not fit together.
+    pub fn specs(&self) -> Result<Duplex, Error> {
+        let loader = FileLoader::reporting_to(&self.faults);
+        let preset = match &self.preset {
+            Some(text) => presets::read(text, &loader).map_err(|error| {
+                let error = suggest::preset_error(&error);
+                Error::Usage(format!("{PRESET}: {error}"))
+            })?,
+            None => Duplex::default(),
+        };
+        let refused = |error| Error::Usage(suggest::option_error(&error));
+        let read = |values| read_values(values, &loader).map_err(refused);
+        let both = read(&self.both)?;
+        Ok(Duplex {
+            up: preset.up.overlay(&both).overlay(&read(&self.up)?),
+            down: preset.down.overlay(&both).overlay(&read(&self.down)?),
+        })
+    }
+
     /// Returns the two links: up and down.
     ///
     /// # Errors
-    /// If the options do not fit together.
+    /// As [`DuplexArgs::specs`].
     pub fn links(&self) -> Result<(LinkConfig, LinkConfig), Error> {
-        Ok((self.link_up()?, self.link_down()?))
+        let Duplex { up, down } = self.specs()?;
+        Ok((self.build(&up)?, self.build(&down)?))
     }
 
     /// Returns the link up.
     ///
     /// # Errors
-    /// If its options do not fit together.
+    /// As [`DuplexArgs::specs`].
     pub fn link_up(&self) -> Result<LinkConfig, Error> {
-        parse(&self.options()?.up, &self.faults)
+        self.build(&self.specs()?.up)
     }
 
     /// Returns the link down.
     ///
     /// # Errors
-    /// If its options do not fit together.
+    /// As [`DuplexArgs::specs`].
     pub fn link_down(&self) -> Result<LinkConfig, Error> {
-        parse(&self.options()?.down, &self.faults)
+        self.build(&self.specs()?.down)
     }
 
-    /// Returns the options of both directions, those of the preset included.
-    ///
-    /// # Errors
-    /// If the preset's file cannot be read.
-    pub fn options(&self) -> Result<presets::Duplex, Error> {
-        let under = self.preset()?;
-        Ok(presets::Duplex {
-            up: under.up.overlay(&self.up),
-            down: under.down.overlay(&self.down),
-        })
+    /// Whether no option was given.
+    pub fn is_empty(&self) -> bool {
+        let given = [&self.both, &self.up, &self.down];
+        self.preset.is_none() && given.iter().all(|values| values.is_empty())
     }
 
-    /// Returns the preset's options.
-    fn preset(&self) -> Result<presets::Duplex, Error> {
-        let Some(text) = &self.preset else {
-            return Ok(presets::Duplex::default());
-        };
-        let read = presets::read(text, &FileLoader::reporting_to(&self.faults));
-        read.map_err(|error| {
-            let error = suggest::preset_error(&error);
-            Error::Usage(format!("{PRESET}: {error}"))
-        })
+    /// Builds a link; each direction has its own loader, and so its own states of
+    /// plugins.
+    fn build(&self, spec: &LinkSpec) -> Result<LinkConfig, Error> {
+        spec.build(&FileLoader::reporting_to(&self.faults))
+            .map_err(|error| Error::Usage(suggest::option_error(&error)))
     }
 }
 
-/// Parses the options; each direction has its own loader, and so its own states
-/// of plugins.
-fn parse(options: &LinkOptions, faults: &Faults) -> Result<LinkConfig, Error> {
-    options
-        .parse_with(&FileLoader::reporting_to(faults))
-        .map_err(|error| Error::Usage(suggest::option_error(&error)))
+/// Returns the specification of values, in their order.
+fn read_values(values: &[LinkValue], loader: &dyn Loader) -> Result<LinkSpec, OptionError> {
+    let mut spec = LinkSpec::new();
+    for value in values {
+        match &value.parsed {
+            Some(parsed) => spec.append(parsed)?,
+            None => value.part.add(&mut spec, &value.text, loader)?,
+        }
+    }
+    Ok(spec)
+}
+
+/// The options of a duplex link as they were written: the running network that gets
+/// them parses them.
+#[derive(Clone, Debug, Default)]
+pub struct DuplexTexts {
+    /// Name and value of each option of the direction up, including those of both.
+    pub up: Vec<(&'static str, String)>,
+    /// Of the direction down.
+    pub down: Vec<(&'static str, String)>,
+    /// The preset under them.
+    pub preset: Option<String>,
+}
+
+impl Args for DuplexTexts {
+    fn augment_args(command: Command) -> Command {
+        let text = ValueParser::from(|text: &str| refuse_option(text).map(|()| text.to_owned()));
+        let parsers = |_: &'static Part| text.clone();
+        let preset = preset_arg().value_parser(ValueParser::string());
+        augment_duplex(command.arg(preset), parsers)
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for DuplexTexts {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<DuplexTexts, clap::Error> {
+        let of = |prefix| {
+            let texts = PARTS.iter().flat_map(|part| {
+                let own = matches.get_many::<String>(&id(part, Some(prefix)));
+                let texts = own.or_else(|| matches.get_many(&id(part, None)));
+                texts
+                    .into_iter()
+                    .flatten()
+                    .map(|text| (part.name, text.clone()))
+            });
+            texts.collect()
+        };
+        Ok(DuplexTexts {
+            up: of(&UP),
+            down: of(&DOWN),
+            preset: matches.get_one(PRESET).cloned(),
+        })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = DuplexTexts::from_arg_matches(matches)?;
+        Ok(())
+    }
 }
 
 impl Args for DuplexArgs {
     fn augment_args(command: Command) -> Command {
-        let command = augment(command.arg(preset_arg()), None);
-        let command = augment(command, Some(&UP));
-        augment(command, Some(&DOWN))
+        let preset = preset_arg().value_parser(check_preset);
+        let parser = |part| ValueParser::from(move |text: &str| parse(part, text));
+        augment_duplex(command.arg(preset), parser)
     }
 
     fn augment_args_for_update(command: Command) -> Command {
@@ -141,14 +215,20 @@ impl Args for DuplexArgs {
 
 impl FromArgMatches for DuplexArgs {
     fn from_arg_matches(matches: &ArgMatches) -> Result<DuplexArgs, clap::Error> {
-        let both = read(matches, None);
-        let (up, down) = (read(matches, Some(&UP)), read(matches, Some(&DOWN)));
+        let of = |prefix| {
+            let values = PARTS.iter().flat_map(|part| {
+                let values = matches.get_many::<LinkValue>(&id(part, prefix));
+                values.into_iter().flatten().cloned()
+            });
+            values.collect()
+        };
         Ok(DuplexArgs {
-            up: both.overlay(&up),
-            faults: Faults::new(),
-            down: both.overlay(&down),
-            prefixed: prefixed(matches),
+            both: of(None),
+            up: of(Some(&UP)),
+            down: of(Some(&DOWN)),
             preset: matches.get_one::<String>(PRESET).cloned(),
+            faults: Faults::new(),
+            prefixed: prefixed(matches),
         })
     }
 
@@ -175,11 +255,10 @@ fn preset_arg() -> Arg {
             names.join(", "),
             synopsis(presets::FROM_FILE)
         ))
-        .value_parser(check_preset)
 }
 
-/// Refuses a preset that does not exist when the option is parsed; a file is
-/// read when the link is built.
+/// Refuses a preset that does not exist when the option is parsed; a file is read when
+/// the link is made.
 fn check_preset(text: &str) -> Result<String, String> {
     let later = DeferredLoader::default();
     match presets::read(text, &later) {
@@ -188,45 +267,49 @@ fn check_preset(text: &str) -> Result<String, String> {
     }
 }
 
-/// Adds every option, with or without a prefix.
-fn augment(command: Command, prefix: Option<&Prefix>) -> Command {
-    LINK_OPTIONS
-        .iter()
-        .fold(command, |command, option| command.arg(arg(option, prefix)))
+/// Adds every option three times: without a prefix, and for each direction.
+fn augment_duplex(command: Command, parser: impl Fn(&'static Part) -> ValueParser) -> Command {
+    let prefixes = [None, Some(&UP), Some(&DOWN)];
+    let args = prefixes.into_iter().flat_map(|prefix| {
+        let parser = &parser;
+        PARTS
+            .iter()
+            .map(move |part| arg(part, prefix).value_parser(parser(part)))
+    });
+    command.args(args)
 }
 
-fn arg(option: &'static LinkOption, prefix: Option<&Prefix>) -> Arg {
-    let action = if option.is_repeated() {
+fn arg(part: &'static Part, prefix: Option<&Prefix>) -> Arg {
+    let action = if part.is_repeated {
         ArgAction::Append
     } else {
         ArgAction::Set
     };
-    let id = id(option, prefix);
+    let id = id(part, prefix);
     let arg = Arg::new(id.clone())
         .long(id)
-        .value_name(option.value_name)
+        .value_name(part.value_name)
         .action(action)
         // So that the error for `--delay -5ms` is a negative delay, not an
         // unknown option -5.
-        .allow_hyphen_values(true)
-        .value_parser(move |text: &str| check(option, text));
+        .allow_hyphen_values(true);
     match prefix {
         None => arg
             .help_heading(HEADING)
-            .help(option.summary)
-            .long_help(long_help(option)),
+            .help(part.summary)
+            .long_help(long_help(part)),
         Some(prefix) => arg
-            .alias(format!("{}-{}", prefix.alias, option.name))
+            .alias(format!("{}-{}", prefix.alias, part.name))
             .help_heading(HEADING_ONE_WAY)
             .hide_short_help(true)
-            .help(format!("As --{}, {}", option.name, prefix.way)),
+            .help(format!("As --{}, {}", part.name, prefix.way)),
     }
 }
 
-fn id(option: &LinkOption, prefix: Option<&Prefix>) -> String {
+fn id(part: &Part, prefix: Option<&Prefix>) -> String {
     match prefix {
-        None => option.name.to_owned(),
-        Some(prefix) => format!("{}-{}", prefix.name, option.name),
+        None => part.name.to_owned(),
+        Some(prefix) => format!("{}-{}", prefix.name, part.name),
     }
 }
 
@@ -235,11 +318,9 @@ fn id(option: &LinkOption, prefix: Option<&Prefix>) -> String {
 const SYNOPSIS_MAX: usize = 70;
 
 /// Returns the summary and every model of the option's kind.
-fn long_help(option: &LinkOption) -> String {
-    let mut text = option.summary.to_owned();
-    let registered = models::all();
-    let of_kind = registered.iter().filter(|(kind, _)| *kind == option.name);
-    for (index, (_, info)) in of_kind.enumerate() {
+fn long_help(part: &Part) -> String {
+    let mut text = part.summary.to_owned();
+    for (index, (_, info)) in part.models().into_iter().enumerate() {
         text += if index == 0 { "\n\n" } else { "\n" };
         let synopsis = Some(synopsis(info)).filter(|text| text.len() <= SYNOPSIS_MAX);
         let written = synopsis.as_deref().unwrap_or(info.name);
@@ -248,25 +329,31 @@ fn long_help(option: &LinkOption) -> String {
     text
 }
 
-/// Refuses a value when it is parsed, so that the message names the option.
-/// Values that depend on a file or a plugin are checked when the link is built:
-/// files may be large.
-fn check(option: &LinkOption, text: &str) -> Result<String, String> {
+/// Refuses an option where a value is missing.
+fn refuse_option(text: &str) -> Result<(), String> {
     if text.starts_with("--") {
         return Err(format!(
             "the value is missing: '{text}' looks like an option"
         ));
     }
-    let mut alone = LinkOptions::default();
-    alone.set(option.name, text.to_owned());
-    let later = DeferredLoader::default();
-    match alone.parse_with(&later) {
-        Err(error) if !later.used.get() => {
-            // clap's message already names the option.
-            Err(suggest::spec_error(&error.source))
-        }
-        _ => Ok(text.to_owned()),
-    }
+    Ok(())
+}
+
+/// Parses a value, so that the message names the option.
+fn parse(part: &'static Part, text: &str) -> Result<LinkValue, String> {
+    refuse_option(text)?;
+    let (mut spec, later) = (LinkSpec::new(), DeferredLoader::default());
+    let parsed = match part.add(&mut spec, text, &later) {
+        Ok(()) => Some(spec),
+        Err(_) if later.used.get() => None,
+        // clap's message already names the option.
+        Err(error) => return Err(suggest::spec_error(&error.source)),
+    };
+    Ok(LinkValue {
+        part,
+        text: text.to_owned(),
+        parsed,
+    })
 }
 
 /// A loader that loads nothing, and records that a file or plugin is needed.
@@ -303,23 +390,8 @@ impl Loader for DeferredLoader {
 
 /// Returns the options that were given to one direction.
 fn prefixed(matches: &ArgMatches) -> Vec<String> {
-    let of = |prefix| {
-        LINK_OPTIONS
-            .iter()
-            .map(move |option| id(option, Some(prefix)))
-    };
+    let of = |prefix| PARTS.iter().map(move |part| id(part, Some(prefix)));
     let ids = of(&UP).chain(of(&DOWN));
     let given = ids.filter(|id| matches.contains_id(id));
     given.map(|id| format!("--{id}")).collect()
-}
-
-fn read(matches: &ArgMatches, prefix: Option<&Prefix>) -> LinkOptions {
-    let mut options = LinkOptions::default();
-    for option in &LINK_OPTIONS {
-        let values = matches.get_many::<String>(&id(option, prefix));
-        for value in values.into_iter().flatten() {
-            options.set(option.name, value.clone());
-        }
-    }
-    options
 }

@@ -38,7 +38,7 @@ use crate::commands::simulate::SimulateArgs;
 pub use alter::AlterArgs;
 pub use control::{ControlArgs, MetricsLinks};
 pub use globals::{Color, Globals};
-pub use link::{DUPLEX_HELP, DuplexArgs, LINK_HELP};
+pub use link::{DUPLEX_HELP, DuplexArgs, DuplexTexts, LINK_HELP};
 pub use pump::{OutputLinkArgs, PumpArgs, StartAt};
 pub use receivers::ReceiverArgs;
 pub use running::{LaunchBy, RecordArgs, ReportArgs, RunningArgs, SEED_DEFAULT, SeedArgs, Wait};

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use longwire_engine::trace::moment;
-use longwire_engine::{Bytes, LinkConfig, LinkOptions, Nanos};
+use longwire_engine::{Bytes, LinkConfig, Nanos};
 use longwire_io::port::options::{OpenOptions, Purpose};
 use longwire_io::port::registry;
 use longwire_runtime::record::Epoch;
@@ -210,11 +210,7 @@ impl PumpArgs {
 
     /// Whether frames leave when they are due: no link is emulated.
     pub fn is_transparent(&self) -> bool {
-        let DuplexArgs {
-            up, down, preset, ..
-        } = &self.link.0;
-        let nothing = LinkOptions::default();
-        preset.is_none() && *up == nothing && *down == nothing
+        self.link.0.is_empty()
     }
 
     /// Returns the recorder of the outputs' links, if anything is recorded.

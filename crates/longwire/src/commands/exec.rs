@@ -3,7 +3,6 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use longwire_engine::LinkConfig;
 use longwire_io::rights::Capability;
 use longwire_runtime::RunReport;
 use longwire_testbed::{
@@ -54,7 +53,8 @@ pub fn run(args: &ExecArgs, globals: &Globals) -> Result<ExitCode, Error> {
 fn run_link(command: &[OsString], args: &ExecArgs, globals: &Globals) -> Result<ExitCode, Error> {
     let (foundation, (up, down)) = prepare(args, || args.link.links())?;
     let expectations = LinkExpectations::new(&up, &down);
-    let mut environment = Environment::on(foundation, &environment_for(args, [&up, &down]))?;
+    let mtus = [&up, &down].into_iter().filter_map(|link| link.mtu.bytes());
+    let mut environment = Environment::on(foundation, &environment_for(args, mtus))?;
     let (near, far) = environment.networks().open_ports(&args.port)?;
     let links = [setup("up", up), setup("down", down)];
     let warnings = start::announce(&links, globals)?;
@@ -121,12 +121,10 @@ pub(super) fn prepare<T>(
     Ok((foundation?, read))
 }
 
-/// Returns an environment whose devices accept the longest frame that any of
-/// the links passes. A smaller MTU of a link applies on the path, as in a real
-/// network.
-pub(super) fn environment_for<'a>(
+/// Returns an environment whose devices accept packets of these MTUs of links.
+pub(super) fn environment_for(
     args: &ExecArgs,
-    links: impl IntoIterator<Item = &'a LinkConfig>,
+    mtus: impl IntoIterator<Item = u32>,
 ) -> EnvironmentConfig {
     EnvironmentConfig {
         device: match args.port.as_str() {
@@ -134,7 +132,7 @@ pub(super) fn environment_for<'a>(
             _ => Device::Veth,
         },
         uplink: args.uplink,
-        ..EnvironmentConfig::with_room_for(links)
+        ..EnvironmentConfig::with_room_for(mtus)
     }
 }
 

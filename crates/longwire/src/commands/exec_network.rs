@@ -7,10 +7,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use longwire_engine::LinkConfig;
 use longwire_io::port::Port;
 use longwire_io::rights::Capability;
-use longwire_runtime::{Faults, FileLoader};
 use longwire_testbed::Environment;
 
 use super::exec::{environment_for, environment_needs, prepare};
@@ -35,13 +33,17 @@ pub(super) fn run(
     args: &ExecArgs,
     globals: &Globals,
 ) -> Result<ExitCode, Error> {
-    let (foundation, (topology, mut remarks, ends, links)) = prepare(args, || {
+    let (foundation, (topology, mut remarks, ends)) = prepare(args, || {
         let (topology, remarks) = topology(file, args, globals)?;
         let ends = ends(&topology)?;
-        let links = longest_frames(&topology)?;
-        Ok((topology, remarks, ends, links))
+        Ok((topology, remarks, ends))
     })?;
-    let mut environment = Environment::on(foundation, &environment_for(args, &links))?;
+    let directions = topology
+        .links
+        .iter()
+        .flat_map(|link| [Some(&link.up), link.down.as_ref()]);
+    let mtus = directions.flatten().filter_map(|spec| spec.mtu_bytes());
+    let mut environment = Environment::on(foundation, &environment_for(args, mtus))?;
     // Preparing a large network takes long, and no command handles signals yet.
     let stop = Arc::new(AtomicBool::new(false));
     let mut watch = Some(environment.children().watch_for_stop(&stop)?);
@@ -142,23 +144,4 @@ fn names_of_ends(topology: &Topology, ends: [usize; 2]) -> Option<String> {
         "port {} is near and port {} is far; {} and {} are not opened",
         near.name, far.name, near.opens, far.opens
     ))
-}
-
-/// Reads the links that limit the length of frames.
-fn longest_frames(topology: &Topology) -> Result<Vec<LinkConfig>, Error> {
-    let loader = FileLoader::reporting_to(&Faults::new());
-    let options = topology.links.iter().flat_map(|link| {
-        let directions = [Some(&link.up), link.down.as_ref()];
-        directions.into_iter().flatten()
-    });
-    let limited = options.filter(|options| options.mtu.is_some());
-    let links = limited.map(|options| {
-        let only = longwire_engine::LinkOptions {
-            mtu: options.mtu.clone(),
-            ..longwire_engine::LinkOptions::default()
-        };
-        only.parse_with(&loader)
-            .map_err(|error| Error::Usage(error.to_string()))
-    });
-    links.collect()
 }

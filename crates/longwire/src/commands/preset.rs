@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::Args;
-use longwire_engine::options::LinkOptions;
+use longwire_engine::LinkSpec;
 use longwire_engine::presets::{self, Duplex, FROM_FILE, PRESETS, Preset};
 use longwire_runtime::FileLoader;
 use serde::Serialize;
@@ -60,7 +60,7 @@ pub fn run(args: &PresetArgs, globals: &Globals) -> Result<ExitCode, Error> {
                 summary: FROM_FILE.summary,
                 sources: &[],
                 assumptions: "",
-                derived_queue: derived_queue(&duplex)?,
+                derived_queue: derived_queue(&duplex),
                 options: OptionsJson::of(&duplex),
             },
         };
@@ -69,7 +69,7 @@ pub fn run(args: &PresetArgs, globals: &Globals) -> Result<ExitCode, Error> {
     if let Some(preset) = known {
         write_origin(&mut out, preset, paint)?;
     }
-    if let Some(queue) = derived_queue(&duplex)? {
+    if let Some(queue) = derived_queue(&duplex) {
         writeln!(out, "# queue: {queue}")?;
     }
     let lines = lines(&duplex);
@@ -109,20 +109,14 @@ fn write_origin(out: &mut impl Write, preset: &Preset, paint: Paint) -> io::Resu
 
 /// Returns the queue that Longwire derives where the preset names none; `None`
 /// if both directions name one or need none.
-fn derived_queue(duplex: &Duplex) -> Result<Option<String>, Error> {
-    let limit = |options: &LinkOptions| -> Result<Option<String>, Error> {
-        let config = options.parse_with(&FileLoader::new());
-        let config = config.map_err(|error| Error::Usage(error.to_string()))?;
-        if config.queue.is_some() || config.rate.is_unlimited() {
-            return Ok(None);
-        }
-        let parts = config.describe().into_iter();
-        Ok(parts
-            .filter_map(|(key, value)| (key == "queue").then_some(value))
-            .next())
+fn derived_queue(duplex: &Duplex) -> Option<String> {
+    let limit = |spec: &LinkSpec| {
+        let given = spec.queue.as_ref().map_or(0, |queue| queue.models().len());
+        let derived = given == 0 && spec.bit_rate().is_some();
+        derived.then(|| spec.queue_limit().to_string())
     };
-    let limits = match (limit(&duplex.up)?, limit(&duplex.down)?) {
-        (None, None) => return Ok(None),
+    let limits = match (limit(&duplex.up), limit(&duplex.down)) {
+        (None, None) => return None,
         (Some(up), Some(down)) if up == down => up,
         (up, down) => {
             let sides = [("up", up), ("down", down)].into_iter();
@@ -130,9 +124,9 @@ fn derived_queue(duplex: &Duplex) -> Result<Option<String>, Error> {
             sides.collect::<Vec<_>>().join(", ")
         }
     };
-    Ok(Some(format!(
+    Some(format!(
         "tail drop, {limits}, derived from rate and delay; --queue chooses another"
-    )))
+    ))
 }
 
 /// Returns a preset's options as written on a command line, one per line.
@@ -201,7 +195,7 @@ impl PresetJson<'_> {
             summary: preset.summary,
             sources: preset.sources,
             assumptions: preset.assumptions,
-            derived_queue: derived_queue(&duplex)?,
+            derived_queue: derived_queue(&duplex),
             options: OptionsJson::of(&duplex),
         })
     }
@@ -209,7 +203,7 @@ impl PresetJson<'_> {
 
 impl OptionsJson {
     fn of(duplex: &Duplex) -> OptionsJson {
-        let by_name = |options: &LinkOptions| {
+        let by_name = |options: &LinkSpec| {
             let mut map: BTreeMap<&str, Vec<String>> = BTreeMap::new();
             for (name, text) in options.given() {
                 map.entry(name).or_default().push(text);

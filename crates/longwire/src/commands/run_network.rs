@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
-use longwire_engine::{LinkOptions, Nanos};
+use longwire_engine::Nanos;
 use longwire_io::port::options::OpenOptions;
 use longwire_io::port::registry::{self, Port};
 use longwire_io::rights::Capability;
@@ -265,8 +265,7 @@ pub(super) fn finish(
 /// # Errors
 /// If there are any.
 pub(super) fn refuse_options_of_one_link(link: &DuplexArgs) -> Result<(), Error> {
-    let nothing = LinkOptions::default();
-    if link.up != nothing || link.down != nothing || link.preset.is_some() {
+    if !link.is_empty() {
         return Err(Error::Usage(
             "options of a link are written in the file, under [defaults] or a [[link]]".to_owned(),
         ));

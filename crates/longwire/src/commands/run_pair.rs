@@ -4,16 +4,10 @@
 
 use std::path::Path;
 
-use longwire_engine::LinkOptions;
-
 use super::run::RunArgs;
 use crate::Error;
 use crate::cli::DuplexArgs;
-use longwire_engine::options::LINK_OPTIONS;
-use longwire_topology::Topology;
-
-/// The link's name.
-const LINK: &str = "link";
+use longwire_topology::{PortPlan, Topology};
 
 /// Returns the topology of `run A B` with these options: ports `a` and `b`,
 /// and one link between them for all frames.
@@ -37,20 +31,11 @@ pub(super) fn between(
     link: &DuplexArgs,
     scenario: Option<&Path>,
 ) -> Result<Topology, Error> {
-    // So that options that do not fit together cause the same message as
-    // without --control.
-    link.links()?;
-    let options = link.options()?;
-    let [(a, opens_a), (b, opens_b)] = ports;
-    let text = format!(
-        "[ports]\n{a} = {}\n{b} = {}\n\n[switching]\nmode = \"pairs\"\nreserved = \"pass\"\n\n\
-         [[link]]\nname = \"{LINK}\"\nmatch = \"in-port={a}\"\n\n[link.up]\n{}\n[link.down]\n{}",
-        quoted(opens_a),
-        quoted(opens_b),
-        lines(&options.up),
-        lines(&options.down)
-    );
-    let read = Topology::parse_with_file("the command line", &text, scenario);
+    let ports = ports.map(|(name, opens)| PortPlan {
+        name: name.to_owned(),
+        opens: opens.to_owned(),
+    });
+    let read = Topology::pair(ports, link.specs()?, scenario);
     read.map_err(|problems| {
         let problems = problems.iter();
         let problems = problems.map(|problem| match problem.remedy.as_str() {
@@ -74,27 +59,6 @@ fn refuse_what_networks_lack(args: &RunArgs) -> Result<(), Error> {
         ))),
         None => Ok(()),
     }
-}
-
-/// Returns options as lines of a TOML table.
-fn lines(options: &LinkOptions) -> String {
-    let given = options.given();
-    let mut lines = String::new();
-    for option in &LINK_OPTIONS {
-        let texts = given.iter().filter(|(name, _)| *name == option.name);
-        let texts: Vec<String> = texts.map(|(_, text)| quoted(text)).collect();
-        match texts.as_slice() {
-            [] => {}
-            [text] => lines += &format!("{} = {text}\n", option.name),
-            texts => lines += &format!("{} = [{}]\n", option.name, texts.join(", ")),
-        }
-    }
-    lines
-}
-
-/// Quotes a text. JSON and TOML escape the same characters in the same way.
-fn quoted(text: &str) -> String {
-    serde_json::Value::from(text).to_string()
 }
 
 #[cfg(test)]
@@ -123,14 +87,13 @@ mod tests {
         let topology = found.expect("it is right");
         assert_eq!(topology.links.len(), 1);
         let link = &topology.links[0];
-        assert_eq!(&*link.name, LINK);
-        assert_eq!(link.up.rate.as_deref(), Some("1mbit"));
-        assert_eq!(link.up.loss, ["1%", "nth:10"]);
-        let down = link.down.as_ref().expect("its directions are apart");
+        assert_eq!(&*link.name, "link");
         assert_eq!(
-            (down.rate.as_deref(), down.delay.as_deref()),
-            (None, Some("20ms"))
+            link.up.to_string(),
+            "rate=1mbit loss=1% loss=nth:10 delay=20ms"
         );
+        let down = link.down.as_ref().expect("its directions are apart");
+        assert_eq!(down.to_string(), "loss=1% loss=nth:10 delay=20ms");
         assert_eq!(topology.rules.len(), 2, "all frames, either way");
         assert_eq!(topology.warnings, []);
     }
@@ -140,7 +103,7 @@ mod tests {
         let topology = of("null packet:y --preset lte --delay 7ms --control x.sock");
         let topology = topology.expect("it is right");
         let up = &topology.links[0].up;
-        assert_eq!(up.delay.as_deref(), Some("7ms"));
+        assert_eq!(up.texts("delay"), ["7ms"]);
         assert!(up.rate.is_some());
     }
 

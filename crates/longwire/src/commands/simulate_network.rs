@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use longwire_capture::log::{LogError, LogFormat};
 use longwire_capture::{CaptureFormat, same_file};
-use longwire_engine::{LinkOptions, Nanos};
+use longwire_engine::Nanos;
 use longwire_runtime::fabric::Simulation;
 use longwire_runtime::{Faults, FileLoader};
 
@@ -102,11 +102,9 @@ fn place(outs: &[PortFile]) -> ReportStream {
 
 /// Refuses options of a single link, which a network would ignore.
 fn refuse_options_of_one_link(args: &SimulateArgs) -> Result<(), Error> {
-    let link = &args.link;
-    let nothing = LinkOptions::default();
     let given = [
         (
-            link.up != nothing || link.down != nothing || link.preset.is_some(),
+            !args.link.is_empty(),
             "options of a link are written in the file, under [defaults] or a [[link]]",
         ),
         (

@@ -99,19 +99,16 @@ fn warnings(name: &str, config: &LinkConfig) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use longwire_engine::options::LinkOptions;
+    use longwire_engine::{LinkSpec, NoLoader};
 
     use super::*;
 
     fn link(rate: &str, queue: Option<&str>, delay: &str, order: &str) -> LinkConfig {
-        let options = LinkOptions {
-            rate: Some(rate.to_owned()),
-            queue: queue.map(str::to_owned),
-            delay: Some(delay.to_owned()),
-            order: Some(order.to_owned()),
-            ..LinkOptions::default()
-        };
-        options.parse().unwrap_or_else(|error| panic!("{error}"))
+        let queue = queue.map_or(String::new(), |queue| format!("queue={queue}"));
+        let spec = format!("rate={rate} {queue} delay={delay} order={order}");
+        let spec: LinkSpec = spec.parse().unwrap_or_else(|error| panic!("{error}"));
+        spec.build(&NoLoader)
+            .unwrap_or_else(|error| panic!("{error}"))
     }
 
     #[test]

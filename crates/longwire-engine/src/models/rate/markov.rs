@@ -5,8 +5,8 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec;
 use alloc::vec::Vec;
-use dyn_clone::DynClone;
 use core::fmt::{self, Display};
+use dyn_clone::DynClone;
 
 use longwire_units::random::Stream;
 use longwire_units::{BitRate, Nanos, parse_real};

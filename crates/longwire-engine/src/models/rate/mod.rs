@@ -10,8 +10,8 @@ use longwire_units::{BitRate, Nanos};
 
 use crate::frame_context::FrameContext;
 use crate::loader::Loader;
-use crate::models::{Kind, Model};
 use crate::models::framing::Framing;
+use crate::models::{Kind, Model};
 use crate::spec::SpecError;
 
 pub mod cellreplay;

@@ -4,7 +4,6 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use longwire_capture::open;
-use longwire_engine::LinkOptions;
 use serde_json::{Map, Value, json};
 
 use super::{Action, AddArgs, MoveArgs, NamesArgs, SetArgs, WhenArgs};
@@ -64,9 +63,9 @@ fn moved(args: &MoveArgs) -> Value {
 
 fn add(args: &AddArgs) -> Value {
     let (up, down) = (&args.link.up, &args.link.down);
-    let of = |options: &LinkOptions| {
-        let given = options.given().into_iter();
-        table(given.map(|(name, text)| (name.to_owned(), text)))
+    let of = |texts: &[(&str, String)]| {
+        let texts = texts.iter();
+        table(texts.map(|(name, text)| ((*name).to_owned(), text.clone())))
     };
     let mut link = if up == down {
         of(up)

@@ -17,7 +17,7 @@ use longwire_engine::Nanos;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Serialize;
 
-use crate::cli::{DUPLEX_HELP, DuplexArgs, LINK_HELP};
+use crate::cli::{DUPLEX_HELP, DuplexTexts, LINK_HELP};
 use crate::error::EXIT_USAGE;
 use crate::{Error, Globals};
 use longwire_control::client::{Client, ClientError};
@@ -175,7 +175,7 @@ pub struct AddArgs {
 
     /// The link's options.
     #[command(flatten)]
-    pub link: DuplexArgs,
+    pub link: DuplexTexts,
 
     /// Only report whether it could be done
     #[arg(long)]

@@ -1,0 +1,351 @@
+//! The value tree: what TOML and JSON have in common, with the position of each value.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use serde_json::{Map, Value as Json};
+use toml::de::{DeTable, DeValue};
+
+/// A position in the source: bytes of a TOML text, or numbers that
+/// [`JsonSource`] gave to the values of a JSON body. `0..0` is the whole source.
+pub(super) type Span = Range<usize>;
+
+/// A table: values by name.
+#[derive(Debug, Default)]
+pub(super) struct Table<'t>(BTreeMap<Cow<'t, str>, (Span, Value<'t>)>);
+
+/// A value and where it is.
+#[derive(Debug)]
+pub(super) struct Value<'t> {
+    pub content: Content<'t>,
+    pub span: Span,
+}
+
+/// A value of any type.
+#[derive(Debug)]
+pub(super) enum Content<'t> {
+    Text(Cow<'t, str>),
+    /// A number as it is written, and its value if it is whole and not negative.
+    Number(Cow<'t, str>, Option<u64>, NumberKind),
+    Flag(bool),
+    List(Vec<Value<'t>>),
+    Table(Table<'t>),
+    /// A date or time of TOML, which no field takes.
+    Time,
+}
+
+/// How a number is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NumberKind {
+    Integer,
+    Float,
+}
+
+impl<'t> Table<'t> {
+    pub fn get(&self, name: &str) -> Option<&Value<'t>> {
+        self.0.get(name).map(|(_, value)| value)
+    }
+
+    pub fn contains_key(&self, name: &str) -> bool {
+        self.0.contains_key(name)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub fn keys(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(Cow::as_ref)
+    }
+
+    /// Returns names, their positions and their values, by name.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Span, &Value<'t>)> {
+        let entries = self.0.iter();
+        entries.map(|(name, (span, value))| (name.as_ref(), span, value))
+    }
+}
+
+impl<'t> Value<'t> {
+    pub fn as_str(&self) -> Option<&str> {
+        match &self.content {
+            Content::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    pub fn as_bool(&self) -> Option<bool> {
+        match self.content {
+            Content::Flag(flag) => Some(flag),
+            _ => None,
+        }
+    }
+
+    /// Returns a whole number that is not negative.
+    pub fn as_whole(&self) -> Option<u64> {
+        match self.content {
+            Content::Number(_, whole, _) => whole,
+            _ => None,
+        }
+    }
+
+    pub fn as_list(&self) -> Option<&[Value<'t>]> {
+        match &self.content {
+            Content::List(items) => Some(items),
+            _ => None,
+        }
+    }
+
+    pub fn as_table(&self) -> Option<&Table<'t>> {
+        match &self.content {
+            Content::Table(table) => Some(table),
+            _ => None,
+        }
+    }
+
+    /// Returns the name of the value's type, as TOML has it.
+    pub fn type_name(&self) -> &'static str {
+        match &self.content {
+            Content::Text(_) => "string",
+            Content::Number(_, _, NumberKind::Integer) => "integer",
+            Content::Number(_, _, NumberKind::Float) => "float",
+            Content::Flag(_) => "boolean",
+            Content::List(_) => "array",
+            Content::Table(_) => "table",
+            Content::Time => "datetime",
+        }
+    }
+}
+
+impl<'t> From<DeTable<'t>> for Table<'t> {
+    fn from(table: DeTable<'t>) -> Table<'t> {
+        let entries = table.into_iter().map(|(key, value)| {
+            let span = key.span();
+            (key.into_inner(), (span, Value::from(value)))
+        });
+        Table(entries.collect())
+    }
+}
+
+impl<'t> From<toml::Spanned<DeValue<'t>>> for Value<'t> {
+    fn from(value: toml::Spanned<DeValue<'t>>) -> Value<'t> {
+        let span = value.span();
+        let content = match value.into_inner() {
+            DeValue::String(text) => Content::Text(text),
+            DeValue::Integer(number) => {
+                let digits = number.as_str().replace('_', "");
+                let whole = u64::from_str_radix(&digits, number.radix()).ok();
+                Content::Number(number.to_string().into(), whole, NumberKind::Integer)
+            }
+            DeValue::Float(number) => {
+                let text = number.as_str().to_owned();
+                Content::Number(text.into(), None, NumberKind::Float)
+            }
+            DeValue::Boolean(flag) => Content::Flag(flag),
+            DeValue::Datetime(_) => Content::Time,
+            DeValue::Array(items) => Content::List(items.into_iter().map(Value::from).collect()),
+            DeValue::Table(table) => Content::Table(table.into()),
+        };
+        Value { content, span }
+    }
+}
+
+/// The longest name and the longest text of a JSON body, in bytes. Problems repeat them.
+const NAME_MAX: usize = 4 << 10;
+const TEXT_MAX: usize = 1 << 20;
+
+/// What no JSON body may contain.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum JsonFault {
+    /// A null, at the field of this path.
+    Null(String),
+    /// A name or a text of more bytes than there can be.
+    TooLong,
+}
+
+/// Numbers the values of a JSON body, so that problems can point at them.
+#[derive(Debug, Default)]
+pub(super) struct JsonSource {
+    /// The value that contains each value, and its name or place there; number 1 is the
+    /// first.
+    steps: Vec<(usize, Step)>,
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Name(String),
+    Place(usize),
+}
+
+impl JsonSource {
+    /// Reads a body.
+    ///
+    /// # Errors
+    /// A null, or a text that is too long.
+    pub fn read<'t>(&mut self, body: &'t Map<String, Json>) -> Result<Table<'t>, JsonFault> {
+        self.table(body, 0)
+    }
+
+    /// Returns the pointer (RFC 6901) to the value of a number; that of the whole body
+    /// is empty.
+    pub fn pointer(&self, number: usize) -> String {
+        let Some((parent, step)) = number
+            .checked_sub(1)
+            .and_then(|index| self.steps.get(index))
+        else {
+            return String::new();
+        };
+        let token = match step {
+            Step::Name(name) => name.replace('~', "~0").replace('/', "~1"),
+            Step::Place(place) => place.to_string(),
+        };
+        format!("{}/{token}", self.pointer(*parent))
+    }
+
+    /// Returns the path of a value in messages: names without places of lists.
+    fn path(&self, number: usize) -> String {
+        let Some((parent, step)) = number
+            .checked_sub(1)
+            .and_then(|index| self.steps.get(index))
+        else {
+            return String::new();
+        };
+        let before = self.path(*parent);
+        match step {
+            Step::Place(_) => before,
+            Step::Name(name) if before.is_empty() => name.clone(),
+            Step::Name(name) => format!("{before}.{name}"),
+        }
+    }
+
+    fn number(&mut self, parent: usize, step: Step) -> usize {
+        self.steps.push((parent, step));
+        self.steps.len()
+    }
+
+    fn table<'t>(
+        &mut self,
+        fields: &'t Map<String, Json>,
+        parent: usize,
+    ) -> Result<Table<'t>, JsonFault> {
+        let mut table = BTreeMap::new();
+        for (name, value) in fields {
+            if name.len() > NAME_MAX {
+                return Err(JsonFault::TooLong);
+            }
+            let number = self.number(parent, Step::Name(name.clone()));
+            let value = self.value(value, number)?;
+            table.insert(Cow::from(name.as_str()), (number..number, value));
+        }
+        Ok(Table(table))
+    }
+
+    fn value<'t>(&mut self, value: &'t Json, number: usize) -> Result<Value<'t>, JsonFault> {
+        let content = match value {
+            Json::Null => return Err(JsonFault::Null(self.path(number))),
+            Json::Bool(flag) => Content::Flag(*flag),
+            Json::Number(number) => number_of_json(number),
+            Json::String(text) if text.len() > TEXT_MAX => return Err(JsonFault::TooLong),
+            Json::String(text) => Content::Text(text.as_str().into()),
+            Json::Array(items) => {
+                let items = items.iter().enumerate().map(|(place, item)| {
+                    let number = self.number(number, Step::Place(place));
+                    self.value(item, number)
+                });
+                Content::List(items.collect::<Result<_, _>>()?)
+            }
+            Json::Object(fields) => Content::Table(self.table(fields, number)?),
+        };
+        let span = number..number;
+        Ok(Value { content, span })
+    }
+}
+
+/// Returns a number of JSON, whose `2.0` is a whole number (JSON Schema 2020-12, section
+/// 6.1.1).
+fn number_of_json(number: &serde_json::Number) -> Content<'static> {
+    /// Whole numbers up to it are exact in floating point.
+    const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
+    let real = number
+        .as_f64()
+        .filter(|real| number.is_f64() && real.fract() == 0.0);
+    match real.filter(|real| real.abs() <= EXACT_MAX) {
+        Some(real) => {
+            let whole = real as i64;
+            let value = u64::try_from(whole).ok();
+            Content::Number(whole.to_string().into(), value, NumberKind::Integer)
+        }
+        None if number.is_f64() => {
+            Content::Number(number.to_string().into(), None, NumberKind::Float)
+        }
+        None => {
+            let (text, value) = (number.to_string(), number.as_u64());
+            Content::Number(text.into(), value, NumberKind::Integer)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn read(body: &Json) -> Result<(Table<'_>, JsonSource), JsonFault> {
+        let mut source = JsonSource::default();
+        let table = source.read(body.as_object().expect("an object"))?;
+        Ok((table, source))
+    }
+
+    #[test]
+    fn numbers_are_as_json_has_them() {
+        let body = json!({ "x": [1, -2, 2.5, 1e30, 3.0, u64::MAX] });
+        let (table, _) = read(&body).expect("a table");
+        let items = table.get("x").and_then(Value::as_list).expect("a list");
+        let of = |value: &Value| (value.as_whole(), value.type_name());
+        let expected = [
+            (Some(1), "integer"),
+            (None, "integer"),
+            (None, "float"),
+            (None, "float"),
+            (Some(3), "integer"),
+            (Some(u64::MAX), "integer"),
+        ];
+        assert_eq!(items.iter().map(of).collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn pointers_lead_to_the_value() {
+        let body = json!({ "add": { "link": [{ "a/b~c": "x" }, { "rate": [["deep"]] }] } });
+        let (table, source) = read(&body).expect("a table");
+        let add = table.get("add").and_then(Value::as_table).expect("a table");
+        let links = add.get("link").and_then(Value::as_list).expect("a list");
+        let first = links[0].as_table().expect("a table");
+        for (value, pointer) in [
+            (first.get("a/b~c").expect("a value"), "/add/link/0/a~1b~0c"),
+            (&links[1], "/add/link/1"),
+        ] {
+            assert_eq!(source.pointer(value.span.start), pointer);
+            assert!(body.pointer(pointer).is_some(), "{pointer}");
+        }
+        assert_eq!(source.pointer(0), "");
+    }
+
+    #[test]
+    fn names_and_texts_have_bounds() {
+        let of = |name: usize, value: usize| {
+            let body = json!({ "set": { "x".repeat(name): [{ "rate": "x".repeat(value) }] } });
+            read(&body).map(drop)
+        };
+        assert_eq!(of(NAME_MAX, TEXT_MAX), Ok(()));
+        assert_eq!(of(NAME_MAX + 1, 1), Err(JsonFault::TooLong));
+        assert_eq!(of(1, TEXT_MAX + 1), Err(JsonFault::TooLong));
+    }
+
+    #[test]
+    fn null_is_named() {
+        let body = json!({ "set": { "a": { "rate": null } } });
+        let fault = JsonFault::Null("set.a.rate".to_owned());
+        assert_eq!(read(&body).map(drop), Err(fault));
+    }
+}
