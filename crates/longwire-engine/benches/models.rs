@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 use criterion::{Criterion, criterion_group, criterion_main};
 use longwire_engine::spec::{ModelInfo, Param, Unit};
 use longwire_engine::{
-    FrameMeta, Hook, Link, LinkConfig, LinkId, LinkOptions, Loader, Nanos, Plugin, Verdict, models,
+    FrameMeta, Hook, Link, LinkConfig, LinkId, LinkSpec, Loader, Nanos, NoLoader, Plugin, Verdict,
+    models,
 };
 
 /// The kinds of models that are measured, by the names of their options. Only
@@ -205,10 +206,9 @@ fn bench_models(criterion: &mut Criterion) {
             continue;
         }
         for (name, text) in texts(info) {
-            let mut options = LinkOptions::default();
-            assert!(options.set(kind, text.clone()), "no option {kind}");
-            let config = options.parse_with(&Examples(info));
-            let config = config.unwrap_or_else(|error| panic!("{text}: {error}"));
+            let spec = LinkSpec::parse(&format!("{kind}={text}"), &Examples(info));
+            let spec = spec.unwrap_or_else(|error| panic!("{text}: {error}"));
+            let config = spec.build(&NoLoader).expect("no plugins");
             measure(criterion, &table, &format!("{kind} {name}"), config);
         }
     }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use longwire_engine::{
-    FrameMeta, Hook, Link, LinkConfig, LinkId, LinkOptions, Loader, Nanos, Plugin, Verdict, models,
+    FrameMeta, Hook, Link, LinkId, LinkSpec, Loader, Nanos, NoLoader, Plugin, Verdict, models,
 };
 
 /// The shortest frame of an Ethernet, without FCS.
@@ -112,13 +112,9 @@ struct Traffic {
 
 impl Traffic {
     fn new(text: &str) -> Traffic {
-        let options = LinkOptions {
-            rate: Some(text.to_owned()),
-            ..LinkOptions::default()
-        };
-        let config: LinkConfig = options
-            .parse_with(&Files)
-            .unwrap_or_else(|error| panic!("{text}: {error}"));
+        let spec = LinkSpec::parse(&format!("rate={text}"), &Files);
+        let spec = spec.unwrap_or_else(|error| panic!("{text}: {error}"));
+        let config = spec.build(&NoLoader).expect("no plugins");
         Traffic {
             link: Link::new(config, 1, LinkId(0)),
             clock: 0,

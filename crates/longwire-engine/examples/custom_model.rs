@@ -4,15 +4,16 @@
 //! cargo run -p longwire-engine --example custom_model
 //! ```
 
+use std::error::Error;
 use std::fmt;
 
 use longwire_engine::models::delay::DelayModel;
-use longwire_engine::{FrameContext, FrameMeta, Link, LinkConfig, LinkId, Nanos, Verdict};
+use longwire_engine::{FrameContext, FrameMeta, Link, LinkId, LinkSpec, Nanos, NoLoader, Verdict};
 use longwire_units::random::Stream;
 
 /// Delays that fall from `longest` to `shortest` in the middle of each pass, and rise
 /// again.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Pass {
     shortest: Nanos,
     longest: Nanos,
@@ -54,18 +55,17 @@ impl DelayModel for Pass {
     }
 }
 
-fn main() {
+fn main() -> Result<(), Box<dyn Error>> {
     let pass = Pass {
         shortest: Nanos::from_millis(4),
         longest: Nanos::from_millis(12),
         duration: Nanos::from_secs(600),
         epoch: Nanos::ZERO,
     };
-    let config = LinkConfig {
-        delay: Box::new(pass),
-        ..LinkConfig::default()
-    };
-    let mut link = Link::new(config, 1, LinkId(0));
+    let delay: Box<dyn DelayModel> = Box::new(pass);
+    let spec = LinkSpec::new().delay(delay);
+    println!("{spec}");
+    let mut link = Link::new(spec.build(&NoLoader)?, 1, LinkId(0));
     for minute in 0..=10 {
         let arrival = Nanos::from_secs(60 * minute);
         let frame = FrameMeta { arrival, len: 100 };
@@ -76,4 +76,5 @@ fn main() {
             );
         }
     }
+    Ok(())
 }

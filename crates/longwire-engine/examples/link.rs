@@ -6,12 +6,12 @@
 
 use std::error::Error;
 
-use longwire_engine::{Emulator, FrameMeta, Link, LinkId, LinkOptions, Nanos, Verdict};
+use longwire_engine::{Emulator, FrameMeta, Link, LinkId, LinkSpec, Nanos, NoLoader, Verdict};
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let options: LinkOptions = "rate=10mbit delay=20ms loss=10%".parse()?;
+    let spec: LinkSpec = "rate=10mbit delay=20ms loss=10%".parse()?;
     let id = LinkId(0);
-    let link = Link::new(options.parse()?, 7, id);
+    let link = Link::new(spec.build(&NoLoader)?, 7, id);
     let mut emulator = Emulator::new(vec![link]);
 
     // Time is an argument: the loop below takes no time at all.

@@ -10,7 +10,7 @@ use std::error::Error;
 use longwire_engine::emulator::ItemBytes;
 use longwire_engine::network::FrameHost;
 use longwire_engine::{
-    Delivery, DropReason, FrameMeta, Link, LinkId, LinkOptions, Nanos, Network, PathId,
+    Delivery, DropReason, FrameMeta, Link, LinkId, LinkSpec, Nanos, Network, NoLoader, PathId,
 };
 
 /// A frame: the number of its flow, and its own.
@@ -55,10 +55,10 @@ impl FrameHost<Frame> for Printer {
     fn forget(&mut self, _frame: Frame) {}
 }
 
-/// Returns a link with these options.
-fn link(number: u32, options: &str) -> Result<Link, Box<dyn Error>> {
-    let options: LinkOptions = options.parse()?;
-    Ok(Link::new(options.parse()?, 1, LinkId(number)))
+/// Returns the link that a line specifies.
+fn link(number: u32, line: &str) -> Result<Link, Box<dyn Error>> {
+    let spec: LinkSpec = line.parse()?;
+    Ok(Link::new(spec.build(&NoLoader)?, 1, LinkId(number)))
 }
 
 fn main() -> Result<(), Box<dyn Error>> {

@@ -1,8 +1,8 @@
 //! Corruption: number and position of bits, and the checksums.
 
-use crate::common::binomial_bounds;
 use crate::common::frames::{self, Ipv4, PLAIN4, Sample};
-use longwire_engine::{DropReason, LinkOptions, Verdict};
+use crate::common::{binomial_bounds, refusal};
+use longwire_engine::{DropReason, Verdict};
 use proptest::prelude::*;
 
 const CONFIDENCE: f64 = 0.9998;
@@ -10,7 +10,7 @@ const CONFIDENCE: f64 = 0.9998;
 /// Sends `count` copies of a frame over a link with corruption, and passes each
 /// arriving frame with the positions of its changed bits to `take`.
 fn send(corrupt: &str, frame: &[u8], count: u64, mut take: impl FnMut(&[u8], &[u64])) {
-    let mut link = crate::common::link(&[("corrupt", corrupt)], 1);
+    let mut link = crate::common::link(&format!("corrupt={corrupt}"), 1);
     for index in 0..count {
         let meta = crate::common::frame(index * 1_000, frame.len() as u32);
         let Verdict::Deliver(delivery) = link.offer(meta, frame) else {
@@ -232,8 +232,8 @@ fn a_frame_that_the_repair_gives_back_is_not_corrupted() {
         } else {
             continue;
         };
-        let text = format!("offset:offset={at},checksum=repair");
-        let mut link = crate::common::link(&[("corrupt", &text)], 1);
+        let line = format!("corrupt=offset:offset={at},checksum=repair");
+        let mut link = crate::common::link(&line, 1);
         let verdict = link.offer(crate::common::frame(0, frame.len() as u32), frame);
         let Verdict::Deliver(delivery) = verdict else {
             panic!("{name}: {verdict:?}");
@@ -244,7 +244,7 @@ fn a_frame_that_the_repair_gives_back_is_not_corrupted() {
     assert!(restored > 4);
     // For all bits: only the flag `corrupted` differs.
     for sample in frames::samples() {
-        let mut link = crate::common::link(&[("corrupt", "random:rate=80%,checksum=repair")], 9);
+        let mut link = crate::common::link("corrupt=random:rate=80%,checksum=repair", 9);
         let (mut differs, mut same) = (0, 0);
         for index in 0..2_000 {
             let frame = &sample.frame;
@@ -317,9 +317,7 @@ fn what_cannot_be_corrupted_is_refused() {
             "corrupt: ber: rate: '0.6' is outside 0 to 0.5, where nothing of a frame is left",
         ),
     ] {
-        let mut options = LinkOptions::default();
-        options.set("corrupt", text.to_owned());
-        assert_eq!(options.parse().unwrap_err().to_string(), message);
+        assert_eq!(refusal("corrupt", text), message);
     }
 }
 
@@ -327,8 +325,8 @@ fn what_cannot_be_corrupted_is_refused() {
 /// it.
 #[test]
 fn loss_and_corruption_leave_each_other_alone() {
-    let outcome = |parts: &[(&str, &str)]| {
-        let mut link = crate::common::link(parts, 5);
+    let outcome = |line: &str| {
+        let mut link = crate::common::link(line, 5);
         let offer =
             |index: u64| match link.offer(crate::common::frame(index * 1_000, 100), &[0; 100]) {
                 Verdict::Deliver(delivery) => {
@@ -341,9 +339,9 @@ fn loss_and_corruption_leave_each_other_alone() {
             };
         (0..3_000).map(offer).collect::<Vec<_>>()
     };
-    let both = outcome(&[("corrupt", "ber:1e-3"), ("loss", "30%")]);
-    let corrupted = outcome(&[("corrupt", "ber:1e-3")]);
-    let lost = outcome(&[("loss", "30%")]);
+    let both = outcome("corrupt=ber:1e-3 loss=30%");
+    let corrupted = outcome("corrupt=ber:1e-3");
+    let lost = outcome("loss=30%");
     for ((both, corrupted), lost) in both.iter().zip(&corrupted).zip(&lost) {
         assert_eq!(both.is_none(), lost.is_none());
         assert!(both.is_none() || both == corrupted);

@@ -125,12 +125,8 @@ fn copies_do_not_disturb_the_frames() {
         "uniform:min=1ms,max=9ms",
     ] {
         let releases = |duplicate: &str| {
-            let parts = [
-                ("delay", delay),
-                ("order", "reorder"),
-                ("duplicate", duplicate),
-            ];
-            let mut link = crate::common::link(&parts, 3);
+            let line = format!("delay={delay} order=reorder duplicate={duplicate}");
+            let mut link = crate::common::link(&line, 3);
             let mut copies = Vec::new();
             let offer = |index: u64| {
                 let frame = crate::common::frame(index * 1_000, 500);

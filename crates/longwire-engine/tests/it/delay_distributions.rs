@@ -3,9 +3,9 @@
 //! is not chosen for passing.
 
 use crate::common::special::{gamma_cdf, mean, normal_cdf, truncated};
-use crate::common::{ks_bound, ks_distance, link};
+use crate::common::{ks_bound, ks_distance, link, refusal};
+use longwire_engine::Verdict;
 use longwire_engine::models::DELAY;
-use longwire_engine::{LinkOptions, Verdict};
 
 const CONFIDENCE: f64 = 0.998;
 const SAMPLES: u64 = 1_000_000;
@@ -17,7 +17,7 @@ const DAY: f64 = 86_400e9;
 /// The delays, in nanoseconds, of frames that may overtake each other.
 fn delays(delay: &str, seed: u64) -> Vec<f64> {
     const GAP: u64 = 1_000;
-    let mut link = link(&[("delay", delay), ("order", "reorder")], seed);
+    let mut link = link(&format!("delay={delay} order=reorder"), seed);
     let offer = |index: u64| match link.offer(crate::common::frame(index * GAP, 1000), &[]) {
         Verdict::Deliver(delivery) => (delivery.release.as_nanos() - index * GAP) as f64,
         other => panic!("not delivered: {other:?}"),
@@ -279,8 +279,6 @@ fn what_cannot_be_drawn_is_refused() {
              least is -64.49%",
         ),
     ] {
-        let mut options = LinkOptions::default();
-        options.set("delay", text.to_owned());
-        assert_eq!(options.parse().unwrap_err().to_string(), message);
+        assert_eq!(refusal("delay", text), message);
     }
 }

@@ -190,7 +190,7 @@ fn no_rounding_is_carried_on() {
 
 #[test]
 fn an_infinite_rate_departs_at_arrival_and_holds_nothing() {
-    let mut link = crate::common::link(&[("queue", "1p")], 1);
+    let mut link = crate::common::link("queue=1p", 1);
     for arrival in [0, 5, 5, 5, u64::MAX] {
         let verdict = link.offer(frame(arrival, 1514), &[]);
         assert_eq!(crate::common::release(verdict), arrival);
@@ -200,7 +200,7 @@ fn an_infinite_rate_departs_at_arrival_and_holds_nothing() {
 
 #[test]
 fn an_arrival_back_in_time_counts_as_simultaneous() {
-    let mut link = crate::common::link(&[("delay", "1ms")], 1);
+    let mut link = crate::common::link("delay=1ms", 1);
     link.offer(frame(5_000, 64), &[]);
     let verdict = link.offer(frame(1_000, 64), &[]);
     assert_eq!(crate::common::release(verdict), 1_005_000);

@@ -1,8 +1,8 @@
 //! Duplicates, and frames out of turn.
 
-use crate::common::{binomial_bounds, frame, link};
+use crate::common::{binomial_bounds, frame, link, refusal};
 use longwire_engine::models::{DUPLICATION, REORDERING};
-use longwire_engine::{Delivery, Link, LinkOptions, Nanos, Verdict};
+use longwire_engine::{Delivery, Link, Nanos, Verdict};
 
 const CONFIDENCE: f64 = 0.9998;
 const MS: u64 = 1_000_000;
@@ -20,19 +20,9 @@ fn deliveries(link: &mut Link, at: u64) -> Vec<Delivery> {
     deliveries
 }
 
-fn refusal(option: &str, text: &str) -> String {
-    let mut options = LinkOptions::default();
-    options.set(option, text.to_owned());
-    options.parse().unwrap_err().to_string()
-}
-
 #[test]
 fn every_nth_frame_has_its_copies() {
-    let parts = [
-        ("duplicate", "nth:every=3,offset=2,copies=2"),
-        ("delay", "5ms"),
-    ];
-    let mut link = link(&parts, 1);
+    let mut link = link("duplicate=nth:every=3,offset=2,copies=2 delay=5ms", 1);
     for number in 1..=20u64 {
         let at = number * MS;
         let deliveries = deliveries(&mut link, at);
@@ -59,8 +49,8 @@ fn every_nth_frame_has_its_copies() {
 /// 100,000 frames at a confidence of 99.98 %; what is lost has no copies.
 #[test]
 fn random_copies_come_with_their_probability() {
-    let mut plain = link(&[("duplicate", "7%")], 1);
-    let mut lossy = link(&[("duplicate", "7%"), ("loss", "50%")], 1);
+    let mut plain = link("duplicate=7%", 1);
+    let mut lossy = link("duplicate=7% loss=50%", 1);
     let (mut copies, mut of_survivors) = (0, 0);
     for index in 0..100_000 {
         let at = index * MS;
@@ -77,8 +67,7 @@ fn random_copies_come_with_their_probability() {
 
 /// Returns which of `frames` frames are sent ahead of their delay.
 fn hurried(reorder: &str, frames: u64) -> Vec<bool> {
-    let parts = [("reorder", reorder), ("delay", "10ms")];
-    let mut link = link(&parts, 1);
+    let mut link = link(&format!("reorder={reorder} delay=10ms"), 1);
     let hurries = |index: u64| {
         let at = index * MS;
         let delivery = deliveries(&mut link, at).remove(0);
@@ -165,9 +154,8 @@ fn correlated_decisions_keep_their_rate() {
 #[test]
 fn those_in_turn_stay_in_order() {
     for reorder in ["gap:gap=7,rate=50%", "hold:rate=10%,time=40ms"] {
-        let parts = [("reorder", reorder), ("delay", "uniform:5ms,20ms")];
-        let alone = [("delay", "uniform:5ms,20ms"), ("order", "reorder")];
-        let (mut link, mut alone) = (link(&parts, 2), crate::common::link(&alone, 2));
+        let mut alone = link("delay=uniform:5ms,20ms order=reorder", 2);
+        let mut link = link(&format!("reorder={reorder} delay=uniform:5ms,20ms"), 2);
         let (mut last, mut out_of_turn) = (0, 0);
         for index in 0..20_000 {
             let at = index * MS / 10;

@@ -1,13 +1,10 @@
 //! Values that are read without an error elsewhere, and are a slip here: what
 //! is refused, and what is warned of.
 
-use longwire_engine::{Doubt, LinkOptions};
+use longwire_engine::{Doubt, LinkSpec, NoLoader};
 
-fn options(option: &str, text: &str) -> LinkOptions {
-    let mut options = LinkOptions::default();
-    assert!(options.set(option, text.to_owned()), "{option}");
-    options
-}
+use crate::common::files::Files;
+use crate::common::{config, refusal};
 
 #[test]
 fn slips_are_refused() {
@@ -60,8 +57,7 @@ fn slips_are_refused() {
         ("queue", "tail-drop:packets=10p,bytes=59b", "holds no frame"),
         ("queue", "codel:limit-bytes=1b", "holds no frame"),
     ] {
-        let refused = options(option, text).parse().map(|_| ()).unwrap_err();
-        let refused = refused.to_string();
+        let refused = refusal(option, text);
         assert!(refused.contains(message), "{text}: {refused}");
     }
 }
@@ -69,13 +65,20 @@ fn slips_are_refused() {
 /// The pair that CellReplay's own emulator does in one.
 #[test]
 fn a_base_delay_from_the_trains_file_is_doubtful() {
+    let trains = "0 20 0 1 3\n100 24 0 2 2\n250 20 0 0 5\n".to_owned();
+    let files = [
+        ("light", trains.clone()),
+        ("other", trains),
+        ("heavy", "1\n1\n3\n10\n".to_owned()),
+    ];
     let doubt = |rate: &str, delay: &str| {
-        let options = LinkOptions {
-            rate: Some(rate.to_owned()),
-            delay: Some(delay.to_owned()),
-            ..LinkOptions::default()
-        };
-        options.pair_doubt().map(|doubt| doubt.message)
+        let line = format!("rate={rate} delay={delay}");
+        let spec = LinkSpec::parse(&line, &Files(&files));
+        let spec = spec.unwrap_or_else(|error| panic!("{line}: {error}"));
+        let doubt = spec.pair_doubt();
+        let config = spec.build(&NoLoader).expect("no plugins");
+        assert_eq!(config.doubts.last(), doubt.as_ref(), "{line}");
+        doubt.map(|doubt| doubt.message)
     };
     let rate = "cellreplay:trains=light,opportunities=heavy";
     let pair = doubt(rate, "trace:file=light").unwrap();
@@ -90,8 +93,11 @@ fn a_base_delay_from_the_trains_file_is_doubtful() {
         (rate, "trace:file=other"),
         (rate, "20ms"),
         (rate, "per-packet:file=light"),
-        ("mahimahi:file=light", "trace:file=light"),
-        ("cellreplay", "trace"),
+        ("mahimahi:file=heavy", "trace:file=light"),
+        (
+            "trace:light,time-column=1,time-unit=ms,rate-column=2,rate-unit=mbit",
+            "trace:file=light",
+        ),
     ] {
         assert_eq!(doubt(rate, delay), None, "{rate} {delay}");
     }
@@ -116,13 +122,10 @@ fn what_is_no_slip_is_taken_without_a_word() {
         ("mtu", "1e3"),
         ("mtu", "fragment:1.4e3"),
     ] {
-        let config = options(option, text).parse().unwrap();
+        let config = config(&format!("{option}={text}"));
         assert_eq!(config.doubts, [], "{text}");
     }
-    assert_eq!(
-        options("mtu", "1e3").parse().unwrap().mtu.bytes(),
-        Some(1_000)
-    );
+    assert_eq!(config("mtu=1e3").mtu.bytes(), Some(1_000));
 }
 
 #[test]
@@ -156,8 +159,7 @@ fn doubts_are_noted_with_what_to_write_instead() {
             "target=20ms is above interval=10ms",
         ),
     ] {
-        let config = options(option, text).parse();
-        let config = config.unwrap_or_else(|error| panic!("{text}: {error}"));
+        let config = config(&format!("{option}={text}"));
         let [
             Doubt {
                 option: of,

@@ -21,7 +21,10 @@ fn cross(link: &mut Link, frame: &[u8]) -> Result<Vec<u8>, DropReason> {
 }
 
 fn rewritten(rewrite: &str, frame: &[u8]) -> Result<Vec<u8>, DropReason> {
-    cross(&mut crate::common::link(&[("rewrite", rewrite)], 1), frame)
+    cross(
+        &mut crate::common::link(&format!("rewrite={rewrite}"), 1),
+        frame,
+    )
 }
 
 /// The bytes that differ, but for the IPv4 header's checksum.
@@ -120,7 +123,7 @@ fn marks_are_put_on_packets_that_take_them() {
         ];
         for (ethertype, version, packet) in packets {
             let frame = ethernet(&[9], ethertype, &packet);
-            let mut link = crate::common::link(&[], 1);
+            let mut link = crate::common::link("", 1);
             let Verdict::Deliver(mut delivery) = link.offer(crate::common::frame(0, 64), &frame)
             else {
                 panic!("not delivered");
@@ -142,8 +145,7 @@ fn marks_are_put_on_packets_that_take_them() {
 
 /// The pieces a link cuts a frame into; none if it does not.
 fn pieces(mtu: u32, frame: &[u8]) -> Vec<Vec<u8>> {
-    let text = format!("fragment:{mtu}");
-    let link = crate::common::link(&[("mtu", text.as_str())], 1);
+    let link = crate::common::link(&format!("mtu=fragment:{mtu}"), 1);
     let mut pieces = Vec::new();
     let cut = link.fragment(frame, &mut Vec::new(), |piece| pieces.push(piece.to_vec()));
     assert_eq!(cut, !pieces.is_empty());
@@ -251,10 +253,7 @@ fn pieces_of_pieces_and_options() {
 fn what_may_not_be_cut_is_dropped() {
     let outcome = |frame: &[u8]| {
         assert!(pieces(600, frame).is_empty());
-        cross(
-            &mut crate::common::link(&[("mtu", "fragment:600")], 1),
-            frame,
-        )
+        cross(&mut crate::common::link("mtu=fragment:600", 1), frame)
     };
     let long = [0; 1_000];
     let kept_whole = Ipv4 {

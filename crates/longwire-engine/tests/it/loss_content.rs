@@ -316,8 +316,8 @@ fn values_are_refused_at_their_column() {
 #[test]
 fn a_matching_frame_is_lost_with_its_probability() {
     let all = all();
-    let loss = "content:match=udp port 53,probability=30%";
-    let mut link = crate::common::link(&[("loss", loss)], 1);
+    let line = "loss=content:match=udp port 53,probability=30%";
+    let mut link = crate::common::link(line, 1);
     let mut lost = 0;
     for index in 0..40_000u64 {
         let bytes = &all[index as usize % 2].1;
@@ -332,9 +332,8 @@ fn a_matching_frame_is_lost_with_its_probability() {
     }
     let (low, high) = crate::common::binomial_bounds(20_000, 0.3, 0.9998);
     assert!((low..=high).contains(&lost), "{lost}");
-    let entry = "content:match=udp port 53,at=entry";
-    let verdict =
-        crate::common::link(&[("loss", entry)], 1).offer(crate::common::frame(0, 80), &all[1].1);
+    let mut entry = crate::common::link("loss=content:match=udp port 53,at=entry", 1);
+    let verdict = entry.offer(crate::common::frame(0, 80), &all[1].1);
     assert_eq!(verdict, Verdict::Drop(DropReason::EntryLoss));
 }
 

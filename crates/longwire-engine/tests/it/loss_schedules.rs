@@ -190,9 +190,8 @@ fn outages_come_at_their_times() {
 #[test]
 fn an_outage_meets_the_departure_or_the_arrival() {
     let outcome = |place: &str, arrival: u64| {
-        let loss = format!("outages:schedule=100ms/10ms,at={place}");
-        let parts = [("rate", "1mbit"), ("loss", loss.as_str())];
-        crate::common::link(&parts, 1).offer(crate::common::frame(arrival * MS, 1000), &[])
+        let line = format!("rate=1mbit loss=outages:schedule=100ms/10ms,at={place}");
+        crate::common::link(&line, 1).offer(crate::common::frame(arrival * MS, 1000), &[])
     };
     assert_eq!(outcome("medium", 95), Verdict::Drop(DropReason::Outage));
     assert!(matches!(outcome("medium", 105), Verdict::Deliver(_)));

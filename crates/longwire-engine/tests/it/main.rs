@@ -18,6 +18,7 @@ mod edits;
 mod formats;
 mod framing;
 mod grammar;
+mod link_spec;
 mod loss_chains;
 mod loss_content;
 mod loss_schedules;

@@ -6,11 +6,13 @@ use std::collections::BTreeMap;
 use longwire_engine::emulator::ItemBytes;
 use longwire_engine::network::FrameHost;
 use longwire_engine::{
-    Delivery, DropReason, Emulator, FrameMeta, Link, LinkId, LinkOptions, Nanos, Network, PathId,
-    Verdict,
+    Delivery, DropReason, Emulator, FrameMeta, Link, LinkId, LinkSpec, Nanos, Network, NoLoader,
+    PathId, Verdict,
 };
 use longwire_units::random::Stream;
 use proptest::prelude::*;
+
+use crate::common::spec;
 
 const SEED: u64 = 11;
 
@@ -83,8 +85,8 @@ impl FrameHost<Frame> for Notes {
     }
 }
 
-fn link(options: &LinkOptions, id: usize) -> Link {
-    let config = options.parse().expect("an option that is right");
+fn link(spec: &LinkSpec, id: usize) -> Link {
+    let config = spec.build(&NoLoader).expect("no plugins");
     Link::new(config, SEED, LinkId(id as u32))
 }
 
@@ -113,10 +115,10 @@ fn sent(paths: usize, frames: u64, seed: u64) -> Sent {
 }
 
 /// The network, asked at the arrivals and at other times besides.
-fn through_network(links: &[LinkOptions], paths: &[Vec<usize>], sent: &Sent, extra: u64) -> Notes {
+fn through_network(links: &[LinkSpec], paths: &[Vec<usize>], sent: &Sent, extra: u64) -> Notes {
     let mut network = Network::new();
-    for (id, options) in links.iter().enumerate() {
-        network.add_link(LinkId(id as u32), link(options, id));
+    for (id, spec) in links.iter().enumerate() {
+        network.add_link(LinkId(id as u32), link(spec, id));
     }
     for (id, path) in paths.iter().enumerate() {
         let links: Vec<_> = path.iter().map(|link| LinkId(*link as u32)).collect();
@@ -167,7 +169,7 @@ fn through_network(links: &[LinkOptions], paths: &[Vec<usize>], sent: &Sent, ext
 /// where frames from different links arrive at one at the same instant: the
 /// network orders them by when they were decided about, which links by
 /// themselves do not show.
-fn one_by_one(links: &[LinkOptions], paths: &[Vec<usize>], sent: &Sent) -> Option<Notes> {
+fn one_by_one(links: &[LinkSpec], paths: &[Vec<usize>], sent: &Sent) -> Option<Notes> {
     let mut notes = Notes::default();
     let mut arrivals: BTreeMap<(usize, Nanos, u64), (usize, Frame)> = BTreeMap::new();
     let mut sources: BTreeMap<(usize, Nanos), usize> = BTreeMap::new();
@@ -176,8 +178,8 @@ fn one_by_one(links: &[LinkOptions], paths: &[Vec<usize>], sent: &Sent) -> Optio
         sources.insert((paths[*path][0], *at), usize::MAX);
     }
     let mut nth = sent.len() as u64;
-    for (id, options) in links.iter().enumerate() {
-        let mut emulator = Emulator::new(vec![link(options, id)]);
+    for (id, spec) in links.iter().enumerate() {
+        let mut emulator = Emulator::new(vec![link(spec, id)]);
         let mine: Vec<_> = arrivals
             .range((id, Nanos::ZERO, 0)..(id + 1, Nanos::ZERO, 0))
             .map(|((_, at, _), carried)| (*at, carried.clone()))
@@ -227,34 +229,22 @@ fn one_by_one(links: &[LinkOptions], paths: &[Vec<usize>], sent: &Sent) -> Optio
     Some(notes)
 }
 
-fn options(pairs: &[(&str, &str)]) -> LinkOptions {
-    let mut options = LinkOptions::default();
-    for (name, text) in pairs {
-        assert!(options.set(name, (*text).to_owned()));
-    }
-    options
-}
-
-fn any_link() -> impl Strategy<Value = LinkOptions> {
+fn any_link() -> impl Strategy<Value = LinkSpec> {
     let rate = prop::sample::select(vec!["unlimited", "10mbit", "123457bit", "1gbit"]);
     let queue = prop::sample::select(vec!["10p", "5000b", "codel", "fq-codel", "pie"]);
     let delay = prop::sample::select(vec!["0s", "1ms", "uniform:min=1ms,max=9ms", "50us"]);
     let loss = prop::sample::select(vec!["none", "3%"]);
     let order = prop::sample::select(vec!["in-order", "reorder"]);
     (rate, queue, delay, loss, order).prop_map(|(rate, queue, delay, loss, order)| {
-        options(&[
-            ("rate", rate),
-            ("queue", queue),
-            ("delay", delay),
-            ("loss", loss),
-            ("order", order),
-        ])
+        spec(&format!(
+            "rate={rate} queue={queue} delay={delay} loss={loss} order={order}"
+        ))
     })
 }
 
 /// Paths over links in rising order, so that the oracle can go through them
 /// in that order.
-fn any_network() -> impl Strategy<Value = (Vec<LinkOptions>, Vec<Vec<usize>>)> {
+fn any_network() -> impl Strategy<Value = (Vec<LinkSpec>, Vec<Vec<usize>>)> {
     prop::collection::vec(any_link(), 1..6).prop_flat_map(|links| {
         let count = links.len();
         let path = prop::collection::vec(any::<bool>(), count).prop_map(move |on| {
@@ -304,9 +294,9 @@ proptest! {
 #[test]
 fn a_path_is_as_fast_as_its_slowest_link() {
     let links = [
-        options(&[("rate", "100mbit"), ("delay", "1ms")]),
-        options(&[("rate", "8mbit"), ("delay", "2ms")]),
-        options(&[("rate", "80mbit"), ("delay", "3ms")]),
+        spec("rate=100mbit delay=1ms"),
+        spec("rate=8mbit delay=2ms"),
+        spec("rate=80mbit delay=3ms"),
     ];
     let frame = |number| Frame {
         number,
@@ -329,13 +319,9 @@ fn a_path_is_as_fast_as_its_slowest_link() {
 #[test]
 fn copies_fragments_and_edits_go_on() {
     let links = [
-        options(&[
-            ("duplicate", "100%"),
-            ("rewrite", "ip:ttl=9"),
-            ("delay", "1ms"),
-        ]),
-        options(&[("mtu", "fragment:500"), ("delay", "1ms")]),
-        options(&[("rate", "1mbit"), ("queue", "codel"), ("delay", "1ms")]),
+        spec("duplicate=100% rewrite=ip:ttl=9 delay=1ms"),
+        spec("mtu=fragment:500 delay=1ms"),
+        spec("rate=1mbit queue=codel delay=1ms"),
     ];
     let mut bytes = vec![0; 14 + 1_020];
     bytes[12..14].copy_from_slice(&[0x08, 0x00]);
@@ -359,10 +345,7 @@ fn copies_fragments_and_edits_go_on() {
 fn links_in_use_stay_and_paths_in_use_stay() {
     let mut network: Network<Frame> = Network::new();
     let mut notes = Notes::default();
-    network.add_link(
-        LinkId(0),
-        link(&options(&[("rate", "1mbit"), ("queue", "codel")]), 0),
-    );
+    network.add_link(LinkId(0), link(&spec("rate=1mbit queue=codel"), 0));
     assert!(!network.add_path(PathId(0), &[]));
     assert!(!network.add_path(PathId(0), &[LinkId(0), LinkId(1)]));
     assert!(network.add_path(PathId(0), &[LinkId(0)]));

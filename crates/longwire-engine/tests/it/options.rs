@@ -1,87 +1,52 @@
 //! One direction's options as text: read, laid over each other, written
 //! back; default and undersized queues; the MTU.
 
-use crate::common::{config, frame, link};
+use crate::common::{config, frame, link, refusal, spec};
 use longwire_engine::models::queue::QueueLimit;
 use longwire_engine::{
-    BitRate, Bytes, DropReason, LinkConfig, LinkOptions, Nanos, Packets, Verdict,
+    BitRate, Bytes, DropReason, LinkConfig, LinkSpec, LinkSpecError, Nanos, NoLoader, Packets,
+    Verdict,
 };
 
-fn options(parts: &[(&'static str, String)]) -> LinkOptions {
-    let mut options = LinkOptions::default();
-    for (name, text) in parts.iter().cloned() {
-        assert!(options.set(name, text), "no option {name}");
-    }
-    options
-}
-
-fn described(config: &LinkConfig) -> Vec<(&'static str, String)> {
-    config.describe()
+/// Returns every part of the link as one line.
+fn described(config: &LinkConfig) -> String {
+    let parts = config.describe().into_iter();
+    let words: Vec<String> = parts.map(|(name, text)| format!("{name}={text}")).collect();
+    words.join(" ")
 }
 
 #[test]
 fn nothing_given_is_a_wire() {
-    let parts = described(&LinkOptions::default().parse().unwrap());
-    let parts: Vec<_> = parts
-        .iter()
-        .map(|(name, text)| (*name, text.as_str()))
-        .collect();
-    let wire = [
-        ("rate", "unlimited"),
-        ("framing", "none"),
-        ("queue", "unlimited"),
-        ("loss", "none"),
-        ("corrupt", "none"),
-        ("duplicate", "none"),
-        ("delay", "0ns"),
-        ("reorder", "none"),
-        ("order", "in-order"),
-        ("mtu", "none"),
-        ("rewrite", "none"),
-    ];
-    assert_eq!(parts, wire);
+    assert_eq!(
+        described(&config("")),
+        "rate=unlimited framing=none queue=unlimited loss=none corrupt=none duplicate=none \
+         delay=0ns reorder=none order=in-order mtu=none rewrite=none"
+    );
 }
 
 #[test]
 fn what_is_described_reads_back() {
-    let links: [&[(&str, &str)]; 4] = [
-        &[],
-        &[("rate", "10mbit"), ("delay", "20ms"), ("mtu", "1500")],
-        &[
-            ("rate", "1.5gbit"),
-            ("framing", "bytes:overhead=18,cell=48,cell-header=5"),
-            ("queue", "100p,64kb"),
-            ("loss", "0.1%"),
-            ("loss", "ber:1e-9,entry"),
-            ("delay", "exponential:20ms,10ms"),
-            ("order", "reorder"),
-            ("mtu", "9000"),
-        ],
+    let links = [
+        "",
+        "rate=10mbit delay=20ms mtu=1500",
+        "rate=1.5gbit framing=bytes:overhead=18,cell=48,cell-header=5 queue=100p,64kb loss=0.1% \
+         loss=ber:1e-9,entry delay=exponential:20ms,10ms order=reorder mtu=9000",
         // So long and fast that the derived queue meets its upper end.
-        &[("rate", "10tbit"), ("delay", "24h"), ("queue", "unlimited")],
+        "rate=10tbit delay=24h queue=unlimited",
+        "rate=10tbit delay=24h",
     ];
-    for parts in links {
-        let first = described(&config(parts));
-        let again = options(&first)
-            .parse()
-            .unwrap_or_else(|error| panic!("{parts:?}: {error}"));
-        assert_eq!(described(&again), first);
+    for line in links {
+        let first = described(&config(line));
+        assert_eq!(described(&config(&first)), first);
     }
-    let derived = config(&[("rate", "10tbit"), ("delay", "24h")]);
-    assert!(options(&described(&derived)).parse().is_ok());
     let text = described(&config(links[2]));
-    assert_eq!(text[3], ("loss", "packet:rate=0.1%".to_owned()));
-    assert_eq!(text[4], ("loss", "ber:rate=1e-9,at=entry".to_owned()));
+    let losses = " loss=packet:rate=0.1% loss=ber:rate=1e-9,at=entry ";
+    assert!(text.contains(losses), "{text}");
 }
 
 #[test]
 fn absence_can_be_written() {
-    let config = config(&[
-        ("rate", "unlimited"),
-        ("queue", "unlimited"),
-        ("loss", "none"),
-        ("mtu", "none"),
-    ]);
+    let config = config("rate=unlimited queue=unlimited loss=none mtu=none");
     assert!(config.rate.is_unlimited());
     assert_eq!(config.mtu.bytes(), None);
     assert_eq!(config.queue_limit(), QueueLimit::UNLIMITED);
@@ -90,12 +55,6 @@ fn absence_can_be_written() {
 
 #[test]
 fn a_refusal_names_its_option() {
-    let refusal = |name, text: &str| {
-        let error = options(&[(name, text.to_owned())]).parse().err();
-        let error = error.unwrap_or_else(|| panic!("{name} {text} was read"));
-        assert_eq!(error.option, name);
-        error.to_string()
-    };
     assert_eq!(
         refusal("rate", "10"),
         "rate: '10' has no unit; write for example 10mbit"
@@ -128,62 +87,50 @@ fn a_refusal_names_its_option() {
         refusal("mtu", "1500b"),
         "mtu: '1500b' is not a number; write for example 1000"
     );
-    // "none" is no loss model among others.
-    let two = options(&[("loss", "none".to_owned()), ("loss", "1%".to_owned())]);
-    assert!(two.parse().is_err());
+    let error = LinkSpec::new().set("mtu", "0", &NoLoader).unwrap_err();
+    assert!(matches!(error, LinkSpecError::Option(error) if error.option == "mtu"));
 }
 
 #[test]
 fn one_direction_is_laid_over_both() {
-    let both = options(&[
-        ("rate", "10mbit".to_owned()),
-        ("delay", "20ms".to_owned()),
-        ("loss", "1%".to_owned()),
-        ("loss", "ber:1e-9".to_owned()),
-    ]);
-    let up = options(&[("delay", "5ms".to_owned()), ("mtu", "1500".to_owned())]);
-    let expected = LinkOptions {
-        delay: Some("5ms".to_owned()),
-        mtu: Some("1500".to_owned()),
-        ..both.clone()
-    };
-    assert_eq!(both.overlay(&up), expected);
-    let lossless = options(&[("loss", "none".to_owned())]);
-    assert_eq!(both.overlay(&lossless).loss, ["none"]);
-    assert_eq!(both.overlay(&LinkOptions::default()), both);
+    let both = spec("rate=10mbit delay=20ms loss=1% loss=ber:1e-9");
+    for (over, expected) in [
+        (
+            "delay=5ms mtu=1500",
+            "rate=10mbit loss=1% loss=ber:1e-9 delay=5ms mtu=1500",
+        ),
+        // A list replaces the whole list.
+        ("loss=2%", "rate=10mbit loss=2% delay=20ms"),
+        ("loss=none", "rate=10mbit loss=none delay=20ms"),
+        ("", "rate=10mbit loss=1% loss=ber:1e-9 delay=20ms"),
+    ] {
+        assert_eq!(both.overlay(&spec(over)), spec(expected), "{over}");
+    }
+    assert_eq!(spec("loss=none").overlay(&both), both);
 }
 
 #[test]
 fn the_default_queue_follows_its_rule() {
-    let limit = |parts: &[(&str, &str)]| config(parts).queue_limit();
+    let limit = |line| config(line).queue_limit();
     let bytes = |bytes| QueueLimit {
         packets: None,
         bytes: Some(Bytes(bytes)),
     };
     // 100 ms at least; two delays if that is longer; 16 full frames at least.
-    assert_eq!(limit(&[("rate", "10mbit")]), bytes(125_000));
-    assert_eq!(
-        limit(&[("rate", "10mbit"), ("delay", "200ms")]),
-        bytes(500_000)
-    );
-    assert_eq!(
-        limit(&[("rate", "64kbit"), ("delay", "1ms")]),
-        bytes(16 * 1514)
-    );
-    assert_eq!(
-        limit(&[("rate", "10tbit"), ("delay", "24h")]),
-        bytes(1 << 40)
-    );
-    assert_eq!(limit(&[("delay", "20ms")]), QueueLimit::UNLIMITED);
+    assert_eq!(limit("rate=10mbit"), bytes(125_000));
+    assert_eq!(limit("rate=10mbit delay=200ms"), bytes(500_000));
+    assert_eq!(limit("rate=64kbit delay=1ms"), bytes(16 * 1514));
+    assert_eq!(limit("rate=10tbit delay=24h"), bytes(1 << 40));
+    assert_eq!(limit("delay=20ms"), QueueLimit::UNLIMITED);
     // The mean of a varying delay counts.
-    let uniform = [("rate", "10mbit"), ("delay", "uniform:100ms,300ms")];
-    assert_eq!(limit(&uniform), bytes(500_000));
+    let uniform = "rate=10mbit delay=uniform:100ms,300ms";
+    assert_eq!(limit(uniform), bytes(500_000));
 }
 
 #[test]
 fn an_undersized_queue_is_told_what_would_do() {
-    let would_do = |queue| {
-        let config = config(&[("rate", "10mbit"), ("delay", "20ms"), ("queue", queue)]);
+    let would_do = |queue: &str| {
+        let config = config(&format!("rate=10mbit delay=20ms queue={queue}"));
         config.queue_undersized().map(|limit| limit.to_string())
     };
     // 10 Mbit/s in 40 ms: 50,000 bytes, or 34 full frames.
@@ -205,7 +152,7 @@ fn an_undersized_queue_is_told_what_would_do() {
     for delay in ["0", "1ms", "20ms", "3s"] {
         for rate in ["1bit", "64kbit", "10mbit", "100gbit"] {
             assert_eq!(
-                config(&[("rate", rate), ("delay", delay)]).queue_undersized(),
+                config(&format!("rate={rate} delay={delay}")).queue_undersized(),
                 None
             );
         }
@@ -227,7 +174,7 @@ fn tagged(tags: &[[u8; 2]]) -> Vec<u8> {
 fn the_mtu_counts_what_is_behind_the_mac_header_and_its_tags() {
     const CUSTOMER: [u8; 2] = [0x81, 0x00];
     const SERVICE: [u8; 2] = [0x88, 0xa8];
-    let mut link = link(&[("mtu", "1500")], 1);
+    let mut link = link("mtu=1500", 1);
     let mut fits = |len, header: &[u8]| match link.offer(frame(0, len), header) {
         Verdict::Deliver(_) => true,
         verdict => {

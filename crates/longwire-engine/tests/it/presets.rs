@@ -1,17 +1,14 @@
 //! Presets: every one is a link, says where it comes from, and is what its
 //! summary says.
 
-use longwire_engine::loader::{Hook, Loader, Plugin};
 use longwire_engine::models::rate::Rate;
 use longwire_engine::presets::{self, Duplex, PRESETS};
-use longwire_engine::{LinkConfig, LinkOptions, Nanos, NoLoader};
+use longwire_engine::{LinkConfig, Nanos, NoLoader};
+
+use crate::common::{files::file, spec};
 
 fn configs(duplex: &Duplex) -> [LinkConfig; 2] {
-    [&duplex.up, &duplex.down].map(|options| {
-        options
-            .parse()
-            .unwrap_or_else(|error| panic!("{options:?}: {error}"))
-    })
+    [&duplex.up, &duplex.down].map(|spec| spec.build(&NoLoader).expect("no plugins"))
 }
 
 #[test]
@@ -104,28 +101,6 @@ fn what_is_unknown_comes_with_what_is_known() {
     assert!(refusal("errant:file=x,city=oslo").contains("errant has no parameter 'city'"));
 }
 
-/// A table that every path names.
-struct OneTable(&'static str);
-
-impl Loader for OneTable {
-    fn read(
-        &self,
-        _path: &str,
-        take: &mut dyn FnMut(&[u8]) -> Result<(), String>,
-    ) -> Result<(), String> {
-        take(self.0.as_bytes())
-    }
-
-    fn plugin(
-        &self,
-        _path: &str,
-        _hook: Hook,
-        _parameters: &[(String, String)],
-    ) -> Result<Box<dyn Plugin>, String> {
-        Err("there are no plugins here".to_owned())
-    }
-}
-
 const PHONES: &str = "\
 operator,country,rat,signal_quality,download_kbps,upload_kbps,latency_ms_avg,latency_ms_stdev
 one,norway,3G,good,12242.951087747222,3441.331787874993,98.79122555107779,56.95
@@ -137,17 +112,12 @@ two,sweden,4G,bad,0,1,2,3
 fn errants_rows_are_links() {
     let read = |parameters: &str| {
         let preset = format!("errant:file=profiles.csv{parameters}");
-        presets::read(&preset, &OneTable(PHONES))
+        presets::read(&preset, &file(PHONES))
     };
     let duplex = read(",operator=one,country=norway,rat=4g,quality=good").unwrap();
     assert_eq!(read(",rat=4G,quality=good"), Ok(duplex.clone()));
-    let options = |rate: &str| LinkOptions {
-        rate: Some(rate.to_owned()),
-        delay: Some("44.808ms".to_owned()),
-        ..LinkOptions::default()
-    };
-    assert_eq!(duplex.down, options("35.638478mbit"));
-    assert_eq!(duplex.up, options("16.417912mbit"));
+    assert_eq!(duplex.down, spec("rate=35.638478mbit delay=44.808ms"));
+    assert_eq!(duplex.up, spec("rate=16.417912mbit delay=44.808ms"));
     configs(&duplex);
 
     let refusal = |parameters: &str| read(parameters).unwrap_err().to_string();
@@ -158,8 +128,8 @@ fn errants_rows_are_links() {
     assert!(refusal(",operator=one").contains("several rows are of one; say more"));
     assert!(refusal("").contains("several rows are of any kind"));
     assert!(refusal(",operator=two").contains("line 4: rate: it is zero"));
-    let broken = |table: &'static str| {
-        let read = presets::read("errant:file=t", &OneTable(table));
+    let broken = |table: &str| {
+        let read = presets::read("errant:file=t", &file(table));
         read.unwrap_err().to_string()
     };
     assert!(broken("operator,country\n").contains("line 1: there is no column 'rat'"));
@@ -170,7 +140,11 @@ fn errants_rows_are_links() {
         ("", "no row is of any kind"),
     ] {
         let header = PHONES.lines().next().unwrap_or_default();
-        let table: &'static str = format!("{header}\n{row}").leak();
-        assert!(broken(table).contains(message), "{row}: {}", broken(table));
+        let table = format!("{header}\n{row}");
+        assert!(
+            broken(&table).contains(message),
+            "{row}: {}",
+            broken(&table)
+        );
     }
 }

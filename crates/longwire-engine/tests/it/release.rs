@@ -161,21 +161,13 @@ fn long_lines_keep_their_order() {
 
 /// Four links unlike each other, two of which reorder.
 fn emulator(seed: u64) -> Emulator<usize> {
-    let links: [&[(&str, &str)]; 4] = [
-        &[("rate", "10mbit"), ("delay", "1ms"), ("queue", "20p")],
-        &[
-            ("delay", "uniform:0ms,5ms"),
-            ("order", "reorder"),
-            ("loss", "10%"),
-        ],
-        &[
-            ("rate", "1mbit"),
-            ("delay", "exponential:3ms"),
-            ("order", "reorder"),
-        ],
-        &[("delay", "exponential:2ms,1ms"), ("loss", "ber:1e-5")],
+    let links = [
+        "rate=10mbit delay=1ms queue=20p",
+        "delay=uniform:0ms,5ms order=reorder loss=10%",
+        "rate=1mbit delay=exponential:3ms order=reorder",
+        "delay=exponential:2ms,1ms loss=ber:1e-5",
     ];
-    let link = |(id, parts): (u32, &&[(&str, &str)])| Link::new(config(parts), seed, LinkId(id));
+    let link = |(id, line): (u32, &&str)| Link::new(config(line), seed, LinkId(id));
     Emulator::new((0..).zip(&links).map(link).collect())
 }
 

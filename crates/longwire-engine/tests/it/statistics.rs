@@ -14,7 +14,7 @@ const SAMPLES: u64 = 200_000;
 /// The delays, in nanoseconds, of frames a second apart: nothing is raised.
 fn delays(delay: &str, seed: u64) -> Vec<f64> {
     const GAP: u64 = 1_000_000_000;
-    let mut link = link(&[("delay", delay)], seed);
+    let mut link = link(&format!("delay={delay}"), seed);
     let verdicts = verdicts(&mut link, SAMPLES, GAP);
     let delay = |(index, verdict): (u64, &Verdict)| (release(*verdict) - index * GAP) as f64;
     (0..).zip(&verdicts).map(delay).collect()
@@ -111,7 +111,7 @@ fn packets_are_lost_within_the_binomial_bounds() {
     ] {
         let (low, high) = binomial_bounds(120_000, percent / 100.0, CONFIDENCE);
         for seed in 1..=3 {
-            let verdicts = verdicts(&mut link(&[("loss", text)], seed), 120_000, 1_000);
+            let verdicts = verdicts(&mut link(&format!("loss={text}"), seed), 120_000, 1_000);
             let lost = lost(&verdicts, DropReason::Loss);
             assert!(
                 (low..=high).contains(&lost),
@@ -123,18 +123,14 @@ fn packets_are_lost_within_the_binomial_bounds() {
 
 #[test]
 fn no_loss_and_certain_loss_are_exact() {
-    let none = verdicts(
-        &mut link(&[("loss", "0%"), ("loss", "ber:0")], 1),
-        100_000,
-        1,
-    );
+    let none = verdicts(&mut link("loss=0% loss=ber:0", 1), 100_000, 1);
     assert!(
         none.iter()
             .all(|verdict| matches!(verdict, Verdict::Deliver(_)))
     );
-    let all = verdicts(&mut link(&[("loss", "100%")], 1), 100_000, 1);
+    let all = verdicts(&mut link("loss=100%", 1), 100_000, 1);
     assert_eq!(lost(&all, DropReason::Loss), 100_000);
-    let all = verdicts(&mut link(&[("loss", "ber:1")], 1), 1_000, 1);
+    let all = verdicts(&mut link("loss=ber:1", 1), 1_000, 1);
     assert_eq!(lost(&all, DropReason::BitError), 1_000);
 }
 
@@ -142,7 +138,7 @@ fn no_loss_and_certain_loss_are_exact() {
 /// pair would be lost more or less often than in 4 % of the pairs.
 #[test]
 fn losses_of_neighbours_are_independent() {
-    let verdicts = verdicts(&mut link(&[("loss", "20%")], 1), 240_000, 1_000);
+    let verdicts = verdicts(&mut link("loss=20%", 1), 240_000, 1_000);
     let both = |pair: &&[Verdict]| lost(pair, DropReason::Loss) == 2;
     let pairs = verdicts.chunks(2).filter(both).count() as u64;
     let (low, high) = binomial_bounds(120_000, 0.04, CONFIDENCE);
@@ -157,7 +153,7 @@ fn losses_of_neighbours_are_independent() {
 #[test]
 fn bit_errors_are_within_the_binomial_bounds_of_each_length() {
     for (rate, text) in [(1e-6f64, "ber:1e-6"), (1e-5, "ber:1e-5")] {
-        let mut link = link(&[("loss", text)], 7);
+        let mut link = link(&format!("loss={text}"), 7);
         let lens = [64u32, 590, 1514];
         let mut lost = [0u64; 3];
         for index in 0..360_000u64 {

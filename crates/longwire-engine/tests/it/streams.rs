@@ -8,8 +8,8 @@ use proptest::prelude::*;
 const FRAMES: u64 = 20_000;
 
 /// Returns the verdicts of a link of these parts.
-fn outcome(parts: &[(&str, &str)]) -> Vec<Verdict> {
-    verdicts(&mut link(parts, 42), FRAMES, 1_000_000_000)
+fn outcome(line: &str) -> Vec<Verdict> {
+    verdicts(&mut link(line, 42), FRAMES, 1_000_000_000)
 }
 
 fn is_loss(verdict: &Verdict) -> bool {
@@ -18,19 +18,15 @@ fn is_loss(verdict: &Verdict) -> bool {
 
 #[test]
 fn the_same_seed_gives_the_same_verdicts() {
-    let parts = [
-        ("loss", "5%"),
-        ("loss", "ber:1e-6"),
-        ("delay", "uniform:1ms,9ms"),
-    ];
-    assert_eq!(outcome(&parts), outcome(&parts));
+    let line = "loss=5% loss=ber:1e-6 delay=uniform:1ms,9ms";
+    assert_eq!(outcome(line), outcome(line));
 }
 
 #[test]
 fn another_seed_or_link_gives_others() {
-    let parts = [("loss", "50%"), ("delay", "uniform:1ms,9ms")];
+    let line = "loss=50% delay=uniform:1ms,9ms";
     let run = |seed, id| {
-        let mut link = Link::new(crate::common::config(&parts), seed, LinkId(id));
+        let mut link = Link::new(crate::common::config(line), seed, LinkId(id));
         verdicts(&mut link, FRAMES, 1_000_000_000)
     };
     let one = run(1, 0);
@@ -71,24 +67,24 @@ fn streams_of_different_places_differ() {
 /// model's losses unchanged.
 #[test]
 fn a_loss_model_draws_the_same_whatever_stands_beside_it() {
-    let alone = outcome(&[("loss", "5%")]);
-    let companies: [&[(&str, &str)]; 3] = [
-        &[("loss", "ber:1e-5"), ("loss", "5%")],
-        &[("loss", "5%"), ("loss", "ber:1e-5")],
-        &[("loss", "5%"), ("loss", "7%")],
+    let alone = outcome("loss=5%");
+    let companies = [
+        "loss=ber:1e-5 loss=5%",
+        "loss=5% loss=ber:1e-5",
+        "loss=5% loss=7%",
     ];
-    for parts in companies {
-        let together = outcome(parts);
+    for line in companies {
+        let together = outcome(line);
         let mut more = 0;
         for (alone, together) in alone.iter().zip(&together) {
             if is_loss(alone) {
                 // The model before it may have given its reason first.
-                assert!(matches!(together, Verdict::Drop(_)), "{parts:?}");
+                assert!(matches!(together, Verdict::Drop(_)), "{line}");
             } else if !matches!(together, Verdict::Deliver(_)) {
                 more += 1;
             }
         }
-        assert!(more > 500, "{parts:?}: the other model lost only {more}");
+        assert!(more > 500, "{line}: the other model lost only {more}");
     }
 }
 
@@ -96,7 +92,7 @@ fn a_loss_model_draws_the_same_whatever_stands_beside_it() {
 /// confidence 99.999 %.
 #[test]
 fn two_of_a_kind_lose_independently() {
-    let both = outcome(&[("loss", "50%"), ("loss", "50%")]);
+    let both = outcome("loss=50% loss=50%");
     let lost = both.iter().filter(|verdict| is_loss(verdict)).count() as u64;
     let (low, high) = crate::common::binomial_bounds(FRAMES, 0.75, 0.99999);
     assert!((low..=high).contains(&lost), "{lost}, not {low} to {high}");
@@ -105,8 +101,8 @@ fn two_of_a_kind_lose_independently() {
 #[test]
 fn survivors_are_delayed_the_same_with_loss_as_without() {
     for delay in ["uniform:1ms,9ms", "exponential:5ms"] {
-        let without = outcome(&[("delay", delay)]);
-        let with = outcome(&[("delay", delay), ("loss", "30%")]);
+        let without = outcome(&format!("delay={delay}"));
+        let with = outcome(&format!("delay={delay} loss=30%"));
         let mut survivors = 0;
         for (without, with) in without.iter().zip(&with) {
             if !is_loss(with) {
@@ -122,8 +118,8 @@ fn survivors_are_delayed_the_same_with_loss_as_without() {
 /// the medium draws: its losses come in the same places of what reaches it.
 #[test]
 fn entry_loss_does_not_change_what_the_medium_draws() {
-    let alone = outcome(&[("loss", "10%")]);
-    let with = outcome(&[("loss", "10%"), ("loss", "packet:40%,at=entry")]);
+    let alone = outcome("loss=10%");
+    let with = outcome("loss=10% loss=packet:40%,at=entry");
     let reached = with
         .iter()
         .filter(|verdict| **verdict != Verdict::Drop(DropReason::EntryLoss));
@@ -137,9 +133,9 @@ fn entry_loss_does_not_change_what_the_medium_draws() {
 /// A raised release is that of a frame that was delivered.
 #[test]
 fn a_lost_frame_raises_nobody() {
-    let parts = [("delay", "uniform:0ms,20ms"), ("loss", "50%")];
+    let line = "delay=uniform:0ms,20ms loss=50%";
     let (mut before, mut raised) = (0, 0);
-    for verdict in verdicts(&mut link(&parts, 3), 5_000, 1_000) {
+    for verdict in verdicts(&mut link(line, 3), 5_000, 1_000) {
         if let Verdict::Deliver(delivery) = verdict {
             if delivery.raised {
                 assert_eq!(delivery.release.as_nanos(), before);
@@ -164,7 +160,7 @@ proptest! {
     ) {
         let delay = if exponential { "exponential:9ms" } else { "uniform:0ms,20ms" };
         let run = |order| verdicts(
-            &mut link(&[("delay", delay), ("order", order)], seed), 300, gap);
+            &mut link(&format!("delay={delay} order={order}"), seed), 300, gap);
         let mut highest = 0;
         for (reordered, ordered) in run("reorder").into_iter().zip(run("in-order")) {
             let own = release(reordered);
@@ -180,8 +176,8 @@ proptest! {
 #[test]
 fn reorder_reorders_and_the_default_does_not() {
     let backwards = |order| {
-        let parts = [("delay", "uniform:0ms,20ms"), ("order", order)];
-        let verdicts = verdicts(&mut link(&parts, 1), 10_000, 1_000);
+        let line = format!("delay=uniform:0ms,20ms order={order}");
+        let verdicts = verdicts(&mut link(&line, 1), 10_000, 1_000);
         let releases: Vec<u64> = verdicts.into_iter().map(release).collect();
         releases.windows(2).filter(|pair| pair[1] < pair[0]).count()
     };

@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 
 use longwire_engine::{
-    Delivery, DropReason, FrameBytes, FrameMeta, Link, LinkChange, Nanos, Verdict,
+    Delivery, DropReason, FrameBytes, FrameMeta, Link, LinkChange, LinkId, Nanos, NoLoader, Verdict,
 };
+
+use crate::common::{config, spec};
 
 /// Events of the link, in order of time; at one time, as listed.
 #[derive(Debug)]
@@ -12,6 +14,17 @@ pub enum Event {
     /// A frame with these bytes.
     Frame(Vec<u8>),
     Change(Box<LinkChange>),
+}
+
+/// Returns a changeable link that the line describes.
+pub fn link(line: &str) -> Link {
+    Link::new_changeable(config(line), 7, LinkId(3))
+}
+
+/// Returns a change to the parts that the line gives.
+pub fn set(line: &str) -> Event {
+    let change = spec(line).build_change(&NoLoader);
+    Event::Change(Box::new(change.expect("no plugins")))
 }
 
 /// Verdicts by the index of the frame's event.

@@ -1,30 +1,11 @@
 //! First in, first out, with rates that change: every departure against exact
 //! arithmetic, and against the rate model that steps.
 
-use longwire_engine::{
-    BitRate, DropReason, Link, LinkChange, LinkConfig, LinkId, LinkOptions, NoLoader,
-};
+use longwire_engine::{BitRate, DropReason, LinkChange, Nanos};
 use proptest::prelude::*;
 
-use super::driven::{Event, outcomes, run};
-
-fn link(options: LinkOptions) -> Link {
-    Link::new_changeable(options.parse().unwrap(), 1, LinkId(0))
-}
-
-fn at_rate(rate: &str, queue: &str) -> Link {
-    link(LinkOptions {
-        rate: Some(rate.into()),
-        queue: Some(queue.into()),
-        ..LinkOptions::default()
-    })
-}
-
-fn set(option: &str, value: &str) -> Event {
-    let mut options = LinkOptions::default();
-    assert!(options.set(option, value.into()));
-    Event::Change(Box::new(options.parse_change_with(&NoLoader).unwrap()))
-}
+use super::driven::{Event, link, outcomes, run, set};
+use crate::common::config;
 
 fn frame(len: usize) -> Event {
     Event::Frame(vec![0; len])
@@ -101,7 +82,7 @@ proptest! {
         for (arrival, len) in waiting {
             expected.push(Ok(oracle.serve(arrival, len)));
         }
-        let (verdicts, _) = run(at_rate("10mbit", "unlimited"), events, false);
+        let (verdicts, _) = run(link("rate=10mbit queue=unlimited"), events, false);
         prop_assert_eq!(outcomes(&verdicts), expected);
     }
 }
@@ -111,9 +92,9 @@ fn by_hand() {
     // 1000 bytes take 8 ms at 1 Mbit/s and 4 ms at 2 Mbit/s.
     let ms = 1_000_000;
     let mut events: Vec<_> = (0..4).map(|_| (ms, frame(1_000))).collect();
-    events.push((10 * ms, set("rate", "2mbit")));
-    events.push((22 * ms, set("framing", "bytes:overhead=1000")));
-    let (verdicts, _) = run(at_rate("1mbit", "unlimited"), events, true);
+    events.push((10 * ms, set("rate=2mbit")));
+    events.push((22 * ms, set("framing=bytes:overhead=1000")));
+    let (verdicts, _) = run(link("rate=1mbit queue=unlimited"), events, true);
     // The second is in service at 10 ms and keeps its 8 ms; the fourth begins
     // at 21 ms, before framing makes it twice as long.
     let expected = [9, 17, 21, 25].map(|at| Ok(at * ms));
@@ -124,8 +105,8 @@ fn by_hand() {
 fn framing_holds_for_what_waits() {
     let ms = 1_000_000;
     let mut events: Vec<_> = (0..3).map(|_| (0, frame(1_000))).collect();
-    events.push((ms, set("framing", "bytes:overhead=1000")));
-    let (verdicts, _) = run(at_rate("1mbit", "unlimited"), events, true);
+    events.push((ms, set("framing=bytes:overhead=1000")));
+    let (verdicts, _) = run(link("rate=1mbit queue=unlimited"), events, true);
     assert_eq!(outcomes(&verdicts), [8, 24, 40].map(|at| Ok(at * ms)));
 }
 
@@ -136,9 +117,9 @@ fn as_the_model_that_steps_between_two_frames() {
     let ms = 1_000_000;
     let frames = || (0..6).map(|_| (0, frame(1_000)));
     let mut changed: Vec<_> = frames().collect();
-    changed.push((24 * ms, set("rate", "2mbit")));
-    let (changed, _) = run(at_rate("1mbit", "unlimited"), changed, true);
-    let stepped = at_rate("steps:0s/1mbit;24ms/2mbit", "unlimited");
+    changed.push((24 * ms, set("rate=2mbit")));
+    let (changed, _) = run(link("rate=1mbit queue=unlimited"), changed, true);
+    let stepped = link("rate=steps:0s/1mbit;24ms/2mbit queue=unlimited");
     let (stepped, _) = run(stepped, frames().collect(), true);
     assert_eq!(outcomes(&changed), outcomes(&stepped));
     assert_eq!(outcomes(&changed)[5], Ok(36 * ms));
@@ -147,9 +128,9 @@ fn as_the_model_that_steps_between_two_frames() {
 #[test]
 fn a_lower_limit_drops_the_latest() {
     let mut events: Vec<_> = (0..10).map(|n| (n, frame(1_000))).collect();
-    events.push((20, set("queue", "4p")));
+    events.push((20, set("queue=4p")));
     events.push((30, frame(1_000)));
-    let (verdicts, link) = run(at_rate("1mbit", "100p"), events, true);
+    let (verdicts, link) = run(link("rate=1mbit queue=100p"), events, true);
     // The frame being sent counts.
     let dropped: Vec<_> = outcomes(&verdicts).iter().map(Result::is_err).collect();
     let expected = [[false; 4].as_slice(), &[true; 7]].concat();
@@ -160,53 +141,37 @@ fn a_lower_limit_drops_the_latest() {
 
 #[test]
 fn a_derived_limit_follows_rate_and_delay() {
-    let options = |rate: &str, delay: &str| LinkOptions {
-        rate: Some(rate.into()),
-        delay: Some(delay.into()),
-        ..LinkOptions::default()
-    };
-    let limit = |rate, delay| options(rate, delay).parse().unwrap().queue_limit();
-    let steps = [
-        ("rate", "50mbit", limit("50mbit", "20ms")),
-        ("delay", "300ms", limit("50mbit", "300ms")),
-        ("queue", "7p", limit_of("7p")),
-        ("rate", "1mbit", limit_of("7p")),
-        ("queue", "derived", limit("1mbit", "300ms")),
-        ("delay", "none", limit("1mbit", "0s")),
-    ];
-    let mut link = link(options("10mbit", "20ms"));
-    for (option, value, expected) in steps {
-        let Event::Change(change) = set(option, value) else {
+    let mut link = link("rate=10mbit delay=20ms");
+    for (line, same) in [
+        ("rate=50mbit", "rate=50mbit delay=20ms"),
+        ("delay=300ms", "rate=50mbit delay=300ms"),
+        ("queue=7p", "queue=7p"),
+        ("rate=1mbit", "queue=7p"),
+        ("queue=derived", "rate=1mbit delay=300ms"),
+        ("delay=none", "rate=1mbit delay=0s"),
+    ] {
+        let Event::Change(change) = set(line) else {
             panic!("no change");
         };
-        drop(link.change(longwire_engine::Nanos::ZERO, *change, &()));
-        assert_eq!(link.queue_limit(), expected, "{option} {value}");
+        drop(link.change(Nanos::ZERO, *change, &()));
+        assert_eq!(link.queue_limit(), config(same).queue_limit(), "{line}");
     }
-}
-
-fn limit_of(text: &str) -> longwire_engine::models::queue::QueueLimit {
-    let options = LinkOptions {
-        queue: Some(text.into()),
-        ..LinkOptions::default()
-    };
-    options.parse().unwrap().queue_limit()
 }
 
 #[test]
 fn a_link_without_rate_gets_one_and_loses_it() {
-    let wire = Link::new_changeable(LinkConfig::default(), 1, LinkId(0));
     let ms = 1_000_000;
     let events = vec![
         (ms, frame(1_000)),
         (ms, frame(1_000)),
-        (2 * ms, set("rate", "1mbit")),
+        (2 * ms, set("rate=1mbit")),
         (2 * ms, frame(1_000)),
         (2 * ms, frame(1_000)),
         (2 * ms, frame(1_000)),
-        (3 * ms, set("rate", "unlimited")),
+        (3 * ms, set("rate=unlimited")),
         (50 * ms, frame(1_000)),
     ];
-    let (verdicts, _) = run(wire, events, true);
+    let (verdicts, _) = run(link(""), events, true);
     assert_eq!(
         outcomes(&verdicts),
         [1, 1, 10, 10, 10, 50].map(|at| Ok(at * ms))
@@ -216,11 +181,11 @@ fn a_link_without_rate_gets_one_and_loses_it() {
 #[test]
 fn a_link_that_stood_still_for_ever_runs_again() {
     let ms = 1_000_000;
-    let still = at_rate("steps:0s/1mbit;4ms/0", "unlimited");
+    let still = link("rate=steps:0s/1mbit;4ms/0 queue=unlimited");
     let events = vec![
         (0, frame(1_000)),
         (0, frame(1_000)),
-        (5 * ms, set("rate", "1mbit")),
+        (5 * ms, set("rate=1mbit")),
         (5 * ms, frame(1_000)),
     ];
     let (verdicts, _) = run(still, events, true);

@@ -2,21 +2,19 @@
 //! polling late nor being changeable changes a verdict.
 
 use longwire_engine::models::rate::Rate;
-use longwire_engine::{
-    Link, LinkChange, LinkConfig, LinkId, LinkOptions, LinkState, Nanos, Verdict,
-};
+use longwire_engine::{Link, LinkChange, LinkConfig, LinkId, LinkSpec, LinkState, Nanos, Verdict};
 use proptest::prelude::*;
 
-use super::any_options::{Choices, Examples, options};
 use super::driven::{Event, run_all};
+use crate::common::any_spec::{Choices, Examples, any_spec};
 
 const EPOCH: u64 = 900_000_000;
 
-fn parse(options: &LinkOptions) -> LinkConfig {
-    let parsed = options.parse_with(&Examples);
+fn build(spec: &LinkSpec) -> LinkConfig {
+    let config = spec.build(&Examples);
     LinkConfig {
         epoch: Nanos::from_nanos(EPOCH),
-        ..parsed.unwrap_or_else(|error| panic!("{options:?}: {error}"))
+        ..config.unwrap_or_else(|error| panic!("{spec}: {error}"))
     }
 }
 
@@ -35,9 +33,9 @@ fn packet(choices: &mut Choices<'_>) -> Vec<u8> {
     bytes
 }
 
-/// Returns a change of some options, or of the state.
-fn any_change(choices: &mut Choices<'_>) -> (LinkOptions, Option<LinkState>) {
-    let any = options(choices);
+/// Returns a change of some parts, or of the state.
+fn any_change(choices: &mut Choices<'_>) -> (LinkSpec, Option<LinkState>) {
+    let any = any_spec(choices);
     let states = [
         LinkState::Up,
         LinkState::Up,
@@ -45,13 +43,13 @@ fn any_change(choices: &mut Choices<'_>) -> (LinkOptions, Option<LinkState>) {
         LinkState::Paused,
     ];
     let state = choices.one_in(2).then(|| choices.pick(&states));
-    let mut change = LinkOptions::default();
+    let mut change = LinkSpec::new();
     match choices.below(8) {
         0 => change.rate = any.rate,
         1 => change.queue = any.queue,
         2 => change.delay = any.delay,
         3 => change.loss = any.loss,
-        4 => (change.order, change.reorder) = (any.order, any.reorder),
+        4 => (change.order, change.reordering) = (any.order, any.reordering),
         5 => (change.mtu, change.framing) = (any.mtu, any.framing),
         6 => return (any, state),
         _ => {}
@@ -59,7 +57,7 @@ fn any_change(choices: &mut Choices<'_>) -> (LinkOptions, Option<LinkState>) {
     (change, state)
 }
 
-/// Returns the events; called twice, because models cannot be copied.
+/// Returns the events; called twice, because events cannot be copied.
 fn events(data: &[u8], changes: bool, gap_least: u64) -> (Vec<(u64, Event)>, String) {
     let mut choices = Choices(data);
     let gaps = [0, 1, 500, 12_000, 120_000, 3_000_000, 90_000_000];
@@ -71,10 +69,10 @@ fn events(data: &[u8], changes: bool, gap_least: u64) -> (Vec<(u64, Event)>, Str
         }
         now += gap_least.max(usual * [1, 3][usize::from(choices.one_in(3))]);
         if changes && choices.one_in(6) {
-            let (options, state) = any_change(&mut choices);
-            said += &format!("{now}: {state:?} {options:?}\n");
-            let parsed = options.parse_change_with(&Examples).unwrap();
-            let change = LinkChange { state, ..parsed };
+            let (spec, state) = any_change(&mut choices);
+            said += &format!("{now}: {state:?} {spec}\n");
+            let parts = spec.build_change(&Examples).unwrap();
+            let change = LinkChange { state, ..parts };
             events.push((now, Event::Change(Box::new(change))));
         } else {
             events.push((now, Event::Frame(packet(&mut choices))));
@@ -92,21 +90,21 @@ proptest! {
         traffic in proptest::collection::vec(any::<u8>(), 0..600),
         seed in 0..100u64,
     ) {
-        let options = options(&mut Choices(&link));
+        let spec = any_spec(&mut Choices(&link));
         // What leaves by a model in the nanosecond in which it comes is held
         // to be waiting still by what comes then, too.
-        let modelled = matches!(parse(&options).rate, Rate::Model(_));
+        let modelled = matches!(build(&spec).rate, Rate::Model(_));
         let least = if modelled { 1_001 } else { 0 };
         let run = |link| run_all(link, events(&traffic, false, least).0, true);
-        let (mut plain, ..) = run(Link::new(parse(&options), seed, LinkId(2)));
-        let (changeable, ..) = run(Link::new_changeable(parse(&options), seed, LinkId(2)));
+        let (mut plain, ..) = run(Link::new(build(&spec), seed, LinkId(2)));
+        let (changeable, ..) = run(Link::new_changeable(build(&spec), seed, LinkId(2)));
         // What the link would never take out stays in the queue.
         let waits = |verdict: &Verdict| match verdict {
             Verdict::Deliver(delivery) => delivery.departure == Nanos::MAX,
             _ => true,
         };
         plain.retain(|frame, told| changeable.contains_key(frame) || !told.iter().all(waits));
-        prop_assert_eq!(plain, changeable, "{:?}", options);
+        prop_assert_eq!(plain, changeable, "{}", spec);
     }
 
     #[test]
@@ -115,16 +113,16 @@ proptest! {
         traffic in proptest::collection::vec(any::<u8>(), 0..900),
         seed in 0..100u64,
     ) {
-        let options = options(&mut Choices(&link));
+        let spec = any_spec(&mut Choices(&link));
         let run = |often| {
-            let link = Link::new_changeable(parse(&options), seed, LinkId(2));
+            let link = Link::new_changeable(build(&spec), seed, LinkId(2));
             let (events, said) = events(&traffic, true, 0);
             let (verdicts, offered, link) = run_all(link, events, often);
             (verdicts, offered, link.occupancy().0.0, said)
         };
         let often = run(true);
         let rarely = run(false);
-        prop_assert_eq!(&often, &rarely, "{:?}", options);
+        prop_assert_eq!(&often, &rarely, "{}", spec);
         let (verdicts, offered, _, said) = often;
         prop_assert!(verdicts.len() as u64 <= offered);
         for told in verdicts.values() {
@@ -133,7 +131,7 @@ proptest! {
                     verdict,
                     Verdict::Deliver(delivery) if delivery.more
                 );
-                prop_assert_eq!(more, at + 1 < told.len(), "{:?} {}", options, said);
+                prop_assert_eq!(more, at + 1 < told.len(), "{} {}", spec, said);
             }
         }
     }

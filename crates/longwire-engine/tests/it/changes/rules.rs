@@ -3,30 +3,13 @@
 
 use longwire_engine::models::{self, Entry};
 use longwire_engine::{
-    Delivery, DropReason, Link, LinkChange, LinkId, LinkOptions, LinkState, NoLoader, Verdict,
+    Delivery, DropReason, LinkChange, LinkSpec, LinkSpecError, LinkState, NoLoader, Verdict,
 };
 
-use super::driven::{Event, Verdicts, outcomes, run};
+use super::driven::{Event, Verdicts, link, outcomes, run, set};
+use crate::common::spec;
 
 const MS: u64 = 1_000_000;
-
-fn options(given: &[(&str, &str)]) -> LinkOptions {
-    let mut options = LinkOptions::default();
-    for (option, value) in given {
-        assert!(options.set(option, (*value).into()));
-    }
-    options
-}
-
-fn link(given: &[(&str, &str)]) -> Link {
-    let config = options(given).parse().unwrap();
-    Link::new_changeable(config, 7, LinkId(3))
-}
-
-fn set(given: &[(&str, &str)]) -> Event {
-    let change = options(given).parse_change_with(&NoLoader);
-    Event::Change(Box::new(change.unwrap()))
-}
 
 fn state(state: LinkState) -> Event {
     Event::Change(Box::new(LinkChange {
@@ -71,7 +54,7 @@ fn down_loses_what_waits_and_what_comes() {
         (50 * MS, state(LinkState::Up)),
         (60 * MS, frame(1_000)),
     ]);
-    let (verdicts, link) = run(link(&[("rate", "1mbit"), ("delay", "9ms")]), events, true);
+    let (verdicts, link) = run(link("rate=1mbit delay=9ms"), events, true);
     let outage = Err(DropReason::Outage);
     assert_eq!(
         outcomes(&verdicts),
@@ -99,8 +82,7 @@ fn paused_keeps_what_waits() {
         (12 * MS, frame(1_000)),
         (100 * MS, state(LinkState::Up)),
     ]);
-    let given = [("rate", "1mbit"), ("queue", "3p")];
-    let (verdicts, _) = run(link(&given), events, true);
+    let (verdicts, _) = run(link("rate=1mbit queue=3p"), events, true);
     let at = |ms| Ok(ms * MS);
     assert_eq!(
         outcomes(&verdicts),
@@ -116,7 +98,7 @@ fn paused_without_a_rate_fills_the_queue() {
     events.extend((0..3).map(|n| (2 + n, frame(64))));
     events.push((9, state(LinkState::Up)));
     events.extend((0..3).map(|_| (9, frame(64))));
-    let (verdicts, _) = run(link(&[("queue", "2p")]), events, true);
+    let (verdicts, _) = run(link("queue=2p"), events, true);
     let full = Err(DropReason::QueueFull);
     let mut expected = vec![Ok(0), Ok(0), Ok(0), Ok(9), Ok(9), full];
     expected.extend([Ok(9); 3]);
@@ -127,13 +109,13 @@ fn paused_without_a_rate_fills_the_queue() {
 fn an_opportunity_that_passed_unused_is_gone() {
     // Slots of 1 ms every 10 ms; a frame of 1250 bytes takes one whole slot, the
     // first of them half of two.
-    let given = [("rate", "tdm:rate=10mbit,period=10ms,slot=1ms")];
+    let line = "rate=tdm:rate=10mbit,period=10ms,slot=1ms";
     let mut events: Vec<_> = (0..3).map(|_| (MS / 2, frame(1_250))).collect();
     events.push((8 * MS, state(LinkState::Paused)));
     events.push((25 * MS, state(LinkState::Up)));
-    let (paused, _) = run(link(&given), events, true);
+    let (paused, _) = run(link(line), events, true);
     let events = (0..3).map(|_| (MS / 2, frame(1_250))).collect();
-    let (never, _) = run(link(&given), events, true);
+    let (never, _) = run(link(line), events, true);
     let (paused, never) = (outcomes(&paused), outcomes(&never));
     let halves = |ms: u64| Ok(ms * MS / 2);
     assert_eq!(never, [21, 41, 61].map(halves));
@@ -150,8 +132,8 @@ fn a_new_queue_knows_the_headers_of_what_waits() {
         (0, packet(0)),
         (0, packet(46)),
     ];
-    events.push((MS, set(&[("queue", "priority:classes=ef/rest")])));
-    let (verdicts, _) = run(link(&[("rate", "1mbit")]), events, true);
+    events.push((MS, set("queue=priority:classes=ef/rest")));
+    let (verdicts, _) = run(link("rate=1mbit"), events, true);
     // The first is in service; the urgent one is served next.
     let expected = [8, 24, 32, 16].map(|ms| Ok(ms * MS));
     assert_eq!(outcomes(&verdicts), expected);
@@ -172,13 +154,13 @@ fn every_discipline_hands_over_to_every_other() {
     for first in &texts {
         for second in &texts {
             let mut events: Vec<_> = (0..60u8).map(|n| (0, packet(n))).collect();
-            events.push((8 * MS + 1, set(&[("queue", second)])));
+            events.push((8 * MS + 1, set(&format!("queue={second}"))));
             events.push((9 * MS, state(LinkState::Down)));
             events.push((10 * MS, state(LinkState::Up)));
             events.extend((0..60u8).map(|n| (20 * MS, packet(n))));
-            events.push((20 * MS + 1, set(&[("queue", first)])));
-            let given = [("rate", "1mbit"), ("queue", first.as_str())];
-            let (verdicts, link) = run(link(&given), events, false);
+            events.push((20 * MS + 1, set(&format!("queue={first}"))));
+            let line = format!("rate=1mbit queue={first}");
+            let (verdicts, link) = run(link(&line), events, false);
             let outcomes = outcomes(&verdicts);
             let gone = |reason| outcomes.iter().filter(|o| **o == Err(reason)).count();
             // Two were dequeued before the link went down.
@@ -196,12 +178,12 @@ fn in_flight_keeps_its_release_and_order_stays() {
     let events = |order: &'static str| {
         vec![
             (0, frame(64)),
-            (MS, set(&[("delay", "5ms"), ("order", order)])),
+            (MS, set(&format!("delay=5ms order={order}"))),
             (2 * MS, frame(64)),
             (30 * MS, frame(64)),
         ]
     };
-    let wire = || link(&[("delay", "20ms")]);
+    let wire = || link("delay=20ms");
     let (kept, _) = run(wire(), events("in-order"), true);
     assert_eq!(releases(&kept), [20 * MS, 20 * MS, 35 * MS]);
     let (overtakes, _) = run(wire(), events("reorder"), true);
@@ -212,24 +194,20 @@ fn in_flight_keeps_its_release_and_order_stays() {
 fn back_in_order_nothing_overtakes() {
     let events = vec![
         (0, frame(64)),
-        (MS, set(&[("delay", "5ms")])),
+        (MS, set("delay=5ms")),
         (2 * MS, frame(64)),
-        (3 * MS, set(&[("order", "in-order")])),
+        (3 * MS, set("order=in-order")),
         (4 * MS, frame(64)),
     ];
-    let (verdicts, _) = run(
-        link(&[("delay", "20ms"), ("order", "reorder")]),
-        events,
-        true,
-    );
+    let (verdicts, _) = run(link("delay=20ms order=reorder"), events, true);
     assert_eq!(releases(&verdicts), [20 * MS, 7 * MS, 20 * MS]);
 }
 
 #[test]
 fn schedules_count_from_the_change() {
-    let mut events = vec![(100 * MS, set(&[("delay", "steps:0s/1ms;10ms/2ms")]))];
+    let mut events = vec![(100 * MS, set("delay=steps:0s/1ms;10ms/2ms"))];
     events.extend([100, 109, 110, 120].map(|ms| (ms * MS, frame(64))));
-    let (verdicts, _) = run(link(&[]), events, true);
+    let (verdicts, _) = run(link(""), events, true);
     assert_eq!(releases(&verdicts), [101, 110, 112, 122].map(|ms| ms * MS));
 }
 
@@ -237,43 +215,32 @@ fn schedules_count_from_the_change() {
 /// the number of the change determines.
 #[test]
 fn streams_go_on_or_begin_anew() {
-    let pattern = |changes: &[&[(&str, &str)]]| {
-        let mut events: Vec<_> = changes.iter().map(|given| (0, set(given))).collect();
+    let pattern = |changes: &[&str]| {
+        let mut events: Vec<_> = changes.iter().map(|line| (0, set(line))).collect();
         events.extend((0..200).map(|n| (n * MS, frame(64))));
-        lost(&run(link(&[("loss", "50%")]), events, true).0)
+        lost(&run(link("loss=50%"), events, true).0)
     };
     let unchanged = pattern(&[]);
-    let delay: &[_] = &[("delay", "3ms"), ("rate", "1gbit"), ("queue", "codel")];
+    let delay = "delay=3ms rate=1gbit queue=codel";
     assert_eq!(pattern(&[delay]), unchanged);
-    let loss: &[_] = &[("loss", "50%")];
+    let loss = "loss=50%";
     let once = pattern(&[loss]);
     assert_ne!(once, unchanged);
     assert_eq!(once, pattern(&[loss]));
     assert_ne!(pattern(&[delay, loss]), once);
-    assert!(!pattern(&[&[("loss", "none")]]).contains(&true));
+    assert!(!pattern(&["loss=none"]).contains(&true));
 }
 
 #[test]
 fn only_what_is_given_is_changed() {
-    let nothing = LinkOptions::default().parse_change_with(&NoLoader).unwrap();
+    let nothing = LinkSpec::new().build_change(&NoLoader).unwrap();
     assert!(
         format!("{nothing:?}").matches("None").count() == 12,
         "{nothing:?}"
     );
-    let given = [
-        ("rate", "unlimited"),
-        ("framing", "none"),
-        ("queue", "derived"),
-        ("loss", "none"),
-        ("corrupt", "none"),
-        ("duplicate", "none"),
-        ("delay", "none"),
-        ("reorder", "none"),
-        ("order", "in-order"),
-        ("mtu", "none"),
-        ("rewrite", "none"),
-    ];
-    let change = options(&given).parse_change_with(&NoLoader).unwrap();
+    let defaults = "rate=unlimited framing=none queue=derived loss=none corrupt=none \
+                    duplicate=none delay=none reorder=none order=in-order mtu=none rewrite=none";
+    let change = spec(defaults).build_change(&NoLoader).unwrap();
     assert!(matches!(change.queue, Some(None)));
     assert!(matches!(change.corruption, Some(None)));
     assert!(matches!(change.duplication, Some(None)));
@@ -283,8 +250,8 @@ fn only_what_is_given_is_changed() {
     assert!(change.rate.is_some_and(|rate| rate.is_unlimited()));
     let given = (change.framing, change.order, change.mtu, change.delay);
     assert!(matches!(given, (Some(_), Some(_), Some(_), Some(_))));
-    let error = options(&[("delay", "20")]).parse_change_with(&NoLoader);
-    assert_eq!(error.unwrap_err().option, "delay");
+    let error = "delay=20".parse::<LinkSpec>().unwrap_err();
+    assert!(matches!(error, LinkSpecError::Option(error) if error.option == "delay"));
 }
 
 #[test]
@@ -297,27 +264,27 @@ fn states_have_names() {
 
 #[test]
 fn all_that_comes_with_a_change_acts_and_goes_again() {
-    let given: &[_] = &[
-        ("loss", "per-packet:at=entry,100%"),
-        ("mtu", "100"),
-        ("rewrite", "ip:ttl=1"),
-        ("duplicate", "100%"),
-        ("corrupt", "100%"),
-    ];
-    let none: Vec<_> = given.iter().map(|(option, _)| (*option, "none")).collect();
-    for (option, value) in &given[1..] {
+    for line in [
+        "mtu=100",
+        "rewrite=ip:ttl=1",
+        "duplicate=100%",
+        "corrupt=100%",
+    ] {
         let events = vec![
             (0, frame(1_000)),
-            (MS, set(&[(*option, *value)])),
+            (MS, set(line)),
             (MS, frame(1_000)),
-            (2 * MS, set(&none)),
+            (
+                2 * MS,
+                set("loss=none mtu=none rewrite=none duplicate=none corrupt=none"),
+            ),
             (2 * MS, frame(1_000)),
         ];
-        let (verdicts, link) = run(link(&[]), events, true);
+        let (verdicts, link) = run(link(""), events, true);
         let each: Vec<_> = verdicts.values().collect();
         let plain = |verdicts: &[Verdict]| matches!(verdicts, [Verdict::Deliver(delivery)] if !delivery.edits.any());
-        assert!(plain(each[0]) && plain(each[2]), "{option}: {each:?}");
-        assert!(!plain(each[1]), "{option}: {each:?}");
-        assert!(!link.changes_frames(), "{option}");
+        assert!(plain(each[0]) && plain(each[2]), "{line}: {each:?}");
+        assert!(!plain(each[1]), "{line}: {each:?}");
+        assert!(!link.changes_frames(), "{line}");
     }
 }

@@ -1,8 +1,8 @@
-//! The options of links of any models, built from arbitrary bytes.
+//! Specifications of links of any models, built from arbitrary bytes.
 
 use longwire_engine::models::{self, Entry, Kind};
 use longwire_engine::spec::{ModelInfo, Param, Unit};
-use longwire_engine::{DropReason, FrameContext, Hook, LinkOptions, Loader, Nanos, Plugin};
+use longwire_engine::{DropReason, FrameContext, Hook, LinkSpec, Loader, Nanos, Plugin};
 use longwire_units::random::Stream;
 
 /// Choices made by bytes, and by zeros after their end.
@@ -144,30 +144,41 @@ fn model<M>(choices: &mut Choices<'_>, kind: &Kind<M>) -> String {
     }
 }
 
-/// The options of a link of any models.
-pub fn options(choices: &mut Choices<'_>) -> LinkOptions {
-    fn maybe<M>(choices: &mut Choices<'_>, kind: &Kind<M>, times: usize) -> Option<String> {
-        let given = !choices.one_in(times);
-        let text = model(choices, kind);
-        given.then_some(text)
+/// Sets a part to any model, or leaves it out once in so many times.
+fn maybe<M>(spec: &mut LinkSpec, choices: &mut Choices<'_>, kind: &Kind<M>, times: usize) {
+    let given = !choices.one_in(times);
+    let text = model(choices, kind);
+    if given {
+        set(spec, kind, &text);
     }
-    let mut options = LinkOptions {
-        rate: maybe(choices, &models::RATE, 6),
-        framing: maybe(choices, &models::FRAMING, 2),
-        queue: maybe(choices, &models::QUEUE, 4),
-        corrupt: maybe(choices, &models::CORRUPTION, 2),
-        duplicate: maybe(choices, &models::DUPLICATION, 2),
-        delay: maybe(choices, &models::DELAY, 6),
-        reorder: maybe(choices, &models::REORDERING, 2),
-        order: maybe(choices, &models::ORDER, 2),
-        mtu: maybe(choices, &models::MTU, 2),
-        ..LinkOptions::default()
-    };
+}
+
+fn set<M>(spec: &mut LinkSpec, kind: &Kind<M>, text: &str) {
+    let set = spec.set(kind.name, text, &Examples);
+    set.unwrap_or_else(|error| panic!("{text}: {error}"));
+}
+
+/// Returns the specification of a link of any models.
+pub fn any_spec(choices: &mut Choices<'_>) -> LinkSpec {
+    let mut spec = LinkSpec::new();
+    maybe(&mut spec, choices, &models::RATE, 6);
+    maybe(&mut spec, choices, &models::FRAMING, 2);
+    maybe(&mut spec, choices, &models::QUEUE, 4);
+    maybe(&mut spec, choices, &models::CORRUPTION, 2);
+    maybe(&mut spec, choices, &models::DUPLICATION, 2);
+    maybe(&mut spec, choices, &models::DELAY, 6);
+    maybe(&mut spec, choices, &models::REORDERING, 2);
+    maybe(&mut spec, choices, &models::ORDER, 2);
+    maybe(&mut spec, choices, &models::MTU, 2);
     for _ in 0..choices.below(3) {
-        options.loss.push(model(choices, &models::LOSS));
+        set(&mut spec, &models::LOSS, &model(choices, &models::LOSS));
     }
     for _ in 0..choices.below(2) {
-        options.rewrite.push(model(choices, &models::REWRITE));
+        set(
+            &mut spec,
+            &models::REWRITE,
+            &model(choices, &models::REWRITE),
+        );
     }
-    options
+    spec
 }

@@ -3,10 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use super::any_options::{Choices, Examples, options};
+use super::any_spec::{Choices, Examples, any_spec};
 use longwire_engine::emulator::ItemBytes;
 use longwire_engine::{
-    Delivery, Emulator, FrameMeta, Link, LinkConfig, LinkId, LinkOptions, Nanos, Verdict,
+    Delivery, Emulator, FrameMeta, Link, LinkConfig, LinkId, LinkSpec, Nanos, Verdict,
 };
 
 /// A frame that is offered.
@@ -89,26 +89,30 @@ struct Outcome {
 /// Checks one link, built and used as `data` determines.
 pub fn check(data: &[u8]) {
     let mut choices = Choices(data);
-    let options = options(&mut choices);
+    let spec = any_spec(&mut choices);
     let seed = choices.below(65_536) as u64;
-    let config = || parse(&options);
+    let config = || build(&spec);
     let frames = in_pieces(frames(&mut choices), &Link::new(config(), seed, LinkId(0)));
     let often = run(config(), seed, &frames, true);
-    let rarely = run(config(), seed, &frames, false);
-    assert_eq!(often.verdicts, rarely.verdicts, "late polling: {options:?}");
-    assert_eq!(often.polled, rarely.polled, "late polling: {options:?}");
-    conserves(&often, frames.len(), &options);
+    // From its text: what is printed reads back.
+    let again = LinkSpec::parse(&spec.to_string(), &Examples);
+    let again = again.unwrap_or_else(|error| panic!("{spec}: {error}"));
+    assert_eq!(again, spec);
+    let rarely = run(build(&again), seed, &frames, false);
+    assert_eq!(often.verdicts, rarely.verdicts, "late polling: {spec}");
+    assert_eq!(often.polled, rarely.polled, "late polling: {spec}");
+    conserves(&often, frames.len(), &spec);
     keeps_order(
         &often,
         &frames,
         &Link::new(config(), seed, LinkId(0)),
-        &options,
+        &spec,
     );
 }
 
-fn parse(options: &LinkOptions) -> LinkConfig {
-    let parsed = options.parse_with(&Examples);
-    let config = parsed.unwrap_or_else(|error| panic!("{options:?}: {error}"));
+fn build(spec: &LinkSpec) -> LinkConfig {
+    let config = spec.build(&Examples);
+    let config = config.unwrap_or_else(|error| panic!("{spec}: {error}"));
     LinkConfig {
         epoch: Nanos::from_nanos(900_000_000),
         ..config
@@ -198,34 +202,26 @@ fn decided(
 
 /// Every frame is decided about once, or still queued; every delivery is
 /// released, or never will be.
-fn conserves(outcome: &Outcome, offered: usize, options: &LinkOptions) {
-    assert_eq!(
-        outcome.verdicts.len() + outcome.queued,
-        offered,
-        "{options:?}"
-    );
+fn conserves(outcome: &Outcome, offered: usize, spec: &LinkSpec) {
+    assert_eq!(outcome.verdicts.len() + outcome.queued, offered, "{spec}");
     let mut deliveries = 0;
     for verdicts in outcome.verdicts.values() {
         for (at, verdict) in verdicts.iter().enumerate() {
             let last = at + 1 == verdicts.len();
             match verdict {
-                Verdict::Deliver(delivery) => assert_eq!(delivery.more, !last, "{options:?}"),
-                Verdict::Drop(_) => assert_eq!(verdicts.len(), 1, "{options:?}"),
-                Verdict::Queued => panic!("decided as queued: {options:?}"),
+                Verdict::Deliver(delivery) => assert_eq!(delivery.more, !last, "{spec}"),
+                Verdict::Drop(_) => assert_eq!(verdicts.len(), 1, "{spec}"),
+                Verdict::Queued => panic!("decided as queued: {spec}"),
             }
             deliveries += usize::from(matches!(verdict, Verdict::Deliver(_)));
         }
     }
-    assert_eq!(
-        outcome.polled.len() + outcome.waiting,
-        deliveries,
-        "{options:?}"
-    );
+    assert_eq!(outcome.polled.len() + outcome.waiting, deliveries, "{spec}");
 }
 
 /// Unless reordering was asked for, frames of one flow come out in the order
 /// in which they went in, and releases never decrease.
-fn keeps_order(outcome: &Outcome, frames: &[Offered], link: &Link, options: &LinkOptions) {
+fn keeps_order(outcome: &Outcome, frames: &[Offered], link: &Link, spec: &LinkSpec) {
     // Fragments but the first have no ports, and may take another path through a queue
     // that separates flows.
     if !link.in_order() || link.fragments() {
@@ -235,11 +231,8 @@ fn keeps_order(outcome: &Outcome, frames: &[Offered], link: &Link, options: &Lin
     let mut release = Nanos::ZERO;
     for (index, delivery) in &outcome.polled {
         let flow = frames[*index].flow;
-        assert!(
-            last[flow] <= *index,
-            "flow {flow} is reordered: {options:?}"
-        );
-        assert!(release <= delivery.release, "{options:?}");
+        assert!(last[flow] <= *index, "flow {flow} is reordered: {spec}");
+        assert!(release <= delivery.release, "{spec}");
         last[flow] = *index;
         release = delivery.release;
     }

@@ -36,6 +36,31 @@ impl Loader for Contents<'_> {
     }
 }
 
+/// Files by name.
+pub struct Files<'a>(pub &'a [(&'a str, String)]);
+
+impl Loader for Files<'_> {
+    fn read(
+        &self,
+        path: &str,
+        take: &mut dyn FnMut(&[u8]) -> Result<(), String>,
+    ) -> Result<(), String> {
+        let file = self.0.iter().find(|(name, _)| *name == path);
+        file.map_or(Err("no such file".to_owned()), |(_, text)| {
+            take(text.as_bytes())
+        })
+    }
+
+    fn plugin(
+        &self,
+        path: &str,
+        _hook: Hook,
+        _parameters: &[(String, String)],
+    ) -> Result<Box<dyn Plugin>, String> {
+        Err(format!("{path} is no plugin"))
+    }
+}
+
 /// A frame on its way, of which no bytes are known.
 pub fn frame_context(at: u64, len: u32) -> FrameContext<'static> {
     use longwire_engine::{Bytes, Nanos, Packets};

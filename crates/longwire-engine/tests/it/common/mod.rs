@@ -1,26 +1,36 @@
 //! Common helpers: links from text, and exact statistical bounds.
 #![allow(dead_code, reason = "each test uses its part")]
 
-pub mod any_options;
+pub mod any_spec;
 pub mod composition;
 pub mod files;
 #[path = "../../../../longwire-packet/tests/it/common/frames.rs"]
 pub mod frames;
 pub mod special;
 
-use longwire_engine::{FrameMeta, Link, LinkConfig, LinkId, LinkOptions, Nanos, Verdict};
+use longwire_engine::{FrameMeta, Link, LinkConfig, LinkId, LinkSpec, Nanos, NoLoader, Verdict};
 
-/// The configuration that these options describe: `[("rate", "10mbit"), …]`.
-pub fn config(parts: &[(&str, &str)]) -> LinkConfig {
-    let mut options = LinkOptions::default();
-    for (name, text) in parts {
-        assert!(options.set(name, (*text).to_owned()), "no option {name}");
-    }
-    options.parse().unwrap_or_else(|error| panic!("{error}"))
+/// Returns the specification of a line such as `rate=10mbit loss=1%`.
+pub fn spec(line: &str) -> LinkSpec {
+    let spec = line.parse();
+    spec.unwrap_or_else(|error| panic!("{line}: {error}"))
 }
 
-pub fn link(parts: &[(&str, &str)], seed: u64) -> Link {
-    Link::new(config(parts), seed, LinkId(0))
+/// Returns the configuration that the line describes.
+pub fn config(line: &str) -> LinkConfig {
+    let config = spec(line).build(&NoLoader);
+    config.unwrap_or_else(|error| panic!("{line}: {error}"))
+}
+
+/// Returns a link that the line describes.
+pub fn link(line: &str, seed: u64) -> Link {
+    Link::new(config(line), seed, LinkId(0))
+}
+
+/// Returns the message about a value that must be refused.
+pub fn refusal(option: &str, text: &str) -> String {
+    let set = LinkSpec::new().set(option, text, &NoLoader);
+    set.expect_err(text).to_string()
 }
 
 pub fn frame(arrival: u64, len: u32) -> FrameMeta {

@@ -6,8 +6,8 @@ mod mahimahi;
 
 use std::collections::VecDeque;
 
+use crate::common::files::Files;
 use crate::common::frame;
-use longwire_engine::loader::{Hook, Loader, Plugin};
 use longwire_engine::models;
 use longwire_engine::models::queue::fifo::ManagedFifo;
 use longwire_engine::models::queue::{Queue, QueueLimit};
@@ -15,31 +15,6 @@ use longwire_engine::{Delivery, Link, LinkConfig, LinkId, Nanos, Verdict};
 use proptest::prelude::*;
 
 const MILLI: u64 = 1_000_000;
-
-/// Files by name.
-struct Files<'a>(&'a [(&'a str, String)]);
-
-impl Loader for Files<'_> {
-    fn read(
-        &self,
-        path: &str,
-        take: &mut dyn FnMut(&[u8]) -> Result<(), String>,
-    ) -> Result<(), String> {
-        let file = self.0.iter().find(|(name, _)| *name == path);
-        file.map_or(Err("no such file".to_owned()), |(_, text)| {
-            take(text.as_bytes())
-        })
-    }
-
-    fn plugin(
-        &self,
-        _path: &str,
-        _hook: Hook,
-        _parameters: &[(String, String)],
-    ) -> Result<Box<dyn Plugin>, String> {
-        Err("there are no plugins here".to_owned())
-    }
-}
 
 /// When frames depart, of those that ever do.
 fn departures(

@@ -1,40 +1,17 @@
 //! Links made of a rate model, by both ways through the engine.
 
-use longwire_engine::loader::{Hook, Loader, Plugin};
 use longwire_engine::models;
 use longwire_engine::models::queue::fifo::ManagedFifo;
 use longwire_engine::models::queue::{Queue, QueueLimit};
 use longwire_engine::{Link, LinkConfig, LinkId, Nanos, Verdict};
 use proptest::prelude::*;
 
+use crate::common::files;
 use crate::common::frame;
-
-/// A file that every path names.
-pub struct OneFile<'a>(pub &'a str);
-
-impl Loader for OneFile<'_> {
-    fn read(
-        &self,
-        _path: &str,
-        take: &mut dyn FnMut(&[u8]) -> Result<(), String>,
-    ) -> Result<(), String> {
-        // In pieces that do not end with lines.
-        self.0.as_bytes().chunks(7).try_for_each(take)
-    }
-
-    fn plugin(
-        &self,
-        _path: &str,
-        _hook: Hook,
-        _parameters: &[(String, String)],
-    ) -> Result<Box<dyn Plugin>, String> {
-        Err("there are no plugins here".to_owned())
-    }
-}
 
 /// A link with this rate, and nothing else.
 pub fn link(rate: &str, file: &str, epoch: u64, managed: bool) -> Link {
-    let rate = models::RATE.parse_with(rate, &OneFile(file));
+    let rate = models::RATE.parse_with(rate, &files::file(file));
     let queue = if managed {
         Queue::Managed(Box::new(ManagedFifo::new(QueueLimit::UNLIMITED)))
     } else {

@@ -3,7 +3,8 @@
 
 use longwire_engine::{Nanos, models};
 
-use crate::rates::links::{OneFile, departures, link};
+use crate::common::files;
+use crate::rates::links::{departures, link};
 
 /// Model, file, and the time after which it repeats itself.
 const CASES: [(&str, &str, u64); 11] = [
@@ -36,7 +37,7 @@ const CASES: [(&str, &str, u64); 11] = [
 fn a_full_queue_is_served_at_the_mean_rate() {
     const LEN: u32 = 1_514;
     for (rate, file, period) in CASES {
-        let model = models::RATE.parse_with(rate, &OneFile(file)).unwrap();
+        let model = models::RATE.parse_with(rate, &files::file(file)).unwrap();
         let mean = model.bit_rate().unwrap().bits_per_sec() as f64;
         let frames = vec![(0u64, LEN); 40_000];
         let departures = departures(&mut link(rate, file, 0, false), &frames);
