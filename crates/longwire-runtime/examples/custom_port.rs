@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::Instant;
 
-use longwire_engine::{LinkOptions, Nanos};
+use longwire_engine::{LinkSpec, Nanos, NoLoader};
 use longwire_io::port::one_way::{Discard, Silent};
 use longwire_io::port::own::{OwnRx, OwnTx};
 use longwire_io::port::registry::{AnyRx, AnyTx, Port};
@@ -103,10 +103,10 @@ fn main() -> Result<(), Box<dyn Error>> {
         AnyRx::Silent(Silent),
         AnyTx::Own(Box::new(Output(output))),
     );
-    let options: LinkOptions = "delay=20ms".parse()?;
+    let spec: LinkSpec = "delay=20ms".parse()?;
     let link = LinkSetup {
         name: "ab".to_owned(),
-        config: options.parse()?,
+        config: spec.build(&NoLoader)?,
     };
     let running = start(a, b, link, None, RunConfig::default())?;
 

@@ -8,7 +8,7 @@
 use std::error::Error;
 use std::time::Duration;
 
-use longwire_engine::{LinkOptions, Nanos};
+use longwire_engine::{LinkSpec, Nanos, NoLoader};
 use longwire_io::port::options::OpenOptions;
 use longwire_io::port::registry;
 use longwire_io::{PortError, Received};
@@ -58,10 +58,10 @@ fn main() -> Result<(), Box<dyn Error>> {
         .nth(1)
         .unwrap_or(default.display().to_string());
     let port = registry::open(&format!("pcap:out={file}"), &OpenOptions::default())?;
-    let options: LinkOptions = "loss=10%".parse()?;
+    let spec: LinkSpec = "loss=10%".parse()?;
     let link = LinkSetup {
         name: "out".to_owned(),
-        config: options.parse()?,
+        config: spec.build(&NoLoader)?,
     };
     let output = ReplayOutput {
         port,

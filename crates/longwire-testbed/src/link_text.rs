@@ -25,13 +25,13 @@ pub enum LinkTextError {
     #[error("preset: {}", suggest::preset_error(.0))]
     Preset(PresetError),
     #[error("{}", suggest::option_error(.0))]
-    Option(OptionError),
+    Option(#[from] OptionError),
 }
 
 /// The option that names a preset.
 const PRESET: &str = "preset";
 
-/// The options of both directions, and the preset under them.
+/// The specifications of both directions, and the preset under them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DuplexOptions {
     preset: Option<Duplex>,
@@ -44,8 +44,8 @@ impl DuplexOptions {
     /// for both, and a name with `up-` or `down-` in front for one. A
     /// direction is named by the side where it begins.
     pub(crate) fn set(&mut self, from: Option<Side>, text: &str) -> Result<(), LinkTextError> {
-        let mut both = Words::default();
-        let (mut up, mut down) = (Words::default(), Words::default());
+        let mut both = LinkSpec::new();
+        let (mut up, mut down) = (LinkSpec::new(), LinkSpec::new());
         for word in text.split_whitespace() {
             let Some((name, value)) = word.split_once('=') else {
                 return Err(LinkTextError::NoValue {
@@ -58,16 +58,16 @@ impl DuplexOptions {
             }
             let prefixed = |prefix| name.strip_prefix(prefix).filter(|_| from.is_none());
             match (prefixed("up-"), prefixed("down-")) {
-                (Some(name), _) => up.add(word, name, value)?,
-                (_, Some(name)) => down.add(word, name, value)?,
-                (None, None) => both.add(word, name, value)?,
+                (Some(name), _) => set_part(&mut up, word, name, value)?,
+                (_, Some(name)) => set_part(&mut down, word, name, value)?,
+                (None, None) => set_part(&mut both, word, name, value)?,
             }
         }
         if from != Some(Side::Far) {
-            self.up = self.up.overlay(&both.spec).overlay(&up.spec);
+            self.up = self.up.overlay(&both).overlay(&up);
         }
         if from != Some(Side::Near) {
-            self.down = self.down.overlay(&both.spec).overlay(&down.spec);
+            self.down = self.down.overlay(&both).overlay(&down);
         }
         Ok(())
     }
@@ -93,14 +93,11 @@ impl DuplexOptions {
         Ok(())
     }
 
-    /// Builds the links up and down. Each direction has its own loader, and so its own
-    /// states of plugins.
+    /// Builds the links up and down. Each direction has a separate loader, and so
+    /// separate states of plugins.
     pub(crate) fn links(&self, faults: &Faults) -> Result<[LinkConfig; 2], LinkTextError> {
         let preset = self.preset.clone().unwrap_or_default();
-        let build = |spec: LinkSpec| {
-            let built = spec.build(&FileLoader::reporting_to(faults));
-            built.map_err(LinkTextError::Option)
-        };
+        let build = |spec: LinkSpec| spec.build(&FileLoader::reporting_to(faults));
         Ok([
             build(preset.up.overlay(&self.up))?,
             build(preset.down.overlay(&self.down))?,
@@ -108,30 +105,22 @@ impl DuplexOptions {
     }
 }
 
-/// The options of one text and one direction, while they are collected.
-#[derive(Default)]
-struct Words {
-    spec: LinkSpec,
-}
-
-impl Words {
-    fn add(&mut self, word: &str, name: &str, value: &str) -> Result<(), LinkTextError> {
-        let Some(part) = Part::named(name) else {
-            return Err(LinkTextError::Unknown {
-                word: word.to_owned(),
-                name: name.to_owned(),
-                advice: advice(name),
-            });
-        };
-        if part.texts(&self.spec).is_some() && !part.is_repeated {
-            return Err(LinkTextError::Repeated {
-                word: word.to_owned(),
-                name: name.to_owned(),
-            });
-        }
-        part.add(&mut self.spec, value, &FileLoader::new())
-            .map_err(LinkTextError::Option)
+/// Sets a part to the value of a word, or adds it to a list.
+fn set_part(spec: &mut LinkSpec, word: &str, name: &str, value: &str) -> Result<(), LinkTextError> {
+    let Some(part) = Part::named(name) else {
+        return Err(LinkTextError::Unknown {
+            word: word.to_owned(),
+            name: name.to_owned(),
+            advice: advice(name),
+        });
+    };
+    if part.texts(spec).is_some() && !part.is_repeated {
+        return Err(LinkTextError::Repeated {
+            word: word.to_owned(),
+            name: name.to_owned(),
+        });
     }
+    Ok(part.add(spec, value, &FileLoader::new())?)
 }
 
 /// The option that a wrong name was meant for, or all that there are.

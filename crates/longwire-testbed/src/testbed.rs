@@ -35,8 +35,8 @@ impl Testbed {
     ///
     /// # Errors
     ///
-    /// A word that is not `NAME=VALUE`, and a name that is unknown or given
-    /// twice. Values are read by [`Testbed::start`].
+    /// A word that is not `NAME=VALUE`, a name that is unknown or given twice, and a
+    /// value that is refused.
     pub fn link(text: &str) -> Result<Testbed, TestbedError> {
         let mut options = DuplexOptions::default();
         options.set(None, text)?;
@@ -88,8 +88,8 @@ impl Testbed {
     /// # Errors
     ///
     /// Without the capabilities CAP_SYS_ADMIN, CAP_NET_ADMIN, CAP_NET_RAW and
-    /// CAP_SYS_CHROOT ([`TestbedError::is_unprivileged`]); with a value of the
-    /// link that is refused; and when the system lacks memory or threads.
+    /// CAP_SYS_CHROOT ([`TestbedError::is_unprivileged`]); with a plugin that cannot
+    /// be loaded; and when the system lacks memory or threads.
     pub fn start(mut self) -> Result<RunningTestbed, TestbedError> {
         let faults = Faults::new();
         let [up, down] = self.options.links(&faults)?;

@@ -4,7 +4,7 @@
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
-use longwire_engine::{Bytes, LinkConfig, LinkId, LinkOptions, Nanos, PathId};
+use longwire_engine::{Bytes, LinkConfig, LinkId, LinkSpec, Nanos, NoLoader, PathId};
 use longwire_io::{Arrived, Offload, Outgoing, PortError, Pushed, Received, RxPort, TxPort};
 use longwire_packet::bridge::{BridgeConfig, Switching};
 use longwire_packet::classify::{Classifier, Matcher, Order as RuleOrder};
@@ -107,12 +107,9 @@ fn number_of(bytes: &[u8]) -> u32 {
     u32::from_be_bytes([bytes[42], bytes[43], bytes[44], bytes[45]])
 }
 
-fn link(options: &[(&str, &str)]) -> LinkConfig {
-    let mut read = LinkOptions::default();
-    for (name, text) in options {
-        assert!(read.set(name, (*text).to_owned()));
-    }
-    read.parse().expect("options that are right")
+fn link(line: &str) -> LinkConfig {
+    let spec: LinkSpec = line.parse().expect("a valid line");
+    spec.build(&NoLoader).expect("no plugins")
 }
 
 fn rules(unmatched: Target, rules: &[(&str, u32)]) -> Classifier<Target> {
@@ -171,7 +168,7 @@ fn at(nanos: u64) -> Nanos {
 #[test]
 fn stations_are_learnt_and_links_act() {
     let classifier = rules(Target::Pass, &[("src=10.0.0.1,dst=10.0.0.2", 0)]);
-    let links = vec![link(&[("delay", "5ms")])];
+    let links = vec![link("delay=5ms")];
     let network = network(links, &[&[0]], classifier, 3);
     let cells = network.cells.clone();
     let inputs = vec![
@@ -209,7 +206,7 @@ fn stations_are_learnt_and_links_act() {
 fn a_link_may_be_shared_by_ports() {
     let classifier = rules(Target::Drop, &[("dst=10.0.0.9", 0)]);
     // 1,000 bytes take 1 ms.
-    let links = vec![link(&[("rate", "8mbit"), ("queue", "100p")])];
+    let links = vec![link("rate=8mbit queue=100p")];
     let mut network = network(links, &[&[0]], classifier, 3);
     network.parts.switch.switching = Switching::Bridge;
     let burst = |from: u8, offset: u64| -> Vec<_> {
@@ -237,7 +234,7 @@ fn a_link_may_be_shared_by_ports() {
 #[test]
 fn paths_share_links_and_orders_come_at_their_time() {
     let classifier = rules(Target::Pass, &[("src=10.0.0.1", 0), ("src=10.0.0.2", 1)]);
-    let links = vec![link(&[("delay", "2ms")]), link(&[("delay", "3ms")])];
+    let links = vec![link("delay=2ms"), link("delay=3ms")];
     let mut network = network(links, &[&[0, 1], &[1]], classifier, 3);
     let cells = network.cells.clone();
     network.parts.orders.push((
@@ -299,9 +296,9 @@ fn nothing_is_lost_that_no_link_lost() {
         ],
     );
     let links = vec![
-        link(&[("rate", "1mbit"), ("queue", "5p"), ("loss", "10%")]),
-        link(&[("rate", "1mbit"), ("queue", "codel"), ("duplicate", "20%")]),
-        link(&[("delay", "uniform:min=1ms,max=30ms"), ("order", "reorder")]),
+        link("rate=1mbit queue=5p loss=10%"),
+        link("rate=1mbit queue=codel duplicate=20%"),
+        link("delay=uniform:min=1ms,max=30ms order=reorder"),
     ];
     let network = network(links, &[&[0], &[1, 0], &[2, 1]], classifier, 4);
     let cells = network.cells.clone();

@@ -6,7 +6,7 @@ use std::process::Command;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use longwire_engine::{LinkOptions, Loader};
+use longwire_engine::{LinkSpec, Loader, NoLoader};
 use longwire_runtime::{FileAccess, FileError, FileLoader, FileReader, ReadLimits};
 
 /// A file of this test, removed with it.
@@ -94,11 +94,8 @@ fn only_regular_files_are_read_and_opened() {
     assert!(soon(|| refusal("/dev/null")).contains("a device, not a regular file"));
     let path = fifo.path().to_owned();
     let plugin = soon(move || {
-        let options = LinkOptions {
-            loss: vec![format!("plugin:{path}")],
-            ..LinkOptions::default()
-        };
-        options.parse_with(&FileLoader::new()).map(drop)
+        let text = format!("plugin:{path}");
+        LinkSpec::new().set("loss", &text, &FileLoader::new())
     });
     let error = plugin.expect_err("no plugin").to_string();
     assert!(error.contains("not a regular file"), "{error}");
@@ -158,17 +155,16 @@ fn no_thread_is_left_after_a_file_was_read() {
 #[test]
 fn models_read_their_files_through_it() {
     let file = Scratch::new("rates.csv", b"time,rate_mbps\n0,8\n1,4\n");
-    let options = |path: &str| LinkOptions {
-        rate: Some(format!("trace:{path}")),
-        ..LinkOptions::default()
+    let read = |file: &Scratch| {
+        let line = format!("rate=trace:{}", file.path());
+        LinkSpec::parse(&line, &FileLoader::new())
     };
-    let config = options(file.path()).parse_with(&FileLoader::new());
-    let rate = config.expect("a table of rates").rate.bit_rate();
+    let spec = read(&file).expect("a table of rates");
+    let rate = spec.build(&NoLoader).expect("no plugins").rate.bit_rate();
     assert_eq!(rate.map(|rate| rate.bits_per_sec()), Some(6_000_000));
 
     let broken = Scratch::new("broken.csv", b"time,rate_mbps\n0,8\n1,x\n");
-    let error = options(broken.path()).parse_with(&FileLoader::new());
-    let error = error.expect_err("it was read").to_string();
+    let error = read(&broken).expect_err("it was read").to_string();
     for part in ["rate: ", broken.path(), "line 3", "'x' is not a number"] {
         assert!(error.contains(part), "{error}");
     }

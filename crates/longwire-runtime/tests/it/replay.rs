@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use longwire_engine::{Bytes, LinkOptions, Nanos};
+use longwire_engine::{Bytes, LinkSpec, Nanos, NoLoader};
 use longwire_io::port::mem::{PipeRx, pipe};
 use longwire_io::port::one_way::{Discard, Silent};
 use longwire_io::port::own::OwnTx;
@@ -85,11 +85,8 @@ impl Feed for Even {
     }
 }
 
-fn output(tx: AnyTx, options: &[(&str, &str)]) -> ReplayOutput {
-    let mut link = LinkOptions::default();
-    for (option, value) in options {
-        assert!(link.set(option, (*value).to_owned()), "{option}");
-    }
+fn output(tx: AnyTx, line: &str) -> ReplayOutput {
+    let spec: LinkSpec = line.parse().expect("a valid line");
     ReplayOutput {
         port: Port {
             name: "mem".into(),
@@ -99,7 +96,7 @@ fn output(tx: AnyTx, options: &[(&str, &str)]) -> ReplayOutput {
         },
         link: LinkSetup {
             name: "out".into(),
-            config: link.parse().expect("a link"),
+            config: spec.build(&NoLoader).expect("no plugins"),
         },
         sent: None,
     }
@@ -134,7 +131,7 @@ fn quiet() -> ReplayConfig {
 fn every_frame_leaves_in_order_and_none_before_its_time() {
     let (tx, mut rx) = cable();
     let feed = Even::every(Nanos::from_micros(200), 1_000);
-    let replay = start(vec![Box::new(feed)], vec![output(tx, &[])], quiet(), None).unwrap();
+    let replay = start(vec![Box::new(feed)], vec![output(tx, "")], quiet(), None).unwrap();
     assert!(replay.wait(Duration::from_secs(20)));
     let report = replay.stop();
     assert_eq!(report.error, None);
@@ -155,8 +152,7 @@ fn a_link_on_the_way_is_offered_frames_as_of_their_times() {
     let (tx, mut rx) = cable();
     // 60 bytes every 100 us, twice what the link carries.
     let feed = Even::every(Nanos::from_micros(100), 400);
-    let options = [("rate", "2400kbit"), ("queue", "10p"), ("delay", "5ms")];
-    let outputs = vec![output(tx, &options)];
+    let outputs = vec![output(tx, "rate=2400kbit queue=10p delay=5ms")];
     let replay = start(vec![Box::new(feed)], outputs, quiet(), None).unwrap();
     assert!(replay.wait(Duration::from_secs(20)));
     let report = replay.stop();
@@ -175,7 +171,7 @@ fn outputs_share_one_time_base() {
         outputs: 2,
         ..Even::every(Nanos::from_micros(50), 500)
     };
-    let outputs = vec![output(a, &[]), output(b, &[])];
+    let outputs = vec![output(a, ""), output(b, "")];
     let replay = start(vec![Box::new(feed)], outputs, quiet(), None).unwrap();
     assert!(replay.wait(Duration::from_secs(20)));
     drop(replay.stop());
@@ -191,7 +187,7 @@ fn what_was_read_before_a_fault_is_sent_once() {
         fails_after: 700,
         ..Even::every(Nanos::from_micros(10), 1_000)
     };
-    let replay = start(vec![Box::new(feed)], vec![output(tx, &[])], quiet(), None).unwrap();
+    let replay = start(vec![Box::new(feed)], vec![output(tx, "")], quiet(), None).unwrap();
     assert!(replay.wait(Duration::from_secs(20)));
     let report = replay.stop();
     assert!(
@@ -210,7 +206,7 @@ fn memory_stays_within_what_is_read_ahead() {
         ..Even::every(Nanos::ZERO, 2_000_000)
     };
     let sink = AnyTx::Discard(Discard::default());
-    let outputs = vec![output(sink, &[])];
+    let outputs = vec![output(sink, "")];
     let replay = start(vec![Box::new(feed)], outputs, quiet(), None).unwrap();
     assert!(replay.wait(Duration::from_secs(60)));
     let report = replay.stop();
@@ -233,7 +229,7 @@ fn a_slow_trace_is_not_read_further_ahead_than_asked() {
         read_ahead: Bytes(1 << 20),
         ..quiet()
     };
-    let replay = start(vec![Box::new(feed)], vec![output(tx, &[])], config, None).unwrap();
+    let replay = start(vec![Box::new(feed)], vec![output(tx, "")], config, None).unwrap();
     std::thread::sleep(Duration::from_millis(400));
     let report = replay.stop();
     let link = &report.links[0];
@@ -251,7 +247,7 @@ fn a_start_may_be_asked_for() {
         start: Start::At(wall.saturating_add(Nanos::from_millis(400))),
         ..quiet()
     };
-    let replay = start(vec![Box::new(feed)], vec![output(tx, &[])], config, None).unwrap();
+    let replay = start(vec![Box::new(feed)], vec![output(tx, "")], config, None).unwrap();
     std::thread::sleep(Duration::from_millis(200));
     assert!(numbers(&mut rx).is_empty(), "too early");
     assert!(replay.wait(Duration::from_secs(20)));
@@ -304,7 +300,7 @@ fn a_sending_thread_that_panics_ends_the_replay_with_a_word() {
     };
     let (tx, rx) = cable();
     let panics = AnyTx::Own(Box::new(Panics(0)));
-    let outputs = vec![output(panics, &[]), output(tx, &[])];
+    let outputs = vec![output(panics, ""), output(tx, "")];
     let replay = start(vec![Box::new(feed)], outputs, quiet(), None).unwrap();
     let ended = replay.wait(Duration::from_secs(20));
     assert!(ended, "the replay goes on without its sender");

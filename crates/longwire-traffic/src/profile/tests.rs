@@ -9,7 +9,7 @@ use std::sync::Arc;
 use longwire_engine::models::arrivals::{Arrivals, Load, LoadRate};
 use longwire_engine::models::sizes::SizeModel;
 use longwire_engine::models::{ARRIVALS, FRAMING, SIZES};
-use longwire_engine::{FrameMeta, Link, LinkId, LinkOptions, Nanos, Verdict as Judged};
+use longwire_engine::{FrameMeta, Link, LinkId, LinkSpec, Nanos, NoLoader, Verdict as Judged};
 use longwire_units::random::{Purpose, Stream};
 
 use super::trial::{Headers, Length, Outcome, Tester, Trial, share};
@@ -18,7 +18,7 @@ use crate::receive::Spread;
 
 /// A device that is a link of the engine.
 struct Emulated {
-    options: LinkOptions,
+    link: LinkSpec,
     sizes: Arc<dyn SizeModel>,
     /// The generator loses its breath above this many frames a second.
     breath: f64,
@@ -28,14 +28,9 @@ struct Emulated {
 }
 
 fn emulated(rate: &str, queue: &str, framing: &str) -> Emulated {
+    let line = format!("rate={rate} queue={queue} framing={framing} delay=1ms");
     Emulated {
-        options: LinkOptions {
-            rate: Some(rate.to_owned()),
-            queue: Some(queue.to_owned()),
-            framing: Some(framing.to_owned()),
-            delay: Some("1ms".to_owned()),
-            ..LinkOptions::default()
-        },
+        link: line.parse().expect("a valid line"),
         sizes: Arc::from(SIZES.parse("1514").expect("sizes")),
         breath: f64::INFINITY,
         dropped_dscp: None,
@@ -87,6 +82,12 @@ impl Sender {
 }
 
 impl Emulated {
+    /// Replaces the parts of its link that the line gives.
+    fn change(&mut self, line: &str) {
+        let change = line.parse().expect("a valid line");
+        self.link = self.link.overlay(&change);
+    }
+
     fn sender(&self, trial: &Trial) -> Sender {
         let sizes = trial.sizes.as_ref().unwrap_or(&self.sizes);
         let constant = || Arc::from(ARRIVALS.parse("constant").expect("constant"));
@@ -112,7 +113,11 @@ impl Tester for Emulated {
 
     fn together(&mut self, trials: &[Trial]) -> Result<Vec<Outcome>, ProfileError> {
         self.trials += 1;
-        let mut link = Link::new(self.options.parse().expect("a link"), 1, LinkId(0));
+        let mut link = Link::new(
+            self.link.build(&NoLoader).expect("no plugins"),
+            1,
+            LinkId(0),
+        );
         let senders = trials.iter().map(|trial| self.sender(trial));
         let mut senders: Vec<Sender> = senders.collect();
         let mut heads: Vec<_> = senders.iter_mut().map(Sender::next).collect();

@@ -2,15 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use longwire_engine::{LinkConfig, LinkOptions, Nanos, models};
+use longwire_engine::{LinkConfig, LinkSpec, Nanos, models};
 
-use crate::composed::any_options::{Choices, Examples, options};
+use crate::composed::any_spec::{Choices, Examples, any_spec};
 use crate::composed::traffic::{Buffer, Draws, buffers};
 
 /// A link and its traffic.
 #[derive(Debug)]
 pub struct Case {
-    pub options: LinkOptions,
+    pub spec: LinkSpec,
     pub seed: u64,
     /// The number of the traffic.
     pub traffic: u64,
@@ -22,7 +22,7 @@ impl Case {
         let mut draws = Draws::new(number);
         let bytes: Vec<u8> = (0..600).map(|_| draws.below(256) as u8).collect();
         Case {
-            options: options(&mut Choices(&bytes)),
+            spec: any_spec(&mut Choices(&bytes)),
             seed: number,
             traffic: number,
         }
@@ -30,10 +30,10 @@ impl Case {
 
     /// Returns the link, whose schedules count from `epoch`.
     pub fn config(&self, epoch: Nanos) -> LinkConfig {
-        let config = self.options.parse_with(&Examples);
+        let config = self.spec.build(&Examples);
         LinkConfig {
             epoch,
-            ..config.unwrap_or_else(|error| panic!("{:?}: {error}", self.options))
+            ..config.unwrap_or_else(|error| panic!("{}: {error}", self.spec))
         }
     }
 
@@ -45,35 +45,16 @@ impl Case {
     /// Returns the models by kind and name, and relevant combinations of them.
     fn features(&self) -> Vec<String> {
         let name = |text: &str| text.split(':').next().unwrap_or_default().to_owned();
-        let options = &self.options;
-        let given = [
-            ("rate", &options.rate),
-            ("framing", &options.framing),
-            ("queue", &options.queue),
-            ("corrupt", &options.corrupt),
-            ("duplicate", &options.duplicate),
-            ("delay", &options.delay),
-            ("reorder", &options.reorder),
-            ("order", &options.order),
-            ("mtu", &options.mtu),
-        ];
-        let given = given
-            .iter()
-            .filter_map(|(kind, text)| Some(format!("{kind} {}", name(text.as_deref()?))));
-        let losses = options
-            .loss
-            .iter()
-            .map(|text| format!("loss {}", name(text)));
-        let rewrites = options.rewrite.iter();
-        let rewrites = rewrites.map(|text| format!("rewrite {}", name(text)));
-        let mut features: Vec<String> = given.chain(losses).chain(rewrites).collect();
-        if options
-            .mtu
-            .as_deref()
-            .is_some_and(|mtu| mtu.starts_with("fragment"))
-        {
-            let queue = options.queue.as_deref().map(name);
-            features.push(format!("fragments {queue:?}"));
+        let given = self.spec.given().into_iter();
+        let mut features: Vec<String> = given
+            .map(|(kind, text)| format!("{kind} {}", name(&text)))
+            .collect();
+        if features.iter().any(|feature| feature == "mtu fragment") {
+            let queue = self.spec.texts("queue");
+            features.push(format!(
+                "fragments {:?}",
+                queue.first().map(|text| name(text))
+            ));
         }
         features
     }

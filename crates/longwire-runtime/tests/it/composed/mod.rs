@@ -4,8 +4,8 @@
 //! The links come from the generator of the engine's own composition test.
 //! Frames enter and leave through ports in memory, some as super-packets.
 
-#[path = "../../../../longwire-engine/tests/it/common/any_options.rs"]
-mod any_options;
+#[path = "../../../../longwire-engine/tests/it/common/any_spec.rs"]
+mod any_spec;
 mod cases;
 mod offline;
 mod ports;
@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use cases::Case;
-use longwire_engine::{Bytes, LinkConfig, LinkOptions, Nanos};
+use longwire_engine::{Bytes, LinkConfig, LinkSpec, Nanos, NoLoader};
 use longwire_io::port::own::{OwnRx, OwnTx};
 use longwire_io::port::{AnyRx, AnyTx, Port};
 use longwire_runtime::pipeline::{PipelineConfig, run_to_end};
@@ -220,12 +220,8 @@ fn segments_of_one_buffer_find_the_room_that_frames_find() {
         ("head-drop:limit=2p", 4, false),
         ("3p", 4, false),
     ] {
-        let options = LinkOptions {
-            rate: Some("1mbit".to_owned()),
-            queue: Some(queue.to_owned()),
-            ..LinkOptions::default()
-        };
-        let config = options.parse().unwrap_or_else(|error| panic!("{error}"));
+        let config = spec(&format!("rate=1mbit queue={queue}")).build(&NoLoader);
+        let config = config.expect("no plugins");
         let buffers = vec![traffic::segments(0, segments)];
         let (report, left) = run_in_virtual_time(buffers, config, 1, false);
         assert_eq!(left.len(), 3, "{queue}");
@@ -234,14 +230,8 @@ fn segments_of_one_buffer_find_the_room_that_frames_find() {
     }
 }
 
-/// Returns a link of a rate, with this queue, that cuts long frames.
-fn fragmenting(rate: &str, queue: Option<&str>) -> LinkOptions {
-    LinkOptions {
-        rate: Some(rate.to_owned()),
-        queue: queue.map(str::to_owned),
-        mtu: Some("fragment:bytes=576".to_owned()),
-        ..LinkOptions::default()
-    }
+fn spec(line: &str) -> LinkSpec {
+    line.parse().unwrap_or_else(|error| panic!("{error}"))
 }
 
 #[test]
@@ -249,21 +239,21 @@ fn long_frames_are_fragmented_whatever_the_queue() {
     let queues = longwire_engine::models::QUEUE.entries.iter();
     let queues = queues
         .filter(|entry| entry.info.name != "tail-drop")
-        .map(|entry| Some(entry.info.name));
-    let links = queues.map(|queue| fragmenting("100mbit", queue)).chain([
-        fragmenting("wifi:rate=100mbit", None),
-        fragmenting("wifi:rate=100mbit", Some("1000p")),
+        .map(|entry| format!("rate=100mbit queue={}", entry.info.name));
+    let links = queues.chain([
+        "rate=wifi:rate=100mbit".to_owned(),
+        "rate=wifi:rate=100mbit queue=1000p".to_owned(),
     ]);
-    let case = |options| Case {
-        options,
+    let case = |line: &str| Case {
+        spec: spec(&format!("{line} mtu=fragment:bytes=576")),
         seed: 7,
         traffic: 3,
     };
     // Frames that are not IPv4 or may not be fragmented are dropped, by any queue.
-    let dropped = check_in_virtual_time(&case(fragmenting("100mbit", Some("unlimited"))), false);
+    let dropped = check_in_virtual_time(&case("rate=100mbit queue=unlimited"), false);
     let dropped = dropped.drops["mtu"];
-    for options in links {
-        let case = case(options);
+    for line in links {
+        let case = case(&line);
         let report = check_in_virtual_time(&case, false);
         let whole = case.buffers().len() as u64;
         assert_eq!(report.drops["mtu"], dropped, "{case:?}");

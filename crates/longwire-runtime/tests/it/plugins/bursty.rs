@@ -15,8 +15,8 @@ const FRAMES: u64 = 400_000;
 /// Returns the outcome of each frame: its delay, or `None` if it was lost.
 fn run(seed: u64, loss: &str, delay: &str) -> Vec<Option<u64>> {
     let faults = Faults::new();
-    let parts = [("loss", loss), ("delay", delay), ("order", "reorder")];
-    let mut link = link(&parts, seed, &faults);
+    let line = format!("loss={loss} delay={delay} order=reorder");
+    let mut link = link(&line, seed, &faults);
     let fate = |number| match offer(&mut link, number * GAP, &[0; 60]) {
         Verdict::Deliver(delivery) => Some(delivery.release.as_nanos() - number * GAP),
         Verdict::Drop(_) => None,
@@ -93,7 +93,7 @@ fn a_seed_decides_all() {
 fn a_release_is_never_before_the_least_delay() {
     let faults = Faults::new();
     let text = plugin("30%");
-    let mut link = link(&[("delay", &text)], 1, &faults);
+    let mut link = link(&format!("delay={text}"), 1, &faults);
     assert_eq!(link.poll_slack().as_nanos(), 2_000_000);
     assert!(release(offer(&mut link, 5, &[0; 60])) >= 2_000_005);
 }

@@ -17,7 +17,7 @@ fn ip_frame(protocol: u8, len: usize) -> Vec<u8> {
 fn data_loss_loses_what_matches_and_nothing_else() {
     let text = format!("plugin:{},offset=23,bytes=11", example("data_loss.c"));
     let faults = Faults::new();
-    let mut link = link(&[("loss", &text)], 1, &faults);
+    let mut link = link(&format!("loss={text}"), 1, &faults);
     for number in 0..1000u64 {
         let protocol = [6, 17, 1, 0x11, 0x12][number as usize % 5];
         let verdict = offer(&mut link, number * 1000, &ip_frame(protocol, 60));
@@ -37,7 +37,7 @@ fn data_loss_loses_with_its_probability() {
     let text = format!("plugin:{file},offset=23,bytes=11,p=0.3");
     let faults = Faults::new();
     let lost = |seed| {
-        let mut link = link(&[("loss", &text)], seed, &faults);
+        let mut link = link(&format!("loss={text}"), seed, &faults);
         let verdicts = (0..20_000).map(|n| offer(&mut link, n, &ip_frame(17, 60)));
         verdicts
             .map(|verdict| matches!(verdict, Verdict::Drop(_)))
@@ -82,8 +82,7 @@ fn tdm_departs_in_slots_only() {
         example("tdm.c")
     );
     let faults = Faults::new();
-    let parts = [("rate", text.as_str()), ("queue", "unlimited")];
-    let mut link = link(&parts, 1, &faults);
+    let mut link = link(&format!("rate={text} queue=unlimited"), 1, &faults);
     let (mut arrival, mut free) = (0u64, 0u64);
     for number in 0..20_000u64 {
         // Idle at times, backlogged at times; 60 to 359 bytes.
@@ -103,7 +102,7 @@ fn a_frame_too_long_for_any_slot_ends_the_run_with_its_message() {
         example("tdm.c")
     );
     let faults = Faults::new();
-    let mut link = link(&[("rate", &text)], 1, &faults);
+    let mut link = link(&format!("rate={text}"), 1, &faults);
     offer(&mut link, 0, &[0; 375]);
     assert_eq!(faults.first(), None);
     offer(&mut link, 0, &[0; 376]);
@@ -117,7 +116,7 @@ fn the_plugin_of_the_page_does_what_the_page_says() {
     let file = documented();
     let text = format!("plugin:file={file},every=100,length=3");
     let faults = Faults::new();
-    let mut link = link(&[("loss", &text)], 1, &faults);
+    let mut link = link(&format!("loss={text}"), 1, &faults);
     let lost = |number| matches!(offer(&mut link, number, &[0; 60]), Verdict::Drop(_));
     let fates: Vec<bool> = (0..100_000).map(lost).collect();
     assert_eq!(faults.first(), None);

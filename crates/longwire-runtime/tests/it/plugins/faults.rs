@@ -11,7 +11,7 @@ use crate::plugins::tools::{link, offer, probe, release};
 fn report_of(option: &str, fault: &str, rest: &str) -> String {
     let text = format!("plugin:{},after=10,fault={fault}{rest}", probe());
     let faults = Faults::new();
-    let mut link = link(&[(option, &text)], 1, &faults);
+    let mut link = link(&format!("{option}={text}"), 1, &faults);
     let mut last = 0;
     let mut found_at = None;
     for frame in 0..20 {
@@ -117,7 +117,7 @@ fn a_plugin_that_has_failed_is_not_called_again() {
     let path = file.to_str().unwrap();
     let text = format!("plugin:{},after=3,fault=hook,trace={path}", probe());
     let faults = Faults::new();
-    let mut link = link(&[("loss", &text)], 1, &faults);
+    let mut link = link(&format!("loss={text}"), 1, &faults);
     for frame in 0..100 {
         offer(&mut link, 1000 * frame, &[0; 60]);
     }
@@ -131,8 +131,8 @@ fn a_plugin_that_has_failed_is_not_called_again() {
 fn the_other_direction_sees_the_fault_too() {
     let text = format!("plugin:{},after=1,fault=hook", probe());
     let faults = Faults::new();
-    let mut up = link(&[("loss", &text)], 1, &faults);
-    let mut down = link(&[("loss", &text)], 1, &faults);
+    let mut up = link(&format!("loss={text}"), 1, &faults);
+    let mut down = link(&format!("loss={text}"), 1, &faults);
     offer(&mut up, 1000, &[0; 60]);
     assert!(!faults.any());
     offer(&mut up, 2000, &[0; 60]);

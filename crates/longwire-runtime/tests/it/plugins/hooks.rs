@@ -83,7 +83,7 @@ fn draws_are_those_of_the_links_stream() {
 fn every_fate_has_its_reason() {
     let text = format!("plugin:{}", probe());
     let faults = Faults::new();
-    let mut link = link(&[("loss", &text)], 1, &faults);
+    let mut link = link(&format!("loss={text}"), 1, &faults);
     let lost = |reason| Verdict::Drop(reason);
     let expected = [
         lost(DropReason::Loss),
@@ -101,28 +101,27 @@ fn every_fate_has_its_reason() {
 #[test]
 fn super_packets_are_cut_for_plugins_that_read_bytes() {
     let text = format!("plugin:{}", probe());
-    let entry = format!("plugin:{},at=entry", probe());
     let faults = Faults::new();
-    for (option, text) in [
-        ("loss", text.as_str()),
-        ("loss", entry.as_str()),
-        ("delay", text.as_str()),
-        ("rate", text.as_str()),
-        ("rewrite", text.as_str()),
-        ("loss", "content:match=tcp"),
+    for line in [
+        format!("loss={text}"),
+        format!("loss={text},at=entry"),
+        format!("delay={text}"),
+        format!("rate={text}"),
+        format!("rewrite={text}"),
+        "loss=content:match=tcp".to_owned(),
     ] {
-        let link = link(&[(option, text)], 1, &faults);
-        assert!(link.changes_frames(), "{option} {text}");
+        let link = link(&line, 1, &faults);
+        assert!(link.changes_frames(), "{line}");
     }
-    let plain = [("loss", "1%"), ("delay", "20ms"), ("rate", "1mbit")];
-    assert!(!link(&plain, 1, &faults).changes_frames());
+    let plain = "loss=1% delay=20ms rate=1mbit";
+    assert!(!link(plain, 1, &faults).changes_frames());
 }
 
 #[test]
 fn entry_losses_keep_the_reason_of_their_place() {
     let text = format!("plugin:{},at=entry", probe());
     let faults = Faults::new();
-    let mut link = link(&[("loss", &text)], 1, &faults);
+    let mut link = link(&format!("loss={text}"), 1, &faults);
     let verdict = offer(&mut link, 1000, &[4; 60]);
     assert_eq!(verdict, Verdict::Drop(DropReason::EntryLoss));
 }
@@ -132,8 +131,7 @@ fn the_rate_hooks_serve_a_link() {
     // Ready 10 ns after it could be, then 1 ns a bit.
     let text = format!("plugin:{}", probe());
     let faults = Faults::new();
-    let parts = [("rate", text.as_str()), ("framing", "ethernet")];
-    let mut link = link(&parts, 1, &faults);
+    let mut link = link(&format!("rate={text} framing=ethernet"), 1, &faults);
     let bits = (100 + 24) * 8;
     let first = release(offer(&mut link, 1000, &[0; 100]));
     assert_eq!(first, 1010 + bits);
@@ -146,7 +144,7 @@ fn the_rate_hooks_serve_a_link() {
 fn never_is_a_time() {
     let text = format!("plugin:{},fault=never", probe());
     let faults = Faults::new();
-    let mut link = link(&[("delay", &text), ("order", "reorder")], 1, &faults);
+    let mut link = link(&format!("delay={text} order=reorder"), 1, &faults);
     assert_eq!(
         release(offer(&mut link, 1000, &[0; 60])),
         Nanos::MAX.as_nanos()
@@ -158,7 +156,7 @@ fn never_is_a_time() {
 fn rewriting_changes_bytes_and_draws_from_its_own_stream() {
     let text = format!("plugin:{}", probe());
     let faults = Faults::new();
-    let mut link = link(&[("rewrite", &text)], 5, &faults);
+    let mut link = link(&format!("rewrite={text}"), 5, &faults);
     let mut stream = Stream::of_model(5, LinkId(0).0, Purpose::Rewrite, "", 0);
     for len in [60, 13, 12, 1, 0] {
         let mut bytes = vec![0xa5; len];

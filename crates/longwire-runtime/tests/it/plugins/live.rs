@@ -25,9 +25,12 @@ fn a_fault_ends_the_run_with_its_message() {
             write_input(&folder.file("in.pcap"), 20_000, Nanos::from_millis(1));
             let text = format!("plugin:{},after=50,fault=hook", probe());
             let faults = Faults::new();
-            let mut parts = vec![(option, text.as_str())];
-            parts.extend(managed.then_some(("queue", "codel:limit=100p")));
-            let config = parse(&parts, &faults).unwrap();
+            let queue = if managed {
+                " queue=codel:limit=100p"
+            } else {
+                ""
+            };
+            let config = parse(&format!("{option}={text}{queue}"), &faults).unwrap();
             let (report, _) = run(&folder, config, with(&faults, placement));
             let error = report.error.unwrap_or_default();
             assert!(error.starts_with("plugin "), "{option}: {error}");
@@ -49,7 +52,7 @@ fn slots_count_from_the_links_beginning() {
         example("tdm.c")
     );
     let faults = Faults::new();
-    let config = parse(&[("rate", &text), ("queue", "unlimited")], &faults).unwrap();
+    let config = parse(&format!("rate={text} queue=unlimited"), &faults).unwrap();
     let (report, frames) = run(&folder, config, with(&faults, Placement::Together));
     assert_eq!(report.error, None);
     assert_eq!(frames.len(), 400);

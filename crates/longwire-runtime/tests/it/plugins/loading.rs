@@ -1,8 +1,8 @@
 //! Plugins and parameters that are refused before a frame has arrived, and the
 //! messages.
 
-use longwire_engine::Hook;
-use longwire_runtime::{CPlugin, Faults};
+use longwire_engine::{Hook, LinkSpec};
+use longwire_runtime::{CPlugin, Faults, FileLoader};
 
 use crate::plugins::tools::{parse, probe, probe_with, refusal};
 
@@ -77,7 +77,7 @@ fn create_fails_with_the_plugins_message() {
 fn hints_reach_the_defaults() {
     let tdm = crate::plugins::tools::example("tdm.c");
     let text = format!("plugin:{tdm},rate=10mbit,period=10ms,slot=2ms");
-    let config = parse(&[("rate", &text)], &Faults::new()).unwrap();
+    let config = parse(&format!("rate={text}"), &Faults::new()).unwrap();
     let mean = config.rate.bit_rate().map(|rate| rate.bits_per_sec());
     assert_eq!(mean, Some(2_000_000));
     // Two delays or 100 ms of the mean rate.
@@ -93,27 +93,38 @@ fn hints_reach_the_defaults() {
 }
 
 #[test]
-fn states_are_made_and_destroyed_once_and_shared_by_hooks() {
+fn each_link_has_one_state_for_its_hooks() {
     let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"));
     let file = folder.join(format!("trace-{}", std::process::id()));
-    let path = file.to_str().unwrap();
-    let text = format!("plugin:{},trace={path}", probe());
+    // Returns the calls since the last time.
+    let traced = || {
+        let traced = std::fs::read_to_string(&file).unwrap();
+        std::fs::remove_file(&file).unwrap();
+        traced
+    };
+    let text = format!("plugin:{},trace={}", probe(), file.display());
     let faults = Faults::new();
-    let other = format!("plugin:{},trace={path},after=1", probe());
-    let both = parse(
-        &[("loss", &text), ("delay", &text), ("rate", &other)],
-        &faults,
-    );
-    drop(both.unwrap());
-    let traced = std::fs::read_to_string(&file).unwrap();
-    assert_eq!(traced, "create create destroy destroy ");
-    std::fs::remove_file(&file).unwrap();
+    let loader = || FileLoader::reporting_to(&faults);
+    let line = format!("loss={text} delay={text} rate={text},after=1");
+    let spec = LinkSpec::parse(&line, &loader()).unwrap();
+    // The parameters of each hook were checked.
+    assert_eq!(traced(), "create destroy ".repeat(3));
+    let first = spec.build(&loader()).unwrap();
+    assert_eq!(traced(), "create create ");
+    // A second link shares nothing with the first, even if one loader builds both.
+    let both = loader();
+    let others = [spec.build(&both).unwrap(), spec.build(&both).unwrap()];
+    assert_eq!(traced(), "create create create create ");
+    drop(first);
+    assert_eq!(traced(), "destroy destroy ");
+    drop((others, both));
+    assert_eq!(traced(), "destroy destroy destroy destroy ");
 
     // Two losses decide separately: each has its own state.
-    drop(parse(&[("loss", &text), ("loss", &text)], &faults).unwrap());
-    let traced = std::fs::read_to_string(&file).unwrap();
-    assert_eq!(traced, "create create destroy destroy ");
-    std::fs::remove_file(&file).unwrap();
+    let spec = LinkSpec::parse(&format!("loss={text} loss={text}"), &loader()).unwrap();
+    assert_eq!(traced(), "create destroy create destroy ");
+    drop(spec.build(&loader()).unwrap());
+    assert_eq!(traced(), "create create destroy destroy ");
     assert!(!faults.any());
 }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 
-use longwire_engine::{FrameMeta, Link, LinkConfig, LinkId, LinkOptions, Nanos, Verdict};
+use longwire_engine::{FrameMeta, Link, LinkConfig, LinkId, LinkSpec, Nanos, Verdict};
 use longwire_runtime::{Faults, FileLoader};
 
 /// Returns the repository's root.
@@ -85,27 +85,23 @@ pub fn probe_with(define: &str) -> String {
     compile(&folder.join("probe.c"), define)
 }
 
-/// Parses options such as `[("loss", "plugin:…"), …]`; returns the link or the
-/// error.
-pub fn parse(parts: &[(&str, &str)], faults: &Faults) -> Result<LinkConfig, String> {
-    let mut options = LinkOptions::default();
-    for (name, text) in parts {
-        assert!(options.set(name, (*text).to_owned()), "no option {name}");
-    }
-    let parsed = options.parse_with(&FileLoader::reporting_to(faults));
-    parsed.map_err(|error| error.to_string())
+/// Parses a line such as `loss=plugin:… delay=20ms`; returns the link or the error.
+pub fn parse(line: &str, faults: &Faults) -> Result<LinkConfig, String> {
+    let loader = FileLoader::reporting_to(faults);
+    let spec = LinkSpec::parse(line, &loader).map_err(|error| error.to_string())?;
+    spec.build(&loader).map_err(|error| error.to_string())
 }
 
 /// Returns the message of an option that must be refused.
 pub fn refusal(option: &str, text: &str) -> String {
-    match parse(&[(option, text)], &Faults::new()) {
+    match parse(&format!("{option}={text}"), &Faults::new()) {
         Ok(_) => panic!("{text} was taken"),
         Err(message) => message,
     }
 }
 
-pub fn link(parts: &[(&str, &str)], seed: u64, faults: &Faults) -> Link {
-    let config = parse(parts, faults).unwrap_or_else(|error| panic!("{error}"));
+pub fn link(line: &str, seed: u64, faults: &Faults) -> Link {
+    let config = parse(line, faults).unwrap_or_else(|error| panic!("{error}"));
     Link::new(config, seed, LinkId(0))
 }
 

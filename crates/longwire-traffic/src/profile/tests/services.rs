@@ -83,7 +83,7 @@ fn each_limit_can_fail_a_service() {
     assert!(found[0].1.starts_with("more than CIR + EIR"), "{found:?}");
     // Too long a delay, everywhere.
     let mut slow = emulated("1gbit", "10p", INFORMATION);
-    slow.options.delay = Some("30ms".to_owned());
+    slow.change("delay=30ms");
     let found = failed(&mut slow, service("100mbit", None));
     assert_eq!(found.len(), 4);
     assert!(
@@ -94,8 +94,7 @@ fn each_limit_can_fail_a_service() {
     );
     // Too much jitter.
     let mut unsteady = emulated("1gbit", "10p", INFORMATION);
-    unsteady.options.delay = Some("uniform:min=1ms,max=9ms".to_owned());
-    unsteady.options.order = Some("reorder".to_owned());
+    unsteady.change("delay=uniform:min=1ms,max=9ms order=reorder");
     let found = failed(&mut unsteady, service("100mbit", None));
     assert!(
         found
