@@ -3,7 +3,7 @@
 
 #[path = "../../crates/longwire-engine/tests/it/common/composition.rs"]
 mod any_link;
-#[path = "../../crates/longwire-engine/tests/it/common/any_options.rs"]
-mod any_options;
+#[path = "../../crates/longwire-engine/tests/it/common/any_spec.rs"]
+mod any_spec;
 
 pub use any_link::check;

@@ -27,8 +27,8 @@ pub fn check(data: &[u8]) {
         ["cellreplay", ..] => check_rate("cellreplay:trains=t,opportunities=o,pause=5ms", &file),
         ["errant", ..] => {
             if let Ok(duplex) = presets::read("errant:file=f", &file) {
-                for options in [duplex.up, duplex.down] {
-                    assert!(options.parse().is_ok(), "{options:?}");
+                for spec in [duplex.up, duplex.down] {
+                    assert!(spec.build(&file).is_ok(), "{spec}");
                 }
             }
         }
