@@ -25,6 +25,10 @@ pub trait Loader {
         take: &mut dyn FnMut(&[u8]) -> Result<(), String>,
     ) -> Result<(), String>;
 
+    /// Begins a link: hooks loaded from now on share states with each other, and not
+    /// with hooks loaded before.
+    fn begin_link(&self) {}
+
     /// Loads a plugin for one hook of one link, with the user's parameters as written.
     ///
     /// # Errors

@@ -244,6 +244,7 @@ macro_rules! link_parts {
             /// # Errors
             /// A plugin that cannot be loaded.
             pub fn build(&self, loader: &dyn Loader) -> Result<LinkConfig, OptionError> {
+                loader.begin_link();
                 Ok(LinkConfig {
                     $( $part: Setting::build(&self.$part, &$kind, loader)?.unwrap_or_default(), )*
                     epoch: Nanos::ZERO,
@@ -259,6 +260,7 @@ macro_rules! link_parts {
             /// # Errors
             /// A plugin that cannot be loaded.
             pub fn build_change(&self, loader: &dyn Loader) -> Result<LinkChange, OptionError> {
+                loader.begin_link();
                 Ok(LinkChange {
                     $( $part: Setting::build(&self.$part, &$kind, loader)?, )*
                     state: None,

@@ -204,6 +204,10 @@ impl Loader for ChangeFiles {
         take(&self.content(path.into())?)
     }
 
+    fn begin_link(&self) {
+        self.loader.begin_link();
+    }
+
     fn plugin(
         &self,
         path: &str,

@@ -13,12 +13,11 @@ use crate::faults::Faults;
 use crate::files::{FileAccess, FileError, FileReader, ReadLimits};
 use crate::plugin::SharedState;
 
-/// Reads the files and loads the plugins that the models of one direction of a
-/// link name.
+/// Reads the files and loads the plugins that models name.
 ///
-/// Hooks of that direction which name the same plugin with the same parameters
-/// share one state of it. So each direction needs a separate loader; all
-/// loaders of a run report to the same [`Faults`].
+/// Hooks of one link which name the same plugin with the same parameters share one
+/// state of it ([`Loader::begin_link`]). A state that was made to check a specification
+/// is used by the first link that is built with the same loader.
 #[derive(Debug, Default)]
 pub struct FileLoader {
     faults: Faults,
@@ -122,6 +121,14 @@ impl Loader for FileLoader {
         Ok(())
     }
 
+    fn begin_link(&self) {
+        let mut states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
+        states.retain(|state| !state.shared.is_used());
+        for state in &mut *states {
+            state.hooks.clear();
+        }
+    }
+
     fn plugin(
         &self,
         path: &str,
@@ -129,8 +136,6 @@ impl Loader for FileLoader {
         parameters: &[(String, String)],
     ) -> Result<Box<dyn Plugin>, String> {
         let mut states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
-        // Models that were only tried have dropped theirs.
-        states.retain(|state| state.shared.is_used());
         let fits = |state: &&mut LoadedState| {
             state.file == path && state.parameters == parameters && !state.hooks.contains(&hook)
         };

@@ -51,6 +51,10 @@ impl Loader for StartFiles {
         self.loader.read(path, take)
     }
 
+    fn begin_link(&self) {
+        self.loader.begin_link();
+    }
+
     fn plugin(
         &self,
         path: &str,

@@ -82,16 +82,23 @@ impl DuplexArgs {
     /// # Errors
     /// A file or a plugin cannot be read, or values do not fit together.
     pub fn specs(&self) -> Result<Duplex, Error> {
-        let loader = FileLoader::reporting_to(&self.faults);
+        self.read(&self.loader())
+    }
+
+    fn loader(&self) -> FileLoader {
+        FileLoader::reporting_to(&self.faults)
+    }
+
+    fn read(&self, loader: &FileLoader) -> Result<Duplex, Error> {
         let preset = match &self.preset {
-            Some(text) => presets::read(text, &loader).map_err(|error| {
+            Some(text) => presets::read(text, loader).map_err(|error| {
                 let error = suggest::preset_error(&error);
                 Error::Usage(format!("{PRESET}: {error}"))
             })?,
             None => Duplex::default(),
         };
         let refused = |error| Error::Usage(suggest::option_error(&error));
-        let read = |values| read_values(values, &loader).map_err(refused);
+        let read = |values| read_values(values, loader).map_err(refused);
         let both = read(&self.both)?;
         Ok(Duplex {
             up: preset.up.overlay(&both).overlay(&read(&self.up)?),
@@ -104,8 +111,9 @@ impl DuplexArgs {
     /// # Errors
     /// As [`DuplexArgs::specs`].
     pub fn links(&self) -> Result<(LinkConfig, LinkConfig), Error> {
-        let Duplex { up, down } = self.specs()?;
-        Ok((self.build(&up)?, self.build(&down)?))
+        let loader = self.loader();
+        let Duplex { up, down } = self.read(&loader)?;
+        Ok((build(&up, &loader)?, build(&down, &loader)?))
     }
 
     /// Returns the link up.
@@ -113,7 +121,8 @@ impl DuplexArgs {
     /// # Errors
     /// As [`DuplexArgs::specs`].
     pub fn link_up(&self) -> Result<LinkConfig, Error> {
-        self.build(&self.specs()?.up)
+        let loader = self.loader();
+        build(&self.read(&loader)?.up, &loader)
     }
 
     /// Returns the link down.
@@ -121,7 +130,8 @@ impl DuplexArgs {
     /// # Errors
     /// As [`DuplexArgs::specs`].
     pub fn link_down(&self) -> Result<LinkConfig, Error> {
-        self.build(&self.specs()?.down)
+        let loader = self.loader();
+        build(&self.read(&loader)?.down, &loader)
     }
 
     /// Whether no option was given.
@@ -129,13 +139,11 @@ impl DuplexArgs {
         let given = [&self.both, &self.up, &self.down];
         self.preset.is_none() && given.iter().all(|values| values.is_empty())
     }
+}
 
-    /// Builds a link; each direction has its own loader, and so its own states of
-    /// plugins.
-    fn build(&self, spec: &LinkSpec) -> Result<LinkConfig, Error> {
-        spec.build(&FileLoader::reporting_to(&self.faults))
-            .map_err(|error| Error::Usage(suggest::option_error(&error)))
-    }
+fn build(spec: &LinkSpec, loader: &FileLoader) -> Result<LinkConfig, Error> {
+    let built = spec.build(loader);
+    built.map_err(|error| Error::Usage(suggest::option_error(&error)))
 }
 
 /// Returns the specification of values, in their order.

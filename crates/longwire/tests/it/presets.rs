@@ -51,8 +51,8 @@ fn every_preset_is_shown_as_options_that_read_back() {
             .filter(|line| !line.starts_with('#'))
             .collect();
         let pasted = duplex(&shell_words(&options.join("\n")));
-        let options = preset.options();
-        assert_eq!((&pasted.up, &pasted.down), (&options.up, &options.down));
+        let specs = pasted.specs().unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(specs, preset.options());
         // The name and the pasted options give the same link.
         let named = duplex(&["--preset".to_owned(), preset.name.to_owned()]);
         let configs = |args: &DuplexArgs| {
