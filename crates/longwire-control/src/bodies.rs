@@ -7,9 +7,9 @@ use http_body_util::BodyExt;
 use hyper::StatusCode;
 use hyper::body::{Body as _, Incoming};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::timeout;
 
 use super::refusal::Refusal;
+use super::time_limit::TimeLimit;
 
 /// The largest body.
 pub const BODY_MAX: usize = 16 << 20;
@@ -53,25 +53,27 @@ impl Bodies {
     /// # Errors
     /// 413 when it is too large, 408 when it does not come in time, 503 when
     /// others take all memory there is for bodies, 400 when it ends early.
-    pub async fn read(&self, body: Incoming) -> Result<Received, Refusal> {
+    pub async fn read(&self, mut body: Incoming) -> Result<Received, Refusal> {
         // Announced, it need not be read.
         if body.size_hint().lower() > BODY_MAX as u64 {
             return Err(too_large());
         }
-        let read = timeout(BODY_TIME, self.collect(body)).await;
-        read.unwrap_or_else(|_| {
-            let error = format!("the body was not there after {} s", BODY_TIME.as_secs());
-            Err(Refusal::new(StatusCode::REQUEST_TIMEOUT, error))
-        })
-    }
-
-    async fn collect(&self, mut body: Incoming) -> Result<Received, Refusal> {
         let mut received = Received {
             bytes: Vec::new(),
             share: Vec::new(),
         };
         let mut room = SMALL;
-        while let Some(frame) = body.frame().await {
+        let mut limit = TimeLimit::new(BODY_TIME);
+        loop {
+            // For each part again: it may be one of many that have arrived in time.
+            let frame = tokio::select! {
+                biased;
+                frame = body.frame() => frame,
+                () = limit.used_up() => return Err(late()),
+            };
+            let Some(frame) = frame else {
+                return Ok(received);
+            };
             let frame = frame.map_err(|_| Refusal::bad("the body ends early"))?;
             let Some(data) = frame.data_ref() else {
                 continue;
@@ -91,8 +93,12 @@ impl Bodies {
             }
             received.bytes.extend_from_slice(data);
         }
-        Ok(received)
     }
+}
+
+fn late() -> Refusal {
+    let error = format!("the body was not there after {} s", BODY_TIME.as_secs());
+    Refusal::new(StatusCode::REQUEST_TIMEOUT, error)
 }
 
 fn too_large() -> Refusal {

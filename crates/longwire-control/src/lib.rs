@@ -52,6 +52,7 @@ mod stats;
 mod stream;
 #[cfg(test)]
 mod tests;
+mod time_limit;
 mod token;
 
 use std::ffi::OsString;

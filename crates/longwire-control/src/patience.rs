@@ -1,5 +1,6 @@
 //! A connection whose other side must go on reading.
 
+use std::future::Future;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -7,9 +8,9 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::time::{Instant, Sleep, sleep};
 
 use super::places::Seat;
+use super::time_limit::Deadline;
 
 /// A connection that fails once nothing could be written for a while, so that
 /// a client that does not read its answers holds neither memory nor a place.
@@ -18,7 +19,7 @@ pub struct Patience<S> {
     seat: Arc<Seat>,
     limit: Duration,
     /// Since when nothing could be written.
-    stalled: Option<Pin<Box<Sleep>>>,
+    stalled: Option<Deadline>,
 }
 
 impl<S> Patience<S> {
@@ -45,15 +46,10 @@ impl<S> Patience<S> {
             return written;
         }
         let limit = self.limit;
-        let stalled = self.stalled.get_or_insert_with(|| Box::pin(sleep(limit)));
-        match stalled.as_mut().poll(cx) {
-            Poll::Ready(()) => {
-                // Should it be asked again, it fails again.
-                stalled.as_mut().reset(Instant::now());
-                Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
-            }
-            Poll::Pending => Poll::Pending,
-        }
+        let stalled = self.stalled.get_or_insert_with(|| Deadline::after(limit));
+        // Should it be asked again, it fails again.
+        let ended = Pin::new(stalled).poll(cx);
+        ended.map(|()| Err(io::ErrorKind::TimedOut.into()))
     }
 }
 

@@ -14,7 +14,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Request, Response};
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 use longwire_io::rights::{self, Capability};
 use longwire_runtime::host::{lower_priority, prompt_priority, return_large_blocks};
 use nix::unistd::geteuid;
@@ -30,6 +30,7 @@ use super::places::{Held, Places, Seat};
 use super::refusal::Refusal;
 use super::reply::Body;
 use super::socket::Named;
+use super::time_limit::LimitTimer;
 use crate::error::ControlError;
 
 /// The most connections at one address. For one more, the one that has been
@@ -308,7 +309,7 @@ async fn converse(
     });
     let stream = Patience::new(stream, Arc::clone(&seat), STALL_TIME);
     let connection = http1::Builder::new()
-        .timer(TokioTimer::new())
+        .timer(LimitTimer)
         .header_read_timeout(HEAD_TIME)
         .max_header_size(HEAD_MAX)
         .max_headers(HEADERS_MAX)

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::{Bytes, Incoming};
@@ -18,6 +18,7 @@ use tokio::time::timeout;
 use super::error::{ClientError, ONLY_OWNER, Refused};
 use super::events::{EVENT_MAX, Event, Events};
 use crate::Address;
+use crate::time_limit::within;
 
 /// The longest time to connect.
 const CONNECT_TIME: Duration = Duration::from_secs(5);
@@ -66,19 +67,19 @@ impl Connection {
             address: address.clone(),
             reason: reason(&error),
         };
-        let slow = |_| ClientError::Slow {
+        let slow = || ClientError::Slow {
             address: address.clone(),
             what: "did not let anybody in",
             seconds: CONNECT_TIME.as_secs(),
         };
         let sender = match address {
             Address::Unix(path) => {
-                let stream = timeout(CONNECT_TIME, UnixStream::connect(path)).await;
-                greet(stream.map_err(slow)?.map_err(nobody)?).await
+                let stream = within(CONNECT_TIME, UnixStream::connect(path)).await;
+                greet(stream.ok_or_else(slow)?.map_err(nobody)?).await
             }
             Address::Tcp(socket) => {
-                let stream = timeout(CONNECT_TIME, TcpStream::connect(socket)).await;
-                let stream = stream.map_err(slow)?.map_err(nobody)?;
+                let stream = within(CONNECT_TIME, TcpStream::connect(socket)).await;
+                let stream = stream.ok_or_else(slow)?.map_err(nobody)?;
                 stream.set_nodelay(true).map_err(nobody)?;
                 greet(stream).await
             }
@@ -101,8 +102,8 @@ impl Connection {
 
     async fn send(&mut self, wanted: &Wanted<'_>) -> Result<Response<Incoming>, ClientError> {
         let request = request(&self.address, wanted)?;
-        let answered = timeout(ANSWER_TIME, self.sender.send_request(request)).await;
-        let answered = answered.map_err(|_| self.slow())?;
+        let answered = within(ANSWER_TIME, self.sender.send_request(request)).await;
+        let answered = answered.ok_or_else(|| self.slow())?;
         answered.map_err(|error| failed(&self.address, &error))
     }
 
@@ -119,8 +120,8 @@ impl Connection {
         let response = self.send(wanted).await?;
         let status = response.status();
         let body = Limited::new(response.into_body(), ANSWER_MAX);
-        let collected = timeout(ANSWER_TIME, body.collect()).await;
-        let collected = collected.map_err(|_| self.slow())?;
+        let collected = within(ANSWER_TIME, body.collect()).await;
+        let collected = collected.ok_or_else(|| self.slow())?;
         let text = collected.map_err(|error| {
             if error.is::<LengthLimitError>() {
                 ClientError::strange(&self.address, "its answer has no end")
@@ -153,7 +154,7 @@ impl Connection {
         }
         let status = response.status();
         let body = Limited::new(response.into_body(), EVENT_MAX).collect();
-        let body = timeout(ANSWER_TIME, body).await.map_err(|_| self.slow())?;
+        let body = within(ANSWER_TIME, body).await.ok_or_else(|| self.slow())?;
         let text = body.map_err(|error| cut(address, &*error))?.to_bytes();
         let told = Asked { status, text }.json(address);
         Err(told.err().unwrap_or_else(|| {
@@ -230,13 +231,15 @@ impl Flow {
         silence_max: Duration,
         stop: &AtomicBool,
     ) -> Result<Option<Vec<Event>>, ClientError> {
-        let began = Instant::now();
+        // A stop of the process is no silence: only looks count.
+        let mut silence = Duration::ZERO;
         loop {
             if stop.load(Ordering::Relaxed) {
                 return Ok(Some(Vec::new()));
             }
             let Ok(frame) = timeout(LOOK, self.body.frame()).await else {
-                if began.elapsed() < silence_max {
+                silence += LOOK;
+                if silence < silence_max {
                     continue;
                 }
                 return Err(ClientError::Slow {

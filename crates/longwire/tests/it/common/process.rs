@@ -12,8 +12,9 @@ use nix::unistd::Pid;
 
 use super::{Ran, ran};
 
-/// Timeout of steps that take no time on an idle machine.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+/// Timeout of steps that take no time on an idle machine: only a program that hangs
+/// exceeds it.
+pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A filter for faults of any frame.
 pub const SUSPECT: &str = "_ws.malformed or ip.checksum.status == 0 or tcp.checksum.status == 0 or \

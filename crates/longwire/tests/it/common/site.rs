@@ -3,13 +3,14 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::process::{Command, Stdio};
+use std::time::Instant;
 
 use longwire_io::net::{NetNamespace, addr_add};
 use longwire_testbed::support::{Folder, Stations, namespace};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
-use super::process::{RunningProgram, wait_for_word};
+use super::process::{PATIENCE, RunningProgram, wait_for_word};
 use super::{Ran, ran};
 
 /// The network's namespace, and the stations'. Station 0 has the device
@@ -90,6 +91,20 @@ impl Site {
         let text = self.at(from, &command).stdout;
         let times = text.split_once("min/avg/max/mdev = ")?.1;
         times.split('/').next()?.parse().ok()
+    }
+
+    /// Waits until one station gets answers of another: devices come up late on a
+    /// busy machine.
+    pub fn wait_for_answer(&self, from: usize, to: usize) {
+        let began = Instant::now();
+        while self.round_trip(from, to).is_none() {
+            let passed = began.elapsed();
+            assert!(
+                passed < PATIENCE,
+                "no answer of {} in {passed:?}",
+                address(to)
+            );
+        }
     }
 
     /// Checks that a round trip takes `delays` ms: no response arrives earlier,

@@ -65,6 +65,12 @@ impl ControlledRun {
         serde_json::from_str(&text).unwrap_or_else(|error| panic!("{words}: {error}: {text}"))
     }
 
+    /// Returns the seconds for which the network has run, by its own clock.
+    fn elapsed(&self) -> f64 {
+        let status = self.json("status");
+        status["elapsed_s"].as_f64().expect("seconds")
+    }
+
     /// Checks the round trip between the first two stations, in milliseconds,
     /// with a margin for a busy machine.
     fn takes(&self, delays: f64) {

@@ -8,8 +8,9 @@ use std::time::Duration;
 use longwire_io::net::NetNamespace;
 use serde_json::Value;
 
-/// How long an answer is waited for.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// Timeout of a read: an answer about many links takes long on a busy machine, and
+/// only a server that hangs exceeds this.
+pub const PATIENCE: Duration = Duration::from_secs(120);
 
 /// An answer.
 #[derive(Debug)]

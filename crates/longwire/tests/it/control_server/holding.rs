@@ -6,7 +6,9 @@ use std::net::{Shutdown, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-use super::client::{ask, ask_tcp, connect, request};
+use nix::sys::signal::Signal;
+
+use super::client::{PATIENCE, ask, ask_tcp, connect, exchange, request};
 use super::{NETWORK, Stage};
 use crate::common::process::RunningProgram;
 
@@ -16,6 +18,12 @@ const ADDRESS: &str = "127.0.0.1:9470";
 /// Connections at one address, streams of all (docs/control.md).
 const CONNECTIONS: usize = 256;
 const STREAMS: usize = 64;
+
+/// Time after which the server closes a connection without a whole request.
+const HEAD_TIME: Duration = Duration::from_secs(10);
+
+/// Attempts of a test that a busy machine may make meaningless.
+const TRIES: usize = 10;
 
 /// A network on TCP and at a socket.
 fn on_tcp(stage: &Stage, more: &[&str]) -> RunningProgram {
@@ -54,18 +62,49 @@ fn idle_connections_give_way_to_others() {
     let _running = on_tcp(&stage, &[]);
     let connect = || stage.namespace.run(|| TcpStream::connect(ADDRESS));
     let connect = || connect().expect("it is entered").expect("it listens");
-    let mut idle: Vec<TcpStream> = (0..CONNECTIONS + 40).map(|_| connect()).collect();
-    let began = Instant::now();
-    assert_eq!(status(&stage, "GET /v1", TOKEN, ""), 200);
-    // An idle connection is closed after 10 s by itself.
-    let took = began.elapsed();
-    assert!(took < Duration::from_secs(4), "{took:?}");
-    // The oldest connections have been closed.
-    let first = &mut idle[0];
-    first
-        .set_read_timeout(Some(Duration::from_secs(5)))
-        .expect("a timeout");
-    assert_eq!(first.read(&mut [0; 1]).ok(), Some(0), "it is closed");
+    for _ in 0..TRIES {
+        let began = Instant::now();
+        let mut idle: Vec<TcpStream> = (0..CONNECTIONS + 40).map(|_| connect()).collect();
+        assert_eq!(status(&stage, "GET /v1", TOKEN, ""), 200);
+        // The oldest connections have been closed.
+        let first = &mut idle[0];
+        first.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+        assert_eq!(first.read(&mut [0; 1]).ok(), Some(0), "it is closed");
+        // Otherwise it may have been closed for its own age.
+        if began.elapsed() < HEAD_TIME {
+            return;
+        }
+    }
+    panic!("no connection gave way to others before it was too old");
+}
+
+#[test]
+fn a_stopped_run_does_not_take_its_clients_for_slow() {
+    let Some(stage) = Stage::new() else {
+        return;
+    };
+    let socket = stage.socket();
+    let running = stage.start(NETWORK, &["--control", &socket]);
+    let text = request("GET /v1", &["Host: x"], "");
+    let (first, rest) = text.split_at(20);
+    let begun: Vec<UnixStream> = (0..8)
+        .map(|_| {
+            let mut stream = connect(&socket);
+            stream.write_all(first.as_bytes()).expect("it is sent");
+            stream
+        })
+        .collect();
+    // By now the server has accepted them and waits for the rest.
+    assert_eq!(ask(&socket, "GET /v1", "").status, 200);
+    running.signal(Signal::SIGSTOP);
+    for mut stream in &begun {
+        stream.write_all(rest.as_bytes()).expect("it is sent");
+    }
+    std::thread::sleep(HEAD_TIME + Duration::from_secs(1));
+    running.signal(Signal::SIGCONT);
+    for stream in begun {
+        assert_eq!(exchange(stream, "").status, 200);
+    }
 }
 
 #[test]
@@ -143,7 +182,7 @@ fn large_bodies_leave_no_memory_behind_and_take_little_together() {
     );
     let began = Instant::now();
     let mut left = memory(&mut running, "VmRSS:");
-    while left > before + (48 << 10) && began.elapsed() < Duration::from_secs(20) {
+    while left > before + (48 << 10) && began.elapsed() < PATIENCE {
         std::thread::sleep(Duration::from_millis(100));
         left = memory(&mut running, "VmRSS:");
     }
@@ -240,10 +279,7 @@ fn half_closed_streams_end() {
     // Their places are free again, though this side still reads.
     let began = Instant::now();
     while ask_head(&socket) == 503 {
-        assert!(
-            began.elapsed() < Duration::from_secs(20),
-            "no place is freed"
-        );
+        assert!(began.elapsed() < PATIENCE, "no place is freed");
         std::thread::sleep(Duration::from_millis(20));
     }
     drop(streams);
@@ -299,7 +335,7 @@ fn a_head_without_end_is_refused() {
     let socket = stage.socket();
     let _running = stage.start(NETWORK, &["--control", &socket]);
     let long = format!("X-Long: {}", "y".repeat(100 << 10));
-    let answer = super::client::exchange(
+    let answer = exchange(
         connect(&socket),
         &request("GET /v1", &["Host: x", &long], ""),
     );
@@ -307,7 +343,7 @@ fn a_head_without_end_is_refused() {
     let many: Vec<String> = (0..200).map(|number| format!("X-{number}: y")).collect();
     let mut many: Vec<&str> = many.iter().map(String::as_str).collect();
     many.push("Host: x");
-    let answer = super::client::exchange(connect(&socket), &request("GET /v1", &many, ""));
+    let answer = exchange(connect(&socket), &request("GET /v1", &many, ""));
     assert_eq!(answer.status, 431, "{answer:?}");
     assert_eq!(ask(&socket, "GET /v1", "").status, 200);
 }

@@ -1,7 +1,8 @@
 //! Many links: pages, streams, metrics, and limits.
 
 use std::collections::BTreeSet;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
+use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -146,21 +147,47 @@ fn statistics_come_as_events() {
     for _ in 0..5 {
         let event = next();
         let interval = event["interval_s"].as_f64().expect("seconds");
-        assert!(interval > 0.001, "{event}");
+        assert!(interval > 0.0, "{event}");
         assert_eq!(event["rates"]["bits_in_per_s"], 0.0);
     }
     assert!(
-        began.elapsed() >= Duration::from_millis(450),
+        began.elapsed() >= Duration::from_millis(500),
         "{:?}",
         began.elapsed()
     );
     // A removed link is no longer listed.
     assert_eq!(ask(&socket, "DELETE /v1/links/adsl3", "").status, 200);
-    let without = (0..50).map(|_| next()).find(|event| event["links"] == 4);
-    assert_eq!(
-        without.expect("it goes")["each"].as_array().map(Vec::len),
-        Some(4)
-    );
+    let removed = ask(&socket, "GET /v1", "").json()["elapsed_s"].as_f64();
+    // Events of before wait in the socket.
+    let later = std::iter::repeat_with(next).find(|event| event["elapsed_s"].as_f64() > removed);
+    let later = later.expect("an event");
+    assert_eq!(later["links"], 4);
+    assert_eq!(later["each"].as_array().map(Vec::len), Some(4));
+}
+
+/// Time after which the server closes a connection without a whole request.
+const HEAD_TIME: Duration = Duration::from_secs(10);
+
+/// Returns a connection with half a request that the server still waits for after it
+/// has answered another, and a time before the connection was made.
+fn half_a_request(socket: &str) -> (Instant, UnixStream) {
+    // A busy machine may answer the other later than that.
+    for _ in 0..10 {
+        let began = Instant::now();
+        let mut half = connect(socket);
+        half.write_all(b"GET /v1 HTTP/1.1\r\nHost")
+            .expect("it is sent");
+        assert_eq!(ask(socket, "GET /v1/links/n5", "").status, 200);
+        half.set_nonblocking(true).expect("it is open");
+        let read = half.read(&mut [0]);
+        if began.elapsed() < HEAD_TIME {
+            let open = read.expect_err("it is not closed yet");
+            assert_eq!(open.kind(), ErrorKind::WouldBlock);
+            half.set_nonblocking(false).expect("it is open");
+            return (began, half);
+        }
+    }
+    panic!("no other is answered within {HEAD_TIME:?}");
 }
 
 #[test]
@@ -179,27 +206,14 @@ fn clients_that_do_not_read_stop_no_other() {
     // Answers are made in turn: theirs are there when this one is.
     let page = ask(&socket, "GET /v1/links?limit=10000", "");
     assert_eq!(page.json()["links"].as_array().map(Vec::len), Some(10_000));
-    let mut half = connect(&socket);
-    half.write_all(b"GET /v1 HTTP/1.1\r\nHost")
-        .expect("it is sent");
-    let began = Instant::now();
-    assert_eq!(ask(&socket, "GET /v1/links/n5", "").status, 200);
-    // The server answers others before it closes this one, ten seconds after
-    // its last byte.
-    half.set_nonblocking(true).expect("it is open");
-    let open = half.read(&mut [0]).expect_err("it is not closed yet");
-    assert_eq!(open.kind(), std::io::ErrorKind::WouldBlock);
-    half.set_nonblocking(false).expect("it is open");
+    let (began, mut half) = half_a_request(&socket);
     // Incomplete request heads and unread responses have timeouts: the latter
     // are cut short.
     let mut rest = Vec::new();
     half.read_to_end(&mut rest).expect("it is closed");
-    assert!(
-        began.elapsed() > Duration::from_secs(8),
-        "{:?}",
-        began.elapsed()
-    );
-    std::thread::sleep(Duration::from_secs(12).saturating_sub(began.elapsed()));
+    assert!(began.elapsed() >= HEAD_TIME, "{:?}", began.elapsed());
+    // Their responses were there before this connection: so was their limit.
+    std::thread::sleep(Duration::from_secs(2));
     for stream in &mut stuck {
         let mut taken = Vec::new();
         let read = stream.read_to_end(&mut taken);

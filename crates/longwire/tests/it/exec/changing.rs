@@ -21,15 +21,16 @@ fn times(text: &str) -> Vec<f64> {
 #[test]
 fn a_command_controls_its_own_link() {
     for user in User::all() {
-        let line = "ping -c 1 far; $LONGWIRE ctl --control x.sock set link delay=100ms >&2; \
+        let line = "ping -c 5 -i 0.2 far; $LONGWIRE ctl --control x.sock set link delay=100ms >&2; \
                     ping -c 1 far";
         let line = format!("$LONGWIRE exec --delay 20ms --control x.sock --json -- sh -c '{line}'");
         let ended = well(user.shell(&line));
         let times = times(&ended.stdout);
-        assert!(
-            times.len() == 2 && times[0] < 200.0 && times[0] >= 40.0 && times[1] >= 200.0,
-            "{ended:?}"
-        );
+        assert_eq!(times.len(), 6, "{ended:?}");
+        // A busy machine delays some, but not all.
+        let least = times[..5].iter().copied().fold(f64::INFINITY, f64::min);
+        assert!((40.0..200.0).contains(&least), "{ended:?}");
+        assert!(times[5] >= 200.0, "{ended:?}");
         let json = ended.stderr.find("{\n").expect("a report");
         let report: serde_json::Value =
             serde_json::from_str(&ended.stderr[json..]).expect("it is JSON");
@@ -190,6 +191,14 @@ fn a_changing_link_ends_like_a_plain_one() {
     }
 }
 
+/// Whether a process has blocked a signal, in order to wait for it.
+fn waits_for(id: u32, signal: Signal) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{id}/status")).expect("it runs");
+    let blocked = status.lines().find_map(|line| line.strip_prefix("SigBlk:"));
+    let blocked = blocked.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    blocked.expect("a mask") & (1 << (signal as u32 - 1)) != 0
+}
+
 #[test]
 fn a_signal_ends_the_preparation_of_a_network() {
     // Before the start, each of 200,000 commands reads a long trace.
@@ -208,6 +217,11 @@ fn a_signal_ends_the_preparation_of_a_network() {
         let mut command = user.exec_command(&["busy.toml", "--", "sleep", "600"]);
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("it starts");
+        let begun = Instant::now();
+        while !waits_for(child.id(), Signal::SIGINT) {
+            assert!(begun.elapsed() < PATIENCE, "it does not wait for SIGINT");
+            std::thread::sleep(Duration::from_millis(10));
+        }
         std::thread::sleep(Duration::from_millis(1_500));
         assert!(child.try_wait().expect("a child").is_none());
         let begun = Instant::now();

@@ -5,12 +5,16 @@ use std::time::Duration;
 use crate::common::have;
 use crate::exec::{User, well};
 
+/// A command that ends once the peer's command has made the file `up`.
+const UNTIL_UP: &str = "until [ -e up ]; do sleep 0.05; done";
+
 #[test]
 fn the_peers_output_has_a_prefix_and_is_not_the_commands() {
     for user in User::all() {
-        let peer = "echo one; echo two >&2; printf three; sleep 60";
-        let arguments = ["-q", "--peer-wait", "1500ms", "--peer", peer];
-        let ended = well(user.exec(&[&arguments[..], &["--", "echo", "mine"]].concat()));
+        let peer = "echo one; echo two >&2; printf three; touch up; sleep 60";
+        let arguments = ["-q", "--peer-wait", "100ms", "--peer", peer];
+        let mine = ["--", "sh", "-c", &format!("{UNTIL_UP}; echo mine")];
+        let ended = well(user.exec(&[&arguments[..], &mine].concat()));
         assert_eq!(ended.stdout, "mine\n");
         let mut lines: Vec<&str> = ended.stderr.lines().collect();
         lines.retain(|line| line.starts_with("peer: "));
@@ -27,18 +31,20 @@ fn the_peers_output_has_a_prefix_and_is_not_the_commands() {
 fn the_peers_output_goes_to_a_file() {
     for user in User::all() {
         // A shell reports a foreground command that a signal ends, too.
-        let peer = "trap 'echo stopped >&2; exit' TERM; echo one; echo two >&2; \
+        let peer = "trap 'echo stopped >&2; exit' TERM; echo one; echo two >&2; touch up; \
                     sleep 60 & wait";
         let arguments = [
             "-q",
             "--peer-wait",
-            "1500ms",
+            "100ms",
             "--peer-output",
             "peer.txt",
             "--peer",
             peer,
             "--",
-            "true",
+            "sh",
+            "-c",
+            UNTIL_UP,
         ];
         let ended = well(user.exec(&arguments));
         assert_eq!(user.read("peer.txt"), "one\ntwo\nstopped\n");
@@ -51,8 +57,9 @@ fn a_peer_that_is_stopped_causes_no_alarm() {
     for user in User::all() {
         // Its results are printed at its end, together with its error.
         let peer = "trap 'echo result; echo interrupted >&2; exit 1' TERM; echo early >&2; \
-                    while :; do sleep 0.05; done";
-        let ended = well(user.exec(&["--peer-wait", "1500ms", "--peer", peer, "--", "true"]));
+                    touch up; while :; do sleep 0.05; done";
+        let arguments = ["--peer-wait", "100ms", "--peer", peer];
+        let ended = well(user.exec(&[&arguments[..], &["--", "sh", "-c", UNTIL_UP]].concat()));
         assert!(ended.stderr.contains("peer: early\n"), "{ended:?}");
         assert!(ended.stderr.contains("peer: result\n"), "{ended:?}");
         for word in ["interrupted", "peer's command ended", "SIGTERM"] {

@@ -59,15 +59,23 @@ fn the_first_round_trip_is_like_the_others() {
             let ping = [
                 "--delay", "150ms", "--", "ping", family, "-c", "3", "-i", "0.3", "far",
             ];
-            let ended = well(user.exec(&ping));
-            let times: Vec<f64> = ended
-                .stdout
-                .lines()
-                .filter_map(|line| line.split("time=").nth(1)?.split(' ').next()?.parse().ok())
+            let longer = || {
+                let ended = well(user.exec(&ping));
+                let times: Vec<f64> = ended
+                    .stdout
+                    .lines()
+                    .filter_map(|line| line.split("time=").nth(1)?.split(' ').next()?.parse().ok())
+                    .collect();
+                assert_eq!(times.len(), 3, "{ended:?}");
+                times[0] - times[1].min(times[2])
+            };
+            // Address resolution would add a round trip to it each time; a busy
+            // machine does so now and then.
+            let tries: Vec<f64> = (0..5)
+                .map(|_| longer())
+                .take_while(|ms| *ms >= 150.0)
                 .collect();
-            assert_eq!(times.len(), 3, "{ended:?}");
-            // Address resolution would add a round trip to it.
-            assert!(times[0] - times[1].min(times[2]) < 150.0, "{times:?}");
+            assert!(tries.len() < 5, "longer by {tries:?} ms");
         }
     }
 }
