@@ -169,10 +169,8 @@ fn wrong_texts_are_refused() {
         "'dely=20ms': there is no option 'dely'; did you mean 'delay'?"
     );
     assert!(refused("rate").contains("NAME=VALUE"));
-    let started = Testbed::link("delay=20mss")
-        .expect("names are right")
-        .start();
-    let error = started.expect_err("the value is wrong");
+    let link = Testbed::link("delay=20mss");
+    let error = link.expect_err("the value is wrong");
     assert!(matches!(error, TestbedError::Text(_)), "{error}");
     assert!(error.to_string().starts_with("delay: "), "{error}");
     assert!(!error.is_unprivileged());

@@ -104,26 +104,25 @@ fn each_link_has_one_state_for_its_hooks() {
     };
     let text = format!("plugin:{},trace={}", probe(), file.display());
     let faults = Faults::new();
-    let loader = || FileLoader::reporting_to(&faults);
+    let loader = FileLoader::reporting_to(&faults);
     let line = format!("loss={text} delay={text} rate={text},after=1");
-    let spec = LinkSpec::parse(&line, &loader()).unwrap();
-    // The parameters of each hook were checked.
-    assert_eq!(traced(), "create destroy ".repeat(3));
-    let first = spec.build(&loader()).unwrap();
+    let spec = LinkSpec::parse(&line, &loader).unwrap();
+    // One for loss and delay, and one for the rate, whose parameters differ.
     assert_eq!(traced(), "create create ");
-    // A second link shares nothing with the first, even if one loader builds both.
-    let both = loader();
-    let others = [spec.build(&both).unwrap(), spec.build(&both).unwrap()];
-    assert_eq!(traced(), "create create create create ");
+    // The first link uses them; the second shares nothing with the first.
+    let first = spec.build(&loader).unwrap();
+    let second = spec.build(&loader).unwrap();
+    assert_eq!(traced(), "create create ");
     drop(first);
     assert_eq!(traced(), "destroy destroy ");
-    drop((others, both));
-    assert_eq!(traced(), "destroy destroy destroy destroy ");
+    drop((second, loader));
+    assert_eq!(traced(), "destroy destroy ");
+    // Another loader has none of its states.
+    drop(spec.build(&FileLoader::reporting_to(&faults)).unwrap());
+    assert_eq!(traced(), "create create destroy destroy ");
 
     // Two losses decide separately: each has its own state.
-    let spec = LinkSpec::parse(&format!("loss={text} loss={text}"), &loader()).unwrap();
-    assert_eq!(traced(), "create destroy create destroy ");
-    drop(spec.build(&loader()).unwrap());
+    drop(parse(&format!("loss={text} loss={text}"), &faults).unwrap());
     assert_eq!(traced(), "create create destroy destroy ");
     assert!(!faults.any());
 }
