@@ -10,8 +10,8 @@ use serde::{Serialize, Serializer};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
-use super::words;
-use super::works::{Effect, Prepared};
+use super::json;
+use super::plan::{Effect, Prepared};
 use longwire_topology::{Command, RampStep};
 
 /// A change that was made, or will be.
@@ -137,7 +137,7 @@ impl Done {
             by: "scenario",
             change: SentChange::from(&match ramp {
                 Some(step) if step.step == 0 => ramp_in_json(step),
-                _ => words::change(&command.actions),
+                _ => json::change(&command.actions),
             }),
             links,
             error: None,

@@ -13,9 +13,9 @@ use serde_json::Value;
 
 use super::change_files::{ChangeFiles, ChangeLimits};
 use super::changes::{Changes, Done, SentChange};
-use super::known::Known;
-use super::numbered::{Coming, Numbered};
-use super::works::{Effect, Prepared, refused};
+use super::numbered::{Additions, Numbered};
+use super::plan::{Effect, Prepared, refused};
+use super::state::NetworkState;
 use longwire_topology::{Added, Change, Command, Files, Moment, Problem};
 
 /// The result of a change.
@@ -35,13 +35,13 @@ pub struct Changed {
 
 /// A running network. Everything may be called from any thread.
 pub struct Controller {
-    known: RwLock<Known>,
+    state: RwLock<NetworkState>,
     handle: FabricHandle,
     /// Stops waiting for a file when the run is to stop.
     loader: Arc<FileLoader>,
     /// The files and plugins that the topology itself names.
     own_files: Arc<BTreeSet<String>>,
-    bin: Sender<Discarded>,
+    retired: Sender<Discarded>,
     discarded: Mutex<Receiver<Discarded>>,
     /// One change after the other.
     turn: Mutex<()>,
@@ -52,7 +52,7 @@ struct Ready {
     change: Change,
     at: Nanos,
     prepared: Prepared,
-    coming: Coming,
+    additions: Additions,
 }
 
 /// The numbers that a change got that is not ready: taken back when this is
@@ -73,20 +73,20 @@ impl Drop for Draft<'_> {
 
 impl Controller {
     /// A network that runs. `loader` loads the plugins of its changes. What
-    /// `bin` is given, [`Controller::tidy`] drops.
+    /// `retired` is given, [`Controller::tidy`] drops.
     pub fn new(
         network: Numbered,
         handle: FabricHandle,
         loader: FileLoader,
-        (bin, discarded): (Sender<Discarded>, Receiver<Discarded>),
+        (retired, discarded): (Sender<Discarded>, Receiver<Discarded>),
     ) -> Controller {
         let own_files = Arc::clone(&network.topology().files);
         Controller {
-            known: RwLock::new(Known::new(network)),
+            state: RwLock::new(NetworkState::new(network)),
             handle,
             loader: Arc::new(loader),
             own_files,
-            bin,
+            retired,
             discarded: Mutex::new(discarded),
             turn: Mutex::new(()),
         }
@@ -112,28 +112,28 @@ impl Controller {
         &self.handle
     }
 
-    pub(super) fn bin(&self) -> &Sender<Discarded> {
-        &self.bin
+    pub(super) fn retired(&self) -> &Sender<Discarded> {
+        &self.retired
     }
 
     /// Looks at the network as it is now.
     pub fn look<R>(&self, look: impl FnOnce(&Numbered) -> R) -> R {
         let now = self.elapsed();
-        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
-        if !known.is_behind(now) {
-            return look(&known.network);
+        let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
+        if !state.is_behind(now) {
+            return look(&state.network);
         }
-        drop(known);
+        drop(state);
         drop(self.settled(now));
-        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
-        look(&known.network)
+        let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
+        look(&state.network)
     }
 
     /// The changes that were made and will be, those of the last while, in the
     /// order of their times.
     pub fn changes(&self) -> Changes {
-        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
-        known.changes.clone().in_order()
+        let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
+        state.changes.clone().in_order()
     }
 
     /// Makes a change: all of it, or nothing. One that is made at once has
@@ -152,10 +152,10 @@ impl Controller {
             change,
             at,
             prepared,
-            coming,
+            additions,
         } = self.make_ready(body, access)?;
-        let mut known = self.settled(self.elapsed());
-        let (rules_going, going) = known.network.remove(&change.removed);
+        let mut state = self.settled(self.elapsed());
+        let (removed_rules, removals) = state.network.remove(&change.removed);
         let links = prepared.effects.iter().map(Effect::links).sum();
         let mut changed = Changed {
             at_ns: at.as_nanos(),
@@ -164,9 +164,9 @@ impl Controller {
             removed: change.removed.len(),
             warnings: change.warnings,
         };
-        // What is known of links has it from here on, for frames may.
-        known.expect(at, prepared.effects);
-        known.remember(Done {
+        // What is state of links has it from here on, for frames may.
+        state.expect(at, prepared.effects);
+        state.remember(Done {
             at_ns: at.as_nanos(),
             until_ns: None,
             by: "control",
@@ -175,13 +175,13 @@ impl Controller {
             error: None,
             ramp: None,
         });
-        if !going.links.is_empty() || !going.paths.is_empty() {
-            known.leaving.push(going);
+        if !removals.links.is_empty() || !removals.paths.is_empty() {
+            state.leaving.push(removals);
         }
-        drop(known);
-        self.give_coming(coming, at);
-        self.give_rules_going(&rules_going, at);
-        let done_at = self.give(prepared.works, change.moment == Moment::Now);
+        drop(state);
+        self.apply_additions(additions, at);
+        self.remove_rules(&removed_rules, at);
+        let done_at = self.apply(prepared.operations, change.moment == Moment::Now);
         changed.at_ns = done_at.map_or(changed.at_ns, Nanos::as_nanos);
         drop(turn);
         Ok(changed)
@@ -215,9 +215,9 @@ impl Controller {
 
     /// Notes a command of the scenario that the fabric was started with.
     pub fn note_given(&self, command: &Command, prepared: Prepared) {
-        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
-        known.remember(Done::of_scenario(command, &prepared));
-        known.expect(command.at.unwrap_or(Nanos::ZERO), prepared.effects);
+        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+        state.remember(Done::of_scenario(command, &prepared));
+        state.expect(command.at.unwrap_or(Nanos::ZERO), prepared.effects);
     }
 
     /// Gives the fabric a command of the scenario ahead of its time.
@@ -228,23 +228,23 @@ impl Controller {
         let turn = self.take_turn();
         let files = self.files(Some(&FileAccess::Any), ChangeLimits::SCENARIO);
         let prepared = loop {
-            let prepared = self.look(|network| network.works(command, &*files, &self.bin));
+            let prepared = self.look(|network| network.plan(command, &*files, &self.retired));
             if !files.fetch() {
                 break prepared;
             }
         };
-        let mut known = self.settled(self.elapsed());
+        let mut state = self.settled(self.elapsed());
         match prepared {
             Ok(prepared) => {
-                known.remember(Done::of_scenario(command, &prepared));
-                known.expect(command.at.unwrap_or(Nanos::ZERO), prepared.effects);
-                drop(known);
-                self.give(prepared.works, false);
+                state.remember(Done::of_scenario(command, &prepared));
+                state.expect(command.at.unwrap_or(Nanos::ZERO), prepared.effects);
+                drop(state);
+                self.apply(prepared.operations, false);
                 drop(turn);
                 Ok(())
             }
             Err(problem) => {
-                known.remember(Done {
+                state.remember(Done {
                     error: Some(problem.to_string()),
                     ..Done::of_scenario(command, &Prepared::default())
                 });
@@ -260,22 +260,22 @@ impl Controller {
         let discarded = discarded.unwrap_or_else(PoisonError::into_inner);
         discarded.try_iter().for_each(drop);
         drop(discarded);
-        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
-        let is_done = known.leaving.is_empty();
-        drop(known);
+        let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
+        let is_done = state.leaving.is_empty();
+        drop(state);
         // A waiting writer keeps others from reading, so write only when needed.
         if is_done {
             return;
         }
-        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
-        let leaving = std::mem::take(&mut known.leaving);
-        drop(known);
+        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+        let leaving = std::mem::take(&mut state.leaving);
+        drop(state);
         let mut left = Vec::new();
-        for going in leaving {
-            left.extend(self.take_away(going));
+        for removals in leaving {
+            left.extend(self.take_away(removals));
         }
-        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
-        known.leaving.extend(left);
+        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+        state.leaving.extend(left);
     }
 
     /// Reads and checks all that is to be done, and numbers what comes. When
@@ -299,13 +299,13 @@ impl Controller {
 
     fn try_ready(&self, body: &Value, files: &Arc<ChangeFiles>) -> Result<Ready, Vec<Problem>> {
         let now = self.elapsed();
-        let mut known = self.settled(now);
-        let Known { network, .. } = &mut *known;
+        let mut state = self.settled(now);
+        let NetworkState { network, .. } = &mut *state;
         let opens: Arc<dyn Files> = Arc::clone(files) as _;
         let change = network.topology.read_change(body, &network.moved, &opens)?;
         let at = due(change.moment, now);
         let first = network.add(&change.added);
-        drop(known);
+        drop(state);
         let mut draft = Draft {
             controller: self,
             added: Some(change.added.clone()),
@@ -318,26 +318,26 @@ impl Controller {
         // The models of a hundred thousand links take a while. Others may look
         // meanwhile, and no other change is made.
         let prepared = self.look(|network| {
-            let coming = network.coming(&change.added, first, &**files);
-            let coming = coming.map_err(|(link, error)| refused(&link, &error))?;
-            let prepared = network.works(&command, &**files, &self.bin)?;
-            Ok((coming, prepared))
+            let additions = network.additions(&change.added, first, &**files);
+            let additions = additions.map_err(|(link, error)| refused(&link, &error))?;
+            let prepared = network.plan(&command, &**files, &self.retired)?;
+            Ok((additions, prepared))
         });
-        let (coming, prepared) = prepared.map_err(|problem| vec![problem])?;
+        let (additions, prepared) = prepared.map_err(|problem| vec![problem])?;
         draft.added = None;
         Ok(Ready {
             change,
             at,
             prepared,
-            coming,
+            additions,
         })
     }
 
     /// Takes back what was numbered for a change.
     fn take_back(&self, added: &Added) {
-        let mut known = self.settled(self.elapsed());
-        known.network.undo(added);
-        known.network.topology.forget(added);
+        let mut state = self.settled(self.elapsed());
+        state.network.undo(added);
+        state.network.topology.forget(added);
     }
 
     fn take_turn(&self) -> MutexGuard<'_, ()> {
@@ -345,10 +345,10 @@ impl Controller {
     }
 
     /// Returns the state of the network, brought up to this time.
-    fn settled(&self, now: Nanos) -> RwLockWriteGuard<'_, Known> {
-        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
-        known.settle(now);
-        known
+    fn settled(&self, now: Nanos) -> RwLockWriteGuard<'_, NetworkState> {
+        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+        state.settle(now);
+        state
     }
 }
 

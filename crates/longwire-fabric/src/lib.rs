@@ -28,29 +28,29 @@
 //! once, and has [views](LinkView) of its links. [`NetworkReport`] counts what the
 //! links and ports did, [`NetworkRecorder`] writes captures and the verdict log.
 
+mod apply;
 mod change_files;
 mod changes;
 mod controller;
 mod error;
-mod giving;
-mod known;
+mod json;
 mod numbered;
+mod plan;
 mod recorder;
 mod report;
 mod scenario;
+mod state;
 #[cfg(test)]
 mod tests;
 mod views;
-mod words;
-mod works;
 
 pub use changes::{Changes, Done};
 pub use controller::{Changed, Controller};
 pub use error::NetworkError;
+pub use json::options as options_in_json;
 pub use numbered::{Numbered, NumberedLink};
+pub use plan::Prepared;
 pub use recorder::NetworkRecorder;
 pub use report::{LinkRow, NetworkReport};
 pub use scenario::Scenario;
 pub use views::{LinkView, PathView, RuleView, WayView};
-pub use words::options as options_in_json;
-pub use works::Prepared;

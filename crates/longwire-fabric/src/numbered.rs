@@ -50,7 +50,7 @@ pub struct Numbered {
 }
 
 /// Added links, paths and rules, for the fabric.
-pub(super) struct Coming {
+pub(super) struct Additions {
     pub links: Vec<(LinkId, LinkConfig, Arc<LinkCells>)>,
     pub paths: Vec<(PathId, Vec<LinkId>)>,
     pub rules: Vec<(u32, Matcher, Target)>,
@@ -58,7 +58,7 @@ pub(super) struct Coming {
 
 /// Removed links and paths, for the fabric.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Going {
+pub(super) struct Removals {
     pub paths: Vec<PathId>,
     pub links: Vec<LinkId>,
 }
@@ -237,12 +237,12 @@ impl Numbered {
     ///
     /// # Errors
     /// The link, and what is wrong with it.
-    pub(super) fn coming(
+    pub(super) fn additions(
         &self,
         added: &Added,
         (links, paths): (usize, usize),
         loader: &dyn Loader,
-    ) -> Result<Coming, (String, OptionError)> {
+    ) -> Result<Additions, (String, OptionError)> {
         let mut configs = Vec::new();
         for plan in &self.topology.links[added.links.clone()] {
             for options in std::iter::once(&plan.up).chain(&plan.down) {
@@ -262,7 +262,7 @@ impl Numbered {
             let target = self.target(rule.target.class, rule.target.way);
             (index as u32, rule.matcher.clone(), target)
         });
-        Ok(Coming {
+        Ok(Additions {
             links: links.collect(),
             paths: new.collect(),
             rules: rules.collect(),
@@ -293,29 +293,29 @@ impl Numbered {
     }
 
     /// Takes links and paths out; says which rules go, and then what else.
-    pub(super) fn remove(&mut self, classes: &[Class]) -> (Vec<u32>, Going) {
-        let mut going = Going::default();
+    pub(super) fn remove(&mut self, classes: &[Class]) -> (Vec<u32>, Removals) {
+        let mut removals = Removals::default();
         let mut rules = Vec::new();
         for class in classes {
             rules.extend(self.rules_of.remove(class).into_iter().flatten());
             for way in [Way::Up, Way::Down] {
-                going.paths.extend(self.path_of.remove(&(*class, way)));
+                removals.paths.extend(self.path_of.remove(&(*class, way)));
             }
             self.moved.remove(class);
             let Class::Link(index) = class else {
                 continue;
             };
             let [up, down] = self.numbers[*index as usize];
-            going.links.push(up);
-            going.links.extend((down != up).then_some(down));
+            removals.links.push(up);
+            removals.links.extend((down != up).then_some(down));
             self.by_name
                 .remove(&self.topology.links[*index as usize].name);
         }
-        for link in &going.links {
+        for link in &removals.links {
             self.links[link.0 as usize].removed = true;
         }
         self.topology.remove(classes);
-        (rules, going)
+        (rules, removals)
     }
 
     /// The named links that fit a pattern, or one direction of each.

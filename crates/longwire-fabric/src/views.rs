@@ -10,8 +10,8 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::controller::Controller;
+use super::json;
 use super::numbered::Numbered;
-use super::words;
 use longwire_topology::Class;
 use longwire_topology::glob::is_pattern;
 
@@ -214,7 +214,7 @@ impl Numbered {
         let reasons = reasons.filter(|(_, count)| *count > 0);
         WayView {
             state: link.state.name(),
-            options: words::options(&link.options),
+            options: json::options(&link.options),
             dropped: reasons
                 .map(|(reason, count)| (reason.name(), count))
                 .collect(),

@@ -1,4 +1,5 @@
-//! Giving a running fabric its orders, little by little where there are many.
+//! Applies changes to a running fabric, in parts where there are many, with time for
+//! frames between them.
 
 use std::sync::mpsc::channel;
 use std::time::Duration;
@@ -7,7 +8,7 @@ use longwire_engine::{Link, Nanos};
 use longwire_runtime::fabric::Work;
 
 use super::controller::Controller;
-use super::numbered::{Coming, Going};
+use super::numbered::{Additions, Removals};
 
 /// The most rules or links that are added or removed at once, before frames have
 /// their turn.
@@ -22,11 +23,11 @@ const PATIENCE: Duration = Duration::from_secs(10);
 impl Controller {
     /// Links and paths first, for without rules they carry nothing; then the
     /// rules.
-    pub(super) fn give_coming(&self, coming: Coming, at: Nanos) {
+    pub(super) fn apply_additions(&self, additions: Additions, at: Nanos) {
         let seed = self.seed();
         let epoch = self.handle().clock_time(at);
         let mut orders: Vec<Work> = Vec::new();
-        let links = coming.links.into_iter().map(|(id, mut config, cells)| {
+        let links = additions.links.into_iter().map(|(id, mut config, cells)| {
             config.epoch = epoch;
             (id, Link::new_changeable(config, seed, id), cells)
         });
@@ -37,7 +38,7 @@ impl Controller {
                 }
             }));
         }
-        for paths in chunks(coming.paths) {
+        for paths in chunks(additions.paths) {
             orders.push(Box::new(move |core, _| {
                 for (id, links) in paths {
                     // All of its links have been added.
@@ -45,7 +46,7 @@ impl Controller {
                 }
             }));
         }
-        for rules in chunks(coming.rules) {
+        for rules in chunks(additions.rules) {
             orders.push(Box::new(move |core, _| {
                 for (number, matcher, target) in rules {
                     // Its matcher was checked, and a classifier is full at 2^30.
@@ -53,10 +54,10 @@ impl Controller {
                 }
             }));
         }
-        self.give_in_turns(orders, at);
+        self.apply_in_turns(orders, at);
     }
 
-    pub(super) fn give_rules_going(&self, rules: &[u32], at: Nanos) {
+    pub(super) fn remove_rules(&self, rules: &[u32], at: Nanos) {
         let orders = rules.chunks(TOGETHER_MAX).map(|rules| {
             let rules = rules.to_vec();
             let work: Work = Box::new(move |core, _| {
@@ -66,17 +67,17 @@ impl Controller {
             });
             work
         });
-        self.give_in_turns(orders.collect(), at);
+        self.apply_in_turns(orders.collect(), at);
     }
 
     /// One order after the other, with time for frames between them; waits
     /// until the last has been done.
-    fn give_in_turns(&self, orders: Vec<Work>, at: Nanos) {
+    fn apply_in_turns(&self, orders: Vec<Work>, at: Nanos) {
         let mut at = at;
         let last = orders.len().saturating_sub(1);
         for (nth, work) in orders.into_iter().enumerate() {
             if nth == last {
-                self.give(vec![(at, work)], true);
+                self.apply(vec![(at, work)], true);
             } else {
                 self.handle().order(Some(at), work)
             }
@@ -86,10 +87,10 @@ impl Controller {
 
     /// Gives the fabric work; says when the first was done, if it is waited
     /// for.
-    pub(super) fn give(&self, works: Vec<(Nanos, Work)>, wait: bool) -> Option<Nanos> {
+    pub(super) fn apply(&self, operations: Vec<(Nanos, Work)>, wait: bool) -> Option<Nanos> {
         let (tell, answers) = channel();
         let start = self.handle().clock_time(Nanos::ZERO);
-        for (at, work) in works {
+        for (at, work) in operations {
             let tell = tell.clone();
             self.handle().order(
                 Some(at),
@@ -108,21 +109,21 @@ impl Controller {
     }
 
     /// Has the fabric take away what it can; says what is left.
-    pub(super) fn take_away(&self, going: Going) -> Option<Going> {
-        let mut left = Going::default();
-        for paths in going.paths.chunks(TOGETHER_MAX) {
+    pub(super) fn take_away(&self, removals: Removals) -> Option<Removals> {
+        let mut left = Removals::default();
+        for paths in removals.paths.chunks(TOGETHER_MAX) {
             let mut paths = paths.to_vec();
             left.paths.extend(self.handle().ask(move |core| {
                 paths.retain(|path| !core.remove_path(*path));
                 paths
             })?);
         }
-        for links in going.links.chunks(TOGETHER_MAX) {
-            let (bin, mut links) = (self.bin().clone(), links.to_vec());
+        for links in removals.links.chunks(TOGETHER_MAX) {
+            let (retired, mut links) = (self.retired().clone(), links.to_vec());
             left.links.extend(self.handle().ask(move |core| {
                 links.retain(|link| match core.remove_link(*link) {
                     // Without anybody there to drop it, it is dropped here.
-                    Some(removed) => bin.send(removed).is_err(),
+                    Some(removed) => retired.send(removed).is_err(),
                     None => true,
                 });
                 links

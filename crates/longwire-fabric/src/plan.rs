@@ -1,5 +1,5 @@
-//! Commands as work for the fabric: all is read and checked here, and the
-//! fabric only applies it.
+//! Plans a command: what it changes is read and checked here, and the fabric only
+//! applies it.
 
 use std::sync::mpsc::Sender;
 
@@ -15,7 +15,7 @@ use longwire_topology::{Action, Class, Command, Problem, State, Way};
 pub struct Prepared {
     /// Work for the fabric with its time after the start: a command may have a second
     /// step.
-    pub works: Vec<(Nanos, Work)>,
+    pub operations: Vec<(Nanos, Work)>,
     /// The changes of the links' known state.
     pub(super) effects: Vec<Effect>,
 }
@@ -41,15 +41,15 @@ impl Effect {
 }
 
 impl Numbered {
-    /// Returns the work of a command. Replaced parts go to `bin`.
+    /// Returns the work of a command. Replaced parts go to `retired`.
     ///
     /// # Errors
     /// What of it cannot be, and nothing is done.
-    pub fn works(
+    pub fn plan(
         &self,
         command: &Command,
         loader: &dyn Loader,
-        bin: &Sender<Discarded>,
+        retired: &Sender<Discarded>,
     ) -> Result<Prepared, Problem> {
         let at = command.at.unwrap_or(Nanos::ZERO);
         let mut changes: Vec<(LinkId, LinkChange)> = Vec::new();
@@ -88,11 +88,14 @@ impl Numbered {
                 }
             }
         }
-        let mut works = vec![(at, work(changes, targets, bin))];
+        let mut operations = vec![(at, work(changes, targets, retired))];
         for (at, targets) in later {
-            works.push((at, work(Vec::new(), targets, bin)));
+            operations.push((at, work(Vec::new(), targets, retired)));
         }
-        Ok(Prepared { works, effects })
+        Ok(Prepared {
+            operations,
+            effects,
+        })
     }
 
     fn class(&self, name: &str) -> Result<Class, Problem> {
@@ -159,14 +162,14 @@ fn changed_state(state: State) -> LinkChange {
 fn work(
     changes: Vec<(LinkId, LinkChange)>,
     targets: Vec<(u32, Target)>,
-    bin: &Sender<Discarded>,
+    retired: &Sender<Discarded>,
 ) -> Work {
-    let bin = bin.clone();
+    let retired = retired.clone();
     Box::new(move |core, at| {
         for (link, change) in changes {
             if let Some(replaced) = core.change_link(link, at, change) {
                 // Without anybody there to drop it, it is dropped here.
-                let _ = bin.send(replaced);
+                let _ = retired.send(replaced);
             }
         }
         for (rule, target) in targets {

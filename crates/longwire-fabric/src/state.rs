@@ -6,23 +6,23 @@ use std::sync::Arc;
 use longwire_engine::{LinkId, LinkSpec, Nanos};
 
 use super::changes::{Changes, Done};
-use super::numbered::{Going, Numbered};
-use super::works::Effect;
+use super::numbered::{Numbered, Removals};
+use super::plan::Effect;
 
 /// The state of the network now, and its pending changes.
-pub(super) struct Known {
+pub(super) struct NetworkState {
     pub network: Numbered,
     /// Pending changes by time and order.
     pending: BTreeMap<(Nanos, u64), Vec<Effect>>,
     given: u64,
     pub changes: Changes,
     /// Removed links and paths that still have frames.
-    pub leaving: Vec<Going>,
+    pub leaving: Vec<Removals>,
 }
 
-impl Known {
-    pub fn new(network: Numbered) -> Known {
-        Known {
+impl NetworkState {
+    pub fn new(network: Numbered) -> NetworkState {
+        NetworkState {
             network,
             pending: BTreeMap::new(),
             given: 0,
