@@ -154,7 +154,8 @@ macro_rules! link_parts {
         /// let config = spec.build(&NoLoader)?;
         /// assert_eq!(config.delay.mean(), Nanos::from_millis(20));
         ///
-        /// let built = LinkSpec::new().rate(BitRate::from_bits_per_sec(10_000_000)?).delay(Nanos::from_millis(20));
+        /// let rate: BitRate = "10mbit".parse()?;
+        /// let built = LinkSpec::new().rate(rate).delay(Nanos::from_millis(20));
         /// assert_eq!(built.to_string(), "rate=10mbit delay=20ms");
         /// # Ok::<(), Box<dyn std::error::Error>>(())
         /// ```
