@@ -149,8 +149,8 @@ macro_rules! link_parts {
         /// ```
         /// use longwire_engine::{BitRate, LinkSpec, Nanos, NoLoader};
         ///
-        /// let spec: LinkSpec = "rate=10mbit delay=20ms loss=1%".parse()?;
-        /// assert_eq!(spec.to_string(), "rate=10mbit delay=20ms loss=1%");
+        /// let spec: LinkSpec = "rate=10mbit loss=1% delay=20ms".parse()?;
+        /// assert_eq!(spec.to_string(), "rate=10mbit loss=1% delay=20ms");
         /// let config = spec.build(&NoLoader)?;
         /// assert_eq!(config.delay.mean(), Nanos::from_millis(20));
         ///
