@@ -224,7 +224,7 @@ impl Controller {
     ///
     /// # Errors
     /// Why it cannot be done: what it is about may have been removed.
-    pub fn schedule(&self, command: &Command) -> Result<(), Problem> {
+    pub fn schedule(&self, command: &Command) -> Result<(), Box<Problem>> {
         let turn = self.take_turn();
         let files = self.files(Some(&FileAccess::Any), ChangeLimits::SCENARIO);
         let prepared = loop {
@@ -323,7 +323,7 @@ impl Controller {
             let prepared = network.plan(&command, &**files, &self.retired)?;
             Ok((additions, prepared))
         });
-        let (additions, prepared) = prepared.map_err(|problem| vec![problem])?;
+        let (additions, prepared) = prepared.map_err(|problem: Box<Problem>| vec![*problem])?;
         draft.added = None;
         Ok(Ready {
             change,

@@ -50,7 +50,7 @@ impl Numbered {
         command: &Command,
         loader: &dyn Loader,
         retired: &Sender<Discarded>,
-    ) -> Result<Prepared, Problem> {
+    ) -> Result<Prepared, Box<Problem>> {
         let at = command.at.unwrap_or(Nanos::ZERO);
         let mut changes: Vec<(LinkId, LinkChange)> = Vec::new();
         let mut targets: Vec<(u32, Target)> = Vec::new();
@@ -98,13 +98,15 @@ impl Numbered {
         })
     }
 
-    fn class(&self, name: &str) -> Result<Class, Problem> {
+    fn class(&self, name: &str) -> Result<Class, Box<Problem>> {
         let found = self.topology.named(name);
-        found.ok_or_else(|| Problem {
-            field: "move".to_owned(),
-            reason: format!("no link or path is called '{name}'"),
-            remedy: "it may have been removed".to_owned(),
-            ..Problem::default()
+        found.ok_or_else(|| {
+            Box::new(Problem {
+                field: "move".to_owned(),
+                reason: format!("no link or path is called '{name}'"),
+                remedy: "it may have been removed".to_owned(),
+                ..Problem::default()
+            })
         })
     }
 
@@ -129,22 +131,22 @@ fn during_outage(to: Target) -> Target {
 }
 
 /// A class that no matcher leads to has no frames.
-fn nothing_to_move(class: &str) -> Problem {
-    Problem {
+fn nothing_to_move(class: &str) -> Box<Problem> {
+    Box::new(Problem {
         field: "move".to_owned(),
         reason: format!("'{class}' has no matcher, so there are no frames of it to move"),
         remedy: "move a link or a path that has one".to_owned(),
         ..Problem::default()
-    }
+    })
 }
 
-pub(super) fn refused(link: &str, error: &OptionError) -> Problem {
-    Problem {
+pub(super) fn refused(link: &str, error: &OptionError) -> Box<Problem> {
+    Box::new(Problem {
         field: format!("{link}.{}", error.option),
         reason: suggest::spec_error_without_content(&error.source),
         remedy: format!("`longwire models {}` shows what there is", error.option),
         ..Problem::default()
-    }
+    })
 }
 
 fn changed_state(state: State) -> LinkChange {

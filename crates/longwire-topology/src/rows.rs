@@ -60,7 +60,7 @@ pub(super) fn read(item: &Placed<&Table<'_>>, own: &Duplex, builder: &mut Builde
     let Some(csv) = tree::text(item.value, "csv") else {
         return;
     };
-    if let Some(other) = INSTEAD.iter().find(|name| item.value.contains_key(**name)) {
+    if let Some(other) = INSTEAD.iter().find(|name| item.value.contains_key(name)) {
         let reason = format!("there is '{other}' beside csv");
         let remedy = "the file's columns say it; leave one of both out";
         builder

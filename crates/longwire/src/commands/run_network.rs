@@ -151,7 +151,7 @@ pub(super) fn carry(
     let loader = new_loader();
     let (bin, discarded) = channel();
     let mut parts = network.parts_in_steps(&loader, watch.steps(), setup.stop)?;
-    let prepare = |command: &Command| network.works(command, &loader, &bin);
+    let prepare = |command: &Command| network.plan(command, &loader, &bin);
     let given = first_commands(&mut scenario, &mut parts, prepare, setup.stop)?;
     let recorder = NetworkRecorder::create(
         setup.record.capture.as_deref(),
@@ -197,7 +197,7 @@ pub(super) fn carry(
 fn first_commands(
     scenario: &mut Scenario<'_>,
     parts: &mut FabricParts,
-    prepare: impl Fn(&Command) -> Result<Prepared, Problem>,
+    prepare: impl Fn(&Command) -> Result<Prepared, Box<Problem>>,
     stop: &AtomicBool,
 ) -> Result<Vec<(Command, Prepared)>, Error> {
     let mut given = Vec::new();
@@ -208,7 +208,7 @@ fn first_commands(
         }
         let prepared = prepare(&command);
         let mut prepared = prepared.map_err(|problem| Error::Failed(problem.to_string()))?;
-        parts.orders.append(&mut prepared.works);
+        parts.orders.append(&mut prepared.operations);
         given.push((command, prepared));
     }
     Ok(given)

@@ -46,13 +46,13 @@ impl<'a> Script<'a> {
         let Some(command) = self.scenario.next_due(Nanos::MAX) else {
             return Ok(());
         };
-        let prepared = self.network.works(&command, &self.loader, &self.retired);
+        let prepared = self.network.plan(&command, &self.loader, &self.retired);
         let prepared = prepared.map_err(|problem| {
             let at = command.at.unwrap_or(Nanos::ZERO);
             Error::Failed(format!("scenario at {at}: {problem}"))
         })?;
         self.made.remember(Done::of_scenario(&command, &prepared));
-        for (at, work) in prepared.works {
+        for (at, work) in prepared.operations {
             simulation.order(at, work);
         }
         Ok(())
