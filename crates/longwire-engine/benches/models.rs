@@ -11,7 +11,6 @@ use criterion::{Criterion, criterion_group, criterion_main};
 use longwire_engine::spec::{ModelInfo, Param, Unit};
 use longwire_engine::{
     FrameMeta, Hook, Link, LinkConfig, LinkId, LinkSpec, Loader, Nanos, NoLoader, Plugin, Verdict,
-    models,
 };
 
 /// The kinds of models that are measured, by the names of their options. Only
@@ -200,7 +199,7 @@ fn measure(criterion: &mut Criterion, table: &Table, name: &str, config: LinkCon
 fn bench_models(criterion: &mut Criterion) {
     let table = Table::default();
     measure(criterion, &table, "plain link", LinkConfig::default());
-    for (kind, info) in models::all() {
+    for (kind, info) in longwire_engine::all_models() {
         let is_plugin = info.params.iter().any(|param| param.unit == Unit::Rest);
         if !KINDS.contains(&kind) || is_plugin {
             continue;

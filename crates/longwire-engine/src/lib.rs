@@ -52,7 +52,7 @@ pub mod verdict;
 
 pub use emulator::Emulator;
 pub use frame_context::{FrameBytes, FrameContext};
-pub use link::{Doubt, Link, LinkChange, LinkConfig, LinkId, LinkState, ReplacedParts};
+pub use link::{Link, LinkId, ReplacedParts};
 pub use link_spec::{LinkSpecError, OptionError, Setting};
 pub use loader::{Hook, Loader, NoLoader, Plugin, PluginHints};
 pub use longwire_packet::FrameMeta;
@@ -60,6 +60,6 @@ pub use longwire_units::{
     BitRate, Bytes, Correlation, Nanos, PacketRate, Packets, Probability, Speed,
 };
 pub use network::{Network, PathId, RemovedLink};
-pub use parts::{LinkSpec, PARTS, Part};
+pub use parts::{Doubt, LinkChange, LinkConfig, LinkSpec, LinkState, PARTS, Part, all_models};
 pub use release::ReleaseQueue;
 pub use verdict::{Delivery, DropReason, Edits, Verdict};

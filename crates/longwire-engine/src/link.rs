@@ -1,7 +1,6 @@
 //! One link: one direction of emulation.
 
 use alloc::boxed::Box;
-use alloc::string::String;
 use alloc::vec::Vec;
 
 use longwire_packet::edit;
@@ -22,22 +21,13 @@ use crate::verdict::{Delivery, DropReason, Edits, Verdict};
 mod building;
 mod change;
 
-pub use crate::parts::{LinkChange, LinkConfig};
+pub use crate::parts::{LinkChange, LinkConfig, LinkState};
 use change::ChangeState;
-pub use change::{LinkState, ReplacedParts};
+pub use change::ReplacedParts;
 
 /// Number of a link in its run. With the seed it determines the link's random streams.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LinkId(pub u32);
-
-/// An option value that is allowed but probably not intended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Doubt {
-    /// The option's name: `rate`, `queue`, …
-    pub option: &'static str,
-    /// The doubtful value, and what to write instead.
-    pub message: String,
-}
 
 impl LinkConfig {
     /// Returns the queue's limit, given or derived.

@@ -9,15 +9,14 @@ use alloc::vec::Vec;
 
 use longwire_units::{BitRate, Nanos, Probability};
 
-use crate::link::{Doubt, LinkConfig};
 use crate::loader::Loader;
 use crate::models::delay::DelayModel;
 use crate::models::delay::constant::ConstantDelay;
 use crate::models::loss::PlacedLoss;
 use crate::models::queue::{Queue, QueueLimit};
 use crate::models::rate::Rate;
-use crate::models::{self, Kind, Model};
-use crate::parts::{Held, LinkSpec, PARTS, Part};
+use crate::models::{self, Kind, PartModel};
+use crate::parts::{Doubt, Held, LinkConfig, LinkSpec, PARTS, Part};
 use crate::spec::{ModelSpec, SpecError};
 
 pub use text::LinkSpecError;
@@ -45,7 +44,7 @@ impl<M> PartialEq for Setting<M> {
 
 impl<M> Eq for Setting<M> {}
 
-impl<M: Model> Setting<M> {
+impl<M: PartModel> Setting<M> {
     /// Returns the models, in the given order.
     pub fn models(&self) -> &[ModelSpec<M>] {
         &self.0

@@ -11,7 +11,6 @@ use longwire_units::Nanos;
 use longwire_units::random::{Purpose, Stream};
 
 use crate::frame_context::FrameContext;
-use crate::link::LinkChange;
 use crate::losses::Losses;
 use crate::models::corruption::CorruptionModel;
 use crate::models::delay::DelayModel;
@@ -20,6 +19,7 @@ use crate::models::loss::LossPlace;
 use crate::models::order::OrderPolicy;
 use crate::models::reordering::{Displacement, ReorderingModel};
 use crate::origin::Origin;
+use crate::parts::LinkChange;
 use crate::verdict::{Delivery, DropReason, Edits, Verdict};
 
 /// A link's medium and its state.

@@ -8,7 +8,6 @@ use core::fmt::Display;
 
 use longwire_units::Nanos;
 
-use crate::link::{Doubt, LinkState};
 use crate::link_spec::{OptionError, Setting};
 use crate::loader::Loader;
 use crate::models;
@@ -24,6 +23,47 @@ use crate::models::rate::Rate;
 use crate::models::reordering::ReorderingModel;
 use crate::models::rewrite::RewriteModel;
 use crate::spec::{ModelInfo, ModelSpec};
+
+/// An option value that is allowed but probably not intended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Doubt {
+    /// The option's name: `rate`, `queue`, …
+    pub option: &'static str,
+    /// The doubtful value, and what to write instead.
+    pub message: String,
+}
+
+/// Whether a link carries frames.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum LinkState {
+    /// The link carries frames.
+    #[default]
+    Up,
+    /// Arrivals and queued frames are dropped as [`DropReason::Outage`]. Frames in
+    /// transit arrive.
+    ///
+    /// [`DropReason::Outage`]: crate::DropReason::Outage
+    Down,
+    /// Arrivals wait as far as the queue has space. Frames in transit arrive.
+    Paused,
+}
+
+impl LinkState {
+    /// Returns the state's name in files, on the command line and in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            LinkState::Up => "up",
+            LinkState::Down => "down",
+            LinkState::Paused => "paused",
+        }
+    }
+
+    /// Returns the state of this name.
+    pub fn from_name(name: &str) -> Option<LinkState> {
+        let all = [LinkState::Up, LinkState::Down, LinkState::Paused];
+        all.into_iter().find(|state| state.name() == name)
+    }
+}
 
 /// The models of a part as a link holds them: exactly one, at most one, or a list.
 pub trait Held<M>: Default {
@@ -337,4 +377,12 @@ link_parts! {
     /// Rewriting models, applied to every frame in this order.
     rewrite: Vec<Box<dyn RewriteModel>>, of Box<dyn RewriteModel>, models::REWRITE, "REWRITE", NONE,
         "Header fields changed in every frame, as in ip:ttl=1; may be given several times";
+}
+
+/// Returns every registered model, those of the generator included: the name of its kind
+/// and its description.
+pub fn all_models() -> Vec<(&'static str, &'static ModelInfo)> {
+    let parts = PARTS.iter().flat_map(Part::models);
+    let generator = models::ARRIVALS.infos().chain(models::SIZES.infos());
+    parts.chain(generator).collect()
 }

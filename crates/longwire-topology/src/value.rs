@@ -154,7 +154,7 @@ impl<'t> From<toml::Spanned<DeValue<'t>>> for Value<'t> {
 const NAME_MAX: usize = 4 << 10;
 const TEXT_MAX: usize = 1 << 20;
 
-/// What no JSON body may contain.
+/// Values that no JSON body may contain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum JsonFault {
     /// A null, at the field of this path.

@@ -26,13 +26,14 @@ const TEST_SETUP: &str = "longwire-testbed";
 
 /// The pure crates with all their permitted dependencies: arithmetic, a generator
 /// and messages; the cipher of Crypto-PAn; parsers of traces that are JSON or
-/// TOML.
+/// TOML; clones of boxed models.
 pub const PURE: [(&str, &[&str]); 3] = [
     ("longwire-units", &["libm", "rand_xoshiro", "thiserror"]),
     ("longwire-packet", &["aes", "longwire-units", "thiserror"]),
     (
         "longwire-engine",
         &[
+            "dyn-clone",
             "libm",
             "longwire-packet",
             "longwire-units",

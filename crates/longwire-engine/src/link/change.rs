@@ -8,7 +8,7 @@ use longwire_units::random::{Purpose, Stream};
 use longwire_units::{BitRate, Nanos};
 
 use super::building::start_rewriting;
-use super::{Link, LinkChange, LinkConfig};
+use super::{Link, LinkChange, LinkConfig, LinkState};
 use crate::frame_context::FrameBytes;
 use crate::losses::Losses;
 use crate::models::loss::LossPlace;
@@ -18,38 +18,6 @@ use crate::models::rate::{Rate, RateModel};
 use crate::models::rewrite::RewriteModel;
 use crate::origin::Origin;
 use crate::server::{ServedQueue, Server};
-
-/// Whether a link carries frames.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum LinkState {
-    /// The link carries frames.
-    #[default]
-    Up,
-    /// Arrivals and queued frames are dropped as [`DropReason::Outage`]. Frames in
-    /// transit arrive.
-    ///
-    /// [`DropReason::Outage`]: crate::DropReason::Outage
-    Down,
-    /// Arrivals wait as far as the queue has space. Frames in transit arrive.
-    Paused,
-}
-
-impl LinkState {
-    /// Returns the state's name in files, on the command line and in JSON.
-    pub fn name(self) -> &'static str {
-        match self {
-            LinkState::Up => "up",
-            LinkState::Down => "down",
-            LinkState::Paused => "paused",
-        }
-    }
-
-    /// Returns the state of this name.
-    pub fn from_name(name: &str) -> Option<LinkState> {
-        let all = [LinkState::Up, LinkState::Down, LinkState::Paused];
-        all.into_iter().find(|state| state.name() == name)
-    }
-}
 
 /// Parts that a change has replaced. The caller drops them at a time that delays no
 /// frame: models may hold traces of many megabytes.

@@ -9,7 +9,7 @@ use core::fmt;
 use longwire_packet::frame::ETHERNET_HEADER_LEN;
 use longwire_units::{parse_count, parse_signed};
 
-use crate::models::{Entry, Kind, Model};
+use crate::models::{Entry, Kind, PartModel};
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 
 /// Preamble and start delimiter (8), frame check sequence (4) and gap (12),
@@ -47,7 +47,7 @@ enum Profile {
     Bytes,
 }
 
-impl Model for Framing {}
+impl PartModel for Framing {}
 
 impl Default for Framing {
     fn default() -> Framing {

@@ -25,11 +25,10 @@ pub mod rewrite;
 pub mod sizes;
 
 use crate::loader::{Loader, NoLoader};
-use crate::parts::{PARTS, Part};
 use crate::spec::{Arguments, ModelInfo, SpecError};
 
-/// A model as a link holds it: a value of its own, or a box with one.
-pub trait Model: Clone + Debug + Display + Send + Sync + 'static {
+/// A model of a part as a link holds it: a value or a box.
+pub trait PartModel: Clone + Debug + Display + Send + Sync + 'static {
     /// Gives the model what only its own link can provide: the state of a plugin.
     ///
     /// # Errors
@@ -151,10 +150,3 @@ pub use rate::KIND as RATE;
 pub use reordering::KIND as REORDERING;
 pub use rewrite::KIND as REWRITE;
 pub use sizes::KIND as SIZES;
-
-/// Returns every registered model: the name of its kind and its description.
-pub fn all() -> Vec<(&'static str, &'static ModelInfo)> {
-    let parts = PARTS.iter().flat_map(Part::models);
-    let of_parts = parts.chain(ARRIVALS.infos()).chain(SIZES.infos());
-    of_parts.collect()
-}

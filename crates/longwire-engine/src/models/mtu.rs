@@ -7,7 +7,7 @@ use longwire_packet::fragment::fragment;
 use longwire_packet::frame::{ETHERNET_HEADER_LEN, mac_header_len};
 use longwire_units::{UnitError, parse_count};
 
-use crate::models::{Entry, Kind, Model};
+use crate::models::{Entry, Kind, PartModel};
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 
 /// A link's MTU.
@@ -58,7 +58,7 @@ impl Mtu {
     }
 }
 
-impl Model for Mtu {}
+impl PartModel for Mtu {}
 
 impl fmt::Display for Mtu {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

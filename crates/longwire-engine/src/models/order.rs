@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use crate::models::{Entry, Kind, Model};
+use crate::models::{Entry, Kind, PartModel};
 use crate::spec::ModelInfo;
 
 /// Treatment of a frame whose release would precede that of an earlier one.
@@ -16,7 +16,7 @@ pub enum OrderPolicy {
     Reorder,
 }
 
-impl Model for OrderPolicy {}
+impl PartModel for OrderPolicy {}
 
 impl fmt::Display for OrderPolicy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -11,7 +11,7 @@ use longwire_units::random::Stream;
 use longwire_units::{Nanos, parse_count};
 
 use crate::loader::Loader;
-use crate::models::{Entry, Kind, Model};
+use crate::models::{Entry, Kind, PartModel};
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 
 pub mod plugin;
@@ -45,7 +45,7 @@ pub trait RewriteModel: DynClone + fmt::Debug + Send + Sync {
 
 dyn_clone::clone_trait_object!(RewriteModel);
 
-impl Model for Box<dyn RewriteModel> {
+impl PartModel for Box<dyn RewriteModel> {
     fn bind(&mut self, loader: &dyn Loader) -> Result<(), SpecError> {
         (**self).bind(loader)
     }

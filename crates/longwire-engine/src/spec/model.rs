@@ -8,7 +8,7 @@ use core::cell::RefCell;
 use core::fmt;
 
 use crate::loader::{Hook, Loader, Plugin};
-use crate::models::{Kind, Model};
+use crate::models::{Kind, PartModel};
 use crate::spec::SpecError;
 
 /// A model as its user wrote it, checked, and ready to be built. Clones share it, with
@@ -27,7 +27,7 @@ struct Parsed<M> {
     files: Vec<String>,
 }
 
-impl<M: Model> ModelSpec<M> {
+impl<M: PartModel> ModelSpec<M> {
     /// Parses a model; files and plugins come from `loader`. A plugin is loaded and its
     /// parameters are checked here; its state is made by [`ModelSpec::build`].
     ///
@@ -81,7 +81,7 @@ impl<M: Model> ModelSpec<M> {
     }
 }
 
-impl<M: Model> From<M> for ModelSpec<M> {
+impl<M: PartModel> From<M> for ModelSpec<M> {
     /// A model made in Rust; its text is what it writes of itself.
     fn from(prototype: M) -> ModelSpec<M> {
         ModelSpec(Arc::new(Parsed {

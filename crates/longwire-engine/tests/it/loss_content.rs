@@ -64,7 +64,7 @@ fn what_the_help_names_is_understood() {
     for flag in "syn fin rst psh ack urg ece cwr".split(' ') {
         assert!(Filter::parse(&format!("flag {flag}")).is_ok(), "{flag}");
     }
-    let models = longwire_engine::models::all();
+    let models = longwire_engine::all_models();
     let content = models.iter().find(|(_, info)| info.name == "content");
     assert!(content.is_some_and(|(_, info)| info.summary.ends_with(LANGUAGE)));
 }

@@ -211,7 +211,7 @@ fn every_model_conforms() {
     assert_conforms(&models::ARRIVALS, &mut seen);
     assert_conforms(&models::SIZES, &mut seen);
     // A kind left out above would be missing.
-    let all = models::all()
+    let all = longwire_engine::all_models()
         .into_iter()
         .map(|(kind, info)| (kind, info.name));
     assert_eq!(all.collect::<BTreeSet<_>>(), seen);

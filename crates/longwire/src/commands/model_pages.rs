@@ -2,7 +2,6 @@
 
 use std::fmt::Write;
 
-use longwire_engine::models;
 use longwire_engine::spec::{ModelInfo, Param, Unit};
 
 use super::models::{synopsis, unit_name};
@@ -105,7 +104,7 @@ static INTRODUCTIONS: [Introduction; 13] = [
 
 /// Returns every page, the index first.
 pub fn pages() -> Vec<Page> {
-    let registered = models::all();
+    let registered = longwire_engine::all_models();
     let mut index = String::from(
         "# Models\n\nGenerated from the registry by `longwire models --pages docs/models`; a test \
          keeps it so. A model is\nwritten `NAME:KEY=VALUE,KEY=VALUE`; the first of a kind also \

@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use longwire_engine::models;
 use longwire_engine::spec::{ModelInfo, Param, Unit};
 use serde::Serialize;
 
@@ -81,7 +80,7 @@ fn write_pages(folder: &Path) -> Result<ExitCode, Error> {
 
 /// Returns the model called `name`, the models of the kind `name`, or all.
 fn select(name: Option<&str>) -> Result<Vec<RegisteredModel>, Error> {
-    let all = models::all();
+    let all = longwire_engine::all_models();
     let Some(name) = name else {
         return Ok(all);
     };

@@ -45,7 +45,7 @@ fn help_lists_every_registered_model() {
     let of_traffic = |kind: &str| ["arrivals", "sizes"].contains(&kind);
     for command in ["exec", "run", "simulate", "generate"] {
         let help = longwire(&[command, "--help"]).stdout;
-        for (kind, info) in longwire_engine::models::all() {
+        for (kind, info) in longwire_engine::all_models() {
             // What is generated is no option of a link.
             if of_traffic(kind) && command != "generate" {
                 continue;
@@ -59,7 +59,7 @@ fn help_lists_every_registered_model() {
         }
     }
     let models = longwire(&["models"]).stdout;
-    for (_, info) in longwire_engine::models::all() {
+    for (_, info) in longwire_engine::all_models() {
         assert!(models.contains(info.name), "{}", info.name);
         let detail = longwire(&["models", info.name]).stdout;
         for param in info.params {
@@ -101,7 +101,7 @@ fn prefixed_options_exist_for_every_link_option() {
 fn models_are_machine_readable() {
     let json = longwire(&["models", "--json"]).json();
     let all = json.as_array().map(Vec::len);
-    assert_eq!(all, Some(longwire_engine::models::all().len()));
+    assert_eq!(all, Some(longwire_engine::all_models().len()));
     let delay = longwire(&["models", "delay", "--json"]).json();
     assert_eq!(delay[0]["kind"], "delay");
     assert_eq!(delay[0]["name"], "constant");

@@ -5,7 +5,6 @@ use std::fs;
 use std::path::Path;
 
 use longwire::commands::model_pages::pages;
-use longwire_engine::models;
 
 #[test]
 fn the_pages_are_those_of_the_registry() {
@@ -33,7 +32,7 @@ fn the_pages_are_those_of_the_registry() {
 #[test]
 fn every_model_has_its_section() {
     let pages = pages();
-    for (kind, info) in models::all() {
+    for (kind, info) in longwire_engine::all_models() {
         let file = format!("{kind}.md");
         let page = pages.iter().find(|page| page.file == file);
         let page = page.unwrap_or_else(|| panic!("no page for {kind}"));

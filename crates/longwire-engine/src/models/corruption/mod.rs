@@ -10,7 +10,7 @@ use longwire_units::Nanos;
 use longwire_units::random::Stream;
 
 use crate::frame_context::FrameContext;
-use crate::models::{Kind, Model};
+use crate::models::{Kind, PartModel};
 
 pub mod bit_error;
 pub mod offset;
@@ -31,7 +31,7 @@ pub trait CorruptionModel: DynClone + fmt::Debug + Send + Sync {
 
 dyn_clone::clone_trait_object!(CorruptionModel);
 
-impl Model for Box<dyn CorruptionModel> {}
+impl PartModel for Box<dyn CorruptionModel> {}
 
 impl fmt::Display for dyn CorruptionModel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -10,7 +10,7 @@ use longwire_units::random::Stream;
 
 use crate::frame_context::FrameContext;
 use crate::loader::Loader;
-use crate::models::{Kind, Model};
+use crate::models::{Kind, PartModel};
 use crate::spec::SpecError;
 
 pub mod cdf;
@@ -80,7 +80,7 @@ pub trait DelayModel: DynClone + fmt::Debug + Send + Sync {
 
 dyn_clone::clone_trait_object!(DelayModel);
 
-impl Model for Box<dyn DelayModel> {
+impl PartModel for Box<dyn DelayModel> {
     fn bind(&mut self, loader: &dyn Loader) -> Result<(), SpecError> {
         (**self).bind(loader)
     }

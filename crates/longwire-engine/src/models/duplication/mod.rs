@@ -9,7 +9,7 @@ use longwire_units::Nanos;
 use longwire_units::random::Stream;
 
 use crate::frame_context::FrameContext;
-use crate::models::{Kind, Model};
+use crate::models::{Kind, PartModel};
 
 pub mod nth;
 pub mod random;
@@ -40,7 +40,7 @@ pub trait DuplicationModel: DynClone + fmt::Debug + Send + Sync {
 
 dyn_clone::clone_trait_object!(DuplicationModel);
 
-impl Model for Box<dyn DuplicationModel> {}
+impl PartModel for Box<dyn DuplicationModel> {}
 
 impl fmt::Display for dyn DuplicationModel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

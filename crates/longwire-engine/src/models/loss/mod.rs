@@ -10,7 +10,7 @@ use longwire_units::{Nanos, Probability};
 
 use crate::frame_context::FrameContext;
 use crate::loader::Loader;
-use crate::models::{Kind, Model};
+use crate::models::{Kind, PartModel};
 use crate::spec::{Arguments, Param, SpecError, Unit};
 use crate::verdict::DropReason;
 
@@ -96,7 +96,7 @@ pub struct PlacedLoss {
     pub model: Box<dyn LossModel>,
 }
 
-impl Model for PlacedLoss {
+impl PartModel for PlacedLoss {
     fn bind(&mut self, loader: &dyn Loader) -> Result<(), SpecError> {
         self.model.bind(loader)
     }

@@ -13,7 +13,7 @@ use longwire_packet::header::Ecn;
 use longwire_units::random::Stream;
 use longwire_units::{BitRate, Bytes, Nanos, Packets};
 
-use crate::models::{Kind, Model};
+use crate::models::{Kind, PartModel};
 use crate::verdict::{DropReason, Verdict};
 
 pub mod codel;
@@ -57,7 +57,7 @@ impl Queue {
     }
 }
 
-impl Model for Queue {}
+impl PartModel for Queue {}
 
 impl fmt::Display for Queue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

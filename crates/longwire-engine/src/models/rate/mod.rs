@@ -11,7 +11,7 @@ use longwire_units::{BitRate, Nanos};
 use crate::frame_context::FrameContext;
 use crate::loader::Loader;
 use crate::models::framing::Framing;
-use crate::models::{Kind, Model};
+use crate::models::{Kind, PartModel};
 use crate::spec::SpecError;
 
 pub mod cellreplay;
@@ -144,7 +144,7 @@ impl Rate {
     }
 }
 
-impl Model for Rate {
+impl PartModel for Rate {
     fn bind(&mut self, loader: &dyn Loader) -> Result<(), SpecError> {
         match self {
             Rate::Unlimited | Rate::Fixed(_) => Ok(()),

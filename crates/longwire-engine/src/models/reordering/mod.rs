@@ -10,7 +10,7 @@ use longwire_units::Nanos;
 use longwire_units::random::Stream;
 
 use crate::frame_context::FrameContext;
-use crate::models::{Kind, Model};
+use crate::models::{Kind, PartModel};
 
 pub mod gap;
 pub mod hold;
@@ -39,7 +39,7 @@ pub trait ReorderingModel: DynClone + fmt::Debug + Send + Sync {
 
 dyn_clone::clone_trait_object!(ReorderingModel);
 
-impl Model for Box<dyn ReorderingModel> {}
+impl PartModel for Box<dyn ReorderingModel> {}
 
 impl fmt::Display for dyn ReorderingModel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

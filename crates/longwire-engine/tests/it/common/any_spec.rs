@@ -43,12 +43,14 @@ impl Loader for Examples {
         path: &str,
         take: &mut dyn FnMut(&[u8]) -> Result<(), String>,
     ) -> Result<(), String> {
-        let contents = models::all().into_iter().find_map(|(kind, info)| {
-            info.params.iter().find_map(|param| match param.unit {
-                Unit::File(contents) if file_name(kind, info, param) == path => Some(contents),
-                _ => None,
-            })
-        });
+        let contents = longwire_engine::all_models()
+            .into_iter()
+            .find_map(|(kind, info)| {
+                info.params.iter().find_map(|param| match param.unit {
+                    Unit::File(contents) if file_name(kind, info, param) == path => Some(contents),
+                    _ => None,
+                })
+            });
         take(contents.ok_or("no such file")?.as_bytes())
     }
 
@@ -144,7 +146,7 @@ fn model<M>(choices: &mut Choices<'_>, kind: &Kind<M>) -> String {
     }
 }
 
-/// Sets a part to any model, or leaves it out once in so many times.
+/// Sets a part to any model, or leaves it out once in that many times.
 fn maybe<M>(spec: &mut LinkSpec, choices: &mut Choices<'_>, kind: &Kind<M>, times: usize) {
     let given = !choices.one_in(times);
     let text = model(choices, kind);

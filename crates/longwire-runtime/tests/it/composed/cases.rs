@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use longwire_engine::{LinkConfig, LinkSpec, Nanos, models};
+use longwire_engine::{LinkConfig, LinkSpec, Nanos};
 
 use crate::composed::any_spec::{Choices, Examples, any_spec};
 use crate::composed::traffic::{Buffer, Draws, buffers};
@@ -74,7 +74,7 @@ impl Seen {
 
     /// Asserts that every registered model of a link was tried.
     pub fn assert_every_model(&self) {
-        for (kind, info) in models::all() {
+        for (kind, info) in longwire_engine::all_models() {
             let feature = format!("{kind} {}", info.name);
             let of_links = !["arrivals", "sizes"].contains(&kind);
             assert!(!of_links || self.0.contains(&feature), "no {feature}");
