@@ -90,9 +90,9 @@ impl Site {
         self.into[0].flush().expect("it is a cable");
     }
 
-    /// The station of the next frame that comes out at the second port, and
-    /// how long that took; `None` if none comes in time.
-    fn next(&mut self, patience: Duration) -> Option<(u8, Duration)> {
+    /// The station of the next frame that comes out at the second port; `None` if none
+    /// comes in time.
+    fn next(&mut self, patience: Duration) -> Option<u8> {
         let began = Instant::now();
         let mut found = None;
         while found.is_none() && began.elapsed() < patience {
@@ -100,7 +100,7 @@ impl Site {
             self.out[1].receive(Nanos::ZERO, 1, take).expect("a cable");
             std::thread::sleep(Duration::from_micros(200));
         }
-        found.map(|station| (station, began.elapsed()))
+        found
     }
 
     /// How long a frame of a station takes; the least of three, for the
@@ -110,7 +110,7 @@ impl Site {
             // Before it is sent: this thread may lose its core afterwards.
             let sent = Instant::now();
             self.send(station);
-            let (found, _) = self.next(PATIENCE).expect("it arrives");
+            let found = self.next(PATIENCE).expect("it arrives");
             assert_eq!(found, station);
             sent.elapsed()
         });
@@ -214,9 +214,9 @@ fn links_come_change_and_go_while_frames_cross_them() {
     assert_eq!(changed.removed, 1);
     assert!(site.controller.link("new").is_none());
     site.send(1);
-    let (station, _) = site.next(PATIENCE).expect("it arrives");
+    let station = site.next(PATIENCE).expect("it arrives");
     assert_eq!(station, 1, "{station}: what was on its way comes later");
-    let (station, _) = site.next(PATIENCE).expect("it arrives");
+    let station = site.next(PATIENCE).expect("it arrives");
     assert_eq!(station, 9);
     site.takes_less(9, 30 * MS);
 
@@ -295,7 +295,7 @@ fn a_change_is_made_at_its_time_and_seen_then() {
         1
     );
     site.change(&json!({ "up": ["second"] }));
-    assert_eq!(site.next(PATIENCE).expect("it arrives").0, 2);
+    assert_eq!(site.next(PATIENCE).expect("it arrives"), 2);
 }
 
 /// Impossible changes, with the field and a part of the reason of their problem.
