@@ -8,6 +8,7 @@ use hyper::body::Incoming;
 use hyper::header::ACCEPT;
 use hyper::{Request, Response, StatusCode};
 use longwire_runtime::host::{normal_priority, prompt_priority, release_free_memory};
+use longwire_topology::Problem;
 use serde_json::Value;
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
@@ -136,7 +137,7 @@ impl Api {
                 let worked = self.state.slowly(move || work(&state, &call)).await;
                 worked.unwrap_or_else(|| Err(fault()))
             }
-            Work::Change(make) => {
+            Work::Change(make, body_at) => {
                 let _turn = self.turn.acquire().await;
                 // Not slowly: others wait for what a change holds. Nor before
                 // the packets: one of a hundred thousand links takes a while.
@@ -148,7 +149,7 @@ impl Api {
                     if let Some(body) = body {
                         call.body = parse_body(&body.bytes)?;
                     }
-                    api.change(&make(&call), &call, &caller)
+                    api.change((&make(&call), body_at), &call, &caller)
                 };
                 let made = spawn_blocking(change).await;
                 made.unwrap_or_else(|_| Err(fault()))
@@ -175,15 +176,30 @@ impl Api {
         });
     }
 
-    /// Makes a change, or says whether it could be made.
-    fn change(&self, change: &Value, call: &Call, caller: &Caller) -> Result<Reply, Refusal> {
+    /// Makes a change, or says whether it could be made. `body_at` is the pointer to the
+    /// request's body in it.
+    fn change(
+        &self,
+        (change, body_at): (&Value, &str),
+        call: &Call,
+        caller: &Caller,
+    ) -> Result<Reply, Refusal> {
         let files = self.files.of(caller.peer);
         let changed = if call.query.flag("check") {
             self.state.controller.check(change, files)
         } else {
             self.state.controller.change(change, files)
         };
-        Reply::json(&changed.map_err(Refusal::problems)?)
+        let refused = |mut problems: Vec<Problem>| {
+            let name = call.name.replace('~', "~0").replace('/', "~1");
+            let body_at = body_at.replace("{name}", &name);
+            for problem in &mut problems {
+                let in_body = problem.pointer.strip_prefix(&body_at);
+                problem.pointer = in_body.unwrap_or_default().to_owned();
+            }
+            Refusal::problems(problems)
+        };
+        Reply::json(&changed.map_err(refused)?)
     }
 }
 

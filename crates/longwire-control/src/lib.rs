@@ -42,13 +42,13 @@ mod places;
 mod query;
 mod refusal;
 mod reply;
+pub mod responses;
 mod route;
 mod routes;
 mod schemas;
 mod server;
 mod socket;
 mod state;
-mod stats;
 mod stream;
 #[cfg(test)]
 mod tests;

@@ -2,9 +2,9 @@
 
 use hyper::header::{ALLOW, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use hyper::{Response, StatusCode};
-use serde::Serialize;
 
 use super::reply::{Body, JSON, Reply};
+use super::responses::{ErrorBody, Wrong};
 use longwire_topology::Problem;
 
 /// The refusal of a request.
@@ -14,20 +14,6 @@ pub struct Refusal {
     error: String,
     problems: Vec<Problem>,
     header: Option<Box<(HeaderName, HeaderValue)>>,
-}
-
-/// The body of a refusal.
-#[derive(Serialize)]
-struct RefusalBody<'a> {
-    error: &'a str,
-    problems: Vec<ProblemBody<'a>>,
-}
-
-#[derive(Serialize)]
-struct ProblemBody<'a> {
-    field: &'a str,
-    reason: &'a str,
-    remedy: &'a str,
 }
 
 impl Refusal {
@@ -123,14 +109,9 @@ impl Refusal {
 
     /// As an answer.
     pub fn into_response(self) -> Response<Body> {
-        let problems = self.problems.iter().map(|problem| ProblemBody {
-            field: &problem.field,
-            reason: &problem.reason,
-            remedy: &problem.remedy,
-        });
-        let body = RefusalBody {
-            error: &self.error,
-            problems: problems.collect(),
+        let body = ErrorBody {
+            error: self.error,
+            problems: self.problems.into_iter().map(Wrong::from).collect(),
         };
         // Texts alone: they can always be written.
         let text = serde_json::to_vec(&body).unwrap_or_default();

@@ -57,8 +57,9 @@ pub enum Work {
     /// With less priority: it reads much, and what is quick need not wait for
     /// it.
     Slow(fn(&ApiState, &Call) -> Result<Reply, Refusal>),
-    /// As a change of the run, which this makes of what is asked.
-    Change(fn(&Call) -> Value),
+    /// As a change of the run, which this makes of what is asked; and the pointer to the
+    /// request's body in that change.
+    Change(fn(&Call) -> Value, &'static str),
     /// As a stream of events of what is counted.
     Stream,
 }
@@ -97,13 +98,13 @@ pub struct Route {
 impl Route {
     /// Whether it needs the right to change.
     pub fn changes(&self) -> bool {
-        matches!(self.work, Work::Change(_))
+        matches!(self.work, Work::Change(..))
     }
 
     /// The change that a call of it asks for, if it asks for one.
     pub fn change(&self, call: &Call) -> Option<Value> {
         match self.work {
-            Work::Change(make) => Some(make(call)),
+            Work::Change(make, _) => Some(make(call)),
             _ => None,
         }
     }

@@ -2,8 +2,6 @@
 //! takes, and the OpenAPI document.
 
 use longwire_engine::Nanos;
-use longwire_runtime::fabric::PortReport;
-use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::metrics;
@@ -11,10 +9,10 @@ use super::openapi;
 use super::query::{Kind, Parameter};
 use super::refusal::Refusal;
 use super::reply::Reply;
+use super::responses::{Changes, Links, Overview, Paths, Ports, Rules, Stats};
 use super::route::{Answer, Call, Method, Route, Work};
 use super::state::ApiState;
-use super::stats;
-use longwire_fabric::{Done, LinkView, PathView, RuleView};
+use longwire_fabric::LinkView;
 use longwire_topology::glob::is_pattern;
 
 /// The most links, rules or changes of one answer, and their number by default.
@@ -123,7 +121,7 @@ pub static ROUTES: [Route; 16] = [
         parameters: &[AT, IN, CHECK],
         body: Some("Options"),
         answer: Answer::Json("Changed"),
-        work: Work::Change(set),
+        work: Work::Change(set, "/set/{name}"),
     },
     Route {
         method: Method::Post,
@@ -132,7 +130,7 @@ pub static ROUTES: [Route; 16] = [
         parameters: &[AT, IN, CHECK],
         body: Some("NewLink"),
         answer: Answer::Json("Changed"),
-        work: Work::Change(add),
+        work: Work::Change(add, "/add/link/0"),
     },
     Route {
         method: Method::Delete,
@@ -141,7 +139,7 @@ pub static ROUTES: [Route; 16] = [
         parameters: &[AT, IN, CHECK],
         body: None,
         answer: Answer::Json("Changed"),
-        work: Work::Change(remove),
+        work: Work::Change(remove, "/remove/0"),
     },
     get(
         "/v1/paths",
@@ -204,14 +202,14 @@ pub static ROUTES: [Route; 16] = [
         parameters: &[CHECK],
         body: Some("Change"),
         answer: Answer::Json("Changed"),
-        work: Work::Change(|call| call.body.clone()),
+        work: Work::Change(|call| call.body.clone(), ""),
     },
     get(
         "/v1/stats",
         "What was counted of links, summed up",
         &[MATCH],
         Answer::Json("Stats"),
-        Work::Slow(stats::sums),
+        Work::Slow(sums),
     ),
     get(
         "/v1/stats/stream",
@@ -237,50 +235,12 @@ pub static ROUTES: [Route; 16] = [
     ),
 ];
 
-#[derive(Serialize)]
-struct Overview {
-    program: &'static str,
-    version: &'static str,
-    elapsed_s: f64,
-    seed: u64,
-    links: usize,
-    paths: usize,
-}
-
-#[derive(Serialize)]
-struct Links<'a> {
-    links: &'a [LinkView],
-    next: Option<&'a str>,
-}
-
-#[derive(Serialize)]
-struct Rules<'a> {
-    rules: &'a [RuleView],
-    next: Option<usize>,
-}
-
-#[derive(Serialize)]
-struct Paths {
-    paths: Vec<PathView>,
-}
-
-#[derive(Serialize)]
-struct Ports {
-    ports: Vec<PortReport>,
-}
-
-#[derive(Serialize)]
-struct Changes {
-    changes: Vec<Done>,
-    forgotten: u64,
-}
-
 fn overview(state: &ApiState, _call: &Call) -> Result<Reply, Refusal> {
     let controller = &state.controller;
     Reply::json(&Overview {
-        program: "longwire",
-        version: env!("CARGO_PKG_VERSION"),
-        elapsed_s: stats::seconds(controller.elapsed()),
+        program: "longwire".into(),
+        version: env!("CARGO_PKG_VERSION").into(),
+        elapsed_s: controller.elapsed().as_secs_f64(),
         seed: controller.seed(),
         links: controller.link_count(),
         paths: controller.paths().len(),
@@ -306,8 +266,8 @@ fn links(state: &ApiState, call: &Call) -> Result<Reply, Refusal> {
     links.truncate(limit);
     let next = links.last().filter(|_| more);
     Reply::json(&Links {
-        next: next.map(|link| link.name.as_str()),
-        links: &links,
+        next: next.map(|link| link.name.clone()),
+        links,
     })
 }
 
@@ -334,9 +294,17 @@ fn rules(state: &ApiState, call: &Call) -> Result<Reply, Refusal> {
     let more = rules.len() > limit;
     rules.truncate(limit);
     let next = more.then_some(skip + limit);
-    Reply::json(&Rules {
-        rules: &rules,
-        next,
+    Reply::json(&Rules { rules, next })
+}
+
+fn sums(state: &ApiState, call: &Call) -> Result<Reply, Refusal> {
+    let elapsed = state.controller.elapsed();
+    let pattern = call.query.text("match").unwrap_or("*");
+    let (links, totals) = state.controller.totals(pattern);
+    Reply::json(&Stats {
+        elapsed_s: elapsed.as_secs_f64(),
+        links,
+        totals: totals.into(),
     })
 }
 

@@ -21,10 +21,10 @@ use tokio::time::{Instant, MissedTickBehavior, interval, interval_at};
 use super::places::Working;
 use super::refusal::Refusal;
 use super::reply::{Body, EVENTS, response};
+use super::responses::{Rates, StatsEvent, StatsRow};
 use super::route::Call;
 use super::server::ended;
 use super::state::{ApiState, STREAMS_MAX};
-use super::stats::{Rates, Totals, seconds};
 
 /// The period of a stream unless the request says otherwise.
 const EVERY: Nanos = Nanos::from_secs(1);
@@ -56,26 +56,6 @@ struct Sample {
     which: u64,
     sums: LinkTotals,
     each: HashMap<String, LinkTotals>,
-}
-
-/// An event's data.
-#[derive(Serialize)]
-struct StatsEvent {
-    elapsed_s: f64,
-    /// Since the event before; 0 in the first one.
-    interval_s: f64,
-    links: usize,
-    totals: Totals,
-    rates: Option<Rates>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    each: Option<Vec<Row>>,
-}
-
-#[derive(Serialize)]
-struct Row {
-    name: String,
-    totals: Totals,
-    rates: Option<Rates>,
 }
 
 /// Returns the stream that a request asks for. `working` keeps its connection.
@@ -213,10 +193,10 @@ impl Watcher {
         // What links had counted that have gone is no longer in the sum.
         let same = before.filter(|before| before.which == now.which);
         StatsEvent {
-            elapsed_s: seconds(now.at),
-            interval_s: seconds(passed),
+            elapsed_s: now.at.as_secs_f64(),
+            interval_s: passed.as_secs_f64(),
             links: now.count,
-            totals: Totals::from(&now.sums),
+            totals: now.sums.clone().into(),
             rates: same.and_then(|same| Rates::between(&same.sums, &now.sums, passed)),
             each: self.each.then(|| rows(before, now, passed)),
         }
@@ -224,15 +204,15 @@ impl Watcher {
 }
 
 /// Each link by its name, in their order.
-fn rows(before: Option<&Sample>, now: &Sample, passed: Nanos) -> Vec<Row> {
-    let mut rows: Vec<Row> = now
+fn rows(before: Option<&Sample>, now: &Sample, passed: Nanos) -> Vec<StatsRow> {
+    let mut rows: Vec<StatsRow> = now
         .each
         .iter()
         .map(|(name, totals)| {
             let before = before.and_then(|before| before.each.get(name));
-            Row {
+            StatsRow {
                 name: name.clone(),
-                totals: Totals::from(totals),
+                totals: totals.clone().into(),
                 rates: before.and_then(|before| Rates::between(before, totals, passed)),
             }
         })

@@ -6,7 +6,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use longwire_engine::Nanos;
-use serde::{Serialize, Serializer};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
@@ -15,16 +16,17 @@ use super::plan::{Effect, Prepared};
 use longwire_topology::{Command, RampStep};
 
 /// A change that was made, or will be.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Done {
     /// The time of the change since the start of the run, in nanoseconds.
     pub at_ns: u64,
     /// The time of a ramp's last step.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub until_ns: Option<u64>,
-    /// The origin: `scenario` or `control`.
-    pub by: &'static str,
+    /// The origin.
+    pub by: Origin,
     /// The change as it is sent; of a ramp, as the file has it.
+    #[schemars(schema_with = "change_schema")]
     pub change: SentChange,
     /// The number of times that a link's options or state were set.
     pub links: usize,
@@ -34,6 +36,37 @@ pub struct Done {
     /// Of a ramp: its last step so far, and how many links each step sets.
     #[serde(skip)]
     pub(super) ramp: Option<(RampStep, usize)>,
+}
+
+/// The origin of a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub enum Origin {
+    /// The scenario of the run.
+    Scenario,
+    /// The control API.
+    Control,
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Origin::Scenario => "scenario",
+            Origin::Control => "control",
+        })
+    }
+}
+
+/// Returns the schema of a sent change: a change, or a ramp of the scenario.
+fn change_schema(_: &mut SchemaGenerator) -> Schema {
+    let ramp = json!({
+        "type": "object",
+        "description": "A ramp of the scenario, by names of links.",
+        "properties": { "ramp": { "type": "object" } },
+        "required": ["ramp"],
+    });
+    json_schema!({ "anyOf": [{ "$ref": "#/components/schemas/Change" }, ramp] })
 }
 
 /// A change as JSON text: values would take many times the memory.
@@ -57,6 +90,13 @@ impl fmt::Display for SentChange {
 impl Serialize for SentChange {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.0.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for SentChange {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<SentChange, D::Error> {
+        let text = Box::<RawValue>::deserialize(deserializer)?;
+        Ok(SentChange(text.into()))
     }
 }
 
@@ -134,7 +174,7 @@ impl Done {
         Done {
             at_ns: command.at.unwrap_or(Nanos::ZERO).as_nanos(),
             until_ns: None,
-            by: "scenario",
+            by: Origin::Scenario,
             change: SentChange::from(&match ramp {
                 Some(step) if step.step == 0 => ramp_in_json(step),
                 _ => json::change(&command.actions),

@@ -8,18 +8,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockWriteGuard};
 use longwire_engine::Nanos;
 use longwire_runtime::fabric::{Discarded, FabricHandle, FabricReport};
 use longwire_runtime::{FileAccess, FileLoader};
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::change_files::{ChangeFiles, ChangeLimits};
-use super::changes::{Changes, Done, SentChange};
+use super::changes::{Changes, Done, Origin, SentChange};
 use super::numbered::{Additions, Numbered};
 use super::plan::{Effect, Prepared, refused};
 use super::state::NetworkState;
 use longwire_topology::{Added, Change, Command, Files, Moment, Problem};
 
 /// The result of a change.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Changed {
     /// The time of the change since the start of the run, in nanoseconds.
     pub at_ns: u64,
@@ -164,12 +165,12 @@ impl Controller {
             removed: change.removed.len(),
             warnings: change.warnings,
         };
-        // What is state of links has it from here on, for frames may.
+        // The state of links has it from here on, since frames may.
         state.expect(at, prepared.effects);
         state.remember(Done {
             at_ns: at.as_nanos(),
             until_ns: None,
-            by: "control",
+            by: Origin::Control,
             change: SentChange::from(body),
             links,
             error: None,

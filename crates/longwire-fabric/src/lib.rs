@@ -44,7 +44,7 @@ mod state;
 mod tests;
 mod views;
 
-pub use changes::{Changes, Done};
+pub use changes::{Changes, Done, Origin};
 pub use controller::{Changed, Controller};
 pub use error::NetworkError;
 pub use json::options as options_in_json;
@@ -53,4 +53,4 @@ pub use plan::Prepared;
 pub use recorder::NetworkRecorder;
 pub use report::{LinkRow, NetworkReport};
 pub use scenario::Scenario;
-pub use views::{LinkView, PathView, RuleView, WayView};
+pub use views::{LinkView, PathView, RuleView, Totals, WayView};

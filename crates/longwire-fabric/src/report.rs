@@ -1,10 +1,8 @@
 //! The report of a network.
 
-use std::collections::BTreeMap;
-
-use longwire_engine::DropReason;
 use longwire_runtime::fabric::{FabricReport, LinkTotals};
-use longwire_runtime::{Artifact, Lateness, LinkReport, RunReport};
+use longwire_runtime::ledger::NamedCounts;
+use longwire_runtime::{Artifact, LinkReport, RunReport, Spread};
 use serde::Serialize;
 
 use crate::{Changes, Numbered};
@@ -22,13 +20,13 @@ pub struct LinkRow {
     pub totals: LinkTotals,
     /// Drops by reason, those that there were: what `drops` was called by name
     /// before that had names itself. To be left out in the next version.
-    pub dropped: BTreeMap<&'static str, u64>,
+    pub dropped: NamedCounts,
 }
 
 impl LinkRow {
     /// Frames handed over later than the tolerance, for any reason.
     pub fn late(&self) -> u64 {
-        self.totals.late + self.totals.overload
+        self.totals.handovers.late + self.totals.handovers.overload
     }
 }
 
@@ -44,30 +42,15 @@ pub struct NetworkReport {
     pub changes: Changes,
 }
 
-/// The lateness of a link of a network, which only ports measure: no number,
-/// which meets no requirement.
-const UNMEASURED: Lateness = Lateness {
-    p50: f64::NAN,
-    p99: f64::NAN,
-    p999: f64::NAN,
-    max: f64::NAN,
-    mean: f64::NAN,
-    stddev: f64::NAN,
-};
-
 impl NetworkReport {
     /// The report of a network with these links.
     pub fn new(fabric: FabricReport, network: &Numbered) -> NetworkReport {
         let rows = network.links().iter().map(|link| {
             let totals = link.cells.totals();
-            let reasons = DropReason::ALL.iter().zip(totals.drops);
-            let reasons = reasons.filter(|(_, count)| *count > 0);
             LinkRow {
                 name: link.name.clone(),
                 removed: link.removed,
-                dropped: reasons
-                    .map(|(reason, count)| (reason.name(), count))
-                    .collect(),
+                dropped: totals.drops.nonzero(),
                 totals,
             }
         });
@@ -83,38 +66,25 @@ impl NetworkReport {
     pub fn judged(&self) -> RunReport {
         let ports = self.fabric.ports.iter().map(|port| LinkReport {
             name: port.name.clone(),
-            packets_in: port.packets_in,
-            packets_out: port.packets_out,
-            bytes_in: port.bytes_in,
-            bytes_out: port.bytes_out,
+            traffic: port.traffic,
             artifacts: port.artifacts.clone(),
             lateness_us: port.lateness_us,
             lateness_own_us: port.lateness_own_us,
-            memory_max: port.memory_max,
+            memory: port.memory,
             ..LinkReport::default()
         });
         let links = self.links.iter().map(|row| LinkReport {
             name: row.name.clone(),
-            packets_in: row.totals.packets_in,
-            packets_out: row.totals.packets_out,
-            bytes_in: row.totals.bytes_in,
-            bytes_out: row.totals.bytes_out,
-            drops: DropReason::ALL
-                .iter()
-                .map(|reason| (reason.name(), row.totals.drops[reason.index()]))
-                .collect(),
-            artifacts: [
-                (Artifact::Late.name(), row.totals.late),
-                (Artifact::Overload.name(), row.totals.overload),
-            ]
-            .into_iter()
-            .collect(),
-            lateness_us: UNMEASURED,
-            lateness_own_us: UNMEASURED,
-            raised: row.totals.raised,
-            ecn_marked: row.totals.ecn_marked,
-            corrupted: row.totals.corrupted,
-            duplicated: row.totals.duplicated,
+            traffic: row.totals.traffic,
+            drops: row.totals.drops.iter().collect(),
+            artifacts: NamedCounts::from([
+                (Artifact::Late.name(), row.totals.handovers.late),
+                (Artifact::Overload.name(), row.totals.handovers.overload),
+            ]),
+            // Only ports measure it.
+            lateness_us: Spread::UNMEASURED,
+            lateness_own_us: Spread::UNMEASURED,
+            effects: row.totals.effects,
             ..LinkReport::default()
         });
         RunReport {

@@ -13,7 +13,7 @@ use longwire_runtime::{Faults, FileLoader, RunConfig, WaitMode};
 use serde_json::{Value, json};
 
 use super::*;
-use longwire_topology::Topology;
+use longwire_topology::{State, Topology};
 
 /// A network between two ports whose other ends the test has.
 struct Site {
@@ -126,7 +126,7 @@ impl Site {
     /// How many frames have come to a link upwards.
     fn packets_in(&self, link: &str) -> u64 {
         let link = self.controller.link(link).expect("it is there");
-        link.up.totals.packets_in
+        link.up.counted.totals.traffic.packets_in
     }
 
     fn change(&self, body: &Value) -> Changed {
@@ -196,7 +196,7 @@ fn links_come_change_and_go_while_frames_cross_them() {
     assert_eq!((changed.added, changed.removed), (1, 0));
     assert!(site.takes(9) >= 60 * MS);
     let view = site.controller.link("new").expect("it is there");
-    assert_eq!(view.up.totals.packets_in, 3);
+    assert_eq!(view.up.counted.totals.traffic.packets_in, 3);
     assert_eq!(view.up.options["delay"], "60ms");
     assert_eq!(view.matchers, ["src=10.0.0.9", "dst=10.0.0.9"]);
     site.change(&json!({ "set": { "ne*.up": { "delay": "30ms" } } }));
@@ -232,7 +232,7 @@ fn links_come_change_and_go_while_frames_cross_them() {
     assert!(report.fabric.error.is_none(), "{:?}", report.fabric.error);
     let rows = report.links.iter().filter(|row| row.name == "new.up");
     let rows: Vec<_> = rows
-        .map(|row| (row.removed, row.totals.packets_in))
+        .map(|row| (row.removed, row.totals.traffic.packets_in))
         .collect();
     assert_eq!(rows, [(true, before + 1), (false, 3)]);
 }
@@ -245,7 +245,7 @@ fn a_change_is_made_at_its_time_and_seen_then() {
     let at = Nanos::from_nanos(changed.at_ns);
     assert_eq!(
         site.controller.link("second").expect("there").up.state,
-        "up"
+        State::Up
     );
     site.takes(2);
     while site.controller.elapsed() <= at.saturating_add(Nanos::from_millis(10)) {
@@ -254,7 +254,7 @@ fn a_change_is_made_at_its_time_and_seen_then() {
     let second = site.controller.link("second").expect("there");
     assert_eq!(
         (second.up.state, second.down.expect("both").state),
-        ("down", "down")
+        (State::Down, State::Down)
     );
     let first = site.controller.link("first").expect("there");
     assert_eq!(Value::Object(first.up.options)["loss"], json!(["100%"]));
@@ -268,7 +268,7 @@ fn a_change_is_made_at_its_time_and_seen_then() {
     assert_eq!((done.len(), changes.forgotten), (1, 0));
     assert_eq!(
         (done[0].by, done[0].links, done[0].at_ns),
-        ("control", 4, at.as_nanos())
+        (Origin::Control, 4, at.as_nanos())
     );
 
     // Frames of a class take another way, and come back.

@@ -1,22 +1,24 @@
 //! The links, paths and rules of a running network, as the control API shows them.
 
-use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use longwire_engine::{DropReason, LinkId};
+use longwire_engine::LinkId;
 use longwire_runtime::fabric::{LinkTotals, Occupancy};
-use serde::Serialize;
+use longwire_runtime::ledger::NamedCounts;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::controller::Controller;
 use super::json;
 use super::numbered::Numbered;
-use longwire_topology::Class;
 use longwire_topology::glob::is_pattern;
+use longwire_topology::{Class, State};
 
 /// A named link.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Link")]
 pub struct LinkView {
     /// Its name.
     pub name: String,
@@ -37,26 +39,53 @@ pub struct LinkView {
 }
 
 /// One direction of a link.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Direction")]
 pub struct WayView {
-    /// `up`, `down` or `paused`.
-    pub state: &'static str,
+    /// Its state.
+    pub state: State,
     /// Its options, by name.
+    #[schemars(schema_with = "options_schema")]
     pub options: Map<String, Value>,
     /// Its counters.
     #[serde(flatten)]
-    pub totals: LinkTotals,
-    /// Drops by reason, those that there were.
-    pub dropped: BTreeMap<&'static str, u64>,
-    /// Frames in its queue and in service.
-    pub queued: u64,
+    pub counted: Totals,
     /// Its queue; of one link that is asked for alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue: Option<Occupancy>,
 }
 
+/// Counters of a link, or sums over several.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Totals {
+    /// The counters.
+    #[serde(flatten)]
+    pub totals: LinkTotals,
+    /// The drops by reason that are above 0; to be left out in a later version.
+    pub dropped: NamedCounts,
+    /// Frames in the queue and in service.
+    pub queued: u64,
+}
+
+impl From<LinkTotals> for Totals {
+    fn from(totals: LinkTotals) -> Totals {
+        Totals {
+            dropped: totals.drops.nonzero(),
+            queued: totals.queued(),
+            totals,
+        }
+    }
+}
+
+/// Returns the schema of a link's options: the component that follows from the table of
+/// the topology's reader.
+fn options_schema(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "$ref": "#/components/schemas/Options" })
+}
+
 /// A path.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Path")]
 pub struct PathView {
     /// Its name.
     pub name: String,
@@ -72,7 +101,8 @@ pub struct PathView {
 }
 
 /// A rule.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Rule")]
 pub struct RuleView {
     /// Its number, in the order in which rules were added.
     pub rule: u32,
@@ -209,17 +239,10 @@ impl Numbered {
 
     fn way_view(&self, LinkId(link): LinkId) -> WayView {
         let link = &self.links[link as usize];
-        let totals = link.cells.totals();
-        let reasons = DropReason::ALL.iter().zip(totals.drops);
-        let reasons = reasons.filter(|(_, count)| *count > 0);
         WayView {
-            state: link.state.name(),
+            state: link.state,
             options: json::options(&link.options),
-            dropped: reasons
-                .map(|(reason, count)| (reason.name(), count))
-                .collect(),
-            queued: totals.queued(),
-            totals,
+            counted: link.cells.totals().into(),
             queue: None,
         }
     }

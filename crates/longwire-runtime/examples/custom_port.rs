@@ -120,7 +120,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let report = running.stop();
     println!(
         "{} frames, {} late",
-        report.links[0].packets_out, report.links[0].artifacts["late"]
+        report.links[0].traffic.packets_out, report.links[0].artifacts["late"]
     );
     Ok(())
 }

@@ -79,7 +79,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let link = &report.links[0];
     println!(
         "{} of {} frames were sent",
-        link.packets_out, link.packets_in
+        link.traffic.packets_out, link.traffic.packets_in
     );
     if std::env::args().len() < 2 {
         std::fs::remove_file(&file)?;

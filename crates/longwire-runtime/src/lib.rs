@@ -35,6 +35,7 @@ pub mod feed;
 mod files;
 pub mod host;
 mod lateness;
+pub mod ledger;
 pub mod loader;
 pub mod pipeline;
 pub mod placement;
@@ -57,16 +58,14 @@ mod waiting;
 mod witness;
 
 pub use config::{LinkSetup, Placement, RunConfig, WaitMode};
-pub use counters::Artifact;
 pub use faults::Faults;
 pub use feed::{Fed, Feed, FeedStatus};
 pub use files::{Directory, FileAccess, FileError, FileReader, ReadLimits};
+pub use ledger::{Artifact, Spread};
 pub use loader::{FileLoader, try_plugin};
 pub use plugin::CPlugin;
 pub use port_loss::{LostPort, OnPortLoss};
 pub use record::{RecordHandle, Recorder};
-pub use report::{
-    DepartureReport, InputReport, Lateness, LinkReport, Pauses, RunReport, SendStampReport,
-};
+pub use report::{DepartureReport, InputReport, LinkReport, Pauses, RunReport, SendStampReport};
 pub use run::{Running, start, start_recorded};
 pub use start_error::StartError;

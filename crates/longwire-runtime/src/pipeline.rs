@@ -12,7 +12,7 @@ use longwire_io::{PortError, RxPort, TxPort};
 
 use crate::clock::Clock;
 use crate::config::LinkSetup;
-use crate::counters::{EgressCounts, LinkShared};
+use crate::counters::LinkShared;
 use crate::host;
 use crate::report::LinkReport;
 use crate::run::LEND_FROM;
@@ -121,7 +121,7 @@ where
         port,
         steady,
         steady_frames,
-        memory_max: report.memory_max,
+        memory_max: report.memory.memory_max,
         report,
     })
 }
@@ -222,5 +222,5 @@ fn empty<T: TxPort>(
 }
 
 fn released(shared: &LinkShared) -> u64 {
-    EgressCounts::from_cells(shared.egress.load()).released
+    shared.egress.crossed.get()
 }

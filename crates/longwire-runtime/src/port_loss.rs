@@ -6,7 +6,8 @@ use std::sync::{Mutex, PoisonError};
 
 use longwire_engine::Nanos;
 use longwire_io::PortError;
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// The reaction of a network when one of its ports goes away.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,7 +35,7 @@ impl OnPortLoss {
 }
 
 /// A port that went away.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LostPort {
     /// The time, in seconds since the start of the run.
     pub after_s: f64,

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize, Serializer};
+
+use crate::ledger::{Counter, Effects, Memory, NamedCounts, QueueLengths, Spread, Traffic};
 
 /// The report of a run.
 ///
@@ -82,46 +85,94 @@ pub struct LinkReport {
     pub name: String,
     /// The link's options, as a user would write them.
     pub config: BTreeMap<&'static str, String>,
-    /// Frames that arrived.
-    pub packets_in: u64,
-    /// Frames handed to the output port.
-    pub packets_out: u64,
-    /// Bytes that arrived, without framing.
-    pub bytes_in: u64,
-    /// Bytes handed to the output port.
-    pub bytes_out: u64,
+    /// Frames and bytes.
+    #[serde(flatten, serialize_with = "frames_first")]
+    pub traffic: Traffic,
     /// Emulated drops by reason; every reason is listed.
-    pub drops: BTreeMap<&'static str, u64>,
+    pub drops: NamedCounts,
     /// Artifacts by kind; every kind is listed.
-    pub artifacts: BTreeMap<&'static str, u64>,
+    pub artifacts: NamedCounts,
     /// Handover − release, in microseconds.
-    pub lateness_us: Lateness,
+    #[serde(serialize_with = "Spread::as_lateness")]
+    pub lateness_us: Spread,
     /// The same without witnessed pauses of the machine, and without frames
     /// that were late within the grace at the start.
-    pub lateness_own_us: Lateness,
+    #[serde(serialize_with = "Spread::as_lateness")]
+    pub lateness_own_us: Spread,
     /// The accuracy of the gaps between departures; of replays only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub departures: Option<DepartureReport>,
     /// The actual departures of some frames; of replays whose port stamps them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub send_stamps: Option<SendStampReport>,
-    /// Releases raised to keep the order.
-    pub raised: u64,
-    /// Frames that a queue marked: congestion experienced.
-    pub ecn_marked: u64,
-    /// Delivered frames with bits corrupted by the medium.
-    pub corrupted: u64,
-    /// Copies that the medium made, without the frames themselves; they are in
-    /// `packets_out`.
-    pub duplicated: u64,
+    /// Effects of the models other than drops.
+    #[serde(flatten)]
+    pub effects: Effects,
     /// Frames in the delay line when the report was made.
     pub in_flight: u64,
-    /// The maximum number of packets in the emulated queue.
-    pub queue_packets_max: u64,
-    /// The maximum number of bytes in the emulated queue.
-    pub queue_bytes_max: u64,
-    /// The maximum memory of frames and descriptors, in bytes.
-    pub memory_max: u64,
+    /// Lengths of the emulated queue.
+    #[serde(flatten)]
+    pub queue: QueueLengths,
+    /// Memory of the delay line.
+    #[serde(flatten)]
+    pub memory: Memory,
+}
+
+impl LinkReport {
+    /// Returns each counter with its value; drops and artifacts apart.
+    pub fn counted(&self) -> impl Iterator<Item = (&'static Counter, u64)> + use<> {
+        let counted = self.traffic.counted().chain(self.effects.counted());
+        counted
+            .chain(self.queue.counted())
+            .chain(self.memory.counted())
+    }
+}
+
+/// A distribution of times in the report of a link, in microseconds.
+#[derive(Clone, Copy, Debug)]
+pub struct Distribution {
+    /// The name of the measures of `--require`.
+    pub name: &'static str,
+    /// The group of its rows in the text report.
+    pub group: &'static str,
+    /// Reads it; `None` if nothing was measured.
+    pub of: fn(&LinkReport) -> Option<Spread>,
+}
+
+/// The distributions of a link's report.
+pub static DISTRIBUTIONS: [Distribution; 4] = [
+    Distribution {
+        name: "lateness",
+        group: "lateness",
+        of: |link| Some(link.lateness_us),
+    },
+    Distribution {
+        name: "lateness-own",
+        group: "own lateness",
+        of: |link| Some(link.lateness_own_us),
+    },
+    Distribution {
+        name: "gap",
+        group: "gap error",
+        of: |link| link.departures.as_ref().map(|found| found.gap_error_us),
+    },
+    Distribution {
+        name: "sent",
+        group: "sent late",
+        of: |link| {
+            let stamps = link.send_stamps.as_ref();
+            stamps
+                .map(|found| found.lateness_us)
+                .filter(|lateness| lateness.count > 0)
+        },
+    },
+];
+
+/// Serializes frames in both directions, then bytes: the order of this report.
+fn frames_first<S: Serializer>(traffic: &Traffic, serializer: S) -> Result<S::Ok, S::Error> {
+    let mut counted: Vec<_> = traffic.counted().collect();
+    counted.sort_by_key(|(counter, _)| counter.unit);
+    serializer.collect_map(counted.iter().map(|(counter, count)| (counter.name, count)))
 }
 
 /// The report of a feed: a trace or a generator.
@@ -144,7 +195,8 @@ pub struct InputReport {
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct DepartureReport {
     /// |gap between two departures − gap of the schedule|, in microseconds.
-    pub gap_error_us: Lateness,
+    #[serde(serialize_with = "Spread::as_lateness")]
+    pub gap_error_us: Spread,
     /// How much slower than the schedule frames left, in parts per million, by
     /// least squares; `None` if all were due at once.
     pub drift_ppm: Option<f64>,
@@ -162,33 +214,17 @@ pub struct SendStampReport {
     pub count: u64,
     /// Stamp − release, in microseconds. The clocks are compared to about
     /// 0.1 us.
-    pub lateness_us: Lateness,
+    #[serde(serialize_with = "Spread::as_lateness")]
+    pub lateness_us: Spread,
     /// Stamps before their frame's release, which count as zero.
     pub early: u64,
     /// The maximum time before the release, in microseconds.
     pub earliest_us: f64,
 }
 
-/// A summary of lateness, in microseconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Lateness {
-    /// Median.
-    pub p50: f64,
-    /// 99th percentile.
-    pub p99: f64,
-    /// 99.9th percentile.
-    pub p999: f64,
-    /// The maximum.
-    pub max: f64,
-    /// The mean.
-    pub mean: f64,
-    /// The standard deviation.
-    pub stddev: f64,
-}
-
 /// Times during which a spinning thread of the emulator did not run: the
 /// machine's own pauses, apart from the emulator's lateness.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Pauses {
     /// The number of pauses of 100 us or more.
     pub count: u64,

@@ -1,10 +1,10 @@
 //! A running link between two sockets, and its report.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use longwire_runtime::{Lateness, LinkReport, RunReport, Running};
+use longwire_runtime::ledger::NamedCounts;
+use longwire_runtime::{LinkReport, RunReport, Running, Spread};
 
 use crate::config::Side;
 use crate::guard;
@@ -119,12 +119,12 @@ pub struct DirectionReport(LinkReport);
 impl DirectionReport {
     /// Packets that entered the link.
     pub fn packets_in(&self) -> u64 {
-        self.0.packets_in
+        self.0.traffic.packets_in
     }
 
     /// Packets that left the link; copies that it made are among them.
     pub fn packets_out(&self) -> u64 {
-        self.0.packets_out
+        self.0.traffic.packets_out
     }
 
     /// Packets on their way when the report was made.
@@ -134,28 +134,28 @@ impl DirectionReport {
 
     /// Packets that the link dropped, as it was asked to, by reason. Every
     /// reason is listed.
-    pub fn drops(&self) -> &BTreeMap<&'static str, u64> {
+    pub fn drops(&self) -> &NamedCounts {
         &self.0.drops
     }
 
     /// All packets that the link dropped, as it was asked to.
     pub fn dropped(&self) -> u64 {
-        self.0.drops.values().sum()
+        self.0.drops.total()
     }
 
     /// Packets that the emulator lost or delayed on its own account: where it
     /// is not 0, this machine was too slow for the link.
     pub fn artifacts(&self) -> u64 {
-        self.0.artifacts.values().sum()
+        self.0.artifacts.total()
     }
 
     /// The artifacts by kind. Every kind is listed.
-    pub fn artifacts_by_kind(&self) -> &BTreeMap<&'static str, u64> {
+    pub fn artifacts_by_kind(&self) -> &NamedCounts {
         &self.0.artifacts
     }
 
     /// How much later than computed packets left, in microseconds.
-    pub fn lateness_us(&self) -> &Lateness {
+    pub fn lateness_us(&self) -> &Spread {
         &self.0.lateness_us
     }
 }

@@ -3,7 +3,8 @@
 use longwire_units::number_of;
 use std::fmt;
 
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::value::{JsonSource, Span};
 use longwire_runtime::suggest::closest;
@@ -13,7 +14,7 @@ use longwire_runtime::suggest::closest;
 pub const PROBLEMS_MAX: usize = 100;
 
 /// Something wrong, or doubtful, in a file.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Problem {
     /// The file, as it was named.
     pub file: String,
@@ -23,7 +24,7 @@ pub struct Problem {
     pub column: usize,
     /// The pointer (RFC 6901) to the value in a JSON body; empty elsewhere, and for the
     /// body as a whole.
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub pointer: String,
     /// The field or option, as in `link.rate`.
     pub field: String,

@@ -9,6 +9,8 @@ use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use longwire_engine::{LinkSpec, Nanos};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::ramp::Ramp;
 
@@ -64,7 +66,9 @@ pub enum Action {
 }
 
 /// Whether a link works.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
 pub enum State {
     /// It does.
     Up,

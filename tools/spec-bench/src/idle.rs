@@ -37,7 +37,11 @@ pub(super) fn measure(time: Duration, kind: &str) -> Result<IdleFindings, Error>
     Ok(IdleFindings {
         seconds,
         cpu_percent: report.cpu_s / seconds * 100.0,
-        packets: report.links.iter().map(|link| link.packets_in).sum(),
+        packets: report
+            .links
+            .iter()
+            .map(|link| link.traffic.packets_in)
+            .sum(),
         resident,
     })
 }

@@ -216,7 +216,7 @@ impl SpeedTrace {
             return Err(Error::Failed(error));
         }
         let link = &report.links[0];
-        let sent = link.packets_out;
+        let sent = link.traffic.packets_out;
         let mpps = sent as f64 / took.as_secs_f64() / 1e6;
         Ok(ReplaySpeedRow {
             size: self.size,
@@ -227,7 +227,7 @@ impl SpeedTrace {
             gbit_per_s: mpps * f64::from(self.size) * 8.0 / 1e3,
             cpu_ns: report.cpu_s * 1e9 / sent.max(1) as f64,
             missing: (self.packets * rounds).saturating_sub(sent),
-            memory_max: link.memory_max,
+            memory_max: link.memory.memory_max,
         })
     }
 }

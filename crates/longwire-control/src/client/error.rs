@@ -6,6 +6,7 @@ use std::io;
 use serde::{Deserialize, Serialize};
 
 use crate::Address;
+use crate::responses::ErrorBody;
 
 /// The reason for which a socket refuses a user.
 pub const ONLY_OWNER: &str = "only the user who started the run may ask it, and root (try sudo)";
@@ -16,22 +17,9 @@ pub struct Refused {
     /// The status, as in 400.
     #[serde(skip_deserializing)]
     pub status: u16,
-    /// In one line.
-    pub error: String,
-    /// All that is wrong.
-    #[serde(default)]
-    pub problems: Vec<Wrong>,
-}
-
-/// One thing that is wrong with a request.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Wrong {
-    /// The field or option, as in `set.adsl*.rate`.
-    pub field: String,
     /// The reason.
-    pub reason: String,
-    /// The remedy; empty if there is none.
-    pub remedy: String,
+    #[serde(flatten)]
+    pub body: ErrorBody,
 }
 
 /// Errors of requests to a running Longwire.
@@ -102,27 +90,14 @@ impl fmt::Display for Refused {
     /// The line alone where it says all; else everything that is wrong, a
     /// line each.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.problems.is_empty() {
-            return write!(f, "refused: {}", self.error);
+        if self.body.problems.is_empty() {
+            return write!(f, "refused: {}", self.body.error);
         }
         write!(f, "refused, and nothing was changed:")?;
-        for wrong in &self.problems {
+        for wrong in &self.body.problems {
             write!(f, "\n  {wrong}")?;
         }
         Ok(())
-    }
-}
-
-impl fmt::Display for Wrong {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if !self.field.is_empty() {
-            write!(f, "{}: ", self.field)?;
-        }
-        write!(f, "{}", self.reason)?;
-        match self.remedy.as_str() {
-            "" => Ok(()),
-            remedy => write!(f, "; {remedy}"),
-        }
     }
 }
 

@@ -20,7 +20,7 @@ use tokio::runtime::{Builder, Runtime};
 use self::connection::{Asked, Connection, Wanted};
 use super::Address;
 
-pub use error::{ClientError, ONLY_OWNER, Refused, Wrong};
+pub use error::{ClientError, ONLY_OWNER, Refused};
 
 /// A connection that was not used for so long may have been closed by the
 /// other side; a fresh one is taken.

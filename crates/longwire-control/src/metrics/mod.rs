@@ -8,21 +8,21 @@ mod text;
 use std::fmt;
 
 use hyper::StatusCode;
-use longwire_engine::DropReason;
 use longwire_runtime::fabric::{FabricReport, LinkTotals, PortReport};
+use longwire_runtime::ledger::{Counter, Scope};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet};
+use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::exemplar::Exemplar;
 use prometheus_client::registry::Registry;
 
 use super::refusal::Refusal;
 use super::reply::{METRICS_TEXT, OPEN_METRICS, Reply};
 use super::route::Call;
-use super::stats::seconds;
 use crate::config::Detail;
 use crate::state::ApiState;
-use table::{METRICS, Metric, Source};
+use table::{Metric, Source, metrics};
 
 /// The most links that are listed one by one.
 const EACH_MAX: usize = 20_000;
@@ -62,7 +62,7 @@ pub fn answer(state: &ApiState, call: &Call) -> Result<Reply, Refusal> {
         vec![(None, sums)]
     };
     let snapshot = Snapshot {
-        elapsed_s: seconds(controller.elapsed()),
+        elapsed_s: controller.elapsed().as_secs_f64(),
         report: controller.report(),
         count,
         links,
@@ -98,7 +98,7 @@ fn split(name: &str) -> (String, &'static str) {
 
 impl Collector for Snapshot {
     fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
-        METRICS
+        metrics()
             .iter()
             .try_for_each(|metric| metric.write(self, &mut encoder))
     }
@@ -109,95 +109,99 @@ const NO_EXEMPLAR: Option<&Exemplar<NoLabelSet, u64>> = None;
 impl Metric {
     fn write(&self, from: &Snapshot, encoder: &mut DescriptorEncoder) -> fmt::Result {
         let mut out =
-            encoder.encode_descriptor(self.name, self.help, self.unit.as_ref(), self.kind())?;
-        match &self.source {
+            encoder.encode_descriptor(&self.name, self.help, self.unit.as_ref(), self.kind())?;
+        let report = &from.report;
+        match self.source {
             Source::Info => out.encode_info(&[("version", env!("CARGO_PKG_VERSION"))]),
             Source::Run(value) => out.encode_gauge(&value(from)),
-            Source::Fabric(value) => out.encode_counter(&value(&from.report), NO_EXEMPLAR),
-            Source::FabricBy(label, values) => values(&from.report)
+            Source::Switch(value) => self.write_value(&mut out, &[], value(report)),
+            Source::SwitchBy(label, values) => values(report)
                 .into_iter()
-                .try_for_each(|(value, count)| counter(&mut out, &[(*label, value)], count)),
-            Source::Port(_) | Source::PortArtifacts | Source::PortGauge(_) => {
-                let mut ports = from.report.ports.iter();
-                ports.try_for_each(|port| self.write_port(port, &mut out))
+                .try_for_each(|(name, count)| self.write_value(&mut out, &[(label, name)], count)),
+            Source::Counter(counter, Scope::Run) => {
+                self.write_value(&mut out, &[], value(report.counts.counted(), counter))
             }
+            Source::Counter(counter, Scope::Port) => report.ports.iter().try_for_each(|port| {
+                self.write_value(&mut out, &label(port), value(port.counted(), counter))
+            }),
+            Source::PortArtifacts => report.ports.iter().try_for_each(|port| {
+                let mut artifacts = port.artifacts.iter();
+                let [name] = label(port);
+                artifacts.try_for_each(|(kind, count)| {
+                    self.write_value(&mut out, &[name, ("kind", kind)], *count)
+                })
+            }),
             Source::PortLateness => {
-                let mut ports = from.report.ports.iter();
+                let mut ports = report.ports.iter();
                 ports.try_for_each(|port| lateness(&mut out, port))
             }
-            Source::Link(_) | Source::LinkDrops | Source::LinkGauge(_) => {
-                let mut links = from.links.iter();
-                links.try_for_each(|(name, totals)| {
-                    let labels = name.iter().flat_map(|(name, direction)| {
-                        [("link", name.as_str()), ("direction", *direction)]
-                    });
-                    self.write_link(labels.collect(), totals, &mut out)
-                })
+            Source::Counter(counter, Scope::Link) => from.each_link(|labels, totals| {
+                self.write_value(&mut out, labels, value(totals.counted(), counter))
+            }),
+            Source::LinkGauge(value) => {
+                from.each_link(|labels, totals| self.write_value(&mut out, labels, value(totals)))
             }
+            Source::LinkDrops => from.each_link(|labels, totals| {
+                // For single links, reasons without drops are left out: they would be
+                // most of the text.
+                let mut drops = totals.drops.iter();
+                drops.try_for_each(|(reason, count)| match count {
+                    0 if !labels.is_empty() => Ok(()),
+                    _ => {
+                        let labels = [labels, &[("reason", reason)]].concat();
+                        self.write_value(&mut out, &labels, count)
+                    }
+                })
+            }),
         }
     }
 
-    fn write_port(&self, port: &PortReport, out: &mut MetricEncoder) -> fmt::Result {
-        let labels = [("port", port.name.as_str())];
-        match &self.source {
-            Source::Port(value) => counter(out, &labels, value(port)),
-            Source::PortGauge(value) => out.encode_family(&labels)?.encode_gauge(&value(port)),
-            _ => port
-                .artifacts
-                .iter()
-                .try_for_each(|(kind, count)| counter(out, &[labels[0], ("kind", *kind)], *count)),
-        }
-    }
-
-    fn write_link(
+    /// Writes a value; without labels it is the metric's own.
+    fn write_value(
         &self,
-        labels: Vec<(&str, &str)>,
-        totals: &LinkTotals,
         out: &mut MetricEncoder,
+        labels: &[(&str, &str)],
+        value: u64,
     ) -> fmt::Result {
-        match &self.source {
-            Source::Link(value) => counter(out, &labels, value(totals)),
-            Source::LinkGauge(value) => gauge(out, &labels, value(totals)),
-            _ => {
-                // Of single links, reasons that there were none of are left
-                // out: they would be most of the text.
-                let reasons = DropReason::ALL.iter().zip(totals.drops);
-                let reasons = reasons.filter(|(_, count)| labels.is_empty() || *count > 0);
-                reasons.into_iter().try_for_each(|(reason, count)| {
-                    let mut labels = labels.clone();
-                    labels.push(("reason", reason.name()));
-                    counter(out, &labels, count)
-                })
-            }
+        match (self.kind(), labels) {
+            (MetricType::Gauge, []) => out.encode_gauge(&value),
+            (MetricType::Gauge, _) => out.encode_family(&labels)?.encode_gauge(&value),
+            (_, []) => out.encode_counter(&value, NO_EXEMPLAR),
+            _ => out
+                .encode_family(&labels)?
+                .encode_counter(&value, NO_EXEMPLAR),
         }
     }
 }
 
-/// A value of a counter. Without labels it is the metric's own.
-fn counter(out: &mut MetricEncoder, labels: &[(&str, &str)], count: u64) -> fmt::Result {
-    match labels {
-        [] => out.encode_counter(&count, NO_EXEMPLAR),
-        labels => out
-            .encode_family(&labels)?
-            .encode_counter(&count, NO_EXEMPLAR),
+impl Snapshot {
+    /// Passes the labels and the counters of each link.
+    fn each_link(
+        &self,
+        mut write: impl FnMut(&[(&str, &str)], &LinkTotals) -> fmt::Result,
+    ) -> fmt::Result {
+        self.links.iter().try_for_each(|(name, totals)| {
+            let labels = name
+                .as_ref()
+                .map(|(name, direction)| [("link", name.as_str()), ("direction", *direction)]);
+            write(labels.as_ref().map_or(&[], |labels| labels), totals)
+        })
     }
 }
 
-/// A value that rises and falls.
-fn gauge(out: &mut MetricEncoder, labels: &[(&str, &str)], value: u64) -> fmt::Result {
-    match labels {
-        [] => out.encode_gauge(&value),
-        labels => out.encode_family(&labels)?.encode_gauge(&value),
-    }
+/// Returns the value of one counter among those of an object.
+fn value(counted: impl Iterator<Item = (&'static Counter, u64)>, of: &Counter) -> u64 {
+    let mut counted = counted.filter(|(counter, _)| counter.name == of.name);
+    counted.next().map_or(0, |(_, value)| value)
+}
+
+fn label(port: &PortReport) -> [(&str, &str); 1] {
+    [("port", port.name.as_str())]
 }
 
 fn lateness(out: &mut MetricEncoder, port: &PortReport) -> fmt::Result {
-    let spread = &port.lateness_spread;
-    let labels = [("port", port.name.as_str())];
-    out.encode_family(&labels)?.encode_histogram::<NoLabelSet>(
-        spread.sum_s,
-        spread.count,
-        &spread.buckets,
-        None,
-    )
+    let lateness = &port.lateness_us;
+    let sum_s = lateness.mean * lateness.count as f64 / 1e6;
+    out.encode_family(&label(port))?
+        .encode_histogram::<NoLabelSet>(sum_s, lateness.count, &port.lateness_buckets, None)
 }

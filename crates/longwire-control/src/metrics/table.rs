@@ -1,16 +1,19 @@
-//! The metrics there are.
+//! The metrics: those of the run and the switch are listed here, the others follow from
+//! the ledger.
 
-use longwire_runtime::fabric::{FabricReport, LinkTotals, PortReport};
+use longwire_runtime::fabric::{CoreCounts, FabricReport, LinkTotals};
+use longwire_runtime::ledger::{Counter, Effects, Fold, Handovers, Memory, Scope, Traffic};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Unit;
 
 use super::Snapshot;
 
-/// A metric: what it is called behind `longwire_` and before its unit and
-/// `_total`, and where its value comes from.
+/// A metric: its name after `longwire_` and before its unit and `_total`, and the source
+/// of its values.
+#[derive(Clone)]
 pub struct Metric {
     /// Its name.
-    pub name: &'static str,
+    pub name: String,
     /// Its unit.
     pub unit: Option<Unit>,
     /// One line of help.
@@ -20,224 +23,162 @@ pub struct Metric {
 }
 
 /// The source of values: one for each port, link or reason.
+#[derive(Clone, Copy)]
 pub enum Source {
-    /// Said of the program.
+    /// The program.
     Info,
-    /// Of the run, rising and falling.
+    /// The run, rising and falling.
     Run(fn(&Snapshot) -> f64),
-    /// Counted of the switch and the classifier.
-    Fabric(fn(&FabricReport) -> u64),
+    /// A count of the switch.
+    Switch(fn(&FabricReport) -> u64),
     /// The same, by a label of this name.
-    FabricBy(&'static str, fn(&FabricReport) -> Vec<(&'static str, u64)>),
-    /// Counted of a port.
-    Port(fn(&PortReport) -> u64),
-    /// The same, by kind.
+    SwitchBy(&'static str, fn(&FabricReport) -> Vec<(&str, u64)>),
+    /// A counter of the ledger, of each object in a scope.
+    Counter(&'static Counter, Scope),
+    /// Artifacts of a port, by kind.
     PortArtifacts,
-    /// Of a port, rising and falling.
-    PortGauge(fn(&PortReport) -> u64),
     /// The lateness of frames at a port.
     PortLateness,
-    /// Counted of a link, or of all together.
-    Link(fn(&LinkTotals) -> u64),
-    /// The same, by reason.
+    /// Drops of a link, by reason.
     LinkDrops,
-    /// Of a link, rising and falling.
+    /// A gauge of a link.
     LinkGauge(fn(&LinkTotals) -> u64),
 }
 
-const fn metric(
-    name: &'static str,
-    unit: Option<Unit>,
-    source: Source,
-    help: &'static str,
-) -> Metric {
+/// Returns all metrics, in the order in which they are written.
+pub fn metrics() -> Vec<Metric> {
+    let groups = [
+        run_metrics(),
+        counters(CoreCounts::COUNTERS, Scope::Run),
+        counters(Traffic::COUNTERS, Scope::Port),
+        vec![metric(
+            "port_artifacts",
+            None,
+            Source::PortArtifacts,
+            "What the emulator did to frames that no link asked for, by kind",
+        )],
+        counters(Memory::COUNTERS, Scope::Port),
+        vec![metric(
+            "port_lateness",
+            Some(Unit::Seconds),
+            Source::PortLateness,
+            "How much later than their release frames were handed to the port",
+        )],
+        counters(Traffic::COUNTERS, Scope::Link),
+        vec![metric(
+            "link_dropped_frames",
+            None,
+            Source::LinkDrops,
+            "Frames that the link lost, by reason",
+        )],
+        counters(Effects::COUNTERS, Scope::Link),
+        counters(Handovers::COUNTERS, Scope::Link),
+        vec![metric(
+            "link_queued_frames",
+            None,
+            Source::LinkGauge(LinkTotals::queued),
+            "Frames in the link's queue",
+        )],
+    ];
+    groups.concat()
+}
+
+/// Returns the metrics of counters in a scope.
+fn counters(counters: &'static [Counter], scope: Scope) -> Vec<Metric> {
+    use longwire_runtime::ledger::Unit as Counted;
+    let metrics = counters.iter().flat_map(|counter| {
+        let exported = counter.metrics.iter();
+        let exported = exported.filter(move |metric| metric.scope == scope);
+        exported.map(move |metric| (counter, metric))
+    });
+    let metrics = metrics.map(|(counter, exported)| {
+        let stem = exported.stem;
+        let name = match scope {
+            Scope::Link => format!("link_{stem}"),
+            Scope::Port => format!("port_{stem}"),
+            Scope::Run => stem.to_owned(),
+        };
+        let (name, unit) = match counter.unit {
+            Counted::Frames => (name + "_frames", None),
+            Counted::Rows => (name + "_rows", None),
+            Counted::Bytes => (name, Some(Unit::Bytes)),
+            Counted::Nanos => (name, Some(Unit::Other("nanoseconds".to_owned()))),
+        };
+        metric(&name, unit, Source::Counter(counter, scope), exported.help)
+    });
+    metrics.collect()
+}
+
+fn metric(name: &str, unit: Option<Unit>, source: Source, help: &'static str) -> Metric {
     Metric {
-        name,
+        name: name.to_owned(),
         unit,
         help,
         source,
     }
 }
 
-/// All metrics.
-pub static METRICS: [Metric; 29] = [
-    metric("build", None, Source::Info, "Version of the program"),
-    metric(
-        "run_elapsed",
-        Some(Unit::Seconds),
-        Source::Run(|snapshot| snapshot.elapsed_s),
-        "Time since the start of the run",
-    ),
-    metric(
-        "links",
-        None,
-        Source::Run(|snapshot| snapshot.count as f64),
-        "Links that are counted here, directions apart",
-    ),
-    metric(
-        "frames_in_flight",
-        None,
-        Source::Run(|snapshot| snapshot.report.in_flight as f64),
-        "Frames inside: queued, on their way, or waiting for their release",
-    ),
-    metric(
-        "switch_forwarded_frames",
-        None,
-        Source::Fabric(|fabric| fabric.switch.forwarded),
-        "Frames that the switch sent to one port",
-    ),
-    metric(
-        "switch_flooded_frames",
-        None,
-        Source::FabricBy("kind", flooded),
-        "Frames that the switch sent to all ports, by kind of destination",
-    ),
-    metric(
-        "switch_refused_frames",
-        None,
-        Source::FabricBy("reason", |fabric| {
-            let reasons = fabric.switch.not_forwarded.iter();
-            reasons.map(|(reason, count)| (*reason, *count)).collect()
-        }),
-        "Frames that the switch sent to no port, by reason",
-    ),
-    metric(
-        "switch_stations_learnt",
-        None,
-        Source::Fabric(|fabric| fabric.switch.learnt),
-        "Stations that the switch learnt",
-    ),
-    metric(
-        "switch_stations_moved",
-        None,
-        Source::Fabric(|fabric| fabric.switch.moved),
-        "Stations heard of at another port than before",
-    ),
-    metric(
-        "switch_loop_signs",
-        None,
-        Source::Fabric(|fabric| fabric.switch.loop_signs),
-        "Signs of a loop among the ports",
-    ),
-    metric(
-        "passed_frames",
-        None,
-        Source::Fabric(|fabric| fabric.counts.passed),
-        "Frames that crossed no link, for no rule was about them",
-    ),
-    metric(
-        "unmatched_dropped_frames",
-        None,
-        Source::Fabric(|fabric| fabric.counts.unmatched_dropped),
-        "Frames that were dropped because no rule was about them",
-    ),
-    metric(
-        "moved_frames",
-        None,
-        Source::Fabric(|fabric| fabric.counts.moved),
-        "Frames taken to have arrived later than they did, by more than the tolerance",
-    ),
-    metric(
-        "port_received_frames",
-        None,
-        Source::Port(|port| port.packets_in),
-        "Frames that came in by the port",
-    ),
-    metric(
-        "port_received",
-        Some(Unit::Bytes),
-        Source::Port(|port| port.bytes_in),
-        "Their bytes",
-    ),
-    metric(
-        "port_sent_frames",
-        None,
-        Source::Port(|port| port.packets_out),
-        "Frames that left by the port",
-    ),
-    metric(
-        "port_sent",
-        Some(Unit::Bytes),
-        Source::Port(|port| port.bytes_out),
-        "Their bytes",
-    ),
-    metric(
-        "port_artifacts",
-        None,
-        Source::PortArtifacts,
-        "What the emulator did to frames that no link asked for, by kind",
-    ),
-    metric(
-        "port_memory_max",
-        Some(Unit::Bytes),
-        Source::PortGauge(|port| port.memory_max),
-        "The most memory that frames of the port took so far",
-    ),
-    metric(
-        "port_lateness",
-        Some(Unit::Seconds),
-        Source::PortLateness,
-        "How much later than their release frames were handed to the port",
-    ),
-    metric(
-        "link_received_frames",
-        None,
-        Source::Link(|link| link.packets_in),
-        "Frames that came to the link",
-    ),
-    metric(
-        "link_received",
-        Some(Unit::Bytes),
-        Source::Link(|link| link.bytes_in),
-        "Their bytes",
-    ),
-    metric(
-        "link_delivered_frames",
-        None,
-        Source::Link(|link| link.packets_out),
-        "Frames that the link delivered, duplicates included",
-    ),
-    metric(
-        "link_delivered",
-        Some(Unit::Bytes),
-        Source::Link(|link| link.bytes_out),
-        "Their bytes",
-    ),
-    metric(
-        "link_dropped_frames",
-        None,
-        Source::LinkDrops,
-        "Frames that the link lost, by reason",
-    ),
-    metric(
-        "link_marked_frames",
-        None,
-        Source::Link(|link| link.ecn_marked),
-        "Frames that the link's queue marked as having met congestion",
-    ),
-    metric(
-        "link_corrupted_frames",
-        None,
-        Source::Link(|link| link.corrupted),
-        "Frames that the link spoilt",
-    ),
-    metric(
-        "link_duplicated_frames",
-        None,
-        Source::Link(|link| link.duplicated),
-        "Deliveries beside the first of a frame",
-    ),
-    metric(
-        "link_queued_frames",
-        None,
-        Source::LinkGauge(LinkTotals::queued),
-        "Frames in the link's queue",
-    ),
-];
-
-fn flooded(fabric: &FabricReport) -> Vec<(&'static str, u64)> {
-    let kinds = ["broadcast", "multicast", "unknown"];
-    kinds.into_iter().zip(fabric.switch.flooded).collect()
+/// Returns the metrics of the program, the run and the switch.
+fn run_metrics() -> Vec<Metric> {
+    vec![
+        metric("build", None, Source::Info, "Version of the program"),
+        metric(
+            "run_elapsed",
+            Some(Unit::Seconds),
+            Source::Run(|snapshot| snapshot.elapsed_s),
+            "Time since the start of the run",
+        ),
+        metric(
+            "links",
+            None,
+            Source::Run(|snapshot| snapshot.count as f64),
+            "Links that are counted here, directions apart",
+        ),
+        metric(
+            "frames_in_flight",
+            None,
+            Source::Run(|snapshot| snapshot.report.in_flight as f64),
+            "Frames inside: queued, on their way, or waiting for their release",
+        ),
+        metric(
+            "switch_forwarded_frames",
+            None,
+            Source::Switch(|fabric| fabric.switch.forwarded),
+            "Frames that the switch sent to one port",
+        ),
+        metric(
+            "switch_flooded_frames",
+            None,
+            Source::SwitchBy("kind", |fabric| fabric.switch.flooded_by_kind().collect()),
+            "Frames that the switch sent to all ports, by kind of destination",
+        ),
+        metric(
+            "switch_refused_frames",
+            None,
+            Source::SwitchBy("reason", |fabric| {
+                fabric.switch.not_forwarded.nonzero().collect()
+            }),
+            "Frames that the switch sent to no port, by reason",
+        ),
+        metric(
+            "switch_stations_learnt",
+            None,
+            Source::Switch(|fabric| fabric.switch.learnt),
+            "Stations that the switch learnt",
+        ),
+        metric(
+            "switch_stations_moved",
+            None,
+            Source::Switch(|fabric| fabric.switch.moved),
+            "Stations heard of at another port than before",
+        ),
+        metric(
+            "switch_loop_signs",
+            None,
+            Source::Switch(|fabric| fabric.switch.loop_signs),
+            "Signs of a loop among the ports",
+        ),
+    ]
 }
 
 impl Metric {
@@ -245,7 +186,8 @@ impl Metric {
     pub fn kind(&self) -> MetricType {
         match self.source {
             Source::Info => MetricType::Info,
-            Source::Run(_) | Source::PortGauge(_) | Source::LinkGauge(_) => MetricType::Gauge,
+            Source::Run(_) | Source::LinkGauge(_) => MetricType::Gauge,
+            Source::Counter(counter, _) if counter.fold == Fold::Max => MetricType::Gauge,
             Source::PortLateness => MetricType::Histogram,
             _ => MetricType::Counter,
         }
@@ -261,7 +203,7 @@ mod tests {
     #[test]
     fn the_page_lists_all_metrics() {
         let page = include_str!("../../../../docs/metrics.md");
-        let mut wanted: Vec<String> = METRICS
+        let mut wanted: Vec<String> = metrics()
             .iter()
             .map(|metric| {
                 let mut name = format!("longwire_{}", metric.name);

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use longwire_runtime::fabric::LinkTotals;
 use serde_json::Value;
 
 use crate::openapi;
@@ -70,6 +71,37 @@ fn every_reference_leads_somewhere() {
             assert!(document.pointer(&pointer[1..]).is_some(), "{schema}");
         }
     }
+}
+
+#[test]
+fn schemas_of_responses_follow_from_their_types() {
+    let document = openapi::document(&ROUTES);
+    let schemas = &document["components"]["schemas"];
+    // Counters of the ledger are integers with a description, and always there.
+    for object in ["Totals", "Direction"] {
+        let required = schemas[object]["required"].as_array().expect("a list");
+        for counter in LinkTotals::counters() {
+            let property = &schemas[object]["properties"][counter.name];
+            assert_eq!(property["type"], "integer", "{}: {property}", counter.name);
+            assert!(property["description"].is_string(), "{}", counter.name);
+            assert!(required.contains(&counter.name.into()), "{}", counter.name);
+        }
+    }
+    // A field that can be left out is never null; another one that can be null is there.
+    let link = &schemas["Link"];
+    let down = &link["properties"]["down"];
+    assert_eq!(down["$ref"], place("Direction"), "{down}");
+    assert_eq!(link["properties"]["moved_to"]["type"], "string");
+    assert!(
+        !link["required"]
+            .as_array()
+            .expect("a list")
+            .contains(&"down".into())
+    );
+    let rates = &schemas["StatsEvent"]["properties"]["rates"];
+    assert_eq!(rates["anyOf"][1]["type"], "null", "{rates}");
+    let state = &schemas["Direction"]["properties"]["state"]["enum"];
+    assert_eq!(*state, serde_json::json!(["up", "down", "paused"]));
 }
 
 fn collect(value: &Value, found: &mut Vec<String>) {

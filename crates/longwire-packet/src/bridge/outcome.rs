@@ -73,13 +73,27 @@ pub enum Flooded {
     Unknown,
 }
 
+impl Flooded {
+    /// Every reason, in the order of their indices.
+    pub const ALL: [Flooded; 3] = [Flooded::Broadcast, Flooded::Multicast, Flooded::Unknown];
+
+    /// Returns the reason's name in metrics.
+    pub fn name(self) -> &'static str {
+        match self {
+            Flooded::Broadcast => "broadcast",
+            Flooded::Multicast => "multicast",
+            Flooded::Unknown => "unknown",
+        }
+    }
+}
+
 /// Counters of a bridge.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BridgeCounters {
     /// Frames to one port.
     pub forwarded: u64,
-    /// Frames to all ports: broadcast, multicast, unknown destinations.
-    pub flooded: [u64; 3],
+    /// Frames to all ports, in the order of [`Flooded::ALL`].
+    pub flooded: [u64; Flooded::ALL.len()],
     /// Frames to no port, in the order of [`NotForwarded::ALL`].
     pub not_forwarded: [u64; NotForwarded::ALL.len()],
     /// Stations learnt, including aged ones that returned.

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use longwire_engine::{Link, LinkChange, LinkId, Nanos, PathId, RemovedLink, ReplacedParts};
 use longwire_packet::classify::{Matcher, RuleError};
 
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
-use super::cells::LinkCells;
 use super::core::{Core, Target};
 use super::frames::Frame;
+use crate::ledger::LinkCells;
 
 /// Objects that a change has replaced. The caller drops them where that takes
 /// no time from frames: models may hold traces of many megabytes.
@@ -29,7 +30,8 @@ enum ReplacedObjects {
 }
 
 /// Occupancy of a link's queue, as of the last frame that entered or left it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Queue")]
 pub struct Occupancy {
     /// Frames in the queue.
     pub packets: u64,

@@ -11,13 +11,10 @@ use longwire_engine::{
 use longwire_packet::bridge::{Bridge, Forwarding, PortIndex};
 use longwire_packet::classify::{Classifier, RuleId};
 
-use serde::Serialize;
-
-use super::cells::LinkCells;
 use super::frames::{Exit, Frame, Frames};
 use super::ledger::Ledger;
 use super::orders::{Order, Orders};
-use crate::counters::Artifact;
+use crate::ledger::{Artifact, CoreCells, CoreCounts, LinkCells};
 use crate::stage::{BURST, LateFrame};
 
 /// The target of frames in the classifier.
@@ -53,29 +50,13 @@ pub struct Core {
     pub(super) epoch: Nanos,
     /// Maximum time between an event and its link's decision.
     pub(super) slack: Nanos,
-    counts: CoreCounts,
+    counts: CoreCells,
     /// By port: whether it went away. Empty until one does.
     lost_ports: Vec<bool>,
 }
 
 /// A frame that has arrived: its port, its arrival, its handle, its length.
 type IncomingFrame = (PortIndex, Nanos, Frame, u32);
-
-/// Counts of all links together.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct CoreCounts {
-    /// Frames dropped because no path applied to them.
-    pub unmatched_dropped: u64,
-    /// Frames that were forwarded without a link.
-    pub passed: u64,
-    /// Frames without a link whose output port went away.
-    pub port_lost: u64,
-    /// Frames whose arrival was moved to a later time, by more than the
-    /// tolerance.
-    pub moved: u64,
-    /// Arrivals and verdicts that the recorder could not take.
-    pub unrecorded: u64,
-}
 
 /// Surroundings of the links: frames, the release queue, counters.
 pub(super) struct FabricState {
@@ -112,7 +93,7 @@ impl Core {
             orders: Orders::default(),
             advanced: Nanos::ZERO,
             epoch: Nanos::ZERO,
-            counts: CoreCounts::default(),
+            counts: CoreCells::default(),
             lost_ports: Vec::new(),
         }
     }
@@ -122,7 +103,7 @@ impl Core {
         let ledger = self.state.ledger.as_ref();
         CoreCounts {
             unrecorded: ledger.map_or(0, |ledger| ledger.lost()),
-            ..self.counts
+            ..self.counts.read()
         }
     }
 
@@ -173,7 +154,9 @@ impl Core {
         for (port, stamped, frame, len) in incoming.drain(..) {
             let arrival = stamped.max(self.advanced);
             self.advance(arrival);
-            self.counts.moved += u64::from(arrival.saturating_sub(stamped) > tolerance);
+            self.counts
+                .moved
+                .add(u64::from(arrival.saturating_sub(stamped) > tolerance));
             self.switch(port, frame, FrameMeta { arrival, len });
         }
         self.incoming = incoming;
@@ -228,11 +211,11 @@ impl Core {
         let lost = matches!(frame.exit, Exit::One(port) if self.is_lost(port));
         let undelivered = match self.classifier.classify(port, bytes, meta.len).target {
             Target::Pass if lost => {
-                self.counts.port_lost += 1;
+                self.counts.port_lost.add(1);
                 return self.state.frames.free(frame);
             }
             Target::Pass => {
-                self.counts.passed += 1;
+                self.counts.passed.add(1);
                 return self
                     .state
                     .waiting
@@ -252,7 +235,7 @@ impl Core {
             Target::Path(path) => self.network.offer(path, meta, frame, &mut self.state),
         };
         if let Err(frame) = undelivered {
-            self.counts.unmatched_dropped += 1;
+            self.counts.unmatched_dropped.add(1);
             self.state.frames.free(frame);
         }
     }
@@ -335,7 +318,7 @@ impl FrameHost<Frame> for FabricState {
     #[inline]
     fn on_arrival(&mut self, link: LinkId, len: u32) {
         if let Some(cells) = self.cells_of(link) {
-            cells.came(len);
+            cells.arrived(len);
         }
     }
 
@@ -369,7 +352,8 @@ impl FrameHost<Frame> for FabricState {
             ledger.decided(link, frame, Verdict::Deliver(*delivery));
         }
         if let Some(cells) = self.cells_of(link) {
-            cells.delivered(len, delivery, is_duplicate);
+            cells.left(len);
+            cells.delivered(delivery, is_duplicate);
         }
     }
 

@@ -13,7 +13,6 @@
 
 mod backlog;
 mod building;
-mod cells;
 mod core;
 mod frames;
 mod handle;
@@ -25,12 +24,13 @@ mod run;
 mod simulation;
 mod stage;
 
-pub use self::core::{Core, CoreCounts, Target};
+pub use crate::ledger::{CoreCounts, LinkCells, LinkTotals};
+
+pub use self::core::{Core, Target};
 pub use building::{Discarded, Occupancy};
-pub use cells::{LinkCells, LinkTotals};
 pub use handle::FabricHandle;
 pub use orders::{Order, Work};
-pub use report::{FabricReport, LatenessSpread, PortReport};
+pub use report::{FabricReport, PortReport, SwitchReport};
 pub use run::{FabricParts, FabricRunning, FabricStartError, start, start_recorded};
 pub use simulation::{Leaving, Simulation};
 pub use stage::Fabric;

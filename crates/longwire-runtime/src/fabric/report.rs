@@ -1,99 +1,53 @@
 //! The report of a fabric's ports and switch.
 
-use std::collections::BTreeMap;
 use std::sync::PoisonError;
 
-use hdrhistogram::Histogram;
 use longwire_engine::Nanos;
-use longwire_packet::bridge::{BridgeCounters, NotForwarded};
-use serde::Serialize;
+use longwire_packet::bridge::{BridgeCounters, Flooded, NotForwarded};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
-use super::core::CoreCounts;
-use crate::counters::{Artifact, EgressCounts, IngressCounts, LinkCounts, LinkShared};
+use crate::counters::LinkShared;
+use crate::ledger::{
+    Artifact, CoreCounts, Counter, Memory, NamedCounts, Spread, StageTotals, Traffic, buckets,
+};
 use crate::port_loss::LostPort;
-use crate::report::{Lateness, Pauses};
+use crate::report::Pauses;
 use crate::summary;
 
 /// The report of one port.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Port")]
 pub struct PortReport {
     /// The port's name.
     pub name: String,
-    /// Frames that arrived.
-    pub packets_in: u64,
-    /// Their bytes.
-    pub bytes_in: u64,
-    /// Frames that left.
-    pub packets_out: u64,
-    /// Their bytes.
-    pub bytes_out: u64,
+    /// Frames and bytes.
+    #[serde(flatten)]
+    pub traffic: Traffic,
     /// Artifacts by kind.
-    pub artifacts: BTreeMap<&'static str, u64>,
+    pub artifacts: NamedCounts,
     /// Handover minus release of the frames that left, in microseconds.
-    pub lateness_us: Lateness,
+    #[serde(serialize_with = "Spread::as_lateness")]
+    #[schemars(schema_with = "Spread::lateness_schema")]
+    pub lateness_us: Spread,
     /// The same without pauses of the machine and frames of the start.
-    pub lateness_own_us: Lateness,
-    /// The same as a histogram, so that several can be added.
+    #[serde(serialize_with = "Spread::as_lateness")]
+    #[schemars(schema_with = "Spread::lateness_schema")]
+    pub lateness_own_us: Spread,
+    /// The same as a histogram: see [`buckets`].
     #[serde(skip)]
-    pub lateness_spread: LatenessSpread,
-    /// The maximum memory of its frames, in bytes.
-    pub memory_max: u64,
+    pub lateness_buckets: Vec<(f64, u64)>,
+    /// Memory of its frames.
+    #[serde(flatten)]
+    pub memory: Memory,
     /// When and why the port went away, if it did and the network continued.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lost: Option<LostPort>,
 }
 
-/// A histogram of lateness.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct LatenessSpread {
-    /// The number of measurements.
-    pub count: u64,
-    /// Their sum, in seconds.
-    pub sum_s: f64,
-    /// Upper bounds in seconds, and the number of measurements up to each and
-    /// above the bound before; the last bound is infinite.
-    pub buckets: Vec<(f64, u64)>,
-}
-
-impl LatenessSpread {
-    /// Bounds in nanoseconds: 1, 2 and 5 of each decade from 1 us to 1 s.
-    const BOUNDS: [u64; 19] = {
-        let mut bounds = [0; 19];
-        let mut decade = 1_000;
-        let mut at = 0;
-        while at < bounds.len() {
-            bounds[at] = decade * [1, 2, 5][at % 3];
-            if at % 3 == 2 {
-                decade *= 10;
-            }
-            at += 1;
-        }
-        bounds
-    };
-
-    fn of(histogram: &Histogram<u64>) -> LatenessSpread {
-        let mut counts = [0; Self::BOUNDS.len() + 1];
-        for step in histogram.iter_recorded() {
-            let bucket = Self::BOUNDS.partition_point(|bound| *bound < step.value_iterated_to());
-            counts[bucket] += step.count_at_value();
-        }
-        let bounds = Self::BOUNDS.iter().map(|bound| *bound as f64 / 1e9);
-        let bounds = bounds.chain([f64::INFINITY]);
-        let count: u64 = counts.iter().sum();
-        let sum_s = match count {
-            0 => 0.0,
-            count => histogram.mean() * count as f64 / 1e9,
-        };
-        LatenessSpread {
-            count,
-            sum_s,
-            buckets: bounds.zip(counts).collect(),
-        }
-    }
-}
-
 /// The report of a fabric, without its links.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Report")]
 pub struct FabricReport {
     /// The seed of every random stream.
     pub seed: u64,
@@ -125,14 +79,15 @@ pub struct FabricReport {
 }
 
 /// Counters of a switch.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Switch")]
 pub struct SwitchReport {
     /// Frames to one port.
     pub forwarded: u64,
     /// Frames to all ports: broadcast, multicast, and unknown stations.
-    pub flooded: [u64; 3],
+    pub flooded: [u64; Flooded::ALL.len()],
     /// Frames to no port, by reason.
-    pub not_forwarded: BTreeMap<&'static str, u64>,
+    pub not_forwarded: NamedCounts,
     /// Stations learnt.
     pub learnt: u64,
     /// Stations that moved from one port to another.
@@ -144,6 +99,13 @@ pub struct SwitchReport {
 }
 
 impl SwitchReport {
+    /// Returns the flooded frames by kind of destination.
+    pub fn flooded_by_kind(&self) -> impl Iterator<Item = (&'static str, u64)> + use<> {
+        let flooded = self.flooded;
+        let kinds = Flooded::ALL.into_iter();
+        kinds.map(move |kind| (kind.name(), flooded[kind as usize]))
+    }
+
     pub(super) fn of(counters: &BridgeCounters) -> SwitchReport {
         let reasons = NotForwarded::ALL.iter();
         let reasons = reasons.map(|reason| (reason.name(), counters.not_forwarded(*reason)));
@@ -161,60 +123,28 @@ impl SwitchReport {
 
 impl PortReport {
     pub(super) fn of(name: &str, shared: &LinkShared, epoch: Nanos) -> PortReport {
-        let egress = EgressCounts::from_cells(shared.egress.load());
-        let ingress = IngressCounts::from_cells(shared.ingress.load());
+        let mut stages = StageTotals::default();
+        stages.add(&shared.egress);
+        stages.add(&shared.ingress);
         let (lateness_us, lateness_own_us) = summary::both_lateness(shared);
         let lateness = shared.lateness.lock();
         let lateness = lateness.unwrap_or_else(PoisonError::into_inner);
-        let decided = LinkCounts::default();
         // Only a replay can be behind its trace.
-        let kinds = Artifact::ALL
-            .into_iter()
-            .filter(|kind| *kind != Artifact::Behind);
-        let artifacts = kinds.map(|kind| {
-            (
-                kind.name(),
-                summary::artifact(kind, &ingress, &decided, &egress),
-            )
-        });
+        let kinds = Artifact::live().filter(|kind| *kind != Artifact::Behind);
         PortReport {
             name: name.to_owned(),
-            packets_in: ingress.packets,
-            bytes_in: ingress.bytes,
-            packets_out: egress.packets,
-            bytes_out: egress.bytes,
-            artifacts: artifacts.collect(),
+            traffic: stages.traffic,
+            artifacts: stages.artifacts(kinds),
             lateness_us,
             lateness_own_us,
-            lateness_spread: LatenessSpread::of(&lateness),
-            memory_max: ingress.memory_max,
+            lateness_buckets: buckets(&lateness),
+            memory: stages.memory,
             lost: shared.loss.get(epoch),
         }
     }
-}
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lateness_falls_into_its_bucket() {
-        let mut histogram = Histogram::<u64>::new(3).expect("three digits");
-        for nanos in [0, 1_000, 1_500, 400_000, 3_000_000_000] {
-            histogram.record(nanos).expect("it grows");
-        }
-        let spread = LatenessSpread::of(&histogram);
-        assert_eq!(spread.count, 5);
-        assert!(
-            (spread.sum_s - 3.000_402_5).abs() < 0.01,
-            "{}",
-            spread.sum_s
-        );
-        let filled = spread.buckets.iter().filter(|(_, count)| *count > 0);
-        let filled: Vec<(f64, u64)> = filled.copied().collect();
-        assert_eq!(
-            filled,
-            [(1e-6, 2), (2e-6, 1), (5e-4, 1), (f64::INFINITY, 1)]
-        );
+    /// Returns each counter with its value; artifacts apart.
+    pub fn counted(&self) -> impl Iterator<Item = (&'static Counter, u64)> + use<> {
+        self.traffic.counted().chain(self.memory.counted())
     }
 }

@@ -11,7 +11,6 @@ use longwire_io::port::{AnyRx, Port};
 use longwire_packet::bridge::{BridgeConfig, BridgeError};
 use longwire_packet::classify::Classifier;
 
-use super::cells::LinkCells;
 use super::core::Target;
 use super::frames::Frames;
 use super::handle::{FabricHandle, Facts};
@@ -24,6 +23,7 @@ use crate::clock::{Clock, monotonic_now};
 use crate::config::{Placement, RunConfig, WaitMode};
 use crate::counters::LinkShared;
 use crate::host;
+use crate::ledger::LinkCells;
 use crate::port_loss::OnPortLoss;
 use crate::record::{Epoch, Recorder};
 use crate::report::RunReport;

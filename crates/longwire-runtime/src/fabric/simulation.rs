@@ -12,6 +12,7 @@ use super::orders::{Order, Work};
 use super::pipeline;
 use super::report::{FabricReport, PortReport, SwitchReport};
 use super::run::{FabricParts, FabricStartError};
+use crate::ledger::Artifact;
 use crate::record::{Epoch, RecordWriter, Recorder};
 
 /// A frame that leaves.
@@ -98,10 +99,11 @@ impl Simulation {
         let arrival = frame.arrival.max(self.core.now());
         self.advance(arrival, out)?;
         let counts = &mut self.ports[usize::from(port.0)];
-        counts.packets_in += 1;
-        counts.bytes_in += u64::from(frame.len);
+        counts.traffic.packets_in += 1;
+        counts.traffic.bytes_in += u64::from(frame.len);
         if frame.arrival < arrival {
-            *counts.artifacts.entry(TIME_WENT_BACK).or_default() += 1;
+            let kind = Artifact::TimeWentBack.name();
+            *counts.artifacts.entry(kind.into()).or_default() += 1;
         }
         let meta = FrameMeta { arrival, ..frame };
         self.core.bring(port, meta, bytes);
@@ -142,8 +144,8 @@ impl Simulation {
                 Exit::AllBut(arrival) => arrival != port,
             };
             if goes {
-                counts.packets_out += 1;
-                counts.bytes_out += u64::from(wire_len);
+                counts.traffic.packets_out += 1;
+                counts.traffic.bytes_out += u64::from(wire_len);
                 out(Leaving {
                     port,
                     release,
@@ -196,6 +198,3 @@ impl Simulation {
         }
     }
 }
-
-/// Frames with an earlier stamp than the frame before them.
-const TIME_WENT_BACK: &str = "time_went_back";

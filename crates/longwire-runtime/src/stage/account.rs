@@ -12,8 +12,9 @@ use super::addresses::PortAddresses;
 use super::departures::Departures;
 use super::own::{Judge, LatenessCause};
 use crate::clock::Clock;
-use crate::counters::{Artifact, EgressCounts, LinkShared};
+use crate::counters::LinkShared;
 use crate::lateness::LatenessRecorder;
+use crate::ledger::{Artifact, StageCells};
 use crate::record::{Event, RecordHandle};
 use crate::sent::SentLog;
 
@@ -55,7 +56,6 @@ pub(crate) struct LateFrame {
 
 /// The accounts of an egress stage.
 pub(crate) struct Account {
-    pub counts: EgressCounts,
     lateness: LatenessRecorder,
     /// Decides which lateness is an artifact, and its cause.
     pub judge: Judge,
@@ -87,7 +87,6 @@ impl Account {
         shared: Arc<LinkShared>,
     ) -> Account {
         Account {
-            counts: EgressCounts::default(),
             lateness: LatenessRecorder::new(),
             judge,
             overloaded: false,
@@ -103,10 +102,16 @@ impl Account {
         }
     }
 
+    /// The counters of the stage.
+    #[inline]
+    pub fn cells(&self) -> &StageCells {
+        &self.shared.egress
+    }
+
     /// Counts a record that has left the line for good.
     #[inline]
     pub fn taken_off(&mut self, frame: &Descriptor) {
-        self.counts.released += u64::from(wire_frames_of(frame).0);
+        self.cells().crossed.add(wire_frames_of(frame).0.into());
     }
 
     /// Adds a frame, due by `due_by`, that was given to the port.
@@ -127,11 +132,11 @@ impl Account {
     ) {
         let (wire_frames, wire_bytes) = wire_frames_of(frame);
         if pushed == Pushed::Refused {
-            self.counts.refused += u64::from(wire_frames);
-            return;
+            return self.refuse(wire_frames.into());
         }
-        self.counts.packets += u64::from(wire_frames);
-        self.counts.bytes += wire_bytes;
+        let traffic = &self.cells().traffic;
+        traffic.packets_out.add(wire_frames.into());
+        traffic.bytes_out.add(wire_bytes);
         self.batch.push(PushedFrame {
             release: frame.release,
             wire_frames,
@@ -232,21 +237,16 @@ impl Account {
             if lateness >= threshold {
                 let frames = u64::from(wire_frames);
                 let cause = self.judge.judge(release, lateness, steps, frames);
-                let counts = &mut self.counts;
                 let counted = match cause {
                     LatenessCause::Timely => None,
-                    LatenessCause::Own if release <= self.full_at => {
-                        Some((Artifact::LateReceiver, &mut counts.late_receiver))
-                    }
-                    LatenessCause::Own if self.overloaded => {
-                        Some((Artifact::Overload, &mut counts.overload))
-                    }
-                    LatenessCause::Own => Some((Artifact::Late, &mut counts.late)),
-                    LatenessCause::Machine => Some((Artifact::LatePaused, &mut counts.late_paused)),
-                    LatenessCause::Start => Some((Artifact::LateStart, &mut counts.late_start)),
+                    LatenessCause::Own if release <= self.full_at => Some(Artifact::LateReceiver),
+                    LatenessCause::Own if self.overloaded => Some(Artifact::Overload),
+                    LatenessCause::Own => Some(Artifact::Late),
+                    LatenessCause::Machine => Some(Artifact::LatePaused),
+                    LatenessCause::Start => Some(Artifact::LateStart),
                 };
-                if let Some((artifact, count)) = counted {
-                    *count += frames;
+                if let Some(artifact) = counted {
+                    self.shared.egress.artifacts[artifact].add(frames);
                     late(LateFrame {
                         link,
                         lateness,
@@ -277,18 +277,16 @@ impl Account {
     fn unsent(&mut self, waiting: usize) {
         let first = self.batch.len().saturating_sub(waiting);
         for frame in self.batch.drain(first..) {
-            let wire_frames = u64::from(frame.wire_frames);
-            let counts = &mut self.counts;
-            counts.packets = counts.packets.saturating_sub(wire_frames);
-            counts.bytes = counts.bytes.saturating_sub(frame.wire_bytes.into());
-            counts.released = counts.released.saturating_sub(wire_frames);
+            let cells = &self.shared.egress;
+            cells.traffic.packets_out.subtract(frame.wire_frames.into());
+            cells.traffic.bytes_out.subtract(frame.wire_bytes.into());
+            cells.crossed.subtract(frame.wire_frames.into());
         }
     }
 
     /// Counts frames that the port will never send.
-    pub fn refuse(&mut self, frames: u64) {
-        self.counts.refused += frames;
-        self.publish();
+    pub fn refuse(&self, frames: u64) {
+        self.cells().artifacts[Artifact::Refused].add(frames);
     }
 
     /// Counts the frames that a lost port had accepted and not sent as refused.
@@ -309,23 +307,26 @@ impl Account {
         }
     }
 
+    /// Publishes what the recorder and the log lost.
     fn publish(&mut self) {
-        if let Some(record_handle) = &mut self.record_handle {
+        if self.record_handle.is_none() && self.log.is_none() {
+            return;
+        }
+        let recorder = self.record_handle.as_mut().map_or(0, |record_handle| {
             record_handle.flush();
-            self.counts.unrecorded = record_handle.lost();
-        }
-        if let Some(log) = &self.log {
-            self.counts.unrecorded += log.lost();
-        }
-        self.shared.egress.store(&self.counts.to_cells());
+            record_handle.lost()
+        });
+        let lost = recorder + self.log.as_ref().map_or(0, |log| log.lost());
+        self.cells().artifacts[Artifact::Unrecorded].set(lost);
     }
 
     /// Publishes the last records, the port's own losses included.
     pub fn finish<T: TxPort>(&mut self, port: &mut T, clock: &Clock) {
         self.unsent(port.unsent());
         let losses = port.losses();
-        self.counts.send_failed = losses.send_failed;
-        self.counts.port_down = losses.no_carrier;
+        let artifacts = &self.cells().artifacts;
+        artifacts[Artifact::SendFailed].set(losses.send_failed);
+        artifacts[Artifact::PortDown].set(losses.no_carrier);
         let now = clock.now();
         if let Some(record_handle) = &mut self.record_handle {
             record_handle.finish();

@@ -11,7 +11,8 @@ use longwire_io::{Arrived, Offload};
 use super::addresses::PortAddresses;
 use super::decider::Decider;
 use super::segments::{Cutter, Run};
-use crate::counters::{IngressCounts, LinkShared};
+use crate::counters::LinkShared;
+use crate::ledger::{Artifact, StageCells};
 
 /// Offers arriving frames to the link and puts delivered ones on the delay
 /// line.
@@ -28,7 +29,6 @@ pub(super) struct Admission {
     pub line: DelayLineWriter,
     keep_offload: bool,
     lend_from: usize,
-    pub counts: IngressCounts,
     cutter: Cutter,
     /// The bytes of a changed frame, or a piece of a cut one.
     scratch: Vec<u8>,
@@ -65,7 +65,6 @@ impl Admission {
             line: parts.line,
             keep_offload: parts.keep_offload,
             lend_from: parts.lend_from.unwrap_or(usize::MAX),
-            counts: IngressCounts::default(),
             cutter: Cutter::default(),
             scratch: Vec::new(),
             piece: Vec::new(),
@@ -99,8 +98,9 @@ impl Admission {
         let Some(decider) = self.decider.as_mut().filter(|_| !self.cut_all) else {
             return self.admit_changing(frame);
         };
-        self.counts.packets += 1;
-        self.counts.bytes += u64::from(frame.wire_len);
+        let traffic = &self.shared.ingress.traffic;
+        traffic.packets_in.add(1);
+        traffic.bytes_in.add(frame.wire_len.into());
         let meta = FrameMeta {
             arrival: frame.arrival,
             len: frame.wire_len,
@@ -139,15 +139,7 @@ impl Admission {
             }
             _ => self.line.push(frame.bytes, note),
         };
-        self.kept(kept);
-    }
-
-    #[inline]
-    fn kept(&mut self, kept: Result<(), BudgetExhausted>) {
-        match kept {
-            Ok(()) => self.counts.held += 1,
-            Err(_) => self.counts.memory += 1,
-        }
+        count_kept(&self.shared.ingress, kept, 1);
     }
 
     /// Puts a frame on the line whose bytes change, or that is delivered
@@ -173,7 +165,7 @@ impl Admission {
             };
             let note = self.note(delivery.release, frame.wire_len);
             let kept = self.line.push(&scratch, note);
-            self.kept(kept);
+            count_kept(&self.shared.ingress, kept, 1);
         }
         self.scratch = scratch;
     }
@@ -234,7 +226,7 @@ impl Admission {
     }
 
     fn keep_run(&mut self, cutter: &mut Cutter, run: Run) {
-        let (line, counts) = (&mut self.line, &mut self.counts);
+        let (line, cells) = (&mut self.line, &self.shared.ingress);
         let (link, keep_offload) = (self.link_id, self.keep_offload);
         cutter.cut(run, keep_offload, |bytes, offload, wire_frames| {
             let note = Note {
@@ -243,17 +235,15 @@ impl Admission {
                 offload,
                 wire_len: bytes.len() as u32,
             };
-            match line.push(bytes, note) {
-                Ok(()) => counts.held += wire_frames,
-                Err(_) => counts.memory += wire_frames,
-            }
+            count_kept(cells, line.push(bytes, note), wire_frames);
         });
     }
 
     /// Offers one wire frame to the link, if the link is here.
     fn offer(&mut self, arrival: Nanos, len: u32, bytes: &[u8]) -> OfferOutcome {
-        self.counts.packets += 1;
-        self.counts.bytes += u64::from(len);
+        let traffic = &self.shared.ingress.traffic;
+        traffic.packets_in.add(1);
+        traffic.bytes_in.add(len.into());
         let Some(decider) = &mut self.decider else {
             return OfferOutcome::Later;
         };
@@ -281,18 +271,27 @@ impl Admission {
         }
     }
 
-    /// Publishes the accounts.
+    /// Publishes the memory in use, and the records of the link.
     pub fn publish_counts(&mut self) {
         // The memory in use depends on the reader: reading it costs a trip
         // between the cores.
         if self.bursts.is_multiple_of(MEMORY_EVERY) {
-            self.counts.memory_max = self.counts.memory_max.max(self.line.memory_in_use());
+            let memory = self.line.memory_in_use();
+            self.shared.ingress.memory.memory_max.raise(memory);
         }
         self.bursts = self.bursts.wrapping_add(1);
         if let Some(decider) = &mut self.decider {
             decider.publish();
         }
-        self.shared.ingress.store(&self.counts.to_cells());
+    }
+}
+
+/// Counts wire frames that were to be put on the delay line.
+#[inline]
+fn count_kept(cells: &StageCells, kept: Result<(), BudgetExhausted>, wire_frames: u64) {
+    match kept {
+        Ok(()) => cells.crossed.add(wire_frames),
+        Err(_) => cells.artifacts[Artifact::Memory].add(wire_frames),
     }
 }
 

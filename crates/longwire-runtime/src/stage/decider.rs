@@ -3,16 +3,16 @@
 
 use std::sync::Arc;
 
-use longwire_engine::{Delivery, DropReason, FrameMeta, Link, LinkId, Verdict};
+use longwire_engine::{Delivery, FrameMeta, Link, LinkId, Verdict};
 
-use crate::counters::{LinkCounts, LinkShared};
+use crate::counters::LinkShared;
+use crate::ledger::Artifact;
 use crate::record::{Event, RecordHandle};
 
 /// A link with its accounts.
 pub struct Decider {
     pub(super) link: Link,
     pub(super) link_id: LinkId,
-    counts: LinkCounts,
     shared: Arc<LinkShared>,
     record_handle: Option<Box<RecordHandle>>,
     /// Frames offered so far, if they are recorded.
@@ -29,7 +29,6 @@ impl Decider {
         Decider {
             link,
             link_id,
-            counts: LinkCounts::default(),
             shared,
             record_handle: record_handle.map(Box::new),
             offered: 0,
@@ -40,11 +39,7 @@ impl Decider {
     #[inline(always)]
     pub(super) fn offer(&mut self, meta: FrameMeta, bytes: &[u8]) -> Verdict {
         let verdict = self.link.offer(meta, bytes);
-        match verdict {
-            Verdict::Deliver(delivery) => self.counts.delivered(&delivery, false),
-            Verdict::Drop(reason) => self.counts.drops[reason.index()] += 1,
-            Verdict::Queued => {}
-        }
+        self.shared.link.link.decided(&verdict, false);
         if self.record_handle.is_some() {
             self.record_offer(meta.len, bytes, verdict);
         }
@@ -65,11 +60,7 @@ impl Decider {
     /// Counts a later verdict of the queue about a frame; `copy`: a further
     /// delivery of it.
     pub(super) fn decided_later(&mut self, frame: u64, verdict: Verdict, copy: bool) {
-        match &verdict {
-            Verdict::Deliver(delivery) => self.counts.delivered(delivery, copy),
-            Verdict::Drop(reason) => self.dropped(*reason),
-            Verdict::Queued => {}
-        }
+        self.shared.link.link.decided(&verdict, copy);
         if let Some(record_handle) = &mut self.record_handle {
             let link = self.link_id;
             record_handle.push(&[], |_| Event::Decided {
@@ -78,10 +69,6 @@ impl Decider {
                 verdict,
             });
         }
-    }
-
-    fn dropped(&mut self, reason: DropReason) {
-        self.counts.drops[reason.index()] += 1;
     }
 
     #[cold]
@@ -123,15 +110,15 @@ impl Decider {
         self.publish();
     }
 
-    /// Publishes the accounts.
+    /// Publishes the lengths of the queue, and what the recorder lost.
     pub(super) fn publish(&mut self) {
         let (packets, bytes) = self.link.occupancy_max();
-        self.counts.queue_packets_max = packets.0;
-        self.counts.queue_bytes_max = bytes.0;
+        let cells = &self.shared.link.stage;
+        cells.queue.queue_packets_max.set(packets.0);
+        cells.queue.queue_bytes_max.set(bytes.0);
         if let Some(record_handle) = &mut self.record_handle {
             record_handle.flush();
-            self.counts.unrecorded = record_handle.lost();
+            cells.artifacts[Artifact::Unrecorded].set(record_handle.lost());
         }
-        self.shared.link.store(&self.counts.to_cells());
     }
 }

@@ -142,7 +142,7 @@ fn frames_that_a_device_holds_are_handed_over_early_and_are_not_late() {
         egress.step().expect("a step");
         egress.finish();
         let report = report(&shared);
-        assert_eq!(report.packets_out, 3);
+        assert_eq!(report.traffic.packets_out, 3);
         assert_eq!(report.artifacts["late"], 1);
         assert_eq!(report.lateness_us.p50, 0.0);
         assert!((29.0..31.0).contains(&report.lateness_us.max));

@@ -16,6 +16,7 @@ use super::decider::Decider;
 use crate::clock::monotonic_now;
 use crate::counters::LinkShared;
 use crate::feed::{Fed, Feed, FeedStatus};
+use crate::ledger::Artifact;
 
 /// Frames taken from a feed between two readings of memory and clock.
 const FRAMES_AHEAD: usize = 8 * BURST;
@@ -185,7 +186,7 @@ impl Feeding {
                 if arrival >= now {
                     *port_is_late = false;
                 } else if judged {
-                    output.admission.counts.behind += 1;
+                    output.admission.shared.ingress.artifacts[Artifact::Behind].add(1);
                     *behind_max = (*behind_max).max(now.saturating_sub(arrival));
                 }
                 output.admission.admit(Arrived {

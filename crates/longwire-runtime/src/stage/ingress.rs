@@ -14,6 +14,7 @@ use super::decider::Decider;
 use super::{BURST, Step};
 use crate::clock::Clock;
 use crate::counters::LinkShared;
+use crate::ledger::Artifact;
 use crate::port_loss::OnPortLoss;
 
 /// The parts of an ingress stage.
@@ -168,10 +169,13 @@ impl<R: RxPort> Ingress<R> {
     fn read_losses(&mut self, now: Nanos) {
         self.losses_read = now;
         let losses = self.port.losses();
-        let counts = &mut self.admission.counts;
-        counts.ring_full = losses.ring_full;
-        counts.too_long = losses.too_long;
-        counts.unusable = losses.unusable;
+        for (kind, lost) in [
+            (Artifact::RingFull, losses.ring_full),
+            (Artifact::TooLong, losses.too_long),
+            (Artifact::Unusable, losses.unusable),
+        ] {
+            self.admission.shared.ingress.artifacts[kind].set(lost);
+        }
         self.admission.publish_counts();
     }
 

@@ -12,6 +12,7 @@ use longwire_io::delay_line::{DelayLineReader, Descriptor, HeldFrame};
 use super::account::Account;
 use super::decider::Decider;
 use super::own::LatenessCause;
+use crate::ledger::Artifact;
 
 /// A frame that was taken off the line.
 struct ManagedFrame {
@@ -94,11 +95,14 @@ impl ManagedLine {
             let verdict = self.decider.offer(meta, line.bytes(&frame));
             let moved = self.decider.link.last_arrival().saturating_sub(arrival);
             if moved > account.judge.tolerance {
-                match account.judge.cause(arrival, moved).0 {
-                    LatenessCause::Timely => {}
-                    LatenessCause::Own => account.counts.late += 1,
-                    LatenessCause::Machine => account.counts.late_paused += 1,
-                    LatenessCause::Start => account.counts.late_start += 1,
+                let artifact = match account.judge.cause(arrival, moved).0 {
+                    LatenessCause::Timely => None,
+                    LatenessCause::Own => Some(Artifact::Late),
+                    LatenessCause::Machine => Some(Artifact::LatePaused),
+                    LatenessCause::Start => Some(Artifact::LateStart),
+                };
+                if let Some(artifact) = artifact {
+                    account.cells().artifacts[artifact].add(1);
                 }
             }
             match verdict {

@@ -34,8 +34,14 @@ fn every_placement_and_way_of_waiting_delivers_every_frame_in_order() {
                 "{placement:?} {wait:?}"
             );
             let link = &report.links[0];
-            assert_eq!((link.packets_in, link.packets_out), (2_000, 2_000));
-            assert_eq!((link.bytes_in, link.in_flight), (link.bytes_out, 0));
+            assert_eq!(
+                (link.traffic.packets_in, link.traffic.packets_out),
+                (2_000, 2_000)
+            );
+            assert_eq!(
+                (link.traffic.bytes_in, link.in_flight),
+                (link.traffic.bytes_out, 0)
+            );
             assert_eq!(report.error, None);
             // File ports stamp with the release: the delay is exact.
             let span = frames[1_999].1 - frames[0].1;
@@ -62,11 +68,11 @@ fn what_comes_in_leaves_is_dropped_or_is_an_artifact() {
         "{:?}",
         link.drops
     );
-    assert_eq!(link.packets_in, 3_000);
-    assert_eq!(link.packets_out + dropped, link.packets_in);
-    assert_eq!(frames.len() as u64, link.packets_out);
-    assert_eq!(link.queue_packets_max, 8);
-    assert!(link.raised > 0, "jitter in order raises releases");
+    assert_eq!(link.traffic.packets_in, 3_000);
+    assert_eq!(link.traffic.packets_out + dropped, link.traffic.packets_in);
+    assert_eq!(frames.len() as u64, link.traffic.packets_out);
+    assert_eq!(link.queue.queue_packets_max, 8);
+    assert!(link.effects.raised > 0, "jitter in order raises releases");
     assert!(frames.is_sorted_by_key(|(number, _)| *number), "in order");
 }
 
@@ -77,12 +83,12 @@ fn the_reorder_policy_lets_jitter_reorder() {
     let mut config = delayed("uniform:min=0ms,max=5ms");
     config.order = models::ORDER.parse("reorder").expect("an order policy");
     let (report, frames) = run(&folder, config, RunConfig::default());
-    assert_eq!(report.links[0].packets_out, 500);
+    assert_eq!(report.links[0].traffic.packets_out, 500);
     assert!(
         !frames.is_sorted_by_key(|(number, _)| *number),
         "nothing was reordered"
     );
-    assert_eq!(report.links[0].raised, 0);
+    assert_eq!(report.links[0].effects.raised, 0);
 }
 
 #[test]
@@ -97,9 +103,9 @@ fn a_full_arena_is_an_artifact_and_not_a_drop() {
     let link = &report.links[0];
     assert!(link.artifacts["memory"] > 0, "{:?}", link.artifacts);
     assert_eq!(link.drops.values().sum::<u64>(), 0);
-    assert_eq!(link.packets_out + link.artifacts["memory"], 4_000);
-    assert_eq!(frames.len() as u64, link.packets_out);
-    assert!(link.memory_max <= 1 << 20);
+    assert_eq!(link.traffic.packets_out + link.artifacts["memory"], 4_000);
+    assert_eq!(frames.len() as u64, link.traffic.packets_out);
+    assert!(link.memory.memory_max <= 1 << 20);
 }
 
 #[test]
@@ -116,7 +122,7 @@ fn a_run_that_is_stopped_reports_what_is_in_flight() {
     let (a, b) = (a.expect("the input opens"), b.expect("the output opens"));
     let running = start(a, b, setup, None, RunConfig::default()).expect("the run starts");
     for _ in 0..500 {
-        if running.snapshot().links[0].packets_in == 1_000 {
+        if running.snapshot().links[0].traffic.packets_in == 1_000 {
             break;
         }
         std::thread::sleep(Duration::from_millis(10));
@@ -124,7 +130,7 @@ fn a_run_that_is_stopped_reports_what_is_in_flight() {
     assert!(!running.ended(), "frames still wait");
     let report = running.stop();
     assert_eq!(report.links[0].in_flight, 1_000);
-    assert_eq!(report.links[0].packets_out, 0);
+    assert_eq!(report.links[0].traffic.packets_out, 0);
 }
 
 #[test]

@@ -50,8 +50,8 @@ fn cut_frames_take_as_long_as_they_were_and_say_so_at_the_end() {
         };
         let (report, frames) = run(&folder, config, together);
         let link = &report.links[0];
-        assert_eq!(link.packets_out, u64::from(FRAMES));
-        assert_eq!(link.bytes_in, u64::from(FRAMES * LENGTH));
+        assert_eq!(link.traffic.packets_out, u64::from(FRAMES));
+        assert_eq!(link.traffic.bytes_in, u64::from(FRAMES * LENGTH));
         let apart = frames.windows(2).map(|pair| pair[1].1 - pair[0].1);
         assert_eq!(apart.collect::<Vec<_>>(), [SERIALISED_NS; 199]);
         let mut reader = CaptureReader::open(&folder.file("out.pcap")).expect("the output");

@@ -195,7 +195,11 @@ fn stations_are_learnt_and_links_act() {
     assert_eq!(arrivals[2], [(6, 1)]);
     let totals = cells[0].totals();
     assert_eq!(
-        (totals.packets_in, totals.packets_out, totals.dropped()),
+        (
+            totals.traffic.packets_in,
+            totals.traffic.packets_out,
+            totals.drops.total()
+        ),
         (2, 2, 0)
     );
 }
@@ -280,8 +284,8 @@ fn paths_share_links_and_orders_come_at_their_time() {
     let second: Vec<u64> = (0..20).map(|n| n * MS + 2 + 3 * MS).collect();
     assert_eq!(of(1, &out[2]), second);
     assert_eq!(of(2, &out[0]).len(), 10);
-    assert_eq!(cells[1].totals().packets_out, 40);
-    assert_eq!(cells[0].totals().packets_out, 10);
+    assert_eq!(cells[1].totals().traffic.packets_out, 40);
+    assert_eq!(cells[0].totals().traffic.packets_out, 10);
 }
 
 /// Every frame that arrived has left or was counted as lost.
@@ -316,8 +320,8 @@ fn nothing_is_lost_that_no_link_lost() {
     let nine = vec![(at(0), frame(9, 0xff, 0, 60))];
     let out = run(network, vec![input(1), input(2), input(3), nine]);
     let totals: Vec<_> = cells.iter().map(|cells| cells.totals()).collect();
-    let dropped: u64 = totals.iter().map(|link| link.dropped()).sum();
-    let duplicated: u64 = totals.iter().map(|link| link.duplicated).sum();
+    let dropped: u64 = totals.iter().map(|link| link.drops.total()).sum();
+    let duplicated: u64 = totals.iter().map(|link| link.effects.duplicated).sum();
     assert!(dropped > 100 && duplicated > 10, "{dropped} {duplicated}");
     assert_eq!(out[3].len() as u64, 1_500 + duplicated - dropped);
     assert!(totals.iter().all(|link| link.queued() == 0));

@@ -130,11 +130,14 @@ fn tcp_crosses_every_kind_of_port_unharmed() {
         assert_eq!(report.error, None, "{kind}");
         // Super-packets count as their wire frames.
         assert!(
-            up.packets_in >= 4_000_000 / 1448,
+            up.traffic.packets_in >= 4_000_000 / 1448,
             "{kind}: {}",
-            up.packets_in
+            up.traffic.packets_in
         );
-        assert!(up.bytes_in / up.packets_in <= 1514, "{kind}");
+        assert!(
+            up.traffic.bytes_in / up.traffic.packets_in <= 1514,
+            "{kind}"
+        );
         assert_eq!(up.drops.values().sum::<u64>(), 0, "{kind}");
     }
 }
@@ -151,9 +154,9 @@ fn a_rate_holds_against_super_packets() {
     let up = &report.links[0];
     assert_eq!(up.drops["mtu"] + up.drops["loss"], 0);
     assert!(
-        up.queue_bytes_max <= 500_000 + 1_514,
+        up.queue.queue_bytes_max <= 500_000 + 1_514,
         "{}",
-        up.queue_bytes_max
+        up.queue.queue_bytes_max
     );
 }
 
@@ -188,7 +191,10 @@ fn a_delay_holds_with_every_placement() {
         let report = running.stop();
         for link in &report.links {
             let lateness = link.lateness_us;
-            assert!(lateness.max > 0.0 && link.packets_out >= 12, "{lateness:?}");
+            assert!(
+                lateness.max > 0.0 && link.traffic.packets_out >= 12,
+                "{lateness:?}"
+            );
             assert!(lateness.p50 < 15_000.0, "{placement:?}: {lateness:?}");
         }
     }
@@ -215,7 +221,7 @@ fn a_port_that_goes_away_ends_the_run_with_a_word() {
         let error = report.error.expect("a reason");
         assert!(error.contains("far"), "{kind}: {error}");
         assert!(
-            report.links[0].packets_out > 0,
+            report.links[0].traffic.packets_out > 0,
             "{kind}: the report has what was done"
         );
     }

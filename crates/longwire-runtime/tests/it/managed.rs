@@ -48,9 +48,16 @@ fn a_managed_first_in_first_out_queue_is_one_decided_at_arrival() {
         let same = relative(&frames) == relative(&expected);
         assert!(same, "{wait:?}: other releases");
         let link = &report.links[0];
-        assert_eq!((link.packets_in, link.packets_out), (1_500, 1_500));
+        assert_eq!(
+            (link.traffic.packets_in, link.traffic.packets_out),
+            (1_500, 1_500)
+        );
         assert_eq!(link.in_flight, 0);
-        assert!(link.queue_packets_max > 3, "{}", link.queue_packets_max);
+        assert!(
+            link.queue.queue_packets_max > 3,
+            "{}",
+            link.queue.queue_packets_max
+        );
     }
 }
 
@@ -75,14 +82,14 @@ fn a_managed_queue_accounts_for_every_frame() {
         assert!(link.drops[reason] > 50, "{:?}", link.drops);
     }
     let dropped: u64 = link.drops.values().sum();
-    assert!(link.duplicated > 50, "{}", link.duplicated);
-    assert_eq!(link.packets_in, 3_000);
+    assert!(link.effects.duplicated > 50, "{}", link.effects.duplicated);
+    assert_eq!(link.traffic.packets_in, 3_000);
     assert_eq!(
-        link.packets_in + link.duplicated,
-        link.packets_out + dropped
+        link.traffic.packets_in + link.effects.duplicated,
+        link.traffic.packets_out + dropped
     );
-    assert_eq!(frames.len() as u64, link.packets_out);
-    assert_eq!((link.in_flight, link.queue_packets_max), (0, 8));
+    assert_eq!(frames.len() as u64, link.traffic.packets_out);
+    assert_eq!((link.in_flight, link.queue.queue_packets_max), (0, 8));
     assert!(frames.is_sorted_by_key(|(number, _)| *number), "in order");
 }
 
@@ -119,8 +126,11 @@ fn corrupted_frames_differ_in_as_many_bits_as_asked_and_copies_are_alike() {
         );
         let (report, _) = run(&folder, config, RunConfig::default());
         let link = &report.links[0];
-        assert_eq!((link.corrupted, link.duplicated), (400, 800));
-        assert_eq!(link.packets_out, 1_200);
+        assert_eq!(
+            (link.effects.corrupted, link.effects.duplicated),
+            (400, 800)
+        );
+        assert_eq!(link.traffic.packets_out, 1_200);
         let after = frames_of(&folder.file("out.pcap"));
         assert_eq!(after.len(), 1_200);
         for (before, copies) in before.iter().zip(after.chunks(3)) {
@@ -144,7 +154,7 @@ fn frames_held_back_are_overtaken() {
                 .expect("reordering"),
         );
         let (report, frames) = run(&folder, config, RunConfig::default());
-        assert_eq!(report.links[0].packets_out, 500);
+        assert_eq!(report.links[0].traffic.packets_out, 500);
         assert!(!frames.is_sorted_by_key(|(number, _)| *number));
         let times: std::collections::BTreeMap<u32, u64> = frames.iter().copied().collect();
         // The stamp of each frame without its delay and its position.

@@ -185,11 +185,11 @@ fn an_overload_is_counted_per_port_and_per_link() {
     assert!(artifacts["late"] > 0, "before it was clear: {artifacts:?}");
     let links: Vec<_> = cells.iter().map(|cells| cells.totals()).collect();
     for totals in &links {
-        assert!(totals.overload > 500, "{totals:?}");
-        assert!(totals.late_max_ns > 500_000_000, "{totals:?}");
+        assert!(totals.handovers.overload > 500, "{totals:?}");
+        assert!(totals.handovers.late_max_ns > 500_000_000, "{totals:?}");
     }
     // Each late frame is counted once.
-    assert!(overload + artifacts["late"] <= report.ports[1].packets_out);
+    assert!(overload + artifacts["late"] <= report.ports[1].traffic.packets_out);
     assert_links_agree(&report, &cells);
 }
 
@@ -198,8 +198,8 @@ fn an_overload_is_counted_per_port_and_per_link() {
 #[track_caller]
 fn assert_links_agree(report: &FabricReport, cells: &[Arc<LinkCells>]) {
     let links: Vec<_> = cells.iter().map(|cells| cells.totals()).collect();
-    let late: u64 = links.iter().map(|link| link.late).sum();
-    let overload: u64 = links.iter().map(|link| link.overload).sum();
+    let late: u64 = links.iter().map(|link| link.handovers.late).sum();
+    let overload: u64 = links.iter().map(|link| link.handovers.overload).sum();
     let artifacts = &report.ports[1].artifacts;
     assert_eq!(late, artifacts["late"], "{artifacts:?}");
     assert_eq!(overload, artifacts["overload"], "{artifacts:?}");
@@ -217,6 +217,10 @@ fn frames_that_waited_for_a_receiver_are_late_at_no_link() {
 fn a_network_that_keeps_up_reports_none() {
     let (report, cells) = run(2_000, Slow::default(), Duration::from_millis(1_000));
     assert_eq!(report.ports[1].artifacts["overload"], 0);
-    assert!(report.ports[1].packets_out > 1_000);
-    assert!(cells.iter().all(|cells| cells.totals().overload == 0));
+    assert!(report.ports[1].traffic.packets_out > 1_000);
+    assert!(
+        cells
+            .iter()
+            .all(|cells| cells.totals().handovers.overload == 0)
+    );
 }

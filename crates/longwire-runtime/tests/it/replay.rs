@@ -137,7 +137,10 @@ fn every_frame_leaves_in_order_and_none_before_its_time() {
     assert_eq!(report.error, None);
     assert_eq!(numbers(&mut rx), (0..1_000).collect::<Vec<u64>>());
     let link = &report.links[0];
-    assert_eq!((link.packets_in, link.packets_out), (1_000, 1_000));
+    assert_eq!(
+        (link.traffic.packets_in, link.traffic.packets_out),
+        (1_000, 1_000)
+    );
     assert_eq!(link.in_flight, 0);
     assert_eq!(link.artifacts["behind"], 0);
     assert!(report.duration_s >= 0.1998, "{}", report.duration_s);
@@ -158,10 +161,10 @@ fn a_link_on_the_way_is_offered_frames_as_of_their_times() {
     let report = replay.stop();
     let link = &report.links[0];
     let dropped = link.drops["queue_full"];
-    assert_eq!(link.packets_out + dropped, 400);
+    assert_eq!(link.traffic.packets_out + dropped, 400);
     // Half of them, except those that fit the queue.
     assert!((190..=200).contains(&dropped), "{dropped}");
-    assert_eq!(numbers(&mut rx).len() as u64, link.packets_out);
+    assert_eq!(numbers(&mut rx).len() as u64, link.traffic.packets_out);
 }
 
 #[test]
@@ -211,8 +214,12 @@ fn memory_stays_within_what_is_read_ahead() {
     assert!(replay.wait(Duration::from_secs(60)));
     let report = replay.stop();
     let link = &report.links[0];
-    assert_eq!(link.packets_out, 2_000_000);
-    assert!(link.memory_max < 4 << 20, "{}", link.memory_max);
+    assert_eq!(link.traffic.packets_out, 2_000_000);
+    assert!(
+        link.memory.memory_max < 4 << 20,
+        "{}",
+        link.memory.memory_max
+    );
     assert_eq!(link.artifacts.values().sum::<u64>(), 0);
     // No frame had a due time.
     assert!(link.departures.is_none());
@@ -233,8 +240,15 @@ fn a_slow_trace_is_not_read_further_ahead_than_asked() {
     std::thread::sleep(Duration::from_millis(400));
     let report = replay.stop();
     let link = &report.links[0];
-    assert!(link.packets_out >= 1, "the first one is due at once");
-    assert!(link.memory_max < 3 << 20, "{}", link.memory_max);
+    assert!(
+        link.traffic.packets_out >= 1,
+        "the first one is due at once"
+    );
+    assert!(
+        link.memory.memory_max < 3 << 20,
+        "{}",
+        link.memory.memory_max
+    );
     assert!(link.in_flight > 500, "{}", link.in_flight);
 }
 

@@ -225,7 +225,7 @@ fn common(report: &RunReport, receiver: &ReceiveReport, plan: &Plan) -> Outcome 
     let sum = |kind: Artifact| {
         let links = report.links.iter();
         links
-            .filter_map(|link| link.artifacts.get(kind.name()))
+            .map(|link| link.artifacts.of(kind.name()))
             .sum::<u64>()
     };
     let late = Artifact::ALL.into_iter().filter(|kind| kind.is_late());

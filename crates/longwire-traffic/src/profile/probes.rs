@@ -1,9 +1,9 @@
 //! The probes of one run, sent and received.
 
-use longwire_runtime::{Artifact, RunReport};
+use longwire_runtime::{Artifact, RunReport, Spread};
 use serde::Serialize;
 
-use crate::receive::{ReceiveReport, Spread};
+use crate::receive::ReceiveReport;
 
 /// The report of the probes of one run.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -42,13 +42,9 @@ pub(super) const UNSENT: [Artifact; 4] = [
 pub(super) fn sent(report: &RunReport) -> u64 {
     let links = report.links.iter();
     let sent = links.map(|link| {
-        let unsent = UNSENT
-            .iter()
-            .filter_map(|kind| link.artifacts.get(kind.name()));
-        let under_way = link.in_flight;
-        link.packets_in
-            .saturating_sub(unsent.sum::<u64>())
-            .saturating_sub(under_way)
+        let unsent = UNSENT.iter().map(|kind| link.artifacts.of(kind.name()));
+        let gone = unsent.sum::<u64>() + link.in_flight;
+        link.traffic.packets_in.saturating_sub(gone)
     });
     sent.sum()
 }

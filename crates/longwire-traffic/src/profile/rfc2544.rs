@@ -17,7 +17,7 @@ use serde::Serialize;
 
 use super::search::{Limit, Search, attempt, highest};
 use super::trial::{Headers, Length, Tester, Trial, Verdict, share};
-use crate::receive::Spread;
+use longwire_runtime::Spread;
 
 /// The whole rate, in parts per million.
 pub(super) const WHOLE: u32 = 1_000_000;

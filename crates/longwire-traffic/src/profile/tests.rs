@@ -14,7 +14,7 @@ use longwire_units::random::{Purpose, Stream};
 
 use super::trial::{Headers, Length, Outcome, Tester, Trial, share};
 use super::{Limit, ProfileError, Rfc2544, Rfc2544Test, highest};
-use crate::receive::Spread;
+use longwire_runtime::Spread;
 
 /// A device that is a link of the engine.
 struct Emulated {

@@ -8,7 +8,7 @@ use longwire_engine::{BitRate, Nanos, PacketRate};
 
 use super::error::ProfileError;
 use crate::generator::{FlowConfig, MacAddress, VlanTag};
-use crate::receive::Spread;
+use longwire_runtime::Spread;
 
 /// The frames that a trial sends.
 #[derive(Clone, Debug)]

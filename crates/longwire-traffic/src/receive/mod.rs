@@ -30,8 +30,8 @@ use longwire_packet::filter::Filter;
 pub use comparison::AgainstTrace;
 pub use offline::CaptureReceiver;
 pub use report::{
-    DelayReport, Drift, Rates, ReceiveReport, ReceivedLinkReport, SequenceReport, Spread,
-    StreamReport, Timing, TraceReport, Unseen, WitnessReport,
+    DelayReport, Drift, Rates, ReceiveReport, ReceivedLinkReport, SequenceReport, StreamReport,
+    Timing, TraceReport, Unseen, WitnessReport,
 };
 pub use thread::{Receiver, open_options};
 

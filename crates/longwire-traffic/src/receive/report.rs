@@ -1,6 +1,6 @@
 //! The report of a receiver.
 
-use longwire_runtime::{LinkReport, Pauses};
+use longwire_runtime::{LinkReport, Pauses, Spread};
 use serde::Serialize;
 
 /// The report of a receiver: the frames that arrived at a port, and how true they were
@@ -95,28 +95,6 @@ pub struct Rates {
     pub packets: Vec<u64>,
     /// Bytes in each.
     pub bytes: Vec<u64>,
-}
-
-/// How values spread. Percentiles are exact to one part in a thousand; the
-/// extremes and the mean are exact.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Spread {
-    /// How many values there are; with none, the others are zero.
-    pub count: u64,
-    /// The least.
-    pub min: f64,
-    /// Median.
-    pub p50: f64,
-    /// 90th percentile.
-    pub p90: f64,
-    /// 99th percentile.
-    pub p99: f64,
-    /// 99.9th percentile.
-    pub p999: f64,
-    /// The greatest.
-    pub max: f64,
-    /// The mean.
-    pub mean: f64,
 }
 
 /// How true arrivals were to a schedule.

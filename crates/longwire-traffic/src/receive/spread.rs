@@ -1,8 +1,7 @@
 //! Distributions in bounded memory.
 
 use hdrhistogram::Histogram;
-
-use super::report::Spread;
+use longwire_runtime::Spread;
 
 /// Greater values than this, in nanoseconds, count as this: 137 s.
 const LIMIT: u64 = 1 << 37;
@@ -90,6 +89,7 @@ impl Distribution {
             p999: at(0.999),
             max: self.max as f64 / unit,
             mean: self.sum as f64 / self.count as f64 / unit,
+            ..Spread::default()
         }
     }
 }

@@ -204,7 +204,7 @@ impl Receiver {
     /// set.
     pub fn settle(self, run: &RunReport, time: Nanos, stop: &AtomicBool) -> ReceiveReport {
         const LOOK: Duration = Duration::from_millis(5);
-        let sent: u64 = run.links.iter().map(|link| link.packets_out).sum();
+        let sent: u64 = run.links.iter().map(|link| link.traffic.packets_out).sum();
         let until = Instant::now() + Duration::from_nanos(time.as_nanos());
         while self.packets() < sent && Instant::now() < until && !stop.load(Ordering::Relaxed) {
             std::thread::sleep(LOOK);

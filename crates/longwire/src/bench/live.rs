@@ -125,8 +125,8 @@ fn side(testbed: &Testbed, time: Duration) -> Result<(PathPerformance, Datagrams
 /// included.
 fn lost_unseen(flood: &Datagrams, report: &RunReport) -> i64 {
     let up = &report.links[0];
-    let counted = |kind: &str| up.artifacts.get(kind).copied().unwrap_or(0);
-    let seen = up.packets_in + counted("ring_full") + counted("too_long");
+    let counted = |kind: &str| up.artifacts.of(kind);
+    let seen = up.traffic.packets_in + counted("ring_full") + counted("too_long");
     (flood.sent as i64 - seen as i64).max(0)
 }
 

@@ -250,7 +250,7 @@ fn summarise(case: Case, run: Run, runs: u32) -> ThroughputRow {
     let backlog = RATE.bytes_in(delay).0 as usize;
     let area = source_bytes.max(backlog);
     let memcpy_ns = memcpy::nanos_per_frame(size as usize, area);
-    let dropped = end.report.drops.get("loss").copied().unwrap_or(0);
+    let dropped = end.report.drops.of("loss");
     let delivered = end.port.frames();
     ThroughputRow {
         size,
@@ -263,9 +263,9 @@ fn summarise(case: Case, run: Run, runs: u32) -> ThroughputRow {
         memcpy_ns,
         ratio_to_memcpy: ns / memcpy_ns,
         crossing_ns: crossing::nanos(),
-        packets: end.report.packets_in,
+        packets: end.report.traffic.packets_in,
         dropped_by_loss: dropped,
-        lost_otherwise: end.report.packets_in - dropped - delivered,
+        lost_otherwise: end.report.traffic.packets_in - dropped - delivered,
         damaged: end.port.damaged(),
         memory_max: end.memory_max,
         runs,

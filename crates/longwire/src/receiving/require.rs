@@ -8,7 +8,9 @@
 use std::str::FromStr;
 
 use longwire_engine::Nanos;
-use longwire_traffic::receive::{ReceiveReport, Spread, Timing};
+use longwire_runtime::Spread;
+use longwire_runtime::ledger::RECEIVED;
+use longwire_traffic::receive::{ReceiveReport, Timing};
 use longwire_units::{UnitError, parse_count, parse_real};
 
 /// A requirement on the report of a receiver.
@@ -31,7 +33,7 @@ struct ReceiveCondition {
 enum ReceiveMeasure {
     /// Index in [`COUNTS`].
     Count(usize),
-    /// Index of the spread in [`SPREADS`], and of the figure in [`FIGURES`].
+    /// Index of the spread in [`SPREADS`], and of the figure in [`RECEIVED`].
     Spread(usize, usize),
     Jitter,
     Drift,
@@ -90,19 +92,6 @@ const SPREADS: [Spreads; 4] = [
         let timings = timings(report);
         timings.iter().map(|timing| timing.offset_us).collect()
     }),
-];
-
-/// A figure of a spread.
-type Figure = (&'static str, fn(&Spread) -> f64);
-
-const FIGURES: [Figure; 7] = [
-    ("min", |spread| spread.min),
-    ("p50", |spread| spread.p50),
-    ("p90", |spread| spread.p90),
-    ("p99", |spread| spread.p99),
-    ("p999", |spread| spread.p999),
-    ("max", |spread| spread.max),
-    ("mean", |spread| spread.mean),
 ];
 
 /// Those of two characters come first, so that `<=` is not read as `<`.
@@ -184,7 +173,7 @@ fn parse_name(name: &str) -> Result<ReceiveMeasure, ReceiveRequireError> {
     }
     let parts = name.split_once('.').and_then(|(spread, figure)| {
         let spread = SPREADS.iter().position(|known| known.0 == spread)?;
-        let figure = FIGURES.iter().position(|known| known.0 == figure)?;
+        let figure = RECEIVED.iter().position(|known| known.name == figure)?;
         Some(ReceiveMeasure::Spread(spread, figure))
     });
     parts.ok_or_else(|| ReceiveRequireError::UnknownName {
@@ -196,7 +185,10 @@ fn parse_name(name: &str) -> Result<ReceiveMeasure, ReceiveRequireError> {
 fn known_names() -> String {
     let counts = COUNTS.map(|(name, _)| name).join(", ");
     let spreads = SPREADS.map(|(name, _)| name).join(", ");
-    let figures = FIGURES.map(|(name, _)| format!(".{name}")).join(" ");
+    let figures = RECEIVED
+        .each_ref()
+        .map(|figure| format!(".{}", figure.name));
+    let figures = figures.join(" ");
     format!("{counts}, drift (ppm), jitter (a time), and of {spreads} each of {figures} (times)")
 }
 
@@ -247,7 +239,9 @@ impl ReceiveMeasure {
             ReceiveMeasure::Spread(spread, figure) => {
                 let spreads = SPREADS[spread].1(report);
                 let spreads = spreads.iter().filter(|spread| spread.count > 0);
-                spreads.map(FIGURES[figure].1).max_by(f64::total_cmp)
+                spreads
+                    .map(|spread| (RECEIVED[figure].of)(spread))
+                    .max_by(f64::total_cmp)
             }
             ReceiveMeasure::Jitter => {
                 let streams = report.streams.iter().map(|stream| stream.jitter_us);

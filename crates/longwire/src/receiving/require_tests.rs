@@ -16,6 +16,7 @@ fn spread(value: f64) -> Spread {
         p999: value,
         max: value,
         mean: value,
+        ..Spread::default()
     }
 }
 

@@ -2,8 +2,9 @@
 
 use std::io::{self, Write};
 
+use longwire_runtime::Spread;
 use longwire_traffic::receive::{
-    Drift, ReceiveReport, SequenceReport, Spread, StreamReport, Timing, TraceReport,
+    Drift, ReceiveReport, SequenceReport, StreamReport, Timing, TraceReport,
 };
 
 use crate::cli::Paint;

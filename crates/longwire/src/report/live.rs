@@ -51,7 +51,7 @@ impl Live {
                 cut(&line, terminal_width())
             );
         }
-        let seen = report.links.iter().map(|link| link.bytes_out);
+        let seen = report.links.iter().map(|link| link.traffic.bytes_out);
         self.last = Some((now, seen.collect()));
     }
 
@@ -96,10 +96,10 @@ impl StatusLine {
 
 /// Returns the part of the line about one link.
 fn part(link: &LinkReport, seen: u64, since: Duration) -> String {
-    let bytes = link.bytes_out.saturating_sub(seen);
+    let bytes = link.traffic.bytes_out.saturating_sub(seen);
     let bits = bytes as f64 * 8.0 / since.as_secs_f64();
-    let drops: u64 = link.drops.values().sum();
-    let artifacts: u64 = link.artifacts.values().sum();
+    let drops = link.drops.total();
+    let artifacts = link.artifacts.total();
     let mut text = format!("{} {}", link.name, rate(bits));
     if drops > 0 {
         text += &format!(", {} dropped", count(drops));
@@ -125,13 +125,18 @@ fn terminal_width() -> usize {
 
 #[cfg(test)]
 mod tests {
+    use longwire_runtime::ledger::Traffic;
+
     use super::*;
 
     #[test]
     fn a_link_shows_its_rate_of_the_last_second() {
         let link = LinkReport {
             name: "up".to_owned(),
-            bytes_out: 1_500_000,
+            traffic: Traffic {
+                bytes_out: 1_500_000,
+                ..Traffic::default()
+            },
             drops: [("loss", 7)].into(),
             ..LinkReport::default()
         };

@@ -41,7 +41,7 @@ pub(super) fn write(
 
 /// Returns the number of frames at each point of the path.
 fn summary(link: &LinkReport, received: &ReceiveReport) -> String {
-    let dropped: u64 = link.drops.values().sum();
+    let dropped = link.drops.total();
     let emulated = match dropped {
         0 => String::new(),
         dropped => format!(", {} dropped by the emulated link", count(dropped)),
@@ -49,8 +49,7 @@ fn summary(link: &LinkReport, received: &ReceiveReport) -> String {
     let trace = received.trace.as_ref();
     let lost = trace.map_or(0, |trace| trace.lost + trace.behind_last);
     // Losses at either end of the network, which the network did not cause.
-    let failed = ["send_failed", "port_down"].iter();
-    let failed: u64 = failed.filter_map(|kind| link.artifacts.get(kind)).sum();
+    let failed = link.artifacts.of("send_failed") + link.artifacts.of("port_down");
     let ends = [
         (failed, "lost by the sending port"),
         (received.unseen.total(), "not seen by the receiver"),
@@ -69,8 +68,8 @@ fn summary(link: &LinkReport, received: &ReceiveReport) -> String {
         "{} at {}: {} in{emulated}, {} sent, {missing}",
         link.name,
         received.port,
-        count_of(link.packets_in, "frame"),
-        count(link.packets_out),
+        count_of(link.traffic.packets_in, "frame"),
+        count(link.traffic.packets_out),
     )
 }
 
@@ -142,6 +141,7 @@ impl ReceivedClause {
 
 #[cfg(test)]
 mod tests {
+    use longwire_runtime::ledger::Traffic;
     use longwire_traffic::receive::TraceReport;
 
     use super::*;
@@ -149,8 +149,11 @@ mod tests {
     fn link(name: &str) -> LinkReport {
         LinkReport {
             name: name.to_owned(),
-            packets_in: 1_000,
-            packets_out: 990,
+            traffic: Traffic {
+                packets_in: 1_000,
+                packets_out: 990,
+                ..Traffic::default()
+            },
             drops: [("loss", 10)].into(),
             artifacts: [("send_failed", 2)].into(),
             ..LinkReport::default()

@@ -77,7 +77,11 @@ impl ReplayLine {
         /// The length of the whole bar.
         const WHOLE: u64 = 10_000;
         let report = snapshot();
-        let sent = report.links.iter().map(|link| link.packets_out).sum();
+        let sent = report
+            .links
+            .iter()
+            .map(|link| link.traffic.packets_out)
+            .sum();
         match fraction(&report) {
             Some(fraction) => {
                 let done = (fraction * WHOLE as f64) as u64;
@@ -98,7 +102,11 @@ fn fraction(report: &RunReport) -> Option<f64> {
     let read = report.inputs.iter().map(|input| input.fraction);
     let read: Option<Vec<f64>> = read.collect();
     let read = read?.into_iter().fold(1.0, f64::min);
-    let arrived: u64 = report.links.iter().map(|link| link.packets_in).sum();
+    let arrived: u64 = report
+        .links
+        .iter()
+        .map(|link| link.traffic.packets_in)
+        .sum();
     let waiting: u64 = report.links.iter().map(|link| link.in_flight).sum();
     let gone = arrived.saturating_sub(waiting) as f64;
     Some(read * gone / arrived.max(1) as f64)
@@ -107,6 +115,7 @@ fn fraction(report: &RunReport) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use longwire_runtime::LinkReport;
+    use longwire_runtime::ledger::Traffic;
 
     use super::*;
 
@@ -144,7 +153,10 @@ mod tests {
     #[test]
     fn frames_read_ahead_are_not_done() {
         let link = LinkReport {
-            packets_in: 1_000,
+            traffic: Traffic {
+                packets_in: 1_000,
+                ..Traffic::default()
+            },
             in_flight: 500,
             ..LinkReport::default()
         };

@@ -1,9 +1,11 @@
 //! The report as a table: a column a link, a row a measure.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 
-use longwire_runtime::{Lateness, LinkReport, RunReport};
+use longwire_runtime::ledger::{Effects, LATENESS, NamedCounts};
+use longwire_runtime::report::DISTRIBUTIONS;
+use longwire_runtime::{LinkReport, RunReport};
 
 use super::require::frames;
 use super::verdict::Verdict;
@@ -106,19 +108,6 @@ fn width<'a>(texts: impl Iterator<Item = &'a str>) -> usize {
     texts.map(str::len).max().unwrap_or(0)
 }
 
-/// A measure of lateness: its name, and a function that reads it from the
-/// report.
-type LatenessRow = (&'static str, fn(&Lateness) -> f64);
-
-const LATENESS: [LatenessRow; 6] = [
-    ("p50", |lateness| lateness.p50),
-    ("p99", |lateness| lateness.p99),
-    ("p99.9", |lateness| lateness.p999),
-    ("max", |lateness| lateness.max),
-    ("mean", |lateness| lateness.mean),
-    ("stddev", |lateness| lateness.stddev),
-];
-
 /// Returns the rows; counts of zero only with `all`.
 fn rows(links: &[LinkReport], all: bool) -> Vec<ReportRow> {
     let mut rows = Vec::new();
@@ -130,17 +119,22 @@ fn rows(links: &[LinkReport], all: bool) -> Vec<ReportRow> {
             tone,
         });
     };
-    add("in", "packets", Tone::Plain, &|link| count(link.packets_in));
-    add("in", "bytes", Tone::Plain, &|link| count(link.bytes_in));
-    add("out", "packets", Tone::Plain, &|link| {
-        count(link.packets_out)
+    add("in", "packets", Tone::Plain, &|link| {
+        count(link.traffic.packets_in)
     });
-    add("out", "bytes", Tone::Plain, &|link| count(link.bytes_out));
+    add("in", "bytes", Tone::Plain, &|link| {
+        count(link.traffic.bytes_in)
+    });
+    add("out", "packets", Tone::Plain, &|link| {
+        count(link.traffic.packets_out)
+    });
+    add("out", "bytes", Tone::Plain, &|link| {
+        count(link.traffic.bytes_out)
+    });
     let drops = counted(links, all, |link| &link.drops);
     for reason in &drops {
         add("drops", reason, Tone::Emulated, &|link| {
-            let dropped = link.drops.get(reason).copied().unwrap_or(0);
-            share(dropped, link.packets_in)
+            share(link.drops.of(reason), link.traffic.packets_in)
         });
     }
     if drops.is_empty() {
@@ -149,120 +143,110 @@ fn rows(links: &[LinkReport], all: bool) -> Vec<ReportRow> {
     let artifacts = counted(links, all, |link| &link.artifacts);
     for kind in &artifacts {
         add("artifacts", kind, Tone::Wrong, &|link| {
-            let done = link.artifacts.get(kind).copied().unwrap_or(0);
-            share(done, frames(link))
+            share(link.artifacts.of(kind), frames(link))
         });
     }
     if artifacts.is_empty() {
         add("artifacts", "", Tone::Plain, &|_| "0".to_owned());
     }
-    lateness_rows(links, all, &mut add);
-    departures(links, &mut add);
-    send_stamps(links, &mut add);
-    if all || links.iter().any(|link| link.queue_packets_max > 0) {
+    distributions(links, all, &mut add);
+    if all || links.iter().any(|link| link.queue.queue_packets_max > 0) {
         add("queue", "max packets", Tone::Plain, &|link| {
-            count(link.queue_packets_max)
+            count(link.queue.queue_packets_max)
         });
         add("queue", "max bytes", Tone::Plain, &|link| {
-            count(link.queue_bytes_max)
+            count(link.queue.queue_bytes_max)
         });
     }
-    if all || links.iter().any(|link| link.raised > 0) {
-        add("order", "raised", Tone::Emulated, &|link| {
-            share(link.raised, link.packets_in)
-        });
-    }
+    effects(links, all, &mut add);
     if all || links.iter().any(|link| link.in_flight > 0) {
         add("delay line", "in flight", Tone::Plain, &|link| {
             count(link.in_flight)
         });
     }
-    if all || links.iter().any(|link| link.memory_max > 0) {
+    if all || links.iter().any(|link| link.memory.memory_max > 0) {
         add("memory", "max", Tone::Plain, &|link| {
-            binary(link.memory_max)
+            binary(link.memory.memory_max)
         });
     }
     rows
 }
 
-/// Returns the rows of lateness, and of the emulator's own where it differs.
-fn lateness_rows(
-    links: &[LinkReport],
-    all: bool,
-    add: &mut impl FnMut(&'static str, &str, Tone, &dyn Fn(&LinkReport) -> String),
-) {
-    // Virtual time is never late: one row reports it.
-    let late = all || links.iter().any(|link| link.lateness_us.max > 0.0);
-    for (name, of) in LATENESS.iter().filter(|(name, _)| late || *name == "max") {
-        add("lateness", name, Tone::Plain, &|link| {
-            lateness(link, of(&link.lateness_us))
-        });
-    }
-    let excused = |link: &LinkReport| link.lateness_own_us != link.lateness_us;
-    if links.iter().any(excused) {
-        for (name, of) in &LATENESS[..4] {
-            add("own lateness", name, Tone::Plain, &|link| {
-                lateness(link, of(&link.lateness_own_us))
+/// Returns the rows of effects that the ledger gives a row.
+fn effects(links: &[LinkReport], all: bool, add: &mut AddRow<'_>) {
+    for (index, counter) in Effects::COUNTERS.iter().enumerate() {
+        let value = |link: &LinkReport| {
+            let value = link.effects.counted().nth(index);
+            value.map_or(0, |(_, value)| value)
+        };
+        if let Some((group, name)) = counter.row
+            && (all || links.iter().any(|link| value(link) > 0))
+        {
+            add(group, name, Tone::Emulated, &|link| {
+                share(value(link), link.traffic.packets_in)
             });
         }
     }
 }
 
-/// Returns the rows of a replay's departures, if these are of a replay.
-fn departures(
-    links: &[LinkReport],
-    add: &mut impl FnMut(&'static str, &str, Tone, &dyn Fn(&LinkReport) -> String),
-) {
-    if links.iter().all(|link| link.departures.is_none()) {
-        return;
+/// Adds a row: its group, its name, its tone, and the cell of each link.
+type AddRow<'a> = dyn FnMut(&'static str, &str, Tone, &dyn Fn(&LinkReport) -> String) + 'a;
+
+/// Returns the rows of distributions: of lateness, of the emulator's own where it differs,
+/// and of a replay's departures.
+fn distributions(links: &[LinkReport], all: bool, add: &mut AddRow<'_>) {
+    // Virtual time is never late: one row reports it.
+    let late = all || links.iter().any(|link| link.lateness_us.max > 0.0);
+    let excused = |link: &LinkReport| !link.lateness_own_us.is_as_late_as(&link.lateness_us);
+    let excused = links.iter().any(excused);
+    for distribution in &DISTRIBUTIONS {
+        let statistics = match distribution.name {
+            "lateness" if late => &LATENESS[..],
+            "lateness" => &LATENESS[3..4],
+            "lateness-own" if !excused => &[],
+            "gap" if links.iter().all(|link| link.departures.is_none()) => &[],
+            "sent" if links.iter().all(|link| link.send_stamps.is_none()) => &[],
+            _ => &LATENESS[..4],
+        };
+        for statistic in statistics {
+            add(distribution.group, statistic.label, Tone::Plain, &|link| {
+                let found = (distribution.of)(link);
+                let is_lateness = distribution.name.starts_with("lateness");
+                let found = found.filter(|_| !is_lateness || link.traffic.packets_out > 0);
+                found.map_or("-".to_owned(), |found| micros((statistic.of)(&found)))
+            });
+        }
+        match distribution.name {
+            "gap" if !statistics.is_empty() => add("drift", "", Tone::Plain, &drift),
+            "sent" if !statistics.is_empty() => {
+                add(distribution.group, "stamps", Tone::Plain, &stamps);
+            }
+            _ => {}
+        }
     }
-    for (name, of) in &LATENESS[..4] {
-        add("gap error", name, Tone::Plain, &|link| {
-            let departures = link.departures.as_ref();
-            departures.map_or("-".to_owned(), |found| micros(of(&found.gap_error_us)))
-        });
-    }
-    add("drift", "", Tone::Plain, &|link| {
-        let departures = link.departures.as_ref();
-        let drift = departures.and_then(|found| found.drift_ppm);
-        drift.map_or("-".to_owned(), |drift| format!("{drift:.3} ppm"))
-    });
 }
 
-/// Returns the rows of send stamps, if there are any.
-fn send_stamps(
-    links: &[LinkReport],
-    add: &mut impl FnMut(&'static str, &str, Tone, &dyn Fn(&LinkReport) -> String),
-) {
-    if links.iter().all(|link| link.send_stamps.is_none()) {
-        return;
-    }
-    for (name, of) in &LATENESS[..4] {
-        add("sent late", name, Tone::Plain, &|link| {
-            let stamps = link.send_stamps.as_ref().filter(|found| found.count > 0);
-            stamps.map_or("-".to_owned(), |found| micros(of(&found.lateness_us)))
-        });
-    }
-    add("sent late", "stamps", Tone::Plain, &|link| {
-        let stamps = link.send_stamps.as_ref();
-        stamps.map_or("-".to_owned(), |found| {
-            format!("{} by {}", count(found.count), found.by)
-        })
-    });
+fn drift(link: &LinkReport) -> String {
+    let departures = link.departures.as_ref();
+    let drift = departures.and_then(|found| found.drift_ppm);
+    drift.map_or("-".to_owned(), |drift| format!("{drift:.3} ppm"))
 }
 
-/// Returns the keys of a map of counts: those above zero in any link, or `all`.
+fn stamps(link: &LinkReport) -> String {
+    let stamps = link.send_stamps.as_ref();
+    stamps.map_or("-".to_owned(), |found| {
+        format!("{} by {}", count(found.count), found.by)
+    })
+}
+/// Returns the names of counts: those above zero in any link, or `all`.
 fn counted<'a>(
     links: &'a [LinkReport],
     all: bool,
-    counts: impl Fn(&'a LinkReport) -> &'a BTreeMap<&'static str, u64>,
-) -> Vec<&'static str> {
-    let counts = links.iter().flat_map(counts);
-    let keys: BTreeSet<&str> = counts
-        .filter(|(_, n)| all || **n > 0)
-        .map(|(key, _)| *key)
-        .collect();
-    keys.into_iter().collect()
+    counts: impl Fn(&'a LinkReport) -> &'a NamedCounts,
+) -> BTreeSet<&'a str> {
+    let counts = links.iter().flat_map(|link| counts(link).iter());
+    let counts = counts.filter(|(_, count)| all || **count > 0);
+    counts.map(|(name, _)| name.as_ref()).collect()
 }
 
 /// Formats a count and its share of the whole: `12 (0.10%)`.
@@ -272,13 +256,6 @@ fn share(part: u64, whole: u64) -> String {
     }
     let percent = part as f64 / whole as f64 * 100.0;
     format!("{} ({percent:.2}%)", count(part))
-}
-
-fn lateness(link: &LinkReport, late: f64) -> String {
-    match link.packets_out {
-        0 => "-".to_owned(),
-        _ => micros(late),
-    }
 }
 
 /// Formats a size in memory: `12.5 MiB`.
@@ -292,14 +269,19 @@ fn binary(bytes: u64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use longwire_runtime::ledger::Traffic;
+
     use super::*;
 
     #[test]
     fn the_table_has_a_column_a_link_and_hides_what_never_happened() {
         let link = |name: &str, lost| LinkReport {
             name: name.to_owned(),
-            packets_in: 1_000,
-            packets_out: 1_000 - lost,
+            traffic: Traffic {
+                packets_in: 1_000,
+                packets_out: 1_000 - lost,
+                ..Traffic::default()
+            },
             drops: [("loss", lost), ("mtu", 0)].into(),
             artifacts: [("late", 0)].into(),
             ..LinkReport::default()

@@ -39,21 +39,20 @@ const REMEDIES: [(DropReason, &str); 3] = [
 pub(super) struct UndeliveredFrames {
     frames: u64,
     in_flight: u64,
-    drops: BTreeMap<&'static str, u64>,
+    drops: BTreeMap<String, u64>,
 }
 
 impl UndeliveredFrames {
     /// Returns the frames; `None` if one was delivered, or none arrived.
     pub fn of(links: &[LinkReport]) -> Option<UndeliveredFrames> {
-        let frames: u64 = links.iter().map(|link| link.packets_in).sum();
-        if frames == 0 || links.iter().any(|link| link.packets_out > 0) {
+        let frames: u64 = links.iter().map(|link| link.traffic.packets_in).sum();
+        if frames == 0 || links.iter().any(|link| link.traffic.packets_out > 0) {
             return None;
         }
         let mut drops = BTreeMap::new();
-        for (reason, dropped) in links.iter().flat_map(|link| &link.drops) {
-            *drops.entry(*reason).or_insert(0) += dropped;
+        for (reason, dropped) in links.iter().flat_map(|link| link.drops.nonzero()) {
+            *drops.entry(reason.to_owned()).or_insert(0) += dropped;
         }
-        drops.retain(|_, dropped| *dropped > 0);
         Some(UndeliveredFrames {
             frames,
             in_flight: links.iter().map(|link| link.in_flight).sum(),

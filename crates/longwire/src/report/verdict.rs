@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use longwire_runtime::{LinkReport, Pauses, RunReport};
 
-use super::artifacts::{ARTIFACTS, is_own};
+use super::artifacts::{self, is_own};
 use super::require::frames;
 use super::undelivered::UndeliveredFrames;
 use super::words::{count, micros, percent, rate};
@@ -63,7 +63,7 @@ fn judge(report: &RunReport) -> (bool, String) {
     let subject = subject(report);
     let artifacts: Vec<String> = links.iter().filter_map(artifacts).collect();
     let artifacts = artifacts.join("; ");
-    let arrived: u64 = links.iter().map(|link| link.packets_in).sum();
+    let arrived: u64 = links.iter().map(|link| link.traffic.packets_in).sum();
     let share = links.iter().map(own_share).fold(0.0, f64::max);
     if let Some(error) = &report.error {
         return (false, format!("the run ended early: {error}"));
@@ -76,7 +76,7 @@ fn judge(report: &RunReport) -> (bool, String) {
             "{subject} fell short of what was asked for: {} delivered none of {} frames, and {} of \
              them are not accounted for; please report this",
             link.name,
-            count(link.packets_in),
+            count(link.traffic.packets_in),
             count(lost_unseen(link)),
         );
         return (false, line);
@@ -116,13 +116,11 @@ pub(crate) fn own_share(link: &LinkReport) -> f64 {
 /// Returns the frames of a link that delivered none which are neither dropped
 /// by a model, nor artifacts, nor still under way.
 fn lost_unseen(link: &LinkReport) -> u64 {
-    if link.packets_out > 0 || link.packets_in == 0 {
+    if link.traffic.packets_out > 0 || link.traffic.packets_in == 0 {
         return 0;
     }
-    let drops: u64 = link.drops.values().sum();
-    let artifacts: u64 = link.artifacts.values().sum();
-    link.packets_in
-        .saturating_sub(drops + artifacts + link.in_flight)
+    let seen = link.drops.total() + link.artifacts.total() + link.in_flight;
+    link.traffic.packets_in.saturating_sub(seen)
 }
 
 /// Describes a stop of the process, and its effect.
@@ -146,12 +144,9 @@ pub(crate) fn stopped(stops: &Pauses, artifacts: &str) -> String {
 fn hints(report: &RunReport) -> Vec<String> {
     let undelivered = UndeliveredFrames::of(&report.links);
     let mut hints = undelivered.map_or_else(Vec::new, |undelivered| undelivered.hints());
-    for kind in &ARTIFACTS {
-        let happened = |link: &LinkReport| link.artifacts.get(kind.name).is_some_and(|n| *n > 0);
-        if report.links.iter().any(happened) {
-            hints.push(format!("{}: {}", kind.name, kind.hint));
-        }
-    }
+    hints.extend(artifacts::hints(|kind| {
+        report.links.iter().any(|link| link.artifacts.of(kind) > 0)
+    }));
     let pauses = &report.pauses;
     if pauses.count > 0 {
         let times = match pauses.count {
@@ -165,10 +160,10 @@ fn hints(report: &RunReport) -> Vec<String> {
             micros(pauses.total_us),
         ));
     }
-    let late = report.links.iter().any(|link| {
-        let late = link.artifacts.get("late");
-        late.is_some_and(|late| *late > 0)
-    });
+    let late = report
+        .links
+        .iter()
+        .any(|link| link.artifacts.of("late") > 0);
     if late && report.core_wait_s > CORE_WAIT_MIN * report.duration_s {
         hints.push(format!(
             "cores: other programs used them; threads of the emulator waited {} in all for one",
@@ -190,10 +185,10 @@ fn subject(report: &RunReport) -> &'static str {
 /// Returns the artifacts of a link, if it has any: `up 12 late, 3 memory (0.15%
 /// of 10,000 frames)`.
 fn artifacts(link: &LinkReport) -> Option<String> {
-    let happened = link.artifacts.iter().filter(|(_, n)| **n > 0);
-    let sum: u64 = happened.clone().map(|(_, n)| n).sum();
+    let sum = link.artifacts.total();
+    let happened = link.artifacts.nonzero();
     let kinds: Vec<String> = happened
-        .map(|(kind, n)| format!("{} {kind}", count(*n)))
+        .map(|(kind, n)| format!("{} {kind}", count(n)))
         .collect();
     let frames = frames(link);
     let of = match frames {
@@ -209,7 +204,7 @@ fn artifacts(link: &LinkReport) -> Option<String> {
 
 fn praise(report: &RunReport) -> String {
     let links = &report.links;
-    let out: u64 = links.iter().map(|link| link.packets_out).sum();
+    let out: u64 = links.iter().map(|link| link.traffic.packets_out).sum();
     if let Some(undelivered) = UndeliveredFrames::of(links) {
         return undelivered.line();
     }
@@ -238,8 +233,12 @@ fn praise(report: &RunReport) -> String {
 /// Describes the result of a replay at top speed.
 fn as_fast_as_taken(report: &RunReport) -> String {
     let seconds = report.duration_s.max(1e-9);
-    let frames: u64 = report.links.iter().map(|link| link.packets_out).sum();
-    let bytes: u64 = report.links.iter().map(|link| link.bytes_out).sum();
+    let frames: u64 = report
+        .links
+        .iter()
+        .map(|link| link.traffic.packets_out)
+        .sum();
+    let bytes: u64 = report.links.iter().map(|link| link.traffic.bytes_out).sum();
     format!(
         "as fast as they were taken, {} a second, {}",
         count((frames as f64 / seconds) as u64),

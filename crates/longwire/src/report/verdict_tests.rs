@@ -1,17 +1,21 @@
-use longwire_runtime::Lateness;
+use longwire_runtime::Spread;
+use longwire_runtime::ledger::Traffic;
 
 use super::*;
 
 fn report(late: u64) -> RunReport {
     let link = |name: &str, late| LinkReport {
         name: name.to_owned(),
-        packets_in: 5_000,
-        packets_out: 5_000,
+        traffic: Traffic {
+            packets_in: 5_000,
+            packets_out: 5_000,
+            ..Traffic::default()
+        },
         artifacts: [("late", late), ("memory", 0)].into(),
-        lateness_us: Lateness {
+        lateness_us: Spread {
             p99: 12.0,
             max: 80.0,
-            ..Lateness::default()
+            ..Spread::default()
         },
         ..LinkReport::default()
     };
@@ -56,8 +60,8 @@ fn one_frame_of_five_thousand_differs_from_a_fifth_of_them() {
 #[test]
 fn lateness_by_the_machine_and_the_start_is_shown_and_no_shortfall() {
     let mut report = report(0);
-    report.links[0].artifacts.insert("late_paused", 900);
-    report.links[1].artifacts.insert("late_start", 7);
+    report.links[0].artifacts.insert("late_paused".into(), 900);
+    report.links[1].artifacts.insert("late_start".into(), 7);
     let verdict = Verdict::of(&report);
     assert!(verdict.faithful);
     assert!(
@@ -111,8 +115,10 @@ fn cores_that_others_had_are_named_with_what_was_late() {
 #[test]
 fn a_peer_that_is_down_and_a_slow_receiver_are_named() {
     let mut report = report(0);
-    report.links[0].artifacts.insert("port_down", 100);
-    report.links[1].artifacts.insert("late_receiver", 100);
+    report.links[0].artifacts.insert("port_down".into(), 100);
+    report.links[1]
+        .artifacts
+        .insert("late_receiver".into(), 100);
     let verdict = Verdict::of(&report);
     assert!(!verdict.faithful);
     assert!(verdict.hints[0].contains("its receiver"), "{verdict:?}");
@@ -127,7 +133,7 @@ fn a_peer_that_is_down_and_a_slow_receiver_are_named() {
 fn frames_that_no_count_has_are_a_fault() {
     let mut report = report(0);
     for link in &mut report.links {
-        link.packets_out = 0;
+        link.traffic.packets_out = 0;
     }
     let verdict = Verdict::of(&report);
     assert!(!verdict.faithful);
@@ -143,7 +149,7 @@ fn frames_that_no_count_has_are_a_fault() {
 fn a_link_that_drops_everything_reports_the_reasons() {
     let mut report = report(0);
     for link in &mut report.links {
-        link.packets_out = 0;
+        link.traffic.packets_out = 0;
         link.drops = [("loss", 4_990)].into();
         link.in_flight = 10;
     }
@@ -170,7 +176,7 @@ fn an_early_end_is_reported_first() {
 fn a_link_that_drops_all_for_what_is_sent_is_not_praised() {
     let mut report = report(0);
     for link in &mut report.links {
-        link.packets_out = 0;
+        link.traffic.packets_out = 0;
         link.drops = [("mtu", 4_990), ("loss", 10), ("aqm", 0)].into();
     }
     let verdict = Verdict::of(&report);

@@ -14,16 +14,14 @@ use std::collections::BTreeMap;
 use longwire_capture::log::{LogError, LogWriter, Number, VerdictLog};
 use longwire_capture::{CaptureWriter, Record};
 use longwire_engine::emulator::ItemBytes;
-use longwire_engine::{
-    Delivery, DropReason, Emulator, FrameMeta, Link, LinkConfig, LinkId, Nanos, Verdict,
-};
-use longwire_runtime::{Faults, LinkReport, LinkSetup};
+use longwire_engine::{Delivery, Emulator, FrameMeta, Link, LinkConfig, LinkId, Nanos, Verdict};
+use longwire_runtime::ledger::{LinkCells, Memory, QueueLengths};
+use longwire_runtime::{Artifact, Faults, LinkReport, LinkSetup};
 
 pub use replay::{End, Replay, UnassignedFrames, Ways};
 pub use sides::{Mac, Near, Sides};
 
 use crate::Error;
-use crate::report::artifacts::{ARTIFACTS, TIME_WENT_BACK};
 use store::{FrameLocation, FrameStore};
 
 /// A direction of a link, with its own random streams.
@@ -86,7 +84,8 @@ struct SimulatedLink {
     /// Its name in reports and logs.
     name: String,
     config: Vec<(&'static str, String)>,
-    counts: Counts,
+    cells: LinkCells,
+    time_went_back: u64,
 }
 
 /// The bytes of each link's frames.
@@ -105,39 +104,6 @@ impl ItemBytes<HeldFrame> for Stores {
     }
 }
 
-#[derive(Clone, Copy, Debug, Default)]
-struct Counts {
-    packets_in: u64,
-    bytes_in: u64,
-    packets_out: u64,
-    bytes_out: u64,
-    drops: [u64; DropReason::ALL.len()],
-    raised: u64,
-    ecn_marked: u64,
-    corrupted: u64,
-    duplicated: u64,
-    time_went_back: u64,
-}
-
-impl Counts {
-    fn delivered(&mut self, delivery: &Delivery, copy: bool) {
-        self.raised += u64::from(delivery.raised);
-        if copy {
-            self.duplicated += 1;
-        } else {
-            self.ecn_marked += u64::from(delivery.edits.mark);
-            self.corrupted += u64::from(delivery.edits.corrupt);
-        }
-    }
-
-    /// Returns the frames and copies of them that were neither dropped nor
-    /// released.
-    fn in_flight(&self) -> u64 {
-        let gone = self.packets_out + self.drops.iter().sum::<u64>();
-        (self.packets_in + self.duplicated).saturating_sub(gone)
-    }
-}
-
 impl Simulation {
     /// Returns links without frames, with the streams of their directions.
     /// Schedules and traces count from `epoch`, or from the first frame.
@@ -146,7 +112,8 @@ impl Simulation {
             direction: *direction,
             name: link.name.clone(),
             config: link.config.describe(),
-            counts: Counts::default(),
+            cells: LinkCells::default(),
+            time_went_back: 0,
         });
         let stores = links.iter().map(|_| FrameStore::new());
         Simulation {
@@ -193,7 +160,7 @@ impl Simulation {
         let position = self.links.iter().position(|l| l.direction == direction);
         let link = position.unwrap_or_else(|| panic!("no link {}", direction.name()));
         if record.stamp < self.now {
-            self.links[link].counts.time_went_back += 1;
+            self.links[link].time_went_back += 1;
         }
         self.now = self.now.max(record.stamp);
         self.release(self.now, out)?;
@@ -234,10 +201,9 @@ impl Simulation {
 
     fn offer(&mut self, id: LinkId, bytes: &[u8], wire_len: u32) -> Result<(), LogError> {
         let index = id.0 as usize;
-        let counts = &mut self.links[index].counts;
-        let number = counts.packets_in;
-        counts.packets_in += 1;
-        counts.bytes_in += u64::from(wire_len);
+        let cells = &self.links[index].cells;
+        let number = cells.arrivals();
+        cells.arrived(wire_len);
         let frame = FrameMeta {
             arrival: self.now,
             len: wire_len,
@@ -267,10 +233,9 @@ impl Simulation {
         if let Some(log) = &mut self.log {
             log.decided(index, held.number, &verdict)?;
         }
-        let counts = &mut self.links[index].counts;
+        self.links[index].cells.decided(&verdict, copy);
         match verdict {
             Verdict::Deliver(delivery) => {
-                counts.delivered(&delivery, copy);
                 if copy {
                     self.stores.of(&held).share(held.place);
                 } else if delivery.edits.any()
@@ -279,10 +244,7 @@ impl Simulation {
                     link.edit(&delivery, self.stores.of(&held).get_mut(held.place));
                 }
             }
-            Verdict::Drop(reason) => {
-                counts.drops[reason.index()] += 1;
-                self.stores.of(&held).remove(held.place);
-            }
+            Verdict::Drop(_) => self.stores.of(&held).remove(held.place),
             Verdict::Queued => {}
         }
         Ok(())
@@ -324,9 +286,7 @@ impl Simulation {
             let store = self.stores.of(&held);
             out.write(release, store.get(held.place), held.wire_len)?;
             store.remove(held.place);
-            let counts = &mut self.links[held.link.0 as usize].counts;
-            counts.packets_out += 1;
-            counts.bytes_out += u64::from(held.wire_len);
+            self.links[held.link.0 as usize].cells.left(held.wire_len);
         }
         Ok(())
     }
@@ -345,31 +305,28 @@ impl Simulation {
 
     fn report(&self, index: usize) -> LinkReport {
         let link = &self.links[index];
-        let counts = &link.counts;
+        let totals = link.cells.totals();
         let occupancy = self.emulator.link(LinkId(index as u32));
         let (packets, bytes) = occupancy.map(Link::occupancy_max).unwrap_or_default();
-        let drops = DropReason::ALL.map(|reason| (reason.name(), counts.drops[reason.index()]));
-        let artifacts = ARTIFACTS.map(|kind| match kind.name {
-            TIME_WENT_BACK => (TIME_WENT_BACK, counts.time_went_back),
-            other => (other, 0),
+        let artifacts = Artifact::ALL.map(|kind| match kind {
+            Artifact::TimeWentBack => (kind.name(), link.time_went_back),
+            kind => (kind.name(), 0),
         });
         LinkReport {
             name: link.name.clone(),
             config: by_name(&link.config),
-            packets_in: counts.packets_in,
-            packets_out: counts.packets_out,
-            bytes_in: counts.bytes_in,
-            bytes_out: counts.bytes_out,
-            drops: drops.into(),
+            traffic: totals.traffic,
+            drops: totals.drops.iter().collect(),
             artifacts: artifacts.into(),
-            raised: counts.raised,
-            ecn_marked: counts.ecn_marked,
-            corrupted: counts.corrupted,
-            duplicated: counts.duplicated,
-            in_flight: counts.in_flight(),
-            queue_packets_max: packets.0,
-            queue_bytes_max: bytes.0,
-            memory_max: self.stores.0[index].memory_max(),
+            effects: totals.effects,
+            in_flight: totals.held(),
+            queue: QueueLengths {
+                queue_packets_max: packets.0,
+                queue_bytes_max: bytes.0,
+            },
+            memory: Memory {
+                memory_max: self.stores.0[index].memory_max(),
+            },
             ..LinkReport::default()
         }
     }

@@ -157,9 +157,9 @@ impl Replay {
                 count_of(self.unassigned.packets, "frame")
             ));
         }
-        let arrived: u64 = reports.iter().map(|link| link.packets_in).sum();
+        let arrived: u64 = reports.iter().map(|link| link.traffic.packets_in).sum();
         if self.unassigned().is_some() && arrived > 0 {
-            for link in reports.iter().filter(|link| link.packets_in == 0) {
+            for link in reports.iter().filter(|link| link.traffic.packets_in == 0) {
                 remarks.push(format!(
                     "{}: no frame went this way; see whether --near names the near side",
                     link.name

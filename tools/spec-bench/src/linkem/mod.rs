@@ -243,7 +243,7 @@ pub(super) fn measure(args: &LinkemArgs, kind: &str) -> Result<LinkemFindings, E
 /// Returns the artifacts of the emulator so far, at all ports.
 fn artifacts(running: &FabricRunning) -> u64 {
     let ports = running.handle().report().ports;
-    let kinds = ports.iter().flat_map(|port| &port.artifacts);
+    let kinds = ports.iter().flat_map(|port| port.artifacts.iter());
     let lost = kinds.filter(|(kind, _)| !is_late(kind));
     lost.map(|(_, count)| *count).sum()
 }

@@ -216,7 +216,7 @@ fn row(args: &MultiplexArgs, kind: &str, rate: BitRate, links: u32) -> Result<Mu
 /// Returns a row with the values of the fabric's report.
 fn of_report(report: &FabricReport) -> MultiplexRow {
     let out = report.ports.last().cloned().unwrap_or_default();
-    let lost = report.ports.iter().flat_map(|port| &port.artifacts);
+    let lost = report.ports.iter().flat_map(|port| port.artifacts.iter());
     let lost = lost.filter(|(kind, _)| !is_late(kind));
     MultiplexRow {
         ports: "",

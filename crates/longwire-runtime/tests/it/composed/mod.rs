@@ -225,7 +225,7 @@ fn segments_of_one_buffer_find_the_room_that_frames_find() {
         let buffers = vec![traffic::segments(0, segments)];
         let (report, left) = run_in_virtual_time(buffers, config, 1, false);
         assert_eq!(left.len(), 3, "{queue}");
-        assert_eq!(report.packets_in, segments as u64);
+        assert_eq!(report.traffic.packets_in, segments as u64);
         assert_eq!(report.drops["queue_full"] == 0, fit, "{queue}");
     }
 }
@@ -258,10 +258,10 @@ fn long_frames_are_fragmented_whatever_the_queue() {
         let whole = case.buffers().len() as u64;
         assert_eq!(report.drops["mtu"], dropped, "{case:?}");
         assert!(
-            report.packets_in > whole && report.packets_out > whole,
+            report.traffic.packets_in > whole && report.traffic.packets_out > whole,
             "{case:?}: {} in, {} out of {whole}",
-            report.packets_in,
-            report.packets_out
+            report.traffic.packets_in,
+            report.traffic.packets_out
         );
         check_live(&case, Placement::Together);
     }

@@ -35,7 +35,7 @@ fn a_fault_ends_the_run_with_its_message() {
             let error = report.error.unwrap_or_default();
             assert!(error.starts_with("plugin "), "{option}: {error}");
             assert!(error.ends_with("no more of this"), "{option}: {error}");
-            let frames = report.links[0].packets_in;
+            let frames = report.links[0].traffic.packets_in;
             assert!((51..10_000).contains(&frames), "{option}: {frames} frames");
         }
     }

@@ -3,22 +3,11 @@
 use std::io::{self, Write};
 
 use longwire_engine::Nanos;
-use serde::Deserialize;
 
-use super::stats::read;
-use super::{Action, body, print_json};
+use super::{Action, body, print_json, read};
 use crate::{Error, Globals};
-use longwire_control::client::{Client, ClientError, Wrong};
-
-/// The result of a change.
-#[derive(Debug, Deserialize)]
-struct ChangeResult {
-    at_ns: u64,
-    links: u64,
-    added: u64,
-    removed: u64,
-    warnings: Vec<Wrong>,
-}
+use longwire_control::client::{Client, ClientError};
+use longwire_control::responses::{Changed, Wrong};
 
 /// Makes the change of an action.
 pub(super) fn make(action: &Action, client: &mut Client, globals: &Globals) -> Result<(), Error> {
@@ -37,9 +26,9 @@ pub(super) fn make(action: &Action, client: &mut Client, globals: &Globals) -> R
     if globals.json {
         return print_json(&changed);
     }
-    let changed: ChangeResult = read(changed)?;
+    let changed: Changed = read(changed)?;
     for warning in &changed.warnings {
-        writeln!(io::stderr(), "warning: {warning}")?;
+        writeln!(io::stderr(), "warning: {}", Wrong::from(warning.clone()))?;
     }
     if !globals.quiet {
         writeln!(io::stdout(), "{}", words(&changed, check))?;
@@ -47,7 +36,7 @@ pub(super) fn make(action: &Action, client: &mut Client, globals: &Globals) -> R
     Ok(())
 }
 
-fn words(changed: &ChangeResult, check: bool) -> String {
+fn words(changed: &Changed, check: bool) -> String {
     let parts = [
         (changed.links, "set, directions apart"),
         (changed.added, "added"),
@@ -75,7 +64,7 @@ mod tests {
 
     #[test]
     fn changes_are_reported_with_their_time() {
-        let changed = ChangeResult {
+        let changed = Changed {
             at_ns: 2_500_000_000,
             links: 4,
             added: 0,

@@ -3,69 +3,41 @@
 use std::io::{self, Write};
 
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use longwire_units::number_of;
 
-use super::stats::{Totals, read};
-use super::{GetArgs, encoded, print_json};
+use super::stats::named;
+use super::{GetArgs, encoded, print_json, read};
 use crate::table::Table;
 use crate::{Error, Globals};
 use longwire_control::client::{Client, ClientError};
+use longwire_fabric::{LinkView, WayView};
+use longwire_runtime::fabric::Occupancy;
 use longwire_topology::Way;
 use longwire_topology::glob::is_pattern;
 
 /// Links of one request: a response takes about a megabyte.
 const PAGE: usize = 1000;
 
+/// A page of links, as they are sent.
 #[derive(Deserialize)]
 struct LinkPage {
     links: Vec<Value>,
     next: Option<String>,
 }
 
-#[derive(Deserialize)]
-struct Link {
-    name: String,
-    #[serde(rename = "match")]
-    matchers: Vec<String>,
-    moved_to: Option<String>,
-    up: DirectionState,
-    down: Option<DirectionState>,
-}
-
-#[derive(Deserialize)]
-struct DirectionState {
-    state: String,
-    options: Map<String, Value>,
-    #[serde(flatten)]
-    totals: Totals,
-    queue: Option<Queue>,
-}
-
-#[derive(Deserialize)]
-struct Queue {
-    packets: u64,
-    bytes: u64,
-    packets_max: u64,
-    bytes_max: u64,
-    packets_limit: Option<u64>,
-    bytes_limit: Option<u64>,
-}
-
-impl Queue {
-    /// Formats the queue's limit; `is_default` if no option names a queue.
-    fn limit(&self, is_default: bool) -> Option<String> {
-        let packets = self.packets_limit.map(|most| format!("{most} packets"));
-        let bytes = self.bytes_limit.map(|most| format!("{most} bytes"));
-        let limits: Vec<String> = packets.into_iter().chain(bytes).collect();
-        let kind = if is_default {
-            "first in, first out, by default: "
-        } else {
-            ""
-        };
-        (!limits.is_empty()).then(|| format!("{kind}{}", limits.join(", ")))
-    }
+/// Formats a queue's limit; `is_default` if no option names a queue.
+fn limit(queue: &Occupancy, is_default: bool) -> Option<String> {
+    let packets = queue.packets_limit.map(|most| format!("{most} packets"));
+    let bytes = queue.bytes_limit.map(|most| format!("{most} bytes"));
+    let limits: Vec<String> = packets.into_iter().chain(bytes).collect();
+    let kind = if is_default {
+        "first in, first out, by default: "
+    } else {
+        ""
+    };
+    (!limits.is_empty()).then(|| format!("{kind}{}", limits.join(", ")))
 }
 
 /// Prints links.
@@ -104,7 +76,7 @@ fn one(name: &str, client: &mut Client, globals: &Globals) -> Result<(), Error> 
             Some(way) => value.get(way.name()).cloned().unwrap_or(Value::Null),
         });
     }
-    let link: Link = read(value)?;
+    let link: LinkView = read(value)?;
     io::stdout()
         .lock()
         .write_all(detail(&link, way).as_bytes())?;
@@ -112,7 +84,7 @@ fn one(name: &str, client: &mut Client, globals: &Globals) -> Result<(), Error> 
 }
 
 /// Formats a link with all details.
-fn detail(link: &Link, way: Option<Way>) -> String {
+fn detail(link: &LinkView, way: Option<Way>) -> String {
     let mut text = format!("{}\n", link.name);
     for matcher in &link.matchers {
         text += &format!("  match {matcher}\n");
@@ -124,7 +96,7 @@ fn detail(link: &Link, way: Option<Way>) -> String {
     let shown = directions
         .into_iter()
         .filter(|(one, _)| way.is_none_or(|way| way == *one));
-    let shown: Vec<(&str, &DirectionState)> = shown
+    let shown: Vec<(&str, &WayView)> = shown
         .filter_map(|(one, direction)| Some((one.name(), direction?)))
         .collect();
     let mut header = vec![""];
@@ -151,18 +123,18 @@ fn detail(link: &Link, way: Option<Way>) -> String {
     text + &table.text()
 }
 
-fn facts(direction: &DirectionState) -> Vec<(String, String)> {
-    let mut facts = vec![("state".to_owned(), direction.state.clone())];
+fn facts(direction: &WayView) -> Vec<(String, String)> {
+    let mut facts = vec![("state".to_owned(), direction.state.name().to_owned())];
     for (name, value) in &direction.options {
         facts.push((name.clone(), texts(value).join(" ")));
     }
-    let counted = direction.totals.named().into_iter();
+    let counted = named(&direction.counted).into_iter();
     facts.extend(counted.map(|(name, count)| (name, count.to_string())));
     if let Some(queue) = &direction.queue {
         let now = amounts(queue.packets, queue.bytes);
         let most = amounts(queue.packets_max, queue.bytes_max);
         let is_default = !direction.options.contains_key("queue");
-        if let Some(limit) = queue.limit(is_default) {
+        if let Some(limit) = limit(queue, is_default) {
             facts.push(("queue limit".to_owned(), limit));
         }
         facts.push(("queue now".to_owned(), now));
@@ -195,7 +167,7 @@ fn many(pattern: &str, client: &mut Client, globals: &Globals) -> Result<(), Err
     let header = ["link", "state", "in", "out", "dropped", "queued", "options"];
     let mut table = Table::new(&header);
     for value in links {
-        let link: Link = read(value)?;
+        let link: LinkView = read(value)?;
         let apart = link.down.is_some();
         let directions = [(Way::Up, Some(&link.up)), (Way::Down, link.down.as_ref())];
         for (one, direction) in directions {
@@ -245,7 +217,7 @@ fn pages(pattern: &str, client: &mut Client, links: &mut Vec<Value>) -> Result<O
     }
 }
 
-fn row(name: String, direction: &DirectionState) -> Vec<String> {
+fn row(name: String, direction: &WayView) -> Vec<String> {
     let options = direction.options.iter();
     let options = options.flat_map(|(name, value)| {
         let texts = texts(value).into_iter();
@@ -253,11 +225,11 @@ fn row(name: String, direction: &DirectionState) -> Vec<String> {
     });
     vec![
         name,
-        direction.state.clone(),
-        direction.totals.packets_in.to_string(),
-        direction.totals.packets_out.to_string(),
-        direction.totals.lost().to_string(),
-        direction.totals.queued.to_string(),
+        direction.state.name().to_owned(),
+        direction.counted.totals.traffic.packets_in.to_string(),
+        direction.counted.totals.traffic.packets_out.to_string(),
+        direction.counted.dropped.total().to_string(),
+        direction.counted.queued.to_string(),
         options.collect::<Vec<_>>().join(" "),
     ]
 }
@@ -274,7 +246,7 @@ mod tests {
 
     use super::*;
 
-    fn link() -> Link {
+    fn link() -> LinkView {
         let direction = |options: Value| {
             json!({
                 "state": "up", "options": options, "packets_in": 3, "bytes_in": 300,

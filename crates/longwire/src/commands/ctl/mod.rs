@@ -16,6 +16,8 @@ use clap::{Args, Subcommand};
 use longwire_engine::Nanos;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use crate::cli::{DUPLEX_HELP, DuplexTexts, LINK_HELP};
 use crate::error::EXIT_USAGE;
@@ -315,6 +317,16 @@ fn act(action: &Action, client: &mut Client, globals: &Globals) -> Result<(), Er
         Action::Changes => show::changes(client, globals),
         _ => change::make(action, client, globals),
     }
+}
+
+/// Parses a response; fails if this version does not know its format.
+fn read<T: DeserializeOwned>(value: Value) -> Result<T, Error> {
+    serde_json::from_value(value).map_err(|error| {
+        Error::Failed(format!(
+            "the response of the run has an unknown format ({error}); is it of another version? \
+             --json prints the response"
+        ))
+    })
 }
 
 /// Encodes a text for the path or the query of a request.

@@ -7,30 +7,31 @@ use longwire_units::number_of;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::stats::{Totals, read};
-use super::{StatsArgs, encoded, print_json};
+use super::stats::named;
+use super::{StatsArgs, encoded, print_json, read};
 use crate::table::Table;
 use crate::{Error, Globals};
 use longwire_control::client::Client;
+use longwire_control::responses::{Changes, FabricReport, Overview, Paths, Ports, Stats};
+use longwire_fabric::RuleView;
+use longwire_runtime::fabric::PortReport;
 
 /// Rules of one request.
 const PAGE: usize = 10_000;
 
 /// Prints sums of counters.
 pub(super) fn stats(args: &StatsArgs, client: &mut Client, globals: &Globals) -> Result<(), Error> {
-    #[derive(Deserialize)]
-    struct Sums {
-        elapsed_s: f64,
-        links: u64,
-        totals: Totals,
-    }
     let name = args.name.as_deref().unwrap_or("*");
     let response = client.get(&format!("/v1/stats?match={}", encoded(name)))?;
     show(response, globals, |response| {
-        let sums: Sums = read(response)?;
-        let mut text = format!("{:.3} s, {}", sums.elapsed_s, number_of(sums.links, "link"));
+        let sums: Stats = read(response)?;
+        let mut text = format!(
+            "{:.3} s, {}",
+            sums.elapsed_s,
+            number_of(sums.links as u64, "link")
+        );
         text += " (directions apart)\n";
-        for (name, count) in sums.totals.named() {
+        for (name, count) in named(&sums.totals) {
             text += &format!("{name:>20}  {count}\n");
         }
         Ok(text)
@@ -39,14 +40,6 @@ pub(super) fn stats(args: &StatsArgs, client: &mut Client, globals: &Globals) ->
 
 /// Prints the state of the run.
 pub(super) fn status(client: &mut Client, globals: &Globals) -> Result<(), Error> {
-    #[derive(Deserialize)]
-    struct Overview {
-        version: String,
-        elapsed_s: f64,
-        seed: u64,
-        links: u64,
-        paths: u64,
-    }
     let response = client.get("/v1")?;
     let address = client.address().clone();
     show(response, globals, |response| {
@@ -56,8 +49,8 @@ pub(super) fn status(client: &mut Client, globals: &Globals) -> Result<(), Error
             run.version,
             run.elapsed_s,
             run.seed,
-            number_of(run.links, "link"),
-            number_of(run.paths, "path")
+            number_of(run.links as u64, "link"),
+            number_of(run.paths as u64, "path")
         ))
     })
 }
@@ -66,34 +59,11 @@ pub(super) fn status(client: &mut Client, globals: &Globals) -> Result<(), Error
 pub(super) fn ports(client: &mut Client, globals: &Globals) -> Result<(), Error> {
     let response = client.get("/v1/ports")?;
     show(response, globals, |response| {
-        Ok(ports_table(list(response, "ports")?).text())
+        Ok(ports_table(read::<Ports>(response)?.ports).text())
     })
 }
 
-#[derive(Deserialize)]
-struct Port {
-    name: String,
-    packets_in: u64,
-    packets_out: u64,
-    artifacts: std::collections::BTreeMap<String, u64>,
-    lateness_us: Lateness,
-    #[serde(default)]
-    lost: Option<Lost>,
-}
-
-#[derive(Deserialize)]
-struct Lost {
-    after_s: f64,
-}
-
-#[derive(Deserialize)]
-struct Lateness {
-    p50: f64,
-    p99: f64,
-    max: f64,
-}
-
-fn ports_table(ports: Vec<Port>) -> Table {
+fn ports_table(ports: Vec<PortReport>) -> Table {
     let header = [
         "port",
         "in",
@@ -105,7 +75,7 @@ fn ports_table(ports: Vec<Port>) -> Table {
     ];
     let mut table = Table::new(&header);
     for port in ports {
-        let artifacts = port.artifacts.iter().filter(|(_, count)| **count > 0);
+        let artifacts = port.artifacts.nonzero();
         let artifacts = artifacts.map(|(kind, count)| format!("{kind} {count}"));
         let artifacts = artifacts.collect::<Vec<_>>().join(", ");
         table.row(vec![
@@ -113,8 +83,8 @@ fn ports_table(ports: Vec<Port>) -> Table {
                 None => port.name,
                 Some(lost) => format!("{} (gone after {:.1} s)", port.name, lost.after_s),
             },
-            port.packets_in.to_string(),
-            port.packets_out.to_string(),
+            port.traffic.packets_in.to_string(),
+            port.traffic.packets_out.to_string(),
             format!("{:.1}", port.lateness_us.p50),
             format!("{:.1}", port.lateness_us.p99),
             format!("{:.0}", port.lateness_us.max),
@@ -129,18 +99,10 @@ fn ports_table(ports: Vec<Port>) -> Table {
 
 /// Prints paths.
 pub(super) fn paths(client: &mut Client, globals: &Globals) -> Result<(), Error> {
-    #[derive(Deserialize)]
-    struct Path {
-        name: String,
-        via: Vec<String>,
-        #[serde(rename = "match")]
-        matchers: Vec<String>,
-        moved_to: Option<String>,
-    }
     let response = client.get("/v1/paths")?;
     show(response, globals, |response| {
         let mut table = Table::new(&["path", "via", "match", "moved to"]);
-        for path in list::<Path>(response, "paths")? {
+        for path in read::<Paths>(response)?.paths {
             table.row(vec![
                 path.name,
                 path.via.join(" "),
@@ -159,13 +121,6 @@ pub(super) fn rules(client: &mut Client, globals: &Globals) -> Result<(), Error>
         rules: Vec<Value>,
         next: Option<usize>,
     }
-    #[derive(Deserialize)]
-    struct Rule {
-        rule: u64,
-        #[serde(rename = "match")]
-        matcher: String,
-        leads_to: String,
-    }
     let mut rules = Vec::new();
     let mut skip = Some(0);
     while let Some(from) = skip {
@@ -175,7 +130,7 @@ pub(super) fn rules(client: &mut Client, globals: &Globals) -> Result<(), Error>
     }
     show(Value::Array(rules), globals, |response| {
         let mut table = Table::new(&["rule", "match", "leads to"]);
-        for rule in read::<Vec<Rule>>(response)? {
+        for rule in read::<Vec<RuleView>>(response)? {
             table.row(vec![rule.rule.to_string(), rule.matcher, rule.leads_to]);
         }
         Ok(table.text())
@@ -184,26 +139,9 @@ pub(super) fn rules(client: &mut Client, globals: &Globals) -> Result<(), Error>
 
 /// Prints the report so far.
 pub(super) fn report(client: &mut Client, globals: &Globals) -> Result<(), Error> {
-    #[derive(Deserialize)]
-    struct Report {
-        seed: u64,
-        duration_s: f64,
-        ports: Vec<Port>,
-        switch: Switch,
-        passed: u64,
-        unmatched_dropped: u64,
-        in_flight: u64,
-        notes: Vec<String>,
-    }
-    #[derive(Deserialize)]
-    struct Switch {
-        forwarded: u64,
-        flooded: Vec<u64>,
-        learnt: u64,
-    }
     let response = client.get("/v1/report")?;
     show(response, globals, |response| {
-        let report: Report = read(response)?;
+        let report: FabricReport = read(response)?;
         let mut text = ports_table(report.ports).text();
         text += &format!(
             "switch: {} forwarded, {} flooded, {} learnt; {} passed without a link, {} dropped \
@@ -211,8 +149,8 @@ pub(super) fn report(client: &mut Client, globals: &Globals) -> Result<(), Error
             report.switch.forwarded,
             report.switch.flooded.iter().sum::<u64>(),
             number_of(report.switch.learnt, "station"),
-            report.passed,
-            report.unmatched_dropped,
+            report.counts.passed,
+            report.counts.unmatched_dropped,
             report.duration_s,
             report.seed,
             report.in_flight
@@ -226,20 +164,6 @@ pub(super) fn report(client: &mut Client, globals: &Globals) -> Result<(), Error
 
 /// Prints changes that were made, and those that will be.
 pub(super) fn changes(client: &mut Client, globals: &Globals) -> Result<(), Error> {
-    #[derive(Deserialize)]
-    struct Changes {
-        changes: Vec<Done>,
-        forgotten: u64,
-    }
-    #[derive(Deserialize)]
-    struct Done {
-        at_ns: u64,
-        until_ns: Option<u64>,
-        by: String,
-        change: Value,
-        links: u64,
-        error: Option<String>,
-    }
     let response = client.get("/v1/changes")?;
     show(response, globals, |response| {
         let changes: Changes = read(response)?;
@@ -257,7 +181,7 @@ pub(super) fn changes(client: &mut Client, globals: &Globals) -> Result<(), Erro
             // Additions and removals set no options of links.
             let links = match done.links {
                 0 => String::new(),
-                links => format!(", {}", number_of(links, "link")),
+                links => format!(", {}", number_of(links as u64, "link")),
             };
             text += &format!("{at}{until} by {}{links}: {}", done.by, done.change);
             if let Some(error) = done.error {
@@ -267,11 +191,6 @@ pub(super) fn changes(client: &mut Client, globals: &Globals) -> Result<(), Erro
         }
         Ok(text)
     })
-}
-
-/// Takes a list from a response.
-fn list<T: serde::de::DeserializeOwned>(mut response: Value, name: &str) -> Result<Vec<T>, Error> {
-    read(response.get_mut(name).map_or(Value::Null, Value::take))
 }
 
 /// Prints a response as JSON or as text.

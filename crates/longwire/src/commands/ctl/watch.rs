@@ -7,13 +7,13 @@ use serde_json::Value;
 
 use longwire_units::number_of;
 
-use super::stats::{Event, LinkCounters, read};
-use super::{WatchArgs, encoded};
+use super::{WatchArgs, encoded, read};
 use crate::report::words::rate;
 use crate::signals::stop_flag;
 use crate::table::Table;
 use crate::{Error, Globals};
 use longwire_control::client::{Client, Ended, Next};
+use longwire_control::responses::{Rates, StatsEvent, Totals};
 
 /// Prints events until a signal, the end of the run, or the number of
 /// `--count`.
@@ -78,7 +78,7 @@ impl<'a> Screen<'a> {
         if self.json {
             writeln!(out, "{value}")?;
         } else {
-            let event = read::<Event>(value)?;
+            let event = read::<StatsEvent>(value)?;
             match &self.terminal {
                 Some(terminal) => {
                     let (rows, columns) = terminal.size();
@@ -99,19 +99,22 @@ impl<'a> Screen<'a> {
     }
 }
 
+/// A row: the name, the counters, and their growth since the last event.
+type WatchRow<'a> = (&'a str, &'a Totals, Option<&'a Rates>);
+
 /// Returns the links of an event by name, or their sum.
-fn rows<'a>(name: &'a str, event: &'a Event) -> Vec<(&'a str, &'a LinkCounters)> {
+fn rows<'a>(name: &'a str, event: &'a StatsEvent) -> Vec<WatchRow<'a>> {
     match &event.each {
         Some(each) => each
             .iter()
-            .map(|row| (row.name.as_str(), &row.counted))
+            .map(|row| (row.name.as_str(), &row.totals, row.rates.as_ref()))
             .collect(),
-        None => vec![(name, &event.counted)],
+        None => vec![(name, &event.totals, event.rates.as_ref())],
     }
 }
 
 /// Returns the lines that fit the terminal.
-fn page(name: &str, event: &Event, rows_max: usize, columns_max: usize) -> String {
+fn page(name: &str, event: &StatsEvent, rows_max: usize, columns_max: usize) -> String {
     /// Lines around the rows: title, header, omissions, and cursor.
     const AROUND: usize = 4;
     let rows = rows(name, event);
@@ -126,8 +129,7 @@ fn page(name: &str, event: &Event, rows_max: usize, columns_max: usize) -> Strin
         "queued",
     ];
     let mut table = Table::new(&columns);
-    for (name, counted) in &rows[..shown] {
-        let rates = counted.rates.as_ref();
+    for (name, counted, rates) in &rows[..shown] {
         let of = |value: Option<String>| value.unwrap_or_else(|| "-".to_owned());
         table.row(vec![
             (*name).to_owned(),
@@ -135,14 +137,14 @@ fn page(name: &str, event: &Event, rows_max: usize, columns_max: usize) -> Strin
             of(rates.map(|rates| rate(rates.bits_in_per_s))),
             of(rates.map(|rates| rate(rates.bits_out_per_s))),
             of(rates.map(|rates| format!("{:.0}", rates.drops_per_s))),
-            counted.totals.lost().to_string(),
-            counted.totals.queued.to_string(),
+            counted.dropped.total().to_string(),
+            counted.queued.to_string(),
         ]);
     }
     let mut text = format!(
         "{:.1} s, {}\n",
         event.elapsed_s,
-        number_of(event.links, "link")
+        number_of(event.links as u64, "link")
     );
     text += &table.text();
     if rows.len() > shown {
@@ -158,16 +160,16 @@ fn page(name: &str, event: &Event, rows_max: usize, columns_max: usize) -> Strin
 }
 
 /// Returns a line for each link.
-fn lines(name: &str, event: &Event) -> String {
+fn lines(name: &str, event: &StatsEvent) -> String {
     let rows = rows(name, event).into_iter();
-    let rows = rows.map(|(name, counted)| {
-        let totals = &counted.totals;
-        let rates = counted.rates.as_ref().map_or_else(
+    let rows = rows.map(|(name, counted, rates)| {
+        let traffic = &counted.totals.traffic;
+        let rates = rates.map_or_else(
             || {
                 format!(
                     "in {}, out {}",
-                    number_of(totals.packets_in, "packet"),
-                    totals.packets_out
+                    number_of(traffic.packets_in, "packet"),
+                    traffic.packets_out
                 )
             },
             |rates| {
@@ -184,8 +186,8 @@ fn lines(name: &str, event: &Event) -> String {
         format!(
             "{:.3} s  {name}: {rates}; dropped {}, queued {}\n",
             event.elapsed_s,
-            totals.lost(),
-            totals.queued
+            counted.dropped.total(),
+            counted.queued
         )
     });
     rows.collect()
@@ -197,7 +199,7 @@ mod tests {
 
     use super::*;
 
-    fn event() -> Event {
+    fn event() -> StatsEvent {
         let totals = json!({
             "packets_in": 10, "bytes_in": 1000, "packets_out": 8, "bytes_out": 800,
             "drops": { "loss": 2, "mtu": 0 }, "dropped": { "loss": 2 }, "raised": 0, "ecn_marked": 0,
@@ -210,7 +212,7 @@ mod tests {
         let row =
             |name: &str, rates: &Value| json!({ "name": name, "totals": totals, "rates": rates });
         let each = [row("a.down", &rates), row("a.up", &Value::Null)];
-        read::<Event>(json!({
+        read::<StatsEvent>(json!({
             "elapsed_s": 12.5, "interval_s": 1.0, "links": 2, "totals": totals,
             "rates": rates, "each": each,
         }))

@@ -45,11 +45,11 @@ fn write_ports(out: &mut impl Write, fabric: &FabricReport) -> io::Result<()> {
         "max",
     ]);
     for port in &fabric.ports {
-        let artifacts: u64 = port.artifacts.values().sum();
+        let artifacts: u64 = port.artifacts.total();
         ports.row(vec![
             port.name.clone(),
-            port.packets_in.to_string(),
-            port.packets_out.to_string(),
+            port.traffic.packets_in.to_string(),
+            port.traffic.packets_out.to_string(),
             artifacts.to_string(),
             format!("{:.1}", port.lateness_us.p50),
             format!("{:.1}", port.lateness_us.p99),
@@ -60,9 +60,9 @@ fn write_ports(out: &mut impl Write, fabric: &FabricReport) -> io::Result<()> {
 }
 
 fn write_links(out: &mut impl Write, links: &[LinkRow]) -> io::Result<()> {
-    let used = links.iter().filter(|row| row.totals.packets_in > 0);
+    let used = links.iter().filter(|row| row.totals.traffic.packets_in > 0);
     let mut used: Vec<&LinkRow> = used.collect();
-    used.sort_by_key(|row| std::cmp::Reverse(row.totals.bytes_in));
+    used.sort_by_key(|row| std::cmp::Reverse(row.totals.traffic.bytes_in));
     let mut table = Table::new(&[
         "link",
         "in",
@@ -77,11 +77,11 @@ fn write_links(out: &mut impl Write, links: &[LinkRow]) -> io::Result<()> {
         let reasons = reasons.map(|(reason, count)| format!("{reason} {count}"));
         table.row(vec![
             row.name.clone(),
-            row.totals.packets_in.to_string(),
-            row.totals.packets_out.to_string(),
-            row.totals.dropped().to_string(),
+            row.totals.traffic.packets_in.to_string(),
+            row.totals.traffic.packets_out.to_string(),
+            row.totals.drops.total().to_string(),
             row.late().to_string(),
-            row.totals.bytes_out.to_string(),
+            row.totals.traffic.bytes_out.to_string(),
             reasons.collect::<Vec<_>>().join(", "),
         ]);
     }
@@ -148,7 +148,7 @@ fn write_rest(out: &mut impl Write, fabric: &FabricReport) -> io::Result<()> {
             number_of(fabric.counts.unrecorded, "row")
         )?;
     }
-    for (reason, count) in &switch.not_forwarded {
+    for (reason, count) in switch.not_forwarded.iter() {
         writeln!(out, "  not forwarded: {reason} {count}")?;
     }
     if switch.loop_signs > 0 {

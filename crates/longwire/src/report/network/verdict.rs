@@ -5,23 +5,18 @@ use longwire_engine::DropReason;
 use longwire_fabric::{LinkRow, NetworkReport};
 use longwire_runtime::fabric::PortReport;
 
-use crate::report::artifacts::ARTIFACTS;
+use crate::report::artifacts;
 use crate::report::verdict::{SHARE_SMALL, Verdict, own_share, stopped};
 use crate::report::words::{count, links_in_words, micros};
 
 /// Returns the verdict on a network.
 pub(super) fn of(report: &NetworkReport) -> Verdict {
     let ports = &report.fabric.ports;
-    let arrived: u64 = ports.iter().map(|port| port.packets_in).sum();
-    let artifacts: Vec<String> = ports.iter().filter_map(artifacts).collect();
+    let arrived: u64 = ports.iter().map(|port| port.traffic.packets_in).sum();
+    let artifacts: Vec<String> = ports.iter().filter_map(artifacts_of).collect();
     let judged = report.judged();
     let share = judged.links.iter().map(own_share).fold(0.0, f64::max);
-    let hints = ARTIFACTS.iter().filter(|kind| {
-        let mut counts = ports
-            .iter()
-            .filter_map(|port| port.artifacts.get(kind.name));
-        counts.any(|count| *count > 0)
-    });
+    let hints = artifacts::hints(|kind| ports.iter().any(|port| port.artifacts.of(kind) > 0));
     let (faithful, line) = if let Some(error) = &report.fabric.error {
         (false, format!("the run ended early: {error}"))
     } else if let Some(lost) = lost_ports(report) {
@@ -58,9 +53,7 @@ pub(super) fn of(report: &NetworkReport) -> Verdict {
     Verdict {
         faithful,
         line,
-        hints: hints
-            .map(|kind| format!("{}: {}", kind.name, kind.hint))
-            .collect(),
+        hints: hints.collect(),
     }
 }
 
@@ -80,7 +73,7 @@ pub(super) fn overload_line(report: &NetworkReport) -> Option<String> {
         percent(middle),
         percent(share_late(worst)),
         worst.name,
-        micros(worst.totals.late_max_ns as f64 / 1e3),
+        micros(worst.totals.handovers.late_max_ns as f64 / 1e3),
     ))
 }
 
@@ -98,8 +91,13 @@ struct Overload<'a> {
 impl Overload<'_> {
     /// Returns the overload; `None` if the network kept up.
     fn of(links: &[LinkRow]) -> Option<Overload<'_>> {
-        let behind = links.iter().filter(|row| row.totals.overload > 0).count();
-        let used = links.iter().filter(|row| row.totals.packets_out > 0);
+        let behind = links
+            .iter()
+            .filter(|row| row.totals.handovers.overload > 0)
+            .count();
+        let used = links
+            .iter()
+            .filter(|row| row.totals.traffic.packets_out > 0);
         let mut used: Vec<&LinkRow> = used.collect();
         used.sort_by(|a, b| share_late(a).total_cmp(&share_late(b)));
         let (least, worst) = (used.first()?, used.last()?);
@@ -125,7 +123,7 @@ impl Overload<'_> {
 
 /// Returns the share of its frames that a link handed over late, from 0 to 1.
 fn share_late(row: &LinkRow) -> f64 {
-    let frames = row.totals.packets_out.max(1);
+    let frames = row.totals.traffic.packets_out.max(1);
     (row.late() as f64 / frames as f64).min(1.0)
 }
 
@@ -139,10 +137,8 @@ fn lost_ports(report: &NetworkReport) -> Option<String> {
         ))
     });
     let ports: Vec<String> = ports.collect();
-    let drops = report
-        .links
-        .iter()
-        .filter_map(|row| row.dropped.get(DropReason::PortLost.name()));
+    let links = report.links.iter();
+    let drops = links.map(|row| row.totals.drops[DropReason::PortLost]);
     let frames = drops.sum::<u64>() + report.fabric.counts.port_lost;
     (!ports.is_empty()).then(|| {
         format!(
@@ -154,17 +150,17 @@ fn lost_ports(report: &NetworkReport) -> Option<String> {
 }
 
 /// Returns the artifacts of a port, if it has any: `left 12 late, 3 memory`.
-fn artifacts(port: &PortReport) -> Option<String> {
-    let happened = port.artifacts.iter().filter(|(_, n)| **n > 0);
+fn artifacts_of(port: &PortReport) -> Option<String> {
+    let happened = port.artifacts.nonzero();
     let kinds: Vec<String> = happened
-        .map(|(kind, n)| format!("{} {kind}", count(*n)))
+        .map(|(kind, n)| format!("{} {kind}", count(n)))
         .collect();
     (!kinds.is_empty()).then(|| format!("{} {}", port.name, kinds.join(", ")))
 }
 
 fn praise(report: &NetworkReport) -> String {
     let ports = &report.fabric.ports;
-    let out: u64 = ports.iter().map(|port| port.packets_out).sum();
+    let out: u64 = ports.iter().map(|port| port.traffic.packets_out).sum();
     let greatest = |of: fn(&PortReport) -> f64| ports.iter().map(of).fold(0.0, f64::max);
     let p99 = greatest(|port| port.lateness_us.p99);
     let max = greatest(|port| port.lateness_us.max);
@@ -187,6 +183,7 @@ fn praise(report: &NetworkReport) -> String {
 mod tests {
     use longwire_fabric::Changes;
     use longwire_runtime::fabric::{FabricReport, LinkTotals};
+    use longwire_runtime::ledger::{Handovers, Traffic};
 
     use super::*;
 
@@ -195,10 +192,16 @@ mod tests {
             name: name.to_owned(),
             removed: false,
             totals: LinkTotals {
-                packets_in: packets_out,
-                packets_out,
-                overload,
-                late_max_ns: 3_000_000_000,
+                traffic: Traffic {
+                    packets_in: packets_out,
+                    packets_out,
+                    ..Traffic::default()
+                },
+                handovers: Handovers {
+                    overload,
+                    late_max_ns: 3_000_000_000,
+                    ..Handovers::default()
+                },
                 ..LinkTotals::default()
             },
             dropped: Default::default(),
@@ -210,8 +213,11 @@ mod tests {
         let links = links.map(|(nth, late)| link(&format!("l{nth}"), 100, *late));
         let port = PortReport {
             name: "right".to_owned(),
-            packets_in: 1,
-            packets_out: 300,
+            traffic: Traffic {
+                packets_in: 1,
+                packets_out: 300,
+                ..Traffic::default()
+            },
             artifacts: [("overload", overload.iter().sum()), ("memory", 0)].into(),
             ..PortReport::default()
         };

@@ -1,95 +1,112 @@
 //! Measures of `--require`: values of a link's or a run's report.
 
-use std::collections::BTreeMap;
-
 use longwire_engine::{DropReason, Nanos};
-use longwire_runtime::{Lateness, LinkReport, Pauses, RunReport};
+use longwire_runtime::ledger::{Counter, Effects, LATENESS, Statistic, Traffic};
+use longwire_runtime::report::{DISTRIBUTIONS, Distribution};
+use longwire_runtime::{Artifact, LinkReport, Pauses, RunReport};
 
 use super::RequireError;
-use crate::report::artifacts::{ARTIFACTS, is_lost, is_own};
 
 /// A measure.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub(super) enum Measure {
-    Lateness(LatenessMeasure),
-    /// Lateness without frames that a witnessed pause or the start made late.
-    LatenessOwn(LatenessMeasure),
-    /// Error of the gaps between a replay's departures.
-    GapError(LatenessMeasure),
-    /// Lateness of send stamps.
-    Sent(LatenessMeasure),
+    /// A statistic of a link's times.
+    Time(&'static Distribution, &'static Statistic),
     /// Artifacts of one kind, or all of them.
-    Artifacts(Option<String>),
+    Artifacts(Option<Artifact>),
     /// Artifacts of all kinds that are the emulator's own.
     ArtifactsOwn,
     /// Artifacts of all kinds that are frames lost by the emulator.
     ArtifactsLost,
     /// Drops for one reason, or all of them.
-    Drops(Option<String>),
-    /// Pauses of the machine.
-    Pauses(PauseMeasure),
-    /// Stops of the process.
-    Stops(PauseMeasure),
-    PacketsIn,
-    PacketsOut,
-    BytesIn,
-    BytesOut,
+    Drops(Option<DropReason>),
+    /// A counter of a link.
+    Counter(&'static Counter),
+    /// Pauses of the machine, or stops of the process.
+    Standstill(&'static Standstill, &'static PauseMeasure),
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum LatenessMeasure {
-    P50,
-    P99,
-    P999,
-    Max,
-    Mean,
-    Stddev,
+/// Times at which the run stood still.
+#[derive(Debug)]
+pub(super) struct Standstill {
+    name: &'static str,
+    of: fn(&RunReport) -> &Pauses,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum PauseMeasure {
-    Count,
-    Max,
-    Total,
+static STANDSTILLS: [Standstill; 2] = [
+    Standstill {
+        name: "pauses",
+        of: |report| &report.pauses,
+    },
+    Standstill {
+        name: "stops",
+        of: |report| &report.stops,
+    },
+];
+
+/// A count of standstills, or their length in nanoseconds.
+#[derive(Debug)]
+pub(super) struct PauseMeasure {
+    name: &'static str,
+    is_time: bool,
+    of: fn(&Pauses) -> f64,
 }
 
-/// Statistics of lateness by name, as in the JSON report.
-const LATENESS: [(&str, LatenessMeasure); 6] = [
-    ("p50", LatenessMeasure::P50),
-    ("p99", LatenessMeasure::P99),
-    ("p999", LatenessMeasure::P999),
-    ("max", LatenessMeasure::Max),
-    ("mean", LatenessMeasure::Mean),
-    ("stddev", LatenessMeasure::Stddev),
+static PAUSES: [PauseMeasure; 3] = [
+    PauseMeasure {
+        name: "count",
+        is_time: false,
+        of: |pauses| pauses.count as f64,
+    },
+    PauseMeasure {
+        name: "max",
+        is_time: true,
+        of: |pauses| pauses.max_us * 1e3,
+    },
+    PauseMeasure {
+        name: "total",
+        is_time: true,
+        of: |pauses| pauses.total_us * 1e3,
+    },
 ];
 
-const PAUSES: [(&str, PauseMeasure); 3] = [
-    ("count", PauseMeasure::Count),
-    ("max", PauseMeasure::Max),
-    ("total", PauseMeasure::Total),
-];
-
-/// Families of times, by name.
-type Times = (&'static str, fn(LatenessMeasure) -> Measure);
-
-const TIMES: [Times; 4] = [
-    ("lateness", Measure::Lateness),
-    ("lateness-own", Measure::LatenessOwn),
-    ("gap", Measure::GapError),
-    ("sent", Measure::Sent),
-];
-
-/// Names of measures that are plain counts of a link.
-const COUNTS: [(&str, Measure); 8] = [
+/// Names of sums over several counts of a link.
+const SUMS: [(&str, Measure); 4] = [
     ("artifacts", Measure::Artifacts(None)),
     ("artifacts-own", Measure::ArtifactsOwn),
     ("artifacts-lost", Measure::ArtifactsLost),
     ("drops", Measure::Drops(None)),
-    ("packets_in", Measure::PacketsIn),
-    ("packets_out", Measure::PacketsOut),
-    ("bytes_in", Measure::BytesIn),
-    ("bytes_out", Measure::BytesOut),
 ];
+
+/// Returns the measures that are plain counts of a link, by name.
+fn counts() -> impl Iterator<Item = (&'static str, Measure)> {
+    let counters = [Traffic::COUNTERS, Effects::COUNTERS];
+    let counters = counters.into_iter().flatten();
+    let counters = counters.map(|counter| (counter.name, Measure::Counter(counter)));
+    SUMS.into_iter().chain(counters)
+}
+
+/// Returns the measures of each family `FAMILY.PART`: the family, and its parts.
+fn families() -> Vec<(&'static str, Vec<(&'static str, Measure)>)> {
+    let artifacts = Artifact::ALL.map(|kind| (kind.name(), Measure::Artifacts(Some(kind))));
+    let drops = DropReason::ALL.map(|reason| (reason.name(), Measure::Drops(Some(reason))));
+    let times = DISTRIBUTIONS.iter().map(|times| {
+        let parts = LATENESS.iter();
+        let parts = parts.map(|part| (part.name, Measure::Time(times, part)));
+        (times.name, parts.collect())
+    });
+    let standstills = STANDSTILLS.iter().map(|of| {
+        let parts = PAUSES.iter();
+        let parts = parts.map(|part| (part.name, Measure::Standstill(of, part)));
+        (of.name, parts.collect())
+    });
+    let counted = [("artifacts", artifacts.to_vec()), ("drops", drops.to_vec())];
+    counted
+        .into_iter()
+        .chain(times)
+        .chain(standstills)
+        .collect()
+}
 
 /// Parses a measure's name.
 ///
@@ -100,104 +117,60 @@ pub(super) fn parse(name: &str) -> Result<Measure, RequireError> {
         name: name.to_owned(),
         known,
     };
-    if let Some((_, measure)) = COUNTS.into_iter().find(|(known, _)| *known == name) {
+    if let Some((_, measure)) = counts().find(|(known, _)| *known == name) {
         return Ok(measure);
     }
     let Some((family, part)) = name.split_once('.') else {
         return Err(unknown(known_names()));
     };
-    if let Some((_, measure)) = TIMES.into_iter().find(|(known, _)| *known == family) {
-        let named = LATENESS.into_iter().find(|(known, _)| *known == part);
-        let known = || unknown(prefixed(family, &LATENESS.map(|(name, _)| name)));
-        return named.map(|(_, of)| measure(of)).ok_or_else(known);
-    }
-    match family {
-        "artifacts" if ARTIFACTS.iter().any(|kind| kind.name == part) => {
-            Ok(Measure::Artifacts(Some(part.to_owned())))
-        }
-        "artifacts" => Err(unknown(prefixed(
-            "artifacts",
-            &ARTIFACTS.map(|kind| kind.name),
-        ))),
-        "drops" if DropReason::ALL.iter().any(|reason| reason.name() == part) => {
-            Ok(Measure::Drops(Some(part.to_owned())))
-        }
-        "drops" => Err(unknown(prefixed(
-            "drops",
-            &DropReason::ALL.map(DropReason::name),
-        ))),
-        "pauses" | "stops" => {
-            let named = PAUSES.into_iter().find(|(known, _)| *known == part);
-            let known = || unknown(prefixed(family, &PAUSES.map(|(name, _)| name)));
-            let of = named.map(|(_, of)| of).ok_or_else(known)?;
-            Ok(match family {
-                "pauses" => Measure::Pauses(of),
-                _ => Measure::Stops(of),
-            })
-        }
-        _ => Err(unknown(known_names())),
-    }
+    let found = families().into_iter().find(|(known, _)| *known == family);
+    let (_, parts) = found.ok_or_else(|| unknown(known_names()))?;
+    let measure = parts.iter().find(|(known, _)| *known == part);
+    let known = || unknown(prefixed(family, &parts));
+    measure.map(|(_, measure)| *measure).ok_or_else(known)
 }
 
 /// Whether a name belongs to an existing family: `drops.lost`.
 pub(super) fn is_family(name: &str) -> bool {
     let family = name.split_once('.').map_or(name, |(family, _)| family);
-    let counted = COUNTS.iter().any(|(known, _)| *known == family);
-    let timed = TIMES.iter().any(|(known, _)| *known == family);
-    counted || timed || ["pauses", "stops"].contains(&family)
+    let counted = counts().any(|(known, _)| known == family);
+    counted || families().iter().any(|(known, _)| *known == family)
 }
 
 fn known_names() -> String {
-    let times = TIMES.map(|(family, _)| prefixed(family, &LATENESS.map(|(name, _)| name)));
-    let pauses = ["pauses", "stops"].map(|of| prefixed(of, &PAUSES.map(|(name, _)| name)));
-    let drops = prefixed("drops", &DropReason::ALL.map(DropReason::name));
-    let artifacts = prefixed("artifacts", &ARTIFACTS.map(|kind| kind.name));
-    let counts = COUNTS.map(|(name, _)| name).join(", ");
+    let counts: Vec<&str> = counts().map(|(name, _)| name).collect();
+    let families = families().into_iter();
+    let families = families.map(|(family, parts)| prefixed(family, &parts));
     format!(
-        "{counts}, {artifacts}, {drops}, {}, {}, \
+        "{}, {}, \
          received.NAME of what `receive --require` knows, \
          each also of one link as in up.artifacts, and of a network's as in adsl7.down.drops",
-        times.join(", "),
-        pauses.join(", "),
+        counts.join(", "),
+        families.collect::<Vec<_>>().join(", "),
     )
 }
 
-fn prefixed(prefix: &str, names: &[&str]) -> String {
-    let names = names.iter().map(|name| format!("{prefix}.{name}"));
+fn prefixed(prefix: &str, parts: &[(&str, Measure)]) -> String {
+    let names = parts.iter().map(|(name, _)| format!("{prefix}.{name}"));
     names.collect::<Vec<_>>().join(", ")
 }
 
 /// Returns the frames of which shares are taken: those that entered or those
 /// that left, the larger number of both, and those that an input port lost.
 pub fn frames(link: &LinkReport) -> u64 {
-    let lost_at_port = ["ring_full", "too_long"]
-        .iter()
-        .filter_map(|kind| link.artifacts.get(kind));
-    link.packets_in.max(link.packets_out) + lost_at_port.sum::<u64>()
+    let lost_at_port = link.artifacts.of("ring_full") + link.artifacts.of("too_long");
+    link.traffic.packets_in.max(link.traffic.packets_out) + lost_at_port
 }
 
-impl LatenessMeasure {
-    fn of(self, lateness: &Lateness) -> f64 {
-        match self {
-            LatenessMeasure::P50 => lateness.p50,
-            LatenessMeasure::P99 => lateness.p99,
-            LatenessMeasure::P999 => lateness.p999,
-            LatenessMeasure::Max => lateness.max,
-            LatenessMeasure::Mean => lateness.mean,
-            LatenessMeasure::Stddev => lateness.stddev,
-        }
-    }
-}
-
-impl PauseMeasure {
-    /// Returns a count, or nanoseconds.
-    fn of(self, pauses: &Pauses) -> f64 {
-        match self {
-            PauseMeasure::Count => pauses.count as f64,
-            PauseMeasure::Max => pauses.max_us * 1e3,
-            PauseMeasure::Total => pauses.total_us * 1e3,
-        }
-    }
+/// Returns a link's statistic in nanoseconds; `None` where nothing was measured.
+fn time(link: &LinkReport, times: &Distribution, part: &Statistic) -> Option<f64> {
+    let found = match (times.of)(link) {
+        // Without gaps there is no error.
+        None if times.name == "gap" => Some(0.0),
+        found => found.map(|found| (part.of)(&found)),
+    };
+    // The report has microseconds with all decimals.
+    found.map(|micros| micros * 1e3)
 }
 
 impl Measure {
@@ -205,15 +178,14 @@ impl Measure {
     /// whole run.
     pub(super) fn of_run(&self, report: &RunReport) -> Option<f64> {
         match self {
-            Measure::Pauses(of) => Some(of.of(&report.pauses)),
-            Measure::Stops(of) => Some(of.of(&report.stops)),
+            Measure::Standstill(standstill, part) => Some((part.of)((standstill.of)(report))),
             _ => None,
         }
     }
 
     /// Whether the measure is about the whole run rather than about links.
     pub(super) fn is_of_run(&self) -> bool {
-        matches!(self, Measure::Pauses(_) | Measure::Stops(_))
+        matches!(self, Measure::Standstill(..))
     }
 
     /// Whether the measure may be compared with a share of the frames.
@@ -231,8 +203,9 @@ impl Measure {
     /// ports, where frames leave it.
     pub(super) fn is_measured(&self, link: &LinkReport) -> bool {
         match self {
-            Measure::Lateness(_) => !link.lateness_us.max.is_nan(),
-            Measure::LatenessOwn(_) => !link.lateness_own_us.max.is_nan(),
+            Measure::Time(times, part) => {
+                time(link, times, part).is_none_or(|found| !found.is_nan())
+            }
             _ => true,
         }
     }
@@ -240,11 +213,8 @@ impl Measure {
     /// Whether the measure is a time rather than a count.
     pub(super) fn is_time(&self) -> bool {
         match self {
-            Measure::Lateness(_)
-            | Measure::LatenessOwn(_)
-            | Measure::GapError(_)
-            | Measure::Sent(_) => true,
-            Measure::Pauses(of) | Measure::Stops(of) => *of != PauseMeasure::Count,
+            Measure::Time(..) => true,
+            Measure::Standstill(_, part) => part.is_time,
             _ => false,
         }
     }
@@ -252,41 +222,25 @@ impl Measure {
     /// Returns the value: nanoseconds or a count. A missing count in a report
     /// is zero; `None` where nothing was measured.
     pub(super) fn of(&self, link: &LinkReport) -> Option<f64> {
-        let sum = |counts: &BTreeMap<&str, u64>, kind: &Option<String>| match kind {
-            Some(kind) => counts.get(kind.as_str()).copied().unwrap_or(0),
-            None => counts.values().sum(),
-        };
-        let of_kinds = |chosen: fn(&str) -> bool| -> u64 {
-            let kinds = link.artifacts.iter().filter(|(kind, _)| chosen(kind));
-            kinds.map(|(_, count)| count).sum()
+        let of_kinds = |chosen: fn(Artifact) -> bool| -> u64 {
+            let kinds = Artifact::ALL.into_iter().filter(|kind| chosen(*kind));
+            kinds.map(|kind| link.artifacts.of(kind.name())).sum()
         };
         let count = match self {
-            Measure::Lateness(_) | Measure::LatenessOwn(_) if !self.is_measured(link) => {
-                return None;
+            Measure::Time(times, part) => {
+                return time(link, times, part).filter(|found| !found.is_nan());
             }
-            // The report has microseconds with all decimals.
-            Measure::Lateness(measure) => return Some(measure.of(&link.lateness_us) * 1e3),
-            Measure::LatenessOwn(measure) => {
-                return Some(measure.of(&link.lateness_own_us) * 1e3);
+            Measure::Artifacts(None) => link.artifacts.total(),
+            Measure::Artifacts(Some(kind)) => link.artifacts.of(kind.name()),
+            Measure::ArtifactsOwn => of_kinds(Artifact::is_own),
+            Measure::ArtifactsLost => of_kinds(Artifact::is_lost),
+            Measure::Drops(None) => link.drops.total(),
+            Measure::Drops(Some(reason)) => link.drops.of(reason.name()),
+            Measure::Counter(counter) => {
+                let mut counted = link.counted();
+                counted.find(|(found, _)| found.name == counter.name)?.1
             }
-            // Without gaps there is no error.
-            Measure::GapError(measure) => {
-                let departures = link.departures.as_ref();
-                return Some(departures.map_or(0.0, |of| measure.of(&of.gap_error_us)) * 1e3);
-            }
-            Measure::Sent(measure) => {
-                let stamps = link.send_stamps.as_ref().filter(|found| found.count > 0);
-                return stamps.map(|found| measure.of(&found.lateness_us) * 1e3);
-            }
-            Measure::Artifacts(kind) => sum(&link.artifacts, kind),
-            Measure::ArtifactsOwn => of_kinds(is_own),
-            Measure::ArtifactsLost => of_kinds(is_lost),
-            Measure::Drops(reason) => sum(&link.drops, reason),
-            Measure::PacketsIn => link.packets_in,
-            Measure::PacketsOut => link.packets_out,
-            Measure::BytesIn => link.bytes_in,
-            Measure::BytesOut => link.bytes_out,
-            Measure::Pauses(_) | Measure::Stops(_) => return None,
+            Measure::Standstill(..) => return None,
         };
         Some(count as f64)
     }

@@ -29,14 +29,14 @@ use crate::receiving::require::ReceiveRequireError;
 pub const RECOMMENDED: &str = "artifacts-lost=0,artifacts-own<5%,packets_in>0";
 
 /// Conditions that a run must meet.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Requirement {
     clauses: Vec<Clause>,
     received: Vec<ReceivedClause>,
 }
 
 /// One condition.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 struct Clause {
     /// The clause as it was written.
     text: String,

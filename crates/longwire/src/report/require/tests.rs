@@ -1,27 +1,29 @@
-use std::collections::BTreeMap;
-
-use longwire_runtime::{Lateness, LinkReport, Pauses, RunReport};
+use longwire_runtime::ledger::{NamedCounts, Traffic};
+use longwire_runtime::{LinkReport, Pauses, RunReport, Spread};
 
 use super::*;
 
 fn report() -> RunReport {
     let link = |name: &str, late: u64, p99: f64| LinkReport {
         name: name.to_owned(),
-        packets_in: 100,
-        packets_out: 97,
-        drops: BTreeMap::from([("loss", 2), ("queue_full", 1)]),
-        artifacts: BTreeMap::from([("late", late), ("memory", 0)]),
-        lateness_us: Lateness {
+        traffic: Traffic {
+            packets_in: 100,
+            packets_out: 97,
+            ..Traffic::default()
+        },
+        drops: NamedCounts::from([("loss", 2), ("queue_full", 1)]),
+        artifacts: NamedCounts::from([("late", late), ("memory", 0)]),
+        lateness_us: Spread {
             p50: 1.5,
             p99,
             max: 900.0,
-            ..Lateness::default()
+            ..Spread::default()
         },
-        lateness_own_us: Lateness {
+        lateness_own_us: Spread {
             p50: 1.5,
             p99,
             max: 90.0,
-            ..Lateness::default()
+            ..Spread::default()
         },
         ..LinkReport::default()
     };
@@ -112,18 +114,24 @@ fn a_run_without_the_link_does_not_meet_what_is_asked_of_it() {
 fn network(names: &[&str]) -> RunReport {
     let links = names.iter().map(|name| LinkReport {
         name: (*name).to_owned(),
-        packets_in: 10,
+        traffic: Traffic {
+            packets_in: 10,
+            ..Traffic::default()
+        },
         drops: [("loss", u64::from(name.ends_with("down")))].into(),
-        lateness_us: Lateness {
+        lateness_us: Spread {
             max: f64::NAN,
             p99: f64::NAN,
-            ..Lateness::default()
+            ..Spread::default()
         },
         ..LinkReport::default()
     });
     let port = LinkReport {
         name: "far".to_owned(),
-        packets_in: 10,
+        traffic: Traffic {
+            packets_in: 10,
+            ..Traffic::default()
+        },
         ..LinkReport::default()
     };
     RunReport {
@@ -257,14 +265,20 @@ fn a_share_is_of_what_came_or_left_and_of_what_a_port_lost() {
         requirement.unmet(&report)
     };
     let sends_only = LinkReport {
-        packets_out: 100,
+        traffic: Traffic {
+            packets_out: 100,
+            ..Traffic::default()
+        },
         artifacts: [("late", 49)].into(),
         ..LinkReport::default()
     };
     assert!(share(sends_only).is_empty());
     let loses_at_the_port = LinkReport {
-        packets_in: 40,
-        packets_out: 40,
+        traffic: Traffic {
+            packets_in: 40,
+            packets_out: 40,
+            ..Traffic::default()
+        },
         artifacts: [("ring_full", 60)].into(),
         ..LinkReport::default()
     };
@@ -281,8 +295,8 @@ fn a_share_is_of_what_came_or_left_and_of_what_a_port_lost() {
 fn artifacts_own_excludes_those_of_the_machine() {
     let mut report = report();
     for link in &mut report.links {
-        link.artifacts.insert("late_paused", 10);
-        link.artifacts.insert("late_start", 1);
+        link.artifacts.insert("late_paused".into(), 10);
+        link.artifacts.insert("late_start".into(), 1);
     }
     let unmet = |text: &str| {
         let requirement: Requirement = text.parse().unwrap_or_else(|e| panic!("{text}: {e}"));
@@ -291,7 +305,7 @@ fn artifacts_own_excludes_those_of_the_machine() {
     assert_eq!(unmet("artifacts=0").len(), 2);
     assert_eq!(unmet("artifacts-own=0"), ["artifacts-own=0: down had 3"]);
     assert!(unmet("up.artifacts-own<0.1%").is_empty());
-    report.links[0].artifacts.insert("memory", 2);
+    report.links[0].artifacts.insert("memory".into(), 2);
     let unmet = |text: &str| {
         let requirement: Requirement = text.parse().unwrap_or_else(|e| panic!("{text}: {e}"));
         requirement.unmet(&report)

@@ -105,6 +105,22 @@ fn links_are_read_and_changed() {
         .filter_map(|problem| problem["field"].as_str())
         .collect::<Vec<_>>();
     assert_eq!(fields.len(), 2, "{answer:?}");
+    for (request, body, pointer) in [
+        ("POST /v1/changes", wrong, "/set/home/delay"),
+        ("PATCH /v1/links/ho*", r#"{"delay":"soon"}"#, "/delay"),
+        (
+            "POST /v1/links",
+            r#"{"name":"more","match":"src=10.8.8.8","up":{"loss":["1%","x"]}}"#,
+            "/up/loss/1",
+        ),
+    ] {
+        let answer = ask(&socket, request, body).json();
+        let mut problems = answer["problems"].as_array().expect("problems").iter();
+        assert!(
+            problems.any(|problem| problem["pointer"] == pointer),
+            "{answer}"
+        );
+    }
     assert!(answer.body.contains("home.delay"), "{answer:?}");
     assert_eq!(get("/v1/links/adsl1")["up"]["options"]["rate"], "10mbit");
     // With check, the same answer and no change.

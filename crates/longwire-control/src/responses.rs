@@ -1,0 +1,235 @@
+//! The bodies of responses: the server writes them, a client reads them, and the schemas
+//! of the OpenAPI document follow from them.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use longwire_engine::Nanos;
+use longwire_fabric::{Done, LinkView, PathView, RuleView};
+use longwire_runtime::fabric::{LinkTotals, PortReport};
+use longwire_topology::Problem;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub use longwire_fabric::{Changed, Totals};
+pub use longwire_runtime::fabric::FabricReport;
+
+/// The reason for which a request is refused.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Error")]
+pub struct ErrorBody {
+    /// In one line.
+    pub error: String,
+    /// Everything that is wrong with a change.
+    #[serde(default)]
+    pub problems: Vec<Wrong>,
+}
+
+/// One thing that is wrong with a request.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(inline)]
+pub struct Wrong {
+    /// The pointer (RFC 6901) to the value in the request's body; empty for the body as a
+    /// whole.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub pointer: String,
+    /// The field or option, as in `set.adsl*.rate`.
+    pub field: String,
+    /// The reason.
+    pub reason: String,
+    /// The remedy; empty if there is none.
+    pub remedy: String,
+}
+
+impl From<Problem> for Wrong {
+    fn from(problem: Problem) -> Wrong {
+        Wrong {
+            pointer: problem.pointer,
+            field: problem.field,
+            reason: problem.reason,
+            remedy: problem.remedy,
+        }
+    }
+}
+
+impl fmt::Display for Wrong {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.field.is_empty() {
+            write!(f, "{}: ", self.field)?;
+        }
+        write!(f, "{}", self.reason)?;
+        match self.remedy.as_str() {
+            "" => Ok(()),
+            remedy => write!(f, "; {remedy}"),
+        }
+    }
+}
+
+/// The run.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Overview {
+    /// The program: `longwire`.
+    #[schemars(extend("const" = "longwire"))]
+    pub program: Cow<'static, str>,
+    /// The program's version.
+    pub version: Cow<'static, str>,
+    /// Time since the start of the run, in seconds.
+    pub elapsed_s: f64,
+    /// The seed of all random streams.
+    pub seed: u64,
+    /// Links by name.
+    pub links: usize,
+    /// Paths of several links.
+    pub paths: usize,
+}
+
+/// A page of links.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Links {
+    /// The links, in the order of their names.
+    pub links: Vec<LinkView>,
+    /// The parameter `after` of the next page.
+    pub next: Option<String>,
+}
+
+/// A page of rules.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Rules {
+    /// The rules, in their order.
+    pub rules: Vec<RuleView>,
+    /// The parameter `skip` of the next page.
+    pub next: Option<usize>,
+}
+
+/// All paths.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Paths {
+    /// The paths.
+    pub paths: Vec<PathView>,
+}
+
+/// All ports.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Ports {
+    /// The ports.
+    pub ports: Vec<PortReport>,
+}
+
+/// Changes, the oldest first.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Changes {
+    /// The changes.
+    pub changes: Vec<Done>,
+    /// Earlier changes that are not kept.
+    pub forgotten: u64,
+}
+
+/// Sums over links.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Stats {
+    /// Time since the start of the run, in seconds.
+    pub elapsed_s: f64,
+    /// The number of links; directions count separately.
+    pub links: usize,
+    /// The sums.
+    pub totals: Totals,
+}
+
+/// Counters at one time. Rates are null in the first event, and those of the sum when
+/// links were added or removed since the last one.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct StatsEvent {
+    /// Time since the start of the run, in seconds.
+    pub elapsed_s: f64,
+    /// Time since the last event, in seconds; 0 in the first one.
+    pub interval_s: f64,
+    /// The number of links; directions count separately.
+    pub links: usize,
+    /// The sums.
+    pub totals: Totals,
+    /// The growth of the sums.
+    pub rates: Option<Rates>,
+    /// Each link, if the request asks for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub each: Option<Vec<StatsRow>>,
+}
+
+/// A link; its direction follows its name where they are separate.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct StatsRow {
+    /// The name.
+    pub name: String,
+    /// The counters.
+    pub totals: Totals,
+    /// Their growth.
+    pub rates: Option<Rates>,
+}
+
+/// Growth of counters per second, since the last event.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Rates {
+    /// Frames that arrived.
+    pub packets_in_per_s: f64,
+    /// Their bits.
+    pub bits_in_per_s: f64,
+    /// Frames delivered.
+    pub packets_out_per_s: f64,
+    /// Their bits.
+    pub bits_out_per_s: f64,
+    /// Frames dropped.
+    pub drops_per_s: f64,
+}
+
+impl Rates {
+    /// Returns the growth from `before` to `now`, a second. `None` if a counter became
+    /// less or no time passed: then these are not the same links.
+    pub fn between(before: &LinkTotals, now: &LinkTotals, passed: Nanos) -> Option<Rates> {
+        let seconds = passed.as_secs_f64();
+        if seconds <= 0.0 {
+            return None;
+        }
+        let rate = |before: u64, now: u64| Some(now.checked_sub(before)? as f64 / seconds);
+        let (sent, seen) = (&before.traffic, &now.traffic);
+        Some(Rates {
+            packets_in_per_s: rate(sent.packets_in, seen.packets_in)?,
+            bits_in_per_s: 8.0 * rate(sent.bytes_in, seen.bytes_in)?,
+            packets_out_per_s: rate(sent.packets_out, seen.packets_out)?,
+            bits_out_per_s: 8.0 * rate(sent.bytes_out, seen.bytes_out)?,
+            drops_per_s: rate(before.drops.total(), now.drops.total())?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use longwire_engine::DropReason;
+    use longwire_runtime::ledger::Traffic;
+
+    use super::*;
+
+    fn totals(packets_in: u64, bytes_in: u64, packets_out: u64) -> LinkTotals {
+        LinkTotals {
+            traffic: Traffic {
+                packets_in,
+                bytes_in,
+                packets_out,
+                bytes_out: 0,
+            },
+            ..LinkTotals::default()
+        }
+    }
+
+    #[test]
+    fn rates_are_over_the_time_that_passed() {
+        let (before, mut now) = (totals(10, 1000, 0), totals(30, 3500, 4));
+        now.drops[DropReason::Mtu] = 2;
+        let rates = Rates::between(&before, &now, Nanos::from_millis(500)).expect("it grew");
+        assert_eq!(rates.packets_in_per_s, 40.0);
+        assert_eq!(rates.bits_in_per_s, 40_000.0);
+        assert_eq!(rates.packets_out_per_s, 8.0);
+        assert_eq!(rates.drops_per_s, 4.0);
+        // A link that was removed and made again has counted less.
+        assert_eq!(Rates::between(&now, &before, Nanos::from_secs(1)), None);
+        assert_eq!(Rates::between(&before, &now, Nanos::ZERO), None);
+    }
+}

@@ -1,0 +1,140 @@
+//! The schemas of the OpenAPI document, in JSON Schema 2020-12. Those of requests follow
+//! from the tables of the topology's reader, those of responses from their types.
+
+use longwire_fabric::LinkView;
+use longwire_topology::fields::{CHANGE, LINK, SET};
+use longwire_topology::schema;
+use schemars::Schema;
+use schemars::generate::{SchemaGenerator, SchemaSettings};
+use schemars::transform::RecursiveTransform;
+use serde_json::{Map, Value};
+
+use super::responses::{
+    Changed, Changes, ErrorBody, FabricReport, Links, Overview, Paths, Ports, Rules, Stats,
+    StatsEvent,
+};
+
+/// The reference to a schema of this name.
+pub fn place(schema: &str) -> String {
+    format!("#/components/schemas/{schema}")
+}
+
+/// All schemas, by name.
+pub fn all() -> Map<String, Value> {
+    let mut all = Map::new();
+    let sent = [("Change", &CHANGE), ("NewLink", &LINK), ("Options", &SET)];
+    for (name, section) in sent {
+        let mut schema = schema::of_section(section);
+        lead_to_options(&mut schema);
+        all.insert(name.to_owned(), schema);
+    }
+    for (option, schema) in schema::options() {
+        all.insert(component(&option), schema);
+    }
+    all.extend(responses());
+    all
+}
+
+/// The schemas of responses and of the types in them, by name.
+fn responses() -> Map<String, Value> {
+    let settings = SchemaSettings::draft2020_12().for_serialize();
+    let settings =
+        settings.with(|settings| settings.definitions_path = "/components/schemas".into());
+    let mut generator = settings
+        .with_transform(RecursiveTransform(simplify))
+        .into_generator();
+    for add in [
+        SchemaGenerator::subschema_for::<Changed>,
+        SchemaGenerator::subschema_for::<Changes>,
+        SchemaGenerator::subschema_for::<ErrorBody>,
+        SchemaGenerator::subschema_for::<FabricReport>,
+        SchemaGenerator::subschema_for::<LinkView>,
+        SchemaGenerator::subschema_for::<Links>,
+        SchemaGenerator::subschema_for::<Overview>,
+        SchemaGenerator::subschema_for::<Paths>,
+        SchemaGenerator::subschema_for::<Ports>,
+        SchemaGenerator::subschema_for::<Rules>,
+        SchemaGenerator::subschema_for::<Stats>,
+        SchemaGenerator::subschema_for::<StatsEvent>,
+    ] {
+        add(&mut generator);
+    }
+    generator.take_definitions(true)
+}
+
+/// Leaves out of a schema what no response needs: formats of numbers, the defaults with
+/// which a client reads responses of other versions, and null for fields that are left
+/// out instead. The words of an enumeration become a plain list.
+fn simplify(schema: &mut Schema) {
+    schema.remove("format");
+    schema.remove("default");
+    if let Some(Value::String(text)) = schema.get_mut("description") {
+        *text = text.replace('\n', " ");
+    }
+    let words = schema.get("oneOf").and_then(Value::as_array);
+    let words = words.map(|words| words.iter().filter_map(|word| word.get("const").cloned()));
+    if let Some(words) = words.map(Vec::from_iter) {
+        schema.remove("oneOf");
+        schema.insert("enum".to_owned(), words.into());
+    }
+    let required = schema.get("required").and_then(Value::as_array);
+    let required = required.cloned().unwrap_or_default();
+    let properties = schema.get_mut("properties").and_then(Value::as_object_mut);
+    for (name, property) in properties.into_iter().flatten() {
+        if !required.iter().any(|required| required == name) {
+            forbid_null(property);
+        }
+    }
+}
+
+/// Takes null out of the types of a property.
+fn forbid_null(property: &mut Value) {
+    if let Some(types) = property.get_mut("type").and_then(Value::as_array_mut) {
+        types.retain(|kind| kind != "null");
+        if let [kind] = types.as_slice() {
+            property["type"] = kind.clone();
+        }
+    }
+    if let Some(any) = property.get_mut("anyOf").and_then(Value::as_array_mut) {
+        any.retain(|schema| schema["type"] != "null");
+        if let [Value::Object(one)] = any.as_mut_slice() {
+            let mut one = std::mem::take(one);
+            if let Some(property) = property.as_object_mut() {
+                property.remove("anyOf");
+                property.append(&mut one);
+            }
+        }
+    }
+}
+
+/// The name of the component with what an option takes: `RateOption`.
+fn component(option: &str) -> String {
+    let mut name = String::new();
+    for word in option.split('-') {
+        let (first, rest) = word.split_at(word.len().min(1));
+        name += &first.to_uppercase();
+        name += rest;
+    }
+    name + "Option"
+}
+
+/// References to options, as they stand in this document.
+fn lead_to_options(schema: &mut Value) {
+    const THERE: &str = "#/$defs/options/";
+    match schema {
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                match value {
+                    Value::String(text) if name == "$ref" => {
+                        if let Some(option) = text.strip_prefix(THERE) {
+                            *text = place(&component(option));
+                        }
+                    }
+                    value => lead_to_options(value),
+                }
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(lead_to_options),
+        _ => {}
+    }
+}

@@ -1,0 +1,223 @@
+//! The cells in which threads count, and the totals that reports read from them.
+//!
+//! A cell has one writer: counting is a load, an addition and a store, without an atomic
+//! addition. Readers see each count as it is; a frame may pass between two reads.
+
+use std::ops::Index;
+
+use longwire_engine::{Delivery, DropReason, Nanos, Verdict};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::counter::{CountCell, Counter};
+use super::named::{Drops, NamedCounts, REASONS};
+use super::table::{
+    Artifact, EffectCells, Effects, HandoverCells, Handovers, Memory, MemoryCells,
+    QueueLengthCells, QueueLengths, Traffic, TrafficCells,
+};
+
+/// The counters of one link. In a network its deciding thread counts in them; in a pair,
+/// the stage that owns the link.
+#[derive(Debug, Default)]
+pub struct LinkCells {
+    traffic: TrafficCells,
+    drops: [CountCell; REASONS],
+    effects: EffectCells,
+    handovers: HandoverCells,
+}
+
+/// Counts of one link, as of one moment, or sums over several.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct LinkTotals {
+    /// Frames and bytes.
+    #[serde(flatten)]
+    pub traffic: Traffic,
+    /// Frames dropped, by reason.
+    #[schemars(with = "NamedCounts")]
+    pub drops: Drops,
+    /// Effects other than drops.
+    #[serde(flatten)]
+    pub effects: Effects,
+    /// Late handovers.
+    #[serde(flatten)]
+    pub handovers: Handovers,
+}
+
+impl LinkCells {
+    /// Reads a word of the counters that every frame changes.
+    #[inline]
+    pub(crate) fn prefetch_hint(&self) -> u64 {
+        self.traffic.packets_in.get() ^ self.traffic.bytes_out.get()
+    }
+
+    /// Returns the number of frames that arrived.
+    pub fn arrivals(&self) -> u64 {
+        self.traffic.packets_in.get()
+    }
+
+    /// Counts an arriving frame of `len` bytes.
+    #[inline]
+    pub fn arrived(&self, len: u32) {
+        self.traffic.packets_in.add(1);
+        self.traffic.bytes_in.add(len.into());
+    }
+
+    /// Counts a frame of `len` bytes that left the link.
+    #[inline]
+    pub fn left(&self, len: u32) {
+        self.traffic.packets_out.add(1);
+        self.traffic.bytes_out.add(len.into());
+    }
+
+    /// Counts a verdict on a frame; `copy`: a further delivery of it.
+    #[inline]
+    pub fn decided(&self, verdict: &Verdict, copy: bool) {
+        match verdict {
+            Verdict::Deliver(delivery) => self.delivered(delivery, copy),
+            Verdict::Drop(reason) => self.dropped(*reason),
+            Verdict::Queued => {}
+        }
+    }
+
+    /// Counts the effects of a delivery; `copy`: it is a duplicate.
+    #[inline]
+    pub fn delivered(&self, delivery: &Delivery, copy: bool) {
+        let effects = &self.effects;
+        if delivery.raised {
+            effects.raised.add(1);
+        }
+        if copy {
+            effects.duplicated.add(1);
+        } else if delivery.edits.any() {
+            effects.ecn_marked.add(delivery.edits.mark.into());
+            effects.corrupted.add(delivery.edits.corrupt.into());
+        }
+    }
+
+    /// Counts a drop.
+    pub fn dropped(&self, reason: DropReason) {
+        self.drops[reason.index()].add(1);
+    }
+
+    /// Counts a frame that was handed over late.
+    pub(crate) fn late(&self, lateness: Nanos, overloaded: bool) {
+        let handovers = &self.handovers;
+        if overloaded {
+            handovers.overload.add(1);
+        } else {
+            handovers.late.add(1);
+        }
+        handovers.late_max_ns.raise(lateness.as_nanos());
+    }
+
+    /// Returns the counts.
+    pub fn totals(&self) -> LinkTotals {
+        let left = self.traffic.read();
+        let drops = Drops::new(std::array::from_fn(|reason| self.drops[reason].get()));
+        let (effects, handovers) = (self.effects.read(), self.handovers.read());
+        LinkTotals {
+            drops,
+            effects,
+            handovers,
+            // Last: a frame that has left has also arrived.
+            traffic: Traffic {
+                packets_in: self.traffic.packets_in.get(),
+                bytes_in: self.traffic.bytes_in.get(),
+                ..left
+            },
+        }
+    }
+}
+
+impl LinkTotals {
+    /// Returns every counter that each link has: those of [`LinkTotals::counted`].
+    pub fn counters() -> impl Iterator<Item = &'static Counter> {
+        let groups = [Traffic::COUNTERS, Effects::COUNTERS, Handovers::COUNTERS];
+        groups.into_iter().flatten()
+    }
+
+    /// Returns each counter with its value; drops apart.
+    pub fn counted(&self) -> impl Iterator<Item = (&'static Counter, u64)> + use<> {
+        let counted = self.traffic.counted().chain(self.effects.counted());
+        counted.chain(self.handovers.counted())
+    }
+
+    /// Adds the counts of another link.
+    pub fn add(&mut self, other: &LinkTotals) {
+        self.traffic.add(&other.traffic);
+        self.drops.add(&other.drops);
+        self.effects.add(&other.effects);
+        self.handovers.add(&other.handovers);
+    }
+
+    /// Returns the number of frames and copies of them that neither left nor were dropped.
+    pub fn held(&self) -> u64 {
+        let gone = self.traffic.packets_out + self.drops.total();
+        (self.traffic.packets_in + self.effects.duplicated).saturating_sub(gone)
+    }
+
+    /// Returns the number of frames in the queue: arrived, and neither delivered nor
+    /// dropped.
+    pub fn queued(&self) -> u64 {
+        let delivered = self
+            .traffic
+            .packets_out
+            .saturating_sub(self.effects.duplicated);
+        let gone = delivered + self.drops.total();
+        self.traffic.packets_in.saturating_sub(gone)
+    }
+}
+
+/// The counters of one stage at a port. A stage on another thread has others, on another
+/// cache line.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub(crate) struct StageCells {
+    pub traffic: TrafficCells,
+    /// Wire frames that the stage put on the delay line, or took off it for good.
+    pub crossed: CountCell,
+    pub artifacts: ArtifactCells,
+    pub queue: QueueLengthCells,
+    pub memory: MemoryCells,
+}
+
+/// Cells of artifacts, by kind.
+#[derive(Debug, Default)]
+pub(crate) struct ArtifactCells([CountCell; Artifact::ALL.len()]);
+
+impl Index<Artifact> for ArtifactCells {
+    type Output = CountCell;
+
+    #[inline]
+    fn index(&self, kind: Artifact) -> &CountCell {
+        &self.0[kind as usize]
+    }
+}
+
+/// Counts of the stages between two ports, as of one moment.
+#[derive(Debug, Default)]
+pub(crate) struct StageTotals {
+    pub traffic: Traffic,
+    pub queue: QueueLengths,
+    pub memory: Memory,
+    artifacts: [u64; Artifact::ALL.len()],
+}
+
+impl StageTotals {
+    /// Adds the counts of one more stage.
+    pub fn add(&mut self, stage: &StageCells) {
+        self.traffic.add(&stage.traffic.read());
+        self.queue.add(&stage.queue.read());
+        self.memory.add(&stage.memory.read());
+        for (sum, cell) in self.artifacts.iter_mut().zip(&stage.artifacts.0) {
+            *sum += cell.get();
+        }
+    }
+
+    /// Returns the counts of these kinds by name.
+    pub fn artifacts(&self, kinds: impl Iterator<Item = Artifact>) -> NamedCounts {
+        let counts = kinds.map(|kind| (kind.name(), self.artifacts[kind as usize]));
+        counts.collect()
+    }
+}

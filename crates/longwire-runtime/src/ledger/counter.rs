@@ -1,0 +1,232 @@
+//! A row of the ledger, and the macros that define types by rows.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A row of the ledger: a counter, and its names for users.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Counter {
+    /// The name in JSON and of the measure of `--require`.
+    pub name: &'static str,
+    /// The unit.
+    pub unit: Unit,
+    /// How several values become one.
+    pub fold: Fold,
+    /// The name in the text of `ctl`; empty if that does not show it.
+    pub label: &'static str,
+    /// The metrics for Prometheus, one for each scope that exports the counter.
+    pub metrics: &'static [MetricHelp],
+    /// The group and the name of the row in the text report of a pair, where it is
+    /// shown unless it is 0.
+    pub row: Option<(&'static str, &'static str)>,
+}
+
+/// A metric of a counter.
+#[derive(Debug, PartialEq, Eq)]
+pub struct MetricHelp {
+    /// The object that the metric is about.
+    pub scope: Scope,
+    /// The name, without scope and unit: `received` of `link_received_frames`.
+    pub stem: &'static str,
+    /// One line of help.
+    pub help: &'static str,
+}
+
+/// The object that a metric is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// One direction of a link.
+    Link,
+    /// A port.
+    Port,
+    /// All links of a run.
+    Run,
+}
+
+/// The unit of a counter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Unit {
+    /// Wire frames.
+    Frames,
+    /// Bytes of frames, without framing, or of memory.
+    Bytes,
+    /// Nanoseconds.
+    Nanos,
+    /// Rows of a log.
+    Rows,
+}
+
+/// How several values of a counter become one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fold {
+    /// They are added.
+    Sum,
+    /// The maximum counts.
+    Max,
+}
+
+impl Fold {
+    /// Returns the value of both.
+    #[inline]
+    pub const fn of(self, a: u64, b: u64) -> u64 {
+        match self {
+            Fold::Sum => a + b,
+            Fold::Max if a > b => a,
+            Fold::Max => b,
+        }
+    }
+}
+
+/// A count that one thread writes and any thread reads.
+#[derive(Debug, Default)]
+pub struct CountCell(AtomicU64);
+
+impl CountCell {
+    /// Adds without an atomic addition, which would cost more: no other thread writes.
+    #[inline]
+    pub fn add(&self, more: u64) {
+        self.set(self.get().wrapping_add(more));
+    }
+
+    /// Takes back what was counted too early.
+    pub fn subtract(&self, less: u64) {
+        self.set(self.get().saturating_sub(less));
+    }
+
+    /// Keeps the maximum.
+    #[inline]
+    pub fn raise(&self, value: u64) {
+        if value > self.get() {
+            self.set(value);
+        }
+    }
+
+    /// Replaces the count.
+    #[inline]
+    pub fn set(&self, value: u64) {
+        self.0.store(value, Ordering::Relaxed);
+    }
+
+    /// Returns the count.
+    #[inline]
+    pub fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Defines groups of counters that are counted and reported together.
+///
+/// Each group has a type of its totals and one of its cells. A row is
+///
+/// ```text
+/// /// Its description in docs and in JSON schemas.
+/// name: Unit, Fold, "label in ctl" ["group" "name" of a row in the text report],
+///     Scope "stem of a metric" "its help", …;
+/// ```
+///
+/// The bracket and the metrics can be left out.
+macro_rules! counters {
+    ($(
+        $(#[$about:meta])*
+        $totals:ident, $cells:ident {
+            $(
+                $(#[$doc:meta])+
+                $name:ident: $unit:ident, $fold:ident, $label:literal
+                    $([$group:literal $row:literal])?
+                    $(, $scope:ident $stem:literal $help:literal)*;
+            )+
+        }
+    )+) => { $(
+        $(#[$about])*
+        #[derive(
+            Clone, Copy, Debug, Default, PartialEq, Eq,
+            serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+        )]
+        // A counter that another version does not have is zero.
+        #[serde(default)]
+        pub struct $totals {
+            $( $(#[$doc])+ pub $name: u64, )+
+        }
+
+        impl $totals {
+            /// The counters, in the order of their fields.
+            pub const COUNTERS: &'static [Counter] = &[$( Counter {
+                name: stringify!($name),
+                unit: Unit::$unit,
+                fold: Fold::$fold,
+                label: $label,
+                metrics: &[$( MetricHelp {
+                    scope: Scope::$scope,
+                    stem: $stem,
+                    help: $help,
+                } ),*],
+                row: [$( Some(($group, $row)), )? None][0],
+            } ),+];
+
+            /// Returns each counter with its value.
+            pub fn counted(&self) -> impl Iterator<Item = (&'static Counter, u64)> + use<> {
+                $totals::COUNTERS.iter().zip([$( self.$name ),+])
+            }
+
+            /// Adds the counts of another object, or keeps the maximum of both.
+            pub fn add(&mut self, other: &$totals) {
+                $( self.$name = Fold::$fold.of(self.$name, other.$name); )+
+            }
+        }
+
+        #[doc = concat!("The cells of [`", stringify!($totals), "`]: one thread counts in them.")]
+        #[derive(Debug, Default)]
+        pub struct $cells {
+            $( #[doc = stringify!($name)] pub $name: CountCell, )+
+        }
+
+        impl $cells {
+            /// Returns the counts, read one by one.
+            pub fn read(&self) -> $totals {
+                $totals { $( $name: self.$name.get(), )+ }
+            }
+        }
+    )+ };
+}
+
+/// Defines the kinds of artifacts. A row is a description, the name in reports, the class,
+/// and the meaning with a remedy, for the verdict on a run.
+macro_rules! artifacts {
+    ($(
+        $(#[$doc:meta])+
+        $kind:ident = $name:literal: $class:ident, $hint:literal;
+    )+) => {
+        /// A way in which the emulator treated a frame differently from its models.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[repr(usize)]
+        pub enum Artifact {
+            $( $(#[$doc])+ $kind, )+
+        }
+
+        impl Artifact {
+            /// Every kind, in the order of their indices.
+            pub const ALL: [Artifact; [$( $name ),+].len()] = [$( Artifact::$kind ),+];
+
+            /// Returns the kind's name in reports and JSON.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $( Artifact::$kind => $name, )+
+                }
+            }
+
+            /// Returns the kind's meaning and a remedy.
+            pub const fn hint(self) -> &'static str {
+                match self {
+                    $( Artifact::$kind => $hint, )+
+                }
+            }
+
+            const fn class(self) -> ArtifactClass {
+                match self {
+                    $( Artifact::$kind => ArtifactClass::$class, )+
+                }
+            }
+        }
+    };
+}
+
+pub(super) use {artifacts, counters};

@@ -1,0 +1,36 @@
+//! The ledger: one table of everything that is counted about links, ports and runs.
+//!
+//! [`table`] lists the counters and the kinds of artifacts. Everything else follows from
+//! it:
+//!
+//! * the cells in which a thread counts ([`table::TrafficCells`], [`LinkCells`] …),
+//! * the totals that are read from them and added ([`Traffic`], [`LinkTotals`] …),
+//! * the fields of reports and of the control API, with their JSON schema,
+//! * Prometheus metrics, `longwire ctl`, the text report, and the measures of `--require`.
+//!
+//! ```
+//! use longwire_runtime::ledger::Effects;
+//!
+//! let names: Vec<&str> = Effects::COUNTERS.iter().map(|counter| counter.name).collect();
+//! assert!(names.contains(&"ecn_marked"));
+//! let effects = Effects { corrupted: 3, ..Effects::default() };
+//! assert!(effects.counted().any(|(counter, count)| counter.name == "corrupted" && count == 3));
+//! ```
+//!
+//! A new counter of links is a row of [`Effects`] in `table.rs` and the line that counts
+//! it in `cells.rs`.
+
+mod cells;
+mod counter;
+mod named;
+mod spread;
+pub mod table;
+
+pub use cells::{LinkCells, LinkTotals};
+pub(crate) use cells::{StageCells, StageTotals};
+pub use counter::{CountCell, Counter, Fold, MetricHelp, Scope, Unit};
+pub use named::{Drops, NamedCounts};
+pub use spread::{LATENESS, RECEIVED, Spread, Statistic, buckets};
+pub use table::{
+    Artifact, CoreCells, CoreCounts, Effects, Handovers, Memory, QueueLengths, Traffic,
+};

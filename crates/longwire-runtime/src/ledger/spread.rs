@@ -1,0 +1,176 @@
+//! Distributions: the statistics of a set of values, and their tables.
+
+use hdrhistogram::Histogram;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize, Serializer};
+use serde_json::{Map, Value};
+
+/// Statistics of a set of values, mostly in microseconds. Percentiles are exact to the
+/// significant digits of the histogram, at least to one part in a hundred; with no values
+/// all statistics are zero.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Spread {
+    /// The number of values.
+    pub count: u64,
+    /// The minimum.
+    pub min: f64,
+    /// Median.
+    pub p50: f64,
+    /// 90th percentile.
+    pub p90: f64,
+    /// 99th percentile.
+    pub p99: f64,
+    /// 99.9th percentile.
+    pub p999: f64,
+    /// The maximum.
+    pub max: f64,
+    /// The mean.
+    pub mean: f64,
+    /// The standard deviation; of lateness only.
+    #[serde(skip_serializing)]
+    pub stddev: f64,
+}
+
+/// A statistic of a [`Spread`].
+#[derive(Clone, Copy, Debug)]
+pub struct Statistic {
+    /// The name in JSON and of the measure of `--require`.
+    pub name: &'static str,
+    /// The name in the text report.
+    pub label: &'static str,
+    /// Reads it.
+    pub of: fn(&Spread) -> f64,
+}
+
+const fn statistic(name: &'static str, label: &'static str, of: fn(&Spread) -> f64) -> Statistic {
+    Statistic { name, label, of }
+}
+
+const MIN: Statistic = statistic("min", "min", |spread| spread.min);
+const P50: Statistic = statistic("p50", "p50", |spread| spread.p50);
+const P90: Statistic = statistic("p90", "p90", |spread| spread.p90);
+const P99: Statistic = statistic("p99", "p99", |spread| spread.p99);
+const P999: Statistic = statistic("p999", "p99.9", |spread| spread.p999);
+const MAX: Statistic = statistic("max", "max", |spread| spread.max);
+const MEAN: Statistic = statistic("mean", "mean", |spread| spread.mean);
+const STDDEV: Statistic = statistic("stddev", "stddev", |spread| spread.stddev);
+
+/// The statistics of lateness, in the order of JSON and of text reports.
+pub static LATENESS: [Statistic; 6] = [P50, P99, P999, MAX, MEAN, STDDEV];
+
+/// The statistics of a receiver's distributions, in the order of JSON.
+pub static RECEIVED: [Statistic; 7] = [MIN, P50, P90, P99, P999, MAX, MEAN];
+
+/// Bounds of [`buckets`] in nanoseconds: 1, 2 and 5 of each decade from 1 us to 1 s.
+const BOUNDS: [u64; 19] = {
+    let mut bounds = [0; 19];
+    let mut decade = 1_000;
+    let mut at = 0;
+    while at < bounds.len() {
+        bounds[at] = decade * [1, 2, 5][at % 3];
+        if at % 3 == 2 {
+            decade *= 10;
+        }
+        at += 1;
+    }
+    bounds
+};
+
+/// Returns upper bounds in seconds, and the number of nanosecond values up to each and
+/// above the bound before; the last bound is infinite.
+pub fn buckets(histogram: &Histogram<u64>) -> Vec<(f64, u64)> {
+    let mut counts = [0; BOUNDS.len() + 1];
+    for step in histogram.iter_recorded() {
+        let bucket = BOUNDS.partition_point(|bound| *bound < step.value_iterated_to());
+        counts[bucket] += step.count_at_value();
+    }
+    let bounds = BOUNDS.iter().map(|bound| *bound as f64 / 1e9);
+    bounds.chain([f64::INFINITY]).zip(counts).collect()
+}
+
+impl Spread {
+    /// A distribution that nothing measured: no number, which meets no requirement.
+    pub const UNMEASURED: Spread = Spread {
+        count: 0,
+        min: f64::NAN,
+        p50: f64::NAN,
+        p90: f64::NAN,
+        p99: f64::NAN,
+        p999: f64::NAN,
+        max: f64::NAN,
+        mean: f64::NAN,
+        stddev: f64::NAN,
+    };
+
+    /// Summarises a histogram of nanoseconds, in microseconds.
+    pub fn of_nanos(histogram: &Histogram<u64>) -> Spread {
+        let at = |quantile: f64| histogram.value_at_quantile(quantile) as f64 / 1e3;
+        if histogram.is_empty() {
+            return Spread::default();
+        }
+        Spread {
+            count: histogram.len(),
+            min: histogram.min() as f64 / 1e3,
+            p50: at(0.5),
+            p90: at(0.9),
+            p99: at(0.99),
+            p999: at(0.999),
+            max: histogram.max() as f64 / 1e3,
+            mean: histogram.mean() / 1e3,
+            stddev: histogram.stdev() / 1e3,
+        }
+    }
+
+    /// Whether the statistics of lateness are the same.
+    pub fn is_as_late_as(&self, other: &Spread) -> bool {
+        LATENESS
+            .iter()
+            .all(|statistic| (statistic.of)(self) == (statistic.of)(other))
+    }
+
+    /// Serializes the statistics of [`LATENESS`].
+    pub(crate) fn as_lateness<S: Serializer>(
+        spread: &Spread,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        let statistics = LATENESS.iter();
+        serializer.collect_map(statistics.map(|found| (found.name, (found.of)(spread))))
+    }
+
+    /// Returns the schema of [`Spread::as_lateness`].
+    pub(crate) fn lateness_schema(_: &mut SchemaGenerator) -> Schema {
+        let names = LATENESS.map(|statistic| statistic.name);
+        let number = || json_schema!({ "type": "number", "description": "Microseconds." });
+        let properties: Map<String, Value> = names
+            .iter()
+            .map(|name| ((*name).to_owned(), number().to_value()))
+            .collect();
+        json_schema!({ "type": "object", "properties": properties, "required": names })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lateness_falls_into_its_bucket() {
+        let mut histogram = Histogram::<u64>::new(3).expect("three digits");
+        for nanos in [0, 1_000, 1_500, 400_000, 3_000_000_000] {
+            histogram.record(nanos).expect("it grows");
+        }
+        let spread = Spread::of_nanos(&histogram);
+        assert_eq!(spread.count, 5);
+        let sum_s = spread.mean * spread.count as f64 / 1e6;
+        assert!((sum_s - 3.000_402_5).abs() < 0.01, "{sum_s}");
+        let filled = buckets(&histogram)
+            .into_iter()
+            .filter(|(_, count)| *count > 0);
+        let filled: Vec<(f64, u64)> = filled.collect();
+        assert_eq!(
+            filled,
+            [(1e-6, 2), (2e-6, 1), (5e-4, 1), (f64::INFINITY, 1)]
+        );
+    }
+}

@@ -1,0 +1,190 @@
+//! The tables of the ledger.
+//!
+//! The order of rows is that of fields in JSON. Drops are counted by
+//! [`DropReason`](longwire_engine::DropReason), the table of the engine.
+
+use super::counter::{CountCell, Counter, Fold, MetricHelp, Scope, Unit, artifacts, counters};
+
+counters! {
+    /// Frames and bytes that entered and left a link or a port.
+    Traffic, TrafficCells {
+        /// Frames that arrived.
+        packets_in: Frames, Sum, "packets in",
+            Link "received" "Frames that came to the link",
+            Port "received" "Frames that came in by the port";
+        /// Bytes that arrived, without framing.
+        bytes_in: Bytes, Sum, "bytes in",
+            Link "received" "Their bytes",
+            Port "received" "Their bytes";
+        /// Frames delivered, duplicates included; of a port, frames handed over to it.
+        packets_out: Frames, Sum, "packets out",
+            Link "delivered" "Frames that the link delivered, duplicates included",
+            Port "sent" "Frames that left by the port";
+        /// Their bytes.
+        bytes_out: Bytes, Sum, "bytes out",
+            Link "delivered" "Their bytes",
+            Port "sent" "Their bytes";
+    }
+
+    /// Effects of a link's models on frames, other than drops. A new counter of links
+    /// is a row here.
+    Effects, EffectCells {
+        /// Deliveries whose release was raised to keep the order.
+        raised: Frames, Sum, "raised" ["order" "raised"];
+        /// Frames that a queue marked: congestion experienced.
+        ecn_marked: Frames, Sum, "ECN marked",
+            Link "marked" "Frames that the link's queue marked as having met congestion";
+        /// Delivered frames with bits corrupted by the medium.
+        corrupted: Frames, Sum, "corrupted",
+            Link "corrupted" "Frames that the link spoilt";
+        /// Copies that the medium made, without the frames themselves.
+        duplicated: Frames, Sum, "duplicated",
+            Link "duplicated" "Deliveries beside the first of a frame";
+    }
+
+    /// Late handovers of the frames for which a link of a network was the last one. Its
+    /// ports count them as artifacts.
+    Handovers, HandoverCells {
+        /// Frames handed over later than the tolerance.
+        late: Frames, Sum, "late";
+        /// Frames handed over late while the network was overloaded; they are not in
+        /// `late`.
+        overload: Frames, Sum, "overload";
+        /// The maximum lateness of both, in nanoseconds.
+        late_max_ns: Nanos, Max, "";
+    }
+
+    /// Lengths of the emulated queue of a pair's link.
+    QueueLengths, QueueLengthCells {
+        /// The maximum number of packets in the emulated queue.
+        queue_packets_max: Frames, Max, "";
+        /// The maximum number of bytes in the emulated queue.
+        queue_bytes_max: Bytes, Max, "";
+    }
+
+    /// Memory of a delay line.
+    Memory, MemoryCells {
+        /// The maximum memory of frames and descriptors, in bytes.
+        memory_max: Bytes, Max, "",
+            Port "memory_max" "The most memory that frames of the port took so far";
+    }
+
+    /// Counts of all links of a network together.
+    CoreCounts, CoreCells {
+        /// Frames dropped because no rule matched.
+        unmatched_dropped: Frames, Sum, "",
+            Run "unmatched_dropped" "Frames that were dropped because no rule was about them";
+        /// Frames that were forwarded without a link.
+        passed: Frames, Sum, "",
+            Run "passed" "Frames that crossed no link, for no rule was about them";
+        /// Frames without a link whose output port went away.
+        port_lost: Frames, Sum, "";
+        /// Frames whose arrival was moved to a later time, by more than the tolerance.
+        moved: Frames, Sum, "",
+            Run "moved" "Frames taken to have arrived later than they did, by more than the tolerance";
+        /// Arrivals and verdicts that the recorder could not take.
+        unrecorded: Rows, Sum, "";
+    }
+}
+
+/// The class of an artifact.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ArtifactClass {
+    /// The frame was delivered late.
+    Late,
+    /// The same, by the machine or within the start: not the emulator's own.
+    LateExcused,
+    /// The emulator lost the frame.
+    Lost,
+    /// Neither.
+    Other,
+}
+
+artifacts! {
+    /// Handed over later than the tolerance.
+    Late = "late": Late,
+        "frames were handed over later than --tolerance allows; `longwire doctor` says what \
+         disturbs timing here, and --wait spin trades a core for accuracy";
+    /// Late only because of witnessed pauses of the machine.
+    LatePaused = "late_paused": LateExcused,
+        "the machine stood still, by the kernel's own accounts, and frames were late by that; \
+         artifacts-own leaves them out";
+    /// Late within the grace at the start of the run.
+    LateStart = "late_start": LateExcused,
+        "frames were late while the program started (--grace); artifacts-own leaves them out";
+    /// No memory was left for a waiting frame: raise `--memory`.
+    Memory = "memory": Lost,
+        "there was no memory for frames to wait in; raise --memory";
+    /// The output port did not accept the frame.
+    Refused = "refused": Lost,
+        "the output port refused frames, such as those longer than its MTU";
+    /// The input port's ring was full before the emulator read it.
+    RingFull = "ring_full": Lost,
+        "frames came faster than they could be read; fewer other programs, or more cores with \
+         --placement per-stage, would help";
+    /// The frame was longer than the input port's slots.
+    TooLong = "too_long": Lost,
+        "frames were longer than the input port can take";
+    /// Late because the output port was full.
+    LateReceiver = "late_receiver": Late,
+        "frames were late because the output port was full: its receiver takes them more slowly \
+         than the link delivers them";
+    /// The output device had no carrier.
+    PortDown = "port_down": Lost,
+        "the output device had no carrier, so that frames were lost: its peer was down or its \
+         cable unplugged";
+    /// The output port accepted the frame and lost it.
+    SendFailed = "send_failed": Lost,
+        "the output device took frames and lost them: its receiver is too slow for them";
+    /// The frame contradicted its sender's description of unfinished work.
+    Unusable = "unusable": Lost,
+        "frames came with offload notes that contradict them; switch offloads off at their sender";
+    /// An event that was lost because the recorder was too slow.
+    Unrecorded = "unrecorded": Other,
+        "events came faster than --capture and --log could be written; a faster disk, or --log \
+         alone, would help. The link itself was not disturbed";
+    /// A replay's frame that was read after it was due.
+    Behind = "behind": Other,
+        "the trace could not be read before its frames were due; a faster disk, a larger \
+         --read-ahead or a trace that is not compressed would help";
+    /// Handed over late by a network that carries more than this machine can.
+    Overload = "overload": Late,
+        "the network carries more than this machine can: frames were handed over later and later. \
+         Fewer links, lower rates, fewer other programs, or more cores would help";
+    /// A captured frame stamped before the frame in front of it; the only artifact of
+    /// virtual time.
+    TimeWentBack = "time_went_back": Other,
+        "records stamped before the record in front of them were taken as simultaneous with it; \
+         sort the capture by time";
+}
+
+impl Artifact {
+    /// The kinds that a live link can have.
+    pub fn live() -> impl Iterator<Item = Artifact> {
+        let kinds = Artifact::ALL.into_iter();
+        kinds.filter(|kind| *kind != Artifact::TimeWentBack)
+    }
+
+    /// Returns the kind of a name.
+    pub fn named(name: &str) -> Option<Artifact> {
+        Artifact::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+
+    /// Whether its frames were delivered, but late.
+    pub fn is_late(self) -> bool {
+        matches!(
+            self.class(),
+            ArtifactClass::Late | ArtifactClass::LateExcused
+        )
+    }
+
+    /// Whether it is the emulator's own, rather than the machine's or that of the start.
+    pub fn is_own(self) -> bool {
+        self.class() != ArtifactClass::LateExcused
+    }
+
+    /// Whether its frames were lost by the emulator.
+    pub fn is_lost(self) -> bool {
+        self.class() == ArtifactClass::Lost
+    }
+}
