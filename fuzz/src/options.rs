@@ -12,8 +12,8 @@ use std::str::FromStr;
 
 use longwire_engine::models::{self, Kind};
 use longwire_engine::{
-    BitRate, Bytes, Correlation, FrameMeta, Hook, Link, LinkConfig, LinkId, Loader, Nanos, Packets,
-    Plugin, Probability, Verdict,
+    BitRate, Bytes, Correlation, FrameMeta, Link, LinkConfig, LinkId, Loader, Nanos, Packets,
+    Probability, Verdict,
 };
 use longwire_units::{UnitError, parse_count, parse_ratio, parse_real, parse_signed};
 
@@ -78,15 +78,6 @@ impl Loader for OptionLoader<'_> {
         take: &mut dyn FnMut(&[u8]) -> Result<(), String>,
     ) -> Result<(), String> {
         self.0.as_bytes().chunks(11).try_for_each(take)
-    }
-
-    fn plugin(
-        &self,
-        path: &str,
-        _hook: Hook,
-        _parameters: &[(String, String)],
-    ) -> Result<Box<dyn Plugin>, String> {
-        Err(format!("{path} is no plugin"))
     }
 }
 
@@ -172,10 +163,7 @@ fn check_link(config: LinkConfig) {
             check_verdict(&mut link, verdict, arrival, &mut last, &mut bytes.clone());
         }
         let len = (n * n * 70) as usize;
-        let frame = FrameMeta {
-            arrival,
-            len: len as u32,
-        };
+        let frame = FrameMeta::new(arrival, len as u32);
         let verdict = link.offer(frame, &bytes[..len]);
         if let Verdict::Deliver(delivery) = verdict {
             assert!(arrival <= delivery.departure);

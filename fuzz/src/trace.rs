@@ -10,7 +10,7 @@ use longwire_engine::trace::format::{Contents, Format, TraceReader};
 use longwire_engine::trace::schedule::{OpportunityCursor, OpportunitySchedule};
 use longwire_engine::trace::{Cursor, End, Mapping, Quantity, RowTimes, Series};
 use longwire_engine::{
-    FrameMeta, Hook, Link, LinkConfig, LinkId, Loader, Nanos, Plugin, Verdict, models, presets,
+    FrameMeta, Link, LinkConfig, LinkId, Loader, Nanos, Verdict, models, presets,
 };
 
 /// Reads the trace in two ways, and checks the resulting series.
@@ -169,10 +169,7 @@ fn check_rate(rate: &str, file: &TraceLoader<'_>) {
     let mut link = Link::new(config, 1, LinkId(0));
     let mut last = Nanos::ZERO;
     for n in 0..64u64 {
-        let frame = FrameMeta {
-            arrival: Nanos::from_nanos(n * n * n * 10_000),
-            len: (n * n * 70) as u32,
-        };
+        let frame = FrameMeta::new(Nanos::from_nanos(n * n * n * 10_000), (n * n * 70) as u32);
         if let Verdict::Deliver(delivery) = link.offer(frame, &[]) {
             assert!(frame.arrival <= delivery.departure && last <= delivery.departure);
             last = delivery.departure;
@@ -190,14 +187,5 @@ impl Loader for TraceLoader<'_> {
         take: &mut dyn FnMut(&[u8]) -> Result<(), String>,
     ) -> Result<(), String> {
         self.0.chunks(11).try_for_each(take)
-    }
-
-    fn plugin(
-        &self,
-        path: &str,
-        _hook: Hook,
-        _parameters: &[(String, String)],
-    ) -> Result<Box<dyn Plugin>, String> {
-        Err(format!("{path} is no plugin"))
     }
 }

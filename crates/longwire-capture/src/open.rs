@@ -66,6 +66,7 @@ pub fn check(path: &Path) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use longwire_testbed::support::Folder;
     use nix::sys::stat::Mode;
     use nix::unistd::mkfifo;
 
@@ -73,15 +74,14 @@ mod tests {
 
     #[test]
     fn a_fifo_is_refused_at_once_and_a_pipe_is_not() {
-        let name = format!("longwire-open-{}", std::process::id());
-        let path = std::env::temp_dir().join(name);
+        let folder = Folder::new();
+        let path = folder.path().join("fifo");
         mkfifo(&path, Mode::S_IRWXU).expect("a FIFO");
         let opened = [to_read(&path), to_write(&path)];
         let mut options = OpenOptions::new();
         options.read(true).custom_flags(libc::O_NONBLOCK);
         let _reader = options.open(&path).expect("a FIFO");
         to_write(&path).expect("there is a reader");
-        fs::remove_file(&path).expect("it is there");
         for opened in opened {
             let error = opened.expect_err("it is a FIFO");
             assert_eq!(error.kind(), io::ErrorKind::InvalidInput);

@@ -19,6 +19,13 @@ pub struct Parameter {
     pub help: &'static str,
 }
 
+impl Parameter {
+    /// Returns a parameter with its line of help.
+    pub const fn new(name: &'static str, kind: Kind, help: &'static str) -> Parameter {
+        Parameter { name, kind, help }
+    }
+}
+
 /// The kinds of parameters.
 #[derive(Clone, Copy, Debug)]
 pub enum Kind {
@@ -192,31 +199,15 @@ mod tests {
     use super::*;
 
     static PARAMETERS: [Parameter; 5] = [
-        Parameter {
-            name: "match",
-            kind: Kind::Text,
-            help: "names",
-        },
-        Parameter {
-            name: "limit",
-            kind: Kind::Number(1, 10),
-            help: "how many",
-        },
-        Parameter {
-            name: "every",
-            kind: Kind::Time(Nanos::from_millis(50), Nanos::from_secs(3600)),
-            help: "how often",
-        },
-        Parameter {
-            name: "check",
-            kind: Kind::Flag,
-            help: "whether",
-        },
-        Parameter {
-            name: "links",
-            kind: Kind::Choice(&["sum", "each"]),
-            help: "which",
-        },
+        Parameter::new("match", Kind::Text, "names"),
+        Parameter::new("limit", Kind::Number(1, 10), "how many"),
+        Parameter::new(
+            "every",
+            Kind::Time(Nanos::from_millis(50), Nanos::from_secs(3600)),
+            "how often",
+        ),
+        Parameter::new("check", Kind::Flag, "whether"),
+        Parameter::new("links", Kind::Choice(&["sum", "each"]), "which"),
     ];
 
     fn parse(text: &str) -> Result<Query, Refusal> {

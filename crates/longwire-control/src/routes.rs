@@ -31,11 +31,11 @@ const MATCH: Parameter = Parameter {
     kind: Kind::Text,
     help: "names of links, with * for anything and ? for a character; all by default",
 };
-const LIMIT: Parameter = Parameter {
-    name: "limit",
-    kind: Kind::Number(1, PAGE_MAX),
-    help: "the most that are told at once; 100 by default",
-};
+const LIMIT: Parameter = Parameter::new(
+    "limit",
+    Kind::Number(1, PAGE_MAX),
+    "the most that are told at once; 100 by default",
+);
 const LINKS: Parameter = Parameter {
     name: "links",
     kind: Kind::Choice(&["sum", "each"]),
@@ -97,11 +97,11 @@ pub static ROUTES: [Route; 16] = [
         "Links in the order of their names, a page at a time",
         &[
             MATCH,
-            Parameter {
-                name: "after",
-                kind: Kind::Text,
-                help: "begin behind this name: what the page before said as next",
-            },
+            Parameter::new(
+                "after",
+                Kind::Text,
+                "begin behind this name: what the page before said as next",
+            ),
             LIMIT,
         ],
         Answer::Json("Links"),
@@ -165,11 +165,11 @@ pub static ROUTES: [Route; 16] = [
         "/v1/rules",
         "Rules by their order: which frames cross what",
         &[
-            Parameter {
-                name: "skip",
-                kind: Kind::Number(0, u32::MAX as u64),
-                help: "leave out so many",
-            },
+            Parameter::new(
+                "skip",
+                Kind::Number(0, u32::MAX as u64),
+                "leave out so many",
+            ),
             LIMIT,
         ],
         Answer::Json("Rules"),
@@ -216,11 +216,11 @@ pub static ROUTES: [Route; 16] = [
         "What is counted, again and again: an event each time",
         &[
             MATCH,
-            Parameter {
-                name: "every",
-                kind: Kind::Time(EVERY_MIN, EVERY_MAX),
-                help: "how often; 1s by default",
-            },
+            Parameter::new(
+                "every",
+                Kind::Time(EVERY_MIN, EVERY_MAX),
+                "how often; 1s by default",
+            ),
             LINKS,
         ],
         Answer::Events("StatsEvent"),

@@ -3,15 +3,16 @@
 //! automatically.
 #![allow(missing_docs, reason = "criterion's macros make undocumented items")]
 
-use std::cell::RefCell;
+mod table;
+
 use std::hint::black_box;
-use std::time::{Duration, Instant};
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use longwire_engine::spec::{ModelInfo, Param, Unit};
 use longwire_engine::{
-    FrameMeta, Hook, Link, LinkConfig, LinkId, LinkSpec, Loader, Nanos, NoLoader, Plugin, Verdict,
+    FrameMeta, Link, LinkConfig, LinkId, LinkSpec, Loader, Nanos, NoLoader, Verdict,
 };
+use table::Table;
 
 /// The kinds of models that are measured, by the names of their options. Only
 /// those that decide at a frame's arrival: benches/queues.rs has the others.
@@ -100,15 +101,6 @@ impl Loader for Examples {
             .into_iter()
             .try_for_each(|contents| take(contents.as_bytes()))
     }
-
-    fn plugin(
-        &self,
-        path: &str,
-        _hook: Hook,
-        _parameters: &[(String, String)],
-    ) -> Result<Box<dyn Plugin>, String> {
-        Err(format!("{path}: 'longwire bench plugin' measures those"))
-    }
 }
 
 /// A UDP datagram over IPv4, from port 5353 to port 53.
@@ -143,10 +135,7 @@ impl Traffic {
         let mut edited = self.bytes;
         for _ in 0..FRAMES {
             self.clock += GAP;
-            let meta = FrameMeta {
-                arrival: Nanos::from_nanos(self.clock),
-                len: LEN as u32,
-            };
+            let meta = FrameMeta::new(Nanos::from_nanos(self.clock), LEN as u32);
             let Verdict::Deliver(mut delivery) = self.link.offer(black_box(meta), &self.bytes)
             else {
                 continue;
@@ -164,36 +153,11 @@ impl Traffic {
         }
         released
     }
-
-    /// Measures the time of `frames` frames.
-    fn time(&mut self, frames: u64) -> Duration {
-        let rounds = frames.div_ceil(FRAMES);
-        let start = Instant::now();
-        for _ in 0..rounds {
-            black_box(self.round());
-        }
-        let per_frame = start.elapsed().as_secs_f64() / (rounds * FRAMES) as f64;
-        Duration::from_secs_f64(per_frame * frames as f64)
-    }
 }
-
-/// The best time a frame took in each link, in nanoseconds.
-type Table = RefCell<Vec<(String, f64)>>;
 
 fn measure(criterion: &mut Criterion, table: &Table, name: &str, config: LinkConfig) {
     let mut traffic = Traffic::new(config);
-    let mut best = f64::INFINITY;
-    criterion.bench_function(name, |bencher| {
-        bencher.iter_custom(|frames| {
-            let time = traffic.time(frames);
-            best = best.min(time.as_secs_f64() * 1e9 / frames as f64);
-            time
-        });
-    });
-    // A filter on the command line may have left it out.
-    if best.is_finite() {
-        table.borrow_mut().push((name.to_owned(), best));
-    }
+    table.measure(criterion, name, FRAMES, || traffic.round());
 }
 
 fn bench_models(criterion: &mut Criterion) {
@@ -211,28 +175,15 @@ fn bench_models(criterion: &mut Criterion) {
             measure(criterion, &table, &format!("{kind} {name}"), config);
         }
     }
-    // Without `--bench`, no figures are measured.
-    if std::env::args().any(|argument| argument == "--bench") {
-        print(&table.borrow());
-    }
+    table.print(|rows| {
+        let plain = rows.first().map_or(0.0, |(_, nanos)| *nanos);
+        println!("\n| link of 64-byte frames | ns a frame | more than plain |");
+        println!("|---|---:|---:|");
+        for (name, nanos) in rows {
+            println!("| {name} | {nanos:.1} | {:+.1} |", nanos - plain);
+        }
+    });
 }
 
-/// The table, as SPECIFICATION.md has it.
-fn print(table: &[(String, f64)]) {
-    let plain = table.first().map_or(0.0, |(_, nanos)| *nanos);
-    println!("\n| link of 64-byte frames | ns a frame | more than plain |");
-    println!("|---|---:|---:|");
-    for (name, nanos) in table {
-        println!("| {name} | {nanos:.1} | {:+.1} |", nanos - plain);
-    }
-}
-
-criterion_group! {
-    name = benches;
-    // A short time for each of the many links.
-    config = Criterion::default()
-        .warm_up_time(Duration::from_millis(200))
-        .measurement_time(Duration::from_millis(800));
-    targets = bench_models
-}
+criterion_group!(name = benches; config = table::short(); targets = bench_models);
 criterion_main!(benches);

@@ -42,10 +42,7 @@ fn offer_round(link: &mut Link, clock: &mut u64, len: u32) -> u64 {
         if index % 32 == 0 {
             *clock += burst_nanos;
         }
-        let frame = FrameMeta {
-            arrival: Nanos::from_nanos(*clock),
-            len,
-        };
+        let frame = FrameMeta::new(Nanos::from_nanos(*clock), len);
         if let Verdict::Deliver(delivery) = link.offer(black_box(frame), &[]) {
             released = released.wrapping_add(delivery.release.as_nanos());
         }
@@ -66,10 +63,7 @@ fn offer_pair(link: &mut Link, clock: &mut u64, index: u64) -> u64 {
     *clock += (1514 + 66) * 8 * 1_000_000_000 / RATE + 1;
     let mut released = 0u64;
     for len in [1514, 66 + (index % 2) as u32] {
-        let frame = FrameMeta {
-            arrival: Nanos::from_nanos(*clock),
-            len,
-        };
+        let frame = FrameMeta::new(Nanos::from_nanos(*clock), len);
         if let Verdict::Deliver(delivery) = link.offer(black_box(frame), &[]) {
             released = released.wrapping_add(delivery.release.as_nanos());
         }

@@ -91,10 +91,7 @@ impl Traffic {
             note(verdict);
         }
         for index in 0..BURST {
-            let meta = FrameMeta {
-                arrival: now,
-                len: LEN as u32,
-            };
+            let meta = FrameMeta::new(now, LEN as u32);
             let bytes = &self.frames[index as usize % self.frames.len()];
             note(self.link.offer(black_box(meta), bytes));
         }

@@ -3,15 +3,16 @@
 //! model has its case here.
 #![allow(missing_docs, reason = "criterion's macros make undocumented items")]
 
-use std::cell::RefCell;
+mod table;
+
 use std::collections::BTreeSet;
 use std::hint::black_box;
-use std::time::{Duration, Instant};
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use longwire_engine::{
-    FrameMeta, Hook, Link, LinkId, LinkSpec, Loader, Nanos, NoLoader, Plugin, Verdict, models,
+    FrameMeta, Link, LinkId, LinkSpec, Loader, Nanos, NoLoader, Verdict, models,
 };
+use table::Table;
 
 /// The shortest frame of an Ethernet, without FCS.
 const LEN: u32 = 64;
@@ -93,15 +94,6 @@ impl Loader for Files {
         };
         take(text.as_bytes())
     }
-
-    fn plugin(
-        &self,
-        path: &str,
-        _hook: Hook,
-        _parameters: &[(String, String)],
-    ) -> Result<Box<dyn Plugin>, String> {
-        Err(format!("{path}: 'longwire bench plugin' measures those"))
-    }
 }
 
 /// Offers frames endlessly.
@@ -135,17 +127,6 @@ impl Traffic {
         }
         released
     }
-
-    /// Measures the time of `frames` frames.
-    fn time(&mut self, frames: u64) -> Duration {
-        let rounds = frames.div_ceil(FRAMES);
-        let start = Instant::now();
-        for _ in 0..rounds {
-            black_box(self.round());
-        }
-        let per_frame = start.elapsed().as_secs_f64() / (rounds * FRAMES) as f64;
-        Duration::from_secs_f64(per_frame * frames as f64)
-    }
 }
 
 fn release(verdict: Verdict) -> u64 {
@@ -164,36 +145,18 @@ fn bench_rates(criterion: &mut Criterion) {
     for name in registered.filter(|name| *name != "plugin") {
         assert!(cases.contains(name), "{name} has no case");
     }
-    let table = RefCell::new(Vec::new());
+    let table = Table::default();
     for (name, text) in CASES {
         let mut traffic = Traffic::new(text);
-        let mut best = f64::INFINITY;
-        criterion.bench_function(name, |bencher| {
-            bencher.iter_custom(|frames| {
-                let time = traffic.time(frames);
-                best = best.min(time.as_secs_f64() * 1e9 / frames as f64);
-                time
-            });
-        });
-        // A filter on the command line may have left it out.
-        if best.is_finite() {
-            table.borrow_mut().push((name, best));
-        }
+        table.measure(criterion, name, FRAMES, || traffic.round());
     }
-    // Without `--bench`, no figures are measured.
-    if std::env::args().any(|argument| argument == "--bench") {
+    table.print(|rows| {
         println!("\n| rate, frames of 64 bytes | ns a frame |\n|---|---:|");
-        for (name, nanos) in table.borrow().iter() {
+        for (name, nanos) in rows {
             println!("| {name} | {nanos:.1} |");
         }
-    }
+    });
 }
 
-criterion_group! {
-    name = benches;
-    config = Criterion::default()
-        .warm_up_time(Duration::from_millis(200))
-        .measurement_time(Duration::from_millis(800));
-    targets = bench_rates
-}
+criterion_group!(name = benches; config = table::short(); targets = bench_rates);
 criterion_main!(benches);

@@ -17,10 +17,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     // Time is an argument: the loop below takes no time at all.
     for number in 0..20 {
         let arrival = Nanos::from_micros(500 * number);
-        let frame = FrameMeta {
-            arrival,
-            len: 1_514,
-        };
+        let frame = FrameMeta::new(arrival, 1_514);
         emulator.advance(arrival, &());
         if let Verdict::Drop(reason) = emulator.offer(id, frame, &[], number) {
             println!(

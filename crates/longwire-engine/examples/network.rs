@@ -74,10 +74,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let arrival = Nanos::from_millis(number.into());
         network.advance(arrival, &mut host);
         for flow in 0..2 {
-            let frame = FrameMeta {
-                arrival,
-                len: 1_514,
-            };
+            let frame = FrameMeta::new(arrival, 1_514);
             let offered = network.offer(PathId(flow), frame, (flow, number), &mut host);
             assert!(offered.is_ok(), "both paths exist");
         }

@@ -29,16 +29,19 @@ pub trait Loader {
     /// with hooks loaded before.
     fn begin_link(&self) {}
 
-    /// Loads a plugin for one hook of one link, with the user's parameters as written.
+    /// Loads a plugin for one hook of one link, with the user's parameters as written. A
+    /// loader has no plugins unless it says otherwise.
     ///
     /// # Errors
     /// A fault of the file, its version, or its parameters.
     fn plugin(
         &self,
-        path: &str,
-        hook: Hook,
-        parameters: &[(String, String)],
-    ) -> Result<Box<dyn Plugin>, String>;
+        _path: &str,
+        _hook: Hook,
+        _parameters: &[(String, String)],
+    ) -> Result<Box<dyn Plugin>, String> {
+        Err("plugins cannot be loaded here".to_owned())
+    }
 }
 
 /// A hook of a plugin.
@@ -109,14 +112,5 @@ impl Loader for NoLoader {
         _take: &mut dyn FnMut(&[u8]) -> Result<(), String>,
     ) -> Result<(), String> {
         Err("files cannot be read here".to_owned())
-    }
-
-    fn plugin(
-        &self,
-        _path: &str,
-        _hook: Hook,
-        _parameters: &[(String, String)],
-    ) -> Result<Box<dyn Plugin>, String> {
-        Err("plugins cannot be loaded here".to_owned())
     }
 }

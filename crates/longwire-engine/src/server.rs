@@ -278,10 +278,7 @@ impl Server {
         };
         self.context.left(&first);
         let frame_context = FrameContext {
-            frame: FrameMeta {
-                arrival: first.arrival,
-                len: first.len,
-            },
+            frame: FrameMeta::new(first.arrival, first.len),
             at,
             bytes: frames.bytes(first.number),
             waiting: self.context.occupancy(),
@@ -339,10 +336,7 @@ impl Server {
         self.asks_at = Some(departure);
         for frame in &taken {
             let frame_context = FrameContext {
-                frame: FrameMeta {
-                    arrival: frame.arrival,
-                    len: frame.len,
-                },
+                frame: FrameMeta::new(frame.arrival, frame.len),
                 at: departure,
                 bytes: frames.bytes(frame.number),
                 waiting: self.context.occupancy(),

@@ -22,6 +22,14 @@ pub struct FrameMeta {
     pub len: u32,
 }
 
+impl FrameMeta {
+    /// Returns a frame of `len` bytes that arrives at `arrival`.
+    #[inline]
+    pub const fn new(arrival: Nanos, len: u32) -> FrameMeta {
+        FrameMeta { arrival, len }
+    }
+}
+
 /// Length of the MAC header with its VLAN tags, as far as `header` shows it.
 ///
 /// `header` holds the first bytes of the frame; a header cut short counts as

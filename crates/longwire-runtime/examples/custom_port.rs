@@ -15,7 +15,7 @@ use longwire_engine::{LinkSpec, Nanos, NoLoader};
 use longwire_io::port::one_way::{Discard, Silent};
 use longwire_io::port::own::{OwnRx, OwnTx};
 use longwire_io::port::registry::{AnyRx, AnyTx, Port};
-use longwire_io::{Arrived, Event, Offload, Outgoing, PortError, Pushed, Received};
+use longwire_io::{Arrived, Event, Outgoing, PortError, Pushed, Received};
 use longwire_runtime::{LinkSetup, RunConfig, start};
 
 /// The receiving half of a port: frames that the program puts into a channel.
@@ -36,13 +36,7 @@ impl OwnRx for Input {
         let mut frames = 0;
         for bytes in self.frames.try_iter().take(max) {
             frames += 1;
-            take(Arrived {
-                bytes: &bytes,
-                arrival: now,
-                offload: Offload::NONE,
-                wire_len: bytes.len() as u32,
-                lent: None,
-            });
+            take(Arrived::whole(&bytes, now));
         }
         Ok(Received { frames, end: false })
     }
@@ -83,22 +77,16 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (sender, frames) = mpsc::channel();
     let (output, arrived) = mpsc::channel();
     let event = Arc::new(Event::new()?);
-    let port = |name: &str, rx, tx| Port {
-        name: name.to_owned(),
-        rx,
-        tx,
-        notes: Vec::new(),
-    };
     let input = Input {
         frames,
         event: Arc::clone(&event),
     };
-    let a = port(
+    let a = Port::with_halves(
         "a",
         AnyRx::Own(Box::new(input)),
         AnyTx::Discard(Discard::default()),
     );
-    let b = port(
+    let b = Port::with_halves(
         "b",
         AnyRx::Silent(Silent),
         AnyTx::Own(Box::new(Output(output))),

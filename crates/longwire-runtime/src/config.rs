@@ -13,6 +13,14 @@ pub struct LinkSetup {
     pub config: LinkConfig,
 }
 
+impl LinkSetup {
+    /// Returns an emulated link with this name.
+    pub fn new(name: impl Into<String>, config: LinkConfig) -> LinkSetup {
+        let name = name.into();
+        LinkSetup { name, config }
+    }
+}
+
 /// How a stage waits for the next release.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WaitMode {

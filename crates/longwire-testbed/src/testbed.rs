@@ -100,10 +100,7 @@ impl Testbed {
         let mtus = [&up, &down].into_iter().filter_map(|link| link.mtu.bytes());
         let networks = Networks::new(&EnvironmentConfig::with_room_for(mtus))?;
         let (near, far) = networks.open_ports(PORT_KIND)?;
-        let setup = |name: &str, config: LinkConfig| LinkSetup {
-            name: name.to_owned(),
-            config,
-        };
+        let setup = |name: &str, config: LinkConfig| LinkSetup::new(name, config);
         let (up, down) = (setup("up", up), setup("down", down));
         let running = longwire_runtime::start(near, far, up, Some(down), self.run)?;
         RunningTestbed::new(networks, running)

@@ -14,6 +14,11 @@ impl Table {
         }
     }
 
+    /// As [`Table::new`], with the cells of the header between bars: `links | rate`.
+    pub fn headed(header: &str) -> Table {
+        Table::new(&header.split('|').map(str::trim).collect::<Vec<_>>())
+    }
+
     /// Adds a row: as many cells as the header has.
     pub fn row(&mut self, cells: Vec<String>) {
         self.rows.push(cells);

@@ -172,40 +172,25 @@ impl Drop for TemporaryFile {
 mod tests {
     use std::os::unix::fs::{PermissionsExt, symlink};
 
+    use longwire_testbed::support::Folder;
+
     use super::*;
 
-    /// A directory of one test, removed at its end.
-    struct Dir(PathBuf);
-
-    impl Dir {
-        fn new(name: &str) -> Dir {
-            let name = format!("longwire-whole-{}-{name}", std::process::id());
-            let path = std::env::temp_dir().join(name);
-            fs::create_dir_all(&path).expect("a directory");
-            Dir(path)
-        }
-
-        fn names(&self) -> Vec<String> {
-            let entries = fs::read_dir(&self.0).expect("it is there");
-            let names = entries.map(|entry| entry.expect("an entry").file_name());
-            let mut names: Vec<String> = names
-                .map(|name| name.to_string_lossy().into_owned())
-                .collect();
-            names.sort();
-            names
-        }
-    }
-
-    impl Drop for Dir {
-        fn drop(&mut self) {
-            let _ = fs::remove_dir_all(&self.0);
-        }
+    /// The names of the files in a folder.
+    fn names(folder: &Folder) -> Vec<String> {
+        let entries = fs::read_dir(folder.path()).expect("it is there");
+        let names = entries.map(|entry| entry.expect("an entry").file_name());
+        let mut names: Vec<String> = names
+            .map(|name| name.to_string_lossy().into_owned())
+            .collect();
+        names.sort();
+        names
     }
 
     #[test]
     fn a_failure_leaves_what_was_there() {
-        let dir = Dir::new("failure");
-        let path = dir.0.join("a.json");
+        let dir = Folder::new();
+        let path = dir.path().join("a.json");
         fs::write(&path, "old").expect("writable");
         fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).expect("its mode");
         let failed = write(&path, |out| {
@@ -221,13 +206,13 @@ mod tests {
             .permissions()
             .mode();
         assert_eq!(mode & 0o777, 0o640);
-        assert_eq!(dir.names(), ["a.json"]);
+        assert_eq!(names(&dir), ["a.json"]);
     }
 
     #[test]
     fn a_symbolic_link_stays_one() {
-        let dir = Dir::new("link");
-        let (path, link) = (dir.0.join("real"), dir.0.join("link"));
+        let dir = Folder::new();
+        let (path, link) = (dir.path().join("real"), dir.path().join("link"));
         fs::write(&path, "old").expect("writable");
         symlink(&path, &link).expect("a link");
         write(&link, |out| out.write_all(b"new")).expect("writable");
@@ -237,20 +222,20 @@ mod tests {
 
     #[test]
     fn a_link_to_no_file_stays_one() {
-        let dir = Dir::new("dangling");
-        let (path, link) = (dir.0.join("real"), dir.0.join("link"));
+        let dir = Folder::new();
+        let (path, link) = (dir.path().join("real"), dir.path().join("link"));
         symlink("middle", &link).expect("a link");
-        symlink("real", dir.0.join("middle")).expect("a link");
+        symlink("real", dir.path().join("middle")).expect("a link");
         write(&link, |out| out.write_all(b"new")).expect("writable");
         assert_eq!(fs::read(&path).expect("it is there"), b"new");
-        assert_eq!(dir.names(), ["link", "middle", "real"]);
+        assert_eq!(names(&dir), ["link", "middle", "real"]);
         assert!(link.is_symlink());
     }
 
     #[test]
     fn leftovers_of_a_killed_process_do_not_matter() {
-        let dir = Dir::new("leftovers");
-        let path = dir.0.join("a.json");
+        let dir = Folder::new();
+        let path = dir.path().join("a.json");
         let target = Target::of(&path).expect("a target");
         for number in 0..3 {
             fs::write(TemporaryFile::path(&target, number), "left").expect("writable");
@@ -258,7 +243,7 @@ mod tests {
         check(&path).expect("writable");
         write(&path, |out| out.write_all(b"new")).expect("writable");
         assert_eq!(fs::read(&path).expect("it is there"), b"new");
-        assert_eq!(dir.names().len(), 4);
+        assert_eq!(names(&dir).len(), 4);
     }
 
     #[test]
@@ -266,8 +251,8 @@ mod tests {
         if !nix::unistd::geteuid().is_root() {
             return;
         }
-        let dir = Dir::new("owner");
-        let path = dir.0.join("a.json");
+        let dir = Folder::new();
+        let path = dir.path().join("a.json");
         fs::write(&path, "old").expect("writable");
         let owner = Some(61_234);
         std::os::unix::fs::chown(&path, owner, owner).expect("a user");
@@ -284,18 +269,18 @@ mod tests {
         limited.join().expect("it ends").expect("writable");
         assert_eq!(fs::read(&path).expect("it is there"), b"newer");
         assert_eq!((found().uid(), found().gid()), (61_234, 61_234));
-        assert_eq!(dir.names(), ["a.json"]);
+        assert_eq!(names(&dir), ["a.json"]);
     }
 
     #[test]
     fn unwritable_files_are_found_before_the_run() {
-        let dir = Dir::new("check");
+        let dir = Folder::new();
         let kind = |path: &Path| check(path).map_err(|error| error.kind());
-        assert_eq!(kind(&dir.0), Err(io::ErrorKind::IsADirectory));
-        let missing = dir.0.join("no/such.json");
+        assert_eq!(kind(dir.path()), Err(io::ErrorKind::IsADirectory));
+        let missing = dir.path().join("no/such.json");
         assert_eq!(kind(&missing), Err(io::ErrorKind::NotFound));
-        assert_eq!(kind(&dir.0.join("a.json")), Ok(()));
+        assert_eq!(kind(&dir.path().join("a.json")), Ok(()));
         assert_eq!(kind(Path::new("/dev/null")), Ok(()));
-        assert_eq!(dir.names(), [""; 0]);
+        assert_eq!(names(&dir), [""; 0]);
     }
 }

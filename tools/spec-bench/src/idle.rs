@@ -23,12 +23,8 @@ pub(super) struct IdleFindings {
 
 pub(super) fn measure(time: Duration, kind: &str) -> Result<IdleFindings, Error> {
     let testbed = Testbed::emulated()?;
-    let running = testbed.start(
-        kind,
-        LinkConfig::default(),
-        LinkConfig::default(),
-        RunConfig::default(),
-    )?;
+    let link = LinkConfig::default;
+    let running = testbed.start(kind, link(), link(), RunConfig::default())?;
     let start = Instant::now();
     std::thread::sleep(time);
     let seconds = start.elapsed().as_secs_f64();

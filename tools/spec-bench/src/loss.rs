@@ -1,6 +1,7 @@
 //! `bench loss`: real frames through a lossy link, against the exact
 //! binomial bound.
 
+use longwire_testbed::support::binomial_interval;
 use std::time::Duration;
 
 use longwire_engine::models;
@@ -9,7 +10,6 @@ use longwire_runtime::RunConfig;
 use serde::Serialize;
 
 use super::LossArgs;
-use crate::binomial;
 use longwire::Error;
 use longwire::bench::testbed::Testbed;
 use longwire::table;
@@ -70,7 +70,7 @@ pub(super) fn flow(packets: u64) -> UdpFlow {
 pub(super) fn row(probability: Probability, got: &Datagrams, artifacts: u64) -> LossRow {
     let lost = got.sent - got.received;
     let share = probability.as_f64();
-    let (least, most) = binomial::interval(got.sent, share, 0.99);
+    let (least, most) = binomial_interval(got.sent, share, 0.99);
     let measured = lost as f64 / got.sent.max(1) as f64;
     LossRow {
         loss_percent: share * 100.0,
@@ -89,16 +89,9 @@ pub(super) fn print(rows: &[LossRow]) {
     println!(
         "Loss of UDP datagrams, 64-byte frames. LinkEM: 0.41, 2.96, 0.02, 0 % off at 1, 3, 7, 10 %."
     );
-    let mut table = table::Table::new(&[
-        "loss %",
-        "sent",
-        "measured %",
-        "off by %",
-        "lost",
-        "99 % interval",
-        "inside",
-        "artifacts",
-    ]);
+    let mut table = table::Table::headed(
+        "loss % | sent | measured % | off by % | lost | 99 % interval | inside | artifacts",
+    );
     for row in rows {
         table.row(vec![
             format!("{:.0}", row.loss_percent),

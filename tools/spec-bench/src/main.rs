@@ -3,7 +3,6 @@
 //! `longwire bench` has the benches that users run on their own machines. Each
 //! bench here prints one table of the specification, or JSON with `--json`.
 
-mod binomial;
 mod control;
 mod idle;
 mod linkem;
@@ -90,12 +89,8 @@ enum Bench {
 #[derive(Clone, Debug, Args)]
 struct LossArgs {
     /// Emulated loss
-    #[arg(
-        long,
-        value_name = "LOSS",
-        value_delimiter = ',',
-        default_value = "1%,3%,7%,10%"
-    )]
+    #[arg(long, value_name = "LOSS")]
+    #[arg(value_delimiter = ',', default_value = "1%,3%,7%,10%")]
     loss: Vec<String>,
     /// Packets a row
     #[arg(long, value_name = "N", default_value_t = 120_000)]
@@ -125,39 +120,39 @@ fn run(cli: &Cli) -> Result<(), Error> {
     let (kind, quick) = (cli.port.as_str(), cli.quick);
     match &cli.bench {
         Bench::Loss(args) => {
-            let rows = loss::measure(&args.quickened(quick), kind)?;
+            let rows = loss::measure(&chosen(args, quick, LossArgs::quick), kind)?;
             show(cli, &rows, |rows| loss::print(rows))
         }
         Bench::Linkem(args) => {
-            let found = linkem::measure(&args.quickened(quick), kind)?;
+            let found = linkem::measure(&chosen(args, quick, LinkemArgs::quick), kind)?;
             show(cli, &found, linkem::print)
         }
         Bench::Multiplex(args) => {
-            let rows = multiplex::measure(&args.quickened(quick), kind)?;
+            let rows = multiplex::measure(&chosen(args, quick, MultiplexArgs::quick), kind)?;
             show(cli, &rows, |rows| multiplex::print(rows))
         }
         Bench::Startup(args) => {
-            let rows = startup::measure(&args.quickened(quick))?;
+            let rows = startup::measure(&chosen(args, quick, StartupArgs::quick))?;
             show(cli, &rows, |rows| startup::print(rows))
         }
         Bench::Control(args) => {
-            let rows = control::measure(&args.quickened(quick))?;
+            let rows = control::measure(&chosen(args, quick, ControlArgs::quick))?;
             show(cli, &rows, |rows| control::print(rows))
         }
         Bench::ReplaySpeed(args) => {
-            let rows = replay_speed::measure(&args.quickened(quick))?;
+            let rows = replay_speed::measure(&chosen(args, quick, ReplaySpeedArgs::quick))?;
             show(cli, &rows, |rows| replay_speed::print(rows))
         }
         Bench::Send(args) => {
-            let rows = send::measure(&args.quickened(quick))?;
+            let rows = send::measure(&chosen(args, quick, SendArgs::quick))?;
             show(cli, &rows, |rows| send::print(rows))
         }
         Bench::Replay(args) => {
-            let found = replay::measure(&args.quickened(quick), kind)?;
+            let found = replay::measure(&chosen(args, quick, ReplayArgs::quick), kind)?;
             show(cli, &found, replay::print)
         }
         Bench::Verdict(args) => {
-            let found = verdict::measure(&args.quickened(quick))?;
+            let found = verdict::measure(&chosen(args, quick, VerdictArgs::quick))?;
             match args.send {
                 Some(_) => Ok(()),
                 None => show(cli, &found, verdict::print),
@@ -169,6 +164,11 @@ fn run(cli: &Cli) -> Result<(), Error> {
             show(cli, &idle::measure(time, kind)?, idle::print)
         }
     }
+}
+
+/// Returns the arguments, or those of a quick measurement.
+fn chosen<T: Clone>(args: &T, quick: bool, short: fn(&T) -> T) -> T {
+    if quick { short(args) } else { args.clone() }
 }
 
 /// Prints a table, as JSON or as text.
@@ -187,10 +187,7 @@ fn show<T: Serialize>(cli: &Cli, found: &T, print: impl Fn(&T)) -> Result<(), Er
 const QUICK: Nanos = Nanos::from_millis(200);
 
 impl LossArgs {
-    fn quickened(&self, quick: bool) -> LossArgs {
-        if !quick {
-            return self.clone();
-        }
+    fn quick(&self) -> LossArgs {
         LossArgs {
             loss: vec!["10%".to_owned()],
             packets: 2_000,

@@ -31,12 +31,8 @@ use longwire::table::Table;
 #[derive(Clone, Debug, Args)]
 pub struct ReplaySpeedArgs {
     /// Frame lengths in bytes
-    #[arg(
-        long,
-        value_name = "BYTES",
-        value_delimiter = ',',
-        default_value = "64,1500"
-    )]
+    #[arg(long, value_name = "BYTES")]
+    #[arg(value_delimiter = ',', default_value = "64,1500")]
     pub size: Vec<u32>,
     /// Packets in the trace of 64 bytes; longer frames are fewer
     #[arg(long, value_name = "N", default_value_t = 10_000_000)]
@@ -48,14 +44,10 @@ pub struct ReplaySpeedArgs {
 }
 
 impl ReplaySpeedArgs {
-    pub(super) fn quickened(&self, quick: bool) -> ReplaySpeedArgs {
-        if quick {
-            ReplaySpeedArgs {
-                packets: 20_000,
-                ..self.clone()
-            }
-        } else {
-            self.clone()
+    pub(super) fn quick(&self) -> ReplaySpeedArgs {
+        ReplaySpeedArgs {
+            packets: 20_000,
+            ..self.clone()
         }
     }
 }
@@ -193,10 +185,7 @@ impl SpeedTrace {
         .map_err(|error| Error::Failed(error.to_string()))?;
         let output = ReplayOutput {
             port: port(sink),
-            link: LinkSetup {
-                name: "out".to_owned(),
-                config: LinkConfig::default(),
-            },
+            link: LinkSetup::new("out", LinkConfig::default()),
             sent: None,
         };
         let config = ReplayConfig {
@@ -240,15 +229,11 @@ impl Drop for SpeedTrace {
 }
 
 fn port(sink: SinkKind) -> Port {
-    Port {
-        name: "memory".to_owned(),
-        rx: AnyRx::Silent(Silent),
-        tx: match sink {
-            SinkKind::Null => AnyTx::Discard(Discard::default()),
-            SinkKind::Copying => AnyTx::Sink(Box::new(mem::Sink::copying())),
-        },
-        notes: Vec::new(),
-    }
+    let tx = match sink {
+        SinkKind::Null => AnyTx::Discard(Discard::default()),
+        SinkKind::Copying => AnyTx::Sink(Box::new(mem::Sink::copying())),
+    };
+    Port::with_halves("memory", AnyRx::Silent(Silent), tx)
 }
 
 fn alterations(altered: Alteration) -> Result<Alterations, Error> {
@@ -298,16 +283,9 @@ fn number(frame: &mut [u8], n: u64) {
 pub(super) fn print(rows: &[ReplaySpeedRow]) {
     println!("A trace replayed at full speed, by the stages of a replay; medians of {RUNS}.");
     println!("Altered: addresses, ports, DSCP and time to live, and the checksums.");
-    let mut table = Table::new(&[
-        "size",
-        "sink",
-        "altered",
-        "Mpps",
-        "Gbit/s",
-        "CPU ns/packet",
-        "missing",
-        "memory MB",
-    ]);
+    let mut table = Table::headed(
+        "size | sink | altered | Mpps | Gbit/s | CPU ns/packet | missing | memory MB",
+    );
     for row in rows {
         table.row(vec![
             row.size.to_string(),

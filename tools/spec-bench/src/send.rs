@@ -24,12 +24,8 @@ use longwire_traffic::sockets::Path;
 #[derive(Clone, Debug, Args)]
 pub struct SendArgs {
     /// Frame lengths in bytes
-    #[arg(
-        long,
-        value_name = "BYTES",
-        value_delimiter = ',',
-        default_value = "64,1514"
-    )]
+    #[arg(long, value_name = "BYTES")]
+    #[arg(value_delimiter = ',', default_value = "64,1514")]
     pub size: Vec<u32>,
     /// Duration of each sender in each round
     #[arg(long, value_name = "TIME", default_value = "500ms")]
@@ -40,15 +36,11 @@ pub struct SendArgs {
 }
 
 impl SendArgs {
-    pub(super) fn quickened(&self, quick: bool) -> SendArgs {
-        if quick {
-            SendArgs {
-                size: vec![64],
-                time: Nanos::from_millis(20),
-                rounds: 1,
-            }
-        } else {
-            self.clone()
+    pub(super) fn quick(&self) -> SendArgs {
+        SendArgs {
+            size: vec![64],
+            time: Nanos::from_millis(20),
+            rounds: 1,
         }
     }
 }
@@ -283,15 +275,8 @@ pub(super) fn print(rows: &[SendRow]) {
         "which all take turns. Alone: the system call and nothing else. Ports: this many frames at"
     );
     println!("a time, copied from memory; the egress stage gives them 64.");
-    let mut table = Table::new(&[
-        "size",
-        "sender",
-        "Mpps",
-        "CPU ns/frame",
-        "of AF_XDP alone",
-        "by CPU",
-        "missing",
-    ]);
+    let mut table =
+        Table::headed("size | sender | Mpps | CPU ns/frame | of AF_XDP alone | by CPU | missing");
     for row in rows {
         table.row(vec![
             row.size.to_string(),

@@ -39,14 +39,10 @@ pub struct StartupArgs {
 }
 
 impl StartupArgs {
-    pub(super) fn quickened(&self, quick: bool) -> StartupArgs {
-        if quick {
-            StartupArgs {
-                links: 1_000,
-                rounds: 1,
-            }
-        } else {
-            self.clone()
+    pub(super) fn quick(&self) -> StartupArgs {
+        StartupArgs {
+            links: 1_000,
+            rounds: 1,
         }
     }
 }
@@ -202,9 +198,7 @@ fn once(file: &Path, links: u32) -> Result<StartupRow, Error> {
 pub(super) fn print(rows: &[StartupRow]) {
     println!("From a file of links, each with two directions, to a running fabric.");
     println!("The bar for 100,000 links is 3 s.");
-    let mut table = Table::new(&[
-        "links", "file", "MB", "read ms", "build ms", "start ms", "all ms",
-    ]);
+    let mut table = Table::headed("links | file | MB | read ms | build ms | start ms | all ms");
     for row in rows {
         table.row(vec![
             row.links.to_string(),

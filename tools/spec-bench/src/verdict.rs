@@ -64,14 +64,10 @@ pub enum Fault {
 }
 
 impl VerdictArgs {
-    pub(super) fn quickened(&self, quick: bool) -> VerdictArgs {
-        if quick {
-            VerdictArgs {
-                runs: 2,
-                ..self.clone()
-            }
-        } else {
-            self.clone()
+    pub(super) fn quick(&self) -> VerdictArgs {
+        VerdictArgs {
+            runs: 2,
+            ..self.clone()
         }
     }
 }

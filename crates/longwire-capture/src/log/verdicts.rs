@@ -210,6 +210,8 @@ fn signed(at: Nanos) -> i64 {
 
 #[cfg(test)]
 mod tests {
+    use longwire_testbed::support::Folder;
+
     use super::*;
     use crate::log::LogReader;
 
@@ -228,15 +230,14 @@ mod tests {
 
     #[test]
     fn what_is_never_decided_or_never_departs_is_held() {
-        let name = format!("longwire-verdicts-{}.csv", std::process::id());
-        let path = std::env::temp_dir().join(name);
+        let folder = Folder::new();
+        let path = folder.path().join("verdicts.csv");
         let Ok(writer) = LogWriter::create(&path) else {
             panic!("no log");
         };
         let mut log = VerdictLog::new(writer, ["up", "down"]);
         for number in 0..5 {
-            let arrival = Nanos::from_nanos(number);
-            let frame = FrameMeta { arrival, len: 100 };
+            let frame = FrameMeta::new(Nanos::from_nanos(number), 100);
             log.offered(1, number, frame, (Packets(3), Bytes(300)));
         }
         let verdicts = [
@@ -251,7 +252,6 @@ mod tests {
         assert!(log.finish().is_ok());
         let rows = LogReader::open(&path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
         let rows = rows.unwrap_or_else(|error| panic!("{error}"));
-        let _ = std::fs::remove_file(path);
         let seen: Vec<_> = rows
             .iter()
             .map(|row| (row.frame, row.copy, row.verdict, row.release_ns))

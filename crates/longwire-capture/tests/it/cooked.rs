@@ -1,6 +1,8 @@
 //! Captures without Ethernet's header: of all devices at once, of loopback, of
 //! tunnels. The added headers are checked field by field, and by tshark where it
 //! is installed.
+use longwire_testbed::support::Folder;
+use longwire_testbed::support::frames::udp4;
 use std::io::Cursor;
 use std::process::Command;
 
@@ -13,17 +15,7 @@ const RECEIVER: [u8; 6] = [2, 0, 0, 0, 0, 2];
 
 /// Returns a UDP packet over IPv4 to this address, with correct checksums.
 fn v4(to: [u8; 4]) -> Vec<u8> {
-    let mut packet = vec![0x45, 0, 0, 36, 0, 1, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1];
-    packet.extend_from_slice(&to);
-    let sum: u32 = packet
-        .chunks(2)
-        .map(|w| u32::from(w[0]) << 8 | u32::from(w[1]))
-        .sum();
-    let sum = !((sum & 0xffff) + (sum >> 16)) as u16;
-    packet[10..12].copy_from_slice(&sum.to_be_bytes());
-    packet.extend_from_slice(&[0x30, 0x39, 0x30, 0x3a, 0, 16, 0, 0]);
-    packet.extend_from_slice(b"longwire");
-    packet
+    udp4([10, 0, 0, 1], to, (0x3039, 0x303a), b"longwire").split_off(14)
 }
 
 /// Returns an IPv6 packet without a next header, to a multicast address or not.
@@ -245,8 +237,8 @@ fn cooked_captures_get_back_what_they_lost() {
 
 #[test]
 fn tshark_finds_the_packets_whole() {
-    let dir = env!("CARGO_TARGET_TMPDIR");
-    let path = format!("{dir}/{}-cooked.pcap", std::process::id());
+    let dir = Folder::new();
+    let path = dir.file("cooked.pcap");
     let mut file = Builder::new(false);
     file.classic(0xa1b2_c3d4, 0, 276);
     for n in 0..20 {
@@ -279,7 +271,6 @@ fn tshark_finds_the_packets_whole() {
         Ok(output) => output,
         Err(error) => return eprintln!("skipped: tshark: {error}"),
     };
-    std::fs::remove_file(&path).unwrap();
     assert!(output.status.success(), "{output:?}");
     let said = String::from_utf8(output.stdout).unwrap();
     assert_eq!(said.lines().count(), 20);

@@ -1,8 +1,8 @@
 //! The verdict log: rows are read as they were written, in both formats, and
 //! errors name the place of a fault.
 
-use crate::common::Dir;
 use longwire_capture::log::{COLUMNS, Fate, LogError, LogReader, LogWriter, Name, Row};
+use longwire_testbed::support::{Folder, rows};
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
@@ -96,7 +96,7 @@ prop_compose! {
 proptest! {
     #[test]
     fn any_rows_come_back_as_they_were_written(rows in vec(any_row(), 0..200)) {
-        let dir = Dir::new();
+        let dir = Folder::new();
         for format in FORMATS {
             let path = dir.file(&format!("log.{format}"));
             write(&path, &rows);
@@ -111,7 +111,7 @@ proptest! {
     fn damaged_files_are_errors_and_not_panics(
         at in 0..10_000usize, bits in 1..=255u8, cut in option::of(0..10_000usize),
     ) {
-        let dir = Dir::new();
+        let dir = Folder::new();
         let rows: Vec<Row> = (0..300).map(row).collect();
         for format in FORMATS {
             let path = dir.file(&format!("log.{format}"));
@@ -131,7 +131,7 @@ proptest! {
 
 #[test]
 fn many_rows_pass_through_several_row_groups() {
-    let dir = Dir::new();
+    let dir = Folder::new();
     let rows: Vec<Row> = (0..300_000).map(row).collect();
     let path = dir.file("log.parquet");
     write(&path, &rows);
@@ -159,7 +159,7 @@ fn many_rows_pass_through_several_row_groups() {
 
 #[test]
 fn an_empty_log_is_a_log() {
-    let dir = Dir::new();
+    let dir = Folder::new();
     for format in FORMATS {
         let path = dir.file(&format!("log.{format}"));
         write(&path, &[]);
@@ -172,7 +172,7 @@ fn an_empty_log_is_a_log() {
 
 #[test]
 fn the_name_tells_the_format_to_write_and_the_bytes_the_format_to_read() {
-    let dir = Dir::new();
+    let dir = Folder::new();
     for name in ["log", "log.txt", "log.csv.gz", "parquet"] {
         let refused = LogWriter::create(dir.file(name)).map(drop);
         let said = refused.map_or_else(|error| error.to_string(), |()| String::new());
@@ -186,7 +186,7 @@ fn the_name_tells_the_format_to_write_and_the_bytes_the_format_to_read() {
 
 #[test]
 fn csv_is_read_by_the_names_of_its_columns() {
-    let dir = Dir::new();
+    let dir = Folder::new();
     let path = dir.file("log.csv");
     // Another order, an additional column, and booleans as other programs write
     // them.
@@ -205,7 +205,7 @@ mine,1500,1,0,False,1,,300,200,deliver,1500,100,up,7
 
 #[test]
 fn times_are_whole_numbers_of_moderate_size_in_every_row() {
-    let dir = Dir::new();
+    let dir = Folder::new();
     let path = dir.file("log.csv");
     let rows: Vec<Row> = (0..8).map(row).collect();
     let mut log = LogWriter::create(&path).unwrap_or_else(|error| panic!("{error}"));
@@ -231,7 +231,7 @@ fn times_are_whole_numbers_of_moderate_size_in_every_row() {
 fn a_parquet_file_has_its_epoch_in_the_metadata_and_no_absent_number() {
     use parquet::basic::Repetition;
     use parquet::file::reader::{FileReader, SerializedFileReader};
-    let dir = Dir::new();
+    let dir = Folder::new();
     let path = dir.file("log.parquet");
     write(&path, &(0..8).map(row).collect::<Vec<_>>());
     let file = std::fs::File::open(&path).unwrap_or_else(|error| panic!("{error}"));
@@ -255,43 +255,24 @@ fn a_parquet_file_has_its_epoch_in_the_metadata_and_no_absent_number() {
 
 #[test]
 fn wrong_lines_are_named() {
-    let dir = Dir::new();
+    let dir = Folder::new();
     let path = dir.file("log.csv");
     let old = ["departure_ns", "release_ns"];
     let header = [&COLUMNS[..5], &old, &COLUMNS[7..13]].concat().join(",");
     let good = "0,up,100,60,deliver,150,200,,false,false,0,1,60";
-    for (bad, expected) in [
-        (
-            "x,up,100,60,deliver,150,200,,false,false,0,1,60",
-            "frame 'x' is not a whole number",
-        ),
-        (
-            "1,up,100,60,lost,150,200,,false,false,0,1,60",
-            "verdict 'lost' is neither",
-        ),
-        (
-            "1,up,100,60,deliver,150,,,false,false,0,1,60",
-            "needs release_ns",
-        ),
-        (
-            "1,up,100,60,deliver,,200,,false,false,0,1,60",
-            "needs departure_ns",
-        ),
-        (
-            "1,up,100,60,deliver,150,90,,false,false,0,1,60",
-            "before arrival_ns 100",
-        ),
-        ("1,up,100,60,drop,,,,false,false,0,1,60", "needs a reason"),
-        (
-            "1,up,100,60,deliver,150,200,,maybe,false,0,1,60",
-            "ecn_marked 'maybe'",
-        ),
-        (
-            "1,up,100,60,deliver,150,200,,false,false,70000,1,60",
-            "copy '70000'",
-        ),
-        ("1,up,100", "3 fields where the header has 13"),
-    ] {
+    for [bad, expected] in rows(
+        "
+        x,up,100,60,deliver,150,200,,false,false,0,1,60 | frame 'x' is not a whole number
+        1,up,100,60,lost,150,200,,false,false,0,1,60 | verdict 'lost' is neither
+        1,up,100,60,deliver,150,,,false,false,0,1,60 | needs release_ns
+        1,up,100,60,deliver,,200,,false,false,0,1,60 | needs departure_ns
+        1,up,100,60,deliver,150,90,,false,false,0,1,60 | before arrival_ns 100
+        1,up,100,60,drop,,,,false,false,0,1,60 | needs a reason
+        1,up,100,60,deliver,150,200,,maybe,false,0,1,60 | ecn_marked 'maybe'
+        1,up,100,60,deliver,150,200,,false,false,70000,1,60 | copy '70000'
+        1,up,100 | 3 fields where the header has 13
+    ",
+    ) {
         crate::common::write(
             &path,
             format!("{header}\n{good}\n{bad}\n{good}\n").as_bytes(),
@@ -304,7 +285,7 @@ fn wrong_lines_are_named() {
 
 #[test]
 fn what_is_no_log_is_told_so() {
-    let dir = Dir::new();
+    let dir = Folder::new();
     let path = dir.file("log.csv");
     crate::common::write(&path, b"time,rate\n1,2\n");
     let said = complaint(&path);
@@ -326,7 +307,7 @@ fn what_is_no_log_is_told_so() {
 
 #[test]
 fn a_parquet_file_cut_off_anywhere_is_an_error() {
-    let dir = Dir::new();
+    let dir = Folder::new();
     let path = dir.file("log.parquet");
     let rows: Vec<Row> = (0..50).map(row).collect();
     write(&path, &rows);
@@ -340,7 +321,7 @@ fn a_parquet_file_cut_off_anywhere_is_an_error() {
 
 #[test]
 fn rows_that_contradict_themselves_are_not_written() {
-    let dir = Dir::new();
+    let dir = Folder::new();
     for format in FORMATS {
         let path = dir.file(&format!("log.{format}"));
         let mut log = LogWriter::create(&path).unwrap_or_else(|error| panic!("{error}"));
@@ -359,7 +340,7 @@ fn rows_that_contradict_themselves_are_not_written() {
 #[test]
 fn a_full_disk_is_told() {
     // Every write to this device fails with "no space left".
-    let link = Dir::new();
+    let link = Folder::new();
     for format in FORMATS {
         let path = link.file(&format!("full.{format}"));
         assert!(std::os::unix::fs::symlink("/dev/full", &path).is_ok());

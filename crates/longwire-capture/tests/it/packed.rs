@@ -1,14 +1,13 @@
 //! Packed captures, cut or damaged in every way.
+use longwire_testbed::support::Folder;
 use std::io::{Cursor, Write};
 use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 
 use crate::common::captures::Builder;
 use crate::common::packing::{all, by_tool, gzip, lz4};
+use crate::common::{Frame, read_to_end};
 use longwire_capture::{CaptureError, CaptureReader, Packing, Step};
-
-/// Time, captured bytes, length on the wire.
-type Frame = (u64, Vec<u8>, u32);
 
 /// Returns frames of many lengths, some repetitive and some random, so that both
 /// kinds are covered.
@@ -46,24 +45,14 @@ fn ng(frames: u32) -> Vec<u8> {
 
 /// Returns all frames up to the end or the error; with `ahead`, a thread reads.
 fn read_all(bytes: &[u8], ahead: bool) -> (Vec<Frame>, Option<CaptureError>) {
-    let mut frames = Vec::new();
     let mut reader = match CaptureReader::new("test", Cursor::new(bytes.to_vec())) {
         Ok(reader) => reader,
-        Err(error) => return (frames, Some(error)),
+        Err(error) => return (Vec::new(), Some(error)),
     };
     if ahead {
         reader.read_ahead(false, || ()).unwrap();
     }
-    loop {
-        match reader.next() {
-            Ok(Some(r)) => frames.push((r.stamp.as_nanos(), r.bytes.to_vec(), r.wire_len)),
-            Ok(None) => return (frames, None),
-            Err(error) => {
-                assert!(matches!(reader.next(), Ok(None)), "nothing after an error");
-                return (frames, Some(error));
-            }
-        }
-    }
+    read_to_end(&mut reader)
 }
 
 #[test]
@@ -218,19 +207,15 @@ fn places_say_whether_they_are_in_the_packed_file() {
     assert!(error.contains("lz4 stream is damaged"), "{error}");
 }
 
-fn scratch(name: &str) -> String {
-    let dir = env!("CARGO_TARGET_TMPDIR");
-    format!("{dir}/{}-{name}", std::process::id())
-}
-
 #[test]
 fn files_are_read_again_and_again() {
+    let dir = Folder::new();
     let plain = classic(2_000);
     let (expected, _) = read_all(&plain, false);
     let mut files = all(&plain).to_vec();
     files.push(("no", plain));
     for (kind, packed) in files {
-        let path = scratch(&format!("again-{kind}.pcap"));
+        let path = dir.file(&format!("again-{kind}.pcap"));
         std::fs::write(&path, &packed).unwrap();
         let mut reader = CaptureReader::open(&path).unwrap();
         assert_eq!(
@@ -266,7 +251,6 @@ fn files_are_read_again_and_again() {
             }
             reader = CaptureReader::open(&path).unwrap();
         }
-        std::fs::remove_file(path).unwrap();
     }
 }
 

@@ -1,13 +1,12 @@
 //! Reading and writing capture files.
+use longwire_testbed::support::Folder;
 use std::io::Cursor;
 
 use crate::common::captures::Builder;
+use crate::common::{Frame, read_to_end};
 use longwire_capture::{CaptureError, CaptureReader, CaptureWriter};
 use longwire_engine::Nanos;
 use proptest::prelude::*;
-
-/// Time, captured bytes, length on the wire.
-type Frame = (u64, Vec<u8>, u32);
 
 fn reader(bytes: &[u8]) -> Result<CaptureReader, CaptureError> {
     CaptureReader::new("test", Cursor::new(bytes.to_vec()))
@@ -15,21 +14,11 @@ fn reader(bytes: &[u8]) -> Result<CaptureReader, CaptureError> {
 
 /// Returns all frames up to the end or the error.
 fn read_all(bytes: &[u8]) -> (Vec<Frame>, Option<CaptureError>) {
-    let mut frames = Vec::new();
     let mut reader = match reader(bytes) {
         Ok(reader) => reader,
-        Err(error) => return (frames, Some(error)),
+        Err(error) => return (Vec::new(), Some(error)),
     };
-    loop {
-        match reader.next() {
-            Ok(Some(r)) => frames.push((r.stamp.as_nanos(), r.bytes.to_vec(), r.wire_len)),
-            Ok(None) => return (frames, None),
-            Err(error) => {
-                assert!(matches!(reader.next(), Ok(None)), "nothing after an error");
-                return (frames, Some(error));
-            }
-        }
-    }
+    read_to_end(&mut reader)
 }
 
 /// Returns the place and the reason of the refusal.
@@ -265,15 +254,11 @@ fn other_files_are_named() {
     assert!(error.unwrap().to_string().contains("195"));
 }
 
-fn scratch(name: &str) -> String {
-    let dir = env!("CARGO_TARGET_TMPDIR");
-    format!("{dir}/{}-{name}", std::process::id())
-}
-
 #[test]
 fn what_is_written_is_read_again() {
+    let dir = Folder::new();
     for extension in ["pcap", "pcapng"] {
-        let path = scratch(&format!("round.{extension}"));
+        let path = dir.file(&format!("round.{extension}"));
         let mut writer = CaptureWriter::create(&path).unwrap();
         let mut expected = Vec::new();
         for i in 0..5_000u64 {
@@ -298,13 +283,13 @@ fn what_is_written_is_read_again() {
         }
         assert!(reader.next().unwrap().is_none());
         assert_eq!(reader.offset(), size);
-        std::fs::remove_file(path).unwrap();
     }
 }
 
 #[test]
 fn frames_know_their_interface() {
-    let path = scratch("interfaces.pcapng");
+    let dir = Folder::new();
+    let path = dir.file("interfaces.pcapng");
     let long = "x".repeat(300);
     let names = ["west", "", "no\u{ef}r", &long];
     let mut writer = CaptureWriter::create_for(&path, &names).unwrap();
@@ -334,27 +319,25 @@ fn frames_know_their_interface() {
     ];
     assert_eq!(seen, expected);
     assert_eq!(reader.interface_name(4), None);
-    std::fs::remove_file(path).unwrap();
-    let refused = CaptureWriter::create_for(&scratch("interfaces.pcap"), &["a"]);
+    let refused = CaptureWriter::create_for(&dir.file("interfaces.pcap"), &["a"]);
     assert!(refused.err().unwrap().to_string().contains(".pcapng"));
 }
 
 #[test]
 fn files_that_cannot_be_made_or_found_say_so() {
+    let dir = Folder::new();
     let error = |r: Result<CaptureWriter, CaptureError>| r.err().unwrap().to_string();
     assert!(error(CaptureWriter::create("x.txt")).contains(".pcapng"));
     assert!(error(CaptureWriter::create("/nowhere/x.pcap")).contains("/nowhere/x.pcap"));
     assert!(CaptureReader::open("/nowhere/x.pcap").is_err());
-    let full = scratch("full.pcap");
+    let full = dir.file("full.pcap");
     std::os::unix::fs::symlink("/dev/full", &full).unwrap();
     let finished = CaptureWriter::create(&full).unwrap().finish();
     assert!(finished.unwrap_err().to_string().contains("No space"));
-    std::fs::remove_file(full).unwrap();
-    let path = scratch("late.pcap");
+    let path = dir.file("late.pcap");
     let mut writer = CaptureWriter::create(&path).unwrap();
     let late = writer.write(Nanos::from_secs(1 << 32), &frame(60), 60);
     assert!(late.err().unwrap().to_string().contains("2106"));
-    std::fs::remove_file(path).unwrap();
 }
 
 proptest! {

@@ -1,14 +1,10 @@
 //! Captures written by Wireshark's tools. Where those are not installed the test
 //! reports so and passes.
+use longwire_testbed::support::Folder;
 use std::process::Command;
 
 use longwire_capture::{CaptureReader, CaptureWriter};
 use longwire_engine::Nanos;
-
-fn scratch(name: &str) -> String {
-    let dir = env!("CARGO_TARGET_TMPDIR");
-    format!("{dir}/{}-{name}", std::process::id())
-}
 
 /// Ethernet frames of many lengths, of a protocol for experiments.
 fn frames() -> Vec<Vec<u8>> {
@@ -26,8 +22,9 @@ fn stamp(n: usize) -> u64 {
 
 #[test]
 fn what_editcap_writes_is_read() {
+    let dir = Folder::new();
     let frames = frames();
-    let source = scratch("source.pcapng");
+    let source = dir.file("source.pcapng");
     let mut writer = CaptureWriter::create(&source).unwrap();
     for (n, frame) in frames.iter().enumerate() {
         let wire_len = frame.len() as u32 + 100;
@@ -36,7 +33,7 @@ fn what_editcap_writes_is_read() {
     }
     writer.finish().unwrap();
     for (format, tick) in [("pcap", 1_000), ("nsecpcap", 1), ("pcapng", 1)] {
-        let path = scratch(&format!("editcap-{format}"));
+        let path = dir.file(&format!("editcap-{format}"));
         let arguments = ["-F", format, &source, &path];
         let output = match Command::new("editcap").args(arguments).output() {
             Ok(output) => output,
@@ -55,7 +52,5 @@ fn what_editcap_writes_is_read() {
             assert_eq!(record.wire_len as usize, frame.len() + 100);
         }
         assert!(reader.next().unwrap().is_none());
-        std::fs::remove_file(path).unwrap();
     }
-    std::fs::remove_file(source).unwrap();
 }

@@ -10,49 +10,30 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use http_body_util::BodyExt;
 use hyper::StatusCode;
+use longwire_testbed::support::Folder;
 use tokio::sync::watch;
 
 use super::reply::{JSON, Reply};
 use super::server::{Handler, Server, Slow};
 use super::{Address, Config, bind};
 
-/// A folder of one test.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new() -> Folder {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("longwire-control-{}-{number}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        fs::create_dir_all(&path).expect("a folder");
-        Folder(path)
-    }
-
-    /// A file with this mode.
-    fn file(&self, name: &str, text: &str, mode: u32) -> PathBuf {
-        let path = self.0.join(name);
-        // One that its mode protects is replaced.
-        let _ = fs::remove_file(&path);
-        fs::write(&path, text).expect("a file");
-        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).expect("its mode");
-        path
-    }
-
-    fn socket(&self) -> PathBuf {
-        self.0.join("s.sock")
-    }
+/// A file of one test with this mode.
+fn secret(folder: &Folder, name: &str, text: &str, mode: u32) -> PathBuf {
+    let path = folder.path().join(name);
+    // One that its mode protects is replaced.
+    let _ = fs::remove_file(&path);
+    fs::write(&path, text).expect("a file");
+    fs::set_permissions(&path, fs::Permissions::from_mode(mode)).expect("its mode");
+    path
 }
 
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
+/// Where a server of one test listens.
+fn socket(folder: &Folder) -> PathBuf {
+    folder.path().join("s.sock")
 }
 
 fn unix(path: &Path) -> Config {
@@ -69,8 +50,8 @@ const READ: &str = "0123456789abcdef-read";
 fn tcp(folder: &Folder) -> Config {
     Config {
         addresses: vec!["tcp:127.0.0.1:0".parse().expect("an address")],
-        token_file: Some(folder.file("full", &format!("{FULL}\n"), 0o600)),
-        read_token_file: Some(folder.file("read", READ, 0o400)),
+        token_file: Some(secret(folder, "full", &format!("{FULL}\n"), 0o600)),
+        read_token_file: Some(secret(folder, "read", READ, 0o400)),
         ..Config::default()
     }
 }
@@ -132,7 +113,7 @@ fn refused(args: &Config) -> String {
 #[test]
 fn a_unix_socket_is_its_owner_s_and_goes_with_the_server() {
     let folder = Folder::new();
-    let path = folder.socket();
+    let path = socket(&folder);
     let (server, _) = serve(&unix(&path));
     let mode = fs::metadata(&path)
         .expect("it is there")
@@ -161,7 +142,7 @@ fn a_unix_socket_is_its_owner_s_and_goes_with_the_server() {
 #[test]
 fn a_live_socket_is_refused_and_a_dead_one_replaced() {
     let folder = Folder::new();
-    let path = folder.socket();
+    let path = socket(&folder);
     let (server, _) = serve(&unix(&path));
     let why = refused(&unix(&path));
     assert!(why.contains("a program that runs listens there"), "{why}");
@@ -181,7 +162,7 @@ fn a_live_socket_is_refused_and_a_dead_one_replaced() {
 #[test]
 fn of_many_that_start_at_once_over_a_dead_socket_one_is_left() {
     let folder = Folder::new();
-    let path = folder.socket();
+    let path = socket(&folder);
     drop(UnixListener::bind(&path).expect("a socket"));
     let bound = std::thread::scope(|scope| {
         let path = &path;
@@ -200,25 +181,25 @@ fn of_many_that_start_at_once_over_a_dead_socket_one_is_left() {
 #[test]
 fn what_is_no_socket_is_never_removed() {
     let folder = Folder::new();
-    let file = folder.file("file", "mine", 0o600);
-    let link = folder.0.join("link");
+    let file = secret(&folder, "file", "mine", 0o600);
+    let link = folder.path().join("link");
     std::os::unix::fs::symlink(&file, &link).expect("a link");
-    for path in [&file, &link, &folder.0] {
+    for path in [file.as_path(), &link, folder.path()] {
         let why = refused(&unix(path));
         assert!(why.contains("no socket"), "{why}");
     }
     assert_eq!(fs::read_to_string(&link).expect("it is there"), "mine");
     // What came into its place is not removed at the end.
-    let path = folder.socket();
+    let path = socket(&folder);
     let (server, _) = serve(&unix(&path));
     fs::remove_file(&path).expect("it was there");
     fs::write(&path, "mine").expect("a file");
     drop(server);
     assert_eq!(fs::read_to_string(&path).expect("it is there"), "mine");
-    let long = folder.0.join("x".repeat(108));
+    let long = folder.path().join("x".repeat(108));
     let why = refused(&unix(&long));
     assert!(why.contains("107 bytes"), "{why}");
-    let why = refused(&unix(&folder.0.join("not/there")));
+    let why = refused(&unix(&folder.path().join("not/there")));
     assert!(why.contains("mkdir -p"), "{why}");
 }
 
@@ -318,17 +299,22 @@ fn token_files_are_looked_at() {
         ..tcp(&folder)
     };
     assert!(refused(&none).contains("--control-token-file FILE"));
-    let open = refused(&with(folder.file("open", FULL, 0o640)));
+    let open = refused(&with(secret(&folder, "open", FULL, 0o640)));
     assert!(open.contains("640") && open.contains("chmod 600"), "{open}");
-    let short = refused(&with(folder.file("short", "0123456789abcde\nmore", 0o600)));
+    let short = refused(&with(secret(
+        &folder,
+        "short",
+        "0123456789abcde\nmore",
+        0o600,
+    )));
     assert!(short.contains("15 characters"), "{short}");
-    let long = refused(&with(folder.file("long", &"x".repeat(5000), 0o600)));
+    let long = refused(&with(secret(&folder, "long", &"x".repeat(5000), 0o600)));
     assert!(long.contains("16 to 4096"), "{long}");
-    let odd = refused(&with(folder.file("odd", "0123456789 abcdef", 0o600)));
+    let odd = refused(&with(secret(&folder, "odd", "0123456789 abcdef", 0o600)));
     assert!(odd.contains("a header cannot carry"), "{odd}");
-    assert!(refused(&with(folder.0.join("none"))).contains("cannot read the token"));
+    assert!(refused(&with(folder.path().join("none"))).contains("cannot read the token"));
     let same = Config {
-        read_token_file: Some(folder.file("same", FULL, 0o600)),
+        read_token_file: Some(secret(&folder, "same", FULL, 0o600)),
         ..tcp(&folder)
     };
     assert!(refused(&same).contains("same token"));
@@ -337,7 +323,7 @@ fn token_files_are_looked_at() {
 #[test]
 fn more_requests_than_the_limit_are_put_off() {
     let folder = Folder::new();
-    let path = folder.socket();
+    let path = socket(&folder);
     let args = Config {
         limit: 3,
         ..unix(&path)
@@ -359,7 +345,7 @@ fn more_requests_than_the_limit_are_put_off() {
 #[test]
 fn what_is_no_request_ends_its_connection_alone() {
     let folder = Folder::new();
-    let path = folder.socket();
+    let path = socket(&folder);
     let (_server, _) = serve(&unix(&path));
     for garbage in [
         "\0\0\0\0\r\n\r\n",

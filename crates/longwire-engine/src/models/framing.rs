@@ -151,9 +151,9 @@ pub const ATM_ENTRY: Entry<Framing> = Entry {
         name: "atm",
         summary: "cells of 53 bytes that carry 48, the last one filled up, with the trailer of \
                   AAL5 (ITU-T I.363.5) and what the encapsulation adds (RFC 2684, 2364, 2516)",
-        params: &[Param {
-            name: "over",
-            unit: Unit::Choice(&[
+        params: &[Param::with_default(
+            "over",
+            Unit::Choice(&[
                 "pppoe-llc",
                 "pppoe-vcmux",
                 "pppoa-llc",
@@ -163,9 +163,9 @@ pub const ATM_ENTRY: Entry<Framing> = Entry {
                 "ipoa-llc",
                 "ipoa-vcmux",
             ]),
-            default: Some("pppoe-llc"),
-            help: "how packets are put into AAL5, as a DSL modem shows it",
-        }],
+            "pppoe-llc",
+        )
+        .help("how packets are put into AAL5, as a DSL modem shows it")],
     },
     build: build_atm,
 };
@@ -224,18 +224,10 @@ pub const WIREGUARD_ENTRY: Entry<Framing> = Entry {
                   beyond the tunnel's MTU, 32 of WireGuard (Donenfeld, NDSS 2017), 8 of UDP, IP \
                   and Ethernet headers outside",
         params: &[
-            Param {
-                name: "over",
-                unit: Unit::Choice(&["ipv4", "ipv6"]),
-                default: Some("ipv4"),
-                help: "the protocol outside the tunnel",
-            },
-            Param {
-                name: "mtu",
-                unit: Unit::Count,
-                default: Some("1420"),
-                help: "the MTU of the tunnel's interface, 68 to 65535 bytes: `ip link show wg0`",
-            },
+            Param::with_default("over", Unit::Choice(&["ipv4", "ipv6"]), "ipv4")
+                .help("the protocol outside the tunnel"),
+            Param::with_default("mtu", Unit::Count, "1420")
+                .help("the MTU of the tunnel's interface, 68 to 65535 bytes: `ip link show wg0`"),
         ],
     },
     build: build_wireguard,
@@ -293,32 +285,17 @@ static BYTES_INFO: ModelInfo = ModelInfo {
     name: "bytes",
     summary: "a fixed number of bytes added to each frame, then padded to whole cells",
     params: &[
-        Param {
-            name: "overhead",
-            unit: Unit::Signed,
-            default: Some("0"),
-            help: "bytes added to each frame, -64 to 65535; may be negative, as in tc: -14 counts \
-                   packets of IP",
-        },
-        Param {
-            name: "cell",
-            unit: Unit::Count,
-            default: Some("1"),
-            help: "payload bytes of a cell (48 for ATM); the last one is filled up",
-        },
-        Param {
-            name: "cell-header",
-            unit: Unit::Count,
-            default: Some("0"),
-            help: "bytes added to each cell (5 for ATM)",
-        },
-        Param {
-            name: "minimum",
-            unit: Unit::Count,
-            default: Some("0"),
-            help: "minimum bytes of a frame with its overhead; at least 1 if the overhead is \
-                   negative",
-        },
+        Param::with_default("overhead", Unit::Signed, "0").help(
+            "bytes added to each frame, -64 to 65535; may be negative, as in tc: -14 counts \
+             packets of IP",
+        ),
+        Param::with_default("cell", Unit::Count, "1")
+            .help("payload bytes of a cell (48 for ATM); the last one is filled up"),
+        Param::with_default("cell-header", Unit::Count, "0")
+            .help("bytes added to each cell (5 for ATM)"),
+        Param::with_default("minimum", Unit::Count, "0").help(
+            "minimum bytes of a frame with its overhead; at least 1 if the overhead is negative",
+        ),
     ],
 };
 

@@ -76,12 +76,8 @@ const MTU_MIN: u64 = 68;
 /// Length of the longest IP packet.
 const MTU_MAX: u64 = 65_535;
 
-const BYTES: Param = Param {
-    name: "bytes",
-    unit: Unit::Count,
-    default: None,
-    help: "the largest payload after the Ethernet header, 68 to 65535 bytes",
-};
+const BYTES: Param = Param::new("bytes", Unit::Count)
+    .help("the largest payload after the Ethernet header, 68 to 65535 bytes");
 
 fn bytes(arguments: &Arguments<'_>) -> Result<u32, SpecError> {
     arguments.read(BYTES.name, |text| match parse_count(text)? {

@@ -15,20 +15,15 @@ use crate::spec::{Arguments, Param, SpecError, Unit};
 pub(crate) const NAME: &str = "plugin";
 
 /// The parameter that names the plugin.
-pub(crate) const FILE: Param = Param {
-    name: "file",
-    unit: Unit::File("a shared library that exports longwire_plugin"),
-    default: None,
-    help: "the plugin: a shared library built against longwire_plugin.h (docs/plugins.md)",
-};
+pub(crate) const FILE: Param = Param::new(
+    "file",
+    Unit::File("a shared library that exports longwire_plugin"),
+)
+.help("the plugin: a shared library built against longwire_plugin.h (docs/plugins.md)");
 
 /// The plugin's own parameters.
-pub(crate) const OWN: Param = Param {
-    name: "key",
-    unit: Unit::Rest,
-    default: None,
-    help: "any other key=value is the plugin's own parameter",
-};
+pub(crate) const OWN: Param =
+    Param::new("key", Unit::Rest).help("any other key=value is the plugin's own parameter");
 
 /// One hook of a plugin as its user wrote it, and its state.
 ///

@@ -62,26 +62,18 @@ static IP_INFO: ModelInfo = ModelInfo {
     summary: "changes fields of IPv4 and IPv6 headers and updates the IPv4 header's checksum; \
               frames without IP stay as they are",
     params: &[
-        Param {
-            name: "ttl",
-            unit: Unit::Count,
-            default: Some("0"),
-            help: "decrement of the time to live or hop limit, 0 to 255; a packet with no more \
-                   than that is dropped. Neighbour discovery and link-local multicast keep \
-                   theirs",
-        },
-        Param {
-            name: "dscp",
-            unit: Unit::Text("46"),
-            default: Some("keep"),
-            help: "the differentiated services code point, 0 to 63 (RFC 2474), or keep",
-        },
-        Param {
-            name: "ecn",
-            unit: Unit::Choice(&["keep", "not-ect", "ect0", "ect1", "ce"]),
-            default: Some("keep"),
-            help: "the congestion field (RFC 3168): not-ect bleaches it",
-        },
+        Param::with_default("ttl", Unit::Count, "0").help(
+            "decrement of the time to live or hop limit, 0 to 255; a packet with no more than \
+             that is dropped. Neighbour discovery and link-local multicast keep theirs",
+        ),
+        Param::with_default("dscp", Unit::Text("46"), "keep")
+            .help("the differentiated services code point, 0 to 63 (RFC 2474), or keep"),
+        Param::with_default(
+            "ecn",
+            Unit::Choice(&["keep", "not-ect", "ect0", "ect1", "ce"]),
+            "keep",
+        )
+        .help("the congestion field (RFC 3168): not-ect bleaches it"),
     ],
 };
 

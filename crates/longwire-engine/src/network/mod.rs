@@ -281,10 +281,7 @@ impl<T> Network<T> {
             return;
         };
         host.on_arrival(id, traveller.len);
-        let meta = FrameMeta {
-            arrival,
-            len: traveller.len,
-        };
+        let meta = FrameMeta::new(arrival, traveller.len);
         let verdict = node.link.offer(meta, host.bytes(&traveller.item));
         host.offered(id, &mut traveller.item, meta, &node.link);
         match verdict {

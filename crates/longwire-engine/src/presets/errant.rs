@@ -25,15 +25,14 @@ pub static INFO: ModelInfo = ModelInfo {
     summary: "a row of a table of phones' rates and latencies (ERRANT, Trevisan et al., Computer \
               Networks 176, 2020)",
     params: &[
-        Param {
-            name: "file",
-            unit: Unit::File(
+        Param::new(
+            "file",
+            Unit::File(
                 "operator,country,rat,signal_quality,download_kbps,upload_kbps,latency_ms_avg,\
                  latency_ms_stdev\n1,norway,4G,good,21487.6,15707.7,92.9,43.8\n",
             ),
-            default: None,
-            help: "the table, profiles.csv of ERRANT",
-        },
+        )
+        .help("the table, profiles.csv of ERRANT"),
         column(
             "operator",
             "which operator's; needed where the rows differ in it",

@@ -9,6 +9,7 @@ use longwire_units::UnitError;
 
 mod arguments;
 mod model;
+mod param;
 
 pub use arguments::{Arguments, reads};
 pub use model::ModelSpec;

@@ -36,12 +36,7 @@ pub use written::ModelText;
 
 /// The parameter for a trace's file. The example has the columns that the examples of
 /// [`TIME_COLUMN`] and [`WHERE`] name, and one for each quantity.
-pub const FILE: Param = Param {
-    name: "file",
-    unit: Unit::File(EXAMPLE),
-    default: None,
-    help: "the file with the trace",
-};
+pub const FILE: Param = Param::new("file", Unit::File(EXAMPLE)).help("the file with the trace");
 
 /// A small table.
 const EXAMPLE: &str = "\
@@ -51,36 +46,23 @@ time_s,rate_mbps,delay_ms,loss_percent,cell
 ";
 
 /// The parameter for the column of times in a table.
-pub const TIME_COLUMN: Param = Param {
-    name: "time-column",
-    unit: Unit::Text("time_s"),
-    default: None,
-    help: "a table's column of times, by name or number; or 1s: the distance of its rows",
-};
+pub const TIME_COLUMN: Param = Param::new("time-column", Unit::Text("time_s"))
+    .help("a table's column of times, by name or number; or 1s: the distance of its rows");
 
 /// The parameter for the unit of a table's times.
-pub const TIME_UNIT: Param = Param {
-    name: "time-unit",
-    unit: Unit::Choice(&["s", "ms", "us", "ns", "min", "h"]),
-    default: None,
-    help: "the unit of times; without it, as the column's name says, or s",
-};
+pub const TIME_UNIT: Param = Param::new(
+    "time-unit",
+    Unit::Choice(&["s", "ms", "us", "ns", "min", "h"]),
+)
+.help("the unit of times; without it, as the column's name says, or s");
 
 /// The parameter that selects rows of a table.
-pub const WHERE: Param = Param {
-    name: "where",
-    unit: Unit::Text("cell/7"),
-    default: None,
-    help: "COLUMN/VALUE: only rows of a table with that value in that column count",
-};
+pub const WHERE: Param = Param::new("where", Unit::Text("cell/7"))
+    .help("COLUMN/VALUE: only rows of a table with that value in that column count");
 
 /// The parameter for the format of a trace.
-pub const FORMAT: Param = Param {
-    name: "format",
-    unit: Unit::Text("auto"),
-    default: Some("auto"),
-    help: "table, mahimahi, pensieve, cellreplay or netem-trace; auto looks at the first line",
-};
+pub const FORMAT: Param = Param::with_default("format", Unit::Text("auto"), "auto")
+    .help("table, mahimahi, pensieve, cellreplay or netem-trace; auto looks at the first line");
 
 /// A trace of rates.
 #[derive(Clone, Debug, PartialEq, Eq)]

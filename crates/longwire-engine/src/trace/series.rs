@@ -47,12 +47,8 @@ impl fmt::Display for End {
 }
 
 /// The parameter of every model that follows a trace.
-pub const END: Param = Param {
-    name: "end",
-    unit: Unit::Choice(&["loop", "hold", "stop"]),
-    default: Some("loop"),
-    help: "what follows the end of the trace: its beginning, its last value, or nothing",
-};
+pub const END: Param = Param::with_default("end", Unit::Choice(&["loop", "hold", "stop"]), "loop")
+    .help("what follows the end of the trace: its beginning, its last value, or nothing");
 
 /// A quantity over time. Times are nanoseconds from its beginning; the unit of values
 /// is known to its reader.

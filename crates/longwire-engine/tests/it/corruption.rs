@@ -1,8 +1,8 @@
 //! Corruption: number and position of bits, and the checksums.
 
-use crate::common::frames::{self, Ipv4, PLAIN4, Sample};
-use crate::common::{binomial_bounds, refusal};
+use crate::common::{assert_binomial, refusal};
 use longwire_engine::{DropReason, Verdict};
+use longwire_testbed::support::frames::{self, Ipv4, PLAIN4, Sample};
 use proptest::prelude::*;
 
 const CONFIDENCE: f64 = 0.9998;
@@ -34,11 +34,7 @@ fn changed(one: &[u8], other: &[u8]) -> Vec<u64> {
 }
 
 fn assert_within(what: &str, count: u64, trials: u64, p: f64) {
-    let (low, high) = binomial_bounds(trials, p, CONFIDENCE);
-    assert!(
-        (low..=high).contains(&count),
-        "{what}: {count} of {trials}, not {low} to {high}"
-    );
+    assert_binomial(what, count, trials, p, CONFIDENCE);
 }
 
 /// Each of 80 bits is inverted equally often, and in each frame as many as requested.

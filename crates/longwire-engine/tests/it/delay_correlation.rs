@@ -112,8 +112,7 @@ fn a_distribution_from_a_file_is_kept() {
     let thinned = delays.iter().step_by(THIN);
     let count = thinned.clone().count() as u64;
     let at_twenty = thinned.filter(|delay| **delay == 20.0 * MS).count() as u64;
-    let (low, high) = crate::common::binomial_bounds(count, 0.5, CONFIDENCE);
-    assert!((low..=high).contains(&at_twenty), "{at_twenty} of {count}");
+    crate::common::assert_binomial("at 20 ms", at_twenty, count, 0.5, CONFIDENCE);
 }
 
 /// The draws for the copies leave the frames' delays unchanged.

@@ -5,6 +5,7 @@ use crate::common::files::{file, frame_context, stream};
 use longwire_engine::Nanos;
 use longwire_engine::models::DELAY;
 use longwire_engine::models::delay::DelayModel;
+use longwire_testbed::support::rows;
 
 const MS: u64 = 1_000_000;
 const SECOND: u64 = 1_000_000_000;
@@ -212,40 +213,22 @@ fn a_sinusoid_goes_up_and_down() {
 
 #[test]
 fn what_is_no_schedule_is_refused() {
-    for (text, message) in [
-        (
-            "steps:at=10s/5ms",
-            "steps: at: '10s/5ms': the first time is 0s, where the link begins",
-        ),
-        (
-            "steps:at=0s/5ms;1s",
-            "steps: at: '1s': write TIME/DELAY, for example 10s/50ms",
-        ),
-        (
-            "steps:at=0s/5ms;9s/1ms;8s/2ms",
-            "steps: at: '8s/2ms': its time is before that of the step before",
-        ),
-        (
-            "steps:at=0s/5ms;1s/5",
-            "steps: at: '1s/5': '5' has no unit; write for example 20ms",
-        ),
-        (
-            "steps:at=0s/5ms,end=stop",
-            "steps: end=stop needs two steps: one alone does not say when it ends",
-        ),
-        (
-            "sinusoid:mean=1ms,amplitude=2ms,period=1s",
-            "sinusoid: amplitude=2ms is above mean=1ms: no delay is negative",
-        ),
-        (
-            "sinusoid:mean=1ms,amplitude=1ms,period=0",
-            "sinusoid: period=0 is no period; the least is 1ns",
-        ),
-        (
-            "sinusoid:mean=1ms,amplitude=1ms,period=1s,phase=400",
-            "sinusoid: phase: '400' is outside -360 to 360 degrees",
-        ),
-    ] {
+    for [text, message] in rows(
+        "
+        steps:at=10s/5ms | steps: at: '10s/5ms': the first time is 0s, where the link begins
+        steps:at=0s/5ms;1s | steps: at: '1s': write TIME/DELAY, for example 10s/50ms
+        steps:at=0s/5ms;9s/1ms;8s/2ms | \
+            steps: at: '8s/2ms': its time is before that of the step before
+        steps:at=0s/5ms;1s/5 | steps: at: '1s/5': '5' has no unit; write for example 20ms
+        steps:at=0s/5ms,end=stop | \
+            steps: end=stop needs two steps: one alone does not say when it ends
+        sinusoid:mean=1ms,amplitude=2ms,period=1s | \
+            sinusoid: amplitude=2ms is above mean=1ms: no delay is negative
+        sinusoid:mean=1ms,amplitude=1ms,period=0 | sinusoid: period=0 is no period; the least is 1ns
+        sinusoid:mean=1ms,amplitude=1ms,period=1s,phase=400 | \
+            sinusoid: phase: '400' is outside -360 to 360 degrees
+    ",
+    ) {
         assert_eq!(refusal(text, ""), message);
     }
     let list = |contents| refusal("per-packet:file=l.txt", contents);

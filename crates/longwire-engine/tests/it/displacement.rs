@@ -1,8 +1,9 @@
 //! Duplicates, and frames out of turn.
 
-use crate::common::{binomial_bounds, frame, link, refusal};
+use crate::common::{assert_binomial, frame, link, refusal};
 use longwire_engine::models::{DUPLICATION, REORDERING};
 use longwire_engine::{Delivery, Link, Nanos, Verdict};
+use longwire_testbed::support::rows;
 
 const CONFIDENCE: f64 = 0.9998;
 const MS: u64 = 1_000_000;
@@ -59,10 +60,8 @@ fn random_copies_come_with_their_probability() {
         of_survivors += left.len().saturating_sub(1) as u64;
         assert!(left.is_empty() || left == all, "loss moved the copies");
     }
-    let (low, high) = binomial_bounds(100_000, 0.07, CONFIDENCE);
-    assert!((low..=high).contains(&copies), "{copies}");
-    let (low, high) = binomial_bounds(100_000, 0.035, CONFIDENCE);
-    assert!((low..=high).contains(&of_survivors), "{of_survivors}");
+    assert_binomial("copies", copies, 100_000, 0.07, CONFIDENCE);
+    assert_binomial("of_survivors", of_survivors, 100_000, 0.035, CONFIDENCE);
 }
 
 /// Returns which of `frames` frames are sent ahead of their delay.
@@ -110,11 +109,7 @@ fn gaps_are_longer_with_a_probability() {
             .filter(|distance| **distance == 5 + more)
             .count() as u64;
         let p = 0.3 * 0.7f64.powi(more as i32);
-        let (low, high) = binomial_bounds(trials, p, CONFIDENCE);
-        assert!(
-            (low..=high).contains(&count),
-            "{more}: {count}, not {low} to {high}"
-        );
+        assert_binomial(more, count, trials, p, CONFIDENCE);
     }
 }
 
@@ -129,22 +124,15 @@ fn correlated_decisions_keep_their_rate() {
     let both = pairs.filter(|pair| pair[0] && pair[1]).count() as u64;
     let together = 0.3 * 0.3 + 0.6 * 0.3 * 0.7;
     for (count, p) in [(first, 0.3), (both, together)] {
-        let (low, high) = binomial_bounds(trials, p, CONFIDENCE);
-        assert!(
-            (low..=high).contains(&count),
-            "{p}: {count}, not {low} to {high}"
-        );
+        assert_binomial(p, count, trials, p, CONFIDENCE);
     }
-    for (text, message) in [
-        (
-            "gap:0",
-            "reorder: gap: gap=0 is no distance; the least is 1",
-        ),
-        (
-            "gap:gap=2,rate=1%,correlation=-5%",
-            "reorder: gap: correlation=-5% cannot be had at rate=1%: the least is -1.0101%",
-        ),
-    ] {
+    for [text, message] in rows(
+        "
+        gap:0 | reorder: gap: gap=0 is no distance; the least is 1
+        gap:gap=2,rate=1%,correlation=-5% | \
+            reorder: gap: correlation=-5% cannot be had at rate=1%: the least is -1.0101%
+    ",
+    ) {
         assert_eq!(refusal("reorder", text), message);
     }
 }

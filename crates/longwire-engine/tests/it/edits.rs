@@ -1,9 +1,9 @@
 //! Marks, rewritten headers and pieces of packets: what they are to change is
 //! changed, and nothing else but checksums, which are right.
 
-use crate::common::frames::{self, Ipv4, PLAIN4, ethernet, header_holds, ipv6};
 use longwire_engine::{DropReason, Link, Verdict};
 use longwire_packet::header::{Ecn, IpHeader};
+use longwire_testbed::support::frames::{self, Ipv4, PLAIN4, ethernet, header_holds, ipv6};
 use proptest::prelude::*;
 
 /// Passes one frame through a link; returns its bytes, or the reason of its drop.

@@ -5,6 +5,7 @@ use longwire_engine::Nanos;
 use longwire_engine::trace::{
     Contents, Cursor, End, Format, Mapping, Quantity, Series, TraceReader,
 };
+use longwire_testbed::support::rows;
 
 const SECOND: u64 = 1_000_000_000;
 const MBIT: u64 = 1_000_000;
@@ -107,25 +108,20 @@ fn pensieves_rates_hold_up_to_their_times() {
         stretches(&series(rates(text))),
         [(MBIT, SECOND / 2), (2 * MBIT, 2 * SECOND)]
     );
-    for (text, message) in [
-        ("0 1\n", "it needs two lines of different times"),
-        ("1 1\n1 2\n", "it needs two lines of different times"),
-        (
-            "0 1\n2 2\n1 3\n",
-            "line 3: its time is before that of the line above",
-        ),
-        ("0 1\n1 x\n", "line 2: rate: 'x' is not a number"),
-        ("0 1\n1 -2\n", "line 2: rate: '-2' is negative"),
-        (
-            "0 1\n1\n",
-            "line 2: it is not two numbers: seconds and Mbit/s",
-        ),
-        (
-            "0 1\n1 2 3\n",
-            "line 2: it is not two numbers: seconds and Mbit/s",
-        ),
-    ] {
-        assert_eq!(rates(text), Err(message.to_owned()), "{text}");
+    // Of the texts, a slash ends each line.
+    for [text, message] in rows(
+        "
+        0 1/ | it needs two lines of different times
+        1 1/1 2/ | it needs two lines of different times
+        0 1/2 2/1 3/ | line 3: its time is before that of the line above
+        0 1/1 x/ | line 2: rate: 'x' is not a number
+        0 1/1 -2/ | line 2: rate: '-2' is negative
+        0 1/1/ | line 2: it is not two numbers: seconds and Mbit/s
+        0 1/1 2 3/ | line 2: it is not two numbers: seconds and Mbit/s
+        ",
+    ) {
+        let read = rates(&text.replace('/', "\n"));
+        assert_eq!(read, Err(message.to_owned()), "{text}");
     }
 }
 
@@ -148,35 +144,19 @@ fn cellreplays_trains_hold_base_delays() {
         [at(150), at(151), at(160), at(161), at(199), at(200)],
         [30, 29, 29, 28, 25, 20]
     );
-    for (text, message) in [
-        ("0 20 0\n1 20 0\n", "it needs 3 lines"),
-        ("5 20 0\n5 20 0\n5 20 0\n", "all its lines have one time"),
-        (
-            "0 20 0\n2 20 0\n1 20 0\n",
-            "line 3: its time is before that of the line above",
-        ),
-        (
-            "0 20 0\n2 20 5 4\n",
-            "line 2: its opportunity 4 is before the one it follows",
-        ),
-        (
-            "0 20 0\n2 20\n",
-            "line 2: it has no opportunity behind its base delay",
-        ),
-        (
-            "0 20 0\n2 x 0\n",
-            "line 2: 'x' is not a whole number of milliseconds below 2^32",
-        ),
-        (
-            "0 20 0\n2 86400001 0\n",
-            "line 2: a base delay of 86400001 ms is above 24h",
-        ),
-    ] {
-        assert_eq!(
-            read(None, Quantity::Delay, text),
-            Err(message.to_owned()),
-            "{text}"
-        );
+    for [text, message] in rows(
+        "
+        0 20 0/1 20 0/ | it needs 3 lines
+        5 20 0/5 20 0/5 20 0/ | all its lines have one time
+        0 20 0/2 20 0/1 20 0/ | line 3: its time is before that of the line above
+        0 20 0/2 20 5 4/ | line 2: its opportunity 4 is before the one it follows
+        0 20 0/2 20/ | line 2: it has no opportunity behind its base delay
+        0 20 0/2 x 0/ | line 2: 'x' is not a whole number of milliseconds below 2^32
+        0 20 0/2 86400001 0/ | line 2: a base delay of 86400001 ms is above 24h
+        ",
+    ) {
+        let read = read(None, Quantity::Delay, &text.replace('/', "\n"));
+        assert_eq!(read, Err(message.to_owned()), "{text}");
     }
 }
 

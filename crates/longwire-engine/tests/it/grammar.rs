@@ -1,6 +1,7 @@
 //! The grammar of models: what is read, and what is refused in which words.
 
 use longwire_engine::models;
+use longwire_testbed::support::rows;
 use proptest::prelude::*;
 
 fn written<M: std::fmt::Display>(kind: &models::Kind<M>, text: &str) -> String {
@@ -17,46 +18,65 @@ fn refusal<M>(kind: &models::Kind<M>, text: &str) -> String {
     }
 }
 
+/// Checks the rows of a table: what the models of a kind make of a text.
+fn assert_written<M: std::fmt::Display>(kind: &models::Kind<M>, table: &str) {
+    for [text, expected] in rows(table) {
+        assert_eq!(written(kind, text), expected, "{text}");
+    }
+}
+
+/// Checks the rows of a table: a text, and with which message it is refused.
+fn assert_refused<M>(kind: &models::Kind<M>, table: &str) {
+    for [text, message] in rows(table) {
+        assert_eq!(refusal(kind, text), message, "{text}");
+    }
+}
+
 #[test]
 fn names_keys_and_bare_values_are_read() {
-    let uniform = "uniform:min=10ms,max=20ms";
-    for text in [
-        "uniform:min=10ms,max=20ms",
-        "uniform:max=20ms,min=10ms",
-        "uniform:10ms,20ms",
-        "uniform:max=20ms,10ms",
-        " uniform : min = 10ms , max = 20ms ",
-    ] {
-        assert_eq!(written(&models::DELAY, text), uniform, "{text}");
+    assert_written(
+        &models::DELAY,
+        "
+        uniform:min=10ms,max=20ms | uniform:min=10ms,max=20ms
+        uniform:max=20ms,min=10ms | uniform:min=10ms,max=20ms
+        uniform:10ms,20ms | uniform:min=10ms,max=20ms
+        uniform:max=20ms,10ms | uniform:min=10ms,max=20ms
+        20ms | 20ms
+        0 | 0ns
+        constant:20ms | 20ms
+        exponential:20ms | exponential:mean=20ms,min=0ns
+        ",
+    );
+    let spaced = " uniform : min = 10ms , max = 20ms ";
+    assert_eq!(written(&models::DELAY, spaced), "uniform:min=10ms,max=20ms");
+    assert_written(
+        &models::RATE,
+        "
+        10mbit | 10mbit
+        fixed:rate=10mbit | 10mbit
+        unlimited | unlimited
+        ",
+    );
+    assert_written(
+        &models::QUEUE,
+        "
+        100p | 100p
+        64kb | 64kb
+        64kb,100p | tail-drop:packets=100p,bytes=64kb
+        unlimited | unlimited
+        ",
+    );
+    assert_written(
+        &models::LOSS,
+        "
+        1% | packet:rate=1%
+        1%,entry | packet:rate=1%,at=entry
+        ber:1e-6 | ber:rate=1e-6
+        ",
+    );
+    for framing in ["ethernet", "bytes:overhead=18,cell=48,cell-header=5"] {
+        assert_eq!(written(&models::FRAMING, framing), framing);
     }
-    assert_eq!(written(&models::DELAY, "20ms"), "20ms");
-    assert_eq!(written(&models::DELAY, "0"), "0ns");
-    assert_eq!(written(&models::DELAY, "constant:20ms"), "20ms");
-    assert_eq!(
-        written(&models::DELAY, "exponential:20ms"),
-        "exponential:mean=20ms,min=0ns"
-    );
-    assert_eq!(written(&models::RATE, "10mbit"), "10mbit");
-    assert_eq!(written(&models::RATE, "fixed:rate=10mbit"), "10mbit");
-    assert_eq!(written(&models::RATE, "unlimited"), "unlimited");
-    assert_eq!(written(&models::QUEUE, "100p"), "100p");
-    assert_eq!(written(&models::QUEUE, "64kb"), "64kb");
-    assert_eq!(
-        written(&models::QUEUE, "64kb,100p"),
-        "tail-drop:packets=100p,bytes=64kb"
-    );
-    assert_eq!(written(&models::QUEUE, "unlimited"), "unlimited");
-    assert_eq!(written(&models::LOSS, "1%"), "packet:rate=1%");
-    assert_eq!(
-        written(&models::LOSS, "1%,entry"),
-        "packet:rate=1%,at=entry"
-    );
-    assert_eq!(written(&models::LOSS, "ber:1e-6"), "ber:rate=1e-6");
-    assert_eq!(written(&models::FRAMING, "ethernet"), "ethernet");
-    assert_eq!(
-        written(&models::FRAMING, "bytes:overhead=18,cell=48,cell-header=5"),
-        "bytes:overhead=18,cell=48,cell-header=5"
-    );
     assert_eq!(written(&models::ORDER, "reorder"), "reorder");
 }
 
@@ -95,106 +115,66 @@ fn models_and_parameters_that_do_not_exist_are_refused() {
 
 #[test]
 fn missing_repeated_and_empty_values_are_refused() {
-    for (text, message) in [
-        ("", "nothing given; write 20ms"),
-        ("  ", "nothing given; write 20ms"),
-        (
-            "uniform",
-            "uniform: 'min' must be given, for example min=20ms",
-        ),
-        (
-            "uniform:10ms",
-            "uniform: 'max' must be given, for example max=20ms",
-        ),
-        (
-            "uniform:min=,max=2ms",
-            "uniform: nothing after 'min='; write for example min=20ms",
-        ),
-        ("uniform:min=1ms,min=2ms", "uniform: 'min' is given twice"),
-        ("1ms,2ms", "constant: 'delay' is given twice"),
-        (
-            "uniform:min=2ms,max=1ms",
-            "uniform: min=2ms is above max=1ms",
-        ),
-        (
-            "exponential:1ms,2ms",
-            "exponential: min=2ms is above mean=1ms",
-        ),
-    ] {
-        assert_eq!(refusal(&models::DELAY, text), message, "{text}");
-    }
+    assert_eq!(refusal(&models::DELAY, "  "), "nothing given; write 20ms");
+    assert_refused(
+        &models::DELAY,
+        "
+         | nothing given; write 20ms
+        uniform | uniform: 'min' must be given, for example min=20ms
+        uniform:10ms | uniform: 'max' must be given, for example max=20ms
+        uniform:min=,max=2ms | uniform: nothing after 'min='; write for example min=20ms
+        uniform:min=1ms,min=2ms | uniform: 'min' is given twice
+        1ms,2ms | constant: 'delay' is given twice
+        uniform:min=2ms,max=1ms | uniform: min=2ms is above max=1ms
+        exponential:1ms,2ms | exponential: min=2ms is above mean=1ms
+        ",
+    );
 }
 
+/// The error of a plain value names its unit only, that of a named one its parameter too.
 #[test]
 fn values_are_refused_with_their_unit() {
-    // The error of a plain value names its unit only, that of a named one its parameter
-    // too.
-    assert_eq!(
-        refusal(&models::DELAY, "20"),
-        "'20' has no unit; write for example 20ms"
+    assert_refused(
+        &models::DELAY,
+        "
+        20 | '20' has no unit; write for example 20ms
+        10minutes | '10minutes': unknown unit 'minutes'; times are in ns, us, ms, s, min or h
+        -5ms | '-5ms' is negative; the least is 0
+        uniform:min=5,max=20ms | uniform: min: '5' has no unit; write for example 20ms
+        uniform:5ms,late | uniform: 'late' fits none of its parameters; \
+            write for example max=20ms or correlation=25%
+        ",
     );
-    assert_eq!(
-        refusal(&models::DELAY, "10minutes"),
-        "'10minutes': unknown unit 'minutes'; times are in ns, us, ms, s, min or h"
+    assert_refused(
+        &models::LOSS,
+        "
+        1 | '1' has no unit; write for example 1%
+        1%,at=exit | packet: at: 'exit' is none of medium, entry
+        ",
     );
-    assert_eq!(
-        refusal(&models::DELAY, "-5ms"),
-        "'-5ms' is negative; the least is 0"
-    );
-    assert_eq!(
-        refusal(&models::DELAY, "uniform:min=5,max=20ms"),
-        "uniform: min: '5' has no unit; write for example 20ms"
-    );
-    assert_eq!(
-        refusal(&models::DELAY, "uniform:5ms,late"),
-        "uniform: 'late' fits none of its parameters; \
-         write for example max=20ms or correlation=25%"
-    );
-    assert_eq!(
-        refusal(&models::LOSS, "1"),
-        "'1' has no unit; write for example 1%"
-    );
-    assert_eq!(
-        refusal(&models::LOSS, "1%,at=exit"),
-        "packet: at: 'exit' is none of medium, entry"
-    );
-    assert_eq!(
-        refusal(&models::RATE, "0bit"),
-        "'0bit' is zero; write 'unlimited' for a link without a rate"
-    );
+    let zero = "'0bit' is zero; write 'unlimited' for a link without a rate";
+    assert_eq!(refusal(&models::RATE, "0bit"), zero);
 }
 
 /// A queue is given in packets or bytes: the error of a value that is neither names
 /// both, and a value out of its range has a separate error.
 #[test]
 fn a_queue_is_refused_in_the_unit_it_was_meant_in() {
-    let neither = |text| {
-        format!(
-            "tail-drop: '{text}' fits none of its parameters; write for example packets=100p or bytes=64kb"
-        )
-    };
-    assert_eq!(refusal(&models::QUEUE, "100"), neither("100"));
-    assert_eq!(refusal(&models::QUEUE, "64tb"), neither("64tb"));
-    assert_eq!(
-        refusal(&models::QUEUE, "1.5p"),
-        "'1.5p' is finer than 1p, the least step"
+    assert_refused(
+        &models::QUEUE,
+        "
+        100 | tail-drop: '100' fits none of its parameters; write for example packets=100p or \
+            bytes=64kb
+        64tb | tail-drop: '64tb' fits none of its parameters; write for example packets=100p or \
+            bytes=64kb
+        1.5p | '1.5p' is finer than 1p, the least step
+        2000gb | '2000gb' is too large; the most is 1024gb
+        tail-drop | tail-drop: give packets=…, bytes=… or both, for example 100p or 64kb
+        0p | tail-drop: a queue of 0 passes nothing; the least is 1p
+        ",
     );
-    assert_eq!(
-        refusal(&models::QUEUE, "2000gb"),
-        "'2000gb' is too large; the most is 1024gb"
-    );
-    assert_eq!(
-        refusal(&models::QUEUE, "tail-drop"),
-        "tail-drop: give packets=…, bytes=… or both, for example 100p or 64kb"
-    );
-    assert_eq!(
-        refusal(&models::QUEUE, "0p"),
-        "tail-drop: a queue of 0 passes nothing; the least is 1p"
-    );
-    assert_eq!(
-        refusal(&models::FRAMING, "bytes:cell=0"),
-        "bytes: cell=0 is outside 1..65535"
-    );
+    let cell = "bytes: cell=0 is outside 1..65535";
+    assert_eq!(refusal(&models::FRAMING, "bytes:cell=0"), cell);
 }
 
 proptest! {

@@ -3,9 +3,10 @@
 //! Bounds are exact. There are some 1,500 of them, and 99.9999 % of correct
 //! models stay within each: one in a thousand would fail.
 
-use crate::common::binomial_bounds;
+use crate::common::assert_binomial;
 use crate::common::files::frame_context;
 use longwire_engine::models::LOSS;
+use longwire_testbed::support::rows;
 use longwire_units::random::{Purpose, Stream};
 
 const CONFIDENCE: f64 = 0.999_999;
@@ -69,14 +70,7 @@ fn two_states(p: f64, r: f64, loss: [f64; 2]) -> Chain<2> {
 }
 
 fn assert_within(what: &str, count: u64, trials: u64, p: f64) {
-    let (low, high) = match p {
-        0.0 => (0, 0),
-        p => binomial_bounds(trials, p, CONFIDENCE),
-    };
-    assert!(
-        (low..=high).contains(&count),
-        "{what}: {count} of {trials}, not {low} to {high}"
-    );
+    assert_binomial(what, count, trials, p, CONFIDENCE);
 }
 
 /// All patterns of six frames, and with them the rate and all correlations
@@ -279,28 +273,16 @@ fn bursts_have_their_lengths() {
 
 #[test]
 fn impossible_chains_are_refused() {
-    for (text, message) in [
-        (
-            "state:p13=60%,p31=1%,p14=50%",
-            "state: p13=60% and p14=50% are together above 100%",
-        ),
-        (
-            "state:p13=1%,p31=60%,p32=41%",
-            "state: p31=60% and p32=41% are together above 100%",
-        ),
-        (
-            "correlated:rate=1%,correlation=-2%",
-            "correlated: correlation=-2% cannot be had at rate=1%: the least is -1.0101%",
-        ),
-        (
-            "burst:start=1%,length=0",
-            "burst: length is 1 to 1000000 frames",
-        ),
-        (
-            "gilbert:p=1%",
-            "gilbert: 'r' must be given, for example r=1%",
-        ),
-    ] {
+    for [text, message] in rows(
+        "
+        state:p13=60%,p31=1%,p14=50% | state: p13=60% and p14=50% are together above 100%
+        state:p13=1%,p31=60%,p32=41% | state: p31=60% and p32=41% are together above 100%
+        correlated:rate=1%,correlation=-2% | \
+            correlated: correlation=-2% cannot be had at rate=1%: the least is -1.0101%
+        burst:start=1%,length=0 | burst: length is 1 to 1000000 frames
+        gilbert:p=1% | gilbert: 'r' must be given, for example r=1%
+    ",
+    ) {
         assert_eq!(LOSS.parse(text).unwrap_err().to_string(), message);
     }
 }

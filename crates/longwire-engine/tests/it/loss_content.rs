@@ -1,11 +1,13 @@
 //! Loss by content: what filters match, what they refuse and where, and that
 //! neither text nor frames make them panic.
 
-use crate::common::frames::{self, Ipv4, PLAIN4, ethernet, ipv6, transport};
+use crate::common::files::frame_context;
 use longwire_engine::models::LOSS;
 use longwire_engine::models::loss::LossModel;
-use longwire_engine::{Bytes, DropReason, FrameContext, Nanos, Packets, Verdict};
+use longwire_engine::{DropReason, FrameContext, Verdict};
 use longwire_packet::filter::{Filter, LANGUAGE};
+use longwire_testbed::support::frames::{self, Ipv4, PLAIN4, ethernet, ipv6, transport};
+use longwire_testbed::support::rows;
 use longwire_units::random::{Purpose, Stream};
 use proptest::prelude::*;
 
@@ -71,10 +73,8 @@ fn what_the_help_names_is_understood() {
 
 fn matches(model: &mut dyn LossModel, bytes: &[u8], len: usize) -> bool {
     let frame_context = FrameContext {
-        frame: crate::common::frame(0, len as u32),
-        at: Nanos::ZERO,
         bytes,
-        waiting: (Packets(0), Bytes(0)),
+        ..frame_context(0, len as u32)
     };
     let mut stream = Stream::new(1, 0, Purpose::MediumLoss);
     let lost = model.judge(&frame_context, &mut stream);
@@ -248,64 +248,26 @@ fn filters_are_refused_at_their_column() {
 
 #[test]
 fn values_are_refused_at_their_column() {
-    const PORT: &str = "a port number, 0 to 65535, or a service such as http";
-    for (filter, column, value, what) in [
-        ("port 65536", 6, "65536", PORT),
-        ("udp port dns", 10, "dns", PORT),
-        (
-            "portrange 9-5",
-            11,
-            "9-5",
-            "a range of ports such as 5000-5010",
-        ),
-        (
-            "net 10.0.0.0/33",
-            5,
-            "10.0.0.0/33",
-            "a network such as 10.0.0.0/8 or 2001:db8::/32",
-        ),
-        (
-            "src 10.0.0",
-            5,
-            "10.0.0",
-            "an address such as 10.0.0.1 or 2001:db8::1",
-        ),
-        ("len x", 5, "x", "a length in bytes"),
-        (
-            "len > x",
-            7,
-            "x",
-            "a number, len, or bytes such as tcp[13] or ip[2:2]",
-        ),
-        ("ttl 256", 5, "256", "a time to live, 0 to 255"),
-        ("dscp 64", 6, "64", "a code point: 0 to 63, ef, cs1 or af11"),
-        (
-            "ecn = maybe",
-            7,
-            "maybe",
-            "one of not-ect, ect1, ect0, ce, or 0 to 3",
-        ),
-        (
-            "flag ns",
-            6,
-            "ns",
-            "one of fin, syn, rst, psh, ack, urg, ece, cwr",
-        ),
-        ("bytes 0 123", 9, "123", "bytes in hexadecimal such as 4500"),
-        ("bytes x 12", 7, "x", "an offset in bytes, 0 to 65535"),
-        (
-            "ether proto 0xgg",
-            13,
-            "0xgg",
-            "a type of Ethernet frames such as 0x88cc or arp",
-        ),
-        (
-            "ether src 2:0:0:0:0:1:3",
-            11,
-            "2:0:0:0:0:1:3",
-            "an Ethernet address such as 02:00:00:00:00:01",
-        ),
-    ] {
+    for [filter, column, value, what] in rows(
+        "
+        port 65536 | 6 | 65536 | a port number, 0 to 65535, or a service such as http
+        udp port dns | 10 | dns | a port number, 0 to 65535, or a service such as http
+        portrange 9-5 | 11 | 9-5 | a range of ports such as 5000-5010
+        net 10.0.0.0/33 | 5 | 10.0.0.0/33 | a network such as 10.0.0.0/8 or 2001:db8::/32
+        src 10.0.0 | 5 | 10.0.0 | an address such as 10.0.0.1 or 2001:db8::1
+        len x | 5 | x | a length in bytes
+        len > x | 7 | x | a number, len, or bytes such as tcp[13] or ip[2:2]
+        ttl 256 | 5 | 256 | a time to live, 0 to 255
+        dscp 64 | 6 | 64 | a code point: 0 to 63, ef, cs1 or af11
+        ecn = maybe | 7 | maybe | one of not-ect, ect1, ect0, ce, or 0 to 3
+        flag ns | 6 | ns | one of fin, syn, rst, psh, ack, urg, ece, cwr
+        bytes 0 123 | 9 | 123 | bytes in hexadecimal such as 4500
+        bytes x 12 | 7 | x | an offset in bytes, 0 to 65535
+        ether proto 0xgg | 13 | 0xgg | a type of Ethernet frames such as 0x88cc or arp
+        ether src 2:0:0:0:0:1:3 | 11 | 2:0:0:0:0:1:3 | \
+            an Ethernet address such as 02:00:00:00:00:01
+        ",
+    ) {
         let message = format!("column {column}: '{value}' is not {what}");
         assert_eq!(refusal(filter), message, "{filter}");
     }
@@ -330,8 +292,7 @@ fn a_matching_frame_is_lost_with_its_probability() {
             other => assert!(matches!(other, Verdict::Deliver(_))),
         }
     }
-    let (low, high) = crate::common::binomial_bounds(20_000, 0.3, 0.9998);
-    assert!((low..=high).contains(&lost), "{lost}");
+    crate::common::assert_binomial("lost", lost, 20_000, 0.3, 0.9998);
     let mut entry = crate::common::link("loss=content:match=udp port 53,at=entry", 1);
     let verdict = entry.offer(crate::common::frame(0, 80), &all[1].1);
     assert_eq!(verdict, Verdict::Drop(DropReason::EntryLoss));

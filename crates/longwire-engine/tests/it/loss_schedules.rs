@@ -1,10 +1,11 @@
 //! Losses by count, by list and over time: which frames they are is certain.
 
-use crate::common::binomial_bounds;
+use crate::common::assert_binomial;
 use crate::common::files::{file, frame_context, stream};
 use longwire_engine::models::LOSS;
 use longwire_engine::models::loss::LossModel;
 use longwire_engine::{DropReason, Nanos, Verdict};
+use longwire_testbed::support::rows;
 use longwire_units::random::{Purpose, Stream};
 
 const MS: u64 = 1_000_000;
@@ -56,22 +57,15 @@ fn listed_frames_are_lost() {
     let looped = lost("list:packets=2;4-5,end=loop", "", 16);
     assert_eq!(looped, [2, 4, 5, 7, 9, 10, 12, 14, 15]);
     assert_eq!(lost("list:packets=1,end=loop", "", 3), [1, 2, 3]);
-    for (packets, message) in [
-        ("0", "list: packets: the first frame is number 1"),
-        (
-            "3;x",
-            "list: packets: 'x' is no number and no range such as 9-12",
-        ),
-        (
-            "3;",
-            "list: packets: '' is no number and no range such as 9-12",
-        ),
-        ("9-7", "list: packets: '9-7' ends before it begins"),
-        (
-            "1-2-3",
-            "list: packets: '1-2-3' is no number and no range such as 9-12",
-        ),
-    ] {
+    for [packets, message] in rows(
+        "
+        0 | list: packets: the first frame is number 1
+        3;x | list: packets: 'x' is no number and no range such as 9-12
+        3; | list: packets: '' is no number and no range such as 9-12
+        9-7 | list: packets: '9-7' ends before it begins
+        1-2-3 | list: packets: '1-2-3' is no number and no range such as 9-12
+    ",
+    ) {
         assert_eq!(refusal(&format!("list:packets={packets}"), ""), message);
     }
 }
@@ -160,24 +154,14 @@ fn outages_come_at_their_times() {
             "{since}"
         );
     }
-    for (schedule, message) in [
-        (
-            "5s",
-            "outages: schedule: '5s': write START/DURATION, for example 10s/500ms",
-        ),
-        (
-            "5s/2s;6s/1s",
-            "outages: schedule: '6s/1s' begins before the outage before it has ended",
-        ),
-        (
-            "5s/2",
-            "outages: schedule: '5s/2': '2' has no unit; write for example 20ms",
-        ),
-        (
-            "5s/2s,repeat=6s",
-            "outages: repeat=6s is before the last outage ends, at 7s",
-        ),
-    ] {
+    for [schedule, message] in rows(
+        "
+        5s | outages: schedule: '5s': write START/DURATION, for example 10s/500ms
+        5s/2s;6s/1s | outages: schedule: '6s/1s' begins before the outage before it has ended
+        5s/2 | outages: schedule: '5s/2': '2' has no unit; write for example 20ms
+        5s/2s,repeat=6s | outages: repeat=6s is before the last outage ends, at 7s
+    ",
+    ) {
         assert_eq!(
             refusal(&format!("outages:schedule={schedule}"), ""),
             message
@@ -216,15 +200,8 @@ fn a_trace_says_how_probable_losses_are() {
                 trace.judge(&frame, &mut stream) == Some(DropReason::Loss)
             });
             let lost = lost.count() as u64;
-            let (low, high) = match rate {
-                0.0 => (0, 0),
-                1.0 => (60_000, 60_000),
-                rate => binomial_bounds(60_000, rate, 0.9998),
-            };
-            assert!(
-                (low..=high).contains(&lost),
-                "{end}, {minute}: {lost} at {rate}"
-            );
+            let what = format!("{end}, {minute}");
+            assert_binomial(&what, lost, 60_000, rate, 0.9998);
         }
     }
     assert_eq!(

@@ -1,6 +1,7 @@
 //! Models as the crate netem-trace 0.4.6 writes them, in all of its forms,
 //! against the values that it draws from them (`data/netem-trace`).
 
+use longwire_testbed::support::rows;
 use std::collections::HashMap;
 
 use longwire_engine::trace::{Contents, Mapping, Quantity, TraceReader};
@@ -164,38 +165,28 @@ fn patterns_count_the_frames_chosen_in_a_row() {
 
 #[test]
 fn wrong_patterns_are_refused() {
-    for (text, message) in [
-        (
-            "{\"StaticLossConfig\":{\"loss\":[1.5]}}",
-            "loss: 1.5 is above 1",
-        ),
-        (
-            "{\"StaticLossConfig\":{\"loss\":0.5}}",
-            "it is no list of probabilities",
-        ),
-        ("{\"StaticLossConfig\":{\"loss\":[-0.5]}}", "negative"),
-        ("{\"StaticBwConfig\":{}}", "no model of a loss"),
-    ] {
+    for [text, message] in rows(
+        "
+        {\"StaticLossConfig\":{\"loss\":[1.5]}} | loss: 1.5 is above 1
+        {\"StaticLossConfig\":{\"loss\":0.5}} | it is no list of probabilities
+        {\"StaticLossConfig\":{\"loss\":[-0.5]}} | negative
+        {\"StaticBwConfig\":{}} | no model of a loss
+    ",
+    ) {
         let refused = models::LOSS.parse_with("trace:file=x", &file(text));
         let refused = refused.unwrap_err().to_string();
         assert!(refused.contains(message), "{refused}");
     }
-    for (text, message) in [
-        (
-            "{\"TraceBwConfig\":{\"pattern\":[[\"25ms\"]]}}",
-            "row 1: it is no list such as",
-        ),
-        (
-            "{\"TraceBwConfig\":{\"pattern\":[[\"25ms\",[\"10\"]]]}}",
-            "row 1: '10' is not written like 12Mbps",
-        ),
-        (
-            "{\"TraceBwConfig\":{\"patern\":[]}}",
-            "unknown key 'patern'; known: pattern",
-        ),
-        ("{\"TraceBwConfig\":{}}", "it lasts no time"),
-        ("{\"TraceBwConfig\":7}", "it is no list such as"),
-    ] {
+    for [text, message] in rows(
+        "
+        {\"TraceBwConfig\":{\"pattern\":[[\"25ms\"]]}} | row 1: it is no list such as
+        {\"TraceBwConfig\":{\"pattern\":[[\"25ms\",[\"10\"]]]}} | \
+            row 1: '10' is not written like 12Mbps
+        {\"TraceBwConfig\":{\"patern\":[]}} | unknown key 'patern'; known: pattern
+        {\"TraceBwConfig\":{}} | it lasts no time
+        {\"TraceBwConfig\":7} | it is no list such as
+    ",
+    ) {
         let refused = models::RATE.parse_with("trace:file=x", &file(text));
         let refused = refused.unwrap_err().to_string();
         assert!(refused.contains(message), "{refused}");

@@ -136,10 +136,7 @@ fn through_network(links: &[LinkSpec], paths: &[Vec<usize>], sent: &Sent, extra:
         }
         network.advance(*at, &mut notes);
         before = *at;
-        let meta = FrameMeta {
-            arrival: *at,
-            len: frame.bytes.len() as u32,
-        };
+        let meta = FrameMeta::new(*at, frame.bytes.len() as u32);
         let offered = network.offer(PathId(*path as u32), meta, frame.clone(), &mut notes);
         assert_eq!(offered, Ok(()));
     }
@@ -191,10 +188,7 @@ fn one_by_one(links: &[LinkSpec], paths: &[Vec<usize>], sent: &Sent) -> Option<N
         };
         for (at, carried) in mine {
             emulator.advance(at, &());
-            let meta = FrameMeta {
-                arrival: at,
-                len: carried.1.bytes.len() as u32,
-            };
+            let meta = FrameMeta::new(at, carried.1.bytes.len() as u32);
             let (number, bytes) = (carried.1.number, carried.1.bytes.clone());
             let verdict = emulator.offer(LinkId(0), meta, &bytes, carried);
             note(verdict, number, &mut notes);
@@ -351,10 +345,7 @@ fn links_in_use_stay_and_paths_in_use_stay() {
     assert!(network.add_path(PathId(0), &[LinkId(0)]));
     assert!(network.remove_link(LinkId(0)).is_none());
     let (meta, frame) = (
-        FrameMeta {
-            arrival: Nanos::ZERO,
-            len: 100,
-        },
+        FrameMeta::new(Nanos::ZERO, 100),
         Frame {
             number: 0,
             bytes: vec![0; 100],

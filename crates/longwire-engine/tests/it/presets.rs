@@ -4,6 +4,7 @@
 use longwire_engine::models::rate::Rate;
 use longwire_engine::presets::{self, Duplex, PRESETS};
 use longwire_engine::{LinkConfig, Nanos, NoLoader};
+use longwire_testbed::support::words;
 
 use crate::common::{files::file, spec};
 
@@ -13,23 +14,10 @@ fn configs(duplex: &Duplex) -> [LinkConfig; 2] {
 
 #[test]
 fn every_preset_is_a_link_with_its_sources() {
-    let wanted = [
-        "adsl",
-        "vdsl",
-        "cable",
-        "fiber",
-        "lte",
-        "5g",
-        "wifi",
-        "edge",
-        "3g",
-        "geo-satellite",
-        "starlink",
-        "dialup",
-        "datacenter",
-    ];
-    for name in wanted {
-        assert!(PRESETS.iter().any(|preset| preset.name == name), "{name}");
+    let wanted =
+        words("adsl vdsl cable fiber lte 5g wifi edge 3g geo-satellite starlink dialup datacenter");
+    for name in &wanted {
+        assert!(PRESETS.iter().any(|preset| preset.name == *name), "{name}");
     }
     assert_eq!(PRESETS.len(), wanted.len());
     for preset in &PRESETS {

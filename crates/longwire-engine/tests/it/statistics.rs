@@ -1,9 +1,10 @@
 //! Delay distributions and loss ratios. Every bound states its samples, its
 //! confidence and its seed; a fixed seed makes the outcome certain.
 
-use crate::common::{binomial_bounds, frame, ks_bound, ks_distance, link, release, verdicts};
+use crate::common::{assert_binomial, frame, ks_bound, ks_distance, link, release, verdicts};
 use longwire_engine::models::loss::bit_error::BitErrorLoss;
 use longwire_engine::{DropReason, Verdict};
+use longwire_testbed::support::binomial_interval;
 
 /// Two in a thousand correct models would fail: a seed is not chosen for
 /// passing, and changing it is no cure.
@@ -65,16 +66,12 @@ fn the_bound_tells_apart_what_is_one_percent_off() {
 #[test]
 fn a_narrow_uniform_delay_takes_every_value_alike() {
     let delays = delays("uniform:min=1ns,max=7ns", 1);
-    let (low, high) = binomial_bounds(SAMPLES, 1.0 / 7.0, CONFIDENCE);
     for value in 1..=7 {
         let count = delays
             .iter()
             .filter(|delay| **delay == f64::from(value))
             .count() as u64;
-        assert!(
-            (low..=high).contains(&count),
-            "{value} ns: {count}, not {low} to {high}"
-        );
+        assert_binomial(value, count, SAMPLES, 1.0 / 7.0, CONFIDENCE);
     }
 }
 
@@ -109,13 +106,15 @@ fn packets_are_lost_within_the_binomial_bounds() {
         (50.0, "50%"),
         (99.9, "99.9%"),
     ] {
-        let (low, high) = binomial_bounds(120_000, percent / 100.0, CONFIDENCE);
         for seed in 1..=3 {
             let verdicts = verdicts(&mut link(&format!("loss={text}"), seed), 120_000, 1_000);
             let lost = lost(&verdicts, DropReason::Loss);
-            assert!(
-                (low..=high).contains(&lost),
-                "{text}, seed {seed}: {lost}, not {low} to {high}"
+            assert_binomial(
+                format!("{text}, {seed}"),
+                lost,
+                120_000,
+                percent / 100.0,
+                CONFIDENCE,
             );
         }
     }
@@ -141,11 +140,7 @@ fn losses_of_neighbours_are_independent() {
     let verdicts = verdicts(&mut link("loss=20%", 1), 240_000, 1_000);
     let both = |pair: &&[Verdict]| lost(pair, DropReason::Loss) == 2;
     let pairs = verdicts.chunks(2).filter(both).count() as u64;
-    let (low, high) = binomial_bounds(120_000, 0.04, CONFIDENCE);
-    assert!(
-        (low..=high).contains(&pairs),
-        "{pairs}, not {low} to {high}"
-    );
+    assert_binomial("pairs", pairs, 120_000, 0.04, CONFIDENCE);
 }
 
 /// 120,000 frames of each length, alternating, so that the probability kept
@@ -163,11 +158,7 @@ fn bit_errors_are_within_the_binomial_bounds_of_each_length() {
         }
         for (len, lost) in lens.iter().zip(lost) {
             let p = 1.0 - (1.0 - rate).powi(*len as i32 * 8);
-            let (low, high) = binomial_bounds(120_000, p, CONFIDENCE);
-            assert!(
-                (low..=high).contains(&lost),
-                "{text}, {len}: {lost}, not {low} to {high}"
-            );
+            assert_binomial(format!("{text}, {len}"), lost, 120_000, p, CONFIDENCE);
         }
     }
 }
@@ -193,9 +184,9 @@ fn the_loss_of_a_frame_by_bit_errors_is_computed_without_cancellation() {
 #[test]
 fn the_binomial_bounds_are_those_of_ten_coins() {
     let confidence = |left_out: f64| 1.0 - 2.0 * left_out / 1024.0;
-    assert_eq!(binomial_bounds(10, 0.5, confidence(0.9)), (0, 10));
-    assert_eq!(binomial_bounds(10, 0.5, confidence(1.1)), (1, 9));
-    assert_eq!(binomial_bounds(10, 0.5, confidence(10.9)), (1, 9));
-    assert_eq!(binomial_bounds(10, 0.5, confidence(11.1)), (2, 8));
-    assert_eq!(binomial_bounds(10, 0.5, confidence(56.1)), (3, 7));
+    assert_eq!(binomial_interval(10, 0.5, confidence(0.9)), (0, 10));
+    assert_eq!(binomial_interval(10, 0.5, confidence(1.1)), (1, 9));
+    assert_eq!(binomial_interval(10, 0.5, confidence(10.9)), (1, 9));
+    assert_eq!(binomial_interval(10, 0.5, confidence(11.1)), (2, 8));
+    assert_eq!(binomial_interval(10, 0.5, confidence(56.1)), (3, 7));
 }

@@ -1,5 +1,6 @@
 //! The effects of a seed, and the order of frames that leave a link.
 
+use crate::common::assert_binomial;
 use crate::common::{link, release, verdicts};
 use longwire_engine::{DropReason, Link, LinkId, Verdict};
 use longwire_units::random::{Purpose, Stream};
@@ -36,11 +37,7 @@ fn another_seed_or_link_gives_others() {
         let agree = agree
             .filter(|(one, other)| is_loss(one) == is_loss(other))
             .count() as u64;
-        let (low, high) = crate::common::binomial_bounds(FRAMES, 0.5, 0.99999);
-        assert!(
-            (low..=high).contains(&agree),
-            "{agree}, not {low} to {high}"
-        );
+        assert_binomial("agree", agree, FRAMES, 0.5, 0.99999);
     }
 }
 
@@ -94,8 +91,7 @@ fn a_loss_model_draws_the_same_whatever_stands_beside_it() {
 fn two_of_a_kind_lose_independently() {
     let both = outcome("loss=50% loss=50%");
     let lost = both.iter().filter(|verdict| is_loss(verdict)).count() as u64;
-    let (low, high) = crate::common::binomial_bounds(FRAMES, 0.75, 0.99999);
-    assert!((low..=high).contains(&lost), "{lost}, not {low} to {high}");
+    assert_binomial("lost", lost, FRAMES, 0.75, 0.99999);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use longwire_engine::Nanos;
 use longwire_engine::trace::{Cursor, End, Mapping, Quantity, RowTimes, Series, TableReader};
+use longwire_testbed::support::rows;
 use proptest::prelude::*;
 
 const SECOND: u64 = 1_000_000_000;
@@ -97,58 +98,31 @@ fn a_mapping_reads_what_no_custom_covers() {
 
 #[test]
 fn what_is_wrong_is_said_with_its_line() {
-    for (text, message) in [
-        (
-            "time,rate_mbps\n1,5\n0,6\n",
-            "line 3: its time is before that of the row above",
-        ),
-        ("time,rate_mbps\n0,-5\n", "line 2: rate: '-5' is negative"),
-        (
-            "time,rate_mbps\n0,nan\n",
-            "line 2: rate: 'nan' is not a number",
-        ),
-        (
-            "time,rate_mbps\n0,inf\n",
-            "line 2: rate: 'inf' is not a number",
-        ),
-        ("time,rate_mbps\n-1,5\n", "line 2: time: '-1' is negative"),
-        (
-            "time,rate_mbps\n0,99999999\n",
-            "line 2: rate: '99999999' is too large; the most is 10tbit",
-        ),
-        (
-            "time,rate_mbps\n1e30,1\n",
-            "line 2: time: '1e30' is too large",
-        ),
-        (
-            "time,rate_mbps\n0\n",
-            "line 2: it has 1 fields, but column 2 is needed",
-        ),
-        (
-            "time,speed\n0,1\n",
-            "line 1: no column is called rate; say which it is: rate-column=NAME, with NAME one of time, speed",
-        ),
-        (
-            "time,rate_mbps,bw_mbps\n",
-            "line 1: both 'rate_mbps' and 'bw_mbps' may be the rate; say which: rate-column=NAME",
-        ),
-        (
-            "time,rate\n0,5\n",
-            "line 2: rate: '5' has no unit; name the column rate_mbit, write 5mbit, or say rate-unit=mbit",
-        ),
-        (
-            "0,1,2\n",
-            "line 1: its 3 columns have no names; say which is which: time-column=1",
-        ),
-        ("time,rate_mbps\n", "it holds no rows"),
-        ("time,rate_mbps\n0,-\n", "it holds no rows"),
-        ("# nothing\n", "it is empty"),
-    ] {
-        assert_eq!(
-            usual(Quantity::Rate, text),
-            Err(message.to_owned()),
-            "{text}"
-        );
+    // Of the texts, a slash ends each line.
+    for [text, message] in rows(
+        "
+        time,rate_mbps/1,5/0,6/ | line 3: its time is before that of the row above
+        time,rate_mbps/0,-5/ | line 2: rate: '-5' is negative
+        time,rate_mbps/0,nan/ | line 2: rate: 'nan' is not a number
+        time,rate_mbps/0,inf/ | line 2: rate: 'inf' is not a number
+        time,rate_mbps/-1,5/ | line 2: time: '-1' is negative
+        time,rate_mbps/0,99999999/ | line 2: rate: '99999999' is too large; the most is 10tbit
+        time,rate_mbps/1e30,1/ | line 2: time: '1e30' is too large
+        time,rate_mbps/0/ | line 2: it has 1 fields, but column 2 is needed
+        time,speed/0,1/ | line 1: no column is called rate; say which it is: rate-column=NAME, \
+            with NAME one of time, speed
+        time,rate_mbps,bw_mbps/ | line 1: both 'rate_mbps' and 'bw_mbps' may be the rate; say \
+            which: rate-column=NAME
+        time,rate/0,5/ | line 2: rate: '5' has no unit; name the column rate_mbit, write 5mbit, \
+            or say rate-unit=mbit
+        0,1,2/ | line 1: its 3 columns have no names; say which is which: time-column=1
+        time,rate_mbps/ | it holds no rows
+        time,rate_mbps/0,-/ | it holds no rows
+        # nothing/ | it is empty
+        ",
+    ) {
+        let read = usual(Quantity::Rate, &text.replace('/', "\n"));
+        assert_eq!(read, Err(message.to_owned()), "{text}");
     }
 }
 

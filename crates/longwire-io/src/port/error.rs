@@ -49,6 +49,24 @@ pub enum PortError {
     Unknown { text: String, known: String },
 }
 
+impl PortError {
+    /// Returns the error of a system call: `Denied` for want of a right.
+    pub(super) fn of(port: String, action: &'static str, source: io::Error) -> PortError {
+        match source.kind() {
+            io::ErrorKind::PermissionDenied => PortError::Denied {
+                port,
+                action,
+                source,
+            },
+            _ => PortError::Failed {
+                port,
+                action,
+                source,
+            },
+        }
+    }
+}
+
 impl From<CaptureError> for PortError {
     fn from(error: CaptureError) -> PortError {
         match error {
@@ -56,18 +74,7 @@ impl From<CaptureError> for PortError {
                 file: port,
                 action,
                 source,
-            } => match source.kind() {
-                io::ErrorKind::PermissionDenied => PortError::Denied {
-                    port,
-                    action,
-                    source,
-                },
-                _ => PortError::Failed {
-                    port,
-                    action,
-                    source,
-                },
-            },
+            } => PortError::of(port, action, source),
             CaptureError::Unsupported { file: port, reason } => {
                 PortError::Unsupported { port, reason }
             }

@@ -52,6 +52,19 @@ pub struct Arrived<'a> {
     pub lent: Option<u64>,
 }
 
+impl<'a> Arrived<'a> {
+    /// Creates a finished wire frame with all its bytes.
+    pub fn whole(bytes: &'a [u8], arrival: Nanos) -> Arrived<'a> {
+        Arrived {
+            bytes,
+            arrival,
+            offload: Offload::NONE,
+            wire_len: bytes.len() as u32,
+            lent: None,
+        }
+    }
+}
+
 /// A frame to be sent.
 #[derive(Clone, Copy, Debug)]
 pub struct Outgoing<'a> {

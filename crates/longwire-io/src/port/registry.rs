@@ -155,6 +155,18 @@ impl PortKind {
 }
 
 impl Port {
+    /// Creates a port of these halves, without notes.
+    pub fn with_halves(name: &str, rx: AnyRx, tx: AnyTx) -> Port {
+        let name = name.to_owned();
+        let notes = Vec::new();
+        Port {
+            name,
+            rx,
+            tx,
+            notes,
+        }
+    }
+
     fn new(kind: &str, argument: &str, rx: AnyRx, tx: AnyTx, notes: Vec<String>) -> Port {
         Port {
             name: written(kind, argument),

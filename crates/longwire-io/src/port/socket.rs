@@ -121,18 +121,7 @@ pub(crate) fn failure(port: &str, action: &'static str, source: io::Error) -> Po
     if says_gone(&source) {
         return PortError::Gone { port, source };
     }
-    match source.raw_os_error() {
-        Some(libc::EPERM | libc::EACCES) => PortError::Denied {
-            port,
-            action,
-            source,
-        },
-        _ => PortError::Failed {
-            port,
-            action,
-            source,
-        },
-    }
+    PortError::of(port, action, source)
 }
 
 /// Queries the kernel about an interface, by its name.

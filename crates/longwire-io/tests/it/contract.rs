@@ -13,7 +13,7 @@ use longwire_io::port::options::OpenOptions;
 use longwire_io::port::own::{OwnRx, OwnTx};
 use longwire_io::port::registry::{self, AnyRx, AnyTx, Port};
 use longwire_io::{Arrived, Outgoing, PortError, Pushed, Received, RxPort, TxPort};
-use longwire_testbed::support::namespace;
+use longwire_testbed::support::{Folder, namespace};
 use pair::{PORT, Pair, STATION, now};
 
 fn open(text: &str) -> Result<Port, PortError> {
@@ -179,8 +179,8 @@ fn captures_keep_the_contract() {
         ..Rules::live().and_len(9014).and_len(65_549)
     };
     for extension in ["pcap", "pcapng"] {
-        let dir = env!("CARGO_TARGET_TMPDIR");
-        let path = format!("{dir}/{}-contract.{extension}", std::process::id());
+        let dir = Folder::new();
+        let path = dir.file(&format!("contract.{extension}"));
         let mut writer = open(&format!("pcap:out={path}")).unwrap();
         assert!(writer.rx.receive(now(), 1, &mut |_| {}).unwrap().end);
         send_shorts(&mut writer.tx);
@@ -192,14 +192,13 @@ fn captures_keep_the_contract() {
         assert!(last.end && last.frames == 0);
         let over = open(&format!("pcap:in={path},out={path}"));
         assert!(over.err().unwrap().to_string().contains("written over"));
-        std::fs::remove_file(path).unwrap();
     }
 }
 
 #[test]
 fn a_capture_plays_at_its_own_times() {
-    let dir = env!("CARGO_TARGET_TMPDIR");
-    let path = format!("{dir}/{}-times.pcap", std::process::id());
+    let dir = Folder::new();
+    let path = dir.file("times.pcap");
     let mut writer = open(&format!("pcap:out={path}")).unwrap();
     let offsets = [0, 10, 5, 30_000_000];
     for offset in offsets {
@@ -230,7 +229,6 @@ fn a_capture_plays_at_its_own_times() {
     // The third was captured before the second: it comes with it.
     let expected = [0, 10, 10, 30_000_000].map(|offset| Nanos::from_nanos(base + offset));
     assert_eq!(arrivals, expected);
-    std::fs::remove_file(path).unwrap();
 }
 
 fn is_readable(rx: &impl RxPort) -> bool {
@@ -241,8 +239,8 @@ fn is_readable(rx: &impl RxPort) -> bool {
 
 #[test]
 fn a_slow_pipe_neither_blocks_nor_loses() {
-    let dir = env!("CARGO_TARGET_TMPDIR");
-    let path = format!("{dir}/{}-pipe.pcap", std::process::id());
+    let dir = Folder::new();
+    let path = dir.file("pipe.pcap");
     nix::unistd::mkfifo(path.as_str(), nix::sys::stat::Mode::S_IRWXU).unwrap();
     let (out, back) = std::thread::scope(|scope| {
         // Without a reader a FIFO is refused.
@@ -283,7 +281,6 @@ fn a_slow_pipe_neither_blocks_nor_loses() {
     assert!(!rx.receive(now(), 64, &mut |_| {}).unwrap().end);
     drop(tx);
     assert!(rx.receive(now(), 64, &mut |_| {}).unwrap().end);
-    std::fs::remove_file(path).unwrap();
 }
 
 #[test]

@@ -6,6 +6,7 @@ use longwire_io::port::mem;
 use longwire_io::port::options::OpenOptions;
 use longwire_io::port::registry;
 use longwire_io::{Arrived, Outgoing, Pushed, RxPort, TxPort};
+use longwire_testbed::support::Folder;
 
 /// Bytes kept, and bytes there were: cut, whole, and a length below the
 /// frame's own, which says nothing.
@@ -51,14 +52,13 @@ fn the_pipe_in_memory_tells_how_long_a_frame_was() {
 #[test]
 fn captures_tell_how_long_a_frame_was() {
     for extension in ["pcap", "pcapng"] {
-        let dir = env!("CARGO_TARGET_TMPDIR");
-        let path = format!("{dir}/{}-cut.{extension}", std::process::id());
+        let dir = Folder::new();
+        let path = dir.file(&format!("cut.{extension}"));
         let options = OpenOptions::default();
         let mut writer = registry::open(&format!("pcap:out={path}"), &options).unwrap();
         send(&mut writer.tx);
         drop(writer);
         let mut reader = registry::open(&format!("pcap:{path}"), &options).unwrap();
         assert_eq!(lengths(&mut reader.rx), expected(), "{extension}");
-        std::fs::remove_file(path).unwrap();
     }
 }

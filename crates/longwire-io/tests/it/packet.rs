@@ -4,7 +4,7 @@
 
 use crate::common::pair;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use longwire_engine::Nanos;
 use longwire_io::net;
@@ -12,44 +12,23 @@ use longwire_io::net::ethtool::Ethtool;
 use longwire_io::port::options::OpenOptions;
 use longwire_io::port::packet::{self, PacketPort, PacketTx};
 use longwire_io::{Arrived, Outgoing, PortError, Pushed, RxPort, TxPort};
-use longwire_testbed::support::namespace;
-use pair::{PORT, Pair, STATION, frame, now, number_of, receive_until, send};
-
-fn open(pair: &Pair) -> PacketPort {
-    pair.in_port(|| packet::open(PORT, &OpenOptions::default()))
-        .unwrap()
-}
-
-fn open_station(pair: &Pair) -> PacketPort {
-    pair.in_station(|| packet::open(STATION, &OpenOptions::default()))
-        .unwrap()
-}
+use pair::{
+    PORT, Pair, STATION, assert_arrivals_are_tight, assert_gone, assert_overflow_is_counted,
+    assert_passes, both_in_one, frame, now, number_of, receive_until, send,
+};
 
 #[test]
 fn frames_pass_both_ways_whole_and_in_order() {
     let Some(pair) = Pair::new() else { return };
-    let (mut port, mut station) = (open(&pair), open_station(&pair));
-    for (tx, rx) in [
-        (&mut station.tx, &mut port.rx),
-        (&mut port.tx, &mut station.rx),
-    ] {
-        let sent: Vec<_> = (0..200)
-            .map(|n| frame(n, [18, 60, 64, 1000, 1514][n as usize % 5]))
-            .collect();
-        for bytes in &sent {
-            send(tx, bytes);
-        }
-        let got = receive_until(rx, |got| got.len() >= sent.len());
-        let got: Vec<_> = got.into_iter().map(|kept| kept.bytes).collect();
-        assert!(got == sent, "{} of {} frames", got.len(), sent.len());
-        assert_eq!(rx.losses(), Default::default());
-    }
+    let (mut port, mut station) = (pair.packet(), pair.station());
+    assert_passes(&mut station.tx, &mut port.rx);
+    assert_passes(&mut port.tx, &mut station.rx);
 }
 
 #[test]
 fn the_shortest_frame_passes_and_shorter_ones_are_refused() {
     let Some(pair) = Pair::new() else { return };
-    let (mut port, mut station) = (open(&pair), open_station(&pair));
+    let (mut port, mut station) = (pair.packet(), pair.station());
     let push = |tx: &mut PacketTx, bytes: &[u8]| tx.push(Outgoing::whole(bytes, Nanos::ZERO));
     for len in [0, 1, 13] {
         assert_eq!(push(&mut port.tx, &[0; 13][..len]), Pushed::Refused);
@@ -77,7 +56,7 @@ fn the_shortest_frame_passes_and_shorter_ones_are_refused() {
 #[test]
 fn a_vlan_tag_is_put_back() {
     let Some(pair) = Pair::new() else { return };
-    let (mut port, mut station) = (open(&pair), open_station(&pair));
+    let (mut port, mut station) = (pair.packet(), pair.station());
     // Short, and too long for a slot of the ring.
     pair.in_station(|| net::link::set_mtu(STATION, 9000))
         .unwrap();
@@ -95,34 +74,16 @@ fn a_vlan_tag_is_put_back() {
 #[test]
 fn arrivals_are_tight_and_in_order() {
     let Some(pair) = Pair::new() else { return };
-    let (mut port, mut station) = (open(&pair), open_station(&pair));
-    let mut late = Vec::new();
-    let mut last = Nanos::ZERO;
-    for n in 0..2000 {
-        let before = now();
-        send(&mut station.tx, &frame(n, 64));
-        let got = receive_until(&mut port.rx, |got| !got.is_empty());
-        let after = now();
-        let arrival = got[0].arrival;
-        assert!(arrival >= last && arrival <= after);
-        // The clocks' difference is known to some tens of nanoseconds.
-        assert!(arrival.as_nanos() + 500 >= before.as_nanos());
-        late.push(after.saturating_sub(arrival).as_nanos());
-        last = arrival;
-    }
-    late.sort_unstable();
-    eprintln!(
-        "received − arrival: p50 {} p99 {} ns",
-        late[1000], late[1980]
-    );
-    assert!(late[1000] < 200_000, "p50 {} ns", late[1000]);
+    let (mut port, mut station) = (pair.packet(), pair.station());
+    // The clocks' difference is known to some tens of nanoseconds.
+    assert_arrivals_are_tight(&mut station.tx, &mut port.rx, 500);
     assert_eq!(port.rx.clock_steps(), 0);
 }
 
 #[test]
 fn frames_that_arrive_after_the_callers_now_wait() {
     let Some(pair) = Pair::new() else { return };
-    let (mut port, mut station) = (open(&pair), open_station(&pair));
+    let (mut port, mut station) = (pair.packet(), pair.station());
     send(&mut station.tx, &frame(0, 64));
     thread::sleep(Duration::from_millis(2));
     let early = now();
@@ -150,62 +111,24 @@ fn an_overflowing_ring_is_counted() {
         ..OpenOptions::default()
     };
     let mut port = pair.in_port(|| packet::open(PORT, &options)).unwrap();
-    let mut station = open_station(&pair);
-    let sent = 1000;
-    for n in 0..sent {
-        send(&mut station.tx, &frame(n, 64));
-    }
-    let mut numbers = Vec::new();
-    let mut take = |f: Arrived<'_>| numbers.extend(number_of(f.bytes));
-    while port.rx.receive(now(), 16, &mut take).unwrap().frames > 0 {}
-    assert!(numbers.len() < sent as usize && numbers.len() > 10);
-    let in_order: Vec<_> = (0..numbers.len() as u32).collect();
-    assert_eq!(numbers, in_order);
-    for _ in 0..2 {
-        // The kernel's counter starts again with each reading; ours does not.
-        let lost = port.rx.losses().ring_full;
-        assert_eq!(numbers.len() as u64 + lost, u64::from(sent));
-    }
+    let mut station = pair.station();
+    // The kernel's counter starts again with each reading; ours does not.
+    assert_overflow_is_counted(&mut station.tx, &mut port.rx);
 }
 
 #[test]
 fn a_deleted_interface_is_gone() {
     let Some(pair) = Pair::new() else { return };
-    let mut port = open(&pair);
+    let mut port = pair.packet();
     pair.in_station(|| net::link_delete(STATION)).unwrap();
-    let start = Instant::now();
-    let error = loop {
-        if let Err(error) = port.rx.receive(now(), 64, &mut |_| {}) {
-            break error;
-        }
-        assert!(start.elapsed() < Duration::from_secs(2), "never noticed");
-    };
-    assert!(matches!(error, PortError::Gone { .. }), "{error}");
-    let bytes = frame(1, 64);
-    let taken = port.tx.push(Outgoing::whole(&bytes, Nanos::ZERO));
-    assert_eq!(taken, Pushed::Taken);
-    let error = port.tx.flush().expect_err("nothing to send by");
-    assert!(matches!(error, PortError::Gone { .. }), "{error}");
+    assert_gone(&mut port.tx, &mut port.rx);
 }
 
 #[test]
 fn without_a_carrier_frames_are_lost_and_counted() {
     let Some(pair) = Pair::new() else { return };
-    let mut port = open(&pair);
-    pair.in_station(|| net::link_down(STATION)).unwrap();
-    for n in 0..10 {
-        send(&mut port.tx, &frame(n, 64));
-    }
-    assert_eq!(port.tx.losses().no_carrier, 10);
-    let mut station = open_station_after_up(&pair);
-    send(&mut port.tx, &frame(10, 64));
-    let got = receive_until(&mut station.rx, |got| !got.is_empty());
-    assert_eq!(number_of(&got[0].bytes), Some(10));
-}
-
-fn open_station_after_up(pair: &Pair) -> PacketPort {
-    pair.in_station(|| net::link_up(STATION)).unwrap();
-    open_station(pair)
+    let mut port = pair.packet();
+    pair.assert_lost_without_carrier(&mut port.tx, |losses| losses.no_carrier);
 }
 
 #[test]
@@ -236,7 +159,7 @@ fn ipv6_of_the_kernel_is_silent_until_the_port_is_closed() {
         return;
     };
     assert_eq!(before.trim(), "0");
-    let PacketPort { rx, tx, notes } = open(&pair);
+    let PacketPort { rx, tx, notes } = pair.packet();
     assert_eq!(read().unwrap().trim(), "1");
     assert!(notes.iter().any(|note| note.contains("IPv6")), "{notes:?}");
     drop(rx);
@@ -248,25 +171,11 @@ fn ipv6_of_the_kernel_is_silent_until_the_port_is_closed() {
 
 #[test]
 fn without_offloads_the_peer_in_the_same_namespace_sends_wire_frames() {
-    let Some(place) = namespace() else {
-        return;
-    };
+    let Some(place) = both_in_one() else { return };
     let features = || {
         let read = || Ethtool::open()?.features(STATION);
         place.run(read).unwrap().unwrap()
     };
-    let made = place.run(|| {
-        let end = |name| net::veth::End {
-            name,
-            ..Default::default()
-        };
-        net::veth::create(&net::veth::VethConfig {
-            a: end(PORT),
-            b: end(STATION),
-        })?;
-        net::link_up(PORT)
-    });
-    made.unwrap().unwrap();
     let before = features();
     assert!(before.active("tx-tcp-segmentation"));
     let options = OpenOptions {

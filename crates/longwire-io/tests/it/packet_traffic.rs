@@ -12,24 +12,13 @@ use std::time::Duration;
 
 use frames::FrameSpec;
 use longwire_io::net::ethtool::Ethtool;
-use longwire_io::port::options::OpenOptions;
-use longwire_io::port::packet::{self, PacketPort, PacketRx, PacketTx};
+use longwire_io::port::packet::{PacketRx, PacketTx};
 use longwire_io::port::{Checksum, SegmentKind, Segments};
 use longwire_io::{Arrived, Offload, Outgoing, Pushed, RxPort, TxPort};
-use pair::{PORT, Pair, STATION, flush, frame, now, number_of, receive_until};
+use pair::{PORT, Pair, flush, frame, now, number_of, receive_until};
 
 /// Set for the process that a test starts for itself.
 const CHILD: &str = "LONGWIRE_TEST_CHILD";
-
-fn open(pair: &Pair) -> PacketPort {
-    pair.in_port(|| packet::open(PORT, &OpenOptions::default()))
-        .unwrap()
-}
-
-fn open_station(pair: &Pair) -> PacketPort {
-    pair.in_station(|| packet::open(STATION, &OpenOptions::default()))
-        .unwrap()
-}
 
 /// Two stations with an emulator's two ports between them.
 struct Between {
@@ -52,7 +41,7 @@ impl Between {
         look: impl FnMut(&mut Vec<u8>, &mut Offload) + Send,
         work: impl FnOnce() -> T,
     ) -> T {
-        let (mut near, mut far) = (open(&self.near), open(&self.far));
+        let (mut near, mut far) = (self.near.packet(), self.far.packet());
         let stop = AtomicBool::new(false);
         thread::scope(|scope| {
             scope.spawn(|| {
@@ -77,11 +66,8 @@ fn pass(rx: &mut PacketRx, tx: &mut PacketTx, look: &mut impl FnMut(&mut Vec<u8>
         let (mut bytes, mut offload) = (f.bytes.to_vec(), f.offload);
         look(&mut bytes, &mut offload);
         let taken = tx.push(Outgoing {
-            bytes: &bytes,
-            release: f.arrival,
             offload,
-            lent: None,
-            wire_len: bytes.len() as u32,
+            ..Outgoing::whole(&bytes, f.arrival)
         });
         assert_eq!(taken, Pushed::Taken);
     };
@@ -194,7 +180,7 @@ fn inside_a_user_namespace() {
         return;
     }
     let pair = Pair::new().expect("root of a user namespace may make more");
-    let (mut port, mut station) = (open(&pair), open_station(&pair));
+    let (mut port, mut station) = (pair.packet(), pair.station());
     eprintln!("{:?}", port.notes);
     pair::send(&mut port.tx, &frame(1, 64));
     let got = receive_until(&mut station.rx, |got| !got.is_empty());
@@ -221,7 +207,7 @@ fn super_packet(payload: usize) -> (Vec<u8>, Offload) {
 #[test]
 fn super_packets_and_short_frames_keep_their_order() {
     let Some(pair) = Pair::new() else { return };
-    let (mut port, mut station) = (open(&pair), open_station(&pair));
+    let (mut port, mut station) = (pair.packet(), pair.station());
     let mut sent = Vec::new();
     for n in 0..300u32 {
         let (bytes, offload) = match n % 7 {
@@ -233,11 +219,8 @@ fn super_packets_and_short_frames_keep_their_order() {
             flush(&mut port.tx);
         }
         let taken = port.tx.push(Outgoing {
-            bytes: &bytes,
-            release: now(),
             offload,
-            lent: None,
-            wire_len: bytes.len() as u32,
+            ..Outgoing::whole(&bytes, now())
         });
         assert_eq!(taken, Pushed::Taken);
         sent.push((bytes, offload));
@@ -251,7 +234,7 @@ fn super_packets_and_short_frames_keep_their_order() {
 #[test]
 fn super_packets_are_cut_for_a_device_that_cannot() {
     let Some(pair) = Pair::new() else { return };
-    let (mut port, mut station) = (open(&pair), open_station(&pair));
+    let (mut port, mut station) = (pair.packet(), pair.station());
     pair.in_port(|| {
         let off = [("tx-tcp-segmentation", false)];
         Ethtool::open()?.set_features(PORT, off)

@@ -1,5 +1,6 @@
 //! Cut frames as Wireshark's tools see them. Where those are not installed the
 //! test says so and passes: nothing else depends on them.
+use longwire_testbed::support::{Folder, words};
 use std::process::Command;
 
 use crate::common::frames::FrameSpec;
@@ -19,11 +20,6 @@ fn run(tool: &str, arguments: &[&str]) -> Option<String> {
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{tool} {arguments:?}: {said}");
     Some(String::from_utf8(output.stdout).unwrap())
-}
-
-fn scratch(name: &str) -> String {
-    let dir = env!("CARGO_TARGET_TMPDIR");
-    format!("{dir}/{}-{name}", std::process::id())
 }
 
 /// Super-packets of each kind, and the wire frames they are cut into.
@@ -77,38 +73,16 @@ fn write(path: &str, frames: &[Vec<u8>]) {
 
 #[test]
 fn tshark_finds_times_lengths_and_checksums_right() {
+    let dir = Folder::new();
     let frames = wire_frames();
     for extension in ["pcap", "pcapng"] {
-        let path = scratch(&format!("tshark.{extension}"));
+        let path = dir.file(&format!("tshark.{extension}"));
         write(&path, &frames);
-        let said = run(
-            "tshark",
-            &[
-                "-r",
-                &path,
-                "-n",
-                "-T",
-                "fields",
-                "-E",
-                "occurrence=l",
-                "-o",
-                "tcp.check_checksum:TRUE",
-                "-o",
-                "udp.check_checksum:TRUE",
-                "-o",
-                "ip.check_checksum:TRUE",
-                "-e",
-                "frame.time_epoch",
-                "-e",
-                "frame.len",
-                "-e",
-                "ip.checksum.status",
-                "-e",
-                "tcp.checksum.status",
-                "-e",
-                "udp.checksum.status",
-            ],
-        );
+        let fields = "-n -T fields -E occurrence=l -o tcp.check_checksum:TRUE \
+                      -o udp.check_checksum:TRUE -o ip.check_checksum:TRUE -e frame.time_epoch \
+                      -e frame.len -e ip.checksum.status -e tcp.checksum.status \
+                      -e udp.checksum.status";
+        let said = run("tshark", &[&["-r", &path][..], &words(fields)].concat());
         let Some(said) = said else { return };
         assert_eq!(said.lines().count(), frames.len());
         for (n, line) in said.lines().enumerate() {
@@ -121,6 +95,5 @@ fn tshark_finds_times_lengths_and_checksums_right() {
             assert_eq!(transport, "1", "frame {n}: {line}");
             assert!(matches!(fields[2], "" | "1"), "frame {n}: {line}");
         }
-        std::fs::remove_file(path).unwrap();
     }
 }

@@ -83,28 +83,22 @@ fn check(kind: &str, len: usize, happen: fn(&Pair)) {
     }
 }
 
+/// Checks every way to send.
+fn check_all(happen: fn(&Pair)) {
+    for len in LENGTHS {
+        check("packet", len, happen);
+    }
+    check("xdp", 64, happen);
+}
+
 #[test]
 fn an_interface_that_is_deleted_ends_sending() {
-    for len in LENGTHS {
-        check("packet", len, |pair| {
-            pair.in_port(|| net::link_delete(PORT)).unwrap();
-        });
-    }
-    check("xdp", 64, |pair| {
-        pair.in_port(|| net::link_delete(PORT)).unwrap();
-    });
+    check_all(|pair| pair.in_port(|| net::link_delete(PORT)).unwrap());
 }
 
 #[test]
 fn an_interface_that_is_set_down_ends_sending() {
-    for len in LENGTHS {
-        check("packet", len, |pair| {
-            pair.in_port(|| net::link_down(PORT)).unwrap();
-        });
-    }
-    check("xdp", 64, |pair| {
-        pair.in_port(|| net::link_down(PORT)).unwrap();
-    });
+    check_all(|pair| pair.in_port(|| net::link_down(PORT)).unwrap());
 }
 
 /// As on a cable that is pulled out and put back: what is sent meanwhile is

@@ -165,11 +165,8 @@ fn forward(rx: &mut TapRx, tx: &mut TapTx, how: Forward, largest: &mut usize) {
     let mut piece = Vec::new();
     let mut push = |bytes: &[u8], offload| {
         let outgoing = Outgoing {
-            bytes,
-            release: Nanos::ZERO,
             offload,
-            lent: None,
-            wire_len: bytes.len() as u32,
+            ..Outgoing::whole(bytes, Nanos::ZERO)
         };
         assert_eq!(tx.push(outgoing), Pushed::Taken);
     };

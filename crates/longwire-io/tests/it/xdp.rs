@@ -7,56 +7,25 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use longwire_engine::Nanos;
 use longwire_io::port::options::{OpenOptions, XdpMode};
-use longwire_io::port::packet::{self, PacketPort};
 use longwire_io::port::xdp::{self, XdpPort};
-use longwire_io::{Arrived, Outgoing, PortError, Pushed, RxPort, TxPort, net};
-use pair::{PORT, Pair, STATION, frame, now, number_of, receive_until, send};
-
-fn open_as(pair: &Pair, xdp_mode: XdpMode) -> XdpPort {
-    let options = OpenOptions {
-        xdp_mode,
-        ..OpenOptions::default()
-    };
-    pair.in_port(|| xdp::open(PORT, &options)).unwrap()
-}
-
-fn open(pair: &Pair) -> XdpPort {
-    open_as(pair, XdpMode::Best)
-}
-
-fn open_station(pair: &Pair) -> PacketPort {
-    pair.in_station(|| packet::open(STATION, &OpenOptions::default()))
-        .unwrap()
-}
+use longwire_io::{Arrived, Outgoing, Pushed, RxPort, TxPort, net};
+use pair::{
+    PORT, Pair, STATION, assert_arrivals_are_tight, assert_gone, assert_overflow_is_counted,
+    assert_passes, frame, now, number_of, receive_until, send,
+};
 
 #[test]
 fn frames_pass_both_ways_whole_and_in_order() {
     let Some(pair) = Pair::new() else { return };
     for mode in [XdpMode::Native, XdpMode::Generic] {
-        let mut port = open_as(&pair, mode);
-        let mut station = open_station(&pair);
+        let mut port = pair.xdp(mode);
+        let mut station = pair.station();
         eprintln!("{:?}", port.notes);
-        let sent: Vec<_> = (0..200)
-            .map(|n| frame(n, [18, 60, 64, 1000, 1514][n as usize % 5]))
-            .collect();
-        for bytes in &sent {
-            send(&mut station.tx, bytes);
-        }
-        let got = receive_until(&mut port.rx, |got| got.len() >= sent.len());
-        let got: Vec<_> = got.into_iter().map(|kept| kept.bytes).collect();
-        assert!(got == sent, "{} of {} frames", got.len(), sent.len());
-        for bytes in &sent {
-            send(&mut port.tx, bytes);
-        }
-        let got = receive_until(&mut station.rx, |got| got.len() >= sent.len());
-        let got: Vec<_> = got.into_iter().map(|kept| kept.bytes).collect();
-        assert!(got == sent, "{} of {} frames", got.len(), sent.len());
-        assert_eq!(port.rx.losses(), Default::default());
-        assert_eq!(port.tx.losses(), Default::default());
+        assert_passes(&mut station.tx, &mut port.rx);
+        assert_passes(&mut port.tx, &mut station.rx);
     }
 }
 
@@ -64,27 +33,10 @@ fn frames_pass_both_ways_whole_and_in_order() {
 fn arrivals_are_tight_and_in_order() {
     let Some(pair) = Pair::new() else { return };
     for mode in [XdpMode::Native, XdpMode::Generic] {
-        let mut port = open_as(&pair, mode);
-        let mut station = open_station(&pair);
-        let mut late = Vec::new();
-        let mut last = Nanos::ZERO;
-        for n in 0..2000 {
-            let before = now();
-            send(&mut station.tx, &frame(n, 64));
-            let got = receive_until(&mut port.rx, |got| !got.is_empty());
-            let after = now();
-            let arrival = got[0].arrival;
-            assert!(arrival >= last && arrival <= after);
-            assert!(arrival >= before);
-            late.push(after.saturating_sub(arrival).as_nanos());
-            last = arrival;
-        }
-        late.sort_unstable();
-        eprintln!(
-            "{mode:?}: received − arrival: p50 {} p99 {} ns",
-            late[1000], late[1980]
-        );
-        assert!(late[1000] < 200_000, "p50 {} ns", late[1000]);
+        let mut port = pair.xdp(mode);
+        let mut station = pair.station();
+        eprintln!("{mode:?}:");
+        assert_arrivals_are_tight(&mut station.tx, &mut port.rx, 0);
     }
 }
 
@@ -92,8 +44,8 @@ fn arrivals_are_tight_and_in_order() {
 fn vlan_tags_stay_where_they_are() {
     let Some(pair) = Pair::new() else { return };
     for mode in [XdpMode::Native, XdpMode::Generic] {
-        let mut port = open_as(&pair, mode);
-        let mut station = open_station(&pair);
+        let mut port = pair.xdp(mode);
+        let mut station = pair.station();
         for ethertype in [[0x81, 0x00], [0x88, 0xa8]] {
             let mut bytes = frame(7, 64);
             bytes.splice(12..12, [ethertype[0], ethertype[1], 0x60, 0x2a]);
@@ -115,21 +67,8 @@ fn an_overflowing_ring_is_counted() {
             ..OpenOptions::default()
         };
         let mut port = pair.in_port(|| xdp::open(PORT, &options)).unwrap();
-        let mut station = open_station(&pair);
-        let sent = 1000;
-        for n in 0..sent {
-            send(&mut station.tx, &frame(n, 64));
-        }
-        let mut numbers = Vec::new();
-        let mut take = |f: Arrived<'_>| numbers.extend(number_of(f.bytes));
-        while port.rx.receive(now(), 16, &mut take).unwrap().frames > 0 {}
-        assert!(numbers.len() < sent as usize && numbers.len() > 10);
-        let in_order: Vec<_> = (0..numbers.len() as u32).collect();
-        assert_eq!(numbers, in_order);
-        for _ in 0..2 {
-            let lost = port.rx.losses().ring_full;
-            assert_eq!(numbers.len() as u64 + lost, u64::from(sent), "{mode:?}");
-        }
+        let mut station = pair.station();
+        assert_overflow_is_counted(&mut station.tx, &mut port.rx);
         // The chunks are back with the kernel: frames go on.
         for n in 0..500 {
             send(&mut station.tx, &frame(n, 64));
@@ -142,37 +81,16 @@ fn an_overflowing_ring_is_counted() {
 #[test]
 fn a_deleted_interface_is_gone() {
     let Some(pair) = Pair::new() else { return };
-    let mut port = open(&pair);
+    let mut port = pair.xdp(XdpMode::Best);
     pair.in_station(|| net::link_delete(STATION)).unwrap();
-    let start = Instant::now();
-    let error = loop {
-        if let Err(error) = port.rx.receive(now(), 64, &mut |_| {}) {
-            break error;
-        }
-        assert!(start.elapsed() < Duration::from_secs(2), "never noticed");
-    };
-    assert!(matches!(error, PortError::Gone { .. }), "{error}");
-    let bytes = frame(1, 64);
-    let taken = port.tx.push(Outgoing::whole(&bytes, Nanos::ZERO));
-    assert_eq!(taken, Pushed::Taken);
-    let error = port.tx.flush().expect_err("nothing to send by");
-    assert!(matches!(error, PortError::Gone { .. }), "{error}");
+    assert_gone(&mut port.tx, &mut port.rx);
 }
 
 #[test]
 fn without_a_carrier_frames_are_lost_and_counted() {
     let Some(pair) = Pair::new() else { return };
-    let mut port = open(&pair);
-    pair.in_station(|| net::link_down(STATION)).unwrap();
-    for n in 0..10 {
-        send(&mut port.tx, &frame(n, 64));
-    }
-    assert_eq!(port.tx.losses().send_failed, 10);
-    pair.in_station(|| net::link_up(STATION)).unwrap();
-    let mut station = open_station(&pair);
-    send(&mut port.tx, &frame(10, 64));
-    let got = receive_until(&mut station.rx, |got| !got.is_empty());
-    assert_eq!(number_of(&got[0].bytes), Some(10));
+    let mut port = pair.xdp(XdpMode::Best);
+    pair.assert_lost_without_carrier(&mut port.tx, |losses| losses.send_failed);
 }
 
 #[test]
@@ -187,7 +105,7 @@ fn a_frame_too_long_for_the_memory_is_refused_with_a_reason() {
 
 /// Carries frames from the stations' pairs to each other while `work` runs.
 fn carry<T>(near: &Pair, far: &Pair, work: impl FnOnce() -> T) -> T {
-    let (mut a, mut b) = (open(near), open(far));
+    let (mut a, mut b) = (near.xdp(XdpMode::Best), far.xdp(XdpMode::Best));
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
         scope.spawn(|| {
@@ -263,7 +181,7 @@ fn all_queues_are_received_in_the_order_of_arrival() {
     let Some(pair) = Pair::with_queues(1, 1500, 4) else {
         return;
     };
-    let mut port = open(&pair);
+    let mut port = pair.xdp(XdpMode::Best);
     let used = |frames: &[pair::Kept]| -> Vec<u8> {
         let last_byte = |kept: &pair::Kept| *kept.bytes.last().unwrap();
         frames.iter().map(last_byte).collect()

@@ -8,34 +8,14 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use longwire_io::net;
 use longwire_io::net::ethtool::Ethtool;
 use longwire_io::net::interface::Interface;
 use longwire_io::port::options::{OpenOptions, XdpMode};
-use longwire_io::port::packet::{self, PacketPort};
 use longwire_io::port::xdp::{self, XdpPort};
-use longwire_testbed::support::namespace;
-use pair::{PORT, Pair, STATION, frame, number_of, receive_until, send};
+use pair::{PORT, Pair, STATION, both_in_one, frame, number_of, receive_until, send};
 
 /// Set for the process that a test starts for itself.
 const CHILD: &str = "LONGWIRE_TEST_CHILD";
-
-fn open_as(pair: &Pair, xdp_mode: XdpMode) -> XdpPort {
-    let options = OpenOptions {
-        xdp_mode,
-        ..OpenOptions::default()
-    };
-    pair.in_port(|| xdp::open(PORT, &options)).unwrap()
-}
-
-fn open(pair: &Pair) -> XdpPort {
-    open_as(pair, XdpMode::Best)
-}
-
-fn open_station(pair: &Pair) -> PacketPort {
-    pair.in_station(|| packet::open(STATION, &OpenOptions::default()))
-        .unwrap()
-}
 
 fn has_program(pair: &Pair) -> bool {
     pair.in_port(|| Interface::find(PORT)).unwrap().has_xdp
@@ -53,7 +33,7 @@ fn program_and_settings_are_put_back() {
     };
     let before = features();
     for mode in [XdpMode::Native, XdpMode::Generic] {
-        let XdpPort { rx, tx, .. } = open_as(&pair, mode);
+        let XdpPort { rx, tx, .. } = pair.xdp(mode);
         assert!(has_program(&pair));
         if mode == XdpMode::Native {
             // By the kernel itself.
@@ -69,30 +49,13 @@ fn program_and_settings_are_put_back() {
 
 #[test]
 fn a_peer_in_the_same_namespace_gets_its_segmentation_back() {
-    let Some(inside) = namespace() else {
-        return;
-    };
+    let Some(inside) = both_in_one() else { return };
     let features = || {
         let read = |name: &str| Ethtool::open()?.features(name);
         inside
             .run(|| (read(PORT).unwrap(), read(STATION).unwrap()))
             .unwrap()
     };
-    inside
-        .run(|| {
-            let end = |name| net::veth::End {
-                name,
-                ..Default::default()
-            };
-            net::veth::create(&net::veth::VethConfig {
-                a: end(PORT),
-                b: end(STATION),
-            })?;
-            net::link_up(PORT)?;
-            net::link_up(STATION)
-        })
-        .unwrap()
-        .unwrap();
     let before = features();
     assert!(before.1.active("tx-tcp-segmentation"));
     let options = OpenOptions {
@@ -140,7 +103,7 @@ fn the_program_goes_with_a_killed_process() {
         assert!(start.elapsed() < Duration::from_secs(2), "still attached");
         thread::sleep(Duration::from_millis(5));
     }
-    open(&pair);
+    pair.xdp(XdpMode::Best);
 }
 
 /// Run by `the_program_goes_with_a_killed_process` in a separate process.
@@ -157,7 +120,7 @@ fn inside_a_process_to_be_killed() {
 #[test]
 fn an_interface_in_use_is_refused_with_a_reason() {
     let Some(pair) = Pair::new() else { return };
-    let _port = open(&pair);
+    let _port = pair.xdp(XdpMode::Best);
     let again = pair.in_port(|| xdp::open(PORT, &OpenOptions::default()));
     let error = again.err().expect("it is in use");
     let said = "xdp:port0: this command already carries the frames that arrive there";
@@ -168,8 +131,8 @@ fn an_interface_in_use_is_refused_with_a_reason() {
 fn a_port_can_be_opened_again_at_once() {
     let Some(pair) = Pair::new() else { return };
     for n in 0..20 {
-        let mut port = open(&pair);
-        let mut station = open_station(&pair);
+        let mut port = pair.xdp(XdpMode::Best);
+        let mut station = pair.station();
         send(&mut station.tx, &frame(n, 64));
         let got = receive_until(&mut port.rx, |got| !got.is_empty());
         assert_eq!(number_of(&got[0].bytes), Some(n));

@@ -134,11 +134,14 @@ fn check_regular(file: &File) -> Result<(), FileError> {
 
 #[cfg(test)]
 mod tests {
+    use longwire_testbed::support::Folder;
+
     use super::*;
 
     #[test]
     fn paths_do_not_lead_out_of_a_directory() {
-        let base = std::env::temp_dir().join(format!("longwire-files-{}", std::process::id()));
+        let folder = Folder::new();
+        let base = folder.path();
         let inner = base.join("inner");
         std::fs::create_dir_all(&inner).expect("a directory");
         std::fs::write(base.join("outside"), "x").expect("a file");
@@ -166,6 +169,5 @@ mod tests {
             );
             assert!(access.resolve(bad).is_err(), "{bad}");
         }
-        std::fs::remove_dir_all(&base).expect("it is removed");
     }
 }

@@ -115,10 +115,7 @@ fn a_run_that_is_stopped_reports_what_is_in_flight() {
     let options = OpenOptions::default();
     let a = registry::open(&format!("pcap:in={}", folder.file("in.pcap")), &options);
     let b = registry::open(&format!("pcap:out={}", folder.file("out.pcap")), &options);
-    let setup = LinkSetup {
-        name: "ab".to_owned(),
-        config: delayed("60s"),
-    };
+    let setup = LinkSetup::new("ab", delayed("60s"));
     let (a, b) = (a.expect("the input opens"), b.expect("the output opens"));
     let running = start(a, b, setup, None, RunConfig::default()).expect("the run starts");
     for _ in 0..500 {

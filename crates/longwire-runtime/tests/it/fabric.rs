@@ -1,54 +1,25 @@
 //! Fabrics in virtual time: every frame leaves where and when it should, and
 //! the result is independent of the number of ports.
 
-use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use longwire_engine::{Bytes, LinkConfig, LinkId, LinkSpec, Nanos, NoLoader, PathId};
-use longwire_io::{Arrived, Offload, Outgoing, PortError, Pushed, Received, RxPort, TxPort};
+use longwire_io::{Outgoing, PortError, Pushed, TxPort};
 use longwire_packet::bridge::{BridgeConfig, Switching};
 use longwire_packet::classify::{Classifier, Matcher, Order as RuleOrder};
 use longwire_runtime::OnPortLoss;
 use longwire_runtime::fabric::pipeline::run_to_end;
 use longwire_runtime::fabric::{FabricParts, LinkCells, Target};
+use longwire_testbed::support::frames::udp4;
 
-/// Frames at given times.
-struct Script {
-    frames: Vec<(Nanos, Vec<u8>)>,
-    next: usize,
-}
+use crate::common::Arrivals;
 
-impl RxPort for Script {
-    fn receive(
-        &mut self,
-        _now: Nanos,
-        max: usize,
-        take: &mut impl FnMut(Arrived<'_>),
-    ) -> Result<Received, PortError> {
-        let last = self.frames.len().min(self.next + max.min(7));
-        for (arrival, bytes) in &self.frames[self.next..last] {
-            take(Arrived {
-                bytes,
-                arrival: *arrival,
-                offload: Offload::NONE,
-                wire_len: bytes.len() as u32,
-                lent: None,
-            });
-        }
-        let frames = last - self.next;
-        self.next = last;
-        Ok(Received {
-            frames,
-            end: last == self.frames.len(),
-        })
-    }
-
-    fn readable(&self) -> Option<BorrowedFd<'_>> {
-        None
-    }
-
-    fn frame_max(&self) -> usize {
-        1_514
+/// Frames at given times, seven a call.
+fn arrivals(frames: Vec<(Nanos, Vec<u8>)>) -> Arrivals {
+    Arrivals {
+        frames,
+        next: 0,
+        burst_max: 7,
     }
 }
 
@@ -86,21 +57,9 @@ impl TxPort for Kept {
 /// Returns a UDP frame of station `from` to station `to`, with its number
 /// inside.
 fn frame(from: u8, to: u8, number: u32, len: usize) -> Vec<u8> {
-    let mut bytes = vec![0; len];
-    bytes[5] = to;
-    bytes[0] = 2;
-    bytes[6] = 2;
-    bytes[11] = from;
-    bytes[12] = 8;
-    bytes[14] = 0x45;
-    bytes[16..18].copy_from_slice(&((len - 14) as u16).to_be_bytes());
-    bytes[22] = 64;
-    bytes[23] = 17;
-    bytes[26..30].copy_from_slice(&[10, 0, 0, from]);
-    bytes[30..34].copy_from_slice(&[10, 0, 0, to]);
-    bytes[38..40].copy_from_slice(&((len - 34) as u16).to_be_bytes());
-    bytes[42..46].copy_from_slice(&number.to_be_bytes());
-    bytes
+    let mut payload = number.to_be_bytes().to_vec();
+    payload.resize(len - 42, 0);
+    udp4([10, 0, 0, from], [10, 0, 0, to], (0, 0), &payload)
 }
 
 fn number_of(bytes: &[u8]) -> u32 {
@@ -154,7 +113,7 @@ fn network(
 fn run(network: Network, inputs: Vec<Vec<(Nanos, Vec<u8>)>>) -> Vec<Vec<(Nanos, Vec<u8>)>> {
     let ports = inputs
         .into_iter()
-        .map(|frames| (Script { frames, next: 0 }, Kept::default()));
+        .map(|frames| (arrivals(frames), Kept::default()));
     let end = run_to_end(ports.collect(), network.parts, 1, Bytes(64 << 20)).expect("it runs");
     end.ports.into_iter().map(|port| port.frames).collect()
 }

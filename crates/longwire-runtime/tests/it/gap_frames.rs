@@ -1,58 +1,15 @@
 //! A whole link with gap frames: frames that leave the two stages of a run are
 //! on the wire at the time of the engine's verdict, to the byte time.
 
-use std::os::fd::BorrowedFd;
-
+use crate::common::Arrivals;
 use longwire_engine::{
     BitRate, Bytes, FrameMeta, Link, LinkConfig, LinkId, Nanos, Verdict, models,
 };
 use longwire_io::port::gap::GapTx;
 use longwire_io::port::mem::{MemWire, spacing_error};
-use longwire_io::{Arrived, Offload, PortError, Received, RxPort};
 use longwire_runtime::LinkSetup;
 use longwire_runtime::pipeline::{PipelineConfig, run_to_end};
 use longwire_units::random::Stream;
-
-/// Frames at their times.
-struct Frames {
-    frames: Vec<(Nanos, Vec<u8>)>,
-    next: usize,
-}
-
-impl RxPort for Frames {
-    fn receive(
-        &mut self,
-        _now: Nanos,
-        max: usize,
-        take: &mut impl FnMut(Arrived<'_>),
-    ) -> Result<Received, PortError> {
-        let burst = self.frames[self.next..].iter().take(max);
-        let mut frames = 0;
-        for (arrival, bytes) in burst {
-            take(Arrived {
-                bytes,
-                arrival: *arrival,
-                offload: Offload::NONE,
-                wire_len: bytes.len() as u32,
-                lent: None,
-            });
-            frames += 1;
-        }
-        self.next += frames;
-        Ok(Received {
-            frames,
-            end: self.next == self.frames.len(),
-        })
-    }
-
-    fn readable(&self) -> Option<BorrowedFd<'_>> {
-        None
-    }
-
-    fn frame_max(&self) -> usize {
-        1514
-    }
-}
 
 /// Bursts and pauses of frames of all lengths.
 fn traffic(count: u64) -> Vec<(Nanos, Vec<u8>)> {
@@ -84,10 +41,7 @@ fn decided(frames: &[(Nanos, Vec<u8>)], config: LinkConfig) -> Vec<(Nanos, Vec<u
     let mut link = Link::new(config, 1, LinkId(0));
     let decide = |(arrival, bytes): &(Nanos, Vec<u8>)| {
         let len = bytes.len() as u32;
-        let frame = FrameMeta {
-            arrival: *arrival,
-            len,
-        };
+        let frame = FrameMeta::new(*arrival, len);
         match link.offer(frame, bytes) {
             Verdict::Deliver(delivery) => Some((delivery.release, bytes.clone())),
             _ => None,
@@ -102,12 +56,13 @@ fn a_links_frames_are_on_the_wire_when_the_engine_said() {
     for delay in ["50us", "uniform:10us,60us"] {
         let frames = traffic(3_000);
         let expected = decided(&frames, config("1gbit", delay));
-        let source = Frames { frames, next: 0 };
-        let sink = GapTx::new(MemWire::new(1514), "mem".to_owned(), wire_rate);
-        let setup = LinkSetup {
-            name: "ab".to_owned(),
-            config: config("1gbit", delay),
+        let source = Arrivals {
+            frames,
+            next: 0,
+            burst_max: usize::MAX,
         };
+        let sink = GapTx::new(MemWire::new(1514), "mem".to_owned(), wire_rate);
+        let setup = LinkSetup::new("ab", config("1gbit", delay));
         let settings = PipelineConfig {
             seed: 1,
             memory_soft: 64 << 20,

@@ -33,10 +33,7 @@ impl Hosts {
 
     fn start(&self, kind: &str, up: LinkConfig, down: LinkConfig, config: RunConfig) -> Running {
         let (near, far) = self.networks.open_ports(kind).expect("ports");
-        let setup = |name: &str, config| LinkSetup {
-            name: name.to_owned(),
-            config,
-        };
+        let setup = |name: &str, config| LinkSetup::new(name, config);
         let (up, down) = (setup("up", up), setup("down", down));
         start(near, far, up, Some(down), config).expect("a run")
     }

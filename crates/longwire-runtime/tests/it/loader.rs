@@ -1,7 +1,8 @@
 //! Files for models, read from the real file system.
 
+use longwire_testbed::support::Folder;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::sync::mpsc::channel;
 use std::time::Duration;
@@ -10,24 +11,24 @@ use longwire_engine::{LinkSpec, Loader, NoLoader};
 use longwire_runtime::{FileAccess, FileError, FileLoader, FileReader, ReadLimits};
 
 /// A file of this test, removed with it.
-struct Scratch(PathBuf);
+struct Scratch {
+    _folder: Folder,
+    path: String,
+}
 
 impl Scratch {
-    fn new(name: &str, contents: &[u8]) -> Scratch {
-        let name = format!("longwire-loader-{}-{name}", std::process::id());
-        let path = std::env::temp_dir().join(name);
+    fn new(contents: &[u8]) -> Scratch {
+        let folder = Folder::new();
+        let path = folder.file("file");
         fs::write(&path, contents).expect("the temporary folder is writable");
-        Scratch(path)
+        Scratch {
+            _folder: folder,
+            path,
+        }
     }
 
     fn path(&self) -> &str {
-        self.0.to_str().expect("a plain name")
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = fs::remove_file(&self.0);
+        &self.path
     }
 }
 
@@ -39,7 +40,7 @@ fn refusal(path: &str) -> String {
 #[test]
 fn a_file_comes_whole_and_in_order() {
     let contents: Vec<u8> = (0..200_000u32).flat_map(u32::to_le_bytes).collect();
-    let file = Scratch::new("whole", &contents);
+    let file = Scratch::new(&contents);
     let (mut read, mut pieces) = (Vec::new(), 0);
     let whole = FileLoader::new().read(file.path(), &mut |piece| {
         pieces += 1;
@@ -52,7 +53,7 @@ fn a_file_comes_whole_and_in_order() {
 
 #[test]
 fn what_takes_the_pieces_ends_the_reading() {
-    let file = Scratch::new("ended", &[0; 1 << 20]);
+    let file = Scratch::new(&[0; 1 << 20]);
     let mut pieces = 0;
     let ended = FileLoader::new().read(file.path(), &mut |_| {
         pieces += 1;
@@ -78,8 +79,8 @@ fn soon<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
 }
 
 /// Creates a FIFO without a writer.
-fn fifo(name: &str) -> Scratch {
-    let file = Scratch::new(name, b"");
+fn fifo() -> Scratch {
+    let file = Scratch::new(b"");
     fs::remove_file(file.path()).expect("it is there");
     let made = Command::new("mkfifo").arg(file.path()).status();
     assert!(made.expect("mkfifo starts").success());
@@ -88,7 +89,7 @@ fn fifo(name: &str) -> Scratch {
 
 #[test]
 fn only_regular_files_are_read_and_opened() {
-    let fifo = fifo("fifo");
+    let fifo = fifo();
     let path = fifo.path().to_owned();
     assert!(soon(move || refusal(&path)).contains("a FIFO, not a regular file"));
     assert!(soon(|| refusal("/dev/null")).contains("a device, not a regular file"));
@@ -103,7 +104,7 @@ fn only_regular_files_are_read_and_opened() {
 
 #[test]
 fn a_file_beyond_the_limit_is_refused() {
-    let file = Scratch::new("large", &[b'1'; 1 << 20]);
+    let file = Scratch::new(&[b'1'; 1 << 20]);
     let read = |bytes: u64| {
         let limits = ReadLimits {
             bytes,
@@ -132,7 +133,7 @@ fn a_file_beyond_the_limit_is_refused() {
 
 #[test]
 fn no_thread_is_left_after_a_file_was_read() {
-    let file = Scratch::new("threads", b"1ms\n");
+    let file = Scratch::new(b"1ms\n");
     let threads = || {
         let tasks = fs::read_dir("/proc/self/task").expect("a process");
         let names =
@@ -154,7 +155,7 @@ fn no_thread_is_left_after_a_file_was_read() {
 
 #[test]
 fn models_read_their_files_through_it() {
-    let file = Scratch::new("rates.csv", b"time,rate_mbps\n0,8\n1,4\n");
+    let file = Scratch::new(b"time,rate_mbps\n0,8\n1,4\n");
     let read = |file: &Scratch| {
         let line = format!("rate=trace:{}", file.path());
         LinkSpec::parse(&line, &FileLoader::new())
@@ -163,7 +164,7 @@ fn models_read_their_files_through_it() {
     let rate = spec.build(&NoLoader).expect("no plugins").rate.bit_rate();
     assert_eq!(rate.map(|rate| rate.bits_per_sec()), Some(6_000_000));
 
-    let broken = Scratch::new("broken.csv", b"time,rate_mbps\n0,8\n1,x\n");
+    let broken = Scratch::new(b"time,rate_mbps\n0,8\n1,x\n");
     let error = read(&broken).expect_err("it was read").to_string();
     for part in ["rate: ", broken.path(), "line 3", "'x' is not a number"] {
         assert!(error.contains(part), "{error}");

@@ -8,7 +8,7 @@ use longwire_engine::{LinkConfig, LinkId, Nanos, PathId};
 use longwire_io::port::one_way::{Discard, Silent};
 use longwire_io::port::own::{OwnRx, OwnTx};
 use longwire_io::port::{AnyRx, AnyTx, Port};
-use longwire_io::{Arrived, Offload, Outgoing, PortError, Pushed, Received};
+use longwire_io::{Arrived, Outgoing, PortError, Pushed, Received};
 use longwire_packet::bridge::{BridgeConfig, PortIndex, Switching};
 use longwire_packet::classify::{Classifier, Matcher, Order};
 use longwire_runtime::fabric::{FabricParts, FabricReport, LinkCells, Target, start};
@@ -36,15 +36,12 @@ impl OwnRx for Source {
             bytes[0] = 2;
             bytes[6] = 2;
             bytes[11] = (self.sent % 2) as u8;
-            take(Arrived {
-                bytes: &bytes,
-                arrival: start.saturating_add(Nanos::from_nanos(
+            take(Arrived::whole(
+                &bytes,
+                start.saturating_add(Nanos::from_nanos(
                     self.sent * 1_000_000_000 / self.per_second,
                 )),
-                offload: Offload::NONE,
-                wire_len: 60,
-                lent: None,
-            });
+            ));
             self.sent += 1;
         }
         Ok(Received {
@@ -147,16 +144,7 @@ fn run(
         start: None,
         sent: 0,
     };
-    let port = |name: &str, rx, tx| {
-        let name = name.to_owned();
-        let port = Port {
-            name: name.clone(),
-            rx,
-            tx,
-            notes: Vec::new(),
-        };
-        (name, port)
-    };
+    let port = |name: &str, rx, tx| (name.to_owned(), Port::with_halves(name, rx, tx));
     let ports = vec![
         port(
             "in",

@@ -12,7 +12,7 @@ use longwire_io::port::mem::{PipeRx, pipe};
 use longwire_io::port::one_way::{Discard, Silent};
 use longwire_io::port::own::{OwnRx, OwnTx};
 use longwire_io::port::registry::{AnyRx, AnyTx, Port};
-use longwire_io::{Arrived, Event, Offload, Outgoing, PortError, Pushed, Received, RxPort, TxPort};
+use longwire_io::{Arrived, Event, Outgoing, PortError, Pushed, Received, RxPort, TxPort};
 use longwire_runtime::clock::monotonic_now;
 use longwire_runtime::{LinkSetup, Placement, RunConfig, Running, start};
 
@@ -53,13 +53,7 @@ impl OwnRx for FromQueue {
         let mut waiting = self.0.frames.lock().expect("sound");
         let count = waiting.len().min(max);
         for bytes in waiting.drain(..count) {
-            take(Arrived {
-                bytes: &bytes,
-                arrival: now,
-                offload: Offload::NONE,
-                wire_len: bytes.len() as u32,
-                lent: None,
-            });
+            take(Arrived::whole(&bytes, now));
         }
         Ok(Received {
             frames: count,
@@ -106,23 +100,11 @@ impl OwnTx for Noting {
     }
 }
 
-fn port(name: &str, rx: AnyRx, tx: AnyTx) -> Port {
-    Port {
-        name: name.to_owned(),
-        rx,
-        tx,
-        notes: Vec::new(),
-    }
-}
-
 /// Runs a link without delay from `rx` to `tx`.
 fn run(rx: AnyRx, tx: AnyTx, placement: Placement) -> Running {
-    let a = port("a", rx, AnyTx::Discard(Discard::default()));
-    let b = port("b", AnyRx::Silent(Silent), tx);
-    let setup = LinkSetup {
-        name: "ab".to_owned(),
-        config: LinkConfig::default(),
-    };
+    let a = Port::with_halves("a", rx, AnyTx::Discard(Discard::default()));
+    let b = Port::with_halves("b", AnyRx::Silent(Silent), tx);
+    let setup = LinkSetup::new("ab", LinkConfig::default());
     let config = RunConfig {
         placement,
         ..RunConfig::default()
@@ -293,20 +275,17 @@ fn a_thread_that_panics_ends_the_run_with_a_word() {
         Placement::PerStage,
     ] {
         let queue = Arc::new(Queue::default());
-        let a = port(
+        let a = Port::with_halves(
             "a",
             AnyRx::Own(Box::new(Panics(0))),
             AnyTx::Own(Box::new(Noting::default())),
         );
-        let b = port(
+        let b = Port::with_halves(
             "b",
             AnyRx::Own(Box::new(FromQueue(queue))),
             AnyTx::Own(Box::new(Noting::default())),
         );
-        let setup = |name: &str| LinkSetup {
-            name: name.to_owned(),
-            config: LinkConfig::default(),
-        };
+        let setup = |name: &str| LinkSetup::new(name, LinkConfig::default());
         let config = RunConfig {
             placement,
             ..RunConfig::default()

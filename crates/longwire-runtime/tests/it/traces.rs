@@ -1,5 +1,6 @@
 //! Traces as feeds: the selected frames, their times, and the effects of
 //! faults.
+use longwire_testbed::support::frames::udp4;
 use std::io::Write;
 
 use longwire_capture::CaptureWriter;
@@ -26,22 +27,13 @@ fn scratch(name: &str) -> String {
 /// Returns a frame of UDP from 10.0.0.1 or, odd numbers, to it; the number is
 /// the payload.
 fn frame(number: u32, len: usize) -> Vec<u8> {
-    let mut bytes = vec![0; len.max(46)];
-    bytes[..14].copy_from_slice(&[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0x00]);
-    bytes[14..24].copy_from_slice(&[0x45, 0, 0, 0, 0, 0, 0, 0, 64, 17]);
-    let ip_len = bytes.len() as u16 - 14;
-    bytes[16..18].copy_from_slice(&ip_len.to_be_bytes());
-    bytes[38..40].copy_from_slice(&(ip_len - 20).to_be_bytes());
-    let (from, to) = if number.is_multiple_of(2) {
-        (26, 30)
-    } else {
-        (30, 26)
-    };
-    bytes[from..from + 4].copy_from_slice(&[10, 0, 0, 1]);
-    bytes[to..to + 4].copy_from_slice(&[10, 0, 0, 2]);
-    bytes[34..38].copy_from_slice(&[0x10, 0, 0x20, number as u8]);
-    bytes[42..46].copy_from_slice(&number.to_be_bytes());
-    bytes
+    let (mut from, mut to) = ([10, 0, 0, 1], [10, 0, 0, 2]);
+    if !number.is_multiple_of(2) {
+        std::mem::swap(&mut from, &mut to);
+    }
+    let mut payload = number.to_be_bytes().to_vec();
+    payload.resize(len.max(46) - 42, 0);
+    udp4(from, to, (0x1000, 0x2000 | number as u16 & 0xff), &payload)
 }
 
 /// Writes a trace with frames of these numbers at these microseconds.

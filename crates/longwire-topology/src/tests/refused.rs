@@ -2,286 +2,92 @@
 
 use std::path::Path;
 
+use longwire_testbed::support::rows;
+
 use super::refused;
 use crate::{Topology, problem};
 
-/// Every refusal there is: what is written behind the ports, the line and the
-/// field of the one problem, and a part of its text.
-const REFUSED: &[(&str, usize, &str, &str)] = &[
-    ("[[lnik]]\nname = \"x\"", 4, "lnik", "did you mean 'link'?"),
-    (
-        "[[link]]\nname = \"x\"\nmatch = \"any\"\nshared = true\nrat = \"1mbit\"",
-        8,
-        "link.rat",
-        "did you mean 'rate'?",
-    ),
-    (
-        "[[link]]\nname = \"x\"\nmatch = \"any\"\nshared = true\nrate = \"fast\"",
-        8,
-        "link.rate",
-        "fast",
-    ),
-    (
-        "[[link]]\nname = \"x\"\nrate = [\"1mbit\"]",
-        6,
-        "link.rate",
-        "of type array",
-    ),
-    (
-        "[[link]]\nname = \"x\"\nshared = \"yes\"",
-        6,
-        "link.shared",
-        "true or false",
-    ),
-    (
-        "[[link]]\nmatch = \"src=1.1.1.1\"",
-        4,
-        "link.name",
-        "no name",
-    ),
-    (
-        "[[link]]\nname = \"x*\"",
-        5,
-        "link.name",
-        "cannot be a name",
-    ),
-    (
-        "[[link]]\nname = \"x\"\n[[link]]\nname = \"x\"",
-        7,
-        "link.name",
-        "used twice",
-    ),
-    (
-        "[[link]]\nname = \"x\"\ntemplate = \"y\"",
-        6,
-        "link.template",
-        "[templates.y]",
-    ),
-    (
-        "[[link]]\nname = \"x\"\npreset = \"y\"",
-        6,
-        "link.preset",
-        "unknown preset",
-    ),
-    (
-        "[[link]]\nname = \"x\"\nmatch = \"source=1.1.1.1\"",
-        6,
-        "link.match",
-        "no such field",
-    ),
-    (
-        "[[link]]\nname = \"x\"\nmatch = \"src=1.1.1.1,ethertype=arp\"",
-        6,
-        "link.match",
-        "no frame can be so",
-    ),
-    (
-        "[[link]]\nname = \"x\"\nmatch = \"in-port=c\"",
-        6,
-        "link.match",
-        "no port 'c'",
-    ),
-    (
-        "[[link]]\nname = \"x\"\nmatch = \"vlan=7\"",
-        6,
-        "link.match",
-        "no direction",
-    ),
-    (
-        "[[link]]\nname = \"x\"\nmatch = \"filter=udp\"",
-        6,
-        "link.match",
-        "follow from a filter",
-    ),
-    (
-        "[[link]]\nname = \"x\"\nshared = true\nup = { rate = \"1mbit\" }",
-        4,
-        "link.shared",
-        "directions differ",
-    ),
-    (
-        "[[link]]\nname = \"x\"\ncount = 3",
-        5,
-        "link.name",
-        "put {n} into it",
-    ),
-    (
-        "[[link]]\nname = \"x{n}\"\ncount = 0",
-        6,
-        "link.count",
-        "1 to 4194304",
-    ),
-    (
-        "[[link]]\nname = \"x{n}\"\nbetween = [\"10.0.0.0/24\", \"10.0.1.0/25\"]",
-        4,
-        "link.between",
-        "254 and 126 hosts",
-    ),
-    (
-        "[[link]]\nname = \"x{n}\"\nbetween = [\"10.0.0.1/24\"]",
-        6,
-        "link.between",
-        "behind its prefix",
-    ),
-    (
-        "[[link]]\nname = \"x{n}\"\nbetween = [\"10.0.0.0/30\"]\ncount = 3",
-        4,
-        "link.count",
-        "there can be 2",
-    ),
-    (
-        "[[link]]\ncsv = \"missing.csv\"",
-        5,
-        "link.csv",
-        "missing.csv",
-    ),
-    (
-        "[[path]]\nname = \"p\"\nvia = [\"x\"]",
-        6,
-        "path.via",
-        "no link 'x'",
-    ),
-    ("[[path]]\nname = \"p\"", 4, "path.via", "0 links"),
-    (
-        "[[link]]\nname = \"x\"\n[[path]]\nname = \"p\"\nvia = [\"x\", \"x.down\"]",
-        8,
-        "path.via",
-        "a loop",
-    ),
-    (
-        "[[link]]\nname = \"x\"\n[[path]]\nname = \"x\"\nvia = \"x\"",
-        7,
-        "path.name",
-        "used twice",
-    ),
-    (
-        "[switching]\nmode = \"hub\"",
-        5,
-        "switching.mode",
-        "\"bridge\", \"pairs\", \"static\"",
-    ),
-    (
-        "[switching]\npairs = [[\"a\", \"c\"]]",
-        5,
-        "switching.pairs",
-        "no port 'c'",
-    ),
-    (
-        "[switching]\npairs = [[\"a\", \"a\"]]",
-        4,
-        "switching",
-        "paired with itself",
-    ),
-    (
-        "[switching]\nstations = { x = \"a\" }",
-        5,
-        "switching.stations",
-        "no Ethernet address",
-    ),
-    ("[switching]\nageing = \"5\"", 5, "switching.ageing", "unit"),
-    (
-        "[switching]\nstorm-burst = 5",
-        4,
-        "switching.storm-burst",
-        "no limit",
-    ),
-    ("[[at]]\nset = {}", 4, "at.time", "no time"),
-    ("[[at]]\ntime = \"5s\"", 4, "at", "nothing happens"),
-    (
-        "[[at]]\ntime = \"5s\"\ndown = \"x\"",
-        6,
-        "at.down",
-        "no link 'x'",
-    ),
-    (
-        "[[at]]\ntime = \"5s\"\npause = \"x*\"",
-        6,
-        "at.pause",
-        "no link's name fits",
-    ),
-    (
-        "[[at]]\ntime = \"5s\"\nmove = { x = \"y\" }\n[[link]]\nname = \"x\"",
-        6,
-        "at.move",
-        "'y'",
-    ),
-    (
-        "[[link]]\nname = \"x\"\n[[link]]\nname = \"y\"\nmatch = \"src=10.0.0.1\"\n[[at]]\ntime = \"5s\"\nmove = { x = \"y\" }",
-        11,
-        "at.move",
-        "'x' has no matcher",
-    ),
-    (
-        "[[link]]\nname = \"x\"\nmatch = \"src=10.0.0.1\"\n[[path]]\nname = \"p\"\nvia = [\"x\"]\n[[at]]\ntime = \"5s\"\nmove = { p = \"x\" }",
-        12,
-        "at.move",
-        "'p' has no matcher",
-    ),
-    (
-        "[[link]]\nname = \"x\"\n[[at]]\ntime = \"5s\"\ndown = \"x\"\n[[at]]\ntime = \"4s\"\nup = \"x\"",
-        10,
-        "at.time",
-        "before 5s",
-    ),
-    (
-        "[[link]]\nname = \"x\"\n[[at]]\ntime = \"5s\"\ndown = \"x\"\ntimes = 2",
-        6,
-        "at.every",
-        "every = ",
-    ),
-    (
-        "[[link]]\nname = \"x\"\n[[at]]\ntime = \"5s\"\ndown = \"x\"\nevery = \"0s\"",
-        9,
-        "at.every",
-        "no time at all",
-    ),
-    (
-        "[[link]]\nname = \"x\"\n[[at]]\ntime = \"5s\"\ndown = \"x\"\nevery = \"1ns\"",
-        9,
-        "at.every",
-        "1000000000 times a second; at most 100000 are possible; write every = \"10us\"",
-    ),
-    (
-        "[[link]]\nname = \"x\"\n[[at]]\ntime = \"5s\"\nramp = { x = { option = \"delay\", from = \"1ms\", to = \"2ms\", time = \"1s\", steps = 1000000 } }",
-        6,
-        "at.ramp",
-        "fewer steps",
-    ),
-    (
-        "[[link]]\nname = \"x{n}\"\ncount = 150000\n[[at]]\ntime = \"5s\"\ndown = \"x*\"\nevery = \"500ms\"",
-        10,
-        "at.every",
-        "write every = \"1.5s\" or more",
-    ),
-    (
-        "[[link]]\nname = \"x\"\n[[at]]\ntime = \"5s\"\ndown = \"x\"\nevery = \"16us\"\n[[at]]\ntime = \"6s\"\nup = \"x\"\nevery = \"16us\"",
-        13,
-        "at.every",
-        "125000 times a second",
-    ),
-    (
-        "[[link]]\nname = \"x\"\n[[at]]\ntime = \"5s\"\nset = { x = { delay = \"-1ms\" } }",
-        8,
-        "at.set.x.delay",
-        "negative",
-    ),
-    (
-        "[[link]]\nname = \"x\"\n[[at]]\ntime = \"5s\"\nramp = { x = { option = \"delay\", from = \"normal:mean=1ms\", to = \"2ms\", time = \"1s\" } }",
-        8,
-        "at.ramp.x",
-        "plain numbers",
-    ),
-];
+/// Every refusal there is: what is written behind the ports, with two dashes for each end
+/// of a line; the line and the field of the one problem, and a part of its text.
+const REFUSED: &str = "
+    [[lnik]] -- name = 'x' | 4 | lnik | did you mean 'link'?
+    [[link]] -- name = 'x' -- match = 'any' -- shared = true -- rat = '1mbit' | 8 | link.rat | \
+        did you mean 'rate'?
+    [[link]] -- name = 'x' -- match = 'any' -- shared = true -- rate = 'fast' | 8 | link.rate | fast
+    [[link]] -- name = 'x' -- rate = ['1mbit'] | 6 | link.rate | of type array
+    [[link]] -- name = 'x' -- shared = 'yes' | 6 | link.shared | true or false
+    [[link]] -- match = 'src=1.1.1.1' | 4 | link.name | no name
+    [[link]] -- name = 'x*' | 5 | link.name | cannot be a name
+    [[link]] -- name = 'x' -- [[link]] -- name = 'x' | 7 | link.name | used twice
+    [[link]] -- name = 'x' -- template = 'y' | 6 | link.template | [templates.y]
+    [[link]] -- name = 'x' -- preset = 'y' | 6 | link.preset | unknown preset
+    [[link]] -- name = 'x' -- match = 'source=1.1.1.1' | 6 | link.match | no such field
+    [[link]] -- name = 'x' -- match = 'src=1.1.1.1,ethertype=arp' | 6 | link.match | \
+        no frame can be so
+    [[link]] -- name = 'x' -- match = 'in-port=c' | 6 | link.match | no port 'c'
+    [[link]] -- name = 'x' -- match = 'vlan=7' | 6 | link.match | no direction
+    [[link]] -- name = 'x' -- match = 'filter=udp' | 6 | link.match | follow from a filter
+    [[link]] -- name = 'x' -- shared = true -- up = { rate = '1mbit' } | 4 | link.shared | \
+        directions differ
+    [[link]] -- name = 'x' -- count = 3 | 5 | link.name | put {n} into it
+    [[link]] -- name = 'x{n}' -- count = 0 | 6 | link.count | 1 to 4194304
+    [[link]] -- name = 'x{n}' -- between = ['10.0.0.0/24', '10.0.1.0/25'] | 4 | link.between | \
+        254 and 126 hosts
+    [[link]] -- name = 'x{n}' -- between = ['10.0.0.1/24'] | 6 | link.between | behind its prefix
+    [[link]] -- name = 'x{n}' -- between = ['10.0.0.0/30'] -- count = 3 | 4 | link.count | \
+        there can be 2
+    [[link]] -- csv = 'missing.csv' | 5 | link.csv | missing.csv
+    [[path]] -- name = 'p' -- via = ['x'] | 6 | path.via | no link 'x'
+    [[path]] -- name = 'p' | 4 | path.via | 0 links
+    [[link]] -- name = 'x' -- [[path]] -- name = 'p' -- via = ['x', 'x.down'] | 8 | path.via | \
+        a loop
+    [[link]] -- name = 'x' -- [[path]] -- name = 'x' -- via = 'x' | 7 | path.name | used twice
+    [switching] -- mode = 'hub' | 5 | switching.mode | \"bridge\", \"pairs\", \"static\"
+    [switching] -- pairs = [['a', 'c']] | 5 | switching.pairs | no port 'c'
+    [switching] -- pairs = [['a', 'a']] | 4 | switching | paired with itself
+    [switching] -- stations = { x = 'a' } | 5 | switching.stations | no Ethernet address
+    [switching] -- ageing = '5' | 5 | switching.ageing | unit
+    [switching] -- storm-burst = 5 | 4 | switching.storm-burst | no limit
+    [[at]] -- set = {} | 4 | at.time | no time
+    [[at]] -- time = '5s' | 4 | at | nothing happens
+    [[at]] -- time = '5s' -- down = 'x' | 6 | at.down | no link 'x'
+    [[at]] -- time = '5s' -- pause = 'x*' | 6 | at.pause | no link's name fits
+    [[at]] -- time = '5s' -- move = { x = 'y' } -- [[link]] -- name = 'x' | 6 | at.move | 'y'
+    [[link]] -- name = 'x' -- [[link]] -- name = 'y' -- match = 'src=10.0.0.1' -- [[at]] -- \
+        time = '5s' -- move = { x = 'y' } | 11 | at.move | 'x' has no matcher
+    [[link]] -- name = 'x' -- match = 'src=10.0.0.1' -- [[path]] -- name = 'p' -- via = ['x'] -- \
+        [[at]] -- time = '5s' -- move = { p = 'x' } | 12 | at.move | 'p' has no matcher
+    [[link]] -- name = 'x' -- [[at]] -- time = '5s' -- down = 'x' -- [[at]] -- time = '4s' -- \
+        up = 'x' | 10 | at.time | before 5s
+    [[link]] -- name = 'x' -- [[at]] -- time = '5s' -- down = 'x' -- times = 2 | 6 | at.every | \
+        write every = \"10s\"
+    [[link]] -- name = 'x' -- [[at]] -- time = '5s' -- down = 'x' -- every = '0s' | 9 | at.every | \
+        no time at all
+    [[link]] -- name = 'x' -- [[at]] -- time = '5s' -- down = 'x' -- every = '1ns' | 9 | \
+        at.every | 1000000000 times a second; at most 100000 are possible; write every = \"10us\"
+    [[link]] -- name = 'x' -- [[at]] -- time = '5s' -- \
+        ramp = { x = { option = 'delay', from = '1ms', to = '2ms', time = '1s', steps = 1000000 } } | \
+        6 | at.ramp | fewer steps
+    [[link]] -- name = 'x{n}' -- count = 150000 -- [[at]] -- time = '5s' -- down = 'x*' -- \
+        every = '500ms' | 10 | at.every | write every = \"1.5s\" or more
+    [[link]] -- name = 'x' -- [[at]] -- time = '5s' -- down = 'x' -- every = '16us' -- [[at]] -- \
+        time = '6s' -- up = 'x' -- every = '16us' | 13 | at.every | 125000 times a second
+    [[link]] -- name = 'x' -- [[at]] -- time = '5s' -- set = { x = { delay = '-1ms' } } | 8 | \
+        at.set.x.delay | negative
+    [[link]] -- name = 'x' -- [[at]] -- time = '5s' -- \
+        ramp = { x = { option = 'delay', from = 'normal:mean=1ms', to = '2ms', time = '1s' } } | \
+        8 | at.ramp.x | plain numbers
+";
 
 #[test]
 fn every_refusal_says_where_and_what() {
-    for (text, line, field, said) in REFUSED {
-        let problems = refused(text);
+    for [text, line, field, said] in rows(REFUSED) {
+        let problems = refused(&text.replace(" -- ", "\n"));
         assert_eq!(problems.len(), 1, "{text}\n{problems:?}");
         let problem = &problems[0];
         assert_eq!(
-            (problem.line, problem.field.as_str()),
-            (*line, *field),
+            (problem.line.to_string().as_str(), problem.field.as_str()),
+            (line, field),
             "{text}\n{problem}"
         );
         assert!(problem.column > 0, "{text}");

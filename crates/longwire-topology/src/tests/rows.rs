@@ -1,42 +1,26 @@
 //! Links from CSV files.
 
+use longwire_testbed::support::{self, Folder};
 use std::fs;
-use std::path::PathBuf;
 
 use crate::{Problem, Topology};
 
-/// A folder that is removed when the test ends.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Folder {
-        let path = std::env::temp_dir().join(format!("longwire-{name}-{}", std::process::id()));
-        fs::create_dir_all(&path).expect("a folder for temporary files");
-        Folder(path)
-    }
-
-    fn read(&self, csv: &str, more: &str) -> Result<Topology, Vec<Problem>> {
-        fs::write(self.0.join("links.csv"), csv).expect("written");
-        let text = format!(
-            "[ports]\na = \"packet:eth1\"\nb = \"packet:eth2\"\n[templates.slow]\nrate = \"1mbit\"\n\
-             [[link]]\ncsv = \"links.csv\"\n{more}"
-        );
-        Topology::parse("net.toml", &text, &self.0)
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
+/// Reads a topology with these links and templates.
+fn read(csv: &str, more: &str) -> Result<Topology, Vec<Problem>> {
+    let folder = Folder::new();
+    fs::write(folder.file("links.csv"), csv).expect("written");
+    let text = format!(
+        "[ports]\na = \"packet:eth1\"\nb = \"packet:eth2\"\n[templates.slow]\nrate = \"1mbit\"\n\
+         [[link]]\ncsv = \"links.csv\"\n{more}"
+    );
+    Topology::parse("net.toml", &text, folder.path())
 }
 
 #[test]
 fn rows_become_links_with_their_options() {
-    let folder = Folder::new("rows-good");
     let csv = "name,match,template,up-delay,down-rate,shared\n# a remark\n\
                x,\"src=1.1.1.1,dst=2.2.2.2\",slow,5ms,8mbit,\ny,vlan=7,,,,true\n";
-    let topology = folder.read(csv, "delay = \"1ms\"\n").expect("good");
+    let topology = read(csv, "delay = \"1ms\"\n").expect("good");
     let [x, y] = topology.links.as_slice() else {
         panic!("{:?}", topology.links);
     };
@@ -49,49 +33,32 @@ fn rows_become_links_with_their_options() {
 
 #[test]
 fn a_bad_row_refuses_all_with_its_line() {
-    let folder = Folder::new("rows-bad");
     let good: String = (0..5000).map(|n| format!("l{n},1mbit\n")).collect();
-    for (csv, line, said) in [
-        (format!("name,rate\n{good}bad,fast\n"), 5002, "fast"),
-        (format!("name,rate\n{good}l7,1mbit\n"), 5002, "used twice"),
-        (
-            format!("name,rate\n{good}short\n"),
-            5002,
-            "1 columns, and 2",
-        ),
-        ("name,raet\nx,1mbit\n".to_owned(), 1, "did you mean 'rate'?"),
-        ("rate\n1mbit\n".to_owned(), 1, "no column 'name'"),
-        (
-            "name,rate,rate\nx,1mbit,1mbit\n".to_owned(),
-            1,
-            "there twice",
-        ),
-        (
-            "name,template\nx,fast\n".to_owned(),
-            2,
-            "no template 'fast'",
-        ),
-        (
-            "name,shared\nx,maybe\n".to_owned(),
-            2,
-            "neither true nor false",
-        ),
-        (
-            "name,shared,up-rate\nx,true,1mbit\n".to_owned(),
-            2,
-            "directions differ",
-        ),
-    ] {
-        let problems = folder.read(&csv, "").expect_err(said);
+    // Of the files, a slash ends each line.
+    for [csv, line, said] in support::rows(
+        "
+        name,rate/GOOD/bad,fast/ | 5002 | fast
+        name,rate/GOOD/l7,1mbit/ | 5002 | used twice
+        name,rate/GOOD/short/ | 5002 | 1 columns, and 2
+        name,raet/x,1mbit/ | 1 | did you mean 'rate'?
+        rate/1mbit/ | 1 | no column 'name'
+        name,rate,rate/x,1mbit,1mbit/ | 1 | there twice
+        name,template/x,fast/ | 2 | no template 'fast'
+        name,shared/x,maybe/ | 2 | neither true nor false
+        name,shared,up-rate/x,true,1mbit/ | 2 | directions differ
+        ",
+    ) {
+        let csv = csv.replace("GOOD/", &good).replace('/', "\n");
+        let problems = read(&csv, "").expect_err(said);
         let problem = &problems[0];
         assert_eq!(
-            (problem.file.as_str(), problem.line),
+            (problem.file.as_str(), problem.line.to_string().as_str()),
             ("links.csv", line),
             "{problem}"
         );
         assert!(problem.to_string().contains(said), "{said}: {problem}");
     }
-    let beside = folder.read("name\nx\n", "count = 2\n").expect_err("both");
+    let beside = read("name\nx\n", "count = 2\n").expect_err("both");
     assert!(
         beside[0].reason.contains("'count' beside csv"),
         "{beside:?}"

@@ -8,7 +8,7 @@ use longwire_capture::{CaptureReader, CaptureWriter};
 use longwire_engine::Nanos;
 use longwire_io::net::NetNamespace;
 use longwire_io::port::options::OpenOptions;
-use longwire_io::port::{AnyTx, Offload, Outgoing, Pushed, TxPort, registry};
+use longwire_io::port::{AnyTx, Outgoing, Pushed, TxPort, registry};
 use longwire_packet::probe::Probe;
 use longwire_runtime::record::Epoch;
 use longwire_testbed::support::{Folder, device, namespace, wire};
@@ -44,13 +44,7 @@ impl Wire {
 /// Sends frames as fast as the port takes them.
 fn send<'a>(port: &mut AnyTx, frames: impl IntoIterator<Item = &'a Vec<u8>>) {
     for frame in frames {
-        let frame = Outgoing {
-            wire_len: frame.len() as u32,
-            bytes: frame,
-            release: Nanos::ZERO,
-            offload: Offload::NONE,
-            lent: None,
-        };
+        let frame = Outgoing::whole(frame, Nanos::ZERO);
         while port.push(frame) == Pushed::Full {
             port.flush().expect("frames leave");
         }
@@ -79,9 +73,7 @@ fn frame(number: u64, len: usize) -> Vec<u8> {
 
 #[test]
 fn what_a_trace_holds_is_found_again_at_the_port() {
-    let Some(wire) = Wire::new() else {
-        return;
-    };
+    let Some(wire) = Wire::new() else { return };
     let folder = Folder::new();
     let (trace, capture) = (folder.file("sent.pcap"), folder.file("came.pcap"));
     let frames: Vec<Vec<u8>> = (0..20_000u64)
@@ -141,9 +133,7 @@ fn what_a_trace_holds_is_found_again_at_the_port() {
 
 #[test]
 fn probes_tell_delay_and_loss_at_the_port() {
-    let Some(wire) = Wire::new() else {
-        return;
-    };
+    let Some(wire) = Wire::new() else { return };
     let receiving = wire.receive(ReceiveConfig {
         idle: Some(Nanos::from_millis(300)),
         filter: "ether proto 0x88b5".parse().ok(),

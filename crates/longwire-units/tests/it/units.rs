@@ -80,39 +80,33 @@ fn refusal<T: FromStr<Err = UnitError>>(text: &str) -> String {
     }
 }
 
+/// Checks messages, a line each, without the quotation mark in front of the refused text.
+fn assert_refused<T: FromStr<Err = UnitError>>(messages: &str) {
+    let lines = messages.lines().map(str::trim);
+    for message in lines.filter(|line| !line.is_empty()) {
+        let (text, _) = message.split_once('\'').unwrap();
+        assert_eq!(refusal::<T>(text), format!("'{message}"));
+    }
+}
+
 #[test]
 fn a_time_is_refused_in_clear_words() {
-    let known = "times are in ns, us, ms, s, min or h";
-    let not = "is not a number with a unit; write for example 20ms";
-    for (text, message) in [
-        ("20", "'20' has no unit; write for example 20ms".to_owned()),
-        (
-            "10minutes",
-            format!("'10minutes': unknown unit 'minutes'; {known}"),
-        ),
-        ("20 ms", format!("'20 ms': unknown unit ' ms'; {known}")),
-        ("1e3ms", format!("'1e3ms': unknown unit 'e3ms'; {known}")),
-        ("20µs", format!("'20µs': unknown unit 'µs'; {known}")),
-        ("-5ms", "'-5ms' is negative; the least is 0".to_owned()),
-        ("-.5ms", "'-.5ms' is negative; the least is 0".to_owned()),
-        ("", format!("'' {not}")),
-        ("ms", format!("'ms' {not}")),
-        ("-", format!("'-' {not}")),
-        ("+5ms", format!("'+5ms' {not}")),
-        ("nan", format!("'nan' {not}")),
-        ("inf", format!("'inf' {not}")),
-        (".ms", format!("'.ms' {not}")),
-        ("1.2.3ms", format!("'1.2.3ms' {not}")),
-        (
-            "0.3ns",
-            "'0.3ns' is finer than 1ns, the least step".to_owned(),
-        ),
-        (
-            "0.0000000001s",
-            "'0.0000000001s' is finer than 1ns, the least step".to_owned(),
-        ),
-        ("25h", "'25h' is too large; the most is 24h".to_owned()),
-    ] {
+    assert_refused::<Nanos>(
+        "
+        20' has no unit; write for example 20ms
+        10minutes': unknown unit 'minutes'; times are in ns, us, ms, s, min or h
+        20 ms': unknown unit ' ms'; times are in ns, us, ms, s, min or h
+        1e3ms': unknown unit 'e3ms'; times are in ns, us, ms, s, min or h
+        20µs': unknown unit 'µs'; times are in ns, us, ms, s, min or h
+        -5ms' is negative; the least is 0
+        -.5ms' is negative; the least is 0
+        0.3ns' is finer than 1ns, the least step
+        0.0000000001s' is finer than 1ns, the least step
+        25h' is too large; the most is 24h
+        ",
+    );
+    for text in ["", "ms", "-", "+5ms", "nan", "inf", ".ms", "1.2.3ms"] {
+        let message = format!("'{text}' is not a number with a unit; write for example 20ms");
         assert_eq!(refusal::<Nanos>(text), message);
     }
     // Absurd lengths, in either direction.
@@ -124,67 +118,37 @@ fn a_time_is_refused_in_clear_words() {
 
 #[test]
 fn other_units_are_refused_in_clear_words() {
-    let rates = "rates are in bit, kbit, mbit, gbit or tbit a second \
-                 (as in tc, kbps and mbps are bytes)";
-    for (text, message) in [
-        (
-            "10",
-            "'10' has no unit; write for example 10mbit".to_owned(),
-        ),
-        ("10mb", format!("'10mb': unknown unit 'mb'; {rates}")),
-        (
-            "0bit",
-            "'0bit' is zero; write 'unlimited' for a link without a rate".to_owned(),
-        ),
-        (
-            "0.5bit",
-            "'0.5bit' is finer than 1bit, the least step".to_owned(),
-        ),
-        (
-            "11tbit",
-            "'11tbit' is too large; the most is 10tbit".to_owned(),
-        ),
-        ("-1mbit", "'-1mbit' is negative; the least is 0".to_owned()),
-    ] {
-        assert_eq!(refusal::<BitRate>(text), message);
-    }
-    let sizes = "sizes are in b, kb, mb or gb (bytes; as in tc, kb is 1024)";
-    assert_eq!(
-        refusal::<Bytes>("5tb"),
-        format!("'5tb': unknown unit 'tb'; {sizes}")
+    assert_refused::<BitRate>(
+        "
+        10' has no unit; write for example 10mbit
+        0bit' is zero; write 'unlimited' for a link without a rate
+        0.5bit' is finer than 1bit, the least step
+        11tbit' is too large; the most is 10tbit
+        -1mbit' is negative; the least is 0
+        10mb': unknown unit 'mb'; rates are in bit, kbit, mbit, gbit or tbit a second \
+            (as in tc, kbps and mbps are bytes)
+        ",
     );
-    assert_eq!(
-        refusal::<Bytes>("0.1kb"),
-        "'0.1kb' is finer than 1b, the least step"
+    assert_refused::<Bytes>(
+        "
+        5tb': unknown unit 'tb'; sizes are in b, kb, mb or gb (bytes; as in tc, kb is 1024)
+        0.1kb' is finer than 1b, the least step
+        1025gb' is too large; the most is 1024gb
+        ",
     );
-    assert_eq!(
-        refusal::<Bytes>("1025gb"),
-        "'1025gb' is too large; the most is 1024gb"
+    assert_refused::<Packets>(
+        "
+        100' has no unit; write for example 100p
+        1.5p' is finer than 1p, the least step
+        ",
     );
-    assert_eq!(
-        refusal::<Packets>("100"),
-        "'100' has no unit; write for example 100p"
-    );
-    assert_eq!(
-        refusal::<Packets>("1.5p"),
-        "'1.5p' is finer than 1p, the least step"
-    );
-    assert_eq!(
-        refusal::<Probability>("1"),
-        "'1' has no unit; write for example 1%"
-    );
-    assert_eq!(
-        refusal::<Probability>("101%"),
-        "'101%' is too large; the most is 100%"
-    );
-    let finest = "finer than 0.000000000001%, the least step";
-    assert_eq!(
-        refusal::<Probability>("0.0000000000001%"),
-        format!("'0.0000000000001%' is {finest}")
-    );
-    assert_eq!(
-        refusal::<Probability>("1permille"),
-        "'1permille': unknown unit 'permille'; probabilities are in %"
+    assert_refused::<Probability>(
+        "
+        1' has no unit; write for example 1%
+        101%' is too large; the most is 100%
+        0.0000000000001%' is finer than 0.000000000001%, the least step
+        1permille': unknown unit 'permille'; probabilities are in %
+        ",
     );
 }
 

@@ -159,10 +159,10 @@ pub(super) fn print(rows: &[AccuracyRow]) {
     println!(
         "DEMU: mean and standard deviation of its error at 1500 B (46 B in the rows of 64 B)."
     );
-    let mut table = table::Table::new(&[
-        "delay", "size", "kpps", "p50", "p99", "p99.9", "max", "mean", "stddev", "drift", "lost",
-        "pauses", "longest", "base", "DEMU",
-    ]);
+    let mut table = table::Table::headed(
+        "delay | size | kpps | p50 | p99 | p99.9 | max | mean | stddev | drift | lost | pauses | \
+         longest | base | DEMU",
+    );
     for row in rows {
         table.row(vec![
             Nanos::from_nanos((row.delay_us * 1e3) as u64).to_string(),

@@ -13,7 +13,7 @@ use longwire_engine::models::delay::constant::ConstantDelay;
 use longwire_engine::models::rate::Rate;
 use longwire_engine::{BitRate, Bytes, LinkConfig, Nanos};
 use longwire_io::port::mem::{Sink, Source};
-use longwire_io::{Arrived, Offload, PortError, Received, RxPort};
+use longwire_io::{Arrived, PortError, Received, RxPort};
 use longwire_runtime::fabric::FabricParts;
 use longwire_runtime::fabric::pipeline::{look_at_idle, run_to_end};
 use longwire_units::random::Stream;
@@ -27,12 +27,8 @@ use crate::table::Table;
 #[derive(Clone, Debug, Args)]
 pub struct LinksArgs {
     /// How many links
-    #[arg(
-        long,
-        value_name = "N",
-        value_delimiter = ',',
-        default_value = "1,10,100,1000,10000,100000"
-    )]
+    #[arg(long, value_name = "N")]
+    #[arg(value_delimiter = ',', default_value = "1,10,100,1000,10000,100000")]
     pub links: Vec<u32>,
     /// Packets of each row
     #[arg(long, value_name = "N", default_value_t = 4_000_000)]
@@ -44,15 +40,11 @@ pub struct LinksArgs {
 }
 
 impl LinksArgs {
-    pub(super) fn quickened(&self, quick: bool) -> LinksArgs {
-        if quick {
-            LinksArgs {
-                links: vec![1, 1_000],
-                packets: 20_000,
-                ..self.clone()
-            }
-        } else {
-            self.clone()
+    pub(super) fn quick(&self) -> LinksArgs {
+        LinksArgs {
+            links: vec![1, 1_000],
+            packets: 20_000,
+            ..self.clone()
         }
     }
 }
@@ -203,13 +195,7 @@ impl Flows {
         let frames = self.left.min(max as u64) as usize;
         for _ in 0..frames {
             let flow = self.chance.up_to(u64::from(self.links) - 1) as u32;
-            take(Arrived {
-                bytes: self.frame.set(flow, 0),
-                arrival: self.at,
-                offload: Offload::NONE,
-                wire_len: LEN,
-                lent: None,
-            });
+            take(Arrived::whole(self.frame.set(flow, 0), self.at));
             self.at = self.at.saturating_add(GAP);
         }
         self.left -= frames as u64;
@@ -262,15 +248,7 @@ pub(super) fn print(rows: &[LinksRow]) {
         return;
     }
     println!("64-byte packets of n links in random order, in virtual time; medians of {TIMES}.");
-    let columns = [
-        "links",
-        "ns/packet",
-        "ratio",
-        "bytes/link",
-        "build ms",
-        "missing",
-    ];
-    let mut table = Table::new(&columns);
+    let mut table = Table::headed("links | ns/packet | ratio | bytes/link | build ms | missing");
     for row in rows {
         table.row(vec![
             row.links.to_string(),

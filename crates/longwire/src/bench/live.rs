@@ -86,12 +86,8 @@ fn bare_side(time: Duration) -> Result<PathPerformance, Error> {
 
 fn link_side(time: Duration, kind: &str) -> Result<(PathPerformance, i64), Error> {
     let testbed = Testbed::emulated()?;
-    let running = testbed.start(
-        kind,
-        LinkConfig::default(),
-        LinkConfig::default(),
-        RunConfig::default(),
-    )?;
+    let link = LinkConfig::default;
+    let running = testbed.start(kind, link(), link(), RunConfig::default())?;
     let (side, flood) = side(&testbed, time)?;
     let report = running.stop();
     Ok((side, lost_unseen(&flood, &report)))
@@ -166,13 +162,7 @@ impl PathPerformance {
 }
 
 pub(super) fn print(findings: &LiveResult) {
-    let mut table = table::Table::new(&[
-        "",
-        "TCP Gbit/s",
-        "64 B sent kpps",
-        "received kpps",
-        "RTT ms",
-    ]);
+    let mut table = table::Table::headed(" | TCP Gbit/s | 64 B sent kpps | received kpps | RTT ms");
     for (name, side) in [
         ("bare veth pair", &findings.bare),
         ("through the link", &findings.link),

@@ -65,20 +65,12 @@ pub enum Bench {
 #[derive(Clone, Debug, Args)]
 pub struct ThroughputArgs {
     /// Frame lengths in bytes
-    #[arg(
-        long,
-        value_name = "BYTES",
-        value_delimiter = ',',
-        default_value = "64,512,1500"
-    )]
+    #[arg(long, value_name = "BYTES")]
+    #[arg(value_delimiter = ',', default_value = "64,512,1500")]
     pub size: Vec<u32>,
     /// Emulated delays
-    #[arg(
-        long,
-        value_name = "TIME",
-        value_delimiter = ',',
-        default_value = "0ms,20ms"
-    )]
+    #[arg(long, value_name = "TIME")]
+    #[arg(value_delimiter = ',', default_value = "0ms,20ms")]
     pub delay: Vec<Nanos>,
     /// Time for all rows together; rows for which no time is left are omitted
     #[arg(long, value_name = "TIME", default_value = "1min")]
@@ -89,28 +81,16 @@ pub struct ThroughputArgs {
 #[derive(Clone, Debug, Args)]
 pub struct AccuracyArgs {
     /// Emulated delays
-    #[arg(
-        long,
-        value_name = "TIME",
-        value_delimiter = ',',
-        default_value = "0ns,1us,10us,100us,1ms,10ms,100ms,1s"
-    )]
+    #[arg(long, value_name = "TIME", value_delimiter = ',')]
+    #[arg(default_value = "0ns,1us,10us,100us,1ms,10ms,100ms,1s")]
     pub delay: Vec<Nanos>,
     /// Frame lengths in bytes
-    #[arg(
-        long,
-        value_name = "BYTES",
-        value_delimiter = ',',
-        default_value = "64,1500"
-    )]
+    #[arg(long, value_name = "BYTES")]
+    #[arg(value_delimiter = ',', default_value = "64,1500")]
     pub size: Vec<u32>,
     /// Packets a second
-    #[arg(
-        long,
-        value_name = "N",
-        value_delimiter = ',',
-        default_value = "10000,100000"
-    )]
+    #[arg(long, value_name = "N")]
+    #[arg(value_delimiter = ',', default_value = "10000,100000")]
     pub pps: Vec<u64>,
     /// Duration of each row
     #[arg(long, value_name = "TIME", default_value = "2s")]
@@ -121,12 +101,8 @@ pub struct AccuracyArgs {
 #[derive(Clone, Debug, Args)]
 pub struct RateArgs {
     /// Emulated rates
-    #[arg(
-        long,
-        value_name = "RATE",
-        value_delimiter = ',',
-        default_value = "64kbit,1mbit,10mbit,100mbit,1gbit"
-    )]
+    #[arg(long, value_name = "RATE", value_delimiter = ',')]
+    #[arg(default_value = "64kbit,1mbit,10mbit,100mbit,1gbit")]
     pub rate: Vec<BitRate>,
     /// Duration of each row
     #[arg(long, value_name = "TIME", default_value = "10s")]
@@ -163,20 +139,25 @@ pub fn run(args: &BenchArgs, globals: &Globals) -> Result<ExitCode, Error> {
     let (kind, quick) = (args.port.as_str(), args.quick);
     match &args.what {
         Bench::Throughput(own) => {
-            let measured = throughput::measure(&own.quickened(quick), quick, globals)?;
+            let measured =
+                throughput::measure(&chosen(own, quick, ThroughputArgs::quick), quick, globals)?;
             throughput::print_omitted(&measured, own.time);
             show_rows(globals, measured.rows, throughput::print)
         }
         Bench::Accuracy(own) => {
-            let rows = accuracy::measure(&own.quickened(quick), kind, args.wait.into())?;
+            let rows = accuracy::measure(
+                &chosen(own, quick, AccuracyArgs::quick),
+                kind,
+                args.wait.into(),
+            )?;
             show_rows(globals, rows, accuracy::print)
         }
         Bench::Rate(own) => {
-            let rows = rate::measure(&own.quickened(quick), kind)?;
+            let rows = rate::measure(&chosen(own, quick, RateArgs::quick), kind)?;
             show_rows(globals, rows, rate::print)
         }
         Bench::Links(own) => {
-            let rows = links::measure(&own.quickened(quick))?;
+            let rows = links::measure(&chosen(own, quick, LinksArgs::quick))?;
             show_rows(globals, rows, links::print)
         }
         Bench::Plugin(own) => {
@@ -185,6 +166,11 @@ pub fn run(args: &BenchArgs, globals: &Globals) -> Result<ExitCode, Error> {
         }
         Bench::Live(own) => show(globals, live::measure(own.time(quick), kind)?, live::print),
     }
+}
+
+/// Returns the arguments, or those of a quick measurement.
+fn chosen<T: Clone>(args: &T, quick: bool, short: fn(&T) -> T) -> T {
+    if quick { short(args) } else { args.clone() }
 }
 
 /// Prints a table.
@@ -212,10 +198,7 @@ fn show<T: Serialize>(globals: &Globals, found: T, print: impl Fn(&T)) -> Result
 const QUICK: Nanos = Nanos::from_millis(200);
 
 impl ThroughputArgs {
-    fn quickened(&self, quick: bool) -> ThroughputArgs {
-        if !quick {
-            return self.clone();
-        }
+    fn quick(&self) -> ThroughputArgs {
         ThroughputArgs {
             delay: vec![Nanos::ZERO, Nanos::from_millis(1)],
             ..self.clone()
@@ -224,10 +207,7 @@ impl ThroughputArgs {
 }
 
 impl AccuracyArgs {
-    fn quickened(&self, quick: bool) -> AccuracyArgs {
-        if !quick {
-            return self.clone();
-        }
+    fn quick(&self) -> AccuracyArgs {
         AccuracyArgs {
             delay: vec![Nanos::ZERO, Nanos::from_millis(1)],
             size: vec![64],
@@ -238,10 +218,7 @@ impl AccuracyArgs {
 }
 
 impl RateArgs {
-    fn quickened(&self, quick: bool) -> RateArgs {
-        if !quick {
-            return self.clone();
-        }
+    fn quick(&self) -> RateArgs {
         RateArgs {
             rate: BitRate::from_bits_per_sec(50_000_000).into_iter().collect(),
             time: Nanos::from_millis(500),

@@ -142,10 +142,7 @@ impl PluginBench<'_> {
         Ok(self.timed(|| {
             for _ in 0..ROUND {
                 now += GAP;
-                let frame = FrameMeta {
-                    arrival: Nanos::from_nanos(now),
-                    len: LEN as u32,
-                };
+                let frame = FrameMeta::new(Nanos::from_nanos(now), LEN as u32);
                 if let Verdict::Deliver(delivery) = link.offer(black_box(frame), &bytes)
                     && delivery.edits.any()
                 {
@@ -190,10 +187,7 @@ impl PluginBench<'_> {
 
 fn frame_context(at: u64, bytes: &[u8]) -> FrameContext<'_> {
     FrameContext {
-        frame: FrameMeta {
-            arrival: Nanos::from_nanos(at),
-            len: bytes.len() as u32,
-        },
+        frame: FrameMeta::new(Nanos::from_nanos(at), bytes.len() as u32),
         at: Nanos::from_nanos(at),
         bytes,
         waiting: (Packets(0), Bytes(0)),
@@ -202,8 +196,7 @@ fn frame_context(at: u64, bytes: &[u8]) -> FrameContext<'_> {
 
 pub(super) fn print(rows: &[HookRow]) {
     println!("What the hooks of a plugin cost, in ns a packet of {LEN} bytes.");
-    let heads = ["hook", "arrays of 1", "of 8", "of 64", "added to a link"];
-    let mut table = table::Table::new(&heads);
+    let mut table = table::Table::headed("hook | arrays of 1 | of 8 | of 64 | added to a link");
     for row in rows {
         let ns = |value: f64| format!("{value:.1}");
         table.row(vec![

@@ -138,15 +138,9 @@ fn row(
 
 pub(crate) fn print(rows: &[RateRow]) {
     println!("Payload a second against what the framing (ethernet) says. {PEERS}.");
-    let mut table = table::Table::new(&[
-        "rate",
-        "flow",
-        "expected Mbit/s",
-        "measured Mbit/s",
-        "error %",
-        "queue drops",
-        "artifacts",
-    ]);
+    let mut table = table::Table::headed(
+        "rate | flow | expected Mbit/s | measured Mbit/s | error % | queue drops | artifacts",
+    );
     for row in rows {
         let rate = BitRate::from_bits_per_sec(row.rate_bits);
         table.row(vec![

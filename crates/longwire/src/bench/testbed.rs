@@ -70,10 +70,7 @@ impl Testbed {
             return Err(Error::Failed(message.to_owned()));
         };
         let (near, far) = networks.open_ports(kind)?;
-        let setup = |name: &str, config| LinkSetup {
-            name: name.to_owned(),
-            config,
-        };
+        let setup = |name: &str, config| LinkSetup::new(name, config);
         let (up, down) = (setup("up", up), setup("down", down));
         longwire_runtime::start(near, far, up, Some(down), config)
             .map_err(|error| Error::Failed(error.to_string()))

@@ -215,10 +215,7 @@ fn run(case: Case, frames: u64) -> Result<Run, Error> {
         lend,
         cores: two_cores(),
     };
-    let setup = LinkSetup {
-        name: "ab".to_owned(),
-        config: link,
-    };
+    let setup = LinkSetup::new("ab", link);
     let end = run_to_end(source, sink, setup, config).map_err(|e| failed(&e))?;
     let took = started.elapsed();
     Ok(Run {
@@ -293,23 +290,10 @@ pub(super) fn print(rows: &[ThroughputRow]) {
     println!(
         "delay, loss {LOSS_PROBABILITY}. Medians of the runs. TLEM: its own program on a machine of this kind."
     );
-    let mut table = table::Table::new(&[
-        "size",
-        "delay",
-        "source",
-        "copies",
-        "ns/packet",
-        "Mpps",
-        "Gbit/s",
-        "memcpy ns",
-        "ratio",
-        "crossing ns",
-        "memory MB",
-        "lost otherwise",
-        "damaged",
-        "runs",
-        "TLEM ns",
-    ]);
+    let mut table = table::Table::headed(
+        "size | delay | source | copies | ns/packet | Mpps | Gbit/s | memcpy ns | ratio | \
+         crossing ns | memory MB | lost otherwise | damaged | runs | TLEM ns",
+    );
     for row in rows {
         table.row(vec![
             row.size.to_string(),

@@ -85,12 +85,8 @@ pub struct AlterArgs {
     pub fit_mtu: Option<u32>,
 
     /// fragment (IPv4 without DF; others are not sent), truncate, or drop
-    #[arg(
-        long,
-        value_name = "HOW",
-        default_value = "fragment",
-        requires = "fit_mtu"
-    )]
+    #[arg(long, value_name = "HOW", requires = "fit_mtu")]
+    #[arg(default_value = "fragment")]
     pub mtu_action: MtuAction,
 
     /// Addresses advance by this step with every round of --loop: STEP, or

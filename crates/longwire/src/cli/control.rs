@@ -42,13 +42,8 @@ pub struct ControlArgs {
 
     /// Content of /metrics unless a request chooses: sums of all links, or
     /// each link
-    #[arg(
-        long,
-        value_name = "WHAT",
-        value_enum,
-        default_value_t,
-        requires = "control"
-    )]
+    #[arg(long, value_name = "WHAT", requires = "control")]
+    #[arg(value_enum, default_value_t)]
     pub metrics_links: MetricsLinks,
 }
 

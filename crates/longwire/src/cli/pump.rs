@@ -59,13 +59,8 @@ pub struct PumpArgs {
 
     /// Frames due within this time after the start that are late count as
     /// late_start, apart from late
-    #[arg(
-        long,
-        value_name = "TIME",
-        default_value = "100ms",
-        allow_hyphen_values = true,
-        help_heading = "Sending"
-    )]
+    #[arg(long, value_name = "TIME", help_heading = "Sending")]
+    #[arg(default_value = "100ms", allow_hyphen_values = true)]
     pub grace: Nanos,
 
     /// Who holds frames until their time, so that they are handed over early

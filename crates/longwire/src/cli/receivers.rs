@@ -28,12 +28,8 @@ pub struct ReceiverArgs {
     pub receive_netns: Vec<String>,
 
     /// How long to wait for frames under way when all frames have been sent
-    #[arg(
-        long,
-        value_name = "TIME",
-        default_value = "500ms",
-        requires = "receive"
-    )]
+    #[arg(long, value_name = "TIME", requires = "receive")]
+    #[arg(default_value = "500ms")]
     pub receive_wait: Nanos,
 
     /// Fields that may change on the way: mac, address, port, tos, ttl,

@@ -31,22 +31,14 @@ pub struct RunningArgs {
     pub memory: Option<Bytes>,
 
     /// A frame handed over later than this counts as an artifact
-    #[arg(
-        long,
-        value_name = "TIME",
-        default_value = "1ms",
-        allow_hyphen_values = true
-    )]
+    #[arg(long, value_name = "TIME")]
+    #[arg(default_value = "1ms", allow_hyphen_values = true)]
     pub tolerance: Nanos,
 
     /// Frames due within this time after the start that are late count as
     /// late_start, apart from late
-    #[arg(
-        long,
-        value_name = "TIME",
-        default_value = "100ms",
-        allow_hyphen_values = true
-    )]
+    #[arg(long, value_name = "TIME")]
+    #[arg(default_value = "100ms", allow_hyphen_values = true)]
     pub grace: Nanos,
 
     /// Request neither a better priority nor locked memory
@@ -108,12 +100,8 @@ pub const SEED_DEFAULT: u64 = 1;
 pub struct SeedArgs {
     /// The seed of every random stream: the same seed, the same losses and
     /// delays
-    #[arg(
-        long,
-        value_name = "N",
-        default_value_t = SEED_DEFAULT,
-        allow_negative_numbers = true
-    )]
+    #[arg(long, value_name = "N")]
+    #[arg(default_value_t = SEED_DEFAULT, allow_negative_numbers = true)]
     pub seed: u64,
 }
 

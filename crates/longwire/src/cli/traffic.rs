@@ -253,14 +253,6 @@ impl TrafficArgs {
             .collect()
     }
 
-    /// Returns the rate in bits of a wire, if it was given so.
-    pub fn line_rate(&self) -> Option<BitRate> {
-        match self.rate() {
-            Some(LoadRate::Bits(rate, _)) => Some(rate),
-            _ => None,
-        }
-    }
-
     fn size_model(&self) -> Result<Arc<dyn SizeModel>, Error> {
         let model = models::SIZES.parse_with(&self.sizes, &FileLoader::default());
         let model = model

@@ -59,12 +59,8 @@ pub struct ExecArgs {
     pub uplink: bool,
 
     /// Stop the command after this time, and end the run with its report
-    #[arg(
-        long,
-        value_name = "TIME",
-        help_heading = "Running",
-        allow_hyphen_values = true
-    )]
+    #[arg(long, value_name = "TIME", help_heading = "Running")]
+    #[arg(allow_hyphen_values = true)]
     pub time: Option<Nanos>,
 
     /// Changes of the link while it runs: a TOML file of `[[at]]` tables
@@ -80,12 +76,8 @@ pub struct ExecArgs {
     pub seed: SeedArgs,
 
     /// The kind of port that the emulator opens its devices with
-    #[arg(
-        long,
-        value_name = "KIND",
-        default_value = "auto",
-        help_heading = "Running"
-    )]
+    #[arg(long, value_name = "KIND", help_heading = "Running")]
+    #[arg(default_value = "auto")]
     #[arg(value_parser = ["auto", "packet", "xdp", "tap"])]
     pub port: String,
 

@@ -56,12 +56,8 @@ pub struct GenerateArgs {
     pub receive: Option<String>,
 
     /// How long to wait for frames under way when all frames have been sent
-    #[arg(
-        long,
-        value_name = "TIME",
-        default_value = "1s",
-        help_heading = "Receiving"
-    )]
+    #[arg(long, value_name = "TIME", help_heading = "Receiving")]
+    #[arg(default_value = "1s")]
     pub settle: Nanos,
 
     /// A test made of several runs.

@@ -65,10 +65,7 @@ pub(super) fn run(
     let start = start_time(args.pump.start_at)?;
     let feed = GeneratorFeed::new(config).map_err(|error| Error::Usage(error.to_string()))?;
     let pump = &args.pump;
-    let link = LinkSetup {
-        name: "out".to_owned(),
-        config: pump.link.0.link_up()?,
-    };
+    let link = LinkSetup::new("out", pump.link.0.link_up()?);
     let log = pump
         .record
         .log

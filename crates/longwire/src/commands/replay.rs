@@ -81,12 +81,8 @@ pub struct PaceArgs {
     pub speed: Option<Speed>,
 
     /// At a rate of bits or packets a second, without gaps: 5gbit, 1mpps
-    #[arg(
-        id = "pace_rate",
-        long = "rate",
-        value_name = "RATE",
-        conflicts_with = "topspeed"
-    )]
+    #[arg(long = "rate", value_name = "RATE", conflicts_with = "topspeed")]
+    #[arg(id = "pace_rate")]
     pub rate: Option<PaceRate>,
 
     /// Bytes counted in addition to the frame with --rate: none, ethernet (24

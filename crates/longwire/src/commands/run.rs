@@ -65,22 +65,14 @@ pub struct RunArgs {
     pub one_way: bool,
 
     /// Stop after this time; without it, when interrupted
-    #[arg(
-        long,
-        value_name = "TIME",
-        help_heading = "Running",
-        allow_hyphen_values = true
-    )]
+    #[arg(long, value_name = "TIME", help_heading = "Running")]
+    #[arg(allow_hyphen_values = true)]
     pub time: Option<Nanos>,
 
     /// Fill the wires at the ports with frames that the next device discards,
     /// so that frames are spaced to the byte: the wires' rate, as in 10gbit
-    #[arg(
-        long,
-        value_name = "RATE",
-        help_heading = "Running",
-        allow_hyphen_values = true
-    )]
+    #[arg(long, value_name = "RATE", help_heading = "Running")]
+    #[arg(allow_hyphen_values = true)]
     pub gap_frames: Option<BitRate>,
 
     /// Execution of the link.
@@ -188,10 +180,7 @@ fn open_ports(a: &str, b: &str, args: &RunArgs) -> Result<(Port, Port), Error> {
 
 /// Returns the set-up of a direction with this name.
 pub(super) fn setup(name: &str, config: LinkConfig) -> LinkSetup {
-    LinkSetup {
-        name: name.to_owned(),
-        config,
-    }
+    LinkSetup::new(name, config)
 }
 
 /// Waits until the run ends by itself, a signal stops it, or its time is over.

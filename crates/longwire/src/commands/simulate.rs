@@ -216,10 +216,7 @@ fn place(output: &str) -> ReportStream {
 
 /// Returns the directions of frames, and the links of these directions.
 fn ways(args: &SimulateArgs) -> Result<(Ways, Vec<LinkSetup>), Error> {
-    let setup = |direction: Direction, config: LinkConfig| LinkSetup {
-        name: direction.name().to_owned(),
-        config,
-    };
+    let setup = |direction: Direction, config: LinkConfig| LinkSetup::new(direction.name(), config);
     if !args.near.is_empty() {
         let (up, down) = args.link.links()?;
         let links = vec![setup(Direction::Up, up), setup(Direction::Down, down)];

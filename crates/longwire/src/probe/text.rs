@@ -7,13 +7,7 @@ use crate::table::Table;
 
 /// Prints measured and expected results, if stdout has a reader.
 pub fn print(findings: &ProbeResult) {
-    let mut table = Table::new(&[
-        "",
-        "expected up",
-        "measured up",
-        "expected down",
-        "measured down",
-    ]);
+    let mut table = Table::headed(" | expected up | measured up | expected down | measured down");
     let mut row = |name: &str,
                    expected: fn(&OneDirection) -> String,
                    measured: fn(&OneDirection) -> String| {

@@ -109,18 +109,9 @@ fn print_throughput(sizes: &[SizeReport], paint: Paint) {
         "\n{}",
         paint.bold("Throughput (26.1) and latency there (26.2)")
     );
-    let mut table = Table::new(&[
-        "bytes",
-        "share",
-        "frames/s",
-        "of",
-        "rate",
-        "delay p50",
-        "p99",
-        "max",
-        "jitter",
-        "limit",
-    ]);
+    let mut table = Table::headed(
+        "bytes | share | frames/s | of | rate | delay p50 | p99 | max | jitter | limit",
+    );
     for size in sizes {
         let Some(found) = &size.throughput else {
             continue;
@@ -154,15 +145,7 @@ fn print_loss(sizes: &[SizeReport], paint: Paint) {
         "\n{}",
         paint.bold("Frame loss rate (26.3), forwarding rate (RFC 2889)")
     );
-    let mut table = Table::new(&[
-        "bytes",
-        "load",
-        "sent",
-        "received",
-        "lost",
-        "forwarded/s",
-        "",
-    ]);
+    let mut table = Table::headed("bytes | load | sent | received | lost | forwarded/s | ");
     for size in sizes {
         for step in &size.loss {
             table.row(vec![
@@ -186,7 +169,7 @@ fn print_bursts(sizes: &[SizeReport], paint: Paint) {
         return;
     }
     println!("\n{}", paint.bold("Back-to-back frames (26.4)"));
-    let mut table = Table::new(&["bytes", "frames", "shortest", "tries", "limit"]);
+    let mut table = Table::headed("bytes | frames | shortest | tries | limit");
     for size in sizes {
         let Some(found) = &size.bursts else {
             continue;
@@ -212,13 +195,7 @@ fn print_rfc2889(report: &Rfc2889Report, paint: Paint) {
             "\n{}",
             paint.bold("Forwarding rates (5.1, 5.2), in frames/s")
         );
-        let mut table = Table::new(&[
-            "bytes",
-            "offered at most",
-            "forwarded",
-            "maximum",
-            "at load",
-        ]);
+        let mut table = Table::headed("bytes | offered at most | forwarded | maximum | at load");
         for found in &report.forwarding {
             let number =
                 |value: Option<f64>| value.map_or("void".to_owned(), |n| format!("{n:.0}"));
@@ -268,15 +245,7 @@ fn print_service(report: &ServiceReport, paint: Paint) {
         micros(report.limits.delay_us),
         micros(report.limits.jitter_us)
     );
-    let mut table = Table::new(&[
-        "step",
-        "sent",
-        "received",
-        "lost",
-        "delay max",
-        "jitter",
-        "",
-    ]);
+    let mut table = Table::headed("step | sent | received | lost | delay max | jitter | ");
     for step in &report.steps {
         table.row(vec![
             step.name.clone(),

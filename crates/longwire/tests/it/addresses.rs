@@ -10,7 +10,7 @@ use std::time::Duration;
 use crate::common::site::Site;
 use crate::common::write;
 use longwire_io::net::addr_add;
-use longwire_testbed::support::Folder;
+use longwire_testbed::support::{Folder, words};
 use serde_json::Value;
 
 /// The notes of a report that are about address requests.
@@ -71,14 +71,7 @@ fn a_link_reports_requests_without_an_answer() {
     };
     assert_counted(&notes, "packet:p1", &text);
     // With a queue that decides late, too.
-    let queue = [
-        "packet:p0",
-        "packet:p1",
-        "--rate",
-        "50mbit",
-        "--queue",
-        "codel",
-    ];
+    let queue = words("packet:p0 packet:p1 --rate 50mbit --queue codel");
     let (notes, text) = run(&queue).expect("it ran before");
     assert_counted(&notes, "packet:p1", &text);
 }
@@ -90,9 +83,7 @@ fn a_network_reports_requests_without_an_answer() {
     let network = "[ports]\nhome = \"packet:p0\"\ncore = \"packet:p1\"\n\n\
                    [[link]]\nname = \"l\"\nmatch = \"in-port=home\"\ndelay = \"1500ms\"\n";
     write(&file, network.as_bytes());
-    let Some(site) = Site::new(2) else {
-        return;
-    };
+    let Some(site) = Site::new(2) else { return };
     let network = site.start_with(&[&file]);
     // The response is sent at once, and takes long to cross: it still counts.
     let ping = site.at(0, &["ping", "-c", "2", "-W", "12", "10.9.0.2"]);

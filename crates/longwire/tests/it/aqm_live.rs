@@ -8,7 +8,7 @@
 
 use crate::common::recording::{FrameTimes, passed};
 use crate::common::{have, longwire};
-use longwire_testbed::support::Folder;
+use longwire_testbed::support::{Folder, words};
 
 fn possible(stderr: &str, code: i32) -> bool {
     let impossible = code == 1 && stderr.contains("namespace");
@@ -107,14 +107,7 @@ fn fq_codel_shares_between_flows() {
 
 #[test]
 fn dualpi2_keeps_the_low_latency_queue_short_next_to_a_classic_flow() {
-    let link = [
-        "--rate",
-        "100mbit",
-        "--delay",
-        "5ms",
-        "--up-queue",
-        "dualpi2",
-    ];
+    let link = words("--rate 100mbit --delay 5ms --up-queue dualpi2");
     // ECT(1) in the type of service: L4S by its identifier (RFC 9331). Its
     // frames differ from the others in length.
     let peer = "sh -c 'iperf3 -s -1 -p 5202 & iperf3 -s -1 -p 5201; wait'";

@@ -1,11 +1,12 @@
 //! Wrong usage: each case gets one message with cause, place and remedy, exit
 //! code 2, and leaves no files.
 
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::common::process::RunningProgram;
 use crate::common::{EPOCH, Ran, longwire, pcap, write};
-use longwire_testbed::support::Folder;
+use longwire_testbed::support::{Folder, rows, words};
 
 /// Every command that takes link options, with its other arguments.
 const LINK_COMMANDS: [&[&str]; 3] = [
@@ -14,20 +15,39 @@ const LINK_COMMANDS: [&[&str]; 3] = [
     &["simulate", "in.pcap", "out.pcap"],
 ];
 
-/// Runs each link command with `arguments` and checks that each refuses them
-/// with a message that holds all of `words`.
-fn refused(arguments: &[&str], words: &[&str]) {
-    for command in LINK_COMMANDS {
-        let all: Vec<&str> = command.iter().chain(arguments).copied().collect();
-        let ran = longwire(&all);
-        assert_eq!(ran.code, 2, "{all:?}: {ran:?}");
-        assert!(ran.stdout.is_empty(), "{all:?}: {ran:?}");
-        assert_eq!(ran.stderr.matches("error:").count(), 1, "{all:?}: {ran:?}");
-        for word in words {
+/// Runs each link command with the arguments of each row and checks that each refuses them
+/// with a message that holds all words of the row, which are between semicolons.
+fn refused(table: &str) {
+    for [arguments, said] in rows(table) {
+        for command in LINK_COMMANDS {
+            let all = [command, &words(arguments)].concat();
+            let ran = longwire(&all);
+            assert_eq!(ran.code, 2, "{all:?}: {ran:?}");
+            assert!(ran.stdout.is_empty(), "{all:?}: {ran:?}");
+            assert_eq!(ran.stderr.matches("error:").count(), 1, "{all:?}: {ran:?}");
+            for word in said.split("; ") {
+                assert!(ran.stderr.contains(word), "{all:?}: no '{word}' in {ran:?}");
+            }
+        }
+    }
+}
+
+/// Runs the command of each row, in which words in capitals are files, and checks its exit
+/// code and what it says.
+fn refused_with(table: &str, files: &[(&str, &str)]) {
+    for [line, code, said] in rows(table) {
+        let file = |word| files.iter().find(|(name, _)| *name == word);
+        let line = words(line).into_iter();
+        let line: Vec<&str> = line
+            .map(|word| file(word).map_or(word, |(_, path)| path))
+            .collect();
+        let ran = longwire(&line);
+        assert_eq!(ran.code.to_string(), code, "{line:?}: {ran:?}");
+        for word in said.split("; ") {
+            let word = file(word).map_or(word, |(_, path)| path);
             assert!(
                 ran.stderr.contains(word),
-                "{all:?}: no '{word}' in {}",
-                ran.stderr
+                "{line:?}: no '{word}' in {ran:?}"
             );
         }
     }
@@ -35,124 +55,98 @@ fn refused(arguments: &[&str], words: &[&str]) {
 
 #[test]
 fn units_are_never_guessed() {
-    refused(&["--delay", "20"], &["--delay", "'20' has no unit", "20ms"]);
-    refused(&["--rate", "10"], &["--rate", "no unit", "10mbit"]);
-    refused(&["--loss", "1"], &["--loss", "1%"]);
-    refused(&["--queue", "100"], &["--queue", "100p"]);
     refused(
-        &["--delay", "10minutes"],
-        &["--delay", "unknown unit 'minutes'", "min"],
-    );
-    refused(
-        &["--rate", "10mbs"],
-        &["--rate", "unknown unit 'mbs'", "mbit"],
+        "
+        --delay 20 | --delay; '20' has no unit; 20ms
+        --rate 10 | --rate; no unit; 10mbit
+        --loss 1 | --loss; 1%
+        --queue 100 | --queue; 100p
+        --delay 10minutes | --delay; unknown unit 'minutes'; min
+        --rate 10mbs | --rate; unknown unit 'mbs'; mbit
+        ",
     );
 }
 
 #[test]
 fn negative_and_absurd_numbers_are_refused_with_the_bound() {
-    refused(&["--delay", "-5ms"], &["--delay", "negative"]);
-    refused(&["--rate", "-1mbit"], &["--rate", "negative"]);
-    refused(&["--loss", "-1%"], &["--loss", "negative"]);
-    refused(&["--loss", "101%"], &["--loss", "100%"]);
-    refused(&["--delay", "25h"], &["--delay", "24h"]);
-    refused(&["--rate", "11tbit"], &["--rate", "10tbit"]);
-    refused(&["--rate", "0mbit"], &["--rate", "zero"]);
     refused(
-        &["--delay", "nan"],
-        &["--delay", "unknown delay model 'nan'"],
+        "
+        --delay -5ms | --delay; negative
+        --rate -1mbit | --rate; negative
+        --loss -1% | --loss; negative
+        --loss 101% | --loss; 100%
+        --delay 25h | --delay; 24h
+        --rate 11tbit | --rate; 10tbit
+        --rate 0mbit | --rate; zero
+        --delay nan | --delay; unknown delay model 'nan'
+        --queue 0p | --queue; 1p
+        --mtu -1 | --mtu; negative
+        --mtu 10 | --mtu; 68 to 65535
+        --seed -1 | --seed
+        --delay 0.3ns | --delay; 1ns
+        ",
     );
-    refused(&["--queue", "0p"], &["--queue", "1p"]);
-    refused(&["--mtu", "-1"], &["--mtu", "negative"]);
-    refused(&["--mtu", "10"], &["--mtu", "68 to 65535"]);
-    refused(&["--seed", "-1"], &["--seed"]);
-    refused(&["--delay", "0.3ns"], &["--delay", "1ns"]);
 }
 
 #[test]
 fn unknown_models_and_parameters_come_with_the_known_ones() {
     refused(
-        &["--delay", "gauss:mean=5ms"],
-        &["unknown delay model 'gauss'", "constant, uniform, normal"],
+        "
+        --delay gauss:mean=5ms | unknown delay model 'gauss'; constant, uniform, normal
+        --delay uniform:low=5ms | uniform has no parameter 'low'; min, max
+        --delay normla:mean=5ms,stddev=1ms | unknown delay model 'normla'; did you mean 'normal'?
+        --delay uniform:mni=5ms,max=6ms | uniform has no parameter 'mni'; did you mean 'min'?
+        --rate tdm:rate=1mbit,period=2ms,slot=1ms,partial=hwole | is none of; did you mean 'whole'?
+        --preset lt | unknown preset 'lt'; did you mean 'lte'?
+        --delay uniform:min=5ms | 'max' must be given
+        --order random | in-order, reorder
+        --loss packet:rate=1%,at=end | medium, entry
+        ",
     );
-    refused(
-        &["--delay", "uniform:low=5ms"],
-        &["uniform has no parameter 'low'", "min, max"],
-    );
-    refused(
-        &["--delay", "normla:mean=5ms,stddev=1ms"],
-        &["unknown delay model 'normla'; did you mean 'normal'?"],
-    );
-    refused(
-        &["--delay", "uniform:mni=5ms,max=6ms"],
-        &["uniform has no parameter 'mni'; did you mean 'min'?"],
-    );
-    refused(
-        &["--rate", "tdm:rate=1mbit,period=2ms,slot=1ms,partial=hwole"],
-        &["is none of", "did you mean 'whole'?"],
-    );
-    refused(
-        &["--preset", "lt"],
-        &["unknown preset 'lt'; did you mean 'lte'?"],
-    );
-    refused(&["--delay", "uniform:min=5ms"], &["'max' must be given"]);
-    refused(&["--order", "random"], &["in-order, reorder"]);
-    refused(&["--loss", "packet:rate=1%,at=end"], &["medium, entry"]);
 }
 
 #[test]
 fn options_of_one_direction_are_named_as_they_were_written() {
-    for command in [&LINK_COMMANDS[0], &LINK_COMMANDS[1]] {
-        let all: Vec<&str> = command
-            .iter()
-            .chain(&["--down-delay", "20"])
-            .copied()
-            .collect();
-        let ran = longwire(&all);
-        assert_eq!(ran.code, 2);
-        assert!(ran.stderr.contains("--down-delay"), "{ran:?}");
-    }
-    let ran = longwire(&["simulate", "in.pcap", "out.pcap", "--up-delay", "20ms"]);
-    assert_eq!(ran.code, 2);
-    assert!(ran.stderr.contains("--up-delay"), "{ran:?}");
+    refused_with(
+        "
+        exec --down-delay 20 | 2 | --down-delay
+        run packet:nowhere0 packet:nowhere1 --down-delay 20 | 2 | --down-delay
+        simulate in.pcap out.pcap --up-delay 20ms | 2 | --up-delay
+        ",
+        &[],
+    );
 }
 
 #[test]
 fn unknown_options_and_missing_values_are_reported() {
-    refused(&["--dealy", "20ms"], &["--dealy", "--delay"]);
-    refused(&["--delay", "--loss"], &["--delay", "value is missing"]);
-    refused(&["--delay"], &["--delay"]);
     refused(
-        &["--delay", "1ms", "--delay", "2ms"],
-        &["--delay", "multiple times"],
+        "
+        --dealy 20ms | --dealy; --delay
+        --delay --loss | --delay; value is missing
+        --delay | --delay
+        --delay 1ms --delay 2ms | --delay; multiple times
+        --require latency<5us | --require; lateness.p99
+        --require artifacts=0,up.latenes.p99<5us | --require; did you mean 'lateness.p99'?
+        --require artifacts | --require; compares nothing
+        ",
     );
-    refused(
-        &["--require", "latency<5us"],
-        &["--require", "lateness.p99"],
+    refused_with(
+        "
+        exec --memory 64 | 2 | 64kb
+        run packet:nowhere0 packet:nowhere1 --memory 64 | 2 | 64kb
+        ",
+        &[],
     );
-    refused(
-        &["--require", "artifacts=0,up.latenes.p99<5us"],
-        &["--require", "did you mean 'lateness.p99'?"],
-    );
-    refused(
-        &["--require", "artifacts"],
-        &["--require", "compares nothing"],
-    );
-    for command in [&LINK_COMMANDS[0], &LINK_COMMANDS[1]] {
-        let all: Vec<&str> = command.iter().chain(&["--memory", "64"]).copied().collect();
-        let ran = longwire(&all);
-        assert_eq!(ran.code, 2);
-        assert!(ran.stderr.contains("64kb"), "{ran:?}");
-    }
 }
 
 #[test]
 fn slips_are_refused() {
-    refused(&["--delay", "20ms,"], &["--delay", "a comma with nothing"]);
-    refused(&["--queue", "1b"], &["--queue", "holds no frame"]);
     refused(
-        &["--framing", "bytes:overhead=-5000"],
-        &["--framing", "-64..65535"],
+        "
+        --delay 20ms, | --delay; a comma with nothing
+        --queue 1b | --queue; holds no frame
+        --framing bytes:overhead=-5000 | --framing; -64..65535
+        ",
     );
 }
 
@@ -193,29 +187,25 @@ fn doubtful_values_are_warned_of() {
 #[test]
 fn captures_that_are_missing_or_no_captures_are_named() {
     let dir = Folder::new();
-    let (missing, out) = (dir.file("missing.pcap"), dir.file("out.pcap"));
-    let ran = longwire(&["simulate", &missing, &out]);
-    assert_eq!(ran.code, 1);
-    assert!(
-        ran.stderr.contains(&missing) && ran.stderr.contains("No such file"),
-        "{ran:?}"
-    );
-    assert!(
-        !dir.path().join("out.pcap").exists(),
-        "an output for nothing"
-    );
-
-    let text = dir.file("text.pcap");
+    let [missing, text, empty, out] =
+        ["missing.pcap", "text.pcap", "empty.pcap", "out.pcap"].map(|name| dir.file(name));
     write(&text, b"this is no capture");
-    let ran = longwire(&["simulate", &text, &out]);
-    assert_eq!(ran.code, 1);
-    assert!(ran.stderr.contains("neither pcap nor pcapng"), "{ran:?}");
-
-    let empty = dir.file("empty.pcap");
     write(&empty, b"");
-    let ran = longwire(&["simulate", &empty, &out]);
-    assert_eq!(ran.code, 1);
-    assert!(ran.stderr.contains("empty"), "{ran:?}");
+    let files = [
+        ("MISSING", missing.as_str()),
+        ("TEXT", &text),
+        ("EMPTY", &empty),
+        ("OUT", &out),
+    ];
+    refused_with("simulate MISSING OUT | 1 | MISSING; No such file", &files);
+    assert!(!Path::new(&out).exists(), "an output for nothing");
+    refused_with(
+        "
+        simulate TEXT OUT | 1 | neither pcap nor pcapng
+        simulate EMPTY OUT | 1 | empty
+        ",
+        &files,
+    );
 }
 
 #[test]
@@ -251,42 +241,34 @@ fn outputs_that_would_destroy_something_are_refused() {
 
 #[test]
 fn unknown_commands_models_and_shells_come_with_the_known_ones() {
-    let ran = longwire(&["simulat"]);
-    assert_eq!(ran.code, 2);
-    assert!(ran.stderr.contains("simulate"), "{ran:?}");
-    for (arguments, close) in [
-        (["models", "dely"], "did you mean 'delay'?"),
-        (["models", "Exponental"], "did you mean 'exponential'?"),
-        (["preset", "lt"], "did you mean 'lte'?"),
-    ] {
-        let ran = longwire(&arguments);
-        assert_eq!(ran.code, 2);
-        assert!(ran.stderr.contains(close), "{ran:?}");
-    }
-    let ran = longwire(&["run", "packt:nowhere0", "packet:nowhere1"]);
-    assert_eq!(ran.code, 2);
-    assert!(ran.stderr.contains("did you mean 'packet'?"), "{ran:?}");
-    let ran = longwire(&["models", "gauss"]);
-    assert_eq!(ran.code, 2);
-    assert!(ran.stderr.contains("exponential"), "{ran:?}");
-    let ran = longwire(&["completions", "tcsh"]);
-    assert_eq!(ran.code, 2);
-    assert!(ran.stderr.contains("zsh"), "{ran:?}");
+    refused_with(
+        "
+        simulat | 2 | simulate
+        models dely | 2 | did you mean 'delay'?
+        models Exponental | 2 | did you mean 'exponential'?
+        preset lt | 2 | did you mean 'lte'?
+        run packt:nowhere0 packet:nowhere1 | 2 | did you mean 'packet'?
+        models gauss | 2 | exponential
+        completions tcsh | 2 | zsh
+        ",
+        &[],
+    );
     assert_eq!(longwire(&[]).code, 2);
     assert_eq!(longwire(&["bench"]).code, 2);
 }
 
 #[test]
 fn ports_that_cannot_be_are_named_with_what_would_do() {
-    let ran = longwire(&["run", "packet:nowhere0", "packet:nowhere1"]);
-    assert_eq!(ran.code, 1);
-    assert!(ran.stderr.contains("nowhere0"), "{ran:?}");
+    refused_with(
+        "
+        run packet:nowhere0 packet:nowhere1 | 1 | nowhere0
+        exec --peer true | 2 | CMD
+        ",
+        &[],
+    );
     let ran = longwire(&["run", "carrier-pigeon:x", "packet:lo"]);
     assert!(ran.code == 1 || ran.code == 2, "{ran:?}");
     assert!(ran.stderr.contains("packet:"), "{ran:?}");
-    let ran = longwire(&["exec", "--peer", "true"]);
-    assert_eq!(ran.code, 2);
-    assert!(ran.stderr.contains("CMD"), "{ran:?}");
 }
 
 /// The program must not wait for a writer that may never open the FIFO.
@@ -302,32 +284,19 @@ fn a_fifo_is_refused_at_once() {
     let [input, output] = ["in.pcap", "other.pcap"].map(|name| dir.file(name));
     write(&input, &pcap(&[(EPOCH, 60), (EPOCH + 1_000, 60)]));
     let simulate = ["simulate", &input, &output, "--delay", "1ms"];
+    let generate = format!("generate --to pcap:{out} --rate 1kpps --count 9");
+    let status = format!("ctl --control tcp:127.0.0.1:9 --token-file {plain} status");
     let commands: [&[&str]; 10] = [
         &[&simulate[..], &["--report", &plain]].concat(),
         &[&simulate[..], &["--log", &csv]].concat(),
         &["simulate", &input, &out, "--delay", "1ms"],
-        &[
-            "generate",
-            "--to",
-            &format!("pcap:{out}"),
-            "--rate",
-            "1kpps",
-            "--count",
-            "9",
-        ],
+        &words(&generate),
         &["exec", "--delay", "1ms", "--report", &plain, "--", "true"],
         &["exec", "--scenario", &plain, "--", "true"],
         &["check", &toml],
         &["import", &plain],
         &["plot", &plain, "-o", "x.svg"],
-        &[
-            "ctl",
-            "--control",
-            "tcp:127.0.0.1:9",
-            "--token-file",
-            &plain,
-            "status",
-        ],
+        &words(&status),
     ];
     for command in commands {
         let ended = ends(command);

@@ -26,7 +26,7 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use crate::common::{have, write};
-use longwire_testbed::support::{Folder, skip};
+use longwire_testbed::support::{Folder, skip, words};
 
 /// How long a block may take that says nothing else.
 const LIMIT: Duration = Duration::from_secs(20);
@@ -251,14 +251,9 @@ fn unshare() -> Command {
     if !nix::unistd::geteuid().is_root() {
         command.args(["--user", "--map-root-user"]);
     }
-    command.args([
-        "--net",
-        "--mount",
-        "--pid",
-        "--fork",
-        "--kill-child",
-        "--mount-proc",
-    ]);
+    command.args(words(
+        "--net --mount --pid --fork --kill-child --mount-proc",
+    ));
     command
 }
 

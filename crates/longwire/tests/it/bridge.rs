@@ -12,7 +12,7 @@ use crate::common::process::{Capture, RunningProgram, records, tshark, wait_for_
 use crate::common::site::{Site, address, assert_nothing_lost, link};
 use crate::common::{have, write};
 use longwire_io::net::{addr_add, link_stats};
-use longwire_testbed::support::{Folder, device, wire};
+use longwire_testbed::support::{Folder, device, wire, words};
 
 /// Four stations on a bridge, and no links: frames leave at once.
 const BRIDGE: &str = r#"
@@ -37,9 +37,7 @@ fn neighbour(site: &Site, station: usize, of: &str) -> String {
 
 #[test]
 fn stations_find_one_another_by_both_protocols() {
-    let Some(site) = Site::new(4) else {
-        return;
-    };
+    let Some(site) = Site::new(4) else { return };
     let six = |station: usize| format!("fd00:9::{}", station + 1);
     for station in 0..4 {
         let prefix = format!("{}/64", six(station));
@@ -80,9 +78,7 @@ fn stations_find_one_another_by_both_protocols() {
 
 #[test]
 fn a_station_that_moves_is_found_at_its_new_port() {
-    let Some(site) = Site::new(4) else {
-        return;
-    };
+    let Some(site) = Site::new(4) else { return };
     let dir = Folder::new();
     let network = site.start(&bridge(&dir, ""));
     assert!(site.round_trip(0, 1).is_some(), "no answer before");
@@ -177,12 +173,7 @@ fn a_storm_in_a_loop_is_bounded_and_reported() {
     let lines = "[switching]\nmode = \"bridge\"\nstorm-limit = \"500pps\"\nstorm-burst = 50\n";
     let network = site.start(&bridge(&dir, lines));
     let mut broadcasts = Command::new(env!("CARGO_BIN_EXE_longwire"));
-    let to = [
-        "--to",
-        "packet:eth0",
-        "--destination-mac",
-        "ff:ff:ff:ff:ff:ff",
-    ];
+    let to = words("--to packet:eth0 --destination-mac ff:ff:ff:ff:ff:ff");
     broadcasts.args(["generate", "-q", "--rate", "200pps", "--time", "6s"]);
     broadcasts.args(to).stdout(Stdio::null());
     let sending = RunningProgram::start(&site.stations[0], &mut broadcasts);

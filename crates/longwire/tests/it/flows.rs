@@ -142,9 +142,7 @@ fn check_tcp(senders: [RunningProgram; 3]) -> bool {
 
 #[test]
 fn flows_get_the_rates_of_their_links_and_queues_are_what_they_are() {
-    let Some(site) = Site::new(6) else {
-        return;
-    };
+    let Some(site) = Site::new(6) else { return };
     let missing = ["iperf3", "dumpcap", "tshark"].into_iter();
     if missing.filter(|program| !have(program)).count() > 0 {
         return;

@@ -4,6 +4,8 @@
 use std::fs;
 use std::path::Path;
 
+use longwire_testbed::support::Draws;
+
 // The fuzz crate itself needs a workspace apart, and so a build apart.
 #[path = "../../../../fuzz/src/lib.rs"]
 mod targets;
@@ -19,49 +21,31 @@ const CHANGED_FEEDS: u64 = 40;
 /// The most bytes changed in a copy.
 const CHANGES_MAX: u64 = 6;
 
-#[test]
-fn alter_seeds() {
-    over_seeds("alter", CHANGED, alter::check);
-}
+/// A target: its name, how many changed copies are tried of each seed, its check.
+type Target = (&'static str, u64, fn(&[u8]));
+
+/// All of them.
+const TARGETS: [Target; 9] = [
+    ("alter", CHANGED, alter::check),
+    ("capture", CHANGED, capture::check),
+    ("composition", CHANGED, composition::check),
+    ("control", CHANGED, control::check),
+    ("feed", CHANGED_FEEDS, feed::check),
+    ("frame", CHANGED, frame::check),
+    ("options", CHANGED, options::check),
+    ("topology", CHANGED, topology::check),
+    ("trace", CHANGED, trace::check),
+];
 
 #[test]
-fn capture_seeds() {
-    over_seeds("capture", CHANGED, capture::check);
-}
-
-#[test]
-fn composition_seeds() {
-    over_seeds("composition", CHANGED, composition::check);
-}
-
-#[test]
-fn control_seeds() {
-    over_seeds("control", CHANGED, control::check);
-}
-
-#[test]
-fn feed_seeds() {
-    over_seeds("feed", CHANGED_FEEDS, feed::check);
-}
-
-#[test]
-fn frame_seeds() {
-    over_seeds("frame", CHANGED, frame::check);
-}
-
-#[test]
-fn options_seeds() {
-    over_seeds("options", CHANGED, options::check);
-}
-
-#[test]
-fn topology_seeds() {
-    over_seeds("topology", CHANGED, topology::check);
-}
-
-#[test]
-fn trace_seeds() {
-    over_seeds("trace", CHANGED, trace::check);
+fn every_target_passes_its_seeds() {
+    std::thread::scope(|scope| {
+        for (target, changed, check) in TARGETS {
+            let run = move || over_seeds(target, changed, check);
+            let named = std::thread::Builder::new().name(target.to_owned());
+            named.spawn_scoped(scope, run).expect("a thread");
+        }
+    });
 }
 
 fn over_seeds(target: &str, changed: u64, check: fn(&[u8])) {
@@ -74,7 +58,7 @@ fn over_seeds(target: &str, changed: u64, check: fn(&[u8])) {
         .collect();
     seeds.sort();
     assert!(seeds.len() > 1, "{target} has {} seeds", seeds.len());
-    let mut random = Random(1);
+    let mut random = Random(Draws(1));
     for path in seeds {
         let seed = fs::read(&path).expect("readable");
         check(&seed);
@@ -84,20 +68,16 @@ fn over_seeds(target: &str, changed: u64, check: fn(&[u8])) {
     }
 }
 
-/// SplitMix64: the same copies every time.
-struct Random(u64);
+/// The same copies every time.
+struct Random(Draws);
 
 impl Random {
     fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        self.0.any()
     }
 
     fn below(&mut self, end: usize) -> usize {
-        (self.next() % end.max(1) as u64) as usize
+        self.0.below(end.max(1) as u64) as usize
     }
 
     /// A copy with some bytes set, removed or doubled, or cut short.

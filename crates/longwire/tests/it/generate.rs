@@ -7,7 +7,7 @@
 use crate::common::wire::{inside, wired};
 use crate::common::{Ran, frames, longwire};
 use longwire_io::net::NetNamespace;
-use longwire_testbed::support::Folder;
+use longwire_testbed::support::{Folder, rows, words};
 
 /// Two devices joined by a veth pair in a separate namespace.
 fn pair() -> Option<NetNamespace> {
@@ -49,14 +49,7 @@ fn a_capture_is_made_in_virtual_time_and_is_the_same_each_time() {
         let out = dir.file(name);
         let to = format!("pcap:{out}");
         // A day of traffic.
-        let pace = [
-            "--rate",
-            "1pps",
-            "--arrivals",
-            "poisson",
-            "--time",
-            "86400s",
-        ];
+        let pace = words("--rate 1pps --arrivals poisson --time 86400s");
         let link = ["--delay", "20ms", "--loss", "1%"];
         let arguments = [&["generate", "--to", &to, "--json"], &pace[..], &link].concat();
         let ran = longwire(&arguments);
@@ -109,41 +102,25 @@ fn a_rate_that_may_be_a_slip_is_warned_of() {
 fn a_capture_needs_an_end_and_times() {
     let dir = Folder::new();
     let to = format!("pcap:{}", dir.file("out.pcap"));
-    for (more, words) in [
-        (&["--rate", "1kpps"][..], "--time or --count"),
-        (&["--topspeed", "--count", "5"], "give --rate"),
-        (
-            &["--rate", "1kpps", "--count", "5", "--receive", "lo"],
-            "--receive needs a port, not a capture",
-        ),
-    ] {
-        let ran = longwire(&[&["generate", "--to", &to], more].concat());
+    for [arguments, said] in rows(
+        "
+        --to OUT --rate 1kpps | --time or --count
+        --to OUT --topspeed --count 5 | give --rate
+        --to OUT --rate 1kpps --count 5 --receive lo | --receive needs a port, not a capture
+        --to pcap:in=a.pcap --rate 1kpps --count 5 | reads no capture
+        ",
+    ) {
+        let arguments = arguments.replace("OUT", &to);
+        let ran = longwire(&[&["generate"], &words(&arguments)[..]].concat());
         assert_eq!(ran.code, 2, "{ran:?}");
-        assert!(ran.stderr.contains(words), "{ran:?}");
+        assert!(ran.stderr.contains(said), "{arguments}: {ran:?}");
     }
-    let ran = longwire(&[
-        "generate",
-        "--to",
-        "pcap:in=a.pcap",
-        "--rate",
-        "1kpps",
-        "--count",
-        "5",
-    ]);
-    assert!(
-        ran.code == 2 && ran.stderr.contains("reads no capture"),
-        "{ran:?}"
-    );
 }
 
 #[test]
 fn probes_are_all_found_again() {
-    let Some(namespace) = pair() else {
-        return;
-    };
-    let arguments = [
-        "--rate", "5kpps", "--time", "500ms", "--flows", "50", "--json",
-    ];
+    let Some(namespace) = pair() else { return };
+    let arguments = words("--rate 5kpps --time 500ms --flows 50 --json");
     let ran = between(&namespace, &arguments);
     assert_eq!(ran.code, 0, "{ran:?}");
     let received = &ran.json()["received"];
@@ -157,9 +134,7 @@ fn probes_are_all_found_again() {
 
 #[test]
 fn requirements_read_the_receiver() {
-    let Some(namespace) = pair() else {
-        return;
-    };
+    let Some(namespace) = pair() else { return };
     let traffic = ["--rate", "5kpps", "--count", "100", "--json"];
     // The last frame of a hundred is lost: only the sender knows that it was one.
     for (loss, required, code) in [
@@ -175,12 +150,8 @@ fn requirements_read_the_receiver() {
 
 #[test]
 fn losses_of_a_link_are_counted() {
-    let Some(namespace) = pair() else {
-        return;
-    };
-    let arguments = [
-        "--rate", "5kpps", "--count", "2000", "--loss", "nth:10", "--json",
-    ];
+    let Some(namespace) = pair() else { return };
+    let arguments = words("--rate 5kpps --count 2000 --loss nth:10 --json");
     let json = between(&namespace, &arguments).json();
     let dropped = json["links"][0]["drops"]["loss"].as_u64();
     assert_eq!(dropped, Some(200), "{json}");
@@ -192,34 +163,12 @@ fn losses_of_a_link_are_counted() {
 /// passes half of 40 Mbit/s, and ten more frames in a trial of 1 s (0.6 %).
 #[test]
 fn throughput_between_devices_is_the_links() {
-    let Some(namespace) = pair() else {
-        return;
-    };
-    let link = [
-        "--link-rate",
-        "20mbit",
-        "--framing",
-        "ethernet",
-        "--queue",
-        "10p",
-    ];
-    let test = [
-        "--rate",
-        "40mbit",
-        "--profile",
-        "rfc2544",
-        "--frame-sizes",
-        "1518",
-        "--tests",
-        "throughput",
-        "--trial",
-        "1s",
-        "--resolution",
-        "2%",
-        "--min-throughput",
-        "40%",
-        "--json",
-    ];
+    let Some(namespace) = pair() else { return };
+    let link = words("--link-rate 20mbit --framing ethernet --queue 10p");
+    let test = words(
+        "--rate 40mbit --profile rfc2544 --frame-sizes 1518 --tests throughput --trial 1s \
+             --resolution 2% --min-throughput 40% --json",
+    );
     // A machine that stands still makes trials void; then nothing is known.
     for _ in 0..3 {
         let ran = between(&namespace, &[&link[..], &test[..]].concat());
@@ -241,30 +190,13 @@ fn throughput_between_devices_is_the_links() {
 
 #[test]
 fn a_service_below_its_rate_ends_with_3() {
-    let Some(namespace) = pair() else {
-        return;
-    };
+    let Some(namespace) = pair() else { return };
     let ran = between(
         &namespace,
-        &[
-            "--profile",
-            "y1564",
-            "--cir",
-            "20mbit",
-            "--sizes",
-            "1514",
-            "--trial",
-            "300ms",
-            "--link-rate",
-            "10mbit",
-            "--queue",
-            "10p",
-            "--max-delay",
-            "10s",
-            "--max-jitter",
-            "10s",
-            "--json",
-        ],
+        &words(
+            "--profile y1564 --cir 20mbit --sizes 1514 --trial 300ms --link-rate 10mbit \
+                 --queue 10p --max-delay 10s --max-jitter 10s --json",
+        ),
     );
     assert_eq!(ran.code, 3, "{ran:?}");
     let json = ran.json();
@@ -285,32 +217,13 @@ fn a_service_below_its_rate_ends_with_3() {
 /// themselves, and 24 Mbit/s do not.
 #[test]
 fn services_share_a_line() {
-    let Some(namespace) = pair() else {
-        return;
-    };
-    let arguments = [
-        "--profile",
-        "y1564",
-        "--service",
-        "one:cir=12mbit,sizes=1000",
-        "--service",
-        "two:cir=12mbit,sizes=500,vlan=7:5,dscp=46",
-        "--trial",
-        "300ms",
-        "--performance-time",
-        "1s",
-        "--link-rate",
-        "20mbit",
-        "--framing",
-        "bytes:overhead=4",
-        "--queue",
-        "10p",
-        "--max-delay",
-        "10s",
-        "--max-jitter",
-        "10s",
-        "--json",
-    ];
+    let Some(namespace) = pair() else { return };
+    let arguments = words(
+        "--profile y1564 --service one:cir=12mbit,sizes=1000 --service \
+             two:cir=12mbit,sizes=500,vlan=7:5,dscp=46 --trial 300ms --performance-time 1s \
+             --link-rate 20mbit --framing bytes:overhead=4 --queue 10p --max-delay 10s \
+             --max-jitter 10s --json",
+    );
     // A machine that stands still makes trials void; then nothing is known.
     for _ in 0..3 {
         let ran = between(&namespace, &arguments);
@@ -339,48 +252,23 @@ fn services_share_a_line() {
 
 #[test]
 fn invalid_options_are_refused() {
-    for (arguments, said) in [
-        (&["--to", "null"][..], "how fast?"),
-        (&["--to", "null", "--rate", "10mb"], "rates are in"),
-        (
-            &["--to", "null", "--rate", "1mpps", "--topspeed"],
-            "cannot be used",
-        ),
-        (
-            &["--to", "null", "--to", "null", "--rate", "1mpps"],
-            "one port",
-        ),
-        (
-            &["--to", "null", "--rate", "1mpps", "--sizes", "59"],
-            "the least is 60",
-        ),
-        (
-            &["--to", "null", "--rate", "1mpps", "--sizes", "big"],
-            "--sizes",
-        ),
-        (
-            &["--to", "null", "--rate", "1mpps", "--arrivals", "late"],
-            "--arrivals",
-        ),
-        (
-            &["--to", "null", "--rate", "1mpps", "--rate-framing", "atm"],
-            "counts bits",
-        ),
-        (
-            &["--to", "null", "--topspeed", "--link-rate", "1gbit"],
-            "--rate has",
-        ),
-        (
-            &["--to", "null", "--rate", "1mpps", "--profile", "rfc2544"],
-            "--receive",
-        ),
-        (
-            &["--to", "null", "--receive", "null", "--profile", "y1564"],
-            "--cir",
-        ),
-    ] {
-        let ran = longwire(&[&["generate"], arguments].concat());
-        assert_eq!(ran.code, 2, "{arguments:?}: {ran:?}");
-        assert!(ran.stderr.contains(said), "{arguments:?}: {}", ran.stderr);
+    for [arguments, said] in rows(
+        "
+        --to null | how fast?
+        --to null --rate 10mb | rates are in
+        --to null --rate 1mpps --topspeed | cannot be used
+        --to null --to null --rate 1mpps | one port
+        --to null --rate 1mpps --sizes 59 | the least is 60
+        --to null --rate 1mpps --sizes big | --sizes
+        --to null --rate 1mpps --arrivals late | --arrivals
+        --to null --rate 1mpps --rate-framing atm | counts bits
+        --to null --topspeed --link-rate 1gbit | --rate has
+        --to null --rate 1mpps --profile rfc2544 | --receive
+        --to null --receive null --profile y1564 | --cir
+        ",
+    ) {
+        let ran = longwire(&[&["generate"], &words(arguments)[..]].concat());
+        assert_eq!(ran.code, 2, "{arguments}: {ran:?}");
+        assert!(ran.stderr.contains(said), "{arguments}: {}", ran.stderr);
     }
 }

@@ -2,27 +2,15 @@
 //! completions, manual pages; and `models` and `doctor`.
 
 use crate::common::longwire;
-use longwire_testbed::support::Folder;
+use longwire_testbed::support::{Folder, words};
 
-const COMMANDS: [&str; 11] = [
-    "exec",
-    "run",
-    "receive",
-    "simulate",
-    "plot",
-    "bench",
-    "models",
-    "preset",
-    "doctor",
-    "completions",
-    "man",
-];
+const COMMANDS: &str = "exec run receive simulate plot bench models preset doctor completions man";
 
 #[test]
 fn every_command_has_help_with_examples() {
     let overview = longwire(&["--help"]);
     assert_eq!(overview.code, 0);
-    for command in COMMANDS {
+    for command in words(COMMANDS) {
         assert!(
             overview.stdout.contains(&format!("  {command}")),
             "{command}"
@@ -72,19 +60,9 @@ fn help_lists_every_registered_model() {
 fn prefixed_options_exist_for_every_link_option() {
     for command in ["exec", "run"] {
         let help = longwire(&[command, "--help"]).stdout;
-        for option in [
-            "rate",
-            "framing",
-            "queue",
-            "loss",
-            "corrupt",
-            "duplicate",
-            "delay",
-            "reorder",
-            "order",
-            "mtu",
-            "rewrite",
-        ] {
+        let options =
+            words("rate framing queue loss corrupt duplicate delay reorder order mtu rewrite");
+        for option in options {
             for prefix in ["", "up-", "down-"] {
                 assert!(
                     help.contains(&format!("--{prefix}{option} ")),
@@ -113,7 +91,10 @@ fn completions_know_every_command_and_option() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let ran = longwire(&["completions", shell]);
         assert_eq!(ran.code, 0, "{ran:?}");
-        for word in COMMANDS.iter().chain(&["up-delay", "down-loss", "require"]) {
+        for word in words(COMMANDS)
+            .iter()
+            .chain(&["up-delay", "down-loss", "require"])
+        {
             assert!(ran.stdout.contains(word), "{shell}: {word}");
         }
     }
@@ -129,7 +110,7 @@ fn manual_pages_are_written_for_every_command() {
         std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path:?}: {error}"))
     };
     assert!(page("longwire.1").contains(".TH longwire 1"));
-    for command in COMMANDS {
+    for command in words(COMMANDS) {
         assert!(
             page(&format!("longwire-{command}.1")).contains(".TH"),
             "{command}"

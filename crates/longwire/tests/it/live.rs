@@ -5,7 +5,7 @@
 //! having run, except in CI.
 
 use crate::common::{EPOCH, Ran, frames, longwire, pcap, write};
-use longwire_testbed::support::Folder;
+use longwire_testbed::support::{Folder, words};
 
 const MS: u64 = 1_000_000;
 
@@ -31,14 +31,7 @@ fn a_live_run_comes_out_the_same_in_virtual_time() {
         .map(|n| (EPOCH + n / 4 * 2 * MS + n % 7, 100 + n as usize))
         .collect();
     write(&input, &pcap(&arrivals));
-    let link = [
-        "--rate",
-        "10mbit",
-        "--loss",
-        "20%",
-        "--delay",
-        "uniform:min=5ms,max=15ms",
-    ];
+    let link = words("--rate 10mbit --loss 20% --delay uniform:min=5ms,max=15ms");
     let common = ["--seed", "42", "--order", "reorder", "--json"];
     let (from, to) = (format!("pcap:in={input}"), format!("pcap:out={live}"));
     let ran = longwire(&[&["run", &from, &to, "--one-way"], &link[..], &common].concat());
@@ -130,16 +123,9 @@ fn exec_passes_on_the_exit_code_of_its_command() {
 fn exec_reports_next_to_the_commands_own_output() {
     let dir = Folder::new();
     let file = dir.file("report.json");
-    let options = [
-        "--up-delay",
-        "1ms",
-        "--down-rate",
-        "5mbit",
-        "--report",
-        &file,
-    ];
+    let options = format!("--up-delay 1ms --down-rate 5mbit --report {file}");
     let command = ["--", "sh", "-c", "echo $LONGWIRE_FAR"];
-    let Some(ran) = exec(&[&options[..], &command].concat()) else {
+    let Some(ran) = exec(&[&words(&options)[..], &command].concat()) else {
         return;
     };
     assert_eq!(ran.code, 0, "{ran:?}");

@@ -36,9 +36,7 @@ down = ["ac.down"]
 
 #[test]
 fn stations_meet_over_links_that_change() {
-    let Some(site) = Site::new(4) else {
-        return;
-    };
+    let Some(site) = Site::new(4) else { return };
     let dir = Folder::new();
     let file = dir.file("network.toml");
     write(&file, NETWORK.as_bytes());

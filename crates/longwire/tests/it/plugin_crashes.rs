@@ -2,18 +2,14 @@
 //! plugin's name and never with exit code 0.
 
 use std::os::unix::process::ExitStatusExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::common::{EPOCH, Ran, pcap, ran, write};
-use longwire_testbed::support::Folder;
+use longwire_testbed::support::{Folder, compile_plugin};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
 
 /// A plugin with every fault, and a capture of 300 frames, 1 ms apart.
 struct Site {
@@ -26,14 +22,7 @@ impl Site {
     fn new() -> Site {
         let dir = Folder::new();
         let (library, input) = (dir.file("plugin.so"), dir.file("in.pcap"));
-        let made = Command::new("cc")
-            .args(["-std=c99", "-O1", "-shared", "-fPIC", "-pthread", "-I"])
-            .arg(root().join("include"))
-            .args(["-o", &library])
-            .arg(root().join("crates/longwire-runtime/tests/it/plugins/probe.c"))
-            .arg("-lm")
-            .status();
-        assert!(made.expect("a C compiler").success());
+        compile_plugin("crates/longwire-runtime/tests/it/plugins/probe.c", &library);
         let frame = |number: u64| (EPOCH + number * 1_000_000, 60);
         write(&input, &pcap(&(0..300).map(frame).collect::<Vec<_>>()));
         Site {

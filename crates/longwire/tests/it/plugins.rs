@@ -1,27 +1,15 @@
 //! Plugins on the command line: they decide, they fail with exit code 1 and
 //! their message, and errors in them are reported before the run starts.
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 
 use crate::common::{EPOCH, frames, longwire, pcap, write};
-use longwire_testbed::support::Folder;
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
+use longwire_testbed::support::{Folder, compile_plugin, words};
 
 /// Compiles a plugin of the repository.
 fn compile(dir: &Folder, source: &str) -> String {
     let library = dir.file("plugin.so");
-    let made = Command::new("cc")
-        .args(["-std=c99", "-O2", "-shared", "-fPIC", "-I"])
-        .arg(root().join("include"))
-        .args(["-o", &library])
-        .arg(root().join(source))
-        .arg("-lm")
-        .status();
-    assert!(made.expect("a C compiler").success(), "{source}");
+    compile_plugin(source, &library);
     library
 }
 
@@ -50,13 +38,15 @@ fn a_plugin_decides_and_the_report_shows_it() {
     assert_eq!(frames(&output).len(), 298);
 }
 
-#[test]
-fn a_fault_ends_the_simulation_with_its_message() {
+/// Runs a command whose 101st frame meets a fault of its plugin: the capture that it writes
+/// has the frames before at most.
+fn assert_fault_ends(command: &str) {
     let dir = Folder::new();
     let library = compile(&dir, PROBE);
     let (input, output) = (capture(&dir), dir.file("out.pcap"));
-    let delay = format!("plugin:{library},after=100,fault=hook");
-    let ran = longwire(&["simulate", &input, &output, "--delay", &delay]);
+    let delay = format!("--delay plugin:{library},after=100,fault=hook");
+    let command = command.replace("INPUT", &input).replace("OUTPUT", &output);
+    let ran = longwire(&words(&format!("{command} {delay}")));
     assert_eq!(ran.code, 1, "{ran:?}");
     let expected = format!("plugin {library}: delay: no more of this");
     assert!(ran.stderr.contains(&expected), "{ran:?}");
@@ -65,22 +55,13 @@ fn a_fault_ends_the_simulation_with_its_message() {
 }
 
 #[test]
+fn a_fault_ends_the_simulation_with_its_message() {
+    assert_fault_ends("simulate INPUT OUTPUT");
+}
+
+#[test]
 fn a_fault_ends_the_generation_of_a_capture_with_its_message() {
-    let dir = Folder::new();
-    let library = compile(&dir, PROBE);
-    let output = dir.file("out.pcap");
-    let (to, delay) = (
-        format!("pcap:{output}"),
-        format!("plugin:{library},after=100,fault=hook"),
-    );
-    let ran = longwire(&[
-        "generate", "--to", &to, "--rate", "1kpps", "--count", "300", "--delay", &delay,
-    ]);
-    assert_eq!(ran.code, 1, "{ran:?}");
-    let expected = format!("plugin {library}: delay: no more of this");
-    assert!(ran.stderr.contains(&expected), "{ran:?}");
-    let came = frames(&output).len();
-    assert!(came <= 100, "{came} frames after a fault at the 101st");
+    assert_fault_ends("generate --to pcap:OUTPUT --rate 1kpps --count 300");
 }
 
 #[test]

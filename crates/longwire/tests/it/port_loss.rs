@@ -25,9 +25,7 @@ delay = "5ms"
 
 #[test]
 fn the_others_go_on_without_a_port_that_went_away() {
-    let Some(site) = Site::new(3) else {
-        return;
-    };
+    let Some(site) = Site::new(3) else { return };
     let dir = Folder::new();
     let file = dir.file("network.toml");
     let text = format!("on-port-loss = \"continue\"\n{NETWORK}");
@@ -53,9 +51,7 @@ fn the_others_go_on_without_a_port_that_went_away() {
 
 #[test]
 fn by_default_a_port_that_goes_away_ends_the_run() {
-    let Some(site) = Site::new(3) else {
-        return;
-    };
+    let Some(site) = Site::new(3) else { return };
     let dir = Folder::new();
     let file = dir.file("network.toml");
     write(&file, NETWORK.as_bytes());

@@ -7,7 +7,7 @@ use crate::common::{EPOCH, frames, longwire, pcap, write};
 use clap::Parser;
 use longwire::cli::{Cli, DuplexArgs};
 use longwire_engine::presets::PRESETS;
-use longwire_testbed::support::Folder;
+use longwire_testbed::support::{Folder, words};
 
 /// The words that a shell makes of a text.
 fn shell_words(text: &str) -> Vec<String> {
@@ -115,15 +115,9 @@ fn simulate_takes_the_direction_that_it_simulates() {
     write(&input, &pcap(&[(EPOCH, 1_000)]));
     // 8000 bits at 2.43 or 19.73 Mbit/s, and 300 ms.
     for (direction, nanos) in [("up", 3_292_181), ("down", 405_473)] {
-        let ran = longwire(&[
-            "simulate",
-            &input,
-            &output,
-            "--preset",
-            "geo-satellite",
-            "--link",
-            direction,
-        ]);
+        let ran = longwire(&words(&format!(
+            "simulate {input} {output} --preset geo-satellite --link {direction}"
+        )));
         assert_eq!(ran.code, 0, "{ran:?}");
         assert_eq!(
             frames(&output),

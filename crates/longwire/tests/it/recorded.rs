@@ -6,7 +6,7 @@
 //! without having run, except in CI.
 
 use longwire_capture::CaptureReader;
-use longwire_testbed::support::Folder;
+use longwire_testbed::support::{Folder, words};
 
 use crate::common::recording::decided;
 use crate::common::{Ran, have, longwire};
@@ -22,17 +22,11 @@ fn frames(file: &str) -> Vec<Vec<u8>> {
 
 /// Records TCP through the link. `None` where namespaces are not allowed.
 fn record(dir: &Folder, link: &[&str]) -> Option<Ran> {
-    let (prefix, log) = (dir.file("run"), dir.file("live.csv"));
+    let [prefix, log, report] = ["run", "live.csv", "report.json"].map(|name| dir.file(name));
+    let files = format!("--capture {prefix} --log {log} --report {report}");
     let arguments = [
         &["exec", "--json", "--seed", "7", "--peer", "iperf3 -s -1"][..],
-        &[
-            "--capture",
-            &prefix,
-            "--log",
-            &log,
-            "--report",
-            &dir.file("report.json"),
-        ],
+        &words(&files),
         link,
         &["--", "iperf3", "-c", "far", "-t", "1", "-J"],
     ];
@@ -94,62 +88,31 @@ fn assert_same_offline(link: &[&str]) {
 
 #[test]
 fn a_link_that_decides_at_arrival() {
-    assert_same_offline(&[
-        "--rate",
-        "20mbit",
-        "--delay",
-        "normal:mean=5ms,stddev=1ms",
-        "--loss",
-        "gilbert-elliott:p=1%,r=40%",
-        "--duplicate",
-        "1%",
-        "--corrupt",
-        "0.1%",
-        "--rewrite",
-        "ip:ttl=1",
-    ]);
+    assert_same_offline(&words(
+        "--rate 20mbit --delay normal:mean=5ms,stddev=1ms --loss gilbert-elliott:p=1%,r=40% \
+             --duplicate 1% --corrupt 0.1% --rewrite ip:ttl=1",
+    ));
 }
 
 #[test]
 fn codel_and_jitter() {
-    assert_same_offline(&[
-        "--rate",
-        "10mbit",
-        "--queue",
-        "codel:ecn=true",
-        "--delay",
-        "uniform:min=4ms,max=6ms",
-        "--loss",
-        "0.5%",
-    ]);
+    assert_same_offline(&words(
+        "--rate 10mbit --queue codel:ecn=true --delay uniform:min=4ms,max=6ms --loss 0.5%",
+    ));
 }
 
 #[test]
 fn fq_codel_with_reordering() {
-    assert_same_offline(&[
-        "--rate",
-        "10mbit",
-        "--queue",
-        "fq-codel",
-        "--delay",
-        "exponential:mean=5ms,min=3ms",
-        "--order",
-        "reorder",
-        "--duplicate",
-        "1%",
-    ]);
+    assert_same_offline(&words(
+        "--rate 10mbit --queue fq-codel --delay exponential:mean=5ms,min=3ms --order reorder \
+             --duplicate 1%",
+    ));
 }
 
 #[test]
 fn a_rate_in_steps_before_dualpi2() {
-    assert_same_offline(&[
-        "--rate",
-        "steps:at=0s/20mbit;300ms/5mbit;600ms/40mbit,period=1s",
-        "--queue",
-        "dualpi2",
-        "--delay",
-        "5ms",
-        "--corrupt",
-        "0.2%",
-    ]);
+    assert_same_offline(&words(
+        "--rate steps:at=0s/20mbit;300ms/5mbit;600ms/40mbit,period=1s --queue dualpi2 \
+         --delay 5ms --corrupt 0.2%",
+    ));
 }

@@ -13,7 +13,7 @@ use crate::common::recording::decided;
 use crate::common::site::{Site, assert_nothing_lost, link};
 use crate::common::{have, longwire, write};
 use longwire_capture::CaptureReader;
-use longwire_testbed::support::Folder;
+use longwire_testbed::support::{Folder, words};
 use serde_json::Value;
 
 /// Stations 10.9.0.1 to 3 on a bridge: a link with jitter and loss after CoDel,
@@ -103,17 +103,9 @@ fn frames(file: &str) -> HashMap<(String, Vec<u8>), u64> {
 /// Runs the network with traffic over all its links; its report.
 fn record(site: &Site, dir: &Folder, file: &str) -> Value {
     let (prefix, log) = (dir.file("run"), dir.file("live.csv"));
-    let running = site.start_with(&[
-        file,
-        "--tolerance",
-        "1ns",
-        "--seed",
-        "7",
-        "--capture",
-        &prefix,
-        "--log",
-        &log,
-    ]);
+    let running = site.start_with(&words(&format!(
+        "{file} --tolerance 1ns --seed 7 --capture {prefix} --log {log}"
+    )));
     let talks = [
         iperf3(site, (0, 1), &[]),
         iperf3(site, (0, 2), &["-u", "-b", "12M"]),
@@ -131,9 +123,7 @@ fn a_recorded_network_decides_the_same_again() {
     if !have("iperf3") {
         return;
     }
-    let Some(site) = Site::new(3) else {
-        return;
-    };
+    let Some(site) = Site::new(3) else { return };
     let dir = Folder::new();
     let file = dir.file("network.toml");
     write(&file, NETWORK.as_bytes());

@@ -11,7 +11,7 @@ use crate::common::process::RunningProgram;
 use crate::common::wire::{inside, wired};
 use crate::common::{EPOCH, Frame, Ran, longwire, pcap, write};
 use longwire_io::net::NetNamespace;
-use longwire_testbed::support::Folder;
+use longwire_testbed::support::{Folder, words};
 use serde_json::Value;
 
 /// Replays from `near` to `far` with these options.
@@ -83,24 +83,12 @@ fn effects_of_the_emulated_link_are_not_the_networks() {
         return;
     };
     let dir = Folder::new();
-    let options = [
-        "--loop",
-        "3",
-        "--limit",
-        "2500",
-        "--dst-mac",
-        "02:00:00:00:00:01",
-        "--filter",
-        "greater 100",
-        "--loss",
-        "nth:10",
-        "--delay",
-        "5ms",
-        "--corrupt",
-        "5%",
-        "--duplicate",
-        "5%",
-    ];
+    let filter = ["--filter", "greater 100"];
+    let others = words(
+        "--loop 3 --limit 2500 --dst-mac 02:00:00:00:00:01 --loss nth:10 --delay 5ms \
+         --corrupt 5% --duplicate 5%",
+    );
+    let options = [&filter[..], &others].concat();
     let ran = replay(&namespace, &trace(&dir, 1_000), &options);
     let link = link(&ran);
     let number = |value: &Value| value.as_u64().unwrap_or(u64::MAX);

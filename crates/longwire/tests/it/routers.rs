@@ -176,9 +176,7 @@ fn changed(site: &Site, there: bool, began: Instant, until: f64) -> Option<f64> 
 }
 
 fn routes_follow_the_link(protocol: &Protocol) {
-    let Some(site) = Site::new(2) else {
-        return;
-    };
+    let Some(site) = Site::new(2) else { return };
     if !have(&format!("{DAEMONS}/zebra")) {
         return;
     }
@@ -195,9 +193,7 @@ fn routes_follow_the_link(protocol: &Protocol) {
     let mut routers = Vec::new();
     for (station, number) in [(0, 1), (1, 2)] {
         let router = Router::start(&site.stations[station], number, protocol);
-        let Some(router) = router else {
-            return;
-        };
+        let Some(router) = router else { return };
         routers.push(router);
     }
     let logs = || routers.iter().map(Router::logs).collect::<String>();

@@ -9,7 +9,7 @@ use crate::common::site::Site;
 use crate::common::{EPOCH, write};
 use longwire_capture::CaptureWriter;
 use longwire_engine::Nanos;
-use longwire_testbed::support::{Folder, namespace};
+use longwire_testbed::support::{Folder, compile_plugin, namespace};
 use nix::sys::signal::Signal;
 
 /// As much as a scenario may do.
@@ -39,9 +39,7 @@ fn capture(file: &str) {
 
 #[test]
 fn a_simulation_ends_at_a_signal_between_two_frames() {
-    let Some(here) = namespace() else {
-        return;
-    };
+    let Some(here) = namespace() else { return };
     let dir = Folder::new();
     let (file, input) = (dir.file("busy.toml"), dir.file("in.pcap"));
     write(&file, BUSY.as_bytes());
@@ -127,12 +125,7 @@ fn a_single_command_that_takes_long_to_prepare_counts_as_late() {
     let dir = Folder::new();
     let (source, library) = (dir.file("slow.c"), dir.file("slow.so"));
     write(&source, SLOW.as_bytes());
-    let include = concat!(env!("CARGO_MANIFEST_DIR"), "/../../include");
-    let made = Command::new("cc")
-        .args(["-std=c99", "-shared", "-fPIC", "-I", include])
-        .args(["-o", &library, &source])
-        .status();
-    assert!(made.expect("a C compiler").success());
+    compile_plugin(&source, &library);
     // Its preparation begins 2 s before it is due, and creates two states.
     let text = format!(
         "[ports]\na = \"packet:p0\"\nb = \"packet:p1\"\n\n[[link]]\nname = \"x\"\n\n\

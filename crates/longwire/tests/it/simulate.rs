@@ -1,7 +1,7 @@
 //! `simulate` end to end, against numbers worked out by hand.
 
 use crate::common::{EPOCH, Ran, frames, longwire, pcap, write};
-use longwire_testbed::support::Folder;
+use longwire_testbed::support::{Folder, words};
 
 const MS: u64 = 1_000_000;
 
@@ -82,9 +82,7 @@ fn a_full_queue_and_the_mtu_drop_and_say_so() {
         .map(|_| (EPOCH, 1000))
         .chain([(EPOCH, 1515)])
         .collect();
-    let options = [
-        "--rate", "1mbit", "--delay", "50ms", "--queue", "2p", "--mtu", "1500", "--json",
-    ];
+    let options = words("--rate 1mbit --delay 50ms --queue 2p --mtu 1500 --json");
     let (ran, out) = simulate(&dir, &pcap(&input), &options);
     assert_eq!(ran.code, 0, "{ran:?}");
     assert_eq!(

@@ -1,6 +1,7 @@
 //! `longwire simulate FILE.toml`: captures in and out, and a scenario between
 //! them, to the nanosecond.
 
+use longwire_testbed::support::frames::udp4;
 use std::collections::BTreeMap;
 
 use crate::common::{EPOCH, Ran, longwire, write};
@@ -53,12 +54,8 @@ const PORTS: [&str; 3] = ["west", "east", "south"];
 fn bytes(sent: &Sent) -> Vec<u8> {
     let Sent(_, from, to, len) = *sent;
     let from = from as u8 + 1;
-    let mut frame = [&[2, 0, 0, 0, 0, to][..], &[2, 0, 0, 0, 0, from, 8, 0]].concat();
-    frame.extend([0x45, 0]);
-    frame.extend((len as u16 - 14).to_be_bytes());
-    frame.extend([0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, from, 10, 0, 0, to]);
-    frame.resize(len, from);
-    frame
+    let (source, destination) = ([10, 0, 0, from], [10, 0, 0, to]);
+    udp4(source, destination, (1, 2), &vec![from; len - 42])
 }
 
 /// Writes frames as one file for each port; returns the arguments.

@@ -1,9 +1,9 @@
 //! `simulate` on captures of both directions, and its verdict log.
 
 use longwire_capture::log::{Fate, LogReader, Row};
-use longwire_testbed::support::Folder;
+use longwire_testbed::support::{Folder, capture, words};
 
-use crate::common::{EPOCH, Frame, Ran, frames, longwire, write};
+use crate::common::{EPOCH, Ran, frames, longwire, write};
 
 const MS: u64 = 1_000_000;
 
@@ -36,18 +36,7 @@ fn ipv4(up: bool, len: usize, flow: u16) -> Vec<u8> {
 
 /// The bytes of a pcap file of these frames.
 fn pcap(captured: &[CapturedFrame]) -> Vec<u8> {
-    let lengths: Vec<Frame> = captured
-        .iter()
-        .map(|(at, bytes)| (*at, bytes.len()))
-        .collect();
-    let mut file = crate::common::pcap(&lengths);
-    let mut at = 24;
-    for (_, bytes) in captured {
-        at += 16;
-        file[at..at + bytes.len()].copy_from_slice(bytes);
-        at += bytes.len();
-    }
-    file
+    capture::pcap(1, captured.iter().map(|(at, bytes)| (*at, bytes)))
 }
 
 /// Bursts both ways, by a fixed rule that looks irregular.
@@ -79,36 +68,18 @@ fn simulate(dir: &Folder, input: &[u8], name: &str, options: &[&str]) -> (Ran, S
 }
 
 /// Links with every kind of chance in them, and others each way.
-const LINKS: [(&str, &[&str]); 3] = [
+const LINKS: [(&str, &str); 3] = [
     (
         "tail drop",
-        &[
-            "--delay",
-            "uniform:min=5ms,max=15ms",
-            "--loss",
-            "2%",
-            "--queue",
-            "20p",
-        ],
+        "--delay uniform:min=5ms,max=15ms --loss 2% --queue 20p",
     ),
     (
         "head decides, copies",
-        &[
-            "--queue",
-            "codel:limit=50p",
-            "--delay",
-            "3ms",
-            "--loss",
-            "1%",
-            "--duplicate",
-            "5%",
-            "--corrupt",
-            "3%",
-        ],
+        "--queue codel:limit=50p --delay 3ms --loss 1% --duplicate 5% --corrupt 3%",
     ),
     (
         "overtaking",
-        &["--delay", "exponential:mean=10ms", "--order", "reorder"],
+        "--delay exponential:mean=10ms --order reorder",
     ),
 ];
 
@@ -124,7 +95,8 @@ fn both_ways_at_once_are_the_same_as_each_on_its_own() {
     for (name, link) in LINKS {
         let dir = Folder::new();
         let rates = ["--up-rate", RATES[0], "--down-rate", RATES[1]];
-        let options = [link, &rates, &["--near", "10.0.0.0/24", "--seed", "5"]].concat();
+        let link = words(link);
+        let options = [&link[..], &rates, &["--near", "10.0.0.0/24", "--seed", "5"]].concat();
         let (ran, both, rows) = simulate(&dir, &pcap(&all), "both", &options);
         assert_eq!(ran.code, 0, "{name}: {ran:?}");
         let mut alone_frames = Vec::new();
@@ -132,7 +104,7 @@ fn both_ways_at_once_are_the_same_as_each_on_its_own() {
             let of_way = traffic.iter().filter(|(up, _)| *up == (way == "up"));
             let of_way: Vec<CapturedFrame> = of_way.map(|(_, captured)| captured.clone()).collect();
             // Schedules apart, a link does not know of the other's frames.
-            let options = [link, &["--rate", rate, "--link", way, "--seed", "5"]].concat();
+            let options = [&link[..], &["--rate", rate, "--link", way, "--seed", "5"]].concat();
             let (ran, out, alone) = simulate(&dir, &pcap(&of_way), way, &options);
             assert_eq!(ran.code, 0, "{name}: {ran:?}");
             let together: Vec<&Row> = rows.iter().filter(|row| &*row.link == way).collect();
@@ -164,7 +136,7 @@ fn the_same_seed_gives_the_same_bytes() {
     let input = pcap(&input);
     let outputs = |name: &str, seed: &str| {
         let options = [
-            LINKS[1].1,
+            &words(LINKS[1].1)[..],
             &["--near", "10.0.0.7", "--rate", "9mbit", "--seed", seed],
         ];
         let (ran, out, _) = simulate(&dir, &input, name, &options.concat());
@@ -187,8 +159,8 @@ fn the_log_agrees_with_the_output_and_the_report() {
         .map(|(_, captured)| captured)
         .collect();
     for (name, link) in LINKS {
-        let options = [link, &["--near", "10.0.0.7", "--rate", "9mbit", "--json"]].concat();
-        let (ran, out, rows) = simulate(&dir, &pcap(&input), "out", &options);
+        let options = format!("{link} --near 10.0.0.7 --rate 9mbit --json");
+        let (ran, out, rows) = simulate(&dir, &pcap(&input), "out", &words(&options));
         let report = ran.json();
         let mut released = Vec::new();
         for (index, way) in ["up", "down"].iter().enumerate() {
@@ -253,9 +225,7 @@ fn the_log_has_every_time_by_hand() {
     let input: Vec<CapturedFrame> = [(0, 1_000), (0, 1_000), (0, 1_000), (9, 500), (9, 1_600)]
         .map(|(ms, len)| (EPOCH + ms * MS, ipv4(true, len, 1)))
         .to_vec();
-    let options = [
-        "--rate", "8mbit", "--delay", "20ms", "--queue", "2p", "--mtu", "1500",
-    ];
+    let options = words("--rate 8mbit --delay 20ms --queue 2p --mtu 1500");
     let (ran, _, rows) = simulate(&dir, &pcap(&input), "out", &options);
     assert_eq!(ran.code, 0, "{ran:?}");
     let times = |row: &Row| {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::common::process::PATIENCE;
 use crate::common::{Ran, have, longwire, ran};
-use longwire_testbed::support::Folder;
+use longwire_testbed::support::{Folder, words};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -40,15 +40,9 @@ fn a_stopped_process_is_named_and_fails_the_requirement() {
     let dir = Folder::new();
     let (report, begun) = (dir.file("report.json"), dir.file("begun"));
     let child = Command::new(env!("CARGO_BIN_EXE_longwire"))
-        .args([
-            "exec",
-            "--delay",
-            "20ms",
-            "--require",
-            CI,
-            "--report",
-            &report,
-        ])
+        .args(words(&format!(
+            "exec --delay 20ms --require {CI} --report {report}"
+        )))
         .args(["--", "sh", "-c"])
         .arg(format!("touch {begun}; exec ping -q -i 0.01 -c 200 far"))
         .stdout(Stdio::piped())
@@ -90,27 +84,10 @@ fn without_memory(report: &str) -> Option<Ran> {
     if !have("ping") {
         return None;
     }
-    let ran = longwire(&[
-        "exec",
-        "--delay",
-        "1s",
-        "--memory",
-        "256kb",
-        "--require",
-        CI,
-        "--report",
-        report,
-        "--",
-        "ping",
-        "-q",
-        "-i",
-        "0.002",
-        "-s",
-        "1400",
-        "-c",
-        "300",
-        "far",
-    ]);
+    let ran = longwire(&words(&format!(
+        "exec --delay 1s --memory 256kb --require {CI} --report {report} -- \
+         ping -q -i 0.002 -s 1400 -c 300 far"
+    )));
     possible(&ran.stderr, ran.code).then_some(ran)
 }
 

@@ -41,16 +41,12 @@ pub struct ControlArgs {
 }
 
 impl ControlArgs {
-    pub(super) fn quickened(&self, quick: bool) -> ControlArgs {
-        if quick {
-            ControlArgs {
-                time: Nanos::from_millis(500),
-                pps: 2_000,
-                changes: 100,
-                links: 100,
-            }
-        } else {
-            self.clone()
+    pub(super) fn quick(&self) -> ControlArgs {
+        ControlArgs {
+            time: Nanos::from_millis(500),
+            pps: 2_000,
+            changes: 100,
+            links: 100,
         }
     }
 }
@@ -168,24 +164,10 @@ fn summed(
 pub(super) fn print(rows: &[ControlRow]) {
     println!("Probes across a link while its delay and rate change, through two veth ports;");
     println!("times in ms. The link loses nothing and keeps the order.");
-    let columns = [
-        "changes/s",
-        "done/s",
-        "failed",
-        "p50",
-        "p99",
-        "GET p50",
-        "p99",
-        "max",
-        "sent",
-        "lost",
-        "reordered",
-        "artifacts",
-        "late",
-        "late p99 us",
-        "unseen",
-    ];
-    let mut table = Table::new(&columns);
+    let mut table = Table::headed(
+        "changes/s | done/s | failed | p50 | p99 | GET p50 | p99 | max | sent | lost | \
+         reordered | artifacts | late | late p99 us | unseen",
+    );
     let quantile = |found: Option<Quantiles>, of: fn(Quantiles) -> f64| {
         found.map_or("-".to_owned(), |found| format!("{:.3}", of(found)))
     };

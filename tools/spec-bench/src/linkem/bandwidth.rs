@@ -103,15 +103,9 @@ fn row(rate: BitRate, tcp_measured: f64, udp_measured: f64) -> BandwidthRow {
 pub(super) fn print(rows: &[BandwidthRow]) {
     println!("Bandwidth: payload a second of all links at once, against what the rate allows.");
     println!("The bar is 0.5 %. LinkEM: 0.75 to 1.16 % (TCP, one link at a time, 120 s).");
-    let mut table = Table::new(&[
-        "rate",
-        "TCP expected",
-        "measured",
-        "error %",
-        "UDP expected",
-        "measured",
-        "error %",
-    ]);
+    let mut table = Table::headed(
+        "rate | TCP expected | measured | error % | UDP expected | measured | error %",
+    );
     for row in rows {
         let rate = BitRate::from_bits_per_sec(row.rate_bits);
         let kbit = |bits: f64| format!("{:.3} kbit/s", bits / 1e3);

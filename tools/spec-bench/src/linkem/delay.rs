@@ -127,19 +127,10 @@ fn row(delay: Nanos, size: u32, base: &RoundTrips, found: &RoundTrips) -> DelayR
 pub(super) fn print(rows: &[DelayRow]) {
     println!("Delay: round trips less twice the one-way delay, less the base (the median without");
     println!("delay) and not. Medians unless stated otherwise. The bar is 0.05 ms at any size.");
-    let mut table = Table::new(&[
-        "delay ms",
-        "bytes",
-        "trips",
-        "lost",
-        "base ms",
-        "error ms",
-        "mean",
-        "p99",
-        "without base",
-        "error %",
-        "LinkEM %",
-    ]);
+    let mut table = Table::headed(
+        "delay ms | bytes | trips | lost | base ms | error ms | mean | p99 | without base | \
+         error % | LinkEM %",
+    );
     for row in rows {
         let linkem = row.linkem_percent;
         table.row(vec![

@@ -38,12 +38,8 @@ pub struct LinkemArgs {
     )]
     pub rate: Vec<BitRate>,
     /// One-way delays of the links in the delay table
-    #[arg(
-        long,
-        value_name = "TIME",
-        value_delimiter = ',',
-        default_value = "5ms,30ms,101ms"
-    )]
+    #[arg(long, value_name = "TIME")]
+    #[arg(value_delimiter = ',', default_value = "5ms,30ms,101ms")]
     pub delay: Vec<Nanos>,
     /// Frame lengths in the delay table, in bytes
     #[arg(
@@ -55,12 +51,8 @@ pub struct LinkemArgs {
     )]
     pub size: Vec<u32>,
     /// Losses of the links in the loss table
-    #[arg(
-        long,
-        value_name = "SHARE",
-        value_delimiter = ',',
-        default_value = "1%,3%,7%,10%"
-    )]
+    #[arg(long, value_name = "SHARE")]
+    #[arg(value_delimiter = ',', default_value = "1%,3%,7%,10%")]
     pub loss: Vec<Probability>,
     /// Packets of each row in the loss table
     #[arg(long, value_name = "N", default_value_t = 120_000)]
@@ -72,10 +64,7 @@ pub struct LinkemArgs {
 }
 
 impl LinkemArgs {
-    pub(super) fn quickened(&self, quick: bool) -> LinkemArgs {
-        if !quick {
-            return self.clone();
-        }
+    pub(super) fn quick(&self) -> LinkemArgs {
         let mbit = |rate: u64| BitRate::from_bits_per_sec(rate * 1_000_000);
         LinkemArgs {
             rate: [5, 10].into_iter().filter_map(mbit).collect(),

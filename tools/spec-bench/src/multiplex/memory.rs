@@ -230,16 +230,7 @@ fn ports(load: &MultiplexLoad, shared: &Arc<Loop>) -> Vec<(String, Port)> {
         batch: Vec::new(),
         shared: Arc::clone(shared),
     };
-    let port = |name: &str, rx, tx| {
-        let name = name.to_owned();
-        let port = Port {
-            name: name.clone(),
-            rx,
-            tx,
-            notes: Vec::new(),
-        };
-        (name, port)
-    };
+    let port = |name: &str, rx, tx| (name.to_owned(), Port::with_halves(name, rx, tx));
     vec![
         port(
             "senders",

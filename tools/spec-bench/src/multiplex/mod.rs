@@ -57,12 +57,8 @@ pub struct MultiplexArgs {
     #[arg(long, value_name = "RATE", value_delimiter = ',')]
     pub rate: Vec<BitRate>,
     /// Numbers of links [default: increasing, until they are too many]
-    #[arg(
-        long,
-        value_name = "N",
-        value_delimiter = ',',
-        value_parser = clap::value_parser!(u32).range(1..=4_000_000)
-    )]
+    #[arg(long, value_name = "N", value_delimiter = ',')]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=4_000_000))]
     pub links: Vec<u32>,
     /// Frame length in bytes
     #[arg(
@@ -90,10 +86,7 @@ pub struct MultiplexArgs {
 }
 
 impl MultiplexArgs {
-    pub(super) fn quickened(&self, quick: bool) -> MultiplexArgs {
-        if !quick {
-            return self.clone();
-        }
+    pub(super) fn quick(&self) -> MultiplexArgs {
         MultiplexArgs {
             rate: BitRate::from_bits_per_sec(1_000_000).into_iter().collect(),
             links: vec![20],
@@ -246,22 +239,10 @@ pub(super) fn print(rows: &[MultiplexRow]) {
         "from 512 kbit/s on, all that its ports carry. CPU: of one core; own: what senders and"
     );
     println!("receivers in memory take.");
-    let mut table = Table::new(&[
-        "rate",
-        "links",
-        "Gbit/s",
-        "kpps",
-        "carried %",
-        "worst %",
-        "p99 %",
-        "outside",
-        "late p50 us",
-        "p99",
-        "max",
-        "artifacts",
-        "CPU %",
-        "of it own %",
-    ]);
+    let mut table = Table::headed(
+        "rate | links | Gbit/s | kpps | carried % | worst % | p99 % | outside | late p50 us | \
+         p99 | max | artifacts | CPU % | of it own %",
+    );
     for row in rows {
         let rate = BitRate::from_bits_per_sec(row.rate_bits);
         let ideal = row.rate_bits as f64 * f64::from(row.links) / 1e9;

@@ -56,10 +56,7 @@ pub struct ReplayArgs {
 }
 
 impl ReplayArgs {
-    pub(super) fn quickened(&self, quick: bool) -> ReplayArgs {
-        if !quick {
-            return self.clone();
-        }
+    pub(super) fn quick(&self) -> ReplayArgs {
         ReplayArgs {
             stress: vec![StressKind::None, StressKind::Disk],
             workload: vec![

@@ -14,34 +14,17 @@ pub(crate) fn print(findings: &ReplayFindings) {
     for remark in &findings.remarks {
         println!("* {remark}");
     }
-    let mut table = Table::new(&[
-        "trace",
-        "stress",
-        "sender",
-        "packets",
-        "lost",
-        "gap p50",
-        "p99",
-        "error p50",
-        "p99",
-        "p99.9",
-        "max",
-        "drift ppm",
-        "CPU %",
-        "pauses",
-        "longest",
-        "watched s",
-        "stolen s",
-    ]);
+    let mut table = Table::headed(
+        "trace | stress | sender | packets | lost | gap p50 | p99 | error p50 | p99 | p99.9 | \
+         max | drift ppm | CPU % | pauses | longest | watched s | stolen s",
+    );
     for row in &findings.rows {
         table.row(cells(row));
     }
     table.print();
     println!();
     println!("Published, or measured elsewhere:");
-    let mut table = Table::new(&[
-        "tool", "trace", "stress", "gap p50", "p99", "CPU %", "source",
-    ]);
+    let mut table = Table::headed("tool | trace | stress | gap p50 | p99 | CPU % | source");
     for figures in &findings.published {
         let micros = |value: Option<f64>| value.map_or("-".to_owned(), |us| us.to_string());
         table.row(vec![

@@ -4,32 +4,23 @@
 pub mod captures;
 pub mod packing;
 
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicU32, Ordering};
+use longwire_capture::{CaptureError, CaptureReader};
 
-/// A directory of one test, removed at the test's end.
-#[derive(Debug)]
-pub struct Dir(PathBuf);
+/// A frame that was read: its time in nanoseconds, its bytes, its length on the wire.
+pub type Frame = (u64, Vec<u8>, u32);
 
-impl Dir {
-    pub fn new() -> Dir {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("{}-{number}", std::process::id());
-        let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
-        std::fs::create_dir_all(&path).unwrap_or_else(|error| panic!("{path:?}: {error}"));
-        Dir(path)
-    }
-
-    /// Returns the path of a file in the directory.
-    pub fn file(&self, name: &str) -> String {
-        self.0.join(name).to_string_lossy().into_owned()
-    }
-}
-
-impl Drop for Dir {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
+/// Returns all frames up to the end or the error.
+pub fn read_to_end(reader: &mut CaptureReader) -> (Vec<Frame>, Option<CaptureError>) {
+    let mut frames = Vec::new();
+    loop {
+        match reader.next() {
+            Ok(Some(r)) => frames.push((r.stamp.as_nanos(), r.bytes.to_vec(), r.wire_len)),
+            Ok(None) => return (frames, None),
+            Err(error) => {
+                assert!(matches!(reader.next(), Ok(None)), "nothing after an error");
+                return (frames, Some(error));
+            }
+        }
     }
 }
 

@@ -20,19 +20,11 @@ static INFO: ModelInfo = ModelInfo {
     summary: "bursts of a fixed number of frames back to back, with gaps that keep the mean \
               rate; the bursts begin at an even pace, exactly",
     params: &[
-        Param {
-            name: "frames",
-            unit: Unit::Packets,
-            default: None,
-            help: "frames of a burst, from 1p",
-        },
-        Param {
-            name: "line",
-            unit: Unit::Rate,
-            default: None,
-            help: "the rate inside a burst, Ethernet framing included, as in 10gbit; without \
-                   it, the frames of a burst are due at once",
-        },
+        Param::new("frames", Unit::Packets).help("frames of a burst, from 1p"),
+        Param::new("line", Unit::Rate).help(
+            "the rate inside a burst, Ethernet framing included, as in 10gbit; without it, the \
+             frames of a burst are due at once",
+        ),
     ],
 };
 

@@ -19,30 +19,16 @@ static INFO: ModelInfo = ModelInfo {
               rate times (on+off)/on. Many sources with Pareto periods of a shape below 2 \
               together are self-similar (Willinger, Taqqu, Sherman and Wilson, 1997)",
     params: &[
-        Param {
-            name: "on",
-            unit: Unit::Time,
-            default: None,
-            help: "mean length of a period with frames",
-        },
-        Param {
-            name: "off",
-            unit: Unit::Time,
-            default: None,
-            help: "mean length of a period without",
-        },
-        Param {
-            name: "law",
-            unit: Unit::Choice(&["exponential", "pareto", "constant"]),
-            default: Some("exponential"),
-            help: "how the lengths of periods are distributed",
-        },
-        Param {
-            name: "shape",
-            unit: Unit::Real,
-            default: Some("1.5"),
-            help: "the Pareto law's: above 1, at most 100; below 2 the variance is infinite",
-        },
+        Param::new("on", Unit::Time).help("mean length of a period with frames"),
+        Param::new("off", Unit::Time).help("mean length of a period without"),
+        Param::with_default(
+            "law",
+            Unit::Choice(&["exponential", "pareto", "constant"]),
+            "exponential",
+        )
+        .help("how the lengths of periods are distributed"),
+        Param::with_default("shape", Unit::Real, "1.5")
+            .help("the Pareto law's: above 1, at most 100; below 2 the variance is infinite"),
     ],
 };
 

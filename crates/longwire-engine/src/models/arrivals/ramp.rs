@@ -24,31 +24,15 @@ static INFO: ModelInfo = ModelInfo {
               straight line or in steps, and stays there; exact within a line and from step to \
               step",
     params: &[
-        Param {
-            name: "from",
-            unit: Unit::Probability,
-            default: Some("0%"),
-            help: "the share of the rate at the beginning",
-        },
-        Param {
-            name: "to",
-            unit: Unit::Probability,
-            default: Some("100%"),
-            help: "the share of the rate at the end",
-        },
-        Param {
-            name: "time",
-            unit: Unit::Time,
-            default: None,
-            help: "how long it takes, from 1us",
-        },
-        Param {
-            name: "steps",
-            unit: Unit::Count,
-            default: Some("0"),
-            help: "number of paces of equal length, the first and the last as given, from 2 to \
-                   1000; 0 is a straight line",
-        },
+        Param::with_default("from", Unit::Probability, "0%")
+            .help("the share of the rate at the beginning"),
+        Param::with_default("to", Unit::Probability, "100%")
+            .help("the share of the rate at the end"),
+        Param::new("time", Unit::Time).help("how long it takes, from 1us"),
+        Param::with_default("steps", Unit::Count, "0").help(
+            "number of paces of equal length, the first and the last as given, from 2 to 1000; 0 \
+             is a straight line",
+        ),
     ],
 };
 

@@ -21,12 +21,8 @@ static INFO: ModelInfo = ModelInfo {
     summary: "every bit is inverted with the same probability, independently, so that their \
               number in a frame is binomial; loss ber loses such frames instead",
     params: &[
-        Param {
-            name: "rate",
-            unit: Unit::Ratio,
-            default: None,
-            help: "the bit error rate, a bare ratio from 0 to 0.5, such as 1e-6",
-        },
+        Param::new("rate", Unit::Ratio)
+            .help("the bit error rate, a bare ratio from 0 to 0.5, such as 1e-6"),
         CHECKSUM,
     ],
 };

@@ -22,24 +22,12 @@ static INFO: ModelInfo = ModelInfo {
     summary: "the bits at one place are inverted, in all frames or in some; frames that end \
               before it stay as they are",
     params: &[
-        Param {
-            name: "offset",
-            unit: Unit::Count,
-            default: None,
-            help: "the place, in bytes from the frame's beginning, 0 to 65534",
-        },
-        Param {
-            name: "bits",
-            unit: Unit::Count,
-            default: Some("1"),
-            help: "number of inverted bits, from the highest of that byte on",
-        },
-        Param {
-            name: "rate",
-            unit: Unit::Probability,
-            default: Some("100%"),
-            help: "the probability that a frame is corrupted",
-        },
+        Param::new("offset", Unit::Count)
+            .help("the place, in bytes from the frame's beginning, 0 to 65534"),
+        Param::with_default("bits", Unit::Count, "1")
+            .help("number of inverted bits, from the highest of that byte on"),
+        Param::with_default("rate", Unit::Probability, "100%")
+            .help("the probability that a frame is corrupted"),
         CHECKSUM,
     ],
 };

@@ -20,31 +20,20 @@ static INFO: ModelInfo = ModelInfo {
     summary: "frames are corrupted with the same probability, independently, each in a fixed \
               number of bits at random places (netem's corrupt: one bit)",
     params: &[
-        Param {
-            name: "rate",
-            unit: Unit::Probability,
-            default: None,
-            help: "the probability that a frame is corrupted",
-        },
-        Param {
-            name: "bits",
-            unit: Unit::Count,
-            default: Some("1"),
-            help: "number of inverted bits in a corrupted frame",
-        },
+        Param::new("rate", Unit::Probability).help("the probability that a frame is corrupted"),
+        Param::with_default("bits", Unit::Count, "1")
+            .help("number of inverted bits in a corrupted frame"),
         CHECKSUM,
     ],
 };
 
 /// The parameter that every corruption model has.
-pub(super) const CHECKSUM: Param = Param {
-    name: "checksum",
-    unit: Unit::Choice(&["keep", "repair"]),
-    default: Some("keep"),
-    help: "keep: the receiver can notice; repair: IP, TCP, UDP, SCTP, ICMP and IGMP checksums are \
-           made to fit the corrupted bytes. A frame in which only checksums were corrupted is \
-           then as it was, and does not count as corrupted",
-};
+pub(super) const CHECKSUM: Param =
+    Param::with_default("checksum", Unit::Choice(&["keep", "repair"]), "keep").help(
+        "keep: the receiver can notice; repair: IP, TCP, UDP, SCTP, ICMP and IGMP checksums are \
+         made to fit the corrupted bytes. A frame in which only checksums were corrupted is then \
+         as it was, and does not count as corrupted",
+    );
 
 /// Whether checksums are repaired.
 pub(super) fn repair(arguments: &Arguments<'_>) -> Result<bool, SpecError> {

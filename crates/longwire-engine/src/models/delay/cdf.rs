@@ -21,13 +21,14 @@ static INFO: ModelInfo = ModelInfo {
               interpolation; no delay is below the first point, which has all of its \
               probability",
     params: &[
-        Param {
-            name: "file",
-            unit: Unit::File("# ms, probability of no more\n10 0\n20 0.5\n80 100%\n"),
-            default: None,
-            help: "the file: a line a point, the delay and the probability of no more than that \
-                   (0.5 or 50%); neither may decrease, the last probability is 1",
-        },
+        Param::new(
+            "file",
+            Unit::File("# ms, probability of no more\n10 0\n20 0.5\n80 100%\n"),
+        )
+        .help(
+            "the file: a line a point, the delay and the probability of no more than that (0.5 or \
+             50%); neither may decrease, the last probability is 1",
+        ),
         UNIT,
         LOCATION,
         MIN,

@@ -17,12 +17,7 @@ pub const ENTRY: Entry<Box<dyn DelayModel>> = Entry { info: &INFO, build };
 static INFO: ModelInfo = ModelInfo {
     name: "constant",
     summary: "every frame is delayed by the same time",
-    params: &[Param {
-        name: "delay",
-        unit: Unit::Time,
-        default: None,
-        help: "the one-way propagation delay",
-    }],
+    params: &[Param::new("delay", Unit::Time).help("the one-way propagation delay")],
 };
 
 fn build(arguments: &Arguments) -> Result<Box<dyn DelayModel>, SpecError> {

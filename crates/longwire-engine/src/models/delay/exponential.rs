@@ -19,16 +19,9 @@ static INFO: ModelInfo = ModelInfo {
     summary: "min plus an exponentially distributed time, such that the whole has this mean \
               (as in Rizzo and Lettieri's TLEM, 2016)",
     params: &[
-        Param {
-            name: "mean",
-            unit: Unit::Time,
-            default: None,
-            help: "the mean of the whole delay, min included, before max cuts",
-        },
-        Param {
-            help: "the least delay",
-            ..MIN
-        },
+        Param::new("mean", Unit::Time)
+            .help("the mean of the whole delay, min included, before max cuts"),
+        MIN.help("the least delay"),
         MAX,
         CORRELATION,
     ],
@@ -70,11 +63,7 @@ impl Distribution for Exponential {
     }
 
     fn quantile(&self, at: Tails) -> f64 {
-        let above_min = if at.below < at.above {
-            -libm::log1p(-at.below)
-        } else {
-            -libm::log(at.above)
-        };
+        let above_min = at.exponential();
         self.min.as_nanos() as f64 + above_min * self.scale()
     }
 }

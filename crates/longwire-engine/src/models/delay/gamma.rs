@@ -21,18 +21,9 @@ static INFO: ModelInfo = ModelInfo {
     summary: "location plus a gamma distributed time of this mean and deviation: shape \
               (mean/stddev)², scale stddev²/mean",
     params: &[
-        Param {
-            name: "mean",
-            unit: Unit::Time,
-            default: None,
-            help: "the mean, without location",
-        },
-        Param {
-            name: "stddev",
-            unit: Unit::Time,
-            default: None,
-            help: "the standard deviation (jitter), from mean/100 to 10 times mean, or 0",
-        },
+        Param::new("mean", Unit::Time).help("the mean, without location"),
+        Param::new("stddev", Unit::Time)
+            .help("the standard deviation (jitter), from mean/100 to 10 times mean, or 0"),
         LOCATION,
         MIN,
         MAX,

@@ -11,7 +11,7 @@ use super::sampled::{
 };
 use crate::models::Entry;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
-use crate::special::{normal_above, normal_quantile};
+use crate::special::normal_above;
 
 /// The registry line.
 pub const ENTRY: Entry<Box<dyn DelayModel>> = Entry { info: &INFO, build };
@@ -21,18 +21,9 @@ static INFO: ModelInfo = ModelInfo {
     summary: "location plus a lognormally distributed time of this mean and deviation: its \
               logarithm has variance ln(1 + (stddev/mean)²) and mean ln(mean) less half of that",
     params: &[
-        Param {
-            name: "mean",
-            unit: Unit::Time,
-            default: None,
-            help: "the mean of the time itself, not of its logarithm, without location",
-        },
-        Param {
-            name: "stddev",
-            unit: Unit::Time,
-            default: None,
-            help: "the standard deviation (jitter) of the time itself",
-        },
+        Param::new("mean", Unit::Time)
+            .help("the mean of the time itself, not of its logarithm, without location"),
+        Param::new("stddev", Unit::Time).help("the standard deviation (jitter) of the time itself"),
         LOCATION,
         MIN,
         MAX,
@@ -84,12 +75,7 @@ impl Distribution for Lognormal {
     }
 
     fn quantile(&self, at: Tails) -> f64 {
-        let z = if at.below < at.above {
-            -normal_quantile(at.below)
-        } else {
-            normal_quantile(at.above)
-        };
-        libm::exp(self.log_mean + z * self.log_stddev)
+        libm::exp(self.log_mean + at.normal() * self.log_stddev)
     }
 }
 

@@ -9,7 +9,7 @@ use super::DelayModel;
 use super::sampled::{CORRELATION, Common, Distribution, MAX, MIN, Tails, sampled, without_spread};
 use crate::models::Entry;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
-use crate::special::{normal_above, normal_quantile};
+use crate::special::normal_above;
 
 /// The registry line.
 pub const ENTRY: Entry<Box<dyn DelayModel>> = Entry { info: &INFO, build };
@@ -19,18 +19,9 @@ static INFO: ModelInfo = ModelInfo {
     summary: "normally distributed delays; bounds, of which 0 is always one, raise or lower the \
               mean that is left",
     params: &[
-        Param {
-            name: "mean",
-            unit: Unit::Time,
-            default: None,
-            help: "the mean, before the bounds cut",
-        },
-        Param {
-            name: "stddev",
-            unit: Unit::Time,
-            default: None,
-            help: "the standard deviation (jitter), before the bounds cut",
-        },
+        Param::new("mean", Unit::Time).help("the mean, before the bounds cut"),
+        Param::new("stddev", Unit::Time)
+            .help("the standard deviation (jitter), before the bounds cut"),
         MIN,
         MAX,
         CORRELATION,
@@ -67,12 +58,7 @@ impl Distribution for Normal {
     }
 
     fn quantile(&self, at: Tails) -> f64 {
-        let z = if at.below < at.above {
-            -normal_quantile(at.below)
-        } else {
-            normal_quantile(at.above)
-        };
-        self.mean.as_nanos() as f64 + z * self.stddev.as_nanos() as f64
+        self.mean.as_nanos() as f64 + at.normal() * self.stddev.as_nanos() as f64
     }
 }
 

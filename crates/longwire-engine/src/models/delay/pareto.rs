@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 use core::fmt;
 
-use longwire_units::{Nanos, UnitError, parse_real};
+use longwire_units::Nanos;
 
 use super::DelayModel;
 use super::sampled::{CORRELATION, Common, Distribution, LOCATION, MAX, MIN, Tails, sampled};
@@ -19,18 +19,9 @@ static INFO: ModelInfo = ModelInfo {
               (scale/t)^shape, and never below scale; the mean is scale·shape/(shape-1) for \
               shapes above 1, the variance finite for shapes above 2",
     params: &[
-        Param {
-            name: "scale",
-            unit: Unit::Time,
-            default: None,
-            help: "the least of the Pareto distributed time",
-        },
-        Param {
-            name: "shape",
-            unit: Unit::Real,
-            default: Some("3"),
-            help: "how fast long delays become rare, 0.1 to 1000; 3 is that of netem's table",
-        },
+        Param::new("scale", Unit::Time).help("the least of the Pareto distributed time"),
+        Param::with_default("shape", Unit::Real, "3")
+            .help("how fast long delays become rare, 0.1 to 1000; 3 is that of netem's table"),
         LOCATION,
         MIN,
         MAX,
@@ -42,13 +33,7 @@ fn build(arguments: &Arguments<'_>) -> Result<Box<dyn DelayModel>, SpecError> {
     let common = Common::read(arguments)?;
     let pareto = Pareto {
         scale: arguments.required("scale")?,
-        shape: arguments.read("shape", |text| match parse_real(text)? {
-            shape if (0.1..=1000.0).contains(&shape) => Ok(shape),
-            _ => Err(UnitError::OutOfRange {
-                text: text.into(),
-                range: "0.1 to 1000",
-            }),
-        })?,
+        shape: arguments.real_within("shape", 0.1..=1000.0, "0.1 to 1000")?,
     };
     if pareto.scale == Nanos::ZERO {
         return Err(arguments.invalid("scale=0 leaves nothing to vary; the least is 1ns"));
@@ -77,12 +62,7 @@ impl Distribution for Pareto {
     }
 
     fn quantile(&self, at: Tails) -> f64 {
-        let log_above = if at.below < at.above {
-            libm::log1p(-at.below)
-        } else {
-            libm::log(at.above)
-        };
-        self.scale.as_nanos() as f64 * libm::exp(-log_above / self.shape)
+        self.scale.as_nanos() as f64 * libm::exp(at.exponential() / self.shape)
     }
 }
 

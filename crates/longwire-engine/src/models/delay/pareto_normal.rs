@@ -9,7 +9,6 @@ use super::DelayModel;
 use super::sampled::{CORRELATION, Common, Distribution, MAX, MIN, Tails, sampled, without_spread};
 use crate::models::Entry;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
-use crate::special::normal_quantile;
 
 /// The registry line.
 pub const ENTRY: Entry<Box<dyn DelayModel>> = Entry { info: &INFO, build };
@@ -20,18 +19,9 @@ static INFO: ModelInfo = ModelInfo {
               same rank (netem's paretonormal, from NIST Net), to this mean and deviation; \
               bounds, of which 0 is always one, raise or lower the mean that is left",
     params: &[
-        Param {
-            name: "mean",
-            unit: Unit::Time,
-            default: None,
-            help: "the mean, before the bounds cut",
-        },
-        Param {
-            name: "stddev",
-            unit: Unit::Time,
-            default: None,
-            help: "the standard deviation (jitter), before the bounds cut",
-        },
+        Param::new("mean", Unit::Time).help("the mean, before the bounds cut"),
+        Param::new("stddev", Unit::Time)
+            .help("the standard deviation (jitter), before the bounds cut"),
         MIN,
         MAX,
         CORRELATION,
@@ -66,12 +56,7 @@ const DEVIATION: f64 = 1.051_777_245_541_644;
 
 /// Returns the sum at this position of the distribution.
 fn standard(at: Tails) -> f64 {
-    let (normal, log_above) = if at.below < at.above {
-        (-normal_quantile(at.below), libm::log1p(-at.below))
-    } else {
-        (normal_quantile(at.above), libm::log(at.above))
-    };
-    normal / 4.0 + libm::exp(-log_above / 3.0) - 1.5
+    at.normal() / 4.0 + libm::exp(at.exponential() / 3.0) - 1.5
 }
 
 impl Distribution for ParetoNormal {

@@ -25,18 +25,10 @@ static INFO: ModelInfo = ModelInfo {
     summary: "the delays in a file one after the other, each for one frame that reaches the \
               medium (as Link'Em's delay lists)",
     params: &[
-        Param {
-            name: "file",
-            unit: Unit::File("20.1 20.4\n19.9ms\n22\n"),
-            default: None,
-            help: "the file: delays between blanks, commas or ends of lines, # begins a remark",
-        },
+        Param::new("file", Unit::File("20.1 20.4\n19.9ms\n22\n"))
+            .help("the file: delays between blanks, commas or ends of lines, # begins a remark"),
         UNIT,
-        Param {
-            help: "what follows the end: loop, the beginning; hold, the last delay; stop, no \
-                   delay",
-            ..END
-        },
+        END.help("what follows the end: loop, the beginning; hold, the last delay; stop, no delay"),
     ],
 };
 

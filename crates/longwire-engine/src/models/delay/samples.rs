@@ -20,12 +20,11 @@ static INFO: ModelInfo = ModelInfo {
     summary: "delays drawn from the distribution of those in a file, in any order: the file's \
               quantiles, with linear interpolation (Hyndman and Fan 1996, definition 7)",
     params: &[
-        Param {
-            name: "file",
-            unit: Unit::File("# measured at noon\n20.1 20.4\n19.9ms, 22\n"),
-            default: None,
-            help: "the file: delays between blanks, commas or ends of lines, # begins a remark",
-        },
+        Param::new(
+            "file",
+            Unit::File("# measured at noon\n20.1 20.4\n19.9ms, 22\n"),
+        )
+        .help("the file: delays between blanks, commas or ends of lines, # begins a remark"),
         UNIT,
         LOCATION,
         MIN,

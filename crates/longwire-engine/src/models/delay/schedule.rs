@@ -1,18 +1,23 @@
 //! Delays over time, for steps and traces.
 
-use longwire_units::Nanos;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
 
+use longwire_units::Nanos;
+use longwire_units::random::Stream;
+
+use super::DelayModel;
+use crate::frame_context::FrameContext;
 use crate::spec::{Arguments, Param, SpecError, Unit};
 use crate::trace::{Cursor, End, Series};
 
 /// The parameter for the change from one delay to the next.
-pub(super) const CHANGE: Param = Param {
-    name: "change",
-    unit: Unit::Choice(&["step", "linear"]),
-    default: Some("step"),
-    help: "step: each delay holds until the next one's time; linear: it changes to the next one \
-           evenly",
-};
+pub(super) const CHANGE: Param =
+    Param::with_default("change", Unit::Choice(&["step", "linear"]), "step").help(
+        "step: each delay holds until the next one's time; linear: it changes to the next one \
+         evenly",
+    );
 
 /// The change from one delay to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,6 +120,43 @@ impl DelaySchedule {
             });
         let length = u128::from(self.series.length().as_nanos());
         Nanos::from_nanos(((areas.sum::<u128>() + length) / (2 * length)) as u64)
+    }
+}
+
+/// A model of delays over time.
+#[derive(Clone, Debug)]
+pub(super) struct ScheduledDelay {
+    /// The name and the parameter that the delays come from, as users write them.
+    pub head: String,
+    pub schedule: DelaySchedule,
+    /// Other parameters that were given.
+    pub given: Vec<(&'static str, String)>,
+}
+
+impl DelayModel for ScheduledDelay {
+    fn start(&mut self, epoch: Nanos) {
+        self.schedule.epoch = epoch;
+    }
+
+    fn draw(&mut self, frame: &FrameContext<'_>, _stream: &mut Stream) -> Nanos {
+        self.schedule.at(frame.at)
+    }
+
+    fn least(&self) -> Nanos {
+        self.schedule.least()
+    }
+
+    /// Returns the mean over time, in the long run.
+    fn mean(&self) -> Nanos {
+        self.schedule.mean()
+    }
+
+    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let DelaySchedule { change, end, .. } = &self.schedule;
+        write!(f, "{},change={},end={end}", self.head, change.word())?;
+        self.given
+            .iter()
+            .try_for_each(|(key, word)| write!(f, ",{key}={word}"))
     }
 }
 

@@ -5,8 +5,8 @@ use alloc::format;
 use core::f64::consts::PI;
 use core::fmt;
 
+use longwire_units::Nanos;
 use longwire_units::random::Stream;
-use longwire_units::{Nanos, UnitError, parse_real};
 
 use super::DelayModel;
 use crate::frame_context::FrameContext;
@@ -21,30 +21,13 @@ static INFO: ModelInfo = ModelInfo {
     summary: "mean + amplitude·sin(2π t/period + phase), t the time since the link's start: \
               the delay over a satellite whose distance rises and falls",
     params: &[
-        Param {
-            name: "mean",
-            unit: Unit::Time,
-            default: None,
-            help: "the delay half way between the least and the greatest",
-        },
-        Param {
-            name: "amplitude",
-            unit: Unit::Time,
-            default: None,
-            help: "how far the delay goes from the mean, at most as far as the mean",
-        },
-        Param {
-            name: "period",
-            unit: Unit::Time,
-            default: None,
-            help: "the time from one greatest delay to the next",
-        },
-        Param {
-            name: "phase",
-            unit: Unit::Real,
-            default: Some("0"),
-            help: "where it begins, in degrees from -360 to 360: 90 is at the greatest delay",
-        },
+        Param::new("mean", Unit::Time)
+            .help("the delay half way between the least and the greatest"),
+        Param::new("amplitude", Unit::Time)
+            .help("how far the delay goes from the mean, at most as far as the mean"),
+        Param::new("period", Unit::Time).help("the time from one greatest delay to the next"),
+        Param::with_default("phase", Unit::Real, "0")
+            .help("where it begins, in degrees from -360 to 360: 90 is at the greatest delay"),
     ],
 };
 
@@ -53,13 +36,7 @@ fn build(arguments: &Arguments<'_>) -> Result<Box<dyn DelayModel>, SpecError> {
         mean: arguments.required("mean")?,
         amplitude: arguments.required("amplitude")?,
         period: arguments.required("period")?,
-        phase: arguments.read("phase", |text| match parse_real(text)? {
-            phase if (-360.0..=360.0).contains(&phase) => Ok(phase),
-            _ => Err(UnitError::OutOfRange {
-                text: text.into(),
-                range: "-360 to 360 degrees",
-            }),
-        })?,
+        phase: arguments.real_within("phase", -360.0..=360.0, "-360 to 360 degrees")?,
         epoch: Nanos::ZERO,
     };
     let Sinusoid {

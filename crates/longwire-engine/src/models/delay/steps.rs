@@ -2,15 +2,13 @@
 
 use alloc::boxed::Box;
 use alloc::format;
-use alloc::string::{String, ToString};
-use core::fmt;
+use alloc::string::ToString;
+use alloc::vec::Vec;
 
 use longwire_units::Nanos;
-use longwire_units::random::Stream;
 
 use super::DelayModel;
-use super::schedule::{CHANGE, Change, DelaySchedule};
-use crate::frame_context::FrameContext;
+use super::schedule::{CHANGE, Change, DelaySchedule, ScheduledDelay};
 use crate::models::Entry;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 use crate::trace::series::SeriesBuilder;
@@ -24,20 +22,14 @@ static INFO: ModelInfo = ModelInfo {
     summary: "delays that change at given times after the link's start; a frame's is that of \
               the moment at which it enters the medium",
     params: &[
-        Param {
-            name: "at",
-            unit: Unit::Text("0s/20ms;10s/50ms;15s/20ms"),
-            default: None,
-            help: "TIME/DELAY;TIME/DELAY…: from each time on, the first of which is 0s, frames \
-                   have that delay; the last one counts as long as the one before",
-        },
+        Param::new("at", Unit::Text("0s/20ms;10s/50ms;15s/20ms")).help(
+            "TIME/DELAY;TIME/DELAY…: from each time on, the first of which is 0s, frames have \
+             that delay; the last one counts as long as the one before",
+        ),
         CHANGE,
-        Param {
-            default: Some("hold"),
-            help: "what follows the end: loop, the beginning; hold, the last delay; stop, no \
-                   delay",
-            ..END
-        },
+        END.default("hold").help(
+            "what follows the end: loop, the beginning; hold, the last delay; stop, no delay",
+        ),
     ],
 };
 
@@ -75,44 +67,9 @@ fn build(arguments: &Arguments<'_>) -> Result<Box<dyn DelayModel>, SpecError> {
         let message = "end=stop needs two steps: one alone does not say when it ends";
         return Err(arguments.invalid(message));
     }
-    Ok(Box::new(DelaySteps {
-        text,
+    Ok(Box::new(ScheduledDelay {
+        head: format!("steps:at={text}"),
         schedule: DelaySchedule::new(series, Change::read(arguments)?, end),
+        given: Vec::new(),
     }))
-}
-
-/// Delays that change at given times.
-#[derive(Clone, Debug)]
-struct DelaySteps {
-    text: String,
-    schedule: DelaySchedule,
-}
-
-impl DelayModel for DelaySteps {
-    fn start(&mut self, epoch: Nanos) {
-        self.schedule.epoch = epoch;
-    }
-
-    fn draw(&mut self, frame: &FrameContext<'_>, _stream: &mut Stream) -> Nanos {
-        self.schedule.at(frame.at)
-    }
-
-    fn least(&self) -> Nanos {
-        self.schedule.least()
-    }
-
-    /// Returns the mean over time, in the long run.
-    fn mean(&self) -> Nanos {
-        self.schedule.mean()
-    }
-
-    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let DelaySchedule { change, end, .. } = &self.schedule;
-        write!(
-            f,
-            "steps:at={},change={},end={end}",
-            self.text,
-            change.word()
-        )
-    }
 }

@@ -22,26 +22,19 @@ static INFO: ModelInfo = ModelInfo {
               evenly over the distribution, in steps of stddev/8192 from the mean, with straight \
               lines between them; 0 is always a bound",
     params: &[
-        Param {
-            name: "file",
-            unit: Unit::File("# half of a triangle\n-8192 -5000 -2000\n1000 5000 11192\n"),
-            default: None,
-            help: "the .dist file: whole numbers between blanks, # begins a remark",
-        },
-        Param {
-            name: "mean",
-            unit: Unit::Time,
-            default: None,
-            help: "the delay of an entry of 0: the mean, before the bounds cut, of a table whose \
-                   own mean is 0",
-        },
-        Param {
-            name: "stddev",
-            unit: Unit::Time,
-            default: None,
-            help: "how much an entry of 8192 adds: the standard deviation (jitter) of a table \
-                   whose own is 8192",
-        },
+        Param::new(
+            "file",
+            Unit::File("# half of a triangle\n-8192 -5000 -2000\n1000 5000 11192\n"),
+        )
+        .help("the .dist file: whole numbers between blanks, # begins a remark"),
+        Param::new("mean", Unit::Time).help(
+            "the delay of an entry of 0: the mean, before the bounds cut, of a table whose own \
+             mean is 0",
+        ),
+        Param::new("stddev", Unit::Time).help(
+            "how much an entry of 8192 adds: the standard deviation (jitter) of a table whose own \
+             is 8192",
+        ),
         MIN,
         MAX,
         CORRELATION,

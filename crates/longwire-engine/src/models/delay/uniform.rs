@@ -19,18 +19,8 @@ static INFO: ModelInfo = ModelInfo {
     name: "uniform",
     summary: "delays spread evenly from min to max, both included, in steps of 1 ns",
     params: &[
-        Param {
-            name: "min",
-            unit: Unit::Time,
-            default: None,
-            help: "the least delay",
-        },
-        Param {
-            name: "max",
-            unit: Unit::Time,
-            default: None,
-            help: "the greatest delay",
-        },
+        Param::new("min", Unit::Time).help("the least delay"),
+        Param::new("max", Unit::Time).help("the greatest delay"),
         CORRELATION,
     ],
 };

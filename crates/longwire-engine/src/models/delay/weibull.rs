@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 use core::fmt;
 
-use longwire_units::{Nanos, UnitError, parse_real};
+use longwire_units::Nanos;
 
 use super::DelayModel;
 use super::sampled::{CORRELATION, Common, Distribution, LOCATION, MAX, MIN, Tails, sampled};
@@ -18,18 +18,10 @@ static INFO: ModelInfo = ModelInfo {
     summary: "location plus a Weibull distributed time: above t with probability \
               exp(-(t/scale)^shape); the mean is scale·Γ(1 + 1/shape)",
     params: &[
-        Param {
-            name: "scale",
-            unit: Unit::Time,
-            default: None,
-            help: "the time that a fraction 1/e of the delays (36.8 %) is above",
-        },
-        Param {
-            name: "shape",
-            unit: Unit::Real,
-            default: None,
-            help: "below 1 the tail is longer than the exponential's, above 1 shorter; 0.1 to 100",
-        },
+        Param::new("scale", Unit::Time)
+            .help("the time that a fraction 1/e of the delays (36.8 %) is above"),
+        Param::new("shape", Unit::Real)
+            .help("below 1 the tail is longer than the exponential's, above 1 shorter; 0.1 to 100"),
         LOCATION,
         MIN,
         MAX,
@@ -41,13 +33,7 @@ fn build(arguments: &Arguments<'_>) -> Result<Box<dyn DelayModel>, SpecError> {
     let common = Common::read(arguments)?;
     let weibull = Weibull {
         scale: arguments.required("scale")?,
-        shape: arguments.read("shape", |text| match parse_real(text)? {
-            shape if (0.1..=100.0).contains(&shape) => Ok(shape),
-            _ => Err(UnitError::OutOfRange {
-                text: text.into(),
-                range: "0.1 to 100",
-            }),
-        })?,
+        shape: arguments.real_within("shape", 0.1..=100.0, "0.1 to 100")?,
     };
     if weibull.scale == Nanos::ZERO {
         return Err(arguments.invalid("scale=0 leaves nothing to vary; the least is 1ns"));
@@ -72,11 +58,7 @@ impl Distribution for Weibull {
     }
 
     fn quantile(&self, at: Tails) -> f64 {
-        let power = if at.below < at.above {
-            -libm::log1p(-at.below)
-        } else {
-            -libm::log(at.above)
-        };
+        let power = at.exponential();
         self.scale.as_nanos() as f64 * libm::pow(power, 1.0 / self.shape)
     }
 }

@@ -20,18 +20,10 @@ static INFO: ModelInfo = ModelInfo {
     summary: "every n-th frame that reaches the medium is duplicated, and no other; one that is \
               lost there has no copies",
     params: &[
-        Param {
-            name: "every",
-            unit: Unit::Count,
-            default: None,
-            help: "the distance from one duplicated frame to the next: 1 duplicates all",
-        },
-        Param {
-            name: "offset",
-            unit: Unit::Count,
-            default: Some("0"),
-            help: "number of frames that pass before counting begins",
-        },
+        Param::new("every", Unit::Count)
+            .help("the distance from one duplicated frame to the next: 1 duplicates all"),
+        Param::with_default("offset", Unit::Count, "0")
+            .help("number of frames that pass before counting begins"),
         COPIES,
         DELAY,
     ],

@@ -19,32 +19,20 @@ static INFO: ModelInfo = ModelInfo {
     summary: "frames are duplicated on the medium with the same probability, independently: a \
               frame lost there has no copies",
     params: &[
-        Param {
-            name: "rate",
-            unit: Unit::Probability,
-            default: None,
-            help: "the probability that a frame is duplicated",
-        },
+        Param::new("rate", Unit::Probability).help("the probability that a frame is duplicated"),
         COPIES,
         DELAY,
     ],
 };
 
 /// The parameter for the number of copies.
-pub(super) const COPIES: Param = Param {
-    name: "copies",
-    unit: Unit::Count,
-    default: Some("1"),
-    help: "number of copies in addition to the frame itself, 1 to 100",
-};
+pub(super) const COPIES: Param = Param::with_default("copies", Unit::Count, "1")
+    .help("number of copies in addition to the frame itself, 1 to 100");
 
 /// The parameter for the delay of copies.
-pub(super) const DELAY: Param = Param {
-    name: "delay",
-    unit: Unit::Choice(&["same", "own"]),
-    default: Some("same"),
-    help: "same: the copies arrive with the frame; own: each has a separate delay",
-};
+pub(super) const DELAY: Param =
+    Param::with_default("delay", Unit::Choice(&["same", "own"]), "same")
+        .help("same: the copies arrive with the frame; own: each has a separate delay");
 
 /// Maximum number of copies; more is a mistake.
 const COPIES_MAX: u64 = 100;

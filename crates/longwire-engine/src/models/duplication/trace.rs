@@ -33,11 +33,10 @@ static INFO: ModelInfo = ModelInfo {
             unit: Unit::File(EXAMPLE),
             ..FILE
         },
-        Param {
-            help: "what follows the end: loop, the beginning; hold, the last probability; stop, \
-                   no duplicates; the last row counts as long as the one before",
-            ..END
-        },
+        END.help(
+            "what follows the end: loop, the beginning; hold, the last probability; stop, no \
+             duplicates; the last row counts as long as the one before",
+        ),
         TIME_COLUMN,
         TIME_UNIT,
         DUPLICATE_COLUMN,
@@ -51,25 +50,18 @@ static INFO: ModelInfo = ModelInfo {
 /// A small table, with the columns that the parameters' examples name.
 const EXAMPLE: &str = "time_s,duplicate_percent,cell\n0,0.5,7\n1,1,7\n";
 
-const DUPLICATE_COLUMN: Param = Param {
-    name: "duplicate-column",
-    unit: Unit::Text("duplicate_percent"),
-    default: None,
-    help: "the column of probabilities, by name or number",
-};
+const DUPLICATE_COLUMN: Param = Param::new("duplicate-column", Unit::Text("duplicate_percent"))
+    .help("the column of probabilities, by name or number");
 
-const DUPLICATE_UNIT: Param = Param {
-    name: "duplicate-unit",
-    unit: Unit::Choice(&["percent", "ratio"]),
-    default: None,
-    help: "the unit of probabilities that have none; without it, as the column's name says, or \
-           ratio",
-};
+const DUPLICATE_UNIT: Param = Param::new("duplicate-unit", Unit::Choice(&["percent", "ratio"]))
+    .help(
+        "the unit of probabilities that have none; without it, as the column's name says, or \
+         ratio",
+    );
 
 fn build(arguments: &Arguments<'_>) -> Result<Box<dyn DuplicationModel>, SpecError> {
     let (column, unit) = (DUPLICATE_COLUMN.name, DUPLICATE_UNIT.name);
     let chances = read_chances(arguments, Quantity::Duplication, column, unit)?;
-    // The given parameters, for `describe`.
     let keys = [
         TIME_COLUMN,
         TIME_UNIT,
@@ -77,13 +69,9 @@ fn build(arguments: &Arguments<'_>) -> Result<Box<dyn DuplicationModel>, SpecErr
         DUPLICATE_UNIT,
         WHERE,
     ];
-    let given = keys.iter().filter_map(|key| {
-        let word = arguments.word(key.name)?;
-        Some((key.name, word.to_string()))
-    });
     Ok(Box::new(TraceDuplication {
         file: arguments.word(FILE.name).unwrap_or_default().to_string(),
-        given: given.collect(),
+        given: arguments.given(&keys),
         chances,
         copies: copies(arguments)?,
     }))

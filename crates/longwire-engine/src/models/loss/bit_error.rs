@@ -19,12 +19,7 @@ static INFO: ModelInfo = ModelInfo {
     summary: "every bit has an error with the same probability, and a frame with a bit error \
               is lost: 1 - (1 - ber)^bits",
     params: &[
-        Param {
-            name: "rate",
-            unit: Unit::Ratio,
-            default: None,
-            help: "the bit error rate, a bare ratio such as 1e-6",
-        },
+        Param::new("rate", Unit::Ratio).help("the bit error rate, a bare ratio such as 1e-6"),
         PLACE,
     ],
 };

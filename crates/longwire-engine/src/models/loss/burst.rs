@@ -19,25 +19,19 @@ static INFO: ModelInfo = ModelInfo {
     summary: "at each frame outside a burst one begins with the same probability, and as many \
               frames as it is long are lost; of all frames that is length/(length + 1/start - 1)",
     params: &[
-        Param {
-            name: "start",
-            unit: Unit::Probability,
-            default: None,
-            help: "the probability that a burst begins with a frame",
-        },
-        Param {
-            name: "length",
-            unit: Unit::Count,
-            default: None,
-            help: "the frames in a burst, 1 to 1000000; unless distribution=fixed, their mean",
-        },
-        Param {
-            name: "distribution",
-            unit: Unit::Choice(&["fixed", "geometric", "uniform"]),
-            default: Some("fixed"),
-            help: "how lengths are distributed: all the same; geometrically, from 1; evenly from \
-                   1 to 2·length - 1",
-        },
+        Param::new("start", Unit::Probability)
+            .help("the probability that a burst begins with a frame"),
+        Param::new("length", Unit::Count)
+            .help("the frames in a burst, 1 to 1000000; unless distribution=fixed, their mean"),
+        Param::with_default(
+            "distribution",
+            Unit::Choice(&["fixed", "geometric", "uniform"]),
+            "fixed",
+        )
+        .help(
+            "how lengths are distributed: all the same; geometrically, from 1; evenly from 1 to \
+             2·length - 1",
+        ),
         PLACE,
     ],
 };

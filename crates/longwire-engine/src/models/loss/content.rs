@@ -25,19 +25,16 @@ static INFO: ModelInfo = ModelInfo {
         longwire_packet::filter_language!()
     ),
     params: &[
-        Param {
-            name: "match",
-            unit: Unit::Text("udp port 53 and not (src net 10.0.0.0/8 or len > 100)"),
-            default: None,
-            help: "the filter; it sees the bytes of a frame that the port hands over, and a test \
-                   of a byte that is not there fails",
-        },
-        Param {
-            name: "probability",
-            unit: Unit::Probability,
-            default: Some("100%"),
-            help: "the probability that a matching frame is lost",
-        },
+        Param::new(
+            "match",
+            Unit::Text("udp port 53 and not (src net 10.0.0.0/8 or len > 100)"),
+        )
+        .help(
+            "the filter; it sees the bytes of a frame that the port hands over, and a test of a \
+             byte that is not there fails",
+        ),
+        Param::with_default("probability", Unit::Probability, "100%")
+            .help("the probability that a matching frame is lost"),
         PLACE,
     ],
 };

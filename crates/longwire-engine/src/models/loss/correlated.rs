@@ -21,18 +21,9 @@ static INFO: ModelInfo = ModelInfo {
               each with the one before, both exactly: a frame after a lost one is lost with \
               rate + correlation·(1 - rate)",
     params: &[
-        Param {
-            name: "rate",
-            unit: Unit::Probability,
-            default: None,
-            help: "the part of all frames that is lost",
-        },
-        Param {
-            name: "correlation",
-            unit: Unit::Correlation,
-            default: None,
-            help: "of whether a frame is lost with whether the one before was, below 100%",
-        },
+        Param::new("rate", Unit::Probability).help("the part of all frames that is lost"),
+        Param::new("correlation", Unit::Correlation)
+            .help("of whether a frame is lost with whether the one before was, below 100%"),
         PLACE,
     ],
 };

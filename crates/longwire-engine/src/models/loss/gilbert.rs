@@ -19,18 +19,10 @@ static INFO: ModelInfo = ModelInfo {
     summary: "the simple Gilbert model (Gilbert 1960, with all frames lost in the bad state): \
               p/(p + r) of all frames are lost, in runs of 1/r in the mean",
     params: &[
-        Param {
-            name: "p",
-            unit: Unit::Probability,
-            default: None,
-            help: "the probability, at each frame, of going from the good state to the bad one",
-        },
-        Param {
-            name: "r",
-            unit: Unit::Probability,
-            default: None,
-            help: "the probability, at each frame, of going from the bad state to the good one",
-        },
+        Param::new("p", Unit::Probability)
+            .help("the probability, at each frame, of going from the good state to the bad one"),
+        Param::new("r", Unit::Probability)
+            .help("the probability, at each frame, of going from the bad state to the good one"),
         PLACE,
     ],
 };

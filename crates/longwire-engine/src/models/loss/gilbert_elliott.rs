@@ -20,30 +20,14 @@ static INFO: ModelInfo = ModelInfo {
               1-h is loss-bad and whose 1-k is loss-good): a link is in the bad state for \
               p/(p + r) of its frames",
     params: &[
-        Param {
-            name: "p",
-            unit: Unit::Probability,
-            default: None,
-            help: "the probability, at each frame, of going from the good state to the bad one",
-        },
-        Param {
-            name: "r",
-            unit: Unit::Probability,
-            default: None,
-            help: "the probability, at each frame, of going from the bad state to the good one",
-        },
-        Param {
-            name: "loss-good",
-            unit: Unit::Probability,
-            default: Some("0%"),
-            help: "the probability that a frame is lost in the good state",
-        },
-        Param {
-            name: "loss-bad",
-            unit: Unit::Probability,
-            default: Some("100%"),
-            help: "the probability that a frame is lost in the bad state",
-        },
+        Param::new("p", Unit::Probability)
+            .help("the probability, at each frame, of going from the good state to the bad one"),
+        Param::new("r", Unit::Probability)
+            .help("the probability, at each frame, of going from the bad state to the good one"),
+        Param::with_default("loss-good", Unit::Probability, "0%")
+            .help("the probability that a frame is lost in the good state"),
+        Param::with_default("loss-bad", Unit::Probability, "100%")
+            .help("the probability that a frame is lost in the bad state"),
         PLACE,
     ],
 };

@@ -22,24 +22,16 @@ static INFO: ModelInfo = ModelInfo {
     summary: "the frames with the given numbers are lost; the first one that reaches the model \
               is number 1",
     params: &[
-        Param {
-            name: "packets",
-            unit: Unit::Text("3;7;9-12"),
-            default: None,
-            help: "numbers and ranges of numbers, separated by semicolons",
-        },
+        Param::new("packets", Unit::Text("3;7;9-12"))
+            .help("numbers and ranges of numbers, separated by semicolons"),
         END,
         PLACE,
     ],
 };
 
 /// The parameter for the continuation after the end of a list of losses.
-pub(super) const END: Param = Param {
-    name: "end",
-    unit: Unit::Choice(&["stop", "loop"]),
-    default: Some("stop"),
-    help: "what follows the last one: stop, no losses; loop, the beginning",
-};
+pub(super) const END: Param = Param::with_default("end", Unit::Choice(&["stop", "loop"]), "stop")
+    .help("what follows the last one: stop, no losses; loop, the beginning");
 
 /// Returns the word of [`END`].
 pub(super) fn end_word(loops: bool) -> &'static str {

@@ -113,12 +113,8 @@ impl fmt::Display for PlacedLoss {
 }
 
 /// The parameter that every loss model has.
-const PLACE: Param = Param {
-    name: "at",
-    unit: Unit::Choice(&["medium", "entry"]),
-    default: Some("medium"),
-    help: "medium: after the rate, the frame has used its time; entry: before the queue",
-};
+const PLACE: Param = Param::with_default("at", Unit::Choice(&["medium", "entry"]), "medium")
+    .help("medium: after the rate, the frame has used its time; entry: before the queue");
 
 fn placed(arguments: &Arguments, model: impl LossModel + 'static) -> Result<PlacedLoss, SpecError> {
     let place = match arguments.choice(PLACE.name)? {

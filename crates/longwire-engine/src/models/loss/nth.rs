@@ -18,18 +18,10 @@ static INFO: ModelInfo = ModelInfo {
     name: "nth",
     summary: "every n-th frame that reaches the model is lost, and no other",
     params: &[
-        Param {
-            name: "every",
-            unit: Unit::Count,
-            default: None,
-            help: "the distance from one lost frame to the next: 1 loses all",
-        },
-        Param {
-            name: "offset",
-            unit: Unit::Count,
-            default: Some("0"),
-            help: "number of frames that pass before counting begins",
-        },
+        Param::new("every", Unit::Count)
+            .help("the distance from one lost frame to the next: 1 loses all"),
+        Param::with_default("offset", Unit::Count, "0")
+            .help("number of frames that pass before counting begins"),
         PLACE,
     ],
 };

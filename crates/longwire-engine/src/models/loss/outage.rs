@@ -20,24 +20,11 @@ static INFO: ModelInfo = ModelInfo {
     summary: "all frames are lost for the same time of every period, by the moment at which \
               the last bit of a frame enters the medium, or with at=entry by its arrival",
     params: &[
-        Param {
-            name: "period",
-            unit: Unit::Time,
-            default: None,
-            help: "the time from the beginning of one outage to that of the next",
-        },
-        Param {
-            name: "duration",
-            unit: Unit::Time,
-            default: None,
-            help: "how long each outage is",
-        },
-        Param {
-            name: "offset",
-            unit: Unit::Time,
-            default: Some("0ns"),
-            help: "begin of the first outage after the link's start",
-        },
+        Param::new("period", Unit::Time)
+            .help("the time from the beginning of one outage to that of the next"),
+        Param::new("duration", Unit::Time).help("how long each outage is"),
+        Param::with_default("offset", Unit::Time, "0ns")
+            .help("begin of the first outage after the link's start"),
         PLACE,
     ],
 };

@@ -22,18 +22,10 @@ static INFO: ModelInfo = ModelInfo {
     summary: "all frames are lost at given times after the link's start, by the moment at \
               which the last bit of a frame enters the medium, or with at=entry by its arrival",
     params: &[
-        Param {
-            name: "schedule",
-            unit: Unit::Text("2ms/1ms;10ms/5ms"),
-            default: None,
-            help: "START/DURATION;START/DURATION…",
-        },
-        Param {
-            name: "repeat",
-            unit: Unit::Time,
-            default: Some("0ns"),
-            help: "after this time the schedule begins again; 0 for never",
-        },
+        Param::new("schedule", Unit::Text("2ms/1ms;10ms/5ms"))
+            .help("START/DURATION;START/DURATION…"),
+        Param::with_default("repeat", Unit::Time, "0ns")
+            .help("after this time the schedule begins again; 0 for never"),
         PLACE,
     ],
 };

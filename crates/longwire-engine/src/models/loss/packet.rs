@@ -19,12 +19,7 @@ static INFO: ModelInfo = ModelInfo {
     name: "packet",
     summary: "every frame is lost with the same probability, independently of all others",
     params: &[
-        Param {
-            name: "rate",
-            unit: Unit::Probability,
-            default: None,
-            help: "the probability that a frame is lost",
-        },
+        Param::new("rate", Unit::Probability).help("the probability that a frame is lost"),
         PLACE,
     ],
 };

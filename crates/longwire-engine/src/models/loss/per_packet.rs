@@ -23,17 +23,11 @@ static INFO: ModelInfo = ModelInfo {
     summary: "a file with an entry for each frame that reaches the model: 0, lost, or 1, kept \
               (as Link'Em's loss lists)",
     params: &[
-        Param {
-            name: "file",
-            unit: Unit::File("1110111\n1 1 0 1\n"),
-            default: None,
-            help: "the file: a 0 or a 1 for each frame, with or without blanks and ends of lines \
-                   between them; # begins a remark",
-        },
-        Param {
-            default: Some("loop"),
-            ..END
-        },
+        Param::new("file", Unit::File("1110111\n1 1 0 1\n")).help(
+            "the file: a 0 or a 1 for each frame, with or without blanks and ends of lines \
+             between them; # begins a remark",
+        ),
+        END.default("loop"),
         PLACE,
     ],
 };

@@ -25,17 +25,15 @@ static INFO: ModelInfo = ModelInfo {
               patterns depend on how many frames in a row were lost; counted from when the link \
               has come to be",
     params: &[
-        Param {
-            help: "the file: rows of a time and a probability, between commas, tabs or blanks; \
-                   the first row may name the columns and their units, as in \
-                   time_s,loss_percent; or netem-trace's JSON or TOML",
-            ..FILE
-        },
-        Param {
-            help: "what follows the end: loop, the beginning; hold, the last probability; stop, \
-                   no losses; the last row counts as long as the one before",
-            ..END
-        },
+        FILE.help(
+            "the file: rows of a time and a probability, between commas, tabs or blanks; the \
+             first row may name the columns and their units, as in time_s,loss_percent; or \
+             netem-trace's JSON or TOML",
+        ),
+        END.help(
+            "what follows the end: loop, the beginning; hold, the last probability; stop, no \
+             losses; the last row counts as long as the one before",
+        ),
         TIME_COLUMN,
         TIME_UNIT,
         LOSS_COLUMN,
@@ -45,32 +43,19 @@ static INFO: ModelInfo = ModelInfo {
     ],
 };
 
-const LOSS_COLUMN: Param = Param {
-    name: "loss-column",
-    unit: Unit::Text("loss_percent"),
-    default: None,
-    help: "the column of probabilities, by name or number",
-};
+const LOSS_COLUMN: Param = Param::new("loss-column", Unit::Text("loss_percent"))
+    .help("the column of probabilities, by name or number");
 
-const LOSS_UNIT: Param = Param {
-    name: "loss-unit",
-    unit: Unit::Choice(&["percent", "ratio"]),
-    default: None,
-    help: "the unit of probabilities that have none; without it, as the column's name says, or \
-           ratio",
-};
+const LOSS_UNIT: Param = Param::new("loss-unit", Unit::Choice(&["percent", "ratio"])).help(
+    "the unit of probabilities that have none; without it, as the column's name says, or ratio",
+);
 
 fn build(arguments: &Arguments<'_>) -> Result<PlacedLoss, SpecError> {
     let chances = read_chances(arguments, Quantity::Loss, LOSS_COLUMN.name, LOSS_UNIT.name)?;
-    // The given parameters, for `describe`.
     let keys = [TIME_COLUMN, TIME_UNIT, LOSS_COLUMN, LOSS_UNIT, WHERE];
-    let given = keys.iter().filter_map(|key| {
-        let word = arguments.word(key.name)?;
-        Some((key.name, word.to_string()))
-    });
     let trace = TraceLoss {
         file: arguments.word(FILE.name).unwrap_or_default().to_string(),
-        given: given.collect(),
+        given: arguments.given(&keys),
         chances,
     };
     placed(arguments, trace)

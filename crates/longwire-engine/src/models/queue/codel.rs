@@ -31,30 +31,20 @@ static INFO: ModelInfo = ModelInfo {
 };
 
 /// The parameter for the tolerated standing delay.
-pub(super) const TARGET: Param = Param {
-    name: "target",
-    unit: Unit::Time,
-    default: Some("5ms"),
-    help: "the standing delay that is tolerated, 5 to 10 % of the interval (RFC 8289, section 4.3)",
-};
+pub(super) const TARGET: Param = Param::with_default("target", Unit::Time, "5ms").help(
+    "the standing delay that is tolerated, 5 to 10 % of the interval (RFC 8289, section 4.3)",
+);
 
 /// The parameter for the time that a delay must stand.
-pub(super) const INTERVAL: Param = Param {
-    name: "interval",
-    unit: Unit::Time,
-    default: Some("100ms"),
-    help: "how long the delay must stand above the target: about the longest round trip (RFC \
-           8289, section 4.2)",
-};
+pub(super) const INTERVAL: Param = Param::with_default("interval", Unit::Time, "100ms").help(
+    "how long the delay must stand above the target: about the longest round trip (RFC 8289, \
+     section 4.2)",
+);
 
 /// The parameter for the frame length: with at most one such frame left, nothing is
 /// dropped.
-pub(super) const MTU: Param = Param {
-    name: "mtu",
-    unit: Unit::Size,
-    default: Some("1514b"),
-    help: "with no more bytes waiting than this, nothing is dropped: the longest frame",
-};
+pub(super) const MTU: Param = Param::with_default("mtu", Unit::Size, "1514b")
+    .help("with no more bytes waiting than this, nothing is dropped: the longest frame");
 
 fn build(arguments: &Arguments) -> Result<Queue, SpecError> {
     let limit = parameters::read_limit(arguments)?;
@@ -313,11 +303,7 @@ impl Codel {
 
 impl Discipline for Codel {
     fn reads(&self) -> HeaderFields {
-        if self.law.ecn {
-            HeaderFields::Class
-        } else {
-            HeaderFields::Nothing
-        }
+        parameters::read_for_marks(self.law.ecn)
     }
 
     fn enqueue(&mut self, _now: Nanos, frame: QueuedFrame, context: &mut QueueContext) {

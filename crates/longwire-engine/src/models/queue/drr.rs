@@ -24,21 +24,19 @@ static INFO: ModelInfo = ModelInfo {
               share the link by weight; each is first in, first out. When the queue is full, the \
               latest frame of the class with the most bytes for its weight is dropped",
     params: &[
-        Param {
-            name: "classes",
-            unit: Unit::Text("ef+va*4@100p/rest*8/le"),
-            default: Some("cs6+cs7+ef+va*4/rest*8/le"),
-            help: "code points of each class, between slashes: numbers, ranges 32-39, names, or \
-                   rest; * and a weight, @ and a limit for the class may follow",
-        },
+        Param::with_default(
+            "classes",
+            Unit::Text("ef+va*4@100p/rest*8/le"),
+            "cs6+cs7+ef+va*4/rest*8/le",
+        )
+        .help(
+            "code points of each class, between slashes: numbers, ranges 32-39, names, or rest; * \
+             and a weight, @ and a limit for the class may follow",
+        ),
         parameters::limit_of_all("1000p"),
         parameters::LIMIT_BYTES_OF_ALL,
-        Param {
-            name: "quantum",
-            unit: Unit::Size,
-            default: Some("1514b"),
-            help: "the bytes that a class of weight 1 may send in its turn",
-        },
+        Param::with_default("quantum", Unit::Size, "1514b")
+            .help("the bytes that a class of weight 1 may send in its turn"),
     ],
 };
 

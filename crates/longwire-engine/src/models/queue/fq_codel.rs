@@ -24,33 +24,20 @@ static INFO: ModelInfo = ModelInfo {
               share by deficit round robin, each with a separate CoDel",
     params: &[
         parameters::limit("10240p"),
-        Param {
-            default: Some("32mb"),
-            help: "maximum bytes in the queue",
-            ..parameters::LIMIT_BYTES
-        },
+        parameters::LIMIT_BYTES
+            .default("32mb")
+            .help("maximum bytes in the queue"),
         codel::TARGET,
         codel::INTERVAL,
         codel::MTU,
-        Param {
-            name: "flows",
-            unit: Unit::Count,
-            default: Some("1024"),
-            help: "how many queues flows are hashed into, 1 to 65536",
-        },
-        Param {
-            name: "quantum",
-            unit: Unit::Size,
-            default: Some("1514b"),
-            help: "the bytes a queue may send in its turn; at least 64b",
-        },
-        Param {
-            name: "ce-threshold",
-            unit: Unit::Time,
-            default: None,
-            help: "frames that take marks and have waited longer are marked (RFC 8290, section \
-                   5.2.7); left out, none is",
-        },
+        Param::with_default("flows", Unit::Count, "1024")
+            .help("how many queues flows are hashed into, 1 to 65536"),
+        Param::with_default("quantum", Unit::Size, "1514b")
+            .help("the bytes a queue may send in its turn; at least 64b"),
+        Param::new("ce-threshold", Unit::Time).help(
+            "frames that take marks and have waited longer are marked (RFC 8290, section 5.2.7); \
+             left out, none is",
+        ),
         parameters::ecn("true"),
     ],
 };

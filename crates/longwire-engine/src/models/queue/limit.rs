@@ -17,18 +17,8 @@ static INFO: ModelInfo = ModelInfo {
     summary: "first in, first out; a frame that would exceed a limit is dropped. The frame being \
               sent counts; framing does not",
     params: &[
-        Param {
-            name: "packets",
-            unit: Unit::Packets,
-            default: None,
-            help: "maximum frames in the queue",
-        },
-        Param {
-            name: "bytes",
-            unit: Unit::Size,
-            default: None,
-            help: "maximum bytes in the queue",
-        },
+        Param::new("packets", Unit::Packets).help("maximum frames in the queue"),
+        Param::new("bytes", Unit::Size).help("maximum bytes in the queue"),
     ],
 };
 

@@ -5,7 +5,7 @@ use core::fmt;
 
 use longwire_units::{Bytes, Nanos, Packets, parse_real};
 
-use super::QueueLimit;
+use super::{HeaderFields, QueueLimit};
 use crate::spec::{Arguments, Param, SpecError, Unit};
 
 /// A Boolean; the first word is true.
@@ -13,45 +13,38 @@ pub(super) const BOOLEAN: Unit = Unit::Choice(&["true", "false"]);
 
 /// Maximum number of frames.
 pub(super) const fn limit(default: &'static str) -> Param {
-    Param {
-        name: "limit",
-        unit: Unit::Packets,
-        default: Some(default),
-        help: "maximum frames in the queue; the frame being sent does not count",
-    }
+    Param::with_default("limit", Unit::Packets, default)
+        .help("maximum frames in the queue; the frame being sent does not count")
 }
 
 /// Maximum number of bytes, in addition to the limit in frames.
-pub(super) const LIMIT_BYTES: Param = Param {
-    name: "limit-bytes",
-    unit: Unit::Size,
-    default: None,
-    help: "maximum bytes in the queue, in addition to the limit in frames; default: no such \
-           limit",
-};
+pub(super) const LIMIT_BYTES: Param = Param::new("limit-bytes", Unit::Size)
+    .help("maximum bytes in the queue, in addition to the limit in frames; default: no such limit");
 
 /// Maximum number of frames in all classes together.
 pub(super) const fn limit_of_all(default: &'static str) -> Param {
-    Param {
-        help: "maximum frames in all classes together; the frame being sent does not count",
-        ..limit(default)
-    }
+    limit(default)
+        .help("maximum frames in all classes together; the frame being sent does not count")
 }
 
 /// Maximum number of bytes in all classes together, in addition to the limit in frames.
-pub(super) const LIMIT_BYTES_OF_ALL: Param = Param {
-    help: "maximum bytes in all classes together, in addition to the limit in frames; default: \
-           no such limit",
-    ..LIMIT_BYTES
-};
+pub(super) const LIMIT_BYTES_OF_ALL: Param = LIMIT_BYTES.help(
+    "maximum bytes in all classes together, in addition to the limit in frames; default: no such \
+     limit",
+);
 
 /// Whether frames are marked.
 pub(super) const fn ecn(default: &'static str) -> Param {
-    Param {
-        name: "ecn",
-        unit: BOOLEAN,
-        default: Some(default),
-        help: "frames whose sender takes congestion marks are marked where others are dropped",
+    Param::with_default("ecn", BOOLEAN, default)
+        .help("frames whose sender takes congestion marks are marked where others are dropped")
+}
+
+/// Returns what a discipline reads that marks frames where `ecn` is set.
+pub(super) const fn read_for_marks(ecn: bool) -> HeaderFields {
+    if ecn {
+        HeaderFields::Class
+    } else {
+        HeaderFields::Nothing
     }
 }
 

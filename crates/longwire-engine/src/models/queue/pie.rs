@@ -24,56 +24,28 @@ static INFO: ModelInfo = ModelInfo {
     params: &[
         parameters::limit("1000p"),
         parameters::LIMIT_BYTES,
-        Param {
-            name: "target",
-            unit: Unit::Time,
-            default: Some("15ms"),
-            help: "the delay to hold",
-        },
-        Param {
-            name: "tupdate",
-            unit: Unit::Time,
-            default: Some("15ms"),
-            help: "interval between updates of the probability; at least 10us",
-        },
-        Param {
-            name: "alpha",
-            unit: Unit::Real,
-            default: Some("0.125"),
-            help: "change of the probability a second of delay off the target, in Hz",
-        },
-        Param {
-            name: "beta",
-            unit: Unit::Real,
-            default: Some("1.25"),
-            help: "change of the probability a second of change in delay, in Hz",
-        },
+        Param::with_default("target", Unit::Time, "15ms").help("the delay to hold"),
+        Param::with_default("tupdate", Unit::Time, "15ms")
+            .help("interval between updates of the probability; at least 10us"),
+        Param::with_default("alpha", Unit::Real, "0.125")
+            .help("change of the probability a second of delay off the target, in Hz"),
+        Param::with_default("beta", Unit::Real, "1.25")
+            .help("change of the probability a second of change in delay, in Hz"),
         MAX_BURST,
         MEAN_PACKET,
         parameters::ecn("false"),
-        Param {
-            name: "ecn-threshold",
-            unit: Unit::Probability,
-            default: Some("10%"),
-            help: "from this probability on, frames that take marks are dropped too (RFC 8033, \
-                   section 5.1)",
-        },
+        Param::with_default("ecn-threshold", Unit::Probability, "10%").help(
+            "from this probability on, frames that take marks are dropped too (RFC 8033, section \
+             5.1)",
+        ),
     ],
 };
 
-const MAX_BURST: Param = Param {
-    name: "max-burst",
-    unit: Unit::Time,
-    default: Some("150ms"),
-    help: "length of a burst that passes without drops when there was no congestion",
-};
+const MAX_BURST: Param = Param::with_default("max-burst", Unit::Time, "150ms")
+    .help("length of a burst that passes without drops when there was no congestion");
 
-const MEAN_PACKET: Param = Param {
-    name: "mean-packet",
-    unit: Unit::Size,
-    default: Some("1000b"),
-    help: "with at most two such packets in the queue, nothing is dropped",
-};
+const MEAN_PACKET: Param = Param::with_default("mean-packet", Unit::Size, "1000b")
+    .help("with at most two such packets in the queue, nothing is dropped");
 
 fn build(arguments: &Arguments) -> Result<Queue, SpecError> {
     let law = PieLaw {
@@ -266,11 +238,7 @@ impl Discipline for Pie {
     }
 
     fn reads(&self) -> HeaderFields {
-        if self.law.ecn {
-            HeaderFields::Class
-        } else {
-            HeaderFields::Nothing
-        }
+        parameters::read_for_marks(self.law.ecn)
     }
 
     fn enqueue(&mut self, now: Nanos, mut frame: QueuedFrame, context: &mut QueueContext) {

@@ -123,10 +123,7 @@ mod tests {
     use super::*;
 
     fn frame(number: u64) -> QueuedFrame {
-        let meta = FrameMeta {
-            arrival: Nanos::ZERO,
-            len: 64,
-        };
+        let meta = FrameMeta::new(Nanos::ZERO, 64);
         QueuedFrame::new(number, meta)
     }
 

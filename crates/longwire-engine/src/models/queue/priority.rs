@@ -23,13 +23,15 @@ static INFO: ModelInfo = ModelInfo {
               before it have nothing waiting; each is first in, first out. Frames that arrive at a \
               full queue push out the latest frames of lower classes, or are dropped",
     params: &[
-        Param {
-            name: "classes",
-            unit: Unit::Text("ef+va@100p/rest/le"),
-            default: Some("cs6+cs7+ef+va/rest/le"),
-            help: "code points of each class, highest first, between slashes: numbers, ranges \
-                   32-39, names, or rest; @ and a limit for the class may follow",
-        },
+        Param::with_default(
+            "classes",
+            Unit::Text("ef+va@100p/rest/le"),
+            "cs6+cs7+ef+va/rest/le",
+        )
+        .help(
+            "code points of each class, highest first, between slashes: numbers, ranges 32-39, \
+             names, or rest; @ and a limit for the class may follow",
+        ),
         parameters::limit_of_all("1000p"),
         parameters::LIMIT_BYTES_OF_ALL,
     ],

@@ -26,38 +26,33 @@ static INFO: ModelInfo = ModelInfo {
               base-delay=included also delayed as in CellReplay, otherwise the delay model \
               adds the base delay",
     params: &[
-        Param {
-            name: "trains",
-            unit: Unit::File("0 20 0 1 3\n100 24 0 2 2\n250 20 0 0 5\n"),
-            default: None,
-            help: "the light trace: time, base delay and opportunities of a train, in \
-                   milliseconds, a train a line",
-        },
-        Param {
-            name: "opportunities",
-            unit: Unit::File("1\n1\n3\n10\n"),
-            default: None,
-            help: "the heavy trace, as mahimahi's: a millisecond a line",
-        },
-        Param {
-            name: "pause",
-            unit: Unit::Time,
-            default: Some("0"),
-            help: "a packet that arrives this long after the last one has left begins a train",
-        },
+        Param::new(
+            "trains",
+            Unit::File("0 20 0 1 3\n100 24 0 2 2\n250 20 0 0 5\n"),
+        )
+        .help(
+            "the light trace: time, base delay and opportunities of a train, in milliseconds, a \
+             train a line",
+        ),
+        Param::new("opportunities", Unit::File("1\n1\n3\n10\n"))
+            .help("the heavy trace, as mahimahi's: a millisecond a line"),
+        Param::with_default("pause", Unit::Time, "0")
+            .help("a packet that arrives this long after the last one has left begins a train"),
         BASE_DELAY,
         OPPORTUNITY,
         OVERHEAD,
     ],
 };
 
-const BASE_DELAY: Param = Param {
-    name: "base-delay",
-    unit: Unit::Choice(&["separate", "included"]),
-    default: Some("separate"),
-    help: "included: each packet is also delayed by the base delay of its train, and arrives \
-           when CellReplay delivers it; separate: the delay is left to the delay model",
-};
+const BASE_DELAY: Param = Param::with_default(
+    "base-delay",
+    Unit::Choice(&["separate", "included"]),
+    "separate",
+)
+.help(
+    "included: each packet is also delayed by the base delay of its train, and arrives when \
+     CellReplay delivers it; separate: the delay is left to the delay model",
+);
 
 const NANOS_PER_MILLI: u64 = 1_000_000;
 

@@ -10,12 +10,7 @@ pub const ENTRY: Entry<Rate> = Entry {
         name: "fixed",
         summary: "departure = max(departure of the frame before, arrival) + bits / rate, exactly: \
                   the remainder is carried (Rizzo and Lettieri's TLEM, 2016)",
-        params: &[Param {
-            name: "rate",
-            unit: Unit::Rate,
-            default: None,
-            help: "bits a second, framing included",
-        }],
+        params: &[Param::new("rate", Unit::Rate).help("bits a second, framing included")],
     },
     build: |arguments| Ok(Rate::Fixed(arguments.required("rate")?)),
 };

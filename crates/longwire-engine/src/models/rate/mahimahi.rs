@@ -23,39 +23,24 @@ static INFO: ModelInfo = ModelInfo {
     summary: "packet delivery opportunities from a file, a millisecond a line, used as by \
               mahimahi's link shell (Netravali et al., USENIX ATC 2015)",
     params: &[
-        Param {
-            name: "file",
-            unit: Unit::File("1\n1\n3\n10\n"),
-            default: None,
-            help: "the trace: whole milliseconds, one opportunity a line",
-        },
-        Param {
-            name: "end",
-            unit: Unit::Choice(&["loop", "stop"]),
-            default: Some("loop"),
-            help: "what follows the last opportunity: the first again, or nothing",
-        },
+        Param::new("file", Unit::File("1\n1\n3\n10\n"))
+            .help("the trace: whole milliseconds, one opportunity a line"),
+        Param::with_default("end", Unit::Choice(&["loop", "stop"]), "loop")
+            .help("what follows the last opportunity: the first again, or nothing"),
         OPPORTUNITY,
         OVERHEAD,
     ],
 };
 
 /// The parameter for the bytes of an opportunity.
-pub(super) const OPPORTUNITY: Param = Param {
-    name: "opportunity",
-    unit: Unit::Size,
-    default: Some("1504b"),
-    help: "bytes of one opportunity; mahimahi's 1504b are 1500 of IP and 4 of its TUN header",
-};
+pub(super) const OPPORTUNITY: Param = Param::with_default("opportunity", Unit::Size, "1504b")
+    .help("bytes of one opportunity; mahimahi's 1504b are 1500 of IP and 4 of its TUN header");
 
 /// The parameter for the bytes added to each frame.
-pub(super) const OVERHEAD: Param = Param {
-    name: "overhead",
-    unit: Unit::Signed,
-    default: Some("-10"),
-    help: "bytes added to each frame as it is counted; -10 is mahimahi's count: 14 less of \
-           Ethernet, 4 more of TUN header",
-};
+pub(super) const OVERHEAD: Param = Param::with_default("overhead", Unit::Signed, "-10").help(
+    "bytes added to each frame as it is counted; -10 is mahimahi's count: 14 less of Ethernet, 4 \
+     more of TUN header",
+);
 
 /// mahimahi's bytes of an opportunity, and its overhead of a frame: the defaults of the
 /// two parameters.

@@ -27,25 +27,14 @@ static INFO: ModelInfo = ModelInfo {
     summary: "a rate for each state of a continuous-time Markov chain, held for exponential \
               times and left by a matrix of weights",
     params: &[
-        Param {
-            name: "rates",
-            unit: Unit::Text("10mbit;5mbit;0"),
-            default: None,
-            help: "of the states, RATE;RATE;…; 0 stands still",
-        },
-        Param {
-            name: "times",
-            unit: Unit::Text("5s;2s;100ms"),
-            default: None,
-            help: "how long the states are held in the mean, TIME;TIME;…; 1us at least",
-        },
-        Param {
-            name: "matrix",
-            unit: Unit::Text("0/9/1;5/0/5;1/1/0"),
-            default: None,
-            help: "a row for each state with the weight of each next one, W/W;W/W; without it, \
-                   every other state is as likely",
-        },
+        Param::new("rates", Unit::Text("10mbit;5mbit;0"))
+            .help("of the states, RATE;RATE;…; 0 stands still"),
+        Param::new("times", Unit::Text("5s;2s;100ms"))
+            .help("how long the states are held in the mean, TIME;TIME;…; 1us at least"),
+        Param::new("matrix", Unit::Text("0/9/1;5/0/5;1/1/0")).help(
+            "a row for each state with the weight of each next one, W/W;W/W; without it, every \
+             other state is as likely",
+        ),
     ],
 };
 

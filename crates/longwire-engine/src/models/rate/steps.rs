@@ -25,26 +25,16 @@ static INFO: ModelInfo = ModelInfo {
     summary: "a rate that changes at given times since the link's beginning, at once or in \
               straight lines",
     params: &[
-        Param {
-            name: "at",
-            unit: Unit::Text("0s/10mbit;10ms/5mbit"),
-            default: None,
-            help: "times and rates, TIME/RATE;TIME/RATE; a rate of 0 stands still (mind the \
-                   shell: quote it)",
-        },
-        Param {
-            name: "change",
-            unit: Unit::Choice(&["stepwise", "linear"]),
-            default: Some("stepwise"),
-            help: "step: the rate changes at the given time; linear: it approaches the next \
-                   one in a straight line",
-        },
-        Param {
-            name: "period",
-            unit: Unit::Time,
-            default: None,
-            help: "after which it begins again; without it, the last rate stays",
-        },
+        Param::new("at", Unit::Text("0s/10mbit;10ms/5mbit")).help(
+            "times and rates, TIME/RATE;TIME/RATE; a rate of 0 stands still (mind the shell: \
+             quote it)",
+        ),
+        Param::with_default("change", Unit::Choice(&["stepwise", "linear"]), "stepwise").help(
+            "step: the rate changes at the given time; linear: it approaches the next one in a \
+             straight line",
+        ),
+        Param::new("period", Unit::Time)
+            .help("after which it begins again; without it, the last rate stays"),
     ],
 };
 

@@ -21,45 +21,18 @@ static INFO: ModelInfo = ModelInfo {
     summary: "time-division multiplexing: a frame waits for the link's next slot, also on an idle \
               link (as in Rizzo and Lettieri's TLEM, 2016)",
     params: &[
-        Param {
-            name: "rate",
-            unit: Unit::Rate,
-            default: None,
-            help: "bits a second within the slot",
-        },
-        Param {
-            name: "period",
-            unit: Unit::Time,
-            default: None,
-            help: "from the beginning of one slot to that of the next",
-        },
-        Param {
-            name: "slot",
-            unit: Unit::Time,
-            default: None,
-            help: "how long a slot is",
-        },
-        Param {
-            name: "offset",
-            unit: Unit::Time,
-            default: Some("0"),
-            help: "when the first slot begins, counted from the link's beginning",
-        },
-        Param {
-            name: "guard",
-            // No example in the unit of time fits every slot.
-            unit: Unit::Text("1ms"),
-            default: Some("0"),
-            help: "at the end of each slot, in which nothing may be sent",
-        },
-        Param {
-            name: "partial",
-            unit: Unit::Choice(&["fragment", "whole"]),
-            default: Some("fragment"),
-            help: "a frame that does not fit the rest of a slot begins there and continues in \
-                   the next, or waits for the next; one longer than a slot is always sent in \
-                   parts",
-        },
+        Param::new("rate", Unit::Rate).help("bits a second within the slot"),
+        Param::new("period", Unit::Time).help("from the beginning of one slot to that of the next"),
+        Param::new("slot", Unit::Time).help("how long a slot is"),
+        Param::with_default("offset", Unit::Time, "0")
+            .help("when the first slot begins, counted from the link's beginning"),
+        // No example in the unit of time fits every slot.
+        Param::with_default("guard", Unit::Text("1ms"), "0")
+            .help("at the end of each slot, in which nothing may be sent"),
+        Param::with_default("partial", Unit::Choice(&["fragment", "whole"]), "fragment").help(
+            "a frame that does not fit the rest of a slot begins there and continues in the next, \
+             or waits for the next; one longer than a slot is always sent in parts",
+        ),
     ],
 };
 

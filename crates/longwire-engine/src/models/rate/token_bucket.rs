@@ -21,31 +21,15 @@ static INFO: ModelInfo = ModelInfo {
     summary: "a frame leaves when the bucket holds as many tokens as it has bytes (Turner 1986; \
               with ticks as in DEMU, Puakalong et al.)",
     params: &[
-        Param {
-            name: "rate",
-            unit: Unit::Rate,
-            default: None,
-            help: "at which tokens come",
-        },
-        Param {
-            name: "burst",
-            unit: Unit::Size,
-            default: None,
-            help: "maximum tokens in the bucket, which begins full; a longer frame leaves when \
-                   it is full, and owes the rest",
-        },
-        Param {
-            name: "peak",
-            unit: Unit::Rate,
-            default: None,
-            help: "the rate of the line after the bucket; default: infinite",
-        },
-        Param {
-            name: "tick",
-            unit: Unit::Time,
-            default: Some("0"),
-            help: "interval at which tokens arrive, as DEMU's 1us; 0 is continuously",
-        },
+        Param::new("rate", Unit::Rate).help("at which tokens come"),
+        Param::new("burst", Unit::Size).help(
+            "maximum tokens in the bucket, which begins full; a longer frame leaves when it is \
+             full, and owes the rest",
+        ),
+        Param::new("peak", Unit::Rate)
+            .help("the rate of the line after the bucket; default: infinite"),
+        Param::with_default("tick", Unit::Time, "0")
+            .help("interval at which tokens arrive, as DEMU's 1us; 0 is continuously"),
     ],
 };
 

@@ -27,18 +27,13 @@ static INFO: ModelInfo = ModelInfo {
         FORMAT,
         trace::TIME_COLUMN,
         trace::TIME_UNIT,
-        Param {
-            name: "rate-column",
-            unit: Unit::Text("rate_mbps"),
-            default: None,
-            help: "a table's column of rates, by name or number",
-        },
-        Param {
-            name: "rate-unit",
-            unit: Unit::Choice(&["bit", "kbit", "mbit", "gbit", "byte", "kbyte", "mbyte"]),
-            default: None,
-            help: "the unit of rates, a second; without it, as the column's name or values say",
-        },
+        Param::new("rate-column", Unit::Text("rate_mbps"))
+            .help("a table's column of rates, by name or number"),
+        Param::new(
+            "rate-unit",
+            Unit::Choice(&["bit", "kbit", "mbit", "gbit", "byte", "kbyte", "mbyte"]),
+        )
+        .help("the unit of rates, a second; without it, as the column's name or values say"),
         trace::WHERE,
     ],
 };

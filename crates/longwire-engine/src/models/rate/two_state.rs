@@ -19,30 +19,12 @@ static INFO: ModelInfo = ModelInfo {
     summary: "a good rate and a bad one in turns, each held for an exponential time; a bad one of \
               0 makes an on-off link",
     params: &[
-        Param {
-            name: "good",
-            unit: Unit::Rate,
-            default: None,
-            help: "the rate of the good state",
-        },
-        Param {
-            name: "bad",
-            unit: Unit::Rate,
-            default: None,
-            help: "the rate of the bad state; 0 stands still",
-        },
-        Param {
-            name: "good-time",
-            unit: Unit::Time,
-            default: None,
-            help: "how long the good state is held in the mean; 1us at least",
-        },
-        Param {
-            name: "bad-time",
-            unit: Unit::Time,
-            default: None,
-            help: "how long the bad state is held in the mean; 1us at least",
-        },
+        Param::new("good", Unit::Rate).help("the rate of the good state"),
+        Param::new("bad", Unit::Rate).help("the rate of the bad state; 0 stands still"),
+        Param::new("good-time", Unit::Time)
+            .help("how long the good state is held in the mean; 1us at least"),
+        Param::new("bad-time", Unit::Time)
+            .help("how long the bad state is held in the mean; 1us at least"),
     ],
 };
 

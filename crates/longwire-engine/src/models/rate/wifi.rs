@@ -19,12 +19,7 @@ pub const ENTRY: Entry<Rate> = Entry { info: &INFO, build };
 
 /// Defines a parameter that is a time.
 const fn time(name: &'static str, default: &'static str, help: &'static str) -> Param {
-    Param {
-        name,
-        unit: Unit::Time,
-        default: Some(default),
-        help,
-    }
+    Param::with_default(name, Unit::Time, default).help(help)
 }
 
 static INFO: ModelInfo = ModelInfo {
@@ -33,25 +28,13 @@ static INFO: ModelInfo = ModelInfo {
               sends the queued frames as one A-MPDU, which all arrive at its end (IEEE \
               802.11-2020, clauses 9.7 and 10.23.2)",
     params: &[
-        Param {
-            name: "rate",
-            unit: Unit::Rate,
-            default: None,
-            help: "of the physical layer",
-        },
-        Param {
-            name: "frames",
-            unit: Unit::Count,
-            default: Some("64"),
-            help: "in an aggregate at the most: 64 with a basic block ack, 1 for no aggregation",
-        },
-        Param {
-            name: "bytes",
-            unit: Unit::Size,
-            default: Some("65535b"),
-            help: "in an aggregate of frames of up to 1514 bytes at the most: 65535b in 802.11n, \
-                   1048575b in 802.11ac",
-        },
+        Param::new("rate", Unit::Rate).help("of the physical layer"),
+        Param::with_default("frames", Unit::Count, "64")
+            .help("in an aggregate at the most: 64 with a basic block ack, 1 for no aggregation"),
+        Param::with_default("bytes", Unit::Size, "65535b").help(
+            "in an aggregate of frames of up to 1514 bytes at the most: 65535b in 802.11n, \
+             1048575b in 802.11ac",
+        ),
         time(
             "duration",
             "5484us",
@@ -69,12 +52,8 @@ static INFO: ModelInfo = ModelInfo {
             "how long the medium must be idle before a backoff counts",
         ),
         time("slot", "9us", "of a backoff"),
-        Param {
-            name: "window",
-            unit: Unit::Count,
-            default: Some("15"),
-            help: "a backoff is 0 to this number of slots, each as likely",
-        },
+        Param::with_default("window", Unit::Count, "15")
+            .help("a backoff is 0 to this number of slots, each as likely"),
         time(
             "contention",
             "0",

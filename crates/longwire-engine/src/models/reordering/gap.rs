@@ -21,25 +21,14 @@ static INFO: ModelInfo = ModelInfo {
               then on each is sent ahead, without any delay, with some probability, until one is \
               (netem's reorder with gap)",
     params: &[
-        Param {
-            name: "gap",
-            unit: Unit::Count,
-            default: Some("1"),
-            help: "the least distance from one frame sent ahead to the next, from 1",
-        },
-        Param {
-            name: "rate",
-            unit: Unit::Probability,
-            default: Some("100%"),
-            help: "the probability that a frame whose turn it is is sent ahead",
-        },
-        Param {
-            name: "correlation",
-            unit: Unit::Correlation,
-            default: Some("0%"),
-            help: "of each of these decisions with the one before, below 100%; their rate stays as \
-                   it is",
-        },
+        Param::with_default("gap", Unit::Count, "1")
+            .help("the least distance from one frame sent ahead to the next, from 1"),
+        Param::with_default("rate", Unit::Probability, "100%")
+            .help("the probability that a frame whose turn it is is sent ahead"),
+        Param::with_default("correlation", Unit::Correlation, "0%").help(
+            "of each of these decisions with the one before, below 100%; their rate stays as it \
+             is",
+        ),
     ],
 };
 

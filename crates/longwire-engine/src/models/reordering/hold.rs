@@ -19,18 +19,8 @@ static INFO: ModelInfo = ModelInfo {
     summary: "a frame is held back with some probability for some time, and later ones \
               overtake it (Rizzo and Lettieri's TLEM, 2016)",
     params: &[
-        Param {
-            name: "rate",
-            unit: Unit::Probability,
-            default: None,
-            help: "the probability that a frame is held back",
-        },
-        Param {
-            name: "time",
-            unit: Unit::Time,
-            default: None,
-            help: "for how long, on top of its delay",
-        },
+        Param::new("rate", Unit::Probability).help("the probability that a frame is held back"),
+        Param::new("time", Unit::Time).help("for how long, on top of its delay"),
     ],
 };
 

@@ -17,12 +17,8 @@ static INFO: ModelInfo = ModelInfo {
     name: "fixed",
     summary: "every frame has the same size",
     params: &[
-        Param {
-            name: "size",
-            unit: Unit::Count,
-            default: None,
-            help: "bytes from the destination MAC address to the end of the payload",
-        },
+        Param::new("size", Unit::Count)
+            .help("bytes from the destination MAC address to the end of the payload"),
         FCS,
     ],
 };

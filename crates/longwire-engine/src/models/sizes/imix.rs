@@ -8,7 +8,7 @@ use longwire_units::random::Stream;
 use super::weighted::{ORDER, Weighted};
 use super::{FCS, Fcs, SizeModel};
 use crate::models::Entry;
-use crate::spec::{Arguments, ModelInfo, Param, SpecError};
+use crate::spec::{Arguments, ModelInfo, SpecError};
 
 /// The registry line.
 pub const ENTRY: Entry<Box<dyn SizeModel>> = Entry { info: &INFO, build };
@@ -20,12 +20,10 @@ static INFO: ModelInfo = ModelInfo {
               (mixes are named and put in order by RFC 6985; this one is older than it)",
     params: &[
         ORDER,
-        Param {
-            default: Some("with"),
-            help: "with, frames of 60, 590 and 1514 bytes, to which the device adds 4; without, \
-                   frames of 64, 594 and 1518 bytes, to which it adds 4 more",
-            ..FCS
-        },
+        FCS.default("with").help(
+            "with, frames of 60, 590 and 1514 bytes, to which the device adds 4; without, frames \
+             of 64, 594 and 1518 bytes, to which it adds 4 more",
+        ),
     ],
 };
 

@@ -19,13 +19,14 @@ static INFO: ModelInfo = ModelInfo {
     name: "list",
     summary: "the sizes in a file, by their weights",
     params: &[
-        Param {
-            name: "file",
-            unit: Unit::File("# size, and how many of a round\n60 7\n590 4\n1514\n"),
-            default: None,
-            help: "the file: a line for each size, followed by its weight, 1 when left out; # \
-                   begins a remark",
-        },
+        Param::new(
+            "file",
+            Unit::File("# size, and how many of a round\n60 7\n590 4\n1514\n"),
+        )
+        .help(
+            "the file: a line for each size, followed by its weight, 1 when left out; # begins a \
+             remark",
+        ),
         ORDER,
         FCS,
     ],

@@ -19,13 +19,9 @@ static INFO: ModelInfo = ModelInfo {
     name: "mix",
     summary: "several sizes, by their weights",
     params: &[
-        Param {
-            name: "sizes",
-            unit: Unit::Text("60/7;590/4;1514/1"),
-            default: None,
-            help: "SIZE/WEIGHT;SIZE/WEIGHT, or SIZE alone for a weight of 1 (mind the shell: \
-                   quote it)",
-        },
+        Param::new("sizes", Unit::Text("60/7;590/4;1514/1")).help(
+            "SIZE/WEIGHT;SIZE/WEIGHT, or SIZE alone for a weight of 1 (mind the shell: quote it)",
+        ),
         ORDER,
         FCS,
     ],

@@ -72,12 +72,8 @@ const SIZE_MIN: u64 = 14;
 const SIZE_MAX: u64 = 65_535;
 
 /// The parameter for the frame check sequence.
-const FCS: Param = Param {
-    name: "fcs",
-    unit: Unit::Choice(&["without", "with"]),
-    default: Some("without"),
-    help: "whether sizes count the 4 bytes of frame check sequence, as testers and RFC 2544 do",
-};
+const FCS: Param = Param::with_default("fcs", Unit::Choice(&["without", "with"]), "without")
+    .help("whether sizes count the 4 bytes of frame check sequence, as testers and RFC 2544 do");
 
 /// Whether sizes count the frame check sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -17,18 +17,8 @@ static INFO: ModelInfo = ModelInfo {
     name: "uniform",
     summary: "sizes spread evenly from min to max, both included",
     params: &[
-        Param {
-            name: "min",
-            unit: Unit::Count,
-            default: None,
-            help: "the least size, in bytes",
-        },
-        Param {
-            name: "max",
-            unit: Unit::Count,
-            default: None,
-            help: "the greatest size, in bytes",
-        },
+        Param::new("min", Unit::Count).help("the least size, in bytes"),
+        Param::new("max", Unit::Count).help("the greatest size, in bytes"),
         FCS,
     ],
 };

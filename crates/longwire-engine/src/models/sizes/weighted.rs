@@ -13,13 +13,11 @@ use super::Fcs;
 use crate::spec::{Arguments, Param, SpecError, Unit};
 
 /// The order of sizes.
-pub(super) const ORDER: Param = Param {
-    name: "order",
-    unit: Unit::Choice(&["round", "random"]),
-    default: Some("round"),
-    help: "round: the same sequence repeated, each size spread evenly over it (RFC 6985 \
-           requires a known sequence); random: each frame drawn independently",
-};
+pub(super) const ORDER: Param =
+    Param::with_default("order", Unit::Choice(&["round", "random"]), "round").help(
+        "round: the same sequence repeated, each size spread evenly over it (RFC 6985 requires a \
+         known sequence); random: each frame drawn independently",
+    );
 
 /// Maximum length of a round: a longer one is indistinguishable from a random order.
 const ROUND_MAX: u64 = 1 << 16;

@@ -119,10 +119,7 @@ pub fn run_all(link: Link, events: Vec<(u64, Event)>, often: bool) -> (Verdicts,
             Event::Frame(bytes) => {
                 run.poll(at);
                 offered += 1;
-                let meta = FrameMeta {
-                    arrival: at,
-                    len: bytes.len() as u32,
-                };
+                let meta = FrameMeta::new(at, bytes.len() as u32);
                 match run.link.offer(meta, &bytes) {
                     Verdict::Queued => run.queued.0.push((index, bytes)),
                     verdict => {

@@ -146,10 +146,7 @@ fn run(config: LinkConfig, seed: u64, frames: &[Offered], often: bool) -> Outcom
             step(&mut emulator, next, frames, &mut outcome);
         }
         step(&mut emulator, arrival, frames, &mut outcome);
-        let meta = FrameMeta {
-            arrival,
-            len: frame.bytes.len() as u32,
-        };
+        let meta = FrameMeta::new(arrival, frame.bytes.len() as u32);
         let verdict = emulator.offer(LinkId(0), meta, &frame.bytes, index);
         if verdict != Verdict::Queued {
             decided(&mut emulator, index, verdict, frames, &mut outcome);

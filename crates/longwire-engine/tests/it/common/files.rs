@@ -1,6 +1,6 @@
 //! Files that are not there: a loader with contents in memory.
 
-use longwire_engine::{FrameContext, Hook, Loader, Plugin};
+use longwire_engine::{FrameContext, Loader};
 use longwire_units::random::Stream;
 
 /// The same contents for every file, in pieces of this many bytes.
@@ -25,15 +25,6 @@ impl Loader for Contents<'_> {
     ) -> Result<(), String> {
         self.text.chunks(self.piece).try_for_each(take)
     }
-
-    fn plugin(
-        &self,
-        path: &str,
-        _hook: Hook,
-        _parameters: &[(String, String)],
-    ) -> Result<Box<dyn Plugin>, String> {
-        Err(format!("{path} is no plugin"))
-    }
 }
 
 /// Files by name.
@@ -49,15 +40,6 @@ impl Loader for Files<'_> {
         file.map_or(Err("no such file".to_owned()), |(_, text)| {
             take(text.as_bytes())
         })
-    }
-
-    fn plugin(
-        &self,
-        path: &str,
-        _hook: Hook,
-        _parameters: &[(String, String)],
-    ) -> Result<Box<dyn Plugin>, String> {
-        Err(format!("{path} is no plugin"))
     }
 }
 

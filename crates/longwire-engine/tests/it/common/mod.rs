@@ -4,11 +4,10 @@
 pub mod any_spec;
 pub mod composition;
 pub mod files;
-#[path = "../../../../longwire-packet/tests/it/common/frames.rs"]
-pub mod frames;
 pub mod special;
 
 use longwire_engine::{FrameMeta, Link, LinkConfig, LinkId, LinkSpec, Nanos, NoLoader, Verdict};
+use longwire_testbed::support::binomial_interval;
 
 /// Returns the specification of a line such as `rate=10mbit loss=1%`.
 pub fn spec(line: &str) -> LinkSpec {
@@ -34,10 +33,7 @@ pub fn refusal(option: &str, text: &str) -> String {
 }
 
 pub fn frame(arrival: u64, len: u32) -> FrameMeta {
-    FrameMeta {
-        arrival: Nanos::from_nanos(arrival),
-        len,
-    }
+    FrameMeta::new(Nanos::from_nanos(arrival), len)
 }
 
 /// The verdicts of `count` frames of 1000 bytes, `gap` nanoseconds apart.
@@ -54,38 +50,21 @@ pub fn release(verdict: Verdict) -> u64 {
     }
 }
 
-/// The least and the greatest count of successes that `trials` independent
-/// trials of probability `p` stay within, but for a chance of at most
-/// `(1 - confidence) / 2` on each side. Sums the binomial distribution term
-/// by term from its mode.
-pub fn binomial_bounds(trials: u64, p: f64, confidence: f64) -> (u64, u64) {
-    let mode = (((trials + 1) as f64 * p) as u64).min(trials);
-    let odds = p / (1.0 - p);
-    let mut terms = std::collections::VecDeque::from([1.0f64]);
-    let (mut first, mut last) = (mode, mode);
-    while last < trials && terms[terms.len() - 1] > 1e-40 {
-        let ratio = (trials - last) as f64 / (last + 1) as f64 * odds;
-        terms.push_back(terms[terms.len() - 1] * ratio);
-        last += 1;
-    }
-    while first > 0 && terms[0] > 1e-40 {
-        let ratio = first as f64 / (trials - first + 1) as f64 / odds;
-        terms.push_front(terms[0] * ratio);
-        first -= 1;
-    }
-    let tail = terms.iter().sum::<f64>() * (1.0 - confidence) / 2.0;
-    // How many terms may be left out at one end.
-    fn left_out<'a>(terms: impl Iterator<Item = &'a f64>, tail: f64) -> u64 {
-        let mut sum = 0.0;
-        let within = |term: &&f64| {
-            sum += **term;
-            sum <= tail
-        };
-        terms.take_while(within).count() as u64
-    }
-    let low = first + left_out(terms.iter(), tail);
-    let high = last - left_out(terms.iter().rev(), tail);
-    (low, high)
+/// Checks that `count` successes of `trials` of probability `p` are within the bounds that
+/// a correct model leaves with this confidence.
+#[track_caller]
+pub fn assert_binomial(
+    what: impl std::fmt::Display,
+    count: u64,
+    trials: u64,
+    p: f64,
+    confidence: f64,
+) {
+    let (low, high) = binomial_interval(trials, p, confidence);
+    assert!(
+        (low..=high).contains(&count),
+        "{what}: {count} of {trials}, not {low} to {high}"
+    );
 }
 
 /// The greatest distance between the samples' distribution and `cdf`

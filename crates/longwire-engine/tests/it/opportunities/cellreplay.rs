@@ -5,8 +5,9 @@ use std::collections::VecDeque;
 use proptest::prelude::*;
 
 use crate::opportunities::{
-    MILLI, Opportunities, any_frames, any_millis, counted, deliveries, departures, lines,
+    Files, MILLI, Opportunities, any_frames, any_millis, counted, departures, lines,
 };
+use crate::rates::links;
 
 /// CellReplay's rule in one pass over the arrivals, with times in
 /// nanoseconds: the release of each packet, and the base delay in force.
@@ -348,7 +349,8 @@ proptest! {
             .iter()
             .map(|(at, bytes)| (at * MILLI, *bytes as u32 + 10))
             .collect();
-        let found = deliveries(&rate, &files, 0, managed, &frames);
+        let mut link = links::link_with(&rate, &Files(&files), 0, managed);
+        let found = links::deliveries(&mut link, &frames);
         let found: Vec<u64> = found.iter().map(|delivery| delivery.release.as_nanos()).collect();
         let expected: Vec<u64> = expected.iter().map(|at| at * MILLI).collect();
         prop_assert_eq!(found, expected);

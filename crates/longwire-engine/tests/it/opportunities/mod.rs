@@ -6,15 +6,28 @@ mod mahimahi;
 
 use std::collections::VecDeque;
 
-use crate::common::files::Files;
-use crate::common::frame;
-use longwire_engine::models;
-use longwire_engine::models::queue::fifo::ManagedFifo;
-use longwire_engine::models::queue::{Queue, QueueLimit};
-use longwire_engine::{Delivery, Link, LinkConfig, LinkId, Nanos, Verdict};
+use longwire_engine::Loader;
 use proptest::prelude::*;
 
+use crate::rates::links;
+
 const MILLI: u64 = 1_000_000;
+
+/// Files by name.
+struct Files<'a>(&'a [(&'a str, String)]);
+
+impl Loader for Files<'_> {
+    fn read(
+        &self,
+        path: &str,
+        take: &mut dyn FnMut(&[u8]) -> Result<(), String>,
+    ) -> Result<(), String> {
+        let file = self.0.iter().find(|(name, _)| *name == path);
+        file.map_or(Err("no such file".to_owned()), |(_, text)| {
+            take(text.as_bytes())
+        })
+    }
+}
 
 /// When frames depart, of those that ever do.
 fn departures(
@@ -24,51 +37,10 @@ fn departures(
     managed: bool,
     frames: &[(u64, u32)],
 ) -> Vec<u64> {
-    let deliveries = deliveries(rate, files, epoch, managed, frames);
-    let departures = deliveries
-        .iter()
-        .map(|delivery| delivery.departure.as_nanos());
-    departures
-        .filter(|departure| *departure < u64::MAX)
-        .collect()
-}
-
-/// Deliveries of all frames.
-fn deliveries(
-    rate: &str,
-    files: &[(&str, String)],
-    epoch: u64,
-    managed: bool,
-    frames: &[(u64, u32)],
-) -> Vec<Delivery> {
-    let rate = models::RATE.parse_with(rate, &Files(files));
-    let config = LinkConfig {
-        rate: rate.unwrap_or_else(|error| panic!("{error}")),
-        queue: Some(if managed {
-            Queue::Managed(Box::new(ManagedFifo::new(QueueLimit::UNLIMITED)))
-        } else {
-            Queue::TailDrop(QueueLimit::UNLIMITED)
-        }),
-        epoch: Nanos::from_nanos(epoch),
-        ..LinkConfig::default()
-    };
-    let mut link = Link::new(config, 1, LinkId(0));
-    let mut deliveries = Vec::new();
-    let mut note = |verdict: Verdict| {
-        if let Verdict::Deliver(delivery) = verdict {
-            deliveries.push(delivery);
-        }
-    };
-    for (arrival, len) in frames {
-        while let Some((_, verdict)) = link.poll(Nanos::from_nanos(*arrival), &()) {
-            note(verdict);
-        }
-        note(link.offer(frame(*arrival, *len), &[]));
-    }
-    while let Some((_, verdict)) = link.poll(Nanos::MAX, &()) {
-        note(verdict);
-    }
-    deliveries
+    links::departures(
+        &mut links::link_with(rate, &Files(files), epoch, managed),
+        frames,
+    )
 }
 
 /// Lines of a file, one number each.
@@ -142,9 +114,7 @@ impl<'a> Opportunities<'a> {
     /// Lets everything out that still gets out.
     fn drain(&mut self) {
         while self.transit > 0 || !self.waiting.is_empty() {
-            let Some(time) = self.next_time() else {
-                return;
-            };
+            let Some(time) = self.next_time() else { return };
             self.pass(time);
         }
     }
@@ -180,12 +150,5 @@ fn any_frames() -> impl Strategy<Value = Vec<(u64, u32)>> {
         0u64..2_000 * MILLI,
     ];
     let len = prop_oneof![Just(64u32), Just(1_514), 1u32..1_600, 1u32..20_000];
-    proptest::collection::vec((gap, len), 1..80).prop_map(|mut frames| {
-        let mut clock = 0;
-        for (gap, _) in &mut frames {
-            clock += *gap;
-            *gap = clock;
-        }
-        frames
-    })
+    links::after_gaps(gap, len)
 }

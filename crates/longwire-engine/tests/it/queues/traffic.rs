@@ -29,10 +29,7 @@ pub enum Kind {
 
 impl Packet {
     pub fn meta(&self) -> FrameMeta {
-        FrameMeta {
-            arrival: Nanos::from_nanos(self.arrival),
-            len: self.len,
-        }
+        FrameMeta::new(Nanos::from_nanos(self.arrival), self.len)
     }
 
     /// Returns the frame's first bytes: a UDP datagram whose addresses and ports

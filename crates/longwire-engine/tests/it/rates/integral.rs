@@ -2,11 +2,11 @@
 //! that is never idle has sent by an instant, in exact fractions.
 
 use longwire_engine::models::rate::Rate;
-use longwire_engine::{Bytes, FrameContext, Nanos, Packets, models};
+use longwire_engine::{FrameContext, Nanos, models};
 use longwire_units::random::Stream;
 use proptest::prelude::*;
 
-use crate::common::frame;
+use crate::common::files::frame_context;
 use crate::rates::links::{any_frames, both_ways};
 use crate::rates::program::{After, HALVES, Halves, Program, Step};
 
@@ -41,37 +41,42 @@ fn any_steps(gap_max: u64) -> impl Strategy<Value = Vec<Step>> {
 
 const MILLI: u64 = 1_000_000;
 
+/// An epoch, and frames after it.
+fn any_traffic() -> impl Strategy<Value = (u64, Vec<(u64, u32)>)> {
+    let epoch = prop_oneof![Just(0u64), 0u64..1 << 50];
+    (epoch, any_frames(20 * MILLI)).prop_map(|(epoch, mut frames)| {
+        frames.iter_mut().for_each(|(at, _)| *at += epoch);
+        (epoch, frames)
+    })
+}
+
+/// A program that holds its last rate or begins again, and traffic.
+fn any_program(linear: bool) -> impl Strategy<Value = (Program, u64, Vec<(u64, u32)>)> {
+    let gap = proptest::option::of(1..10 * MILLI);
+    let parts = (any_steps(50 * MILLI), gap, any_traffic());
+    parts.prop_map(move |(steps, gap, (epoch, frames))| {
+        let last = steps[steps.len() - 1].time;
+        let after = gap.map_or(After::Hold, |gap| After::Again(last + gap));
+        let program = Program {
+            steps,
+            after,
+            linear,
+        };
+        (program, epoch, frames)
+    })
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(600))]
 
     #[test]
-    fn stepwise_rates_send_their_integral(
-        steps in any_steps(50 * MILLI),
-        gap in 1..10 * MILLI,
-        again in any::<bool>(),
-        epoch in prop_oneof![Just(0u64), 0u64..1 << 50],
-        frames in any_frames(20 * MILLI),
-    ) {
-        let last = steps[steps.len() - 1].time;
-        let after = if again { After::Again(last + gap) } else { After::Hold };
-        let program = Program { steps, after, linear: false };
-        let frames: Vec<_> = frames.iter().map(|(at, len)| (epoch + at, *len)).collect();
+    fn stepwise_rates_send_their_integral((program, epoch, frames) in any_program(false)) {
         let expected = program.departures(epoch, &frames);
         prop_assert_eq!(both_ways(&program.written(), "", epoch, &frames), expected);
     }
 
     #[test]
-    fn straight_lines_send_their_integral(
-        steps in any_steps(50 * MILLI),
-        gap in 1..10 * MILLI,
-        again in any::<bool>(),
-        epoch in prop_oneof![Just(0u64), 0u64..1 << 50],
-        frames in any_frames(20 * MILLI),
-    ) {
-        let last = steps[steps.len() - 1].time;
-        let after = if again { After::Again(last + gap) } else { After::Hold };
-        let program = Program { steps, after, linear: true };
-        let frames: Vec<_> = frames.iter().map(|(at, len)| (epoch + at, *len)).collect();
+    fn straight_lines_send_their_integral((program, epoch, frames) in any_program(true)) {
         let expected = program.departures(epoch, &frames);
         prop_assert_eq!(both_ways(&program.written(), "", epoch, &frames), expected);
     }
@@ -80,8 +85,7 @@ proptest! {
     fn traces_send_their_integral_to_the_end_and_on(
         steps in any_steps(50 * MILLI),
         end in proptest::sample::select(vec!["loop", "hold", "stop"]),
-        epoch in prop_oneof![Just(0u64), 0u64..1 << 50],
-        frames in any_frames(20 * MILLI),
+        (epoch, frames) in any_traffic(),
     ) {
         prop_assume!(steps.len() > 1);
         // The last row holds as long as the one before.
@@ -93,7 +97,6 @@ proptest! {
             _ => After::Stop(length),
         };
         let program = Program { steps, after, linear: false };
-        let frames: Vec<_> = frames.iter().map(|(at, len)| (epoch + at, *len)).collect();
         let expected = program.departures(epoch, &frames);
         let rate = format!("trace:file=trace.csv,end={end}");
         let departures = both_ways(&rate, &program.table(), epoch, &frames);
@@ -108,24 +111,13 @@ fn no_rounding_is_carried_across_steps() {
     let rate = "steps:at=0s/3gbit;7us/1.7gbit;13us/0;14us/700000001bit,period=19us";
     let frames = vec![(0u64, 1000u32); 1_000_000];
     let departures = both_ways(rate, "", 0, &frames);
+    let step = |time, rate| Step { time, rate };
     let program = Program {
         steps: vec![
-            Step {
-                time: 0,
-                rate: 3_000_000_000,
-            },
-            Step {
-                time: 7_000,
-                rate: 1_700_000_000,
-            },
-            Step {
-                time: 13_000,
-                rate: 0,
-            },
-            Step {
-                time: 14_000,
-                rate: 700_000_001,
-            },
+            step(0, 3_000_000_000),
+            step(7_000, 1_700_000_000),
+            step(13_000, 0),
+            step(14_000, 700_000_001),
         ],
         after: After::Again(19_000),
         linear: false,
@@ -192,10 +184,8 @@ fn asking_again_earlier_changes_nothing() {
         assert_eq!(ready(12), Nanos::from_millis(20), "{rate}");
         assert_eq!(ready(13), Nanos::from_millis(20), "{rate}");
         let frame_context = FrameContext {
-            frame: frame(13_000_000, 1_000),
             at: Nanos::from_millis(20),
-            bytes: &[],
-            waiting: (Packets(0), Bytes(0)),
+            ..frame_context(13_000_000, 1_000)
         };
         let departure = model.serve(&frame_context, 8_000, &mut stream);
         // 8000 bits: at 8 Mbit/s; or t² · 16 Mbit/s / 10 ms / 2.

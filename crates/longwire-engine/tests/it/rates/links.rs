@@ -3,15 +3,19 @@
 use longwire_engine::models;
 use longwire_engine::models::queue::fifo::ManagedFifo;
 use longwire_engine::models::queue::{Queue, QueueLimit};
-use longwire_engine::{Link, LinkConfig, LinkId, Nanos, Verdict};
+use longwire_engine::{Delivery, Link, LinkConfig, LinkId, Loader, Nanos, Verdict};
 use proptest::prelude::*;
 
-use crate::common::files;
-use crate::common::frame;
+use crate::common::{files, frame};
 
-/// A link with this rate, and nothing else.
+/// A link with this rate, whose files all hold this text, and nothing else.
 pub fn link(rate: &str, file: &str, epoch: u64, managed: bool) -> Link {
-    let rate = models::RATE.parse_with(rate, &files::file(file));
+    link_with(rate, &files::file(file), epoch, managed)
+}
+
+/// As [`link`], with a loader of files.
+pub fn link_with(rate: &str, loader: &dyn Loader, epoch: u64, managed: bool) -> Link {
+    let rate = models::RATE.parse_with(rate, loader);
     let queue = if managed {
         Queue::Managed(Box::new(ManagedFifo::new(QueueLimit::UNLIMITED)))
     } else {
@@ -26,11 +30,11 @@ pub fn link(rate: &str, file: &str, epoch: u64, managed: bool) -> Link {
     Link::new(config, 1, LinkId(0))
 }
 
-/// When each frame departs, of those that ever do.
-pub fn departures(link: &mut Link, frames: &[(u64, u32)]) -> Vec<u64> {
-    let mut departures = Vec::new();
+/// All frames' deliveries, in order.
+pub fn deliveries(link: &mut Link, frames: &[(u64, u32)]) -> Vec<Delivery> {
+    let mut deliveries = Vec::new();
     let mut note = |verdict: Verdict| match verdict {
-        Verdict::Deliver(delivery) => departures.push(delivery.departure.as_nanos()),
+        Verdict::Deliver(delivery) => deliveries.push(delivery),
         Verdict::Queued => {}
         Verdict::Drop(reason) => panic!("dropped: {reason:?}"),
     };
@@ -43,8 +47,16 @@ pub fn departures(link: &mut Link, frames: &[(u64, u32)]) -> Vec<u64> {
     while let Some((_, verdict)) = link.poll(Nanos::MAX, &()) {
         note(verdict);
     }
-    departures.retain(|departure| *departure < u64::MAX);
+    deliveries
+}
+
+/// When each frame departs, of those that ever do.
+pub fn departures(link: &mut Link, frames: &[(u64, u32)]) -> Vec<u64> {
+    let deliveries = deliveries(link, frames).into_iter();
+    let departures = deliveries.map(|delivery| delivery.departure.as_nanos());
     departures
+        .filter(|departure| *departure < u64::MAX)
+        .collect()
 }
 
 /// Returns the departures by both paths through the engine, which must be the same.
@@ -66,8 +78,15 @@ pub fn any_frames(gap_max: u64) -> impl Strategy<Value = Vec<(u64, u32)>> {
         0..20 * gap_max,
     ];
     let len = prop_oneof![Just(64u32), Just(1514), 1u32..2_000, 1u32..70_000];
-    let frames = proptest::collection::vec((gap, len), 1..80);
-    frames.prop_map(|mut frames| {
+    after_gaps(gap, len)
+}
+
+/// Up to 80 frames with these gaps between them, and these lengths.
+pub fn after_gaps(
+    gap: impl Strategy<Value = u64>,
+    len: impl Strategy<Value = u32>,
+) -> impl Strategy<Value = Vec<(u64, u32)>> {
+    proptest::collection::vec((gap, len), 1..80).prop_map(|mut frames| {
         let mut clock = 0;
         for (gap, _) in &mut frames {
             clock += *gap;

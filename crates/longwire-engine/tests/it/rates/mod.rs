@@ -2,7 +2,7 @@
 
 mod bucket;
 mod integral;
-mod links;
+pub mod links;
 mod means;
 mod program;
 mod slots;

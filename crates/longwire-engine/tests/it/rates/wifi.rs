@@ -2,7 +2,7 @@
 
 use longwire_engine::{Link, Verdict};
 
-use crate::common::{binomial_bounds, frame};
+use crate::common::{assert_binomial, frame};
 use crate::rates::links::{departures, link};
 
 /// Without a random wait: 20 us before, 30 after, 10 of space.
@@ -78,13 +78,9 @@ fn backoffs(link: &mut Link, count: u64) -> Vec<u64> {
 fn backoffs_are_uniform() {
     let rate = PLAIN.replace("window=0", "window=5,frames=1");
     let waits = backoffs(&mut link(&rate, "", 0, false), 60_001);
-    let (low, high) = binomial_bounds(60_000, 1.0 / 6.0, 0.998);
     for slots in 0..=5 {
         let count = waits.iter().filter(|wait| **wait == slots * 9_000).count() as u64;
-        assert!(
-            (low..=high).contains(&count),
-            "{slots}: {count}, not {low} to {high}"
-        );
+        assert_binomial(slots, count, 60_000, 1.0 / 6.0, 0.998);
     }
 }
 

@@ -339,19 +339,7 @@ fn not_attached(name: &str, error: io::Error) -> PortError {
 
 /// Returns the error of a system call on the device.
 pub(super) fn failed(name: &str, action: &'static str, source: io::Error) -> PortError {
-    let port = format!("tap:{name}");
-    match source.kind() {
-        io::ErrorKind::PermissionDenied => PortError::Denied {
-            port,
-            action,
-            source,
-        },
-        _ => PortError::Failed {
-            port,
-            action,
-            source,
-        },
-    }
+    PortError::of(format!("tap:{name}"), action, source)
 }
 
 #[cfg(test)]

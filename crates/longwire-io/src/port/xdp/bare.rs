@@ -3,11 +3,11 @@
 //! socket's own calls in the loop.
 
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 
 use super::super::socket::failure;
 use super::super::{PortError, interface};
-use super::socket::{SendRings, SocketFailure, UnboundSocket};
+use super::socket::{SendRings, SocketFailure, UnboundSocket, kick};
 use super::umem::{PAGE, Umem};
 
 /// Entries of the transmit ring, and maximum frames of one burst.
@@ -79,19 +79,7 @@ impl BareXdp {
             self.on_the_way += 1;
         }
         transmit.submit();
-        // SAFETY: a call without a buffer or an address.
-        let result = unsafe {
-            libc::sendto(
-                self.socket.as_raw_fd(),
-                std::ptr::null(),
-                0,
-                libc::MSG_DONTWAIT,
-                std::ptr::null(),
-                0,
-            )
-        };
-        if result < 0 {
-            let error = io::Error::last_os_error();
+        if let Err(error) = kick(&self.socket) {
             match error.raw_os_error() {
                 Some(libc::EAGAIN | libc::EBUSY | libc::ENOBUFS) => {}
                 _ => return Err(error),

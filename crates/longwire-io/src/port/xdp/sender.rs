@@ -6,7 +6,7 @@
 //! way too.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
 use longwire_engine::Nanos;
@@ -15,7 +15,7 @@ use super::super::SendStamp;
 use super::super::offload::{Checksum, finish_checksum};
 use super::super::socket::pending_error;
 use super::rings::{Consumer, Producer};
-use super::socket::{SendRings, SocketFailure, UnboundSocket};
+use super::socket::{SendRings, SocketFailure, UnboundSocket, kick};
 use super::stamps::{METADATA, PendingStamps};
 use super::umem::{PAGE, Umem};
 use crate::net::interface::Interface;
@@ -163,7 +163,7 @@ impl Sender {
         self.transmit.submit();
         let mut left = self.transmit.look() as usize;
         while self.transmit.untaken() > 0 && self.transmit.needs_wakeup() {
-            let result = self.kick();
+            let result = kick(&self.socket);
             let taken = self.transmit.look() as usize;
             left += taken;
             match result.map_err(|error| (error.raw_os_error(), error)) {
@@ -221,24 +221,5 @@ impl Sender {
         if self.free.len() > before {
             self.completion.release();
         }
-    }
-
-    /// Wakes the kernel for the transmit ring.
-    fn kick(&self) -> io::Result<()> {
-        // SAFETY: a call without a buffer or an address.
-        let result = unsafe {
-            libc::sendto(
-                self.socket.as_raw_fd(),
-                std::ptr::null(),
-                0,
-                libc::MSG_DONTWAIT,
-                std::ptr::null(),
-                0,
-            )
-        };
-        if result < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        Ok(())
     }
 }

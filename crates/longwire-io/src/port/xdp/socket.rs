@@ -200,3 +200,22 @@ fn raise_memlock() {
         unsafe { libc::setrlimit(libc::RLIMIT_MEMLOCK, &raw const limit) };
     }
 }
+
+/// Wakes the kernel for the transmit ring of a socket.
+pub(super) fn kick(socket: &OwnedFd) -> io::Result<()> {
+    // SAFETY: a call without a buffer or an address.
+    let result = unsafe {
+        libc::sendto(
+            socket.as_raw_fd(),
+            std::ptr::null(),
+            0,
+            libc::MSG_DONTWAIT,
+            std::ptr::null(),
+            0,
+        )
+    };
+    if result < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}

@@ -5,10 +5,13 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::time::{Duration, Instant};
 
 use longwire_engine::Nanos;
-use longwire_io::net::veth::{self, End, VethConfig};
+use longwire_io::net::veth::End;
 use longwire_io::net::{self, NetNamespace, sysctl};
-use longwire_io::{Arrived, Offload, Outgoing, Pushed, RxPort, TxPort};
-use longwire_testbed::support::namespace;
+use longwire_io::port::options::{OpenOptions, XdpMode};
+use longwire_io::port::packet::{self, PacketPort};
+use longwire_io::port::xdp::{self, XdpPort};
+use longwire_io::{Arrived, Offload, Outgoing, PortError, PortLosses, Pushed, RxPort, TxPort};
+use longwire_testbed::support::{device, namespace, wire};
 
 /// The interface that a port opens.
 pub const PORT: &str = "port0";
@@ -38,30 +41,40 @@ impl Pair {
             outside: namespace()?,
         };
         let end = |name, namespace| End {
-            name,
-            namespace,
             mtu: Some(mtu),
             queues: Some(queues),
             mac: Some([2, 0, 0, 0, u8::from(name == PORT), number]),
-            ..End::default()
+            ..device(name, Some(namespace))
         };
-        let made = pair.inside.run(|| {
-            veth::create(&VethConfig {
-                a: end(PORT, None),
-                b: end(STATION, Some(&pair.outside)),
-            })?;
-            net::link_up(PORT)
-        });
-        made.unwrap().unwrap();
+        // The station speaks only when a test wants it to.
+        let silent = || sysctl::set("ipv6/conf/all/disable_ipv6", "1");
+        pair.in_station(silent).unwrap();
+        wire(end(PORT, &pair.inside), end(STATION, &pair.outside)).unwrap();
         let address = IpAddr::V4(Ipv4Addr::new(10, 78, 0, number));
-        let ready = pair.outside.run(|| {
-            // The station speaks only when a test wants it to.
-            sysctl::set("ipv6/conf/all/disable_ipv6", "1")?;
-            net::addr_add(STATION, address, 24)?;
-            net::link_up(STATION)
-        });
-        ready.unwrap().unwrap();
+        let addressed = pair.in_station(|| net::addr_add(STATION, address, 24));
+        addressed.unwrap();
         Some(pair)
+    }
+
+    /// `packet:IF` where the port is.
+    pub fn packet(&self) -> PacketPort {
+        let opened = self.in_port(|| packet::open(PORT, &OpenOptions::default()));
+        opened.unwrap()
+    }
+
+    /// `xdp:IF` where the port is.
+    pub fn xdp(&self, xdp_mode: XdpMode) -> XdpPort {
+        let options = OpenOptions {
+            xdp_mode,
+            ..OpenOptions::default()
+        };
+        self.in_port(|| xdp::open(PORT, &options)).unwrap()
+    }
+
+    /// `packet:IF` where the station is.
+    pub fn station(&self) -> PacketPort {
+        let opened = self.in_station(|| packet::open(STATION, &OpenOptions::default()));
+        opened.unwrap()
     }
 
     pub fn in_port<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
@@ -70,6 +83,24 @@ impl Pair {
 
     pub fn in_station<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
         self.outside.run(work).unwrap()
+    }
+
+    /// Frames sent without a carrier are counted as lost; those after it are not.
+    pub fn assert_lost_without_carrier(
+        &self,
+        tx: &mut impl TxPort,
+        lost: impl FnOnce(PortLosses) -> u64,
+    ) {
+        self.in_station(|| net::link_down(STATION)).unwrap();
+        for n in 0..10 {
+            send(tx, &frame(n, 64));
+        }
+        assert_eq!(lost(tx.losses()), 10);
+        self.in_station(|| net::link_up(STATION)).unwrap();
+        let mut station = self.station();
+        send(tx, &frame(10, 64));
+        let got = receive_until(&mut station.rx, |got| !got.is_empty());
+        assert_eq!(number_of(&got[0].bytes), Some(10));
     }
 }
 
@@ -115,14 +146,91 @@ pub fn send(tx: &mut impl TxPort, bytes: &[u8]) {
 
 pub fn send_with(tx: &mut impl TxPort, bytes: &[u8], offload: Offload) {
     let frame = Outgoing {
-        bytes,
-        release: Nanos::ZERO,
         offload,
-        lent: None,
-        wire_len: bytes.len() as u32,
+        ..Outgoing::whole(bytes, Nanos::ZERO)
     };
     assert_eq!(tx.push(frame), Pushed::Taken);
     flush(tx);
+}
+
+/// A namespace with [`PORT`] and [`STATION`] in it, joined.
+pub fn both_in_one() -> Option<NetNamespace> {
+    let place = namespace()?;
+    let made = place.run(|| wire(device(PORT, None), device(STATION, None)));
+    made.unwrap().unwrap();
+    Some(place)
+}
+
+/// Sends frames of many lengths, which must arrive whole and in order.
+pub fn assert_passes(tx: &mut impl TxPort, rx: &mut impl RxPort) {
+    let length = |n: u32| [18, 60, 64, 1000, 1514][n as usize % 5];
+    let sent: Vec<_> = (0..200).map(|n| frame(n, length(n))).collect();
+    for bytes in &sent {
+        send(tx, bytes);
+    }
+    let got = receive_until(rx, |got| got.len() >= sent.len());
+    let got: Vec<_> = got.into_iter().map(|kept| kept.bytes).collect();
+    assert!(got == sent, "{} of {} frames", got.len(), sent.len());
+    assert_eq!(rx.losses(), Default::default());
+    assert_eq!(tx.losses(), Default::default());
+}
+
+/// Sends frames one by one, which must be stamped when they arrive: not before they
+/// are sent, but for `slack_ns`, in order, and mostly at once.
+pub fn assert_arrivals_are_tight(tx: &mut impl TxPort, rx: &mut impl RxPort, slack_ns: u64) {
+    let mut late = Vec::new();
+    let mut last = Nanos::ZERO;
+    for n in 0..2000 {
+        let before = now();
+        send(tx, &frame(n, 64));
+        let got = receive_until(rx, |got| !got.is_empty());
+        let after = now();
+        let arrival = got[0].arrival;
+        assert!(arrival >= last && arrival <= after);
+        assert!(arrival.as_nanos() + slack_ns >= before.as_nanos());
+        late.push(after.saturating_sub(arrival).as_nanos());
+        last = arrival;
+    }
+    late.sort_unstable();
+    let (p50, p99) = (late[1000], late[1980]);
+    eprintln!("received − arrival: p50 {p50} p99 {p99} ns");
+    assert!(p50 < 200_000, "p50 {p50} ns");
+}
+
+/// A thousand frames into a ring with less room: the first ones arrive, in order, and
+/// the others are counted, however often the counter is read.
+pub fn assert_overflow_is_counted(tx: &mut impl TxPort, rx: &mut impl RxPort) {
+    let sent = 1000;
+    for n in 0..sent {
+        send(tx, &frame(n, 64));
+    }
+    let mut numbers = Vec::new();
+    let mut take = |f: Arrived<'_>| numbers.extend(number_of(f.bytes));
+    while rx.receive(now(), 16, &mut take).unwrap().frames > 0 {}
+    assert!(numbers.len() < sent as usize && numbers.len() > 10);
+    let in_order: Vec<_> = (0..numbers.len() as u32).collect();
+    assert_eq!(numbers, in_order);
+    for _ in 0..2 {
+        let lost = rx.losses().ring_full;
+        assert_eq!(numbers.len() as u64 + lost, u64::from(sent));
+    }
+}
+
+/// Both halves of a port whose interface was deleted say so.
+pub fn assert_gone(tx: &mut impl TxPort, rx: &mut impl RxPort) {
+    let start = Instant::now();
+    let error = loop {
+        if let Err(error) = rx.receive(now(), 64, &mut |_| {}) {
+            break error;
+        }
+        assert!(start.elapsed() < Duration::from_secs(2), "never noticed");
+    };
+    assert!(matches!(error, PortError::Gone { .. }), "{error}");
+    let bytes = frame(1, 64);
+    let taken = tx.push(Outgoing::whole(&bytes, Nanos::ZERO));
+    assert_eq!(taken, Pushed::Taken);
+    let error = tx.flush().expect_err("nothing to send by");
+    assert!(matches!(error, PortError::Gone { .. }), "{error}");
 }
 
 /// Flushes until everything has left, or for two seconds.

@@ -4,8 +4,8 @@ use longwire_packet::alter::AlterOptions;
 use longwire_packet::fragment::fragment;
 use proptest::prelude::*;
 
-use crate::alter::{Alterations, KEY, altered, altered_in, crc32c, holds, options, sctp, udp};
-use crate::common::frames::{self, Sample};
+use crate::alter::{Alterations, KEY, altered, altered_in, holds, options, sctp, udp};
+use longwire_testbed::support::frames::{self, Sample, crc32c};
 
 /// Options of every kind that changes what checksums cover, chosen by bits.
 fn chosen(bits: u32) -> AlterOptions {

@@ -2,7 +2,7 @@
 //! that ICMP errors quote.
 
 use crate::alter::{AlterOptions, altered, holds, options, udp};
-use crate::common::frames::{PLAIN4, SOURCE4, ethernet, ipv6, transport};
+use longwire_testbed::support::frames::{PLAIN4, SOURCE4, ethernet, ipv6, transport};
 
 fn wanted() -> AlterOptions {
     options(|options| {

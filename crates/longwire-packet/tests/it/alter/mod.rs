@@ -8,8 +8,8 @@ mod tools;
 mod truncated;
 mod vlan_mtu;
 
-use crate::common::frames::{self, Ipv4, PLAIN4, ethernet, transport};
 use longwire_packet::alter::{About, AlterOptions, Alterations, Truncated};
+use longwire_testbed::support::frames::{self, Ipv4, PLAIN4, ethernet, transport};
 use longwire_units::Nanos;
 
 /// A key for anonymisation.
@@ -67,18 +67,6 @@ pub fn sctp(len: usize) -> Vec<u8> {
     let mut frame = ethernet(&[], 0x0800, &PLAIN4.packet(132, &segment));
     longwire_packet::repair_checksums(&mut frame);
     frame
-}
-
-/// CRC32c bit by bit, as RFC 9260 describes it.
-pub fn crc32c(bytes: &[u8]) -> u32 {
-    let mut remainder = !0u32;
-    for byte in bytes {
-        remainder ^= u32::from(*byte);
-        for _ in 0..8 {
-            remainder = (remainder >> 1) ^ (0x82f6_3b78 * (remainder & 1));
-        }
-    }
-    !remainder
 }
 
 /// A UDP datagram over IPv4 between these ports.

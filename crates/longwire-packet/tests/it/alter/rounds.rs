@@ -1,7 +1,7 @@
 //! Several rounds of a trace: addresses, TCP and RTP.
 
 use crate::alter::{About, Alterations, altered_in, count, holds, options, udp};
-use crate::common::frames::{PLAIN4, ethernet, transport};
+use longwire_testbed::support::frames::{PLAIN4, ethernet, transport};
 use longwire_units::Nanos;
 
 #[test]

@@ -1,9 +1,10 @@
 //! The side of a conversation that a frame comes from, and addresses that depend on it.
 
 use longwire_packet::split::Splitter;
+use longwire_testbed::support::rows;
 
 use crate::alter::{Alterations, altered_in, options};
-use crate::common::frames::{Ipv4, PLAIN4, ethernet, ipv6, transport};
+use longwire_testbed::support::frames::{Ipv4, PLAIN4, ethernet, ipv6, transport};
 
 /// A frame between a client 10.1.2.3 and a server 192.0.2.77.
 fn frame(from_client: bool, protocol: u8, ports: (u16, u16), flags: u8, fragment: u16) -> Vec<u8> {
@@ -143,18 +144,14 @@ fn the_table_is_bounded() {
 
 #[test]
 fn rules_are_refused_with_what_would_do() {
-    for (rule, message) in [
-        (
-            "client",
-            "'' is not a network or address such as 10.0.0.0/8",
-        ),
-        ("client=10.0.0.0/40", "'10.0.0.0/40' is not a network"),
-        ("mac=1:2", "'1:2' is not an Ethernet address"),
-        (
-            "sin",
-            "'sin' is not one of client=NETWORK,..., mac=ADDRESS,..., syn, port",
-        ),
-    ] {
+    for [rule, message] in rows(
+        "
+        client | '' is not a network or address such as 10.0.0.0/8
+        client=10.0.0.0/40 | '10.0.0.0/40' is not a network
+        mac=1:2 | '1:2' is not an Ethernet address
+        sin | 'sin' is not one of client=NETWORK,..., mac=ADDRESS,..., syn, port
+    ",
+    ) {
         let error = Splitter::parse(rule).unwrap_err().to_string();
         assert!(error.starts_with(message), "{rule}: {error}");
     }

@@ -1,7 +1,7 @@
 //! Truncated frames: filled up, kept, or left out.
 
 use crate::alter::{Alterations, Truncated, altered_in, count, holds, options, sctp, udp};
-use crate::common::frames::{self, Ipv4, PLAIN4, ethernet, ipv6, transport};
+use longwire_testbed::support::frames::{self, Ipv4, PLAIN4, ethernet, ipv6, transport};
 
 fn filled(truncated: &str, frame: &[u8], captured: usize) -> (Vec<u8>, Alterations) {
     let truncated: Truncated = truncated.parse().unwrap();

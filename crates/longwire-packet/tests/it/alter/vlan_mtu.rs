@@ -1,7 +1,7 @@
 //! VLAN tags, and frames that are too long.
 
 use crate::alter::{Alterations, altered, altered_in, count, holds, options, sctp, udp};
-use crate::common::frames::{Ipv4, PLAIN4, ethernet, ipv6, transport};
+use longwire_testbed::support::frames::{Ipv4, PLAIN4, ethernet, ipv6, transport};
 
 fn tagged(changes: &[&str], frame: &[u8]) -> Vec<u8> {
     let wanted = options(|options| {

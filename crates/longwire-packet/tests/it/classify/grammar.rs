@@ -1,6 +1,7 @@
 //! Matchers as text.
 
 use longwire_packet::classify::{Matcher, PortRange, VlanMatch};
+use longwire_testbed::support::rows;
 
 use crate::classify::universe::Universe;
 
@@ -76,44 +77,38 @@ fn forms_that_mean_the_same() {
 
 #[test]
 fn refusals_name_the_field_and_what_would_do() {
-    for (text, field, says) in [
-        ("", "an empty field", "key=value"),
-        ("src=10.0.0.1,", "an empty field", "key=value"),
-        ("udp", "udp", "key=value"),
-        ("sorce=1.2.3.4", "sorce", "there are src, dst"),
-        ("src=1.2.3.4,src=1.2.3.5", "src", "twice"),
-        ("src=10.0.0.300", "src", "10.0.0.0/8"),
-        ("src=10.0.0.0/33", "src", "a prefix"),
-        ("dst=10.1.2.3/8", "dst", "write 10.0.0.0/8"),
-        ("dst=2001:db8::1/32", "dst", "write 2001:db8::/32"),
-        ("dport=70000", "dport", "0 to 65535"),
-        ("dport=20-10", "dport", "from low to high"),
-        ("proto=256", "proto", "0 to 255"),
-        ("proto=upd", "proto", "such as udp"),
-        ("dscp=64", "dscp", "the most is 63"),
-        ("dscp=af44", "dscp", "af11"),
-        ("vlan=4095", "vlan", "the most is 4094"),
-        ("vlan-priority=8", "vlan-priority", "the most is 7"),
-        ("inner-vlan=none", "inner-vlan", "0 to 4094"),
-        ("src-mac=02:00", "src-mac", "02:00:00:00:00:01"),
-        ("ethertype=0x8100", "ethertype", "write vlan="),
-        ("in-port=x", "in-port", "from 0"),
-        ("filter=prot 5", "filter", "column 1"),
-        ("src=10.0.0.1,dst=2001:db8::1", "src, dst", "both of IPv4"),
-        ("proto=icmp,dport=80", "dport, proto", "no frame can be so"),
-        (
-            "ethertype=arp,dscp=ef",
-            "dscp, ethertype",
-            "no frame can be so",
-        ),
-        (
-            "vlan=none,vlan-priority=3",
-            "vlan, vlan-priority",
-            "only tagged",
-        ),
-        ("vlan=none,inner-vlan=3", "vlan, inner-vlan", "only tagged"),
-        ("ethertype=ip6,src=10.0.0.1", "src, ethertype", "leave one"),
-    ] {
+    for [text, field, says] in rows(
+        "
+         | an empty field | key=value
+        src=10.0.0.1, | an empty field | key=value
+        udp | udp | key=value
+        sorce=1.2.3.4 | sorce | there are src, dst
+        src=1.2.3.4,src=1.2.3.5 | src | twice
+        src=10.0.0.300 | src | 10.0.0.0/8
+        src=10.0.0.0/33 | src | a prefix
+        dst=10.1.2.3/8 | dst | write 10.0.0.0/8
+        dst=2001:db8::1/32 | dst | write 2001:db8::/32
+        dport=70000 | dport | 0 to 65535
+        dport=20-10 | dport | from low to high
+        proto=256 | proto | 0 to 255
+        proto=upd | proto | such as udp
+        dscp=64 | dscp | the most is 63
+        dscp=af44 | dscp | af11
+        vlan=4095 | vlan | the most is 4094
+        vlan-priority=8 | vlan-priority | the most is 7
+        inner-vlan=none | inner-vlan | 0 to 4094
+        src-mac=02:00 | src-mac | 02:00:00:00:00:01
+        ethertype=0x8100 | ethertype | write vlan=
+        in-port=x | in-port | from 0
+        filter=prot 5 | filter | column 1
+        src=10.0.0.1,dst=2001:db8::1 | src, dst | both of IPv4
+        proto=icmp,dport=80 | dport, proto | no frame can be so
+        ethertype=arp,dscp=ef | dscp, ethertype | no frame can be so
+        vlan=none,vlan-priority=3 | vlan, vlan-priority | only tagged
+        vlan=none,inner-vlan=3 | vlan, inner-vlan | only tagged
+        ethertype=ip6,src=10.0.0.1 | src, ethertype | leave one
+    ",
+    ) {
         let message = refused(text);
         assert!(
             message.starts_with(&format!("{field}: ")),

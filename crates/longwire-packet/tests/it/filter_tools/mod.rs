@@ -4,39 +4,20 @@
 use std::fs;
 use std::process::Command;
 
-use crate::common::frames::{Ipv4, ethernet, ipv6, transport};
 use longwire_packet::filter::Filter;
+use longwire_testbed::support::capture::pcap;
+use longwire_testbed::support::frames::{Ipv4, PLAIN4, ethernet, ipv6, sum, transport};
+use longwire_testbed::support::{Draws, Folder, rows, skip, words};
 
-/// A file for a tool, gone with its owner.
-struct Scratch(String);
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = fs::remove_file(&self.0);
-    }
+/// Writes a capture of these frames, a second apart.
+fn capture(folder: &Folder, frames: &[Vec<u8>]) -> String {
+    let path = folder.file("frames.pcap");
+    let timed = (0..).map(|second| second * 1_000_000_000).zip(frames);
+    fs::write(&path, pcap(1, timed)).unwrap();
+    path
 }
 
-/// A capture in the classic format.
-fn capture(name: &str, frames: &[Vec<u8>]) -> Scratch {
-    let mut bytes = 0xa1b2_c3d4u32.to_le_bytes().to_vec();
-    for word in [0x0004_0002, 0, 0, 262_144, 1u32] {
-        bytes.extend(word.to_le_bytes());
-    }
-    for (index, frame) in frames.iter().enumerate() {
-        let len = frame.len() as u32;
-        for word in [index as u32, 0, len, len] {
-            bytes.extend(word.to_le_bytes());
-        }
-        bytes.extend(frame);
-    }
-    let folder = env!("CARGO_TARGET_TMPDIR");
-    let path = format!("{folder}/{}-{name}.pcap", std::process::id());
-    fs::write(&path, bytes).unwrap();
-    Scratch(path)
-}
-
-/// Returns the output of a tool; prints a message and returns `None` if it is not
-/// installed.
+/// Returns the output of a tool, or skips the test if it is not installed.
 fn run(tool: &str, arguments: &[&str]) -> Option<String> {
     match Command::new(tool).args(arguments).output() {
         Ok(output) => {
@@ -44,28 +25,7 @@ fn run(tool: &str, arguments: &[&str]) -> Option<String> {
             assert!(output.status.success(), "{tool} {arguments:?}: {said}");
             Some(String::from_utf8(output.stdout).unwrap())
         }
-        Err(error) => {
-            assert!(std::env::var_os("CI").is_none(), "{tool}: {error}");
-            eprintln!("skipped: {tool}: {error}");
-            None
-        }
-    }
-}
-
-/// SplitMix64: the same frames every time.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn pick<T: Copy>(&mut self, all: &[T]) -> T {
-        all[self.next() as usize % all.len()]
+        Err(error) => skip(format!("{tool}: {error}")),
     }
 }
 
@@ -75,7 +35,7 @@ const PORTS: [u16; 10] = [22, 53, 80, 443, 5_060, 8_080, 1_024, 40_000, 53_000, 
 const SCTP_REST: [u8; 12] = [0, 0, 0, 7, 0, 0, 0, 0, 11, 0, 0, 4];
 
 /// A packet of many kinds, with the type of its frame.
-fn packet(random: &mut Random) -> (u16, Vec<u8>) {
+fn packet(random: &mut Draws) -> (u16, Vec<u8>) {
     let protocol = random.pick(&[6, 6, 6, 17, 17, 1, 132, 2]);
     let ports = (random.pick(&PORTS), random.pick(&PORTS));
     let flags = random.pick(&[0x02, 0x12, 0x10, 0x18, 0x11, 0x04, 0xc2, 0x29]);
@@ -83,7 +43,7 @@ fn packet(random: &mut Random) -> (u16, Vec<u8>) {
     if protocol == 132 {
         payload = SCTP_REST.to_vec();
     }
-    if random.next().is_multiple_of(3) {
+    if random.any().is_multiple_of(3) {
         let protocol = if protocol == 1 { 58 } else { protocol };
         let mut segment = transport(6, protocol, ports, flags, &payload);
         if protocol == 58 {
@@ -92,7 +52,7 @@ fn packet(random: &mut Random) -> (u16, Vec<u8>) {
         let mut packet = ipv6(random.pick(&[0, 0xb8, 0x22]), &[], protocol, &segment);
         packet[7] = random.pick(&[1, 64, 255]);
         packet[23] = random.pick(&[1, 2, 3]);
-        if random.next().is_multiple_of(6) {
+        if random.any().is_multiple_of(6) {
             packet[24..26].copy_from_slice(&[0xff, 0x02]);
         }
         return (0x86dd, packet);
@@ -107,6 +67,7 @@ fn packet(random: &mut Random) -> (u16, Vec<u8>) {
         ttl: random.pick(&[1, 3, 64, 128, 255]),
         fragment: random.pick(&[0, 0, 0, 0x4000, 0x4000, 0x2000, 0x2010, 0x00b9]),
         options: random.pick(&[&[][..], &[], &[], &[0x94, 4, 0, 0]]),
+        ..PLAIN4
     };
     let mut packet = header.packet(protocol, &segment);
     packet[12..16].copy_from_slice(&random.pick(&[[10, 1, 2, 3], [10, 1, 2, 4], [192, 168, 1, 9]]));
@@ -118,12 +79,12 @@ fn packet(random: &mut Random) -> (u16, Vec<u8>) {
     ]));
     packet[10..12].fill(0);
     let len = usize::from(packet[0] & 15) * 4;
-    let missing = 65_535 - crate::common::frames::remainder(&[&packet[..len]]);
-    packet[10..12].copy_from_slice(&(missing as u16).to_be_bytes());
+    let sum = !sum(&[&packet[..len]]);
+    packet[10..12].copy_from_slice(&sum.to_be_bytes());
     (0x0800, packet)
 }
 
-fn arp(random: &mut Random, kind: u16) -> (u16, Vec<u8>) {
+fn arp(random: &mut Draws, kind: u16) -> (u16, Vec<u8>) {
     let mut packet = vec![0, 1, 8, 0, 6, 4, 0, random.pick(&[1, 2])];
     packet.extend([2, 0, 0, 0, 0, 1]);
     packet.extend(random.pick(&[[10, 1, 2, 3], [192, 168, 1, 9]]));
@@ -135,11 +96,11 @@ fn arp(random: &mut Random, kind: u16) -> (u16, Vec<u8>) {
 
 /// 600 frames; behind one or two tags each if `tags` says so.
 fn frames(tags: usize) -> Vec<Vec<u8>> {
-    let mut random = Random(7 + tags as u64);
+    let mut random = Draws(7 + tags as u64);
     let frame = |_| {
-        let (kind, packet) = match random.next() % 12 {
+        let (kind, packet) = match random.any() % 12 {
             0 => arp(&mut random, 0x0806),
-            1 if random.next().is_multiple_of(3) => arp(&mut random, 0x8035),
+            1 if random.any().is_multiple_of(3) => arp(&mut random, 0x8035),
             1 => (0x88cc, vec![2; 46]),
             _ => packet(&mut random),
         };
@@ -186,11 +147,12 @@ fn found_by_tcpdump(filter: &str, path: &str) -> Option<usize> {
 #[test]
 fn tcpdump_finds_the_same() {
     let frames = frames(0);
-    let file = capture("plain", &frames);
+    let folder = Folder::new();
+    let file = capture(&folder, &frames);
     let (mut some, mut differ) = (0, Vec::new());
     for filter in TCPDUMP.lines() {
         let filter = asked(filter);
-        let Some(expected) = found_by_tcpdump(&filter, &file.0) else {
+        let Some(expected) = found_by_tcpdump(&filter, &file) else {
             return;
         };
         let count = counted(&filter, &frames);
@@ -208,7 +170,8 @@ fn tcpdump_finds_the_same() {
 fn tcpdump_finds_the_same_behind_tags() {
     let once = frames(1);
     let twice = frames(2);
-    let (one, two) = (capture("vlan", &once), capture("vlans", &twice));
+    let (folder_one, folder_two) = (Folder::new(), Folder::new());
+    let (one, two) = (capture(&folder_one, &once), capture(&folder_two, &twice));
     for filter in [
         "ip",
         "tcp port 80",
@@ -224,18 +187,18 @@ fn tcpdump_finds_the_same_behind_tags() {
         "icmp6",
     ] {
         let behind = format!("vlan and ({filter})");
-        let Some(expected) = found_by_tcpdump(&behind, &one.0) else {
+        let Some(expected) = found_by_tcpdump(&behind, &one) else {
             return;
         };
         assert_eq!(counted(&behind, &once), expected, "{behind}");
         assert_eq!(counted(filter, &once), expected, "{filter}");
         let behind = format!("vlan and vlan and ({filter})");
-        let expected = found_by_tcpdump(&behind, &two.0).unwrap();
+        let expected = found_by_tcpdump(&behind, &two).unwrap();
         assert_eq!(counted(&behind, &twice), expected, "{behind}");
     }
     for filter in ["vlan", "vlan 5", "vlan 4095", "vlan 5 and vlan 9"] {
         for (frames, file) in [(&once, &one), (&twice, &two)] {
-            let expected = found_by_tcpdump(filter, &file.0).unwrap();
+            let expected = found_by_tcpdump(filter, file).unwrap();
             assert_eq!(counted(filter, frames), expected, "{filter}");
         }
     }
@@ -247,22 +210,12 @@ const TSHARK: &str = include_str!("tshark.txt");
 #[test]
 fn tshark_finds_the_same() {
     let frames = frames(0);
-    let file = capture("tshark", &frames);
+    let folder = Folder::new();
+    let file = capture(&folder, &frames);
     let (mut some, mut differ) = (0, Vec::new());
     for filter in TSHARK.lines() {
-        let arguments = [
-            "-n",
-            "-r",
-            &file.0,
-            "-o",
-            "ip.defragment:FALSE",
-            "-T",
-            "fields",
-            "-e",
-            "frame.number",
-            "-Y",
-            filter,
-        ];
+        let fields = words("-n -o ip.defragment:FALSE -T fields -e frame.number");
+        let arguments = [&fields[..], &["-r", &file, "-Y", filter]].concat();
         let Some(said) = run("tshark", &arguments) else {
             return;
         };
@@ -279,48 +232,23 @@ fn tshark_finds_the_same() {
 
 #[test]
 fn filters_are_refused_with_what_would_do() {
-    for (filter, message) in [
-        (
-            "ip broadcast",
-            "column 4: a network's broadcast address is known",
-        ),
-        (
-            "tcp[13",
-            "column 7: the filter ends where ']' should follow",
-        ),
-        (
-            "tcp[13:3] = 1",
-            "column 8: '3' is not a number of bytes: 1, 2 or 4",
-        ),
-        (
-            "vlan[0] = 1",
-            "column 1: 'vlan' has no bytes to be read; write ether, ip,",
-        ),
-        ("len > 5 / 0", "column 11: nothing can be divided by zero"),
-        (
-            "ip[0] and udp",
-            "column 7: 'and' is not one of = != < <= > >=",
-        ),
-        (
-            "ip.addr < 10.0.0.1",
-            "column 11: addresses are compared with == and != only",
-        ),
-        (
-            "ip.src == 2001:db8::1",
-            "column 11: '2001:db8::1' is not an IPv4 address",
-        ),
-        ("tcp.port in {}", "column 15: the set is empty"),
-        ("ip.src contains 5", "column 8: 'contains' is not supported"),
-        (
-            "tcp.nonsense == 5",
-            "column 1: 'tcp.nonsense' is not a test such as",
-        ),
-        (
-            "net 10.0.0.0 mask 255.0.255.0",
-            "column 19: '255.0.255.0' is not a netmask",
-        ),
-        ("port 80 or cheese", "column 12: 'cheese' is not a test"),
-    ] {
+    for [filter, message] in rows(
+        "
+        ip broadcast | column 4: a network's broadcast address is known
+        tcp[13 | column 7: the filter ends where ']' should follow
+        tcp[13:3] = 1 | column 8: '3' is not a number of bytes: 1, 2 or 4
+        vlan[0] = 1 | column 1: 'vlan' has no bytes to be read; write ether, ip,
+        len > 5 / 0 | column 11: nothing can be divided by zero
+        ip[0] and udp | column 7: 'and' is not one of = != < <= > >=
+        ip.addr < 10.0.0.1 | column 11: addresses are compared with == and != only
+        ip.src == 2001:db8::1 | column 11: '2001:db8::1' is not an IPv4 address
+        tcp.port in {} | column 15: the set is empty
+        ip.src contains 5 | column 8: 'contains' is not supported
+        tcp.nonsense == 5 | column 1: 'tcp.nonsense' is not a test such as
+        net 10.0.0.0 mask 255.0.255.0 | column 19: '255.0.255.0' is not a netmask
+        port 80 or cheese | column 12: 'cheese' is not a test
+    ",
+    ) {
         let error = Filter::parse(filter).unwrap_err().to_string();
         assert!(error.starts_with(message), "{filter}: {error}");
     }

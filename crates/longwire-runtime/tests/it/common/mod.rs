@@ -1,6 +1,7 @@
 //! Runs between capture files, for several tests.
 #![allow(dead_code, reason = "each test uses its part")]
 
+use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::time::Duration;
 
@@ -8,6 +9,7 @@ use longwire_capture::{CaptureReader, CaptureWriter};
 use longwire_engine::{LinkConfig, Nanos, models};
 use longwire_io::port::options::OpenOptions;
 use longwire_io::port::registry;
+use longwire_io::{Arrived, PortError, Received, RxPort};
 use longwire_runtime::{LinkSetup, RunConfig, RunReport, start};
 use longwire_testbed::support::Folder;
 
@@ -48,10 +50,7 @@ pub fn run(folder: &Folder, config: LinkConfig, run: RunConfig) -> (RunReport, V
     let options = OpenOptions::default();
     let a = registry::open(&format!("pcap:in={input}"), &options).expect("the input opens");
     let b = registry::open(&format!("pcap:out={output}"), &options).expect("the output opens");
-    let setup = LinkSetup {
-        name: "ab".to_owned(),
-        config,
-    };
+    let setup = LinkSetup::new("ab", config);
     let running = start(a, b, setup, None, run).expect("the run starts");
     assert!(
         running.wait(Duration::from_secs(30)),
@@ -60,6 +59,42 @@ pub fn run(folder: &Folder, config: LinkConfig, run: RunConfig) -> (RunReport, V
     let report = running.stop();
     assert!(Path::new(&output).exists());
     (report, read_output(&output))
+}
+
+/// A port at which frames arrive at their times, at most `burst_max` a call.
+pub struct Arrivals {
+    pub frames: Vec<(Nanos, Vec<u8>)>,
+    pub next: usize,
+    pub burst_max: usize,
+}
+
+impl RxPort for Arrivals {
+    fn receive(
+        &mut self,
+        _now: Nanos,
+        max: usize,
+        take: &mut impl FnMut(Arrived<'_>),
+    ) -> Result<Received, PortError> {
+        let burst = self.frames[self.next..].iter();
+        let mut frames = 0;
+        for (arrival, bytes) in burst.take(max.min(self.burst_max)) {
+            take(Arrived::whole(bytes, *arrival));
+            frames += 1;
+        }
+        self.next += frames;
+        Ok(Received {
+            frames,
+            end: self.next == self.frames.len(),
+        })
+    }
+
+    fn readable(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    fn frame_max(&self) -> usize {
+        1_514
+    }
 }
 
 /// Returns a link that only delays.

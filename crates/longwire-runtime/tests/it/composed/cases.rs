@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use longwire_engine::{LinkConfig, LinkSpec, Nanos};
 
 use crate::composed::any_spec::{Choices, Examples, any_spec};
-use crate::composed::traffic::{Buffer, Draws, buffers};
+use crate::composed::traffic::{Buffer, buffers, draws};
 
 /// A link and its traffic.
 #[derive(Debug)]
@@ -19,7 +19,7 @@ pub struct Case {
 impl Case {
     /// Returns the case of this number.
     pub fn random(number: u64) -> Case {
-        let mut draws = Draws::new(number);
+        let mut draws = draws(number);
         let bytes: Vec<u8> = (0..600).map(|_| draws.below(256) as u8).collect();
         Case {
             spec: any_spec(&mut Choices(&bytes)),
@@ -39,7 +39,7 @@ impl Case {
 
     /// Returns the traffic.
     pub fn buffers(&self) -> Vec<Buffer> {
-        buffers(&mut Draws::new(!self.traffic))
+        buffers(&mut draws(!self.traffic))
     }
 
     /// Returns the models by kind and name, and relevant combinations of them.

@@ -44,10 +44,7 @@ fn run_in_virtual_time(
     takes_offload: bool,
 ) -> (LinkReport, Vec<Frame>) {
     let sink = Sink::new();
-    let setup = LinkSetup {
-        name: "ab".to_owned(),
-        config,
-    };
+    let setup = LinkSetup::new("ab", config);
     let pipeline = PipelineConfig {
         seed,
         memory_soft: u64::MAX,
@@ -108,24 +105,17 @@ fn check_live(case: &Case, placement: Placement) -> bool {
     let soon = START.saturating_add(SOON);
     let is_soon = foreseen.released.iter().all(|(at, _)| *at < soon);
     let sink = Sink::new();
-    let port = |rx: AnyRx, tx: AnyTx| Port {
-        name: "memory".to_owned(),
-        rx,
-        tx,
-        notes: Vec::new(),
-    };
-    let input = port(
+    let input = Port::with_halves(
+        "memory",
         AnyRx::Own(Box::new(Script::live(case.buffers()))),
         AnyTx::Own(Box::new(Nothing)),
     );
-    let output = port(
+    let output = Port::with_halves(
+        "memory",
         AnyRx::Own(Box::new(Nothing)),
         AnyTx::Own(Box::new(sink.clone())),
     );
-    let setup = LinkSetup {
-        name: "ab".to_owned(),
-        config: case.config(START),
-    };
+    let setup = LinkSetup::new("ab", case.config(START));
     let config = RunConfig {
         seed: case.seed,
         placement,

@@ -97,10 +97,7 @@ pub fn simulate(config: LinkConfig, seed: u64, arrivals: &[Arrival]) -> Outcome 
     for (index, arrival) in offered.iter().enumerate() {
         emulator.advance(arrival.at, &Arrivals(&offered));
         take_decided(&mut emulator, &offered, &mut outcome);
-        let meta = FrameMeta {
-            arrival: arrival.at,
-            len: arrival.bytes.len() as u32,
-        };
+        let meta = FrameMeta::new(arrival.at, arrival.bytes.len() as u32);
         let verdict = emulator.offer(LinkId(0), meta, &arrival.bytes, index);
         let link = emulator.link(LinkId(0)).expect("the link");
         outcome.frames[index].queue = link.occupancy();

@@ -259,9 +259,7 @@ pub fn in_parallel<T: Sync, R: Send>(cases: &[T], work: impl Fn(usize, &T) -> R 
             scope.spawn(|| {
                 loop {
                     let index = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(case) = cases.get(index) else {
-                        return;
-                    };
+                    let Some(case) = cases.get(index) else { return };
                     let result = work(index, case);
                     results.lock().expect("no panic").push(result);
                 }

@@ -1,27 +1,12 @@
 //! The traffic of the links: buffers of one frame and of several.
 
 use longwire_io::port::{Checksum, Offload, SegmentKind, Segments};
+use longwire_testbed::support::Draws;
+use longwire_testbed::support::frames::sum;
 
-/// Numbers drawn from a seed (splitmix64).
-pub struct Draws(u64);
-
-impl Draws {
-    pub fn new(seed: u64) -> Draws {
-        Draws(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15))
-    }
-
-    /// Draws a number below `end`.
-    pub fn below(&mut self, end: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ z >> 31) % end
-    }
-
-    fn pick<T: Copy>(&mut self, from: &[T]) -> T {
-        from[self.below(from.len() as u64) as usize]
-    }
+/// Returns draws from this seed.
+pub fn draws(seed: u64) -> Draws {
+    Draws(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15))
 }
 
 /// A buffer as a port hands it in.
@@ -88,29 +73,17 @@ fn ipv4(number: u16, flow: u16, flags: u16, protocol: u8, segment: &[u8]) -> Vec
     frame.extend(number.to_be_bytes());
     frame.extend(flags.to_be_bytes());
     frame.extend([64, protocol, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
-    let sum = !fold(sum(&frame[14..34]));
+    let sum = !sum(&[&frame[14..34]]);
     frame[24..26].copy_from_slice(&sum.to_be_bytes());
     frame.extend(segment);
     frame
 }
 
-fn sum(bytes: &[u8]) -> u64 {
-    let words = bytes.chunks(2);
-    words
-        .map(|word| u64::from(word[0]) << 8 | u64::from(*word.get(1).unwrap_or(&0)))
-        .sum()
-}
-
-fn fold(mut sum: u64) -> u16 {
-    while sum > 0xffff {
-        sum = (sum & 0xffff) + (sum >> 16);
-    }
-    sum as u16
-}
-
-/// Returns the sum of the pseudo-header of these addresses.
-fn pseudo(protocol: u8, len: usize) -> u64 {
-    sum(&[10, 0, 0, 1, 10, 0, 0, 2]) + u64::from(protocol) + len as u64
+/// Returns the pseudo-header of these addresses.
+fn pseudo(protocol: u8, len: usize) -> Vec<u8> {
+    let mut header = vec![10, 0, 0, 1, 10, 0, 0, 2, 0, protocol];
+    header.extend((len as u32).to_be_bytes());
+    header
 }
 
 fn udp(flow: u16, payload: &[u8]) -> Vec<u8> {
@@ -123,7 +96,7 @@ fn udp(flow: u16, payload: &[u8]) -> Vec<u8> {
 
 fn udp4(number: u16, flow: u16, flags: u16, payload: &[u8]) -> Vec<u8> {
     let mut datagram = udp(flow, payload);
-    let sum = match !fold(sum(&datagram) + pseudo(17, datagram.len())) {
+    let sum = match !sum(&[&pseudo(17, datagram.len()), &datagram]) {
         0 => 0xffff,
         sum => sum,
     };
@@ -134,7 +107,7 @@ fn udp4(number: u16, flow: u16, flags: u16, payload: &[u8]) -> Vec<u8> {
 /// Returns a datagram whose checksum is left to the hardware.
 fn unfinished(at: u64, number: u16, flow: u16, len: usize) -> Buffer {
     let mut datagram = udp(flow, &payload(len));
-    let partial = fold(pseudo(17, datagram.len()));
+    let partial = sum(&[&pseudo(17, datagram.len())]);
     datagram[6..8].copy_from_slice(&partial.to_be_bytes());
     let checksum = Checksum {
         start: 34,
@@ -175,7 +148,7 @@ fn in_segments(
         SegmentKind::Udp => (17, udp(flow, &payload), 6),
         _ => (6, tcp(flow, &payload), 16),
     };
-    let partial = fold(pseudo(protocol, segment.len()));
+    let partial = sum(&[&pseudo(protocol, segment.len())]);
     segment[at_checksum..at_checksum + 2].copy_from_slice(&partial.to_be_bytes());
     let header_len = 34 + (segment.len() - payload.len()) as u16;
     let segments = Segments {

@@ -25,10 +25,7 @@ impl Traffic {
     fn frame_context(&self, number: usize) -> FrameContext<'_> {
         let (at, bytes) = &self.0[number];
         FrameContext {
-            frame: FrameMeta {
-                arrival: Nanos::from_nanos(*at),
-                len: bytes.len() as u32,
-            },
+            frame: FrameMeta::new(Nanos::from_nanos(*at), bytes.len() as u32),
             at: Nanos::from_nanos(*at),
             bytes,
             waiting: (Packets(0), Bytes(0)),

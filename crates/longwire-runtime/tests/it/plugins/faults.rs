@@ -3,6 +3,7 @@
 
 use longwire_engine::Verdict;
 use longwire_runtime::Faults;
+use longwire_testbed::support::{Folder, rows};
 
 use crate::plugins::tools::{link, offer, probe, release};
 
@@ -58,63 +59,29 @@ fn an_error_in_any_hook_is_reported_with_its_message() {
 
 #[test]
 fn results_out_of_range_are_reported() {
-    let cases: [(&str, &str, &str, &[&str]); 10] = [
-        (
-            "loss",
-            "fate",
-            "",
-            &["lose: of a packet of 60 bytes", "7 is not a fate"],
-        ),
-        ("loss", "unfilled", "", &["no fate was filled in"]),
-        (
-            "loss",
-            "chance",
-            ",real=1.5",
-            &["chance: the probability 1.5 is not in 0 to 1"],
-        ),
-        (
-            "delay",
-            "negative",
-            "",
-            &["of a packet of 60 bytes at 11000 ns", "-5 ns is negative"],
-        ),
-        ("delay", "nan", ",real=2", &["is not a number"]),
-        ("delay", "unfilled", "", &["no time was filled in"]),
-        (
-            "delay",
-            "exponential",
-            "",
-            &["the mean of -1 ns is negative"],
-        ),
-        (
-            "delay",
-            "below",
-            "",
-            &["799 ns is below its delay_least_ns, 800"],
-        ),
-        (
-            "rate",
-            "early",
-            "",
-            &["ready: ", "before the time asked for"],
-        ),
-        (
-            "rate",
-            "past",
-            "",
-            &["depart: ", "is before its service begins"],
-        ),
-    ];
-    for (option, fault, rest, parts) in cases {
-        assert_says(&report_of(option, fault, rest), parts);
+    for [option, fault, rest, parts] in rows(
+        "
+        loss | fate | | lose: of a packet of 60 bytes; 7 is not a fate
+        loss | unfilled | | no fate was filled in
+        loss | chance | ,real=1.5 | chance: the probability 1.5 is not in 0 to 1
+        delay | negative | | of a packet of 60 bytes at 11000 ns; -5 ns is negative
+        delay | nan | ,real=2 | is not a number
+        delay | unfilled | | no time was filled in
+        delay | exponential | | the mean of -1 ns is negative
+        delay | below | | 799 ns is below its delay_least_ns, 800
+        rate | early | | ready: ; before the time asked for
+        rate | past | | depart: ; is before its service begins
+        ",
+    ) {
+        let parts: Vec<&str> = parts.split("; ").collect();
+        assert_says(&report_of(option, fault, rest), &parts);
     }
 }
 
 #[test]
 fn a_plugin_that_has_failed_is_not_called_again() {
-    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let file = folder.join(format!("calls-{}", std::process::id()));
-    let path = file.to_str().unwrap();
+    let folder = Folder::new();
+    let path = folder.file("calls");
     let text = format!("plugin:{},after=3,fault=hook,trace={path}", probe());
     let faults = Faults::new();
     let mut link = link(&format!("loss={text}"), 1, &faults);
@@ -122,9 +89,8 @@ fn a_plugin_that_has_failed_is_not_called_again() {
         offer(&mut link, 1000 * frame, &[0; 60]);
     }
     drop(link);
-    let traced = std::fs::read_to_string(&file).unwrap();
+    let traced = std::fs::read_to_string(&path).unwrap();
     assert_eq!(traced, "create call call call call destroy ");
-    std::fs::remove_file(&file).unwrap();
 }
 
 #[test]

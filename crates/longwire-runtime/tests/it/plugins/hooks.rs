@@ -18,10 +18,7 @@ fn probe_for(hook: Hook, parameters: &[(&str, &str)]) -> (CPlugin, Faults) {
 
 fn frame_context(at: u64, bytes: &[u8]) -> FrameContext<'_> {
     FrameContext {
-        frame: FrameMeta {
-            arrival: Nanos::from_nanos(at - 300),
-            len: 1000,
-        },
+        frame: FrameMeta::new(Nanos::from_nanos(at - 300), 1000),
         at: Nanos::from_nanos(at),
         bytes,
         waiting: (Packets(5), longwire_engine::Bytes(4000)),

@@ -106,10 +106,7 @@ pub fn link(line: &str, seed: u64, faults: &Faults) -> Link {
 }
 
 pub fn offer(link: &mut Link, arrival: u64, bytes: &[u8]) -> Verdict {
-    let frame = FrameMeta {
-        arrival: Nanos::from_nanos(arrival),
-        len: bytes.len() as u32,
-    };
+    let frame = FrameMeta::new(Nanos::from_nanos(arrival), bytes.len() as u32);
     link.offer(frame, bytes)
 }
 

@@ -11,7 +11,7 @@ pub mod wire;
 
 use std::process::{Command, Output};
 
-use longwire_testbed::support::skip;
+use longwire_testbed::support::{capture, skip};
 
 /// The result of a run of the program.
 #[derive(Debug)]
@@ -59,35 +59,25 @@ pub const EPOCH: u64 = 1_700_000_000_000_000_000;
 
 /// The bytes of a pcap file with nanosecond stamps.
 pub fn pcap(frames: &[Frame]) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    for word in [0xa1b2_3c4d_u32, 0x0004_0002, 0, 0, 262_144, 1] {
-        bytes.extend(word.to_le_bytes());
-    }
-    for (number, (stamp, len)) in frames.iter().enumerate() {
-        let (seconds, nanos) = (stamp / 1_000_000_000, stamp % 1_000_000_000);
-        for word in [seconds as u32, nanos as u32, *len as u32, *len as u32] {
-            bytes.extend(word.to_le_bytes());
-        }
-        bytes.extend((0..*len).map(|at| (at + number) as u8));
-    }
-    bytes
+    let bytes = |number, len| {
+        (0..len)
+            .map(move |at| (at + number) as u8)
+            .collect::<Vec<u8>>()
+    };
+    let frames = frames.iter().enumerate();
+    capture::pcap(
+        1,
+        frames.map(|(number, (stamp, len))| (*stamp, bytes(number, *len))),
+    )
 }
 
 /// The frames of a pcap file with nanosecond stamps.
 pub fn frames(file: &str) -> Vec<Frame> {
     let bytes = std::fs::read(file).unwrap_or_else(|error| panic!("{file}: {error}"));
-    let word = |at: usize| {
-        let bytes: [u8; 4] = bytes[at..at + 4].try_into().unwrap_or_default();
-        u32::from_le_bytes(bytes)
-    };
-    let mut frames = Vec::new();
-    let mut at = 24;
-    while at < bytes.len() {
-        let stamp = u64::from(word(at)) * 1_000_000_000 + u64::from(word(at + 4));
-        let len = word(at + 8) as usize;
-        frames.push((stamp, len));
-        at += 16 + len;
-    }
+    let records = capture::records(&bytes).into_iter();
+    let frames: Vec<Frame> = records.map(|(stamp, bytes)| (stamp, bytes.len())).collect();
+    let whole: usize = frames.iter().map(|(_, len)| 16 + len).sum();
+    assert_eq!(bytes.len(), 24 + whole, "{file}: its last record is cut");
     frames
 }
 

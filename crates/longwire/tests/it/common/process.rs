@@ -6,7 +6,7 @@ use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 use longwire_io::net::NetNamespace;
-use longwire_testbed::support::Folder;
+use longwire_testbed::support::{Folder, capture};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -156,16 +156,6 @@ pub fn tshark(file: &str, filter: &str) -> String {
 /// The bytes of all whole records in a little-endian pcap file; of none where
 /// it has no header yet.
 pub fn records(file: &str) -> Vec<Vec<u8>> {
-    let bytes = std::fs::read(file).unwrap_or_default();
-    let mut records = Vec::new();
-    let mut rest = bytes.get(24..).unwrap_or_default();
-    while rest.len() >= 16 {
-        let len = u32::from_le_bytes([rest[8], rest[9], rest[10], rest[11]]) as usize;
-        let Some(record) = rest.get(16..16 + len) else {
-            break;
-        };
-        records.push(record.to_vec());
-        rest = &rest[16 + len..];
-    }
-    records
+    let records = capture::records(&std::fs::read(file).unwrap_or_default());
+    records.into_iter().map(|(_, bytes)| bytes).collect()
 }

@@ -1,7 +1,9 @@
 //! The inputs of the corpus: a capture of mixed traffic, traces, networks.
 
-use crate::common::write;
+use crate::common::{EPOCH, write};
 use longwire_testbed::support::Folder;
+use longwire_testbed::support::capture::pcap;
+use longwire_testbed::support::frames::sum;
 
 /// Frames in the capture.
 const FRAMES: u64 = 600;
@@ -41,11 +43,7 @@ fn frame(numbers: &mut Numbers, len: usize) -> Vec<u8> {
         bytes.extend((ip_len as u16).to_be_bytes());
         bytes.extend([0, flow, 0, 0, 64, protocol, 0, 0]);
         bytes.extend([10, 0, 0, 1 + flow, 10, 0, 1, 1 + flow]);
-        let sum: u32 = bytes[start..]
-            .chunks(2)
-            .map(|word| u32::from(u16::from_be_bytes([word[0], word[1]])))
-            .sum();
-        let checksum = !((sum & 0xffff) + (sum >> 16)) as u16;
+        let checksum = !sum(&[&bytes[start..]]);
         bytes[start + 10..start + 12].copy_from_slice(&checksum.to_be_bytes());
     }
     bytes.extend([0x10, flow, 0, 80]);
@@ -59,12 +57,8 @@ fn frame(numbers: &mut Numbers, len: usize) -> Vec<u8> {
 /// Bursts and gaps of 0.4 s, about 12 Mbit/s in the mean.
 pub fn capture(seed: u64) -> Vec<u8> {
     let mut numbers = Numbers(seed);
-    let mut bytes = Vec::new();
-    for word in [0xa1b2_3c4d_u32, 0x0004_0002, 0, 0, 262_144, 1] {
-        bytes.extend(word.to_le_bytes());
-    }
     let mut time = 0;
-    for number in 0..FRAMES {
+    let frames = (0..FRAMES).map(|number| {
         if number % SIMULTANEOUS != 0 {
             let gap = if numbers.below(20) == 0 {
                 8_000_000
@@ -74,15 +68,9 @@ pub fn capture(seed: u64) -> Vec<u8> {
             time += numbers.below(gap);
         }
         let len = [74, 214, 590, 1_514][numbers.below(4) as usize];
-        let frame = frame(&mut numbers, len);
-        let stamp = 1_700_000_000_000_000_000 + time;
-        let (seconds, nanos) = (stamp / 1_000_000_000, stamp % 1_000_000_000);
-        for word in [seconds as u32, nanos as u32, len as u32, len as u32] {
-            bytes.extend(word.to_le_bytes());
-        }
-        bytes.extend(frame);
-    }
-    bytes
+        (EPOCH + time, frame(&mut numbers, len))
+    });
+    pcap(1, frames)
 }
 
 /// The files that cases name as `FILE.x`, with the options' rows.

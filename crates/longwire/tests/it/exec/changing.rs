@@ -1,6 +1,7 @@
 //! `exec` with a link that changes: `--control`, `--scenario`, a topology
 //! file; and `--time`.
 
+use longwire_testbed::support::words;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
@@ -159,9 +160,7 @@ fn time_stops_the_command_and_ends_well() {
     for user in User::all() {
         let forms: [&[&str]; 2] = [&[], &["--control", "t.sock"]];
         for form in forms {
-            let own = [
-                "--time", "700ms", "--report", "r.json", "--", "sleep", "600",
-            ];
+            let own = words("--time 700ms --report r.json -- sleep 600");
             let begun = Instant::now();
             well(user.exec(&[form, &own].concat()));
             assert!(begun.elapsed() >= Duration::from_millis(700));

@@ -1,10 +1,9 @@
 //! Models that start threads before the link runs: plugins and traces. An
 //! ordinary user's process enters its user namespace with a single thread.
 
-use std::path::Path;
-use std::process::Command;
 use std::time::{Duration, Instant};
 
+use longwire_testbed::support::compile_plugin;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -61,14 +60,7 @@ LONGWIRE_EXPORT const struct longwire_plugin *longwire_plugin(void) { return &pl
 
 fn compile(user: &User) {
     write(&user.dir.file("threaded.c"), THREADED.as_bytes());
-    let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../include");
-    let made = Command::new("cc")
-        .args(["-shared", "-fPIC", "-pthread", "-I"])
-        .arg(include)
-        .args(["-o", &user.dir.file("threaded.so")])
-        .arg(user.dir.file("threaded.c"))
-        .status();
-    assert!(made.expect("a C compiler").success());
+    compile_plugin(user.dir.file("threaded.c"), &user.dir.file("threaded.so"));
 }
 
 /// Runs `true` through a link with these options, in every form of `exec`.

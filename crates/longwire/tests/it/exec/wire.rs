@@ -2,7 +2,7 @@
 
 use crate::common::have;
 use crate::exec::{User, well};
-use longwire_testbed::support::{device, namespace, skip, wire};
+use longwire_testbed::support::{device, namespace, skip, wire, words};
 
 /// The frames of a capture, a line of tshark each.
 fn frames(user: &User, file: &str) -> Vec<String> {
@@ -83,9 +83,7 @@ fn the_first_round_trip_is_like_the_others() {
 #[test]
 fn a_round_trip_longer_than_address_resolution_waits() {
     for user in User::all() {
-        let ping = [
-            "-q", "--delay", "2s", "--", "ping", "-c", "2", "-W", "10", "far",
-        ];
+        let ping = words("-q --delay 2s -- ping -c 2 -W 10 far");
         let ended = well(user.exec(&ping));
         assert!(ended.stdout.contains("2 received"), "{ended:?}");
     }

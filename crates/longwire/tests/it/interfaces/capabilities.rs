@@ -4,7 +4,7 @@ use std::fs;
 use std::time::Instant;
 
 use longwire_io::net::NetNamespace;
-use longwire_testbed::support::Folder;
+use longwire_testbed::support::{Folder, words};
 
 use crate::common::process::PATIENCE;
 use crate::common::wire::wired;
@@ -118,21 +118,10 @@ fn senders_keep_no_more() {
     let dir = Folder::new();
     let trace = dir.file("a.pcap");
     write(&trace, &pcap(&[(0, 100), (1_000_000, 100)]));
-    let replay = [
-        "replay",
-        &trace,
-        "--to",
-        "a0",
-        "--loop",
-        "0",
-        "--receive",
-        "a1",
-    ];
-    let mut replay = start(&place, &replay, "out:");
+    let replay = format!("replay {trace} --to a0 --loop 0 --receive a1");
+    let mut replay = start(&place, &words(&replay), "out:");
     assert_given_up(&mut replay, NET_ADMIN, 0);
-    let generate = [
-        "generate", "--to", "b0", "--rate", "1kpps", "--time", "1min",
-    ];
+    let generate = words("generate --to b0 --rate 1kpps --time 1min");
     let mut generate = start(&place, &generate, "out:");
     assert_given_up(&mut generate, NET_ADMIN, 0);
 }

@@ -3,7 +3,7 @@
 use crate::common::Ran;
 use crate::common::wire::{inside, wired};
 use crate::interfaces::{RECEIVES, RUNS, start};
-use longwire_testbed::support::Folder;
+use longwire_testbed::support::{Folder, words};
 
 /// Asserts that the program was refused, with the reason and the holder of the
 /// interface.
@@ -24,8 +24,8 @@ fn a_second_run_on_an_interface_is_refused_with_the_owner() {
     let mut first = start(&place, &["run", "packet:a0", "packet:b0"], RUNS);
     let holder = first.id();
     let second = inside(&place, &["run", "c0", "auto:b0", "--time", "1ms"]);
-    let words = ["packet:b0", "run packet:a0 packet:b0", "carry each twice"];
-    assert_refused(&second, holder, &words);
+    let said = ["packet:b0", "run packet:a0 packet:b0", "carry each twice"];
+    assert_refused(&second, holder, &said);
     // Also of a network.
     let dir = Folder::new();
     let socket = dir.file("a.sock");
@@ -35,16 +35,8 @@ fn a_second_run_on_an_interface_is_refused_with_the_owner() {
     );
     assert_refused(&third, holder, &["carry each twice"]);
     for sender in [
-        ["generate", "--to", "a0", "--rate", "1kpps", "--time", "1ms"],
-        [
-            "generate",
-            "--to",
-            "packet:b0",
-            "--rate",
-            "1kpps",
-            "--time",
-            "1ms",
-        ],
+        words("generate --to a0 --rate 1kpps --time 1ms"),
+        words("generate --to packet:b0 --rate 1kpps --time 1ms"),
     ] {
         assert_refused(&inside(&place, &sender), holder, &["two senders"]);
     }
@@ -93,24 +85,10 @@ fn one_way_runs_make_a_circle() {
         &["run", "packet:a0", "packet:b0", "--one-way"],
         RUNS,
     );
-    let back = [
-        "run",
-        "packet:b0",
-        "packet:a0",
-        "--one-way",
-        "--time",
-        "1ms",
-    ];
+    let back = words("run packet:b0 packet:a0 --one-way --time 1ms");
     let back = inside(&place, &back);
     assert_eq!(back.code, 0, "{back:?}");
-    let same = [
-        "run",
-        "packet:a0",
-        "packet:a1",
-        "--one-way",
-        "--time",
-        "1ms",
-    ];
+    let same = words("run packet:a0 packet:a1 --one-way --time 1ms");
     assert_refused(&inside(&place, &same), there.id(), &["carry each"]);
 }
 

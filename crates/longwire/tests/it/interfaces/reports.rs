@@ -4,7 +4,7 @@ use std::process::Command;
 
 use crate::common::wire::{inside, wired};
 use crate::common::{Ran, longwire, ran};
-use longwire_testbed::support::{Folder, skip};
+use longwire_testbed::support::{Folder, skip, words};
 
 #[test]
 fn a_report_that_cannot_be_written_is_known_before_the_run() {
@@ -16,9 +16,7 @@ fn a_report_that_cannot_be_written_is_known_before_the_run() {
     for words in [
         &["run", "packet:a0", "packet:b0", "--time", "1min"][..],
         &["receive", "packet:a0", "--time", "1min"],
-        &[
-            "generate", "--to", "a0", "--rate", "1kpps", "--time", "1min",
-        ],
+        &words("generate --to a0 --rate 1kpps --time 1min"),
         &["exec"],
     ] {
         let mut words = words.to_vec();
@@ -36,19 +34,11 @@ fn the_report_is_shown_although_its_file_cannot_be_written() {
         return;
     };
     // Can be opened, and accepts no byte.
-    let words = [
-        "run",
-        "packet:a0",
-        "packet:b0",
-        "--time",
-        "50ms",
-        "--report",
-        "/dev/full",
-    ];
+    let run = words("run packet:a0 packet:b0 --time 50ms --report /dev/full");
     for json in [false, true] {
-        let mut words = words.to_vec();
-        words.extend(json.then_some("--json"));
-        let ran = inside(&place, &words);
+        let mut run = run.clone();
+        run.extend(json.then_some("--json"));
+        let ran = inside(&place, &run);
         assert_eq!(ran.code, 1, "{ran:?}");
         assert!(
             ran.stderr.contains("/dev/full: cannot write the report"),
@@ -60,14 +50,7 @@ fn the_report_is_shown_although_its_file_cannot_be_written() {
             assert!(ran.stdout.contains("packets"), "{ran:?}")
         }
     }
-    let received = [
-        "receive",
-        "packet:a0",
-        "--time",
-        "1ms",
-        "--report",
-        "/dev/full",
-    ];
+    let received = words("receive packet:a0 --time 1ms --report /dev/full");
     let ran = inside(&place, &received);
     assert_eq!(ran.code, 1, "{ran:?}");
     assert!(ran.stdout.contains("0 frames"), "{ran:?}");

@@ -7,7 +7,7 @@ mod refused;
 use crate::common::{longwire, write};
 use form::{BLUE, Scale, check_form, coordinates};
 use longwire_capture::log::{Fate, LogWriter, Name, Row};
-use longwire_testbed::support::Folder;
+use longwire_testbed::support::{Folder, words};
 
 const MS: i64 = 1_000_000;
 
@@ -200,15 +200,9 @@ fn throughput_is_bytes_a_bin() {
     let input = log(&dir, "run.csv", &rows);
     let svg = svg(
         &dir,
-        &[
-            &input,
-            "--panel",
-            "throughput",
-            "--bin",
-            "100ms",
-            "--until",
-            "500ms",
-        ],
+        &words(&format!(
+            "{input} --panel throughput --bin 100ms --until 500ms"
+        )),
     );
     assert!(svg.contains("bins of 100 ms"));
     let scale = Scale::of(&svg, 8.0);

@@ -2,7 +2,7 @@
 
 use crate::common::{longwire, write};
 use crate::plot::{REPORT, log, rows};
-use longwire_testbed::support::Folder;
+use longwire_testbed::support::{self, Folder, words};
 
 /// Draws, and returns the exit code and the error.
 fn refused(arguments: &[&str]) -> (i32, String) {
@@ -17,39 +17,31 @@ fn wrong_usage_is_refused_with_what_would_do() {
     let (input, out) = (log(&dir, "run.csv", &rows()), dir.file("out.svg"));
     let report = dir.file("run.json");
     write(&report, REPORT.as_bytes());
-    let cases: [(&[&str], &str); 12] = [
-        (&[&input, "-o", "out.gif"], "end its name in .svg or .png"),
-        (&[&input], "--output"),
-        (&["-o", &out], "<INPUT>"),
-        (&[&input, "-o", &out, "--panel", "wave"], "delay-cdf"),
-        (
-            &[&input, "-o", &out, "--panel", "lateness"],
-            "needs a run's report",
-        ),
-        (
-            &[&report, "-o", &out, "--panel", "delay"],
-            "needs a verdict log",
-        ),
-        (
-            &[&input, "-o", &out, "--from", "1h"],
-            "the last frame is at 1.0",
-        ),
-        (
-            &[&input, "-o", &out, "--from", "1s", "--until", "1s"],
-            "must be after",
-        ),
-        (&[&input, "-o", &out, "--bin", "0s"], "longer than 0"),
-        (&[&input, "-o", &out, "--bin", "1ns"], "at most 200000 bins"),
-        (
-            &[&input, "-o", &out, "--height", "150"],
-            "5 panels: they need",
-        ),
-        (&[&input, "-o", &out, "--scale", "9"], "1..=4"),
-    ];
-    for (arguments, expected) in cases {
-        let (code, said) = refused(arguments);
-        assert_eq!(code, 2, "{arguments:?}: {said}");
-        assert!(said.contains(expected), "{arguments:?}: {said}");
+    for [arguments, expected] in support::rows(
+        "
+        LOG -o out.gif | end its name in .svg or .png
+        LOG | --output
+        -o OUT | <INPUT>
+        LOG -o OUT --panel wave | delay-cdf
+        LOG -o OUT --panel lateness | needs a run's report
+        REPORT -o OUT --panel delay | needs a verdict log
+        LOG -o OUT --from 1h | the last frame is at 1.0
+        LOG -o OUT --from 1s --until 1s | must be after
+        LOG -o OUT --bin 0s | longer than 0
+        LOG -o OUT --bin 1ns | at most 200000 bins
+        LOG -o OUT --height 150 | 5 panels: they need
+        LOG -o OUT --scale 9 | 1..=4
+        ",
+    ) {
+        let files = [("LOG", &input), ("REPORT", &report), ("OUT", &out)];
+        let arguments = files
+            .iter()
+            .fold(arguments.to_owned(), |arguments, (name, path)| {
+                arguments.replace(name, path)
+            });
+        let (code, said) = refused(&words(&arguments));
+        assert_eq!(code, 2, "{arguments}: {said}");
+        assert!(said.contains(expected), "{arguments}: {said}");
     }
     let picture = dir.file("in.svg");
     write(&picture, b"");

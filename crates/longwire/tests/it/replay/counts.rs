@@ -4,7 +4,7 @@
 use crate::common::{Ran, frames, longwire, write};
 use crate::replay::frames::{TimedFrames, numbered};
 use crate::replay::wire::pcap_of;
-use longwire_testbed::support::Folder;
+use longwire_testbed::support::{Folder, words};
 
 const MS: u64 = 1_000_000;
 
@@ -55,14 +55,7 @@ fn as_many_frames_as_asked_for_at_their_times() {
         (&["--rate", "5kpps"], every(200, 100)),
         // Frames of 46 bytes occupy the minimum of an Ethernet: 672 bits.
         (
-            &[
-                "--rate",
-                "672kbit",
-                "--rate-framing",
-                "ethernet",
-                "--limit",
-                "20",
-            ],
+            &words("--rate 672kbit --rate-framing ethernet --limit 20"),
             every(1_000, 20),
         ),
         (&["--gap-cap", "100us", "--speed", "0.5x"], every(200, 100)),

@@ -6,7 +6,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use longwire_io::net::{self, interface::Interface};
-use longwire_testbed::support::Folder;
+use longwire_testbed::support::{Folder, rows};
 use nix::sys::signal::Signal;
 
 use crate::common::process::{Capture, PATIENCE, RunningProgram, records};
@@ -128,24 +128,25 @@ fn invalid_traces_are_refused_before_anything_is_sent() {
     let good = dir.file("good.pcap");
     write(&good, &trace(1));
     let to = format!("pcap:out={}", dir.file("none.pcap"));
-    for (options, code, says) in [
-        (&["--filter", "tcp prot 80"][..], 2, "column 5"),
-        (&["--loop", "many"], 2, "--loop"),
-        (&["--speed", "0x"], 2, "--speed"),
-        (&["--from", "soon"], 2, "no place in a trace"),
-        (
-            &["--to", "packet:nowhere9", "--split", "port"],
-            1,
-            "nowhere9",
-        ),
-    ] {
-        let ran = longwire(&[&["replay", &good, "--to", &to, "--json"], options].concat());
-        assert_eq!(
-            (ran.code, ran.stdout.as_str()),
-            (code, ""),
-            "{options:?}: {ran:?}"
-        );
-        assert!(ran.stderr.contains(says), "{options:?}: {}", ran.stderr);
+    for [option, value, code, says] in rows(
+        "
+        --filter | tcp prot 80 | 2 | column 5
+        --loop | many | 2 | --loop
+        --speed | 0x | 2 | --speed
+        --from | soon | 2 | no place in a trace
+        --to | packet:nowhere9 | 1 | nowhere9
+        ",
+    ) {
+        let split: &[&str] = if option == "--to" {
+            &["--split", "port"]
+        } else {
+            &[]
+        };
+        let replay = ["replay", &good, "--to", &to, "--json", option, value];
+        let ran = longwire(&[&replay, split].concat());
+        let ended = (ran.code.to_string(), ran.stdout.as_str());
+        assert_eq!(ended, (code.to_owned(), ""), "{option} {value}: {ran:?}");
+        assert!(ran.stderr.contains(says), "{option} {value}: {ran:?}");
     }
     let ran = longwire(&["replay", &dir.file("missing.pcap"), "--to", &to]);
     assert_eq!(ran.code, 1);

@@ -3,6 +3,8 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
+use longwire_testbed::support::frames::{self, Ipv4, PLAIN4, crc32c, sum};
+
 pub const CLIENT4: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 1);
 pub const SERVER4: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 2);
 pub const CLIENT6: Ipv6Addr = Ipv6Addr::new(0xfd09, 0, 0, 0, 0, 0, 0, 1);
@@ -17,10 +19,7 @@ pub fn timed(frames: impl IntoIterator<Item = Vec<u8>>) -> TimedFrames {
 }
 
 pub fn ethernet(ether_type: u16, packet: &[u8]) -> Vec<u8> {
-    let mut frame = vec![2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1];
-    frame.extend(ether_type.to_be_bytes());
-    frame.extend(packet);
-    frame
+    frames::ethernet(&[], ether_type, packet)
 }
 
 /// The frame with tags of these types and VLANs in it, the outer one first.
@@ -34,30 +33,14 @@ pub fn tagged(frame: &[u8], tags: &[(u16, u16)]) -> Vec<u8> {
     bytes
 }
 
-/// The Internet checksum (RFC 1071) of pieces of even length; the last may
-/// be odd.
-fn internet_checksum(pieces: &[&[u8]]) -> u16 {
-    let bytes = pieces.concat();
-    let words = bytes.chunks(2).map(|pair| {
-        let low = pair.get(1).copied().unwrap_or(0);
-        u32::from(pair[0]) << 8 | u32::from(low)
-    });
-    let mut sum: u32 = words.sum();
-    while sum > 0xffff {
-        sum = (sum & 0xffff) + (sum >> 16);
-    }
-    !(sum as u16)
-}
-
 fn ipv4(protocol: u8, [from, to]: [Ipv4Addr; 2], payload: &[u8]) -> Vec<u8> {
-    let mut packet = vec![0x45, 0, 0, 0, 0, 1, 0x40, 0, 64, protocol, 0, 0];
-    packet.extend(from.octets());
-    packet.extend(to.octets());
-    packet[2..4].copy_from_slice(&(20 + payload.len() as u16).to_be_bytes());
-    let sum = internet_checksum(&[&packet]);
-    packet[10..12].copy_from_slice(&sum.to_be_bytes());
-    packet.extend(payload);
-    ethernet(0x0800, &packet)
+    let ip = Ipv4 {
+        fragment: 0x4000,
+        source: from.octets(),
+        destination: to.octets(),
+        ..PLAIN4
+    };
+    ethernet(0x0800, &ip.packet(protocol, payload))
 }
 
 /// UDP over IPv4 between the client and port 53 of the server; the number is
@@ -111,7 +94,7 @@ fn with_checksum(protocol: u8, mut segment: Vec<u8>, at: usize) -> Vec<u8> {
     let [client, server] = [CLIENT6, SERVER6].map(|address| address.octets());
     let len = (segment.len() as u32).to_be_bytes();
     let tail = [0, 0, 0, protocol];
-    let sum = internet_checksum(&[&client, &server, &len, &tail, &segment]);
+    let sum = !sum(&[&client, &server, &len, &tail, &segment]);
     segment[at..at + 2].copy_from_slice(&sum.to_be_bytes());
     segment
 }
@@ -170,18 +153,6 @@ pub fn extension_headers() -> TimedFrames {
         ipv6(&[hop_by_hop, fragment(504, false)], 17, second),
         ipv6(&[], 59, &[]),
     ])
-}
-
-/// CRC-32C (RFC 9260, appendix A), bit by bit.
-fn crc32c(bytes: &[u8]) -> u32 {
-    let step = |crc: u32, _| match crc & 1 {
-        1 => crc >> 1 ^ 0x82f6_3b78,
-        _ => crc >> 1,
-    };
-    let sum = bytes.iter().fold(!0, |crc: u32, byte| {
-        (0..8).fold(crc ^ u32::from(*byte), step)
-    });
-    !sum
 }
 
 fn chunk(kind: u8, flags: u8, value: &[u8]) -> Vec<u8> {

@@ -4,7 +4,7 @@ use crate::common::process::records;
 use crate::common::{frames, longwire, write};
 use crate::replay::frames::{TimedFrames, number_of, numbered};
 use crate::replay::wire::{Wire, pcap_of};
-use longwire_testbed::support::Folder;
+use longwire_testbed::support::{Folder, words};
 
 const MS: u64 = 1_000_000;
 
@@ -53,14 +53,7 @@ fn two_devices_get_their_sides() {
     };
     let dir = Folder::new();
     let trace = conversation(&dir);
-    let split = [
-        "--split",
-        "client=10.9.0.0/31",
-        "--to",
-        "near0",
-        "--to",
-        "near1",
-    ];
+    let split = words("--split client=10.9.0.0/31 --to near0 --to near1");
     let ran = wire.run(&[&["replay", &trace, "--json"], &split[..]].concat());
     assert_eq!(ran.code, 0, "{ran:?}");
     wire.expect_arrived(0, 50);

@@ -6,7 +6,7 @@ use crate::common::{have, write};
 use crate::replay::frames::{extension_headers, sctp_association, tagged, timed};
 use crate::replay::traffic::{Stations, VOICE_PACKETS};
 use crate::replay::wire::{Wire, pcap_of};
-use longwire_testbed::support::Folder;
+use longwire_testbed::support::{Folder, words};
 
 /// A filter for frames that [`REWRITING`] did not change.
 const NOT_REWRITTEN: &str = "not vlan.id == 77 or not eth.dst == 02:00:00:00:00:0b or \
@@ -15,26 +15,10 @@ const NOT_REWRITTEN: &str = "not vlan.id == 77 or not eth.dst == 02:00:00:00:00:
     (ip and not ip.dsfield.dscp == 46) or (ipv6 and not ipv6.tclass.dscp == 46) or \
     (ip and not ip.ttl == 63)";
 
-const REWRITING: [&str; 18] = [
-    "--map",
-    "10.9.0.0/24=192.0.2.0/24",
-    "--map",
-    "fd09::/64=2001:db8:5::/64",
-    "--src-mac",
-    "02:00:00:00:00:0a",
-    "--dst-mac",
-    "02:00:00:00:00:0b",
-    "--map-port",
-    "80=8080",
-    "--map-port",
-    "53=5300",
-    "--vlan",
-    "push:77,pcp=3",
-    "--ttl",
-    "-1",
-    "--dscp",
-    "ef",
-];
+const REWRITING: &str = "--map 10.9.0.0/24=192.0.2.0/24 --map fd09::/64=2001:db8:5::/64 \
+                         --src-mac 02:00:00:00:00:0a --dst-mac 02:00:00:00:00:0b \
+                         --map-port 80=8080 --map-port 53=5300 --vlan push:77,pcp=3 --ttl -1 \
+                         --dscp ef";
 
 fn expect_none(file: &str, filter: &str, of: &str) {
     let found = tshark(file, filter);
@@ -93,7 +77,7 @@ impl Bench {
         let (came, sent_packets) = (packets(&records(&arrived), behind), packets(&sent, header));
         assert!(came == sent_packets, "{trace}: other bytes arrive");
         expect_none(&arrived, SUSPECT, "replayed");
-        let arrived = self.replay(trace, &REWRITING, sent.len());
+        let arrived = self.replay(trace, &words(REWRITING), sent.len());
         expect_none(&arrived, SUSPECT, "rewritten");
         expect_none(&arrived, NOT_REWRITTEN, "not rewritten");
     }
@@ -131,9 +115,7 @@ fn pings_fragments_and_errors() {
 
 #[test]
 fn names_and_a_call() {
-    let Some(bench) = Bench::new(&[]) else {
-        return;
-    };
+    let Some(bench) = Bench::new(&[]) else { return };
     let Some(stations) = Stations::new(1_500) else {
         return;
     };
@@ -171,7 +153,7 @@ fn pages_whole_and_cut() {
     let trace = stations.capture(place, &["-i", "station", "-s", "96"], 90, page);
     let cut = records(&trace);
     assert!(cut.iter().all(|frame| frame.len() <= 96));
-    for options in [&[][..], &REWRITING] {
+    for options in [&[][..], &words(REWRITING)] {
         let arrived = bench.replay(&trace, options, cut.len());
         expect_none(&arrived, SUSPECT, "filled up");
         let frames = records(&arrived);
@@ -224,9 +206,7 @@ fn captures_on_any_interface() {
 
 #[test]
 fn extension_headers_and_sctp() {
-    let Some(bench) = Bench::new(&[]) else {
-        return;
-    };
+    let Some(bench) = Bench::new(&[]) else { return };
     let headers = bench.dir.file("headers.pcap");
     write(&headers, &pcap_of(1, &extension_headers()));
     for kind in ["hopopts", "dstopts", "routing", "fraghdr"] {
@@ -249,9 +229,7 @@ fn extension_headers_and_sctp() {
 /// address is rewritten, and is repaired if requested.
 #[test]
 fn a_wrong_byte_is_found() {
-    let Some(bench) = Bench::new(&[]) else {
-        return;
-    };
+    let Some(bench) = Bench::new(&[]) else { return };
     let mut frames = extension_headers();
     let last = frames[0].1.len() - 1;
     frames[0].1[last] ^= 1;

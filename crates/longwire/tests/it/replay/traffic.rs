@@ -4,9 +4,9 @@ use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
 use std::process::{Command, Stdio};
 
-use longwire_io::net::veth::{self, End, VethConfig};
+use longwire_io::net::veth::End;
 use longwire_io::net::{self, NetNamespace, sysctl};
-use longwire_testbed::support::{Folder, namespace};
+use longwire_testbed::support::{Folder, device, namespace, wire};
 
 use crate::common::process::{Capture, PATIENCE};
 use crate::common::wire::finish_frames;
@@ -25,29 +25,22 @@ impl Stations {
             server: namespace()?,
         };
         let Stations { client, server } = &stations;
-        let end = |name, namespace| End {
-            name,
-            namespace,
+        let end = |namespace| End {
             mtu: Some(mtu),
-            ..End::default()
+            ..device("station", Some(namespace))
         };
         // Addresses are good at once.
         let at_once = || sysctl::set("ipv6/conf/default/dad_transmits", "0");
-        server.run(at_once).expect("entered").expect("a setting");
-        let made = client.run(|| {
-            at_once()?;
-            veth::create(&VethConfig {
-                a: end("station", None),
-                b: end("station", Some(server)),
-            })
-        });
-        made.expect("entered").expect("a pair");
+        for namespace in [client, server] {
+            let set = namespace.run(at_once);
+            set.expect("entered").expect("a setting");
+        }
+        wire(end(client), end(server)).expect("a pair");
         for (namespace, v4, v6) in [(client, CLIENT4, CLIENT6), (server, SERVER4, SERVER6)] {
             let ready = namespace.run(|| {
                 finish_frames("station");
                 net::addr_add("station", IpAddr::V4(v4), 24)?;
                 net::addr_add("station", IpAddr::V6(v6), 64)?;
-                net::link_up("station")?;
                 net::link_up("lo")
             });
             ready.expect("entered").expect("a station");

@@ -3,12 +3,12 @@
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use longwire_io::net::veth::{self, End, VethConfig};
+use longwire_io::net::veth::End;
 use longwire_io::net::{self, NetNamespace, sysctl};
-use longwire_testbed::support::namespace;
+use longwire_testbed::support::{capture, device, namespace, wire};
 
 use crate::common::process::{PATIENCE, RunningProgram};
-use crate::common::{Ran, ran};
+use crate::common::{EPOCH, Ran, ran};
 
 /// Devices `near0`, `near1`… joined to `far0`, `far1`…, in two namespaces. The
 /// kernel's own stack sends no frames on them.
@@ -19,39 +19,27 @@ pub struct Wire {
 
 impl Wire {
     pub fn new(pairs: usize, mtu: u32) -> Option<Wire> {
-        let wire = Wire {
+        let site = Wire {
             near: namespace()?,
             far: namespace()?,
         };
-        let ready = wire.near.run(|| {
-            for number in 0..pairs {
-                wire.pair(number, mtu)?;
-            }
-            Ok::<(), net::NetError>(())
-        });
-        ready.expect("it is entered").expect("pairs are made");
-        Some(wire)
+        for namespace in [&site.near, &site.far] {
+            let silent = namespace.run(|| sysctl::set("ipv6/conf/all/disable_ipv6", "1"));
+            silent.expect("it is entered").expect("a setting");
+        }
+        for number in 0..pairs {
+            site.pair(number, mtu).expect("pairs are made");
+        }
+        Some(site)
     }
 
     fn pair(&self, number: usize, mtu: u32) -> Result<(), net::NetError> {
         let (near, far) = (format!("near{number}"), format!("far{number}"));
         let end = |name, namespace| End {
-            name,
-            namespace,
             mtu: Some(mtu),
-            ..End::default()
+            ..device(name, Some(namespace))
         };
-        veth::create(&VethConfig {
-            a: end(&near, None),
-            b: end(&far, Some(&self.far)),
-        })?;
-        sysctl::set("ipv6/conf/all/disable_ipv6", "1")?;
-        net::link_up(&near)?;
-        let up = self.far.run(|| {
-            sysctl::set("ipv6/conf/all/disable_ipv6", "1")?;
-            net::link_up(&far)
-        });
-        up.expect("it is entered")
+        wire(end(&near, &self.near), end(&far, &self.far))
     }
 
     /// Returns `longwire` with these arguments, in the namespace of the near
@@ -97,18 +85,6 @@ impl Wire {
 /// A pcap file with nanosecond stamps: each frame at its time after the
 /// beginning, in nanoseconds.
 pub fn pcap_of(link_type: u32, frames: &[(u64, Vec<u8>)]) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    for word in [0xa1b2_3c4d_u32, 0x0004_0002, 0, 0, 262_144, link_type] {
-        bytes.extend(word.to_le_bytes());
-    }
-    for (time, frame) in frames {
-        let stamp = crate::common::EPOCH + time;
-        let (seconds, nanos) = (stamp / 1_000_000_000, stamp % 1_000_000_000);
-        let len = frame.len() as u32;
-        for word in [seconds as u32, nanos as u32, len, len] {
-            bytes.extend(word.to_le_bytes());
-        }
-        bytes.extend(frame);
-    }
-    bytes
+    let frames = frames.iter().map(|(time, frame)| (EPOCH + time, frame));
+    capture::pcap(link_type, frames)
 }

@@ -7,8 +7,8 @@ use alloc::vec::Vec;
 
 use longwire_units::random::Stream;
 
-use super::inverse::{Inverse, Moments, Octaves};
-use crate::special::{normal_above, normal_density, normal_quantile};
+use super::inverse::{Inverse, Moments, Octaves, Tails};
+use crate::special::{normal_above, normal_density};
 
 /// The process z' = r z + sqrt(1 - r²) e, where e is standard normal: then z is so too,
 /// and its lag-1 autocorrelation is r.
@@ -36,13 +36,7 @@ impl Copula {
             coefficient,
             innovation: libm::sqrt(1.0 - coefficient * coefficient),
             place: None,
-            normal: Inverse::Octaves(Octaves::new(|at| {
-                if at.below < at.above {
-                    -normal_quantile(at.below)
-                } else {
-                    normal_quantile(at.above)
-                }
-            })),
+            normal: Inverse::Octaves(Octaves::new(Tails::normal)),
             ranks: Ranks::new(),
         })
     }

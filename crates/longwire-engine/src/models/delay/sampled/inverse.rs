@@ -3,6 +3,8 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
+use crate::special::normal_quantile;
+
 /// A position in a distribution: the probabilities of less and of more. Both are kept,
 /// since the smaller of them is the more exact.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -19,6 +21,24 @@ impl Tails {
         below: 0.0,
         above: 1.0,
     };
+
+    /// Returns the standard normal variable here. The smaller tail has all its digits.
+    pub fn normal(self) -> f64 {
+        if self.below < self.above {
+            -normal_quantile(self.below)
+        } else {
+            normal_quantile(self.above)
+        }
+    }
+
+    /// Returns the exponential variable of mean 1 here.
+    pub fn exponential(self) -> f64 {
+        if self.below < self.above {
+            -libm::log1p(-self.below)
+        } else {
+            -libm::log(self.above)
+        }
+    }
 }
 
 /// An inverse distribution function.

@@ -32,45 +32,28 @@ pub(super) trait Distribution: fmt::Debug + Send {
 }
 
 /// The parameter for the minimum delay.
-pub(super) const MIN: Param = Param {
-    name: "min",
-    unit: Unit::Time,
-    default: Some("0ns"),
-    help: "the least delay; what falls below is drawn again",
-};
+pub(super) const MIN: Param = Param::with_default("min", Unit::Time, "0ns")
+    .help("the least delay; what falls below is drawn again");
 
 /// The parameter for the maximum delay.
-pub(super) const MAX: Param = Param {
-    name: "max",
-    unit: Unit::Time,
-    default: Some("24h"),
-    help: "the greatest delay; what falls above is drawn again",
-};
+pub(super) const MAX: Param = Param::with_default("max", Unit::Time, "24h")
+    .help("the greatest delay; what falls above is drawn again");
 
 /// The parameter for a constant time on top.
-pub(super) const LOCATION: Param = Param {
-    name: "location",
-    unit: Unit::Time,
-    default: Some("0ns"),
-    help: "a constant time that is added to what is drawn",
-};
+pub(super) const LOCATION: Param = Param::with_default("location", Unit::Time, "0ns")
+    .help("a constant time that is added to what is drawn");
 
 /// The parameter for the correlation with the previous frame.
-pub(super) const CORRELATION: Param = Param {
-    name: "correlation",
-    unit: Unit::Correlation,
-    default: Some("0%"),
-    help: "the correlation of each delay with the one before, above -100% and below 100%; the \
-           distribution stays as it is",
-};
+pub(super) const CORRELATION: Param = Param::with_default("correlation", Unit::Correlation, "0%")
+    .help(
+        "the correlation of each delay with the one before, above -100% and below 100%; the \
+         distribution stays as it is",
+    );
 
 /// The parameter for the unit of bare numbers in a file.
-pub(super) const UNIT: Param = Param {
-    name: "unit",
-    unit: Unit::Choice(&["ms", "us", "ns", "s"]),
-    default: Some("ms"),
-    help: "the unit of delays in the file that are written without one",
-};
+pub(super) const UNIT: Param =
+    Param::with_default("unit", Unit::Choice(&["ms", "us", "ns", "s"]), "ms")
+        .help("the unit of delays in the file that are written without one");
 
 /// Maximum number of values in a file: 128 MiB of them.
 pub(super) const VALUES_MAX: usize = 1 << 24;

@@ -6,14 +6,6 @@ use super::copula::{Ranks, Transfer};
 use super::inverse::{Inverse, Octaves, Points, Tails};
 use crate::special::{gamma_quantile, gamma_tails, normal_above, normal_quantile};
 
-fn normal(at: Tails) -> f64 {
-    if at.below < at.above {
-        -normal_quantile(at.below)
-    } else {
-        normal_quantile(at.above)
-    }
-}
-
 /// Returns positions from deep in one tail to deep in the other.
 fn places() -> impl Iterator<Item = (bool, f64)> {
     let tails = (0..20_000).map(|step| 0.5 * libm::exp(-f64::from(step) * 0.0016));
@@ -43,20 +35,13 @@ fn tables_are_off_by_less_than_samples_can_show() {
         below: normal_above(-z),
         above: normal_above(z),
     };
-    let exponential = |at: Tails| {
-        if at.below < at.above {
-            -libm::log1p(-at.below)
-        } else {
-            -libm::log(at.above)
-        }
-    };
     let exponential_tails = |x: f64| Tails {
         below: -libm::expm1(-x),
         above: libm::exp(-x),
     };
-    let pareto = |at: Tails| libm::exp(exponential(at) / 1.1);
+    let pareto = |at: Tails| libm::exp(at.exponential() / 1.1);
     let pareto_tails = |x: f64| exponential_tails(1.1 * libm::log(x));
-    let weibull = |at: Tails| libm::pow(exponential(at), 1.0 / 0.1);
+    let weibull = |at: Tails| libm::pow(at.exponential(), 1.0 / 0.1);
     let weibull_tails = |x: f64| exponential_tails(libm::pow(x, 0.1));
     let shape = 2.5;
     let gamma = |at: Tails| gamma_quantile(shape, at.below, at.above);
@@ -65,8 +50,8 @@ fn tables_are_off_by_less_than_samples_can_show() {
         Tails { below, above }
     };
     for (name, (anywhere, in_proportion)) in [
-        ("normal", error(normal, normal_tails)),
-        ("exponential", error(exponential, exponential_tails)),
+        ("normal", error(Tails::normal, normal_tails)),
+        ("exponential", error(Tails::exponential, exponential_tails)),
         ("pareto", error(pareto, pareto_tails)),
         ("gamma", error(gamma, gamma_tails)),
     ] {
@@ -81,7 +66,7 @@ fn tables_are_off_by_less_than_samples_can_show() {
 
 #[test]
 fn moments_are_those_of_the_formula() {
-    let table = Inverse::Octaves(Octaves::new(normal));
+    let table = Inverse::Octaves(Octaves::new(Tails::normal));
     let moments = table.moments();
     assert!(moments.mean.abs() < 1e-12, "{}", moments.mean);
     assert!(
@@ -128,7 +113,7 @@ fn transfer_functions_are_those_of_the_formulas() {
     let uniform = Inverse::Octaves(Octaves::new(|at| 10.0 + 20.0 * at.below));
     let uniform = Transfer::of(&uniform);
     let sigma: f64 = 0.8;
-    let lognormal = Inverse::Octaves(Octaves::new(|at| libm::exp(sigma * normal(at))));
+    let lognormal = Inverse::Octaves(Octaves::new(|at| libm::exp(sigma * at.normal())));
     let lognormal = Transfer::of(&lognormal);
     for step in -20..=20 {
         let r = f64::from(step) / 20.0;

@@ -15,86 +15,40 @@ pub(super) static INFO: ModelInfo = ModelInfo {
               separate shallow queue next to a classic one under PI2",
     params: &[
         parameters::limit("10000p"),
-        Param {
-            help: "maximum bytes in both queues, of which one mtu is kept free; default: no \
-                   such limit",
-            ..parameters::LIMIT_BYTES
-        },
-        Param {
-            name: "target",
-            unit: Unit::Time,
-            default: Some("15ms"),
-            help: "the delay to hold in the classic queue",
-        },
-        Param {
-            name: "rtt-max",
-            unit: Unit::Time,
-            default: Some("100ms"),
-            help: "the longest round trip expected: decides the gains",
-        },
+        parameters::LIMIT_BYTES.help(
+            "maximum bytes in both queues, of which one mtu is kept free; default: no such limit",
+        ),
+        Param::with_default("target", Unit::Time, "15ms")
+            .help("the delay to hold in the classic queue"),
+        Param::with_default("rtt-max", Unit::Time, "100ms")
+            .help("the longest round trip expected: decides the gains"),
         TUPDATE,
         COUPLING,
-        Param {
-            name: "l4s-min",
-            unit: Unit::Time,
-            default: Some("800us"),
-            help: "L4S frames that waited longer may be marked",
-        },
-        Param {
-            name: "l4s-range",
-            unit: Unit::Time,
-            default: Some("400us"),
-            help: "the probability rises to 1 over this delay; 0 is a step",
-        },
-        Param {
-            name: "l4s-packets",
-            unit: Unit::Packets,
-            default: Some("1p"),
-            help: "with no more L4S frames than this, delay alone marks none",
-        },
-        Param {
-            name: "scheduler",
-            unit: Unit::Choice(&["wrr", "ts-fifo"]),
-            default: Some("wrr"),
-            help: "weighted round robin, or a time-shifted FIFO",
-        },
-        Param {
-            name: "weight",
-            unit: Unit::Count,
-            default: Some("15"),
-            help: "wrr: bytes of L4S for one byte of classic traffic while both wait, 1 to 1000",
-        },
+        Param::with_default("l4s-min", Unit::Time, "800us")
+            .help("L4S frames that waited longer may be marked"),
+        Param::with_default("l4s-range", Unit::Time, "400us")
+            .help("the probability rises to 1 over this delay; 0 is a step"),
+        Param::with_default("l4s-packets", Unit::Packets, "1p")
+            .help("with no more L4S frames than this, delay alone marks none"),
+        Param::with_default("scheduler", Unit::Choice(&["wrr", "ts-fifo"]), "wrr")
+            .help("weighted round robin, or a time-shifted FIFO"),
+        Param::with_default("weight", Unit::Count, "15")
+            .help("wrr: bytes of L4S for one byte of classic traffic while both wait, 1 to 1000"),
         TSHIFT,
-        Param {
-            name: "mtu",
-            unit: Unit::Size,
-            default: Some("1514b"),
-            help: "the longest frame, for limit-bytes",
-        },
+        Param::with_default("mtu", Unit::Size, "1514b").help("the longest frame, for limit-bytes"),
     ],
 };
 
-const TUPDATE: Param = Param {
-    name: "tupdate",
-    unit: Unit::Time,
-    default: None,
-    help: "interval between updates of the probabilities, at least 10us; default: the lesser \
-           of target and a third of rtt-max",
-};
+const TUPDATE: Param = Param::new("tupdate", Unit::Time).help(
+    "interval between updates of the probabilities, at least 10us; default: the lesser of target \
+     and a third of rtt-max",
+);
 
-const COUPLING: Param = Param {
-    name: "coupling",
-    unit: Unit::Real,
-    default: Some("2"),
-    help: "coupling factor k between the two queues, 0.1 to 100",
-};
+const COUPLING: Param = Param::with_default("coupling", Unit::Real, "2")
+    .help("coupling factor k between the two queues, 0.1 to 100");
 
-const TSHIFT: Param = Param {
-    name: "tshift",
-    unit: Unit::Time,
-    default: Some("50ms"),
-    help: "ts-fifo: L4S frames count as having waited this much longer",
-};
+const TSHIFT: Param = Param::with_default("tshift", Unit::Time, "50ms")
+    .help("ts-fifo: L4S frames count as having waited this much longer");
 
 /// Sharing of the link between the two queues (RFC 9332, section 4.2.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -17,71 +17,39 @@ pub(super) static INFO: ModelInfo = ModelInfo {
         MIN,
         MAX,
         MAXP,
-        Param {
-            name: "weight",
-            unit: Unit::Ratio,
-            default: None,
-            help: "weight of an arrival in the average queue; left out, 0.002, and with \
-                   adaptive=true 1 - exp(-1 / packets a second)",
-        },
-        Param {
-            name: "gentle",
-            unit: BOOLEAN,
-            default: Some("true"),
-            help: "between max and twice max the probability rises from maxp to 1",
-        },
-        Param {
-            name: "adaptive",
-            unit: BOOLEAN,
-            default: Some("false"),
-            help: "maxp is adapted every 500ms, so that the average stays half way from min to max",
-        },
-        Param {
-            name: "unit",
-            unit: Unit::Choice(&["packets", "bytes"]),
-            default: Some("packets"),
-            help: "unit of the queue's length; in bytes, min and max count mean packets, and \
-                   long frames are more likely to be dropped",
-        },
+        Param::new("weight", Unit::Ratio).help(
+            "weight of an arrival in the average queue; left out, 0.002, and with adaptive=true 1 \
+             - exp(-1 / packets a second)",
+        ),
+        Param::with_default("gentle", BOOLEAN, "true")
+            .help("between max and twice max the probability rises from maxp to 1"),
+        Param::with_default("adaptive", BOOLEAN, "false").help(
+            "maxp is adapted every 500ms, so that the average stays half way from min to max",
+        ),
+        Param::with_default("unit", Unit::Choice(&["packets", "bytes"]), "packets").help(
+            "unit of the queue's length; in bytes, min and max count mean packets, and long \
+             frames are more likely to be dropped",
+        ),
         PACKET,
-        Param {
-            name: "bandwidth",
-            unit: Unit::Rate,
-            default: None,
-            help: "the rate at which an idle queue would have served packets; left out, the \
-                   link's, and 10mbit where that is not known",
-        },
+        Param::new("bandwidth", Unit::Rate).help(
+            "the rate at which an idle queue would have served packets; left out, the link's, and \
+             10mbit where that is not known",
+        ),
         parameters::ecn("false"),
     ],
 };
 
-const MIN: Param = Param {
-    name: "min",
-    unit: Unit::Packets,
-    default: Some("5p"),
-    help: "below this average queue nothing is dropped",
-};
+const MIN: Param = Param::with_default("min", Unit::Packets, "5p")
+    .help("below this average queue nothing is dropped");
 
-const MAX: Param = Param {
-    name: "max",
-    unit: Unit::Packets,
-    default: Some("15p"),
-    help: "the average queue at which the probability is maxp",
-};
+const MAX: Param = Param::with_default("max", Unit::Packets, "15p")
+    .help("the average queue at which the probability is maxp");
 
-const MAXP: Param = Param {
-    name: "maxp",
-    unit: Unit::Probability,
-    default: Some("10%"),
-    help: "the probability at max; with adaptive=true, the first one",
-};
+const MAXP: Param = Param::with_default("maxp", Unit::Probability, "10%")
+    .help("the probability at max; with adaptive=true, the first one");
 
-const PACKET: Param = Param {
-    name: "packet",
-    unit: Unit::Size,
-    default: Some("1000b"),
-    help: "the mean packet, for idle times, weights and unit=bytes",
-};
+const PACKET: Param = Param::with_default("packet", Unit::Size, "1000b")
+    .help("the mean packet, for idle times, weights and unit=bytes");
 
 /// The parameters of RED's control law.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -248,11 +248,7 @@ impl Discipline for Red {
     }
 
     fn reads(&self) -> HeaderFields {
-        if self.law.ecn {
-            HeaderFields::Class
-        } else {
-            HeaderFields::Nothing
-        }
+        parameters::read_for_marks(self.law.ecn)
     }
 
     fn enqueue(&mut self, now: Nanos, mut frame: QueuedFrame, context: &mut QueueContext) {

@@ -200,9 +200,7 @@ impl Oracle for DualPi2 {
             } else {
                 self.dequeue_c(fates)
             };
-            let Some(pkt) = taken else {
-                continue;
-            };
+            let Some(pkt) = taken else { continue };
             if contended && let Scheduler::Wrr(weight) = self.params.scheduler {
                 let len = i64::from(pkt.packet.len);
                 self.credit += if low_latency { len } else { -weight * len };

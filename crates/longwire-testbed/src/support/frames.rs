@@ -1,25 +1,49 @@
 //! Frames as senders make them, and checksums verified in another way than
 //! `longwire-packet` repairs them.
 
+/// The ends of every packet made here.
 pub const SOURCE4: [u8; 4] = [10, 1, 2, 3];
+/// See [`SOURCE4`].
 pub const DESTINATION4: [u8; 4] = [192, 0, 2, 77];
+/// See [`SOURCE4`].
 pub const SOURCE6: [u8; 16] = [0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
+/// See [`SOURCE4`].
 pub const DESTINATION6: [u8; 16] = [0x20, 1, 0xd, 0xb8, 0, 9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2];
 
 /// Where the checksum is in each transport header.
 const CHECKSUM_AT: [(u8, usize); 4] = [(6, 16), (17, 6), (1, 2), (58, 2)];
 
-/// The remainder that the words of all parts leave: of bytes with a right
-/// checksum among them it is zero (RFC 1071: sums of one's complement are
-/// sums modulo 65535).
-pub fn remainder(parts: &[&[u8]]) -> u64 {
+/// Returns the one's complement sum of the words of all parts (RFC 1071: it is the sum
+/// modulo 65535, and 65535 for zero where any bit is set). The checksum is its inverse.
+pub fn sum(parts: &[&[u8]]) -> u16 {
     let mut sum = 0u64;
     for part in parts {
         for (index, byte) in part.iter().enumerate() {
             sum += u64::from(*byte) << if index % 2 == 0 { 8 } else { 0 };
         }
     }
-    sum % 65_535
+    match sum {
+        0 => 0,
+        sum => ((sum - 1) % 65_535 + 1) as u16,
+    }
+}
+
+/// The remainder that the words of all parts leave: of bytes with a right
+/// checksum among them it is zero.
+pub fn remainder(parts: &[&[u8]]) -> u64 {
+    u64::from(sum(parts)) % 65_535
+}
+
+/// Returns the CRC32c of SCTP, bit by bit as RFC 9260, appendix A, describes it.
+pub fn crc32c(bytes: &[u8]) -> u32 {
+    let mut remainder = !0u32;
+    for byte in bytes {
+        remainder ^= u32::from(*byte);
+        for _ in 0..8 {
+            remainder = (remainder >> 1) ^ (0x82f6_3b78 * (remainder & 1));
+        }
+    }
+    !remainder
 }
 
 /// Returns the checksum that makes that remainder zero.
@@ -41,23 +65,35 @@ pub fn ethernet(vlans: &[u16], ethertype: u16, payload: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// An IPv4 packet: code point and congestion bits, flags and offset, options
-/// of whole words.
+/// The header of an IPv4 packet.
+#[derive(Clone, Copy, Debug)]
 pub struct Ipv4<'a> {
+    /// Code point and congestion bits.
     pub class: u8,
+    /// Time to live.
     pub ttl: u8,
+    /// Flags and offset.
     pub fragment: u16,
+    /// The sender's address.
+    pub source: [u8; 4],
+    /// The receiver's address.
+    pub destination: [u8; 4],
+    /// Options of whole words.
     pub options: &'a [u8],
 }
 
+/// A header without anything special.
 pub const PLAIN4: Ipv4<'_> = Ipv4 {
     class: 0,
     ttl: 64,
     fragment: 0,
+    source: SOURCE4,
+    destination: DESTINATION4,
     options: &[],
 };
 
 impl Ipv4<'_> {
+    /// Returns a packet with this payload.
     pub fn packet(&self, protocol: u8, payload: &[u8]) -> Vec<u8> {
         let header_len = 20 + self.options.len();
         let mut packet = vec![0x40 | (header_len / 4) as u8, self.class];
@@ -65,14 +101,31 @@ impl Ipv4<'_> {
         packet.extend([0x12, 0x34]);
         packet.extend(self.fragment.to_be_bytes());
         packet.extend([self.ttl, protocol, 0, 0]);
-        packet.extend(SOURCE4);
-        packet.extend(DESTINATION4);
+        packet.extend(self.source);
+        packet.extend(self.destination);
         packet.extend(self.options);
         let sum = checksum(&[&packet]);
         packet[10..12].copy_from_slice(&sum);
         packet.extend(payload);
         packet
     }
+}
+
+/// A frame of UDP over IPv4, without a checksum of UDP. The last byte of each IP
+/// address is that of the MAC address too.
+pub fn udp4(from: [u8; 4], to: [u8; 4], ports: (u16, u16), payload: &[u8]) -> Vec<u8> {
+    let mut datagram = [ports.0.to_be_bytes(), ports.1.to_be_bytes()].concat();
+    datagram.extend((8 + payload.len() as u16).to_be_bytes());
+    datagram.extend([0, 0]);
+    datagram.extend(payload);
+    let ip = Ipv4 {
+        source: from,
+        destination: to,
+        ..PLAIN4
+    };
+    let mut frame = ethernet(&[], 0x0800, &ip.packet(17, &datagram));
+    (frame[5], frame[11]) = (to[3], from[3]);
+    frame
 }
 
 /// An IPv6 packet. Each extension header is its type and its bytes, of which
@@ -156,12 +209,19 @@ pub fn header_holds(frame: &[u8], at: usize) -> bool {
 }
 
 /// A frame with what is known of it.
+#[derive(Clone, Debug)]
 pub struct Sample {
+    /// Its contents in a word or two.
     pub name: &'static str,
+    /// Its bytes.
     pub frame: Vec<u8>,
+    /// The version of IP.
     pub version: u8,
+    /// The transport protocol.
     pub protocol: u8,
+    /// The place of the IP header.
     pub ip_at: usize,
+    /// The place of the transport header.
     pub transport_at: usize,
 }
 

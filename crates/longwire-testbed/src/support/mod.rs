@@ -1,4 +1,12 @@
-//! Building blocks of other set-ups in tests: namespaces, wires, stations, folders.
+//! Building blocks of other set-ups in tests: namespaces, wires, stations, folders, frames,
+//! captures, plugins and tables of cases.
+
+mod binomial;
+pub mod capture;
+mod draws;
+pub mod frames;
+mod plugin;
+mod rows;
 
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
@@ -7,6 +15,11 @@ use std::{fs, io};
 
 use longwire_io::net::veth::{self, End, VethConfig};
 use longwire_io::net::{NetError, NetNamespace, link_up};
+
+pub use binomial::interval as binomial_interval;
+pub use draws::Draws;
+pub use plugin::{compile_plugin, repository};
+pub use rows::{rows, words};
 
 /// Skips a test: returns `None` and prints why. In CI, where the variable `CI`
 /// exists, every test must run.

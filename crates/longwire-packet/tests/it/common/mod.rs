@@ -1,4 +1,0 @@
-//! Test frames. The tests of `longwire-engine` include the same file.
-#![allow(dead_code, reason = "each crate uses its part")]
-
-pub mod frames;

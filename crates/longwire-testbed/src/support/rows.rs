@@ -1,0 +1,31 @@
+//! Tables of test cases as text.
+
+/// Returns the words of a command line.
+pub fn words(line: &str) -> Vec<&str> {
+    line.split_whitespace().collect()
+}
+
+/// Returns the rows of a table: a line a row, its cells between bars. Blanks around a cell
+/// and empty lines do not count.
+///
+/// ```
+/// use longwire_testbed::support::rows;
+///
+/// let sums = rows("
+///     1 + 1 | 2
+///     2 + 2 | 4
+/// ");
+/// assert_eq!(sums.collect::<Vec<_>>(), [["1 + 1", "2"], ["2 + 2", "4"]]);
+/// ```
+///
+/// # Panics
+///
+/// On a row with another number of cells.
+pub fn rows<const CELLS: usize>(table: &str) -> impl Iterator<Item = [&str; CELLS]> {
+    let lines = table.lines().filter(|line| !line.trim().is_empty());
+    lines.map(|line| {
+        let cells: Vec<&str> = line.split('|').map(str::trim).collect();
+        let row = cells.try_into();
+        row.unwrap_or_else(|cells| panic!("{CELLS} cells are expected, not {cells:?}"))
+    })
+}
