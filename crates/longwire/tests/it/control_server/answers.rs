@@ -77,6 +77,26 @@ fn every_route_answers_as_the_document_says() {
     assert!(asked >= 14, "{asked}");
 }
 
+/// Each problem has the pointer to its value in the body that was sent.
+fn problems_point_into_the_body(socket: &str, wrong: &str) {
+    for (request, body, pointer) in [
+        ("POST /v1/changes", wrong, "/set/home/delay"),
+        ("PATCH /v1/links/ho*", r#"{"delay":"soon"}"#, "/delay"),
+        (
+            "POST /v1/links",
+            r#"{"name":"more","match":"src=10.8.8.8","up":{"loss":["1%","x"]}}"#,
+            "/up/loss/1",
+        ),
+    ] {
+        let answer = ask(socket, request, body).json();
+        let mut problems = answer["problems"].as_array().expect("problems").iter();
+        assert!(
+            problems.any(|problem| problem["pointer"] == pointer),
+            "{answer}"
+        );
+    }
+}
+
 #[test]
 fn links_are_read_and_changed() {
     let Some(stage) = Stage::new() else {
@@ -105,22 +125,7 @@ fn links_are_read_and_changed() {
         .filter_map(|problem| problem["field"].as_str())
         .collect::<Vec<_>>();
     assert_eq!(fields.len(), 2, "{answer:?}");
-    for (request, body, pointer) in [
-        ("POST /v1/changes", wrong, "/set/home/delay"),
-        ("PATCH /v1/links/ho*", r#"{"delay":"soon"}"#, "/delay"),
-        (
-            "POST /v1/links",
-            r#"{"name":"more","match":"src=10.8.8.8","up":{"loss":["1%","x"]}}"#,
-            "/up/loss/1",
-        ),
-    ] {
-        let answer = ask(&socket, request, body).json();
-        let mut problems = answer["problems"].as_array().expect("problems").iter();
-        assert!(
-            problems.any(|problem| problem["pointer"] == pointer),
-            "{answer}"
-        );
-    }
+    problems_point_into_the_body(&socket, wrong);
     assert!(answer.body.contains("home.delay"), "{answer:?}");
     assert_eq!(get("/v1/links/adsl1")["up"]["options"]["rate"], "10mbit");
     // With check, the same answer and no change.
