@@ -15,25 +15,9 @@ use std::ffi::OsString;
 
 use clap::builder::Styles;
 use clap::builder::styling::AnsiColor;
-use clap::{Parser, Subcommand};
+use clap::Parser;
 
-use crate::bench::BenchArgs;
-use crate::commands::check::CheckArgs;
-use crate::commands::completions::CompletionsArgs;
-use crate::commands::ctl::CtlArgs;
-use crate::commands::doctor::DoctorArgs;
-use crate::commands::exec_args::ExecArgs;
-use crate::commands::generate::GenerateArgs;
-use crate::commands::import::ImportArgs;
-use crate::commands::man::ManArgs;
-use crate::commands::models::ModelsArgs;
-use crate::commands::plot::PlotArgs;
-use crate::commands::preset::PresetArgs;
-use crate::commands::receive::ReceiveArgs;
-use crate::commands::replay::ReplayArgs;
-use crate::commands::run::RunArgs;
-use crate::commands::schema::SchemaArgs;
-use crate::commands::simulate::SimulateArgs;
+use crate::commands::Command;
 
 pub use alter::AlterArgs;
 pub use control::{ControlArgs, MetricsLinks};
@@ -107,42 +91,3 @@ const STYLES: Styles = Styles::styled()
     .usage(AnsiColor::Green.on_default().bold())
     .literal(AnsiColor::Cyan.on_default().bold())
     .placeholder(AnsiColor::Cyan.on_default());
-
-/// A command.
-#[derive(Debug, Subcommand)]
-pub enum Command {
-    /// Run a program through a link, or probe the link; needs no root
-    Exec(ExecArgs),
-    /// Run a link between two ports, until stopped
-    Run(RunArgs),
-    /// Receive frames at a port, and compare them with those sent
-    Receive(ReceiveArgs),
-    /// Generate traffic at exact times, and run tests made of it
-    Generate(Box<GenerateArgs>),
-    /// Send captures at their own times, at a rate, or at top speed
-    Replay(Box<ReplayArgs>),
-    /// Send a capture through a link, in virtual time
-    Simulate(SimulateArgs),
-    /// Read and change a running network
-    Ctl(Box<CtlArgs>),
-    /// Check a topology, and show the resulting network
-    Check(CheckArgs),
-    /// Print the JSON Schema of topologies
-    Schema(SchemaArgs),
-    /// Convert a script of ns-2 or Emulab to a topology
-    Import(ImportArgs),
-    /// Draw figures of runs, from their logs and reports
-    Plot(PlotArgs),
-    /// Measure Longwire on this machine
-    Bench(BenchArgs),
-    /// List every model and its parameters
-    Models(ModelsArgs),
-    /// Show links by name, as options that can be edited
-    Preset(PresetArgs),
-    /// Show what this machine allows, and what reduces accuracy on it
-    Doctor(DoctorArgs),
-    /// Print shell completions
-    Completions(CompletionsArgs),
-    /// Print the manual pages
-    Man(ManArgs),
-}

@@ -1,4 +1,5 @@
-//! The commands, one file each: arguments and action.
+//! The commands, one file each: arguments and action. A new one is that file, and three
+//! lines here.
 
 pub mod check;
 pub mod completions;
@@ -25,3 +26,93 @@ mod run_pair;
 pub mod schema;
 pub mod simulate;
 mod simulate_network;
+
+use std::process::ExitCode;
+
+use clap::Subcommand;
+
+use crate::bench::{self, BenchArgs};
+use crate::{Error, Globals};
+use check::CheckArgs;
+use completions::CompletionsArgs;
+use ctl::CtlArgs;
+use doctor::DoctorArgs;
+use exec_args::ExecArgs;
+use generate::GenerateArgs;
+use import::ImportArgs;
+use man::ManArgs;
+use models::ModelsArgs;
+use plot::PlotArgs;
+use preset::PresetArgs;
+use receive::ReceiveArgs;
+use replay::ReplayArgs;
+use run::RunArgs;
+use schema::SchemaArgs;
+use simulate::SimulateArgs;
+
+/// A command.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run a program through a link, or probe the link; needs no root
+    Exec(ExecArgs),
+    /// Run a link between two ports, until stopped
+    Run(RunArgs),
+    /// Receive frames at a port, and compare them with those sent
+    Receive(ReceiveArgs),
+    /// Generate traffic at exact times, and run tests made of it
+    Generate(Box<GenerateArgs>),
+    /// Send captures at their own times, at a rate, or at top speed
+    Replay(Box<ReplayArgs>),
+    /// Send a capture through a link, in virtual time
+    Simulate(SimulateArgs),
+    /// Read and change a running network
+    Ctl(Box<CtlArgs>),
+    /// Check a topology, and show the resulting network
+    Check(CheckArgs),
+    /// Print the JSON Schema of topologies
+    Schema(SchemaArgs),
+    /// Convert a script of ns-2 or Emulab to a topology
+    Import(ImportArgs),
+    /// Draw figures of runs, from their logs and reports
+    Plot(PlotArgs),
+    /// Measure Longwire on this machine
+    Bench(BenchArgs),
+    /// List every model and its parameters
+    Models(ModelsArgs),
+    /// Show links by name, as options that can be edited
+    Preset(PresetArgs),
+    /// Show what this machine allows, and what reduces accuracy on it
+    Doctor(DoctorArgs),
+    /// Print shell completions
+    Completions(CompletionsArgs),
+    /// Print the manual pages
+    Man(ManArgs),
+}
+
+impl Command {
+    /// Runs the command. `line` is the definition of the whole command line.
+    ///
+    /// # Errors
+    /// Any error of the command; [`Error::exit_code`] returns the exit code.
+    pub fn run(&self, globals: &Globals, line: clap::Command) -> Result<ExitCode, Error> {
+        match self {
+            Command::Exec(args) => exec::run(args, globals),
+            Command::Generate(args) => generate::run(args, globals),
+            Command::Run(args) => run::run(args, globals),
+            Command::Receive(args) => receive::run(args, globals),
+            Command::Replay(args) => replay::run(args, globals),
+            Command::Simulate(args) => simulate::run(args, globals),
+            Command::Ctl(args) => ctl::run(args, globals),
+            Command::Check(args) => check::run(args, globals),
+            Command::Schema(args) => schema::run(args),
+            Command::Import(args) => import::run(args),
+            Command::Plot(args) => plot::run(args, globals),
+            Command::Bench(args) => bench::run(args, globals),
+            Command::Models(args) => models::run(args, globals),
+            Command::Preset(args) => preset::run(args, globals),
+            Command::Doctor(args) => doctor::run(args, globals),
+            Command::Completions(args) => completions::run(args, line),
+            Command::Man(args) => man::run(args, line),
+        }
+    }
+}
