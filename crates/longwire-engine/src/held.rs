@@ -35,6 +35,30 @@ impl<T> HeldItems<T> {
         }
     }
 
+    /// Adds the item of a frame that was offered in the meantime, later than all held
+    /// items.
+    pub fn push_numbered(&mut self, number: u64, item: T) {
+        self.skip_to(number);
+        self.push(item);
+    }
+
+    /// Makes `number` that of the next item. Frames in between are not held.
+    pub fn skip_to(&mut self, number: u64) {
+        if self.is_empty() {
+            self.first = number;
+            self.rest.clear();
+            return;
+        }
+        let between = number.saturating_sub(self.first + 1) as usize;
+        self.rest.resize_with(between, || None);
+    }
+
+    /// Whether nothing is held.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.head.is_none()
+    }
+
     #[inline]
     pub fn get(&self, number: u64) -> Option<&T> {
         match number.checked_sub(self.first)? {

@@ -29,6 +29,7 @@ extern crate alloc;
 mod coin;
 pub mod emulator;
 mod fifo;
+mod fragments;
 pub mod frame_context;
 mod held;
 mod lines;
@@ -51,6 +52,7 @@ pub mod trace;
 pub mod verdict;
 
 pub use emulator::Emulator;
+pub use fragments::Fragments;
 pub use frame_context::{FrameBytes, FrameContext};
 pub use link::{Link, LinkId, ReplacedParts};
 pub use link_spec::{LinkSpecError, OptionError, Setting};

@@ -20,6 +20,7 @@ use crate::verdict::{Delivery, DropReason, Edits, Verdict};
 
 mod building;
 mod change;
+mod sequential;
 
 pub use crate::parts::{LinkChange, LinkConfig, LinkState};
 use change::ChangeState;
@@ -53,6 +54,8 @@ pub struct Link {
     /// The link has only a rate, a queue that is not managed, loss on the medium and
     /// delay.
     plain: bool,
+    /// As `plain`, but for a managed queue.
+    plain_apart_from_queue: bool,
     rewrite: Vec<(Box<dyn RewriteModel>, Stream)>,
     entry: Losses,
     /// Queue of a link that is not managed.
@@ -239,14 +242,10 @@ impl Link {
         }
     }
 
-    /// Whether the frame must be offered in fragments; if so, `take` has received each
-    /// of them. `piece` is scratch memory.
-    #[inline]
-    pub fn fragment(&self, frame: &[u8], piece: &mut Vec<u8>, take: impl FnMut(&[u8])) -> bool {
-        self.mtu.fragment(frame, piece, take)
-    }
-
-    /// Returns the MTU and the treatment of longer frames.
+    /// Returns the MTU and the treatment of longer frames. [`Fragments`] cuts frames that
+    /// must be offered in fragments.
+    ///
+    /// [`Fragments`]: crate::Fragments
     #[inline]
     pub fn mtu(&self) -> Mtu {
         self.mtu

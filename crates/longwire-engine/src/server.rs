@@ -103,6 +103,7 @@ impl Server {
     /// Adds an arriving frame. All events up to and including `frame.arrival` must have
     /// been decided: frames that the link can dequeue at that instant are no longer in
     /// the queue.
+    #[inline]
     pub fn enqueue(&mut self, frame: FrameMeta, bytes: &[u8], transmitter: &Transmitter) {
         debug_assert!(
             self.stopped || self.ready.is_none_or(|at| at > frame.arrival),
@@ -247,6 +248,82 @@ impl Server {
         !self.context.decided.is_empty()
     }
 
+    /// Whether frames are dequeued one by one in the order of their arrival, and
+    /// all decisions so far have been returned.
+    pub fn is_sequential(&self) -> bool {
+        let fifo = matches!(self.queue, ServedQueue::Fifo(_));
+        fifo && self.aggregate == Aggregate::ONE && !self.stopped && !self.has_decided()
+    }
+
+    /// Returns the reason for which the queue has dropped the frame that it was offered
+    /// last, if it did. To be called after each offer to a sequential server.
+    #[inline]
+    pub fn take_rejected(&mut self) -> Option<DropReason> {
+        match self.context.decided.pop_front()? {
+            (_, Verdict::Drop(reason)) => Some(reason),
+            _ => None,
+        }
+    }
+
+    /// Whether the queue holds a frame.
+    #[inline]
+    pub fn has_queued(&self) -> bool {
+        self.context.occupancy().0.0 > 0
+    }
+
+    /// Serves an arriving frame at once if the link is idle, under the conditions of
+    /// [`Server::next_in_turn`]. It does what enqueuing and serving it would do.
+    #[inline]
+    pub fn pass_idle(
+        &mut self,
+        frame: FrameMeta,
+        transmitter: &mut Transmitter,
+        medium: &mut Medium,
+    ) -> Option<Verdict> {
+        let FrameMeta { arrival, len } = frame;
+        let ServedQueue::Fifo(fifo) = &self.queue else {
+            return None;
+        };
+        let is_idle = !self.has_queued() && !self.stopped && transmitter.free_at() <= arrival;
+        if !is_idle || !fifo.fits(len, (0, 0), (0, 0)) {
+            return None;
+        }
+        self.next_number += 1;
+        self.waiting_since = arrival;
+        self.ready = None;
+        self.occupancy_max.0 = self.occupancy_max.0.max(Packets(1));
+        self.occupancy_max.1 = self.occupancy_max.1.max(Bytes(len.into()));
+        let departure = transmitter.depart_exactly(arrival, len);
+        self.begin_service(departure, len);
+        let frame_context = || FrameContext {
+            frame,
+            at: departure,
+            bytes: &[],
+            waiting: (Packets(0), Bytes(0)),
+        };
+        Some(medium.pass::<true>(departure, false, frame_context))
+    }
+
+    /// Notes that the frame of `len` bytes that was dequeued departs at `departure`.
+    #[inline]
+    fn begin_service(&mut self, departure: Nanos, len: u32) {
+        if self.counts_sending {
+            self.sending = Some(FrameInService { departure, len });
+        }
+        self.asks_at = Some(departure);
+    }
+
+    /// Returns the numbers of the queued frames of a sequential server, the head first,
+    /// and the number of the next frame.
+    pub fn queued_numbers(&self) -> (impl Iterator<Item = u64>, u64) {
+        let fifo = match &self.queue {
+            ServedQueue::Fifo(fifo) => Some(fifo),
+            ServedQueue::Discipline(_) => None,
+        };
+        let numbers = fifo.into_iter().flat_map(ManagedFifo::numbers);
+        (numbers, self.next_number)
+    }
+
     /// Returns the frames and bytes held as of `now`, an arrival's time.
     pub fn occupancy(&self, now: Nanos) -> (Packets, Bytes) {
         let (packets, bytes) = self.context.occupancy();
@@ -256,6 +333,37 @@ impl Server {
 
     pub fn occupancy_max(&self) -> (Packets, Bytes) {
         self.occupancy_max
+    }
+
+    /// As [`Server::next_decided`], for a sequential server with a transmitter without a
+    /// model and a plain medium. It does what `serve` does, without what cannot be.
+    #[inline]
+    pub fn next_in_turn(
+        &mut self,
+        happens: impl Fn(Nanos) -> bool,
+        transmitter: &mut Transmitter,
+        medium: &mut Medium,
+    ) -> Option<Verdict> {
+        let at = self.service_at(transmitter).filter(|at| happens(*at))?;
+        let ServedQueue::Fifo(fifo) = &mut self.queue else {
+            return None;
+        };
+        self.ready = None;
+        let first = fifo.pop()?;
+        self.context.left(&first);
+        let departure = transmitter.depart_exactly(at, first.len);
+        self.begin_service(departure, first.len);
+        let waiting = self.context.occupancy();
+        let frame_context = || FrameContext {
+            frame: FrameMeta {
+                arrival: first.arrival,
+                len: first.len,
+            },
+            at: departure,
+            bytes: &[],
+            waiting,
+        };
+        Some(medium.pass::<true>(departure, false, frame_context))
     }
 
     /// Dequeues the next frame. Returns its verdict if that is the only decision, which
@@ -288,13 +396,7 @@ impl Server {
             return None;
         }
         let departure = transmitter.serve(&frame_context, first.len);
-        if self.counts_sending {
-            self.sending = Some(FrameInService {
-                departure,
-                len: first.len,
-            });
-        }
-        self.asks_at = Some(departure);
+        self.begin_service(departure, first.len);
         let frame_context = FrameContext {
             at: departure,
             ..frame_context

@@ -128,7 +128,7 @@ impl Controller {
         })?;
         let asked = self
             .handle()
-            .ask(move |core| [up, down].map(|link| core.occupancy(link)));
+            .query(move |core| [up, down].map(|link| core.occupancy(link)));
         let [up, down] = asked.unwrap_or_default();
         view.up.queue = up;
         if let Some(view) = &mut view.down {

@@ -65,7 +65,8 @@ pub enum PipelineError {
 }
 
 /// Runs `source` through a link into `sink` until the source has ended and
-/// every frame has left. Time is the time of the arrivals.
+/// every frame has left, each stage on a thread. Time is the time of the
+/// arrivals.
 pub fn run_to_end<R, T>(
     source: R,
     sink: T,
@@ -76,21 +77,52 @@ where
     R: RxPort + Send,
     T: TxPort + Send,
 {
-    let line = DelayLineConfig {
-        budget: config.budget,
-        huge_pages: true,
-    };
-    let (writer, reader) = delay_line(&line).map_err(StartError::from)?;
-    let shared = Arc::new(LinkShared::new());
-    let clock = Clock::arrivals();
-    let described = setup.config.describe();
-    let link = Link::new(setup.config, config.seed, LinkId(0));
-    let (in_order, mtu) = (link.in_order(), link.mtu());
-    let decider = Decider::new(link, LinkId(0), Arc::clone(&shared), None);
-    let (at_ingress, at_egress) = place_link(decider);
-    let shares = config.lend && shares_memory(&source, &sink) && at_ingress.is_some();
-    let ingress = Ingress::new(
-        IngressParts {
+    let pipeline = Pipeline::new(source, sink, setup, config)?;
+    pipeline.run(|ingress, egress, shared| drive(ingress, egress, config, shared))
+}
+
+/// As [`run_to_end`], with both stages in turn on the calling thread, as a run
+/// on few cores has them. The steady time is that of the whole run.
+pub fn run_on_one_thread<R: RxPort, T: TxPort>(
+    source: R,
+    sink: T,
+    setup: LinkSetup,
+    config: PipelineConfig,
+) -> Result<PipelineEnd<T>, PipelineError> {
+    let pipeline = Pipeline::new(source, sink, setup, config)?;
+    pipeline.run(drive_in_turn)
+}
+
+/// The stages of a link.
+struct Pipeline<R, T> {
+    ingress: Ingress<R>,
+    egress: Egress<T>,
+    shared: Arc<LinkShared>,
+    name: String,
+    described: Vec<(&'static str, String)>,
+}
+
+impl<R: RxPort, T: TxPort> Pipeline<R, T> {
+    fn new(
+        source: R,
+        sink: T,
+        setup: LinkSetup,
+        config: PipelineConfig,
+    ) -> Result<Pipeline<R, T>, PipelineError> {
+        let line = DelayLineConfig {
+            budget: config.budget,
+            huge_pages: true,
+        };
+        let (writer, reader) = delay_line(&line).map_err(StartError::from)?;
+        let shared = Arc::new(LinkShared::new());
+        let clock = Clock::arrivals();
+        let described = setup.config.describe();
+        let link = Link::new(setup.config, config.seed, LinkId(0));
+        let (in_order, mtu) = (link.in_order(), link.mtu());
+        let decider = Decider::new(link, LinkId(0), Arc::clone(&shared), None);
+        let (at_ingress, at_egress) = place_link(decider);
+        let shares = config.lend && shares_memory(&source, &sink) && at_ingress.is_some();
+        let ingress = IngressParts {
             port: source,
             link: at_ingress,
             link_id: LinkId(0),
@@ -99,11 +131,8 @@ where
             clock: clock.clone(),
             keep_offload: sink.takes_offload(),
             lend_from: shares.then_some(LEND_FROM),
-        },
-        Arc::clone(&shared),
-    );
-    let egress = Egress::new(
-        EgressParts {
+        };
+        let egress = EgressParts {
             port: sink,
             line: reader,
             clock,
@@ -112,18 +141,56 @@ where
             record_handle: None,
             tolerance: Nanos::MAX,
             grace_until: Nanos::ZERO,
-        },
-        Arc::clone(&shared),
-    );
-    let (port, steady, steady_frames) = drive(ingress, egress, config, &shared)?;
-    let report = summary::link(&setup.name, &described, &shared);
-    Ok(PipelineEnd {
-        port,
-        steady,
-        steady_frames,
-        memory_max: report.memory.memory_max,
-        report,
-    })
+        };
+        Ok(Pipeline {
+            ingress: Ingress::new(ingress, Arc::clone(&shared)),
+            egress: Egress::new(egress, Arc::clone(&shared)),
+            shared,
+            name: setup.name,
+            described,
+        })
+    }
+
+    /// Runs the stages with `drive`, which returns the output port, the steady
+    /// time and the frames released in it.
+    fn run(
+        self,
+        drive: impl FnOnce(
+            Ingress<R>,
+            Egress<T>,
+            &LinkShared,
+        ) -> Result<(T, Duration, u64), PipelineError>,
+    ) -> Result<PipelineEnd<T>, PipelineError> {
+        let (port, steady, steady_frames) = drive(self.ingress, self.egress, &self.shared)?;
+        let report = summary::link(&self.name, &self.described, &self.shared);
+        Ok(PipelineEnd {
+            port,
+            steady,
+            steady_frames,
+            memory_max: report.memory.memory_max,
+            report,
+        })
+    }
+}
+
+/// Runs the stages in turn, until the end.
+fn drive_in_turn<R: RxPort, T: TxPort>(
+    mut ingress: Ingress<R>,
+    mut egress: Egress<T>,
+    shared: &LinkShared,
+) -> Result<(T, Duration, u64), PipelineError> {
+    let started = Instant::now();
+    loop {
+        let ended = ingress.step()?.ended;
+        let step = egress.step()?;
+        if ended && step.frames == 0 && egress.is_empty() {
+            break;
+        }
+    }
+    let took = started.elapsed();
+    ingress.finish();
+    egress.finish();
+    Ok((egress.into_port(), took, released(shared)))
 }
 
 /// Runs each stage on a thread, until the end.

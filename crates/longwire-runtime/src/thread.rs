@@ -170,8 +170,11 @@ impl Worker {
             ..WorkerTurn::default()
         };
         let mut published = false;
-        for ingress in &mut self.stages.ingress {
-            let step = ingress.step()?;
+        for (port, ingress) in self.stages.ingress.iter_mut().enumerate() {
+            let step = match &mut self.stages.fabric {
+                Some(fabric) => fabric.read(ingress, port)?,
+                None => ingress.step()?,
+            };
             turn.frames += step.frames;
             turn.input_ended &= step.ended;
             published |= step.frames > 0;

@@ -4,6 +4,7 @@
 //! bench here prints one table of the specification, or JSON with `--json`.
 
 mod control;
+mod controllable;
 mod idle;
 mod linkem;
 mod loss;
@@ -25,6 +26,7 @@ use longwire_engine::Nanos;
 use serde::Serialize;
 
 use crate::control::ControlArgs;
+use crate::controllable::ControllableArgs;
 use crate::linkem::LinkemArgs;
 use crate::multiplex::MultiplexArgs;
 use crate::replay::ReplayArgs;
@@ -73,6 +75,8 @@ enum Bench {
     Startup(StartupArgs),
     /// A network changed a thousand times a second while it carries traffic
     Control(ControlArgs),
+    /// The cost per packet of a link that can be changed while it runs
+    Controllable(ControllableArgs),
     /// A replay at full speed, to a sink that discards frames
     ReplaySpeed(ReplaySpeedArgs),
     /// Frames a second into a veth pair, against bare sockets
@@ -138,6 +142,10 @@ fn run(cli: &Cli) -> Result<(), Error> {
         Bench::Control(args) => {
             let rows = control::measure(&chosen(args, quick, ControlArgs::quick))?;
             show(cli, &rows, |rows| control::print(rows))
+        }
+        Bench::Controllable(args) => {
+            let rows = controllable::measure(&args.quickened(quick))?;
+            show(cli, &rows, |rows| controllable::print(rows))
         }
         Bench::ReplaySpeed(args) => {
             let rows = replay_speed::measure(&chosen(args, quick, ReplaySpeedArgs::quick))?;

@@ -78,14 +78,9 @@ impl Link {
         let medium = Medium::new(&mut parts, !rewrite.is_empty(), &origin);
         let loss = &mut parts.loss.unwrap_or_default();
         let entry = Losses::take(loss, LossPlace::Entry, &origin);
-        let plain = mtu == Mtu::None
-            && rewrite.is_empty()
-            && entry.is_empty()
-            && server.is_none()
-            && !transmitter.is_modelled()
-            && medium.is_plain();
-        Link {
-            plain,
+        let mut link = Link {
+            plain: false,
+            plain_apart_from_queue: false,
             mtu,
             rewrite,
             entry,
@@ -101,7 +96,20 @@ impl Link {
             last_arrival: Nanos::ZERO,
             down: false,
             changing,
-        }
+        };
+        link.note_plainness();
+        link
+    }
+
+    /// Notes whether the link has only the parts that every link has.
+    pub(super) fn note_plainness(&mut self) {
+        self.plain_apart_from_queue = self.mtu == Mtu::None
+            && !self.down
+            && self.rewrite.is_empty()
+            && self.entry.is_empty()
+            && !self.transmitter.is_modelled()
+            && self.medium.is_plain();
+        self.plain = self.plain_apart_from_queue && self.server.is_none();
     }
 }
 

@@ -146,6 +146,7 @@ impl Link {
         self.down = changing.state == LinkState::Down;
         self.server = Some(server);
         self.changing = Some(changing);
+        self.note_plainness();
         replaced
     }
 

@@ -48,7 +48,12 @@ impl Mtu {
     /// of them to `take`; returns `false` if it is offered as it is. `piece` is scratch
     /// memory.
     #[inline]
-    pub fn fragment(self, frame: &[u8], piece: &mut Vec<u8>, take: impl FnMut(&[u8])) -> bool {
+    pub(crate) fn fragment(
+        self,
+        frame: &[u8],
+        piece: &mut Vec<u8>,
+        take: impl FnMut(&[u8]),
+    ) -> bool {
         match self {
             Mtu::Fragment(mtu) if self.is_exceeded(frame.len() as u32, frame) => {
                 fragment(frame, mtu, piece, take).is_some()

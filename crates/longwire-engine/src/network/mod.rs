@@ -7,6 +7,7 @@
 
 mod agenda;
 mod build;
+mod in_turn;
 mod path;
 mod verdicts;
 
@@ -16,8 +17,10 @@ use alloc::vec::Vec;
 use longwire_packet::frame::FrameMeta;
 use longwire_units::Nanos;
 
+use crate::fragments::Fragments;
 use crate::held::{HeldItems, ItemBytes};
 use crate::link::{Link, LinkId};
+use crate::models::mtu::Mtu;
 use crate::release::ReleaseQueue;
 use crate::verdict::{Delivery, DropReason, Verdict};
 use agenda::Agenda;
@@ -138,8 +141,8 @@ pub struct Network<T> {
     agenda: Agenda,
     /// Frames in transit from one link to the next.
     between: ReleaseQueue<Traveller<T>>,
-    /// Scratch memory for fragments.
-    piece: Vec<u8>,
+    /// Fragments of the frame that was cut last.
+    fragments: Fragments,
 }
 
 impl<T> Default for Network<T> {
@@ -156,7 +159,7 @@ impl<T> Network<T> {
             paths: Vec::new(),
             agenda: Agenda::default(),
             between: ReleaseQueue::new(),
-            piece: Vec::new(),
+            fragments: Fragments::default(),
         }
     }
 
@@ -311,26 +314,24 @@ impl<T> Network<T> {
         id: LinkId,
         host: &mut impl FrameHost<T>,
     ) -> bool {
-        let mut pieces: Vec<Vec<u8>> = Vec::new();
-        let mut piece = core::mem::take(&mut self.piece);
-        let cut = self.link(id).is_some_and(|link| {
-            link.fragment(host.bytes(&whole.item), &mut piece, |bytes| {
-                pieces.push(bytes.to_vec())
-            })
-        });
-        self.piece = piece;
-        for bytes in &pieces {
-            let Some(item) = host.fragment(&whole.item, bytes) else {
-                continue;
-            };
-            self.entered(whole.path);
-            let fragment = Traveller {
-                item,
-                len: bytes.len() as u32,
-                ..*whole
-            };
-            self.offer_to_link(fragment, arrival, host);
+        let mut fragments = core::mem::take(&mut self.fragments);
+        let mtu = self.link(id).map_or(Mtu::None, Link::mtu);
+        let cut = fragments.cut(mtu, host.bytes(&whole.item));
+        if cut {
+            for bytes in fragments.iter() {
+                let Some(item) = host.fragment(&whole.item, bytes) else {
+                    continue;
+                };
+                self.entered(whole.path);
+                let fragment = Traveller {
+                    item,
+                    len: bytes.len() as u32,
+                    ..*whole
+                };
+                self.offer_to_link(fragment, arrival, host);
+            }
         }
+        self.fragments = fragments;
         cut
     }
 

@@ -124,7 +124,7 @@ impl<T> Network<T> {
 
     /// Delivers a frame to the next link, or to the path's end.
     #[inline]
-    fn deliver(
+    pub(super) fn deliver(
         &mut self,
         id: LinkId,
         traveller: Traveller<T>,

@@ -146,8 +146,9 @@ fn marks_are_put_on_packets_that_take_them() {
 /// The pieces a link cuts a frame into; none if it does not.
 fn pieces(mtu: u32, frame: &[u8]) -> Vec<Vec<u8>> {
     let link = crate::common::link(&format!("mtu=fragment:{mtu}"), 1);
-    let mut pieces = Vec::new();
-    let cut = link.fragment(frame, &mut Vec::new(), |piece| pieces.push(piece.to_vec()));
+    let mut fragments = longwire_engine::Fragments::default();
+    let cut = fragments.cut(link.mtu(), frame);
+    let pieces: Vec<Vec<u8>> = fragments.iter().map(<[u8]>::to_vec).collect();
     assert_eq!(cut, !pieces.is_empty());
     pieces
 }

@@ -7,6 +7,10 @@ use super::record::{Descriptor, Head, Tail};
 use crate::arena::{ReturnProducer, SEGMENT};
 use crate::sync::{Arc, Ordering};
 
+mod in_place;
+
+use in_place::RecordPlace;
+
 /// In [`DelayLineReader::held`]: the reader is past this segment.
 const PASSED: u32 = 1 << 31;
 
@@ -57,6 +61,13 @@ pub struct DelayLineReader {
     read: u64,
     /// Records known to be published.
     seen: u64,
+    /// The first record that is not decided in place. A place before the front stands
+    /// for the front, here and below.
+    queued: RecordPlace,
+    /// The first record that is neither decided in place nor queued.
+    arrived: RecordPlace,
+    /// Records beyond the front that hold no frame any more.
+    voids: u64,
     /// For each segment, the number of held frames, and [`PASSED`].
     held: Vec<u32>,
     returns: ReturnProducer,
@@ -69,6 +80,9 @@ impl DelayLineReader {
             at: segment as usize * SEGMENT,
             read: 0,
             seen: 0,
+            queued: RecordPlace::first(segment),
+            arrived: RecordPlace::first(segment),
+            voids: 0,
             held: vec![0; segments as usize],
             returns: ReturnProducer::default(),
         }

@@ -19,6 +19,8 @@ const KIND_SHIFT: u32 = 27;
 const KIND: u32 = 3 << KIND_SHIFT;
 /// Only the beginning of the frame is here. Never set with an offload.
 const CUT: u32 = 1 << 29;
+/// The reader has taken the frame, or discarded it.
+const VOID: u32 = 1 << 30;
 
 /// The reader's view of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,6 +103,30 @@ impl Head {
     #[inline(always)]
     pub(super) fn release(self) -> Nanos {
         Nanos::from_nanos(self.release)
+    }
+
+    /// Returns the head of the same frame with another release.
+    #[inline(always)]
+    pub(super) fn released_at(self, release: Nanos) -> Head {
+        Head {
+            release: release.as_nanos(),
+            ..self
+        }
+    }
+
+    /// Returns the head of the same record without its frame.
+    #[inline(always)]
+    pub(super) fn void(self) -> Head {
+        Head {
+            word: self.word | VOID,
+            ..self
+        }
+    }
+
+    /// Whether the record holds no frame any more.
+    #[inline(always)]
+    pub(super) fn is_void(self) -> bool {
+        self.word & VOID != 0
     }
 
     /// Whether a [`Tail`] follows.

@@ -1,6 +1,6 @@
 //! The writing side.
 
-use super::record::{Head, LEN_MAX, Tail};
+use super::record::{ALIGN, Head, LEN_MAX, Tail};
 use super::{BudgetExhausted, Note, SharedState};
 use crate::arena::{FreeSegments, HugePages, SEGMENT, fence_streamed};
 use crate::sync::{Arc, Ordering};
@@ -122,6 +122,31 @@ impl DelayLineWriter {
             let published = &self.shared.published.0;
             published.store(self.pushed, Ordering::Release);
         }
+    }
+
+    /// Makes sure that the next frame, of `len` bytes, can be pushed.
+    ///
+    /// # Errors
+    /// As [`Self::push`].
+    #[inline]
+    pub fn make_room(&mut self, len: usize) -> Result<(), BudgetExhausted> {
+        if len > FRAME_MAX {
+            return Err(BudgetExhausted);
+        }
+        // At most: a descriptor of either size precedes the bytes.
+        let size = size_of::<Head>() + size_of::<Tail>() + len.next_multiple_of(ALIGN);
+        if self.at + size > self.limit {
+            self.next_segment()?;
+        }
+        Ok(())
+    }
+
+    /// Returns the line, the position of the next record, and the number of records
+    /// published before it; `None` while records wait for [`Self::publish`].
+    #[inline]
+    pub(super) fn end(&self) -> Option<(u64, usize, u64)> {
+        let all_published = self.published == self.pushed;
+        all_published.then_some((self.shared.line, self.at, self.published))
     }
 
     /// Reserves `size` bytes for a record, in the next segment if necessary.

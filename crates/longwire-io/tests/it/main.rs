@@ -7,6 +7,7 @@ mod contract;
 mod cut_frames;
 mod delay_line;
 mod delay_line_ahead;
+mod delay_line_in_place;
 mod gap_device;
 mod gap_frames;
 mod net;

@@ -111,6 +111,16 @@ impl Bridge {
         Ok(bridge)
     }
 
+    /// Returns the port by which all frames of `port` leave, where ports are in pairs.
+    pub fn partner(&self, port: PortIndex) -> Option<PortIndex> {
+        *self.partners.as_ref()?.get(usize::from(port.0))?
+    }
+
+    /// Counts frames that went to their port's partner without [`Bridge::forward`].
+    pub fn count_paired(&mut self, frames: u64) {
+        self.counters.forwarded += frames;
+    }
+
     /// Decides about a frame that arrived at `port` at `now`; `frame` holds at least
     /// its first 128 bytes, or all of it.
     #[inline]

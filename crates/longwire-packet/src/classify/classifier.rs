@@ -206,6 +206,25 @@ impl<T: Copy> Classifier<T> {
         }
     }
 
+    /// Returns the target of all frames that arrive at a port; `None` if that depends on
+    /// the frame. Goes through all rules.
+    pub fn target_of_port(&self, arrival: PortIndex) -> Option<T> {
+        let may_match = |matcher: &Matcher| matcher.arrival_port.is_none_or(|port| port == arrival);
+        let rules = self.matchers.iter().enumerate();
+        let rules = rules.filter_map(|(rule, matcher)| Some((rule, matcher.as_ref()?)));
+        let first = rules
+            .filter(|(_, matcher)| may_match(matcher))
+            .min_by_key(|(rule, _)| self.places[*rule]);
+        let Some((rule, matcher)) = first else {
+            return Some(self.unmatched);
+        };
+        let any_frame = Matcher {
+            arrival_port: matcher.arrival_port,
+            ..Matcher::default()
+        };
+        (*matcher == any_frame).then_some(self.targets[rule])
+    }
+
     /// The first rule of a table's entry whose ranges and filter match.
     #[inline]
     fn first_of_chain(

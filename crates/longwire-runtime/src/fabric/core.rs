@@ -12,8 +12,9 @@ use longwire_packet::bridge::{Bridge, Forwarding, PortIndex};
 use longwire_packet::classify::{Classifier, RuleId};
 
 use super::frames::{Exit, Frame, Frames};
+use super::lanes::Lanes;
 use super::ledger::Ledger;
-use super::orders::{Order, Orders};
+use super::orders::{Order, Orders, Task};
 use crate::ledger::{Artifact, CoreCells, CoreCounts, LinkCells};
 use crate::stage::{BURST, LateFrame};
 
@@ -42,17 +43,19 @@ pub struct Core {
     pub(super) state: FabricState,
     /// Frames taken off the lines; the memory is reused.
     incoming: Vec<IncomingFrame>,
-    orders: Orders,
+    pub(super) orders: Orders,
+    /// Frames that are decided on their lines.
+    pub(super) lanes: Lanes,
     /// All events before this time are done.
-    advanced: Nanos,
+    pub(super) advanced: Nanos,
     /// The switch counts its time from here, so that entries expire at the same
     /// point in a run that is repeated on another clock.
     pub(super) epoch: Nanos,
     /// Maximum time between an event and its link's decision.
     pub(super) slack: Nanos,
-    counts: CoreCells,
+    pub(super) counts: CoreCells,
     /// By port: whether it went away. Empty until one does.
-    lost_ports: Vec<bool>,
+    pub(super) lost_ports: Vec<bool>,
 }
 
 /// A frame that has arrived: its port, its arrival, its handle, its length.
@@ -65,6 +68,8 @@ pub(super) struct FabricState {
     pub cells: Vec<Option<Arc<LinkCells>>>,
     pub ledger: Option<Box<Ledger>>,
 }
+
+const NANO: Nanos = Nanos::from_nanos(1);
 
 /// The line of the release queue for frames that pass without a link; the lines
 /// of links follow it.
@@ -91,6 +96,7 @@ impl Core {
             },
             incoming: Vec::with_capacity(BURST),
             orders: Orders::default(),
+            lanes: Lanes::default(),
             advanced: Nanos::ZERO,
             epoch: Nanos::ZERO,
             counts: CoreCells::default(),
@@ -128,12 +134,25 @@ impl Core {
         while let Some(order) = self.orders.take_due(until) {
             // A late order is applied now.
             let at = order.at.max(self.advanced);
-            self.network.advance(at, &mut self.state);
-            self.advanced = at;
-            (order.work)(self, at);
+            self.advance_links(at);
+            match order.task {
+                Task::Change(work) => {
+                    self.close_lanes();
+                    work(self, at);
+                }
+                Task::Query(query) => query(self),
+            }
         }
-        let until = until.max(self.advanced);
-        self.network.advance(until, &mut self.state);
+        self.advance_links(until.max(self.advanced));
+    }
+
+    #[inline]
+    fn advance_links(&mut self, until: Nanos) {
+        if self.lanes.are_open() {
+            self.advance_lanes(until);
+        } else {
+            self.network.advance(until, &mut self.state);
+        }
         self.advanced = until;
     }
 
@@ -141,6 +160,17 @@ impl Core {
     /// sends them on their ways. Counts those whose arrival is moved to a later
     /// time by more than the tolerance. Returns the number of frames.
     pub(super) fn take_in(&mut self, until: Nanos, tolerance: Nanos) -> usize {
+        if self.lanes.are_open() {
+            // Frames before the change first.
+            let before = self.orders.next_change();
+            let before = before.filter(|at| *at <= until);
+            let until = before.map_or(until, |at| at.saturating_sub(NANO));
+            let taken = self.take_in_lanes(until, tolerance);
+            if taken > 0 || before.is_none() {
+                return taken;
+            }
+            self.close_lanes();
+        }
         let mut incoming = std::mem::take(&mut self.incoming);
         while incoming.len() < BURST
             && let Some((line, stamped)) = self.state.frames.next_arrival(until)
@@ -251,11 +281,11 @@ impl Core {
             self.lost_ports.resize(port + 1, false);
         }
         self.lost_ports[port] = true;
+        self.close_lanes();
     }
 
     /// Returns the next frame that is due by `now`: its handle, its release,
     /// its last link.
-    /// link.
     #[inline]
     pub(super) fn pop_due(&mut self, now: Nanos) -> Option<(Frame, Nanos, Option<LinkId>)> {
         let (_, release, (frame, last)) = self.state.waiting.pop_due(now)?;
@@ -277,9 +307,23 @@ impl Core {
 
     /// Returns the time of the next event: of links or orders, without
     /// releases.
-    pub(super) fn next_event(&self) -> Option<Nanos> {
+    pub(super) fn next_event(&mut self) -> Option<Nanos> {
+        if !self.lanes.are_open() {
+            return self.next_network_event();
+        }
+        let order = self.orders.next_at();
+        order.into_iter().chain(self.next_in_lanes()).min()
+    }
+
+    /// As [`Core::next_event`], while no lanes are open.
+    pub(super) fn next_network_event(&self) -> Option<Nanos> {
         let order = self.orders.next_at();
         order.into_iter().chain(self.network.next_at()).min()
+    }
+
+    /// Whether a change is due by `until`.
+    pub(super) fn changes_by(&self, until: Nanos) -> bool {
+        self.orders.next_change().is_some_and(|at| at <= until)
     }
 
     /// Whether no frame is inside.
@@ -289,8 +333,15 @@ impl Core {
 }
 
 impl FabricState {
+    /// Puts a frame that has left its last link into the release queue.
     #[inline]
-    fn cells_of(&self, link: LinkId) -> Option<&LinkCells> {
+    pub(super) fn wait(&mut self, frame: Frame, last: LinkId, release: Nanos) {
+        self.waiting
+            .push(line_of(last), release, (frame, Some(last)));
+    }
+
+    #[inline]
+    pub(super) fn cells_of(&self, link: LinkId) -> Option<&LinkCells> {
         self.cells.get(link.0 as usize)?.as_deref()
     }
 }
@@ -359,8 +410,7 @@ impl FrameHost<Frame> for FabricState {
 
     #[inline]
     fn on_exit(&mut self, frame: Frame, last: LinkId, release: Nanos) {
-        self.waiting
-            .push(line_of(last), release, (frame, Some(last)));
+        self.wait(frame, last, release);
     }
 
     fn forget(&mut self, frame: Frame) {

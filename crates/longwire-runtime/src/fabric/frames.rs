@@ -50,6 +50,8 @@ pub(super) struct Frames {
     lines: Vec<DelayLineReader>,
     slots: Vec<FrameSlot>,
     free: Vec<u32>,
+    /// Number of frames that are queued or decided in place, on their lines.
+    pub in_place: usize,
 }
 
 impl Frames {
@@ -58,6 +60,7 @@ impl Frames {
             lines,
             slots: Vec::new(),
             free: Vec::new(),
+            in_place: 0,
         }
     }
 
@@ -68,11 +71,11 @@ impl Frames {
     pub fn next_arrival(&mut self, until: Nanos) -> Option<(u16, Nanos)> {
         let mut next: Option<(u16, Nanos)> = None;
         for (line, reader) in self.lines.iter_mut().enumerate() {
-            let Some(front) = reader.front() else {
+            let Some(arrived) = reader.arrived() else {
                 continue;
             };
-            if next.is_none_or(|(_, arrival)| front.release < arrival) {
-                next = Some((line as u16, front.release));
+            if next.is_none_or(|(_, arrival)| arrived.release < arrival) {
+                next = Some((line as u16, arrived.release));
             }
         }
         next.filter(|(_, arrival)| *arrival <= until)
@@ -81,7 +84,7 @@ impl Frames {
     /// Takes the next frame off a line.
     #[inline]
     pub fn take(&mut self, line: u16) -> Option<(Frame, u32)> {
-        let frame = self.lines[line as usize].take()?;
+        let frame = self.lines[line as usize].take_arrived()?;
         let wire_len = frame.descriptor().wire_len;
         let slot = self.put(FrameStorage::Line(line, frame), wire_len);
         // The switch decides the exit next.
@@ -182,12 +185,61 @@ impl Frames {
 
     /// Returns the number of frames.
     pub fn len(&self) -> usize {
-        self.slots.len() - self.free.len()
+        self.slots.len() - self.free.len() + self.in_place
     }
 
     /// Whether all lines are empty.
     pub fn lines_are_empty(&mut self) -> bool {
-        self.lines.iter_mut().all(|line| line.front().is_none())
+        self.lines.iter_mut().all(DelayLineReader::is_empty)
+    }
+
+    /// Returns the line of an input port.
+    #[inline]
+    pub fn line(&mut self, line: usize) -> &mut DelayLineReader {
+        &mut self.lines[line]
+    }
+
+    /// Returns the line of an input port, to decide its frames in place, and the number
+    /// of all such frames, which the caller keeps.
+    #[inline]
+    pub fn line_in_place(&mut self, line: usize) -> (&mut DelayLineReader, &mut usize) {
+        (&mut self.lines[line], &mut self.in_place)
+    }
+
+    /// Returns the first release of the frames that were decided in place.
+    pub fn next_release(&mut self) -> Option<Nanos> {
+        let decided = self.lines.iter_mut().filter_map(|line| line.decided());
+        decided.map(|next| next.release).min()
+    }
+
+    /// Returns the number of lines.
+    pub fn line_count(&self) -> usize {
+        self.lines.len()
+    }
+
+    /// Takes the frame that has been queued longest in place off its line.
+    pub fn take_queued(&mut self, line: usize, exit: Exit) -> Option<(Frame, u32)> {
+        let frame = self.lines[line].take_queued()?;
+        let wire_len = frame.descriptor().wire_len;
+        Some((self.put_in_slot(line, frame, exit), wire_len))
+    }
+
+    /// Takes the first frame that was decided in place off its line; also
+    /// returns its release.
+    pub fn take_decided(&mut self, line: usize, exit: Exit) -> Option<(Frame, Nanos)> {
+        let release = self.lines[line].decided()?.release;
+        let frame = self.lines[line].take()?;
+        Some((self.put_in_slot(line, frame, exit), release))
+    }
+
+    fn put_in_slot(&mut self, line: usize, frame: HeldFrame, exit: Exit) -> Frame {
+        self.in_place -= 1;
+        let wire_len = frame.descriptor().wire_len;
+        Frame {
+            slot: self.put(FrameStorage::Line(line as u16, frame), wire_len),
+            exit,
+            number: 0,
+        }
     }
 
     #[inline]

@@ -1,13 +1,13 @@
 //! The handle by which other threads query and change a running fabric.
 
 use std::sync::Arc;
-use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
 use longwire_engine::Nanos;
 
 use super::core::Core;
-use super::orders::{Order, Work};
+use super::orders::{Order, Task, Work};
 use super::report::{FabricReport, PortReport, SwitchReport};
 use crate::counters::LinkShared;
 use crate::port_loss::LostPort;
@@ -57,14 +57,18 @@ impl FabricHandle {
             Some(after) => self.clock_time(after),
             None => crate::clock::monotonic_now(),
         };
+        self.send(at, Task::Change(work));
+    }
+
+    fn send(&self, at: Nanos, task: Task) {
         // A fabric that has ended takes no orders, and no caller waits for
         // them.
-        let _ = self.orders.send(Order { at, work });
+        let _ = self.orders.send(Order { at, task });
         self.facts.bell.ring();
     }
 
-    /// Runs a query on the deciding thread; `None` if the fabric has ended or
-    /// must end.
+    /// Makes a change on the deciding thread, now, and returns its result;
+    /// `None` if the fabric has ended or must end.
     pub fn ask<R: Send + 'static>(
         &self,
         question: impl FnOnce(&mut Core) -> R + Send + 'static,
@@ -74,6 +78,25 @@ impl FabricHandle {
             let _ = answer.send(question(core));
         };
         self.order(None, Box::new(work));
+        self.wait_for(&answered)
+    }
+
+    /// Runs a query on the deciding thread; `None` if the fabric has ended or
+    /// must end.
+    pub fn query<R: Send + 'static>(
+        &self,
+        question: impl FnOnce(&Core) -> R + Send + 'static,
+    ) -> Option<R> {
+        let (answer, answered) = channel();
+        let query = move |core: &Core| {
+            let _ = answer.send(question(core));
+        };
+        let now = crate::clock::monotonic_now();
+        self.send(now, Task::Query(Box::new(query)));
+        self.wait_for(&answered)
+    }
+
+    fn wait_for<R>(&self, answered: &Receiver<R>) -> Option<R> {
         let asked = Instant::now();
         loop {
             match answered.recv_timeout(LOOK_EVERY) {
@@ -118,7 +141,7 @@ impl FabricHandle {
 
     /// Returns the current report; without the switch if the fabric has ended.
     pub fn report(&self) -> FabricReport {
-        let asked = self.ask(|core| {
+        let asked = self.query(|core| {
             let switch = SwitchReport::of(&core.bridge.counters());
             (switch, core.counts(), core.frames())
         });

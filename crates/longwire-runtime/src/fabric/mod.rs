@@ -7,6 +7,9 @@
 //!  port ─▶ ingress stage ═▶ line ─┘             └─▶ pass, drop ──────────┘
 //! ```
 //!
+//! Where every port has a separate link, frames are decided and sent where they lie
+//! on their line, a *lane*.
+//!
 //! One thread decides for all ports and sends ([`Fabric`]), so that any of them
 //! can share links without a lock. [`Core`] contains everything that depends on
 //! event time and random streams: with the same arrivals it decides the same.
@@ -16,6 +19,7 @@ mod building;
 mod core;
 mod frames;
 mod handle;
+mod lanes;
 mod ledger;
 mod orders;
 pub mod pipeline;
@@ -29,7 +33,8 @@ pub use crate::ledger::{CoreCounts, LinkCells, LinkTotals};
 pub use self::core::{Core, Target};
 pub use building::{Discarded, Occupancy};
 pub use handle::FabricHandle;
-pub use orders::{Order, Work};
+pub(crate) use lanes::Gate;
+pub use orders::{Order, Query, Task, Work};
 pub use report::{FabricReport, PortReport, SwitchReport};
 pub use run::{FabricParts, FabricRunning, FabricStartError, start, start_recorded};
 pub use simulation::{Leaving, Simulation};

@@ -10,12 +10,23 @@ use super::core::Core;
 /// The operation of an order; it receives the order's time.
 pub type Work = Box<dyn FnOnce(&mut Core, Nanos) + Send>;
 
-/// A change of a running fabric, at a time between two events.
+/// A query of a running fabric.
+pub type Query = Box<dyn FnOnce(&Core) + Send>;
+
+/// A change or a query of a running fabric, at a time between two events.
 pub struct Order {
     /// The time, on the clock of arrivals.
     pub at: Nanos,
-    /// The operation; it receives that time.
-    pub work: Work,
+    /// The task for that time.
+    pub task: Task,
+}
+
+/// The task of an order.
+pub enum Task {
+    /// A change; it receives the time.
+    Change(Work),
+    /// A query, which changes nothing.
+    Query(Query),
 }
 
 /// Orders sorted by time; those of one time are in the order in which they
@@ -39,6 +50,23 @@ impl Orders {
     #[inline]
     pub fn next_at(&self) -> Option<Nanos> {
         self.queued.peek().map(|queued| queued.order.at)
+    }
+
+    /// Returns the time of the next order that changes anything.
+    #[inline]
+    pub fn next_change(&self) -> Option<Nanos> {
+        let next = self.queued.peek()?;
+        match next.order.task {
+            Task::Change(_) => Some(next.order.at),
+            Task::Query(_) => self.change_after_query(),
+        }
+    }
+
+    #[cold]
+    fn change_after_query(&self) -> Option<Nanos> {
+        let changes = self.queued.iter().map(|queued| &queued.order);
+        let changes = changes.filter(|order| matches!(order.task, Task::Change(_)));
+        changes.map(|order| order.at).min()
     }
 
     /// Removes and returns the next order, if it is due by `until`.

@@ -13,7 +13,7 @@ use longwire_packet::bridge::Bridge;
 
 use super::core::Core;
 use super::frames::Frames;
-use super::orders::Order;
+use super::orders::{Order, Task};
 use super::report::PortReport;
 use super::run::{FabricParts, FabricStartError};
 use super::stage::Fabric;
@@ -141,9 +141,10 @@ fn drive<R: RxPort, T: TxPort>(
     clock: &Clock,
 ) -> Result<(), PortError> {
     loop {
-        let behind = inputs.iter_mut().filter(|input| !input.stage.ended());
-        if let Some(input) = behind.min_by_key(|input| input.clock.now()) {
-            input.stage.step()?;
+        let behind = inputs.iter_mut().enumerate();
+        let behind = behind.filter(|(_, input)| !input.stage.ended());
+        if let Some((port, input)) = behind.min_by_key(|(_, input)| input.clock.now()) {
+            fabric.read(&mut input.stage, port)?;
         }
         let times = inputs.iter().map(|input| input.clock.now());
         clock.advance(times.min().unwrap_or(Nanos::MAX));
@@ -198,7 +199,8 @@ pub(super) fn build(
     }
     for (after, work) in parts.orders {
         let at = epoch.saturating_add(after);
-        core.order(Order { at, work });
+        let task = Task::Change(work);
+        core.order(Order { at, task });
     }
     Ok(core)
 }

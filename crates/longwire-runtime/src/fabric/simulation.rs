@@ -8,7 +8,7 @@ use longwire_packet::bridge::PortIndex;
 use super::core::Core;
 use super::frames::{Exit, Frame, Frames};
 use super::ledger::RecordingParts;
-use super::orders::{Order, Work};
+use super::orders::{Order, Task, Work};
 use super::pipeline;
 use super::report::{FabricReport, PortReport, SwitchReport};
 use super::run::{FabricParts, FabricStartError};
@@ -77,7 +77,8 @@ impl Simulation {
     /// passed.
     pub fn order(&mut self, after: Nanos, work: Work) {
         let at = self.epoch.saturating_add(after);
-        self.core.order(Order { at, work });
+        let task = Task::Change(work);
+        self.core.order(Order { at, task });
     }
 
     /// Processes an arriving frame. Frames released before it are handed to
@@ -164,7 +165,10 @@ impl Simulation {
     pub fn next_at(&self) -> Option<Nanos> {
         let release = self.core.state.waiting.next_at();
         let release = release.map(|at| at.saturating_add(Nanos::from_nanos(1)));
-        let next = release.into_iter().chain(self.core.next_event()).min();
+        let next = release
+            .into_iter()
+            .chain(self.core.next_network_event())
+            .min();
         // An event at the end of time never happens: the link is stalled.
         next.filter(|at| *at < Nanos::MAX)
     }

@@ -6,17 +6,18 @@ use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
 use longwire_engine::{LinkId, Nanos};
-use longwire_io::{Outgoing, PortError, Pushed, TxPort};
+use longwire_io::delay_line::Descriptor;
+use longwire_io::{Outgoing, PortError, Pushed, RxPort, TxPort};
 
 use super::backlog::Backlog;
 use super::core::Core;
-use super::frames::{Exit, Frame};
+use super::frames::{Exit, Frame, Frames};
 use super::orders::Order;
 use crate::clock::Clock;
 use crate::counters::LinkShared;
 use crate::port_loss::OnPortLoss;
 use crate::record::RecordHandle;
-use crate::stage::{Account, AddressWatch, BURST, Judge, Step};
+use crate::stage::{Account, AddressWatch, BURST, Ingress, Judge, Step};
 use crate::witness::PauseHistory;
 
 /// Maximum time until a full port is tried again.
@@ -61,6 +62,8 @@ struct DueFrame {
     frame: Frame,
     release: Nanos,
     last: Option<LinkId>,
+    /// It was decided before all frames that are decided on their line.
+    older: bool,
 }
 
 impl<T: TxPort> FabricOutput<T> {
@@ -68,6 +71,58 @@ impl<T: TxPort> FabricOutput<T> {
     /// port that went away will never send them.
     fn unsent(&self) -> usize {
         if self.lost { 0 } else { self.port.unsent() }
+    }
+
+    /// Gives the next ready frame to the port; `None` if there is none.
+    fn push_ready(&mut self, frames: &mut Frames, now: Nanos) -> Option<Pushed> {
+        let next = self.ready.front()?;
+        let descriptor = frames.descriptor(&next.frame, next.release);
+        let bytes = frames.bytes(&next.frame);
+        let pushed = self.port.push(outgoing(&descriptor, bytes));
+        if pushed == Pushed::Full {
+            return Some(pushed);
+        }
+        self.account.taken_off(&descriptor);
+        self.account
+            .pushed_from(next.last, &descriptor, bytes, now, pushed);
+        if let Some(next) = self.ready.pop_front() {
+            frames.free(next.frame);
+        }
+        Some(pushed)
+    }
+
+    /// Gives the first decided frame of a line to the port.
+    #[inline]
+    fn push_from_line(
+        &mut self,
+        frames: &mut Frames,
+        (line, link): (usize, LinkId),
+        next: &Descriptor,
+        now: Nanos,
+    ) -> Option<Pushed> {
+        let reader = frames.line(line);
+        let bytes = reader.front_bytes();
+        let pushed = self.port.push(outgoing(next, bytes));
+        if pushed == Pushed::Full {
+            return Some(pushed);
+        }
+        self.account.taken_off(next);
+        self.account
+            .pushed_from(Some(link), next, bytes, now, pushed);
+        reader.advance();
+        frames.in_place -= 1;
+        Some(pushed)
+    }
+}
+
+/// Returns a frame as ports take it.
+fn outgoing<'a>(next: &Descriptor, bytes: &'a [u8]) -> Outgoing<'a> {
+    Outgoing {
+        bytes,
+        release: next.release,
+        offload: next.offload,
+        lent: None,
+        wire_len: next.wire_len,
     }
 }
 
@@ -126,14 +181,41 @@ impl<T: TxPort> Fabric<T> {
         }
     }
 
-    /// Takes in, decides and sends, at most one burst.
-    pub fn step(&mut self) -> Result<Step, PortError> {
-        let now = self.clock.now();
+    /// Reads a burst of an input port on the thread of this stage, which decides the
+    /// frames at once where it can.
+    pub fn read<R: RxPort>(
+        &mut self,
+        ingress: &mut Ingress<R>,
+        port: usize,
+    ) -> Result<Step, PortError> {
+        self.take_orders();
+        let Some(mut gate) = self.core.gate(port, self.tolerance) else {
+            return ingress.step();
+        };
+        let step = ingress.step_through(&mut gate);
+        let counts = gate.counts();
+        self.core.count_passed(counts);
+        step
+    }
+
+    fn take_orders(&mut self) {
         while let Ok(order) = self.orders.try_recv() {
             self.core.order(order);
         }
+    }
+
+    /// Takes in, decides and sends, at most one burst.
+    pub fn step(&mut self) -> Result<Step, PortError> {
+        let now = self.clock.now();
+        self.take_orders();
         let seen = self.ports.iter().map(|port| port.seen_until.get()).min();
         let until = seen.unwrap_or(Nanos::MAX).min(now);
+        let ready = self.outputs.iter().any(|output| !output.ready.is_empty());
+        if self.core.open_lanes(until, ready) {
+            let ready = self.outputs.iter_mut();
+            let ready = ready.flat_map(|output| output.ready.iter_mut());
+            ready.for_each(|due| due.older = true);
+        }
         let mut taken = 0;
         while taken < TAKEN_IN {
             match self.core.take_in(until, self.tolerance) {
@@ -150,6 +232,7 @@ impl<T: TxPort> Fabric<T> {
         if self.on_port_loss == OnPortLoss::Continue {
             self.lose_ports();
         }
+        self.core.close_wasteful_lanes();
         self.make_ready(now);
         self.note_backlog(now);
         let mut sent = 0;
@@ -175,6 +258,7 @@ impl<T: TxPort> Fabric<T> {
 
     /// Distributes due frames to the output ports.
     fn make_ready(&mut self, now: Nanos) {
+        let older = self.core.lanes.are_open();
         for _ in 0..2 * TAKEN_IN {
             let Some((frame, release, last)) = self.core.pop_due(now) else {
                 return;
@@ -183,6 +267,7 @@ impl<T: TxPort> Fabric<T> {
                 frame,
                 release,
                 last,
+                older,
             };
             match frame.exit {
                 Exit::One(port) => match self.outputs.get_mut(usize::from(port.0)) {
@@ -231,10 +316,39 @@ impl<T: TxPort> Fabric<T> {
     /// Notes the lag of the stage. Frames that wait for a full port do not
     /// count.
     fn note_backlog(&mut self, now: Nanos) {
-        let outputs = self.outputs.iter().filter(|output| !output.full);
-        let oldest = outputs.filter_map(|output| output.ready.front());
-        let oldest = oldest.map(|ready| ready.release).min();
+        let mut oldest: Option<Nanos> = None;
+        for index in 0..self.outputs.len() {
+            if self.outputs[index].full {
+                continue;
+            }
+            let ready = self.outputs[index].ready.front();
+            let ready = ready.map(|ready| ready.release);
+            let on_line = self.due_on_line(index, now).map(|next| next.release);
+            oldest = [oldest, ready, on_line].into_iter().flatten().min();
+        }
         self.backlog.note(now, oldest);
+    }
+
+    /// Returns the next due frame of an output port that waits on its line.
+    #[inline]
+    fn due_on_line(&mut self, index: usize, now: Nanos) -> Option<Descriptor> {
+        let (line, _) = self.core.lanes.feeder_of(index)?;
+        let next = self.core.state.frames.line(line).decided()?;
+        (next.release <= now).then_some(next)
+    }
+
+    /// Counts due frames on the line of a lost port as refused.
+    #[cold]
+    fn refuse_on_line(&mut self, index: usize, now: Nanos) {
+        let Some((line, _)) = self.core.lanes.feeder_of(index) else {
+            return;
+        };
+        while self.due_on_line(index, now).is_some() {
+            let frames = &mut self.core.state.frames;
+            frames.line(line).advance();
+            frames.in_place -= 1;
+            self.outputs[index].account.refuse(1);
+        }
     }
 
     /// Sends the due frames of one port; returns how many left.
@@ -243,40 +357,56 @@ impl<T: TxPort> Fabric<T> {
         let overloaded = self.backlog.is_overload() && !output.full;
         output.full = false;
         output.account.overloaded = overloaded;
-        if output.ready.is_empty() && output.unsent() == 0 {
-            output.account.rest(now);
+        if output.lost {
+            self.refuse_on_line(index, now);
             return Ok(0);
         }
+        let line = self.core.lanes.feeder_of(index);
+        let nothing_ready = output.ready.is_empty();
+        if nothing_ready && output.unsent() == 0 && self.due_on_line(index, now).is_none() {
+            self.outputs[index].account.rest(now);
+            return Ok(0);
+        }
+        // Frames in the release queue may precede those on the line.
+        let lanes_wait = self.core.lanes.are_open()
+            && self
+                .core
+                .state
+                .waiting
+                .next_at()
+                .is_some_and(|at| at <= now);
+        let output = &mut self.outputs[index];
         let frames = &mut self.core.state.frames;
         while output.account.batch.len() < BURST {
-            let Some(next) = output.ready.front() else {
-                break;
+            let on_line = match line {
+                Some((line, _)) if !lanes_wait => frames.line(line).decided(),
+                _ => None,
             };
-            let descriptor = frames.descriptor(&next.frame, next.release);
-            let bytes = frames.bytes(&next.frame);
-            let pushed = output.port.push(Outgoing {
-                bytes,
-                release: next.release,
-                offload: descriptor.offload,
-                lent: None,
-                wire_len: descriptor.wire_len,
-            });
-            if pushed == Pushed::Full {
-                *full = true;
-                output.full = true;
-                if output.account.batch.is_empty() {
-                    output.account.full_at = now;
+            let on_line = on_line.filter(|next| next.release <= now);
+            let first_on_line = match (&on_line, output.ready.front()) {
+                (Some(next), Some(ready)) => (next.release, ready.older) < (ready.release, true),
+                (next, _) => next.is_some(),
+            };
+            let taken = match (on_line, line) {
+                (Some(next), Some(line)) if first_on_line => {
+                    output.push_from_line(frames, line, &next, now)
                 }
-                break;
-            }
-            output.account.taken_off(&descriptor);
-            let account = &mut output.account;
-            account.pushed_from(next.last, &descriptor, bytes, now, pushed);
-            if let Some(next) = output.ready.pop_front() {
-                frames.free(next.frame);
+                _ => output.push_ready(frames, now),
+            };
+            match taken {
+                None => break,
+                Some(Pushed::Full) => {
+                    *full = true;
+                    output.full = true;
+                    if output.account.batch.is_empty() {
+                        output.account.full_at = now;
+                    }
+                    break;
+                }
+                Some(_) => {}
             }
         }
-        *full |= !output.ready.is_empty();
+        *full |= !output.ready.is_empty() || lanes_wait;
         let core = &self.core;
         let flushed = output
             .account
@@ -304,9 +434,11 @@ impl<T: TxPort> Fabric<T> {
     pub fn next_release(&mut self) -> Option<Nanos> {
         let event = self.core.next_event();
         let decision = event.map(|at| at.saturating_add(self.slack()));
-        let arrival = self.core.state.frames.next_arrival(Nanos::MAX);
+        let frames = &mut self.core.state.frames;
+        let arrival = frames.next_arrival(Nanos::MAX);
         let times = [
             decision,
+            frames.next_release(),
             self.core.state.waiting.next_at(),
             arrival.map(|(_, at)| at),
         ];

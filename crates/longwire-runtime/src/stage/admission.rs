@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use longwire_engine::models::mtu::Mtu;
-use longwire_engine::{Delivery, FrameMeta, LinkId, Nanos, Verdict};
+use longwire_engine::{Delivery, Fragments, FrameMeta, LinkId, Nanos, Verdict};
 use longwire_io::delay_line::{BudgetExhausted, DelayLineWriter, Note};
 use longwire_io::{Arrived, Offload};
 
@@ -12,6 +12,7 @@ use super::addresses::PortAddresses;
 use super::decider::Decider;
 use super::segments::{Cutter, Run};
 use crate::counters::LinkShared;
+use crate::fabric::Gate;
 use crate::ledger::{Artifact, StageCells};
 
 /// Offers arriving frames to the link and puts delivered ones on the delay
@@ -26,13 +27,15 @@ pub(super) struct Admission {
     mtu: Mtu,
     /// Super-packets are always cut into their frames.
     cut_all: bool,
+    /// Wire frames pass on as they are, undecided.
+    undecided: bool,
     pub line: DelayLineWriter,
     keep_offload: bool,
     lend_from: usize,
     cutter: Cutter,
-    /// The bytes of a changed frame, or a piece of a cut one.
+    /// The bytes of a changed frame.
     scratch: Vec<u8>,
-    piece: Vec<u8>,
+    fragments: Fragments,
     /// The arrival of the last frame.
     pub latest: Nanos,
     bursts: u32,
@@ -58,6 +61,7 @@ impl Admission {
     pub fn new(parts: AdmissionParts, shared: Arc<LinkShared>) -> Admission {
         let one_by_one = |link: &Decider| link.records() || link.link.changes_frames();
         Admission {
+            undecided: parts.link.is_none() && !matches!(parts.mtu, Mtu::Fragment(_)),
             cut_all: parts.link.as_ref().is_none_or(one_by_one),
             decider: parts.link,
             link_id: parts.link_id,
@@ -67,7 +71,7 @@ impl Admission {
             lend_from: parts.lend_from.unwrap_or(usize::MAX),
             cutter: Cutter::default(),
             scratch: Vec::new(),
-            piece: Vec::new(),
+            fragments: Fragments::default(),
             latest: Nanos::ZERO,
             bursts: 0,
             addresses: None,
@@ -91,10 +95,43 @@ impl Admission {
         }
     }
 
+    /// Processes an arriving buffer of a stage without a link; a wire frame passes the
+    /// link by the gate if it can.
+    #[inline]
+    pub fn admit_through(&mut self, frame: Arrived<'_>, gate: &mut Gate<'_>) {
+        let is_wire_frame = frame.offload.checksum.is_none() && frame.offload.segments.is_none();
+        if !is_wire_frame || !self.undecided || !gate.admits(frame.arrival) {
+            gate.close();
+            return self.admit(frame);
+        }
+        self.latest = frame.arrival;
+        if let Some(addresses) = &self.addresses {
+            addresses.arrived(frame.bytes, frame.arrival);
+        }
+        self.count_arrival(frame.wire_len);
+        if self.line.make_room(frame.bytes.len()).is_err() {
+            self.shared.ingress.artifacts[Artifact::Memory].add(1);
+            return;
+        }
+        let verdict = gate.offer(frame.arrival, frame.wire_len, frame.bytes);
+        let release = match verdict {
+            Verdict::Deliver(delivery) => delivery.release,
+            Verdict::Queued => frame.arrival,
+            Verdict::Drop(_) => return,
+        };
+        self.keep(&frame, release);
+        self.line.publish();
+        gate.follow(&self.line, verdict != Verdict::Queued);
+    }
+
     /// The common case: one buffer, one wire frame, delivered unchanged or
     /// lost.
     #[inline]
     fn admit_wire_frame(&mut self, frame: Arrived<'_>) {
+        if self.undecided {
+            self.count_arrival(frame.wire_len);
+            return self.keep(&frame, frame.arrival);
+        }
         let Some(decider) = self.decider.as_mut().filter(|_| !self.cut_all) else {
             return self.admit_changing(frame);
         };
@@ -173,18 +210,14 @@ impl Admission {
     /// Whether the link cuts the frame into fragments; they have then been
     /// admitted one by one.
     fn admit_fragments(&mut self, frame: &Arrived<'_>) -> bool {
-        if !matches!(self.mtu, Mtu::Fragment(_)) {
-            return false;
+        let mut fragments = std::mem::take(&mut self.fragments);
+        let cut = fragments.cut(self.mtu, frame.bytes);
+        if cut {
+            for bytes in fragments.iter() {
+                self.admit_wire_frame(whole(bytes, frame.arrival));
+            }
         }
-        let mut piece = std::mem::take(&mut self.piece);
-        let mut fragments: Vec<Vec<u8>> = Vec::new();
-        let cut = self.mtu.fragment(frame.bytes, &mut piece, |fragment| {
-            fragments.push(fragment.to_vec())
-        });
-        self.piece = piece;
-        for bytes in &fragments {
-            self.admit_wire_frame(whole(bytes, frame.arrival));
-        }
+        self.fragments = fragments;
         cut
     }
 
@@ -239,11 +272,17 @@ impl Admission {
         });
     }
 
-    /// Offers one wire frame to the link, if the link is here.
-    fn offer(&mut self, arrival: Nanos, len: u32, bytes: &[u8]) -> OfferOutcome {
+    /// Counts an arriving wire frame.
+    #[inline]
+    fn count_arrival(&self, len: u32) {
         let traffic = &self.shared.ingress.traffic;
         traffic.packets_in.add(1);
         traffic.bytes_in.add(len.into());
+    }
+
+    /// Offers one wire frame to the link, if the link is here.
+    fn offer(&mut self, arrival: Nanos, len: u32, bytes: &[u8]) -> OfferOutcome {
+        self.count_arrival(len);
         let Some(decider) = &mut self.decider else {
             return OfferOutcome::Later;
         };

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use longwire_engine::models::mtu::Mtu;
 use longwire_engine::{LinkId, Nanos};
 use longwire_io::delay_line::DelayLineWriter;
-use longwire_io::{PortError, Received, RxPort, TxPort};
+use longwire_io::{Arrived, PortError, Received, RxPort, TxPort};
 
 use super::addresses::PortAddresses;
 use super::admission::{Admission, AdmissionParts};
@@ -14,6 +14,7 @@ use super::decider::Decider;
 use super::{BURST, Step};
 use crate::clock::Clock;
 use crate::counters::LinkShared;
+use crate::fabric::Gate;
 use crate::ledger::Artifact;
 use crate::port_loss::OnPortLoss;
 
@@ -111,6 +112,20 @@ impl<R: RxPort> Ingress<R> {
 
     /// Handles one burst.
     pub fn step(&mut self) -> Result<Step, PortError> {
+        self.step_with(|admission, frame| admission.admit(frame))
+    }
+
+    /// Handles one burst of a stage without a link, on the thread of the stage that has
+    /// the link.
+    pub(crate) fn step_through(&mut self, gate: &mut Gate<'_>) -> Result<Step, PortError> {
+        self.step_with(|admission, frame| admission.admit_through(frame, gate))
+    }
+
+    #[inline]
+    fn step_with(
+        &mut self,
+        mut admit: impl FnMut(&mut Admission, Arrived<'_>),
+    ) -> Result<Step, PortError> {
         if self.ended {
             return Ok(Step {
                 ended: true,
@@ -121,7 +136,7 @@ impl<R: RxPort> Ingress<R> {
         let admission = &mut self.admission;
         let received = self
             .port
-            .receive(now, BURST, &mut |frame| admission.admit(frame));
+            .receive(now, BURST, &mut |frame| admit(admission, frame));
         let received = match received {
             Err(error) if self.on_port_loss.outlives(&error) => {
                 self.admission.shared.loss.set(now, &error);

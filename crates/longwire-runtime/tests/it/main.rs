@@ -8,6 +8,7 @@ mod composed;
 mod cut_frames;
 mod fabric;
 mod gap_frames;
+mod lanes;
 mod live;
 mod loader;
 mod managed;

@@ -14,7 +14,10 @@ use std::collections::BTreeMap;
 use longwire_capture::log::{LogError, LogWriter, Number, VerdictLog};
 use longwire_capture::{CaptureWriter, Record};
 use longwire_engine::emulator::ItemBytes;
-use longwire_engine::{Delivery, Emulator, FrameMeta, Link, LinkConfig, LinkId, Nanos, Verdict};
+use longwire_engine::models::mtu::Mtu;
+use longwire_engine::{
+    Delivery, Emulator, Fragments, FrameMeta, Link, LinkConfig, LinkId, Nanos, Verdict,
+};
 use longwire_runtime::ledger::{LinkCells, Memory, QueueLengths};
 use longwire_runtime::{Artifact, Faults, LinkReport, LinkSetup};
 
@@ -75,6 +78,7 @@ pub struct Simulation {
     stores: Stores,
     now: Nanos,
     log: Option<VerdictLog>,
+    fragments: Fragments,
 }
 
 /// A link's description and counts, without its state.
@@ -124,6 +128,7 @@ impl Simulation {
             stores: Stores(stores.collect()),
             now: Nanos::ZERO,
             log: None,
+            fragments: Fragments::default(),
             configs: links
                 .into_iter()
                 .map(|(direction, link)| (direction.link_id(), link.config))
@@ -186,16 +191,15 @@ impl Simulation {
     /// Whether the link cuts the frame into fragments; they have then been
     /// offered one by one.
     fn in_fragments(&mut self, id: LinkId, record: &Record<'_>) -> Result<bool, LogError> {
-        let Some(link) = self.emulator.link(id).filter(|link| link.fragments()) else {
-            return Ok(false);
-        };
-        let mut pieces: Vec<Vec<u8>> = Vec::new();
-        let cut = link.fragment(record.bytes, &mut Vec::new(), |piece| {
-            pieces.push(piece.to_vec());
-        });
-        for piece in &pieces {
-            self.offer(id, piece, piece.len() as u32)?;
+        let mut fragments = std::mem::take(&mut self.fragments);
+        let mtu = self.emulator.link(id).map_or(Mtu::None, Link::mtu);
+        let cut = fragments.cut(mtu, record.bytes);
+        if cut {
+            for fragment in fragments.iter() {
+                self.offer(id, fragment, fragment.len() as u32)?;
+            }
         }
+        self.fragments = fragments;
         Ok(cut)
     }
 

@@ -65,9 +65,20 @@ impl ManagedFifo {
         self.line.push(frame);
     }
 
+    /// Removes the frame at the head.
+    #[inline]
+    pub(crate) fn pop(&mut self) -> Option<QueuedFrame> {
+        self.line.pop()
+    }
+
     /// Returns the lengths of the frames held, the head first.
     pub(crate) fn lengths(&self) -> impl Iterator<Item = u32> {
-        self.line.lengths()
+        self.line.frames().map(|frame| frame.len)
+    }
+
+    /// Returns the numbers of the frames held, the head first.
+    pub(crate) fn numbers(&self) -> impl Iterator<Item = u64> {
+        self.line.frames().map(|frame| frame.number)
     }
 }
 
@@ -170,12 +181,9 @@ impl FrameLine {
         self.head.as_ref()
     }
 
-    /// Returns the lengths of the frames held, the head first.
-    pub(crate) fn lengths(&self) -> impl Iterator<Item = u32> {
-        self.head
-            .iter()
-            .chain(self.rest.iter())
-            .map(|frame| frame.len)
+    /// Returns the frames held, the head first.
+    fn frames(&self) -> impl Iterator<Item = &QueuedFrame> {
+        self.head.iter().chain(self.rest.iter())
     }
 
     /// Whether it is empty.

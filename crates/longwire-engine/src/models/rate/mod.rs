@@ -216,7 +216,14 @@ impl Transmitter {
         modelled.map_or(Nanos::ZERO, |modelled| modelled.delay)
     }
 
+    /// Returns when the last bit of all served frames has left, without a model.
+    #[inline]
+    pub(crate) fn free_at(&self) -> Nanos {
+        self.exact.free_at()
+    }
+
     /// Whether a model decides.
+    #[inline]
     pub(crate) fn is_modelled(&self) -> bool {
         self.modelled.is_some()
     }

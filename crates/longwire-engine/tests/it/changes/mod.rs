@@ -2,5 +2,6 @@
 
 mod driven;
 mod fifo;
+mod in_turn;
 mod properties;
 mod rules;

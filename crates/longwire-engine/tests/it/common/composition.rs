@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::any_spec::{Choices, Examples, any_spec};
 use longwire_engine::emulator::ItemBytes;
 use longwire_engine::{
-    Delivery, Emulator, FrameMeta, Link, LinkConfig, LinkId, LinkSpec, Nanos, Verdict,
+    Delivery, Emulator, Fragments, FrameMeta, Link, LinkConfig, LinkId, LinkSpec, Nanos, Verdict,
 };
 
 /// A frame that is offered.
@@ -123,11 +123,13 @@ fn build(spec: &LinkSpec) -> LinkConfig {
 fn in_pieces(frames: Vec<Offered>, link: &Link) -> Vec<Offered> {
     let mut offered = Vec::new();
     for frame in frames {
-        let mut pieces = Vec::new();
-        let take = |piece: &[u8]| pieces.push(piece.to_vec());
-        if link.fragment(&frame.bytes, &mut Vec::new(), take) {
-            let piece = |bytes| Offered { bytes, ..frame };
-            offered.extend(pieces.into_iter().map(piece));
+        let mut fragments = Fragments::default();
+        if fragments.cut(link.mtu(), &frame.bytes) {
+            let piece = |bytes: &[u8]| Offered {
+                bytes: bytes.to_vec(),
+                ..frame
+            };
+            offered.extend(fragments.iter().map(piece));
         } else {
             offered.push(frame);
         }

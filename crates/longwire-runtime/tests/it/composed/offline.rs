@@ -2,7 +2,7 @@
 
 use longwire_engine::emulator::ItemBytes;
 use longwire_engine::{
-    Bytes, Emulator, FrameMeta, Link, LinkConfig, LinkId, Nanos, Packets, Verdict,
+    Bytes, Emulator, Fragments, FrameMeta, Link, LinkConfig, LinkId, Nanos, Packets, Verdict,
 };
 use longwire_io::port::offload;
 
@@ -77,13 +77,12 @@ pub fn simulate(config: LinkConfig, seed: u64, arrivals: &[Arrival]) -> Outcome 
     let mut offered = Vec::new();
     for arrival in arrivals {
         let at = arrival.at;
-        let mut pieces = Vec::new();
-        let take = |bytes: &[u8]| {
-            let bytes = bytes.to_vec();
-            pieces.push(Arrival { at, bytes });
-        };
-        if link.fragment(&arrival.bytes, &mut Vec::new(), take) {
-            offered.extend(pieces);
+        let mut fragments = Fragments::default();
+        if fragments.cut(link.mtu(), &arrival.bytes) {
+            offered.extend(fragments.iter().map(|bytes| {
+                let bytes = bytes.to_vec();
+                Arrival { at, bytes }
+            }));
         } else {
             offered.push(arrival.clone());
         }

@@ -1,0 +1,95 @@
+//! Links that serve frames in the order of their arrival: a caller that keeps the frames
+//! in that order needs no numbers.
+
+use longwire_packet::frame::FrameMeta;
+use longwire_units::Nanos;
+
+use super::Link;
+use crate::verdict::Verdict;
+
+impl Link {
+    /// Whether the link is managed and sequential: until it is changed, it dequeues
+    /// frames one by one in the order of their arrival, leaves their bytes as they are,
+    /// duplicates none, and its releases never decrease.
+    pub fn is_sequential(&self) -> bool {
+        let served = self.server.as_ref();
+        served.is_some_and(|server| server.is_sequential())
+            && !self.down
+            && self.in_order()
+            && !self.changes_frames()
+    }
+
+    /// Offers a frame to a sequential link, as [`Link::offer`]. The verdict about a frame
+    /// that finds the link idle is returned at once; [`Link::poll_in_turn`] returns those
+    /// of queued frames in the order of their offers, and none of others.
+    ///
+    /// After a verdict was returned at once, a [change](Link::change) must be later than
+    /// the frame's arrival.
+    #[inline]
+    pub fn offer_in_turn(&mut self, frame: FrameMeta, bytes: &[u8]) -> Verdict {
+        let rejected = if self.plain_apart_from_queue
+            && let Some(server) = &mut self.server
+        {
+            let arrival = frame.arrival.max(self.last_arrival);
+            let frame = FrameMeta { arrival, ..frame };
+            self.last_arrival = arrival;
+            let (transmitter, medium) = (&mut self.transmitter, &mut self.medium);
+            if let Some(verdict) = server.pass_idle(frame, transmitter, medium) {
+                return verdict;
+            }
+            server.enqueue(frame, bytes, transmitter);
+            server.take_rejected()
+        } else {
+            match self.offer(frame, bytes) {
+                Verdict::Queued => self
+                    .server
+                    .as_mut()
+                    .and_then(|server| server.take_rejected()),
+                verdict => return verdict,
+            }
+        };
+        rejected.map_or(Verdict::Queued, Verdict::Drop)
+    }
+
+    /// Whether frames are queued.
+    #[inline]
+    pub fn has_queued(&self) -> bool {
+        let server = self.server.as_ref();
+        server.is_some_and(|server| server.has_queued())
+    }
+
+    /// As [`Link::poll`], for a sequential link: verdicts come in the order of the offers.
+    #[inline]
+    pub fn poll_in_turn(&mut self, now: Nanos) -> Option<Verdict> {
+        let now = self.last_arrival.max(now);
+        self.last_arrival = now;
+        self.next_in_turn(|at| at <= now && at < Nanos::MAX)
+    }
+
+    /// As [`Link::poll_before`], for a sequential link.
+    #[inline]
+    pub fn poll_in_turn_before(&mut self, now: Nanos) -> Option<Verdict> {
+        self.last_arrival = self.last_arrival.max(now);
+        self.next_in_turn(|at| at < now)
+    }
+
+    #[inline]
+    fn next_in_turn(&mut self, happens: impl Fn(Nanos) -> bool) -> Option<Verdict> {
+        let (transmitter, medium) = (&mut self.transmitter, &mut self.medium);
+        let server = self.server.as_mut()?;
+        if !transmitter.is_modelled() && medium.is_plain() {
+            return server.next_in_turn(happens, transmitter, medium);
+        }
+        let decided = server.next_decided(happens, transmitter, medium, &());
+        decided.map(|(_, verdict)| verdict)
+    }
+
+    /// Returns the numbers of the queued frames of a sequential link, the head first,
+    /// and that of the next frame.
+    pub(crate) fn queued_numbers(&self) -> (impl Iterator<Item = u64>, u64) {
+        let server = self.server.as_ref();
+        let numbers = server.map(|server| server.queued_numbers());
+        let next = numbers.as_ref().map_or(0, |(_, next)| *next);
+        (numbers.into_iter().flat_map(|(numbers, _)| numbers), next)
+    }
+}

@@ -1,0 +1,117 @@
+//! Paths of one sequential link whose frames the caller keeps, in order, until they are
+//! decided. The network has only the link; the caller advances it by itself.
+
+use longwire_units::Nanos;
+
+use super::{FrameHost, Network, PathId, Traveller};
+use crate::link::{Link, LinkId};
+use crate::verdict::Verdict;
+
+impl<T> Network<T> {
+    /// Returns the link of a path, if the caller may keep its frames: the path has one
+    /// link, which no other path crosses and which [is sequential](crate::Link::is_sequential).
+    pub fn sequential_link(&self, path: PathId) -> Option<LinkId> {
+        let path = self.paths.get(path.0 as usize)?.as_ref()?;
+        let id = path.link(0).filter(|_| path.link(1).is_none())?;
+        let node = self.nodes.get(id.0 as usize)?.as_ref()?;
+        let sole = node.crossed_by == 1 && node.link.is_sequential();
+        sole.then_some(id)
+    }
+
+    /// Begins to advance a link apart from the others. Frames that the network holds for
+    /// it precede those that the caller will keep.
+    pub fn detach(&mut self, id: LinkId) {
+        if let Some(Some(node)) = self.nodes.get_mut(id.0 as usize) {
+            // Its entry in the agenda is stale.
+            node.due = None;
+        }
+    }
+
+    /// Makes the decisions about the frames that the network holds for a detached link, by
+    /// events before `now` and, if `at_now`, at it. While it holds some, to be called
+    /// before the caller polls the link.
+    pub fn advance_held(
+        &mut self,
+        id: LinkId,
+        now: Nanos,
+        at_now: bool,
+        host: &mut impl FrameHost<T>,
+    ) {
+        while self.holds_frames(id) {
+            let Some(Some(node)) = self.nodes.get_mut(id.0 as usize) else {
+                return;
+            };
+            let decided = if at_now {
+                node.link.poll(now, &())
+            } else {
+                node.link.poll_before(now, &())
+            };
+            let Some((number, verdict)) = decided else {
+                return;
+            };
+            let Some(traveller) = node.held.take(number) else {
+                continue;
+            };
+            match verdict {
+                Verdict::Deliver(delivery) => self.deliver(id, traveller, &delivery, false, host),
+                Verdict::Drop(reason) => self.drop_frame(id, traveller, reason, host),
+                Verdict::Queued => {}
+            }
+        }
+    }
+
+    /// Whether the network holds frames in a link's queue.
+    #[inline]
+    pub fn holds_frames(&self, id: LinkId) -> bool {
+        let node = self.nodes.get(id.0 as usize).and_then(Option::as_ref);
+        node.is_some_and(|node| !node.held.is_empty())
+    }
+
+    /// Returns a detached link, whose frames the caller keeps.
+    #[inline]
+    pub fn detached(&mut self, id: LinkId) -> Option<&mut Link> {
+        let node = self.nodes.get_mut(id.0 as usize)?.as_mut()?;
+        Some(&mut node.link)
+    }
+
+    /// Ends what [`Network::detach`] began: takes over the frames in the link's queue
+    /// that the caller has kept, in their order, each with its length. Returns the time
+    /// from which on the link can be changed.
+    pub fn attach(&mut self, path: PathId, frames: impl IntoIterator<Item = (T, u32)>) -> Nanos {
+        let Some(id) = self.sole_link(path) else {
+            return Nanos::ZERO;
+        };
+        let Some(Some(node)) = self.nodes.get_mut(id.0 as usize) else {
+            return Nanos::ZERO;
+        };
+        let (numbers, next_number) = node.link.queued_numbers();
+        let own = node.held.len();
+        let mut taken = 0;
+        for (number, (item, len)) in numbers.skip(own).zip(frames) {
+            taken += 1;
+            let traveller = Traveller {
+                item,
+                path,
+                hop: 0,
+                len,
+            };
+            node.held.push_numbered(number, traveller);
+        }
+        node.held.skip_to(next_number);
+        let mut until = node.link.last_arrival();
+        if !node.link.has_queued() {
+            // The last frame may have been decided at its arrival: what comes now is
+            // later.
+            until = until.saturating_add(Nanos::from_nanos(1));
+        }
+        if let Some(Some(path)) = self.paths.get_mut(path.0 as usize) {
+            path.frames += taken;
+        }
+        self.note_due(id);
+        until
+    }
+
+    fn sole_link(&self, path: PathId) -> Option<LinkId> {
+        self.paths.get(path.0 as usize)?.as_ref()?.link(0)
+    }
+}

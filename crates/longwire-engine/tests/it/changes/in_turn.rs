@@ -1,0 +1,95 @@
+//! Sequential links decide the same whether they are driven by numbers or in turn.
+
+use longwire_engine::{FrameMeta, Link, LinkId, LinkSpec, Nanos, NoLoader, Verdict};
+use proptest::prelude::*;
+
+/// Lines of sequential links.
+const LINKS: [&str; 7] = [
+    "",
+    "rate=10mbit queue=5p",
+    "rate=10mbit queue=4kb loss=10% delay=3ms",
+    "rate=3mbit queue=8p delay=uniform:min=1ms,max=9ms loss=gilbert:p=10%,r=30%",
+    "delay=2ms loss=nth:3",
+    "rate=5mbit queue=10p mtu=800 loss=20%,at=entry",
+    "rate=steps:at=0s/10mbit;3ms/2mbit queue=6p",
+];
+
+fn link(line: &str) -> Link {
+    let spec: LinkSpec = line.parse().expect("a valid line");
+    let config = spec.build(&NoLoader).expect("a link");
+    Link::new_changeable(config, 5, LinkId(1))
+}
+
+/// Verdicts by number, with offers and polls.
+fn by_numbers(link: &mut Link, frames: &[FrameMeta]) -> Vec<Option<Verdict>> {
+    let mut verdicts = vec![None; frames.len()];
+    // Frames dropped before the queue have no number there.
+    let mut numbered = Vec::new();
+    let end = FrameMeta {
+        arrival: Nanos::MAX,
+        len: 0,
+    };
+    for (index, frame) in frames.iter().chain([&end]).enumerate() {
+        while let Some((number, verdict)) = link.poll(frame.arrival, &()) {
+            let decided: usize = numbered[number as usize];
+            verdicts[decided] = Some(verdict);
+        }
+        if index == frames.len() {
+            break;
+        }
+        match link.offer(*frame, &[]) {
+            Verdict::Queued => numbered.push(index),
+            verdict => verdicts[index] = Some(verdict),
+        }
+    }
+    verdicts
+}
+
+/// Verdicts by number, in turn.
+fn in_turn(link: &mut Link, frames: &[FrameMeta]) -> Vec<Option<Verdict>> {
+    let mut verdicts = vec![None; frames.len()];
+    let mut queued = std::collections::VecDeque::new();
+    let end = FrameMeta {
+        arrival: Nanos::MAX,
+        len: 0,
+    };
+    for (index, frame) in frames.iter().chain([&end]).enumerate() {
+        while let Some(verdict) = link.poll_in_turn(frame.arrival) {
+            let next: usize = queued.pop_front().expect("a queued frame");
+            verdicts[next] = Some(verdict);
+        }
+        assert_eq!(link.has_queued(), !queued.is_empty());
+        if index == frames.len() {
+            break;
+        }
+        match link.offer_in_turn(*frame, &[]) {
+            Verdict::Queued => queued.push_back(index),
+            verdict => verdicts[index] = Some(verdict),
+        }
+    }
+    verdicts
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn driving_in_turn_changes_no_verdict(
+        frames in prop::collection::vec((0u64..2_000_000, 60u32..1_514), 1..200),
+        options in prop::sample::select(LINKS.as_slice()),
+    ) {
+        let mut now = 0;
+        let frame = |(gap, len): &(u64, u32)| {
+            // A third of the frames arrive together with the one before.
+            now += gap.saturating_sub(700_000);
+            FrameMeta { arrival: Nanos::from_nanos(now), len: *len }
+        };
+        let frames: Vec<FrameMeta> = frames.iter().map(frame).collect();
+        let (mut a, mut b) = (link(options), link(options));
+        prop_assert!(a.is_sequential());
+        let expected = by_numbers(&mut a, &frames);
+        prop_assert!(expected.iter().all(Option::is_some));
+        prop_assert_eq!(in_turn(&mut b, &frames), expected);
+        prop_assert_eq!(a.occupancy_max(), b.occupancy_max());
+    }
+}

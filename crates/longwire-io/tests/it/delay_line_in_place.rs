@@ -1,0 +1,239 @@
+//! Frames that are decided on their delay line, against a naive oracle.
+#![cfg(not(feature = "loom"))]
+
+use std::collections::VecDeque;
+
+use longwire_engine::{Bytes, LinkId, Nanos};
+use longwire_io::Offload;
+use longwire_io::delay_line::{
+    DelayLineConfig, DelayLineReader, DelayLineWriter, HeldFrame, Note, delay_line,
+};
+use proptest::prelude::*;
+
+#[derive(Clone, Debug)]
+enum Step {
+    /// Pushes a frame; publishes it, or follows it at once as decided or queued.
+    Push(usize),
+    Publish,
+    Follow(usize, bool),
+    QueueArrived,
+    DecideArrived,
+    DropArrived,
+    TakeArrived,
+    DecideQueued(bool),
+    TakeQueued,
+    Advance,
+    TakeDecided,
+    Free,
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let len = || prop_oneof![4 => 0usize..200, 2 => 1_400usize..1_600, 1 => 30_000usize..70_000];
+    let step = prop_oneof![
+        6 => len().prop_map(Step::Push),
+        3 => Just(Step::Publish),
+        3 => (len(), any::<bool>()).prop_map(|(len, decided)| Step::Follow(len, decided)),
+        3 => Just(Step::QueueArrived),
+        2 => Just(Step::DecideArrived),
+        1 => Just(Step::DropArrived),
+        1 => Just(Step::TakeArrived),
+        3 => any::<bool>().prop_map(Step::DecideQueued),
+        1 => Just(Step::TakeQueued),
+        4 => Just(Step::Advance),
+        1 => Just(Step::TakeDecided),
+        2 => Just(Step::Free),
+    ];
+    prop::collection::vec(step, 1..400)
+}
+
+/// The release that a decision gives to a frame of this number.
+fn release_of(number: u64) -> Nanos {
+    Nanos::from_nanos(number + (1 << 40))
+}
+
+fn content(number: u64, len: usize) -> Vec<u8> {
+    let byte = |at: usize| (number as usize * 31 + at * 7) as u8;
+    (0..len).map(byte).collect()
+}
+
+/// Frames by number and length: decided, queued, arrived, not yet published.
+#[derive(Default)]
+struct Oracle {
+    decided: VecDeque<(u64, usize)>,
+    queued: VecDeque<(u64, usize)>,
+    arrived: VecDeque<(u64, usize)>,
+    pushed: VecDeque<(u64, usize)>,
+    held: VecDeque<(HeldFrame, (u64, usize))>,
+}
+
+struct Line {
+    writer: DelayLineWriter,
+    reader: DelayLineReader,
+    number: u64,
+    oracle: Oracle,
+}
+
+impl Line {
+    fn push(&mut self, len: usize, release: impl Fn(u64) -> Nanos) -> Option<(u64, usize)> {
+        self.number += 1;
+        let number = self.number;
+        self.writer.make_room(len).ok()?;
+        let note = Note {
+            release: release(number),
+            link: LinkId(0),
+            offload: Offload::NONE,
+            wire_len: len as u32,
+        };
+        let pushed = self.writer.push(&content(number, len), note);
+        pushed.expect("there was room");
+        Some((number, len))
+    }
+
+    fn publish(&mut self) {
+        self.writer.publish();
+        self.oracle.arrived.append(&mut self.oracle.pushed);
+    }
+
+    fn hold(&mut self, frame: Option<HeldFrame>, expected: Option<(u64, usize)>) {
+        assert_eq!(frame.is_some(), expected.is_some());
+        self.oracle.held.extend(frame.zip(expected));
+    }
+
+    fn step(&mut self, step: &Step) {
+        let oracle = &mut self.oracle;
+        match step {
+            Step::Push(len) => {
+                let pushed = self.push(*len, Nanos::from_nanos);
+                self.oracle.pushed.extend(pushed);
+            }
+            Step::Publish => self.publish(),
+            Step::Follow(len, decided) => self.follow(*len, *decided),
+            Step::QueueArrived => {
+                self.reader.queue_arrived();
+                oracle.queued.extend(oracle.arrived.pop_front());
+            }
+            Step::DecideArrived => {
+                if let Some((number, _)) = oracle.arrived.front()
+                    && oracle.queued.is_empty()
+                {
+                    assert!(self.reader.arrived().is_some());
+                    self.reader.decide_arrived(release_of(*number));
+                    oracle.decided.extend(oracle.arrived.pop_front());
+                }
+            }
+            Step::DropArrived => {
+                self.reader.drop_arrived();
+                oracle.arrived.pop_front();
+            }
+            Step::TakeArrived => {
+                let expected = oracle.arrived.pop_front();
+                let frame = self.reader.take_arrived();
+                self.hold(frame, expected);
+            }
+            Step::DecideQueued(released) => {
+                let next = oracle.queued.pop_front();
+                let release = next
+                    .filter(|_| *released)
+                    .map(|(number, _)| release_of(number));
+                let len = self.reader.decide_queued(release);
+                assert_eq!(len, next.map(|(_, len)| len as u32));
+                oracle.decided.extend(next.filter(|_| *released));
+            }
+            Step::TakeQueued => {
+                let expected = oracle.queued.pop_front();
+                let frame = self.reader.take_queued();
+                self.hold(frame, expected);
+            }
+            Step::Advance => {
+                if oracle.decided.pop_front().is_some() {
+                    assert!(self.reader.decided().is_some());
+                    self.reader.advance();
+                }
+            }
+            Step::TakeDecided => {
+                if let Some(expected) = oracle.decided.pop_front() {
+                    assert!(self.reader.decided().is_some());
+                    let frame = self.reader.take();
+                    self.hold(frame, Some(expected));
+                }
+            }
+            Step::Free => {
+                if let Some((frame, _)) = oracle.held.pop_front() {
+                    self.reader.free(frame);
+                    self.reader.settle();
+                }
+            }
+        }
+        self.check();
+    }
+
+    /// Pushes a frame as a writer on the reader's thread does.
+    fn follow(&mut self, len: usize, decided: bool) {
+        self.publish();
+        if !self.oracle.arrived.is_empty() || (decided && !self.oracle.queued.is_empty()) {
+            return;
+        }
+        assert!(self.reader.arrived().is_none());
+        let release = |number| {
+            if decided {
+                release_of(number)
+            } else {
+                Nanos::from_nanos(number)
+            }
+        };
+        let Some(pushed) = self.push(len, release) else {
+            return;
+        };
+        assert!(!self.reader.follow_writer(&self.writer, decided));
+        self.writer.publish();
+        assert!(self.reader.follow_writer(&self.writer, decided));
+        let frames = if decided {
+            &mut self.oracle.decided
+        } else {
+            &mut self.oracle.queued
+        };
+        frames.push_back(pushed);
+    }
+
+    fn check(&mut self) {
+        let oracle = &self.oracle;
+        let decided = self.reader.decided();
+        let expected = oracle.decided.front();
+        assert_eq!(
+            decided.map(|next| (next.release, next.len)),
+            expected.map(|(number, len)| (release_of(*number), *len as u32))
+        );
+        if let Some((number, len)) = expected {
+            assert_eq!(self.reader.front_bytes(), content(*number, *len));
+        }
+        let arrived = self.reader.arrived();
+        let expected = oracle.arrived.front();
+        assert_eq!(
+            arrived.map(|next| (next.release, next.len)),
+            expected.map(|(number, len)| (Nanos::from_nanos(*number), *len as u32))
+        );
+        if let Some((number, len)) = expected {
+            assert_eq!(self.reader.arrived_bytes(), content(*number, *len));
+        }
+        for (frame, (number, len)) in &oracle.held {
+            assert_eq!(self.reader.bytes(frame), content(*number, *len));
+        }
+        let empty = [&oracle.decided, &oracle.queued, &oracle.arrived];
+        let empty = empty.iter().all(|frames| frames.is_empty());
+        assert_eq!(self.reader.is_empty(), empty);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn frames_are_decided_where_they_lie(steps in steps()) {
+        let config = DelayLineConfig { budget: Bytes(6 << 17), huge_pages: false };
+        let (writer, reader) = delay_line(&config).expect("a small budget is to be had");
+        let mut line = Line { writer, reader, number: 0, oracle: Oracle::default() };
+        for step in &steps {
+            line.step(step);
+        }
+    }
+}

@@ -1,0 +1,421 @@
+//! Lanes: lines whose frames all cross one link to one port.
+//!
+//! Where ports are in pairs, each with all its frames on a path of one separate link,
+//! no frame needs the switch, the classifier, the agenda of the network or the release
+//! queue: the line holds frames in the order in which the link serves and releases them.
+//! They are offered to the link, decided, and sent where they lie. The link, its queue
+//! and its random streams are those of the network, so each verdict is the same.
+//!
+//! Before anything changes, lanes are closed: the frames in the links' queues are handed
+//! to the network, and those that are decided stay on their lines until their release.
+//! Afterwards lanes are opened again, if they still may.
+
+use longwire_engine::{FrameMeta, Link, LinkId, Nanos, PathId, Verdict};
+use longwire_io::delay_line::{DelayLineReader, DelayLineWriter};
+use longwire_packet::bridge::PortIndex;
+
+use super::core::{Core, FabricState, Target};
+use super::frames::Exit;
+use crate::ledger::LinkCells;
+use crate::stage::BURST;
+
+/// The lane of a line, which has the same number.
+#[derive(Clone, Copy, Debug)]
+struct Lane {
+    path: PathId,
+    link: LinkId,
+    exit: PortIndex,
+}
+
+/// The lanes of a fabric.
+#[derive(Debug)]
+pub(super) struct Lanes {
+    /// By line; empty while they are closed.
+    open: Vec<Lane>,
+    /// Something has changed since it was last found out whether they may be open.
+    stale: bool,
+    /// By output port: the line whose frames leave by it, and their link. They stay when
+    /// lanes are closed.
+    feeders: Vec<Option<(usize, LinkId)>>,
+}
+
+impl Default for Lanes {
+    fn default() -> Lanes {
+        Lanes {
+            open: Vec::new(),
+            stale: true,
+            feeders: Vec::new(),
+        }
+    }
+}
+
+/// With more rules than this, lanes are not looked for.
+const RULES_MAX: usize = 64;
+
+/// A line with more discarded frames than this among those that it still holds, and
+/// with more of them than others, is closed: their memory is needed.
+const DISCARDED_MAX: u64 = 4_096;
+
+impl Lanes {
+    /// Whether frames are decided on their lines.
+    #[inline]
+    pub fn are_open(&self) -> bool {
+        !self.open.is_empty()
+    }
+
+    /// Returns the line whose frames leave by an output port, and their link.
+    #[inline]
+    pub fn feeder_of(&self, port: usize) -> Option<(usize, LinkId)> {
+        *self.feeders.get(port)?
+    }
+}
+
+impl Core {
+    /// Opens the lanes if the fabric allows it, and no change is due by `until`; `ready`:
+    /// frames are due that are on no line. Returns whether the lanes were closed before
+    /// and are open now.
+    #[inline]
+    pub(super) fn open_lanes(&mut self, until: Nanos, ready: bool) -> bool {
+        if !self.lanes.stale || self.lanes.are_open() || self.changes_by(until) {
+            return false;
+        }
+        self.try_to_open_lanes(ready);
+        self.lanes.are_open()
+    }
+
+    #[cold]
+    fn try_to_open_lanes(&mut self, ready: bool) {
+        let lines = self.state.frames.line_count();
+        let on_lines = (0..lines).any(|line| self.state.frames.line(line).has_decided());
+        let elsewhere = || ready || !self.state.waiting.is_empty() || self.network.frames() > 0;
+        if on_lines && elsewhere() {
+            // The order of those on lines, the others, and those that will be on lines
+            // does not follow from their releases alone.
+            return;
+        }
+        self.lanes.stale = false;
+        let Some(lanes) = self.plan_lanes() else {
+            return;
+        };
+        self.lanes.feeders = vec![None; lines];
+        for (line, lane) in lanes.iter().enumerate() {
+            self.lanes.feeders[usize::from(lane.exit.0)] = Some((line, lane.link));
+            self.network.detach(lane.link);
+        }
+        self.lanes.open = lanes;
+    }
+
+    /// Returns the lane of each line; `None` unless all have one.
+    fn plan_lanes(&self) -> Option<Vec<Lane>> {
+        let lines = self.state.frames.line_count();
+        if self.state.ledger.is_some()
+            || self.lost_ports.contains(&true)
+            || self.classifier.len() > RULES_MAX
+        {
+            return None;
+        }
+        let lane = |line: usize| {
+            let port = PortIndex(line as u16);
+            let exit = self.bridge.partner(port)?;
+            let Target::Path(path) = self.classifier.target_of_port(port)? else {
+                return None;
+            };
+            let link = self.network.sequential_link(path)?;
+            (usize::from(exit.0) < lines).then_some(Lane { path, link, exit })
+        };
+        let lanes: Vec<Lane> = (0..lines).map(lane).collect::<Option<_>>()?;
+        let shared = |(nth, lane): (usize, &Lane)| {
+            let mut others = lanes[..nth].iter();
+            others.any(|other| other.link == lane.link || other.exit == lane.exit)
+        };
+        (!lanes.iter().enumerate().any(shared)).then_some(lanes)
+    }
+
+    /// Hands the frames in the links' queues to the network. Decided frames stay on
+    /// their lines, unless earlier ones wait in the release queue: there they are put
+    /// behind them.
+    pub(super) fn close_lanes(&mut self) {
+        self.lanes.stale = true;
+        if !self.state.waiting.is_empty() {
+            self.clear_lanes();
+        }
+        for (line, lane) in std::mem::take(&mut self.lanes.open).into_iter().enumerate() {
+            let frames = &mut self.state.frames;
+            let exit = Exit::One(lane.exit);
+            let queued = std::iter::from_fn(|| frames.take_queued(line, exit));
+            let queued: Vec<_> = queued.collect();
+            let until = self.network.attach(lane.path, queued);
+            self.advanced = self.advanced.max(until);
+        }
+    }
+
+    /// Puts the decided frames of all lanes into the release queue.
+    #[cold]
+    fn clear_lanes(&mut self) {
+        let state = &mut self.state;
+        for (line, lane) in self.lanes.open.iter().enumerate() {
+            while let Some((frame, release)) = state.frames.take_decided(line, Exit::One(lane.exit))
+            {
+                state.wait(frame, lane.link, release);
+            }
+        }
+    }
+
+    /// Offers the frames that arrived by `until` to their links, at most one burst of
+    /// each line. Returns their number.
+    pub(super) fn take_in_lanes(&mut self, until: Nanos, tolerance: Nanos) -> usize {
+        let mut taken = 0;
+        for line in 0..self.lanes.open.len() {
+            taken += self.take_in_lane(line, until, tolerance);
+        }
+        self.bridge.count_paired(taken as u64);
+        taken
+    }
+
+    fn take_in_lane(&mut self, line: usize, until: Nanos, tolerance: Nanos) -> usize {
+        let link = self.lanes.open[line].link;
+        let (mut taken, mut late) = (0, 0);
+        while taken < BURST {
+            // Frames that the network still holds precede those on the line.
+            let mut burst = BURST;
+            if self.network.holds_frames(link) {
+                let Some(arrival) = self.next_on_lane(line, until) else {
+                    break;
+                };
+                burst = taken + 1;
+                self.network
+                    .advance_held(link, arrival, true, &mut self.state);
+            }
+            let advanced = self.advanced;
+            let Some(mut turn) = self.turn(line) else {
+                break;
+            };
+            let before = taken;
+            while taken < burst
+                && let Some(moved) = turn.take_in(until, advanced)
+            {
+                taken += 1;
+                late += u64::from(moved > tolerance);
+            }
+            if taken == before {
+                break;
+            }
+        }
+        self.counts.moved.add(late);
+        taken
+    }
+
+    /// Returns when the next frame on a lane arrived, if that was by `until`.
+    fn next_on_lane(&mut self, line: usize, until: Nanos) -> Option<Nanos> {
+        let arrived = self.state.frames.line(line).arrived()?;
+        (arrived.release <= until).then(|| arrived.release.max(self.advanced))
+    }
+
+    /// Makes the decisions of all lanes' links before `until`.
+    pub(super) fn advance_lanes(&mut self, until: Nanos) {
+        for line in 0..self.lanes.open.len() {
+            let link = self.lanes.open[line].link;
+            self.network
+                .advance_held(link, until, false, &mut self.state);
+            if let Some(mut turn) = self.turn(line) {
+                while let Some(verdict) = turn.link.poll_in_turn_before(until) {
+                    turn.decided(&verdict);
+                }
+            }
+        }
+    }
+
+    /// Borrows the parts of a lane.
+    fn turn(&mut self, line: usize) -> Option<LaneTurn<'_>> {
+        let id = self.lanes.open.get(line)?.link;
+        let FabricState { frames, cells, .. } = &mut self.state;
+        let (line, in_place) = frames.line_in_place(line);
+        Some(LaneTurn {
+            link: self.network.detached(id)?,
+            line,
+            in_place,
+            cells: cells.get(id.0 as usize)?.as_deref()?,
+        })
+    }
+
+    /// Returns to when the core must be advanced for the next event in a lane.
+    pub(super) fn next_in_lanes(&mut self) -> Option<Nanos> {
+        let (lanes, network) = (&self.lanes, &mut self.network);
+        let next = lanes.open.iter();
+        let next = next.filter_map(|lane| network.detached(lane.link)?.next_at());
+        // Events before that time are processed.
+        next.min().map(|at| at.saturating_add(Nanos::from_nanos(1)))
+    }
+
+    /// Closes the lanes if most records on a line hold no frame any more: their memory
+    /// is freed as the line moves on. To be called at each step.
+    pub(super) fn close_wasteful_lanes(&mut self) {
+        let lines = 0..self.lanes.open.len();
+        let voids = lines.map(|line| self.state.frames.line(line).voids());
+        let voids = voids.max().unwrap_or(0);
+        if voids > DISCARDED_MAX && voids > self.state.frames.in_place as u64 {
+            self.close_lanes();
+        }
+    }
+}
+
+/// The parts of a lane, borrowed to decide some frames.
+struct LaneTurn<'a> {
+    link: &'a mut Link,
+    line: &'a mut DelayLineReader,
+    /// Number of frames that are queued or decided in place.
+    in_place: &'a mut usize,
+    cells: &'a LinkCells,
+}
+
+impl LaneTurn<'_> {
+    /// Offers the next frame to the link, if it arrived by `until`, as of `advanced` at
+    /// the earliest. Returns by how much that is later than its stamp.
+    #[inline]
+    fn take_in(&mut self, until: Nanos, advanced: Nanos) -> Option<Nanos> {
+        let arrived = self.line.arrived().filter(|frame| frame.release <= until)?;
+        let arrival = arrived.release.max(advanced);
+        self.decide_until(arrival);
+        let meta = FrameMeta {
+            arrival,
+            len: arrived.wire_len,
+        };
+        let verdict = self.link.offer_in_turn(meta, self.line.arrived_bytes());
+        self.count(meta.len, &verdict);
+        match verdict {
+            Verdict::Deliver(delivery) => self.line.decide_arrived(delivery.release),
+            Verdict::Queued => self.line.queue_arrived(),
+            Verdict::Drop(_) => self.line.drop_arrived(),
+        }
+        Some(arrival.saturating_sub(arrived.release))
+    }
+
+    /// Makes the decisions about queued frames by events up to `now`.
+    #[inline]
+    fn decide_until(&mut self, now: Nanos) {
+        if self.link.has_queued() {
+            while let Some(verdict) = self.link.poll_in_turn(now) {
+                self.decided(&verdict);
+            }
+        }
+    }
+
+    /// Counts a frame that was offered, and the verdict about it.
+    #[inline]
+    fn count(&mut self, len: u32, verdict: &Verdict) {
+        self.cells.arrived(len);
+        match verdict {
+            Verdict::Deliver(delivery) => {
+                self.cells.left(len);
+                self.cells.delivered(delivery, false);
+                *self.in_place += 1;
+            }
+            Verdict::Queued => *self.in_place += 1,
+            Verdict::Drop(reason) => self.cells.dropped(*reason),
+        }
+    }
+
+    /// Notes the verdict about the frame that has been queued longest.
+    #[inline]
+    fn decided(&mut self, verdict: &Verdict) {
+        match verdict {
+            Verdict::Deliver(delivery) => {
+                let len = self.line.decide_queued(Some(delivery.release));
+                self.cells.left(len.unwrap_or(0));
+                self.cells.delivered(delivery, false);
+            }
+            Verdict::Drop(reason) => {
+                self.line.decide_queued(None);
+                *self.in_place -= 1;
+                self.cells.dropped(*reason);
+            }
+            Verdict::Queued => {}
+        }
+    }
+}
+
+/// The entrance of a lane where one thread runs both stages: the link decides before a
+/// frame is put on the line, so that dropped frames are not copied.
+pub(crate) struct Gate<'a> {
+    turn: LaneTurn<'a>,
+    /// Frames that arrive at this time or later are not decided yet.
+    limit: Nanos,
+    /// All events before this time are done.
+    advanced: Nanos,
+    tolerance: Nanos,
+    is_open: bool,
+    passed: u64,
+    moved: u64,
+}
+
+impl Gate<'_> {
+    /// Whether the next frame may pass; otherwise it is put on the line undecided.
+    #[inline]
+    pub fn admits(&self, arrival: Nanos) -> bool {
+        self.is_open && arrival < self.limit
+    }
+
+    /// Puts all later frames on the line undecided, as one was.
+    pub fn close(&mut self) {
+        self.is_open = false;
+    }
+
+    /// Offers a frame to the link.
+    #[inline]
+    pub fn offer(&mut self, stamped: Nanos, len: u32, bytes: &[u8]) -> Verdict {
+        let arrival = stamped.max(self.advanced);
+        self.passed += 1;
+        self.moved += u64::from(arrival.saturating_sub(stamped) > self.tolerance);
+        self.turn.decide_until(arrival);
+        let meta = FrameMeta { arrival, len };
+        let verdict = self.turn.link.offer_in_turn(meta, bytes);
+        self.turn.count(len, &verdict);
+        verdict
+    }
+
+    /// Returns the number of frames that passed, and of those whose arrival was moved to
+    /// a later time by more than the tolerance.
+    pub fn counts(&self) -> (u64, u64) {
+        (self.passed, self.moved)
+    }
+
+    /// Moves the line's reader past a frame that has been put on the line.
+    #[inline]
+    pub fn follow(&mut self, line: &DelayLineWriter, decided: bool) {
+        let followed = self.turn.line.follow_writer(line, decided);
+        debug_assert!(
+            followed,
+            "the reader had not seen the frames before this one"
+        );
+    }
+}
+
+impl Core {
+    /// Returns the gate of a line; `None` unless all earlier frames of the line have been
+    /// decided or queued in its lane.
+    pub(super) fn gate(&mut self, line: usize, tolerance: Nanos) -> Option<Gate<'_>> {
+        let lane = self.lanes.open.get(line)?;
+        let is_behind = self.state.frames.line(line).arrived().is_some();
+        if is_behind || self.network.holds_frames(lane.link) {
+            return None;
+        }
+        let limit = self.orders.next_change().unwrap_or(Nanos::MAX);
+        let advanced = self.advanced;
+        Some(Gate {
+            turn: self.turn(line)?,
+            limit,
+            advanced,
+            tolerance,
+            is_open: true,
+            passed: 0,
+            moved: 0,
+        })
+    }
+
+    /// Counts the frames that passed a gate: `passed` in all, and those whose arrival was
+    /// moved.
+    pub(super) fn count_passed(&mut self, (passed, moved): (u64, u64)) {
+        self.bridge.count_paired(passed);
+        self.counts.moved.add(moved);
+    }
+}

@@ -1,0 +1,323 @@
+//! Links that are decided on their lines: every frame leaves when and as it does from
+//! the same network frame by frame, also where links change meanwhile.
+
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+
+use longwire_engine::{Bytes, FrameMeta, LinkId, LinkSpec, Nanos, NoLoader, PathId};
+use longwire_io::{Arrived, Offload, Outgoing, PortError, Pushed, Received, RxPort, TxPort};
+use longwire_packet::bridge::{BridgeConfig, PortIndex, Switching};
+use longwire_packet::classify::{Classifier, Matcher, Order};
+use longwire_runtime::OnPortLoss;
+use longwire_runtime::fabric::pipeline::run_to_end;
+use longwire_runtime::fabric::{FabricParts, LinkCells, LinkTotals, Simulation, Target, Work};
+use longwire_units::random::Stream;
+
+/// A frame that arrives at a port.
+#[derive(Clone, Debug)]
+struct Arrival {
+    at: Nanos,
+    bytes: Vec<u8>,
+}
+
+/// Delivers arrivals, a few at a time.
+struct Script {
+    arrivals: Vec<Arrival>,
+    next: usize,
+    most: usize,
+}
+
+impl RxPort for Script {
+    fn receive(
+        &mut self,
+        _now: Nanos,
+        max: usize,
+        take: &mut impl FnMut(Arrived<'_>),
+    ) -> Result<Received, PortError> {
+        let end = self.arrivals.len().min(self.next + max.min(self.most));
+        for arrival in &self.arrivals[self.next..end] {
+            take(Arrived {
+                bytes: &arrival.bytes,
+                arrival: arrival.at,
+                offload: Offload::NONE,
+                wire_len: arrival.bytes.len() as u32,
+                lent: None,
+            });
+        }
+        let frames = end - self.next;
+        self.next = end;
+        Ok(Received {
+            frames,
+            end: end == self.arrivals.len(),
+        })
+    }
+
+    fn readable(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    fn frame_max(&self) -> usize {
+        2_000
+    }
+}
+
+/// Releases and numbers of frames in the order in which they left.
+type Departures = Vec<(Nanos, u64)>;
+
+/// Keeps departures. Accepts only some frames a flush, so that others wait.
+#[derive(Default)]
+struct Kept {
+    frames: Departures,
+    pushed: usize,
+}
+
+const ROOM: usize = 5;
+
+impl TxPort for Kept {
+    fn push(&mut self, frame: Outgoing<'_>) -> Pushed {
+        if self.pushed == ROOM {
+            return Pushed::Full;
+        }
+        self.pushed += 1;
+        self.frames.push((frame.release, number_of(frame.bytes)));
+        Pushed::Taken
+    }
+
+    fn flush(&mut self) -> Result<usize, PortError> {
+        Ok(std::mem::take(&mut self.pushed))
+    }
+
+    fn free_slots(&self) -> usize {
+        ROOM - self.pushed
+    }
+
+    fn unsent(&self) -> usize {
+        self.pushed
+    }
+}
+
+fn number_of(bytes: &[u8]) -> u64 {
+    u64::from_be_bytes(*bytes.first_chunk().expect("a whole number"))
+}
+
+/// Frames in bursts and with pauses, about `pps` a second.
+fn traffic(seed: u64, frames: u64, pps: u64) -> Vec<Arrival> {
+    let mut stream = Stream::of_seed(seed);
+    let mut at = 1_000_000;
+    let gap = 1_000_000_000 / pps;
+    let arrival = |number: u64| {
+        // Half of the frames arrive with the one before, or soon after it.
+        at += match stream.up_to(3) {
+            0 => 0,
+            1 => stream.up_to(gap / 10),
+            _ => stream.up_to(gap * 4),
+        };
+        let mut bytes = vec![0; 60 + stream.up_to(1_400) as usize];
+        bytes[..8].copy_from_slice(&number.to_be_bytes());
+        Arrival {
+            at: Nanos::from_nanos(at),
+            bytes,
+        }
+    };
+    (0..frames).map(arrival).collect()
+}
+
+fn spec(line: &str) -> LinkSpec {
+    line.parse().expect("a valid line")
+}
+
+/// A change of a link at a time.
+type Change = (u64, u32, &'static str);
+
+struct Case {
+    up: &'static str,
+    down: &'static str,
+    changes: Vec<Change>,
+}
+
+fn parts(case: &Case) -> (FabricParts, Vec<Arc<LinkCells>>) {
+    let rule = |port: u16| {
+        let matcher = Matcher {
+            arrival_port: Some(PortIndex(port)),
+            ..Matcher::default()
+        };
+        (matcher, Target::Path(PathId(port.into())), 0)
+    };
+    let classifier = Classifier::with_rules(Order::First, Target::Pass, [rule(0), rule(1)]);
+    let cells: Vec<Arc<LinkCells>> = (0..2).map(|_| Arc::default()).collect();
+    let links = [case.up, case.down].into_iter().zip(&cells);
+    let links = links.map(|(text, cells)| {
+        let config = spec(text).build(&NoLoader).expect("a link");
+        (config, Arc::clone(cells))
+    });
+    let orders = case.changes.iter().map(|(micros, link, text)| {
+        let (link, text) = (LinkId(*link), *text);
+        let work: Work = Box::new(move |core, at| {
+            let change = spec(text).build_change(&NoLoader);
+            let replaced = core.change_link(link, at, change.expect("a change"));
+            assert!(replaced.is_some(), "there is no link {link:?}");
+        });
+        (Nanos::from_micros(*micros), work)
+    });
+    let parts = FabricParts {
+        switch: BridgeConfig {
+            switching: Switching::Pairs(vec![(PortIndex(0), PortIndex(1))]),
+            ..BridgeConfig::new(2)
+        },
+        classifier: classifier.expect("rules that are right"),
+        links: links.collect(),
+        paths: vec![vec![LinkId(0)], vec![LinkId(1)]],
+        orders: orders.collect(),
+        on_port_loss: OnPortLoss::End,
+    };
+    (parts, cells)
+}
+
+#[derive(Debug, PartialEq)]
+struct Outcome {
+    left: Vec<Departures>,
+    totals: Vec<LinkTotals>,
+}
+
+fn totals(cells: &[Arc<LinkCells>]) -> Vec<LinkTotals> {
+    cells.iter().map(|cells| cells.totals()).collect()
+}
+
+/// With the stages of a live run.
+fn staged(case: &Case, arrivals: &[Vec<Arrival>; 2], most: usize) -> Outcome {
+    let (parts, cells) = parts(case);
+    let ports = arrivals.iter().map(|arrivals| {
+        let script = Script {
+            arrivals: arrivals.clone(),
+            next: 0,
+            most,
+        };
+        (script, Kept::default())
+    });
+    let end = run_to_end(ports.collect(), parts, 3, Bytes(64 << 20)).expect("it runs");
+    Outcome {
+        left: end.ports.into_iter().map(|port| port.frames).collect(),
+        totals: totals(&cells),
+    }
+}
+
+/// Frame by frame, without lines.
+fn simulated(case: &Case, arrivals: &[Vec<Arrival>; 2]) -> Outcome {
+    let (parts, cells) = parts(case);
+    let mut simulation =
+        Simulation::new(&["a", "b"], parts, 3, Nanos::ZERO, None).expect("it starts");
+    let mut left: Vec<Departures> = vec![Vec::new(), Vec::new()];
+    let mut all: Vec<(usize, &Arrival)> = Vec::new();
+    for (port, arrivals) in arrivals.iter().enumerate() {
+        all.extend(arrivals.iter().map(|arrival| (port, arrival)));
+    }
+    all.sort_by_key(|(port, arrival)| (arrival.at, *port));
+    let mut out = |leaving: longwire_runtime::fabric::Leaving<'_>| {
+        let port = usize::from(leaving.port.0);
+        left[port].push((leaving.release, number_of(leaving.bytes)));
+        Ok::<(), ()>(())
+    };
+    for (port, arrival) in all {
+        let meta = FrameMeta {
+            arrival: arrival.at,
+            len: arrival.bytes.len() as u32,
+        };
+        let port = PortIndex(port as u16);
+        let taken = simulation.frame(port, meta, &arrival.bytes, &mut out);
+        taken.expect("nothing fails");
+    }
+    simulation
+        .advance(Nanos::MAX, &mut out)
+        .expect("nothing fails");
+    Outcome {
+        left,
+        totals: totals(&cells),
+    }
+}
+
+fn compare(case: &Case) {
+    let arrivals = [traffic(1, 4_000, 20_000), traffic(2, 2_000, 10_000)];
+    let expected = simulated(case, &arrivals);
+    assert!(
+        expected.left[1].len() > 100,
+        "{} {}",
+        case.up,
+        expected.left[1].len()
+    );
+    for most in [1, 7, 64] {
+        let found = staged(case, &arrivals, most);
+        assert_eq!(found.totals, expected.totals, "{}, {most}", case.up);
+        for (found, expected) in found.left.iter().zip(&expected.left) {
+            let differs = found.iter().zip(expected).position(|(a, b)| a != b);
+            if let Some(at) = differs {
+                let near = at.saturating_sub(2)..at + 8;
+                let (found, expected) = (&found[near.clone()], &expected[near]);
+                panic!("{}, {most}, {at}: {found:?} for {expected:?}", case.up);
+            }
+            assert_eq!(found.len(), expected.len());
+        }
+    }
+}
+
+const LINKS: [&str; 8] = [
+    "",
+    "rate=200mbit delay=20ms loss=1%",
+    // Overloaded.
+    "rate=60mbit delay=5ms loss=10% queue=20p",
+    "rate=150mbit delay=1ms queue=8kb",
+    "delay=normal:mean=10ms,stddev=3ms loss=gilbert:p=2%,r=30%",
+    "rate=150mbit delay=2ms loss=1%,at=entry mtu=1000",
+    "rate=steps:at=0s/100mbit;50ms/200mbit delay=3ms",
+    // Not decided on the line: frames are duplicated.
+    "rate=200mbit delay=uniform:min=1ms,max=9ms loss=2% duplicate=2%",
+];
+
+#[test]
+fn lanes_decide_as_a_network_without_lines_does() {
+    for up in LINKS {
+        compare(&Case {
+            up,
+            down: "rate=100mbit delay=3ms loss=2%",
+            changes: Vec::new(),
+        });
+    }
+}
+
+#[test]
+fn changes_find_each_frame_where_it_is() {
+    let changes = vec![
+        (20_000, 0, "rate=80mbit"),
+        (30_000, 0, "loss=5%"),
+        // All frames that follow are held back for those on their way.
+        (40_000, 0, "delay=1ms"),
+        (40_500, 1, "delay=500us rate=unlimited"),
+        (41_000, 0, "queue=10p"),
+        (60_000, 0, "delay=30ms rate=300mbit queue=derived"),
+        (75_000, 0, "queue=codel"),
+        (90_000, 0, "queue=100p"),
+        (91_000, 0, "rate=40mbit"),
+        (120_000, 0, "duplicate=3% delay=uniform:min=1ms,max=4ms"),
+        (130_000, 0, "duplicate=none delay=4ms"),
+        (150_000, 0, "rate=unlimited loss=none"),
+    ];
+    for up in LINKS {
+        compare(&Case {
+            up,
+            down: "rate=100mbit delay=3ms loss=2%",
+            changes: changes.clone(),
+        });
+    }
+}
+
+#[test]
+fn frequent_changes_keep_frames_in_order() {
+    let toggled = |n: u64| {
+        let text = ["delay=8ms", "rate=70mbit", "delay=2ms", "rate=200mbit"];
+        (10_000 + 1_700 * n, 0, text[n as usize % 4])
+    };
+    compare(&Case {
+        up: "rate=100mbit delay=5ms",
+        down: "",
+        changes: (0..100).map(toggled).collect(),
+    });
+}

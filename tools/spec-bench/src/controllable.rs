@@ -1,0 +1,246 @@
+//! `controllable`: the cost per packet of a link that can be changed while it runs,
+//! relative to the same link without `--control`.
+//!
+//! Both are driven as a run on two cores drives them: all stages in turn on one thread,
+//! from a port in memory to another, in virtual time. Rounds alternate, and the medians
+//! of one run are compared. What counts is CPU time of the thread, which other programs
+//! on the machine disturb little; it includes building the link, once a round.
+
+use clap::Args;
+use longwire_engine::{BitRate, Bytes, LinkConfig, LinkSpec};
+use longwire_io::port::mem::{Sink, Source};
+use longwire_runtime::fabric::{FabricParts, pipeline as fabric};
+use longwire_runtime::pipeline::{PipelineConfig, run_on_one_thread};
+use longwire_runtime::{Faults, FileLoader, LinkSetup};
+use serde::Serialize;
+
+use longwire::Error;
+use longwire::table::Table;
+use longwire_fabric::Numbered;
+use longwire_topology::Topology;
+
+/// Arguments of `controllable`.
+#[derive(Clone, Debug, Args)]
+pub struct ControllableArgs {
+    /// Frame lengths in bytes
+    #[arg(
+        long,
+        value_name = "BYTES",
+        value_delimiter = ',',
+        default_value = "64,1500"
+    )]
+    pub size: Vec<u32>,
+    /// Arrivals, in percent of the link's rate: 100 keeps the link busy, more fills its queue
+    #[arg(
+        long,
+        value_name = "PERCENT",
+        value_delimiter = ',',
+        default_value = "50,100,150"
+    )]
+    pub load: Vec<u32>,
+    /// Options of the link
+    #[arg(long, value_name = "OPTIONS", default_value = LINK)]
+    pub link: String,
+    /// Packets of each round
+    #[arg(long, value_name = "N", default_value_t = 2_000_000)]
+    pub packets: u64,
+    /// Rounds of each kind; the median counts
+    #[arg(long, value_name = "N", default_value_t = 9)]
+    pub rounds: usize,
+}
+
+impl ControllableArgs {
+    pub(super) fn quickened(&self, quick: bool) -> ControllableArgs {
+        if quick {
+            ControllableArgs {
+                packets: 20_000,
+                rounds: 1,
+                ..self.clone()
+            }
+        } else {
+            self.clone()
+        }
+    }
+}
+
+/// The link.
+const LINK: &str = "rate=1gbit delay=20ms loss=1%";
+
+/// The bar for the ratio of the medians.
+const BAR: f64 = 1.2;
+
+/// One frame length and load.
+#[derive(Debug, Serialize)]
+pub(super) struct ControllableRow {
+    size: u32,
+    load_percent: u32,
+    plain_ns: f64,
+    controllable_ns: f64,
+    /// Of the medians.
+    ratio: f64,
+    /// Frames that only one of the two links delivered; must be 0.
+    differing: u64,
+    packets: u64,
+    rounds: usize,
+}
+
+pub(super) fn measure(args: &ControllableArgs) -> Result<Vec<ControllableRow>, Error> {
+    let mut rows = Vec::new();
+    for size in &args.size {
+        for load in &args.load {
+            rows.push(row(args, *size, *load)?);
+        }
+    }
+    Ok(rows)
+}
+
+fn row(args: &ControllableArgs, size: u32, load: u32) -> Result<ControllableRow, Error> {
+    let (mut plain, mut controllable) = (Vec::new(), Vec::new());
+    let mut differing = 0;
+    for _ in 0..args.rounds.max(1) {
+        let (without, delivered) = run_plain(args, size, load)?;
+        let (with, also) = run_controllable(args, size, load)?;
+        plain.push(without);
+        controllable.push(with);
+        differing += delivered.abs_diff(also);
+    }
+    let (plain_ns, controllable_ns) = (median(plain), median(controllable));
+    Ok(ControllableRow {
+        size,
+        load_percent: load,
+        plain_ns,
+        controllable_ns,
+        ratio: controllable_ns / plain_ns,
+        differing,
+        packets: args.packets,
+        rounds: args.rounds,
+    })
+}
+
+fn median(mut nanos: Vec<f64>) -> f64 {
+    nanos.sort_by(f64::total_cmp);
+    nanos[nanos.len() / 2]
+}
+
+/// Memory of frames that wait, descriptors included.
+const MEMORY: Bytes = Bytes(1 << 30);
+
+/// Bytes of the source's frames: they fit a core's cache.
+const SOURCE_BYTES: usize = 512 << 10;
+
+/// Returns nanoseconds per packet, and the number of frames delivered.
+fn run_plain(args: &ControllableArgs, size: u32, load: u32) -> Result<(f64, u64), Error> {
+    let link = config(args)?;
+    let source = source(args, &link, size, load)?;
+    let setup = LinkSetup {
+        name: "ab".to_owned(),
+        config: link,
+    };
+    let config = PipelineConfig {
+        seed: 1,
+        memory_soft: MEMORY.0,
+        budget: MEMORY,
+        lend: false,
+        cores: None,
+    };
+    let begun = cpu_time();
+    let end = run_on_one_thread(source, Sink::copying(), setup, config).map_err(failed)?;
+    let nanos = (cpu_time() - begun) / args.packets as f64;
+    Ok((nanos, end.port.frames()))
+}
+
+/// As [`run_plain`], with the network that `run A B --control` makes.
+fn run_controllable(args: &ControllableArgs, size: u32, load: u32) -> Result<(f64, u64), Error> {
+    let source = source(args, &config(args)?, size, load)?;
+    let silent = Source::new(size as usize, 4_096, 0);
+    let ports = vec![(source, Sink::copying()), (silent, Sink::copying())];
+    let parts = parts(args)?;
+    let begun = cpu_time();
+    let end = fabric::run_to_end(ports, parts, 1, MEMORY).map_err(failed)?;
+    let nanos = (cpu_time() - begun) / args.packets as f64;
+    Ok((nanos, end.ports[1].frames()))
+}
+
+fn config(args: &ControllableArgs) -> Result<LinkConfig, Error> {
+    let loader = FileLoader::reporting_to(&Faults::new());
+    let spec = LinkSpec::parse(&args.link, &loader).map_err(failed)?;
+    spec.build(&loader).map_err(failed)
+}
+
+/// Returns a source whose frames arrive at `load` percent of the link's rate.
+fn source(
+    args: &ControllableArgs,
+    link: &LinkConfig,
+    size: u32,
+    load: u32,
+) -> Result<Source, Error> {
+    let rate = link.rate.bit_rate().map(BitRate::bits_per_sec);
+    let rate = rate.map(|rate| rate / 100 * u64::from(load));
+    let rate = rate.and_then(BitRate::from_bits_per_sec);
+    let rate = rate.ok_or_else(|| Error::Failed("the link needs a rate".to_owned()))?;
+    Ok(Source::paced(
+        size as usize,
+        SOURCE_BYTES,
+        rate,
+        args.packets,
+    ))
+}
+
+fn parts(args: &ControllableArgs) -> Result<FabricParts, Error> {
+    let options: String = args
+        .link
+        .split_whitespace()
+        .filter_map(|option| option.split_once('='))
+        .map(|(name, value)| format!("{name} = \"{value}\"\n"))
+        .collect();
+    let text = format!(
+        "[ports]\na = \"null\"\nb = \"null\"\n\n[switching]\nmode = \"pairs\"\n\
+         reserved = \"pass\"\n\n[[link]]\nname = \"link\"\nmatch = \"in-port=a\"\n\n\
+         [link.up]\n{options}\n[link.down]\n{options}"
+    );
+    let topology = Topology::parse_with_file("the bench", &text, None).map_err(|problems| {
+        let first = problems.first().map(ToString::to_string);
+        Error::Failed(first.unwrap_or_default())
+    })?;
+    Numbered::new(topology)
+        .parts(&FileLoader::reporting_to(&Faults::new()))
+        .map_err(failed)
+}
+
+/// Returns the CPU time of this thread, in nanoseconds.
+fn cpu_time() -> f64 {
+    let time = nix::time::clock_gettime(nix::time::ClockId::CLOCK_THREAD_CPUTIME_ID);
+    time.map_or(0.0, |time| {
+        time.tv_sec() as f64 * 1e9 + time.tv_nsec() as f64
+    })
+}
+
+fn failed(error: impl std::fmt::Display) -> Error {
+    Error::Failed(error.to_string())
+}
+
+pub(super) fn print(rows: &[ControllableRow]) {
+    println!(
+        "CPU time per packet of a link with --control and without, memory to memory; medians."
+    );
+    println!("The bar for the ratio is {BAR}.");
+    let mut table = Table::new(&[
+        "size",
+        "load %",
+        "plain ns",
+        "with --control ns",
+        "ratio",
+        "differing",
+    ]);
+    for row in rows {
+        table.row(vec![
+            row.size.to_string(),
+            row.load_percent.to_string(),
+            format!("{:.1}", row.plain_ns),
+            format!("{:.1}", row.controllable_ns),
+            format!("{:.2}", row.ratio),
+            row.differing.to_string(),
+        ]);
+    }
+    table.print();
+}
