@@ -8,6 +8,7 @@ use longwire_io::port::one_way::{Discard, Silent};
 use longwire_io::port::own::OwnTx;
 use longwire_io::port::{AnyRx, AnyTx, Port};
 use longwire_io::{Outgoing, PortError, Pushed, Received, RxPort};
+use longwire_runtime::record::Epoch;
 use longwire_runtime::replay::{ReplayConfig, ReplayOutput, Start, start};
 use longwire_runtime::{Fed, Feed, FeedStatus, LinkSetup, StartError};
 
@@ -254,18 +255,25 @@ fn a_slow_trace_is_not_read_further_ahead_than_asked() {
 
 #[test]
 fn a_start_may_be_asked_for() {
-    let (tx, mut rx) = cable();
-    let feed = Even::every(Nanos::from_micros(10), 10);
-    let wall = longwire_runtime::record::Epoch::now().wall;
-    let config = ReplayConfig {
-        start: Start::At(wall.saturating_add(Nanos::from_millis(400))),
-        ..quiet()
-    };
-    let replay = start(vec![Box::new(feed)], vec![output(tx, "")], config, None).unwrap();
-    std::thread::sleep(Duration::from_millis(200));
-    assert!(numbers(&mut rx).is_empty(), "too early");
-    assert!(replay.wait(Duration::from_secs(20)));
-    assert_eq!(numbers(&mut rx).len(), 10);
+    // The look must come before the start, which a pause of the machine can prevent.
+    let looked = (0..10).any(|_| {
+        let (tx, mut rx) = cable();
+        let feed = Even::every(Nanos::from_micros(10), 10);
+        let begins = Epoch::now().wall.saturating_add(Nanos::from_millis(400));
+        let config = ReplayConfig {
+            start: Start::At(begins),
+            ..quiet()
+        };
+        let replay = start(vec![Box::new(feed)], vec![output(tx, "")], config, None).unwrap();
+        std::thread::sleep(Duration::from_millis(200));
+        let early = numbers(&mut rx);
+        let in_time = Epoch::now().wall < begins;
+        assert!(early.is_empty() || !in_time, "too early");
+        assert!(replay.wait(Duration::from_secs(20)));
+        assert_eq!(early.len() + numbers(&mut rx).len(), 10);
+        in_time
+    });
+    assert!(looked, "no look came before the start");
 }
 
 #[test]

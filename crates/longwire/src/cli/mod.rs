@@ -13,9 +13,9 @@ mod traffic;
 
 use std::ffi::OsString;
 
+use clap::Parser;
 use clap::builder::Styles;
 use clap::builder::styling::AnsiColor;
-use clap::Parser;
 
 use crate::commands::Command;
 
