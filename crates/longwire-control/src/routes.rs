@@ -34,7 +34,7 @@ const MATCH: Parameter = Parameter {
 const LIMIT: Parameter = Parameter::new(
     "limit",
     Kind::Number(1, PAGE_MAX),
-    "the most that are told at once; 100 by default",
+    "the most in one answer; 100 by default",
 );
 const LINKS: Parameter = Parameter {
     name: "links",

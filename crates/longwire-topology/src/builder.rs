@@ -47,7 +47,7 @@ pub(super) struct Builder<'a> {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Matches {
     /// Upwards.
-    pub forth: Vec<String>,
+    pub forward: Vec<String>,
     /// Downwards; the same swapped when there is none.
     pub back: Vec<String>,
 }
@@ -145,7 +145,7 @@ impl Builder<'_> {
             up: link.up,
             down: link.down,
         });
-        self.used.push(!link.matches.forth.is_empty());
+        self.used.push(!link.matches.forward.is_empty());
         let at = (link.place, link.position);
         self.add_rules(class, &link.matches, shared, at, "link.match")
     }
@@ -193,17 +193,17 @@ impl Builder<'_> {
     ) -> bool {
         let back_way = if shared { Way::Up } else { Way::Down };
         let mut wrong = Vec::new();
-        for text in &matches.forth {
+        for text in &matches.forward {
             let names = self.port_names();
-            let forth = match names.read(text) {
-                Ok(forth) => forth,
+            let forward = match names.read(text) {
+                Ok(forward) => forward,
                 Err(why) => {
                     wrong.push((text, why));
                     continue;
                 }
             };
-            let back = matches.back.is_empty().then(|| names.back(&forth));
-            self.push_rule(forth, class, Way::Up, position);
+            let back = matches.back.is_empty().then(|| names.back(&forward));
+            self.push_rule(forward, class, Way::Up, position);
             match back {
                 Some(Ok(back)) => self.push_rule(back, class, back_way, position),
                 // Of a shared link, one that has no direction is all right.

@@ -113,7 +113,7 @@ fn make(
             up: Arc::clone(&up),
             down: down.clone(),
             matches: Matches {
-                forth: fill(&matches.forth),
+                forward: fill(&matches.forward),
                 back: fill(&matches.back),
             },
             place: match_place(item),
@@ -184,18 +184,18 @@ fn owned(texts: Vec<Placed<&str>>) -> Vec<String> {
 /// The matchers of a link. Between two networks, they are the hosts' pairs
 /// by default.
 pub(super) fn matches(table: &Table<'_>) -> Matches {
-    let mut forth = owned(tree::texts(table, "match"));
+    let mut forward = owned(tree::texts(table, "match"));
     let down = tree::table(table, "down");
     let back = down.map(|down| owned(tree::texts(down, "match")));
-    if forth.is_empty() {
+    if forward.is_empty() {
         match tree::texts(table, "between").len() {
-            1 => forth.push(format!("src={HOST_A}")),
-            2 => forth.push(format!("src={HOST_A},dst={HOST_B}")),
+            1 => forward.push(format!("src={HOST_A}")),
+            2 => forward.push(format!("src={HOST_A},dst={HOST_B}")),
             _ => {}
         }
     }
     Matches {
-        forth,
+        forward,
         back: back.unwrap_or_default(),
     }
 }
@@ -212,7 +212,7 @@ pub(super) fn match_all(file: &Table<'_>, builder: &mut Builder) {
     }
     let shared = link.down.is_none();
     let matches = Matches {
-        forth: vec![format!("in-port={}", left.name)],
+        forward: vec![format!("in-port={}", left.name)],
         back: vec![format!("in-port={}", right.name)],
     };
     let at = (Place::Span(0..0), 0);

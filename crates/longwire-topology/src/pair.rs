@@ -46,7 +46,7 @@ impl Topology {
         let files = link.up.files().chain(link.down.files()).collect();
         let mut builder = Builder::new(complaints, OptionStore::default());
         let matches = Matches {
-            forth: vec![format!("in-port={}", ports[0].name)],
+            forward: vec![format!("in-port={}", ports[0].name)],
             back: Vec::new(),
         };
         builder.ports = ports.into();

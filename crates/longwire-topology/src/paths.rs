@@ -38,7 +38,7 @@ pub(super) fn read(item: &Placed<&Table<'_>>, builder: &mut Builder) {
         texts.map(|text| text.value.to_owned()).collect()
     };
     let matches = Matches {
-        forth: own("match"),
+        forward: own("match"),
         back: own("match-back"),
     };
     let first = tree::texts(table, "match").into_iter().next();

@@ -210,7 +210,7 @@ fn column(name: &str) -> Option<Column> {
 
 fn row(record: &csv::StringRecord, line: usize, common: &Common, builder: &mut Builder) {
     let mut own = [LinkSpec::new(), LinkSpec::new(), LinkSpec::new()];
-    let (mut name, mut forth) = ("", Vec::new());
+    let (mut name, mut forward) = ("", Vec::new());
     let (mut template, mut shared) = (common.template, common.shared);
     let here = || place(common.file, line);
     for (column, text) in common.columns.iter().zip(record) {
@@ -218,7 +218,7 @@ fn row(record: &csv::StringRecord, line: usize, common: &Common, builder: &mut B
             Column::Name => name = text,
             // What is empty is as if there were no such column.
             _ if text.is_empty() => {}
-            Column::Match => forth.push(text.to_owned()),
+            Column::Match => forward.push(text.to_owned()),
             Column::Template => template = Some(text),
             Column::Shared if text == "true" || text == "false" => shared = text == "true",
             Column::Shared => {
@@ -265,7 +265,7 @@ fn row(record: &csv::StringRecord, line: usize, common: &Common, builder: &mut B
         up,
         down: down.map(|down| Arc::clone(&down)),
         matches: Matches {
-            forth,
+            forward,
             back: Vec::new(),
         },
         place: here(),

@@ -63,7 +63,7 @@ pub(super) struct Flow {
 impl Connection {
     /// Connects.
     pub async fn open(address: &Address) -> Result<Connection, ClientError> {
-        let nobody = |error: io::Error| ClientError::Nobody {
+        let refused = |error: io::Error| ClientError::Nobody {
             address: address.clone(),
             reason: reason(&error),
         };
@@ -75,12 +75,12 @@ impl Connection {
         let sender = match address {
             Address::Unix(path) => {
                 let stream = within(CONNECT_TIME, UnixStream::connect(path)).await;
-                greet(stream.ok_or_else(slow)?.map_err(nobody)?).await
+                greet(stream.ok_or_else(slow)?.map_err(refused)?).await
             }
             Address::Tcp(socket) => {
                 let stream = within(CONNECT_TIME, TcpStream::connect(socket)).await;
-                let stream = stream.ok_or_else(slow)?.map_err(nobody)?;
-                stream.set_nodelay(true).map_err(nobody)?;
+                let stream = stream.ok_or_else(slow)?.map_err(refused)?;
+                stream.set_nodelay(true).map_err(refused)?;
                 greet(stream).await
             }
         };

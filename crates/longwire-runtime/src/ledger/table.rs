@@ -36,10 +36,10 @@ counters! {
             Link "marked" "Frames that the link's queue marked as having met congestion";
         /// Delivered frames with bits corrupted by the medium.
         corrupted: Frames, Sum, "corrupted",
-            Link "corrupted" "Frames that the link spoilt";
+            Link "corrupted" "Frames that the link corrupted";
         /// Copies that the medium made, without the frames themselves.
         duplicated: Frames, Sum, "duplicated",
-            Link "duplicated" "Deliveries beside the first of a frame";
+            Link "duplicated" "Deliveries after the first of a frame";
     }
 
     /// Late handovers of the frames for which a link of a network was the last one. Its

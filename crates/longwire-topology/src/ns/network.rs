@@ -63,8 +63,8 @@ impl Network {
     pub fn between(&mut self, a: usize, b: usize) -> Option<(&mut Edge, bool)> {
         let joins = |edge: &&mut Edge| edge.ends == (a, b) || edge.ends == (b, a);
         let edge = self.edges.iter_mut().find(joins)?;
-        let forth = edge.ends == (a, b);
-        Some((edge, forth))
+        let forward = edge.ends == (a, b);
+        Some((edge, forward))
     }
 
     /// From a place to all others by the fewest links, and among those by the

@@ -194,9 +194,9 @@ impl Script {
                     .map_err(|_| Reason::from(format!("'{limit}' is no number of packets")))?;
                 let (from, to) = (self.node(a)?, self.node(b)?);
                 let found = self.network.between(from, to);
-                let (edge, forth) = found
+                let (edge, forward) = found
                     .ok_or_else(|| Reason::from(format!("there is no link from {a} to {b}")))?;
-                let side = if forth {
+                let side = if forward {
                     Some(&mut edge.up)
                 } else {
                     edge.down.as_mut()

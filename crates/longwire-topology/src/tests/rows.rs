@@ -58,9 +58,6 @@ fn a_bad_row_refuses_all_with_its_line() {
         );
         assert!(problem.to_string().contains(said), "{said}: {problem}");
     }
-    let beside = read("name\nx\n", "count = 2\n").expect_err("both");
-    assert!(
-        beside[0].reason.contains("'count' beside csv"),
-        "{beside:?}"
-    );
+    let both = read("name\nx\n", "count = 2\n").expect_err("both");
+    assert!(both[0].reason.contains("'count' beside csv"), "{both:?}");
 }

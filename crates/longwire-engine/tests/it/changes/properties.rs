@@ -103,7 +103,7 @@ proptest! {
             Verdict::Deliver(delivery) => delivery.departure == Nanos::MAX,
             _ => true,
         };
-        plain.retain(|frame, told| changeable.contains_key(frame) || !told.iter().all(waits));
+        plain.retain(|frame, verdicts_of_frame| changeable.contains_key(frame) || !verdicts_of_frame.iter().all(waits));
         prop_assert_eq!(plain, changeable, "{}", spec);
     }
 
@@ -125,13 +125,13 @@ proptest! {
         prop_assert_eq!(&often, &rarely, "{}", spec);
         let (verdicts, offered, _, said) = often;
         prop_assert!(verdicts.len() as u64 <= offered);
-        for told in verdicts.values() {
-            for (at, verdict) in told.iter().enumerate() {
+        for verdicts_of_frame in verdicts.values() {
+            for (at, verdict) in verdicts_of_frame.iter().enumerate() {
                 let more = matches!(
                     verdict,
                     Verdict::Deliver(delivery) if delivery.more
                 );
-                prop_assert_eq!(more, at + 1 < told.len(), "{} {}", spec, said);
+                prop_assert_eq!(more, at + 1 < verdicts_of_frame.len(), "{} {}", spec, said);
             }
         }
     }

@@ -3,6 +3,8 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
+use std::sync::mpsc::channel;
+use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 use nix::sys::stat::Mode;
@@ -48,6 +50,15 @@ fn naming(path: &str) -> Vec<(&'static str, String)> {
     all
 }
 
+/// Returns the response, or fails if there is none within the limit.
+fn within(limit: Duration, ask: impl FnOnce() -> Answer + Send + 'static) -> Answer {
+    let (sender, answers) = channel();
+    std::thread::spawn(move || {
+        let _ = sender.send(ask());
+    });
+    answers.recv_timeout(limit).expect("an answer in time")
+}
+
 #[test]
 fn a_fifo_holds_up_neither_the_api_nor_the_end() {
     let Some(stage) = Stage::new() else {
@@ -65,15 +76,21 @@ fn a_fifo_holds_up_neither_the_api_nor_the_end() {
         }));
     }
     // Others are answered meanwhile.
-    assert_eq!(ask(&socket, "GET /v1/links", "").status, 200);
+    let other = socket.clone();
+    let read = within(Duration::from_secs(5), move || {
+        ask(&other, "GET /v1/links", "")
+    });
+    assert_eq!(read.status, 200);
     for thread in waiting {
         let (body, answer) = thread.join().expect("an answer");
         assert_eq!(answer.status, 422, "{body}: {answer:?}");
         let error = answer.json()["error"].as_str().expect("why").to_owned();
         assert!(error.contains("regular file"), "{body}: {error}");
     }
+    let began = Instant::now();
     running.signal(Signal::SIGINT);
     assert_eq!(running.end().code, 0);
+    assert!(began.elapsed() < Duration::from_secs(5));
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::io::{Read, Write};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 
@@ -36,6 +37,7 @@ fn the_socket_is_its_owner_s_and_goes_with_the_run() {
         .expect("it is sent");
     let mut first = [0; 512];
     assert!(stream.read(&mut first).expect("the first event") > 0);
+    let began = Instant::now();
     running.signal(Signal::SIGINT);
     let mut rest = String::new();
     stream.read_to_string(&mut rest).expect("its end");
@@ -43,6 +45,11 @@ fn the_socket_is_its_owner_s_and_goes_with_the_run() {
     // The chunk of no bytes: the answer was whole.
     assert!(rest.ends_with("0\r\n\r\n"), "{rest}");
     let ended = running.end();
+    assert!(
+        began.elapsed() < Duration::from_secs(5),
+        "{:?}",
+        began.elapsed()
+    );
     assert_eq!(ended.code, 0, "{ended:?}");
     assert!(!std::path::Path::new(&socket).exists());
 }
