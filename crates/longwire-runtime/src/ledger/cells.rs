@@ -182,6 +182,48 @@ pub(crate) struct StageCells {
     pub memory: MemoryCells,
 }
 
+/// Counts of one burst. A stage adds them up for itself and publishes the sums: a load and
+/// a store of shared cells for each frame would cost 5 to 9 % of the time of a short one.
+#[derive(Debug, Default)]
+pub(crate) struct BurstCounts {
+    packets: u64,
+    bytes: u64,
+    crossed: u64,
+}
+
+impl BurstCounts {
+    /// Counts wire frames that arrived or were given to the port.
+    #[inline]
+    pub fn passed(&mut self, wire_frames: u64, bytes: u64) {
+        self.packets += wire_frames;
+        self.bytes += bytes;
+    }
+
+    /// Counts wire frames that were put on the delay line, or taken off it.
+    #[inline]
+    pub fn crossed(&mut self, wire_frames: u64) {
+        self.crossed += wire_frames;
+    }
+
+    /// Adds the arrivals of the burst to the cells of the stage.
+    #[inline]
+    pub fn publish_in(&mut self, stage: &StageCells) {
+        let burst = std::mem::take(self);
+        stage.traffic.packets_in.add(burst.packets);
+        stage.traffic.bytes_in.add(burst.bytes);
+        stage.crossed.add(burst.crossed);
+    }
+
+    /// Adds the departures of the burst to the cells of the stage.
+    #[inline]
+    pub fn publish_out(&mut self, stage: &StageCells) {
+        let burst = std::mem::take(self);
+        stage.traffic.packets_out.add(burst.packets);
+        stage.traffic.bytes_out.add(burst.bytes);
+        stage.crossed.add(burst.crossed);
+    }
+}
+
 /// Cells of artifacts, by kind.
 #[derive(Debug, Default)]
 pub(crate) struct ArtifactCells([CountCell; Artifact::ALL.len()]);

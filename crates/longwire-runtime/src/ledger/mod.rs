@@ -27,7 +27,7 @@ mod spread;
 pub mod table;
 
 pub use cells::{LinkCells, LinkTotals};
-pub(crate) use cells::{StageCells, StageTotals};
+pub(crate) use cells::{BurstCounts, StageCells, StageTotals};
 pub use counter::{CountCell, Counter, Fold, MetricHelp, Scope, Unit};
 pub use named::{Drops, NamedCounts};
 pub use spread::{LATENESS, RECEIVED, Spread, Statistic, buckets};

@@ -14,7 +14,7 @@ use super::own::{Judge, LatenessCause};
 use crate::clock::Clock;
 use crate::counters::LinkShared;
 use crate::lateness::LatenessRecorder;
-use crate::ledger::{Artifact, StageCells};
+use crate::ledger::{Artifact, BurstCounts, StageCells};
 use crate::record::{Event, RecordHandle};
 use crate::sent::SentLog;
 
@@ -56,6 +56,7 @@ pub(crate) struct LateFrame {
 
 /// The accounts of an egress stage.
 pub(crate) struct Account {
+    counts: BurstCounts,
     lateness: LatenessRecorder,
     /// Decides which lateness is an artifact, and its cause.
     pub judge: Judge,
@@ -87,6 +88,7 @@ impl Account {
         shared: Arc<LinkShared>,
     ) -> Account {
         Account {
+            counts: BurstCounts::default(),
             lateness: LatenessRecorder::new(),
             judge,
             overloaded: false,
@@ -111,7 +113,7 @@ impl Account {
     /// Counts a record that has left the line for good.
     #[inline]
     pub fn taken_off(&mut self, frame: &Descriptor) {
-        self.cells().crossed.add(wire_frames_of(frame).0.into());
+        self.counts.crossed(wire_frames_of(frame).0.into());
     }
 
     /// Adds a frame, due by `due_by`, that was given to the port.
@@ -134,9 +136,7 @@ impl Account {
         if pushed == Pushed::Refused {
             return self.refuse(wire_frames.into());
         }
-        let traffic = &self.cells().traffic;
-        traffic.packets_out.add(wire_frames.into());
-        traffic.bytes_out.add(wire_bytes);
+        self.counts.passed(wire_frames.into(), wire_bytes);
         self.batch.push(PushedFrame {
             release: frame.release,
             wire_frames,
@@ -275,6 +275,7 @@ impl Account {
     /// Counts the last `waiting` frames of the batch as in flight: they are
     /// still in the port at the end, and will not leave any more.
     fn unsent(&mut self, waiting: usize) {
+        self.publish_counts();
         let first = self.batch.len().saturating_sub(waiting);
         for frame in self.batch.drain(first..) {
             let cells = &self.shared.egress;
@@ -299,6 +300,7 @@ impl Account {
 
     /// Publishes the records, at intervals.
     pub fn rest(&mut self, now: Nanos) {
+        self.publish_counts();
         if self.lateness.flush(now, &self.shared.lateness, false) {
             self.judge.share(&self.shared.corrections);
         }
@@ -307,8 +309,15 @@ impl Account {
         }
     }
 
-    /// Publishes what the recorder and the log lost.
+    /// Publishes the counts of the last burst.
+    #[inline]
+    pub fn publish_counts(&mut self) {
+        self.counts.publish_out(&self.shared.egress);
+    }
+
+    /// Publishes the counts, and what the recorder and the log lost.
     fn publish(&mut self) {
+        self.publish_counts();
         if self.record_handle.is_none() && self.log.is_none() {
             return;
         }

@@ -13,7 +13,7 @@ use super::decider::Decider;
 use super::segments::{Cutter, Run};
 use crate::counters::LinkShared;
 use crate::fabric::Gate;
-use crate::ledger::{Artifact, StageCells};
+use crate::ledger::{Artifact, BurstCounts};
 
 /// Offers arriving frames to the link and puts delivered ones on the delay
 /// line.
@@ -39,6 +39,7 @@ pub(super) struct Admission {
     /// The arrival of the last frame.
     pub latest: Nanos,
     bursts: u32,
+    counts: BurstCounts,
     /// Notes answers to address requests.
     pub addresses: Option<PortAddresses>,
     pub shared: Arc<LinkShared>,
@@ -74,6 +75,7 @@ impl Admission {
             fragments: Fragments::default(),
             latest: Nanos::ZERO,
             bursts: 0,
+            counts: BurstCounts::default(),
             addresses: None,
             shared,
         }
@@ -128,16 +130,14 @@ impl Admission {
     /// lost.
     #[inline]
     fn admit_wire_frame(&mut self, frame: Arrived<'_>) {
-        if self.undecided {
-            self.count_arrival(frame.wire_len);
-            return self.keep(&frame, frame.arrival);
-        }
         let Some(decider) = self.decider.as_mut().filter(|_| !self.cut_all) else {
+            if self.undecided {
+                self.count_arrival(frame.wire_len);
+                return self.keep(&frame, frame.arrival);
+            }
             return self.admit_changing(frame);
         };
-        let traffic = &self.shared.ingress.traffic;
-        traffic.packets_in.add(1);
-        traffic.bytes_in.add(frame.wire_len.into());
+        self.counts.passed(1, frame.wire_len.into());
         let meta = FrameMeta {
             arrival: frame.arrival,
             len: frame.wire_len,
@@ -176,7 +176,12 @@ impl Admission {
             }
             _ => self.line.push(frame.bytes, note),
         };
-        count_kept(&self.shared.ingress, kept, 1);
+        self.count_kept(kept, 1);
+    }
+
+    #[inline]
+    fn count_kept(&mut self, kept: Result<(), BudgetExhausted>, wire_frames: u64) {
+        count_kept(&mut self.counts, &self.shared, kept, wire_frames);
     }
 
     /// Puts a frame on the line whose bytes change, or that is delivered
@@ -202,7 +207,7 @@ impl Admission {
             };
             let note = self.note(delivery.release, frame.wire_len);
             let kept = self.line.push(&scratch, note);
-            count_kept(&self.shared.ingress, kept, 1);
+            self.count_kept(kept, 1);
         }
         self.scratch = scratch;
     }
@@ -259,7 +264,7 @@ impl Admission {
     }
 
     fn keep_run(&mut self, cutter: &mut Cutter, run: Run) {
-        let (line, cells) = (&mut self.line, &self.shared.ingress);
+        let (line, counts, shared) = (&mut self.line, &mut self.counts, &self.shared);
         let (link, keep_offload) = (self.link_id, self.keep_offload);
         cutter.cut(run, keep_offload, |bytes, offload, wire_frames| {
             let note = Note {
@@ -268,16 +273,14 @@ impl Admission {
                 offload,
                 wire_len: bytes.len() as u32,
             };
-            count_kept(cells, line.push(bytes, note), wire_frames);
+            count_kept(counts, shared, line.push(bytes, note), wire_frames);
         });
     }
 
     /// Counts an arriving wire frame.
     #[inline]
-    fn count_arrival(&self, len: u32) {
-        let traffic = &self.shared.ingress.traffic;
-        traffic.packets_in.add(1);
-        traffic.bytes_in.add(len.into());
+    fn count_arrival(&mut self, len: u32) {
+        self.counts.passed(1, len.into());
     }
 
     /// Offers one wire frame to the link, if the link is here.
@@ -310,8 +313,16 @@ impl Admission {
         }
     }
 
+    /// Publishes the counts of the burst, then its frames: one that leaves has been
+    /// counted.
+    pub fn publish(&mut self) {
+        self.counts.publish_in(&self.shared.ingress);
+        self.line.publish();
+    }
+
     /// Publishes the memory in use, and the records of the link.
     pub fn publish_counts(&mut self) {
+        self.counts.publish_in(&self.shared.ingress);
         // The memory in use depends on the reader: reading it costs a trip
         // between the cores.
         if self.bursts.is_multiple_of(MEMORY_EVERY) {
@@ -327,10 +338,15 @@ impl Admission {
 
 /// Counts wire frames that were to be put on the delay line.
 #[inline]
-fn count_kept(cells: &StageCells, kept: Result<(), BudgetExhausted>, wire_frames: u64) {
+fn count_kept(
+    counts: &mut BurstCounts,
+    shared: &LinkShared,
+    kept: Result<(), BudgetExhausted>,
+    wire_frames: u64,
+) {
     match kept {
-        Ok(()) => cells.crossed.add(wire_frames),
-        Err(_) => cells.artifacts[Artifact::Memory].add(wire_frames),
+        Ok(()) => counts.crossed(wire_frames),
+        Err(_) => shared.ingress.artifacts[Artifact::Memory].add(wire_frames),
     }
 }
 

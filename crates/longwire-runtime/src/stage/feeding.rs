@@ -207,7 +207,7 @@ impl Feeding {
     fn after_burst(&mut self, now: Nanos, end: bool) {
         for output in &mut self.outputs {
             let admission = &mut output.admission;
-            admission.line.publish();
+            admission.publish();
             // After publishing: a thread that sees this time must see the
             // frames. All outputs have seen the frames due by then, also
             // outputs that received none of these.

@@ -158,7 +158,7 @@ impl<R: RxPort> Ingress<R> {
     fn after_burst(&mut self, now: Nanos, received: Received) {
         let admission = &mut self.admission;
         if received.frames > 0 {
-            admission.line.publish();
+            admission.publish();
             // After publishing: a thread that sees this time must see the
             // frames.
             self.clock.advance(admission.latest);
