@@ -87,6 +87,7 @@ impl Sender {
             release: Nanos::from_nanos(self.number),
             link: LinkId(1),
             offload: Offload::NONE,
+            part: None,
             wire_len: self.case.len as u32,
         };
         if self.case.lent {

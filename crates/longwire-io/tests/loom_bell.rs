@@ -32,6 +32,7 @@ fn send(writer: &mut DelayLineWriter, bell: &Bell) {
         release: Nanos::ZERO,
         link: LinkId(1),
         offload: Offload::NONE,
+        part: None,
         wire_len: 0,
     };
     writer.push(&[7; 16], note).expect("there is room");

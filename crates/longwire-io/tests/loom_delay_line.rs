@@ -29,6 +29,7 @@ fn note(number: u64) -> Note {
         release: Nanos::from_nanos(number),
         link: LinkId(1),
         offload: Offload::NONE,
+        part: None,
         wire_len: 0,
     }
 }

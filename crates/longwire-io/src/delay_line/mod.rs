@@ -23,6 +23,7 @@ use longwire_engine::{Bytes, LinkId, Nanos};
 
 use crate::arena::{FreeSegments, Memory, ReturnRing, segments_in};
 use crate::port::Offload;
+use crate::port::offload::{Segments, TrainPart};
 use crate::sync::{Arc, AtomicU64, CachePadded};
 
 pub use crate::arena::{ArenaError, HugePages};
@@ -50,10 +51,24 @@ pub struct Note {
     pub link: LinkId,
     /// Work that its sender left to the hardware.
     pub offload: Offload,
+    /// Its place in the train from which it was cut, if it was. A frame in the port's
+    /// memory has none.
+    pub part: Option<TrainPart>,
     /// Its length on the wire, in bytes, if only its beginning is here; a value up to
     /// its own length means that it is whole. Not stored for a frame with an offload,
     /// which is always whole.
     pub wire_len: u32,
+}
+
+impl Note {
+    /// Returns the segmentation of the frame, or of the train from which it was cut.
+    #[inline(always)]
+    fn segments(&self) -> Option<Segments> {
+        match self.part {
+            Some(part) => Some(part.segments),
+            None => self.offload.segments,
+        }
+    }
 }
 
 /// The delay line's budget has no space for the frame.

@@ -156,7 +156,8 @@ impl DelayLineReader {
         unsafe { self.shared.memory.slice(frame.at, frame.head.stored()) }
     }
 
-    /// Returns the bytes of a held frame for changes; empty for a lent one.
+    /// Returns the bytes of a held frame for changes; empty for a lent one. It is no part
+    /// of a train afterwards.
     ///
     /// # Panics
     /// If the frame belongs to another delay line.
@@ -166,6 +167,10 @@ impl DelayLineReader {
             frame.line, self.shared.line,
             "a frame of another delay line"
         );
+        if frame.head.is_part() {
+            let single = frame.descriptor().offload.segments.is_none();
+            frame.head = frame.head.without_part(single);
+        }
         // SAFETY: as in `bytes`; and `frame` is the only handle of its bytes, borrowed
         // exclusively.
         unsafe { self.shared.memory.slice_mut(frame.at, frame.head.stored()) }

@@ -3,7 +3,7 @@
 use longwire_engine::{LinkId, Nanos};
 
 use super::Note;
-use crate::port::offload::{Checksum, Offload, SegmentKind, Segments};
+use crate::port::offload::{Checksum, Offload, SegmentKind, Segments, TrainPart};
 
 /// Records start at multiples of this.
 pub(super) const ALIGN: usize = 16;
@@ -21,6 +21,8 @@ const KIND: u32 = 3 << KIND_SHIFT;
 const CUT: u32 = 1 << 29;
 /// The reader has taken the frame, or discarded it.
 const VOID: u32 = 1 << 30;
+/// The frame was cut from a train. Never set with [`LENT`] or [`CUT`].
+const PART: u32 = 1 << 31;
 
 /// The reader's view of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +35,8 @@ pub struct Descriptor {
     pub len: u32,
     /// Work that its sender left to the hardware.
     pub offload: Offload,
+    /// Its place in the train from which it was cut, if its bytes are those that were cut.
+    pub part: Option<TrainPart>,
     /// Its place in the input port's memory, if it stayed there.
     pub lent: Option<u64>,
     /// Its length on the wire: more than `len` if only its beginning is here.
@@ -57,6 +61,7 @@ pub(super) struct Tail {
     /// `Segments::payload_len`, from the low bits up; with [`CUT`], the length
     /// on the wire.
     offload: u64,
+    /// The place in the port's memory; with [`PART`], the place in the train.
     lent: u64,
 }
 
@@ -71,7 +76,10 @@ impl Head {
         if note.offload.checksum.is_some() {
             word |= CHECKSUM;
         }
-        if let Some(segments) = note.offload.segments {
+        if note.part.is_some() {
+            word |= PART;
+        }
+        if let Some(segments) = note.segments() {
             word |= kind_bits(segments.kind) << KIND_SHIFT;
         }
         if note.wire_len > len && word & (CHECKSUM | KIND) == 0 {
@@ -123,6 +131,22 @@ impl Head {
         }
     }
 
+    /// Whether the frame was cut from a train.
+    #[inline(always)]
+    pub(super) fn is_part(self) -> bool {
+        self.word & PART != 0
+    }
+
+    /// Returns the head of the same frame, which is no part of a train any more; `single`:
+    /// it is one wire frame.
+    pub(super) fn without_part(self, single: bool) -> Head {
+        let cleared = if single { PART | KIND } else { PART };
+        Head {
+            word: self.word & !cleared,
+            ..self
+        }
+    }
+
     /// Whether the record holds no frame any more.
     #[inline(always)]
     pub(super) fn is_void(self) -> bool {
@@ -132,7 +156,7 @@ impl Head {
     /// Whether a [`Tail`] follows.
     #[inline(always)]
     pub(super) fn has_tail(self) -> bool {
-        self.word & (LENT | CHECKSUM | KIND | CUT) != 0
+        self.word & (LENT | CHECKSUM | KIND | CUT | PART) != 0
     }
 
     /// Returns the number of the frame's bytes in the record.
@@ -173,6 +197,7 @@ impl Head {
             link: LinkId(self.link),
             len: self.len(),
             offload: Offload::NONE,
+            part: None,
             lent: None,
             wire_len: self.len(),
         };
@@ -198,7 +223,14 @@ impl Head {
             header_len: field(2),
             payload_len: field(3),
         });
-        descriptor.offload = Offload { checksum, segments };
+        if self.word & PART != 0 {
+            descriptor.part = segments.map(|segments| TrainPart::unpack(tail.lent, segments));
+        }
+        let several = |segments: &Segments| segments.wire_frames(self.len() as usize).len() > 1;
+        descriptor.offload = Offload {
+            checksum,
+            segments: segments.filter(|segments| self.word & PART == 0 || several(segments)),
+        };
     }
 }
 
@@ -214,12 +246,12 @@ impl Tail {
         if let Some(checksum) = offload.checksum {
             packed |= u64::from(checksum.start) | u64::from(checksum.offset) << 16;
         }
-        if let Some(segments) = offload.segments {
+        if let Some(segments) = note.segments() {
             packed |= u64::from(segments.header_len) << 32 | u64::from(segments.payload_len) << 48;
         }
         Tail {
             offload: packed,
-            lent,
+            lent: note.part.map_or(lent, TrainPart::pack),
         }
     }
 }

@@ -9,6 +9,7 @@ use longwire_io::delay_line::{
     BudgetExhausted, DelayLineConfig, DelayLineReader, DelayLineWriter, Descriptor, HeldFrame,
     Note, delay_line,
 };
+use longwire_io::port::offload::TrainPart;
 use longwire_io::port::{Checksum, SegmentKind, Segments};
 use proptest::prelude::*;
 
@@ -128,10 +129,27 @@ impl Pair {
         } else {
             content(self.number, len)
         };
+        // Some frames with segments are parts of a train.
+        let part = offload
+            .segments
+            .filter(|_| lent.is_none() && self.number.is_multiple_of(2));
+        let part = part.map(|segments| TrainPart {
+            train: (1 << 48) - self.number,
+            index: len as u16,
+            segments,
+        });
+        let frames = |segments: &Segments| segments.wire_frames(len).len();
+        let offload = Offload {
+            segments: offload
+                .segments
+                .filter(|own| part.is_none() || frames(own) > 1),
+            ..offload
+        };
         let note = Note {
             release: Nanos::from_nanos(self.number << 20),
             link: LinkId(self.number as u32),
             offload,
+            part,
             // Of some frames only the beginning was captured.
             wire_len: len as u32 + self.number as u32 % 3 * 70_000,
         };
@@ -144,9 +162,10 @@ impl Pair {
             link: note.link,
             len: len as u32,
             offload,
+            part,
             lent,
-            wire_len: match offload {
-                Offload::NONE => note.wire_len,
+            wire_len: match (offload, part) {
+                (Offload::NONE, None) => note.wire_len,
                 _ => len as u32,
             },
         };
@@ -194,9 +213,16 @@ impl Pair {
             }
             Step::Free(_) if self.held.is_empty() => {}
             Step::Free(index) => {
-                let (frame, expected) = self.held.swap_remove(index.index(self.held.len()));
+                let (mut frame, expected) = self.held.swap_remove(index.index(self.held.len()));
                 assert_eq!(frame.descriptor(), expected.descriptor);
                 assert_eq!(self.reader.bytes(&frame), expected.bytes);
+                // A frame that may have changed is no part of a train any more.
+                assert_eq!(self.reader.bytes_mut(&mut frame), expected.bytes);
+                let changed = Descriptor {
+                    part: None,
+                    ..expected.descriptor
+                };
+                assert_eq!(frame.descriptor(), changed);
                 self.reader.free(frame);
             }
             Step::Settle => self.reader.settle(),
@@ -345,6 +371,7 @@ fn every_byte_crosses_threads() {
                 release: Nanos::from_nanos(number),
                 link: LinkId(7),
                 offload: Offload::NONE,
+                part: None,
                 wire_len: bytes.len() as u32,
             };
             match writer.push(&bytes, note) {

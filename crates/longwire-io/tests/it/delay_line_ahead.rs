@@ -24,6 +24,7 @@ fn releases_further_on_are_seen_without_taking_anything() {
             release: release(number),
             link: LinkId(0),
             offload: Offload::NONE,
+            part: None,
             wire_len: 9_000,
         };
         let frame = vec![0; number as usize * 131 % 9_000];

@@ -82,6 +82,7 @@ impl Line {
             release: release(number),
             link: LinkId(0),
             offload: Offload::NONE,
+            part: None,
             wire_len: len as u32,
         };
         let pushed = self.writer.push(&content(number, len), note);

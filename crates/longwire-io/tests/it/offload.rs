@@ -1,7 +1,8 @@
 //! Checksums and segments finished in software, against a naive verifier.
 use crate::common::frames::{FrameSpec, pseudo_sum, verify};
 use longwire_io::port::offload::{
-    Checksum, Headers, Offload, SegmentKind, Segments, cut, finish_checksum, finish_if_partial,
+    Checksum, Headers, Joiner, Offload, SegmentKind, Segments, TrainPart, cut, finish_checksum,
+    finish_if_partial,
 };
 use longwire_io::port::vnet;
 use proptest::prelude::*;
@@ -138,6 +139,40 @@ proptest! {
                 prop_assert_eq!(&twice, &once);
             }
         }
+    }
+
+    /// Joining adjacent parts gives what cutting them in one piece gives.
+    #[test]
+    fn joined_parts_are_the_piece_that_holds_them(
+        spec in any_spec(),
+        size in 1u16..2000,
+        splits in prop::collection::vec(any::<prop::sample::Index>(), 2..6),
+    ) {
+        let train = spec.build_partial();
+        let segments = segments_of(&spec, size);
+        let count = segments.wire_frames(train.len()).len();
+        let mut splits: Vec<usize> = splits.iter().map(|split| split.index(count + 1)).collect();
+        splits.sort_unstable();
+        splits.dedup();
+        let mut joiner = Joiner::default();
+        let mut out = Vec::new();
+        for range in splits.windows(2).map(|pair| pair[0]..pair[1]) {
+            let offload = cut(&train, segments, range.clone(), &mut out).expect("a piece");
+            let part = TrainPart { train: 7, index: range.start as u16, segments };
+            let other = TrainPart { train: 8, ..part };
+            let later = TrainPart { index: part.index + 1, ..part };
+            prop_assert!(!joiner.append(other, &out) && !joiner.append(later, &out));
+            if !joiner.append(part, &out) {
+                prop_assert!(!joiner.is_open(), "a part that does not continue the train");
+                joiner.start(part, &out, offload);
+            }
+        }
+        prop_assume!(joiner.is_open());
+        let whole = splits[0]..splits[splits.len() - 1];
+        let offload = cut(&train, segments, whole, &mut out);
+        let (bytes, joined) = joiner.finish();
+        prop_assert_eq!(bytes, &out[..]);
+        prop_assert_eq!(Some(joined), offload);
     }
 
     #[test]

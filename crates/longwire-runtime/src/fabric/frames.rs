@@ -124,11 +124,16 @@ impl Frames {
     /// Returns the description of a frame for an output port's account.
     pub fn descriptor(&self, frame: &Frame, release: Nanos) -> Descriptor {
         let slot = &self.slots[frame.slot as usize];
+        let part = match &slot.place {
+            FrameStorage::Line(_, held) => held.descriptor().part,
+            FrameStorage::Own(_) | FrameStorage::Free => None,
+        };
         Descriptor {
             release,
             link: longwire_engine::LinkId(0),
             len: self.bytes(frame).len() as u32,
             offload: longwire_io::Offload::NONE,
+            part,
             lent: None,
             wire_len: slot.wire_len,
         }

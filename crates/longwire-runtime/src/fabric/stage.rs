@@ -7,7 +7,7 @@ use std::sync::mpsc::Receiver;
 
 use longwire_engine::{LinkId, Nanos};
 use longwire_io::delay_line::Descriptor;
-use longwire_io::{Outgoing, PortError, Pushed, RxPort, TxPort};
+use longwire_io::{PortError, Pushed, RxPort, TxPort};
 
 use super::backlog::Backlog;
 use super::core::Core;
@@ -78,13 +78,12 @@ impl<T: TxPort> FabricOutput<T> {
         let next = self.ready.front()?;
         let descriptor = frames.descriptor(&next.frame, next.release);
         let bytes = frames.bytes(&next.frame);
-        let pushed = self.port.push(outgoing(&descriptor, bytes));
+        let (port, account) = (&mut self.port, &mut self.account);
+        let pushed = account.give_from(port, next.last, (&descriptor, bytes), now);
         if pushed == Pushed::Full {
             return Some(pushed);
         }
-        self.account.taken_off(&descriptor);
-        self.account
-            .pushed_from(next.last, &descriptor, bytes, now, pushed);
+        account.taken_off(&descriptor);
         if let Some(next) = self.ready.pop_front() {
             frames.free(next.frame);
         }
@@ -102,27 +101,15 @@ impl<T: TxPort> FabricOutput<T> {
     ) -> Option<Pushed> {
         let reader = frames.line(line);
         let bytes = reader.front_bytes();
-        let pushed = self.port.push(outgoing(next, bytes));
+        let (port, account) = (&mut self.port, &mut self.account);
+        let pushed = account.give_from(port, Some(link), (next, bytes), now);
         if pushed == Pushed::Full {
             return Some(pushed);
         }
-        self.account.taken_off(next);
-        self.account
-            .pushed_from(Some(link), next, bytes, now, pushed);
+        account.taken_off(next);
         reader.advance();
         frames.in_place -= 1;
         Some(pushed)
-    }
-}
-
-/// Returns a frame as ports take it.
-fn outgoing<'a>(next: &Descriptor, bytes: &'a [u8]) -> Outgoing<'a> {
-    Outgoing {
-        bytes,
-        release: next.release,
-        offload: next.offload,
-        lent: None,
-        wire_len: next.wire_len,
     }
 }
 

@@ -26,8 +26,8 @@ mod named;
 mod spread;
 pub mod table;
 
-pub use cells::{LinkCells, LinkTotals};
 pub(crate) use cells::{BurstCounts, StageCells, StageTotals};
+pub use cells::{LinkCells, LinkTotals};
 pub use counter::{CountCell, Counter, Fold, MetricHelp, Scope, Unit};
 pub use named::{Drops, NamedCounts};
 pub use spread::{LATENESS, RECEIVED, Spread, Statistic, buckets};

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use longwire_engine::{LinkId, Nanos};
 use longwire_io::delay_line::Descriptor;
-use longwire_io::{PortError, Pushed, TxPort};
+use longwire_io::port::offload::Joiner;
+use longwire_io::{Outgoing, PortError, Pushed, TxPort};
 
 use super::BURST;
 use super::addresses::PortAddresses;
@@ -31,15 +32,29 @@ fn wire_frames_of(frame: &Descriptor) -> (u32, u64) {
     }
 }
 
+/// Returns a frame as ports take it.
+#[inline]
+fn outgoing<'a>(frame: &Descriptor, bytes: &'a [u8]) -> Outgoing<'a> {
+    Outgoing {
+        bytes,
+        release: frame.release,
+        offload: frame.offload,
+        lent: frame.lent,
+        wire_len: frame.wire_len,
+    }
+}
+
 /// Resolution of recorded lateness, in nanoseconds.
 const LATENESS_STEP: u64 = 64;
 
-/// A frame that the port has accepted.
+/// A frame that was given to the port.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PushedFrame {
     release: Nanos,
     wire_frames: u32,
     wire_bytes: u32,
+    /// The next frame of the batch is in the same buffer of the port.
+    joined: bool,
     /// The last link that the frame crossed, where links are counted too.
     link: Option<LinkId>,
 }
@@ -65,8 +80,15 @@ pub(crate) struct Account {
     /// The last time at which the port was full: frames released before that
     /// waited for its receiver.
     pub full_at: Nanos,
-    /// Frames that were pushed and have not left.
+    /// Frames that were given to the port and have not left.
     pub batch: Vec<PushedFrame>,
+    /// Parts of one train that are due together, not pushed yet: the last frames of the
+    /// batch.
+    train: Joiner,
+    /// The number of these frames.
+    in_train: usize,
+    /// The batch has frames that share a buffer.
+    joined: bool,
     record_handle: Option<Box<RecordHandle>>,
     /// How long before its release a frame is handed over: the port holds it
     /// until then. Zero for ports that send at once.
@@ -94,6 +116,9 @@ impl Account {
             overloaded: false,
             full_at: Nanos::ZERO,
             batch: Vec::with_capacity(BURST),
+            train: Joiner::default(),
+            in_train: 0,
+            joined: false,
             record_handle: record_handle.map(Box::new),
             lead,
             log: None,
@@ -116,31 +141,116 @@ impl Account {
         self.counts.crossed(wire_frames_of(frame).0.into());
     }
 
-    /// Adds a frame, due by `due_by`, that was given to the port.
+    /// Gives a frame, due by `due_by`, to the port. Parts of one train are joined before.
     #[inline]
-    pub fn pushed(&mut self, frame: &Descriptor, bytes: &[u8], due_by: Nanos, pushed: Pushed) {
-        self.pushed_from(None, frame, bytes, due_by, pushed);
+    pub fn give<T: TxPort>(
+        &mut self,
+        port: &mut T,
+        frame: (&Descriptor, &[u8]),
+        due_by: Nanos,
+    ) -> Pushed {
+        self.give_from(port, None, frame, due_by)
     }
 
-    /// As [`Account::pushed`], for a frame whose last link is `link`.
+    /// As [`Account::give`], for a frame whose last link is `link`.
     #[inline]
-    pub fn pushed_from(
+    pub fn give_from<T: TxPort>(
         &mut self,
+        port: &mut T,
         link: Option<LinkId>,
-        frame: &Descriptor,
-        bytes: &[u8],
+        (frame, bytes): (&Descriptor, &[u8]),
         due_by: Nanos,
-        pushed: Pushed,
-    ) {
-        let (wire_frames, wire_bytes) = wire_frames_of(frame);
-        if pushed == Pushed::Refused {
-            return self.refuse(wire_frames.into());
+    ) -> Pushed {
+        let pushed = if frame.part.is_none() && !self.train.is_open() {
+            port.push(outgoing(frame, bytes))
+        } else {
+            self.give_part(port, frame, bytes)
+        };
+        match pushed {
+            Pushed::Taken => self.pushed(link, frame, bytes, due_by),
+            Pushed::Refused => self.refuse(wire_frames_of(frame).0.into()),
+            Pushed::Full => {}
         }
+        pushed
+    }
+
+    /// Gives a frame that continues a train, begins one, or comes after one.
+    #[inline(never)]
+    fn give_part<T: TxPort>(&mut self, port: &mut T, frame: &Descriptor, bytes: &[u8]) -> Pushed {
+        // A port that keeps frames until their release gets each by itself.
+        let joins = port.takes_offload() && self.lead == Nanos::ZERO;
+        let part = frame.part.filter(|_| joins);
+        if let Some(part) = part
+            && self.train.append(part, bytes)
+        {
+            if let Some(last) = self.batch.last_mut() {
+                last.joined = true;
+            }
+            self.joined = true;
+            self.in_train += 1;
+            return Pushed::Taken;
+        }
+        if self.push_train(port) == Pushed::Full {
+            return Pushed::Full;
+        }
+        let Some(part) = part else {
+            return port.push(outgoing(frame, bytes));
+        };
+        if port.free_slots() == 0 {
+            return Pushed::Full;
+        }
+        self.train.start(part, bytes, frame.offload);
+        self.in_train = 1;
+        Pushed::Taken
+    }
+
+    /// Gives the joined train to the port.
+    fn push_train<T: TxPort>(&mut self, port: &mut T) -> Pushed {
+        if !self.train.is_open() {
+            return Pushed::Taken;
+        }
+        let first = self.batch.len() - self.in_train;
+        let (bytes, offload) = self.train.finish();
+        let pushed = port.push(Outgoing {
+            offload,
+            ..Outgoing::whole(bytes, self.batch[first].release)
+        });
+        if pushed == Pushed::Full {
+            return pushed;
+        }
+        self.train.clear();
+        self.in_train = 0;
+        if pushed == Pushed::Refused {
+            let frames = self.take_back(first);
+            self.refuse(frames);
+        }
+        pushed
+    }
+
+    /// Takes the frames of the batch from `first` on back from the counts; returns their
+    /// number.
+    fn take_back(&mut self, first: usize) -> u64 {
+        self.publish_counts();
+        let mut frames = 0;
+        let traffic = &self.shared.egress.traffic;
+        for frame in self.batch.drain(first..) {
+            frames += u64::from(frame.wire_frames);
+            traffic.bytes_out.subtract(frame.wire_bytes.into());
+        }
+        traffic.packets_out.subtract(frames);
+        frames
+    }
+
+    /// Accounts for a frame that was given to the port.
+    #[inline]
+    fn pushed(&mut self, link: Option<LinkId>, frame: &Descriptor, bytes: &[u8], due_by: Nanos) {
+        let (wire_frames, wire_bytes) = wire_frames_of(frame);
         self.counts.passed(wire_frames.into(), wire_bytes);
         self.batch.push(PushedFrame {
             release: frame.release,
             wire_frames,
             wire_bytes: wire_bytes as u32,
+            joined: false,
             link,
         });
         if let Some(addresses) = &self.addresses {
@@ -178,7 +288,12 @@ impl Account {
     ) -> Result<(usize, Nanos), PortError> {
         let handover = clock.now();
         self.leaving(handover);
-        let left = port.flush()?;
+        let whole = self.push_train(port);
+        let mut left = port.flush()?;
+        if whole == Pushed::Full && self.push_train(port) != Pushed::Full {
+            left += port.flush()?;
+        }
+        let left = self.frames_in(left);
         let end = clock.now();
         self.handed_over(left, handover, end, late);
         if !self.batch.is_empty() {
@@ -188,6 +303,23 @@ impl Account {
             }
         }
         Ok((left, end))
+    }
+
+    /// Returns the number of entries of the batch in the first `buffers` of the port.
+    #[inline]
+    fn frames_in(&mut self, buffers: usize) -> usize {
+        if !self.joined {
+            return buffers;
+        }
+        let pushed = &self.batch[..self.batch.len() - self.in_train];
+        let ends = pushed.iter().enumerate().filter(|(_, frame)| !frame.joined);
+        let frames = match buffers.checked_sub(1) {
+            Some(last) => ends.map(|(index, _)| index + 1).nth(last),
+            None => Some(0),
+        };
+        let frames = frames.unwrap_or(pushed.len());
+        self.joined = self.batch[frames..].iter().any(|frame| frame.joined);
+        frames
     }
 
     /// Logs the batch, which leaves with the flush that follows.
@@ -269,20 +401,20 @@ impl Account {
     /// not leave were lost in the port, which counts them.
     #[inline]
     fn none_waits(&mut self) {
-        self.batch.clear();
+        let pushed = self.batch.len() - self.in_train;
+        self.batch.drain(..pushed);
     }
 
-    /// Counts the last `waiting` frames of the batch as in flight: they are
-    /// still in the port at the end, and will not leave any more.
+    /// Counts the frames in the last `waiting` buffers of the port as in flight, and those
+    /// of a train that it did not take: they will not leave any more.
     fn unsent(&mut self, waiting: usize) {
-        self.publish_counts();
-        let first = self.batch.len().saturating_sub(waiting);
-        for frame in self.batch.drain(first..) {
-            let cells = &self.shared.egress;
-            cells.traffic.packets_out.subtract(frame.wire_frames.into());
-            cells.traffic.bytes_out.subtract(frame.wire_bytes.into());
-            cells.crossed.subtract(frame.wire_frames.into());
-        }
+        let pushed = &self.batch[..self.batch.len() - self.in_train];
+        let buffers = pushed.iter().filter(|frame| !frame.joined).count();
+        let first = self.frames_in(buffers.saturating_sub(waiting));
+        let frames = self.take_back(first);
+        self.shared.egress.crossed.subtract(frames);
+        self.train.clear();
+        self.in_train = 0;
     }
 
     /// Counts frames that the port will never send.

@@ -6,11 +6,12 @@ use std::sync::Arc;
 use longwire_engine::models::mtu::Mtu;
 use longwire_engine::{Delivery, Fragments, FrameMeta, LinkId, Nanos, Verdict};
 use longwire_io::delay_line::{BudgetExhausted, DelayLineWriter, Note};
+use longwire_io::port::offload::TrainPart;
 use longwire_io::{Arrived, Offload};
 
 use super::addresses::PortAddresses;
 use super::decider::Decider;
-use super::segments::{Cutter, Run};
+use super::segments::{Cutter, Run, TrainNumbers};
 use crate::counters::LinkShared;
 use crate::fabric::Gate;
 use crate::ledger::{Artifact, BurstCounts};
@@ -33,6 +34,7 @@ pub(super) struct Admission {
     keep_offload: bool,
     lend_from: usize,
     cutter: Cutter,
+    trains: TrainNumbers,
     /// The bytes of a changed frame.
     scratch: Vec<u8>,
     fragments: Fragments,
@@ -71,6 +73,7 @@ impl Admission {
             keep_offload: parts.keep_offload,
             lend_from: parts.lend_from.unwrap_or(usize::MAX),
             cutter: Cutter::default(),
+            trains: TrainNumbers::new(),
             scratch: Vec::new(),
             fragments: Fragments::default(),
             latest: Nanos::ZERO,
@@ -89,7 +92,7 @@ impl Admission {
             addresses.arrived(frame.bytes, frame.arrival);
         }
         if frame.offload.checksum.is_none() && frame.offload.segments.is_none() {
-            self.admit_wire_frame(frame);
+            self.admit_wire_frame(frame, None);
         } else if self.cut_all {
             self.admit_cut(frame);
         } else {
@@ -121,7 +124,7 @@ impl Admission {
             Verdict::Queued => frame.arrival,
             Verdict::Drop(_) => return,
         };
-        self.keep(&frame, release);
+        self.keep(&frame, release, None);
         self.line.publish();
         gate.follow(&self.line, verdict != Verdict::Queued);
     }
@@ -129,13 +132,13 @@ impl Admission {
     /// The common case: one buffer, one wire frame, delivered unchanged or
     /// lost.
     #[inline]
-    fn admit_wire_frame(&mut self, frame: Arrived<'_>) {
+    fn admit_wire_frame(&mut self, frame: Arrived<'_>, part: Option<TrainPart>) {
         let Some(decider) = self.decider.as_mut().filter(|_| !self.cut_all) else {
             if self.undecided {
                 self.count_arrival(frame.wire_len);
-                return self.keep(&frame, frame.arrival);
+                return self.keep(&frame, frame.arrival, part);
             }
-            return self.admit_changing(frame);
+            return self.admit_changing(frame, part);
         };
         self.counts.passed(1, frame.wire_len.into());
         let meta = FrameMeta {
@@ -143,20 +146,20 @@ impl Admission {
             len: frame.wire_len,
         };
         if let Verdict::Deliver(delivery) = decider.offer(meta, frame.bytes) {
-            self.keep(&frame, delivery.release);
+            self.keep(&frame, delivery.release, part);
         }
     }
 
     /// Processes one wire frame of a link that changes, cuts or copies frames,
     /// is recorded, or decides later.
     #[cold]
-    fn admit_changing(&mut self, frame: Arrived<'_>) {
+    fn admit_changing(&mut self, frame: Arrived<'_>, part: Option<TrainPart>) {
         if self.admit_fragments(&frame) {
             return;
         }
         let release = match self.offer(frame.arrival, frame.wire_len, frame.bytes) {
             OfferOutcome::Deliver(delivery) if delivery.more || delivery.edits.any() => {
-                return self.keep_changed(frame, delivery);
+                return self.keep_changed(frame, part, delivery);
             }
             OfferOutcome::Deliver(delivery) => delivery.release,
             // The egress stage offers it: its release is not known, and its
@@ -164,12 +167,15 @@ impl Admission {
             OfferOutcome::Later => frame.arrival,
             OfferOutcome::Lost => return,
         };
-        self.keep(&frame, release);
+        self.keep(&frame, release, part);
     }
 
     #[inline]
-    fn keep(&mut self, frame: &Arrived<'_>, release: Nanos) {
-        let note = self.note(release, frame.wire_len);
+    fn keep(&mut self, frame: &Arrived<'_>, release: Nanos, part: Option<TrainPart>) {
+        let note = Note {
+            part,
+            ..self.note(release, frame.wire_len)
+        };
         let kept = match frame.lent {
             Some(place) if frame.bytes.len() >= self.lend_from => {
                 self.line.push_lent(place, frame.bytes.len() as u32, note)
@@ -187,10 +193,12 @@ impl Admission {
     /// Puts a frame on the line whose bytes change, or that is delivered
     /// several times.
     #[cold]
-    fn keep_changed(&mut self, frame: Arrived<'_>, first: Delivery) {
+    fn keep_changed(&mut self, frame: Arrived<'_>, part: Option<TrainPart>, first: Delivery) {
         let mut scratch = std::mem::take(&mut self.scratch);
         scratch.clear();
         scratch.extend_from_slice(frame.bytes);
+        // Changed bytes stay apart: joining would write right checksums.
+        let part = part.filter(|_| !first.edits.any());
         let mut next = Some(first);
         let mut copy = false;
         while let (Some(delivery), Some(decider)) = (next, &mut self.decider) {
@@ -205,7 +213,10 @@ impl Admission {
             } else {
                 None
             };
-            let note = self.note(delivery.release, frame.wire_len);
+            let note = Note {
+                part,
+                ..self.note(delivery.release, frame.wire_len)
+            };
             let kept = self.line.push(&scratch, note);
             self.count_kept(kept, 1);
         }
@@ -219,7 +230,7 @@ impl Admission {
         let cut = fragments.cut(self.mtu, frame.bytes);
         if cut {
             for bytes in fragments.iter() {
-                self.admit_wire_frame(whole(bytes, frame.arrival));
+                self.admit_wire_frame(whole(bytes, frame.arrival), None);
             }
         }
         self.fragments = fragments;
@@ -230,14 +241,14 @@ impl Admission {
     /// one.
     fn admit_cut(&mut self, frame: Arrived<'_>) {
         let mut cutter = std::mem::take(&mut self.cutter);
-        cutter.start(frame.bytes, frame.offload);
+        cutter.start(self.trains.next(), frame.bytes, frame.offload);
         while cutter.next_wire_len().is_some() {
             // All frames are one run, which is cut below.
             cutter.decided(Some(frame.arrival));
         }
         if let Some(run) = cutter.last_run() {
-            cutter.cut(run, false, |bytes, _, _| {
-                self.admit_wire_frame(whole(bytes, frame.arrival));
+            cutter.cut(run, false, |cut| {
+                self.admit_wire_frame(whole(cut.bytes, frame.arrival), cut.part);
             });
         }
         self.cutter = cutter;
@@ -247,7 +258,7 @@ impl Admission {
     /// and frames that leave at the same time stay together.
     fn admit_offloaded(&mut self, frame: Arrived<'_>) {
         let mut cutter = std::mem::take(&mut self.cutter);
-        cutter.start(frame.bytes, frame.offload);
+        cutter.start(self.trains.next(), frame.bytes, frame.offload);
         while let Some(len) = cutter.next_wire_len() {
             let release = match self.offer(frame.arrival, len, frame.bytes) {
                 OfferOutcome::Deliver(delivery) => Some(delivery.release),
@@ -266,14 +277,15 @@ impl Admission {
     fn keep_run(&mut self, cutter: &mut Cutter, run: Run) {
         let (line, counts, shared) = (&mut self.line, &mut self.counts, &self.shared);
         let (link, keep_offload) = (self.link_id, self.keep_offload);
-        cutter.cut(run, keep_offload, |bytes, offload, wire_frames| {
+        cutter.cut(run, keep_offload, |cut| {
             let note = Note {
                 release: run.release,
                 link,
-                offload,
-                wire_len: bytes.len() as u32,
+                offload: cut.offload,
+                part: cut.part,
+                wire_len: cut.bytes.len() as u32,
             };
-            count_kept(counts, shared, line.push(bytes, note), wire_frames);
+            count_kept(counts, shared, line.push(cut.bytes, note), cut.wire_frames);
         });
     }
 
@@ -302,6 +314,7 @@ impl Admission {
             release,
             link: self.link_id,
             offload: Offload::NONE,
+            part: None,
             wire_len,
         }
     }

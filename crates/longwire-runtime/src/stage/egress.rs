@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use longwire_engine::{Nanos, ReleaseQueue};
-use longwire_io::delay_line::{DelayLineReader, Descriptor, HeldFrame};
+use longwire_io::delay_line::{DelayLineReader, HeldFrame};
 use longwire_io::port::StampedBy;
-use longwire_io::{Outgoing, PortError, Pushed, TxPort};
+use longwire_io::{PortError, Pushed, TxPort};
 
 use super::account::Account;
 use super::addresses::PortAddresses;
@@ -186,14 +186,12 @@ impl<T: TxPort> Egress<T> {
             if next.release > due_by {
                 break;
             }
-            let pushed = self.port.push(outgoing(&next, self.line.front_bytes()));
-            if pushed == Pushed::Full {
+            let frame = (&next, self.line.front_bytes());
+            if self.account.give(&mut self.port, frame, due_by) == Pushed::Full {
                 *full = true;
                 break;
             }
             self.account.taken_off(&next);
-            self.account
-                .pushed(&next, self.line.front_bytes(), due_by, pushed);
             self.line.advance();
         }
     }
@@ -212,8 +210,8 @@ impl<T: TxPort> Egress<T> {
                 break;
             };
             let next = frame.descriptor();
-            let pushed = self.port.push(outgoing(&next, self.line.bytes(&frame)));
-            if pushed == Pushed::Full {
+            let given = (&next, self.line.bytes(&frame));
+            if self.account.give(&mut self.port, given, due_by) == Pushed::Full {
                 // Its place among frames of the same release is lost; a port
                 // with space does not report itself full.
                 queue.push(link, release, frame);
@@ -221,8 +219,6 @@ impl<T: TxPort> Egress<T> {
                 break;
             }
             self.account.taken_off(&next);
-            self.account
-                .pushed(&next, self.line.bytes(&frame), due_by, pushed);
             self.line.free(frame);
         }
     }
@@ -241,13 +237,11 @@ impl<T: TxPort> Egress<T> {
                 break;
             };
             let (next, bytes) = managed.frame(&due, &self.line);
-            let pushed = self.port.push(outgoing(&next, bytes));
-            if pushed == Pushed::Full {
+            if self.account.give(&mut self.port, (&next, bytes), due_by) == Pushed::Full {
                 managed.put_back(due);
                 *full = true;
                 break;
             }
-            self.account.pushed(&next, bytes, due_by, pushed);
             managed.sent(due, &mut self.line, &mut self.account);
         }
         managed.publish();
@@ -322,17 +316,6 @@ impl<T: TxPort> Egress<T> {
         if let WaitingFrames::Managed(managed) = &mut self.waiting {
             managed.finish();
         }
-    }
-}
-
-#[inline]
-fn outgoing<'a>(next: &Descriptor, bytes: &'a [u8]) -> Outgoing<'a> {
-    Outgoing {
-        bytes,
-        release: next.release,
-        offload: next.offload,
-        lent: next.lent,
-        wire_len: next.wire_len,
     }
 }
 

@@ -1,7 +1,7 @@
 use longwire_engine::{Bytes, LinkId};
-use longwire_io::Offload;
 use longwire_io::delay_line::{DelayLineConfig, DelayLineWriter, Note, delay_line};
 use longwire_io::port::SendStamp;
+use longwire_io::{Offload, Outgoing};
 
 use super::*;
 use crate::report::LinkReport;
@@ -107,6 +107,7 @@ fn fill(line: &mut DelayLineWriter, releases: impl IntoIterator<Item = u64>) {
             release: micros(release),
             link: LinkId(0),
             offload: Offload::NONE,
+            part: None,
             wire_len: 60,
         };
         line.push(&[0; 60], note).expect("room");

@@ -41,7 +41,7 @@ fn super_packet(segments: usize) -> (Vec<u8>, Offload) {
 fn cut(decisions: &[Option<u64>], keep_offload: bool) -> Vec<(u64, u64, Vec<u8>)> {
     let (frame, offload) = super_packet(decisions.len());
     let mut cutter = Cutter::default();
-    cutter.start(&frame, offload);
+    cutter.start(1, &frame, offload);
     let mut runs = Vec::new();
     for decision in decisions {
         let len = cutter.next_wire_len().expect("a wire frame for a decision");
@@ -52,9 +52,10 @@ fn cut(decisions: &[Option<u64>], keep_offload: bool) -> Vec<(u64, u64, Vec<u8>)
     runs.extend(cutter.last_run());
     let mut buffers = Vec::new();
     for run in runs {
-        cutter.cut(run, keep_offload, |bytes, offload, wire_frames| {
-            assert_eq!(offload.segments.is_some(), wire_frames > 1);
-            let mut carried = bytes[HEADERS..].to_vec();
+        cutter.cut(run, keep_offload, |cut| {
+            let wire_frames = cut.wire_frames;
+            assert_eq!(cut.offload.segments.is_some(), wire_frames > 1);
+            let mut carried = cut.bytes[HEADERS..].to_vec();
             carried.dedup();
             buffers.push((run.release.as_nanos(), wire_frames, carried));
         });
@@ -99,14 +100,14 @@ fn an_unfinished_checksum_is_finished_for_a_port_without_offloads() {
     let folded = ((sum & 0xffff) + (sum >> 16)) as u16;
     frame[50..52].copy_from_slice(&folded.to_be_bytes());
     let mut cutter = Cutter::default();
-    cutter.start(&frame, offload);
+    cutter.start(1, &frame, offload);
     assert_eq!(cutter.next_wire_len(), Some(frame.len() as u32));
     assert_eq!(cutter.decided(Some(Nanos::ZERO)), None);
     assert_eq!(cutter.next_wire_len(), None);
     let run = cutter.last_run().expect("one run");
-    cutter.cut(run, false, |bytes, offload, wire_frames| {
-        assert_eq!((offload, wire_frames), (Offload::NONE, 1));
-        let words = bytes[34..].chunks(2);
+    cutter.cut(run, false, |cut| {
+        assert_eq!((cut.offload, cut.wire_frames), (Offload::NONE, 1));
+        let words = cut.bytes[34..].chunks(2);
         let total: u32 = words
             .map(|word| u32::from(word[0]) << 8 | u32::from(word[1]))
             .sum();

@@ -82,6 +82,7 @@ impl TxPort for PipeTx {
             release: frame.release,
             link: LinkId(0),
             offload: frame.offload,
+            part: None,
             wire_len: frame.wire_len,
         };
         match self.writer.push(frame.bytes, note) {

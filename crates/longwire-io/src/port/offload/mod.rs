@@ -6,10 +6,12 @@
 
 mod checksum;
 mod headers;
+mod join;
 mod segments;
 
 pub use checksum::{finish_checksum, finish_if_partial};
 pub use headers::{Headers, Network, Transport};
+pub use join::{Joiner, TrainPart};
 pub use segments::{WireFrames, cut};
 
 /// The unfinished work of a frame.

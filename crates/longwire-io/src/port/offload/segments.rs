@@ -9,7 +9,7 @@ use super::headers::{Headers, Network, Transport, be16};
 use super::{Checksum, Offload, Segments};
 
 /// Flags of a TCP header that belong to the last segment only: FIN, PSH.
-const TCP_LAST_ONLY: u8 = 0x01 | 0x08;
+pub(super) const TCP_LAST_ONLY: u8 = 0x01 | 0x08;
 /// The flag that belongs to the first segment only: CWR, which answers one
 /// mark (RFC 3168 §6.1.2).
 const TCP_FIRST_ONLY: u8 = 0x80;
@@ -161,7 +161,7 @@ fn write_transport_header(frame: &mut [u8], headers: &Headers, piece: &Piece) {
 /// Leaves the checksum to the next device, as a sender does: the field holds the
 /// pseudo-header's sum for the whole piece. It is computed from the start, so the state
 /// of the super-packet's own checksum does not matter.
-fn write_unfinished_checksum(frame: &mut [u8], headers: &Headers) -> Option<Checksum> {
+pub(super) fn write_unfinished_checksum(frame: &mut [u8], headers: &Headers) -> Option<Checksum> {
     if has_no_checksum(frame, headers) {
         return None;
     }
@@ -177,7 +177,7 @@ fn write_unfinished_checksum(frame: &mut [u8], headers: &Headers) -> Option<Chec
 
 /// Writes a length field; one that does not fit is zero, the kernel's sign
 /// for super-packets above 64 KiB.
-fn put_len(frame: &mut [u8], at: usize, len: usize) {
+pub(super) fn put_len(frame: &mut [u8], at: usize, len: usize) {
     let len = u16::try_from(len).unwrap_or(0);
     frame[at..at + 2].copy_from_slice(&len.to_be_bytes());
 }

@@ -122,6 +122,10 @@ impl OwnTx for Nothing {
 /// A wire frame that left, and its release.
 pub type Frame = (Nanos, Vec<u8>);
 
+/// The release of a frame that left in one buffer with those before it, which only the
+/// link knows.
+pub const UNKNOWN: Nanos = Nanos::MAX;
+
 /// Keeps the wire frames that leave.
 #[derive(Clone)]
 pub struct Sink {
@@ -152,7 +156,11 @@ impl OwnTx for Sink {
         };
         let frames = wire_frames(&[buffer], frame.release);
         let mut left = self.frames.lock().expect("no panic");
+        let first = left.len();
         left.extend(frames.into_iter().map(|frame| (frame.at, frame.bytes)));
+        for frame in left.iter_mut().skip(first + 1) {
+            frame.0 = UNKNOWN;
+        }
         self.pushed += 1;
         Pushed::Taken
     }

@@ -1,0 +1,145 @@
+//! Joins wire frames that were cut from one train.
+
+use super::headers::{Headers, Network, Transport};
+use super::segments::{TCP_LAST_ONLY, put_len, write_unfinished_checksum};
+use super::{Offload, Segments, checksum};
+
+/// The maximum length of a joined train: its IP length fits 16 bits.
+const JOINED_MAX: usize = 65_535;
+
+/// The place of a wire frame, or of several adjacent ones, in the train (a buffer with
+/// many wire frames) from which it was cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TrainPart {
+    /// The number of the train, below 2^48: no other train whose frames are still under
+    /// way has it.
+    pub train: u64,
+    /// The number of its first segment in the train, from 0.
+    pub index: u16,
+    /// The segmentation of the train.
+    pub segments: Segments,
+}
+
+impl TrainPart {
+    /// Returns train and index in one word.
+    pub(crate) fn pack(self) -> u64 {
+        self.train << 16 | u64::from(self.index)
+    }
+
+    pub(crate) fn unpack(word: u64, segments: Segments) -> TrainPart {
+        TrainPart {
+            train: word >> 16,
+            index: word as u16,
+            segments,
+        }
+    }
+
+    /// Returns the number of wire frames that a part of `len` bytes carries.
+    fn frames(&self, len: usize) -> usize {
+        self.segments.wire_frames(len).len()
+    }
+}
+
+/// Joins adjacent parts of one train to a shorter train, with right headers. Its memory
+/// is kept from train to train.
+#[derive(Debug, Default)]
+pub struct Joiner {
+    buffer: Vec<u8>,
+    /// The part with which it began.
+    first: Option<TrainPart>,
+    /// The segment that would continue it.
+    next: usize,
+    parts: usize,
+    /// Work left of the part with which it began.
+    offload: Offload,
+    /// TCP flags of the last part.
+    flags: u8,
+    headers: Option<Headers>,
+}
+
+impl Joiner {
+    /// Whether a train was begun and not finished.
+    #[inline]
+    pub fn is_open(&self) -> bool {
+        self.first.is_some()
+    }
+
+    /// Begins a train with a part.
+    pub fn start(&mut self, part: TrainPart, bytes: &[u8], offload: Offload) {
+        self.buffer.clear();
+        self.buffer.extend_from_slice(bytes);
+        self.next = usize::from(part.index) + part.frames(bytes.len());
+        self.parts = 1;
+        self.offload = offload;
+        self.flags = 0;
+        self.headers = Headers::parse(bytes).filter(|headers| joins(part.segments, headers, bytes));
+        self.first = Some(part);
+    }
+
+    /// Appends a part if it continues the train; returns whether it does.
+    pub fn append(&mut self, part: TrainPart, bytes: &[u8]) -> bool {
+        let (Some(first), Some(headers)) = (self.first, self.headers) else {
+            return false;
+        };
+        let continues = part.train == first.train
+            && usize::from(part.index) == self.next
+            && part.segments == first.segments;
+        let Some(payload) = bytes.get(headers.payload_at..).filter(|_| continues) else {
+            return false;
+        };
+        if self.buffer.len() + payload.len() > JOINED_MAX {
+            return false;
+        }
+        self.buffer.extend_from_slice(payload);
+        if headers.transport == Transport::Tcp {
+            self.flags = bytes[headers.transport_at + 13];
+        }
+        self.next += part.frames(bytes.len());
+        self.parts += 1;
+        true
+    }
+
+    /// Finishes the headers; returns the train, and the work that is left to the port.
+    pub fn finish(&mut self) -> (&[u8], Offload) {
+        if let (Some(first), Some(headers), 2..) = (self.first, self.headers, self.parts) {
+            let segments = Some(first.segments);
+            let checksum = finish_headers(&mut self.buffer, &headers, self.flags);
+            self.offload = Offload { checksum, segments };
+            self.parts = 1;
+        }
+        (&self.buffer, self.offload)
+    }
+
+    /// Forgets the train, which the port has taken.
+    pub fn clear(&mut self) {
+        self.first = None;
+    }
+}
+
+/// Whether parts with these headers can be joined: a train needs a checksum that its
+/// device computes for each segment.
+fn joins(segments: Segments, headers: &Headers, bytes: &[u8]) -> bool {
+    segments.kind.matches(headers)
+        && headers.payload_at == usize::from(segments.header_len)
+        && headers.end == bytes.len()
+        && !checksum::has_no_checksum(bytes, headers)
+}
+
+/// Writes the lengths, the flags of the last segment and the checksums of a train.
+fn finish_headers(frame: &mut [u8], headers: &Headers, flags: u8) -> Option<super::Checksum> {
+    let at = headers.network_at;
+    let len = frame.len() - at;
+    match headers.network {
+        Network::V4 => {
+            put_len(frame, at + 2, len);
+            checksum::write_ipv4_checksum(frame, headers);
+        }
+        Network::V6 => put_len(frame, at + 4, len - 40),
+    }
+    let at = headers.transport_at;
+    match headers.transport {
+        Transport::Udp => put_len(frame, at + 4, frame.len() - at),
+        Transport::Tcp => frame[at + 13] |= flags & TCP_LAST_ONLY,
+    }
+    write_unfinished_checksum(frame, headers)
+}
