@@ -3,12 +3,11 @@
 //! Stages gather events in batches and hand them to a separate thread, which
 //! writes them. A stage never waits for it: events for which the writer is too
 //! slow are lost and counted as an artifact.
-//! lost and counted as an artifact.
 
 use std::ops::Range;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -165,10 +164,44 @@ const GATHERED_EVENTS_MAX: usize = 1 << 18;
 const BATCH_BYTES: usize = 256 * 1024;
 const BATCH_EVENTS: usize = 4096;
 
+/// Written batches whose memory stages use again: fresh memory costs a page fault for
+/// each 4 KiB of frames.
+#[derive(Clone, Debug, Default)]
+struct SpareBatches(Arc<Mutex<Vec<Batch>>>);
+
+/// The maximum number of spare batches, and of bytes in each.
+const SPARE: usize = 32;
+const SPARE_BYTES_MAX: usize = 4 * BATCH_BYTES;
+
+impl SpareBatches {
+    /// Returns an empty batch. Never waits for another thread.
+    fn take(&self, link: LinkId) -> Batch {
+        let spare = self.0.try_lock().ok().and_then(|mut spare| spare.pop());
+        match spare {
+            Some(batch) => Batch { link, ..batch },
+            None => empty(link),
+        }
+    }
+
+    /// Keeps the memory of a written batch.
+    fn keep(&self, mut batch: Batch) {
+        if batch.bytes.capacity() > SPARE_BYTES_MAX {
+            return;
+        }
+        batch.bytes.clear();
+        batch.events.clear();
+        let mut spare = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if spare.len() < SPARE {
+            spare.push(batch);
+        }
+    }
+}
+
 /// A stage's end of a recording.
 #[derive(Debug)]
 pub struct RecordHandle {
     sender: SyncSender<Batch>,
+    spare: SpareBatches,
     batch: Batch,
     lost: u64,
     /// The stage waits for the recorder: in virtual time that delays no frame.
@@ -215,17 +248,23 @@ impl RecordWriter {
 pub(crate) struct Recording {
     sender: SyncSender<Batch>,
     receiver: Receiver<Batch>,
+    spare: SpareBatches,
 }
 
 impl Recording {
     pub fn new() -> Recording {
         let (sender, receiver) = sync_channel(BATCHES);
-        Recording { sender, receiver }
+        Recording {
+            sender,
+            receiver,
+            spare: SpareBatches::default(),
+        }
     }
 
     pub fn record_handle(&self, link: LinkId) -> RecordHandle {
         RecordHandle {
             sender: self.sender.clone(),
+            spare: self.spare.clone(),
             batch: empty(link),
             lost: 0,
             waits: false,
@@ -261,7 +300,10 @@ impl Recording {
         // place only.
         loop {
             match self.receiver.recv_timeout(LOOK) {
-                Ok(batch) if outcome.is_ok() => outcome = recorder.record(&batch),
+                Ok(batch) if outcome.is_ok() => {
+                    outcome = recorder.record(&batch);
+                    self.spare.keep(batch);
+                }
                 Ok(_) => {}
                 Err(RecvTimeoutError::Timeout) if !no_more.load(Ordering::Acquire) => {}
                 Err(_) => break,
@@ -307,7 +349,7 @@ impl RecordHandle {
         if self.waits {
             return self.finish();
         }
-        let next = empty(self.batch.link);
+        let next = self.spare.take(self.batch.link);
         let batch = std::mem::replace(&mut self.batch, next);
         if let Err(error) = self.sender.try_send(batch) {
             let (TrySendError::Full(batch) | TrySendError::Disconnected(batch)) = error;
@@ -322,7 +364,7 @@ impl RecordHandle {
 
     /// Hands over the remaining events, and waits until they are taken.
     pub(crate) fn finish(&mut self) {
-        let next = empty(self.batch.link);
+        let next = self.spare.take(self.batch.link);
         let last = std::mem::replace(&mut self.batch, next);
         let events = last.events.len() as u64;
         if events > 0 && self.sender.send(last).is_err() {
