@@ -33,7 +33,8 @@ pub(super) struct Admission {
     pub line: DelayLineWriter,
     keep_offload: bool,
     lend_from: usize,
-    cutter: Cutter,
+    /// Memory of what is cut from super-packets.
+    piece: Vec<u8>,
     trains: TrainNumbers,
     /// The bytes of a changed frame.
     scratch: Vec<u8>,
@@ -72,7 +73,7 @@ impl Admission {
             line: parts.line,
             keep_offload: parts.keep_offload,
             lend_from: parts.lend_from.unwrap_or(usize::MAX),
-            cutter: Cutter::default(),
+            piece: Vec::new(),
             trains: TrainNumbers::new(),
             scratch: Vec::new(),
             fragments: Fragments::default(),
@@ -240,8 +241,9 @@ impl Admission {
     /// Cuts a super-packet, finishes each of its frames, and admits them one by
     /// one.
     fn admit_cut(&mut self, frame: Arrived<'_>) {
-        let mut cutter = std::mem::take(&mut self.cutter);
-        cutter.start(self.trains.next(), frame.bytes, frame.offload);
+        let mut piece = std::mem::take(&mut self.piece);
+        let train = self.trains.next();
+        let mut cutter = Cutter::new(train, frame.bytes, frame.offload, &mut piece);
         while cutter.next_wire_len().is_some() {
             // All frames are one run, which is cut below.
             cutter.decided(Some(frame.arrival));
@@ -251,14 +253,15 @@ impl Admission {
                 self.admit_wire_frame(whole(cut.bytes, frame.arrival), cut.part);
             });
         }
-        self.cutter = cutter;
+        self.piece = piece;
     }
 
     /// Processes a super-packet: the link decides about each wire frame in it,
     /// and frames that leave at the same time stay together.
     fn admit_offloaded(&mut self, frame: Arrived<'_>) {
-        let mut cutter = std::mem::take(&mut self.cutter);
-        cutter.start(self.trains.next(), frame.bytes, frame.offload);
+        let mut piece = std::mem::take(&mut self.piece);
+        let train = self.trains.next();
+        let mut cutter = Cutter::new(train, frame.bytes, frame.offload, &mut piece);
         while let Some(len) = cutter.next_wire_len() {
             let release = match self.offer(frame.arrival, len, frame.bytes) {
                 OfferOutcome::Deliver(delivery) => Some(delivery.release),
@@ -271,10 +274,10 @@ impl Admission {
         if let Some(run) = cutter.last_run() {
             self.keep_run(&mut cutter, run);
         }
-        self.cutter = cutter;
+        self.piece = piece;
     }
 
-    fn keep_run(&mut self, cutter: &mut Cutter, run: Run) {
+    fn keep_run(&mut self, cutter: &mut Cutter<'_>, run: Run) {
         let (line, counts, shared) = (&mut self.line, &mut self.counts, &self.shared);
         let (link, keep_offload) = (self.link_id, self.keep_offload);
         cutter.cut(run, keep_offload, |cut| {

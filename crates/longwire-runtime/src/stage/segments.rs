@@ -24,19 +24,18 @@ pub(crate) struct Cut<'a> {
 }
 
 /// Splits one buffer, wire frame by wire frame.
-///
-/// Scratch memory is kept from buffer to buffer.
-#[derive(Debug, Default)]
-pub(crate) struct Cutter {
-    buffer: Vec<u8>,
-    piece: Vec<u8>,
+#[derive(Debug)]
+pub(crate) struct Cutter<'a> {
+    bytes: &'a [u8],
     offload: Offload,
+    /// The number of the train.
+    train: u64,
     lens: Option<WireFrames>,
     wire_frames: usize,
     next: usize,
     run: Option<Run>,
-    /// The number of the train.
-    train: u64,
+    /// Memory of what is cut.
+    piece: &'a mut Vec<u8>,
 }
 
 /// Bits of a number that distinguish the trains of one input port.
@@ -67,26 +66,34 @@ impl TrainNumbers {
     }
 }
 
-impl Cutter {
-    /// Starts on a buffer, the train of this number.
-    pub fn start(&mut self, train: u64, bytes: &[u8], offload: Offload) {
-        self.train = train;
-        self.buffer.clear();
-        self.buffer.extend_from_slice(bytes);
-        self.offload = offload;
-        self.lens = offload
+impl<'a> Cutter<'a> {
+    /// Returns a cutter of a buffer, the train of this number; `piece` is scratch memory.
+    pub fn new(
+        train: u64,
+        bytes: &'a [u8],
+        offload: Offload,
+        piece: &'a mut Vec<u8>,
+    ) -> Cutter<'a> {
+        let lens = offload
             .segments
             .map(|segments| segments.wire_frames(bytes.len()));
-        self.wire_frames = self.lens.as_ref().map_or(1, ExactSizeIterator::len);
-        self.next = 0;
-        self.run = None;
+        Cutter {
+            bytes,
+            offload,
+            train,
+            wire_frames: lens.as_ref().map_or(1, ExactSizeIterator::len),
+            lens,
+            next: 0,
+            run: None,
+            piece,
+        }
     }
 
     /// Returns the length of the next wire frame.
     pub fn next_wire_len(&mut self) -> Option<u32> {
         match &mut self.lens {
             Some(lens) => lens.next().map(|len| len as u32),
-            None => (self.next == 0).then_some(self.buffer.len() as u32),
+            None => (self.next == 0).then_some(self.bytes.len() as u32),
         }
     }
 
@@ -118,17 +125,7 @@ impl Cutter {
     pub fn cut(&mut self, run: Run, keep_offload: bool, mut keep: impl FnMut(&Cut<'_>)) {
         let whole = run.first == 0 && run.end == self.wire_frames;
         if whole && (keep_offload || self.offload.segments.is_none()) {
-            if !keep_offload && let Some(checksum) = self.offload.checksum {
-                offload::finish_checksum(&mut self.buffer, checksum);
-                self.offload.checksum = None;
-            }
-            keep(&Cut {
-                bytes: &self.buffer,
-                offload: self.offload,
-                wire_frames: self.wire_frames as u64,
-                part: None,
-            });
-            return;
+            return self.keep_whole(keep_offload, keep);
         }
         let Some(segments) = self.offload.segments else {
             return;
@@ -138,10 +135,10 @@ impl Cutter {
         while first < run.end {
             let end = (first + step).min(run.end);
             self.piece.clear();
-            let made = offload::cut(&self.buffer, segments, first..end, &mut self.piece);
+            let made = offload::cut(self.bytes, segments, first..end, self.piece);
             if let Some(offload) = made {
                 keep(&Cut {
-                    bytes: &self.piece,
+                    bytes: self.piece,
                     offload,
                     wire_frames: (end - first) as u64,
                     part: u16::try_from(first).ok().map(|index| TrainPart {
@@ -153,6 +150,24 @@ impl Cutter {
             }
             first = end;
         }
+    }
+
+    /// Keeps the buffer as it is, with its checksum finished unless the port does that.
+    fn keep_whole(&mut self, keep_offload: bool, mut keep: impl FnMut(&Cut<'_>)) {
+        let mut whole = Cut {
+            bytes: self.bytes,
+            offload: self.offload,
+            wire_frames: self.wire_frames as u64,
+            part: None,
+        };
+        if !keep_offload && let Some(checksum) = self.offload.checksum {
+            self.piece.clear();
+            self.piece.extend_from_slice(self.bytes);
+            offload::finish_checksum(self.piece, checksum);
+            whole.bytes = self.piece;
+            whole.offload.checksum = None;
+        }
+        keep(&whole);
     }
 }
 

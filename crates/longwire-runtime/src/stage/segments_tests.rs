@@ -40,8 +40,8 @@ fn super_packet(segments: usize) -> (Vec<u8>, Offload) {
 /// its wire frames, and the segments whose bytes it carries.
 fn cut(decisions: &[Option<u64>], keep_offload: bool) -> Vec<(u64, u64, Vec<u8>)> {
     let (frame, offload) = super_packet(decisions.len());
-    let mut cutter = Cutter::default();
-    cutter.start(1, &frame, offload);
+    let mut piece = Vec::new();
+    let mut cutter = Cutter::new(1, &frame, offload, &mut piece);
     let mut runs = Vec::new();
     for decision in decisions {
         let len = cutter.next_wire_len().expect("a wire frame for a decision");
@@ -99,8 +99,8 @@ fn an_unfinished_checksum_is_finished_for_a_port_without_offloads() {
     let sum = 0x0a00 + 0x0001 + 0x0a00 + 0x0002 + 6 + transport_len;
     let folded = ((sum & 0xffff) + (sum >> 16)) as u16;
     frame[50..52].copy_from_slice(&folded.to_be_bytes());
-    let mut cutter = Cutter::default();
-    cutter.start(1, &frame, offload);
+    let mut piece = Vec::new();
+    let mut cutter = Cutter::new(1, &frame, offload, &mut piece);
     assert_eq!(cutter.next_wire_len(), Some(frame.len() as u32));
     assert_eq!(cutter.decided(Some(Nanos::ZERO)), None);
     assert_eq!(cutter.next_wire_len(), None);
