@@ -44,6 +44,11 @@ fn outgoing<'a>(frame: &Descriptor, bytes: &'a [u8]) -> Outgoing<'a> {
     }
 }
 
+/// Frames further apart than this are not joined, even if both are due because the
+/// emulator is late: at such a pace joining saves little, and a capture at the receiver
+/// shows the frames as they are on the wire.
+const JOINED_WITHIN: Nanos = Nanos::from_micros(20);
+
 /// Resolution of recorded lateness, in nanoseconds.
 const LATENESS_STEP: u64 = 64;
 
@@ -180,7 +185,10 @@ impl Account {
         // A port that keeps frames until their release gets each by itself.
         let joins = port.takes_offload() && self.lead == Nanos::ZERO;
         let part = frame.part.filter(|_| joins);
+        let last = self.batch.last().map(|last| last.release);
+        let near = last.is_some_and(|last| frame.release.saturating_sub(last) <= JOINED_WITHIN);
         if let Some(part) = part
+            && near
             && self.train.append(part, bytes)
         {
             if let Some(last) = self.batch.last_mut() {
