@@ -6,13 +6,18 @@ use std::fmt;
 
 use longwire_engine::Nanos;
 use longwire_fabric::{Done, LinkView, PathView, RuleView};
+use longwire_runtime::RunReport;
 use longwire_runtime::fabric::{LinkTotals, PortReport};
+use longwire_runtime::report::NetworkDocument;
 use longwire_topology::Problem;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use longwire_fabric::{Changed, Totals};
-pub use longwire_runtime::fabric::FabricReport;
+/// The report of the run so far, without its links.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Report(#[serde(with = "NetworkDocument")] pub RunReport);
 
 /// The reason for which a request is refused.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

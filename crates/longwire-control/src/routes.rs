@@ -9,7 +9,7 @@ use super::openapi;
 use super::query::{Kind, Parameter};
 use super::refusal::Refusal;
 use super::reply::Reply;
-use super::responses::{Changes, Links, Overview, Paths, Ports, Rules, Stats};
+use super::responses::{Changes, Links, Overview, Paths, Ports, Report, Rules, Stats};
 use super::route::{Answer, Call, Method, Route, Work};
 use super::state::ApiState;
 use longwire_fabric::LinkView;
@@ -180,7 +180,7 @@ pub static ROUTES: [Route; 16] = [
         "The report so far, links apart",
         &[],
         Answer::Json("Report"),
-        Work::Slow(|state, _| Reply::json(&state.controller.report())),
+        Work::Slow(|state, _| Reply::json(&Report(state.controller.report()))),
     ),
     get(
         "/v1/changes",

@@ -2,6 +2,7 @@
 //! from the tables of the topology's reader, those of responses from their types.
 
 use longwire_fabric::LinkView;
+use longwire_runtime::report::NetworkDocument;
 use longwire_topology::fields::{CHANGE, LINK, SET};
 use longwire_topology::schema;
 use schemars::Schema;
@@ -10,8 +11,7 @@ use schemars::transform::RecursiveTransform;
 use serde_json::{Map, Value};
 
 use super::responses::{
-    Changed, Changes, ErrorBody, FabricReport, Links, Overview, Paths, Ports, Rules, Stats,
-    StatsEvent,
+    Changed, Changes, ErrorBody, Links, Overview, Paths, Ports, Rules, Stats, StatsEvent,
 };
 
 /// The reference to a schema of this name.
@@ -47,7 +47,7 @@ fn responses() -> Map<String, Value> {
         SchemaGenerator::subschema_for::<Changed>,
         SchemaGenerator::subschema_for::<Changes>,
         SchemaGenerator::subschema_for::<ErrorBody>,
-        SchemaGenerator::subschema_for::<FabricReport>,
+        SchemaGenerator::subschema_for::<NetworkDocument>,
         SchemaGenerator::subschema_for::<LinkView>,
         SchemaGenerator::subschema_for::<Links>,
         SchemaGenerator::subschema_for::<Overview>,

@@ -6,7 +6,8 @@ use std::sync::mpsc::{Receiver, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockWriteGuard};
 
 use longwire_engine::Nanos;
-use longwire_runtime::fabric::{Discarded, FabricHandle, FabricReport};
+use longwire_runtime::RunReport;
+use longwire_runtime::fabric::{Discarded, FabricHandle};
 use longwire_runtime::{FileAccess, FileLoader};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -104,7 +105,7 @@ impl Controller {
     }
 
     /// Its ports, switch and all, as of now.
-    pub fn report(&self) -> FabricReport {
+    pub fn report(&self) -> RunReport {
         self.handle.report()
     }
 

@@ -23,7 +23,8 @@
 //! # Ok::<(), longwire_fabric::NetworkError>(())
 //! ```
 //!
-//! `longwire_runtime::fabric::start` runs the parts of a [`Numbered`] topology. A
+//! `longwire_runtime::start` runs the parts of a [`Numbered`] topology, by
+//! `NetworkPlan::changeable`. A
 //! [`Controller`] changes the running network, for its [`Scenario`] and for clients at
 //! once, and has [views](LinkView) of its links. [`NetworkReport`] counts what the
 //! links and ports did, [`NetworkRecorder`] writes captures and the verdict log.

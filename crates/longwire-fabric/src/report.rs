@@ -1,7 +1,8 @@
 //! The report of a network.
 
-use longwire_runtime::fabric::{FabricReport, LinkTotals};
+use longwire_runtime::fabric::LinkTotals;
 use longwire_runtime::ledger::NamedCounts;
+use longwire_runtime::report::NetworkDocument;
 use longwire_runtime::{Artifact, LinkReport, RunReport, Spread};
 use serde::Serialize;
 
@@ -34,8 +35,8 @@ impl LinkRow {
 #[derive(Clone, Debug, Serialize)]
 pub struct NetworkReport {
     /// Ports, switch and all.
-    #[serde(flatten)]
-    pub fabric: FabricReport,
+    #[serde(flatten, serialize_with = "NetworkDocument::serialize")]
+    pub run: RunReport,
     /// Every link.
     pub links: Vec<LinkRow>,
     /// The changes of the network while it ran.
@@ -44,7 +45,7 @@ pub struct NetworkReport {
 
 impl NetworkReport {
     /// The report of a network with these links.
-    pub fn new(fabric: FabricReport, network: &Numbered) -> NetworkReport {
+    pub fn new(run: RunReport, network: &Numbered) -> NetworkReport {
         let rows = network.links().iter().map(|link| {
             let totals = link.cells.totals();
             LinkRow {
@@ -56,7 +57,7 @@ impl NetworkReport {
         });
         NetworkReport {
             links: rows.collect(),
-            fabric,
+            run,
             changes: Changes::default(),
         }
     }
@@ -64,7 +65,7 @@ impl NetworkReport {
     /// Returns the rows that `--require` judges: ports with their artifacts and
     /// lateness, and links with their drops, by name.
     pub fn judged(&self) -> RunReport {
-        let ports = self.fabric.ports.iter().map(|port| LinkReport {
+        let ports = self.run.ports.iter().map(|port| LinkReport {
             name: port.name.clone(),
             traffic: port.traffic,
             artifacts: port.artifacts.clone(),
@@ -88,20 +89,14 @@ impl NetworkReport {
             ..LinkReport::default()
         });
         RunReport {
-            seed: self.fabric.seed,
-            duration_s: self.fabric.duration_s,
-            error: self.fabric.error.clone(),
-            pauses: self.fabric.pauses,
-            stops: self.fabric.stops,
-            core_wait_s: self.fabric.core_wait_s,
             links: ports.chain(links).chain(self.unrecorded()).collect(),
-            ..RunReport::default()
+            ..self.run.clone()
         }
     }
 
     /// The events that the recording lost, as a link of this name.
     fn unrecorded(&self) -> Option<LinkReport> {
-        let lost = self.fabric.counts.unrecorded;
+        let lost = self.run.counts.unrecorded;
         (lost > 0).then(|| LinkReport {
             name: "recording".to_owned(),
             artifacts: [(Artifact::Unrecorded.name(), lost)].into_iter().collect(),

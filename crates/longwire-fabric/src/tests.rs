@@ -8,8 +8,9 @@ use longwire_engine::{Bytes, Nanos};
 use longwire_io::port::mem::{PipeRx, PipeTx, pipe};
 use longwire_io::port::{AnyRx, AnyTx, Port};
 use longwire_io::{Offload, Outgoing, Pushed, RxPort, TxPort};
-use longwire_runtime::fabric::{FabricRunning, start};
-use longwire_runtime::{Faults, FileLoader, RunConfig, WaitMode};
+use longwire_runtime::{
+    Faults, FileLoader, NetworkPlan, RunConfig, RunningNetwork, WaitMode, start,
+};
 use serde_json::{Value, json};
 
 use super::*;
@@ -17,7 +18,7 @@ use longwire_topology::{State, Topology};
 
 /// A network between two ports whose other ends the test has.
 struct Site {
-    running: FabricRunning,
+    running: RunningNetwork,
     controller: Controller,
     into: [PipeTx; 2],
     out: [PipeRx; 2],
@@ -54,8 +55,9 @@ impl Site {
             tolerance: Nanos::from_secs(10),
             ..RunConfig::default()
         };
-        let running = start(named.collect(), parts.expect("parts"), config).expect("it starts");
-        let handle = running.handle().clone();
+        let plan = NetworkPlan::changeable(named.collect(), parts.expect("parts"));
+        let running = start(plan, config, None).expect("it starts");
+        let handle = running.handle().expect("it can be changed").clone();
         let controller = Controller::new(
             network,
             handle,
@@ -229,7 +231,7 @@ fn links_come_change_and_go_while_frames_cross_them() {
     let report = site
         .controller
         .look(|network| NetworkReport::new(fabric, network));
-    assert!(report.fabric.error.is_none(), "{:?}", report.fabric.error);
+    assert!(report.run.error.is_none(), "{:?}", report.run.error);
     let rows = report.links.iter().filter(|row| row.name == "new.up");
     let rows: Vec<_> = rows
         .map(|row| (row.removed, row.totals.traffic.packets_in))

@@ -16,7 +16,7 @@ use longwire_io::port::one_way::{Discard, Silent};
 use longwire_io::port::own::{OwnRx, OwnTx};
 use longwire_io::port::registry::{AnyRx, AnyTx, Port};
 use longwire_io::{Arrived, Event, Outgoing, PortError, Pushed, Received};
-use longwire_runtime::{LinkSetup, RunConfig, start};
+use longwire_runtime::{LinkSetup, NetworkPlan, RunConfig, start};
 
 /// The receiving half of a port: frames that the program puts into a channel.
 struct Input {
@@ -96,7 +96,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         name: "ab".to_owned(),
         config: spec.build(&NoLoader)?,
     };
-    let running = start(a, b, link, None, RunConfig::default())?;
+    let plan = NetworkPlan::link(a, b, link, None);
+    let running = start(plan, RunConfig::default(), None)?;
 
     for number in 0..5_u8 {
         let sent = Instant::now();

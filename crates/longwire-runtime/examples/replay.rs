@@ -12,8 +12,8 @@ use longwire_engine::{LinkSpec, Nanos, NoLoader};
 use longwire_io::port::options::OpenOptions;
 use longwire_io::port::registry;
 use longwire_io::{PortError, Received};
-use longwire_runtime::replay::{ReplayConfig, ReplayOutput, start};
-use longwire_runtime::{Fed, Feed, FeedStatus, LinkSetup};
+use longwire_runtime::replay::{ReplayConfig, ReplayOutput};
+use longwire_runtime::{Fed, Feed, FeedStatus, LinkSetup, NetworkPlan, RunConfig, start};
 
 /// Fifty frames, one every 10 ms, whose last byte counts.
 struct Countdown {
@@ -68,12 +68,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         link,
         sent: None,
     };
-    let replaying = start(
-        vec![Box::new(Countdown { left: 50 })],
-        vec![output],
-        ReplayConfig::default(),
-        None,
-    )?;
+    let feed = Box::new(Countdown { left: 50 });
+    let plan = NetworkPlan::replay(vec![feed], vec![output], ReplayConfig::default());
+    let replaying = start(plan, RunConfig::default(), None)?;
     while !replaying.wait(Duration::from_secs(1)) {}
     let report = replaying.stop();
     let link = &report.links[0];

@@ -6,7 +6,7 @@
 //! use longwire_io::port::mem::pipe;
 //! use longwire_io::port::one_way::{Discard, Silent};
 //! use longwire_io::port::registry::{AnyRx, AnyTx, Port};
-//! use longwire_runtime::{LinkSetup, RunConfig, start};
+//! use longwire_runtime::{LinkSetup, NetworkPlan, RunConfig, start};
 //!
 //! // A link of 20 ms from one cable in memory to another.
 //! let (_sender, into_link) = pipe(Bytes(1 << 20))?;
@@ -16,7 +16,8 @@
 //! let b = port("b", AnyRx::Silent(Silent), AnyTx::Pipe(Box::new(out_of_link)));
 //! let spec: LinkSpec = "delay=20ms".parse()?;
 //! let link = LinkSetup { name: "ab".to_owned(), config: spec.build(&NoLoader)? };
-//! let running = start(a, b, link, None, RunConfig::default())?;
+//! let plan = NetworkPlan::link(a, b, link, None);
+//! let running = start(plan, RunConfig::default(), None)?;
 //! // Frames that are pushed into `_sender` arrive at `_receiver` 20 ms later.
 //! let report = running.stop();
 //! assert_eq!(report.links[0].name, "ab");
@@ -37,6 +38,7 @@ pub mod host;
 mod lateness;
 pub mod ledger;
 pub mod loader;
+pub mod network;
 pub mod pipeline;
 pub mod placement;
 pub mod plugin;
@@ -44,7 +46,6 @@ mod port_loss;
 pub mod record;
 pub mod replay;
 pub mod report;
-pub mod run;
 pub mod sent;
 pub mod shutdown;
 pub mod stage;
@@ -63,9 +64,9 @@ pub use feed::{Fed, Feed, FeedStatus};
 pub use files::{Directory, FileAccess, FileError, FileReader, ReadLimits};
 pub use ledger::{Artifact, Spread};
 pub use loader::{FileLoader, try_plugin};
+pub use network::{NetworkPlan, RunningNetwork, start};
 pub use plugin::CPlugin;
 pub use port_loss::{LostPort, OnPortLoss};
 pub use record::{RecordHandle, Recorder};
 pub use report::{DepartureReport, InputReport, LinkReport, Pauses, RunReport, SendStampReport};
-pub use run::{Running, start, start_recorded};
 pub use start_error::StartError;

@@ -1,26 +1,21 @@
 //! One direction from end to end in virtual time: it runs as fast as two cores
 //! allow, with the same stages as a live run.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
 
-use longwire_engine::{Link, LinkId, Nanos};
-use longwire_io::delay_line::{DelayLineConfig, delay_line};
+use longwire_engine::{LinkId, Nanos};
 use longwire_io::{PortError, RxPort, TxPort};
 
 use crate::clock::Clock;
 use crate::config::LinkSetup;
 use crate::counters::LinkShared;
 use crate::host;
+use crate::network::{Direction, DirectionConfig};
 use crate::report::LinkReport;
-use crate::run::LEND_FROM;
-use crate::stage::{
-    Decider, Egress, EgressParts, Ingress, IngressParts, place_link, shares_memory,
-};
+use crate::stage::{Egress, Ingress};
 use crate::start_error::StartError;
-use crate::summary;
 
 /// Configuration of a pipeline.
 #[derive(Clone, Copy, Debug)]
@@ -77,8 +72,9 @@ where
     R: RxPort + Send,
     T: TxPort + Send,
 {
-    let pipeline = Pipeline::new(source, sink, setup, config)?;
-    pipeline.run(|ingress, egress, shared| drive(ingress, egress, config, shared))
+    run((source, sink), setup, config, |ingress, egress, shared| {
+        drive(ingress, egress, config, shared)
+    })
 }
 
 /// As [`run_to_end`], with both stages in turn on the calling thread, as a run
@@ -89,88 +85,40 @@ pub fn run_on_one_thread<R: RxPort, T: TxPort>(
     setup: LinkSetup,
     config: PipelineConfig,
 ) -> Result<PipelineEnd<T>, PipelineError> {
-    let pipeline = Pipeline::new(source, sink, setup, config)?;
-    pipeline.run(drive_in_turn)
+    run((source, sink), setup, config, drive_in_turn)
 }
 
-/// The stages of a link.
-struct Pipeline<R, T> {
-    ingress: Ingress<R>,
-    egress: Egress<T>,
-    shared: Arc<LinkShared>,
-    name: String,
-    described: Vec<(&'static str, String)>,
-}
-
-impl<R: RxPort, T: TxPort> Pipeline<R, T> {
-    fn new(
-        source: R,
-        sink: T,
-        setup: LinkSetup,
-        config: PipelineConfig,
-    ) -> Result<Pipeline<R, T>, PipelineError> {
-        let line = DelayLineConfig {
-            budget: config.budget,
-            huge_pages: true,
-        };
-        let (writer, reader) = delay_line(&line).map_err(StartError::from)?;
-        let shared = Arc::new(LinkShared::new());
-        let clock = Clock::arrivals();
-        let described = setup.config.describe();
-        let link = Link::new(setup.config, config.seed, LinkId(0));
-        let (in_order, mtu) = (link.in_order(), link.mtu());
-        let decider = Decider::new(link, LinkId(0), Arc::clone(&shared), None);
-        let (at_ingress, at_egress) = place_link(decider);
-        let shares = config.lend && shares_memory(&source, &sink) && at_ingress.is_some();
-        let ingress = IngressParts {
-            port: source,
-            link: at_ingress,
-            link_id: LinkId(0),
-            mtu,
-            line: writer,
-            clock: clock.clone(),
-            keep_offload: sink.takes_offload(),
-            lend_from: shares.then_some(LEND_FROM),
-        };
-        let egress = EgressParts {
-            port: sink,
-            line: reader,
-            clock,
-            in_order,
-            link: at_egress,
-            record_handle: None,
-            tolerance: Nanos::MAX,
-            grace_until: Nanos::ZERO,
-        };
-        Ok(Pipeline {
-            ingress: Ingress::new(ingress, Arc::clone(&shared)),
-            egress: Egress::new(egress, Arc::clone(&shared)),
-            shared,
-            name: setup.name,
-            described,
-        })
-    }
-
-    /// Runs the stages with `drive`, which returns the output port, the steady
-    /// time and the frames released in it.
-    fn run(
-        self,
-        drive: impl FnOnce(
-            Ingress<R>,
-            Egress<T>,
-            &LinkShared,
-        ) -> Result<(T, Duration, u64), PipelineError>,
-    ) -> Result<PipelineEnd<T>, PipelineError> {
-        let (port, steady, steady_frames) = drive(self.ingress, self.egress, &self.shared)?;
-        let report = summary::link(&self.name, &self.described, &self.shared);
-        Ok(PipelineEnd {
-            port,
-            steady,
-            steady_frames,
-            memory_max: report.memory.memory_max,
-            report,
-        })
-    }
+/// Builds the stages of a link and runs them with `drive`, which returns the
+/// output port, the steady time and the frames released in it.
+fn run<R: RxPort, T: TxPort>(
+    ports: (R, T),
+    setup: LinkSetup,
+    config: PipelineConfig,
+    drive: impl FnOnce(Ingress<R>, Egress<T>, &LinkShared) -> Result<(T, Duration, u64), PipelineError>,
+) -> Result<PipelineEnd<T>, PipelineError> {
+    let config = DirectionConfig {
+        seed: config.seed,
+        link_id: LinkId(0),
+        clock: Clock::arrivals(),
+        budget: config.budget,
+        lend: config.lend,
+        tolerance: Nanos::MAX,
+        grace_until: Nanos::ZERO,
+    };
+    let Direction {
+        ingress,
+        egress,
+        source,
+    } = Direction::new(ports, setup, config, || None)?;
+    let (port, steady, steady_frames) = drive(ingress, egress, &source.shared)?;
+    let report = source.report();
+    Ok(PipelineEnd {
+        port,
+        steady,
+        steady_frames,
+        memory_max: report.memory.memory_max,
+        report,
+    })
 }
 
 /// Runs the stages in turn, until the end.

@@ -38,6 +38,11 @@ impl Layout {
         }
     }
 
+    /// Whether stages are spread over several threads.
+    pub fn is_apart(self) -> bool {
+        self.placement != Placement::Together
+    }
+
     /// Describes the placement in a sentence.
     pub fn describe(self) -> String {
         let how = match self.placement {
@@ -96,6 +101,17 @@ pub(crate) fn workers(
             }
         }
     }
+    connect(spread, &feeds, wait, control)
+}
+
+/// Builds the workers of threads with these stages. For each thread, `feeds`
+/// has the one that empties its lines, if that is another.
+pub(crate) fn connect(
+    mut spread: Vec<Stages>,
+    feeds: &[Option<usize>],
+    wait: WaitMode,
+    control: &Arc<Control>,
+) -> Result<Vec<Worker>, nix::Error> {
     let bells: Vec<Arc<Bell>> = spread
         .iter()
         .map(|_| Bell::new().map(Arc::new))
@@ -112,6 +128,9 @@ pub(crate) fn workers(
         for thread in [Some(index), feeding].into_iter().flatten() {
             let egress = stages.egress.iter_mut();
             egress.for_each(|stage| stage.excuse_by(&pauses[thread]));
+        }
+        if let Some(fabric) = &mut stages.fabric {
+            fabric.excuse_by(&pauses);
         }
     }
     let workers = spread.into_iter().zip(feeds).enumerate();

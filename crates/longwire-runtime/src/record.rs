@@ -244,54 +244,69 @@ impl RecordWriter {
     }
 }
 
-/// The recorder's end of a recording, which creates record handles for stages.
-pub(crate) struct Recording {
+/// A recording before the run starts, if the run is recorded.
+pub(crate) struct RecordingParts(Option<Recording>);
+
+/// A recorder and the two ends of its queue.
+struct Recording {
+    recorder: Box<dyn Recorder>,
     sender: SyncSender<Batch>,
     receiver: Receiver<Batch>,
     spare: SpareBatches,
 }
 
-impl Recording {
-    pub fn new() -> Recording {
+impl RecordingParts {
+    /// Prepares a recording by this recorder.
+    pub fn by(recorder: Option<Box<dyn Recorder>>) -> RecordingParts {
         let (sender, receiver) = sync_channel(BATCHES);
-        Recording {
+        RecordingParts(recorder.map(|recorder| Recording {
+            recorder,
             sender,
             receiver,
             spare: SpareBatches::default(),
-        }
+        }))
     }
 
-    pub fn record_handle(&self, link: LinkId) -> RecordHandle {
-        RecordHandle {
-            sender: self.sender.clone(),
-            spare: self.spare.clone(),
+    /// Whether the frames at ports are recorded, not only verdicts.
+    pub fn wants_frames(&self) -> bool {
+        let recording = self.0.as_ref();
+        recording.is_some_and(|recording| recording.recorder.wants_frames())
+    }
+
+    /// Returns a handle that records the events of a link or an output port.
+    pub fn handle(&self, link: LinkId) -> Option<RecordHandle> {
+        let recording = self.0.as_ref()?;
+        Some(RecordHandle {
+            sender: recording.sender.clone(),
+            spare: recording.spare.clone(),
             batch: empty(link),
             lost: 0,
             waits: false,
-        }
+        })
     }
 
     /// Starts the thread that writes until all record handles are gone.
-    pub fn start(
-        self,
-        mut recorder: Box<dyn Recorder>,
-        epoch: Epoch,
-    ) -> Result<RecordWriter, StartError> {
-        recorder.start(epoch);
+    pub fn start(self, epoch: Epoch) -> Result<Option<RecordWriter>, StartError> {
+        let Some(mut recording) = self.0 else {
+            return Ok(None);
+        };
+        recording.recorder.start(epoch);
         let no_more = Arc::new(AtomicBool::new(false));
         let ends = Arc::clone(&no_more);
         let thread = std::thread::Builder::new()
             .name("longwire-record".to_owned())
             .spawn(move || {
                 host::give_up_rights();
-                self.write(recorder, &ends)
+                recording.write(&ends)
             })
             .map_err(StartError::Thread)?;
-        Ok(RecordWriter { thread, no_more })
+        Ok(Some(RecordWriter { thread, no_more }))
     }
+}
 
+impl Recording {
     /// Writes until all record handles are gone or will not be used again.
-    fn write(self, mut recorder: Box<dyn Recorder>, no_more: &AtomicBool) -> Result<(), String> {
+    fn write(mut self, no_more: &AtomicBool) -> Result<(), String> {
         /// Interval between checks whether the handles will be used again.
         const LOOK: Duration = Duration::from_millis(100);
         drop(self.sender);
@@ -301,7 +316,7 @@ impl Recording {
         loop {
             match self.receiver.recv_timeout(LOOK) {
                 Ok(batch) if outcome.is_ok() => {
-                    outcome = recorder.record(&batch);
+                    outcome = self.recorder.record(&batch);
                     self.spare.keep(batch);
                 }
                 Ok(_) => {}
@@ -309,7 +324,7 @@ impl Recording {
                 Err(_) => break,
             }
         }
-        outcome.and_then(|()| recorder.finish())
+        outcome.and_then(|()| self.recorder.finish())
     }
 }
 

@@ -5,7 +5,10 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
 
-use crate::ledger::{Counter, Effects, Memory, NamedCounts, QueueLengths, Spread, Traffic};
+use crate::fabric::{PortReport, SwitchReport};
+use crate::ledger::{
+    CoreCounts, Counter, Effects, Memory, NamedCounts, QueueLengths, Spread, Traffic,
+};
 
 /// The report of a run.
 ///
@@ -26,6 +29,19 @@ pub struct RunReport<L = LinkReport> {
     /// One entry for each feed; empty in other runs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub inputs: Vec<InputReport>,
+    /// One entry for each port of a network that can be changed. Its document is
+    /// a [`NetworkDocument`]; others have no ports, and no switch.
+    #[serde(skip)]
+    pub ports: Vec<PortReport>,
+    /// The switch; of a running network, as of the last query.
+    #[serde(skip)]
+    pub switch: SwitchReport,
+    /// Counts of all links together.
+    #[serde(skip)]
+    pub counts: CoreCounts,
+    /// Frames inside the network.
+    #[serde(skip)]
+    pub in_flight: u64,
     /// Pauses of the machine itself, by the kernel's accounts.
     pub pauses: Pauses,
     /// Stops of the process: by a signal such as SIGSTOP, a debugger or a
@@ -66,6 +82,10 @@ impl<L> RunReport<L> {
             duration_s: self.duration_s,
             links: self.links.into_iter().map(map).collect(),
             inputs: self.inputs,
+            ports: self.ports,
+            switch: self.switch,
+            counts: self.counts,
+            in_flight: self.in_flight,
             pauses: self.pauses,
             stops: self.stops,
             cpu_s: self.cpu_s,
@@ -76,6 +96,51 @@ impl<L> RunReport<L> {
             error: self.error,
         }
     }
+}
+
+/// The report of a fabric, without its links.
+//
+// The layout of a `RunReport` in the JSON document of a network that can be
+// changed. The line above is the description in the API's schema.
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Report")]
+#[serde(remote = "RunReport")]
+pub struct NetworkDocument {
+    /// The seed of every random stream.
+    seed: u64,
+    /// When it started, in nanoseconds since 1970.
+    epoch_ns: u64,
+    /// How long it has run, in seconds.
+    duration_s: f64,
+    /// Its ports.
+    ports: Vec<PortReport>,
+    /// The switch; of a running fabric, as of the last query.
+    switch: SwitchReport,
+    /// Counts of all links together.
+    #[serde(flatten)]
+    counts: CoreCounts,
+    /// Frames inside.
+    in_flight: u64,
+    /// CPU time of its threads, in seconds; at the end only.
+    cpu_s: f64,
+    /// Pauses of the machine itself.
+    pauses: Pauses,
+    /// Stops of the process.
+    stops: Pauses,
+    /// How long its threads waited for a core that was in use, in seconds.
+    core_wait_s: f64,
+    /// The error that ended it, if one did.
+    error: Option<String>,
+    /// Notes of the run, as sentences.
+    notes: Vec<String>,
+    #[serde(skip)]
+    links: Vec<LinkReport>,
+    #[serde(skip)]
+    inputs: Vec<InputReport>,
+    #[serde(skip)]
+    wake_margin_us: f64,
+    #[serde(skip)]
+    closing_notes: Vec<String>,
 }
 
 /// The report of one direction.

@@ -1,6 +1,7 @@
 //! Errors at the start of a run.
 
 use longwire_io::delay_line::ArenaError;
+use longwire_packet::bridge::BridgeError;
 
 /// Why a run could not start.
 #[derive(Debug, thiserror::Error)]
@@ -14,4 +15,8 @@ pub enum StartError {
     Event(#[from] nix::Error),
     #[error("the traces are for {needed} ports, and {given} were given")]
     Outputs { needed: usize, given: usize },
+    #[error("switch: {0}")]
+    Switch(#[from] BridgeError),
+    #[error("path {0} has no links, or one that does not exist")]
+    Path(usize),
 }

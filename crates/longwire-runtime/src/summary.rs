@@ -7,10 +7,8 @@ use longwire_io::port::StampedBy;
 
 use crate::counters::LinkShared;
 use crate::ledger::{Artifact, Spread, StageTotals};
-use crate::report::{DepartureReport, LinkReport, Pauses, RunReport, SendStampReport};
+use crate::report::{DepartureReport, LinkReport, SendStampReport};
 use crate::stage::{self, DeparturesShared, SendStampsShared};
-use crate::thread::ThreadEnd;
-use crate::waiting::PauseLog;
 
 /// Returns the report of one direction as of its last bursts.
 pub(crate) fn link(
@@ -92,27 +90,4 @@ fn config_by_option(parts: &[(&'static str, String)]) -> BTreeMap<&'static str, 
             .or_insert_with(|| value.clone());
     }
     config
-}
-
-/// Summarises a log of pauses, in microseconds.
-pub(crate) fn pauses(log: PauseLog) -> Pauses {
-    Pauses {
-        count: log.count,
-        max_us: log.max.as_micros_f64(),
-        total_us: log.total.as_micros_f64(),
-    }
-}
-
-/// Adds the results of a thread.
-pub(crate) fn add_thread_end(report: &mut RunReport, end: ThreadEnd) {
-    report.pauses.count += end.pauses.count;
-    report.pauses.total_us += end.pauses.total.as_micros_f64();
-    report.pauses.max_us = report.pauses.max_us.max(end.pauses.max.as_micros_f64());
-    report.cpu_s += end.cpu.as_secs_f64();
-    report.core_wait_s += end.core_wait.as_secs_f64();
-    report.wake_margin_us = report.wake_margin_us.max(end.margin.as_micros_f64());
-    report.notes.extend(end.remarks);
-    if let Some(error) = end.error {
-        report.error.get_or_insert(error.to_string());
-    }
 }

@@ -10,10 +10,12 @@ use longwire_io::port::{AnyRx, AnyTx};
 use longwire_io::{PortError, RxPort, TxPort};
 
 use crate::clock::monotonic_now;
-use crate::config::WaitMode;
+use crate::config::{RunConfig, WaitMode};
 use crate::fabric::Fabric;
 use crate::faults::Faults;
+use crate::host;
 use crate::stage::{Egress, Ingress};
+use crate::threads::ThreadPlan;
 use crate::waiting::{POLL, PauseLog, Waiter};
 use crate::witness::PauseHistory;
 
@@ -107,6 +109,17 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
+    /// Returns the plan of thread `index` of a run, on this core if it has one.
+    pub fn plan(self, index: usize, core: Option<usize>, config: &RunConfig) -> ThreadPlan {
+        let realtime = config.realtime;
+        ThreadPlan {
+            name: format!("longwire-{index}"),
+            bell: Arc::clone(&self.bell),
+            prepare: Box::new(move || host::prepare_thread(core, realtime)),
+            body: Box::new(|| self.run()),
+        }
+    }
+
     /// Runs the stages until stopped, until every input has ended and been
     /// sent, or until a port or a plugin fails.
     pub fn run(mut self) -> ThreadEnd {

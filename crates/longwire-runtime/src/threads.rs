@@ -9,12 +9,11 @@ use std::time::{Duration, Instant};
 use crate::faults::Faults;
 use crate::host;
 use crate::plugin::{Call, call_of, thread_id};
-use crate::record::{Epoch, RecordWriter, Recorder, Recording};
-use crate::report::RunReport;
+use crate::record::RecordWriter;
+use crate::report::{Pauses, RunReport};
 use crate::shutdown::is_hurried;
 use crate::start_error::StartError;
 use crate::stops::StopWatch;
-use crate::summary;
 use crate::thread::{Bell, Control, ThreadEnd};
 use crate::waiting::PauseLog;
 
@@ -31,6 +30,15 @@ pub(crate) struct Threads {
     /// The thread that writes the recording.
     recorder: Option<RecordWriter>,
     stop_watch: Option<StopWatch>,
+}
+
+/// A thread before it runs.
+pub(crate) struct ThreadPlan {
+    pub name: String,
+    pub bell: Arc<Bell>,
+    /// Prepares the thread; returns notes about that.
+    pub prepare: Box<dyn FnOnce() -> Vec<String> + Send>,
+    pub body: Box<dyn FnOnce() -> ThreadEnd + Send>,
 }
 
 /// A thread that was started.
@@ -90,21 +98,20 @@ impl Threads {
     ///
     /// # Errors
     /// No thread can be started.
-    pub fn spawn(
-        &mut self,
-        name: &str,
-        bell: Arc<Bell>,
-        notes: &mut Vec<String>,
-        prepare: impl FnOnce() -> Vec<String> + Send + 'static,
-        body: impl FnOnce() -> ThreadEnd + Send + 'static,
-    ) -> Result<(), StartError> {
+    pub fn spawn(&mut self, plan: ThreadPlan, notes: &mut Vec<String>) -> Result<(), StartError> {
+        let ThreadPlan {
+            name,
+            bell,
+            prepare,
+            body,
+        } = plan;
         let (ready, prepared) = channel();
         let guard = EndGuard {
             control: Arc::clone(&self.control),
             ending: self.ending.0.clone(),
             place: self.running.len(),
         };
-        let thread = spawn(name, move || {
+        let thread = spawn(&name, move || {
             let _guard = guard;
             let _ = ready.send((thread_id(), prepare()));
             body()
@@ -116,20 +123,6 @@ impl Threads {
             }
         }
         self.running.push(RunningThread { bell, thread, id });
-        Ok(())
-    }
-
-    /// Starts the thread that writes the recording.
-    ///
-    /// # Errors
-    /// No thread can be started.
-    pub fn record(
-        &mut self,
-        recording: Recording,
-        recorder: Box<dyn Recorder>,
-        epoch: Epoch,
-    ) -> Result<(), StartError> {
-        self.keep(Some(recording.start(recorder, epoch)?));
         Ok(())
     }
 
@@ -269,11 +262,25 @@ impl ThreadResults {
         if report.error.is_none() {
             report.error = self.error;
         }
-        report.stops = summary::pauses(self.stops);
+        add_pauses(&mut report.stops, &self.stops);
         for end in self.ends {
-            summary::add_thread_end(report, end);
+            add_pauses(&mut report.pauses, &end.pauses);
+            report.cpu_s += end.cpu.as_secs_f64();
+            report.core_wait_s += end.core_wait.as_secs_f64();
+            report.wake_margin_us = report.wake_margin_us.max(end.margin.as_micros_f64());
+            report.notes.extend(end.remarks);
+            if let Some(error) = end.error {
+                report.error.get_or_insert(error.to_string());
+            }
         }
     }
+}
+
+/// Adds a log of pauses, in microseconds.
+fn add_pauses(pauses: &mut Pauses, log: &PauseLog) {
+    pauses.count += log.count;
+    pauses.total_us += log.total.as_micros_f64();
+    pauses.max_us = pauses.max_us.max(log.max.as_micros_f64());
 }
 
 fn spawn<T: Send + 'static>(

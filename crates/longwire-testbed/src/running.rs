@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use longwire_runtime::ledger::NamedCounts;
-use longwire_runtime::{LinkReport, RunReport, Running, Spread};
+use longwire_runtime::{LinkReport, RunReport, RunningNetwork, Spread};
 
 use crate::config::Side;
 use crate::guard;
@@ -17,7 +17,7 @@ use crate::testbed_error::TestbedError;
 pub struct RunningTestbed {
     /// `None` once the link is stopped. Locked, since a run is watched by one
     /// thread at a time.
-    running: Mutex<Option<Running>>,
+    running: Mutex<Option<RunningNetwork>>,
     near: Node,
     far: Node,
     networks: Networks,
@@ -26,7 +26,7 @@ pub struct RunningTestbed {
 impl RunningTestbed {
     pub(crate) fn new(
         networks: Networks,
-        running: Running,
+        running: RunningNetwork,
     ) -> Result<RunningTestbed, TestbedError> {
         let starter = Arc::new(Starter::new()?);
         Ok(RunningTestbed {
@@ -50,7 +50,7 @@ impl RunningTestbed {
     /// Reports on the link so far.
     pub fn report(&self) -> TestbedReport {
         let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-        let snapshot = running.as_ref().map(Running::snapshot);
+        let snapshot = running.as_ref().map(RunningNetwork::snapshot);
         self.complete(snapshot.unwrap_or_default())
     }
 
@@ -61,7 +61,7 @@ impl RunningTestbed {
     ///
     /// If the link ended before, as it does when a plugin fails.
     pub fn finish(mut self) -> Result<TestbedReport, TestbedError> {
-        let report = self.take().map(Running::stop);
+        let report = self.take().map(RunningNetwork::stop);
         let report = report.unwrap_or_default();
         match &report.error {
             Some(error) => Err(TestbedError::Ended(error.clone())),
@@ -69,7 +69,7 @@ impl RunningTestbed {
         }
     }
 
-    fn take(&mut self) -> Option<Running> {
+    fn take(&mut self) -> Option<RunningNetwork> {
         let running = self.running.get_mut();
         running.unwrap_or_else(PoisonError::into_inner).take()
     }

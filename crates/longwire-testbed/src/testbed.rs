@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use longwire_engine::{LinkConfig, Nanos};
-use longwire_runtime::{Faults, LinkSetup, RunConfig};
+use longwire_engine::Nanos;
+use longwire_runtime::{Faults, LinkSetup, NetworkPlan, RunConfig, start};
 
 use crate::config::{EnvironmentConfig, Side};
 use crate::link_text::DuplexOptions;
@@ -100,9 +100,9 @@ impl Testbed {
         let mtus = [&up, &down].into_iter().filter_map(|link| link.mtu.bytes());
         let networks = Networks::new(&EnvironmentConfig::with_room_for(mtus))?;
         let (near, far) = networks.open_ports(PORT_KIND)?;
-        let setup = |name: &str, config: LinkConfig| LinkSetup::new(name, config);
-        let (up, down) = (setup("up", up), setup("down", down));
-        let running = longwire_runtime::start(near, far, up, Some(down), self.run)?;
+        let (up, down) = (LinkSetup::new("up", up), LinkSetup::new("down", down));
+        let plan = NetworkPlan::link(near, far, up, Some(down));
+        let running = start(plan, self.run, None)?;
         RunningTestbed::new(networks, running)
     }
 }

@@ -12,7 +12,6 @@ use longwire_fabric::NetworkError;
 use longwire_io::PortError;
 use longwire_plot::PlotError;
 use longwire_runtime::StartError;
-use longwire_runtime::fabric::FabricStartError;
 use longwire_runtime::suggest;
 use longwire_testbed::EnvironmentError;
 
@@ -78,15 +77,6 @@ impl From<EnvironmentError> for Error {
         match error {
             EnvironmentError::Port(error) => Error::Port(error),
             error => Error::Exec(Box::new(error)),
-        }
-    }
-}
-
-impl From<FabricStartError> for Error {
-    fn from(error: FabricStartError) -> Error {
-        match error {
-            FabricStartError::Start(error) => Error::Start(error),
-            error => Error::Failed(error.to_string()),
         }
     }
 }

@@ -22,6 +22,7 @@ pub mod signals;
 pub mod simulate;
 mod steps;
 pub mod table;
+mod watch;
 mod whole_file;
 
 use std::process::ExitCode;

@@ -18,10 +18,10 @@ use longwire_io::port::one_way::{Discard, Silent};
 use longwire_io::port::{AnyRx, AnyTx, Port, mem};
 use longwire_packet::alter::{AlterError, AlterOptions, Alterations};
 use longwire_packet::repair_checksums;
-use longwire_runtime::LinkSetup;
 use longwire_runtime::clock::monotonic_now;
 use longwire_runtime::feed::trace::{TraceConfig, TraceFeed};
-use longwire_runtime::replay::{ReplayConfig, ReplayOutput, start};
+use longwire_runtime::replay::{ReplayConfig, ReplayOutput};
+use longwire_runtime::{LinkSetup, NetworkPlan, RunConfig, start};
 use serde::Serialize;
 
 use longwire::Error;
@@ -188,18 +188,20 @@ impl SpeedTrace {
             link: LinkSetup::new("out", LinkConfig::default()),
             sent: None,
         };
-        let config = ReplayConfig {
+        let config = RunConfig {
             realtime: false,
-            ..ReplayConfig::default()
+            ..RunConfig::default()
         };
-        let replaying = start(vec![Box::new(feed)], vec![output], config, None)
-            .map_err(|error| Error::Failed(error.to_string()))?;
+        let replay = ReplayConfig::default();
+        let plan = NetworkPlan::replay(vec![Box::new(feed)], vec![output], replay);
+        let replaying =
+            start(plan, config, None).map_err(|error| Error::Failed(error.to_string()))?;
         while !replaying.ended() {
             std::thread::sleep(Duration::from_millis(1));
         }
         // A replay begins a little after its start. Until then it reads at most
         // as many packets as fit on its delay line.
-        let took = monotonic_now().saturating_sub(replaying.start().monotonic);
+        let took = monotonic_now().saturating_sub(replaying.epoch().monotonic);
         let report = replaying.stop();
         if let Some(error) = report.error {
             return Err(Error::Failed(error));

@@ -12,8 +12,7 @@ use std::time::Instant;
 use clap::Args;
 use longwire_io::port::options::OpenOptions;
 use longwire_io::port::registry;
-use longwire_runtime::fabric::start;
-use longwire_runtime::{Faults, FileLoader, RunConfig};
+use longwire_runtime::{Faults, FileLoader, NetworkPlan, RunConfig, start};
 use serde::Serialize;
 
 use longwire::Error;
@@ -179,7 +178,8 @@ fn once(file: &Path, links: u32) -> Result<StartupRow, Error> {
         return Err(Error::Failed(format!("{made} links of {links}")));
     }
     let built = begun.elapsed();
-    let running = start(ports, parts, RunConfig::default())
+    let plan = NetworkPlan::changeable(ports, parts);
+    let running = start(plan, RunConfig::default(), None)
         .map_err(|error| Error::Failed(error.to_string()))?;
     let total = begun.elapsed();
     running.stop();

@@ -7,8 +7,8 @@ use std::path::Path as FilePath;
 use longwire_io::net::{NetError, NetNamespace, addr_add, link_stats};
 use longwire_io::port::options::OpenOptions;
 use longwire_io::port::registry::{self, Port};
-use longwire_runtime::fabric::{FabricParts, FabricRunning, start};
-use longwire_runtime::{Faults, FileLoader, RunConfig};
+use longwire_runtime::fabric::FabricParts;
+use longwire_runtime::{Faults, FileLoader, NetworkPlan, RunConfig, RunningNetwork, start};
 
 use longwire::Error;
 use longwire_fabric::Numbered;
@@ -113,15 +113,15 @@ impl Stations {
         kind: &str,
         parts: FabricParts,
         config: RunConfig,
-    ) -> Result<FabricRunning, Error> {
+    ) -> Result<RunningNetwork, Error> {
         let names = (0..self.count()).map(Stations::port);
         let ports = names.map(|name| (format!("{kind}:{name}"), name));
-        start(self.open(ports.collect())?, parts, config)
-            .map_err(|error| Error::Failed(error.to_string()))
+        let plan = NetworkPlan::changeable(self.open(ports.collect())?, parts);
+        start(plan, config, None).map_err(|error| Error::Failed(error.to_string()))
     }
 
     /// Starts the fabric of a topology as `longwire run FILE` does.
-    pub fn start_topology(&self, text: &str, config: RunConfig) -> Result<FabricRunning, Error> {
+    pub fn start_topology(&self, text: &str, config: RunConfig) -> Result<RunningNetwork, Error> {
         let topology = Topology::parse("bench", text, FilePath::new(""));
         let topology = topology.map_err(|problems| {
             let problems = problems.iter().map(ToString::to_string);
@@ -131,7 +131,8 @@ impl Stations {
         let ports = ports.map(|port| (port.opens.clone(), port.name.clone()));
         let ports = self.open(ports.collect())?;
         let parts = Numbered::new(topology).parts(&FileLoader::reporting_to(&Faults::new()))?;
-        start(ports, parts, config).map_err(|error| Error::Failed(error.to_string()))
+        let plan = NetworkPlan::changeable(ports, parts);
+        start(plan, config, None).map_err(|error| Error::Failed(error.to_string()))
     }
 
     /// Opens ports in the fabric's namespace.

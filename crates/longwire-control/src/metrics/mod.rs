@@ -8,7 +8,8 @@ mod text;
 use std::fmt;
 
 use hyper::StatusCode;
-use longwire_runtime::fabric::{FabricReport, LinkTotals, PortReport};
+use longwire_runtime::RunReport;
+use longwire_runtime::fabric::{LinkTotals, PortReport};
 use longwire_runtime::ledger::{Counter, Scope};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
@@ -31,7 +32,7 @@ const EACH_MAX: usize = 20_000;
 #[derive(Debug)]
 struct Snapshot {
     elapsed_s: f64,
-    report: FabricReport,
+    report: RunReport,
     count: usize,
     /// By name and direction; one row without either when they are summed up.
     links: Vec<(Option<(String, &'static str)>, LinkTotals)>,

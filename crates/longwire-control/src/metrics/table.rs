@@ -1,7 +1,8 @@
 //! The metrics: those of the run and the switch are listed here, the others follow from
 //! the ledger.
 
-use longwire_runtime::fabric::{CoreCounts, FabricReport, LinkTotals};
+use longwire_runtime::RunReport;
+use longwire_runtime::fabric::{CoreCounts, LinkTotals};
 use longwire_runtime::ledger::{Counter, Effects, Fold, Handovers, Memory, Scope, Traffic};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Unit;
@@ -30,9 +31,9 @@ pub enum Source {
     /// The run, rising and falling.
     Run(fn(&Snapshot) -> f64),
     /// A count of the switch.
-    Switch(fn(&FabricReport) -> u64),
+    Switch(fn(&RunReport) -> u64),
     /// The same, by a label of this name.
-    SwitchBy(&'static str, fn(&FabricReport) -> Vec<(&str, u64)>),
+    SwitchBy(&'static str, fn(&RunReport) -> Vec<(&str, u64)>),
     /// A counter of the ledger, of each object in a scope.
     Counter(&'static Counter, Scope),
     /// Artifacts of a port, by kind.

@@ -8,10 +8,10 @@ use longwire_engine::Nanos;
 
 use super::core::Core;
 use super::orders::{Order, Task, Work};
-use super::report::{FabricReport, PortReport, SwitchReport};
-use crate::counters::LinkShared;
+use super::report::SwitchReport;
+use crate::network::{InsideCounts, RunFacts};
 use crate::port_loss::LostPort;
-use crate::record::Epoch;
+use crate::report::RunReport;
 use crate::shutdown::is_hurried;
 use crate::thread::{Bell, Control};
 
@@ -20,18 +20,9 @@ use crate::thread::{Bell, Control};
 #[derive(Clone)]
 pub struct FabricHandle {
     orders: Sender<Order>,
-    facts: Arc<Facts>,
-}
-
-/// Facts that do not change while a fabric runs, and its counters.
-pub(super) struct Facts {
-    pub bell: Arc<Bell>,
-    pub control: Arc<Control>,
-    pub epoch: Epoch,
-    pub ports: Vec<(String, Arc<LinkShared>)>,
-    pub seed: u64,
-    pub started: Instant,
-    pub notes: Vec<String>,
+    bell: Arc<Bell>,
+    control: Arc<Control>,
+    facts: Arc<RunFacts>,
 }
 
 /// Timeout of an answer; a fabric that does not answer within it has ended.
@@ -42,10 +33,18 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 impl FabricHandle {
-    pub(super) fn new(orders: Sender<Order>, facts: Facts) -> FabricHandle {
+    /// Returns a handle that sends orders and rings the bell of the deciding
+    /// thread.
+    pub(crate) fn new(
+        (orders, bell): (Sender<Order>, Arc<Bell>),
+        control: Arc<Control>,
+        facts: Arc<RunFacts>,
+    ) -> FabricHandle {
         FabricHandle {
             orders,
-            facts: Arc::new(facts),
+            bell,
+            control,
+            facts,
         }
     }
 
@@ -64,7 +63,7 @@ impl FabricHandle {
         // A fabric that has ended takes no orders, and no caller waits for
         // them.
         let _ = self.orders.send(Order { at, task });
-        self.facts.bell.ring();
+        self.bell.ring();
     }
 
     /// Makes a change on the deciding thread, now, and returns its result;
@@ -105,7 +104,7 @@ impl FabricHandle {
                 Err(RecvTimeoutError::Timeout) => {}
             }
             // A plugin may keep the thread from answering.
-            let ends = self.facts.control.must_end() || is_hurried();
+            let ends = self.control.must_end() || is_hurried();
             if ends || asked.elapsed() >= ANSWER_TIMEOUT {
                 return None;
             }
@@ -127,52 +126,23 @@ impl FabricHandle {
         self.facts.seed
     }
 
-    /// Returns the notes made at the start, as sentences.
-    pub fn notes(&self) -> &[String] {
-        &self.facts.notes
-    }
-
     /// Returns the ports that have gone away so far, by name.
     pub fn lost_ports(&self) -> Vec<(String, LostPort)> {
-        let (ports, epoch) = (self.facts.ports.iter(), self.facts.epoch.monotonic);
+        let (ports, epoch) = (self.facts.sources.ports.iter(), self.facts.epoch.monotonic);
         let lost = ports.filter_map(|(name, shared)| Some((name.clone(), shared.loss.get(epoch)?)));
         lost.collect()
     }
 
     /// Returns the current report; without the switch if the fabric has ended.
-    pub fn report(&self) -> FabricReport {
-        let asked = self.query(|core| {
-            let switch = SwitchReport::of(&core.bridge.counters());
-            (switch, core.counts(), core.frames())
-        });
-        let (switch, counts, in_flight) = asked.unwrap_or_default();
-        FabricReport {
-            switch,
-            counts,
-            in_flight,
-            ..self.without_core()
-        }
+    pub fn report(&self) -> RunReport {
+        self.facts.report(self.inside())
     }
 
-    /// Returns the report that needs no answer of the deciding thread: its
-    /// ports as of their last bursts.
-    pub(super) fn without_core(&self) -> FabricReport {
-        let Facts {
-            epoch,
-            ports,
-            seed,
-            started,
-            ..
-        } = &*self.facts;
-        let ports = ports.iter();
-        let ports = ports.map(|(name, shared)| PortReport::of(name, shared, epoch.monotonic));
-        FabricReport {
-            seed: *seed,
-            epoch_ns: epoch.wall.as_nanos(),
-            duration_s: started.elapsed().as_secs_f64(),
-            ports: ports.collect(),
-            notes: self.notes().to_vec(),
-            ..FabricReport::default()
-        }
+    /// Returns the counters of the deciding thread, if it answers.
+    pub(crate) fn inside(&self) -> Option<InsideCounts> {
+        self.query(|core| {
+            let switch = SwitchReport::of(&core.bridge.counters());
+            (switch, core.counts(), core.frames())
+        })
     }
 }

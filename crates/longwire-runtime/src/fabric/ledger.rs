@@ -5,41 +5,15 @@ use longwire_engine::{FrameMeta, Link, LinkId, Verdict};
 use longwire_packet::bridge::PortIndex;
 
 use super::frames::Frame;
-use crate::record::{Epoch, Event, RecordHandle, RecordWriter, Recorder, Recording};
-use crate::start_error::StartError;
+use crate::record::{Event, RecordHandle};
 
-/// The parts of a recording before the fabric starts, if it is recorded.
-pub(super) struct RecordingParts(Option<(Recording, Box<dyn Recorder>)>);
+pub(super) use crate::record::RecordingParts;
 
 impl RecordingParts {
-    /// Prepares a recording by this recorder.
-    pub fn by(recorder: Option<Box<dyn Recorder>>) -> RecordingParts {
-        RecordingParts(recorder.map(|recorder| (Recording::new(), recorder)))
-    }
-
-    /// Returns a handle that records the frames leaving by an output port.
-    pub fn output(&self, port: usize) -> Option<RecordHandle> {
-        let (recording, recorder) = self.0.as_ref()?;
-        let wanted = recorder.wants_frames();
-        wanted.then(|| recording.record_handle(LinkId(port as u32)))
-    }
-
     /// Returns a ledger that records arrivals and verdicts.
-    pub fn ledger(&self) -> Option<Box<Ledger>> {
-        let (recording, recorder) = self.0.as_ref()?;
-        let record_handle = recording.record_handle(LinkId(0));
-        Some(Box::new(Ledger::new(
-            record_handle,
-            recorder.wants_frames(),
-        )))
-    }
-
-    /// Starts the writing thread.
-    pub fn start(self, epoch: Epoch) -> Result<Option<RecordWriter>, StartError> {
-        let started = self
-            .0
-            .map(|(recording, recorder)| recording.start(recorder, epoch));
-        started.transpose()
+    pub(super) fn ledger(&self) -> Option<Box<Ledger>> {
+        let (record_handle, with_frames) = (self.handle(LinkId(0))?, self.wants_frames());
+        Some(Box::new(Ledger::new(record_handle, with_frames)))
     }
 }
 

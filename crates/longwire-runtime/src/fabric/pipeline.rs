@@ -4,22 +4,20 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use longwire_engine::models::mtu::Mtu;
 use longwire_engine::{Bytes, Link, LinkId, Nanos, PathId};
 use longwire_io::collapse_heap;
-use longwire_io::delay_line::{DelayLineConfig, delay_line};
 use longwire_io::{PortError, RxPort, TxPort};
 use longwire_packet::bridge::Bridge;
 
 use super::core::Core;
 use super::frames::Frames;
+use super::live::{FabricParts, ingress_stage};
 use super::orders::{Order, Task};
 use super::report::PortReport;
-use super::run::{FabricParts, FabricStartError};
 use super::stage::Fabric;
 use crate::clock::Clock;
 use crate::counters::LinkShared;
-use crate::stage::{Ingress, IngressParts};
+use crate::stage::Ingress;
 use crate::start_error::StartError;
 
 /// The result of a run.
@@ -40,7 +38,7 @@ pub struct FabricEnd<T> {
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum FabricPipelineError {
     #[error(transparent)]
-    Start(#[from] FabricStartError),
+    Start(#[from] StartError),
     #[error(transparent)]
     Port(#[from] PortError),
 }
@@ -54,7 +52,7 @@ pub fn look_at_idle<R>(
     parts: FabricParts,
     seed: u64,
     look: impl FnOnce(&Core) -> R,
-) -> Result<R, FabricStartError> {
+) -> Result<R, StartError> {
     let core = build(parts, Frames::new(Vec::new()), seed, Nanos::ZERO)?;
     Ok(look(&core))
 }
@@ -82,26 +80,8 @@ pub fn run_to_end<R: RxPort, T: TxPort>(
     let mut lines = Vec::new();
     for (rx, tx) in ports {
         let shared = Arc::new(LinkShared::new());
-        let line = DelayLineConfig {
-            budget: memory,
-            huge_pages: true,
-        };
-        let (writer, reader) = delay_line(&line)
-            .map_err(StartError::from)
-            .map_err(FabricStartError::from)?;
         let clock = Clock::arrivals();
-        let parts = IngressParts {
-            port: rx,
-            link: None,
-            link_id: LinkId(0),
-            // The links of a network fragment frames at their arrival.
-            mtu: Mtu::None,
-            line: writer,
-            clock: clock.clone(),
-            keep_offload: false,
-            lend_from: None,
-        };
-        let stage = Ingress::new(parts, Arc::clone(&shared));
+        let (stage, reader) = ingress_stage(rx, clock.clone(), memory, &shared)?;
         inputs.push(PipelineInput { stage, clock });
         lines.push(reader);
         outputs.push((tx, shared, None));
@@ -168,7 +148,7 @@ pub(super) fn build(
     frames: Frames,
     seed: u64,
     epoch: Nanos,
-) -> Result<Core, FabricStartError> {
+) -> Result<Core, StartError> {
     let bridge = Bridge::new(parts.switch)?;
     let mut core = Core::new(bridge, parts.classifier, frames);
     let many = parts.links.len() >= LINKS_MANY;
@@ -191,7 +171,7 @@ pub(super) fn build(
     }
     for (index, links) in parts.paths.iter().enumerate() {
         if !core.add_path(PathId(index as u32), links) {
-            return Err(FabricStartError::Path(index));
+            return Err(StartError::Path(index));
         }
     }
     if many {

@@ -9,10 +9,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::counters::LinkShared;
 use crate::ledger::{
-    Artifact, CoreCounts, Counter, Memory, NamedCounts, Spread, StageTotals, Traffic, buckets,
+    Artifact, Counter, Memory, NamedCounts, Spread, StageTotals, Traffic, buckets,
 };
 use crate::port_loss::LostPort;
-use crate::report::Pauses;
 use crate::summary;
 
 /// The report of one port.
@@ -43,39 +42,6 @@ pub struct PortReport {
     /// When and why the port went away, if it did and the network continued.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lost: Option<LostPort>,
-}
-
-/// The report of a fabric, without its links.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "Report")]
-pub struct FabricReport {
-    /// The seed of every random stream.
-    pub seed: u64,
-    /// When it started, in nanoseconds since 1970.
-    pub epoch_ns: u64,
-    /// How long it has run, in seconds.
-    pub duration_s: f64,
-    /// Its ports.
-    pub ports: Vec<PortReport>,
-    /// The switch; of a running fabric, as of the last query.
-    pub switch: SwitchReport,
-    /// Counts of all links together.
-    #[serde(flatten)]
-    pub counts: CoreCounts,
-    /// Frames inside.
-    pub in_flight: u64,
-    /// CPU time of its threads, in seconds; at the end only.
-    pub cpu_s: f64,
-    /// Pauses of the machine itself.
-    pub pauses: Pauses,
-    /// Stops of the process.
-    pub stops: Pauses,
-    /// How long its threads waited for a core that was in use, in seconds.
-    pub core_wait_s: f64,
-    /// The error that ended it, if one did.
-    pub error: Option<String>,
-    /// Notes of the run, as sentences.
-    pub notes: Vec<String>,
 }
 
 /// Counters of a switch.
@@ -122,7 +88,7 @@ impl SwitchReport {
 }
 
 impl PortReport {
-    pub(super) fn of(name: &str, shared: &LinkShared, epoch: Nanos) -> PortReport {
+    pub(crate) fn of(name: &str, shared: &LinkShared, epoch: Nanos) -> PortReport {
         let mut stages = StageTotals::default();
         stages.add(&shared.egress);
         stages.add(&shared.ingress);

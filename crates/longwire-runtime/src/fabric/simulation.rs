@@ -8,12 +8,14 @@ use longwire_packet::bridge::PortIndex;
 use super::core::Core;
 use super::frames::{Exit, Frame, Frames};
 use super::ledger::RecordingParts;
+use super::live::FabricParts;
 use super::orders::{Order, Task, Work};
 use super::pipeline;
-use super::report::{FabricReport, PortReport, SwitchReport};
-use super::run::{FabricParts, FabricStartError};
+use super::report::{PortReport, SwitchReport};
 use crate::ledger::Artifact;
 use crate::record::{Epoch, RecordWriter, Recorder};
+use crate::report::RunReport as FabricReport;
+use crate::start_error::StartError as FabricStartError;
 
 /// A frame that leaves.
 #[derive(Clone, Copy, Debug)]

@@ -155,7 +155,7 @@ impl<T: TxPort> Fabric<T> {
     }
 
     /// Excuses lateness by these pauses of the threads that frames pass.
-    pub(super) fn excuse_by(&mut self, pauses: &[Arc<PauseHistory>]) {
+    pub(crate) fn excuse_by(&mut self, pauses: &[Arc<PauseHistory>]) {
         for output in &mut self.outputs {
             output.account.judge.threads.extend_from_slice(pauses);
         }

@@ -3,8 +3,8 @@
 use longwire_engine::{Bytes, Nanos};
 use longwire_io::port::Port;
 
-use crate::config::{GRACE, LinkSetup, WaitMode};
-use crate::faults::Faults;
+use crate::config::LinkSetup;
+use crate::record::Epoch;
 use crate::sent::SentLog;
 
 /// An output of a replay: a link and the port after it.
@@ -28,34 +28,21 @@ pub enum Start {
     At(Nanos),
 }
 
-/// Configuration of a replay.
+/// Configuration of a replay, besides that of every run.
 #[derive(Clone, Debug)]
 pub struct ReplayConfig {
-    /// The seed of the links' random streams.
-    pub seed: u64,
-    /// How the sending thread waits.
-    pub wait: WaitMode,
     /// How many bytes of frames may wait for an output before reading pauses.
+    /// The default memory of frames follows from it too.
     pub read_ahead: Bytes,
-    /// The most memory that frames may wait in, for each output. `None`
-    /// derives it from `read_ahead` and from the link's rate and delay.
-    pub memory: Option<Bytes>,
-    /// A departure later than this counts as an artifact.
-    pub tolerance: Nanos,
-    /// Frames released within this time after the start that are late count as
-    /// artifacts of the start.
-    pub grace: Nanos,
-    /// Ask for a real-time scheduling class, locked memory and cores that do
-    /// not sleep deeply.
-    pub realtime: bool,
     /// When it starts.
     pub start: Start,
     /// The port is asked for the send stamp of one frame out of this many; 0
     /// asks for none. Frames without times are not stamped.
     pub stamp_every: u32,
-    /// Receives the faults of the links' plugins; a fault ends the replay.
-    pub faults: Faults,
 }
+
+/// Time for reading the first frames before the first one is due.
+const PREPARE: Nanos = Nanos::from_millis(100);
 
 impl ReplayConfig {
     /// Bytes read ahead by default: some seconds of a slow trace, and a small
@@ -65,21 +52,29 @@ impl ReplayConfig {
     /// One frame out of this many is stamped by default: enough for
     /// percentiles, and too few to cost anything.
     pub const STAMP_EVERY: u32 = 100;
+
+    /// Returns the start on both clocks.
+    pub(crate) fn epoch(&self) -> Epoch {
+        let now = Epoch::now();
+        match self.start {
+            Start::Soon => Epoch {
+                monotonic: now.monotonic.saturating_add(PREPARE),
+                wall: now.wall.saturating_add(PREPARE),
+            },
+            Start::At(wall) => Epoch {
+                monotonic: now.monotonic.saturating_add(wall).saturating_sub(now.wall),
+                wall,
+            },
+        }
+    }
 }
 
 impl Default for ReplayConfig {
     fn default() -> ReplayConfig {
         ReplayConfig {
-            seed: 1,
-            wait: WaitMode::Adaptive,
             read_ahead: ReplayConfig::READ_AHEAD,
-            memory: None,
-            tolerance: Nanos::from_millis(1),
-            grace: GRACE,
-            realtime: true,
             start: Start::Soon,
             stamp_every: ReplayConfig::STAMP_EVERY,
-            faults: Faults::new(),
         }
     }
 }

@@ -12,8 +12,8 @@ mod disturbance;
 mod pacer;
 mod pump;
 mod reader;
-mod run;
 mod summary;
 
+pub(crate) use build::ReplayPlan;
 pub use config::{ReplayConfig, ReplayOutput, Start};
-pub use run::{Replaying, start};
+pub(crate) use summary::ReplayInput;

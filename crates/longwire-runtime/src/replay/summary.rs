@@ -7,7 +7,7 @@ use crate::report::InputReport;
 use crate::stage::FeedShared;
 
 /// An input that is being read.
-pub(super) struct ReplayInput(pub Arc<FeedShared>);
+pub(crate) struct ReplayInput(pub Arc<FeedShared>);
 
 impl ReplayInput {
     /// Returns the report as of the last bursts.

@@ -34,7 +34,7 @@ const NEIGHBOUR_SOLICITATION: u8 = 135;
 const NEIGHBOUR_ADVERTISEMENT: u8 = 136;
 
 /// The address requests of a run and their answers.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct AddressWatch {
     ports: Vec<String>,
     state: Mutex<WatchState>,

@@ -15,7 +15,7 @@ mod segments;
 mod send_stamps;
 
 pub(crate) use account::{Account, LateFrame};
-pub(crate) use addresses::{AddressWatch, PortAddresses};
+pub(crate) use addresses::AddressWatch;
 pub use decider::Decider;
 pub(crate) use departures::DeparturesShared;
 pub use egress::{Egress, EgressParts};

@@ -9,7 +9,7 @@ use crate::common::{delayed, run, write_input};
 use longwire_engine::{BitRate, Bytes, Nanos, models};
 use longwire_io::port::options::OpenOptions;
 use longwire_io::port::registry;
-use longwire_runtime::{LinkSetup, Placement, RunConfig, WaitMode, start};
+use longwire_runtime::{LinkSetup, NetworkPlan, Placement, RunConfig, WaitMode, start};
 
 #[test]
 fn every_placement_and_way_of_waiting_delivers_every_frame_in_order() {
@@ -117,7 +117,8 @@ fn a_run_that_is_stopped_reports_what_is_in_flight() {
     let b = registry::open(&format!("pcap:out={}", folder.file("out.pcap")), &options);
     let setup = LinkSetup::new("ab", delayed("60s"));
     let (a, b) = (a.expect("the input opens"), b.expect("the output opens"));
-    let running = start(a, b, setup, None, RunConfig::default()).expect("the run starts");
+    let plan = NetworkPlan::link(a, b, setup, None);
+    let running = start(plan, RunConfig::default(), None).expect("the run starts");
     for _ in 0..500 {
         if running.snapshot().links[0].traffic.packets_in == 1_000 {
             break;

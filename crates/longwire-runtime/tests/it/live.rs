@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use longwire_engine::{BitRate, LinkConfig, models};
 use longwire_io::net::{self, NetNamespace};
-use longwire_runtime::{LinkSetup, Placement, RunConfig, Running, start};
+use longwire_runtime::{LinkSetup, NetworkPlan, Placement, RunConfig, RunningNetwork, start};
 use longwire_testbed::support::namespace;
 use longwire_testbed::{EnvironmentConfig, Networks, Side};
 
@@ -31,11 +31,18 @@ impl Hosts {
         (self.networks.network(side), address)
     }
 
-    fn start(&self, kind: &str, up: LinkConfig, down: LinkConfig, config: RunConfig) -> Running {
+    fn start(
+        &self,
+        kind: &str,
+        up: LinkConfig,
+        down: LinkConfig,
+        config: RunConfig,
+    ) -> RunningNetwork {
         let (near, far) = self.networks.open_ports(kind).expect("ports");
         let setup = |name: &str, config| LinkSetup::new(name, config);
         let (up, down) = (setup("up", up), setup("down", down));
-        start(near, far, up, Some(down), config).expect("a run")
+        let plan = NetworkPlan::link(near, far, up, Some(down));
+        start(plan, config, None).expect("a run")
     }
 
     /// Sends `bytes` over TCP from near to far, and checks each of them;

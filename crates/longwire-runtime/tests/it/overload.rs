@@ -11,8 +11,8 @@ use longwire_io::port::{AnyRx, AnyTx, Port};
 use longwire_io::{Arrived, Outgoing, PortError, Pushed, Received};
 use longwire_packet::bridge::{BridgeConfig, PortIndex, Switching};
 use longwire_packet::classify::{Classifier, Matcher, Order};
-use longwire_runtime::fabric::{FabricParts, FabricReport, LinkCells, Target, start};
-use longwire_runtime::{OnPortLoss, Placement, RunConfig};
+use longwire_runtime::fabric::{FabricParts, LinkCells, Target};
+use longwire_runtime::{NetworkPlan, OnPortLoss, Placement, RunConfig, RunReport, start};
 
 /// Sends frames of two stations in turn, at a steady rate.
 struct Source {
@@ -117,7 +117,7 @@ fn run(
     per_second: u64,
     output: impl OwnTx + 'static,
     time: Duration,
-) -> (FabricReport, Vec<Arc<LinkCells>>) {
+) -> (RunReport, Vec<Arc<LinkCells>>) {
     let cells: Vec<Arc<LinkCells>> = (0..2).map(|_| Arc::default()).collect();
     let mut classifier = Classifier::new(Order::First, Target::Pass);
     for station in 0..2 {
@@ -159,7 +159,8 @@ fn run(
         grace: Nanos::ZERO,
         ..RunConfig::default()
     };
-    let running = start(ports, parts, config).expect("a fabric");
+    let plan = NetworkPlan::changeable(ports, parts);
+    let running = start(plan, config, None).expect("a fabric");
     std::thread::sleep(time);
     (running.stop(), cells)
 }
@@ -184,7 +185,7 @@ fn an_overload_is_counted_per_port_and_per_link() {
 /// Asserts that links count the same frames as late and as overload as the
 /// port.
 #[track_caller]
-fn assert_links_agree(report: &FabricReport, cells: &[Arc<LinkCells>]) {
+fn assert_links_agree(report: &RunReport, cells: &[Arc<LinkCells>]) {
     let links: Vec<_> = cells.iter().map(|cells| cells.totals()).collect();
     let late: u64 = links.iter().map(|link| link.handovers.late).sum();
     let overload: u64 = links.iter().map(|link| link.handovers.overload).sum();

@@ -14,7 +14,7 @@ use longwire_io::port::own::{OwnRx, OwnTx};
 use longwire_io::port::registry::{AnyRx, AnyTx, Port};
 use longwire_io::{Arrived, Event, Outgoing, PortError, Pushed, Received, RxPort, TxPort};
 use longwire_runtime::clock::monotonic_now;
-use longwire_runtime::{LinkSetup, Placement, RunConfig, Running, start};
+use longwire_runtime::{LinkSetup, NetworkPlan, Placement, RunConfig, RunningNetwork, start};
 
 /// A queue of frames that a test fills and a port hands in.
 #[derive(Default)]
@@ -101,7 +101,7 @@ impl OwnTx for Noting {
 }
 
 /// Runs a link without delay from `rx` to `tx`.
-fn run(rx: AnyRx, tx: AnyTx, placement: Placement) -> Running {
+fn run(rx: AnyRx, tx: AnyTx, placement: Placement) -> RunningNetwork {
     let a = Port::with_halves("a", rx, AnyTx::Discard(Discard::default()));
     let b = Port::with_halves("b", AnyRx::Silent(Silent), tx);
     let setup = LinkSetup::new("ab", LinkConfig::default());
@@ -109,7 +109,7 @@ fn run(rx: AnyRx, tx: AnyTx, placement: Placement) -> Running {
         placement,
         ..RunConfig::default()
     };
-    start(a, b, setup, None, config).expect("a run")
+    start(NetworkPlan::link(a, b, setup, None), config, None).expect("a run")
 }
 
 const FRAMES: usize = 15;
@@ -290,7 +290,8 @@ fn a_thread_that_panics_ends_the_run_with_a_word() {
             placement,
             ..RunConfig::default()
         };
-        let running = start(a, b, setup("ab"), Some(setup("ba")), config).expect("a run");
+        let plan = NetworkPlan::link(a, b, setup("ab"), Some(setup("ba")));
+        let running = start(plan, config, None).expect("a run");
         let ended = running.wait(Duration::from_secs(20));
         assert!(ended, "{placement:?}: the run goes on without a thread");
         let error = running.stop().error.expect("a reason");

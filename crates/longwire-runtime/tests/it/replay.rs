@@ -9,8 +9,10 @@ use longwire_io::port::own::OwnTx;
 use longwire_io::port::{AnyRx, AnyTx, Port};
 use longwire_io::{Outgoing, PortError, Pushed, Received, RxPort};
 use longwire_runtime::record::Epoch;
-use longwire_runtime::replay::{ReplayConfig, ReplayOutput, Start, start};
-use longwire_runtime::{Fed, Feed, FeedStatus, LinkSetup, StartError};
+use longwire_runtime::replay::{ReplayConfig, ReplayOutput, Start};
+use longwire_runtime::{
+    Fed, Feed, FeedStatus, LinkSetup, NetworkPlan, RunConfig, RunningNetwork, StartError, start,
+};
 
 /// Numbered frames at even distances, to outputs in turn.
 struct Even {
@@ -121,18 +123,27 @@ fn numbers(rx: &mut PipeRx) -> Vec<u64> {
     }
 }
 
-fn quiet() -> ReplayConfig {
-    ReplayConfig {
+fn replay(
+    feed: impl Feed + 'static,
+    outputs: Vec<ReplayOutput>,
+    config: ReplayConfig,
+) -> Result<RunningNetwork, StartError> {
+    let quiet = RunConfig {
         realtime: false,
-        ..ReplayConfig::default()
-    }
+        ..RunConfig::default()
+    };
+    start(
+        NetworkPlan::replay(vec![Box::new(feed)], outputs, config),
+        quiet,
+        None,
+    )
 }
 
 #[test]
 fn every_frame_leaves_in_order_and_none_before_its_time() {
     let (tx, mut rx) = cable();
     let feed = Even::every(Nanos::from_micros(200), 1_000);
-    let replay = start(vec![Box::new(feed)], vec![output(tx, "")], quiet(), None).unwrap();
+    let replay = replay(feed, vec![output(tx, "")], ReplayConfig::default()).unwrap();
     assert!(replay.wait(Duration::from_secs(20)));
     let report = replay.stop();
     assert_eq!(report.error, None);
@@ -157,7 +168,7 @@ fn a_link_on_the_way_is_offered_frames_as_of_their_times() {
     // 60 bytes every 100 us, twice what the link carries.
     let feed = Even::every(Nanos::from_micros(100), 400);
     let outputs = vec![output(tx, "rate=2400kbit queue=10p delay=5ms")];
-    let replay = start(vec![Box::new(feed)], outputs, quiet(), None).unwrap();
+    let replay = replay(feed, outputs, ReplayConfig::default()).unwrap();
     assert!(replay.wait(Duration::from_secs(20)));
     let report = replay.stop();
     let link = &report.links[0];
@@ -176,7 +187,7 @@ fn outputs_share_one_time_base() {
         ..Even::every(Nanos::from_micros(50), 500)
     };
     let outputs = vec![output(a, ""), output(b, "")];
-    let replay = start(vec![Box::new(feed)], outputs, quiet(), None).unwrap();
+    let replay = replay(feed, outputs, ReplayConfig::default()).unwrap();
     assert!(replay.wait(Duration::from_secs(20)));
     drop(replay.stop());
     let even: Vec<u64> = (0..500).step_by(2).collect();
@@ -191,7 +202,7 @@ fn what_was_read_before_a_fault_is_sent_once() {
         fails_after: 700,
         ..Even::every(Nanos::from_micros(10), 1_000)
     };
-    let replay = start(vec![Box::new(feed)], vec![output(tx, "")], quiet(), None).unwrap();
+    let replay = replay(feed, vec![output(tx, "")], ReplayConfig::default()).unwrap();
     assert!(replay.wait(Duration::from_secs(20)));
     let report = replay.stop();
     assert!(
@@ -211,7 +222,7 @@ fn memory_stays_within_what_is_read_ahead() {
     };
     let sink = AnyTx::Discard(Discard::default());
     let outputs = vec![output(sink, "")];
-    let replay = start(vec![Box::new(feed)], outputs, quiet(), None).unwrap();
+    let replay = replay(feed, outputs, ReplayConfig::default()).unwrap();
     assert!(replay.wait(Duration::from_secs(60)));
     let report = replay.stop();
     let link = &report.links[0];
@@ -235,9 +246,9 @@ fn a_slow_trace_is_not_read_further_ahead_than_asked() {
     };
     let config = ReplayConfig {
         read_ahead: Bytes(1 << 20),
-        ..quiet()
+        ..ReplayConfig::default()
     };
-    let replay = start(vec![Box::new(feed)], vec![output(tx, "")], config, None).unwrap();
+    let replay = replay(feed, vec![output(tx, "")], config).unwrap();
     std::thread::sleep(Duration::from_millis(400));
     let report = replay.stop();
     let link = &report.links[0];
@@ -262,9 +273,9 @@ fn a_start_may_be_asked_for() {
         let begins = Epoch::now().wall.saturating_add(Nanos::from_millis(400));
         let config = ReplayConfig {
             start: Start::At(begins),
-            ..quiet()
+            ..ReplayConfig::default()
         };
-        let replay = start(vec![Box::new(feed)], vec![output(tx, "")], config, None).unwrap();
+        let replay = replay(feed, vec![output(tx, "")], config).unwrap();
         std::thread::sleep(Duration::from_millis(200));
         let early = numbers(&mut rx);
         let in_time = Epoch::now().wall < begins;
@@ -279,7 +290,7 @@ fn a_start_may_be_asked_for() {
 #[test]
 fn a_port_for_each_output_is_needed() {
     let feed = Even::every(Nanos::ZERO, 1);
-    let refused = start(vec![Box::new(feed)], Vec::new(), quiet(), None).err();
+    let refused = replay(feed, Vec::new(), ReplayConfig::default()).err();
     assert!(matches!(
         refused,
         Some(StartError::Outputs {
@@ -323,7 +334,7 @@ fn a_sending_thread_that_panics_ends_the_replay_with_a_word() {
     let (tx, rx) = cable();
     let panics = AnyTx::Own(Box::new(Panics(0)));
     let outputs = vec![output(panics, ""), output(tx, "")];
-    let replay = start(vec![Box::new(feed)], outputs, quiet(), None).unwrap();
+    let replay = replay(feed, outputs, ReplayConfig::default()).unwrap();
     let ended = replay.wait(Duration::from_secs(20));
     assert!(ended, "the replay goes on without its sender");
     let error = replay.stop().error.expect("a reason");

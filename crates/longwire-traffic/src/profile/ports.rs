@@ -6,8 +6,7 @@ use std::time::{Duration, Instant};
 use longwire_engine::Nanos;
 use longwire_engine::models::ARRIVALS;
 use longwire_engine::models::arrivals::Load;
-use longwire_runtime::replay::Replaying;
-use longwire_runtime::{Artifact, Feed, RunReport};
+use longwire_runtime::{Artifact, Feed, RunReport, RunningNetwork};
 use longwire_units::grouped;
 
 use super::error::ProfileError;
@@ -17,7 +16,7 @@ use crate::generator::{GeneratorConfig, TogetherFeed};
 use crate::receive::{ReceiveConfig, ReceiveReport, Receiver};
 
 /// A function that starts the run that sends a feed.
-pub type StartRun<'a, E> = Box<dyn FnMut(Box<dyn Feed>) -> Result<Replaying, E> + 'a>;
+pub type StartRun<'a, E> = Box<dyn FnMut(Box<dyn Feed>) -> Result<RunningNetwork, E> + 'a>;
 
 /// A function that is called with each trial and its outcome.
 pub type Progress<'a, E> = Box<dyn FnMut(&Trial, &Outcome) -> Result<(), E> + 'a>;

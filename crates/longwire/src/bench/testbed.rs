@@ -3,7 +3,7 @@
 
 use longwire_engine::LinkConfig;
 use longwire_io::net::{NetError, NetNamespace};
-use longwire_runtime::{LinkSetup, RunConfig, Running};
+use longwire_runtime::{LinkSetup, NetworkPlan, RunConfig, RunningNetwork, start};
 use longwire_testbed::{
     EnvironmentConfig, EnvironmentError, Networks, Plan, Side, direct_networks,
 };
@@ -64,16 +64,15 @@ impl Testbed {
         up: LinkConfig,
         down: LinkConfig,
         config: RunConfig,
-    ) -> Result<Running, Error> {
+    ) -> Result<RunningNetwork, Error> {
         let Testbed::Emulated(networks) = self else {
             let message = "there is no emulator between these hosts";
             return Err(Error::Failed(message.to_owned()));
         };
         let (near, far) = networks.open_ports(kind)?;
-        let setup = |name: &str, config| LinkSetup::new(name, config);
-        let (up, down) = (setup("up", up), setup("down", down));
-        longwire_runtime::start(near, far, up, Some(down), config)
-            .map_err(|error| Error::Failed(error.to_string()))
+        let (up, down) = (LinkSetup::new("up", up), LinkSetup::new("down", down));
+        let plan = NetworkPlan::link(near, far, up, Some(down));
+        start(plan, config, None).map_err(|error| Error::Failed(error.to_string()))
     }
 }
 

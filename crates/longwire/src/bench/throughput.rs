@@ -102,7 +102,7 @@ fn cases(args: &ThroughputArgs) -> Vec<Case> {
                 lend,
             };
             cases.extend([case(IN_CACHE, false), case(IN_MEMORY, false)]);
-            if *size as usize >= longwire_runtime::run::LEND_FROM {
+            if *size as usize >= longwire_runtime::network::LEND_FROM {
                 cases.push(case(IN_MEMORY, true));
             }
         }

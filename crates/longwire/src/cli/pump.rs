@@ -10,7 +10,7 @@ use longwire_io::port::options::{OpenOptions, Purpose};
 use longwire_io::port::registry;
 use longwire_runtime::record::Epoch;
 use longwire_runtime::replay::{ReplayConfig, ReplayOutput, Start};
-use longwire_runtime::{Faults, LinkSetup, Recorder};
+use longwire_runtime::{Faults, LinkSetup, Recorder, RunConfig};
 
 use super::{DuplexArgs, LaunchBy, RecordArgs, ReportArgs, SeedArgs, Wait};
 use crate::Error;
@@ -228,18 +228,25 @@ impl PumpArgs {
     }
 
     /// Returns the runtime's configuration.
-    pub fn config(&self) -> ReplayConfig {
-        ReplayConfig {
+    pub fn config(&self) -> RunConfig {
+        RunConfig {
             seed: self.seed.seed,
             wait: self.wait.into(),
-            read_ahead: self.read_ahead,
             memory: self.memory,
             tolerance: self.tolerance,
             grace: self.grace,
-            stamp_every: self.stamp_every,
             realtime: !self.no_realtime,
-            start: self.start(),
             faults: self.faults().clone(),
+            ..RunConfig::default()
+        }
+    }
+
+    /// Returns the configuration of the replay.
+    pub fn replay(&self) -> ReplayConfig {
+        ReplayConfig {
+            read_ahead: self.read_ahead,
+            start: self.start(),
+            stamp_every: self.stamp_every,
         }
     }
 

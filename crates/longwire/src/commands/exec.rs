@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use longwire_io::rights::Capability;
-use longwire_runtime::RunReport;
+use longwire_runtime::{LinkSetup, NetworkPlan, RunReport, network};
 use longwire_testbed::{
     Device, Environment, EnvironmentConfig, EnvironmentError, Event, Foundation, Side,
 };
@@ -14,11 +14,11 @@ use super::exec_args::ExecArgs;
 use super::exec_commands::{CommandEnd, CommandNotes, Commands, LOOK};
 use super::exec_network;
 use super::exec_words::split_file;
-use super::run::setup;
 use crate::probe::{self, LinkExpectations, ProbeResult};
 use crate::report::finish::{self, ReportStream};
 use crate::report::live::StatusLine;
 use crate::report::start;
+use crate::watch::watch;
 use crate::{Error, Globals, rights};
 use longwire_traffic::sockets::{Host, Path};
 
@@ -56,12 +56,13 @@ fn run_link(command: &[OsString], args: &ExecArgs, globals: &Globals) -> Result<
     let mtus = [&up, &down].into_iter().filter_map(|link| link.mtu.bytes());
     let mut environment = Environment::on(foundation, &environment_for(args, mtus))?;
     let (near, far) = environment.networks().open_ports(&args.port)?;
-    let links = [setup("up", up), setup("down", down)];
+    let links = [LinkSetup::new("up", up), LinkSetup::new("down", down)];
     let warnings = start::announce(&links, globals)?;
     let [up, down] = links;
     let config = args.running.config(args.seed.seed, &args.link.faults);
     let recorder = args.record.recorder(&["up", "down"])?;
-    let running = longwire_runtime::start_recorded(near, far, up, Some(down), config, recorder)?;
+    let plan = NetworkPlan::link(near, far, up, Some(down));
+    let running = network::start(plan, config, recorder)?;
     let remarks: Vec<String> = environment.notes().map(str::to_owned).collect();
     start::notes(running.notes().iter().chain(&remarks), globals)?;
 
@@ -76,14 +77,15 @@ fn run_link(command: &[OsString], args: &ExecArgs, globals: &Globals) -> Result<
         let mut commands = Commands::new(&mut environment, command, args, globals);
         commands.start()?;
         rights::give_up(&args.report, &environment_needs(args));
-        let ended = loop {
-            if let Some(ended) = commands.wait(LOOK) {
-                break Some(ended);
-            }
-            if running.ended() {
-                break None;
-            }
-        };
+        let mut ended = None;
+        watch(
+            &running,
+            &mut |_, pause| {
+                ended = commands.wait(pause);
+                Ok(ended.is_some())
+            },
+            || false,
+        )?;
         notes = commands.finish();
         Outcome::Ended(ended)
     };

@@ -12,7 +12,7 @@ use crate::error::EXIT_FAILED;
 use crate::report::stderr::print_line;
 use crate::{Error, Globals};
 
-/// The interval at which the link is checked while the commands run.
+/// Interval between checks for signals during the probe.
 pub(super) const LOOK: Duration = Duration::from_millis(100);
 
 /// Time between SIGTERM and SIGKILL for a command whose time is over.

@@ -70,7 +70,7 @@ pub(super) fn run(
 
     let mut commands = Commands::new(&mut environment, command, args, globals);
     let (mut started, mut ended) = (false, None);
-    let carried = run_network::carry(setup, ports, control, globals, &mut |pause| {
+    let carried = run_network::carry(setup, ports, control, globals, &mut |_, pause| {
         if !started {
             watch = None;
             if stop.load(Ordering::SeqCst) {
@@ -92,8 +92,8 @@ pub(super) fn run(
     // been removed.
     environment.close();
     let mut report = carried?;
-    report.fabric.notes.extend(notes.printed);
-    report.fabric.notes.extend(notes.closing);
+    report.run.notes.extend(notes.printed);
+    report.run.notes.extend(notes.closing);
     let code = run_network::finish(&report, &args.report, globals, ReportStream::Stderr)?;
     Ok(CommandEnd::exit_code(ended, code))
 }

@@ -7,15 +7,14 @@ use std::process::ExitCode;
 use clap::Args;
 use longwire_engine::Nanos;
 use longwire_io::port::registry;
-use longwire_runtime::replay::{self, Replaying};
-use longwire_runtime::{Feed, RunReport};
+use longwire_runtime::{Feed, RunReport, RunningNetwork};
 use longwire_traffic::generator::{GeneratorConfig, GeneratorError, GeneratorFeed};
 use longwire_traffic::profile::ProbeReport;
 use longwire_traffic::receive::{ReceiveConfig, ReceiveReport, Receiver, StreamReport};
 use serde::Serialize;
 
 use super::generate_file;
-use super::replay::watch;
+use super::replay;
 use crate::cli::{LINK_HELP, Paint, PumpArgs, TrafficArgs};
 use crate::profile::{self, ProfileArgs, write_probes};
 use crate::receiving::{ReceivedByLink, refused};
@@ -23,6 +22,7 @@ use crate::report::finish::{ReportStream, check_file, finish_judged};
 use crate::report::stderr::print_line;
 use crate::report::{start, text};
 use crate::signals::stop_flag;
+use crate::watch::watch_live;
 use crate::{Error, Globals, rights};
 
 const EXAMPLES: &str = "\
@@ -125,11 +125,11 @@ pub fn run(args: &GenerateArgs, globals: &Globals) -> Result<ExitCode, Error> {
     check_sending(args, &config)?;
     let stop = stop_flag()?;
     let receiver = args.receive.as_deref().map(receive).transpose()?;
-    let (replaying, warnings) = start_run(&args.pump, config, globals)?;
+    let (running, warnings) = start_run(&args.pump, config, globals)?;
     rights::give_up(&args.pump.report, &[]);
-    start::notes(replaying.notes(), globals)?;
-    watch(&replaying, &stop, globals);
-    let mut report = replaying.stop();
+    start::notes(running.notes(), globals)?;
+    watch_live(&running, &stop, None, globals)?;
+    let mut report = running.stop();
     report.notes.extend(warnings);
     let receiver = receiver.map(|receiver| receiver.settle(&report, args.settle, &stop));
     let received = receiver
@@ -223,7 +223,7 @@ fn start_run(
     pump: &PumpArgs,
     config: GeneratorConfig,
     globals: &Globals,
-) -> Result<(Replaying, Vec<String>), Error> {
+) -> Result<(RunningNetwork, Vec<String>), Error> {
     let usage = |error: GeneratorError| Error::Usage(error.to_string());
     let feed = GeneratorFeed::new(config).map_err(usage)?;
     start_feed(pump, Box::new(feed), globals)
@@ -237,13 +237,9 @@ pub(crate) fn start_feed(
     pump: &PumpArgs,
     feed: Box<dyn Feed>,
     globals: &Globals,
-) -> Result<(Replaying, Vec<String>), Error> {
+) -> Result<(RunningNetwork, Vec<String>), Error> {
     let outputs = pump.outputs(false, feed.is_paced())?;
-    let recorder = pump.recorder(&outputs)?;
-    let links = outputs.iter().map(|output| &output.link);
-    let warnings = start::announce(links, globals)?;
-    let replaying = replay::start(vec![feed], outputs, pump.config(), recorder)?;
-    Ok((replaying, warnings))
+    replay::start(pump, vec![feed], outputs, globals)
 }
 
 /// Prints a line about a profile's progress, if remarks are printed.

@@ -2,24 +2,23 @@
 
 use std::process::ExitCode;
 use std::str::FromStr;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use clap::Args;
 use longwire_engine::models::FRAMING;
 use longwire_engine::models::framing::Framing;
 use longwire_engine::replay::Pace;
 use longwire_engine::{BitRate, Nanos, PacketRate, Speed};
-use longwire_runtime::Feed;
 use longwire_runtime::feed::trace::{Moment, TraceConfig, TraceFeed, in_one_time_base};
-use longwire_runtime::replay::{Replaying, start};
+use longwire_runtime::replay::ReplayOutput;
+use longwire_runtime::{Feed, NetworkPlan, RunningNetwork, network};
 
 use crate::cli::{AlterArgs, PumpArgs, ReceiverArgs};
 use crate::receiving::{Receivers, with_received};
 use crate::report::finish::{ReportStream, check_file, finish_received};
+use crate::report::start as announcement;
 use crate::report::words::count_of;
-use crate::report::{ReplayLine, start as announcement};
 use crate::signals::stop_flag;
+use crate::watch::watch_live;
 use crate::{Error, Globals, rights};
 
 const EXAMPLES: &str = "\
@@ -188,14 +187,11 @@ pub fn run(args: &ReplayArgs, globals: &Globals) -> Result<ExitCode, Error> {
     let ways = args.alter.split.is_some();
     let mut outputs = args.pump.outputs(ways, !args.pace.topspeed)?;
     let receivers = Receivers::open(&args.receivers, &mut outputs, globals)?;
-    let recorder = args.pump.recorder(&outputs)?;
-    let links = outputs.iter().map(|output| &output.link);
-    let warnings = announcement::announce(links, globals)?;
-    let replaying = start(feeds, outputs, args.pump.config(), recorder)?;
+    let (running, warnings) = start(&args.pump, feeds, outputs, globals)?;
     rights::give_up(&args.pump.report, &[]);
-    announcement::notes(replaying.notes(), globals)?;
-    watch(&replaying, &stop, globals);
-    let mut report = replaying.stop();
+    announcement::notes(running.notes(), globals)?;
+    watch_live(&running, &stop, None, globals)?;
+    let mut report = running.stop();
     report.notes.extend(warnings);
     let received = receivers.finish(&mut report);
     let json = with_received(report.clone(), &received);
@@ -209,14 +205,22 @@ pub fn run(args: &ReplayArgs, globals: &Globals) -> Result<ExitCode, Error> {
     )
 }
 
-/// Waits until everything is sent, or a signal stops the run.
-pub(super) fn watch(replaying: &Replaying, stop: &AtomicBool, globals: &Globals) {
-    const LOOK: Duration = Duration::from_millis(50);
-    let mut line = ReplayLine::new(globals);
-    while !stop.load(Ordering::Relaxed) && !replaying.wait(LOOK) {
-        line.refresh(|| replaying.snapshot());
-    }
-    line.clear();
+/// Starts to send feeds to these outputs; returns the run with its warnings.
+///
+/// # Errors
+/// If a recording cannot be created, or the run not be started.
+pub(super) fn start(
+    pump: &PumpArgs,
+    feeds: Vec<Box<dyn Feed>>,
+    outputs: Vec<ReplayOutput>,
+    globals: &Globals,
+) -> Result<(RunningNetwork, Vec<String>), Error> {
+    let recorder = pump.recorder(&outputs)?;
+    let links = outputs.iter().map(|output| &output.link);
+    let warnings = announcement::announce(links, globals)?;
+    let plan = NetworkPlan::replay(feeds, outputs, pump.replay());
+    let running = network::start(plan, pump.config(), recorder)?;
+    Ok((running, warnings))
 }
 
 impl ReplayArgs {

@@ -2,14 +2,12 @@
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
 
 use clap::Args;
-use longwire_engine::{BitRate, LinkConfig, Nanos};
+use longwire_engine::{BitRate, Nanos};
 use longwire_io::port::options::{OpenOptions, Purpose};
 use longwire_io::port::registry::{self, Port};
-use longwire_runtime::{LinkSetup, Running};
+use longwire_runtime::{LinkSetup, NetworkPlan, network};
 
 use super::{run_network, run_pair};
 use crate::cli::ControlArgs;
@@ -17,8 +15,9 @@ use crate::cli::{
     DUPLEX_HELP, DuplexArgs, LINK_HELP, RecordArgs, ReportArgs, RunningArgs, SeedArgs,
 };
 use crate::report::finish::{ReportStream, check_file, finish};
-use crate::report::{Live, start};
+use crate::report::start;
 use crate::signals::stop_flag;
+use crate::watch::watch_live;
 use crate::{Error, Globals, rights};
 
 const EXAMPLES: &str = "\
@@ -140,8 +139,8 @@ pub fn run(args: &RunArgs, globals: &Globals) -> Result<ExitCode, Error> {
     let (ab, ba) = args.link.links()?;
     let stop = stop_flag()?;
     let (a, b) = open_ports(&args.a, b, args)?;
-    let mut links = vec![setup("ab", ab)];
-    links.extend((!args.one_way).then(|| setup("ba", ba)));
+    let mut links = vec![LinkSetup::new("ab", ab)];
+    links.extend((!args.one_way).then(|| LinkSetup::new("ba", ba)));
     let warnings = start::announce(&links, globals)?;
 
     let mut links = links.into_iter();
@@ -151,10 +150,10 @@ pub fn run(args: &RunArgs, globals: &Globals) -> Result<ExitCode, Error> {
     let recorder = args
         .record
         .recorder(&["ab", "ba"][..1 + usize::from(ba.is_some())])?;
-    let running = longwire_runtime::start_recorded(a, b, ab, ba, config, recorder)?;
+    let running = network::start(NetworkPlan::link(a, b, ab, ba), config, recorder)?;
     rights::give_up(&args.report, &[]);
     start::notes(running.notes(), globals)?;
-    watch(&running, &stop, args.time, globals);
+    watch_live(&running, &stop, args.time, globals)?;
     let mut report = running.stop();
     report.notes.extend(warnings);
     finish(&report, &args.report, globals, ReportStream::Stdout)
@@ -176,26 +175,4 @@ fn open_ports(a: &str, b: &str, args: &RunArgs) -> Result<(Port, Port), Error> {
         registry::open(name, &options)
     };
     Ok((open(a, of_a)?, open(b, of_b)?))
-}
-
-/// Returns the set-up of a direction with this name.
-pub(super) fn setup(name: &str, config: LinkConfig) -> LinkSetup {
-    LinkSetup::new(name, config)
-}
-
-/// Waits until the run ends by itself, a signal stops it, or its time is over.
-fn watch(running: &Running, stop: &AtomicBool, time: Option<Nanos>, globals: &Globals) {
-    /// Interval between checks for signals.
-    const LOOK: Duration = Duration::from_millis(50);
-    let started = Instant::now();
-    let time = time.map(|time| Duration::from_nanos(time.as_nanos()));
-    let mut live = Live::new(globals);
-    while !stop.load(Ordering::Relaxed) {
-        let left = time.map_or(LOOK, |time| time.saturating_sub(started.elapsed()));
-        if left.is_zero() || running.wait(left.min(LOOK)) {
-            break;
-        }
-        live.refresh(|| running.snapshot());
-    }
-    live.clear();
 }

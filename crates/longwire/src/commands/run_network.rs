@@ -5,23 +5,24 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
-use std::time::{Duration, Instant};
 
 use longwire_engine::Nanos;
 use longwire_io::port::options::OpenOptions;
 use longwire_io::port::registry::{self, Port};
 use longwire_io::rights::Capability;
-use longwire_runtime::fabric::{FabricParts, FabricRunning, start_recorded};
-use longwire_runtime::{Faults, FileLoader};
+use longwire_runtime::fabric::{FabricHandle, FabricParts};
+use longwire_runtime::{Faults, FileLoader, NetworkPlan, RunningNetwork, network};
 use longwire_units::number_of;
 
 use super::run::RunArgs;
 use crate::cli::{DuplexArgs, RecordArgs, ReportArgs, RunningArgs, SEED_DEFAULT};
-use crate::report::finish::{ReportStream, finish_with};
+use crate::receiving::ReceivedByLink;
+use crate::report::finish::{ReportStream, finish_judged};
 use crate::report::network::write_text;
 use crate::report::{start, words};
 use crate::signals::stop_flag;
 use crate::steps::StepsOnStderr;
+use crate::watch::{Pause, until_stopped, watch};
 use crate::{Error, Globals, rights};
 use longwire_control::Bound;
 use longwire_fabric::{Controller, NetworkRecorder, NetworkReport, Numbered, Prepared, Scenario};
@@ -29,9 +30,6 @@ use longwire_topology::{Command, Problem, Topology};
 
 /// Time before a command's execution at which it is prepared.
 const AHEAD: Nanos = Nanos::from_secs(2);
-
-/// Interval between checks for signals and for commands of the scenario.
-const LOOK: Duration = Duration::from_millis(50);
 
 /// Runs the network that a file describes.
 ///
@@ -74,14 +72,8 @@ pub(super) fn run_topology(
         record: &args.record,
         report: Some(&args.report),
     };
-    let mut started = None;
-    let time = args.time.map(|time| Duration::from_nanos(time.as_nanos()));
-    let report = carry(setup, ports, control, globals, &mut |pause| {
-        let started = started.get_or_insert_with(Instant::now);
-        let left = time.map(|time| time.saturating_sub(started.elapsed()));
-        std::thread::sleep(left.map_or(pause, |left| left.min(pause)));
-        Ok(left.is_some_and(|left| left.is_zero()) || stop.load(Ordering::Relaxed))
-    })?;
+    let mut pause = until_stopped(&stop, args.time);
+    let report = carry(setup, ports, control, globals, &mut pause)?;
     finish(&report, &args.report, globals, ReportStream::Stdout)
 }
 
@@ -126,9 +118,6 @@ pub(super) struct NetworkSetup<'a> {
     pub report: Option<&'a ReportArgs>,
 }
 
-/// Waits for at most the given time, and returns whether the run is over.
-pub(super) type Pause<'a> = &'a mut dyn FnMut(Duration) -> Result<bool, Error>;
-
 /// Runs a network between open ports, with its scenario and its control API,
 /// until `pause` ends it or it ends by itself.
 ///
@@ -144,30 +133,31 @@ pub(super) fn carry(
     let faults = Faults::new();
     let scenario = setup.topology.timeline.clone();
     let mut scenario = Scenario::new(&scenario);
-    let watch = StepsOnStderr::start(globals);
-    watch.steps().begin("numbering links", None);
-    let network = Numbered::new(setup.topology);
+    let steps = StepsOnStderr::start(globals);
+    steps.steps().begin("numbering links", None);
+    let numbered = Numbered::new(setup.topology);
     let new_loader = || FileLoader::reporting_to(&faults).until(setup.stop);
     let loader = new_loader();
     let (bin, discarded) = channel();
-    let mut parts = network.parts_in_steps(&loader, watch.steps(), setup.stop)?;
-    let prepare = |command: &Command| network.plan(command, &loader, &bin);
+    let mut parts = numbered.parts_in_steps(&loader, steps.steps(), setup.stop)?;
+    let prepare = |command: &Command| numbered.plan(command, &loader, &bin);
     let given = first_commands(&mut scenario, &mut parts, prepare, setup.stop)?;
     let recorder = NetworkRecorder::create(
         setup.record.capture.as_deref(),
         setup.record.log.as_ref(),
-        &network,
+        &numbered,
     )?;
     let config = setup.running.config(setup.seed, &faults);
-    watch.steps().begin("starting", None);
-    let running = start_recorded(ports, parts, config, recorder);
-    drop(watch);
+    steps.steps().begin("starting", None);
+    let running = network::start(NetworkPlan::changeable(ports, parts), config, recorder);
+    drop(steps);
     let running = running?;
-    start::notes(running.handle().notes(), globals)?;
+    start::notes(running.notes(), globals)?;
     start::notes(control.notes(), globals)?;
-    let handle = running.handle().clone();
+    let handle = running.handle().cloned();
+    let handle = handle.unwrap_or_else(|| unreachable!("its plan is changeable"));
     let controller = Arc::new(Controller::new(
-        network,
+        numbered,
         handle,
         new_loader(),
         (bin, discarded),
@@ -183,13 +173,13 @@ pub(super) fn carry(
     // While the fabric still responds.
     drop(server);
     let until = controller.elapsed();
-    let fabric = running.stop();
+    let run = running.stop();
     let (failed, late) = directed?;
-    let mut report = controller.look(|network| NetworkReport::new(fabric, network));
+    let mut report = controller.look(|network| NetworkReport::new(run, network));
     report.changes = controller.changes().until(until);
-    report.fabric.notes.extend(setup.remarks);
-    report.fabric.notes.extend(late.remark());
-    report.fabric.error = report.fabric.error.or(failed);
+    report.run.notes.extend(setup.remarks);
+    report.run.notes.extend(late.remark());
+    report.run.error = report.run.error.or(failed);
     Ok(report)
 }
 
@@ -257,7 +247,8 @@ pub(super) fn finish(
     place: ReportStream,
 ) -> Result<ExitCode, Error> {
     let text = |out: &mut Vec<u8>, paint| write_text(out, report, paint);
-    finish_with(report, &report.judged(), text, args, globals, place)
+    let (judged, received) = (report.judged(), ReceivedByLink::new());
+    finish_judged(report, &judged, &received, text, args, globals, place)
 }
 
 /// Refuses options of a single link next to a topology file.
@@ -301,7 +292,7 @@ pub(super) fn seed(topology: &Topology, given: u64) -> Result<u64, Error> {
 /// Runs the scenario until `pause` ends the run, or it ends by itself. Returns
 /// the first of its commands that failed; the others are still run.
 fn direct(
-    running: &FabricRunning,
+    running: &RunningNetwork,
     scenario: &mut Scenario<'_>,
     controller: &Controller,
     globals: &Globals,
@@ -310,12 +301,12 @@ fn direct(
     let mut failed = None;
     let mut late = LateCommands::default();
     let mut reported = 0;
-    let mut over = false;
-    while !over && !running.ended() {
-        over = pause(LOOK)?;
-        let until = controller.elapsed().saturating_add(AHEAD);
+    if running.ended() {
+        return Ok((failed, late));
+    }
+    watch(running, pause, || {
         // One by one: a scenario may have any number of them.
-        while !over && let Some(command) = scenario.next_due(until) {
+        if let Some(command) = scenario.next_due(controller.elapsed().saturating_add(AHEAD)) {
             let at = command.at.unwrap_or(Nanos::ZERO);
             if let Err(problem) = controller.schedule(&command) {
                 failed.get_or_insert(format!("scenario at {at}: {problem}"));
@@ -323,21 +314,29 @@ fn direct(
             // Checked afterwards: preparing the command may have taken too
             // long.
             late.note(at, controller.elapsed());
-            over = pause(Duration::ZERO)? || running.ended();
+            return true;
         }
         controller.tidy();
-        let lost = running.handle().lost_ports();
-        for (name, port) in lost.iter().skip(reported) {
-            let remark = format!(
-                "port {name} went away: {}; the run goes on without it",
-                port.error
-            );
-            // A closed terminal is no reason to end the run.
-            let _ = start::warn(std::slice::from_ref(&remark), globals);
-        }
-        reported = lost.len();
-    }
+        warn_of_lost_ports(running, &mut reported, globals);
+        false
+    })?;
+    warn_of_lost_ports(running, &mut reported, globals);
     Ok((failed, late))
+}
+
+/// Prints which ports went away, except the first `reported` ones.
+fn warn_of_lost_ports(running: &RunningNetwork, reported: &mut usize, globals: &Globals) {
+    let lost = running.handle().map(FabricHandle::lost_ports);
+    let lost = lost.unwrap_or_default();
+    for (name, port) in lost.iter().skip(*reported) {
+        let remark = format!(
+            "port {name} went away: {}; the run goes on without it",
+            port.error
+        );
+        // A closed terminal is no reason to end the run.
+        let _ = start::warn(std::slice::from_ref(&remark), globals);
+    }
+    *reported = lost.len();
 }
 
 /// Commands of the scenario that were executed late, because preparing them

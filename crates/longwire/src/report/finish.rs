@@ -86,24 +86,8 @@ pub fn finish_received(
     finish_judged(json, report, received, text, args, globals, place)
 }
 
-/// Like [`finish_as`], for a command with its own text of the report. A closed
-/// reader of the report affects neither file nor exit code.
-///
-/// # Errors
-/// If it cannot be written.
-pub fn finish_with(
-    json: &impl Serialize,
-    report: &RunReport,
-    text: impl Fn(&mut Vec<u8>, Paint) -> io::Result<()>,
-    args: &ReportArgs,
-    globals: &Globals,
-    place: ReportStream,
-) -> Result<ExitCode, Error> {
-    let received = ReceivedByLink::new();
-    finish_judged(json, report, &received, text, args, globals, place)
-}
-
-/// Like [`finish_received`], for a command with its own text of the report.
+/// Like [`finish_received`], for a command with its own text of the report. A
+/// closed reader of the report affects neither file nor exit code.
 ///
 /// # Errors
 /// If it cannot be written.

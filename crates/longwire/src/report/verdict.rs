@@ -3,7 +3,8 @@
 
 use std::io::{self, Write};
 
-use longwire_runtime::{LinkReport, Pauses, RunReport};
+use longwire_runtime::ledger::NamedCounts;
+use longwire_runtime::{LinkReport, Pauses, RunReport, Spread};
 
 use super::artifacts::{self, is_own};
 use super::require::frames;
@@ -17,6 +18,9 @@ pub const SHARE_SMALL: f64 = 0.001;
 
 /// From this share of the run on, a hint on waiting for a core is printed.
 const CORE_WAIT_MIN: f64 = 0.01;
+
+/// Praise for a run without any lateness.
+pub(crate) const IN_TIME: &str = "each at its nanosecond";
 
 /// The verdict on a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -185,11 +189,8 @@ fn subject(report: &RunReport) -> &'static str {
 /// Returns the artifacts of a link, if it has any: `up 12 late, 3 memory (0.15%
 /// of 10,000 frames)`.
 fn artifacts(link: &LinkReport) -> Option<String> {
+    let kinds = kinds(&link.artifacts)?;
     let sum = link.artifacts.total();
-    let happened = link.artifacts.nonzero();
-    let kinds: Vec<String> = happened
-        .map(|(kind, n)| format!("{} {kind}", count(n)))
-        .collect();
     let frames = frames(link);
     let of = match frames {
         0 => String::new(),
@@ -199,7 +200,30 @@ fn artifacts(link: &LinkReport) -> Option<String> {
             count(frames)
         ),
     };
-    (sum > 0).then(|| format!("{} {}{of}", link.name, kinds.join(", ")))
+    Some(format!("{} {kinds}{of}", link.name))
+}
+
+/// Lists artifacts by kind, if there are any: `12 late, 3 memory`.
+pub(crate) fn kinds(artifacts: &NamedCounts) -> Option<String> {
+    let happened = artifacts.nonzero();
+    let kinds: Vec<String> = happened
+        .map(|(kind, n)| format!("{} {kind}", count(n)))
+        .collect();
+    (!kinds.is_empty()).then(|| kinds.join(", "))
+}
+
+/// Describes the greatest lateness of these, if any frame was late.
+pub(crate) fn lateness(spreads: impl Iterator<Item = Spread>) -> Option<String> {
+    let (p99, max) = spreads.fold((0.0, 0.0), |(p99, max), spread| {
+        (f64::max(p99, spread.p99), f64::max(max, spread.max))
+    });
+    (max > 0.0).then(|| {
+        format!(
+            "99% of them at most {} late and none more than {}",
+            micros(p99),
+            micros(max)
+        )
+    })
 }
 
 fn praise(report: &RunReport) -> String {
@@ -208,25 +232,15 @@ fn praise(report: &RunReport) -> String {
     if let Some(undelivered) = UndeliveredFrames::of(links) {
         return undelivered.line();
     }
-    let p99 = links
-        .iter()
-        .map(|link| link.lateness_us.p99)
-        .fold(0.0, f64::max);
-    let max = links
-        .iter()
-        .map(|link| link.lateness_us.max)
-        .fold(0.0, f64::max);
-    let lateness = match max {
-        max if max > 0.0 => {
-            format!(
-                "99% of them at most {} late and none more than {}",
-                micros(p99),
-                micros(max)
-            )
+    let lateness = lateness(links.iter().map(|link| link.lateness_us));
+    let in_time = || {
+        if report.inputs.is_empty() {
+            IN_TIME.to_owned()
+        } else {
+            as_fast_as_taken(report)
         }
-        _ if !report.inputs.is_empty() => as_fast_as_taken(report),
-        _ => "each at its nanosecond".to_owned(),
     };
+    let lateness = lateness.unwrap_or_else(in_time);
     format!("{} frames delivered, {lateness}", count(out))
 }
 

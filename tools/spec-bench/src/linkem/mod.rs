@@ -16,8 +16,7 @@ use std::time::Duration;
 
 use clap::Args;
 use longwire_engine::{BitRate, Nanos, Probability};
-use longwire_runtime::RunConfig;
-use longwire_runtime::fabric::FabricRunning;
+use longwire_runtime::{RunConfig, RunningNetwork};
 use serde::Serialize;
 
 use crate::loss;
@@ -230,8 +229,8 @@ pub(super) fn measure(args: &LinkemArgs, kind: &str) -> Result<LinkemFindings, E
 }
 
 /// Returns the artifacts of the emulator so far, at all ports.
-fn artifacts(running: &FabricRunning) -> u64 {
-    let ports = running.handle().report().ports;
+fn artifacts(running: &RunningNetwork) -> u64 {
+    let ports = running.snapshot().ports;
     let kinds = ports.iter().flat_map(|port| port.artifacts.iter());
     let lost = kinds.filter(|(kind, _)| !is_late(kind));
     lost.map(|(_, count)| *count).sum()

@@ -20,9 +20,8 @@ use longwire_io::port::own::{OwnRx, OwnTx};
 use longwire_io::port::registry::{AnyRx, AnyTx, Port};
 use longwire_io::{Arrived, Offload, Outgoing, PortError, Pushed, Received, TxPort};
 use longwire_runtime::clock::monotonic_now;
-use longwire_runtime::fabric::{FabricReport, start};
 use longwire_runtime::stage::BURST;
-use longwire_runtime::{Placement, RunConfig, WaitMode};
+use longwire_runtime::{NetworkPlan, Placement, RunConfig, RunReport, WaitMode, start};
 
 use super::flows::{Ack, Flows};
 use super::share::{Share, Window};
@@ -147,7 +146,7 @@ pub(super) struct MultiplexLoad {
 pub(super) struct Outcome {
     pub shares: Vec<Share>,
     pub window: Window,
-    pub report: FabricReport,
+    pub report: RunReport,
 }
 
 /// Returns a link of this rate, with a short queue.
@@ -194,7 +193,8 @@ pub(super) fn run(load: &MultiplexLoad) -> Result<Outcome, Error> {
         ..RunConfig::default()
     };
     let ports = ports(load, &shared);
-    let running = start(ports, parts, config).map_err(|error| Error::Failed(error.to_string()))?;
+    let plan = NetworkPlan::changeable(ports, parts);
+    let running = start(plan, config, None).map_err(|error| Error::Failed(error.to_string()))?;
     std::thread::sleep(warm_up(load));
     let from = monotonic_now();
     shared.counting.store(true, Ordering::Release);

@@ -19,8 +19,7 @@ use std::time::Duration;
 use clap::Args;
 use longwire_engine::models::framing::Framing;
 use longwire_engine::{BitRate, Nanos};
-use longwire_runtime::fabric::FabricReport;
-use longwire_runtime::{Placement, WaitMode};
+use longwire_runtime::{Placement, RunReport, WaitMode};
 use serde::Serialize;
 
 use longwire::Error;
@@ -207,7 +206,7 @@ fn row(args: &MultiplexArgs, kind: &str, rate: BitRate, links: u32) -> Result<Mu
 }
 
 /// Returns a row with the values of the fabric's report.
-fn of_report(report: &FabricReport) -> MultiplexRow {
+fn of_report(report: &RunReport) -> MultiplexRow {
     let out = report.ports.last().cloned().unwrap_or_default();
     let lost = report.ports.iter().flat_map(|port| port.artifacts.iter());
     let lost = lost.filter(|(kind, _)| !is_late(kind));

@@ -10,7 +10,7 @@ use longwire_engine::{LinkConfig, Nanos, models};
 use longwire_io::port::options::OpenOptions;
 use longwire_io::port::registry;
 use longwire_io::{Arrived, PortError, Received, RxPort};
-use longwire_runtime::{LinkSetup, RunConfig, RunReport, start};
+use longwire_runtime::{LinkSetup, NetworkPlan, RunConfig, RunReport, start};
 use longwire_testbed::support::Folder;
 
 /// Writes frames of 60 to 1,000 bytes, `gap` apart, each with its number in
@@ -51,7 +51,8 @@ pub fn run(folder: &Folder, config: LinkConfig, run: RunConfig) -> (RunReport, V
     let a = registry::open(&format!("pcap:in={input}"), &options).expect("the input opens");
     let b = registry::open(&format!("pcap:out={output}"), &options).expect("the output opens");
     let setup = LinkSetup::new("ab", config);
-    let running = start(a, b, setup, None, run).expect("the run starts");
+    let plan = NetworkPlan::link(a, b, setup, None);
+    let running = start(plan, run, None).expect("the run starts");
     assert!(
         running.wait(Duration::from_secs(30)),
         "the run ends with its input"

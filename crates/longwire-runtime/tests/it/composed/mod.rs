@@ -19,7 +19,7 @@ use longwire_engine::{Bytes, LinkConfig, LinkSpec, Nanos, NoLoader};
 use longwire_io::port::own::{OwnRx, OwnTx};
 use longwire_io::port::{AnyRx, AnyTx, Port};
 use longwire_runtime::pipeline::{PipelineConfig, run_to_end};
-use longwire_runtime::{LinkReport, LinkSetup, Placement, RunConfig, WaitMode, start_recorded};
+use longwire_runtime::{LinkReport, LinkSetup, NetworkPlan, Placement, RunConfig, WaitMode, start};
 use offline::{Outcome, simulate};
 use ports::{Device, Frame, Memory, Nothing, Script, Sink};
 use traffic::Buffer;
@@ -132,8 +132,8 @@ fn check_live(case: &Case, placement: Placement) -> bool {
     };
     let memory = Arc::new(Mutex::new(Memory::default()));
     let recorder = Box::new(ports::MemoryRecorder(Arc::clone(&memory)));
-    let running = start_recorded(input, output, setup, None, config, Some(recorder))
-        .unwrap_or_else(|error| panic!("{error}"));
+    let plan = NetworkPlan::link(input, output, setup, None);
+    let running = start(plan, config, Some(recorder)).unwrap_or_else(|error| panic!("{error}"));
     let ended = running.wait(if is_soon { PATIENCE } else { PARTLY });
     let report = running.stop();
     let memory = std::mem::take(&mut *memory.lock().expect("the recorder is done"));

@@ -12,7 +12,7 @@ use super::{StatsArgs, encoded, print_json, read};
 use crate::table::Table;
 use crate::{Error, Globals};
 use longwire_control::client::Client;
-use longwire_control::responses::{Changes, FabricReport, Overview, Paths, Ports, Stats};
+use longwire_control::responses::{Changes, Overview, Paths, Ports, Report, Stats};
 use longwire_fabric::RuleView;
 use longwire_runtime::fabric::PortReport;
 
@@ -141,7 +141,7 @@ pub(super) fn rules(client: &mut Client, globals: &Globals) -> Result<(), Error>
 pub(super) fn report(client: &mut Client, globals: &Globals) -> Result<(), Error> {
     let response = client.get("/v1/report")?;
     show(response, globals, |response| {
-        let report: FabricReport = read(response)?;
+        let Report(report) = read(response)?;
         let mut text = ports_table(report.ports).text();
         text += &format!(
             "switch: {} forwarded, {} flooded, {} learnt; {} passed without a link, {} dropped \

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 
 use longwire_engine::Nanos;
 use longwire_fabric::{Changes, LinkRow, NetworkReport};
-use longwire_runtime::fabric::FabricReport;
+use longwire_runtime::RunReport;
 use longwire_units::number_of;
 
 use crate::cli::Paint;
@@ -24,17 +24,17 @@ const CHANGES_SHOWN: usize = 20;
 /// # Errors
 /// If `out` cannot be written.
 pub fn write_text(out: &mut impl Write, report: &NetworkReport, paint: Paint) -> io::Result<()> {
-    write_ports(out, &report.fabric)?;
+    write_ports(out, &report.run)?;
     write_links(out, &report.links)?;
     if let Some(line) = verdict::overload_line(report) {
         writeln!(out, "{line}")?;
     }
     write_changes(out, &report.changes)?;
-    write_rest(out, &report.fabric)?;
+    write_rest(out, &report.run)?;
     verdict::of(report).write(out, paint)
 }
 
-fn write_ports(out: &mut impl Write, fabric: &FabricReport) -> io::Result<()> {
+fn write_ports(out: &mut impl Write, run: &RunReport) -> io::Result<()> {
     let mut ports = Table::new(&[
         "port",
         "in",
@@ -44,7 +44,7 @@ fn write_ports(out: &mut impl Write, fabric: &FabricReport) -> io::Result<()> {
         "p99",
         "max",
     ]);
-    for port in &fabric.ports {
+    for port in &run.ports {
         let artifacts: u64 = port.artifacts.total();
         ports.row(vec![
             port.name.clone(),
@@ -122,8 +122,8 @@ fn write_changes(out: &mut impl Write, changes: &Changes) -> io::Result<()> {
     Ok(())
 }
 
-fn write_rest(out: &mut impl Write, fabric: &FabricReport) -> io::Result<()> {
-    let switch = &fabric.switch;
+fn write_rest(out: &mut impl Write, run: &RunReport) -> io::Result<()> {
+    let switch = &run.switch;
     let flooded: u64 = switch.flooded.iter().sum();
     writeln!(
         out,
@@ -131,21 +131,21 @@ fn write_rest(out: &mut impl Write, fabric: &FabricReport) -> io::Result<()> {
          dropped without a rule",
         switch.forwarded,
         number_of(switch.learnt, "station"),
-        fabric.counts.passed,
-        fabric.counts.unmatched_dropped
+        run.counts.passed,
+        run.counts.unmatched_dropped
     )?;
-    if fabric.counts.moved > 0 {
+    if run.counts.moved > 0 {
         writeln!(
             out,
             "{} taken to have arrived later: read after the links had decided beyond the arrival",
-            number_of(fabric.counts.moved, "frame")
+            number_of(run.counts.moved, "frame")
         )?;
     }
-    if fabric.counts.unrecorded > 0 {
+    if run.counts.unrecorded > 0 {
         writeln!(
             out,
             "{} of arrivals and verdicts not recorded: the disk did not keep up",
-            number_of(fabric.counts.unrecorded, "row")
+            number_of(run.counts.unrecorded, "row")
         )?;
     }
     for (reason, count) in switch.not_forwarded.iter() {
@@ -161,12 +161,12 @@ fn write_rest(out: &mut impl Write, fabric: &FabricReport) -> io::Result<()> {
     writeln!(
         out,
         "{:.3} s, {:.2} s of CPU, seed {}, {} still inside",
-        fabric.duration_s,
-        fabric.cpu_s,
-        fabric.seed,
-        number_of(fabric.in_flight, "frame")
+        run.duration_s,
+        run.cpu_s,
+        run.seed,
+        number_of(run.in_flight, "frame")
     )?;
-    for note in &fabric.notes {
+    for note in &run.notes {
         writeln!(out, "note: {note}")?;
     }
     Ok(())

@@ -6,47 +6,39 @@ use longwire_fabric::{LinkRow, NetworkReport};
 use longwire_runtime::fabric::PortReport;
 
 use crate::report::artifacts;
-use crate::report::verdict::{SHARE_SMALL, Verdict, own_share, stopped};
+use crate::report::verdict::{IN_TIME, SHARE_SMALL, Verdict, kinds, lateness, own_share, stopped};
 use crate::report::words::{count, links_in_words, micros};
 
 /// Returns the verdict on a network.
 pub(super) fn of(report: &NetworkReport) -> Verdict {
-    let ports = &report.fabric.ports;
+    let ports = &report.run.ports;
     let arrived: u64 = ports.iter().map(|port| port.traffic.packets_in).sum();
     let artifacts: Vec<String> = ports.iter().filter_map(artifacts_of).collect();
+    let artifacts = artifacts.join("; ");
     let judged = report.judged();
     let share = judged.links.iter().map(own_share).fold(0.0, f64::max);
     let hints = artifacts::hints(|kind| ports.iter().any(|port| port.artifacts.of(kind) > 0));
-    let (faithful, line) = if let Some(error) = &report.fabric.error {
+    let (faithful, line) = if let Some(error) = &report.run.error {
         (false, format!("the run ended early: {error}"))
     } else if let Some(lost) = lost_ports(report) {
         (false, format!("a port was lost: {lost}"))
     } else if let Some(overload) = Overload::of(&report.links) {
         let line = format!(
-            "the network fell behind what was asked for: {}; {}",
-            overload.links(),
-            artifacts.join("; ")
+            "the network fell behind what was asked for: {}; {artifacts}",
+            overload.links()
         );
         (false, line)
-    } else if report.fabric.stops.count > 0 {
-        (false, stopped(&report.fabric.stops, &artifacts.join("; ")))
+    } else if report.run.stops.count > 0 {
+        (false, stopped(&report.run.stops, &artifacts))
     } else if !artifacts.is_empty() && share < SHARE_SMALL {
-        let line = format!(
-            "the network was what was asked for, apart from {}",
-            artifacts.join("; ")
-        );
+        let line = format!("the network was what was asked for, apart from {artifacts}");
         (true, line)
     } else if !artifacts.is_empty() {
-        let line = format!(
-            "the network fell short of what was asked for: {}",
-            artifacts.join("; ")
-        );
+        let line = format!("the network fell short of what was asked for: {artifacts}");
         (false, line)
     } else if arrived == 0 {
-        (
-            true,
-            "no frame arrived: there is no verdict on the network".to_owned(),
-        )
+        let line = "no frame arrived: there is no verdict on the network";
+        (true, line.to_owned())
     } else {
         (true, praise(report))
     };
@@ -129,7 +121,7 @@ fn share_late(row: &LinkRow) -> f64 {
 
 /// Returns the ports that went away, if any did, and the frames lost by it.
 fn lost_ports(report: &NetworkReport) -> Option<String> {
-    let ports = report.fabric.ports.iter().filter_map(|port| {
+    let ports = report.run.ports.iter().filter_map(|port| {
         let lost = port.lost.as_ref()?;
         Some(format!(
             "port {} went away after {:.1} s ({})",
@@ -139,7 +131,7 @@ fn lost_ports(report: &NetworkReport) -> Option<String> {
     let ports: Vec<String> = ports.collect();
     let links = report.links.iter();
     let drops = links.map(|row| row.totals.drops[DropReason::PortLost]);
-    let frames = drops.sum::<u64>() + report.fabric.counts.port_lost;
+    let frames = drops.sum::<u64>() + report.run.counts.port_lost;
     (!ports.is_empty()).then(|| {
         format!(
             "{}; {} frames for it were lost",
@@ -151,28 +143,14 @@ fn lost_ports(report: &NetworkReport) -> Option<String> {
 
 /// Returns the artifacts of a port, if it has any: `left 12 late, 3 memory`.
 fn artifacts_of(port: &PortReport) -> Option<String> {
-    let happened = port.artifacts.nonzero();
-    let kinds: Vec<String> = happened
-        .map(|(kind, n)| format!("{} {kind}", count(n)))
-        .collect();
-    (!kinds.is_empty()).then(|| format!("{} {}", port.name, kinds.join(", ")))
+    kinds(&port.artifacts).map(|kinds| format!("{} {kinds}", port.name))
 }
 
 fn praise(report: &NetworkReport) -> String {
-    let ports = &report.fabric.ports;
+    let ports = &report.run.ports;
     let out: u64 = ports.iter().map(|port| port.traffic.packets_out).sum();
-    let greatest = |of: fn(&PortReport) -> f64| ports.iter().map(of).fold(0.0, f64::max);
-    let p99 = greatest(|port| port.lateness_us.p99);
-    let max = greatest(|port| port.lateness_us.max);
-    let lateness = if max > 0.0 {
-        format!(
-            "99% of them at most {} late and none more than {}",
-            micros(p99),
-            micros(max)
-        )
-    } else {
-        "each at its nanosecond".to_owned()
-    };
+    let lateness = lateness(ports.iter().map(|port| port.lateness_us));
+    let lateness = lateness.unwrap_or_else(|| IN_TIME.to_owned());
     format!(
         "the network was what was asked for: {} frames delivered, {lateness}, no artifacts",
         count(out)
@@ -182,7 +160,8 @@ fn praise(report: &NetworkReport) -> String {
 #[cfg(test)]
 mod tests {
     use longwire_fabric::Changes;
-    use longwire_runtime::fabric::{FabricReport, LinkTotals};
+    use longwire_runtime::RunReport;
+    use longwire_runtime::fabric::LinkTotals;
     use longwire_runtime::ledger::{Handovers, Traffic};
 
     use super::*;
@@ -222,9 +201,9 @@ mod tests {
             ..PortReport::default()
         };
         NetworkReport {
-            fabric: FabricReport {
+            run: RunReport {
                 ports: vec![port],
-                ..FabricReport::default()
+                ..RunReport::default()
             },
             links: links.collect(),
             changes: Changes::default(),

@@ -8,8 +8,8 @@ mod script;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use longwire_engine::{FrameMeta, Nanos};
-use longwire_runtime::Faults;
-use longwire_runtime::fabric::{FabricReport, Simulation};
+use longwire_runtime::fabric::Simulation;
+use longwire_runtime::{Faults, RunReport as FabricReport};
 
 pub use inputs::{Inputs, PortFile};
 pub use outputs::Outputs;

@@ -1,0 +1,167 @@
+//! A fabric on live ports: its stages and threads.
+
+use std::sync::Arc;
+use std::sync::mpsc::channel;
+
+use longwire_engine::models::mtu::Mtu;
+use longwire_engine::{Bytes, LinkConfig, LinkId, Nanos};
+use longwire_io::RxPort;
+use longwire_io::delay_line::{DelayLineConfig, DelayLineReader, delay_line};
+use longwire_io::port::{AnyRx, AnyTx, Port};
+use longwire_packet::bridge::BridgeConfig;
+use longwire_packet::classify::Classifier;
+
+use super::core::Target;
+use super::frames::Frames;
+use super::orders::Work;
+use super::pipeline;
+use super::stage::Fabric;
+use crate::clock::Clock;
+use crate::config::RunConfig;
+use crate::counters::LinkShared;
+use crate::host;
+use crate::ledger::LinkCells;
+use crate::network::{Assembly, Foundation, ReportSources, memory_held, memory_of};
+use crate::placement::{Layout, connect};
+use crate::port_loss::OnPortLoss;
+use crate::stage::{AddressWatch, Ingress, IngressParts};
+use crate::start_error::StartError;
+use crate::thread::{Control, Stages, Worker};
+
+/// The parts of a fabric, without its ports.
+pub struct FabricParts {
+    /// The switch that chooses the output ports of frames.
+    pub switch: BridgeConfig,
+    /// The classifier that chooses their paths.
+    pub classifier: Classifier<Target>,
+    /// Its links, numbered from 0, with their counters. Their `epoch` is set
+    /// at the start.
+    pub links: Vec<(LinkConfig, Arc<LinkCells>)>,
+    /// Its paths, numbered from 0.
+    pub paths: Vec<Vec<LinkId>>,
+    /// Orders with their times after the start.
+    pub orders: Vec<(Nanos, Work)>,
+    /// The reaction to a port that goes away.
+    pub on_port_loss: OnPortLoss,
+}
+
+/// The maximum default memory for frames that arrived by one port.
+const MEMORY_MAX: Bytes = Bytes(8 << 30);
+
+/// Maximum time between an event and its decision.
+const SLACK_MAX: Nanos = Nanos::from_micros(200);
+
+impl FabricParts {
+    /// Builds the stages of a fabric between these ports, each with its name,
+    /// and distributes them over threads.
+    pub(crate) fn assemble(
+        self,
+        named: Vec<(String, Port)>,
+        foundation: &Foundation<'_>,
+    ) -> Result<Assembly, StartError> {
+        let (config, epoch) = (foundation.config, foundation.epoch.monotonic);
+        let mut notes: Vec<String> = Vec::new();
+        let on_port_loss = self.on_port_loss;
+        let budget = config.memory.unwrap_or_else(|| self.memory());
+        let names = named.iter().map(|(name, _)| format!("port {name}"));
+        let addresses = AddressWatch::new(names.collect());
+        let mut ingress = Vec::new();
+        let mut outputs = Vec::new();
+        let mut lines = Vec::new();
+        let mut sources = ReportSources::default();
+        for (index, (name, port)) in named.into_iter().enumerate() {
+            notes.extend(port.notes);
+            let shared = Arc::new(LinkShared::new());
+            let (mut stage, line) = ingress_stage(port.rx, Clock::Monotonic, budget, &shared)?;
+            stage.watch_addresses(addresses.port(index));
+            ingress.push(stage.on_port_loss(on_port_loss));
+            lines.push(line);
+            let output = foundation.recorded.handle(LinkId(index as u32));
+            let output = output.filter(|_| foundation.recorded.wants_frames());
+            outputs.push((port.tx, Arc::clone(&shared), output));
+            sources.ports.push((name, shared));
+        }
+        let mut core = pipeline::build(self, Frames::new(lines), config.seed, epoch)?;
+        core.state.ledger = foundation.recorded.ledger();
+        let (orders, given) = channel();
+        let times = (config.tolerance, foundation.grace_until(), SLACK_MAX);
+        let fabric = Fabric::new(core, outputs, given, Clock::Monotonic, times);
+        let mut fabric = fabric.on_port_loss(on_port_loss);
+        fabric.watch_addresses(&addresses);
+        let workers = workers(ingress, fabric, config, foundation.control)?;
+        let deciding = workers.last().map(|worker| Arc::clone(&worker.bell));
+        let stages = match workers.len() {
+            1 => "one thread for all ports",
+            _ => "a thread that receives and one that decides and sends",
+        };
+        notes.push(format!("placement: {stages} ({} cores)", host::cores()));
+        let threads = workers.into_iter().enumerate();
+        Ok(Assembly {
+            threads: threads
+                .map(|(index, worker)| worker.plan(index, None, config))
+                .collect(),
+            notes,
+            sources,
+            addresses,
+            orders: deciding.map(|bell| (orders, bell)),
+            ..Assembly::default()
+        })
+    }
+
+    /// Returns the default memory for frames that arrived by one port.
+    fn memory(&self) -> Bytes {
+        let held = self.links.iter().map(|(link, _)| memory_held(link));
+        memory_of(held.fold(0, u64::saturating_add), MEMORY_MAX)
+    }
+}
+
+/// Builds the ingress stage of a port, and the line to the deciding stage.
+pub(super) fn ingress_stage<R: RxPort>(
+    port: R,
+    clock: Clock,
+    budget: Bytes,
+    shared: &Arc<LinkShared>,
+) -> Result<(Ingress<R>, DelayLineReader), StartError> {
+    let (writer, reader) = delay_line(&DelayLineConfig {
+        budget,
+        huge_pages: true,
+    })?;
+    let parts = IngressParts {
+        port,
+        link: None,
+        link_id: LinkId(0),
+        // The links of a network fragment frames at their arrival.
+        mtu: Mtu::None,
+        line: writer,
+        clock,
+        keep_offload: false,
+        lend_from: None,
+    };
+    Ok((Ingress::new(parts, Arc::clone(shared)), reader))
+}
+
+/// Builds one worker for all, or one that receives and one that decides and
+/// sends.
+fn workers(
+    ingress: Vec<Ingress<AnyRx>>,
+    fabric: Fabric<AnyTx>,
+    config: &RunConfig,
+    control: &Arc<Control>,
+) -> Result<Vec<Worker>, StartError> {
+    let mut together = Stages {
+        ingress,
+        egress: Vec::new(),
+        fabric: Some(Box::new(fabric)),
+    };
+    let layout = Layout::choose(config.placement, config.wait, host::cores());
+    let (spread, feeds) = if layout.is_apart() {
+        let receiving = Stages {
+            ingress: std::mem::take(&mut together.ingress),
+            ..Stages::default()
+        };
+        (vec![receiving, together], vec![Some(1), None])
+    } else {
+        (vec![together], vec![None])
+    };
+    Ok(connect(spread, &feeds, config.wait, control)?)
+}

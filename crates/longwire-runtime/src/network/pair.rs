@@ -1,0 +1,181 @@
+//! A link between two ports that no one changes: frames are decided as they
+//! arrive.
+
+use std::sync::Arc;
+
+use longwire_engine::{Bytes, Link, LinkConfig, LinkId, Nanos};
+use longwire_io::delay_line::{DelayLineConfig, delay_line};
+use longwire_io::port::Port;
+use longwire_io::{RxPort, TxPort};
+
+use super::assembly::{Assembly, Foundation, ReportSource, ReportSources};
+use crate::clock::Clock;
+use crate::config::LinkSetup;
+use crate::counters::LinkShared;
+use crate::host;
+use crate::placement::{self, Layout};
+use crate::record::RecordHandle;
+use crate::stage::{
+    AddressWatch, Decider, Egress, EgressParts, Ingress, IngressParts, place_link, shares_memory,
+};
+use crate::start_error::StartError;
+
+/// A link between two ports.
+pub(super) struct PairPlan {
+    pub a: Port,
+    pub b: Port,
+    pub ab: LinkSetup,
+    pub ba: Option<LinkSetup>,
+}
+
+impl PairPlan {
+    /// Builds the stages of both directions and distributes them over threads.
+    pub fn assemble(self, foundation: &Foundation<'_>) -> Result<Assembly, StartError> {
+        let PairPlan { a, b, ab, ba } = self;
+        let config = foundation.config;
+        let mut notes = [a.notes, b.notes].concat();
+        let addresses = AddressWatch::new(vec![a.name, b.name]);
+        let both = ba.is_some();
+        let mut sources = ReportSources::default();
+        let mut stages = Vec::new();
+        for (from, ports, link) in [(0, (a.rx, b.tx), Some(ab)), (1, (b.rx, a.tx), ba)] {
+            let Some(mut link) = link else { continue };
+            link.config.epoch = foundation.epoch.monotonic;
+            let link_id = LinkId(from as u32);
+            let record_handle = || foundation.recorded.handle(link_id);
+            let direction = DirectionConfig {
+                seed: config.seed,
+                link_id,
+                clock: Clock::Monotonic,
+                budget: config.memory.unwrap_or_else(|| memory_for(&link.config)),
+                lend: record_handle().is_none(),
+                tolerance: config.tolerance,
+                grace_until: foundation.grace_until(),
+            };
+            let mut direction = Direction::new(ports, link, direction, record_handle)?;
+            // Without a link back, answers cannot arrive.
+            if both {
+                direction.ingress.watch_addresses(addresses.port(from));
+                direction.egress.watch_addresses(addresses.port(1 - from));
+            }
+            sources.links.push(direction.source);
+            stages.push((direction.ingress, direction.egress));
+        }
+        let layout = Layout::choose(config.placement, config.wait, host::cores());
+        notes.push(layout.describe());
+        let workers = placement::workers(stages, layout, config.wait, foundation.control)?;
+        let threads = workers.into_iter().enumerate();
+        Ok(Assembly {
+            threads: threads
+                .map(|(index, worker)| worker.plan(index, layout.core_of(index), config))
+                .collect(),
+            notes,
+            sources,
+            addresses,
+            ..Assembly::default()
+        })
+    }
+}
+
+/// Both stages of a direction, with their counters.
+pub(crate) struct Direction<R, T> {
+    pub ingress: Ingress<R>,
+    pub egress: Egress<T>,
+    pub source: ReportSource,
+}
+
+/// The properties of a direction besides its link and its ports.
+pub(crate) struct DirectionConfig {
+    pub seed: u64,
+    pub link_id: LinkId,
+    pub clock: Clock,
+    /// Memory of its frames.
+    pub budget: Bytes,
+    /// Long frames stay in the memory of their port where the other one shares
+    /// it.
+    pub lend: bool,
+    pub tolerance: Nanos,
+    pub grace_until: Nanos,
+}
+
+impl<R: RxPort, T: TxPort> Direction<R, T> {
+    /// Builds the stages of a link from `rx` to `tx`.
+    pub fn new(
+        (rx, tx): (R, T),
+        setup: LinkSetup,
+        config: DirectionConfig,
+        record_handle: impl Fn() -> Option<RecordHandle>,
+    ) -> Result<Direction<R, T>, StartError> {
+        let link_id = config.link_id;
+        let (writer, reader) = delay_line(&DelayLineConfig {
+            budget: config.budget,
+            huge_pages: true,
+        })?;
+        let shared = Arc::new(LinkShared::new());
+        let described = setup.config.describe();
+        let link = Link::new(setup.config, config.seed, link_id);
+        let (in_order, mtu) = (link.in_order(), link.mtu());
+        let decider = Decider::new(link, link_id, Arc::clone(&shared), record_handle());
+        let (at_ingress, at_egress) = place_link(decider);
+        let lends = config.lend && shares_memory(&rx, &tx) && at_ingress.is_some();
+        let ingress = IngressParts {
+            port: rx,
+            link: at_ingress,
+            link_id,
+            mtu,
+            line: writer,
+            clock: config.clock.clone(),
+            keep_offload: tx.takes_offload(),
+            lend_from: lends.then_some(LEND_FROM),
+        };
+        let egress = EgressParts {
+            port: tx,
+            line: reader,
+            clock: config.clock,
+            in_order,
+            link: at_egress,
+            record_handle: record_handle(),
+            tolerance: config.tolerance,
+            grace_until: config.grace_until,
+        };
+        Ok(Direction {
+            ingress: Ingress::new(ingress, Arc::clone(&shared)),
+            egress: Egress::new(egress, Arc::clone(&shared)),
+            source: ReportSource {
+                name: setup.name,
+                config: described,
+                shared,
+            },
+        })
+    }
+}
+
+/// From this length on, lending a frame costs less than copying it.
+pub const LEND_FROM: usize = 256;
+
+/// The range of the default memory of a direction's frames.
+const MEMORY_MIN: Bytes = Bytes(256 << 20);
+const MEMORY_MAX: Bytes = Bytes(4 << 30);
+
+/// Returns the default budget: four times the content of the link's queue and
+/// delay line (small frames need descriptors too), or 256 MiB, whichever is
+/// more, and at most 4 GiB. Only used memory is taken from the system.
+pub(crate) fn memory_for(config: &LinkConfig) -> Bytes {
+    memory_of(memory_held(config), MEMORY_MAX)
+}
+
+/// Returns the budget for this many bytes of frames, at most `max`.
+pub(crate) fn memory_of(held: u64, max: Bytes) -> Bytes {
+    Bytes(held.saturating_mul(4).clamp(MEMORY_MIN.0, max.0))
+}
+
+/// Returns the maximum number of bytes in a link's queue and delay line.
+pub(crate) fn memory_held(config: &LinkConfig) -> u64 {
+    let queue = config.queue_limit().bytes.map_or(0, |limit| limit.0);
+    let line = match config.rate.bit_rate() {
+        Some(rate) => rate.bytes_in(config.delay.mean().saturating_mul(2)).0,
+        // Ten gigabits a second is more than a live port carries here.
+        None => config.delay.mean().as_nanos().saturating_mul(5) / 4,
+    };
+    queue.saturating_add(line)
+}

@@ -1,0 +1,133 @@
+//! Starting, watching and stopping a network.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::assembly::{Foundation, RunFacts};
+use super::plan::{Carriers, NetworkPlan};
+use crate::clock::monotonic_now;
+use crate::config::RunConfig;
+use crate::fabric::FabricHandle;
+use crate::host::StayAwake;
+use crate::record::{Epoch, Recorder, RecordingParts};
+use crate::report::RunReport;
+use crate::stage::AddressWatch;
+use crate::start_error::StartError;
+use crate::threads::Threads;
+
+/// A running network. Dropped, it is stopped, and its report is lost.
+pub struct RunningNetwork {
+    facts: Arc<RunFacts>,
+    threads: Threads,
+    addresses: Arc<AddressWatch>,
+    handle: Option<FabricHandle>,
+    _awake: Option<StayAwake>,
+}
+
+/// Starts a network. With a `recorder`, the whole run is recorded: then
+/// super-packets are cut into their frames.
+///
+/// # Errors
+/// If the parts of the plan do not fit together, or memory or threads cannot be
+/// obtained.
+pub fn start(
+    plan: NetworkPlan,
+    config: RunConfig,
+    recorder: Option<Box<dyn Recorder>>,
+) -> Result<RunningNetwork, StartError> {
+    // Schedules of all links count from one instant.
+    let epoch = match &plan.0 {
+        Carriers::Replay(replay) => replay.config.epoch(),
+        _ => Epoch::now(),
+    };
+    let recorded = RecordingParts::by(recorder);
+    let mut threads = Threads::new(config.faults.clone());
+    let control = Arc::clone(threads.control());
+    let foundation = Foundation {
+        config: &config,
+        epoch,
+        recorded: &recorded,
+        control: &control,
+    };
+    let mut assembly = match plan.0 {
+        Carriers::Pair(pair) => pair.assemble(&foundation)?,
+        Carriers::Fabric(ports, parts) => parts.assemble(ports, &foundation)?,
+        Carriers::Replay(replay) => replay.assemble(&foundation)?,
+    };
+    threads.keep(recorded.start(epoch)?);
+    // A replay begins when its first frame is due.
+    let began = if assembly.sources.inputs.is_empty() {
+        monotonic_now()
+    } else {
+        epoch.monotonic
+    };
+    for thread in assembly.threads {
+        threads.spawn(thread, &mut assembly.notes)?;
+    }
+    let facts = Arc::new(RunFacts {
+        seed: config.seed,
+        epoch,
+        began,
+        notes: assembly.notes,
+        sources: assembly.sources,
+    });
+    let handle = |orders| FabricHandle::new(orders, control, Arc::clone(&facts));
+    Ok(RunningNetwork {
+        handle: assembly.orders.map(handle),
+        facts,
+        threads,
+        addresses: assembly.addresses,
+        _awake: assembly.awake,
+    })
+}
+
+impl RunningNetwork {
+    /// Returns the notes made at the start, as sentences.
+    pub fn notes(&self) -> &[String] {
+        &self.facts.notes
+    }
+
+    /// Returns the instant that schedules count from, on both clocks.
+    pub fn epoch(&self) -> Epoch {
+        self.facts.epoch
+    }
+
+    /// Returns the handle for orders, if the network can be changed.
+    pub fn handle(&self) -> Option<&FabricHandle> {
+        self.handle.as_ref()
+    }
+
+    /// Whether the run has ended by itself: every input has ended and all of a
+    /// replay has been sent, a port was lost, or a plugin failed.
+    pub fn ended(&self) -> bool {
+        self.threads.ended()
+    }
+
+    /// Waits for the run to end by itself, for `timeout` at most; returns
+    /// whether it has.
+    pub fn wait(&self, timeout: Duration) -> bool {
+        self.threads.wait(timeout)
+    }
+
+    /// Returns the current report.
+    pub fn snapshot(&self) -> RunReport {
+        match &self.handle {
+            Some(handle) => handle.report(),
+            None => self.facts.report(None),
+        }
+    }
+
+    /// Stops the run and returns its complete report. Frames that still wait
+    /// count as in flight.
+    pub fn stop(mut self) -> RunReport {
+        // While the deciding thread still answers.
+        let running = self.handle.as_ref().filter(|_| !self.ended());
+        let inside = running.and_then(FabricHandle::inside);
+        let stopped = self.threads.stop();
+        // The last batches count too.
+        let mut report = self.facts.report(inside);
+        stopped.add_to(&mut report);
+        report.add_closing_notes(self.addresses.notes(monotonic_now()));
+        report
+    }
+}

@@ -1,0 +1,82 @@
+//! The wait for the end of a live run, the same for all commands.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use longwire_engine::Nanos;
+use longwire_runtime::RunningNetwork;
+
+use crate::report::{Live, ReplayLine};
+use crate::{Error, Globals};
+
+/// Interval between looks at a run.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Waits for at most the given time, and returns whether the run is over.
+pub(crate) type Pause<'a> = &'a mut dyn FnMut(&RunningNetwork, Duration) -> Result<bool, Error>;
+
+/// Waits until the run ends by itself, or `pause` returns that it is over. After
+/// each pause calls `look`, which returns whether it has more to do at once.
+///
+/// # Errors
+/// What `pause` returns.
+pub(crate) fn watch(
+    running: &RunningNetwork,
+    pause: Pause<'_>,
+    mut look: impl FnMut() -> bool,
+) -> Result<(), Error> {
+    let mut wait = LOOK;
+    while !pause(running, wait)? {
+        wait = if look() { Duration::ZERO } else { LOOK };
+        if running.ended() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Waits until the run ends by itself, a signal stops it, or `time` is over.
+/// Shows its progress on a terminal.
+///
+/// # Errors
+/// As [`watch`].
+pub(crate) fn watch_live(
+    running: &RunningNetwork,
+    stop: &AtomicBool,
+    time: Option<Nanos>,
+    globals: &Globals,
+) -> Result<(), Error> {
+    let (mut live, mut replay) = (Live::new(globals), ReplayLine::new(globals));
+    let replays = !running.snapshot().inputs.is_empty();
+    watch(running, &mut until_stopped(stop, time), || {
+        if replays {
+            replay.refresh(|| running.snapshot());
+        } else {
+            live.refresh(|| running.snapshot());
+        }
+        false
+    })?;
+    live.clear();
+    replay.clear();
+    Ok(())
+}
+
+/// Returns a pause that ends the run on a signal, or `time` after the first
+/// pause.
+pub(crate) fn until_stopped(
+    stop: &AtomicBool,
+    time: Option<Nanos>,
+) -> impl FnMut(&RunningNetwork, Duration) -> Result<bool, Error> {
+    let time = time.map(|time| Duration::from_nanos(time.as_nanos()));
+    let mut started = None;
+    move |running, pause| {
+        let started = started.get_or_insert_with(Instant::now);
+        let left = time.map_or(Duration::MAX, |time| time.saturating_sub(started.elapsed()));
+        let stopped = || stop.load(Ordering::Relaxed);
+        if left.is_zero() || stopped() {
+            return Ok(true);
+        }
+        running.wait(left.min(pause));
+        Ok(stopped())
+    }
+}
