@@ -57,6 +57,10 @@ struct Common<'a> {
 }
 
 /// Starts a link between two ports: `ab` from `a` to `b`, `ba` back.
+///
+/// # Errors
+/// [`StartError::Memory`], [`StartError::Event`] or [`StartError::Thread`] if the
+/// system refuses memory for frames, an event descriptor or a thread.
 pub fn start(
     a: Port,
     b: Port,
@@ -69,6 +73,9 @@ pub fn start(
 
 /// Like [`start`], and records the whole run: then super-packets are cut into
 /// their frames.
+///
+/// # Errors
+/// As [`start`].
 pub fn start_recorded(
     a: Port,
     b: Port,

@@ -53,11 +53,18 @@ impl From<nix::Error> for NetlinkError {
 
 impl Netlink {
     /// Opens a socket to the kernel's routing and device control.
+    ///
+    /// # Errors
+    /// EMFILE or ENFILE without a free descriptor.
     pub fn route() -> Result<Netlink, NetlinkError> {
         Netlink::open(SockProtocol::NetlinkRoute)
     }
 
     /// Opens a socket to the kernel's packet filter.
+    ///
+    /// # Errors
+    /// EPROTONOSUPPORT if the kernel has no nf_tables; EMFILE or ENFILE without a free
+    /// descriptor.
     pub fn netfilter() -> Result<Netlink, NetlinkError> {
         Netlink::open(SockProtocol::NetlinkNetFilter)
     }
@@ -77,6 +84,9 @@ impl Netlink {
     }
 
     /// Sends a request and waits until the kernel has done it.
+    ///
+    /// # Errors
+    /// The kernel's refusal, with its explanation; system errors of the socket.
     pub fn request(&mut self, mut message: Message) -> Result<(), NetlinkError> {
         message.add_flags(ACK);
         self.request_all(vec![message])
@@ -84,6 +94,9 @@ impl Netlink {
 
     /// Sends several messages in one datagram, as nf_tables requires for a batch, and
     /// waits until the kernel has acknowledged those with the flag [`ACK`].
+    ///
+    /// # Errors
+    /// The kernel's first refusal, with its explanation; system errors of the socket.
     pub fn request_all(&mut self, messages: Vec<Message>) -> Result<(), NetlinkError> {
         let mut bytes = Vec::new();
         let mut waiting = Vec::new();
@@ -110,6 +123,10 @@ impl Netlink {
 
     /// Requests one object, and passes its payload (from the fixed struct on) to
     /// `take`.
+    ///
+    /// # Errors
+    /// The kernel's refusal, as ENODEV without such an object; system errors of the
+    /// socket.
     pub fn get<T>(
         &mut self,
         mut message: Message,
@@ -138,6 +155,10 @@ impl Netlink {
     }
 
     /// Requests all objects, and passes the payload of each to `take`.
+    ///
+    /// # Errors
+    /// The kernel's refusal of the list; system errors of the socket. `take` may have
+    /// had some objects.
     pub fn dump(
         &mut self,
         mut message: Message,

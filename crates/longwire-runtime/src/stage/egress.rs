@@ -127,6 +127,9 @@ impl<T: TxPort> Egress<T> {
     }
 
     /// Sends due frames, at most one burst.
+    ///
+    /// # Errors
+    /// The error of the output port's flush.
     pub fn step(&mut self) -> Result<Step, PortError> {
         let now = self.clock.now();
         if self.port.needs_idle_fill() {
