@@ -12,6 +12,9 @@ use longwire_units::{BitRate, Nanos};
 use crate::frame_context::FrameContext;
 use crate::verdict::DropReason;
 
+/// The receiver of a file's pieces; its error ends the reading.
+pub type TakePiece<'a> = &'a mut (dyn FnMut(&[u8]) -> Result<(), String> + 'a);
+
 /// Reads files and loads plugins for models.
 pub trait Loader {
     /// Reads a file from start to end, in pieces of any size. An error of `take` ends
@@ -19,11 +22,7 @@ pub trait Loader {
     ///
     /// # Errors
     /// The system's message about the file, or the error of `take`.
-    fn read(
-        &self,
-        path: &str,
-        take: &mut dyn FnMut(&[u8]) -> Result<(), String>,
-    ) -> Result<(), String>;
+    fn read(&self, path: &str, take: TakePiece<'_>) -> Result<(), String>;
 
     /// Begins a link: hooks loaded from now on share states with each other, and not
     /// with hooks loaded before.
@@ -106,11 +105,7 @@ pub struct PluginHints {
 pub struct NoLoader;
 
 impl Loader for NoLoader {
-    fn read(
-        &self,
-        _path: &str,
-        _take: &mut dyn FnMut(&[u8]) -> Result<(), String>,
-    ) -> Result<(), String> {
+    fn read(&self, _path: &str, _take: TakePiece<'_>) -> Result<(), String> {
         Err("files cannot be read here".to_owned())
     }
 }

@@ -12,7 +12,7 @@ use longwire_units::{BitRate, UnitError};
 
 use super::{ModelInfo, Param, SpecError, Unit};
 use crate::lines::LineSplitter;
-use crate::loader::{Hook, Loader, Plugin};
+use crate::loader::{Hook, Loader, Plugin, TakePiece};
 
 /// Arguments of one model, checked against its parameters.
 pub struct Arguments<'a> {
@@ -248,11 +248,7 @@ impl<'a> Arguments<'a> {
     /// # Errors
     /// [`SpecError::Missing`] if no file is named; [`SpecError::File`] if the loader
     /// cannot read it; [`SpecError::Content`] if `take` refuses a piece.
-    pub fn pieces(
-        &self,
-        key: &'static str,
-        take: &mut dyn FnMut(&[u8]) -> Result<(), String>,
-    ) -> Result<(), SpecError> {
+    pub fn pieces(&self, key: &'static str, take: TakePiece<'_>) -> Result<(), SpecError> {
         let path = self.read(key, |text| Ok(text.to_owned()))?;
         let mut refused = false;
         let read = self.loader.read(&path, &mut |piece| {

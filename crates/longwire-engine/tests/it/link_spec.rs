@@ -8,7 +8,7 @@ use longwire_engine::models::order::OrderPolicy;
 use longwire_engine::models::queue::QueueLimit;
 use longwire_engine::{
     BitRate, DropReason, FrameContext, Hook, Link, LinkId, LinkSpec, Loader, Nanos, NoLoader,
-    PARTS, Packets, Plugin, Probability, Verdict,
+    PARTS, Packets, Plugin, Probability, TakePiece, Verdict,
 };
 use longwire_units::random::Stream;
 
@@ -132,11 +132,7 @@ impl Recorder {
 }
 
 impl Loader for Recorder {
-    fn read(
-        &self,
-        path: &str,
-        take: &mut dyn FnMut(&[u8]) -> Result<(), String>,
-    ) -> Result<(), String> {
+    fn read(&self, path: &str, take: TakePiece<'_>) -> Result<(), String> {
         self.0.borrow_mut().push(path.to_owned());
         match path {
             "delays" => take(b"5 1 9 2 6\n"),

@@ -6,7 +6,7 @@ use std::fmt::Display;
 
 use longwire_engine::models::{self, Entry, Kind};
 use longwire_engine::spec::{ModelInfo, Param, SpecError, Unit, reads};
-use longwire_engine::{DropReason, FrameContext, Hook, Loader, Nanos, Plugin};
+use longwire_engine::{DropReason, FrameContext, Hook, Loader, Nanos, Plugin, TakePiece};
 use longwire_units::random::Stream;
 
 fn is_kebab_case(name: &str) -> bool {
@@ -92,11 +92,7 @@ fn examples(info: &ModelInfo) -> Vec<String> {
 struct Examples(&'static ModelInfo);
 
 impl Loader for Examples {
-    fn read(
-        &self,
-        path: &str,
-        take: &mut dyn FnMut(&[u8]) -> Result<(), String>,
-    ) -> Result<(), String> {
+    fn read(&self, path: &str, take: TakePiece<'_>) -> Result<(), String> {
         let param = self.0.params.iter().find(|param| param.name == path);
         match param.map(|param| param.unit) {
             Some(Unit::File(contents)) => take(contents.as_bytes()),
@@ -104,12 +100,7 @@ impl Loader for Examples {
         }
     }
 
-    fn plugin(
-        &self,
-        _path: &str,
-        _hook: Hook,
-        _parameters: &[(String, String)],
-    ) -> Result<Box<dyn Plugin>, String> {
+    fn plugin(&self, _: &str, _: Hook, _: &[(String, String)]) -> Result<Box<dyn Plugin>, String> {
         Ok(Box::new(Idle))
     }
 }
