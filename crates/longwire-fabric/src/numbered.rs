@@ -307,9 +307,7 @@ impl Numbered {
                 removals.paths.extend(self.path_of.remove(&(*class, way)));
             }
             self.moved.remove(class);
-            let Class::Link(index) = class else {
-                continue;
-            };
+            let Class::Link(index) = class else { continue };
             let [up, down] = self.numbers[*index as usize];
             removals.links.push(up);
             removals.links.extend((down != up).then_some(down));

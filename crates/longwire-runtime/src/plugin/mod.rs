@@ -266,9 +266,7 @@ impl Plugin for CPlugin {
         let since = self.relative(from);
         let called = self.state.call(|state| state.ready(&mut random, since));
         let checked = called.and_then(|ready| {
-            let Some(ready) = ready else {
-                return Ok(from);
-            };
+            let Some(ready) = ready else { return Ok(from) };
             let at = self.instant(ready).map_err(|why| format!("ready: {why}"))?;
             if at < from {
                 return Err(format!(

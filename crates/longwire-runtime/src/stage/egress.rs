@@ -183,9 +183,7 @@ impl<T: TxPort> Egress<T> {
     #[inline]
     fn send_in_order(&mut self, due_by: Nanos, full: &mut bool) {
         while self.account.batch.len() < BURST {
-            let Some(next) = self.line.front() else {
-                break;
-            };
+            let Some(next) = self.line.front() else { break };
             if next.release > due_by {
                 break;
             }

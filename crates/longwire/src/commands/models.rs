@@ -81,9 +81,7 @@ fn write_pages(folder: &Path) -> Result<ExitCode, Error> {
 /// Returns the model called `name`, the models of the kind `name`, or all.
 fn select(name: Option<&str>) -> Result<Vec<RegisteredModel>, Error> {
     let all = longwire_engine::all_models();
-    let Some(name) = name else {
-        return Ok(all);
-    };
+    let Some(name) = name else { return Ok(all) };
     let of_kind = |(kind, _): &RegisteredModel| *kind == name;
     let named = |(_, info): &RegisteredModel| info.name == name;
     let kind: Vec<RegisteredModel> = all.iter().copied().filter(of_kind).collect();
