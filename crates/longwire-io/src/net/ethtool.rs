@@ -179,7 +179,6 @@ impl Ethtool {
             Feature {
                 name,
                 active: block[2] & bit != 0,
-                changeable: block[0] & bit != 0 && block[3] & bit == 0,
             }
         });
         Ok(Features {
@@ -275,8 +274,6 @@ pub struct Feature {
     pub name: String,
     /// Whether it is on.
     pub active: bool,
-    /// Whether it can be changed.
-    pub changeable: bool,
 }
 
 impl Features {

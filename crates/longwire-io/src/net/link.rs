@@ -192,18 +192,6 @@ pub struct LinkStats {
     pub rx_packets: u64,
     /// Packets sent.
     pub tx_packets: u64,
-    /// Bytes received.
-    pub rx_bytes: u64,
-    /// Bytes sent.
-    pub tx_bytes: u64,
-    /// Faulty packets received.
-    pub rx_errors: u64,
-    /// Packets that could not be sent.
-    pub tx_errors: u64,
-    /// Received packets that were dropped.
-    pub rx_dropped: u64,
-    /// Packets dropped before sending.
-    pub tx_dropped: u64,
 }
 
 /// Reads the counters of a device.
@@ -221,18 +209,12 @@ pub fn link_stats(name: &str) -> Result<LinkStats, NetError> {
         Some(LinkStats {
             rx_packets: field(0)?,
             tx_packets: field(1)?,
-            rx_bytes: field(2)?,
-            tx_bytes: field(3)?,
-            rx_errors: field(4)?,
-            tx_errors: field(5)?,
-            rx_dropped: field(6)?,
-            tx_dropped: field(7)?,
         })
     })
 }
 
 /// Requests one device and reads the answer.
-fn read<T>(name: &str, take: impl FnOnce(&[u8]) -> Option<T>) -> Result<T, NetError> {
+fn read<T>(name: &str, take: impl FnMut(&[u8]) -> Option<T>) -> Result<T, NetError> {
     Netlink::route()
         .and_then(|mut netlink| netlink.get(about(libc::RTM_GETLINK, name, 0, 0), take))
         .map_err(|source| refused("read", name, source))?

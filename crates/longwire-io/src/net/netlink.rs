@@ -7,7 +7,7 @@ use nix::sys::socket::{
     AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, recv, send, socket,
 };
 
-use super::netlink_message::{HEADER_LEN, Message, attribute, number_at, replies, text_of};
+use super::netlink_message::{HEADER_LEN, Message, Reply, attribute, number_at, replies, text_of};
 
 /// `NLM_F_REQUEST`, on every message to the kernel.
 pub const REQUEST: u16 = libc::NLM_F_REQUEST as u16;
@@ -129,29 +129,13 @@ impl Netlink {
     /// socket.
     pub fn get<T>(
         &mut self,
-        mut message: Message,
-        take: impl FnOnce(&[u8]) -> T,
+        message: Message,
+        mut take: impl FnMut(&[u8]) -> T,
     ) -> Result<T, NetlinkError> {
-        self.sequence += 1;
-        send(
-            self.socket.as_raw_fd(),
-            message.finish(self.sequence),
-            MsgFlags::empty(),
-        )?;
-        let mut buffer = vec![0; 1 << 16];
-        loop {
-            let length = recv(self.socket.as_raw_fd(), &mut buffer, MsgFlags::empty())?;
-            for reply in replies(&buffer[..length]) {
-                if reply.sequence != self.sequence {
-                    continue;
-                }
-                if reply.kind == KIND_ERROR {
-                    outcome(reply.flags, reply.payload)?;
-                } else {
-                    return Ok(take(reply.payload));
-                }
-            }
-        }
+        self.exchange(message, |reply| match reply.kind {
+            KIND_ERROR => outcome(reply.flags, reply.payload).map(|()| None),
+            _ => Ok(Some(take(reply.payload))),
+        })
     }
 
     /// Requests all objects, and passes the payload of each to `take`.
@@ -165,6 +149,22 @@ impl Netlink {
         mut take: impl FnMut(&[u8]),
     ) -> Result<(), NetlinkError> {
         message.add_flags(DUMP);
+        self.exchange(message, |reply| {
+            match reply.kind {
+                KIND_DONE => return Ok(Some(())),
+                KIND_ERROR => return outcome(reply.flags, reply.payload).map(Some),
+                _ => take(reply.payload),
+            }
+            Ok(None)
+        })
+    }
+
+    /// Sends a message, and passes its replies to `take` until that has a result.
+    fn exchange<T>(
+        &mut self,
+        mut message: Message,
+        mut take: impl FnMut(Reply<'_>) -> Result<Option<T>, NetlinkError>,
+    ) -> Result<T, NetlinkError> {
         self.sequence += 1;
         send(
             self.socket.as_raw_fd(),
@@ -175,11 +175,10 @@ impl Netlink {
         loop {
             let length = recv(self.socket.as_raw_fd(), &mut buffer, MsgFlags::empty())?;
             for reply in replies(&buffer[..length]) {
-                match reply.kind {
-                    _ if reply.sequence != self.sequence => {}
-                    KIND_DONE => return Ok(()),
-                    KIND_ERROR => return outcome(reply.flags, reply.payload),
-                    _ => take(reply.payload),
+                if reply.sequence == self.sequence
+                    && let Some(result) = take(reply)?
+                {
+                    return Ok(result);
                 }
             }
         }
