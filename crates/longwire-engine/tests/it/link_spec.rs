@@ -157,22 +157,10 @@ impl Loader for Recorder {
 struct ThirdLost(u64);
 
 impl Plugin for ThirdLost {
-    fn start(&mut self, _epoch: Nanos) {}
-
     fn lose(&mut self, _frame: &FrameContext<'_>, _stream: &mut Stream) -> Option<DropReason> {
         self.0 += 1;
         self.0.is_multiple_of(3).then_some(DropReason::Loss)
     }
-
-    fn delay(&mut self, _frame: &FrameContext<'_>, _stream: &mut Stream) -> Nanos {
-        Nanos::ZERO
-    }
-
-    fn depart(&mut self, frame: &FrameContext<'_>, _wire_bits: u64, _stream: &mut Stream) -> Nanos {
-        frame.at
-    }
-
-    fn rewrite(&mut self, _at: Nanos, _bytes: &mut [u8], _stream: &mut Stream) {}
 }
 
 /// One frame to each link in turn: a state that two links shared would advance too far.

@@ -6,8 +6,7 @@ use std::fmt::Display;
 
 use longwire_engine::models::{self, Entry, Kind};
 use longwire_engine::spec::{ModelInfo, Param, SpecError, Unit, reads};
-use longwire_engine::{DropReason, FrameContext, Hook, Loader, Nanos, Plugin, TakePiece};
-use longwire_units::random::Stream;
+use longwire_engine::{Hook, Loader, Plugin, TakePiece};
 
 fn is_kebab_case(name: &str) -> bool {
     let word = |word: &str| {
@@ -108,23 +107,7 @@ impl Loader for Examples {
 #[derive(Debug)]
 struct Idle;
 
-impl Plugin for Idle {
-    fn start(&mut self, _epoch: Nanos) {}
-
-    fn lose(&mut self, _frame: &FrameContext<'_>, _stream: &mut Stream) -> Option<DropReason> {
-        None
-    }
-
-    fn delay(&mut self, _frame: &FrameContext<'_>, _stream: &mut Stream) -> Nanos {
-        Nanos::ZERO
-    }
-
-    fn depart(&mut self, frame: &FrameContext<'_>, _wire_bits: u64, _stream: &mut Stream) -> Nanos {
-        frame.at
-    }
-
-    fn rewrite(&mut self, _at: Nanos, _bytes: &mut [u8], _stream: &mut Stream) {}
-}
+impl Plugin for Idle {}
 
 fn assert_builds<M: Display>(kind: &Kind<M>, entry: &Entry<M>) {
     let open = entry

@@ -64,8 +64,6 @@ fn file_name(kind: &str, info: &ModelInfo, param: &Param) -> String {
 struct Random;
 
 impl Plugin for Random {
-    fn start(&mut self, _epoch: Nanos) {}
-
     fn lose(&mut self, _frame: &FrameContext<'_>, stream: &mut Stream) -> Option<DropReason> {
         (stream.up_to(9) == 0).then_some(DropReason::Loss)
     }
