@@ -28,9 +28,7 @@ pub(crate) struct AlterInput {
 /// Checks one set of options with one frame.
 pub fn check(data: &[u8]) {
     let at = data.windows(END.len()).position(|window| window == END);
-    let Some(at) = at else {
-        return;
-    };
+    let Some(at) = at else { return };
     let Ok(text) = std::str::from_utf8(&data[..at]) else {
         return;
     };

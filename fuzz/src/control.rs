@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use longwire_control::requested_change;
-use longwire_engine::{Hook, Loader, Plugin};
+use longwire_engine::{Hook, Loader, Plugin, TakePiece};
 use longwire_topology::{Files, Topology};
 
 use super::topology::is_small;
@@ -55,7 +55,7 @@ struct NoFiles;
 const REFUSED: &str = "no files";
 
 impl Loader for NoFiles {
-    fn read(&self, _: &str, _: &mut dyn FnMut(&[u8]) -> Result<(), String>) -> Result<(), String> {
+    fn read(&self, _: &str, _: TakePiece<'_>) -> Result<(), String> {
         Err(REFUSED.to_owned())
     }
 

@@ -13,7 +13,7 @@ use std::str::FromStr;
 use longwire_engine::models::{self, Kind};
 use longwire_engine::{
     BitRate, Bytes, Correlation, FrameMeta, Link, LinkConfig, LinkId, Loader, Nanos, Packets,
-    Probability, Verdict,
+    Probability, TakePiece, Verdict,
 };
 use longwire_units::{UnitError, parse_count, parse_ratio, parse_real, parse_signed};
 
@@ -72,11 +72,7 @@ fn set<T>(place: &mut T, value: Option<T>) {
 struct OptionLoader<'a>(&'a str);
 
 impl Loader for OptionLoader<'_> {
-    fn read(
-        &self,
-        _path: &str,
-        take: &mut dyn FnMut(&[u8]) -> Result<(), String>,
-    ) -> Result<(), String> {
+    fn read(&self, _path: &str, take: TakePiece<'_>) -> Result<(), String> {
         self.0.as_bytes().chunks(11).try_for_each(take)
     }
 }

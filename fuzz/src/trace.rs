@@ -10,7 +10,7 @@ use longwire_engine::trace::format::{Contents, Format, TraceReader};
 use longwire_engine::trace::schedule::{OpportunityCursor, OpportunitySchedule};
 use longwire_engine::trace::{Cursor, End, Mapping, Quantity, RowTimes, Series};
 use longwire_engine::{
-    FrameMeta, Link, LinkConfig, LinkId, Loader, Nanos, Verdict, models, presets,
+    FrameMeta, Link, LinkConfig, LinkId, Loader, Nanos, TakePiece, Verdict, models, presets,
 };
 
 /// Reads the trace in two ways, and checks the resulting series.
@@ -181,11 +181,7 @@ fn check_rate(rate: &str, file: &TraceLoader<'_>) {
 struct TraceLoader<'a>(&'a [u8]);
 
 impl Loader for TraceLoader<'_> {
-    fn read(
-        &self,
-        _path: &str,
-        take: &mut dyn FnMut(&[u8]) -> Result<(), String>,
-    ) -> Result<(), String> {
+    fn read(&self, _path: &str, take: TakePiece<'_>) -> Result<(), String> {
         self.0.chunks(11).try_for_each(take)
     }
 }

@@ -42,6 +42,18 @@ pub enum ControlError {
 pub(crate) const CANNOT_LISTEN: &str = "cannot listen";
 
 impl ControlError {
+    /// Turns an error of the system into one about a file.
+    pub(crate) fn file<E: Into<io::Error>>(
+        path: &Path,
+        action: &'static str,
+    ) -> impl Fn(E) -> ControlError {
+        move |source| ControlError::File {
+            path: path.to_owned(),
+            action,
+            source: source.into(),
+        }
+    }
+
     /// Whether the configuration is wrong, rather than the system refuses.
     pub fn is_usage(&self) -> bool {
         matches!(self, ControlError::Usage(_))

@@ -68,28 +68,23 @@ fn identity(metadata: &Metadata) -> (u64, u64) {
 /// # Errors
 /// If something else is there, or somebody listens, or the system refuses.
 pub fn open(path: &Path) -> Result<(UnixListener, Named), ControlError> {
-    let failed = |action: &'static str| {
-        move |source: io::Error| ControlError::File {
-            path: path.to_owned(),
-            action,
-            source,
-        }
-    };
     let address = UnixAddr::new(path).map_err(|error| match error {
         Errno::ENAMETOOLONG => ControlError::Usage(format!(
             "--control {}: a socket's path has at most 107 bytes; choose a shorter one",
             path.display()
         )),
-        error => failed("cannot be a socket")(error.into()),
+        error => ControlError::file(path, "cannot be a socket")(error),
     })?;
     let _turn = turn(path)?;
     remove_dead(path, &address)?;
     let kind = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
     let ours = socket(AddressFamily::Unix, SockType::Stream, kind, None)
         .and_then(|ours| fchmod(&ours, Mode::from_bits_truncate(MODE)).map(|()| ours))
-        .map_err(|error| failed("cannot make a socket")(error.into()))?;
-    bind(ours.as_raw_fd(), &address).map_err(|error| failed(CANNOT_LISTEN)(error.into()))?;
-    let made = fs::symlink_metadata(path).map_err(failed("the socket is not there"))?;
+        .map_err(ControlError::file(path, "cannot make a socket"))?;
+    let bound = bind(ours.as_raw_fd(), &address);
+    bound.map_err(ControlError::file(path, CANNOT_LISTEN))?;
+    let made =
+        fs::symlink_metadata(path).map_err(ControlError::file(path, "the socket is not there"))?;
     let named = Named {
         path: path.to_owned(),
         identity: identity(&made),
@@ -97,10 +92,10 @@ pub fn open(path: &Path) -> Result<(UnixListener, Named), ControlError> {
     // No client could connect so far.
     if made.permissions().mode() & 0o777 != MODE {
         fs::set_permissions(path, fs::Permissions::from_mode(MODE))
-            .map_err(failed("its mode cannot be set"))?;
+            .map_err(ControlError::file(path, "its mode cannot be set"))?;
     }
     let backlog = Backlog::MAXCONN;
-    listen(&ours, backlog).map_err(|error| failed(CANNOT_LISTEN)(error.into()))?;
+    listen(&ours, backlog).map_err(ControlError::file(path, CANNOT_LISTEN))?;
     Ok((UnixListener::from(ours), named))
 }
 
@@ -118,11 +113,7 @@ fn turn(path: &Path) -> Result<Flock<File>, ControlError> {
         if let Err(source) = run_directory::create(folder)
             && source.kind() == io::ErrorKind::PermissionDenied
         {
-            return Err(ControlError::File {
-                path: path.to_owned(),
-                action: CANNOT_LISTEN,
-                source,
-            });
+            return Err(ControlError::file(path, CANNOT_LISTEN)(source));
         }
     }
     let file = File::open(folder).map_err(|source| match source.kind() {
@@ -131,11 +122,10 @@ fn turn(path: &Path) -> Result<Flock<File>, ControlError> {
             path.display(),
             folder.display()
         )),
-        _ => ControlError::File {
-            path: folder.to_owned(),
-            action: "the directory of the control socket cannot be opened",
-            source,
-        },
+        _ => {
+            let action = "the directory of the control socket cannot be opened";
+            ControlError::file(folder, action)(source)
+        }
     })?;
     let began = Instant::now();
     let mut file = file;
@@ -147,11 +137,8 @@ fn turn(path: &Path) -> Result<Flock<File>, ControlError> {
                 std::thread::sleep(Duration::from_millis(10));
             }
             Err((_, error)) => {
-                return Err(ControlError::File {
-                    path: folder.to_owned(),
-                    action: "another program keeps this folder locked",
-                    source: error.into(),
-                });
+                let action = "another program keeps this folder locked";
+                return Err(ControlError::file(folder, action)(error));
             }
         }
     }
@@ -177,17 +164,15 @@ fn remove_dead(path: &Path, address: &UnixAddr) -> Result<(), ControlError> {
         return refuse("the socket there belongs to another user; choose another path");
     }
     match is_dead(address) {
-        Ok(true) => fs::remove_file(path).map_err(|source| ControlError::File {
-            path: path.to_owned(),
-            action: "the socket of a dead run cannot be removed",
-            source,
-        }),
+        Ok(true) => {
+            let action = "the socket of a dead run cannot be removed";
+            fs::remove_file(path).map_err(ControlError::file(path, action))
+        }
         Ok(false) => refuse("a program that runs listens there; stop it, or choose another path"),
-        Err(source) => Err(ControlError::File {
-            path: path.to_owned(),
-            action: "whether a program listens at this socket cannot be told",
-            source,
-        }),
+        Err(source) => {
+            let action = "whether a program listens at this socket cannot be told";
+            Err(ControlError::file(path, action)(source))
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Tokens in files.
 
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
@@ -17,13 +17,9 @@ const TOKEN_LENGTHS: std::ops::RangeInclusive<usize> = 16..=4096;
 /// If the file cannot be read, others may read it, or it holds no token.
 pub fn read_token(path: &Path) -> Result<Vec<u8>, ControlError> {
     let refuse = |why: String| Err(ControlError::Usage(format!("{}: {why}", path.display())));
-    let failed = |source: io::Error| ControlError::File {
-        path: path.to_owned(),
-        action: "cannot read the token",
-        source,
-    };
-    let file = open::to_read(path).map_err(failed)?;
-    let mode = file.metadata().map_err(failed)?.mode() & 0o777;
+    let failed = ControlError::file(path, "cannot read the token");
+    let file = open::to_read(path).map_err(&failed)?;
+    let mode = file.metadata().map_err(&failed)?.mode() & 0o777;
     if mode & 0o077 != 0 {
         return refuse(format!(
             "its mode is {mode:o}, so others than its owner may read the token; \

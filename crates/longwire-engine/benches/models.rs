@@ -10,7 +10,7 @@ use std::hint::black_box;
 use criterion::{Criterion, criterion_group, criterion_main};
 use longwire_engine::spec::{ModelInfo, Param, Unit};
 use longwire_engine::{
-    FrameMeta, Link, LinkConfig, LinkId, LinkSpec, Loader, Nanos, NoLoader, Verdict,
+    FrameMeta, Link, LinkConfig, LinkId, LinkSpec, Loader, Nanos, NoLoader, TakePiece, Verdict,
 };
 use table::Table;
 
@@ -88,11 +88,7 @@ fn texts(info: &ModelInfo) -> Vec<(String, String)> {
 struct Examples(&'static ModelInfo);
 
 impl Loader for Examples {
-    fn read(
-        &self,
-        _path: &str,
-        take: &mut dyn FnMut(&[u8]) -> Result<(), String>,
-    ) -> Result<(), String> {
+    fn read(&self, _path: &str, take: TakePiece<'_>) -> Result<(), String> {
         let files = self.0.params.iter().filter_map(|param| match param.unit {
             Unit::File(contents) => Some(contents),
             _ => None,

@@ -10,7 +10,7 @@ use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use longwire_engine::{
-    FrameMeta, Link, LinkId, LinkSpec, Loader, Nanos, NoLoader, Verdict, models,
+    FrameMeta, Link, LinkId, LinkSpec, Loader, Nanos, NoLoader, TakePiece, Verdict, models,
 };
 use table::Table;
 
@@ -75,11 +75,7 @@ const CASES: [(&str, &str); 16] = [
 struct Files;
 
 impl Loader for Files {
-    fn read(
-        &self,
-        path: &str,
-        take: &mut dyn FnMut(&[u8]) -> Result<(), String>,
-    ) -> Result<(), String> {
+    fn read(&self, path: &str, take: TakePiece<'_>) -> Result<(), String> {
         let text: String = match path {
             // A minute of milliseconds, from 6 to 14 Gbit/s.
             "table" => (0..60_000u64)

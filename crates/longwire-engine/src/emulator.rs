@@ -101,9 +101,7 @@ impl<T: Clone> Emulator<T> {
             } else {
                 managed.held.take(number)
             };
-            let Some(item) = item else {
-                continue;
-            };
+            let Some(item) = item else { continue };
             if let Verdict::Deliver(delivery) = verdict {
                 let waiting = (item.clone(), delivery);
                 self.waiting.push(id, delivery.release, waiting);

@@ -56,7 +56,7 @@ pub use fragments::Fragments;
 pub use frame_context::{FrameBytes, FrameContext};
 pub use link::{Link, LinkId, ReplacedParts};
 pub use link_spec::{LinkSpecError, OptionError, Setting};
-pub use loader::{Hook, Loader, NoLoader, Plugin, PluginHints};
+pub use loader::{Hook, Loader, NoLoader, Plugin, PluginHints, TakePiece};
 pub use longwire_packet::FrameMeta;
 pub use longwire_units::{
     BitRate, Bytes, Correlation, Nanos, PacketRate, Packets, Probability, Speed,

@@ -12,6 +12,9 @@ use longwire_units::{BitRate, Nanos};
 use crate::frame_context::FrameContext;
 use crate::verdict::DropReason;
 
+/// The receiver of a file's pieces; its error ends the reading.
+pub type TakePiece<'a> = &'a mut (dyn FnMut(&[u8]) -> Result<(), String> + 'a);
+
 /// Reads files and loads plugins for models.
 pub trait Loader {
     /// Reads a file from start to end, in pieces of any size. An error of `take` ends
@@ -19,11 +22,7 @@ pub trait Loader {
     ///
     /// # Errors
     /// The system's message about the file, or the error of `take`.
-    fn read(
-        &self,
-        path: &str,
-        take: &mut dyn FnMut(&[u8]) -> Result<(), String>,
-    ) -> Result<(), String>;
+    fn read(&self, path: &str, take: TakePiece<'_>) -> Result<(), String>;
 
     /// Begins a link: hooks loaded from now on share states with each other, and not
     /// with hooks loaded before.
@@ -57,7 +56,8 @@ pub enum Hook {
     Rewrite,
 }
 
-/// User code. A hook for which the plugin was not loaded is not called.
+/// User code. A hook for which the plugin was not loaded is not called; as they stand here,
+/// hooks change nothing.
 ///
 /// A failing plugin reports to its loader, which ends the run. Its return values then
 /// do not matter, as long as times do not decrease.
@@ -68,13 +68,17 @@ pub trait Plugin: fmt::Debug + Send + Sync {
     }
 
     /// Called once, before any other hook: schedules count from `epoch`.
-    fn start(&mut self, epoch: Nanos);
+    fn start(&mut self, _epoch: Nanos) {}
 
     /// Returns the reason if the frame is lost.
-    fn lose(&mut self, frame: &FrameContext<'_>, stream: &mut Stream) -> Option<DropReason>;
+    fn lose(&mut self, _frame: &FrameContext<'_>, _stream: &mut Stream) -> Option<DropReason> {
+        None
+    }
 
     /// Returns the frame's propagation delay.
-    fn delay(&mut self, frame: &FrameContext<'_>, stream: &mut Stream) -> Nanos;
+    fn delay(&mut self, _frame: &FrameContext<'_>, _stream: &mut Stream) -> Nanos {
+        Nanos::ZERO
+    }
 
     /// Returns the earliest instant, at or after `from`, at which the link dequeues the
     /// next frame.
@@ -84,10 +88,12 @@ pub trait Plugin: fmt::Debug + Send + Sync {
 
     /// Returns the departure of the last bit of a frame of `wire_bits` whose service
     /// begins at `frame.at`.
-    fn depart(&mut self, frame: &FrameContext<'_>, wire_bits: u64, stream: &mut Stream) -> Nanos;
+    fn depart(&mut self, frame: &FrameContext<'_>, _wire_bits: u64, _stream: &mut Stream) -> Nanos {
+        frame.at
+    }
 
     /// Changes the frame's bytes, not its length.
-    fn rewrite(&mut self, at: Nanos, bytes: &mut [u8], stream: &mut Stream);
+    fn rewrite(&mut self, _at: Nanos, _bytes: &mut [u8], _stream: &mut Stream) {}
 }
 
 /// A plugin's statements about itself, for default queue limits and reports.
@@ -106,11 +112,7 @@ pub struct PluginHints {
 pub struct NoLoader;
 
 impl Loader for NoLoader {
-    fn read(
-        &self,
-        _path: &str,
-        _take: &mut dyn FnMut(&[u8]) -> Result<(), String>,
-    ) -> Result<(), String> {
+    fn read(&self, _path: &str, _take: TakePiece<'_>) -> Result<(), String> {
         Err("files cannot be read here".to_owned())
     }
 }

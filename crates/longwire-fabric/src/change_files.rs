@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use longwire_engine::{Hook, Loader, Plugin};
+use longwire_engine::{Hook, Loader, Plugin, TakePiece};
 use longwire_runtime::{FileAccess, FileLoader, FileReader, ReadLimits, try_plugin};
 
 use longwire_topology::Files;
@@ -196,11 +196,7 @@ impl ChangeFiles {
 }
 
 impl Loader for ChangeFiles {
-    fn read(
-        &self,
-        path: &str,
-        take: &mut dyn FnMut(&[u8]) -> Result<(), String>,
-    ) -> Result<(), String> {
+    fn read(&self, path: &str, take: TakePiece<'_>) -> Result<(), String> {
         take(&self.content(path.into())?)
     }
 

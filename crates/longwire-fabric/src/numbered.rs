@@ -179,6 +179,11 @@ impl Numbered {
     }
 
     /// The same; says how far it is, and ends early when it is to stop.
+    ///
+    /// # Errors
+    /// [`NetworkError::Link`] if a model's file or plugin has gone since the topology
+    /// was read; [`NetworkError::Rule`] for a rule that the classifier refuses;
+    /// [`NetworkError::Interrupted`] once `stop` is set.
     pub fn parts_in_steps(
         &self,
         loader: &dyn Loader,
@@ -302,9 +307,7 @@ impl Numbered {
                 removals.paths.extend(self.path_of.remove(&(*class, way)));
             }
             self.moved.remove(class);
-            let Class::Link(index) = class else {
-                continue;
-            };
+            let Class::Link(index) = class else { continue };
             let [up, down] = self.numbers[*index as usize];
             removals.links.push(up);
             removals.links.extend((down != up).then_some(down));

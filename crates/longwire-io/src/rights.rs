@@ -33,8 +33,24 @@ pub enum Capability {
 }
 
 impl Capability {
-    const fn bit(self) -> u64 {
+    /// Returns its bit in a mask of capabilities.
+    pub const fn bit(self) -> u64 {
         1 << self as u32
+    }
+
+    /// Returns its name, such as `CAP_NET_ADMIN`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Capability::DacOverride => "CAP_DAC_OVERRIDE",
+            Capability::DacReadSearch => "CAP_DAC_READ_SEARCH",
+            Capability::Kill => "CAP_KILL",
+            Capability::NetAdmin => "CAP_NET_ADMIN",
+            Capability::NetRaw => "CAP_NET_RAW",
+            Capability::IpcLock => "CAP_IPC_LOCK",
+            Capability::SysAdmin => "CAP_SYS_ADMIN",
+            Capability::SysNice => "CAP_SYS_NICE",
+            Capability::Bpf => "CAP_BPF",
+        }
     }
 }
 

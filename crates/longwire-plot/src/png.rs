@@ -88,9 +88,7 @@ impl Canvas {
     }
 
     fn stroke(&mut self, path: PathBuilder, stroke: &Stroke) {
-        let Some(path) = path.finish() else {
-            return;
-        };
+        let Some(path) = path.finish() else { return };
         let pen = Pen {
             width: stroke.width as f32,
             line_cap: LineCap::Butt,

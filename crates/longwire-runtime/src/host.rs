@@ -24,6 +24,9 @@ pub fn allowed_cores() -> Vec<usize> {
 }
 
 /// Pins the calling thread to a core.
+///
+/// # Errors
+/// EINVAL for a core that this process may not use, or that no set of cores can hold.
 pub fn pin(core: usize) -> Result<(), nix::Error> {
     let mut set = CpuSet::new();
     set.set(core)?;

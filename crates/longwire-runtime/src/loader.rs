@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use longwire_engine::loader::{Hook, Loader, Plugin};
+use longwire_engine::loader::{Hook, Loader, Plugin, TakePiece};
 
 use crate::faults::Faults;
 use crate::files::{FileAccess, FileError, FileReader, ReadLimits};
@@ -108,11 +108,7 @@ pub fn try_plugin(
 }
 
 impl Loader for FileLoader {
-    fn read(
-        &self,
-        path: &str,
-        take: &mut dyn FnMut(&[u8]) -> Result<(), String>,
-    ) -> Result<(), String> {
+    fn read(&self, path: &str, take: TakePiece<'_>) -> Result<(), String> {
         let said = |error: FileError| error.to_string();
         let mut reader = self.open(Path::new(path)).map_err(said)?;
         while let Some(piece) = reader.next_piece().map_err(said)? {

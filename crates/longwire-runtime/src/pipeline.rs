@@ -62,6 +62,10 @@ pub enum PipelineError {
 /// Runs `source` through a link into `sink` until the source has ended and
 /// every frame has left, each stage on a thread. Time is the time of the
 /// arrivals.
+///
+/// # Errors
+/// [`PipelineError::Start`] if the memory for frames cannot be had;
+/// [`PipelineError::Port`] with the first error of a port.
 pub fn run_to_end<R, T>(
     source: R,
     sink: T,
@@ -79,6 +83,10 @@ where
 
 /// As [`run_to_end`], with both stages in turn on the calling thread, as a run
 /// on few cores has them. The steady time is that of the whole run.
+///
+/// # Errors
+/// [`PipelineError::Start`] if the memory for frames cannot be had;
+/// [`PipelineError::Port`] with the first error of a port.
 pub fn run_on_one_thread<R: RxPort, T: TxPort>(
     source: R,
     sink: T,

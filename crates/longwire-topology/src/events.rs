@@ -171,9 +171,7 @@ fn moves(table: &Table<'_>, at: &str, builder: &mut Builder) -> Vec<Action> {
     };
     let mut actions = Vec::new();
     for (class, value) in tree::entries(moves) {
-        let Some(to) = value.as_str() else {
-            continue;
-        };
+        let Some(to) = value.as_str() else { continue };
         let target = Placed {
             value: to,
             span: value.span.clone(),

@@ -6,7 +6,7 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-use longwire_engine::{Hook, Loader, Plugin};
+use longwire_engine::{Hook, Loader, Plugin, TakePiece};
 use longwire_runtime::FileLoader;
 
 /// Opens and loads what a topology or a change names.
@@ -42,11 +42,7 @@ impl StartFiles {
 }
 
 impl Loader for StartFiles {
-    fn read(
-        &self,
-        path: &str,
-        take: &mut dyn FnMut(&[u8]) -> Result<(), String>,
-    ) -> Result<(), String> {
+    fn read(&self, path: &str, take: TakePiece<'_>) -> Result<(), String> {
         self.note(path);
         self.loader.read(path, take)
     }

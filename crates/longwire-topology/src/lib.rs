@@ -118,6 +118,9 @@ impl Topology {
     }
 
     /// The same; says how far it is.
+    ///
+    /// # Errors
+    /// As [`Topology::read_with`].
     pub fn read_in_steps(
         path: &Path,
         scenario: Option<&Path>,

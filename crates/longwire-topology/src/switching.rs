@@ -200,9 +200,7 @@ fn stations(
         return stations;
     };
     for (key, value) in tree::entries(table) {
-        let Some(name) = value.as_str() else {
-            continue;
-        };
+        let Some(name) = value.as_str() else { continue };
         let name = Placed {
             value: name,
             span: value.span.clone(),

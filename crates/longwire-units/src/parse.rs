@@ -299,6 +299,10 @@ impl FromStr for Correlation {
 }
 
 /// A plain count without a unit, such as `1000` or `1e3`.
+///
+/// # Errors
+/// [`UnitError::Negative`] below 0, [`UnitError::TooLarge`] above 2^64 − 1,
+/// [`UnitError::NotAPlainNumber`] for a fraction or any other text.
 pub fn parse_count(text: &str) -> Result<u64, UnitError> {
     let owned = || text.to_string();
     if is_negative(text) {
@@ -327,6 +331,10 @@ pub fn parse_count(text: &str) -> Result<u64, UnitError> {
 }
 
 /// A bare ratio from 0 to 1, such as a bit error rate of `1e-6`.
+///
+/// # Errors
+/// [`UnitError::Negative`] below 0, [`UnitError::TooLarge`] above 1,
+/// [`UnitError::NotAPlainNumber`] for any other text.
 pub fn parse_ratio(text: &str) -> Result<f64, UnitError> {
     let owned = || text.to_string();
     if is_negative(text) {
@@ -349,6 +357,10 @@ pub fn parse_ratio(text: &str) -> Result<f64, UnitError> {
 }
 
 /// A plain whole number that may be negative, such as `-4`.
+///
+/// # Errors
+/// [`UnitError::TooLarge`] outside 64 bits with a sign, [`UnitError::NotAPlainNumber`]
+/// for a fraction or any other text.
 pub fn parse_signed(text: &str) -> Result<i64, UnitError> {
     let owned = || text.to_string();
     let digits = text.strip_prefix('-').unwrap_or(text);
@@ -365,6 +377,9 @@ pub fn parse_signed(text: &str) -> Result<i64, UnitError> {
 }
 
 /// A finite number, such as `1.5` or `-2e3`.
+///
+/// # Errors
+/// [`UnitError::NotAPlainNumber`] for a text that is no number or not finite.
 pub fn parse_real(text: &str) -> Result<f64, UnitError> {
     // The standard parser would take "inf", "nan" and a plus sign.
     let digits = text.strip_prefix('-').unwrap_or(text);

@@ -1,7 +1,7 @@
 //! Errors of the program, and its exit codes.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use longwire_capture::CaptureError;
@@ -92,6 +92,15 @@ impl From<NetworkError> for Error {
 }
 
 impl Error {
+    /// Turns an error of the system into one about a file.
+    pub(crate) fn file(path: &Path, action: &'static str) -> impl Fn(io::Error) -> Error {
+        move |source| Error::File {
+            path: path.to_owned(),
+            action,
+            source,
+        }
+    }
+
     /// Returns a remedy that the message does not name, if there is one.
     pub fn remedy(&self) -> Option<String> {
         remedies::of(self)

@@ -248,9 +248,7 @@ impl Flow {
                     seconds: silence_max.as_secs(),
                 });
             };
-            let Some(frame) = frame else {
-                return Ok(None);
-            };
+            let Some(frame) = frame else { return Ok(None) };
             let frame = frame.map_err(|error| cut(&self.address, &error))?;
             let Ok(bytes) = frame.into_data() else {
                 continue;

@@ -67,18 +67,28 @@ impl<M> Kind<M> {
 
     /// Parses a model. One that needs a file or a plugin is refused:
     /// [`Kind::parse_with`] has a loader.
+    ///
+    /// # Errors
+    /// As [`Kind::parse_with`], and [`SpecError::File`] for a model with a file or a
+    /// plugin.
     pub fn parse(&self, text: &str) -> Result<M, SpecError> {
         self.parse_with(text, &NoLoader)
     }
 
     /// Parses a model; files and plugins come from `loader`.
+    ///
+    /// # Errors
+    /// [`SpecError::Empty`] without a text, [`SpecError::UnknownModel`] for a name that
+    /// no model of the kind has, [`SpecError::Plain`] for a bare value outside its
+    /// unit; otherwise the errors of [`Arguments::parse`], and those of the model about
+    /// values that it does not take.
     pub fn parse_with(&self, text: &str, loader: &dyn Loader) -> Result<M, SpecError> {
         self.parse_noting(text, loader, &mut Vec::new())
     }
 
     /// Parses a model. Values that are allowed but probably not intended are added to
     /// `doubts`.
-    pub fn parse_noting(
+    pub(crate) fn parse_noting(
         &self,
         text: &str,
         loader: &dyn Loader,

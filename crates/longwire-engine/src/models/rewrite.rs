@@ -40,6 +40,9 @@ pub trait RewriteModel: DynClone + fmt::Debug + Send + Sync {
     fn rewrite(&mut self, at: Nanos, bytes: &mut [u8], stream: &mut Stream);
 
     /// Writes the model as its user would write it.
+    ///
+    /// # Errors
+    /// An error of the formatter `f`; a model adds none.
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result;
 }
 

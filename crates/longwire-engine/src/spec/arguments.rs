@@ -12,7 +12,7 @@ use longwire_units::{BitRate, UnitError};
 
 use super::{ModelInfo, Param, SpecError, Unit};
 use crate::lines::LineSplitter;
-use crate::loader::{Hook, Loader, Plugin};
+use crate::loader::{Hook, Loader, Plugin, TakePiece};
 
 /// Arguments of one model, checked against its parameters.
 pub struct Arguments<'a> {
@@ -28,6 +28,12 @@ pub struct Arguments<'a> {
 impl<'a> Arguments<'a> {
     /// Parses the text after a model's name: `key=value,key=value`. A value without a
     /// key goes to the first parameter not given by key that reads it.
+    ///
+    /// # Errors
+    /// [`SpecError::EmptyItem`] between two commas, [`SpecError::UnknownParam`] for a
+    /// key that the model lacks, [`SpecError::NoValue`] for a key without a value,
+    /// [`SpecError::Repeated`] for a key with two, [`SpecError::Misfit`] for a bare
+    /// value that no remaining parameter reads.
     pub fn parse(
         model: &'static ModelInfo,
         text: &str,
@@ -96,6 +102,10 @@ impl<'a> Arguments<'a> {
     }
 
     /// Returns the value of `key`, or its default; refused if it has neither.
+    ///
+    /// # Errors
+    /// [`SpecError::Missing`] without a value and a default; [`SpecError::Value`] if
+    /// the value is not of the type.
     pub fn required<T>(&self, key: &'static str) -> Result<T, SpecError>
     where
         T: FromStr<Err = UnitError>,
@@ -104,6 +114,9 @@ impl<'a> Arguments<'a> {
     }
 
     /// Returns the value of `key`, or its default, or `None`.
+    ///
+    /// # Errors
+    /// [`SpecError::Value`] if there is a value that is not of the type.
     pub fn optional<T>(&self, key: &'static str) -> Result<Option<T>, SpecError>
     where
         T: FromStr<Err = UnitError>,
@@ -115,6 +128,10 @@ impl<'a> Arguments<'a> {
     }
 
     /// Like [`Arguments::required`], parsed by a function.
+    ///
+    /// # Errors
+    /// [`SpecError::Missing`] without a value and a default; [`SpecError::Value`] if
+    /// `parse` refuses the value.
     pub fn read<T>(
         &self,
         key: &'static str,
@@ -133,6 +150,9 @@ impl<'a> Arguments<'a> {
     }
 
     /// Returns the index of a choice parameter's word.
+    ///
+    /// # Errors
+    /// [`SpecError::Choice`] if the value is none of the words, as without a value.
     pub fn choice(&self, key: &'static str) -> Result<usize, SpecError> {
         let words = match self.param(key).map(|param| param.unit) {
             Some(Unit::Choice(words)) => words,
@@ -160,6 +180,10 @@ impl<'a> Arguments<'a> {
 
     /// Reads the file that `key` names as a whole. For large files use
     /// [`Arguments::lines`].
+    ///
+    /// # Errors
+    /// [`SpecError::Missing`] if no file is named; [`SpecError::File`] if the loader
+    /// cannot read it.
     pub fn file(&self, key: &'static str) -> Result<Vec<u8>, SpecError> {
         let mut contents = Vec::new();
         self.pieces(key, &mut |piece| {
@@ -172,6 +196,10 @@ impl<'a> Arguments<'a> {
     /// Reads the file that `key` names line by line, holding at most one line of up to
     /// 64 KiB in memory. `take` receives each line's number, from 1, and its text
     /// without the end of line; its refusals are reported with that number.
+    ///
+    /// # Errors
+    /// As [`Arguments::pieces`]; [`SpecError::Content`] also for a line above 64 KiB or
+    /// not in UTF-8.
     pub fn lines(
         &self,
         key: &'static str,
@@ -205,6 +233,10 @@ impl<'a> Arguments<'a> {
     }
 
     /// Loads the plugin that `key` names, with all of [`Arguments::rest`].
+    ///
+    /// # Errors
+    /// [`SpecError::Missing`] if no plugin is named; [`SpecError::File`] if the loader
+    /// cannot load it, or it refuses its parameters.
     pub fn plugin(&self, key: &'static str, hook: Hook) -> Result<Box<dyn Plugin>, SpecError> {
         let path = self.read(key, |text| Ok(text.to_owned()))?;
         let loaded = self.loader.plugin(&path, hook, &self.rest);
@@ -212,11 +244,11 @@ impl<'a> Arguments<'a> {
     }
 
     /// Reads the file that `key` names in pieces of any size.
-    pub fn pieces(
-        &self,
-        key: &'static str,
-        take: &mut dyn FnMut(&[u8]) -> Result<(), String>,
-    ) -> Result<(), SpecError> {
+    ///
+    /// # Errors
+    /// [`SpecError::Missing`] if no file is named; [`SpecError::File`] if the loader
+    /// cannot read it; [`SpecError::Content`] if `take` refuses a piece.
+    pub fn pieces(&self, key: &'static str, take: TakePiece<'_>) -> Result<(), SpecError> {
         let path = self.read(key, |text| Ok(text.to_owned()))?;
         let mut refused = false;
         let read = self.loader.read(&path, &mut |piece| {

@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use core::cell::RefCell;
 use core::fmt;
 
-use crate::loader::{Hook, Loader, Plugin};
+use crate::loader::{Hook, Loader, Plugin, TakePiece};
 use crate::models::{Kind, PartModel};
 use crate::spec::SpecError;
 
@@ -100,11 +100,7 @@ struct NotingLoader<'a> {
 }
 
 impl Loader for NotingLoader<'_> {
-    fn read(
-        &self,
-        path: &str,
-        take: &mut dyn FnMut(&[u8]) -> Result<(), String>,
-    ) -> Result<(), String> {
+    fn read(&self, path: &str, take: TakePiece<'_>) -> Result<(), String> {
         self.paths.borrow_mut().push(path.to_string());
         self.loader.read(path, take)
     }

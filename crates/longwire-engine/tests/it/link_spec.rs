@@ -8,7 +8,7 @@ use longwire_engine::models::order::OrderPolicy;
 use longwire_engine::models::queue::QueueLimit;
 use longwire_engine::{
     BitRate, DropReason, FrameContext, Hook, Link, LinkId, LinkSpec, Loader, Nanos, NoLoader,
-    PARTS, Packets, Plugin, Probability, Verdict,
+    PARTS, Packets, Plugin, Probability, TakePiece, Verdict,
 };
 use longwire_units::random::Stream;
 
@@ -132,11 +132,7 @@ impl Recorder {
 }
 
 impl Loader for Recorder {
-    fn read(
-        &self,
-        path: &str,
-        take: &mut dyn FnMut(&[u8]) -> Result<(), String>,
-    ) -> Result<(), String> {
+    fn read(&self, path: &str, take: TakePiece<'_>) -> Result<(), String> {
         self.0.borrow_mut().push(path.to_owned());
         match path {
             "delays" => take(b"5 1 9 2 6\n"),
@@ -161,22 +157,10 @@ impl Loader for Recorder {
 struct ThirdLost(u64);
 
 impl Plugin for ThirdLost {
-    fn start(&mut self, _epoch: Nanos) {}
-
     fn lose(&mut self, _frame: &FrameContext<'_>, _stream: &mut Stream) -> Option<DropReason> {
         self.0 += 1;
         self.0.is_multiple_of(3).then_some(DropReason::Loss)
     }
-
-    fn delay(&mut self, _frame: &FrameContext<'_>, _stream: &mut Stream) -> Nanos {
-        Nanos::ZERO
-    }
-
-    fn depart(&mut self, frame: &FrameContext<'_>, _wire_bits: u64, _stream: &mut Stream) -> Nanos {
-        frame.at
-    }
-
-    fn rewrite(&mut self, _at: Nanos, _bytes: &mut [u8], _stream: &mut Stream) {}
 }
 
 /// One frame to each link in turn: a state that two links shared would advance too far.

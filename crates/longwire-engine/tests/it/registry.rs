@@ -6,8 +6,7 @@ use std::fmt::Display;
 
 use longwire_engine::models::{self, Entry, Kind};
 use longwire_engine::spec::{ModelInfo, Param, SpecError, Unit, reads};
-use longwire_engine::{DropReason, FrameContext, Hook, Loader, Nanos, Plugin};
-use longwire_units::random::Stream;
+use longwire_engine::{Hook, Loader, Plugin, TakePiece};
 
 fn is_kebab_case(name: &str) -> bool {
     let word = |word: &str| {
@@ -92,11 +91,7 @@ fn examples(info: &ModelInfo) -> Vec<String> {
 struct Examples(&'static ModelInfo);
 
 impl Loader for Examples {
-    fn read(
-        &self,
-        path: &str,
-        take: &mut dyn FnMut(&[u8]) -> Result<(), String>,
-    ) -> Result<(), String> {
+    fn read(&self, path: &str, take: TakePiece<'_>) -> Result<(), String> {
         let param = self.0.params.iter().find(|param| param.name == path);
         match param.map(|param| param.unit) {
             Some(Unit::File(contents)) => take(contents.as_bytes()),
@@ -104,12 +99,7 @@ impl Loader for Examples {
         }
     }
 
-    fn plugin(
-        &self,
-        _path: &str,
-        _hook: Hook,
-        _parameters: &[(String, String)],
-    ) -> Result<Box<dyn Plugin>, String> {
+    fn plugin(&self, _: &str, _: Hook, _: &[(String, String)]) -> Result<Box<dyn Plugin>, String> {
         Ok(Box::new(Idle))
     }
 }
@@ -117,23 +107,7 @@ impl Loader for Examples {
 #[derive(Debug)]
 struct Idle;
 
-impl Plugin for Idle {
-    fn start(&mut self, _epoch: Nanos) {}
-
-    fn lose(&mut self, _frame: &FrameContext<'_>, _stream: &mut Stream) -> Option<DropReason> {
-        None
-    }
-
-    fn delay(&mut self, _frame: &FrameContext<'_>, _stream: &mut Stream) -> Nanos {
-        Nanos::ZERO
-    }
-
-    fn depart(&mut self, frame: &FrameContext<'_>, _wire_bits: u64, _stream: &mut Stream) -> Nanos {
-        frame.at
-    }
-
-    fn rewrite(&mut self, _at: Nanos, _bytes: &mut [u8], _stream: &mut Stream) {}
-}
+impl Plugin for Idle {}
 
 fn assert_builds<M: Display>(kind: &Kind<M>, entry: &Entry<M>) {
     let open = entry

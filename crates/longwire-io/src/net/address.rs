@@ -68,6 +68,11 @@ fn address_of(bytes: &[u8]) -> Option<IpAddr> {
 
 /// Adds an address to a device, and the route to its network. An IPv6 address is usable
 /// at once: the kernel skips duplicate address detection.
+///
+/// # Errors
+/// [`NetError::NoDevice`] if there is none of that name; [`NetError::NetlinkError`]
+/// without CAP_NET_ADMIN, if the device has the address already, or if the prefix is
+/// longer than the address.
 pub fn addr_add(name: &str, address: IpAddr, prefix_len: u8) -> Result<(), NetError> {
     let index = link_index(name)?;
     let mut fixed = [0; ADDRESS_LEN];
@@ -89,6 +94,11 @@ pub fn addr_add(name: &str, address: IpAddr, prefix_len: u8) -> Result<(), NetEr
 }
 
 /// Adds a route to a network, through a gateway, a device, or both.
+///
+/// # Errors
+/// [`NetError::NoDevice`] if there is no device of that name;
+/// [`NetError::NetlinkError`] without CAP_NET_ADMIN, if the route exists, if the
+/// gateway cannot be reached, or with neither gateway nor device.
 pub fn route_add(
     destination: Prefix,
     gateway: Option<IpAddr>,
@@ -120,6 +130,9 @@ pub fn route_add(
 }
 
 /// Adds a default route through a gateway.
+///
+/// # Errors
+/// As [`route_add`].
 pub fn default_route_add(gateway: IpAddr) -> Result<(), NetError> {
     let address = match gateway {
         IpAddr::V4(_) => IpAddr::from([0; 4]),
@@ -129,6 +142,10 @@ pub fn default_route_add(gateway: IpAddr) -> Result<(), NetError> {
 }
 
 /// Returns every address of every device, as the device's number and the address.
+///
+/// # Errors
+/// [`NetError::NetlinkError`] if the kernel provides no netlink socket or breaks the
+/// list off.
 pub fn addresses() -> Result<Vec<(u32, Prefix)>, NetError> {
     let mut found = Vec::new();
     dump(libc::RTM_GETADDR, ADDRESS_LEN, |payload| {
@@ -145,6 +162,10 @@ pub fn addresses() -> Result<Vec<(u32, Prefix)>, NetError> {
 }
 
 /// Returns the networks in all routing tables, without the default route.
+///
+/// # Errors
+/// [`NetError::NetlinkError`] if the kernel provides no netlink socket or breaks the
+/// list off.
 pub fn routed_networks() -> Result<Vec<Prefix>, NetError> {
     let mut found = Vec::new();
     dump(libc::RTM_GETROUTE, ROUTE_LEN, |payload| {

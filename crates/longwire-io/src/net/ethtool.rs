@@ -32,6 +32,9 @@ pub struct Ethtool {
 
 impl Ethtool {
     /// Opens the calling thread's namespace.
+    ///
+    /// # Errors
+    /// EMFILE or ENFILE without a free descriptor.
     pub fn open() -> io::Result<Ethtool> {
         let socket = socket(
             AddressFamily::Inet,
@@ -78,6 +81,9 @@ impl Ethtool {
     }
 
     /// Returns the name of the driver.
+    ///
+    /// # Errors
+    /// ENODEV without a device of that name, EOPNOTSUPP if its driver has no name.
     pub fn driver(&self, name: &str) -> io::Result<String> {
         // struct ethtool_drvinfo: 196 bytes.
         let mut buffer = [0u32; 49];
@@ -87,6 +93,10 @@ impl Ethtool {
     }
 
     /// Returns the rate of the device's wire; `None` if it does not report it.
+    ///
+    /// # Errors
+    /// ENODEV without a device of that name, EOPNOTSUPP if its driver has no settings
+    /// of a wire, as that of a TUN device.
     pub fn speed(&self, name: &str) -> io::Result<Option<BitRate>> {
         // struct ethtool_cmd: cmd, two masks, then the lower half of the
         // speed in Mbit/s among others, and the upper half four words on.
@@ -101,6 +111,10 @@ impl Ethtool {
     }
 
     /// Returns the device's abilities to stamp frames.
+    ///
+    /// # Errors
+    /// ENODEV without a device of that name, EOPNOTSUPP if its driver reports no
+    /// abilities.
     pub fn stamps(&self, name: &str) -> io::Result<StampingAbilities> {
         // struct ethtool_ts_info: cmd, kinds of stamps, number of the clock, and masks
         // of the choices for each.
@@ -115,6 +129,9 @@ impl Ethtool {
     }
 
     /// Returns the frames that the device stamps at present.
+    ///
+    /// # Errors
+    /// ENODEV without a device of that name, EOPNOTSUPP if its driver stamps no frames.
     pub fn stamping(&self, name: &str) -> io::Result<libc::hwtstamp_config> {
         let mut config = NO_STAMPS;
         self.ask(name, libc::SIOCGHWTSTAMP, (&raw mut config).cast())?;
@@ -122,11 +139,19 @@ impl Ethtool {
     }
 
     /// Sets the frames that the device stamps. Needs CAP_NET_ADMIN.
+    ///
+    /// # Errors
+    /// ENODEV without a device of that name, EOPNOTSUPP if its driver stamps no frames,
+    /// ERANGE if it does not stamp these, EPERM without CAP_NET_ADMIN.
     pub fn set_stamping(&self, name: &str, mut config: libc::hwtstamp_config) -> io::Result<()> {
         self.ask(name, libc::SIOCSHWTSTAMP, (&raw mut config).cast())
     }
 
     /// Returns the number of receive queues in use.
+    ///
+    /// # Errors
+    /// ENODEV without a device of that name, EOPNOTSUPP if its driver does not report
+    /// queues.
     pub fn rx_queues(&self, name: &str) -> io::Result<u32> {
         // struct ethtool_channels: cmd, four maxima, rx, tx, other, combined.
         let mut buffer = [0u32; 9];
@@ -136,6 +161,9 @@ impl Ethtool {
     }
 
     /// Returns the features of a device.
+    ///
+    /// # Errors
+    /// ENODEV without a device of that name, EOPNOTSUPP if its driver has no features.
     pub fn features(&self, name: &str) -> io::Result<Features> {
         let names = self.feature_names(name)?;
         let blocks = names.len().div_ceil(32);
@@ -151,7 +179,6 @@ impl Ethtool {
             Feature {
                 name,
                 active: block[2] & bit != 0,
-                changeable: block[0] & bit != 0 && block[3] & bit == 0,
             }
         });
         Ok(Features {
@@ -247,8 +274,6 @@ pub struct Feature {
     pub name: String,
     /// Whether it is on.
     pub active: bool,
-    /// Whether it can be changed.
-    pub changeable: bool,
 }
 
 impl Features {

@@ -82,7 +82,10 @@ impl Interface {
     }
 
     /// Looks up an interface by its number.
-    pub fn find_index(index: u32) -> Result<Interface, NetError> {
+    ///
+    /// # Errors
+    /// [`NetError::NoDevice`] if there is none of that number.
+    pub(crate) fn find_index(index: u32) -> Result<Interface, NetError> {
         let mut fixed = info(0, 0);
         fixed[4..8].copy_from_slice(&index.to_ne_bytes());
         let request = Message::new(libc::RTM_GETLINK, REQUEST, &fixed);

@@ -56,11 +56,19 @@ fn request_by(
 }
 
 /// Brings a device up. `lo` too: a new namespace has it down.
+///
+/// # Errors
+/// [`NetError::NoDevice`] if there is none of that name; [`NetError::NetlinkError`]
+/// without CAP_NET_ADMIN, or if its driver cannot start it.
 pub fn link_up(name: &str) -> Result<(), NetError> {
     request("bring up", name, about(libc::RTM_NEWLINK, name, UP, UP))
 }
 
 /// Takes a device down.
+///
+/// # Errors
+/// [`NetError::NoDevice`] if there is none of that name; [`NetError::NetlinkError`]
+/// without CAP_NET_ADMIN.
 pub fn link_down(name: &str) -> Result<(), NetError> {
     request("take down", name, about(libc::RTM_NEWLINK, name, 0, UP))
 }
@@ -72,11 +80,20 @@ pub(crate) fn link_down_by(netlink: &mut Netlink, name: &str) -> Result<(), NetE
 }
 
 /// Removes a device; of a veth pair, both ends.
+///
+/// # Errors
+/// [`NetError::NoDevice`] if there is none of that name; [`NetError::NetlinkError`]
+/// without CAP_NET_ADMIN, or for a device that cannot be removed, such as `lo` and
+/// hardware.
 pub fn link_delete(name: &str) -> Result<(), NetError> {
     request("remove", name, about(libc::RTM_DELLINK, name, 0, 0))
 }
 
 /// Sets the longest packet, in bytes without the Ethernet header.
+///
+/// # Errors
+/// [`NetError::NoDevice`] if there is none of that name; [`NetError::NetlinkError`]
+/// without CAP_NET_ADMIN, or for an MTU outside the device's range.
 pub fn set_mtu(name: &str, mtu: u32) -> Result<(), NetError> {
     let mut message = about(libc::RTM_NEWLINK, name, 0, 0);
     message.number(libc::IFLA_MTU, mtu);
@@ -84,6 +101,10 @@ pub fn set_mtu(name: &str, mtu: u32) -> Result<(), NetError> {
 }
 
 /// Sets the capacity of the kernel's queue before the device, in packets.
+///
+/// # Errors
+/// [`NetError::NoDevice`] if there is none of that name; [`NetError::NetlinkError`]
+/// without CAP_NET_ADMIN.
 pub fn set_tx_queue_len(name: &str, packets: u32) -> Result<(), NetError> {
     let message = tx_queue_len(name, packets);
     request(SET_QUEUE_LEN, name, message)
@@ -108,6 +129,10 @@ fn tx_queue_len(name: &str, packets: u32) -> Message {
 }
 
 /// Sets the MAC address.
+///
+/// # Errors
+/// [`NetError::NoDevice`] if there is none of that name; [`NetError::NetlinkError`]
+/// without CAP_NET_ADMIN, for a multicast address, or if the device's address is fixed.
 pub fn set_mac(name: &str, mac: [u8; 6]) -> Result<(), NetError> {
     let mut message = about(libc::RTM_NEWLINK, name, 0, 0);
     message.attribute(libc::IFLA_ADDRESS, &mac);
@@ -116,6 +141,11 @@ pub fn set_mac(name: &str, mac: [u8; 6]) -> Result<(), NetError> {
 
 /// Moves a device into another namespace. It arrives down and without
 /// addresses.
+///
+/// # Errors
+/// [`NetError::NoDevice`] if there is none of that name; [`NetError::NetlinkError`]
+/// without CAP_NET_ADMIN in both namespaces, if the other one has a device of that
+/// name, or if the device is bound to its namespace as `lo` is.
 pub fn move_to(name: &str, namespace: &NetNamespace) -> Result<(), NetError> {
     let mut message = about(libc::RTM_NEWLINK, name, 0, 0);
     message.number(libc::IFLA_NET_NS_FD, fd_number(namespace));
@@ -128,6 +158,10 @@ pub(super) fn fd_number(namespace: &NetNamespace) -> u32 {
 }
 
 /// Returns the names of all devices.
+///
+/// # Errors
+/// [`NetError::NetlinkError`] if the kernel provides no netlink socket or breaks the
+/// list off.
 pub fn link_names() -> Result<Vec<String>, NetError> {
     let mut names = Vec::new();
     Netlink::route()
@@ -143,6 +177,10 @@ pub fn link_names() -> Result<Vec<String>, NetError> {
 }
 
 /// Returns the number of a device.
+///
+/// # Errors
+/// [`NetError::NoDevice`] if there is none of that name; [`NetError::NetlinkError`] if
+/// the kernel provides no netlink socket.
 pub fn link_index(name: &str) -> Result<u32, NetError> {
     read(name, |payload| number_at(payload, INFO_INDEX))
 }
@@ -154,21 +192,13 @@ pub struct LinkStats {
     pub rx_packets: u64,
     /// Packets sent.
     pub tx_packets: u64,
-    /// Bytes received.
-    pub rx_bytes: u64,
-    /// Bytes sent.
-    pub tx_bytes: u64,
-    /// Faulty packets received.
-    pub rx_errors: u64,
-    /// Packets that could not be sent.
-    pub tx_errors: u64,
-    /// Received packets that were dropped.
-    pub rx_dropped: u64,
-    /// Packets dropped before sending.
-    pub tx_dropped: u64,
 }
 
 /// Reads the counters of a device.
+///
+/// # Errors
+/// [`NetError::NoDevice`] if there is none of that name or it has no counters;
+/// [`NetError::NetlinkError`] if the kernel provides no netlink socket.
 pub fn link_stats(name: &str) -> Result<LinkStats, NetError> {
     read(name, |payload| {
         let value = attribute(payload.get(INFO_LEN..)?, libc::IFLA_STATS64)?;
@@ -179,18 +209,12 @@ pub fn link_stats(name: &str) -> Result<LinkStats, NetError> {
         Some(LinkStats {
             rx_packets: field(0)?,
             tx_packets: field(1)?,
-            rx_bytes: field(2)?,
-            tx_bytes: field(3)?,
-            rx_errors: field(4)?,
-            tx_errors: field(5)?,
-            rx_dropped: field(6)?,
-            tx_dropped: field(7)?,
         })
     })
 }
 
 /// Requests one device and reads the answer.
-fn read<T>(name: &str, take: impl FnOnce(&[u8]) -> Option<T>) -> Result<T, NetError> {
+fn read<T>(name: &str, take: impl FnMut(&[u8]) -> Option<T>) -> Result<T, NetError> {
     Netlink::route()
         .and_then(|mut netlink| netlink.get(about(libc::RTM_GETLINK, name, 0, 0), take))
         .map_err(|source| refused("read", name, source))?
@@ -201,6 +225,10 @@ fn read<T>(name: &str, take: impl FnOnce(&[u8]) -> Option<T>) -> Result<T, NetEr
 
 /// Waits until the kernel reports a carrier on a device that was brought up, which may
 /// take a while without a query. Returns whether it has one.
+///
+/// # Errors
+/// [`NetError::NoDevice`] if there is none of that name, or no longer;
+/// [`NetError::NetlinkError`] if the kernel provides no netlink socket.
 pub fn wait_running(name: &str, patience: Duration) -> Result<bool, NetError> {
     const OPERATING_STATE: u16 = 16;
     const UP: u8 = 6;
@@ -220,6 +248,10 @@ pub fn wait_running(name: &str, patience: Duration) -> Result<bool, NetError> {
 
 /// Returns the kernel's name for the kind of a device (`veth`, `tun`, `bridge`); empty
 /// for hardware and the loopback device.
+///
+/// # Errors
+/// [`NetError::NoDevice`] if there is none of that name; [`NetError::NetlinkError`] if
+/// the kernel provides no netlink socket.
 pub fn link_kind(name: &str) -> Result<String, NetError> {
     const INFO_KIND: u16 = 1;
     read(name, |payload| {

@@ -7,7 +7,7 @@ use nix::sys::socket::{
     AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, recv, send, socket,
 };
 
-use super::netlink_message::{HEADER_LEN, Message, attribute, number_at, replies, text_of};
+use super::netlink_message::{HEADER_LEN, Message, Reply, attribute, number_at, replies, text_of};
 
 /// `NLM_F_REQUEST`, on every message to the kernel.
 pub const REQUEST: u16 = libc::NLM_F_REQUEST as u16;
@@ -53,11 +53,18 @@ impl From<nix::Error> for NetlinkError {
 
 impl Netlink {
     /// Opens a socket to the kernel's routing and device control.
+    ///
+    /// # Errors
+    /// EMFILE or ENFILE without a free descriptor.
     pub fn route() -> Result<Netlink, NetlinkError> {
         Netlink::open(SockProtocol::NetlinkRoute)
     }
 
     /// Opens a socket to the kernel's packet filter.
+    ///
+    /// # Errors
+    /// EPROTONOSUPPORT if the kernel has no nf_tables; EMFILE or ENFILE without a free
+    /// descriptor.
     pub fn netfilter() -> Result<Netlink, NetlinkError> {
         Netlink::open(SockProtocol::NetlinkNetFilter)
     }
@@ -77,6 +84,9 @@ impl Netlink {
     }
 
     /// Sends a request and waits until the kernel has done it.
+    ///
+    /// # Errors
+    /// The kernel's refusal, with its explanation; system errors of the socket.
     pub fn request(&mut self, mut message: Message) -> Result<(), NetlinkError> {
         message.add_flags(ACK);
         self.request_all(vec![message])
@@ -84,6 +94,9 @@ impl Netlink {
 
     /// Sends several messages in one datagram, as nf_tables requires for a batch, and
     /// waits until the kernel has acknowledged those with the flag [`ACK`].
+    ///
+    /// # Errors
+    /// The kernel's first refusal, with its explanation; system errors of the socket.
     pub fn request_all(&mut self, messages: Vec<Message>) -> Result<(), NetlinkError> {
         let mut bytes = Vec::new();
         let mut waiting = Vec::new();
@@ -110,10 +123,47 @@ impl Netlink {
 
     /// Requests one object, and passes its payload (from the fixed struct on) to
     /// `take`.
+    ///
+    /// # Errors
+    /// The kernel's refusal, as ENODEV without such an object; system errors of the
+    /// socket.
     pub fn get<T>(
         &mut self,
+        message: Message,
+        mut take: impl FnMut(&[u8]) -> T,
+    ) -> Result<T, NetlinkError> {
+        self.exchange(message, |reply| match reply.kind {
+            KIND_ERROR => outcome(reply.flags, reply.payload).map(|()| None),
+            _ => Ok(Some(take(reply.payload))),
+        })
+    }
+
+    /// Requests all objects, and passes the payload of each to `take`.
+    ///
+    /// # Errors
+    /// The kernel's refusal of the list; system errors of the socket. `take` may have
+    /// had some objects.
+    pub fn dump(
+        &mut self,
         mut message: Message,
-        take: impl FnOnce(&[u8]) -> T,
+        mut take: impl FnMut(&[u8]),
+    ) -> Result<(), NetlinkError> {
+        message.add_flags(DUMP);
+        self.exchange(message, |reply| {
+            match reply.kind {
+                KIND_DONE => return Ok(Some(())),
+                KIND_ERROR => return outcome(reply.flags, reply.payload).map(Some),
+                _ => take(reply.payload),
+            }
+            Ok(None)
+        })
+    }
+
+    /// Sends a message, and passes its replies to `take` until that has a result.
+    fn exchange<T>(
+        &mut self,
+        mut message: Message,
+        mut take: impl FnMut(Reply<'_>) -> Result<Option<T>, NetlinkError>,
     ) -> Result<T, NetlinkError> {
         self.sequence += 1;
         send(
@@ -125,40 +175,10 @@ impl Netlink {
         loop {
             let length = recv(self.socket.as_raw_fd(), &mut buffer, MsgFlags::empty())?;
             for reply in replies(&buffer[..length]) {
-                if reply.sequence != self.sequence {
-                    continue;
-                }
-                if reply.kind == KIND_ERROR {
-                    outcome(reply.flags, reply.payload)?;
-                } else {
-                    return Ok(take(reply.payload));
-                }
-            }
-        }
-    }
-
-    /// Requests all objects, and passes the payload of each to `take`.
-    pub fn dump(
-        &mut self,
-        mut message: Message,
-        mut take: impl FnMut(&[u8]),
-    ) -> Result<(), NetlinkError> {
-        message.add_flags(DUMP);
-        self.sequence += 1;
-        send(
-            self.socket.as_raw_fd(),
-            message.finish(self.sequence),
-            MsgFlags::empty(),
-        )?;
-        let mut buffer = vec![0; 1 << 16];
-        loop {
-            let length = recv(self.socket.as_raw_fd(), &mut buffer, MsgFlags::empty())?;
-            for reply in replies(&buffer[..length]) {
-                match reply.kind {
-                    _ if reply.sequence != self.sequence => {}
-                    KIND_DONE => return Ok(()),
-                    KIND_ERROR => return outcome(reply.flags, reply.payload),
-                    _ => take(reply.payload),
+                if reply.sequence == self.sequence
+                    && let Some(result) = take(reply)?
+                {
+                    return Ok(result);
                 }
             }
         }

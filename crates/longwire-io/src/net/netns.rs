@@ -123,6 +123,9 @@ impl NetNamespace {
     }
 
     /// Returns the calling thread's namespace.
+    ///
+    /// # Errors
+    /// [`NetError::System`] if `/proc` is not mounted or no descriptor is free.
     pub fn current() -> Result<NetNamespace, NetError> {
         NetNamespace::at(Path::new(OWN))
     }
@@ -150,6 +153,9 @@ impl NetNamespace {
     }
 
     /// Returns another holder of the same namespace.
+    ///
+    /// # Errors
+    /// [`NetError::System`] if no descriptor is free.
     pub fn try_clone(&self) -> Result<NetNamespace, NetError> {
         let file = self
             .file
@@ -165,6 +171,10 @@ impl NetNamespace {
     ///
     /// Sockets and devices that a thread opened stay in the namespace in which they
     /// were opened.
+    ///
+    /// # Errors
+    /// [`NetError::System`] without CAP_SYS_ADMIN in the thread's user namespace and in
+    /// that of the network namespace.
     pub fn enter(&self) -> Result<(), NetError> {
         setns(&self.file, CloneFlags::CLONE_NEWNET)
             .map_err(|e| NetError::system("enter", "a network namespace", e))
@@ -172,6 +182,10 @@ impl NetNamespace {
 
     /// Runs `work` on a separate thread inside the namespace, and waits for it. A panic
     /// of `work` is propagated to the caller.
+    ///
+    /// # Errors
+    /// [`NetError::System`] if no more threads can be created (`ulimit -u`), or as
+    /// [`NetNamespace::enter`].
     pub fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T, NetError> {
         on_a_thread(|| self.enter().map(|()| work()))?
     }

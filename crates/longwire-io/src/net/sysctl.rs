@@ -11,6 +11,9 @@ fn path_of(key: &str) -> PathBuf {
 }
 
 /// Reads a setting, such as `ipv4/ip_forward`.
+///
+/// # Errors
+/// [`NetError::System`] if the kernel has no such setting.
 pub fn get(key: &str) -> Result<String, NetError> {
     let path = path_of(key);
     fs::read_to_string(&path)
@@ -19,6 +22,10 @@ pub fn get(key: &str) -> Result<String, NetError> {
 }
 
 /// Writes a setting.
+///
+/// # Errors
+/// [`NetError::System`] if the kernel has no such setting, does not take the value, or
+/// `/proc/sys` is read-only for this user.
 pub fn set(key: &str, value: &str) -> Result<(), NetError> {
     let path = path_of(key);
     fs::write(&path, value)

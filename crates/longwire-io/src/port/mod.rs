@@ -166,6 +166,11 @@ pub struct RegionId(pub u64);
 pub trait RxPort {
     /// Delivers up to `max` frames that have arrived. `now` stamps frames of ports
     /// without stamps.
+    ///
+    /// # Errors
+    /// [`PortError::Gone`] once the port's device is down or removed;
+    /// [`PortError::Failed`] for other system errors; [`PortError::Malformed`] for a
+    /// capture that cannot be read on.
     fn receive(
         &mut self,
         now: Nanos,
@@ -201,6 +206,10 @@ pub trait TxPort {
 
     /// Sends the pushed frames. Frames that the kernel did not accept stay pushed for
     /// the next flush. Returns how many frames left the port since the last flush.
+    ///
+    /// # Errors
+    /// [`PortError::Gone`] once the port's device is down or removed;
+    /// [`PortError::Failed`] for other system errors.
     fn flush(&mut self) -> Result<usize, PortError>;
 
     /// Returns how many frames can be pushed before a flush is needed.

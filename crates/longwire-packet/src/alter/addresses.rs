@@ -11,54 +11,116 @@ use crate::header::IpVersion;
 /// Changes of IP addresses.
 #[derive(Clone, Debug)]
 pub(super) struct Addresses {
-    maps4: Vec<Map<u32>>,
-    maps6: Vec<Map<u128>>,
+    v4: Changes,
+    v6: Changes,
     anonymizer: Option<Anonymizer>,
-    shifts4: Vec<Shift<u32>>,
-    shifts6: Vec<Shift<u128>>,
     keep_groups: bool,
     anything: bool,
+}
+
+/// Maps and shifts of the addresses of one IP version. An address is a number of 128
+/// bits; one of IPv4 stands in the first 32.
+#[derive(Clone, Debug)]
+struct Changes {
+    maps: Vec<Map>,
+    shifts: Vec<Shift>,
+    /// The bits after an address.
+    unused_bits: u32,
 }
 
 /// A map: an address with these bits under `mask` gets others under
 /// `new_mask`.
 #[derive(Clone, Copy, Debug)]
-struct Map<T> {
+struct Map {
     role: Option<Role>,
-    mask: T,
-    bits: T,
-    new_mask: T,
-    new_bits: T,
+    mask: u128,
+    bits: u128,
+    new_mask: u128,
+    new_bits: u128,
 }
 
 /// A shift: addresses with these bits under `mask` are increased by `step` a round,
 /// outside of the bits under `keep`.
 #[derive(Clone, Copy, Debug)]
-struct Shift<T> {
-    mask: T,
-    bits: T,
-    keep: T,
+struct Shift {
+    mask: u128,
+    bits: u128,
+    keep: u128,
     step: u32,
 }
 
 /// Without a network, addresses are shifted within their last 24 bits.
 const MOVING_BITS: u32 = 24;
 
-fn mask4(prefix: u8) -> u32 {
-    !u32::MAX.checked_shr(prefix.into()).unwrap_or(0)
+/// The bits after an IPv4 address.
+const AFTER_V4: u32 = 96;
+
+/// Returns the mask of a network and its bits under it.
+fn masked(net: &Net) -> (u128, u128) {
+    let mask = !u128::MAX.checked_shr(net.prefix.into()).unwrap_or(0);
+    (mask, u128::from_be_bytes(net.address) & mask)
 }
 
-fn mask6(prefix: u8) -> u128 {
-    !u128::MAX.checked_shr(prefix.into()).unwrap_or(0)
-}
+impl Changes {
+    /// `maps` have the longest prefix first.
+    fn new(version: IpVersion, maps: &[AddressMap], shifts: &[LoopAddresses]) -> Changes {
+        let unused_bits = match version {
+            IpVersion::V4 => AFTER_V4,
+            IpVersion::V6 => 0,
+        };
+        let maps = maps.iter().filter(|map| map.from.version == version);
+        let maps = maps.map(|map| {
+            let ((mask, bits), (new_mask, new_bits)) = (masked(&map.from), masked(&map.to));
+            Map {
+                role: map.role,
+                mask,
+                bits,
+                new_mask,
+                new_bits,
+            }
+        });
+        let shifts = shifts.iter().filter_map(|wanted| {
+            let (mask, bits, keep) = match wanted.within {
+                None => (0, 0, u128::MAX << (MOVING_BITS + unused_bits)),
+                Some(net) if net.version == version => {
+                    let (mask, bits) = masked(&net);
+                    (mask, bits, mask)
+                }
+                Some(_) => return None,
+            };
+            Some(Shift {
+                mask,
+                bits,
+                keep,
+                step: wanted.step,
+            })
+        });
+        Changes {
+            maps: maps.collect(),
+            shifts: shifts.collect(),
+            unused_bits,
+        }
+    }
 
-fn number4(net: &Net) -> u32 {
-    let [a, b, c, d, ..] = net.address;
-    u32::from_be_bytes([a, b, c, d])
-}
+    /// Returns the address that the maps have in place of this one.
+    #[inline]
+    fn mapped(&self, address: u128, role: Role) -> Option<u128> {
+        let meant = |map: &&Map| {
+            address & map.mask == map.bits && map.role.is_none_or(|wanted| wanted == role)
+        };
+        let map = self.maps.iter().find(meant)?;
+        Some(address & !map.new_mask | map.new_bits)
+    }
 
-fn number6(net: &Net) -> u128 {
-    u128::from_be_bytes(net.address)
+    /// Returns the address in this round.
+    #[inline]
+    fn shifted(&self, address: u128, round: u64) -> u128 {
+        let meant = |shift: &&Shift| address & shift.mask == shift.bits;
+        self.shifts.iter().find(meant).map_or(address, |shift| {
+            let by = u128::from(round).wrapping_mul(shift.step.into()) << self.unused_bits;
+            address & shift.keep | address.wrapping_add(by) & !shift.keep
+        })
+    }
 }
 
 impl Addresses {
@@ -66,17 +128,12 @@ impl Addresses {
         let mut maps = options.address_maps.clone();
         // The longest prefix first; of equal ones, the one given first.
         maps.sort_by_key(|map| Reverse(map.from.prefix));
-        let of = |version| {
-            let maps = maps.iter();
-            maps.filter(move |map| map.from.version == version)
-        };
+        let changes = |version| Changes::new(version, &maps, &options.loop_addresses);
         let anonymizer = options.anonymize.as_ref();
         Addresses {
-            maps4: of(IpVersion::V4).map(map4).collect(),
-            maps6: of(IpVersion::V6).map(map6).collect(),
+            v4: changes(IpVersion::V4),
+            v6: changes(IpVersion::V6),
             anonymizer: anonymizer.map(|wanted| Anonymizer::new(&wanted.key, wanted.plain)),
-            shifts4: options.loop_addresses.iter().filter_map(shift4).collect(),
-            shifts6: options.loop_addresses.iter().filter_map(shift6).collect(),
             keep_groups: options.keep_groups,
             anything: !maps.is_empty()
                 || options.anonymize.is_some()
@@ -97,27 +154,18 @@ impl Addresses {
         if self.keep_groups && is_group(address) {
             return address;
         }
-        let meant = |map: &&Map<u32>| {
-            address & map.mask == map.bits && map.role.is_none_or(|wanted| wanted == role)
-        };
-        let changed = match (self.maps4.iter().find(meant), &mut self.anonymizer) {
-            (Some(map), _) => address & !map.new_mask | map.new_bits,
+        let number = |address| u128::from(address) << AFTER_V4;
+        let mapped = self.v4.mapped(number(address), role);
+        let changed = match (mapped, &mut self.anonymizer) {
+            (Some(mapped), _) => (mapped >> AFTER_V4) as u32,
             (None, Some(anonymizer)) => anonymizer.v4(address),
             (None, None) => address,
         };
         // An address that is no host's is not shifted.
-        let stays = || is_group(changed) || [0, 127].contains(&(changed >> 24));
-        if round == 0 || self.shifts4.is_empty() || stays() {
+        if round == 0 || is_group(changed) || [0, 127].contains(&(changed >> 24)) {
             return changed;
         }
-        let shift = self
-            .shifts4
-            .iter()
-            .find(|shift| changed & shift.mask == shift.bits);
-        shift.map_or(changed, |shift| {
-            let by = (round as u32).wrapping_mul(shift.step);
-            changed & shift.keep | changed.wrapping_add(by) & !shift.keep
-        })
+        (self.v4.shifted(number(changed), round) >> AFTER_V4) as u32
     }
 
     /// Returns the changed IPv6 address.
@@ -127,89 +175,14 @@ impl Addresses {
         if self.keep_groups && is_group(address) {
             return address;
         }
-        let meant = |map: &&Map<u128>| {
-            address & map.mask == map.bits && map.role.is_none_or(|wanted| wanted == role)
-        };
-        let changed = match (self.maps6.iter().find(meant), &mut self.anonymizer) {
-            (Some(map), _) => address & !map.new_mask | map.new_bits,
+        let changed = match (self.v6.mapped(address, role), &mut self.anonymizer) {
+            (Some(mapped), _) => mapped,
             (None, Some(anonymizer)) => anonymizer.v6(address),
             (None, None) => address,
         };
-        let stays = || is_group(changed) || changed <= 1;
-        if round == 0 || self.shifts6.is_empty() || stays() {
+        if round == 0 || is_group(changed) || changed <= 1 {
             return changed;
         }
-        let shift = self
-            .shifts6
-            .iter()
-            .find(|shift| changed & shift.mask == shift.bits);
-        shift.map_or(changed, |shift| {
-            let by = u128::from(round).wrapping_mul(shift.step.into());
-            changed & shift.keep | changed.wrapping_add(by) & !shift.keep
-        })
+        self.v6.shifted(changed, round)
     }
-}
-
-fn map4(map: &AddressMap) -> Map<u32> {
-    let (mask, new_mask) = (mask4(map.from.prefix), mask4(map.to.prefix));
-    Map {
-        role: map.role,
-        mask,
-        bits: number4(&map.from) & mask,
-        new_mask,
-        new_bits: number4(&map.to) & new_mask,
-    }
-}
-
-fn map6(map: &AddressMap) -> Map<u128> {
-    let (mask, new_mask) = (mask6(map.from.prefix), mask6(map.to.prefix));
-    Map {
-        role: map.role,
-        mask,
-        bits: number6(&map.from) & mask,
-        new_mask,
-        new_bits: number6(&map.to) & new_mask,
-    }
-}
-
-fn shift4(wanted: &LoopAddresses) -> Option<Shift<u32>> {
-    let step = wanted.step;
-    let Some(net) = wanted.within else {
-        let keep = u32::MAX << MOVING_BITS;
-        return Some(Shift {
-            mask: 0,
-            bits: 0,
-            keep,
-            step,
-        });
-    };
-    let mask = mask4(net.prefix);
-    let bits = number4(&net) & mask;
-    (net.version == IpVersion::V4).then_some(Shift {
-        mask,
-        bits,
-        keep: mask,
-        step,
-    })
-}
-
-fn shift6(wanted: &LoopAddresses) -> Option<Shift<u128>> {
-    let step = wanted.step;
-    let Some(net) = wanted.within else {
-        let keep = u128::MAX << MOVING_BITS;
-        return Some(Shift {
-            mask: 0,
-            bits: 0,
-            keep,
-            step,
-        });
-    };
-    let mask = mask6(net.prefix);
-    let bits = number6(&net) & mask;
-    (net.version == IpVersion::V6).then_some(Shift {
-        mask,
-        bits,
-        keep: mask,
-        step,
-    })
 }

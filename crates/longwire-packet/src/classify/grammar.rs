@@ -341,9 +341,7 @@ struct Fields<'a, 'b> {
 
 impl Fields<'_, '_> {
     fn write(&mut self, key: &str, value: Option<impl Display>) -> fmt::Result {
-        let Some(value) = value else {
-            return Ok(());
-        };
+        let Some(value) = value else { return Ok(()) };
         let comma = if self.any { "," } else { "" };
         self.any = true;
         write!(self.f, "{comma}{key}={value}")

@@ -264,9 +264,7 @@ impl Cube {
     }
 
     fn set_address(&mut self, prefix: Option<Prefix>, destination: bool) {
-        let Some(prefix) = prefix else {
-            return;
-        };
+        let Some(prefix) = prefix else { return };
         let mask = ones(prefix.bits());
         match prefix.address() {
             IpAddr::V4(address) => {

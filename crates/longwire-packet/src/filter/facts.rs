@@ -289,9 +289,7 @@ impl<'a> Facts<'a> {
     }
 
     fn has_protocol(&self, version: Option<IpVersion>, number: u8) -> bool {
-        let Some(ip) = self.ip else {
-            return false;
-        };
+        let Some(ip) = self.ip else { return false };
         let carries = ip.protocol == number
             || self
                 .transport

@@ -170,6 +170,9 @@ impl<T: TxPort> Fabric<T> {
 
     /// Reads a burst of an input port on the thread of this stage, which decides the
     /// frames at once where it can.
+    ///
+    /// # Errors
+    /// As [`Ingress::step`].
     pub fn read<R: RxPort>(
         &mut self,
         ingress: &mut Ingress<R>,
@@ -192,6 +195,10 @@ impl<T: TxPort> Fabric<T> {
     }
 
     /// Takes in, decides and sends, at most one burst.
+    ///
+    /// # Errors
+    /// The error of an output port that failed, unless the port was lost and the fabric
+    /// continues without lost ports.
     pub fn step(&mut self) -> Result<Step, PortError> {
         let now = self.clock.now();
         self.take_orders();

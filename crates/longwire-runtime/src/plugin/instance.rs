@@ -12,6 +12,16 @@ use super::host::{HookRandom, PluginHost};
 use super::library::{Library, PluginError};
 use super::parameters::CreateParameters;
 
+/// A hook that fills an array of results, and its place in a plugin.
+pub(super) type DecideHook<T> = (Function, fn(&abi::Plugin) -> Option<Decide<T>>);
+
+/// Decides which frames are lost.
+pub(super) const LOSE: DecideHook<u8> = (Function::Lose, |plugin| plugin.lose);
+/// Decides delays.
+pub(super) const DELAY: DecideHook<i64> = (Function::Delay, |plugin| plugin.delay);
+/// Decides departures.
+pub(super) const DEPART: DecideHook<i64> = (Function::Depart, |plugin| plugin.depart);
+
 /// A state of a plugin, for one direction of a link.
 pub(super) struct Instance {
     library: Arc<Library>,
@@ -92,42 +102,6 @@ impl Instance {
         self.hints
     }
 
-    /// Calls the hook `lose`.
-    #[inline]
-    pub fn lose(
-        &mut self,
-        random: &mut HookRandom<'_>,
-        packets: &[abi::Packet],
-        fates: &mut [u8],
-    ) -> Result<(), String> {
-        let hook = self.library.plugin().lose;
-        self.decide(Function::Lose, hook, random, packets, fates)
-    }
-
-    /// Calls the hook `delay`.
-    #[inline]
-    pub fn delay(
-        &mut self,
-        random: &mut HookRandom<'_>,
-        packets: &[abi::Packet],
-        delays: &mut [i64],
-    ) -> Result<(), String> {
-        let hook = self.library.plugin().delay;
-        self.decide(Function::Delay, hook, random, packets, delays)
-    }
-
-    /// Calls the hook `depart`.
-    #[inline]
-    pub fn depart(
-        &mut self,
-        random: &mut HookRandom<'_>,
-        packets: &[abi::Packet],
-        departures: &mut [i64],
-    ) -> Result<(), String> {
-        let hook = self.library.plugin().depart;
-        self.decide(Function::Depart, hook, random, packets, departures)
-    }
-
     /// Calls the hook `ready`; `None` if the plugin has none.
     #[inline]
     pub fn ready(&mut self, random: &mut HookRandom<'_>, from: i64) -> Result<Option<i64>, String> {
@@ -166,17 +140,17 @@ impl Instance {
         self.after(Function::Rewrite, result, random)
     }
 
+    /// Calls one of the hooks that fill an array of results.
     #[inline]
-    fn decide<T>(
+    pub fn decide<T>(
         &mut self,
-        function: Function,
-        hook: Option<Decide<T>>,
+        (function, hook): DecideHook<T>,
         random: &mut HookRandom<'_>,
         packets: &[abi::Packet],
         results: &mut [T],
     ) -> Result<(), String> {
         debug_assert_eq!(packets.len(), results.len());
-        let Some(hook) = hook else {
+        let Some(hook) = hook(self.library.plugin()) else {
             return Err(format!("the plugin has no hook {}", function.name()));
         };
         let count = packets.len().min(results.len());
@@ -336,7 +310,7 @@ mod tests {
         let mut fates = [abi::NO_FATE];
         let mut lose = |packet: abi::Packet| {
             let mut random = HookRandom::new(&mut stream);
-            moved[0].lose(&mut random, &[packet], &mut fates)
+            moved[0].decide(LOSE, &mut random, &[packet], &mut fates)
         };
         assert_eq!(lose(packet), Ok(()));
         packet.length = 7;

@@ -30,7 +30,7 @@ use longwire_units::random::Stream;
 
 use crate::faults::Faults;
 use host::HookRandom;
-use instance::Instance;
+use instance::{DELAY, DEPART, Instance, LOSE};
 use state::StateAccess;
 
 /// One hook of a plugin's state.
@@ -75,7 +75,7 @@ impl CPlugin {
         let packets = frames.each_ref().map(|frame| self.packet(frame, 0));
         let mut fates = [abi::NO_FATE; N];
         let mut random = HookRandom::new(stream);
-        let hook = |state: &mut Instance| state.lose(&mut random, &packets, &mut fates);
+        let hook = |state: &mut Instance| state.decide(LOSE, &mut random, &packets, &mut fates);
         let called = self.state.call(hook);
         let mut lost = [None; N];
         let checked = called.and_then(|()| {
@@ -99,7 +99,7 @@ impl CPlugin {
         let packets = frames.each_ref().map(|frame| self.packet(frame, 0));
         let mut delays = [abi::INVALID; N];
         let mut random = HookRandom::new(stream);
-        let hook = |state: &mut Instance| state.delay(&mut random, &packets, &mut delays);
+        let hook = |state: &mut Instance| state.decide(DELAY, &mut random, &packets, &mut delays);
         let called = self.state.call(hook);
         let least = self.hints.delay_least;
         let mut drawn = [Nanos::ZERO; N];
@@ -134,7 +134,8 @@ impl CPlugin {
         let packets: [abi::Packet; N] = std::array::from_fn(packet);
         let mut departures = [abi::INVALID; N];
         let mut random = HookRandom::new(stream);
-        let hook = |state: &mut Instance| state.depart(&mut random, &packets, &mut departures);
+        let hook =
+            |state: &mut Instance| state.decide(DEPART, &mut random, &packets, &mut departures);
         let called = self.state.call(hook);
         let mut left = [Nanos::ZERO; N];
         let mut begins = Nanos::ZERO;
@@ -266,9 +267,7 @@ impl Plugin for CPlugin {
         let since = self.relative(from);
         let called = self.state.call(|state| state.ready(&mut random, since));
         let checked = called.and_then(|ready| {
-            let Some(ready) = ready else {
-                return Ok(from);
-            };
+            let Some(ready) = ready else { return Ok(from) };
             let at = self.instant(ready).map_err(|why| format!("ready: {why}"))?;
             if at < from {
                 return Err(format!(

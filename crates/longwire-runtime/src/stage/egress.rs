@@ -127,6 +127,9 @@ impl<T: TxPort> Egress<T> {
     }
 
     /// Sends due frames, at most one burst.
+    ///
+    /// # Errors
+    /// The error of the output port's flush.
     pub fn step(&mut self) -> Result<Step, PortError> {
         let now = self.clock.now();
         if self.port.needs_idle_fill() {
@@ -180,9 +183,7 @@ impl<T: TxPort> Egress<T> {
     #[inline]
     fn send_in_order(&mut self, due_by: Nanos, full: &mut bool) {
         while self.account.batch.len() < BURST {
-            let Some(next) = self.line.front() else {
-                break;
-            };
+            let Some(next) = self.line.front() else { break };
             if next.release > due_by {
                 break;
             }

@@ -111,6 +111,10 @@ impl<R: RxPort> Ingress<R> {
     }
 
     /// Handles one burst.
+    ///
+    /// # Errors
+    /// The error of the input port; a lost port is an end and no error for a stage that
+    /// continues without it.
     pub fn step(&mut self) -> Result<Step, PortError> {
         self.step_with(|admission, frame| admission.admit(frame))
     }

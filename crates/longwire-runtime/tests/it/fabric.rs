@@ -4,7 +4,6 @@
 use std::sync::Arc;
 
 use longwire_engine::{Bytes, LinkConfig, LinkId, LinkSpec, Nanos, NoLoader, PathId};
-use longwire_io::{Outgoing, PortError, Pushed, TxPort};
 use longwire_packet::bridge::{BridgeConfig, Switching};
 use longwire_packet::classify::{Classifier, Matcher, Order as RuleOrder};
 use longwire_runtime::OnPortLoss;
@@ -12,7 +11,7 @@ use longwire_runtime::fabric::pipeline::run_to_end;
 use longwire_runtime::fabric::{FabricParts, LinkCells, Target};
 use longwire_testbed::support::frames::udp4;
 
-use crate::common::Arrivals;
+use crate::common::{Arrivals, Kept};
 
 /// Frames at given times, seven a call.
 fn arrivals(frames: Vec<(Nanos, Vec<u8>)>) -> Arrivals {
@@ -20,37 +19,6 @@ fn arrivals(frames: Vec<(Nanos, Vec<u8>)>) -> Arrivals {
         frames,
         next: 0,
         burst_max: 7,
-    }
-}
-
-/// Keeps the frames that leave. Accepts three frames a flush, so that others
-/// wait.
-#[derive(Default)]
-struct Kept {
-    frames: Vec<(Nanos, Vec<u8>)>,
-    pushed: usize,
-}
-
-impl TxPort for Kept {
-    fn push(&mut self, frame: Outgoing<'_>) -> Pushed {
-        if self.pushed == 3 {
-            return Pushed::Full;
-        }
-        self.pushed += 1;
-        self.frames.push((frame.release, frame.bytes.to_vec()));
-        Pushed::Taken
-    }
-
-    fn flush(&mut self) -> Result<usize, PortError> {
-        Ok(std::mem::take(&mut self.pushed))
-    }
-
-    fn free_slots(&self) -> usize {
-        3 - self.pushed
-    }
-
-    fn unsent(&self) -> usize {
-        self.pushed
     }
 }
 
@@ -113,7 +81,7 @@ fn network(
 fn run(network: Network, inputs: Vec<Vec<(Nanos, Vec<u8>)>>) -> Vec<Vec<(Nanos, Vec<u8>)>> {
     let ports = inputs
         .into_iter()
-        .map(|frames| (arrivals(frames), Kept::default()));
+        .map(|frames| (arrivals(frames), Kept::new(3)));
     let end = run_to_end(ports.collect(), network.parts, 1, Bytes(64 << 20)).expect("it runs");
     end.ports.into_iter().map(|port| port.frames).collect()
 }

@@ -1,11 +1,9 @@
 //! Links that are decided on their lines: every frame leaves when and as it does from
 //! the same network frame by frame, also where links change meanwhile.
 
-use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use longwire_engine::{Bytes, FrameMeta, LinkId, LinkSpec, Nanos, NoLoader, PathId};
-use longwire_io::{Arrived, Offload, Outgoing, PortError, Pushed, Received, RxPort, TxPort};
 use longwire_packet::bridge::{BridgeConfig, PortIndex, Switching};
 use longwire_packet::classify::{Classifier, Matcher, Order};
 use longwire_runtime::OnPortLoss;
@@ -13,87 +11,22 @@ use longwire_runtime::fabric::pipeline::run_to_end;
 use longwire_runtime::fabric::{FabricParts, LinkCells, LinkTotals, Simulation, Target, Work};
 use longwire_units::random::Stream;
 
-/// A frame that arrives at a port.
-#[derive(Clone, Debug)]
-struct Arrival {
-    at: Nanos,
-    bytes: Vec<u8>,
-}
+use crate::common::{Arrivals, Kept};
 
-/// Delivers arrivals, a few at a time.
-struct Script {
-    arrivals: Vec<Arrival>,
-    next: usize,
-    most: usize,
-}
-
-impl RxPort for Script {
-    fn receive(
-        &mut self,
-        _now: Nanos,
-        max: usize,
-        take: &mut impl FnMut(Arrived<'_>),
-    ) -> Result<Received, PortError> {
-        let end = self.arrivals.len().min(self.next + max.min(self.most));
-        for arrival in &self.arrivals[self.next..end] {
-            take(Arrived {
-                bytes: &arrival.bytes,
-                arrival: arrival.at,
-                offload: Offload::NONE,
-                wire_len: arrival.bytes.len() as u32,
-                lent: None,
-            });
-        }
-        let frames = end - self.next;
-        self.next = end;
-        Ok(Received {
-            frames,
-            end: end == self.arrivals.len(),
-        })
-    }
-
-    fn readable(&self) -> Option<BorrowedFd<'_>> {
-        None
-    }
-
-    fn frame_max(&self) -> usize {
-        2_000
-    }
-}
+/// The arrival and the bytes of a frame.
+type Arrival = (Nanos, Vec<u8>);
 
 /// Releases and numbers of frames in the order in which they left.
 type Departures = Vec<(Nanos, u64)>;
 
-/// Keeps departures. Accepts only some frames a flush, so that others wait.
-#[derive(Default)]
-struct Kept {
-    frames: Departures,
-    pushed: usize,
-}
-
+/// Frames that an output accepts a flush: the others wait.
 const ROOM: usize = 5;
 
-impl TxPort for Kept {
-    fn push(&mut self, frame: Outgoing<'_>) -> Pushed {
-        if self.pushed == ROOM {
-            return Pushed::Full;
-        }
-        self.pushed += 1;
-        self.frames.push((frame.release, number_of(frame.bytes)));
-        Pushed::Taken
-    }
-
-    fn flush(&mut self) -> Result<usize, PortError> {
-        Ok(std::mem::take(&mut self.pushed))
-    }
-
-    fn free_slots(&self) -> usize {
-        ROOM - self.pushed
-    }
-
-    fn unsent(&self) -> usize {
-        self.pushed
-    }
+fn departures(port: &Kept) -> Departures {
+    let frames = port.frames.iter();
+    frames
+        .map(|(release, bytes)| (*release, number_of(bytes)))
+        .collect()
 }
 
 fn number_of(bytes: &[u8]) -> u64 {
@@ -114,10 +47,7 @@ fn traffic(seed: u64, frames: u64, pps: u64) -> Vec<Arrival> {
         };
         let mut bytes = vec![0; 60 + stream.up_to(1_400) as usize];
         bytes[..8].copy_from_slice(&number.to_be_bytes());
-        Arrival {
-            at: Nanos::from_nanos(at),
-            bytes,
-        }
+        (Nanos::from_nanos(at), bytes)
     };
     (0..frames).map(arrival).collect()
 }
@@ -187,16 +117,16 @@ fn totals(cells: &[Arc<LinkCells>]) -> Vec<LinkTotals> {
 fn staged(case: &Case, arrivals: &[Vec<Arrival>; 2], most: usize) -> Outcome {
     let (parts, cells) = parts(case);
     let ports = arrivals.iter().map(|arrivals| {
-        let script = Script {
-            arrivals: arrivals.clone(),
+        let source = Arrivals {
+            frames: arrivals.clone(),
             next: 0,
-            most,
+            burst_max: most,
         };
-        (script, Kept::default())
+        (source, Kept::new(ROOM))
     });
     let end = run_to_end(ports.collect(), parts, 3, Bytes(64 << 20)).expect("it runs");
     Outcome {
-        left: end.ports.into_iter().map(|port| port.frames).collect(),
+        left: end.ports.iter().map(departures).collect(),
         totals: totals(&cells),
     }
 }
@@ -211,19 +141,16 @@ fn simulated(case: &Case, arrivals: &[Vec<Arrival>; 2]) -> Outcome {
     for (port, arrivals) in arrivals.iter().enumerate() {
         all.extend(arrivals.iter().map(|arrival| (port, arrival)));
     }
-    all.sort_by_key(|(port, arrival)| (arrival.at, *port));
+    all.sort_by_key(|(port, (at, _))| (*at, *port));
     let mut out = |leaving: longwire_runtime::fabric::Leaving<'_>| {
         let port = usize::from(leaving.port.0);
         left[port].push((leaving.release, number_of(leaving.bytes)));
         Ok::<(), ()>(())
     };
-    for (port, arrival) in all {
-        let meta = FrameMeta {
-            arrival: arrival.at,
-            len: arrival.bytes.len() as u32,
-        };
+    for (port, (at, bytes)) in all {
+        let meta = FrameMeta::new(*at, bytes.len() as u32);
         let port = PortIndex(port as u16);
-        let taken = simulation.frame(port, meta, &arrival.bytes, &mut out);
+        let taken = simulation.frame(port, meta, bytes, &mut out);
         taken.expect("nothing fails");
     }
     simulation

@@ -8,11 +8,13 @@ use longwire_engine::{LinkConfig, LinkId, Nanos, PathId};
 use longwire_io::port::one_way::{Discard, Silent};
 use longwire_io::port::own::{OwnRx, OwnTx};
 use longwire_io::port::{AnyRx, AnyTx, Port};
-use longwire_io::{Arrived, Outgoing, PortError, Pushed, Received};
+use longwire_io::{Arrived, PortError, Pushed, Received};
 use longwire_packet::bridge::{BridgeConfig, PortIndex, Switching};
 use longwire_packet::classify::{Classifier, Matcher, Order};
 use longwire_runtime::fabric::{FabricParts, LinkCells, Target};
 use longwire_runtime::{NetworkPlan, OnPortLoss, Placement, RunConfig, RunReport, start};
+
+use crate::common::PushFn;
 
 /// Sends frames of two stations in turn, at a steady rate.
 struct Source {
@@ -56,60 +58,27 @@ impl OwnRx for Source {
 }
 
 /// Takes 50 us for each frame: 20,000 a second.
-#[derive(Default)]
-struct Slow(usize);
-
-impl OwnTx for Slow {
-    fn push(&mut self, _: Outgoing<'_>) -> Pushed {
+fn slow() -> impl OwnTx {
+    PushFn::new(|_| {
         let begun = Instant::now();
         while begun.elapsed() < Duration::from_micros(50) {
             std::hint::spin_loop();
         }
-        self.0 += 1;
         Pushed::Taken
-    }
-
-    fn flush(&mut self) -> Result<usize, PortError> {
-        Ok(std::mem::take(&mut self.0))
-    }
-
-    fn free_slots(&self) -> usize {
-        usize::MAX
-    }
-
-    fn unsent(&self) -> usize {
-        self.0
-    }
+    })
 }
 
 /// Accepts nothing for half a second from the first frame on, then everything.
-#[derive(Default)]
-struct Stalled {
-    since: Option<Instant>,
-    taken: usize,
-}
-
-impl OwnTx for Stalled {
-    fn push(&mut self, _: Outgoing<'_>) -> Pushed {
-        let since = *self.since.get_or_insert_with(Instant::now);
+fn stalled() -> impl OwnTx {
+    let mut since = None;
+    PushFn::new(move |_| {
+        let since = *since.get_or_insert_with(Instant::now);
         if since.elapsed() < Duration::from_millis(500) {
-            return Pushed::Full;
+            Pushed::Full
+        } else {
+            Pushed::Taken
         }
-        self.taken += 1;
-        Pushed::Taken
-    }
-
-    fn flush(&mut self) -> Result<usize, PortError> {
-        Ok(std::mem::take(&mut self.taken))
-    }
-
-    fn free_slots(&self) -> usize {
-        usize::MAX
-    }
-
-    fn unsent(&self) -> usize {
-        self.taken
-    }
+    })
 }
 
 /// Runs two links for a while; returns the reports of ports and links.
@@ -167,7 +136,7 @@ fn run(
 
 #[test]
 fn an_overload_is_counted_per_port_and_per_link() {
-    let (report, cells) = run(100_000, Slow::default(), Duration::from_millis(1_500));
+    let (report, cells) = run(100_000, slow(), Duration::from_millis(1_500));
     let artifacts = &report.ports[1].artifacts;
     let overload = artifacts.get("overload").copied().unwrap_or(0);
     assert!(overload > 1_000, "{artifacts:?}");
@@ -196,7 +165,7 @@ fn assert_links_agree(report: &RunReport, cells: &[Arc<LinkCells>]) {
 
 #[test]
 fn frames_that_waited_for_a_receiver_are_late_at_no_link() {
-    let (report, cells) = run(2_000, Stalled::default(), Duration::from_millis(1_000));
+    let (report, cells) = run(2_000, stalled(), Duration::from_millis(1_000));
     let artifacts = &report.ports[1].artifacts;
     assert!(artifacts["late_receiver"] > 500, "{artifacts:?}");
     assert_links_agree(&report, &cells);
@@ -204,7 +173,7 @@ fn frames_that_waited_for_a_receiver_are_late_at_no_link() {
 
 #[test]
 fn a_network_that_keeps_up_reports_none() {
-    let (report, cells) = run(2_000, Slow::default(), Duration::from_millis(1_000));
+    let (report, cells) = run(2_000, slow(), Duration::from_millis(1_000));
     assert_eq!(report.ports[1].artifacts["overload"], 0);
     assert!(report.ports[1].traffic.packets_out > 1_000);
     assert!(

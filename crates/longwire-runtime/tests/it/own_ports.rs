@@ -10,11 +10,13 @@ use std::time::Duration;
 use longwire_engine::{Bytes, LinkConfig, Nanos};
 use longwire_io::port::mem::{PipeRx, pipe};
 use longwire_io::port::one_way::{Discard, Silent};
-use longwire_io::port::own::{OwnRx, OwnTx};
+use longwire_io::port::own::OwnRx;
 use longwire_io::port::registry::{AnyRx, AnyTx, Port};
 use longwire_io::{Arrived, Event, Outgoing, PortError, Pushed, Received, RxPort, TxPort};
 use longwire_runtime::clock::monotonic_now;
 use longwire_runtime::{LinkSetup, NetworkPlan, Placement, RunConfig, RunningNetwork, start};
+
+use crate::common::PushFn;
 
 /// A queue of frames that a test fills and a port hands in.
 #[derive(Default)]
@@ -70,8 +72,8 @@ impl OwnRx for FromQueue {
     }
 }
 
-/// A sending half that notes the release of each frame: with no delay on the
-/// link, that is the time at which the input port handed it in.
+/// Notes the release of each frame that a link sends: with no delay on the link, that is
+/// the time at which the input port handed it in.
 #[derive(Clone, Default)]
 struct Noting(Arc<Mutex<Vec<Nanos>>>);
 
@@ -79,24 +81,14 @@ impl Noting {
     fn seen(&self) -> Vec<Nanos> {
         self.0.lock().expect("sound").clone()
     }
-}
 
-impl OwnTx for Noting {
-    fn push(&mut self, frame: Outgoing<'_>) -> Pushed {
-        self.0.lock().expect("sound").push(frame.release);
-        Pushed::Taken
-    }
-
-    fn flush(&mut self) -> Result<usize, PortError> {
-        Ok(0)
-    }
-
-    fn free_slots(&self) -> usize {
-        64
-    }
-
-    fn unsent(&self) -> usize {
-        0
+    /// Returns the sending half that notes.
+    fn port(&self) -> AnyTx {
+        let seen = Arc::clone(&self.0);
+        AnyTx::Own(Box::new(PushFn::new(move |frame: Outgoing<'_>| {
+            seen.lock().expect("sound").push(frame.release);
+            Pushed::Taken
+        })))
     }
 }
 
@@ -143,10 +135,12 @@ fn waits(noting: &Noting, mut send: impl FnMut()) -> Vec<Nanos> {
 
 const PLACEMENTS: [Placement; 2] = [Placement::Together, Placement::PerStage];
 
-/// Returns the median: a busy machine delays some frames, an idle thread's long
-/// sleep delays most of them.
-fn median(waits: &[Nanos]) -> Nanos {
-    waits[waits.len() / 2]
+/// Asserts that the median is short: a busy machine delays some frames, an idle thread's
+/// long sleep delays most of them.
+#[track_caller]
+fn assert_soon(placement: Placement, waits: &[Nanos]) {
+    let median = waits[waits.len() / 2];
+    assert!(median < Nanos::from_millis(15), "{placement:?}: {waits:?}");
 }
 
 #[test]
@@ -155,12 +149,8 @@ fn a_port_that_cannot_be_waited_for_is_asked_often() {
         let queue = Arc::new(Queue::default());
         let noting = Noting::default();
         let rx = AnyRx::Own(Box::new(FromQueue(Arc::clone(&queue))));
-        let running = run(rx, AnyTx::Own(Box::new(noting.clone())), placement);
-        let waits = waits(&noting, || queue.put(vec![1; 100]));
-        assert!(
-            median(&waits) < Nanos::from_millis(15),
-            "{placement:?}: {waits:?}"
-        );
+        let running = run(rx, noting.port(), placement);
+        assert_soon(placement, &waits(&noting, || queue.put(vec![1; 100])));
         let report = running.stop();
         assert_eq!(report.error, None);
         // Polled often, but not all the time.
@@ -177,12 +167,8 @@ fn a_port_with_a_descriptor_is_waited_for() {
         });
         let noting = Noting::default();
         let rx = AnyRx::Own(Box::new(FromQueue(Arc::clone(&queue))));
-        let running = run(rx, AnyTx::Own(Box::new(noting.clone())), placement);
-        let waits = waits(&noting, || queue.put(vec![1; 100]));
-        assert!(
-            median(&waits) < Nanos::from_millis(15),
-            "{placement:?}: {waits:?}"
-        );
+        let running = run(rx, noting.port(), placement);
+        assert_soon(placement, &waits(&noting, || queue.put(vec![1; 100])));
         let before = queue.calls.load(Ordering::Relaxed);
         std::thread::sleep(Duration::from_millis(600));
         let asked = queue.calls.load(Ordering::Relaxed) - before;
@@ -201,16 +187,13 @@ fn a_cable_in_memory_wakes_the_thread_at_its_end() {
         let (mut tx, rx) = pipe(Bytes(1 << 20)).expect("memory");
         let noting = Noting::default();
         let rx = AnyRx::Pipe(Box::new(rx));
-        let running = run(rx, AnyTx::Own(Box::new(noting.clone())), placement);
+        let running = run(rx, noting.port(), placement);
         let frame = [7; 100];
         let waits = waits(&noting, || {
             assert_eq!(tx.push(Outgoing::whole(&frame, Nanos::ZERO)), Pushed::Taken);
             assert_eq!(tx.flush().expect("it is open"), 1);
         });
-        assert!(
-            median(&waits) < Nanos::from_millis(15),
-            "{placement:?}: {waits:?}"
-        );
+        assert_soon(placement, &waits);
         assert_eq!(running.stop().error, None);
     }
 }
@@ -278,12 +261,12 @@ fn a_thread_that_panics_ends_the_run_with_a_word() {
         let a = Port::with_halves(
             "a",
             AnyRx::Own(Box::new(Panics(0))),
-            AnyTx::Own(Box::new(Noting::default())),
+            Noting::default().port(),
         );
         let b = Port::with_halves(
             "b",
             AnyRx::Own(Box::new(FromQueue(queue))),
-            AnyTx::Own(Box::new(Noting::default())),
+            Noting::default().port(),
         );
         let setup = |name: &str| LinkSetup::new(name, LinkConfig::default());
         let config = RunConfig {

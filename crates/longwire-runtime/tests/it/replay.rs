@@ -5,14 +5,15 @@ use std::time::Duration;
 use longwire_engine::{Bytes, LinkSpec, Nanos, NoLoader};
 use longwire_io::port::mem::{PipeRx, pipe};
 use longwire_io::port::one_way::{Discard, Silent};
-use longwire_io::port::own::OwnTx;
 use longwire_io::port::{AnyRx, AnyTx, Port};
-use longwire_io::{Outgoing, PortError, Pushed, Received, RxPort};
+use longwire_io::{PortError, Pushed, Received, RxPort};
 use longwire_runtime::record::Epoch;
 use longwire_runtime::replay::{ReplayConfig, ReplayOutput, Start};
 use longwire_runtime::{
     Fed, Feed, FeedStatus, LinkSetup, NetworkPlan, RunConfig, RunningNetwork, StartError, start,
 };
+
+use crate::common::PushFn;
 
 /// Numbered frames at even distances, to outputs in turn.
 struct Even {
@@ -300,29 +301,6 @@ fn a_port_for_each_output_is_needed() {
     ));
 }
 
-/// A sending half that panics at its third frame.
-struct Panics(u32);
-
-impl OwnTx for Panics {
-    fn push(&mut self, _: Outgoing<'_>) -> Pushed {
-        self.0 += 1;
-        assert!(self.0 < 3, "the test's own panic");
-        Pushed::Taken
-    }
-
-    fn flush(&mut self) -> Result<usize, PortError> {
-        Ok(0)
-    }
-
-    fn free_slots(&self) -> usize {
-        64
-    }
-
-    fn unsent(&self) -> usize {
-        0
-    }
-}
-
 #[test]
 fn a_sending_thread_that_panics_ends_the_replay_with_a_word() {
     // More than fits into the memory: the reading thread does not end by
@@ -332,7 +310,12 @@ fn a_sending_thread_that_panics_ends_the_replay_with_a_word() {
         ..Even::every(Nanos::from_micros(100), u64::MAX)
     };
     let (tx, rx) = cable();
-    let panics = AnyTx::Own(Box::new(Panics(0)));
+    let mut pushed = 0;
+    let panics = AnyTx::Own(Box::new(PushFn::new(move |_| {
+        pushed += 1;
+        assert!(pushed < 3, "the test's own panic");
+        Pushed::Taken
+    })));
     let outputs = vec![output(panics, ""), output(tx, "")];
     let replay = replay(feed, outputs, ReplayConfig::default()).unwrap();
     let ended = replay.wait(Duration::from_secs(20));

@@ -67,9 +67,7 @@ impl Feed for TogetherFeed {
     fn feed(&mut self, max: usize, take: &mut dyn FnMut(Fed<'_>)) -> Result<Received, PortError> {
         let mut frames = 0;
         while frames < max {
-            let Some(at) = self.earliest() else {
-                break;
-            };
+            let Some(at) = self.earliest() else { break };
             let stream = &mut self.streams[at];
             let Some((len, due)) = self.heads[at] else {
                 break;

@@ -164,9 +164,7 @@ impl Plan {
     fn of(configs: &[GeneratorConfig]) -> Plan {
         let (mut frames, mut seconds) = (0.0, 0.0f64);
         for config in configs {
-            let Some(rate) = config.rate else {
-                continue;
-            };
+            let Some(rate) = config.rate else { continue };
             let per_second = Load::new(rate, &*config.sizes).packets_per_sec();
             let (count, time) = match (config.count, config.time) {
                 (Some(count), _) => (count as f64, count as f64 / per_second),

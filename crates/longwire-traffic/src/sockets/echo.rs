@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::stamped::{self, number_at, put_number, realtime_ns};
-use super::udp::{payload_len, receiver_of};
+use super::udp::{exchange, payload_len, receiver_of};
 use super::{Path, TrafficError, UDP_HEADERS, during};
 
 /// Round-trip times.
@@ -68,24 +68,9 @@ pub fn round_trips(
 /// If a namespace cannot be entered, or a socket cannot be used.
 pub fn probe_trips(path: Path<'_>, probes: Probes) -> Result<RoundTrips, TrafficError> {
     let server = receiver_of(path)?;
-    let target = server.local_addr().map_err(during("name a socket"))?;
-    let done = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        let serving = scope.spawn(|| serve(&server, &done));
-        let trips = path.from.namespace.run(|| {
-            let client =
-                UdpSocket::bind((path.from.address, 0)).map_err(during("open a socket"))?;
-            client
-                .connect(target)
-                .map_err(during("reach the other end"))?;
-            ask(&client, probes)
-        });
-        done.store(true, Ordering::Release);
-        serving
-            .join()
-            .unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-        trips?
-    })
+    let serve = |done: &AtomicBool| serve(&server, done);
+    let (trips, ()) = exchange(path, &server, serve, |client| ask(client, probes))?;
+    Ok(trips)
 }
 
 /// Of an answer: the request's number, and how long it was held before it was

@@ -8,7 +8,7 @@ use longwire_runtime::host;
 
 use super::pace::Pace;
 use super::stamped::{self, number_at, put_number, realtime_ns};
-use super::udp::{enlarge_receive_buffer, payload_len, receiver_of};
+use super::udp::{enlarge_receive_buffer, exchange, payload_len, receiver_of};
 use super::{Path, TrafficError, during};
 
 /// Bytes of a stamped datagram: its number and the time it was sent.
@@ -71,33 +71,21 @@ pub fn one_way(
     let receiver = receiver_of(path)?;
     stamped::stamp_arrivals(&receiver)?;
     enlarge_receive_buffer(&receiver);
-    let target = receiver.local_addr().map_err(during("name a socket"))?;
-    let done = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        let reading = scope.spawn(|| {
-            core.map(host::pin);
-            receive(&receiver, &done, count, link_delay + GRACE)
-        });
-        let sent = path.from.namespace.run(|| {
-            core.map(host::pin);
-            let socket =
-                UdpSocket::bind((path.from.address, 0)).map_err(during("open a socket"))?;
-            socket
-                .connect(target)
-                .map_err(during("reach the other end"))?;
-            Ok::<u64, TrafficError>(send_stamped(&socket, frame_len, per_second, count))
-        });
-        done.store(true, Ordering::Release);
-        let arrivals = reading
-            .join()
-            .unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-        let mut times_ns: Vec<i64> = arrivals.iter().map(|(_, time)| *time).collect();
-        times_ns.sort_unstable();
-        Ok(OneWay {
-            times_ns,
-            arrivals,
-            sent: sent??,
-        })
+    let read = |done: &AtomicBool| {
+        core.map(host::pin);
+        receive(&receiver, done, count, link_delay + GRACE)
+    };
+    let send = |socket: &UdpSocket| {
+        core.map(host::pin);
+        Ok(send_stamped(socket, frame_len, per_second, count))
+    };
+    let (sent, arrivals) = exchange(path, &receiver, read, send)?;
+    let mut times_ns: Vec<i64> = arrivals.iter().map(|(_, time)| *time).collect();
+    times_ns.sort_unstable();
+    Ok(OneWay {
+        times_ns,
+        arrivals,
+        sent,
     })
 }
 

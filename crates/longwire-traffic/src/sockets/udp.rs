@@ -50,6 +50,38 @@ pub(super) fn receiver_of(path: Path<'_>) -> Result<UdpSocket, TrafficError> {
         .map_err(during("open a socket"))
 }
 
+/// Sends from one end of a path to a socket at the other, which another thread reads. The
+/// flag of `receive` is set when `send` has returned. Returns the results of both.
+///
+/// # Errors
+/// If a namespace cannot be entered or a socket cannot be used, and those of `send` and
+/// `receive`.
+pub(super) fn exchange<S: Send, R: Send>(
+    path: Path<'_>,
+    receiver: &UdpSocket,
+    receive: impl FnOnce(&AtomicBool) -> Result<R, TrafficError> + Send,
+    send: impl FnOnce(&UdpSocket) -> Result<S, TrafficError> + Send,
+) -> Result<(S, R), TrafficError> {
+    let target = receiver.local_addr().map_err(during("name a socket"))?;
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let receiving = scope.spawn(|| receive(&done));
+        let sent = path.from.namespace.run(|| {
+            let socket =
+                UdpSocket::bind((path.from.address, 0)).map_err(during("open a socket"))?;
+            socket
+                .connect(target)
+                .map_err(during("reach the other end"))?;
+            send(&socket)
+        });
+        done.store(true, Ordering::Release);
+        let received = receiving
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        Ok((sent??, received))
+    })
+}
+
 /// Payload bytes of a datagram in a frame of this length.
 pub(super) fn payload_len(frame_len: u32) -> usize {
     frame_len.saturating_sub(UDP_HEADERS) as usize
@@ -69,27 +101,9 @@ pub(super) fn enlarge_receive_buffer(socket: &UdpSocket) {
 pub fn udp_flow(path: Path<'_>, flow: UdpFlow) -> Result<Datagrams, TrafficError> {
     let receiver = receiver_of(path)?;
     enlarge_receive_buffer(&receiver);
-    let target = receiver.local_addr().map_err(during("name a socket"))?;
-    let done = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        let counting = scope.spawn(|| count(&receiver, &done, flow));
-        let sent = path.from.namespace.run(|| {
-            let socket =
-                UdpSocket::bind((path.from.address, 0)).map_err(during("open a socket"))?;
-            socket
-                .connect(target)
-                .map_err(during("reach the other end"))?;
-            Ok::<u64, TrafficError>(send(&socket, flow))
-        });
-        done.store(true, Ordering::Release);
-        let counted = counting
-            .join()
-            .unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-        Ok(Datagrams {
-            sent: sent??,
-            ..counted
-        })
-    })
+    let receive = |done: &AtomicBool| count(&receiver, done, flow);
+    let (sent, counted) = exchange(path, &receiver, receive, |socket| Ok(send(socket, flow)))?;
+    Ok(Datagrams { sent, ..counted })
 }
 
 fn send(socket: &UdpSocket, flow: UdpFlow) -> u64 {

@@ -21,6 +21,9 @@ const PAYLOAD: usize = 42;
 
 /// Builds a link, a path and a rule for each pair, from port 0 to port 1.
 /// Frames of no pair are dropped.
+///
+/// # Errors
+/// [`Error::Failed`] if the classifier refuses a rule.
 pub fn parts(links: u32, mut config: impl FnMut(u32) -> LinkConfig) -> Result<FabricParts, Error> {
     let rule = |pair: u32| {
         let [source, destination] = addresses(pair);

@@ -9,7 +9,9 @@ use std::cell::Cell;
 use clap::builder::ValueParser;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use longwire_engine::presets::{self, Duplex};
-use longwire_engine::{Hook, LinkConfig, LinkSpec, Loader, OptionError, PARTS, Part, Plugin};
+use longwire_engine::{
+    Hook, LinkConfig, LinkSpec, Loader, OptionError, PARTS, Part, Plugin, TakePiece,
+};
 use longwire_runtime::{Faults, FileLoader};
 
 use crate::Error;
@@ -378,20 +380,11 @@ impl DeferredLoader {
 }
 
 impl Loader for DeferredLoader {
-    fn read(
-        &self,
-        _path: &str,
-        _take: &mut dyn FnMut(&[u8]) -> Result<(), String>,
-    ) -> Result<(), String> {
+    fn read(&self, _path: &str, _take: TakePiece<'_>) -> Result<(), String> {
         self.refuse()
     }
 
-    fn plugin(
-        &self,
-        _path: &str,
-        _hook: Hook,
-        _parameters: &[(String, String)],
-    ) -> Result<Box<dyn Plugin>, String> {
+    fn plugin(&self, _: &str, _: Hook, _: &[(String, String)]) -> Result<Box<dyn Plugin>, String> {
         self.refuse()
     }
 }

@@ -131,11 +131,8 @@ impl PeerArgs {
         let Some(path) = &self.peer_output else {
             return Ok(PeerOutput::Prefixed);
         };
-        let file = open::to_write(path).map_err(|source| Error::File {
-            path: path.clone(),
-            action: "cannot write the peer's output",
-            source,
-        })?;
+        let file =
+            open::to_write(path).map_err(Error::file(path, "cannot write the peer's output"))?;
         Ok(PeerOutput::File(file))
     }
 }

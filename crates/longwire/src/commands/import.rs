@@ -37,13 +37,9 @@ const SCRIPT_MAX: u64 = 64 << 20;
 /// If the script has a statement that is not supported, with its line, or a
 /// file cannot be read or written.
 pub fn run(args: &ImportArgs) -> Result<ExitCode, Error> {
-    let failed = |source| Error::File {
-        path: args.file.clone(),
-        action: "cannot be read",
-        source,
-    };
+    let failed = Error::file(&args.file, "cannot be read");
     let mut text = String::new();
-    let file = open::to_read(&args.file).map_err(failed)?;
+    let file = open::to_read(&args.file).map_err(&failed)?;
     let read = file.take(SCRIPT_MAX + 1).read_to_string(&mut text);
     if read.map_err(failed)? as u64 > SCRIPT_MAX {
         let file = args.file.display();

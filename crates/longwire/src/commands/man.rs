@@ -36,10 +36,6 @@ pub fn run(args: &ManArgs, command: Command) -> Result<ExitCode, Error> {
         // Pages of `help help` and the like would be empty.
         clap_mangen::generate_to(command.disable_help_subcommand(true), dir)
     };
-    write().map_err(|source| Error::File {
-        path: dir.clone(),
-        action: "cannot write the manual pages there",
-        source,
-    })?;
+    write().map_err(Error::file(dir, "cannot write the manual pages there"))?;
     Ok(ExitCode::SUCCESS)
 }

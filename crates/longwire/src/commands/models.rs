@@ -64,16 +64,11 @@ pub fn run(args: &ModelsArgs, globals: &Globals) -> Result<ExitCode, Error> {
 }
 
 fn write_pages(folder: &Path) -> Result<ExitCode, Error> {
-    let failed = |path: &Path, action, source| Error::File {
-        path: path.to_owned(),
-        action,
-        source,
-    };
-    fs::create_dir_all(folder).map_err(|error| failed(folder, "cannot create it", error))?;
+    fs::create_dir_all(folder).map_err(Error::file(folder, "cannot create it"))?;
     for page in model_pages::pages() {
         let path = folder.join(page.file);
         whole_file::write(&path, |out| out.write_all(page.text.as_bytes()))
-            .map_err(|error| failed(&path, "cannot write it", error))?;
+            .map_err(Error::file(&path, "cannot write it"))?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -81,9 +76,7 @@ fn write_pages(folder: &Path) -> Result<ExitCode, Error> {
 /// Returns the model called `name`, the models of the kind `name`, or all.
 fn select(name: Option<&str>) -> Result<Vec<RegisteredModel>, Error> {
     let all = longwire_engine::all_models();
-    let Some(name) = name else {
-        return Ok(all);
-    };
+    let Some(name) = name else { return Ok(all) };
     let of_kind = |(kind, _): &RegisteredModel| *kind == name;
     let named = |(_, info): &RegisteredModel| info.name == name;
     let kind: Vec<RegisteredModel> = all.iter().copied().filter(of_kind).collect();

@@ -182,11 +182,8 @@ pub fn run(args: &PlotArgs, globals: &Globals) -> Result<ExitCode, Error> {
     progress.clear();
     let figure = figure?;
     let bytes = picture(&figure.scene, format, args.scale)?;
-    whole_file::write(&args.output, |out| out.write_all(&bytes)).map_err(|source| Error::File {
-        path: args.output.clone(),
-        action: "cannot write the picture",
-        source,
-    })?;
+    whole_file::write(&args.output, |out| out.write_all(&bytes))
+        .map_err(Error::file(&args.output, "cannot write the picture"))?;
     say(&figure, &args.output, globals)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -1,9 +1,10 @@
 //! Checks of huge pages, address space and lockable memory.
 
+use longwire_io::rights::Capability;
 use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
 
 use super::Finding;
-use super::rights::{Capability, has};
+use super::rights::has;
 use super::system::{chosen, field, number, read};
 use crate::remedies::{ADDRESS_SPACE, address_space_limit};
 

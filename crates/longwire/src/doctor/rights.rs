@@ -1,35 +1,12 @@
 //! Checks of the rights of this user.
 
 use longwire_io::net::NetNamespace;
+use longwire_io::rights::Capability;
 use nix::sys::resource::{Resource, getrlimit};
 
 use super::system::{field, number, read};
 use super::{Finding, Status};
 use crate::remedies;
-
-/// Capabilities that Longwire uses, by their numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Capability {
-    NetAdmin = 12,
-    NetRaw = 13,
-    IpcLock = 14,
-    SysAdmin = 21,
-    SysNice = 23,
-    Bpf = 39,
-}
-
-impl Capability {
-    fn name(self) -> &'static str {
-        match self {
-            Capability::NetAdmin => "CAP_NET_ADMIN",
-            Capability::NetRaw => "CAP_NET_RAW",
-            Capability::IpcLock => "CAP_IPC_LOCK",
-            Capability::SysAdmin => "CAP_SYS_ADMIN",
-            Capability::SysNice => "CAP_SYS_NICE",
-            Capability::Bpf => "CAP_BPF",
-        }
-    }
-}
 
 /// Checks the rights. `exec` is the result of its trial; `None` without a
 /// trial.
@@ -111,7 +88,7 @@ impl Scope {
         let network = if self.owns_network { none } else { &OF_NETWORK };
         let system = if self.is_initial { none } else { &OF_SYSTEM };
         let lost = network.iter().chain(system);
-        lost.fold(mask, |mask, capability| mask & !(1 << *capability as u32))
+        lost.fold(mask, |mask, capability| mask & !capability.bit())
     }
 }
 
@@ -121,7 +98,7 @@ fn maps_everybody(map: &str) -> bool {
 }
 
 fn holds(mask: u64, capability: Capability) -> bool {
-    mask >> (capability as u32) & 1 == 1
+    mask & capability.bit() != 0
 }
 
 /// Returns the effective capabilities of this process, as a mask.

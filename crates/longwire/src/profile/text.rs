@@ -171,9 +171,7 @@ fn print_bursts(sizes: &[SizeReport], paint: Paint) {
     println!("\n{}", paint.bold("Back-to-back frames (26.4)"));
     let mut table = Table::headed("bytes | frames | shortest | tries | limit");
     for size in sizes {
-        let Some(found) = &size.bursts else {
-            continue;
-        };
+        let Some(found) = &size.bursts else { continue };
         table.row(vec![
             size.frame_size.to_string(),
             format!("{:.0}", found.frames_mean),

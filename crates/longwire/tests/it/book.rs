@@ -279,9 +279,7 @@ fn run(steps: &[Block]) -> Result<(), String> {
         }
         std::thread::sleep(Duration::from_millis(20));
     };
-    let Some(how) = ended else {
-        return Ok(());
-    };
+    let Some(how) = ended else { return Ok(()) };
     let text = fs::read_to_string(dir.path().join(".book/step")).unwrap_or_default();
     let step = text.trim().parse::<usize>().ok().map(|step| &steps[step]);
     let output = fs::read(dir.path().join("output")).unwrap_or_default();

@@ -26,6 +26,9 @@ pub trait ArrivalModel: fmt::Debug + Send + Sync {
     fn begin(&self, load: Load) -> Box<dyn Arrivals>;
 
     /// Writes the model as its user would write it.
+    ///
+    /// # Errors
+    /// An error of the formatter `f`; a model adds none.
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result;
 }
 

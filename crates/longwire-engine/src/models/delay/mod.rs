@@ -75,6 +75,9 @@ pub trait DelayModel: DynClone + fmt::Debug + Send + Sync {
     fn mean(&self) -> Nanos;
 
     /// Writes the model as its user would write it.
+    ///
+    /// # Errors
+    /// An error of the formatter `f`; a model adds none.
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result;
 }
 

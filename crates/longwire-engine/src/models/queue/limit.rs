@@ -77,6 +77,10 @@ impl QueueLimit {
 
     /// Reads the parameters `packets` and `bytes`, of which at least one must
     /// be given.
+    ///
+    /// # Errors
+    /// [`SpecError::Value`] for a value outside its unit; [`SpecError::Unfit`] if
+    /// neither is given, one is 0, or no frame fits into the bytes.
     pub fn read(arguments: &Arguments) -> Result<QueueLimit, SpecError> {
         let limit = QueueLimit {
             packets: arguments.optional("packets")?,

@@ -197,6 +197,9 @@ pub trait Discipline: DynClone + fmt::Debug + Send + Sync {
     fn limit(&self) -> QueueLimit;
 
     /// Writes the discipline as its user would write it.
+    ///
+    /// # Errors
+    /// An error of the formatter `f`; a model adds none.
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result;
 }
 

@@ -97,6 +97,9 @@ pub trait RateModel: DynClone + fmt::Debug + Send + Sync {
     fn mean(&self) -> Option<BitRate>;
 
     /// Writes the model as its user would write it.
+    ///
+    /// # Errors
+    /// An error of the formatter `f`; a model adds none.
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result;
 }
 

@@ -34,6 +34,9 @@ pub trait ReorderingModel: DynClone + fmt::Debug + Send + Sync {
     fn judge(&mut self, frame: &FrameContext<'_>, stream: &mut Stream) -> Option<Displacement>;
 
     /// Writes the model as its user would write it.
+    ///
+    /// # Errors
+    /// An error of the formatter `f`; a model adds none.
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result;
 }
 

@@ -36,6 +36,9 @@ pub trait SizeModel: fmt::Debug + Send + Sync {
     }
 
     /// Writes the model as its user would write it.
+    ///
+    /// # Errors
+    /// An error of the formatter `f`; a model adds none.
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result;
 }
 

@@ -2,7 +2,7 @@
 
 use longwire_engine::models::{self, Entry, Kind};
 use longwire_engine::spec::{ModelInfo, Param, Unit};
-use longwire_engine::{DropReason, FrameContext, Hook, LinkSpec, Loader, Nanos, Plugin};
+use longwire_engine::{DropReason, FrameContext, Hook, LinkSpec, Loader, Nanos, Plugin, TakePiece};
 use longwire_units::random::Stream;
 
 /// Choices made by bytes, and by zeros after their end.
@@ -38,11 +38,7 @@ impl Choices<'_> {
 pub struct Examples;
 
 impl Loader for Examples {
-    fn read(
-        &self,
-        path: &str,
-        take: &mut dyn FnMut(&[u8]) -> Result<(), String>,
-    ) -> Result<(), String> {
+    fn read(&self, path: &str, take: TakePiece<'_>) -> Result<(), String> {
         let contents = longwire_engine::all_models()
             .into_iter()
             .find_map(|(kind, info)| {
@@ -54,12 +50,7 @@ impl Loader for Examples {
         take(contents.ok_or("no such file")?.as_bytes())
     }
 
-    fn plugin(
-        &self,
-        _path: &str,
-        _hook: Hook,
-        _parameters: &[(String, String)],
-    ) -> Result<Box<dyn Plugin>, String> {
+    fn plugin(&self, _: &str, _: Hook, _: &[(String, String)]) -> Result<Box<dyn Plugin>, String> {
         Ok(Box::new(Random))
     }
 }
@@ -73,8 +64,6 @@ fn file_name(kind: &str, info: &ModelInfo, param: &Param) -> String {
 struct Random;
 
 impl Plugin for Random {
-    fn start(&mut self, _epoch: Nanos) {}
-
     fn lose(&mut self, _frame: &FrameContext<'_>, stream: &mut Stream) -> Option<DropReason> {
         (stream.up_to(9) == 0).then_some(DropReason::Loss)
     }

@@ -1,6 +1,6 @@
 //! Files that are not there: a loader with contents in memory.
 
-use longwire_engine::{FrameContext, Loader};
+use longwire_engine::{FrameContext, Loader, TakePiece};
 use longwire_units::random::Stream;
 
 /// The same contents for every file, in pieces of this many bytes.
@@ -18,11 +18,7 @@ pub fn file(text: &str) -> Contents<'_> {
 }
 
 impl Loader for Contents<'_> {
-    fn read(
-        &self,
-        _path: &str,
-        take: &mut dyn FnMut(&[u8]) -> Result<(), String>,
-    ) -> Result<(), String> {
+    fn read(&self, _path: &str, take: TakePiece<'_>) -> Result<(), String> {
         self.text.chunks(self.piece).try_for_each(take)
     }
 }
@@ -31,11 +27,7 @@ impl Loader for Contents<'_> {
 pub struct Files<'a>(pub &'a [(&'a str, String)]);
 
 impl Loader for Files<'_> {
-    fn read(
-        &self,
-        path: &str,
-        take: &mut dyn FnMut(&[u8]) -> Result<(), String>,
-    ) -> Result<(), String> {
+    fn read(&self, path: &str, take: TakePiece<'_>) -> Result<(), String> {
         let file = self.0.iter().find(|(name, _)| *name == path);
         file.map_or(Err("no such file".to_owned()), |(_, text)| {
             take(text.as_bytes())

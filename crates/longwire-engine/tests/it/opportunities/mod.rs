@@ -6,28 +6,12 @@ mod mahimahi;
 
 use std::collections::VecDeque;
 
-use longwire_engine::Loader;
 use proptest::prelude::*;
 
+use crate::common::files::Files;
 use crate::rates::links;
 
 const MILLI: u64 = 1_000_000;
-
-/// Files by name.
-struct Files<'a>(&'a [(&'a str, String)]);
-
-impl Loader for Files<'_> {
-    fn read(
-        &self,
-        path: &str,
-        take: &mut dyn FnMut(&[u8]) -> Result<(), String>,
-    ) -> Result<(), String> {
-        let file = self.0.iter().find(|(name, _)| *name == path);
-        file.map_or(Err("no such file".to_owned()), |(_, text)| {
-            take(text.as_bytes())
-        })
-    }
-}
 
 /// When frames depart, of those that ever do.
 fn departures(

@@ -6,20 +6,16 @@ use longwire_engine::models;
 
 use crate::queues::late::texts;
 use crate::queues::link::{Run, link};
-use crate::queues::traffic::{Kind, Packet};
+use crate::queues::traffic::Packet;
 
 /// A year, in nanoseconds.
 const YEAR: u64 = 31_536_000_000_000_000;
 
 fn packet(number: usize, arrival: u64) -> Packet {
     Packet {
-        number,
-        arrival,
-        len: 1_000,
-        dscp: 0,
         ecn: (number % 4) as u8,
         flow: (number % 5) as u8,
-        kind: Kind::Ipv4,
+        ..Packet::plain(number, arrival)
     }
 }
 

@@ -5,29 +5,19 @@ use longwire_engine::DropReason;
 use longwire_engine::models;
 
 use crate::queues::link::{Fate, Run, link, run_engine};
-use crate::queues::traffic::{Draws, Kind, Packet, Pattern};
+use crate::queues::traffic::{Draws, Packet, Pattern};
 
 /// 1000 bytes take a millisecond.
 const RATE: u64 = 8_000_000;
 const SERVICE: u64 = 1_000_000;
 
-fn packet(number: usize, arrival: u64) -> Packet {
-    Packet {
-        number,
-        arrival,
-        len: 1_000,
-        dscp: 0,
-        ecn: 0,
-        flow: 0,
-        kind: Kind::Ipv4,
-    }
-}
-
 fn burst(arrivals: &[u64]) -> Pattern {
     let packets = arrivals.iter().enumerate();
     Pattern {
         rate: RATE,
-        packets: packets.map(|(number, at)| packet(number, *at)).collect(),
+        packets: packets
+            .map(|(number, at)| Packet::plain(number, *at))
+            .collect(),
     }
 }
 
@@ -96,7 +86,7 @@ fn disciplines_agree_with_tail_drop() {
         let mut at = 0;
         let packets = (0..300).map(|number| {
             at += draws.choose(&[0, 0, 0, 1, 7, 10, 25]) * SERVICE / 10;
-            packet(number, at)
+            Packet::plain(number, at)
         });
         let pattern = Pattern {
             rate: RATE,
@@ -122,7 +112,7 @@ fn disciplines_agree_with_tail_drop() {
 fn the_queue_right_after_an_arrival_leaves_out_the_frame_in_service() {
     let mut run = Run::new(link(RATE, "head-drop", 1), 3);
     for number in 0..3 {
-        let packet = packet(number, 7);
+        let packet = Packet::plain(number, 7);
         run.poll(packet.arrival);
         run.offer(&packet);
     }

@@ -18,6 +18,21 @@ pub struct Packet {
     pub kind: Kind,
 }
 
+impl Packet {
+    /// A packet of 1,000 bytes of one flow, without ECN.
+    pub fn plain(number: usize, arrival: u64) -> Packet {
+        Packet {
+            number,
+            arrival,
+            len: 1_000,
+            dscp: 0,
+            ecn: 0,
+            flow: 0,
+            kind: Kind::Ipv4,
+        }
+    }
+}
+
 /// The contents of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {

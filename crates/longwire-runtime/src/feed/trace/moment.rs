@@ -122,20 +122,8 @@ fn days_since_1970(year: u64, month: u64, day: u64) -> Option<u64> {
     let leap = |year: u64| {
         year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
     };
-    let lengths = [
-        31,
-        28 + u64::from(leap(year)),
-        31,
-        30,
-        31,
-        30,
-        31,
-        31,
-        30,
-        31,
-        30,
-        31,
-    ];
+    let february = 28 + u64::from(leap(year));
+    let lengths = [31, february, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
     let length = lengths.get(usize::try_from(month).ok()?.checked_sub(1)?)?;
     if year < 1970 || day == 0 || day > *length {
         return None;

@@ -8,8 +8,9 @@ use std::time::Duration;
 use longwire_capture::{CaptureReader, CaptureWriter};
 use longwire_engine::{LinkConfig, Nanos, models};
 use longwire_io::port::options::OpenOptions;
+use longwire_io::port::own::OwnTx;
 use longwire_io::port::registry;
-use longwire_io::{Arrived, PortError, Received, RxPort};
+use longwire_io::{Arrived, Outgoing, PortError, Pushed, Received, RxPort, TxPort};
 use longwire_runtime::{LinkSetup, NetworkPlan, RunConfig, RunReport, start};
 use longwire_testbed::support::Folder;
 
@@ -95,6 +96,79 @@ impl RxPort for Arrivals {
 
     fn frame_max(&self) -> usize {
         1_514
+    }
+}
+
+/// Keeps the frames that leave. Accepts only `room` frames a flush, so that others wait.
+pub struct Kept {
+    pub frames: Vec<(Nanos, Vec<u8>)>,
+    pushed: usize,
+    room: usize,
+}
+
+impl Kept {
+    pub fn new(room: usize) -> Kept {
+        Kept {
+            frames: Vec::new(),
+            pushed: 0,
+            room,
+        }
+    }
+}
+
+impl TxPort for Kept {
+    fn push(&mut self, frame: Outgoing<'_>) -> Pushed {
+        if self.pushed == self.room {
+            return Pushed::Full;
+        }
+        self.pushed += 1;
+        self.frames.push((frame.release, frame.bytes.to_vec()));
+        Pushed::Taken
+    }
+
+    fn flush(&mut self) -> Result<usize, PortError> {
+        Ok(std::mem::take(&mut self.pushed))
+    }
+
+    fn free_slots(&self) -> usize {
+        self.room - self.pushed
+    }
+
+    fn unsent(&self) -> usize {
+        self.pushed
+    }
+}
+
+/// A sending half made of a function. What the function takes leaves with the next
+/// flush.
+pub struct PushFn<F> {
+    push: F,
+    taken: usize,
+}
+
+impl<F: FnMut(Outgoing<'_>) -> Pushed> PushFn<F> {
+    pub fn new(push: F) -> PushFn<F> {
+        PushFn { push, taken: 0 }
+    }
+}
+
+impl<F: FnMut(Outgoing<'_>) -> Pushed + Send> OwnTx for PushFn<F> {
+    fn push(&mut self, frame: Outgoing<'_>) -> Pushed {
+        let pushed = (self.push)(frame);
+        self.taken += usize::from(pushed == Pushed::Taken);
+        pushed
+    }
+
+    fn flush(&mut self) -> Result<usize, PortError> {
+        Ok(std::mem::take(&mut self.taken))
+    }
+
+    fn free_slots(&self) -> usize {
+        usize::MAX
+    }
+
+    fn unsent(&self) -> usize {
+        self.taken
     }
 }
 

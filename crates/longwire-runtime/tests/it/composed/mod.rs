@@ -16,12 +16,13 @@ use std::time::Duration;
 
 use cases::Case;
 use longwire_engine::{Bytes, LinkConfig, LinkSpec, Nanos, NoLoader};
+use longwire_io::port::one_way::{Discard, Silent};
 use longwire_io::port::own::{OwnRx, OwnTx};
 use longwire_io::port::{AnyRx, AnyTx, Port};
 use longwire_runtime::pipeline::{PipelineConfig, run_to_end};
 use longwire_runtime::{LinkReport, LinkSetup, NetworkPlan, Placement, RunConfig, WaitMode, start};
 use offline::{Outcome, simulate};
-use ports::{Device, Frame, Memory, Nothing, Script, Sink};
+use ports::{Device, Frame, Memory, Script, Sink};
 use traffic::Buffer;
 
 /// Where the virtual clock of a pipeline starts.
@@ -114,11 +115,11 @@ fn check_live(case: &Case, placement: Placement) -> bool {
     let input = Port::with_halves(
         "memory",
         AnyRx::Own(Box::new(Script::live(case.buffers()))),
-        AnyTx::Own(Box::new(Nothing)),
+        AnyTx::Discard(Discard::default()),
     );
     let output = Port::with_halves(
         "memory",
-        AnyRx::Own(Box::new(Nothing)),
+        AnyRx::Silent(Silent),
         AnyTx::Own(Box::new(sink.clone())),
     );
     let setup = LinkSetup::new("ab", case.config(START));

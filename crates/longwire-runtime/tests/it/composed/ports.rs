@@ -80,45 +80,6 @@ impl OwnRx for Script {
     }
 }
 
-/// A port without frames, which accepts none.
-pub struct Nothing;
-
-impl OwnRx for Nothing {
-    fn receive(
-        &mut self,
-        _now: Nanos,
-        _max: usize,
-        _take: &mut dyn FnMut(Arrived<'_>),
-    ) -> Result<Received, PortError> {
-        Ok(Received {
-            frames: 0,
-            end: true,
-        })
-    }
-
-    fn frame_max(&self) -> usize {
-        0
-    }
-}
-
-impl OwnTx for Nothing {
-    fn push(&mut self, _frame: Outgoing<'_>) -> Pushed {
-        Pushed::Refused
-    }
-
-    fn flush(&mut self) -> Result<usize, PortError> {
-        Ok(0)
-    }
-
-    fn free_slots(&self) -> usize {
-        1
-    }
-
-    fn unsent(&self) -> usize {
-        0
-    }
-}
-
 /// A wire frame that left, and its release.
 pub type Frame = (Nanos, Vec<u8>);
 

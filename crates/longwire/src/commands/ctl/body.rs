@@ -109,18 +109,13 @@ fn table(options: impl Iterator<Item = (String, String)>) -> Map<String, Value> 
 
 /// Reads a change from a file, or from standard input.
 fn read(path: &Path) -> Result<Value, Error> {
-    let failed = |source: io::Error| Error::File {
-        path: path.to_owned(),
-        action: "cannot read the change",
-        source,
-    };
     let mut text = String::new();
     let read = if path.as_os_str() == "-" {
         io::stdin().take(CHANGE_MAX + 1).read_to_string(&mut text)
     } else {
         open::to_read(path).and_then(|file| file.take(CHANGE_MAX + 1).read_to_string(&mut text))
     };
-    read.map_err(failed)?;
+    read.map_err(Error::file(path, "cannot read the change"))?;
     let refuse = |why: String| Err(Error::Usage(format!("{}: {why}", path.display())));
     if text.len() as u64 > CHANGE_MAX {
         return refuse(format!(

@@ -24,9 +24,7 @@ fn every_command_of_the_page_works() {
     if !have("curl") {
         return;
     }
-    let Some(site) = Site::new(2) else {
-        return;
-    };
+    let Some(site) = Site::new(2) else { return };
     let toml = blocks("toml");
     let dir = Folder::new();
     let network = toml[0].replace("eth1", "p0").replace("eth2", "p1");

@@ -46,9 +46,7 @@ fn started() -> Option<ControlledRun> {
 
 #[test]
 fn links_are_set_taken_down_and_up() {
-    let Some(controlled) = started() else {
-        return;
-    };
+    let Some(controlled) = started() else { return };
     controlled.takes(20.0);
     controlled.well("set ab delay=30ms");
     controlled.takes(60.0);
@@ -80,9 +78,7 @@ fn links_are_set_taken_down_and_up() {
 
 #[test]
 fn frames_held_by_a_pause_arrive_after_it() {
-    let Some(controlled) = started() else {
-        return;
-    };
+    let Some(controlled) = started() else { return };
     controlled.well("pause ab.up");
     let child = controlled.site.stations[0].run(|| {
         let mut ping = Command::new("ping");
@@ -119,9 +115,7 @@ fn frames_held_by_a_pause_arrive_after_it() {
 
 #[test]
 fn links_come_and_go() {
-    let Some(controlled) = started() else {
-        return;
-    };
+    let Some(controlled) = started() else { return };
     controlled.takes_to(SECOND, 0.0);
     let matcher = format!("src=10.9.0.1,dst={SECOND}");
     controlled.well(&format!(
@@ -158,9 +152,7 @@ fn links_come_and_go() {
 
 #[test]
 fn frames_are_led_over_another_link() {
-    let Some(controlled) = started() else {
-        return;
-    };
+    let Some(controlled) = started() else { return };
     controlled.well("move ab other");
     controlled.takes(80.0);
     assert_eq!(controlled.json("get ab")["moved_to"], "other");
@@ -187,9 +179,7 @@ fn frames_are_led_over_another_link() {
 
 #[test]
 fn changes_are_made_at_their_time_and_not_before() {
-    let Some(controlled) = started() else {
-        return;
-    };
+    let Some(controlled) = started() else { return };
     let elapsed = || controlled.elapsed();
     // The time of the run shows whether the machine measured before the change;
     // otherwise the test tries again with twice the time.
@@ -225,9 +215,7 @@ fn changes_are_made_at_their_time_and_not_before() {
 
 #[test]
 fn a_change_is_made_whole_or_not_at_all() {
-    let Some(controlled) = started() else {
-        return;
-    };
+    let Some(controlled) = started() else { return };
     let before = controlled.json("get");
     let file = controlled.dir.file("change.toml");
     write(

@@ -7,9 +7,7 @@ use longwire_testbed::support::Folder;
 
 #[test]
 fn a_link_between_two_ports_is_controlled_too() {
-    let Some(site) = Site::new(2) else {
-        return;
-    };
+    let Some(site) = Site::new(2) else { return };
     let arguments = [
         "packet:p0",
         "packet:p1",

@@ -140,9 +140,7 @@ fn watched(controlled: &ControlledRun) {
 #[test]
 fn tokens_say_what_may_be_done_over_tcp() {
     const TCP: &str = "tcp:127.0.0.1:9470";
-    let Some(site) = Site::new(2) else {
-        return;
-    };
+    let Some(site) = Site::new(2) else { return };
     let up = site.middle.run(|| link_up("lo"));
     up.expect("it is entered").expect("a loopback device");
     let dir = Folder::new();

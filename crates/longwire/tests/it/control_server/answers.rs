@@ -29,9 +29,7 @@ fn schema_of<'a>(operation: &'a Value, answer: &Answer) -> &'a Value {
 
 #[test]
 fn every_route_answers_as_the_document_says() {
-    let Some(stage) = Stage::new() else {
-        return;
-    };
+    let Some(stage) = Stage::new() else { return };
     let socket = stage.socket();
     let _running = stage.start(NETWORK, &["--control", &socket]);
     let document = ask(&socket, "GET /v1/openapi.json", "").json();
@@ -99,9 +97,7 @@ fn problems_point_into_the_body(socket: &str, wrong: &str) {
 
 #[test]
 fn links_are_read_and_changed() {
-    let Some(stage) = Stage::new() else {
-        return;
-    };
+    let Some(stage) = Stage::new() else { return };
     let socket = stage.socket();
     let _running = stage.start(NETWORK, &["--control", &socket]);
     let get = |target: &str| ask(&socket, &format!("GET {target}"), "").json();

@@ -61,9 +61,7 @@ fn within(limit: Duration, ask: impl FnOnce() -> Answer + Send + 'static) -> Ans
 
 #[test]
 fn a_fifo_holds_up_neither_the_api_nor_the_end() {
-    let Some(stage) = Stage::new() else {
-        return;
-    };
+    let Some(stage) = Stage::new() else { return };
     let socket = stage.socket();
     let running = stage.start(NETWORK, &["--control", &socket]);
     let fifo = stage.dir.file("fifo");
@@ -95,9 +93,7 @@ fn a_fifo_holds_up_neither_the_api_nor_the_end() {
 
 #[test]
 fn contents_of_files_are_not_in_responses() {
-    let Some(stage) = Stage::new() else {
-        return;
-    };
+    let Some(stage) = Stage::new() else { return };
     let socket = stage.socket();
     let _running = stage.start(NETWORK, &["--control", &socket]);
     let secret = stage.dir.file("secret");
@@ -133,9 +129,7 @@ fn ask_with_token(stage: &Stage, line: &str, body: &str) -> Answer {
 
 #[test]
 fn over_tcp_no_file_is_read_unless_a_folder_is_given() {
-    let Some(stage) = Stage::new() else {
-        return;
-    };
+    let Some(stage) = Stage::new() else { return };
     let token = stage.token_file("token", TOKEN);
     let tcp = format!("tcp:{ADDRESS}");
     let file = stage.dir.file("delays");
@@ -161,9 +155,7 @@ fn over_tcp_no_file_is_read_unless_a_folder_is_given() {
 
 #[test]
 fn with_a_folder_only_what_is_in_it_is_read() {
-    let Some(stage) = Stage::new() else {
-        return;
-    };
+    let Some(stage) = Stage::new() else { return };
     let token = stage.token_file("token", TOKEN);
     let tcp = format!("tcp:{ADDRESS}");
     let folder = stage.dir.file("files");
@@ -224,9 +216,7 @@ fn with_a_folder_only_what_is_in_it_is_read() {
 
 #[test]
 fn links_of_a_template_have_its_files_over_tcp_too() {
-    let Some(stage) = Stage::new() else {
-        return;
-    };
+    let Some(stage) = Stage::new() else { return };
     let token = stage.token_file("token", TOKEN);
     let tcp = format!("tcp:{ADDRESS}");
     let file = stage.dir.file("delays");
@@ -243,9 +233,7 @@ fn links_of_a_template_have_its_files_over_tcp_too() {
 
 #[test]
 fn at_start_a_fifo_is_refused_with_what_to_do() {
-    let Some(stage) = Stage::new() else {
-        return;
-    };
+    let Some(stage) = Stage::new() else { return };
     let fifo = stage.dir.file("fifo");
     mkfifo(fifo.as_str(), Mode::S_IRWXU).expect("a FIFO");
     for link in [

@@ -53,9 +53,7 @@ fn memory(running: &mut RunningProgram, field: &str) -> u64 {
 
 #[test]
 fn idle_connections_give_way_to_others() {
-    let Some(stage) = Stage::new() else {
-        return;
-    };
+    let Some(stage) = Stage::new() else { return };
     let _running = on_tcp(&stage, &[]);
     let connect = || stage.namespace.run(|| TcpStream::connect(ADDRESS));
     let connect = || connect().expect("it is entered").expect("it listens");
@@ -75,9 +73,7 @@ fn idle_connections_give_way_to_others() {
 
 #[test]
 fn a_stopped_run_does_not_take_its_clients_for_slow() {
-    let Some(stage) = Stage::new() else {
-        return;
-    };
+    let Some(stage) = Stage::new() else { return };
     let socket = stage.socket();
     let running = stage.start(NETWORK, &["--control", &socket]);
     let text = request("GET /v1", &["Host: x"], "");
@@ -104,9 +100,7 @@ fn a_stopped_run_does_not_take_its_clients_for_slow() {
 
 #[test]
 fn a_stream_does_not_give_way_to_idle_connections() {
-    let Some(stage) = Stage::new() else {
-        return;
-    };
+    let Some(stage) = Stage::new() else { return };
     let socket = stage.socket();
     let _running = stage.start(NETWORK, &["--control", &socket]);
     let mut stream = stream(&socket, "every=50ms");
@@ -120,9 +114,7 @@ fn a_stream_does_not_give_way_to_idle_connections() {
 
 #[test]
 fn who_has_no_token_uses_up_no_requests_of_who_has_one() {
-    let Some(stage) = Stage::new() else {
-        return;
-    };
+    let Some(stage) = Stage::new() else { return };
     let _running = on_tcp(&stage, &["--control-limit", "5"]);
     let mut refused = Vec::new();
     for _ in 0..30 {
@@ -135,9 +127,7 @@ fn who_has_no_token_uses_up_no_requests_of_who_has_one() {
 
 #[test]
 fn large_bodies_leave_no_memory_behind_and_take_little_together() {
-    let Some(stage) = Stage::new() else {
-        return;
-    };
+    let Some(stage) = Stage::new() else { return };
     let socket = stage.socket();
     let mut running = stage.start(NETWORK, &["--control", &socket]);
     assert_eq!(ask(&socket, "GET /v1", "").status, 200);
@@ -189,9 +179,7 @@ fn large_bodies_leave_no_memory_behind_and_take_little_together() {
 
 #[test]
 fn bodies_that_do_not_end_hold_up_no_small_change() {
-    let Some(stage) = Stage::new() else {
-        return;
-    };
+    let Some(stage) = Stage::new() else { return };
     let socket = stage.socket();
     let _running = stage.start(NETWORK, &["--control", &socket]);
     let length = 15 << 20;
@@ -233,9 +221,7 @@ fn stream(socket: &str, query: &str) -> UnixStream {
 
 #[test]
 fn unread_streams_block_nothing() {
-    let Some(stage) = Stage::new() else {
-        return;
-    };
+    let Some(stage) = Stage::new() else { return };
     let socket = stage.socket();
     let mut running = stage.start(NETWORK, &["--control", &socket]);
     let streams: Vec<UnixStream> = (0..STREAMS)
@@ -259,9 +245,7 @@ fn unread_streams_block_nothing() {
 
 #[test]
 fn half_closed_streams_end() {
-    let Some(stage) = Stage::new() else {
-        return;
-    };
+    let Some(stage) = Stage::new() else { return };
     let socket = stage.socket();
     let _running = stage.start(NETWORK, &["--control", &socket]);
     let streams: Vec<UnixStream> = (0..STREAMS)
@@ -298,9 +282,7 @@ fn ask_head(socket: &str) -> u16 {
 
 #[test]
 fn pipelined_requests_with_unread_responses_block_nothing() {
-    let Some(stage) = Stage::new() else {
-        return;
-    };
+    let Some(stage) = Stage::new() else { return };
     let socket = stage.socket();
     let mut running = stage.start(NETWORK, &["--control", &socket]);
     let before = memory(&mut running, "VmRSS:");
@@ -327,9 +309,7 @@ fn pipelined_requests_with_unread_responses_block_nothing() {
 
 #[test]
 fn a_head_without_end_is_refused() {
-    let Some(stage) = Stage::new() else {
-        return;
-    };
+    let Some(stage) = Stage::new() else { return };
     let socket = stage.socket();
     let _running = stage.start(NETWORK, &["--control", &socket]);
     let long = format!("X-Long: {}", "y".repeat(100 << 10));

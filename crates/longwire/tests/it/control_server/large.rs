@@ -24,9 +24,7 @@ fn many() -> String {
 
 #[test]
 fn many_links_are_listed_by_pages_and_singly_within_bounds() {
-    let Some(stage) = Stage::new() else {
-        return;
-    };
+    let Some(stage) = Stage::new() else { return };
     let socket = stage.socket();
     let _running = stage.start(&many(), &["--control", &socket, "--metrics-links", "each"]);
     let mut names = Vec::new();
@@ -105,9 +103,7 @@ fn check_metrics(text: &str) {
 
 #[test]
 fn statistics_come_as_events() {
-    let Some(stage) = Stage::new() else {
-        return;
-    };
+    let Some(stage) = Stage::new() else { return };
     let socket = stage.socket();
     let _running = stage.start(NETWORK, &["--control", &socket]);
     let document = ask(&socket, "GET /v1/openapi.json", "").json();
@@ -192,9 +188,7 @@ fn half_a_request(socket: &str) -> (Instant, UnixStream) {
 
 #[test]
 fn clients_that_do_not_read_stop_no_other() {
-    let Some(stage) = Stage::new() else {
-        return;
-    };
+    let Some(stage) = Stage::new() else { return };
     let socket = stage.socket();
     let _running = stage.start(&many(), &["--control", &socket]);
     // Responses of megabytes that no client reads.

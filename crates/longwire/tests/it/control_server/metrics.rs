@@ -39,9 +39,7 @@ fn metrics(socket: &str, query: &str, accept: &[&str]) -> Answer {
 
 #[test]
 fn promtool_finds_nothing_wrong() {
-    let Some(stage) = Stage::new() else {
-        return;
-    };
+    let Some(stage) = Stage::new() else { return };
     let socket = stage.socket();
     let _running = stage.start(NETWORK, &["--control", &socket]);
     for query in ["", "?links=each", "?links=each&match=radio*"] {
@@ -68,9 +66,7 @@ fn promtool_finds_nothing_wrong() {
 
 #[test]
 fn each_format_is_had_by_asking_for_it() {
-    let Some(stage) = Stage::new() else {
-        return;
-    };
+    let Some(stage) = Stage::new() else { return };
     let socket = stage.socket();
     let _running = stage.start(NETWORK, &["--control", &socket]);
     let open = "application/openmetrics-text; version=1.0.0; charset=utf-8";

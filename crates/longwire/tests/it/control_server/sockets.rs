@@ -12,9 +12,7 @@ use crate::common::write;
 
 #[test]
 fn the_socket_is_its_owner_s_and_goes_with_the_run() {
-    let Some(stage) = Stage::new() else {
-        return;
-    };
+    let Some(stage) = Stage::new() else { return };
     let socket = stage.socket();
     let running = stage.start(NETWORK, &["--control", &socket]);
     let there = std::fs::metadata(&socket).expect("it is there");
@@ -56,9 +54,7 @@ fn the_socket_is_its_owner_s_and_goes_with_the_run() {
 
 #[test]
 fn only_sockets_of_killed_runs_are_replaced() {
-    let Some(stage) = Stage::new() else {
-        return;
-    };
+    let Some(stage) = Stage::new() else { return };
     let socket = stage.socket();
     let running = stage.start(NETWORK, &["--control", &socket]);
     running.signal(Signal::SIGKILL);
@@ -77,9 +73,7 @@ fn only_sockets_of_killed_runs_are_replaced() {
 
 #[test]
 fn two_runs_and_two_addresses_of_one() {
-    let Some(stage) = Stage::new() else {
-        return;
-    };
+    let Some(stage) = Stage::new() else { return };
     let (a, b) = (stage.dir.file("a.sock"), stage.dir.file("b.sock"));
     let first = stage.start(NETWORK, &["--control", &a, "--control", &b]);
     assert_eq!(
@@ -88,9 +82,7 @@ fn two_runs_and_two_addresses_of_one() {
     );
     let delay = ask(&b, "GET /v1/links/home", "").json()["up"]["options"]["delay"].clone();
     assert_eq!(delay, "7ms");
-    let Some(other) = Stage::new() else {
-        return;
-    };
+    let Some(other) = Stage::new() else { return };
     let second = other.start(NETWORK, &["--control", &other.socket()]);
     let delay = ask(&other.socket(), "GET /v1/links/home", "").json();
     assert_eq!(delay["up"]["options"]["delay"], "5ms");
@@ -102,9 +94,7 @@ fn two_runs_and_two_addresses_of_one() {
 
 #[test]
 fn options_of_control_without_it_are_refused() {
-    let Some(stage) = Stage::new() else {
-        return;
-    };
+    let Some(stage) = Stage::new() else { return };
     for option in [
         ["--control-limit", "5"],
         ["--metrics-links", "each"],

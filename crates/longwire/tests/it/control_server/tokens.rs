@@ -38,9 +38,7 @@ fn guarded(stage: &Stage) -> (RunningProgram, impl Fn(&str, &[&str], &str) -> An
 
 #[test]
 fn without_a_token_tcp_is_closed() {
-    let Some(stage) = Stage::new() else {
-        return;
-    };
+    let Some(stage) = Stage::new() else { return };
     let refused = stage.refused(&["--control", "tcp:127.0.0.1:9470"]);
     assert_eq!(refused.code, 2, "{refused:?}");
     let teaches = refused.stderr.contains("--control-token-file FILE");
@@ -66,9 +64,7 @@ fn without_a_token_tcp_is_closed() {
 
 #[test]
 fn tokens_say_who_may_read_and_who_may_change() {
-    let Some(stage) = Stage::new() else {
-        return;
-    };
+    let Some(stage) = Stage::new() else { return };
     let (_running, ask_with) = guarded(&stage);
     let (full, read) = (says(FULL), says(READ));
     assert_eq!(ask_with("GET /v1/links/home", &[&read], "").status, 200);
@@ -101,9 +97,7 @@ fn tokens_say_who_may_read_and_who_may_change() {
 
 #[test]
 fn more_requests_than_the_limit_are_put_off() {
-    let Some(stage) = Stage::new() else {
-        return;
-    };
+    let Some(stage) = Stage::new() else { return };
     let socket = stage.socket();
     let arguments = ["--control", &socket, "--control-limit", "5"];
     let _running = stage.start(NETWORK, &arguments);

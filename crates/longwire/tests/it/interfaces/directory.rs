@@ -2,34 +2,14 @@
 //!
 //! Each test has a separate `/run`, in a mount namespace.
 
-use std::process::Command;
-
-use crate::common::{Ran, ran};
-use longwire_testbed::support::skip;
+use super::unshared_by_root;
+use crate::common::Ran;
 
 /// Runs a script as root of a mount namespace with an empty `/run`; `$1` is
 /// the program.
 fn with_empty_run(script: &str) -> Option<Ran> {
     let prelude = "set -e; mount -t tmpfs -o mode=755 none /run; ";
-    let mut command = Command::new("unshare");
-    if !nix::unistd::geteuid().is_root() {
-        command.args(["--user", "--map-root-user"]);
-    }
-    command
-        .args([
-            "--mount",
-            "--net",
-            "sh",
-            "-c",
-            &format!("{prelude}{script}"),
-        ])
-        .args(["sh", env!("CARGO_BIN_EXE_longwire")]);
-    let ran = ran(command.output().expect("unshare starts"));
-    if ran.stderr.contains("unshare failed") {
-        skip(&ran.stderr)
-    } else {
-        Some(ran)
-    }
+    unshared_by_root(&["--mount", "--net"], &format!("{prelude}{script}"), &[])
 }
 
 #[test]

@@ -3,9 +3,10 @@
 
 use std::process::Command;
 
-use longwire_testbed::support::{namespace, skip};
+use longwire_testbed::support::namespace;
 use serde_json::Value;
 
+use super::{AS_ROOT, unshared};
 use crate::common::site::run_in;
 use crate::common::wire::inside;
 use crate::common::{Ran, ran};
@@ -15,15 +16,7 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_longwire");
 /// Runs a script as root of a user namespace, whose rights end there; `$1` is
 /// the program.
 fn in_a_sandbox(options: &[&str], script: &str) -> Option<Ran> {
-    let mut command = Command::new("unshare");
-    command.args(["--user", "--map-root-user"]).args(options);
-    command.args(["sh", "-c", script, "sh", PROGRAM]);
-    let ran = ran(command.output().expect("unshare starts"));
-    if ran.stderr.contains("unshare failed") {
-        skip(&ran.stderr)
-    } else {
-        Some(ran)
-    }
+    unshared(&[&AS_ROOT, options].concat(), script, &[])
 }
 
 /// The finding of `doctor` about a topic.

@@ -1,10 +1,9 @@
 //! Reports whose file cannot be written, and pictures on a full disk.
 
-use std::process::Command;
-
+use super::unshared_by_root;
 use crate::common::wire::{inside, wired};
-use crate::common::{Ran, longwire, ran};
-use longwire_testbed::support::{Folder, skip, words};
+use crate::common::{Ran, longwire};
+use longwire_testbed::support::{Folder, words};
 
 #[test]
 fn a_report_that_cannot_be_written_is_known_before_the_run() {
@@ -82,21 +81,9 @@ fn the_run_s_own_error_is_kept() {
 
 /// Runs a script with a small file system at `$2`; `$1` is the program.
 fn on_a_small_disk(dir: &Folder, script: &str) -> Option<Ran> {
-    let mut command = Command::new("unshare");
-    if !nix::unistd::geteuid().is_root() {
-        command.args(["--user", "--map-root-user"]);
-    }
     let mount = "set -e; mount -t tmpfs -o size=64k none \"$2\"; ";
-    command
-        .args(["--mount", "sh", "-c", &format!("{mount}{script}"), "sh"])
-        .arg(env!("CARGO_BIN_EXE_longwire"))
-        .arg(dir.path());
-    let ran = ran(command.output().expect("unshare starts"));
-    if ran.stderr.contains("unshare failed") {
-        skip(&ran.stderr)
-    } else {
-        Some(ran)
-    }
+    let folder = dir.path().to_str().expect("a path of UTF-8");
+    unshared_by_root(&["--mount"], &format!("{mount}{script}"), &[folder])
 }
 
 #[test]

@@ -275,9 +275,7 @@ impl Discipline for DualPi2 {
             } else {
                 self.take_classic(context)
             };
-            let Some(frame) = taken else {
-                continue;
-            };
+            let Some(frame) = taken else { continue };
             if both && let DualScheduler::WeightedRoundRobin(weight) = self.law.scheduler {
                 self.owed += if low_latency {
                     i64::from(frame.len)

@@ -78,9 +78,7 @@ impl CodelQueue {
 
     /// Drops the packet, or marks it if that may be done: true if marked.
     fn drop_or_mark(&self, r: &mut DodequeueResult, fates: &mut [Option<Fate>]) -> bool {
-        let Some(p) = &mut r.p else {
-            return false;
-        };
+        let Some(p) = &mut r.p else { return false };
         if self.params.ecn && p.ecn() != 0 {
             p.mark = true;
             return true;
