@@ -7,7 +7,7 @@ use hdrhistogram::Histogram;
 use longwire_engine::Nanos;
 
 use crate::lateness::nanos_histogram;
-use crate::ledger::{LinkCells, StageCells};
+use crate::ledger::{LinkCells, StageCells, StageTotals};
 use crate::port_loss::LossCell;
 use crate::stage::{CorrectionsShared, DeparturesShared, SendStampsShared};
 
@@ -70,6 +70,15 @@ impl LinkShared {
             send_stamps: SendStampsShared::new(),
             loss: LossCell::default(),
         }
+    }
+
+    /// Returns the counts of the stages at a port of a network.
+    pub(crate) fn port_totals(&self) -> StageTotals {
+        let mut totals = StageTotals::default();
+        totals.add(&self.egress);
+        totals.add(&self.ingress);
+        totals.put_on_line = self.ingress.crossed.get();
+        totals
     }
 
     /// Returns the number of wire frames on the delay line.

@@ -14,6 +14,7 @@ use crate::config::{RunConfig, WaitMode};
 use crate::fabric::Fabric;
 use crate::faults::Faults;
 use crate::host;
+use crate::network::InsideCounts;
 use crate::stage::{Egress, Ingress};
 use crate::threads::ThreadPlan;
 use crate::waiting::{POLL, PauseLog, Waiter};
@@ -63,6 +64,8 @@ pub(crate) struct ThreadEnd {
     pub cpu: Nanos,
     /// Notes of its output ports.
     pub remarks: Vec<String>,
+    /// The last counters of its deciding stage.
+    pub inside: Option<InsideCounts>,
 }
 
 impl ThreadEnd {
@@ -135,10 +138,9 @@ impl Worker {
         for egress in &mut self.stages.egress {
             egress.finish();
         }
-        if let Some(fabric) = &mut self.stages.fabric {
-            fabric.finish();
-        }
+        let inside = self.stages.fabric.as_mut().map(|fabric| fabric.finish());
         ThreadEnd {
+            inside,
             error,
             pauses: waiter.witness.log,
             core_wait: waiter.witness.waited(),

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::faults::Faults;
 use crate::host;
+use crate::network::InsideCounts;
 use crate::plugin::{Call, call_of, thread_id};
 use crate::record::RecordWriter;
 use crate::report::{Pauses, RunReport};
@@ -257,6 +258,11 @@ impl Drop for Threads {
 }
 
 impl ThreadResults {
+    /// Returns the last counters of the deciding thread, if it ended.
+    pub fn inside(&mut self) -> Option<InsideCounts> {
+        self.ends.iter_mut().find_map(|end| end.inside.take())
+    }
+
     /// Adds the errors, notes and resources of the threads to a report.
     pub fn add_to(self, report: &mut RunReport) {
         if report.error.is_none() {

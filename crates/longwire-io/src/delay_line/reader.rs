@@ -211,6 +211,11 @@ impl DelayLineReader {
         self.seen - self.read
     }
 
+    /// Returns the number of frames consumed since the start, also from behind the front.
+    pub fn consumed(&self) -> u64 {
+        self.read + self.voids
+    }
+
     /// Returns the first release later than `time` among the next `look` published
     /// frames, on a line in the order of releases.
     pub fn release_beyond(&mut self, time: Nanos, look: u64) -> Option<Nanos> {

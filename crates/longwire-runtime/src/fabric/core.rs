@@ -15,7 +15,9 @@ use super::frames::{Exit, Frame, Frames};
 use super::lanes::Lanes;
 use super::ledger::Ledger;
 use super::orders::{Order, Orders, Task};
+use super::report::SwitchReport;
 use crate::ledger::{Artifact, CoreCells, CoreCounts, LinkCells};
+use crate::network::InsideCounts;
 use crate::stage::{BURST, LateFrame};
 
 /// The target of frames in the classifier.
@@ -110,6 +112,16 @@ impl Core {
         CoreCounts {
             unrecorded: ledger.map_or(0, |ledger| ledger.lost()),
             ..self.counts.read()
+        }
+    }
+
+    /// Returns the counters of this moment.
+    pub(crate) fn inside(&self) -> InsideCounts {
+        InsideCounts {
+            switch: SwitchReport::of(&self.bridge.counters()),
+            counts: self.counts(),
+            frames: self.frames(),
+            taken: self.state.frames.taken(),
         }
     }
 

@@ -193,6 +193,13 @@ impl Frames {
         self.slots.len() - self.free.len() + self.in_place
     }
 
+    /// Returns the number of frames that have come off the lines or are decided on them,
+    /// since the start.
+    pub fn taken(&self) -> u64 {
+        let consumed: u64 = self.lines.iter().map(DelayLineReader::consumed).sum();
+        consumed + self.in_place as u64
+    }
+
     /// Whether all lines are empty.
     pub fn lines_are_empty(&mut self) -> bool {
         self.lines.iter_mut().all(DelayLineReader::is_empty)

@@ -8,7 +8,6 @@ use longwire_engine::Nanos;
 
 use super::core::Core;
 use super::orders::{Order, Task, Work};
-use super::report::SwitchReport;
 use crate::network::{InsideCounts, RunFacts};
 use crate::port_loss::LostPort;
 use crate::report::RunReport;
@@ -135,14 +134,17 @@ impl FabricHandle {
 
     /// Returns the current report; without the switch if the fabric has ended.
     pub fn report(&self) -> RunReport {
-        self.facts.report(self.inside())
+        let facts = Arc::clone(&self.facts);
+        // Read on the deciding thread: no frame moves meanwhile.
+        let asked = self.query(move |core| (facts.port_counts(), core.inside()));
+        match asked {
+            Some((ports, inside)) => self.facts.report_of(&ports, Some(inside)),
+            None => self.facts.report(),
+        }
     }
 
     /// Returns the counters of the deciding thread, if it answers.
     pub(crate) fn inside(&self) -> Option<InsideCounts> {
-        self.query(|core| {
-            let switch = SwitchReport::of(&core.bridge.counters());
-            (switch, core.counts(), core.frames())
-        })
+        self.query(Core::inside)
     }
 }

@@ -104,8 +104,10 @@ pub fn run_to_end<R: RxPort, T: TxPort>(
     inputs.iter_mut().for_each(|input| input.stage.finish());
     fabric.finish();
     let reports = shared.iter().enumerate();
-    let reports =
-        reports.map(|(index, shared)| PortReport::of(&index.to_string(), shared, Nanos::ZERO));
+    let reports = reports.map(|(index, shared)| {
+        let of = (&**shared, &shared.port_totals());
+        PortReport::of(&index.to_string(), of, Nanos::ZERO)
+    });
     Ok(FabricEnd {
         reports: reports.collect(),
         ports: fabric.into_ports(),

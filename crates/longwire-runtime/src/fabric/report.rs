@@ -88,10 +88,11 @@ impl SwitchReport {
 }
 
 impl PortReport {
-    pub(crate) fn of(name: &str, shared: &LinkShared, epoch: Nanos) -> PortReport {
-        let mut stages = StageTotals::default();
-        stages.add(&shared.egress);
-        stages.add(&shared.ingress);
+    pub(crate) fn of(
+        name: &str,
+        (shared, stages): (&LinkShared, &StageTotals),
+        epoch: Nanos,
+    ) -> PortReport {
         let (lateness_us, lateness_own_us) = summary::both_lateness(shared);
         let lateness = shared.lateness.lock();
         let lateness = lateness.unwrap_or_else(PoisonError::into_inner);

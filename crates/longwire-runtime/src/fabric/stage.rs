@@ -15,6 +15,7 @@ use super::frames::{Exit, Frame, Frames};
 use super::orders::Order;
 use crate::clock::Clock;
 use crate::counters::LinkShared;
+use crate::network::InsideCounts;
 use crate::port_loss::OnPortLoss;
 use crate::record::RecordHandle;
 use crate::stage::{Account, AddressWatch, BURST, Ingress, Judge, Step};
@@ -454,13 +455,19 @@ impl<T: TxPort> Fabric<T> {
         self.outputs.into_iter().map(|output| output.port).collect()
     }
 
-    /// Publishes the last counts.
-    pub(crate) fn finish(&mut self) {
+    /// Publishes and returns the last counts.
+    pub(crate) fn finish(&mut self) -> InsideCounts {
+        let mut unsent = 0;
         for output in &mut self.outputs {
-            output.account.finish(&mut output.port, &self.clock);
+            unsent += output.account.finish(&mut output.port, &self.clock);
         }
         if let Some(ledger) = &mut self.core.state.ledger {
             ledger.finish();
+        }
+        let inside = self.core.inside();
+        InsideCounts {
+            frames: inside.frames + unsent,
+            ..inside
         }
     }
 }

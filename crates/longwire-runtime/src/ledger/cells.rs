@@ -243,6 +243,8 @@ pub(crate) struct StageTotals {
     pub traffic: Traffic,
     pub queue: QueueLengths,
     pub memory: Memory,
+    /// Frames that the ingress stage put on its delay line.
+    pub put_on_line: u64,
     artifacts: [u64; Artifact::ALL.len()],
 }
 

@@ -11,7 +11,7 @@ use crate::config::RunConfig;
 use crate::counters::LinkShared;
 use crate::fabric::{Order, PortReport, SwitchReport};
 use crate::host::StayAwake;
-use crate::ledger::CoreCounts;
+use crate::ledger::{CoreCounts, StageTotals};
 use crate::record::{Epoch, RecordingParts};
 use crate::replay::ReplayInput;
 use crate::report::{LinkReport, RunReport};
@@ -79,17 +79,46 @@ pub(crate) struct RunFacts {
     pub sources: ReportSources,
 }
 
-/// Counters of a deciding thread: its switch, all links together, and the
-/// frames inside.
-pub(crate) type InsideCounts = (SwitchReport, CoreCounts, u64);
+/// Counters of a deciding thread, as of one moment.
+#[derive(Debug, Default)]
+pub(crate) struct InsideCounts {
+    pub switch: SwitchReport,
+    /// Counts of all links together.
+    pub counts: CoreCounts,
+    /// Frames inside, without those that wait on lines to be taken.
+    pub frames: u64,
+    /// Frames taken from the lines since the start.
+    pub taken: u64,
+}
+
+/// Counters of the stages at the ports, as of one moment.
+pub(crate) struct PortCounts(Vec<StageTotals>);
 
 impl RunFacts {
+    /// Reads the counters of the ports. On the deciding thread they are those of the
+    /// moment of its own.
+    pub fn port_counts(&self) -> PortCounts {
+        let ports = self.sources.ports.iter();
+        PortCounts(ports.map(|(_, shared)| shared.port_totals()).collect())
+    }
+
     /// Returns the report as of the last bursts of the stages.
-    pub fn report(&self, inside: Option<InsideCounts>) -> RunReport {
+    pub fn report(&self) -> RunReport {
+        self.report_of(&self.port_counts(), None)
+    }
+
+    /// Returns the report with these counters.
+    pub fn report_of(&self, ports: &PortCounts, inside: Option<InsideCounts>) -> RunReport {
         let (links, inputs) = (self.sources.links.iter(), self.sources.inputs.iter());
-        let (ports, epoch) = (self.sources.ports.iter(), self.epoch.monotonic);
-        let ports = ports.map(|(name, shared)| PortReport::of(name, shared, epoch));
-        let (switch, counts, in_flight) = inside.unwrap_or_default();
+        let put_on_lines: u64 = ports.0.iter().map(|totals| totals.put_on_line).sum();
+        let in_flight = inside.as_ref().map_or(0, |inside| {
+            (inside.frames + put_on_lines).saturating_sub(inside.taken)
+        });
+        let InsideCounts { switch, counts, .. } = inside.unwrap_or_default();
+        let epoch = self.epoch.monotonic;
+        let ports = self.sources.ports.iter().zip(&ports.0);
+        let ports =
+            ports.map(|((name, shared), totals)| PortReport::of(name, (shared, totals), epoch));
         RunReport {
             seed: self.seed,
             epoch_ns: self.epoch.wall.as_nanos(),

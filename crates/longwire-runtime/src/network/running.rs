@@ -113,19 +113,20 @@ impl RunningNetwork {
     pub fn snapshot(&self) -> RunReport {
         match &self.handle {
             Some(handle) => handle.report(),
-            None => self.facts.report(None),
+            None => self.facts.report(),
         }
     }
 
     /// Stops the run and returns its complete report. Frames that still wait
     /// count as in flight.
     pub fn stop(mut self) -> RunReport {
-        // While the deciding thread still answers.
+        // While the deciding thread still answers: it may not end if a plugin holds it.
         let running = self.handle.as_ref().filter(|_| !self.ended());
         let inside = running.and_then(FabricHandle::inside);
-        let stopped = self.threads.stop();
+        let mut stopped = self.threads.stop();
+        let inside = stopped.inside().or(inside);
         // The last batches count too.
-        let mut report = self.facts.report(inside);
+        let mut report = self.facts.report_of(&self.facts.port_counts(), inside);
         stopped.add_to(&mut report);
         report.add_closing_notes(self.addresses.notes(monotonic_now()));
         report

@@ -56,6 +56,7 @@ impl Pump {
             margin: self.pacer.margin(),
             cpu: thread_cpu_time(),
             remarks,
+            ..ThreadEnd::default()
         }
     }
 

@@ -414,8 +414,8 @@ impl Account {
     }
 
     /// Counts the frames in the last `waiting` buffers of the port as in flight, and those
-    /// of a train that it did not take: they will not leave any more.
-    fn unsent(&mut self, waiting: usize) {
+    /// of a train that it did not take: they will not leave any more. Returns their number.
+    fn unsent(&mut self, waiting: usize) -> u64 {
         let pushed = &self.batch[..self.batch.len() - self.in_train];
         let buffers = pushed.iter().filter(|frame| !frame.joined).count();
         let first = self.frames_in(buffers.saturating_sub(waiting));
@@ -423,6 +423,7 @@ impl Account {
         self.shared.egress.crossed.subtract(frames);
         self.train.clear();
         self.in_train = 0;
+        frames
     }
 
     /// Counts frames that the port will never send.
@@ -469,9 +470,10 @@ impl Account {
         self.cells().artifacts[Artifact::Unrecorded].set(lost);
     }
 
-    /// Publishes the last records, the port's own losses included.
-    pub fn finish<T: TxPort>(&mut self, port: &mut T, clock: &Clock) {
-        self.unsent(port.unsent());
+    /// Publishes the last records, the port's own losses included. Returns the number of
+    /// frames that the port had accepted and has not sent.
+    pub fn finish<T: TxPort>(&mut self, port: &mut T, clock: &Clock) -> u64 {
+        let unsent = self.unsent(port.unsent());
         let losses = port.losses();
         let artifacts = &self.cells().artifacts;
         artifacts[Artifact::SendFailed].set(losses.send_failed);
@@ -487,5 +489,6 @@ impl Account {
         if let Some(departures) = &mut self.departures {
             departures.flush(now, &shared.departures, true);
         }
+        unsent
     }
 }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use longwire_engine::{LinkConfig, LinkId, Nanos, PathId};
+use longwire_engine::{LinkConfig, LinkId, LinkSpec, Nanos, NoLoader, PathId};
 use longwire_io::port::one_way::{Discard, Silent};
 use longwire_io::port::own::{OwnRx, OwnTx};
 use longwire_io::port::{AnyRx, AnyTx, Port};
@@ -12,7 +12,9 @@ use longwire_io::{Arrived, PortError, Pushed, Received};
 use longwire_packet::bridge::{BridgeConfig, PortIndex, Switching};
 use longwire_packet::classify::{Classifier, Matcher, Order};
 use longwire_runtime::fabric::{FabricParts, LinkCells, Target};
-use longwire_runtime::{NetworkPlan, OnPortLoss, Placement, RunConfig, RunReport, start};
+use longwire_runtime::{
+    NetworkPlan, OnPortLoss, Placement, RunConfig, RunReport, RunningNetwork, start,
+};
 
 use crate::common::PushFn;
 
@@ -81,13 +83,13 @@ fn stalled() -> impl OwnTx {
     })
 }
 
-/// Runs two links for a while; returns the reports of ports and links.
-fn run(
+/// Starts two links, each for the frames of one station, with these counters.
+fn begin(
     per_second: u64,
     output: impl OwnTx + 'static,
-    time: Duration,
-) -> (RunReport, Vec<Arc<LinkCells>>) {
-    let cells: Vec<Arc<LinkCells>> = (0..2).map(|_| Arc::default()).collect();
+    cells: &[Arc<LinkCells>],
+    link: impl Fn() -> LinkConfig,
+) -> RunningNetwork {
     let mut classifier = Classifier::new(Order::First, Target::Pass);
     for station in 0..2 {
         let matcher = format!("src-mac=02:00:00:00:00:0{station}");
@@ -97,9 +99,7 @@ fn run(
     }
     let mut switch = BridgeConfig::new(2);
     switch.switching = Switching::Pairs(vec![(PortIndex(0), PortIndex(1))]);
-    let links = cells
-        .iter()
-        .map(|cells| (LinkConfig::default(), Arc::clone(cells)));
+    let links = cells.iter().map(|cells| (link(), Arc::clone(cells)));
     let parts = FabricParts {
         switch,
         classifier,
@@ -129,9 +129,66 @@ fn run(
         ..RunConfig::default()
     };
     let plan = NetworkPlan::changeable(ports, parts);
-    let running = start(plan, config, None).expect("a fabric");
+    start(plan, config, None).expect("a fabric")
+}
+
+fn two_cells() -> Vec<Arc<LinkCells>> {
+    (0..2).map(|_| Arc::default()).collect()
+}
+
+/// Runs two links for a while; returns the reports of ports and links.
+fn run(
+    per_second: u64,
+    output: impl OwnTx + 'static,
+    time: Duration,
+) -> (RunReport, Vec<Arc<LinkCells>>) {
+    let cells = two_cells();
+    let running = begin(per_second, output, &cells, LinkConfig::default);
     std::thread::sleep(time);
     (running.stop(), cells)
+}
+
+/// Asserts that each frame that came in went out, was dropped, or is inside.
+fn assert_conserved(report: &RunReport, cells: &[Arc<LinkCells>]) -> u64 {
+    let came = report.ports[0].traffic.packets_in;
+    let left = report.ports[1].traffic.packets_out;
+    let lost = report.ports.iter().map(|port| {
+        let kinds = ["memory", "refused", "ring_full", "too_long", "unusable"];
+        kinds
+            .map(|kind| port.artifacts.of(kind))
+            .iter()
+            .sum::<u64>()
+    });
+    let lost: u64 = lost.sum();
+    let dropped: u64 = cells.iter().map(|cells| cells.totals().drops.total()).sum();
+    let gone = left + lost + dropped;
+    assert_eq!(
+        came,
+        gone + report.in_flight,
+        "{left} left, {lost} lost, {dropped} dropped"
+    );
+    report.in_flight
+}
+
+#[test]
+fn every_report_accounts_for_every_frame() {
+    // Without drops: those are counted where the test reads them a moment later.
+    let link = || {
+        let spec: LinkSpec = "delay=5ms".parse().expect("a link");
+        spec.build(&NoLoader).expect("a link")
+    };
+    let taking = || PushFn::new(|_| Pushed::Taken);
+    for _ in 0..5 {
+        let cells = two_cells();
+        let running = begin(50_000, taking(), &cells, link);
+        let mut inside = 0;
+        for _ in 0..40 {
+            inside += assert_conserved(&running.snapshot(), &cells);
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        inside += assert_conserved(&running.stop(), &cells);
+        assert!(inside > 0, "no frame was ever inside");
+    }
 }
 
 #[test]
