@@ -2,61 +2,32 @@
 //! is refused, and what is warned of.
 
 use longwire_engine::{Doubt, LinkSpec, NoLoader};
+use longwire_testbed::support::rows;
 
 use crate::common::files::Files;
 use crate::common::{config, refusal};
 
 #[test]
 fn slips_are_refused() {
-    for (option, text, message) in [
-        (
-            "loss",
-            "correlated:rate=1%,correlation=100%",
-            "it is below 100%",
-        ),
-        (
-            "reorder",
-            "gap:gap=5,rate=50%,correlation=100%",
-            "it is below 100%",
-        ),
-        (
-            "delay",
-            "steps:at=0s/20ms;10s/50ms;10s/60ms",
-            "'10s/60ms': the step before has the same time",
-        ),
-        (
-            "delay",
-            "steps:at=0s/20ms;10s/50ms;10s/60ms,change=linear",
-            "the same time",
-        ),
-        (
-            "rate",
-            "steps:at=0s/20mbit;10s/50mbit;10s/60mbit",
-            "does not come after",
-        ),
-        ("rate", "steps:at=0s/20mbit;", "'' is not TIME/RATE"),
-        (
-            "framing",
-            "bytes:overhead=-5000",
-            "overhead=-5000 is outside -64..65535",
-        ),
-        ("framing", "bytes:overhead=-65", "outside -64..65535"),
-        ("delay", "20ms,", "a comma with nothing after"),
-        (
-            "delay",
-            "normal:mean=20ms,stddev=1ms,",
-            "normal: 'mean=20ms,stddev=1ms,' has a comma",
-        ),
-        ("delay", "normal:mean=20ms,,stddev=1ms", "a comma"),
-        ("delay", "normal:,", "a comma"),
-        (
-            "queue",
-            "1b",
-            "a queue of 1b holds no frame: the shortest of Ethernet has 60b",
-        ),
-        ("queue", "tail-drop:packets=10p,bytes=59b", "holds no frame"),
-        ("queue", "codel:limit-bytes=1b", "holds no frame"),
-    ] {
+    for [option, text, message] in rows(
+        "
+        loss    | correlated:rate=1%,correlation=100%      | it is below 100%
+        reorder | gap:gap=5,rate=50%,correlation=100%      | it is below 100%
+        delay   | steps:at=0s/20ms;10s/50ms;10s/60ms       | '10s/60ms': the step before has the same time
+        delay   | steps:at=0s/20ms;10s/50ms;10s/60ms,change=linear | the same time
+        rate    | steps:at=0s/20mbit;10s/50mbit;10s/60mbit | does not come after
+        rate    | steps:at=0s/20mbit;                      | '' is not TIME/RATE
+        framing | bytes:overhead=-5000                     | overhead=-5000 is outside -64..65535
+        framing | bytes:overhead=-65                       | outside -64..65535
+        delay   | 20ms,                                    | a comma with nothing after
+        delay   | normal:mean=20ms,stddev=1ms,             | normal: 'mean=20ms,stddev=1ms,' has a comma
+        delay   | normal:mean=20ms,,stddev=1ms             | a comma
+        delay   | normal:,                                 | a comma
+        queue   | 1b                                       | a queue of 1b holds no frame: the shortest of Ethernet has 60b
+        queue   | tail-drop:packets=10p,bytes=59b          | holds no frame
+        queue   | codel:limit-bytes=1b                     | holds no frame
+        ",
+    ) {
         let refused = refusal(option, text);
         assert!(refused.contains(message), "{text}: {refused}");
     }
