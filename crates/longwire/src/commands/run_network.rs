@@ -24,7 +24,7 @@ use crate::signals::stop_flag;
 use crate::steps::StepsOnStderr;
 use crate::{Error, Globals, rights};
 use longwire_control::Bound;
-use longwire_fabric::{Controller, NetworkRecorder, NetworkReport, Numbered, Prepared, Scenario};
+use longwire_fabric::{Controller, NetworkReport, Numbered, Prepared, Scenario};
 use longwire_topology::{Command, Problem, Topology};
 
 /// Time before a command's execution at which it is prepared.
@@ -153,11 +153,7 @@ pub(super) fn carry(
     let mut parts = network.parts_in_steps(&loader, watch.steps(), setup.stop)?;
     let prepare = |command: &Command| network.plan(command, &loader, &bin);
     let given = first_commands(&mut scenario, &mut parts, prepare, setup.stop)?;
-    let recorder = NetworkRecorder::create(
-        setup.record.capture.as_deref(),
-        setup.record.log.as_ref(),
-        &network,
-    )?;
+    let recorder = setup.record.network_recorder(&network)?;
     let config = setup.running.config(setup.seed, &faults);
     watch.steps().begin("starting", None);
     let running = start_recorded(ports, parts, config, recorder);

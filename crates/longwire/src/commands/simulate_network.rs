@@ -12,6 +12,7 @@ use longwire_runtime::{Faults, FileLoader};
 
 use super::run_network;
 use super::simulate::SimulateArgs;
+use crate::cli::RecordArgs;
 use crate::progress::Progress;
 use crate::report::finish::{ReportStream, on_stuck_plugin};
 use crate::report::start;
@@ -21,7 +22,7 @@ use crate::simulate::network::{Inputs, NetworkReplay, Outputs, PortFile, Script}
 use crate::simulate::{Direction, End};
 use crate::steps::StepsOnStderr;
 use crate::{Error, Globals};
-use longwire_fabric::{NetworkRecorder, NetworkReport, Numbered};
+use longwire_fabric::{NetworkReport, Numbered};
 
 /// Simulates the network that a file describes.
 ///
@@ -47,7 +48,11 @@ pub fn run(file: &Path, args: &SimulateArgs, globals: &Globals) -> Result<ExitCo
     let watch = StepsOnStderr::start(globals);
     watch.steps().begin("numbering links", None);
     let network = Numbered::new(topology);
-    let recorder = NetworkRecorder::create(None, args.log.as_ref(), &network)?;
+    let record = RecordArgs {
+        capture: None,
+        log: args.log.clone(),
+    };
+    let recorder = record.network_recorder(&network)?;
     let epoch = args.epoch.map(Nanos::from_nanos);
     let epoch = epoch.or(inputs.first_stamp()).unwrap_or(Nanos::ZERO);
     let loader = FileLoader::reporting_to(&faults);
