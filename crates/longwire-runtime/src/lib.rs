@@ -59,6 +59,7 @@ mod waiting;
 mod witness;
 
 pub use config::{LinkSetup, Placement, RunConfig, WaitMode};
+pub use fabric::Simulation;
 pub use faults::Faults;
 pub use feed::{Fed, Feed, FeedStatus};
 pub use files::{Directory, FileAccess, FileError, FileReader, ReadLimits};

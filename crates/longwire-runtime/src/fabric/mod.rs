@@ -22,11 +22,13 @@ mod handle;
 mod lanes;
 mod ledger;
 mod orders;
+mod pair;
 pub mod pipeline;
 mod report;
 mod run;
 mod simulation;
 mod stage;
+mod store;
 
 pub use crate::ledger::{CoreCounts, LinkCells, LinkTotals};
 
