@@ -1,10 +1,8 @@
 //! Errors of networks that are built from a topology.
 
-use longwire_capture::CaptureError;
-use longwire_capture::log::LogError;
 use longwire_engine::OptionError;
 
-/// Errors of a network that is built or recorded.
+/// Errors of a network that is built.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NetworkError {
@@ -27,10 +25,4 @@ pub enum NetworkError {
     /// The caller asked to stop.
     #[error("interrupted before the network started")]
     Interrupted,
-    /// A capture file.
-    #[error(transparent)]
-    Capture(#[from] CaptureError),
-    /// A verdict log.
-    #[error(transparent)]
-    Log(#[from] LogError),
 }

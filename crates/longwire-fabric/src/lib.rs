@@ -27,7 +27,7 @@
 //! `NetworkPlan::changeable`. A
 //! [`Controller`] changes the running network, for its [`Scenario`] and for clients at
 //! once, and has [views](LinkView) of its links. [`NetworkReport`] counts what the
-//! links and ports did, [`NetworkRecorder`] writes captures and the verdict log.
+//! links and ports did.
 
 mod apply;
 mod change_files;
@@ -37,7 +37,6 @@ mod error;
 mod json;
 mod numbered;
 mod plan;
-mod recorder;
 mod report;
 mod scenario;
 mod state;
@@ -51,7 +50,6 @@ pub use error::NetworkError;
 pub use json::options as options_in_json;
 pub use numbered::{Numbered, NumberedLink};
 pub use plan::Prepared;
-pub use recorder::NetworkRecorder;
 pub use report::{LinkRow, NetworkReport};
 pub use scenario::Scenario;
 pub use views::{LinkView, PathView, RuleView, Totals, WayView};

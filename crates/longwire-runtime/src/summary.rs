@@ -81,7 +81,7 @@ fn send_stamps(shared: &SendStampsShared) -> Option<SendStampReport> {
 }
 
 /// Returns each option with its value; options given several times are joined.
-fn config_by_option(parts: &[(&'static str, String)]) -> BTreeMap<&'static str, String> {
+pub(crate) fn config_by_option(parts: &[(&'static str, String)]) -> BTreeMap<&'static str, String> {
     let mut config: BTreeMap<&'static str, String> = BTreeMap::new();
     for (option, value) in parts {
         config

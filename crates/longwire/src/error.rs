@@ -11,8 +11,7 @@ use longwire_control::client::ClientError;
 use longwire_fabric::NetworkError;
 use longwire_io::PortError;
 use longwire_plot::PlotError;
-use longwire_runtime::StartError;
-use longwire_runtime::suggest;
+use longwire_runtime::{RecordError, StartError, suggest};
 use longwire_testbed::EnvironmentError;
 
 use crate::remedies;
@@ -83,10 +82,15 @@ impl From<EnvironmentError> for Error {
 
 impl From<NetworkError> for Error {
     fn from(error: NetworkError) -> Error {
+        Error::Failed(error.to_string())
+    }
+}
+
+impl From<RecordError> for Error {
+    fn from(error: RecordError) -> Error {
         match error {
-            NetworkError::Capture(error) => error.into(),
-            NetworkError::Log(error) => error.into(),
-            error => Error::Failed(error.to_string()),
+            RecordError::Capture(error) => error.into(),
+            RecordError::Log(error) => error.into(),
         }
     }
 }

@@ -14,7 +14,6 @@ pub mod probe;
 pub mod profile;
 mod progress;
 pub mod receiving;
-pub mod recorder;
 mod remedies;
 pub mod report;
 mod rights;

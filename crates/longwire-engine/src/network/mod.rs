@@ -6,6 +6,7 @@
 //! (Vahdat et al., 2002), but exact: events are not gathered in ticks.
 
 mod agenda;
+mod alone;
 mod build;
 mod in_turn;
 mod path;
@@ -263,7 +264,7 @@ impl<T> Network<T> {
     /// Offers a frame to the link that it has reached.
     fn offer_to_link(
         &mut self,
-        mut traveller: Traveller<T>,
+        traveller: Traveller<T>,
         arrival: Nanos,
         host: &mut impl FrameHost<T>,
     ) {
@@ -280,6 +281,20 @@ impl<T> Network<T> {
             self.left(traveller.path);
             return host.forget(traveller.item);
         }
+        self.enter_link(id, traveller, arrival, host);
+        self.report_drops(id, arrival, host);
+        self.note_due(id);
+    }
+
+    /// Offers a frame to a link as it is, and processes the link's verdict.
+    #[inline]
+    fn enter_link(
+        &mut self,
+        id: LinkId,
+        mut traveller: Traveller<T>,
+        arrival: Nanos,
+        host: &mut impl FrameHost<T>,
+    ) {
         let Some(Some(node)) = self.nodes.get_mut(id.0 as usize) else {
             return;
         };
@@ -292,8 +307,6 @@ impl<T> Network<T> {
             Verdict::Drop(reason) => self.drop_frame(id, traveller, reason, host),
             Verdict::Deliver(delivery) => self.deliver_at_once(id, traveller, delivery, host),
         }
-        self.report_drops(id, arrival, host);
-        self.note_due(id);
     }
 
     /// Reports frames that a queue has dropped because another one arrived.

@@ -231,10 +231,9 @@ impl Core {
         std::hint::black_box(words);
     }
 
-    /// Processes a frame that arrived on no line.
+    /// Processes a frame that arrived on no line; all events before its arrival are done.
     pub(super) fn bring(&mut self, port: PortIndex, meta: FrameMeta, bytes: &[u8]) {
-        self.advance(meta.arrival);
-        let frame = self.state.frames.bring(bytes, meta.len);
+        let frame = self.state.frames.bring(0, bytes, meta.len);
         self.switch(port, frame, meta);
     }
 
@@ -388,13 +387,13 @@ impl FrameHost<Frame> for FabricState {
     #[inline]
     fn offered(&mut self, id: LinkId, frame: &mut Frame, meta: FrameMeta, link: &Link) {
         if let Some(ledger) = &mut self.ledger {
-            ledger.offered(id, frame, meta, link);
+            frame.number = ledger.offered(id, meta, link);
         }
     }
 
     fn dropped(&mut self, link: LinkId, frame: Frame, reason: DropReason) {
         if let Some(ledger) = &mut self.ledger {
-            ledger.decided(link, &frame, Verdict::Drop(reason));
+            ledger.decided(link, frame.number, Verdict::Drop(reason));
         }
         if let Some(cells) = self.cells_of(link) {
             cells.dropped(reason);
@@ -412,7 +411,7 @@ impl FrameHost<Frame> for FabricState {
         is_duplicate: bool,
     ) {
         if let Some(ledger) = &mut self.ledger {
-            ledger.decided(link, frame, Verdict::Deliver(*delivery));
+            ledger.decided(link, frame.number, Verdict::Deliver(*delivery));
         }
         if let Some(cells) = self.cells_of(link) {
             cells.left(len);

@@ -5,6 +5,8 @@ use longwire_engine::Nanos;
 use longwire_io::delay_line::{DelayLineReader, Descriptor, HeldFrame};
 use longwire_packet::bridge::PortIndex;
 
+use super::store::{FrameLocation, FrameStore};
+
 /// The ports by which a frame leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Exit {
@@ -29,9 +31,9 @@ pub(super) struct Frame {
 enum FrameStorage {
     /// On the line by which it arrived.
     Line(u16, HeldFrame),
-    /// In separate memory: bytes that were changed while another handle
-    /// referred to the same frame, or a fragment.
-    Own(Vec<u8>),
+    /// In a store: a frame that arrived on no line, a fragment, or bytes that
+    /// were changed while another handle referred to the same frame.
+    Stored(usize, FrameLocation),
     /// Nowhere: the slot is free.
     Free,
 }
@@ -48,6 +50,8 @@ struct FrameSlot {
 #[derive(Debug)]
 pub(super) struct Frames {
     lines: Vec<DelayLineReader>,
+    /// The bytes of frames that are on no line.
+    stores: Vec<FrameStore>,
     slots: Vec<FrameSlot>,
     free: Vec<u32>,
     /// Number of frames that are queued or decided in place, on their lines.
@@ -58,6 +62,7 @@ impl Frames {
     pub fn new(lines: Vec<DelayLineReader>) -> Frames {
         Frames {
             lines,
+            stores: vec![FrameStore::new()],
             slots: Vec::new(),
             free: Vec::new(),
             in_place: 0,
@@ -97,10 +102,28 @@ impl Frames {
         Some((frame, wire_len))
     }
 
-    /// Adds a frame that arrived on no line.
-    pub fn bring(&mut self, bytes: &[u8], wire_len: u32) -> Frame {
+    /// Adds a store, so that the memory of its frames is measured apart.
+    pub fn add_store(&mut self) {
+        self.stores.push(FrameStore::new());
+    }
+
+    /// Returns a store.
+    #[inline]
+    pub fn store(&mut self, store: usize) -> &mut FrameStore {
+        &mut self.stores[store]
+    }
+
+    /// Returns the most memory that a store has had, in bytes.
+    pub fn memory_max(&self, store: usize) -> u64 {
+        self.stores[store].memory_max()
+    }
+
+    /// Adds a frame that arrived on no line to a store. Its exit is decided next.
+    #[inline]
+    pub fn bring(&mut self, store: usize, bytes: &[u8], wire_len: u32) -> Frame {
+        let place = FrameStorage::Stored(store, self.stores[store].insert(bytes));
         Frame {
-            slot: self.put(FrameStorage::Own(bytes.to_vec()), wire_len),
+            slot: self.put(place, wire_len),
             exit: Exit::AllBut(PortIndex(0)),
             number: 0,
         }
@@ -111,7 +134,7 @@ impl Frames {
     pub fn bytes(&self, frame: &Frame) -> &[u8] {
         match &self.slots[frame.slot as usize].place {
             FrameStorage::Line(line, held) => self.lines[*line as usize].bytes(held),
-            FrameStorage::Own(bytes) => bytes,
+            FrameStorage::Stored(store, place) => self.stores[*store].get(*place),
             FrameStorage::Free => &[],
         }
     }
@@ -126,7 +149,7 @@ impl Frames {
         let slot = &self.slots[frame.slot as usize];
         let part = match &slot.place {
             FrameStorage::Line(_, held) => held.descriptor().part,
-            FrameStorage::Own(_) | FrameStorage::Free => None,
+            FrameStorage::Stored(..) | FrameStorage::Free => None,
         };
         Descriptor {
             release,
@@ -142,15 +165,15 @@ impl Frames {
     /// Changes a frame's bytes, after copying them if they are shared.
     pub fn edit(&mut self, frame: &mut Frame, edit: &mut dyn FnMut(&mut [u8])) {
         if self.slots[frame.slot as usize].handles > 1 {
-            let own = FrameStorage::Own(self.bytes(frame).to_vec());
+            let own = self.bytes(frame).to_vec();
             let shared = &mut self.slots[frame.slot as usize];
             shared.handles -= 1;
             let wire_len = shared.wire_len;
-            frame.slot = self.put(own, wire_len);
+            frame.slot = self.bring(0, &own, wire_len).slot;
         }
         match &mut self.slots[frame.slot as usize].place {
             FrameStorage::Line(line, held) => edit(self.lines[*line as usize].bytes_mut(held)),
-            FrameStorage::Own(bytes) => edit(bytes),
+            FrameStorage::Stored(store, place) => edit(self.stores[*store].get_mut(*place)),
             FrameStorage::Free => {}
         }
     }
@@ -163,8 +186,11 @@ impl Frames {
 
     /// Makes a frame of these bytes with the exit of another.
     pub fn make(&mut self, like: &Frame, bytes: &[u8]) -> Frame {
-        let slot = self.put(FrameStorage::Own(bytes.to_vec()), bytes.len() as u32);
-        Frame { slot, ..*like }
+        let made = self.bring(0, bytes, bytes.len() as u32);
+        Frame {
+            slot: made.slot,
+            ..*like
+        }
     }
 
     /// Returns a handle.
@@ -175,10 +201,10 @@ impl Frames {
         if slot.handles > 0 {
             return;
         }
-        if let FrameStorage::Line(line, held) =
-            std::mem::replace(&mut slot.place, FrameStorage::Free)
-        {
-            self.lines[line as usize].free(held);
+        match std::mem::replace(&mut slot.place, FrameStorage::Free) {
+            FrameStorage::Line(line, held) => self.lines[line as usize].free(held),
+            FrameStorage::Stored(store, place) => self.stores[store].remove(place),
+            FrameStorage::Free => {}
         }
         self.free.push(frame.slot);
     }

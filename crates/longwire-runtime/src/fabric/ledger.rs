@@ -4,7 +4,6 @@
 use longwire_engine::{FrameMeta, Link, LinkId, Verdict};
 use longwire_packet::bridge::PortIndex;
 
-use super::frames::Frame;
 use crate::record::{Event, RecordHandle};
 
 pub(super) use crate::record::RecordingParts;
@@ -49,16 +48,16 @@ impl Ledger {
         }
     }
 
-    /// Records that a frame was offered to a link.
+    /// Records that a frame was offered to a link. Returns the frame's number there,
+    /// truncated.
     #[cold]
-    pub fn offered(&mut self, id: LinkId, frame: &mut Frame, meta: FrameMeta, link: &Link) {
+    pub fn offered(&mut self, id: LinkId, meta: FrameMeta, link: &Link) -> u32 {
         let index = id.0 as usize;
         if index >= self.offered.len() {
             self.offered.resize(index + 1, 0);
         }
         let number = self.offered[index];
         self.offered[index] += 1;
-        frame.number = number as u32;
         self.record_handle.push(&[], |bytes| Event::Arrived {
             link: id,
             frame: number,
@@ -67,15 +66,16 @@ impl Ledger {
             queue: link.occupancy(),
             bytes,
         });
+        number as u32
     }
 
-    /// Records a verdict of a link about a frame.
+    /// Records a verdict of a link about the frame of a truncated number.
     #[cold]
-    pub fn decided(&mut self, link: LinkId, frame: &Frame, verdict: Verdict) {
+    pub fn decided(&mut self, link: LinkId, number: u32, verdict: Verdict) {
         let offered = self.offered.get(link.0 as usize).copied().unwrap_or(0);
         // No link holds 2^32 frames: the distance to the last frame determines
         // the truncated part of the number.
-        let behind = (offered as u32).wrapping_sub(frame.number);
+        let behind = (offered as u32).wrapping_sub(number);
         let frame = offered.saturating_sub(behind.into());
         self.record_handle.push(&[], |_| Event::Decided {
             link,

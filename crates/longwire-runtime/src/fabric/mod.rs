@@ -23,10 +23,12 @@ mod lanes;
 mod ledger;
 mod live;
 mod orders;
+mod pair;
 pub mod pipeline;
 mod report;
 mod simulation;
 mod stage;
+mod store;
 
 pub use crate::ledger::{CoreCounts, LinkCells, LinkTotals};
 

@@ -1,21 +1,25 @@
-//! A fabric in virtual time, frame by frame: a frame arrives at the time that
+//! A network in virtual time, frame by frame: a frame arrives at the time that
 //! its caller gives, and leaves at its release. No thread decides and no clock
 //! is read.
 
-use longwire_engine::{FrameMeta, Nanos};
-use longwire_packet::bridge::PortIndex;
+use longwire_engine::{FrameMeta, Link, LinkConfig, LinkId, Nanos};
+use longwire_packet::bridge::{Bridge, BridgeConfig, PortIndex, Switching};
+use longwire_packet::classify::{Classifier, Order as RuleOrder};
 
-use super::core::Core;
-use super::frames::{Exit, Frame, Frames};
+use super::core::{Core, Target};
+use super::frames::{Exit, Frames};
 use super::ledger::RecordingParts;
 use super::live::FabricParts;
 use super::orders::{Order, Task, Work};
+use super::pair::Pair;
 use super::pipeline;
 use super::report::{PortReport, SwitchReport};
-use crate::ledger::Artifact;
+use crate::config::LinkSetup;
+use crate::ledger::{Artifact, LinkCells, Memory, QueueLengths};
 use crate::record::{Epoch, RecordWriter, Recorder};
-use crate::report::RunReport as FabricReport;
-use crate::start_error::StartError as FabricStartError;
+use crate::report::{LinkReport, RunReport};
+use crate::start_error::StartError;
+use crate::summary;
 
 /// A frame that leaves.
 #[derive(Clone, Copy, Debug)]
@@ -30,18 +34,20 @@ pub struct Leaving<'a> {
     pub wire_len: u32,
 }
 
-/// A fabric in virtual time. Times are on the scale of the arrivals, which can
-/// be any; the same arrivals and orders have the same outcome.
+/// A network of links between ports, in virtual time. Times are on the scale of
+/// the arrivals, which can be any; the same arrivals and orders have the same
+/// outcome. Memory follows the frames inside.
 pub struct Simulation {
     core: Core,
     ports: Vec<PortReport>,
     epoch: Nanos,
     seed: u64,
     recorder: Option<RecordWriter>,
+    pair: Option<Pair>,
 }
 
 impl Simulation {
-    /// Returns a fabric between ports of these names, whose schedules count
+    /// Returns a network between ports of these names, whose schedules count
     /// from `epoch`.
     ///
     /// # Errors
@@ -53,8 +59,60 @@ impl Simulation {
         seed: u64,
         epoch: Nanos,
         recorder: Option<Box<dyn Recorder>>,
-    ) -> Result<Simulation, FabricStartError> {
-        let mut core = pipeline::build(parts, Frames::new(Vec::new()), seed, epoch)?;
+    ) -> Result<Simulation, StartError> {
+        let core = pipeline::build(parts, Frames::new(Vec::new()), seed, epoch)?;
+        Simulation::of(core, ports, seed, epoch, recorder)
+    }
+
+    /// Returns a pair of ports, 0 and 1, without a switch: each of `links`
+    /// carries the frames that arrive at its port to the other port. The links
+    /// never change, so they decide at arrival where their queues can. Schedules
+    /// count from `epoch`.
+    ///
+    /// # Errors
+    /// If the recorder's thread cannot be started.
+    ///
+    /// # Panics
+    /// If two links have the same port.
+    pub fn pair(
+        links: Vec<(PortIndex, LinkSetup)>,
+        seed: u64,
+        epoch: Nanos,
+        recorder: Option<Box<dyn Recorder>>,
+    ) -> Result<Simulation, StartError> {
+        let rules = Classifier::new(RuleOrder::First, Target::Drop);
+        let mut frames = Frames::new(Vec::new());
+        frames.add_store();
+        let switch = BridgeConfig {
+            switching: Switching::Pairs(vec![(PortIndex(0), PortIndex(1))]),
+            ..BridgeConfig::new(2)
+        };
+        let mut core = Core::new(Bridge::new(switch)?, rules, frames);
+        let mut pair = Pair::default();
+        for (port, LinkSetup { name, config }) in links {
+            let id = LinkId(port.0.into());
+            let report = LinkReport {
+                name,
+                config: summary::config_by_option(&config.describe()),
+                ..LinkReport::default()
+            };
+            let link = Link::new(LinkConfig { epoch, ..config }, seed, id);
+            pair.add(&mut core, id, link, report);
+        }
+        let simulation = Simulation::of(core, &["a", "b"], seed, epoch, recorder)?;
+        Ok(Simulation {
+            pair: Some(pair),
+            ..simulation
+        })
+    }
+
+    fn of(
+        mut core: Core,
+        ports: &[&str],
+        seed: u64,
+        epoch: Nanos,
+        recorder: Option<Box<dyn Recorder>>,
+    ) -> Result<Simulation, StartError> {
         let recorded = RecordingParts::by(recorder);
         let ledger = recorded.ledger();
         core.state.ledger = ledger.map(|ledger| Box::new(ledger.waiting()));
@@ -72,20 +130,21 @@ impl Simulation {
             epoch,
             seed,
             recorder: recorded.start(clocks)?,
+            pair: None,
         })
     }
 
     /// Schedules an operation at a time after the epoch, or now if that has
-    /// passed.
+    /// passed. A pair ignores it: its links never change.
     pub fn order(&mut self, after: Nanos, work: Work) {
         let at = self.epoch.saturating_add(after);
         let task = Task::Change(work);
         self.core.order(Order { at, task });
     }
 
-    /// Processes an arriving frame. Frames released before it are handed to
-    /// `out`. A frame whose arrival lies before the last one's counts as
-    /// simultaneous with that.
+    /// Processes an arriving frame. Frames released before it, or then, are
+    /// handed to `out`. A frame whose arrival lies before the last one's counts
+    /// as simultaneous with that.
     ///
     /// # Errors
     /// The errors of `out`.
@@ -100,21 +159,25 @@ impl Simulation {
         out: &mut impl FnMut(Leaving<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         let arrival = frame.arrival.max(self.core.now());
-        self.advance(arrival, out)?;
+        self.process(arrival);
+        self.release(arrival, out)?;
         let counts = &mut self.ports[usize::from(port.0)];
         counts.traffic.packets_in += 1;
         counts.traffic.bytes_in += u64::from(frame.len);
         if frame.arrival < arrival {
-            let kind = Artifact::TimeWentBack.name();
-            *counts.artifacts.entry(kind.into()).or_default() += 1;
+            count_step_back(counts);
         }
         let meta = FrameMeta { arrival, ..frame };
-        self.core.bring(port, meta, bytes);
+        match &mut self.pair {
+            Some(pair) => pair.bring(&mut self.core, port, meta, bytes),
+            None => self.core.bring(port, meta, bytes),
+        }
         Ok(())
     }
 
     /// Processes all events before `until`, and hands frames released before
-    /// that to `out`.
+    /// that to `out`. Up to [`Nanos::MAX`], those are all frames but those that
+    /// stay on links which stand still.
     ///
     /// # Errors
     /// The errors of `out`.
@@ -123,84 +186,154 @@ impl Simulation {
         until: Nanos,
         out: &mut impl FnMut(Leaving<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
-        self.core.advance(until);
-        // Frames released at that time may be joined by later frames.
-        let before = until.saturating_sub(Nanos::from_nanos(1));
-        while let Some((frame, release, _)) = self.core.pop_due(before) {
-            self.leave(frame, release, out)?;
-        }
-        Ok(())
+        self.process(until);
+        self.release(until.saturating_sub(Nanos::from_nanos(1)), out)
     }
 
-    fn leave<E>(
+    /// Processes all events before `until`; of a pair, those at `until` too.
+    #[inline]
+    fn process(&mut self, until: Nanos) {
+        let core = &mut self.core;
+        match &self.pair {
+            Some(pair) => {
+                if pair.is_managed() {
+                    core.network.advance_alone(until, &mut core.state);
+                }
+                core.advanced = core.advanced.max(until);
+            }
+            None => core.advance(until),
+        }
+    }
+
+    /// Hands frames released by `until` to `out`.
+    #[inline]
+    fn release<E>(
         &mut self,
-        frame: Frame,
-        release: Nanos,
+        until: Nanos,
         out: &mut impl FnMut(Leaving<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
-        let frames = &self.core.state.frames;
-        let (bytes, wire_len) = (frames.bytes(&frame), frames.wire_len(&frame));
-        for (index, counts) in self.ports.iter_mut().enumerate() {
-            let port = PortIndex(index as u16);
-            let goes = match frame.exit {
-                Exit::One(by) => by == port,
-                Exit::AllBut(arrival) => arrival != port,
-            };
-            if goes {
-                counts.traffic.packets_out += 1;
-                counts.traffic.bytes_out += u64::from(wire_len);
-                out(Leaving {
-                    port,
-                    release,
-                    bytes,
-                    wire_len,
-                })?;
-            }
+        let Simulation {
+            core, ports, pair, ..
+        } = self;
+        let port_count = ports.len() as u16;
+        let mut leave = |leaving: Leaving<'_>| {
+            let counts = &mut ports[usize::from(leaving.port.0)];
+            counts.traffic.packets_out += 1;
+            counts.traffic.bytes_out += u64::from(leaving.wire_len);
+            out(leaving)
+        };
+        if let Some(pair) = pair.as_mut().filter(|pair| !pair.is_managed()) {
+            return pair.release(core, until, &mut leave);
         }
-        self.core.state.frames.free(frame);
+        while let Some((frame, release, _)) = core.pop_due(until) {
+            let frames = &core.state.frames;
+            let leaving = Leaving {
+                port: PortIndex(0),
+                release,
+                bytes: frames.bytes(&frame),
+                wire_len: frames.wire_len(&frame),
+            };
+            match frame.exit {
+                Exit::One(port) => leave(Leaving { port, ..leaving })?,
+                Exit::AllBut(arrival) => {
+                    let all = (0..port_count).map(PortIndex);
+                    for port in all.filter(|port| *port != arrival) {
+                        leave(Leaving { port, ..leaving })?;
+                    }
+                }
+            }
+            core.state.frames.free(frame);
+        }
         Ok(())
     }
 
     /// Returns the time to which [`Simulation::advance`] must advance for the
     /// next event or release inside. `None` if there is none until another
     /// frame arrives.
-    pub fn next_at(&self) -> Option<Nanos> {
-        let release = self.core.state.waiting.next_at();
-        let release = release.map(|at| at.saturating_add(Nanos::from_nanos(1)));
-        let next = release
-            .into_iter()
-            .chain(self.core.next_network_event())
-            .min();
+    pub fn next_at(&mut self) -> Option<Nanos> {
+        let after = |at: Nanos| at.saturating_add(Nanos::from_nanos(1));
+        let release = self.core.state.waiting.next_at().map(after);
+        let event = match &self.pair {
+            Some(pair) => pair.next_at(&mut self.core).map(after),
+            None => self.core.next_network_event(),
+        };
+        let next = release.into_iter().chain(event).min();
         // An event at the end of time never happens: the link is stalled.
         next.filter(|at| *at < Nanos::MAX)
     }
 
     /// Returns the number of frames inside.
     pub fn frames(&self) -> u64 {
-        self.core.frames()
+        self.core.frames() + self.pair.as_ref().map_or(0, Pair::frames) as u64
     }
 
-    /// Ends the simulation and returns its report, without a duration.
-    pub fn stop(mut self) -> FabricReport {
+    /// Returns the reports so far of the links of a pair.
+    pub fn link_reports(&self) -> Vec<LinkReport> {
+        let links = self.pair.iter().flat_map(|pair| &pair.links);
+        links
+            .map(|(id, report)| self.link_report(*id, report.clone()))
+            .collect()
+    }
+
+    fn link_report(&self, id: LinkId, report: LinkReport) -> LinkReport {
+        let index = id.0 as usize;
+        let (from, to) = (&self.ports[index], &self.ports[1 - index]);
+        let totals = self.core.state.cells_of(id).map(LinkCells::totals);
+        let mut totals = totals.unwrap_or_default();
+        // A frame leaves at its release, not when the link decides.
+        totals.traffic.packets_out = to.traffic.packets_out;
+        totals.traffic.bytes_out = to.traffic.bytes_out;
+        let queue = self.core.network.link(id).map(Link::occupancy_max);
+        let (packets, bytes) = queue.unwrap_or_default();
+        let artifacts = Artifact::ALL.iter().map(|kind| {
+            let count = from.artifacts.get(kind.name());
+            (kind.name(), count.copied().unwrap_or(0))
+        });
+        LinkReport {
+            traffic: totals.traffic,
+            drops: totals.drops.iter().collect(),
+            artifacts: artifacts.collect(),
+            effects: totals.effects,
+            in_flight: totals.held(),
+            queue: QueueLengths {
+                queue_packets_max: packets.0,
+                queue_bytes_max: bytes.0,
+            },
+            memory: Memory {
+                memory_max: self.core.state.frames.memory_max(index),
+            },
+            ..report
+        }
+    }
+
+    /// Ends the simulation and returns its report, without a duration. Its error
+    /// is that of the recorder.
+    pub fn stop(mut self) -> RunReport {
         if let Some(ledger) = &mut self.core.state.ledger {
             ledger.finish();
         }
-        let report = FabricReport {
+        let report = RunReport {
             seed: self.seed,
             epoch_ns: self.epoch.as_nanos(),
             ports: std::mem::take(&mut self.ports),
             switch: SwitchReport::of(&self.core.bridge.counters()),
             counts: self.core.counts(),
-            in_flight: self.core.frames(),
-            ..FabricReport::default()
+            in_flight: self.frames(),
+            ..RunReport::default()
         };
         let recorder = self.recorder.take();
         // The recorder waits until all record handles are gone.
         drop(self);
         let recorded = recorder.map_or(Ok(()), RecordWriter::end);
-        FabricReport {
-            error: recorded.err().map(|error| format!("recording: {error}")),
+        RunReport {
+            error: recorded.err(),
             ..report
         }
     }
+}
+
+#[cold]
+fn count_step_back(counts: &mut PortReport) {
+    let kind = Artifact::TimeWentBack.name();
+    *counts.artifacts.entry(kind.into()).or_default() += 1;
 }

@@ -4,13 +4,13 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use longwire_engine::{Bytes, Nanos};
+use longwire_fabric::Numbered;
 use longwire_io::TxPort;
 use longwire_io::port::Port;
 use longwire_io::port::options::LaunchMode;
-use longwire_runtime::{Faults, Placement, Recorder, RunConfig, WaitMode};
+use longwire_runtime::{Faults, FileRecorder, Placement, Recorder, RunConfig, WaitMode};
 
 use crate::Error;
-use crate::recorder::RunRecorder;
 use crate::report::Requirement;
 
 /// Execution of a live link.
@@ -86,8 +86,20 @@ impl RecordArgs {
     /// # Errors
     /// If a file cannot be created.
     pub fn recorder(&self, names: &[&str]) -> Result<Option<Box<dyn Recorder>>, Error> {
-        let recorder = RunRecorder::create(self.capture.as_deref(), self.log.as_ref(), names)?;
-        Ok(recorder.map(|recorder| Box::new(recorder) as Box<dyn Recorder>))
+        let (capture, log) = (self.capture.as_deref(), self.log.as_deref());
+        Ok(FileRecorder::of_links(capture, log, names)?)
+    }
+
+    /// Returns a recorder for a network, if anything is recorded.
+    ///
+    /// # Errors
+    /// If a file cannot be created.
+    pub fn network_recorder(&self, network: &Numbered) -> Result<Option<Box<dyn Recorder>>, Error> {
+        let ports = network.topology().ports.iter();
+        let ports: Vec<&str> = ports.map(|port| port.name.as_str()).collect();
+        let links = network.links().iter().map(|link| link.name.as_str());
+        let (capture, log) = (self.capture.as_deref(), self.log.as_deref());
+        Ok(FileRecorder::of_ports(capture, log, &ports, links)?)
     }
 }
 

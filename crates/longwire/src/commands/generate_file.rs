@@ -5,23 +5,22 @@
 //! from `--start-at`, so the same options produce identical files.
 
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use longwire_capture::log::LogWriter;
-use longwire_capture::{CaptureFormat, CaptureWriter, Record};
+use longwire_capture::{CaptureFormat, Record};
 use longwire_engine::Nanos;
+use longwire_runtime::fabric::Simulation;
 use longwire_runtime::record::Epoch;
-use longwire_runtime::{Faults, Feed, InputReport, LinkSetup, RunReport};
+use longwire_runtime::{Feed, InputReport, LinkSetup, RunReport};
 use longwire_traffic::generator::{GeneratorConfig, GeneratorFeed};
 
 use super::generate::GenerateArgs;
-use crate::cli::{PumpArgs, StartAt};
+use crate::cli::StartAt;
 use crate::progress::Progress;
 use crate::report::finish::{ReportStream, finish, on_stuck_plugin};
 use crate::report::start;
 use crate::signals::stop_flag;
-use crate::simulate::{Direction, Simulation, check_faults};
+use crate::simulate::{Direction, Outputs, Stop, VirtualRun};
 use crate::{Error, Globals};
 
 /// Frames between two checks for signals.
@@ -66,118 +65,79 @@ pub(super) fn run(
     let feed = GeneratorFeed::new(config).map_err(|error| Error::Usage(error.to_string()))?;
     let pump = &args.pump;
     let link = LinkSetup::new("out", pump.link.0.link_up()?);
-    let log = pump
-        .record
-        .log
-        .as_ref()
-        .map(LogWriter::create)
-        .transpose()?;
-    let mut writer = CaptureWriter::create(file)?;
+    let recorder = pump.record.recorder(&[&link.name])?;
+    let outputs = Outputs::of_pair(file)?;
     let notes = start::announce([&link], globals)?;
-    let links = vec![(Direction::Up, link)];
-    let mut simulation = Simulation::new(links, pump.seed.seed, Some(start));
-    log.into_iter().for_each(|log| simulation.write_log(log));
-    on_stuck_plugin(pump.seed.seed, &pump.report, globals, ReportStream::Stdout);
-    let mut generation = Generation {
-        feed: Box::new(feed),
-        simulation,
-        start,
-        faults: pump.faults().clone(),
-    };
+    let seed = pump.seed.seed;
+    on_stuck_plugin(seed, &pump.report, globals, ReportStream::Stdout);
+    let simulation = Simulation::pair(vec![(Direction::Up.port(), link)], seed, start, recorder)?;
+    let mut run = VirtualRun::new(simulation, outputs, None, pump.faults(), &stop);
+    let mut feed: Box<dyn Feed> = Box::new(feed);
     let began = Instant::now();
-    let ended = generation.run(&mut writer, &stop, globals);
-    let written = writer.finish().map_err(Error::from);
-    let written = generation.simulation.finish_log().and(written);
-    let ended = ended.and_then(|whole| written.map(|()| whole));
+    let ended = generate(feed.as_mut(), &mut run, start, globals);
+    let interrupted = format!("interrupted; {file} holds what was generated until then");
+    let (links, ended) = run.finish(ended, &interrupted);
+    let status = feed.status();
     let report = RunReport {
+        seed,
+        epoch_ns: start.as_nanos(),
         duration_s: began.elapsed().as_secs_f64(),
+        links,
+        inputs: vec![InputReport {
+            name: status.name,
+            fraction: status.fraction,
+            counts: status.counts.into_iter().collect(),
+            behind_max_us: 0.0,
+            notes: status.notes,
+        }],
         notes,
-        error: match ended {
-            Ok(true) => None,
-            Ok(false) => Some(format!(
-                "interrupted; {file} holds what was generated until then"
-            )),
-            Err(error) => Some(error.to_string()),
-        },
-        ..generation.report(pump)
+        error: ended.error,
+        ..RunReport::default()
     };
     finish(&report, &pump.report, globals, ReportStream::Stdout)
 }
 
-/// Traffic that is written to a capture.
-struct Generation {
-    feed: Box<dyn Feed>,
-    simulation: Simulation,
+/// Generates everything from `start` on, and releases all frames, also after a
+/// signal.
+///
+/// # Errors
+/// If the capture cannot be written, a plugin failed, or a signal came.
+fn generate(
+    feed: &mut dyn Feed,
+    run: &mut VirtualRun<'_>,
     start: Nanos,
-    /// Faults of plugins.
-    faults: Faults,
-}
-
-impl Generation {
-    /// Generates everything; returns `false` if a signal ended it.
-    ///
-    /// # Errors
-    /// If the capture or the log cannot be written, or a plugin failed.
-    fn run(
-        &mut self,
-        writer: &mut CaptureWriter,
-        stop: &AtomicBool,
-        globals: &Globals,
-    ) -> Result<bool, Error> {
-        let start = self.start;
-        self.feed.begin(Epoch {
-            monotonic: start,
-            wall: start,
-        });
-        let mut progress = Progress::new(Progress::SHARE, globals);
-        let (mut end, mut stopped) = (false, false);
-        while !end && !stopped {
-            let (simulation, faults) = (&mut self.simulation, &self.faults);
-            let mut taken = Ok(());
-            let received = self.feed.feed(BURST, &mut |fed| {
+    globals: &Globals,
+) -> Result<(), Stop> {
+    feed.begin(Epoch {
+        monotonic: start,
+        wall: start,
+    });
+    let mut progress = Progress::new(Progress::SHARE, globals);
+    let mut end = false;
+    let mut taken = Ok(());
+    while !end && taken.is_ok() {
+        let received = feed.feed(BURST, &mut |fed| {
+            if taken.is_ok() {
                 let record = Record {
                     stamp: start.saturating_add(fed.due),
                     bytes: fed.bytes,
                     wire_len: fed.wire_len,
                     interface: 0,
                 };
-                // A plugin may take long for each frame.
-                stopped = stopped || stop.load(Ordering::Relaxed);
-                if taken.is_ok() && !stopped {
-                    taken = simulation
-                        .frame(Direction::Up, record, writer)
-                        .and_then(|()| check_faults(faults));
-                }
-            })?;
-            taken?;
-            end = received.end && !stopped;
-            if progress.shows() {
-                let done = self.feed.status().fraction.unwrap_or(0.0);
-                progress.at((done * 1_000.0) as u64, Some(1_000));
+                taken = run.frame(Direction::Up.port(), record);
             }
-        }
-        progress.clear();
-        self.simulation.finish(writer)?;
-        check_faults(&self.faults)?;
-        Ok(end)
-    }
-
-    fn report(&self, pump: &PumpArgs) -> RunReport {
-        let status = self.feed.status();
-        RunReport {
-            seed: pump.seed.seed,
-            epoch_ns: self.start.as_nanos(),
-            links: self.simulation.reports(),
-            inputs: vec![InputReport {
-                name: status.name,
-                fraction: status.fraction,
-                counts: status.counts.into_iter().collect(),
-                behind_max_us: 0.0,
-                notes: status.notes,
-            }],
-            ..RunReport::default()
+        });
+        end = received.map_err(Error::from)?.end;
+        if progress.shows() {
+            let done = feed.status().fraction.unwrap_or(0.0);
+            progress.at((done * 1_000.0) as u64, Some(1_000));
         }
     }
+    progress.clear();
+    if matches!(taken, Ok(()) | Err(Stop::Signal)) {
+        run.drain()?;
+    }
+    taken
 }
 
 fn check(args: &GenerateArgs, config: &GeneratorConfig) -> Result<(), Error> {

@@ -25,7 +25,7 @@ use crate::steps::StepsOnStderr;
 use crate::watch::{Pause, until_stopped, watch};
 use crate::{Error, Globals, rights};
 use longwire_control::Bound;
-use longwire_fabric::{Controller, NetworkRecorder, NetworkReport, Numbered, Prepared, Scenario};
+use longwire_fabric::{Controller, NetworkReport, Numbered, Prepared, Scenario};
 use longwire_topology::{Command, Problem, Topology};
 
 /// Time before a command's execution at which it is prepared.
@@ -142,11 +142,7 @@ pub(super) fn carry(
     let mut parts = numbered.parts_in_steps(&loader, steps.steps(), setup.stop)?;
     let prepare = |command: &Command| numbered.plan(command, &loader, &bin);
     let given = first_commands(&mut scenario, &mut parts, prepare, setup.stop)?;
-    let recorder = NetworkRecorder::create(
-        setup.record.capture.as_deref(),
-        setup.record.log.as_ref(),
-        &numbered,
-    )?;
+    let recorder = setup.record.network_recorder(&numbered)?;
     let config = setup.running.config(setup.seed, &faults);
     steps.steps().begin("starting", None);
     let running = network::start(NetworkPlan::changeable(ports, parts), config, recorder);

@@ -1,18 +1,17 @@
 //! `longwire simulate`: capture in, capture out, in virtual time.
 
-use std::fs;
 use std::io::{self, IsTerminal};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
 use clap::Args;
-use longwire_capture::log::{LogError, LogFormat, LogWriter};
-use longwire_capture::{CaptureFormat, CaptureReader, CaptureWriter};
+use longwire_capture::CaptureFormat;
+use longwire_capture::log::{LogError, LogFormat};
 use longwire_engine::{LinkConfig, Nanos};
-use longwire_io::rights;
-use longwire_runtime::{LinkSetup, RunReport};
+use longwire_packet::bridge::PortIndex;
+use longwire_runtime::fabric::Simulation;
+use longwire_runtime::{FileRecorder, LinkReport, LinkSetup, RunReport};
 use serde::Serialize;
 
 use super::simulate_network;
@@ -20,8 +19,11 @@ use crate::cli::{DUPLEX_HELP, DuplexArgs, LINK_HELP, ReportArgs, SeedArgs};
 use crate::progress::Progress;
 use crate::report::finish::{ReportStream, check_file, finish_as, on_stuck_plugin};
 use crate::report::start;
+use crate::report::words::count_of;
 use crate::signals::stop_flag;
-use crate::simulate::{Direction, End, Near, Replay, Sides, Simulation, UnassignedFrames, Ways};
+use crate::simulate::{
+    Direction, Inputs, Near, Outputs, Sides, UnassignedFrames, VirtualRun, Ways,
+};
 use crate::{Error, Globals};
 
 const EXAMPLES: &str = "\
@@ -152,57 +154,76 @@ pub fn run(args: &SimulateArgs, globals: &Globals) -> Result<ExitCode, Error> {
     let (ways, links) = ways(args)?;
     check_output(output, args)?;
     let stop = stop_flag()?;
-    let mut reader = CaptureReader::open(&args.input)?;
-    if reader.packing().is_some() {
-        // Decompression takes as much time as everything else.
-        reader.read_ahead(false, rights::give_up_all)?;
-    }
-    let mut writer = CaptureWriter::create(output)?;
-    let log = args.log.as_ref().map(LogWriter::create).transpose()?;
-    let mut notes = start::announce(&links, globals)?;
+    let mut inputs = Inputs::of_pair(&args.input, ways, &stop)?;
+    let outputs = Outputs::of_pair(output)?;
+    let names = ["up", "down"];
+    let recorder = FileRecorder::of_links(None, args.log.as_deref(), &names)?;
+    let mut notes = start::announce(links.iter().map(|(_, link)| link), globals)?;
     let started = Instant::now();
-    let links = ways.directions().into_iter().zip(links).collect();
-    let mut simulation = Simulation::new(links, args.seed.seed, args.epoch.map(Nanos::from_nanos));
-    log.into_iter().for_each(|log| simulation.write_log(log));
-    let place = place(output);
-    on_stuck_plugin(args.seed.seed, &args.report, globals, place);
-    let mut replay = Replay::new(simulation, ways, &args.link.faults);
+    let (seed, place) = (args.seed.seed, place(output));
+    on_stuck_plugin(seed, &args.report, globals, place);
+    let first = inputs.first_stamp();
+    let begins = first.as_ref().ok().copied().flatten();
+    let epoch = args.epoch.map(Nanos::from_nanos).or(begins);
+    let simulation = Simulation::pair(links, seed, epoch.unwrap_or(Nanos::ZERO), recorder)?;
+    let mut run = VirtualRun::new(simulation, outputs, None, &args.link.faults, &stop);
     let mut progress = Progress::new(Progress::BYTES, globals);
-    let ended = replay.run(
-        &mut reader,
-        &mut writer,
-        |done, all| progress.at(done, all),
-        &stop,
-    );
+    let ended = match first {
+        Ok(_) => run.read(&mut inputs, |done, all| progress.at(done, all)),
+        Err(error) => Err(error.into()),
+    };
     progress.clear();
-    // Of several errors, the first is reported.
-    let written = writer.finish().map_err(Error::from);
-    let written = replay.simulation().finish_log().and(written);
-    let ended = ended.and_then(|end| written.map(|()| end));
-
-    let remarks = replay.remarks(ended.as_ref().ok().copied());
+    let interrupted = format!("interrupted; {output} holds what was released until then");
+    let (links, ended) = run.finish(ended, &interrupted);
+    let remarks = remarks(&links, inputs.unassigned(), ended.error.is_none());
     start::warn(&remarks, globals)?;
     notes.extend(remarks);
     let report = RunReport {
-        seed: args.seed.seed,
-        epoch_ns: replay.simulation().epoch().map_or(0, Nanos::as_nanos),
+        seed,
+        epoch_ns: ended.epoch_ns,
         duration_s: started.elapsed().as_secs_f64(),
-        links: replay.simulation().reports(),
+        links,
         notes,
-        error: match ended {
-            Ok(End::Whole) => None,
-            Ok(End::Interrupted) => Some(format!(
-                "interrupted; {output} holds what was released until then"
-            )),
-            Err(error) => Some(error.to_string()),
-        },
+        error: ended.error,
         ..RunReport::default()
     };
     let json = SimulateJson {
-        unassigned: replay.unassigned(),
+        unassigned: inputs.unassigned(),
         report: &report,
     };
     finish_as(&json, &report, &args.report, globals, place)
+}
+
+/// Returns warnings about a simulation, in sentences; `ended` if the whole
+/// capture was simulated.
+fn remarks(links: &[LinkReport], unassigned: Option<UnassignedFrames>, ended: bool) -> Vec<String> {
+    let mut remarks = Vec::new();
+    for link in links.iter().filter(|link| ended && link.in_flight > 0) {
+        remarks.push(format!(
+            "{}: {} still held when the capture ended: the link stands still",
+            link.name,
+            count_of(link.in_flight, "frame")
+        ));
+    }
+    let Some(unassigned) = unassigned else {
+        return remarks;
+    };
+    if unassigned.packets > 0 {
+        remarks.push(format!(
+            "left out {} without a near address, between stations whose side was not seen before; \
+             name more with --near",
+            count_of(unassigned.packets, "frame")
+        ));
+    }
+    if links.iter().any(|link| link.traffic.packets_in > 0) {
+        for link in links.iter().filter(|link| link.traffic.packets_in == 0) {
+            remarks.push(format!(
+                "{}: no frame went this way; see whether --near names the near side",
+                link.name
+            ));
+        }
+    }
+    remarks
 }
 
 /// Returns the stream of the report: not that of a capture's bytes.
@@ -215,8 +236,10 @@ fn place(output: &str) -> ReportStream {
 }
 
 /// Returns the directions of frames, and the links of these directions.
-fn ways(args: &SimulateArgs) -> Result<(Ways, Vec<LinkSetup>), Error> {
-    let setup = |direction: Direction, config: LinkConfig| LinkSetup::new(direction.name(), config);
+fn ways(args: &SimulateArgs) -> Result<(Ways, Vec<(PortIndex, LinkSetup)>), Error> {
+    let setup = |direction: Direction, config: LinkConfig| {
+        (direction.port(), LinkSetup::new(direction.name(), config))
+    };
     if !args.near.is_empty() {
         let (up, down) = args.link.links()?;
         let links = vec![setup(Direction::Up, up), setup(Direction::Down, down)];
@@ -285,10 +308,6 @@ fn check_output(output: &str, args: &SimulateArgs) -> Result<(), Error> {
 
 /// Whether two names refer to one regular file.
 fn same_file(input: &str, output: &str) -> bool {
-    let identity = |path: &str, standard: &str| {
-        let metadata = fs::metadata(if path == "-" { standard } else { path }).ok()?;
-        metadata.is_file().then(|| (metadata.dev(), metadata.ino()))
-    };
-    let input = identity(input, "/dev/stdin");
-    input.is_some() && input == identity(output, "/dev/stdout")
+    let open = |path, standard| if path == "-" { standard } else { path };
+    longwire_capture::same_file(open(input, "/dev/stdin"), open(output, "/dev/stdout"))
 }

@@ -12,16 +12,16 @@ use longwire_runtime::{Faults, FileLoader};
 
 use super::run_network;
 use super::simulate::SimulateArgs;
+use crate::cli::RecordArgs;
 use crate::progress::Progress;
 use crate::report::finish::{ReportStream, on_stuck_plugin};
 use crate::report::start;
 use crate::report::words::count_of;
 use crate::signals::stop_flag;
-use crate::simulate::network::{Inputs, NetworkReplay, Outputs, PortFile, Script};
-use crate::simulate::{Direction, End};
+use crate::simulate::{Direction, Inputs, Outputs, PortFile, Script, VirtualRun};
 use crate::steps::StepsOnStderr;
 use crate::{Error, Globals};
-use longwire_fabric::{NetworkRecorder, NetworkReport, Numbered};
+use longwire_fabric::{NetworkReport, Numbered};
 
 /// Simulates the network that a file describes.
 ///
@@ -42,14 +42,18 @@ pub fn run(file: &Path, args: &SimulateArgs, globals: &Globals) -> Result<ExitCo
     let seed = run_network::seed(&topology, args.seed.seed)?;
     let stop = stop_flag()?;
     let faults = Faults::new();
-    let inputs = Inputs::open(&ins, &topology)?;
+    let mut inputs = Inputs::open(&ins, &topology, &stop)?;
     let outputs = Outputs::create(&outs, &topology)?;
     let watch = StepsOnStderr::start(globals);
     watch.steps().begin("numbering links", None);
     let network = Numbered::new(topology);
-    let recorder = NetworkRecorder::create(None, args.log.as_ref(), &network)?;
-    let epoch = args.epoch.map(Nanos::from_nanos);
-    let epoch = epoch.or(inputs.first_stamp()).unwrap_or(Nanos::ZERO);
+    let record = RecordArgs {
+        capture: None,
+        log: args.log.clone(),
+    };
+    let recorder = record.network_recorder(&network)?;
+    let first = inputs.first_stamp()?.unwrap_or(Nanos::ZERO);
+    let epoch = args.epoch.map_or(first, Nanos::from_nanos);
     let loader = FileLoader::reporting_to(&faults);
     let parts = network.parts_in_steps(&loader, watch.steps(), &stop)?;
     watch.steps().begin("starting", None);
@@ -59,24 +63,17 @@ pub fn run(file: &Path, args: &SimulateArgs, globals: &Globals) -> Result<ExitCo
     let simulation = Simulation::new(&ports, parts, seed, epoch, recorder)
         .map_err(|error| Error::Failed(error.to_string()))?;
     drop(watch);
-    let script = Script::new(&network, &faults);
-    let mut replay = NetworkReplay::new(simulation, (inputs, outputs), script, epoch, &faults);
+    let script = Script::new(&network, epoch, &faults);
+    let mut run = VirtualRun::new(simulation, outputs, Some(script), &faults, &stop);
     on_stuck_plugin(seed, &args.report, globals, place(&outs));
     let mut progress = Progress::new(Progress::BYTES, globals);
-    let ended = replay.run(|done, all| progress.at(done, all), &stop);
+    let ended = run.read(&mut inputs, |done, all| progress.at(done, all));
     progress.clear();
-    let changes = replay.changes().clone();
-    let (mut fabric, written) = replay.finish();
+    let changes = run.script().map(|script| script.made().clone());
+    let interrupted = "interrupted; the outputs hold what was released until then";
+    let (_, mut fabric) = run.finish(ended, interrupted);
     fabric.duration_s = started.elapsed().as_secs_f64();
-    // Of several errors, the first is reported.
-    let error = match ended.and_then(|end| written.map(|()| end)) {
-        Ok(End::Whole) => None,
-        Ok(End::Interrupted) => {
-            Some("interrupted; the outputs hold what was released until then".to_owned())
-        }
-        Err(error) => Some(error.to_string()),
-    };
-    if error.is_none() && fabric.in_flight > 0 {
+    if fabric.error.is_none() && fabric.in_flight > 0 {
         let remark = format!(
             "{} still held when the captures ended, on links that stand still",
             count_of(fabric.in_flight, "frame")
@@ -84,10 +81,9 @@ pub fn run(file: &Path, args: &SimulateArgs, globals: &Globals) -> Result<ExitCo
         start::warn(std::slice::from_ref(&remark), globals)?;
         notes.push(remark);
     }
-    fabric.error = error.or(fabric.error);
     fabric.notes.extend(notes);
     let mut report = NetworkReport::new(fabric, &network);
-    report.changes = changes;
+    report.changes = changes.unwrap_or_default();
     run_network::finish(&report, &args.report, globals, place(&outs))
 }
 

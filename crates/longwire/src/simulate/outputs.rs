@@ -45,10 +45,22 @@ impl Outputs {
         Ok(outputs)
     }
 
+    /// Creates one capture of the frames that leave a pair.
+    ///
+    /// # Errors
+    /// If it cannot be created.
+    pub fn of_pair(path: &str) -> Result<Outputs, Error> {
+        Ok(Outputs {
+            writers: vec![CaptureWriter::create(path)?],
+            of: vec![vec![(0, 0)]; 2],
+        })
+    }
+
     /// Writes a frame that leaves, with its release as its stamp.
     ///
     /// # Errors
     /// If the capture cannot be written.
+    #[inline]
     pub fn write(&mut self, leaving: Leaving<'_>) -> Result<(), Error> {
         let Leaving {
             port,
@@ -56,6 +68,9 @@ impl Outputs {
             bytes,
             wire_len,
         } = leaving;
+        if let [(writer, interface)] = self.of[usize::from(port.0)][..] {
+            return Ok(self.writers[writer].write_on(interface, release, bytes, wire_len)?);
+        }
         for (writer, interface) in &self.of[usize::from(port.0)] {
             self.writers[*writer].write_on(*interface, release, bytes, wire_len)?;
         }

@@ -40,7 +40,7 @@ pub(super) struct FrameStore {
 }
 
 impl FrameStore {
-    pub(super) fn new() -> FrameStore {
+    pub fn new() -> FrameStore {
         let mut store = FrameStore {
             segments: Vec::new(),
             current: 0,
@@ -55,7 +55,7 @@ impl FrameStore {
 
     /// Keeps a copy of a frame.
     #[inline]
-    pub(super) fn insert(&mut self, frame: &[u8]) -> FrameLocation {
+    pub fn insert(&mut self, frame: &[u8]) -> FrameLocation {
         let segment = &self.segments[self.current as usize];
         if segment.bytes.capacity() - segment.bytes.len() < frame.len() {
             self.turn(frame.len());
@@ -72,25 +72,25 @@ impl FrameStore {
     }
 
     #[inline]
-    pub(super) fn get(&self, place: FrameLocation) -> &[u8] {
+    pub fn get(&self, place: FrameLocation) -> &[u8] {
         let at = place.at as usize;
         &self.segments[place.segment as usize].bytes[at..at + place.len as usize]
     }
 
     #[inline]
-    pub(super) fn get_mut(&mut self, place: FrameLocation) -> &mut [u8] {
+    pub fn get_mut(&mut self, place: FrameLocation) -> &mut [u8] {
         let at = place.at as usize;
         &mut self.segments[place.segment as usize].bytes[at..at + place.len as usize]
     }
 
     /// Adds a reference to a frame: it has a duplicate.
-    pub(super) fn share(&mut self, place: FrameLocation) {
+    pub fn share(&mut self, place: FrameLocation) {
         self.segments[place.segment as usize].live += 1;
     }
 
     /// Removes a reference to a frame; after the last its location is invalid.
     #[inline]
-    pub(super) fn remove(&mut self, place: FrameLocation) {
+    pub fn remove(&mut self, place: FrameLocation) {
         let segment = &mut self.segments[place.segment as usize];
         segment.live -= 1;
         if segment.live == 0 {
@@ -102,7 +102,7 @@ impl FrameStore {
     }
 
     /// The most memory ever held, in bytes.
-    pub(super) fn memory_max(&self) -> u64 {
+    pub fn memory_max(&self) -> u64 {
         self.memory_max
     }
 

@@ -18,11 +18,14 @@ pub struct Script<'a> {
     /// thread waits.
     retired: Sender<Discarded>,
     made: Changes,
+    /// The start of the scenario.
+    epoch: Nanos,
 }
 
 impl<'a> Script<'a> {
-    /// Returns the scenario of a network; plugins report to `faults`.
-    pub fn new(network: &'a Numbered, faults: &Faults) -> Script<'a> {
+    /// Returns the scenario of a network that starts at `epoch`; plugins report
+    /// to `faults`.
+    pub fn new(network: &'a Numbered, epoch: Nanos, faults: &Faults) -> Script<'a> {
         let (retired, _) = channel();
         Script {
             network,
@@ -30,12 +33,14 @@ impl<'a> Script<'a> {
             loader: FileLoader::reporting_to(faults),
             retired,
             made: Changes::default(),
+            epoch,
         }
     }
 
-    /// Returns the time after the start at which the next command is due.
+    /// Returns the time at which the next command is due.
     pub fn next_at(&mut self) -> Option<Nanos> {
-        self.scenario.next_at()
+        let after = self.scenario.next_at()?;
+        Some(self.epoch.saturating_add(after))
     }
 
     /// Executes the next command.

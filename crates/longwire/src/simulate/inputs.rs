@@ -1,0 +1,294 @@
+//! The captures that enter at the ports of a network, merged in order of time.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use longwire_capture::{CaptureReader, Record, Step};
+use longwire_engine::Nanos;
+use longwire_io::rights;
+use longwire_packet::bridge::PortIndex;
+use serde::Serialize;
+
+use super::{Direction, Sides};
+use crate::Error;
+use longwire_topology::{PortPlan, Topology};
+
+/// A capture of the command line, and its port.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PortFile {
+    /// The port; `None` if the file's interfaces name it.
+    pub port: Option<PortIndex>,
+    /// The file.
+    pub path: String,
+}
+
+impl PortFile {
+    /// Parses `PORT=FILE`, or a file alone whose interfaces are named like the
+    /// ports.
+    ///
+    /// # Errors
+    /// If there is no such port; `option` is where it was written.
+    pub fn parse(text: &str, option: &str, topology: &Topology) -> Result<PortFile, Error> {
+        let Some((port, path)) = text.split_once('=') else {
+            let path = text.to_owned();
+            return Ok(PortFile { port: None, path });
+        };
+        let Some(index) = topology.port_named(port) else {
+            return Err(Error::Usage(format!(
+                "{option} {text}: there is no port '{port}'; there are {}",
+                names(&topology.ports)
+            )));
+        };
+        Ok(PortFile {
+            port: Some(index),
+            path: path.to_owned(),
+        })
+    }
+}
+
+fn names(ports: &[PortPlan]) -> String {
+    let names: Vec<&str> = ports.iter().map(|port| port.name.as_str()).collect();
+    names.join(", ")
+}
+
+/// The directions of the frames of a pair's capture.
+#[derive(Debug)]
+pub enum Ways {
+    /// All frames have this direction.
+    One(Direction),
+    /// Addresses decide.
+    Two(Sides),
+}
+
+/// Frames whose direction is unknown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct UnassignedFrames {
+    /// Number of frames.
+    pub packets: u64,
+    /// Their bytes on the wire.
+    pub bytes: u64,
+}
+
+/// The captures of all ports. Frames are returned in the order of their stamps;
+/// with equal stamps, in the order of the ports in the topology, and frames of
+/// one capture in its order.
+pub struct Inputs<'a> {
+    sources: Vec<Source>,
+    /// The source whose frame was handed out last.
+    taken: Option<usize>,
+    ports: Vec<PortPlan>,
+    /// Set by a signal.
+    stop: &'a AtomicBool,
+}
+
+/// One capture, moved to its next frame.
+struct Source {
+    reader: CaptureReader,
+    entry: Entry,
+    /// The stamp of the next frame and the port at which it enters; `None` at
+    /// the end.
+    next: Option<(Nanos, PortIndex)>,
+}
+
+/// The ports at which a capture's frames enter.
+enum Entry {
+    /// All at one.
+    Port(PortIndex),
+    /// The ports of the interfaces seen so far, with their names: another
+    /// section of a file may have others.
+    Interfaces(Vec<Option<(String, PortIndex)>>),
+    /// The ports of a pair, by addresses. Frames of unknown direction are left
+    /// out, and counted.
+    Sides(Sides, UnassignedFrames),
+}
+
+impl<'a> Inputs<'a> {
+    /// Opens captures and reads their first frames. They end early when `stop`
+    /// is set.
+    ///
+    /// # Errors
+    /// If one cannot be read, or does not name the port of its frames.
+    pub fn open(
+        files: &[PortFile],
+        topology: &Topology,
+        stop: &'a AtomicBool,
+    ) -> Result<Inputs<'a>, Error> {
+        let mut sources = Vec::new();
+        for file in files {
+            let entry = file.port.map_or(Entry::Interfaces(Vec::new()), Entry::Port);
+            let mut source = Source::open(&file.path, entry)?;
+            source.advance(&topology.ports, stop)?;
+            sources.push(source);
+        }
+        Ok(Inputs {
+            sources,
+            taken: None,
+            ports: topology.ports.clone(),
+            stop,
+        })
+    }
+
+    /// Opens the capture of a pair. It ends early when `stop` is set.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn of_pair(path: &str, ways: Ways, stop: &'a AtomicBool) -> Result<Inputs<'a>, Error> {
+        let entry = match ways {
+            Ways::One(direction) => Entry::Port(direction.port()),
+            Ways::Two(sides) => Entry::Sides(sides, UnassignedFrames::default()),
+        };
+        Ok(Inputs {
+            sources: vec![Source::open(path, entry)?],
+            // The first frame is read when it is needed: it may take long to
+            // come through a pipe.
+            taken: Some(0),
+            ports: Vec::new(),
+            stop,
+        })
+    }
+
+    /// Returns the earliest stamp of the first frames.
+    ///
+    /// # Errors
+    /// If a capture is damaged; it has then ended, and the others go on.
+    pub fn first_stamp(&mut self) -> Result<Option<Nanos>, Error> {
+        self.advance()?;
+        let next = self.sources.iter().filter_map(|source| source.next);
+        Ok(next.map(|(stamp, _)| stamp).min())
+    }
+
+    /// Advances the capture whose frame was handed out.
+    #[inline]
+    fn advance(&mut self) -> Result<(), Error> {
+        match self.taken.take() {
+            Some(taken) => self.sources[taken].advance(&self.ports, self.stop),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns the next frame and the port at which it enters; `None` when all
+    /// captures have ended.
+    ///
+    /// # Errors
+    /// If a capture is damaged; it has then ended, and the others go on.
+    #[inline]
+    pub fn next_frame(&mut self) -> Result<Option<(PortIndex, Record<'_>)>, Error> {
+        if let [only] = &self.sources[..]
+            && let (Some(_), &Entry::Port(port)) = (self.taken, &only.entry)
+        {
+            // There is nothing to merge.
+            let reader = &mut self.sources[0].reader;
+            if reader.advance()? != Step::Frame {
+                return Ok(None);
+            }
+            return Ok(reader.current().map(|record| (port, record)));
+        }
+        self.advance()?;
+        let sources = self.sources.iter().enumerate();
+        let next = sources.filter_map(|(index, source)| Some((source.next?, index)));
+        let Some(((_, port), index)) = next.min() else {
+            return Ok(None);
+        };
+        self.taken = Some(index);
+        let record = self.sources[index].reader.current();
+        Ok(record.map(|record| (port, record)))
+    }
+
+    /// Returns the frames of unknown direction, of a pair whose addresses decide
+    /// about directions.
+    pub fn unassigned(&self) -> Option<UnassignedFrames> {
+        self.sources.iter().find_map(|source| match &source.entry {
+            Entry::Sides(_, unassigned) => Some(*unassigned),
+            Entry::Port(_) | Entry::Interfaces(_) => None,
+        })
+    }
+
+    /// Returns the number of bytes read, and the total, if that is known.
+    pub fn progress(&self) -> (u64, Option<u64>) {
+        let readers = || self.sources.iter().map(|source| &source.reader);
+        let sizes: Option<Vec<u64>> = readers().map(CaptureReader::size).collect();
+        let done = readers().map(CaptureReader::stored_offset).sum();
+        (done, sizes.map(|sizes| sizes.into_iter().sum()))
+    }
+}
+
+impl Source {
+    /// Opens a capture before its first frame.
+    fn open(path: &str, entry: Entry) -> Result<Source, Error> {
+        let mut reader = CaptureReader::open(path)?;
+        if reader.packing().is_some() {
+            // Decompression takes as much time as everything else.
+            reader.read_ahead(false, rights::give_up_all)?;
+        }
+        Ok(Source {
+            reader,
+            entry,
+            next: None,
+        })
+    }
+
+    /// Advances to the next frame that has a port.
+    #[inline]
+    fn advance(&mut self, ports: &[PortPlan], stop: &AtomicBool) -> Result<(), Error> {
+        self.next = None;
+        while self.reader.advance()? == Step::Frame
+            && let Some(record) = self.reader.current()
+        {
+            let port = match &mut self.entry {
+                Entry::Port(port) => *port,
+                Entry::Interfaces(known) => port_of(&self.reader, record.interface, known, ports)?,
+                Entry::Sides(sides, unassigned) => {
+                    let Some(direction) = sides.direction(record.bytes) else {
+                        unassigned.packets += 1;
+                        unassigned.bytes += u64::from(record.wire_len);
+                        if stop.load(Ordering::Relaxed) {
+                            break;
+                        }
+                        continue;
+                    };
+                    direction.port()
+                }
+            };
+            self.next = Some((record.stamp, port));
+            break;
+        }
+        Ok(())
+    }
+}
+
+/// Returns the port that has the name of an interface, or whose device has.
+fn port_of(
+    reader: &CaptureReader,
+    interface: u32,
+    seen: &mut Vec<Option<(String, PortIndex)>>,
+    ports: &[PortPlan],
+) -> Result<PortIndex, Error> {
+    let Some(name) = reader.interface_name(interface) else {
+        return Err(Error::Usage(format!(
+            "{} does not say at which port its frames came in; write PORT={0}, where PORT is one \
+             of {}",
+            reader.name(),
+            names(ports)
+        )));
+    };
+    let index = interface as usize;
+    if let Some(Some((known, port))) = seen.get(index)
+        && known == name
+    {
+        return Ok(*port);
+    }
+    let device = |port: &PortPlan| port.opens.split_once(':').is_some_and(|(_, d)| d == name);
+    let called = ports.iter().position(|port| port.name == name);
+    let Some(found) = called.or_else(|| ports.iter().position(device)) else {
+        return Err(Error::Usage(format!(
+            "{}: its interface '{name}' is no port; there are {}",
+            reader.name(),
+            names(ports)
+        )));
+    };
+    let port = PortIndex(found as u16);
+    if seen.len() <= index {
+        seen.resize(index + 1, None);
+    }
+    seen[index] = Some((name.to_owned(), port));
+    Ok(port)
+}
