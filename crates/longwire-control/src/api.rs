@@ -15,7 +15,7 @@ use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 
-use super::bodies::{Bodies, Received, is_large};
+use super::bodies::{Bodies, RequestBody, is_large};
 use super::guard::{Caller, Files, Rights};
 use super::query::Query;
 use super::refusal::Refusal;
@@ -119,7 +119,7 @@ impl Api {
         self: Arc<Api>,
         route: &'static Route,
         mut call: Call,
-        body: Option<Received>,
+        body: Option<RequestBody>,
         caller: Caller,
     ) -> Result<Reply, Refusal> {
         let state = Arc::clone(&self.state);

@@ -30,7 +30,7 @@ const UNIT: usize = 4 << 10;
 pub struct Bodies(Arc<Semaphore>);
 
 /// A body, and its share of what all may take.
-pub struct Received {
+pub struct RequestBody {
     /// Its bytes.
     pub bytes: Vec<u8>,
     share: Vec<OwnedSemaphorePermit>,
@@ -53,12 +53,12 @@ impl Bodies {
     /// # Errors
     /// 413 when it is too large, 408 when it does not come in time, 503 when
     /// others take all memory there is for bodies, 400 when it ends early.
-    pub async fn read(&self, mut body: Incoming) -> Result<Received, Refusal> {
+    pub async fn read(&self, mut body: Incoming) -> Result<RequestBody, Refusal> {
         // Announced, it need not be read.
         if body.size_hint().lower() > BODY_MAX as u64 {
             return Err(too_large());
         }
-        let mut received = Received {
+        let mut received = RequestBody {
             bytes: Vec::new(),
             share: Vec::new(),
         };

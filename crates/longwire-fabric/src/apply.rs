@@ -5,7 +5,7 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use longwire_engine::{Link, Nanos};
-use longwire_runtime::fabric::Work;
+use longwire_runtime::fabric::Operation;
 
 use super::controller::Controller;
 use super::numbered::{Additions, Removals};
@@ -26,7 +26,7 @@ impl Controller {
     pub(super) fn apply_additions(&self, additions: Additions, at: Nanos) {
         let seed = self.seed();
         let epoch = self.handle().clock_time(at);
-        let mut orders: Vec<Work> = Vec::new();
+        let mut orders: Vec<Operation> = Vec::new();
         let links = additions.links.into_iter().map(|(id, mut config, cells)| {
             config.epoch = epoch;
             (id, Link::new_changeable(config, seed, id), cells)
@@ -60,7 +60,7 @@ impl Controller {
     pub(super) fn remove_rules(&self, rules: &[u32], at: Nanos) {
         let orders = rules.chunks(TOGETHER_MAX).map(|rules| {
             let rules = rules.to_vec();
-            let work: Work = Box::new(move |core, _| {
+            let work: Operation = Box::new(move |core, _| {
                 for rule in rules {
                     core.remove_rule(rule);
                 }
@@ -72,7 +72,7 @@ impl Controller {
 
     /// One order after the other, with time for frames between them; waits
     /// until the last has been done.
-    fn apply_in_turns(&self, orders: Vec<Work>, at: Nanos) {
+    fn apply_in_turns(&self, orders: Vec<Operation>, at: Nanos) {
         let mut at = at;
         let last = orders.len().saturating_sub(1);
         for (nth, work) in orders.into_iter().enumerate() {
@@ -87,7 +87,7 @@ impl Controller {
 
     /// Gives the fabric work; says when the first was done, if it is waited
     /// for.
-    pub(super) fn apply(&self, operations: Vec<(Nanos, Work)>, wait: bool) -> Option<Nanos> {
+    pub(super) fn apply(&self, operations: Vec<(Nanos, Operation)>, wait: bool) -> Option<Nanos> {
         let (tell, answers) = channel();
         let start = self.handle().clock_time(Nanos::ZERO);
         for (at, work) in operations {

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockWriteGuard};
 
 use longwire_engine::Nanos;
 use longwire_runtime::RunReport;
-use longwire_runtime::fabric::{Discarded, FabricHandle};
+use longwire_runtime::fabric::{DeferredDrop, FabricHandle};
 use longwire_runtime::{FileAccess, FileLoader};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -43,8 +43,8 @@ pub struct Controller {
     loader: Arc<FileLoader>,
     /// The files and plugins that the topology itself names.
     own_files: Arc<BTreeSet<String>>,
-    retired: Sender<Discarded>,
-    discarded: Mutex<Receiver<Discarded>>,
+    retired: Sender<DeferredDrop>,
+    discarded: Mutex<Receiver<DeferredDrop>>,
     /// One change after the other.
     turn: Mutex<()>,
 }
@@ -80,7 +80,7 @@ impl Controller {
         network: Numbered,
         handle: FabricHandle,
         loader: FileLoader,
-        (retired, discarded): (Sender<Discarded>, Receiver<Discarded>),
+        (retired, discarded): (Sender<DeferredDrop>, Receiver<DeferredDrop>),
     ) -> Controller {
         let own_files = Arc::clone(&network.topology().files);
         Controller {
@@ -114,7 +114,7 @@ impl Controller {
         &self.handle
     }
 
-    pub(super) fn retired(&self) -> &Sender<Discarded> {
+    pub(super) fn retired(&self) -> &Sender<DeferredDrop> {
         &self.retired
     }
 

@@ -4,7 +4,7 @@
 use std::sync::mpsc::Sender;
 
 use longwire_engine::{LinkChange, LinkId, LinkSpec, LinkState, Loader, Nanos, OptionError};
-use longwire_runtime::fabric::{Discarded, Target, Work};
+use longwire_runtime::fabric::{DeferredDrop, Operation, Target};
 
 use super::numbered::Numbered;
 use longwire_runtime::suggest;
@@ -15,7 +15,7 @@ use longwire_topology::{Action, Class, Command, Problem, State, Way};
 pub struct Prepared {
     /// Work for the fabric with its time after the start: a command may have a second
     /// step.
-    pub operations: Vec<(Nanos, Work)>,
+    pub operations: Vec<(Nanos, Operation)>,
     /// The changes of the links' known state.
     pub(super) effects: Vec<Effect>,
 }
@@ -49,7 +49,7 @@ impl Numbered {
         &self,
         command: &Command,
         loader: &dyn Loader,
-        retired: &Sender<Discarded>,
+        retired: &Sender<DeferredDrop>,
     ) -> Result<Prepared, Box<Problem>> {
         let at = command.at.unwrap_or(Nanos::ZERO);
         let mut changes: Vec<(LinkId, LinkChange)> = Vec::new();
@@ -164,8 +164,8 @@ fn changed_state(state: State) -> LinkChange {
 fn work(
     changes: Vec<(LinkId, LinkChange)>,
     targets: Vec<(u32, Target)>,
-    retired: &Sender<Discarded>,
-) -> Work {
+    retired: &Sender<DeferredDrop>,
+) -> Operation {
     let retired = retired.clone();
     Box::new(move |core, at| {
         for (link, change) in changes {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use longwire_engine::{Bytes, Nanos};
 use longwire_io::port::mem::{PipeRx, PipeTx, pipe};
 use longwire_io::port::{AnyRx, AnyTx, Port};
-use longwire_io::{Offload, Outgoing, Pushed, RxPort, TxPort};
+use longwire_io::{Offload, PushResult, RxPort, TxFrame, TxPort};
 use longwire_runtime::{
     Faults, FileLoader, NetworkPlan, RunConfig, RunningNetwork, WaitMode, start,
 };
@@ -81,14 +81,14 @@ impl Site {
         (bytes[22], bytes[23]) = (64, 17);
         bytes[26..30].copy_from_slice(&[10, 0, 0, station]);
         bytes[30..34].copy_from_slice(&[10, 0, 1, 1]);
-        let pushed = self.into[0].push(Outgoing {
+        let pushed = self.into[0].push(TxFrame {
             bytes: &bytes,
             release: Nanos::ZERO,
             offload: Offload::NONE,
             lent: None,
             wire_len: 60,
         });
-        assert_eq!(pushed, Pushed::Taken);
+        assert_eq!(pushed, PushResult::Taken);
         self.into[0].flush().expect("it is a cable");
     }
 
@@ -98,7 +98,7 @@ impl Site {
         let began = Instant::now();
         let mut found = None;
         while found.is_none() && began.elapsed() < patience {
-            let take = &mut |arrived: longwire_io::Arrived<'_>| found = Some(arrived.bytes[29]);
+            let take = &mut |arrived: longwire_io::RxFrame<'_>| found = Some(arrived.bytes[29]);
             self.out[1].receive(Nanos::ZERO, 1, take).expect("a cable");
             std::thread::sleep(Duration::from_micros(200));
         }

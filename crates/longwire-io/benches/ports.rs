@@ -18,7 +18,7 @@ use longwire_io::net;
 use longwire_io::port::options::{OpenOptions, XdpMode};
 use longwire_io::port::packet::{self, PacketTx};
 use longwire_io::port::{AnyRx, AnyTx, xdp};
-use longwire_io::{Outgoing, Pushed, RxPort, TxPort};
+use longwire_io::{PushResult, RxPort, TxFrame, TxPort};
 use pair::{PORT, Pair, STATION, frame, now};
 
 #[derive(Clone, Copy, Debug)]
@@ -64,8 +64,8 @@ fn flood(tx: &mut impl TxPort, bytes: &[u8], time: Duration) -> (u64, u64) {
     let mut left = 0;
     while start.elapsed() < time {
         for _ in 0..64 {
-            let taken = tx.push(Outgoing::whole(bytes, Nanos::ZERO));
-            if taken != Pushed::Taken {
+            let taken = tx.push(TxFrame::whole(bytes, Nanos::ZERO));
+            if taken != PushResult::Taken {
                 break;
             }
         }
@@ -157,7 +157,7 @@ fn drain(kind: Kind, len: usize, rounds: usize) {
         }
         let (start, mut got, mut sum) = (Instant::now(), 0, 0u64);
         while got < 1000 && start.elapsed() < Duration::from_secs(1) {
-            let take = &mut |f: longwire_io::Arrived<'_>| sum += u64::from(f.bytes[0]);
+            let take = &mut |f: longwire_io::RxFrame<'_>| sum += u64::from(f.bytes[0]);
             got += rx.receive(now(), 64, take).unwrap().frames;
         }
         std::hint::black_box(sum);

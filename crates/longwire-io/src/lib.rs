@@ -27,6 +27,6 @@ pub use bell::Bell;
 pub use collapse::collapse_heap;
 pub use event::Event;
 pub use port::{
-    Arrived, Offload, Outgoing, PortError, PortLosses, Pushed, Received, RxPort, SendStamp,
-    StampedBy, TxPort,
+    Offload, PortError, PortLosses, PushResult, ReceiveResult, RxFrame, RxPort, SendStamp,
+    StampedBy, TxFrame, TxPort,
 };

@@ -12,10 +12,10 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::Instant;
 
 use longwire_engine::{LinkSpec, Nanos, NoLoader};
-use longwire_io::port::one_way::{Discard, Silent};
+use longwire_io::port::one_way::{DiscardTx, SilentRx};
 use longwire_io::port::own::{OwnRx, OwnTx};
 use longwire_io::port::registry::{AnyRx, AnyTx, Port};
-use longwire_io::{Arrived, Event, Outgoing, PortError, Pushed, Received};
+use longwire_io::{Event, PortError, PushResult, ReceiveResult, RxFrame, TxFrame};
 use longwire_runtime::{LinkSetup, NetworkPlan, RunConfig, start};
 
 /// The receiving half of a port: frames that the program puts into a channel.
@@ -30,15 +30,15 @@ impl OwnRx for Input {
         &mut self,
         now: Nanos,
         max: usize,
-        take: &mut dyn FnMut(Arrived<'_>),
-    ) -> Result<Received, PortError> {
+        take: &mut dyn FnMut(RxFrame<'_>),
+    ) -> Result<ReceiveResult, PortError> {
         self.event.clear();
         let mut frames = 0;
         for bytes in self.frames.try_iter().take(max) {
             frames += 1;
-            take(Arrived::whole(&bytes, now));
+            take(RxFrame::whole(&bytes, now));
         }
-        Ok(Received { frames, end: false })
+        Ok(ReceiveResult { frames, end: false })
     }
 
     fn readable(&self) -> Option<BorrowedFd<'_>> {
@@ -54,10 +54,10 @@ impl OwnRx for Input {
 struct Output(Sender<Vec<u8>>);
 
 impl OwnTx for Output {
-    fn push(&mut self, frame: Outgoing<'_>) -> Pushed {
+    fn push(&mut self, frame: TxFrame<'_>) -> PushResult {
         // A program that has stopped reading loses the frame.
         let _ = self.0.send(frame.bytes.to_vec());
-        Pushed::Taken
+        PushResult::Taken
     }
 
     fn flush(&mut self) -> Result<usize, PortError> {
@@ -84,11 +84,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     let a = Port::with_halves(
         "a",
         AnyRx::Own(Box::new(input)),
-        AnyTx::Discard(Discard::default()),
+        AnyTx::Discard(DiscardTx::default()),
     );
     let b = Port::with_halves(
         "b",
-        AnyRx::Silent(Silent),
+        AnyRx::Silent(SilentRx),
         AnyTx::Own(Box::new(Output(output))),
     );
     let spec: LinkSpec = "delay=20ms".parse()?;

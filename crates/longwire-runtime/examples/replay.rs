@@ -11,9 +11,9 @@ use std::time::Duration;
 use longwire_engine::{LinkSpec, Nanos, NoLoader};
 use longwire_io::port::options::OpenOptions;
 use longwire_io::port::registry;
-use longwire_io::{PortError, Received};
+use longwire_io::{PortError, ReceiveResult};
 use longwire_runtime::replay::{ReplayConfig, ReplayOutput};
-use longwire_runtime::{Fed, Feed, FeedStatus, LinkSetup, NetworkPlan, RunConfig, start};
+use longwire_runtime::{Feed, FeedFrame, FeedStatus, LinkSetup, NetworkPlan, RunConfig, start};
 
 /// Fifty frames, one every 10 ms, whose last byte counts.
 struct Countdown {
@@ -21,12 +21,16 @@ struct Countdown {
 }
 
 impl Feed for Countdown {
-    fn feed(&mut self, max: usize, take: &mut dyn FnMut(Fed<'_>)) -> Result<Received, PortError> {
+    fn feed(
+        &mut self,
+        max: usize,
+        take: &mut dyn FnMut(FeedFrame<'_>),
+    ) -> Result<ReceiveResult, PortError> {
         let mut frames = 0;
         while self.left > 0 && frames < max {
             let mut bytes = [0; 60];
             bytes[59] = self.left;
-            take(Fed {
+            take(FeedFrame {
                 bytes: &bytes,
                 wire_len: 60,
                 due: Nanos::from_millis(10 * u64::from(50 - self.left)),
@@ -36,7 +40,7 @@ impl Feed for Countdown {
             frames += 1;
         }
         let end = self.left == 0;
-        Ok(Received { frames, end })
+        Ok(ReceiveResult { frames, end })
     }
 
     fn frame_max(&self) -> usize {

@@ -4,7 +4,7 @@
 //! ```
 //! use longwire_engine::{Bytes, LinkSpec, NoLoader};
 //! use longwire_io::port::mem::pipe;
-//! use longwire_io::port::one_way::{Discard, Silent};
+//! use longwire_io::port::one_way::{DiscardTx, SilentRx};
 //! use longwire_io::port::registry::{AnyRx, AnyTx, Port};
 //! use longwire_runtime::{LinkSetup, NetworkPlan, RunConfig, start};
 //!
@@ -12,8 +12,8 @@
 //! let (_sender, into_link) = pipe(Bytes(1 << 20))?;
 //! let (out_of_link, _receiver) = pipe(Bytes(1 << 20))?;
 //! let port = |name: &str, rx, tx| Port { name: name.to_owned(), rx, tx, notes: Vec::new() };
-//! let a = port("a", AnyRx::Pipe(Box::new(into_link)), AnyTx::Discard(Discard::default()));
-//! let b = port("b", AnyRx::Silent(Silent), AnyTx::Pipe(Box::new(out_of_link)));
+//! let a = port("a", AnyRx::Pipe(Box::new(into_link)), AnyTx::Discard(DiscardTx::default()));
+//! let b = port("b", AnyRx::Silent(SilentRx), AnyTx::Pipe(Box::new(out_of_link)));
 //! let spec: LinkSpec = "delay=20ms".parse()?;
 //! let link = LinkSetup { name: "ab".to_owned(), config: spec.build(&NoLoader)? };
 //! let plan = NetworkPlan::link(a, b, link, None);
@@ -62,7 +62,7 @@ mod witness;
 pub use config::{LinkSetup, Placement, RunConfig, WaitMode};
 pub use fabric::Simulation;
 pub use faults::Faults;
-pub use feed::{Fed, Feed, FeedStatus};
+pub use feed::{Feed, FeedFrame, FeedStatus};
 pub use files::{Directory, FileAccess, FileError, FileReader, ReadLimits};
 pub use ledger::{Artifact, Spread};
 pub use loader::{FileLoader, try_plugin};

@@ -6,9 +6,9 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
+use crate::fabric::InsideCounts;
 use crate::faults::Faults;
 use crate::host;
-use crate::network::InsideCounts;
 use crate::plugin::{Call, call_of, thread_id};
 use crate::record::RecordWriter;
 use crate::report::{Pauses, RunReport};

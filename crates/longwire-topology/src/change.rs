@@ -97,7 +97,11 @@ impl Topology {
         };
         let mut source = JsonSource::default();
         let file = source.read(object).map_err(|fault| match fault {
-            JsonFault::Null(field) => refused(&field, "is null", "leave it out"),
+            JsonFault::Null { field, pointer } => {
+                let mut problems = refused(&field, "is null", "leave it out");
+                problems[0].pointer = pointer;
+                problems
+            }
             JsonFault::TooLong => {
                 let reason = "a name has more than 4 KiB, or a text more than 1 MiB";
                 let remedy = "name links by a pattern, and data by a file";

@@ -157,8 +157,8 @@ const TEXT_MAX: usize = 1 << 20;
 /// Values that no JSON body may contain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum JsonFault {
-    /// A null, at the field of this path.
-    Null(String),
+    /// A null, at the field of this path and pointer (RFC 6901).
+    Null { field: String, pointer: String },
     /// A name or a text of more bytes than there can be.
     TooLong,
 }
@@ -242,7 +242,10 @@ impl JsonSource {
 
     fn value<'t>(&mut self, value: &'t Json, number: usize) -> Result<Value<'t>, JsonFault> {
         let content = match value {
-            Json::Null => return Err(JsonFault::Null(self.path(number))),
+            Json::Null => {
+                let (field, pointer) = (self.path(number), self.pointer(number));
+                return Err(JsonFault::Null { field, pointer });
+            }
             Json::Bool(flag) => Content::Flag(*flag),
             Json::Number(number) => number_of_json(number),
             Json::String(text) if text.len() > TEXT_MAX => return Err(JsonFault::TooLong),
@@ -345,7 +348,10 @@ mod tests {
     #[test]
     fn null_is_named() {
         let body = json!({ "set": { "a": { "rate": null } } });
-        let fault = JsonFault::Null("set.a.rate".to_owned());
+        let fault = JsonFault::Null {
+            field: "set.a.rate".to_owned(),
+            pointer: "/set/a/rate".to_owned(),
+        };
         assert_eq!(read(&body).map(drop), Err(fault));
     }
 }

@@ -8,7 +8,7 @@ use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use longwire_engine::models::{ARRIVALS, SIZES};
 use longwire_io::Offload;
 use longwire_io::port::mem::Sink;
-use longwire_io::port::{Outgoing, TxPort};
+use longwire_io::port::{TxFrame, TxPort};
 use longwire_runtime::Feed;
 use longwire_traffic::generator::{
     FlowConfig, FlowOrder, GeneratorConfig, GeneratorFeed, Payload, Protocol,
@@ -92,7 +92,7 @@ fn bench_generator(criterion: &mut Criterion) {
         group.bench_function(case.name, |bencher| {
             bencher.iter(|| {
                 let received = feed.feed(FRAMES, &mut |fed| {
-                    sink.push(Outgoing {
+                    sink.push(TxFrame {
                         bytes: fed.bytes,
                         release: fed.due,
                         offload: Offload::NONE,

@@ -14,7 +14,7 @@ use clap::Args;
 use longwire_capture::CaptureWriter;
 use longwire_engine::replay::Pace;
 use longwire_engine::{LinkConfig, Nanos};
-use longwire_io::port::one_way::{Discard, Silent};
+use longwire_io::port::one_way::{DiscardTx, SilentRx};
 use longwire_io::port::{AnyRx, AnyTx, Port, mem};
 use longwire_packet::alter::{AlterError, AlterOptions, Alterations};
 use longwire_packet::repair_checksums;
@@ -232,10 +232,10 @@ impl Drop for SpeedTrace {
 
 fn port(sink: SinkKind) -> Port {
     let tx = match sink {
-        SinkKind::Null => AnyTx::Discard(Discard::default()),
+        SinkKind::Null => AnyTx::Discard(DiscardTx::default()),
         SinkKind::Copying => AnyTx::Sink(Box::new(mem::Sink::copying())),
     };
-    Port::with_halves("memory", AnyRx::Silent(Silent), tx)
+    Port::with_halves("memory", AnyRx::Silent(SilentRx), tx)
 }
 
 fn alterations(altered: Alteration) -> Result<Alterations, Error> {

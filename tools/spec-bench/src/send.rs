@@ -12,7 +12,7 @@ use longwire_io::net::link_stats;
 use longwire_io::port::bare::{BarePacket, BareXdp};
 use longwire_io::port::options::{OpenOptions, Purpose};
 use longwire_io::port::registry::{self, Port};
-use longwire_io::{Outgoing, PortError, Pushed, TxPort};
+use longwire_io::{PortError, PushResult, TxFrame, TxPort};
 use serde::Serialize;
 
 use longwire::Error;
@@ -237,7 +237,7 @@ fn send(sender: SendMethod, frame: &[u8], time: Duration) -> Result<SendCounts, 
 /// Sends a burst as the egress stage does.
 fn push_burst(port: &mut Port, frame: &[u8], burst: usize) -> Result<usize, PortError> {
     for _ in 0..burst {
-        if port.tx.push(Outgoing::whole(frame, Nanos::ZERO)) != Pushed::Taken {
+        if port.tx.push(TxFrame::whole(frame, Nanos::ZERO)) != PushResult::Taken {
             break;
         }
     }

@@ -9,15 +9,15 @@ use longwire_engine::Nanos;
 
 use super::gap::GapTx;
 use super::mem;
-use super::one_way::{Discard, Silent};
+use super::one_way::{DiscardTx, SilentRx};
 use super::own::{OwnRx, OwnTx};
 use super::packet::{CheckedLine, PacketRx, PacketTx};
 use super::pcap::{PcapRx, PcapTx};
 use super::tap::{TapRx, TapTx};
 use super::xdp::{XdpRx, XdpTx};
 use super::{
-    Arrived, Outgoing, PortError, PortLosses, Pushed, Received, RegionId, RxPort, SendStamp,
-    StampedBy, TxPort,
+    PortError, PortLosses, PushResult, ReceiveResult, RegionId, RxFrame, RxPort, SendStamp,
+    StampedBy, TxFrame, TxPort,
 };
 
 /// The receiving half of any port.
@@ -37,7 +37,7 @@ pub enum AnyRx {
     /// The caller's implementation.
     Own(Box<dyn OwnRx>),
     /// Of a port that only sends.
-    Silent(Silent),
+    Silent(SilentRx),
 }
 
 /// The sending half of any port.
@@ -59,7 +59,7 @@ pub enum AnyTx {
     /// The caller's implementation.
     Own(Box<dyn OwnTx>),
     /// Of a port that only receives.
-    Discard(Discard),
+    Discard(DiscardTx),
 }
 
 /// Evaluates the same expression for every receiving half.
@@ -100,8 +100,8 @@ impl RxPort for AnyRx {
         &mut self,
         now: Nanos,
         max: usize,
-        take: &mut impl FnMut(Arrived<'_>),
-    ) -> Result<Received, PortError> {
+        take: &mut impl FnMut(RxFrame<'_>),
+    ) -> Result<ReceiveResult, PortError> {
         each_rx!(self, port => port.receive(now, max, take))
     }
 
@@ -124,7 +124,7 @@ impl RxPort for AnyRx {
 
 impl TxPort for AnyTx {
     #[inline]
-    fn push(&mut self, frame: Outgoing<'_>) -> Pushed {
+    fn push(&mut self, frame: TxFrame<'_>) -> PushResult {
         each_tx!(self, port => port.push(frame))
     }
 

@@ -34,7 +34,7 @@ pub use registry::{AnyRx, AnyTx, Port};
 /// A frame as a port delivers it. The bytes are the port's and are borrowed for the
 /// time of the call.
 #[derive(Clone, Copy, Debug)]
-pub struct Arrived<'a> {
+pub struct RxFrame<'a> {
     /// From the destination MAC address to the end of the payload.
     pub bytes: &'a [u8],
     /// When it reached the port, on the scale of CLOCK_MONOTONIC: the stamp of the
@@ -52,10 +52,10 @@ pub struct Arrived<'a> {
     pub lent: Option<u64>,
 }
 
-impl<'a> Arrived<'a> {
+impl<'a> RxFrame<'a> {
     /// Creates a finished wire frame with all its bytes.
-    pub fn whole(bytes: &'a [u8], arrival: Nanos) -> Arrived<'a> {
-        Arrived {
+    pub fn whole(bytes: &'a [u8], arrival: Nanos) -> RxFrame<'a> {
+        RxFrame {
             bytes,
             arrival,
             offload: Offload::NONE,
@@ -67,7 +67,7 @@ impl<'a> Arrived<'a> {
 
 /// A frame to be sent.
 #[derive(Clone, Copy, Debug)]
-pub struct Outgoing<'a> {
+pub struct TxFrame<'a> {
     /// From the destination MAC address to the end of the payload.
     pub bytes: &'a [u8],
     /// Its release: file ports stamp with it.
@@ -83,10 +83,10 @@ pub struct Outgoing<'a> {
     pub wire_len: u32,
 }
 
-impl<'a> Outgoing<'a> {
+impl<'a> TxFrame<'a> {
     /// Creates a finished wire frame with all its bytes.
-    pub fn whole(bytes: &'a [u8], release: Nanos) -> Outgoing<'a> {
-        Outgoing {
+    pub fn whole(bytes: &'a [u8], release: Nanos) -> TxFrame<'a> {
+        TxFrame {
             bytes,
             release,
             offload: Offload::NONE,
@@ -98,7 +98,7 @@ impl<'a> Outgoing<'a> {
 
 /// Result of a call of [`RxPort::receive`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Received {
+pub struct ReceiveResult {
     /// Number of frames delivered.
     pub frames: usize,
     /// No frame will follow: the end of a file.
@@ -107,7 +107,7 @@ pub struct Received {
 
 /// Result of pushing a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pushed {
+pub enum PushResult {
     /// Accepted; it leaves with the next flush at the latest.
     Taken,
     /// The port is full: flush, and try again later.
@@ -175,8 +175,8 @@ pub trait RxPort {
         &mut self,
         now: Nanos,
         max: usize,
-        take: &mut impl FnMut(Arrived<'_>),
-    ) -> Result<Received, PortError>;
+        take: &mut impl FnMut(RxFrame<'_>),
+    ) -> Result<ReceiveResult, PortError>;
 
     /// Becomes readable when frames wait; `None` for ports that always have some, and
     /// for those that provide no event: an idle thread polls these every millisecond.
@@ -202,7 +202,7 @@ pub trait RxPort {
 /// Implementations never block and never panic.
 pub trait TxPort {
     /// Passes a frame to the port. It may leave at once, or with others.
-    fn push(&mut self, frame: Outgoing<'_>) -> Pushed;
+    fn push(&mut self, frame: TxFrame<'_>) -> PushResult;
 
     /// Sends the pushed frames. Frames that the kernel did not accept stay pushed for
     /// the next flush. Returns how many frames left the port since the last flush.

@@ -5,20 +5,20 @@ use std::os::fd::BorrowedFd;
 
 use longwire_engine::Nanos;
 
-use super::{Arrived, Outgoing, PortError, Pushed, Received, RxPort, TxPort};
+use super::{PortError, PushResult, ReceiveResult, RxFrame, RxPort, TxFrame, TxPort};
 
 /// Receives nothing, and reports its end at once.
 #[derive(Debug, Default)]
-pub struct Silent;
+pub struct SilentRx;
 
-impl RxPort for Silent {
+impl RxPort for SilentRx {
     fn receive(
         &mut self,
         _now: Nanos,
         _max: usize,
-        _take: &mut impl FnMut(Arrived<'_>),
-    ) -> Result<Received, PortError> {
-        Ok(Received {
+        _take: &mut impl FnMut(RxFrame<'_>),
+    ) -> Result<ReceiveResult, PortError> {
+        Ok(ReceiveResult {
             frames: 0,
             end: true,
         })
@@ -35,14 +35,14 @@ impl RxPort for Silent {
 
 /// Accepts every frame and drops it.
 #[derive(Debug, Default)]
-pub struct Discard {
+pub struct DiscardTx {
     taken: usize,
 }
 
-impl TxPort for Discard {
-    fn push(&mut self, _frame: Outgoing<'_>) -> Pushed {
+impl TxPort for DiscardTx {
+    fn push(&mut self, _frame: TxFrame<'_>) -> PushResult {
         self.taken += 1;
-        Pushed::Taken
+        PushResult::Taken
     }
 
     fn flush(&mut self) -> Result<usize, PortError> {

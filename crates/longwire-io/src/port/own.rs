@@ -8,7 +8,7 @@ use std::os::fd::BorrowedFd;
 
 use longwire_engine::Nanos;
 
-use super::{Arrived, Outgoing, PortError, Pushed, Received, RxPort, TxPort};
+use super::{PortError, PushResult, ReceiveResult, RxFrame, RxPort, TxFrame, TxPort};
 
 /// A source of frames. The requirements of [`RxPort`] apply.
 pub trait OwnRx: Send {
@@ -20,8 +20,8 @@ pub trait OwnRx: Send {
         &mut self,
         now: Nanos,
         max: usize,
-        take: &mut dyn FnMut(Arrived<'_>),
-    ) -> Result<Received, PortError>;
+        take: &mut dyn FnMut(RxFrame<'_>),
+    ) -> Result<ReceiveResult, PortError>;
 
     /// Becomes readable when frames wait, and stays so until they have been delivered:
     /// a socket, or an [`Event`](crate::Event) that the sender of frames signals and
@@ -38,7 +38,7 @@ pub trait OwnRx: Send {
 /// A destination of frames. The requirements of [`TxPort`] apply.
 pub trait OwnTx: Send {
     /// Accepts a frame; it leaves with the next flush at the latest.
-    fn push(&mut self, frame: Outgoing<'_>) -> Pushed;
+    fn push(&mut self, frame: TxFrame<'_>) -> PushResult;
 
     /// Sends the pushed frames; returns how many frames left.
     ///
@@ -58,8 +58,8 @@ impl RxPort for Box<dyn OwnRx> {
         &mut self,
         now: Nanos,
         max: usize,
-        take: &mut impl FnMut(Arrived<'_>),
-    ) -> Result<Received, PortError> {
+        take: &mut impl FnMut(RxFrame<'_>),
+    ) -> Result<ReceiveResult, PortError> {
         OwnRx::receive(&mut **self, now, max, take)
     }
 
@@ -73,7 +73,7 @@ impl RxPort for Box<dyn OwnRx> {
 }
 
 impl TxPort for Box<dyn OwnTx> {
-    fn push(&mut self, frame: Outgoing<'_>) -> Pushed {
+    fn push(&mut self, frame: TxFrame<'_>) -> PushResult {
         OwnTx::push(&mut **self, frame)
     }
 

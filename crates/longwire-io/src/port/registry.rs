@@ -4,7 +4,7 @@ use longwire_capture::same_file;
 use longwire_engine::Nanos;
 use nix::time::{ClockId, clock_gettime};
 
-use super::one_way::{Discard, Silent};
+use super::one_way::{DiscardTx, SilentRx};
 use super::options::{OpenOptions, Purpose};
 use super::pcap::{PcapRx, PcapTx};
 use super::{PortError, auto, packet, tap, xdp};
@@ -54,7 +54,7 @@ pub static PORTS: &[PortKind] = &[
         open: |name, options| {
             if options.purpose == Purpose::Send && options.gap_frames.is_none() {
                 let (tx, notes) = packet::open_sender(name, options)?;
-                let (rx, tx) = (AnyRx::Silent(Silent), AnyTx::Packet(tx));
+                let (rx, tx) = (AnyRx::Silent(SilentRx), AnyTx::Packet(tx));
                 return Ok(Port::new("packet", name, rx, tx, notes));
             }
             let port = packet::open(name, options)?;
@@ -122,7 +122,10 @@ pub static PORTS: &[PortKind] = &[
         example: "null",
         open: |argument, options| {
             refuse_gap_frames("null", argument, options, "there is no wire")?;
-            let (rx, tx) = (AnyRx::Silent(Silent), AnyTx::Discard(Discard::default()));
+            let (rx, tx) = (
+                AnyRx::Silent(SilentRx),
+                AnyTx::Discard(DiscardTx::default()),
+            );
             Ok(Port::new("null", argument, rx, tx, Vec::new()))
         },
     },
@@ -246,13 +249,13 @@ fn open_captures(files: &str) -> Result<Port, PortError> {
     let mut notes = Vec::new();
     let rx = match input {
         Some(file) => AnyRx::Pcap(Box::new(PcapRx::open(file)?)),
-        None => AnyRx::Silent(Silent),
+        None => AnyRx::Silent(SilentRx),
     };
     let tx = match output {
         Some(file) => AnyTx::Pcap(PcapTx::create(file, epoch())?),
         None => {
             notes.push(format!("frames towards pcap:{files} are forgotten"));
-            AnyTx::Discard(Discard::default())
+            AnyTx::Discard(DiscardTx::default())
         }
     };
     Ok(Port::new("pcap", files, rx, tx, notes))

@@ -12,7 +12,7 @@ use longwire_io::port::mem;
 use longwire_io::port::options::OpenOptions;
 use longwire_io::port::own::{OwnRx, OwnTx};
 use longwire_io::port::registry::{self, AnyRx, AnyTx, Port};
-use longwire_io::{Arrived, Outgoing, PortError, Pushed, Received, RxPort, TxPort};
+use longwire_io::{PortError, PushResult, ReceiveResult, RxFrame, RxPort, TxFrame, TxPort};
 use longwire_testbed::support::{Folder, namespace};
 use pair::{PORT, Pair, STATION, now};
 
@@ -57,8 +57,8 @@ impl OwnRx for Own<mem::PipeRx> {
         &mut self,
         now: Nanos,
         max: usize,
-        take: &mut dyn FnMut(Arrived<'_>),
-    ) -> Result<Received, PortError> {
+        take: &mut dyn FnMut(RxFrame<'_>),
+    ) -> Result<ReceiveResult, PortError> {
         self.0.receive(now, max, &mut |frame| take(frame))
     }
 
@@ -68,7 +68,7 @@ impl OwnRx for Own<mem::PipeRx> {
 }
 
 impl OwnTx for Own<mem::PipeTx> {
-    fn push(&mut self, frame: Outgoing<'_>) -> Pushed {
+    fn push(&mut self, frame: TxFrame<'_>) -> PushResult {
         self.0.push(frame)
     }
 
@@ -101,7 +101,10 @@ fn the_null_port_takes_everything_and_gives_nothing() {
     let sent = send_lengths(&mut null.tx, &Rules::live().and_len(65_549));
     let bytes = &sent.frames[0];
     for _ in 0..100 {
-        assert_eq!(null.tx.push(Outgoing::whole(bytes, now())), Pushed::Taken);
+        assert_eq!(
+            null.tx.push(TxFrame::whole(bytes, now())),
+            PushResult::Taken
+        );
     }
     assert_eq!(null.tx.flush().unwrap(), 100);
     assert_eq!(
@@ -203,9 +206,7 @@ fn a_capture_plays_at_its_own_times() {
     let offsets = [0, 10, 5, 30_000_000];
     for offset in offsets {
         let release = Nanos::from_nanos(1_000 + offset);
-        writer
-            .tx
-            .push(Outgoing::whole(&[offset as u8; 60], release));
+        writer.tx.push(TxFrame::whole(&[offset as u8; 60], release));
     }
     assert_eq!(writer.tx.flush().unwrap(), 4);
     drop(writer);
@@ -213,7 +214,7 @@ fn a_capture_plays_at_its_own_times() {
     let start = now();
     let mut arrivals = Vec::new();
     let mut receive = |at: Nanos, rx: &mut AnyRx| {
-        let take = &mut |frame: longwire_io::Arrived<'_>| arrivals.push(frame.arrival);
+        let take = &mut |frame: longwire_io::RxFrame<'_>| arrivals.push(frame.arrival);
         rx.receive(at, 64, take).unwrap()
     };
     assert!(is_readable(&reader.rx), "the first frame is due at once");
@@ -262,7 +263,7 @@ fn a_slow_pipe_neither_blocks_nor_loses() {
     // Far more than a pipe holds.
     let sent = 2_000u32;
     for n in 0..sent {
-        tx.push(Outgoing::whole(
+        tx.push(TxFrame::whole(
             &[n as u8; 700],
             Nanos::from_nanos(u64::from(n)),
         ));
@@ -271,7 +272,7 @@ fn a_slow_pipe_neither_blocks_nor_loses() {
     assert!(tx.unsent() > 0);
     let mut got = Vec::new();
     while got.len() < sent as usize {
-        let take = &mut |frame: longwire_io::Arrived<'_>| got.push(frame.bytes[0]);
+        let take = &mut |frame: longwire_io::RxFrame<'_>| got.push(frame.bytes[0]);
         rx.receive(now(), 64, take).unwrap();
         tx.flush().unwrap();
     }

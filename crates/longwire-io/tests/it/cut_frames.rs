@@ -5,7 +5,7 @@ use longwire_engine::{Bytes, Nanos};
 use longwire_io::port::mem;
 use longwire_io::port::options::OpenOptions;
 use longwire_io::port::registry;
-use longwire_io::{Arrived, Outgoing, Pushed, RxPort, TxPort};
+use longwire_io::{PushResult, RxFrame, RxPort, TxFrame, TxPort};
 use longwire_testbed::support::Folder;
 
 /// Bytes kept, and bytes there were: cut, whole, and a length below the
@@ -20,11 +20,11 @@ const FRAMES: [(usize, u32, u32); 4] = [
 fn send(tx: &mut impl TxPort) {
     for (kept, wire_len, _) in FRAMES {
         let bytes = vec![kept as u8; kept];
-        let frame = Outgoing {
+        let frame = TxFrame {
             wire_len,
-            ..Outgoing::whole(&bytes, Nanos::from_nanos(kept as u64))
+            ..TxFrame::whole(&bytes, Nanos::from_nanos(kept as u64))
         };
-        assert_eq!(tx.push(frame), Pushed::Taken);
+        assert_eq!(tx.push(frame), PushResult::Taken);
     }
     assert_eq!(tx.flush().unwrap(), FRAMES.len());
 }
@@ -32,7 +32,7 @@ fn send(tx: &mut impl TxPort) {
 fn lengths(rx: &mut impl RxPort) -> Vec<(usize, u32)> {
     let mut got = Vec::new();
     while got.len() < FRAMES.len() {
-        let take = &mut |frame: Arrived<'_>| got.push((frame.bytes.len(), frame.wire_len));
+        let take = &mut |frame: RxFrame<'_>| got.push((frame.bytes.len(), frame.wire_len));
         rx.receive(Nanos::MAX, 64, take).unwrap();
     }
     got

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use longwire_engine::{BitRate, Nanos};
 use longwire_io::port::gap::{GapTx, RawLine, Tally, wire_bytes};
 use longwire_io::port::mem::{Symbol, WireReceiver, spacing_error};
-use longwire_io::{Outgoing, PortError, Pushed, TxPort};
+use longwire_io::{PortError, PushResult, TxFrame, TxPort};
 use longwire_units::random::Stream;
 
 const RATE: u64 = 10_000_000_000;
@@ -111,8 +111,8 @@ fn drive(releases: &[Nanos], pause: Option<(u64, u64)>) -> (Card, Tally) {
             && release.as_nanos() <= clock.get()
         {
             let bytes = [next as u8; 400];
-            let outgoing = Outgoing::whole(&bytes[..60 + next * 37 % 340], *release);
-            if tx.push(outgoing) == Pushed::Full {
+            let outgoing = TxFrame::whole(&bytes[..60 + next * 37 % 340], *release);
+            if tx.push(outgoing) == PushResult::Full {
                 break;
             }
             next += 1;

@@ -10,7 +10,7 @@ use longwire_io::port::gap::{
 use longwire_io::port::mem::{MemWire, Symbol, WireFrame, WireReceiver, spacing_error};
 use longwire_io::port::options::OpenOptions;
 use longwire_io::port::{packet, registry};
-use longwire_io::{Outgoing, PortError, Pushed, TxPort};
+use longwire_io::{PortError, PushResult, TxFrame, TxPort};
 use proptest::prelude::*;
 
 const TEN_GIGABIT: u64 = 10_000_000_000;
@@ -34,8 +34,8 @@ fn frame(number: usize, len: usize) -> Vec<u8> {
 fn carry(frames: &[(Nanos, Vec<u8>)], bits: u64) -> (MemWire, Tally) {
     let mut tx = GapTx::new(MemWire::new(1514), "mem".to_owned(), rate(bits));
     for (release, bytes) in frames {
-        let outgoing = Outgoing::whole(bytes, *release);
-        assert_eq!(tx.push(outgoing), Pushed::Taken);
+        let outgoing = TxFrame::whole(bytes, *release);
+        assert_eq!(tx.push(outgoing), PushResult::Taken);
     }
     assert_eq!(tx.unsent(), frames.len());
     assert_eq!(tx.flush().unwrap(), frames.len());
@@ -277,8 +277,8 @@ fn frames_that_no_wire_takes_are_refused() {
     let mut tx = GapTx::new(MemWire::new(1514), "mem".to_owned(), rate(TEN_GIGABIT));
     for len in [0, 13, 1515] {
         let bytes = vec![0; len];
-        let outgoing = Outgoing::whole(&bytes, Nanos::ZERO);
-        assert_eq!(tx.push(outgoing), Pushed::Refused);
+        let outgoing = TxFrame::whole(&bytes, Nanos::ZERO);
+        assert_eq!(tx.push(outgoing), PushResult::Refused);
     }
     assert!(!tx.takes_offload());
     assert!(tx.remarks()[0].contains("0 frames and 0 fillers"));

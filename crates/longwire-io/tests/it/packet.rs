@@ -11,7 +11,7 @@ use longwire_io::net;
 use longwire_io::net::ethtool::Ethtool;
 use longwire_io::port::options::OpenOptions;
 use longwire_io::port::packet::{self, PacketPort, PacketTx};
-use longwire_io::{Arrived, Outgoing, PortError, Pushed, RxPort, TxPort};
+use longwire_io::{PortError, PushResult, RxFrame, RxPort, TxFrame, TxPort};
 use pair::{
     PORT, Pair, STATION, assert_arrivals_are_tight, assert_gone, assert_overflow_is_counted,
     assert_passes, both_in_one, frame, now, number_of, receive_until, send,
@@ -29,24 +29,24 @@ fn frames_pass_both_ways_whole_and_in_order() {
 fn the_shortest_frame_passes_and_shorter_ones_are_refused() {
     let Some(pair) = Pair::new() else { return };
     let (mut port, mut station) = (pair.packet(), pair.station());
-    let push = |tx: &mut PacketTx, bytes: &[u8]| tx.push(Outgoing::whole(bytes, Nanos::ZERO));
+    let push = |tx: &mut PacketTx, bytes: &[u8]| tx.push(TxFrame::whole(bytes, Nanos::ZERO));
     for len in [0, 1, 13] {
-        assert_eq!(push(&mut port.tx, &[0; 13][..len]), Pushed::Refused);
+        assert_eq!(push(&mut port.tx, &[0; 13][..len]), PushResult::Refused);
     }
     send(&mut port.tx, &frame(1, 18)[..14]);
     let got = receive_until(&mut station.rx, |got| !got.is_empty());
     assert_eq!(got[0].bytes, frame(1, 18)[..14]);
     // One byte more than the MTU, and a VLAN tag that may exceed it.
-    assert_eq!(push(&mut port.tx, &frame(1, 1515)), Pushed::Refused);
+    assert_eq!(push(&mut port.tx, &frame(1, 1515)), PushResult::Refused);
     let mut tagged = frame(2, 1518);
     tagged[12..16].copy_from_slice(&[0x81, 0, 0, 5]);
-    assert_eq!(push(&mut port.tx, &tagged), Pushed::Taken);
+    assert_eq!(push(&mut port.tx, &tagged), PushResult::Taken);
     // Jumbo frames pass once the MTU is raised.
     pair.in_port(|| net::link::set_mtu(PORT, 9000)).unwrap();
     pair.in_station(|| net::link::set_mtu(STATION, 9000))
         .unwrap();
-    assert_eq!(push(&mut port.tx, &frame(3, 9014)), Pushed::Taken);
-    assert_eq!(push(&mut port.tx, &frame(3, 9015)), Pushed::Refused);
+    assert_eq!(push(&mut port.tx, &frame(3, 9014)), PushResult::Taken);
+    assert_eq!(push(&mut port.tx, &frame(3, 9015)), PushResult::Refused);
     pair::flush(&mut port.tx);
     let got = receive_until(&mut station.rx, |got| got.len() >= 2);
     assert_eq!(got[0].bytes, tagged);
@@ -93,7 +93,7 @@ fn frames_that_arrive_after_the_callers_now_wait() {
     }
     thread::sleep(Duration::from_millis(2));
     let mut numbers = Vec::new();
-    let mut take = |f: Arrived<'_>| {
+    let mut take = |f: RxFrame<'_>| {
         assert!(f.arrival <= early);
         numbers.extend(number_of(f.bytes));
     };

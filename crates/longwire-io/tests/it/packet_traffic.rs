@@ -14,7 +14,7 @@ use frames::FrameSpec;
 use longwire_io::net::ethtool::Ethtool;
 use longwire_io::port::packet::{PacketRx, PacketTx};
 use longwire_io::port::{Checksum, SegmentKind, Segments};
-use longwire_io::{Arrived, Offload, Outgoing, Pushed, RxPort, TxPort};
+use longwire_io::{Offload, PushResult, RxFrame, RxPort, TxFrame, TxPort};
 use pair::{PORT, Pair, flush, frame, now, number_of, receive_until};
 
 /// Set for the process that a test starts for itself.
@@ -62,14 +62,14 @@ impl Between {
 
 fn pass(rx: &mut PacketRx, tx: &mut PacketTx, look: &mut impl FnMut(&mut Vec<u8>, &mut Offload)) {
     let room = tx.free_slots();
-    let mut forward = |f: Arrived<'_>| {
+    let mut forward = |f: RxFrame<'_>| {
         let (mut bytes, mut offload) = (f.bytes.to_vec(), f.offload);
         look(&mut bytes, &mut offload);
-        let taken = tx.push(Outgoing {
+        let taken = tx.push(TxFrame {
             offload,
-            ..Outgoing::whole(&bytes, f.arrival)
+            ..TxFrame::whole(&bytes, f.arrival)
         });
-        assert_eq!(taken, Pushed::Taken);
+        assert_eq!(taken, PushResult::Taken);
     };
     rx.receive(now(), room, &mut forward).unwrap();
     tx.flush().unwrap();
@@ -218,11 +218,11 @@ fn super_packets_and_short_frames_keep_their_order() {
         while port.tx.free_slots() == 0 {
             flush(&mut port.tx);
         }
-        let taken = port.tx.push(Outgoing {
+        let taken = port.tx.push(TxFrame {
             offload,
-            ..Outgoing::whole(&bytes, now())
+            ..TxFrame::whole(&bytes, now())
         });
-        assert_eq!(taken, Pushed::Taken);
+        assert_eq!(taken, PushResult::Taken);
         sent.push((bytes, offload));
     }
     flush(&mut port.tx);

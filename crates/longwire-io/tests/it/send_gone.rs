@@ -11,7 +11,7 @@ use longwire_engine::Nanos;
 use longwire_io::net;
 use longwire_io::port::options::{OpenOptions, Purpose};
 use longwire_io::port::registry::{self, AnyTx};
-use longwire_io::{Outgoing, PortError, Pushed, TxPort};
+use longwire_io::{PortError, PushResult, TxFrame, TxPort};
 use pair::{PORT, Pair, STATION, frame};
 
 /// How long sending may go on after the interface went away.
@@ -43,7 +43,7 @@ fn send_until_error(tx: &mut AnyTx, len: usize) -> (u64, PortError) {
     let mut left = 0;
     loop {
         for _ in 0..32 {
-            if tx.push(Outgoing::whole(&bytes, Nanos::ZERO)) != Pushed::Taken {
+            if tx.push(TxFrame::whole(&bytes, Nanos::ZERO)) != PushResult::Taken {
                 break;
             }
         }
@@ -78,7 +78,7 @@ fn check(kind: &str, len: usize, happen: fn(&Pair)) {
     assert!(said.contains(&format!("{kind}:{PORT} went away")), "{said}");
     // It stays so: no call hangs, and none takes it back.
     for _ in 0..3 {
-        let _ = tx.push(Outgoing::whole(&frame(1, len), Nanos::ZERO));
+        let _ = tx.push(TxFrame::whole(&frame(1, len), Nanos::ZERO));
         assert!(tx.flush().is_err(), "{kind} {len} B");
     }
 }
@@ -127,7 +127,7 @@ fn a_carrier_that_goes_away_midway_loses_what_is_sent_and_counts_it() {
             let start = Instant::now();
             for n in 0..100 {
                 // Until the kernel has noticed, frames wait in the port.
-                while tx.push(Outgoing::whole(&frame(n, len), Nanos::ZERO)) == Pushed::Full {
+                while tx.push(TxFrame::whole(&frame(n, len), Nanos::ZERO)) == PushResult::Full {
                     left += tx.flush().unwrap() as u64;
                     assert!(start.elapsed() < NOTICE, "{kind} {len} B: full for ever");
                 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use longwire_engine::Nanos;
 use longwire_io::port::options::{OpenOptions, Purpose};
 use longwire_io::port::registry::{self, AnyTx, Port};
-use longwire_io::{Arrived, Outgoing, PortError, Pushed, RxPort, SendStamp, StampedBy, TxPort};
+use longwire_io::{PortError, PushResult, RxFrame, RxPort, SendStamp, StampedBy, TxFrame, TxPort};
 use pair::{PORT, Pair, STATION, flush, frame, now, number_of};
 
 /// Frames of each test.
@@ -51,7 +51,7 @@ fn send(tx: &mut AnyTx, len: usize) -> Vec<(Nanos, Nanos)> {
     for n in 0..FRAMES {
         let release = now();
         let bytes = frame(n, len);
-        assert_eq!(tx.push(Outgoing::whole(&bytes, release)), Pushed::Taken);
+        assert_eq!(tx.push(TxFrame::whole(&bytes, release)), PushResult::Taken);
         flush(tx);
         times.push((release, now()));
     }
@@ -129,12 +129,12 @@ fn stamped_frames_are_neither_changed_nor_overtaken() {
         let mut stamped = 0;
         for n in 0..FRAMES {
             let bytes = frame(n, lens[n as usize % 3]);
-            while port.tx.push(Outgoing::whole(&bytes, now())) == Pushed::Full {
+            while port.tx.push(TxFrame::whole(&bytes, now())) == PushResult::Full {
                 port.tx.flush().unwrap();
             }
             if n % 16 == 15 || n == FRAMES - 1 {
                 flush(&mut port.tx);
-                let mut keep = |f: Arrived<'_>| {
+                let mut keep = |f: RxFrame<'_>| {
                     let number = number_of(f.bytes).unwrap();
                     assert_eq!(f.bytes, frame(number, lens[number as usize % 3]));
                     got.push(number);
@@ -145,7 +145,7 @@ fn stamped_frames_are_neither_changed_nor_overtaken() {
         }
         let start = Instant::now();
         while got.len() < FRAMES as usize && start.elapsed() < Duration::from_secs(2) {
-            let keep = &mut |f: Arrived<'_>| got.extend(number_of(f.bytes));
+            let keep = &mut |f: RxFrame<'_>| got.extend(number_of(f.bytes));
             station.rx.receive(now(), 64, keep).unwrap();
         }
         assert_eq!(got, (0..FRAMES).collect::<Vec<_>>(), "{kind} {mtu}");

@@ -14,7 +14,7 @@ use longwire_io::net::{self, NetNamespace, sysctl, tap as persistent};
 use longwire_io::port::offload::{cut, finish_checksum};
 use longwire_io::port::options::OpenOptions;
 use longwire_io::port::tap::{self, TapPort, TapRx, TapTx};
-use longwire_io::{Arrived, Offload, Outgoing, PortError, Pushed, RxPort, TxPort};
+use longwire_io::{Offload, PortError, PushResult, RxFrame, RxPort, TxFrame, TxPort};
 use longwire_testbed::support::namespace;
 use pair::{frame, now, receive_until, send};
 
@@ -125,11 +125,11 @@ fn frames_out_of_bounds_are_refused() {
     let Some((_place, mut port)) = station(1, &OpenOptions::default()) else {
         return;
     };
-    let mut push = |bytes: &[u8]| port.tx.push(Outgoing::whole(bytes, Nanos::ZERO));
+    let mut push = |bytes: &[u8]| port.tx.push(TxFrame::whole(bytes, Nanos::ZERO));
     for len in [0, 1, 13, 100_000] {
-        assert_eq!(push(&vec![0; len]), Pushed::Refused, "{len}");
+        assert_eq!(push(&vec![0; len]), PushResult::Refused, "{len}");
     }
-    assert_eq!(push(&[0; 14]), Pushed::Taken);
+    assert_eq!(push(&[0; 14]), PushResult::Taken);
     assert_eq!(port.tx.flush().unwrap(), 1);
     assert_eq!(port.tx.flush().unwrap(), 0);
 }
@@ -144,8 +144,8 @@ fn a_removed_device_is_gone() {
     let error = port.rx.receive(now(), 64, &mut |_| {}).unwrap_err();
     assert!(matches!(error, PortError::Gone { .. }), "{error}");
     let bytes = frame(2, 64);
-    let outgoing = Outgoing::whole(&bytes, Nanos::ZERO);
-    assert_eq!(port.tx.push(outgoing), Pushed::Refused);
+    let outgoing = TxFrame::whole(&bytes, Nanos::ZERO);
+    assert_eq!(port.tx.push(outgoing), PushResult::Refused);
     let error = port.tx.flush().unwrap_err();
     assert!(matches!(error, PortError::Gone { .. }), "{error}");
 }
@@ -164,13 +164,13 @@ enum Forward {
 fn forward(rx: &mut TapRx, tx: &mut TapTx, how: Forward, largest: &mut usize) {
     let mut piece = Vec::new();
     let mut push = |bytes: &[u8], offload| {
-        let outgoing = Outgoing {
+        let outgoing = TxFrame {
             offload,
-            ..Outgoing::whole(bytes, Nanos::ZERO)
+            ..TxFrame::whole(bytes, Nanos::ZERO)
         };
-        assert_eq!(tx.push(outgoing), Pushed::Taken);
+        assert_eq!(tx.push(outgoing), PushResult::Taken);
     };
-    let mut take = |frame: Arrived<'_>| {
+    let mut take = |frame: RxFrame<'_>| {
         *largest = frame.bytes.len().max(*largest);
         let Some(segments) = frame.offload.segments else {
             if let (Forward::Wire, Some(checksum)) = (how, frame.offload.checksum) {

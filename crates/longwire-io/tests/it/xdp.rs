@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use longwire_io::port::options::{OpenOptions, XdpMode};
 use longwire_io::port::xdp::{self, XdpPort};
-use longwire_io::{Arrived, Outgoing, Pushed, RxPort, TxPort, net};
+use longwire_io::{PushResult, RxFrame, RxPort, TxFrame, TxPort, net};
 use pair::{
     PORT, Pair, STATION, assert_arrivals_are_tight, assert_gone, assert_overflow_is_counted,
     assert_passes, frame, now, number_of, receive_until, send,
@@ -122,15 +122,15 @@ fn carry<T>(near: &Pair, far: &Pair, work: impl FnOnce() -> T) -> T {
 
 fn pass(rx: &mut impl RxPort, tx: &mut impl TxPort) {
     let room = tx.free_slots().min(64);
-    let mut forward = |f: Arrived<'_>| {
-        let taken = tx.push(Outgoing {
+    let mut forward = |f: RxFrame<'_>| {
+        let taken = tx.push(TxFrame {
             bytes: f.bytes,
             release: f.arrival,
             offload: f.offload,
             lent: None,
             wire_len: f.wire_len,
         });
-        assert_eq!(taken, Pushed::Taken);
+        assert_eq!(taken, PushResult::Taken);
     };
     rx.receive(now(), room, &mut forward).unwrap();
     tx.flush().unwrap();

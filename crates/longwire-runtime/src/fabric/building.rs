@@ -16,7 +16,7 @@ use crate::ledger::LinkCells;
 /// no time from frames: models may hold traces of many megabytes.
 #[derive(Debug)]
 #[must_use = "drop it where that takes no time from frames"]
-pub struct Discarded(#[allow(dead_code, reason = "it is only dropped")] ReplacedObjects);
+pub struct DeferredDrop(#[allow(dead_code, reason = "it is only dropped")] ReplacedObjects);
 
 #[derive(Debug)]
 #[allow(dead_code, reason = "they are only dropped")]
@@ -79,22 +79,27 @@ impl Core {
     }
 
     /// Removes a link that no path crosses; `None` if one does.
-    pub fn remove_link(&mut self, id: LinkId) -> Option<Discarded> {
+    pub fn remove_link(&mut self, id: LinkId) -> Option<DeferredDrop> {
         let removed = self.network.remove_link(id)?;
         // Frames that have left the link may still wait for their release, so
         // the counters may be freed, but not the number.
         let cells = self.state.cells.get_mut(id.0 as usize);
         let cells = cells.and_then(Option::take);
-        Some(Discarded(ReplacedObjects::Link(removed, cells)))
+        Some(DeferredDrop(ReplacedObjects::Link(removed, cells)))
     }
 
     /// Changes a link at `at`, the time of the order.
-    pub fn change_link(&mut self, id: LinkId, at: Nanos, change: LinkChange) -> Option<Discarded> {
+    pub fn change_link(
+        &mut self,
+        id: LinkId,
+        at: Nanos,
+        change: LinkChange,
+    ) -> Option<DeferredDrop> {
         let replaced = self.network.change(id, at, change, &mut self.state)?;
         if let Some(link) = self.network.link(id) {
             self.slack = self.slack.min(link.poll_slack());
         }
-        Some(Discarded(ReplacedObjects::Models(replaced)))
+        Some(DeferredDrop(ReplacedObjects::Models(replaced)))
     }
 
     /// Adds a path of existing links; `false` if one does not exist. A number

@@ -15,9 +15,9 @@ use super::frames::{Exit, Frame, Frames};
 use super::lanes::Lanes;
 use super::ledger::Ledger;
 use super::orders::{Order, Orders, Task};
+use super::report::InsideCounts;
 use super::report::SwitchReport;
 use crate::ledger::{Artifact, CoreCells, CoreCounts, LinkCells};
-use crate::network::InsideCounts;
 use crate::stage::{BURST, LateFrame};
 
 /// The target of frames in the classifier.

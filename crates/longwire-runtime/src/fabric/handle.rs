@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 use longwire_engine::Nanos;
 
 use super::core::Core;
-use super::orders::{Order, Task, Work};
-use crate::network::{InsideCounts, RunFacts};
+use super::orders::{Operation, Order, Task};
+use super::report::InsideCounts;
+use crate::network::RunFacts;
 use crate::port_loss::LostPort;
 use crate::report::RunReport;
 use crate::shutdown::is_hurried;
@@ -50,7 +51,7 @@ impl FabricHandle {
     /// Schedules an operation at a time after the start, or now. The caller
     /// builds all that the operation needs beforehand: the deciding thread only
     /// applies it.
-    pub fn order(&self, after: Option<Nanos>, work: Work) {
+    pub fn order(&self, after: Option<Nanos>, work: Operation) {
         let at = match after {
             Some(after) => self.clock_time(after),
             None => crate::clock::monotonic_now(),

@@ -13,7 +13,7 @@ use longwire_packet::classify::Classifier;
 
 use super::core::Target;
 use super::frames::Frames;
-use super::orders::Work;
+use super::orders::Operation;
 use super::pipeline;
 use super::stage::Fabric;
 use crate::clock::Clock;
@@ -40,7 +40,7 @@ pub struct FabricParts {
     /// Its paths, numbered from 0.
     pub paths: Vec<Vec<LinkId>>,
     /// Orders with their times after the start.
-    pub orders: Vec<(Nanos, Work)>,
+    pub orders: Vec<(Nanos, Operation)>,
     /// The reaction to a port that goes away.
     pub on_port_loss: OnPortLoss,
 }

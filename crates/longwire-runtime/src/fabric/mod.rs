@@ -33,11 +33,12 @@ mod store;
 pub use crate::ledger::{CoreCounts, LinkCells, LinkTotals};
 
 pub use self::core::{Core, Target};
-pub use building::{Discarded, Occupancy};
+pub use building::{DeferredDrop, Occupancy};
 pub use handle::FabricHandle;
 pub(crate) use lanes::Gate;
 pub use live::FabricParts;
-pub use orders::{Order, Query, Task, Work};
+pub use orders::{Operation, Order, Query, Task};
+pub(crate) use report::InsideCounts;
 pub use report::{PortReport, SwitchReport};
-pub use simulation::{Leaving, Simulation};
+pub use simulation::{OutputFrame, Simulation};
 pub use stage::Fabric;

@@ -8,7 +8,7 @@ use longwire_engine::Nanos;
 use super::core::Core;
 
 /// The operation of an order; it receives the order's time.
-pub type Work = Box<dyn FnOnce(&mut Core, Nanos) + Send>;
+pub type Operation = Box<dyn FnOnce(&mut Core, Nanos) + Send>;
 
 /// A query of a running fabric.
 pub type Query = Box<dyn FnOnce(&Core) + Send>;
@@ -24,7 +24,7 @@ pub struct Order {
 /// The task of an order.
 pub enum Task {
     /// A change; it receives the time.
-    Change(Work),
+    Change(Operation),
     /// A query, which changes nothing.
     Query(Query),
 }

@@ -9,7 +9,7 @@ use longwire_packet::bridge::PortIndex;
 
 use super::core::{Core, FabricState};
 use super::frames::Exit;
-use super::simulation::Leaving;
+use super::simulation::OutputFrame;
 use super::store::FrameLocation;
 use crate::report::LinkReport;
 
@@ -128,13 +128,13 @@ impl Pair {
         &mut self,
         core: &mut Core,
         until: Nanos,
-        out: &mut impl FnMut(Leaving<'_>) -> Result<(), E>,
+        out: &mut impl FnMut(OutputFrame<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         while let Some((id, release, DecidedFrame { place, wire_len })) =
             self.waiting.pop_due(until)
         {
             let store = core.state.frames.store(id.0 as usize);
-            out(Leaving {
+            out(OutputFrame {
                 port: PortIndex(1 - id.0 as u16),
                 release,
                 bytes: store.get(place),

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::counters::LinkShared;
 use crate::ledger::{
-    Artifact, Counter, Memory, NamedCounts, Spread, StageTotals, Traffic, buckets,
+    Artifact, CoreCounts, Counter, Memory, NamedCounts, Spread, StageTotals, Traffic, buckets,
 };
 use crate::port_loss::LostPort;
 use crate::summary;
@@ -85,6 +85,18 @@ impl SwitchReport {
             loop_signs: counters.loop_signs,
         }
     }
+}
+
+/// Counters of a deciding thread, as of one moment.
+#[derive(Debug, Default)]
+pub(crate) struct InsideCounts {
+    pub switch: SwitchReport,
+    /// Counts of all links together.
+    pub counts: CoreCounts,
+    /// Frames inside, without those that wait on lines to be taken.
+    pub frames: u64,
+    /// Frames taken from the lines since the start.
+    pub taken: u64,
 }
 
 impl PortReport {

@@ -10,7 +10,7 @@ use super::core::{Core, Target};
 use super::frames::{Exit, Frames};
 use super::ledger::RecordingParts;
 use super::live::FabricParts;
-use super::orders::{Order, Task, Work};
+use super::orders::{Operation, Order, Task};
 use super::pair::Pair;
 use super::pipeline;
 use super::report::{PortReport, SwitchReport};
@@ -23,7 +23,7 @@ use crate::summary;
 
 /// A frame that leaves.
 #[derive(Clone, Copy, Debug)]
-pub struct Leaving<'a> {
+pub struct OutputFrame<'a> {
     /// The output port.
     pub port: PortIndex,
     /// The release.
@@ -136,7 +136,7 @@ impl Simulation {
 
     /// Schedules an operation at a time after the epoch, or now if that has
     /// passed. A pair ignores it: its links never change.
-    pub fn order(&mut self, after: Nanos, work: Work) {
+    pub fn order(&mut self, after: Nanos, work: Operation) {
         let at = self.epoch.saturating_add(after);
         let task = Task::Change(work);
         self.core.order(Order { at, task });
@@ -156,7 +156,7 @@ impl Simulation {
         port: PortIndex,
         frame: FrameMeta,
         bytes: &[u8],
-        out: &mut impl FnMut(Leaving<'_>) -> Result<(), E>,
+        out: &mut impl FnMut(OutputFrame<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         let arrival = frame.arrival.max(self.core.now());
         self.process(arrival);
@@ -184,7 +184,7 @@ impl Simulation {
     pub fn advance<E>(
         &mut self,
         until: Nanos,
-        out: &mut impl FnMut(Leaving<'_>) -> Result<(), E>,
+        out: &mut impl FnMut(OutputFrame<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         self.process(until);
         self.release(until.saturating_sub(Nanos::from_nanos(1)), out)
@@ -210,13 +210,13 @@ impl Simulation {
     fn release<E>(
         &mut self,
         until: Nanos,
-        out: &mut impl FnMut(Leaving<'_>) -> Result<(), E>,
+        out: &mut impl FnMut(OutputFrame<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         let Simulation {
             core, ports, pair, ..
         } = self;
         let port_count = ports.len() as u16;
-        let mut leave = |leaving: Leaving<'_>| {
+        let mut leave = |leaving: OutputFrame<'_>| {
             let counts = &mut ports[usize::from(leaving.port.0)];
             counts.traffic.packets_out += 1;
             counts.traffic.bytes_out += u64::from(leaving.wire_len);
@@ -227,18 +227,18 @@ impl Simulation {
         }
         while let Some((frame, release, _)) = core.pop_due(until) {
             let frames = &core.state.frames;
-            let leaving = Leaving {
+            let leaving = OutputFrame {
                 port: PortIndex(0),
                 release,
                 bytes: frames.bytes(&frame),
                 wire_len: frames.wire_len(&frame),
             };
             match frame.exit {
-                Exit::One(port) => leave(Leaving { port, ..leaving })?,
+                Exit::One(port) => leave(OutputFrame { port, ..leaving })?,
                 Exit::AllBut(arrival) => {
                     let all = (0..port_count).map(PortIndex);
                     for port in all.filter(|port| *port != arrival) {
-                        leave(Leaving { port, ..leaving })?;
+                        leave(OutputFrame { port, ..leaving })?;
                     }
                 }
             }

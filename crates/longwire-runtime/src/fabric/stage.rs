@@ -7,15 +7,15 @@ use std::sync::mpsc::Receiver;
 
 use longwire_engine::{LinkId, Nanos};
 use longwire_io::delay_line::Descriptor;
-use longwire_io::{PortError, Pushed, RxPort, TxPort};
+use longwire_io::{PortError, PushResult, RxPort, TxPort};
 
 use super::backlog::Backlog;
 use super::core::Core;
 use super::frames::{Exit, Frame, Frames};
 use super::orders::Order;
+use super::report::InsideCounts;
 use crate::clock::Clock;
 use crate::counters::LinkShared;
-use crate::network::InsideCounts;
 use crate::port_loss::OnPortLoss;
 use crate::record::RecordHandle;
 use crate::stage::{Account, AddressWatch, BURST, Ingress, Judge, Step};
@@ -75,13 +75,13 @@ impl<T: TxPort> FabricOutput<T> {
     }
 
     /// Gives the next ready frame to the port; `None` if there is none.
-    fn push_ready(&mut self, frames: &mut Frames, now: Nanos) -> Option<Pushed> {
+    fn push_ready(&mut self, frames: &mut Frames, now: Nanos) -> Option<PushResult> {
         let next = self.ready.front()?;
         let descriptor = frames.descriptor(&next.frame, next.release);
         let bytes = frames.bytes(&next.frame);
         let (port, account) = (&mut self.port, &mut self.account);
         let pushed = account.give_from(port, next.last, (&descriptor, bytes), now);
-        if pushed == Pushed::Full {
+        if pushed == PushResult::Full {
             return Some(pushed);
         }
         account.taken_off(&descriptor);
@@ -99,12 +99,12 @@ impl<T: TxPort> FabricOutput<T> {
         (line, link): (usize, LinkId),
         next: &Descriptor,
         now: Nanos,
-    ) -> Option<Pushed> {
+    ) -> Option<PushResult> {
         let reader = frames.line(line);
         let bytes = reader.front_bytes();
         let (port, account) = (&mut self.port, &mut self.account);
         let pushed = account.give_from(port, Some(link), (next, bytes), now);
-        if pushed == Pushed::Full {
+        if pushed == PushResult::Full {
             return Some(pushed);
         }
         account.taken_off(next);
@@ -390,7 +390,7 @@ impl<T: TxPort> Fabric<T> {
             };
             match taken {
                 None => break,
-                Some(Pushed::Full) => {
+                Some(PushResult::Full) => {
                     *full = true;
                     output.full = true;
                     if output.account.batch.is_empty() {

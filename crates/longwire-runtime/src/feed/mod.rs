@@ -11,13 +11,13 @@ pub mod trace;
 use std::os::fd::BorrowedFd;
 
 use longwire_engine::Nanos;
-use longwire_io::{PortError, Received};
+use longwire_io::{PortError, ReceiveResult};
 
 use crate::record::Epoch;
 
 /// A frame of a feed.
 #[derive(Clone, Copy, Debug)]
-pub struct Fed<'a> {
+pub struct FeedFrame<'a> {
     /// From the destination MAC address to the end of the payload. Lent for
     /// the time of the call.
     pub bytes: &'a [u8],
@@ -39,7 +39,11 @@ pub trait Feed: Send {
     /// # Errors
     /// The input cannot be read further. Frames before the fault have been
     /// handed out, by this call or by earlier ones.
-    fn feed(&mut self, max: usize, take: &mut dyn FnMut(Fed<'_>)) -> Result<Received, PortError>;
+    fn feed(
+        &mut self,
+        max: usize,
+        take: &mut dyn FnMut(FeedFrame<'_>),
+    ) -> Result<ReceiveResult, PortError>;
 
     /// Receives the start of the replay once, before the first frame is
     /// requested. Frames that carry the time of their sending need it.

@@ -9,9 +9,9 @@ use longwire_engine::Nanos;
 use crate::clock::monotonic_now;
 use crate::config::RunConfig;
 use crate::counters::LinkShared;
-use crate::fabric::{Order, PortReport, SwitchReport};
+use crate::fabric::{InsideCounts, Order, PortReport};
 use crate::host::StayAwake;
-use crate::ledger::{CoreCounts, StageTotals};
+use crate::ledger::StageTotals;
 use crate::record::{Epoch, RecordingParts};
 use crate::replay::ReplayInput;
 use crate::report::{LinkReport, RunReport};
@@ -79,24 +79,12 @@ pub(crate) struct RunFacts {
     pub sources: ReportSources,
 }
 
-/// Counters of a deciding thread, as of one moment.
-#[derive(Debug, Default)]
-pub(crate) struct InsideCounts {
-    pub switch: SwitchReport,
-    /// Counts of all links together.
-    pub counts: CoreCounts,
-    /// Frames inside, without those that wait on lines to be taken.
-    pub frames: u64,
-    /// Frames taken from the lines since the start.
-    pub taken: u64,
-}
-
 /// Counters of the stages at the ports, as of one moment.
 pub(crate) struct PortCounts(Vec<StageTotals>);
 
 impl RunFacts {
-    /// Reads the counters of the ports. On the deciding thread they are those of the
-    /// moment of its own.
+    /// Reads the counters of the ports. Read on the deciding thread, they are of the
+    /// same moment as its own.
     pub fn port_counts(&self) -> PortCounts {
         let ports = self.sources.ports.iter();
         PortCounts(ports.map(|(_, shared)| shared.port_totals()).collect())

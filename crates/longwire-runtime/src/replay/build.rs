@@ -18,7 +18,7 @@ use crate::counters::LinkShared;
 use crate::feed::Feed;
 use crate::host::{self, StayAwake};
 use crate::network::{Assembly, Foundation, ReportSource, memory_for};
-use crate::stage::{Decider, Egress, EgressParts, Feeding, FeedingOutput, place_link};
+use crate::stage::{Decider, Egress, EgressParts, FeedStage, FeedingOutput, place_link};
 use crate::start_error::StartError;
 use crate::thread::Bell;
 use crate::threads::ThreadPlan;
@@ -93,7 +93,7 @@ fn stay_awake(notes: &mut Vec<String>) -> Option<StayAwake> {
 
 /// Distributes the stages over one reading and one or more sending threads.
 fn threads(
-    feedings: Vec<Feeding>,
+    feedings: Vec<FeedStage>,
     egress: Vec<Egress<AnyTx>>,
     foundation: &Foundation<'_>,
     fifo: bool,
@@ -176,7 +176,7 @@ impl ReplayBuilder<'_> {
         &mut self,
         mut feed: Box<dyn Feed>,
         outputs: impl Iterator<Item = ReplayOutput>,
-    ) -> Result<Feeding, StartError> {
+    ) -> Result<FeedStage, StartError> {
         feed.begin(self.foundation.epoch);
         let outputs: Result<Vec<_>, _> = outputs.map(|output| self.output(output)).collect();
         let read_ahead = if self.paced {
@@ -184,7 +184,7 @@ impl ReplayBuilder<'_> {
         } else {
             self.config.read_ahead.0.min(READ_AHEAD_TOP_SPEED)
         };
-        Ok(Feeding::new(
+        Ok(FeedStage::new(
             feed,
             outputs?,
             self.foundation.epoch.monotonic,

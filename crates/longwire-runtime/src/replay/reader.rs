@@ -11,7 +11,7 @@ use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
 
 use crate::clock::monotonic_now;
-use crate::stage::{FeedStep, Feeding};
+use crate::stage::{FeedStage, FeedStep};
 use crate::thread::{Bell, Control, ThreadEnd, thread_cpu_time};
 
 /// The maximum sleep, so that a stop is noticed.
@@ -22,7 +22,7 @@ const SPIN_MAX: Nanos = Nanos::from_micros(50);
 
 /// The reading thread: feeding stages in turn.
 pub(crate) struct Reader {
-    pub feedings: Vec<Feeding>,
+    pub feedings: Vec<FeedStage>,
     /// The bells of the threads that send the frames.
     pub fed: Vec<Arc<Bell>>,
     pub control: Arc<Control>,
@@ -148,7 +148,7 @@ impl Reader {
         // Feeds with enough data are not polled: they would wake the thread at
         // once.
         let slow = turn.later.iter().map(|number| &self.feedings[*number]);
-        let sources: Vec<BorrowedFd<'_>> = slow.filter_map(Feeding::readable).collect();
+        let sources: Vec<BorrowedFd<'_>> = slow.filter_map(FeedStage::readable).collect();
         sleep(left, &sources);
     }
 }

@@ -6,7 +6,7 @@ use longwire_packet::header::{IpHeader, IpVersion, Piece, Transport};
 
 /// Header fields that do not count when frames are compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Ignored {
+pub struct IgnoredFields {
     mac: bool,
     address: bool,
     port: bool,
@@ -16,7 +16,7 @@ pub struct Ignored {
 }
 
 /// A field's name and its flag.
-type Field = (&'static str, fn(&mut Ignored) -> &mut bool);
+type Field = (&'static str, fn(&mut IgnoredFields) -> &mut bool);
 
 const FIELDS: [Field; 6] = [
     ("mac", |ignored| &mut ignored.mac),
@@ -32,12 +32,12 @@ const FIELDS: [Field; 6] = [
 #[error("'{0}' is not a field that can be ignored; write mac, address, port, tos, ttl or checksum")]
 pub struct UnknownField(String);
 
-impl FromStr for Ignored {
+impl FromStr for IgnoredFields {
     type Err = UnknownField;
 
     /// Parses names with commas between them, as in `mac,ttl,checksum`.
-    fn from_str(text: &str) -> Result<Ignored, UnknownField> {
-        let mut ignored = Ignored::default();
+    fn from_str(text: &str) -> Result<IgnoredFields, UnknownField> {
+        let mut ignored = IgnoredFields::default();
         for name in text.split(',').map(str::trim) {
             let field = FIELDS.iter().find(|(known, _)| *known == name);
             let (_, set) = field.ok_or_else(|| UnknownField(name.to_owned()))?;
@@ -54,10 +54,10 @@ const HEAD: usize = 256;
 /// in ignored fields only. Two others collide with a probability of about 2^-64.
 /// Where `bytes` are only the beginning of the frame, zeros stand for the rest.
 #[inline]
-pub fn digest(bytes: &[u8], wire_len: u32, ignored: &Ignored) -> u64 {
+pub fn digest(bytes: &[u8], wire_len: u32, ignored: &IgnoredFields) -> u64 {
     let mut digest = Digest::new(wire_len);
     let (head, rest) = bytes.split_at(bytes.len().min(HEAD));
-    if *ignored == Ignored::default() {
+    if *ignored == IgnoredFields::default() {
         digest.absorb(head);
     } else {
         let mut copy = [0; HEAD];
@@ -71,7 +71,7 @@ pub fn digest(bytes: &[u8], wire_len: u32, ignored: &Ignored) -> u64 {
 }
 
 /// Zeroes the ignored fields of a frame's first bytes.
-fn blank(head: &mut [u8], ignored: &Ignored) {
+fn blank(head: &mut [u8], ignored: &IgnoredFields) {
     if ignored.mac {
         zero(head, 0, 12);
     }
@@ -88,7 +88,7 @@ fn blank(head: &mut [u8], ignored: &Ignored) {
     }
 }
 
-fn blank_v4(head: &mut [u8], at: usize, ignored: &Ignored) {
+fn blank_v4(head: &mut [u8], at: usize, ignored: &IgnoredFields) {
     if ignored.tos {
         zero(head, at + 1, 1);
     }
@@ -104,7 +104,7 @@ fn blank_v4(head: &mut [u8], at: usize, ignored: &Ignored) {
     }
 }
 
-fn blank_v6(head: &mut [u8], at: usize, ignored: &Ignored) {
+fn blank_v6(head: &mut [u8], at: usize, ignored: &IgnoredFields) {
     if ignored.tos {
         // The traffic class lies across the first two bytes.
         head[at] &= 0xf0;
@@ -125,7 +125,7 @@ const WITH_PORTS: [(u8, usize, usize); 4] = [(6, 16, 2), (17, 6, 2), (33, 6, 2),
 /// The same for protocols without ports: ICMP, IGMP, ICMPv6.
 const WITHOUT_PORTS: [(u8, usize, usize); 3] = [(1, 2, 2), (2, 2, 2), (58, 2, 2)];
 
-fn blank_transport(head: &mut [u8], transport: &Transport, ignored: &Ignored) {
+fn blank_transport(head: &mut [u8], transport: &Transport, ignored: &IgnoredFields) {
     let same = |known: &&(u8, usize, usize)| known.0 == transport.protocol;
     let with_ports = WITH_PORTS.iter().find(same);
     if ignored.port && with_ports.is_some() {

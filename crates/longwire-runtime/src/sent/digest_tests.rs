@@ -24,7 +24,7 @@ fn udp6() -> Vec<u8> {
 
 fn whole(frame: &[u8], ignored: &str) -> u64 {
     let ignored = match ignored {
-        "" => Ignored::default(),
+        "" => IgnoredFields::default(),
         fields => fields.parse().unwrap_or_else(|error| panic!("{error}")),
     };
     digest(frame, frame.len() as u32, &ignored)
@@ -91,7 +91,7 @@ fn a_frame_cut_short_equals_one_that_ends_in_zeros() {
     let mut frame = udp4();
     frame.resize(1_400, 0);
     for held in [62, 64, 100, 255, 256, 257, 1_399] {
-        let cut = digest(&frame[..held], 1_400, &Ignored::default());
+        let cut = digest(&frame[..held], 1_400, &IgnoredFields::default());
         assert_eq!(cut, whole(&frame, ""), "{held}");
     }
     assert_ne!(whole(&frame[..1_399], ""), whole(&frame, ""));
@@ -113,7 +113,7 @@ fn frames_that_differ_little_have_digests_of_their_own() {
 
 #[test]
 fn short_and_strange_frames_are_no_trouble() {
-    let ignored: Ignored = "mac,address,port,tos,ttl,checksum"
+    let ignored: IgnoredFields = "mac,address,port,tos,ttl,checksum"
         .parse()
         .unwrap_or_default();
     for frame in [udp4(), udp6()] {
@@ -121,7 +121,7 @@ fn short_and_strange_frames_are_no_trouble() {
             digest(&frame[..len], 60, &ignored);
         }
     }
-    let unknown = "mac,colour".parse::<Ignored>().err();
+    let unknown = "mac,colour".parse::<IgnoredFields>().err();
     let text = unknown.map(|error| error.to_string()).unwrap_or_default();
     assert!(
         text.contains("'colour'") && text.contains("checksum"),

@@ -11,7 +11,7 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 
 use longwire_engine::Nanos;
 
-pub use digest::{Ignored, UnknownField, digest};
+pub use digest::{IgnoredFields, UnknownField, digest};
 
 /// The shortest frame on a wire, in bytes: devices pad shorter ones with zeros.
 const SHORTEST: u32 = 60;
@@ -52,7 +52,7 @@ enum BurstFrames {
 #[derive(Debug)]
 pub struct SentLog {
     sender: SyncSender<SentBurst>,
-    ignored: Ignored,
+    ignored: IgnoredFields,
     gathered: Vec<SentFrame>,
     lost: u64,
 }
@@ -61,13 +61,13 @@ pub struct SentLog {
 #[derive(Debug)]
 pub struct SentFrames {
     receiver: Receiver<SentBurst>,
-    ignored: Ignored,
+    ignored: IgnoredFields,
     name: String,
 }
 
 /// Makes a log and returns both ends. `name` is the sender's name for the report;
 /// `ignored` are the fields that may change on the way.
-pub fn sent_log(name: &str, ignored: Ignored) -> (SentLog, SentFrames) {
+pub fn sent_log(name: &str, ignored: IgnoredFields) -> (SentLog, SentFrames) {
     let (sender, receiver) = sync_channel(BURSTS);
     let log = SentLog {
         sender,
@@ -87,7 +87,7 @@ pub fn sent_log(name: &str, ignored: Ignored) -> (SentLog, SentFrames) {
 /// Returns the digest and the wire length by which both ends know a frame. Short
 /// frames count as padded with zeros, as a device may have done.
 #[inline]
-pub fn fingerprint(bytes: &[u8], ignored: &Ignored) -> (u64, u32) {
+pub fn fingerprint(bytes: &[u8], ignored: &IgnoredFields) -> (u64, u32) {
     let wire_len = (bytes.len() as u32).max(SHORTEST);
     (digest(bytes, wire_len, ignored), wire_len)
 }
@@ -148,7 +148,7 @@ impl SentFrames {
     }
 
     /// The fields that may change on the way.
-    pub fn ignored(&self) -> &Ignored {
+    pub fn ignored(&self) -> &IgnoredFields {
         &self.ignored
     }
 
@@ -183,8 +183,8 @@ mod tests {
 
     #[test]
     fn frames_arrive_in_order_with_their_handover() {
-        let (mut log, sent) = sent_log("a", Ignored::default());
-        let known = |byte| fingerprint(&[byte; 70], &Ignored::default()).0;
+        let (mut log, sent) = sent_log("a", IgnoredFields::default());
+        let known = |byte| fingerprint(&[byte; 70], &IgnoredFields::default()).0;
         let (early, late) = (Nanos::from_micros(5), Nanos::from_micros(9));
         log.note(&[1; 70], Some(early));
         log.send(late);
@@ -200,7 +200,7 @@ mod tests {
 
     #[test]
     fn a_frame_without_a_time_is_due_when_it_is_handed_over() {
-        let (mut log, sent) = sent_log("a", Ignored::default());
+        let (mut log, sent) = sent_log("a", IgnoredFields::default());
         log.note(&[1; 70], None);
         log.send(Nanos::from_micros(9));
         let mut due = Vec::new();
@@ -210,7 +210,7 @@ mod tests {
 
     #[test]
     fn a_short_frame_is_known_by_its_filled_form() {
-        let ignored = Ignored::default();
+        let ignored = IgnoredFields::default();
         let mut filled = vec![7; 42];
         filled.resize(60, 0);
         assert_eq!(
@@ -226,7 +226,7 @@ mod tests {
 
     #[test]
     fn unread_frames_are_bounded_and_counted() {
-        let (mut log, sent) = sent_log("a", Ignored::default());
+        let (mut log, sent) = sent_log("a", IgnoredFields::default());
         let noted = (BURSTS + GATHERED_MAX + 1_000) as u64;
         for _ in 0..noted {
             log.note(&[0; 14], None);
@@ -243,7 +243,7 @@ mod tests {
 
     #[test]
     fn a_receiver_that_is_gone_costs_bounded_memory() {
-        let (mut log, sent) = sent_log("a", Ignored::default());
+        let (mut log, sent) = sent_log("a", IgnoredFields::default());
         drop(sent);
         for _ in 0..GATHERED_MAX + 5 {
             log.note(&[0; 14], None);

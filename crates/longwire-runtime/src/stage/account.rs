@@ -6,7 +6,7 @@ use std::sync::Arc;
 use longwire_engine::{LinkId, Nanos};
 use longwire_io::delay_line::Descriptor;
 use longwire_io::port::offload::Joiner;
-use longwire_io::{Outgoing, PortError, Pushed, TxPort};
+use longwire_io::{PortError, PushResult, TxFrame, TxPort};
 
 use super::BURST;
 use super::addresses::PortAddresses;
@@ -34,8 +34,8 @@ fn wire_frames_of(frame: &Descriptor) -> (u32, u64) {
 
 /// Returns a frame as ports take it.
 #[inline]
-fn outgoing<'a>(frame: &Descriptor, bytes: &'a [u8]) -> Outgoing<'a> {
-    Outgoing {
+fn outgoing<'a>(frame: &Descriptor, bytes: &'a [u8]) -> TxFrame<'a> {
+    TxFrame {
         bytes,
         release: frame.release,
         offload: frame.offload,
@@ -153,7 +153,7 @@ impl Account {
         port: &mut T,
         frame: (&Descriptor, &[u8]),
         due_by: Nanos,
-    ) -> Pushed {
+    ) -> PushResult {
         self.give_from(port, None, frame, due_by)
     }
 
@@ -165,23 +165,28 @@ impl Account {
         link: Option<LinkId>,
         (frame, bytes): (&Descriptor, &[u8]),
         due_by: Nanos,
-    ) -> Pushed {
+    ) -> PushResult {
         let pushed = if frame.part.is_none() && !self.train.is_open() {
             port.push(outgoing(frame, bytes))
         } else {
             self.give_part(port, frame, bytes)
         };
         match pushed {
-            Pushed::Taken => self.pushed(link, frame, bytes, due_by),
-            Pushed::Refused => self.refuse(wire_frames_of(frame).0.into()),
-            Pushed::Full => {}
+            PushResult::Taken => self.pushed(link, frame, bytes, due_by),
+            PushResult::Refused => self.refuse(wire_frames_of(frame).0.into()),
+            PushResult::Full => {}
         }
         pushed
     }
 
     /// Gives a frame that continues a train, begins one, or comes after one.
     #[inline(never)]
-    fn give_part<T: TxPort>(&mut self, port: &mut T, frame: &Descriptor, bytes: &[u8]) -> Pushed {
+    fn give_part<T: TxPort>(
+        &mut self,
+        port: &mut T,
+        frame: &Descriptor,
+        bytes: &[u8],
+    ) -> PushResult {
         // A port that keeps frames until their release gets each by itself.
         let joins = port.takes_offload() && self.lead == Nanos::ZERO;
         let part = frame.part.filter(|_| joins);
@@ -196,39 +201,39 @@ impl Account {
             }
             self.joined = true;
             self.in_train += 1;
-            return Pushed::Taken;
+            return PushResult::Taken;
         }
-        if self.push_train(port) == Pushed::Full {
-            return Pushed::Full;
+        if self.push_train(port) == PushResult::Full {
+            return PushResult::Full;
         }
         let Some(part) = part else {
             return port.push(outgoing(frame, bytes));
         };
         if port.free_slots() == 0 {
-            return Pushed::Full;
+            return PushResult::Full;
         }
         self.train.start(part, bytes, frame.offload);
         self.in_train = 1;
-        Pushed::Taken
+        PushResult::Taken
     }
 
     /// Gives the joined train to the port.
-    fn push_train<T: TxPort>(&mut self, port: &mut T) -> Pushed {
+    fn push_train<T: TxPort>(&mut self, port: &mut T) -> PushResult {
         if !self.train.is_open() {
-            return Pushed::Taken;
+            return PushResult::Taken;
         }
         let first = self.batch.len() - self.in_train;
         let (bytes, offload) = self.train.finish();
-        let pushed = port.push(Outgoing {
+        let pushed = port.push(TxFrame {
             offload,
-            ..Outgoing::whole(bytes, self.batch[first].release)
+            ..TxFrame::whole(bytes, self.batch[first].release)
         });
-        if pushed == Pushed::Full {
+        if pushed == PushResult::Full {
             return pushed;
         }
         self.train.clear();
         self.in_train = 0;
-        if pushed == Pushed::Refused {
+        if pushed == PushResult::Refused {
             let frames = self.take_back(first);
             self.refuse(frames);
         }
@@ -298,7 +303,7 @@ impl Account {
         self.leaving(handover);
         let whole = self.push_train(port);
         let mut left = port.flush()?;
-        if whole == Pushed::Full && self.push_train(port) != Pushed::Full {
+        if whole == PushResult::Full && self.push_train(port) != PushResult::Full {
             left += port.flush()?;
         }
         let left = self.frames_in(left);

@@ -7,7 +7,7 @@ use longwire_engine::models::mtu::Mtu;
 use longwire_engine::{Delivery, Fragments, FrameMeta, LinkId, Nanos, Verdict};
 use longwire_io::delay_line::{BudgetExhausted, DelayLineWriter, Note};
 use longwire_io::port::offload::TrainPart;
-use longwire_io::{Arrived, Offload};
+use longwire_io::{Offload, RxFrame};
 
 use super::addresses::PortAddresses;
 use super::decider::Decider;
@@ -87,7 +87,7 @@ impl Admission {
 
     /// Processes an arriving buffer.
     #[inline]
-    pub fn admit(&mut self, frame: Arrived<'_>) {
+    pub fn admit(&mut self, frame: RxFrame<'_>) {
         self.latest = frame.arrival;
         if let Some(addresses) = &self.addresses {
             addresses.arrived(frame.bytes, frame.arrival);
@@ -104,7 +104,7 @@ impl Admission {
     /// Processes an arriving buffer of a stage without a link; a wire frame passes the
     /// link by the gate if it can.
     #[inline]
-    pub fn admit_through(&mut self, frame: Arrived<'_>, gate: &mut Gate<'_>) {
+    pub fn admit_through(&mut self, frame: RxFrame<'_>, gate: &mut Gate<'_>) {
         let is_wire_frame = frame.offload.checksum.is_none() && frame.offload.segments.is_none();
         if !is_wire_frame || !self.undecided || !gate.admits(frame.arrival) {
             gate.close();
@@ -133,7 +133,7 @@ impl Admission {
     /// The common case: one buffer, one wire frame, delivered unchanged or
     /// lost.
     #[inline]
-    fn admit_wire_frame(&mut self, frame: Arrived<'_>, part: Option<TrainPart>) {
+    fn admit_wire_frame(&mut self, frame: RxFrame<'_>, part: Option<TrainPart>) {
         let Some(decider) = self.decider.as_mut().filter(|_| !self.cut_all) else {
             if self.undecided {
                 self.count_arrival(frame.wire_len);
@@ -154,7 +154,7 @@ impl Admission {
     /// Processes one wire frame of a link that changes, cuts or copies frames,
     /// is recorded, or decides later.
     #[cold]
-    fn admit_changing(&mut self, frame: Arrived<'_>, part: Option<TrainPart>) {
+    fn admit_changing(&mut self, frame: RxFrame<'_>, part: Option<TrainPart>) {
         if self.admit_fragments(&frame) {
             return;
         }
@@ -172,7 +172,7 @@ impl Admission {
     }
 
     #[inline]
-    fn keep(&mut self, frame: &Arrived<'_>, release: Nanos, part: Option<TrainPart>) {
+    fn keep(&mut self, frame: &RxFrame<'_>, release: Nanos, part: Option<TrainPart>) {
         let note = Note {
             part,
             ..self.note(release, frame.wire_len)
@@ -194,7 +194,7 @@ impl Admission {
     /// Puts a frame on the line whose bytes change, or that is delivered
     /// several times.
     #[cold]
-    fn keep_changed(&mut self, frame: Arrived<'_>, part: Option<TrainPart>, first: Delivery) {
+    fn keep_changed(&mut self, frame: RxFrame<'_>, part: Option<TrainPart>, first: Delivery) {
         let mut scratch = std::mem::take(&mut self.scratch);
         scratch.clear();
         scratch.extend_from_slice(frame.bytes);
@@ -226,7 +226,7 @@ impl Admission {
 
     /// Whether the link cuts the frame into fragments; they have then been
     /// admitted one by one.
-    fn admit_fragments(&mut self, frame: &Arrived<'_>) -> bool {
+    fn admit_fragments(&mut self, frame: &RxFrame<'_>) -> bool {
         let mut fragments = std::mem::take(&mut self.fragments);
         let cut = fragments.cut(self.mtu, frame.bytes);
         if cut {
@@ -240,7 +240,7 @@ impl Admission {
 
     /// Cuts a super-packet, finishes each of its frames, and admits them one by
     /// one.
-    fn admit_cut(&mut self, frame: Arrived<'_>) {
+    fn admit_cut(&mut self, frame: RxFrame<'_>) {
         let mut piece = std::mem::take(&mut self.piece);
         let train = self.trains.next();
         let mut cutter = Cutter::new(train, frame.bytes, frame.offload, &mut piece);
@@ -258,7 +258,7 @@ impl Admission {
 
     /// Processes a super-packet: the link decides about each wire frame in it,
     /// and frames that leave at the same time stay together.
-    fn admit_offloaded(&mut self, frame: Arrived<'_>) {
+    fn admit_offloaded(&mut self, frame: RxFrame<'_>) {
         let mut piece = std::mem::take(&mut self.piece);
         let train = self.trains.next();
         let mut cutter = Cutter::new(train, frame.bytes, frame.offload, &mut piece);
@@ -375,8 +375,8 @@ enum OfferOutcome {
 }
 
 /// Returns a finished wire frame, all of whose bytes are here.
-fn whole(bytes: &[u8], arrival: Nanos) -> Arrived<'_> {
-    Arrived {
+fn whole(bytes: &[u8], arrival: Nanos) -> RxFrame<'_> {
+    RxFrame {
         bytes,
         arrival,
         offload: Offload::NONE,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use longwire_engine::{Nanos, ReleaseQueue};
 use longwire_io::delay_line::{DelayLineReader, HeldFrame};
 use longwire_io::port::StampedBy;
-use longwire_io::{PortError, Pushed, TxPort};
+use longwire_io::{PortError, PushResult, TxPort};
 
 use super::account::Account;
 use super::addresses::PortAddresses;
@@ -188,7 +188,7 @@ impl<T: TxPort> Egress<T> {
                 break;
             }
             let frame = (&next, self.line.front_bytes());
-            if self.account.give(&mut self.port, frame, due_by) == Pushed::Full {
+            if self.account.give(&mut self.port, frame, due_by) == PushResult::Full {
                 *full = true;
                 break;
             }
@@ -212,7 +212,7 @@ impl<T: TxPort> Egress<T> {
             };
             let next = frame.descriptor();
             let given = (&next, self.line.bytes(&frame));
-            if self.account.give(&mut self.port, given, due_by) == Pushed::Full {
+            if self.account.give(&mut self.port, given, due_by) == PushResult::Full {
                 // Its place among frames of the same release is lost; a port
                 // with space does not report itself full.
                 queue.push(link, release, frame);
@@ -238,7 +238,7 @@ impl<T: TxPort> Egress<T> {
                 break;
             };
             let (next, bytes) = managed.frame(&due, &self.line);
-            if self.account.give(&mut self.port, (&next, bytes), due_by) == Pushed::Full {
+            if self.account.give(&mut self.port, (&next, bytes), due_by) == PushResult::Full {
                 managed.put_back(due);
                 *full = true;
                 break;

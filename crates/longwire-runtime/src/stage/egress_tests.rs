@@ -1,7 +1,7 @@
 use longwire_engine::{Bytes, LinkId};
 use longwire_io::delay_line::{DelayLineConfig, DelayLineWriter, Note, delay_line};
 use longwire_io::port::SendStamp;
-use longwire_io::{Offload, Outgoing};
+use longwire_io::{Offload, TxFrame};
 
 use super::*;
 use crate::report::LinkReport;
@@ -23,9 +23,9 @@ struct Device {
 }
 
 impl TxPort for Device {
-    fn push(&mut self, frame: Outgoing<'_>) -> Pushed {
+    fn push(&mut self, frame: TxFrame<'_>) -> PushResult {
         if self.full {
-            return Pushed::Full;
+            return PushResult::Full;
         }
         let place = self.pushed.len();
         if let Some(after) = self.stamped_after
@@ -41,7 +41,7 @@ impl TxPort for Device {
         }
         self.pushed.push(frame.release);
         self.waiting += 1;
-        Pushed::Taken
+        PushResult::Taken
     }
 
     fn flush(&mut self) -> Result<usize, PortError> {

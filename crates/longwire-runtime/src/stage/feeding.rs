@@ -8,14 +8,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use longwire_engine::models::mtu::Mtu;
 use longwire_engine::{LinkId, Nanos};
 use longwire_io::delay_line::DelayLineWriter;
-use longwire_io::{Arrived, Offload, PortError};
+use longwire_io::{Offload, PortError, RxFrame};
 
 use super::BURST;
 use super::admission::{Admission, AdmissionParts};
 use super::decider::Decider;
 use crate::clock::monotonic_now;
 use crate::counters::LinkShared;
-use crate::feed::{Fed, Feed, FeedStatus};
+use crate::feed::{Feed, FeedFrame, FeedStatus};
 use crate::ledger::Artifact;
 
 /// Frames taken from a feed between two readings of memory and clock.
@@ -66,7 +66,7 @@ pub(crate) enum FeedStep {
 }
 
 /// The feeding stage of one feed.
-pub(crate) struct Feeding {
+pub(crate) struct FeedStage {
     feed: Box<dyn Feed>,
     outputs: Vec<OutputState>,
     /// When the replay starts.
@@ -93,7 +93,7 @@ struct OutputState {
     paused: Option<Nanos>,
 }
 
-impl Feeding {
+impl FeedStage {
     /// Returns a stage whose frames count from `start`. Reading pauses while
     /// more than `read_ahead` bytes wait for an output.
     pub fn new(
@@ -101,7 +101,7 @@ impl Feeding {
         outputs: Vec<FeedingOutput>,
         start: Nanos,
         read_ahead: u64,
-    ) -> Feeding {
+    ) -> FeedStage {
         let outputs = outputs.into_iter().map(|output| OutputState {
             transparent: output.transparent,
             paused: None,
@@ -117,7 +117,7 @@ impl Feeding {
                 output.shared,
             ),
         });
-        Feeding {
+        FeedStage {
             feed,
             outputs: outputs.collect(),
             start,
@@ -165,7 +165,7 @@ impl Feeding {
     /// Takes frames from the feed. An error is returned with the frames before
     /// it.
     fn take(&mut self, now: Nanos) -> (usize, bool, Option<PortError>) {
-        let Feeding {
+        let FeedStage {
             feed,
             outputs,
             start,
@@ -178,7 +178,7 @@ impl Feeding {
         // port are not read late.
         let judged = feed.is_paced() && !*port_is_late;
         let mut frames = 0;
-        let received = feed.feed(FRAMES_AHEAD, &mut |fed: Fed<'_>| {
+        let received = feed.feed(FRAMES_AHEAD, &mut |fed: FeedFrame<'_>| {
             let arrival = start.saturating_add(fed.due);
             *latest = arrival;
             frames += 1;
@@ -189,7 +189,7 @@ impl Feeding {
                     output.admission.shared.ingress.artifacts[Artifact::Behind].add(1);
                     *behind_max = (*behind_max).max(now.saturating_sub(arrival));
                 }
-                output.admission.admit(Arrived {
+                output.admission.admit(RxFrame {
                     bytes: fed.bytes,
                     arrival,
                     offload: Offload::NONE,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use longwire_engine::models::mtu::Mtu;
 use longwire_engine::{LinkId, Nanos};
 use longwire_io::delay_line::DelayLineWriter;
-use longwire_io::{Arrived, PortError, Received, RxPort, TxPort};
+use longwire_io::{PortError, ReceiveResult, RxFrame, RxPort, TxPort};
 
 use super::addresses::PortAddresses;
 use super::admission::{Admission, AdmissionParts};
@@ -128,7 +128,7 @@ impl<R: RxPort> Ingress<R> {
     #[inline]
     fn step_with(
         &mut self,
-        mut admit: impl FnMut(&mut Admission, Arrived<'_>),
+        mut admit: impl FnMut(&mut Admission, RxFrame<'_>),
     ) -> Result<Step, PortError> {
         if self.ended {
             return Ok(Step {
@@ -144,7 +144,7 @@ impl<R: RxPort> Ingress<R> {
         let received = match received {
             Err(error) if self.on_port_loss.outlives(&error) => {
                 self.admission.shared.loss.set(now, &error);
-                Received {
+                ReceiveResult {
                     frames: 0,
                     end: true,
                 }
@@ -159,7 +159,7 @@ impl<R: RxPort> Ingress<R> {
         })
     }
 
-    fn after_burst(&mut self, now: Nanos, received: Received) {
+    fn after_burst(&mut self, now: Nanos, received: ReceiveResult) {
         let admission = &mut self.admission;
         if received.frames > 0 {
             admission.publish();

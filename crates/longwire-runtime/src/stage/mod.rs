@@ -19,7 +19,7 @@ pub(crate) use addresses::AddressWatch;
 pub use decider::Decider;
 pub(crate) use departures::DeparturesShared;
 pub use egress::{Egress, EgressParts};
-pub(crate) use feeding::{FeedShared, FeedStep, Feeding, FeedingOutput};
+pub(crate) use feeding::{FeedShared, FeedStage, FeedStep, FeedingOutput};
 pub use ingress::{Ingress, IngressParts, shares_memory};
 pub(crate) use own::{CorrectionsShared, Judge, own};
 pub(crate) use send_stamps::SendStampsShared;

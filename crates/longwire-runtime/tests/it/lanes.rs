@@ -8,7 +8,7 @@ use longwire_packet::bridge::{BridgeConfig, PortIndex, Switching};
 use longwire_packet::classify::{Classifier, Matcher, Order};
 use longwire_runtime::OnPortLoss;
 use longwire_runtime::fabric::pipeline::run_to_end;
-use longwire_runtime::fabric::{FabricParts, LinkCells, LinkTotals, Simulation, Target, Work};
+use longwire_runtime::fabric::{FabricParts, LinkCells, LinkTotals, Operation, Simulation, Target};
 use longwire_units::random::Stream;
 
 use crate::common::{Arrivals, Kept};
@@ -82,7 +82,7 @@ fn parts(case: &Case) -> (FabricParts, Vec<Arc<LinkCells>>) {
     });
     let orders = case.changes.iter().map(|(micros, link, text)| {
         let (link, text) = (LinkId(*link), *text);
-        let work: Work = Box::new(move |core, at| {
+        let work: Operation = Box::new(move |core, at| {
             let change = spec(text).build_change(&NoLoader);
             let replaced = core.change_link(link, at, change.expect("a change"));
             assert!(replaced.is_some(), "there is no link {link:?}");
@@ -142,7 +142,7 @@ fn simulated(case: &Case, arrivals: &[Vec<Arrival>; 2]) -> Outcome {
         all.extend(arrivals.iter().map(|arrival| (port, arrival)));
     }
     all.sort_by_key(|(port, (at, _))| (*at, *port));
-    let mut out = |leaving: longwire_runtime::fabric::Leaving<'_>| {
+    let mut out = |leaving: longwire_runtime::fabric::OutputFrame<'_>| {
         let port = usize::from(leaving.port.0);
         left[port].push((leaving.release, number_of(leaving.bytes)));
         Ok::<(), ()>(())

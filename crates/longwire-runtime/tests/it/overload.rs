@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use longwire_engine::{LinkConfig, LinkId, LinkSpec, Nanos, NoLoader, PathId};
-use longwire_io::port::one_way::{Discard, Silent};
+use longwire_io::port::one_way::{DiscardTx, SilentRx};
 use longwire_io::port::own::{OwnRx, OwnTx};
 use longwire_io::port::{AnyRx, AnyTx, Port};
-use longwire_io::{Arrived, PortError, Pushed, Received};
+use longwire_io::{PortError, PushResult, ReceiveResult, RxFrame};
 use longwire_packet::bridge::{BridgeConfig, PortIndex, Switching};
 use longwire_packet::classify::{Classifier, Matcher, Order};
 use longwire_runtime::fabric::{FabricParts, LinkCells, Target};
@@ -30,8 +30,8 @@ impl OwnRx for Source {
         &mut self,
         now: Nanos,
         max: usize,
-        take: &mut dyn FnMut(Arrived<'_>),
-    ) -> Result<Received, PortError> {
+        take: &mut dyn FnMut(RxFrame<'_>),
+    ) -> Result<ReceiveResult, PortError> {
         let start = *self.start.get_or_insert(now);
         let due = now.saturating_sub(start).as_nanos() * self.per_second / 1_000_000_000;
         let frames = (due - self.sent).min(max as u64);
@@ -40,7 +40,7 @@ impl OwnRx for Source {
             bytes[0] = 2;
             bytes[6] = 2;
             bytes[11] = (self.sent % 2) as u8;
-            take(Arrived::whole(
+            take(RxFrame::whole(
                 &bytes,
                 start.saturating_add(Nanos::from_nanos(
                     self.sent * 1_000_000_000 / self.per_second,
@@ -48,7 +48,7 @@ impl OwnRx for Source {
             ));
             self.sent += 1;
         }
-        Ok(Received {
+        Ok(ReceiveResult {
             frames: frames as usize,
             end: false,
         })
@@ -66,7 +66,7 @@ fn slow() -> impl OwnTx {
         while begun.elapsed() < Duration::from_micros(50) {
             std::hint::spin_loop();
         }
-        Pushed::Taken
+        PushResult::Taken
     })
 }
 
@@ -76,9 +76,9 @@ fn stalled() -> impl OwnTx {
     PushFn::new(move |_| {
         let since = *since.get_or_insert_with(Instant::now);
         if since.elapsed() < Duration::from_millis(500) {
-            Pushed::Full
+            PushResult::Full
         } else {
-            Pushed::Taken
+            PushResult::Taken
         }
     })
 }
@@ -118,9 +118,9 @@ fn begin(
         port(
             "in",
             AnyRx::Own(Box::new(source)),
-            AnyTx::Discard(Discard::default()),
+            AnyTx::Discard(DiscardTx::default()),
         ),
-        port("out", AnyRx::Silent(Silent), AnyTx::Own(Box::new(output))),
+        port("out", AnyRx::Silent(SilentRx), AnyTx::Own(Box::new(output))),
     ];
     let config = RunConfig {
         placement: Placement::Together,
@@ -177,7 +177,7 @@ fn every_report_accounts_for_every_frame() {
         let spec: LinkSpec = "delay=5ms".parse().expect("a link");
         spec.build(&NoLoader).expect("a link")
     };
-    let taking = || PushFn::new(|_| Pushed::Taken);
+    let taking = || PushFn::new(|_| PushResult::Taken);
     for _ in 0..5 {
         let cells = two_cells();
         let running = begin(50_000, taking(), &cells, link);

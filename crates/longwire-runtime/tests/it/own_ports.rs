@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use longwire_engine::{Bytes, LinkConfig, Nanos};
 use longwire_io::port::mem::{PipeRx, pipe};
-use longwire_io::port::one_way::{Discard, Silent};
+use longwire_io::port::one_way::{DiscardTx, SilentRx};
 use longwire_io::port::own::OwnRx;
 use longwire_io::port::registry::{AnyRx, AnyTx, Port};
-use longwire_io::{Arrived, Event, Outgoing, PortError, Pushed, Received, RxPort, TxPort};
+use longwire_io::{Event, PortError, PushResult, ReceiveResult, RxFrame, RxPort, TxFrame, TxPort};
 use longwire_runtime::clock::monotonic_now;
 use longwire_runtime::{LinkSetup, NetworkPlan, Placement, RunConfig, RunningNetwork, start};
 
@@ -46,8 +46,8 @@ impl OwnRx for FromQueue {
         &mut self,
         now: Nanos,
         max: usize,
-        take: &mut dyn FnMut(Arrived<'_>),
-    ) -> Result<Received, PortError> {
+        take: &mut dyn FnMut(RxFrame<'_>),
+    ) -> Result<ReceiveResult, PortError> {
         self.0.calls.fetch_add(1, Ordering::Relaxed);
         if let Some(event) = &self.0.event {
             event.clear();
@@ -55,9 +55,9 @@ impl OwnRx for FromQueue {
         let mut waiting = self.0.frames.lock().expect("sound");
         let count = waiting.len().min(max);
         for bytes in waiting.drain(..count) {
-            take(Arrived::whole(&bytes, now));
+            take(RxFrame::whole(&bytes, now));
         }
-        Ok(Received {
+        Ok(ReceiveResult {
             frames: count,
             end: false,
         })
@@ -85,17 +85,17 @@ impl Noting {
     /// Returns the sending half that notes.
     fn port(&self) -> AnyTx {
         let seen = Arc::clone(&self.0);
-        AnyTx::Own(Box::new(PushFn::new(move |frame: Outgoing<'_>| {
+        AnyTx::Own(Box::new(PushFn::new(move |frame: TxFrame<'_>| {
             seen.lock().expect("sound").push(frame.release);
-            Pushed::Taken
+            PushResult::Taken
         })))
     }
 }
 
 /// Runs a link without delay from `rx` to `tx`.
 fn run(rx: AnyRx, tx: AnyTx, placement: Placement) -> RunningNetwork {
-    let a = Port::with_halves("a", rx, AnyTx::Discard(Discard::default()));
-    let b = Port::with_halves("b", AnyRx::Silent(Silent), tx);
+    let a = Port::with_halves("a", rx, AnyTx::Discard(DiscardTx::default()));
+    let b = Port::with_halves("b", AnyRx::Silent(SilentRx), tx);
     let setup = LinkSetup::new("ab", LinkConfig::default());
     let config = RunConfig {
         placement,
@@ -190,7 +190,10 @@ fn a_cable_in_memory_wakes_the_thread_at_its_end() {
         let running = run(rx, noting.port(), placement);
         let frame = [7; 100];
         let waits = waits(&noting, || {
-            assert_eq!(tx.push(Outgoing::whole(&frame, Nanos::ZERO)), Pushed::Taken);
+            assert_eq!(
+                tx.push(TxFrame::whole(&frame, Nanos::ZERO)),
+                PushResult::Taken
+            );
             assert_eq!(tx.flush().expect("it is open"), 1);
         });
         assert_soon(placement, &waits);
@@ -214,7 +217,7 @@ fn the_descriptor_of_a_cable_says_whether_frames_wait() {
     };
     let (mut tx, mut rx) = pipe(Bytes(1 << 20)).expect("memory");
     let mut send = || {
-        tx.push(Outgoing::whole(&[7; 60], Nanos::ZERO));
+        tx.push(TxFrame::whole(&[7; 60], Nanos::ZERO));
         tx.flush().expect("it is open");
     };
     for _ in 0..3 {
@@ -238,11 +241,11 @@ impl OwnRx for Panics {
         &mut self,
         _: Nanos,
         _: usize,
-        _: &mut dyn FnMut(Arrived<'_>),
-    ) -> Result<Received, PortError> {
+        _: &mut dyn FnMut(RxFrame<'_>),
+    ) -> Result<ReceiveResult, PortError> {
         self.0 += 1;
         assert!(self.0 < 3, "the test's own panic");
-        Ok(Received::default())
+        Ok(ReceiveResult::default())
     }
 
     fn frame_max(&self) -> usize {

@@ -4,13 +4,14 @@ use std::time::Duration;
 
 use longwire_engine::{Bytes, LinkSpec, Nanos, NoLoader};
 use longwire_io::port::mem::{PipeRx, pipe};
-use longwire_io::port::one_way::{Discard, Silent};
+use longwire_io::port::one_way::{DiscardTx, SilentRx};
 use longwire_io::port::{AnyRx, AnyTx, Port};
-use longwire_io::{PortError, Pushed, Received, RxPort};
+use longwire_io::{PortError, PushResult, ReceiveResult, RxPort};
 use longwire_runtime::record::Epoch;
 use longwire_runtime::replay::{ReplayConfig, ReplayOutput, Start};
 use longwire_runtime::{
-    Fed, Feed, FeedStatus, LinkSetup, NetworkPlan, RunConfig, RunningNetwork, StartError, start,
+    Feed, FeedFrame, FeedStatus, LinkSetup, NetworkPlan, RunConfig, RunningNetwork, StartError,
+    start,
 };
 
 use crate::common::PushFn;
@@ -42,8 +43,12 @@ impl Even {
 }
 
 impl Feed for Even {
-    fn feed(&mut self, max: usize, take: &mut dyn FnMut(Fed<'_>)) -> Result<Received, PortError> {
-        let mut received = Received::default();
+    fn feed(
+        &mut self,
+        max: usize,
+        take: &mut dyn FnMut(FeedFrame<'_>),
+    ) -> Result<ReceiveResult, PortError> {
+        let mut received = ReceiveResult::default();
         while received.frames < max && self.next < self.frames {
             if self.next == self.fails_after {
                 return Err(PortError::Malformed {
@@ -54,7 +59,7 @@ impl Feed for Even {
             }
             let mut bytes = vec![0; self.len];
             bytes[..8].copy_from_slice(&self.next.to_le_bytes());
-            take(Fed {
+            take(FeedFrame {
                 bytes: &bytes,
                 wire_len: self.len as u32,
                 due: self.gap.saturating_mul(self.next),
@@ -94,7 +99,7 @@ fn output(tx: AnyTx, line: &str) -> ReplayOutput {
     ReplayOutput {
         port: Port {
             name: "mem".into(),
-            rx: AnyRx::Silent(Silent),
+            rx: AnyRx::Silent(SilentRx),
             tx,
             notes: Vec::new(),
         },
@@ -221,7 +226,7 @@ fn memory_stays_within_what_is_read_ahead() {
         paced: false,
         ..Even::every(Nanos::ZERO, 2_000_000)
     };
-    let sink = AnyTx::Discard(Discard::default());
+    let sink = AnyTx::Discard(DiscardTx::default());
     let outputs = vec![output(sink, "")];
     let replay = replay(feed, outputs, ReplayConfig::default()).unwrap();
     assert!(replay.wait(Duration::from_secs(60)));
@@ -314,7 +319,7 @@ fn a_sending_thread_that_panics_ends_the_replay_with_a_word() {
     let panics = AnyTx::Own(Box::new(PushFn::new(move |_| {
         pushed += 1;
         assert!(pushed < 3, "the test's own panic");
-        Pushed::Taken
+        PushResult::Taken
     })));
     let outputs = vec![output(panics, ""), output(tx, "")];
     let replay = replay(feed, outputs, ReplayConfig::default()).unwrap();

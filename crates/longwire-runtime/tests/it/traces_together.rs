@@ -42,7 +42,8 @@ fn dues<const N: usize>(feeds: &mut [TraceFeed; N], max: usize) -> [Vec<u64>; N]
         let mut ended = true;
         let before: usize = dues.iter().map(Vec::len).sum();
         for (feed, dues) in feeds.iter_mut().zip(&mut dues) {
-            let take = &mut |fed: longwire_runtime::Fed<'_>| dues.push(fed.due.as_nanos() / 1_000);
+            let take =
+                &mut |fed: longwire_runtime::FeedFrame<'_>| dues.push(fed.due.as_nanos() / 1_000);
             ended &= feed.feed(max, take).unwrap().end;
         }
         if ended {
@@ -131,7 +132,7 @@ fn a_feed_that_waits_is_woken_by_the_round() {
     }
     // Until the thread that reads it has reached the file's end.
     for _ in 0..1_000 {
-        let none = &mut |_: longwire_runtime::Fed<'_>| panic!("the other has not ended");
+        let none = &mut |_: longwire_runtime::FeedFrame<'_>| panic!("the other has not ended");
         let took = early.feed(9, none).unwrap();
         assert_eq!((took.frames, took.end), (0, false));
         if early.readable().is_none() {

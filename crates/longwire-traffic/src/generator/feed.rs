@@ -2,11 +2,11 @@
 
 use longwire_engine::Nanos;
 use longwire_engine::models::arrivals::{Arrivals, Load};
-use longwire_io::{PortError, Received};
+use longwire_io::{PortError, ReceiveResult};
 use longwire_packet::probe::Probe;
 use longwire_runtime::clock::monotonic_now;
 use longwire_runtime::record::Epoch;
-use longwire_runtime::{Fed, Feed, FeedStatus};
+use longwire_runtime::{Feed, FeedFrame, FeedStatus};
 use longwire_units::random::{Purpose, Stream};
 
 use super::config::GeneratorConfig;
@@ -104,7 +104,7 @@ impl GeneratorFeed {
         len: u32,
         due: Nanos,
         made: Nanos,
-        take: &mut dyn FnMut(Fed<'_>),
+        take: &mut dyn FnMut(FeedFrame<'_>),
     ) {
         let probe = self.config.probe.map(|stream| Probe {
             stream,
@@ -114,7 +114,7 @@ impl GeneratorFeed {
         let flow = self.flows.next();
         self.template.turn(self.sent);
         let bytes = self.template.frame(len, flow, probe);
-        take(Fed {
+        take(FeedFrame {
             bytes,
             wire_len: len,
             due,
@@ -141,7 +141,11 @@ impl GeneratorFeed {
 }
 
 impl Feed for GeneratorFeed {
-    fn feed(&mut self, max: usize, take: &mut dyn FnMut(Fed<'_>)) -> Result<Received, PortError> {
+    fn feed(
+        &mut self,
+        max: usize,
+        take: &mut dyn FnMut(FeedFrame<'_>),
+    ) -> Result<ReceiveResult, PortError> {
         let mut made = self.start.wall;
         if self.pace.is_none() {
             let now = monotonic_now();
@@ -159,7 +163,7 @@ impl Feed for GeneratorFeed {
             self.make(len, due, made, take);
             frames += 1;
         }
-        Ok(Received {
+        Ok(ReceiveResult {
             frames,
             end: self.ended,
         })

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use longwire_engine::Nanos;
-use longwire_io::{PortError, Received};
+use longwire_io::{PortError, ReceiveResult};
 use longwire_runtime::record::Epoch;
-use longwire_runtime::{Fed, Feed, FeedStatus};
+use longwire_runtime::{Feed, FeedFrame, FeedStatus};
 
 use super::config::GeneratorConfig;
 use super::error::GeneratorError;
@@ -64,7 +64,11 @@ impl TogetherFeed {
 }
 
 impl Feed for TogetherFeed {
-    fn feed(&mut self, max: usize, take: &mut dyn FnMut(Fed<'_>)) -> Result<Received, PortError> {
+    fn feed(
+        &mut self,
+        max: usize,
+        take: &mut dyn FnMut(FeedFrame<'_>),
+    ) -> Result<ReceiveResult, PortError> {
         let mut frames = 0;
         while frames < max {
             let Some(at) = self.earliest() else { break };
@@ -79,7 +83,7 @@ impl Feed for TogetherFeed {
             self.sent[at].store(stream.sent, Ordering::Relaxed);
             frames += 1;
         }
-        Ok(Received {
+        Ok(ReceiveResult {
             frames,
             end: self.heads.iter().all(Option::is_none),
         })

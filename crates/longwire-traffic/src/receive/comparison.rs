@@ -4,7 +4,7 @@ use longwire_capture::CaptureReader;
 use longwire_engine::Nanos;
 use longwire_engine::replay::{Pace, ReplaySchedule};
 use longwire_io::PortError;
-use longwire_runtime::sent::{Ignored, digest};
+use longwire_runtime::sent::{IgnoredFields, digest};
 
 use super::matching::{Expected, Matching};
 use super::report::TraceReport;
@@ -21,7 +21,7 @@ pub struct AgainstTrace {
     /// How often it is sent; 0 is for ever.
     pub rounds: u64,
     /// The fields that may change on the way.
-    pub ignored: Ignored,
+    pub ignored: IgnoredFields,
 }
 
 /// A trace that is read along with what arrives.

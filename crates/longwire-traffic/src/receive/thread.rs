@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use longwire_engine::Nanos;
 use longwire_io::port::offload::finish_checksum;
 use longwire_io::port::options::{OpenOptions, Purpose};
-use longwire_io::port::{AnyRx, Arrived, Port, registry};
+use longwire_io::port::{AnyRx, Port, RxFrame, registry};
 use longwire_io::{PortError, RxPort};
 use longwire_runtime::RunReport;
 use longwire_runtime::clock::monotonic_now;
@@ -343,7 +343,7 @@ enum Taken {
 }
 
 #[inline]
-fn take(account: &mut Account, scratch: &mut Vec<u8>, arrived: &Arrived<'_>) {
+fn take(account: &mut Account, scratch: &mut Vec<u8>, arrived: &RxFrame<'_>) {
     let Some(checksum) = arrived.offload.checksum else {
         account.frame(arrived.bytes, arrived.wire_len, arrived.arrival);
         return;

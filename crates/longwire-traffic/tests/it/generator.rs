@@ -9,7 +9,7 @@ use longwire_engine::models::{ARRIVALS, SIZES};
 use longwire_packet::probe::Probe;
 use longwire_packet::repair_checksums;
 use longwire_runtime::record::Epoch;
-use longwire_runtime::{Fed, Feed};
+use longwire_runtime::{Feed, FeedFrame};
 use longwire_traffic::generator::{
     AddressRange, FlowConfig, FlowOrder, GeneratorConfig, GeneratorError, GeneratorFeed,
     MacAddress, Payload, PortRange, Protocol, TcpFlags, VlanTag,
@@ -45,7 +45,7 @@ fn generate(config: GeneratorConfig, count: usize) -> Vec<Frame> {
     feed.begin(START);
     let mut frames = Vec::new();
     while frames.len() < count {
-        let mut take = |fed: Fed<'_>| {
+        let mut take = |fed: FeedFrame<'_>| {
             assert_eq!(fed.bytes.len(), fed.wire_len as usize);
             assert_eq!(fed.output, 0);
             frames.push(Frame {

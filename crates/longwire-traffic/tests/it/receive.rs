@@ -8,7 +8,7 @@ use longwire_capture::{CaptureReader, CaptureWriter};
 use longwire_engine::Nanos;
 use longwire_io::net::NetNamespace;
 use longwire_io::port::options::OpenOptions;
-use longwire_io::port::{AnyTx, Outgoing, Pushed, TxPort, registry};
+use longwire_io::port::{AnyTx, PushResult, TxFrame, TxPort, registry};
 use longwire_packet::probe::Probe;
 use longwire_runtime::record::Epoch;
 use longwire_testbed::support::{Folder, device, namespace, wire};
@@ -44,8 +44,8 @@ impl Wire {
 /// Sends frames as fast as the port takes them.
 fn send<'a>(port: &mut AnyTx, frames: impl IntoIterator<Item = &'a Vec<u8>>) {
     for frame in frames {
-        let frame = Outgoing::whole(frame, Nanos::ZERO);
-        while port.push(frame) == Pushed::Full {
+        let frame = TxFrame::whole(frame, Nanos::ZERO);
+        while port.push(frame) == PushResult::Full {
             port.flush().expect("frames leave");
         }
     }

@@ -13,7 +13,7 @@ use longwire_engine::models::delay::constant::ConstantDelay;
 use longwire_engine::models::rate::Rate;
 use longwire_engine::{BitRate, Bytes, LinkConfig, Nanos};
 use longwire_io::port::mem::{Sink, Source};
-use longwire_io::{Arrived, PortError, Received, RxPort};
+use longwire_io::{PortError, ReceiveResult, RxFrame, RxPort};
 use longwire_runtime::fabric::FabricParts;
 use longwire_runtime::fabric::pipeline::{look_at_idle, run_to_end};
 use longwire_units::random::Stream;
@@ -191,15 +191,15 @@ impl Flows {
         }
     }
 
-    fn receive(&mut self, max: usize, take: &mut impl FnMut(Arrived<'_>)) -> Received {
+    fn receive(&mut self, max: usize, take: &mut impl FnMut(RxFrame<'_>)) -> ReceiveResult {
         let frames = self.left.min(max as u64) as usize;
         for _ in 0..frames {
             let flow = self.chance.up_to(u64::from(self.links) - 1) as u32;
-            take(Arrived::whole(self.frame.set(flow, 0), self.at));
+            take(RxFrame::whole(self.frame.set(flow, 0), self.at));
             self.at = self.at.saturating_add(GAP);
         }
         self.left -= frames as u64;
-        Received {
+        ReceiveResult {
             frames,
             end: self.left == 0,
         }
@@ -218,8 +218,8 @@ impl RxPort for BenchPort {
         &mut self,
         now: Nanos,
         max: usize,
-        take: &mut impl FnMut(Arrived<'_>),
-    ) -> Result<Received, PortError> {
+        take: &mut impl FnMut(RxFrame<'_>),
+    ) -> Result<ReceiveResult, PortError> {
         match self {
             BenchPort::Flows(flows) => Ok(flows.receive(max, take)),
             BenchPort::Nothing(source) => source.receive(now, max, take),

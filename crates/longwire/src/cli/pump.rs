@@ -1,6 +1,7 @@
 //! Options of commands that send frames at times known ahead: `replay` and
 //! `generate`.
 
+use std::path::Path;
 use std::str::FromStr;
 
 use clap::{ArgMatches, Args, Command, FromArgMatches};
@@ -14,6 +15,7 @@ use longwire_runtime::{Faults, LinkSetup, Recorder, RunConfig};
 
 use super::{DuplexArgs, LaunchBy, RecordArgs, ReportArgs, SeedArgs, Wait};
 use crate::Error;
+use crate::report::finish::check_file;
 
 /// The name of the link's rate where `--rate` is the pace of sending.
 const LINK_RATE: &str = "link-rate";
@@ -94,6 +96,22 @@ pub struct PumpArgs {
     /// The report.
     #[command(flatten)]
     pub report: ReportArgs,
+}
+
+impl PumpArgs {
+    /// Checks that the report can be written, and replaces no file of the run: none of its
+    /// ports and recordings, and of `inputs`.
+    ///
+    /// # Errors
+    /// If it cannot, or would replace one.
+    pub fn check_report<'a>(
+        &'a self,
+        inputs: impl IntoIterator<Item = &'a str>,
+    ) -> Result<(), Error> {
+        let log = self.record.log.as_deref().and_then(Path::to_str);
+        let own = self.to.iter().map(String::as_str).chain(log);
+        check_file(self.report.report.as_deref(), own.chain(inputs))
+    }
 }
 
 /// The link options of commands whose `--rate` is the pace of sending: the

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use longwire_engine::Nanos;
-use longwire_runtime::sent::Ignored;
+use longwire_runtime::sent::IgnoredFields;
 
 use crate::Error;
 
@@ -35,7 +35,7 @@ pub struct ReceiverArgs {
     /// Fields that may change on the way: mac, address, port, tos, ttl,
     /// checksum
     #[arg(long, value_name = "FIELDS", requires = "receive")]
-    pub receive_ignore: Option<Ignored>,
+    pub receive_ignore: Option<IgnoredFields>,
 }
 
 impl ReceiverArgs {

@@ -28,8 +28,13 @@ use longwire_traffic::sockets::{Host, Path};
 /// If the networks cannot be created, the link cannot be started, or the
 /// command cannot be run.
 pub fn run(args: &ExecArgs, globals: &Globals) -> Result<ExitCode, Error> {
-    finish::check_file(args.report.report.as_deref())?;
     let (file, command) = split_file(&args.command);
+    let files = [file, args.scenario.as_deref(), args.record.log.as_deref()];
+    let files = files
+        .into_iter()
+        .flatten()
+        .filter_map(std::path::Path::to_str);
+    finish::check_file(args.report.report.as_deref(), files)?;
     let of_network = [
         (file.is_some(), "a topology file"),
         (args.scenario.is_some(), "--scenario"),

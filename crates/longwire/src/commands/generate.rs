@@ -18,7 +18,7 @@ use super::replay;
 use crate::cli::{LINK_HELP, Paint, PumpArgs, TrafficArgs};
 use crate::profile::{self, ProfileArgs, write_probes};
 use crate::receiving::{ReceivedByLink, refused};
-use crate::report::finish::{ReportStream, check_file, finish_judged};
+use crate::report::finish::{ReportStream, finish_judged};
 use crate::report::stderr::print_line;
 use crate::report::{start, text};
 use crate::signals::stop_flag;
@@ -101,7 +101,7 @@ pub fn run(args: &GenerateArgs, globals: &Globals) -> Result<ExitCode, Error> {
             "generate sends to one port; run it once for each".to_owned(),
         ));
     }
-    check_file(args.pump.report.report.as_deref())?;
+    args.pump.check_report(args.receive.as_deref())?;
     start::warn(&args.traffic.doubts(), globals)?;
     let capture = args.pump.to.first().map(String::as_str);
     let capture = capture.map(generate_file::capture).transpose()?.flatten();

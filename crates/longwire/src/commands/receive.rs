@@ -11,7 +11,7 @@ use clap::Args;
 use longwire_engine::replay::Pace;
 use longwire_engine::{Nanos, Speed};
 use longwire_packet::filter::Filter;
-use longwire_runtime::sent::Ignored;
+use longwire_runtime::sent::IgnoredFields;
 use longwire_traffic::receive::{
     AgainstTrace, CaptureReceiver, ReceiveConfig, ReceiveError, ReceiveReport, Receiver,
 };
@@ -111,7 +111,7 @@ pub struct JudgedArgs {
     /// Fields that may change on the way: mac, address, port, tos, ttl,
     /// checksum
     #[arg(long, value_name = "FIELDS", requires = "against")]
-    pub ignore: Option<Ignored>,
+    pub ignore: Option<IgnoredFields>,
 
     /// The expected distance between frames, as in 70us
     #[arg(long, value_name = "TIME")]
@@ -166,7 +166,13 @@ impl ReceiveArgs {
 /// # Errors
 /// If a port or a file cannot be opened.
 pub fn run(args: &ReceiveArgs, globals: &Globals) -> Result<ExitCode, Error> {
-    check_file(args.report.as_deref())?;
+    let files = [
+        Some(&args.port),
+        args.capture.as_ref(),
+        args.judged.against.as_ref(),
+    ];
+    let files = files.into_iter().flatten().map(String::as_str);
+    check_file(args.report.as_deref(), files)?;
     let stop = stop_flag()?;
     let report = match args.port.strip_prefix("pcap:") {
         Some(capture) => judge(capture, args, &stop, globals)?,

@@ -14,7 +14,7 @@ use longwire_runtime::{Feed, NetworkPlan, RunningNetwork, network};
 
 use crate::cli::{AlterArgs, PumpArgs, ReceiverArgs};
 use crate::receiving::{Receivers, with_received};
-use crate::report::finish::{ReportStream, check_file, finish_received};
+use crate::report::finish::{ReportStream, finish_received};
 use crate::report::start as announcement;
 use crate::report::words::count_of;
 use crate::signals::stop_flag;
@@ -181,7 +181,8 @@ impl PaceArgs {
 /// If a trace or a port cannot be opened, or options do not fit together.
 pub fn run(args: &ReplayArgs, globals: &Globals) -> Result<ExitCode, Error> {
     args.check()?;
-    check_file(args.pump.report.report.as_deref())?;
+    let files = args.traces.iter().chain(&args.receivers.receive);
+    args.pump.check_report(files.map(String::as_str))?;
     let stop = stop_flag()?;
     let feeds = args.feeds()?;
     let ways = args.alter.split.is_some();

@@ -113,7 +113,11 @@ fn after_help() -> String {
 /// # Errors
 /// If a port cannot be opened or the run not be started.
 pub fn run(args: &RunArgs, globals: &Globals) -> Result<ExitCode, Error> {
-    check_file(args.report.report.as_deref())?;
+    let files = [args.scenario.as_deref(), args.record.log.as_deref()];
+    let files = files.into_iter().flatten().filter_map(Path::to_str);
+    let ports = [Some(args.a.as_str()), args.b.as_deref()];
+    let files = ports.into_iter().flatten().chain(files);
+    check_file(args.report.report.as_deref(), files)?;
     let Some(b) = &args.b else {
         return if args.a.ends_with(".toml") {
             run_network::run(Path::new(&args.a), args, globals)

@@ -139,7 +139,11 @@ struct SimulateJson<'a> {
 /// If a file cannot be opened, read or written; of a truncated capture, the
 /// frames before its end are simulated first.
 pub fn run(args: &SimulateArgs, globals: &Globals) -> Result<ExitCode, Error> {
-    check_file(args.report.report.as_deref())?;
+    let files = [Some(args.input.as_str()), args.output.as_deref()];
+    let more = [args.log.as_deref(), args.scenario.as_deref()];
+    let more = more.into_iter().flatten().filter_map(Path::to_str);
+    let report = args.report.report.as_deref();
+    check_file(report, files.into_iter().flatten().chain(more))?;
     let Some(output) = &args.output else {
         return if args.input.ends_with(".toml") {
             simulate_network::run(Path::new(&args.input), args, globals)

@@ -14,7 +14,7 @@ use super::run_network;
 use super::simulate::SimulateArgs;
 use crate::cli::RecordArgs;
 use crate::progress::Progress;
-use crate::report::finish::{ReportStream, on_stuck_plugin};
+use crate::report::finish::{ReportStream, check_file, on_stuck_plugin};
 use crate::report::start;
 use crate::report::words::count_of;
 use crate::signals::stop_flag;
@@ -144,6 +144,8 @@ fn check_files(ins: &[PortFile], outs: &[PortFile], args: &SimulateArgs) -> Resu
     {
         return Err(LogError::Extension { path }.into());
     }
+    let files = ins.iter().chain(outs).map(|file| file.path.as_str());
+    check_file(args.report.report.as_deref(), files)?;
     let written: Vec<&str> = outs.iter().map(|out| out.path.as_str()).collect();
     let written: Vec<&str> = written.into_iter().chain(log.as_deref()).collect();
     for (place, path) in written.iter().enumerate() {

@@ -4,6 +4,7 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
+use longwire_capture::same_file;
 use longwire_runtime::{RunReport, shutdown};
 use serde::Serialize;
 
@@ -177,9 +178,26 @@ pub fn write_file(path: Option<&Path>, report: &impl Serialize) -> Result<(), Er
 /// Checks, before a run, that its report can be written to its file.
 ///
 /// # Errors
-/// If it cannot.
-pub fn check_file(path: Option<&Path>) -> Result<(), Error> {
+/// If it cannot, or if the run reads or writes the file for another purpose: one of
+/// `used`, names of files and of ports.
+pub fn check_file<'a>(
+    path: Option<&Path>,
+    used: impl IntoIterator<Item = &'a str>,
+) -> Result<(), Error> {
     let Some(path) = path else { return Ok(()) };
+    let name = path.to_string_lossy();
+    let files = used
+        .into_iter()
+        .map(|used| used.strip_prefix("pcap:").unwrap_or(used));
+    if files
+        .into_iter()
+        .any(|file| file == name || same_file(file, &name))
+    {
+        return Err(Error::Usage(format!(
+            "--report {name} would replace a file that this command reads or writes; choose \
+             another name for it"
+        )));
+    }
     whole_file::check(path).map_err(|source| Error::File {
         path: path.to_owned(),
         action: "the report cannot be written here; --report takes a file in a directory that \

@@ -1,7 +1,7 @@
 //! The captures of frames that leave by the ports of a network.
 
 use longwire_capture::CaptureWriter;
-use longwire_runtime::fabric::Leaving;
+use longwire_runtime::fabric::OutputFrame;
 
 use super::inputs::PortFile;
 use crate::Error;
@@ -61,8 +61,8 @@ impl Outputs {
     /// # Errors
     /// If the capture cannot be written.
     #[inline]
-    pub fn write(&mut self, leaving: Leaving<'_>) -> Result<(), Error> {
-        let Leaving {
+    pub fn write(&mut self, leaving: OutputFrame<'_>) -> Result<(), Error> {
+        let OutputFrame {
             port,
             release,
             bytes,

@@ -3,7 +3,7 @@
 use std::sync::mpsc::{Sender, channel};
 
 use longwire_engine::Nanos;
-use longwire_runtime::fabric::{Discarded, Simulation};
+use longwire_runtime::fabric::{DeferredDrop, Simulation};
 use longwire_runtime::{Faults, FileLoader};
 
 use crate::Error;
@@ -16,7 +16,7 @@ pub struct Script<'a> {
     loader: FileLoader,
     /// The receiver is dropped: replaced parts are dropped at once, because no
     /// thread waits.
-    retired: Sender<Discarded>,
+    retired: Sender<DeferredDrop>,
     made: Changes,
     /// The start of the scenario.
     epoch: Nanos,

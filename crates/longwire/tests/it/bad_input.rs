@@ -224,6 +224,47 @@ fn outputs_that_would_destroy_something_are_refused() {
     assert_eq!(ran.code, 2);
     assert_eq!(std::fs::read(&capture).unwrap_or_default(), before);
 
+    // A report in place of what is read or written.
+    let (out, log) = (dir.file("out.pcap"), dir.file("log.csv"));
+    let to_capture = format!("pcap:{out}");
+    for arguments in [
+        &["simulate", &capture, &out, "--report", &capture][..],
+        &[
+            "simulate",
+            &capture,
+            &out,
+            "--report",
+            &link.to_string_lossy(),
+        ],
+        &["simulate", &capture, &out, "--report", &out],
+        &["simulate", &capture, &out, "--log", &log, "--report", &log],
+        &["replay", &capture, "--to", "null", "--report", &capture],
+        &[
+            "generate",
+            "--to",
+            &to_capture,
+            "--count",
+            "1",
+            "--report",
+            &out,
+        ],
+        &["run", "null", "null", "--log", &log, "--report", &log],
+        &[
+            "receive",
+            &to_capture,
+            "--against",
+            &capture,
+            "--report",
+            &capture,
+        ],
+    ] {
+        let ran = longwire(arguments);
+        assert_eq!(ran.code, 2, "{arguments:?}: {ran:?}");
+        assert!(ran.stderr.contains("would replace"), "{ran:?}");
+        assert_eq!(std::fs::read(&capture).unwrap_or_default(), before);
+        assert!(!Path::new(&out).exists() && !Path::new(&log).exists());
+    }
+
     let ran = longwire(&["simulate", &capture, &dir.file("out.txt")]);
     assert_eq!(ran.code, 2);
     assert!(ran.stderr.contains(".pcapng"), "{ran:?}");

@@ -334,6 +334,7 @@ fn invalid_combinations_are_refused_with_the_reason() {
         &with(&["--out", &format!("east={west}")]),
         &["is read and would be written"],
     );
+    refused(&with(&["--report", &west]), &["would replace"]);
     let twice = ["--out", "east=x.pcap", "--out", "west=x.pcap"];
     refused(&with(&twice), &["same file", "x.pcap"]);
     refused(&with(&["--log", "x.txt"]), &["x.txt", ".csv"]);

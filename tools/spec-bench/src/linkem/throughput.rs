@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use longwire_engine::Nanos;
 use longwire_io::port::options::{OpenOptions, Purpose};
 use longwire_io::port::registry::{self, Port};
-use longwire_io::{Outgoing, PortError, Pushed, TxPort};
+use longwire_io::{PortError, PushResult, TxFrame, TxPort};
 use serde::Serialize;
 
 use super::STATIONS;
@@ -186,8 +186,8 @@ impl StationSender<'_> {
     fn burst(&mut self, link: usize) -> Result<usize, PortError> {
         let port = &mut self.ports[ends(link).0];
         for _ in 0..BURST {
-            let frame = Outgoing::whole(&self.frames[link], Nanos::ZERO);
-            if port.tx.push(frame) != Pushed::Taken {
+            let frame = TxFrame::whole(&self.frames[link], Nanos::ZERO);
+            if port.tx.push(frame) != PushResult::Taken {
                 break;
             }
         }

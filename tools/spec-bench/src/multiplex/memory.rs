@@ -15,10 +15,10 @@ use longwire_engine::models::delay::constant::ConstantDelay;
 use longwire_engine::models::{self, rate::Rate};
 use longwire_engine::{BitRate, Bytes, LinkConfig, Nanos};
 use longwire_io::port::mem::Sink;
-use longwire_io::port::one_way::{Discard, Silent};
+use longwire_io::port::one_way::{DiscardTx, SilentRx};
 use longwire_io::port::own::{OwnRx, OwnTx};
 use longwire_io::port::registry::{AnyRx, AnyTx, Port};
-use longwire_io::{Arrived, Offload, Outgoing, PortError, Pushed, Received, TxPort};
+use longwire_io::{Offload, PortError, PushResult, ReceiveResult, RxFrame, TxFrame, TxPort};
 use longwire_runtime::clock::monotonic_now;
 use longwire_runtime::stage::BURST;
 use longwire_runtime::{NetworkPlan, Placement, RunConfig, RunReport, WaitMode, start};
@@ -70,13 +70,13 @@ impl OwnRx for SenderPort {
         &mut self,
         now: Nanos,
         max: usize,
-        take: &mut dyn FnMut(Arrived<'_>),
-    ) -> Result<Received, PortError> {
+        take: &mut dyn FnMut(RxFrame<'_>),
+    ) -> Result<ReceiveResult, PortError> {
         std::mem::swap(&mut self.heard, &mut *locked(&self.shared.acks));
         self.flows.hear(self.heard.drain(..));
         let (frame, wire_len) = (&mut self.frame, self.len);
         let frames = self.flows.send(now, max, |flow, number| {
-            take(Arrived {
+            take(RxFrame {
                 bytes: frame.set(flow, number),
                 arrival: now,
                 offload: Offload::NONE,
@@ -84,7 +84,7 @@ impl OwnRx for SenderPort {
                 lent: None,
             });
         });
-        Ok(Received { frames, end: false })
+        Ok(ReceiveResult { frames, end: false })
     }
 
     fn frame_max(&self) -> usize {
@@ -100,7 +100,7 @@ struct ReceiverPort {
 }
 
 impl OwnTx for ReceiverPort {
-    fn push(&mut self, frame: Outgoing<'_>) -> Pushed {
+    fn push(&mut self, frame: TxFrame<'_>) -> PushResult {
         if let Some((flow, number)) = pairs::read(frame.bytes) {
             self.batch.push(Ack { flow, number });
         }
@@ -235,11 +235,11 @@ fn ports(load: &MultiplexLoad, shared: &Arc<Loop>) -> Vec<(String, Port)> {
         port(
             "senders",
             AnyRx::Own(Box::new(sending)),
-            AnyTx::Discard(Discard::default()),
+            AnyTx::Discard(DiscardTx::default()),
         ),
         port(
             "receivers",
-            AnyRx::Silent(Silent),
+            AnyRx::Silent(SilentRx),
             AnyTx::Own(Box::new(receiving)),
         ),
     ]
@@ -261,7 +261,7 @@ pub(super) fn own_cost(links: u32, len: u32) -> f64 {
     let mut acks = VecDeque::new();
     let mut burst = |flows: &mut Flows, acks: &mut VecDeque<Ack>| {
         let sent = flows.send(monotonic_now(), BURST, |flow, number| {
-            sink.push(Outgoing::whole(frame.set(flow, number), Nanos::ZERO));
+            sink.push(TxFrame::whole(frame.set(flow, number), Nanos::ZERO));
             acks.push_back(Ack { flow, number });
         });
         // A sink in memory accepts all frames.

@@ -12,7 +12,7 @@ use std::time::Duration;
 use longwire_engine::Nanos;
 use longwire_io::port::options::{OpenOptions, Purpose};
 use longwire_io::port::registry::{self, Port};
-use longwire_io::{Outgoing, PortError, Pushed, RxPort, TxPort};
+use longwire_io::{PortError, PushResult, RxPort, TxFrame, TxPort};
 use longwire_runtime::RunConfig;
 use longwire_runtime::clock::monotonic_now;
 
@@ -114,7 +114,7 @@ fn send(mut port: Port, load: &MultiplexLoad, stop: &AtomicBool) -> Result<(), P
         while burst < BURST && start.saturating_add(gap_ns(frames)) <= now {
             let pair = (frames % u64::from(load.links)) as u32;
             let bytes = frame.set(pair, frames as u32);
-            if port.tx.push(Outgoing::whole(bytes, now)) != Pushed::Taken {
+            if port.tx.push(TxFrame::whole(bytes, now)) != PushResult::Taken {
                 break;
             }
             frames += 1;

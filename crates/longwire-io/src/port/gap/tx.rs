@@ -5,7 +5,7 @@ use longwire_units::number_of;
 
 use super::filler::{FRAME_MIN, FillStep, FillerSizes, GapFiller, Tally, wire_bytes};
 use super::frame_check_sequence;
-use crate::port::{Outgoing, PortError, Pushed, TxPort};
+use crate::port::{PortError, PushResult, TxFrame, TxPort};
 
 /// A driver or a wire that sends frames back to back, with the given check sequence.
 pub trait RawLine {
@@ -105,15 +105,15 @@ impl<L: RawLine> GapTx<L> {
 }
 
 impl<L: RawLine> TxPort for GapTx<L> {
-    fn push(&mut self, frame: Outgoing<'_>) -> Pushed {
+    fn push(&mut self, frame: TxFrame<'_>) -> PushResult {
         if frame.bytes.len() < ETHERNET || frame.bytes.len() > self.line.frame_max() {
-            return Pushed::Refused;
+            return PushResult::Refused;
         }
         let len = frame.bytes.len() as u32;
         let due = frame.release.saturating_add(self.lead);
         loop {
             if !self.ensure_free_slot() {
-                return Pushed::Full;
+                return PushResult::Full;
             }
             let start = || GapFiller::new(self.rate, FillerSizes::ETHERNET, frame.release);
             match self.filler.get_or_insert_with(start).step(due, len) {
@@ -132,7 +132,7 @@ impl<L: RawLine> TxPort for GapTx<L> {
             frame.bytes
         };
         self.line.put(bytes, frame_check_sequence(bytes), true);
-        Pushed::Taken
+        PushResult::Taken
     }
 
     fn flush(&mut self) -> Result<usize, PortError> {

@@ -10,7 +10,7 @@ use crate::Bell;
 use crate::delay_line::{
     ArenaError, DelayLineConfig, DelayLineReader, DelayLineWriter, Note, delay_line,
 };
-use crate::port::{Arrived, Outgoing, PortError, Pushed, Received, RxPort, TxPort};
+use crate::port::{PortError, PushResult, ReceiveResult, RxFrame, RxPort, TxFrame, TxPort};
 
 /// With less free memory than this a push may find the pipe full.
 const ROOM: usize = 64;
@@ -74,9 +74,9 @@ impl PipeRx {
 }
 
 impl TxPort for PipeTx {
-    fn push(&mut self, frame: Outgoing<'_>) -> Pushed {
+    fn push(&mut self, frame: TxFrame<'_>) -> PushResult {
         if frame.bytes.len() > self.writer.frame_max() {
-            return Pushed::Refused;
+            return PushResult::Refused;
         }
         let note = Note {
             release: frame.release,
@@ -88,9 +88,9 @@ impl TxPort for PipeTx {
         match self.writer.push(frame.bytes, note) {
             Ok(()) => {
                 self.pushed += 1;
-                Pushed::Taken
+                PushResult::Taken
             }
-            Err(_) => Pushed::Full,
+            Err(_) => PushResult::Full,
         }
     }
 
@@ -118,16 +118,16 @@ impl RxPort for PipeRx {
         &mut self,
         now: Nanos,
         max: usize,
-        take: &mut impl FnMut(Arrived<'_>),
-    ) -> Result<Received, PortError> {
+        take: &mut impl FnMut(RxFrame<'_>),
+    ) -> Result<ReceiveResult, PortError> {
         let mut frames = 0;
         if self.settle_wait() {
-            return Ok(Received::default());
+            return Ok(ReceiveResult::default());
         }
         while frames < max
             && let Some(front) = self.reader.front()
         {
-            take(Arrived {
+            take(RxFrame {
                 bytes: self.reader.front_bytes(),
                 arrival: now,
                 offload: front.offload,
@@ -138,7 +138,7 @@ impl RxPort for PipeRx {
             frames += 1;
         }
         self.reader.settle();
-        Ok(Received { frames, end: false })
+        Ok(ReceiveResult { frames, end: false })
     }
 
     fn readable(&self) -> Option<BorrowedFd<'_>> {

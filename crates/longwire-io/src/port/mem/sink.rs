@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{Region, Source, is_whole};
-use crate::port::{Outgoing, PortError, Pushed, RegionId, TxPort};
+use crate::port::{PortError, PushResult, RegionId, TxFrame, TxPort};
 
 /// Slots of a copying sink: a driver's ring, small enough for the cache.
 const SLOTS: usize = 256;
@@ -119,9 +119,9 @@ fn copy(from: &[u8], to: &mut [u8]) {
 
 impl TxPort for Sink {
     #[inline]
-    fn push(&mut self, frame: Outgoing<'_>) -> Pushed {
+    fn push(&mut self, frame: TxFrame<'_>) -> PushResult {
         if frame.bytes.len() > FRAME_MAX {
-            return Pushed::Refused;
+            return PushResult::Refused;
         }
         match frame.lent {
             Some(place) => self.take_in_place(place),
@@ -129,7 +129,7 @@ impl TxPort for Sink {
         }
         self.frames += 1;
         self.pushed += 1;
-        Pushed::Taken
+        PushResult::Taken
     }
 
     #[inline]

@@ -8,7 +8,7 @@ use longwire_engine::models::rate::Serializer;
 use longwire_engine::{BitRate, Nanos};
 
 use super::Region;
-use crate::port::{Arrived, Offload, PortError, Received, RegionId, RxPort};
+use crate::port::{Offload, PortError, ReceiveResult, RegionId, RxFrame, RxPort};
 
 /// Distance of the prefetch ahead of the delivered frame, in a region that fits no
 /// cache: a network card has put its frames in the cache by then.
@@ -65,8 +65,8 @@ impl RxPort for Source {
         &mut self,
         now: Nanos,
         max: usize,
-        take: &mut impl FnMut(Arrived<'_>),
-    ) -> Result<Received, PortError> {
+        take: &mut impl FnMut(RxFrame<'_>),
+    ) -> Result<ReceiveResult, PortError> {
         let frames = self.left.min(max as u64) as usize;
         let len = self.region.size as u32;
         for _ in 0..frames {
@@ -82,7 +82,7 @@ impl RxPort for Source {
             if !self.lending {
                 self.region.warm(place + WARM_AHEAD);
             }
-            take(Arrived {
+            take(RxFrame {
                 bytes: self.region.frame(place as u64),
                 arrival,
                 offload: Offload::NONE,
@@ -97,7 +97,7 @@ impl RxPort for Source {
             };
         }
         self.left -= frames as u64;
-        Ok(Received {
+        Ok(ReceiveResult {
             frames,
             end: self.left == 0,
         })

@@ -15,7 +15,7 @@ use super::{OpenOptions, PortError, open, open_sender, open_sockets};
 use crate::net::{NetNamespace, link_up, sysctl, veth};
 use crate::port::options::LaunchMode;
 use crate::port::settings::Settings;
-use crate::port::{Outgoing, Pushed, RxPort, TxPort, interface};
+use crate::port::{PushResult, RxPort, TxFrame, TxPort, interface};
 
 /// Creates two ends of a cable in a namespace; prints a message and returns `None` if
 /// none may be created, which fails in CI.
@@ -103,7 +103,7 @@ fn frames_with_a_launch_time_pass_whole_and_in_order() {
         let frames: Vec<Vec<u8>> = (0..90u8).map(|n| vec![n; 60 + usize::from(n)]).collect();
         for bytes in &frames {
             let release = Nanos::from_nanos(u64::from(bytes[0]));
-            while tx.push(Outgoing::whole(bytes, release)) == Pushed::Full {
+            while tx.push(TxFrame::whole(bytes, release)) == PushResult::Full {
                 tx.flush().expect("sends");
             }
         }
@@ -111,7 +111,7 @@ fn frames_with_a_launch_time_pass_whole_and_in_order() {
         let (mut got, mut stamps) = (Vec::new(), Vec::new());
         let start = Instant::now();
         while got.len() < frames.len() && start.elapsed() < Duration::from_secs(2) {
-            let keep = &mut |frame: crate::port::Arrived<'_>| got.push(frame.bytes.to_vec());
+            let keep = &mut |frame: crate::port::RxFrame<'_>| got.push(frame.bytes.to_vec());
             far.rx.receive(Nanos::MAX, 64, keep).expect("receives");
             tx.sampled(&mut |stamp| stamps.push(stamp.release.as_nanos()));
         }

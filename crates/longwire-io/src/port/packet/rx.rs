@@ -8,7 +8,7 @@ use longwire_engine::Nanos;
 
 use super::super::settings::Settings;
 use super::super::socket::{failure, get_option, pending_error};
-use super::super::{Arrived, Offload, PortError, PortLosses, Received, RxPort, vnet};
+use super::super::{Offload, PortError, PortLosses, ReceiveResult, RxFrame, RxPort, vnet};
 use super::SUPER_MAX;
 use super::ring::{ReceiveRing, SlotHeader};
 use super::stamp::StampScale;
@@ -70,7 +70,7 @@ impl PacketRx {
         &mut self,
         slot: &SlotHeader,
         arrival: Nanos,
-        take: &mut impl FnMut(Arrived<'_>),
+        take: &mut impl FnMut(RxFrame<'_>),
     ) -> bool {
         let contents = if slot.status & libc::TP_STATUS_COPY != 0 {
             match receive_long(self.socket.as_fd(), &mut self.long) {
@@ -91,7 +91,7 @@ impl PacketRx {
             self.losses.unusable += 1;
             return false;
         };
-        take(Arrived {
+        take(RxFrame {
             bytes,
             arrival,
             offload,
@@ -141,13 +141,13 @@ impl RxPort for PacketRx {
         &mut self,
         now: Nanos,
         max: usize,
-        take: &mut impl FnMut(Arrived<'_>),
-    ) -> Result<Received, PortError> {
+        take: &mut impl FnMut(RxFrame<'_>),
+    ) -> Result<ReceiveResult, PortError> {
         let mut frames = 0;
         let mut waiting = self.ring.peek();
         if waiting.is_none() {
             self.check_alive(now)?;
-            return Ok(Received::default());
+            return Ok(ReceiveResult::default());
         }
         self.scale.check(now);
         while let Some(slot) = waiting
@@ -165,7 +165,7 @@ impl RxPort for PacketRx {
             frames += usize::from(taken);
             waiting = self.ring.peek();
         }
-        Ok(Received { frames, end: false })
+        Ok(ReceiveResult { frames, end: false })
     }
 
     fn readable(&self) -> Option<BorrowedFd<'_>> {

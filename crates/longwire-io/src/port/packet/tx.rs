@@ -20,7 +20,7 @@ use super::super::settings::Settings;
 use super::super::socket::{ask_interface, failure};
 use super::super::xdp::Sender;
 use super::super::{
-    Offload, Outgoing, PortError, PortLosses, Pushed, SendStamp, StampedBy, TxPort, vnet,
+    Offload, PortError, PortLosses, PushResult, SendStamp, StampedBy, TxFrame, TxPort, vnet,
 };
 use super::SUPER_MAX;
 use super::batch::{Batch, SLOTS, message};
@@ -90,7 +90,7 @@ impl PacketTx {
     }
 
     /// Whether the device accepts a frame of this size.
-    fn fits(&mut self, frame: &Outgoing<'_>) -> bool {
+    fn fits(&mut self, frame: &TxFrame<'_>) -> bool {
         let len = frame.bytes.len();
         if !(ETHERNET..=SUPER_MAX).contains(&len) {
             return false;
@@ -122,20 +122,20 @@ impl PacketTx {
     }
 
     /// Pushes a frame that has to leave by a packet socket.
-    fn push_slow(&mut self, frame: &Outgoing<'_>, stamped: Option<Nanos>) -> Pushed {
+    fn push_slow(&mut self, frame: &TxFrame<'_>, stamped: Option<Nanos>) -> PushResult {
         let long = frame.bytes.len() > COPY_MAX;
         if self.fast_waits() || (long && self.batch.len() > 0) {
             // An error is returned again by the next flush, which can report it.
             let _ = self.send_all();
         }
         if self.batch.free_slots() == 0 || self.fast_waits() {
-            return Pushed::Full;
+            return PushResult::Full;
         }
         let control = self.timestamps.control(frame.release, stamped.is_some());
         if !long || self.batch.len() > 0 || !self.send_at_once(frame, control, stamped) {
             self.batch.put(frame.bytes, frame.offload, control, stamped);
         }
-        Pushed::Taken
+        PushResult::Taken
     }
 
     /// Sends all frames that wait for AF_XDP; returns whether they have left.
@@ -153,7 +153,7 @@ impl PacketTx {
     /// whether it left.
     fn send_at_once(
         &mut self,
-        frame: &Outgoing<'_>,
+        frame: &TxFrame<'_>,
         mut control: Control,
         stamped: Option<Nanos>,
     ) -> bool {
@@ -273,9 +273,9 @@ impl PacketTx {
 }
 
 impl TxPort for PacketTx {
-    fn push(&mut self, frame: Outgoing<'_>) -> Pushed {
+    fn push(&mut self, frame: TxFrame<'_>) -> PushResult {
         if !self.fits(&frame) {
-            return Pushed::Refused;
+            return PushResult::Refused;
         }
         let stamped = self.sampler.next().then_some(frame.release);
         let pushed = match &mut self.fast {
@@ -283,14 +283,14 @@ impl TxPort for PacketTx {
                 if frame.offload.segments.is_none() && frame.bytes.len() <= fast.frame_max() =>
             {
                 if fast.put(frame.bytes, frame.offload.checksum, stamped) {
-                    Pushed::Taken
+                    PushResult::Taken
                 } else {
-                    Pushed::Full
+                    PushResult::Full
                 }
             }
             _ => self.push_slow(&frame, stamped),
         };
-        if pushed == Pushed::Full {
+        if pushed == PushResult::Full {
             self.sampler.again();
         }
         pushed

@@ -8,7 +8,7 @@ use longwire_engine::Nanos;
 use nix::sys::time::TimeSpec;
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
 
-use crate::port::{Arrived, Offload, PortError, Received, RxPort};
+use crate::port::{Offload, PortError, ReceiveResult, RxFrame, RxPort};
 use crate::rights;
 
 /// The receiving port `pcap:FILE`.
@@ -120,8 +120,8 @@ impl PcapRx {
         &mut self,
         now: Nanos,
         max: usize,
-        received: &mut Received,
-        take: &mut impl FnMut(Arrived<'_>),
+        received: &mut ReceiveResult,
+        take: &mut impl FnMut(RxFrame<'_>),
     ) -> Result<(), PortError> {
         while received.frames < max {
             let mut arrival = match self.next_arrival(now)? {
@@ -147,7 +147,7 @@ impl PcapRx {
             self.last = arrival;
             self.held = false;
             if let Some(record) = self.reader.current() {
-                take(Arrived {
+                take(RxFrame {
                     bytes: record.bytes,
                     arrival,
                     offload: Offload::NONE,
@@ -180,12 +180,12 @@ impl RxPort for PcapRx {
         &mut self,
         now: Nanos,
         max: usize,
-        take: &mut impl FnMut(Arrived<'_>),
-    ) -> Result<Received, PortError> {
+        take: &mut impl FnMut(RxFrame<'_>),
+    ) -> Result<ReceiveResult, PortError> {
         if let Some(error) = self.error.take() {
             return Err(error);
         }
-        let mut received = Received::default();
+        let mut received = ReceiveResult::default();
         match self.hand_in(now, max, &mut received, take) {
             Ok(()) => Ok(received),
             Err(error) if received.frames == 0 => Err(error),

@@ -3,7 +3,7 @@
 use longwire_capture::{CAPTURED_MAX, CaptureWriter};
 use longwire_engine::Nanos;
 
-use crate::port::{Outgoing, PortError, Pushed, TxPort};
+use crate::port::{PortError, PushResult, TxFrame, TxPort};
 
 /// Maximum bytes that wait for a slow pipe.
 const WAITING_MAX: usize = 4 * 1024 * 1024;
@@ -35,20 +35,20 @@ impl PcapTx {
 
 impl TxPort for PcapTx {
     #[inline]
-    fn push(&mut self, frame: Outgoing<'_>) -> Pushed {
+    fn push(&mut self, frame: TxFrame<'_>) -> PushResult {
         if frame.bytes.is_empty() || frame.bytes.len() > CAPTURED_MAX as usize {
-            return Pushed::Refused;
+            return PushResult::Refused;
         }
         if self.writer.gathered() + frame.bytes.len() + RECORD_OVERHEAD > WAITING_MAX {
-            return Pushed::Full;
+            return PushResult::Full;
         }
         let stamp = self.epoch.saturating_add(frame.release);
         let wire_len = frame.wire_len.max(frame.bytes.len() as u32);
         if self.writer.gather(stamp, frame.bytes, wire_len).is_err() {
-            return Pushed::Refused;
+            return PushResult::Refused;
         }
         self.unsent += 1;
-        Pushed::Taken
+        PushResult::Taken
     }
 
     /// Frames count as gone when all of them are; a slow pipe may have accepted some

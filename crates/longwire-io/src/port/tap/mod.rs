@@ -12,7 +12,9 @@ use std::sync::Arc;
 use longwire_engine::Nanos;
 
 use super::options::OpenOptions;
-use super::{Arrived, Outgoing, PortError, PortLosses, Pushed, Received, RxPort, TxPort, vnet};
+use super::{
+    PortError, PortLosses, PushResult, ReceiveResult, RxFrame, RxPort, TxFrame, TxPort, vnet,
+};
 use device::{Device, Drops, failed};
 
 mod device;
@@ -96,8 +98,8 @@ impl RxPort for TapRx {
         &mut self,
         now: Nanos,
         max: usize,
-        take: &mut impl FnMut(Arrived<'_>),
-    ) -> Result<Received, PortError> {
+        take: &mut impl FnMut(RxFrame<'_>),
+    ) -> Result<ReceiveResult, PortError> {
         let mut frames = 0;
         // The device does not report arrival times.
         self.last = self.last.max(now);
@@ -120,7 +122,7 @@ impl RxPort for TapRx {
                 continue;
             };
             frames += 1;
-            take(Arrived {
+            take(RxFrame {
                 bytes,
                 arrival: self.last,
                 offload,
@@ -128,7 +130,7 @@ impl RxPort for TapRx {
                 lent: None,
             });
         }
-        Ok(Received { frames, end: false })
+        Ok(ReceiveResult { frames, end: false })
     }
 
     fn readable(&self) -> Option<BorrowedFd<'_>> {
@@ -160,9 +162,9 @@ pub struct TapTx {
 }
 
 impl TxPort for TapTx {
-    fn push(&mut self, frame: Outgoing<'_>) -> Pushed {
+    fn push(&mut self, frame: TxFrame<'_>) -> PushResult {
         if !(FRAME_MIN..=FRAME_MAX).contains(&frame.bytes.len()) || self.gone.is_some() {
-            return Pushed::Refused;
+            return PushResult::Refused;
         }
         let header = vnet::encode(frame.offload, frame.bytes);
         let parts = [IoSlice::new(&header), IoSlice::new(frame.bytes)];
@@ -170,19 +172,19 @@ impl TxPort for TapTx {
             let error = match self.device.file().write_vectored(&parts) {
                 Ok(_) => {
                     self.sent += 1;
-                    return Pushed::Taken;
+                    return PushResult::Taken;
                 }
                 Err(error) => error,
             };
             match error.raw_os_error() {
                 Some(libc::EINTR) => {}
-                Some(libc::EAGAIN | libc::ENOBUFS | libc::ENOMEM) => return Pushed::Full,
+                Some(libc::EAGAIN | libc::ENOBUFS | libc::ENOMEM) => return PushResult::Full,
                 Some(libc::EBADFD | libc::ENODEV | libc::ENXIO) => {
                     self.gone = Some(error);
-                    return Pushed::Refused;
+                    return PushResult::Refused;
                 }
                 // Not a frame for this kernel, or the device is down.
-                _ => return Pushed::Refused,
+                _ => return PushResult::Refused,
             }
         }
     }

@@ -9,7 +9,7 @@ use longwire_engine::Nanos;
 
 use super::super::offload::finish_if_partial;
 use super::super::socket::{checked, failure, get_option, pending_error};
-use super::super::{Arrived, Offload, PortError, PortLosses, Received, RxPort};
+use super::super::{Offload, PortError, PortLosses, ReceiveResult, RxFrame, RxPort};
 use super::Attachment;
 use super::program::STAMP_LEN;
 use super::rings::{Consumer, Producer};
@@ -147,7 +147,7 @@ impl XdpRx {
         &mut self,
         desc: &libc::xdp_desc,
         arrival: Nanos,
-        take: &mut impl FnMut(Arrived<'_>),
+        take: &mut impl FnMut(RxFrame<'_>),
     ) -> bool {
         // SAFETY: a frame in the receive ring is in a chunk of ours, and
         // pieces of it are in use one after the other.
@@ -159,7 +159,7 @@ impl XdpRx {
         // reporting it.
         finish_if_partial(bytes);
         self.last = self.last.max(arrival);
-        take(Arrived {
+        take(RxFrame {
             bytes,
             arrival: self.last,
             offload: Offload::NONE,
@@ -200,8 +200,8 @@ impl RxPort for XdpRx {
         &mut self,
         now: Nanos,
         max: usize,
-        take: &mut impl FnMut(Arrived<'_>),
-    ) -> Result<Received, PortError> {
+        take: &mut impl FnMut(RxFrame<'_>),
+    ) -> Result<ReceiveResult, PortError> {
         let mut frames = 0;
         let mut unsettled = 0;
         while frames < max {
@@ -229,7 +229,7 @@ impl RxPort for XdpRx {
         } else if frames == 0 {
             self.check_alive(now)?;
         }
-        Ok(Received { frames, end: false })
+        Ok(ReceiveResult { frames, end: false })
     }
 
     fn readable(&self) -> Option<BorrowedFd<'_>> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::super::sampling::Sampler;
 use super::super::socket::failure;
-use super::super::{Outgoing, PortError, PortLosses, Pushed, SendStamp, StampedBy, TxPort};
+use super::super::{PortError, PortLosses, PushResult, SendStamp, StampedBy, TxFrame, TxPort};
 use super::Attachment;
 use super::sender::Sender;
 
@@ -33,16 +33,16 @@ impl XdpTx {
 }
 
 impl TxPort for XdpTx {
-    fn push(&mut self, frame: Outgoing<'_>) -> Pushed {
+    fn push(&mut self, frame: TxFrame<'_>) -> PushResult {
         if !(ETHERNET..=self.frame_max).contains(&frame.bytes.len()) {
-            return Pushed::Refused;
+            return PushResult::Refused;
         }
         let stamped = self.sampler.next().then_some(frame.release);
         if self.sender.put(frame.bytes, None, stamped) {
-            return Pushed::Taken;
+            return PushResult::Taken;
         }
         self.sampler.again();
-        Pushed::Full
+        PushResult::Full
     }
 
     fn flush(&mut self) -> Result<usize, PortError> {

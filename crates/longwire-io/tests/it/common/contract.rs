@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use longwire_engine::Nanos;
-use longwire_io::{Arrived, Outgoing, PortError, Pushed, RxPort, TxPort};
+use longwire_io::{PortError, PushResult, RxFrame, RxPort, TxFrame, TxPort};
 
 use super::pair::now;
 
@@ -83,7 +83,7 @@ pub fn check_received(rx: &mut impl RxPort, sent: &Sent, rules: &Rules) {
         let mut seen = 0;
         let called = now();
         let max = 3;
-        let received = rx.receive(called, max, &mut |frame: Arrived<'_>| {
+        let received = rx.receive(called, max, &mut |frame: RxFrame<'_>| {
             seen += 1;
             assert!(frame.arrival >= last, "arrivals go back");
             last = frame.arrival;
@@ -148,7 +148,7 @@ pub fn check_counts(tx: &mut impl TxPort, rx: &mut impl RxPort) {
 
 fn receive_ours(rx: &mut impl RxPort, max: usize) -> u64 {
     let mut got = 0;
-    let take = &mut |frame: Arrived<'_>| got += u64::from(is_ours(frame.bytes));
+    let take = &mut |frame: RxFrame<'_>| got += u64::from(is_ours(frame.bytes));
     rx.receive(now(), max, take).unwrap();
     got
 }
@@ -205,9 +205,9 @@ fn push_or(tx: &mut impl TxPort, bytes: &[u8], mut meanwhile: impl FnMut()) {
     let start = Instant::now();
     loop {
         match tx.push(outgoing(bytes)) {
-            Pushed::Taken => return,
-            Pushed::Full => tx.flush().unwrap(),
-            Pushed::Refused => panic!("a frame of {} bytes was refused", bytes.len()),
+            PushResult::Taken => return,
+            PushResult::Full => tx.flush().unwrap(),
+            PushResult::Refused => panic!("a frame of {} bytes was refused", bytes.len()),
         };
         assert!(start.elapsed() < PATIENCE, "full for ever");
         meanwhile();
@@ -230,8 +230,8 @@ fn drain(tx: &mut impl TxPort) {
     }
 }
 
-fn outgoing(bytes: &[u8]) -> Outgoing<'_> {
-    Outgoing::whole(bytes, now())
+fn outgoing(bytes: &[u8]) -> TxFrame<'_> {
+    TxFrame::whole(bytes, now())
 }
 
 /// Builds a frame that no station answers, identified by its bytes.

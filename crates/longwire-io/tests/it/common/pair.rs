@@ -10,7 +10,7 @@ use longwire_io::net::{self, NetNamespace, sysctl};
 use longwire_io::port::options::{OpenOptions, XdpMode};
 use longwire_io::port::packet::{self, PacketPort};
 use longwire_io::port::xdp::{self, XdpPort};
-use longwire_io::{Arrived, Offload, Outgoing, PortError, PortLosses, Pushed, RxPort, TxPort};
+use longwire_io::{Offload, PortError, PortLosses, PushResult, RxFrame, RxPort, TxFrame, TxPort};
 use longwire_testbed::support::{device, namespace, wire};
 
 /// The interface that a port opens.
@@ -118,7 +118,7 @@ pub struct Kept {
 }
 
 impl Kept {
-    pub fn new(frame: &Arrived<'_>) -> Kept {
+    pub fn new(frame: &RxFrame<'_>) -> Kept {
         assert_eq!(frame.wire_len as usize, frame.bytes.len());
         Kept {
             bytes: frame.bytes.to_vec(),
@@ -133,7 +133,7 @@ pub fn receive_until(rx: &mut impl RxPort, enough: impl Fn(&[Kept]) -> bool) -> 
     let start = Instant::now();
     let mut frames = Vec::new();
     while !enough(&frames) && start.elapsed() < Duration::from_secs(2) {
-        let keep = &mut |frame: Arrived<'_>| frames.push(Kept::new(&frame));
+        let keep = &mut |frame: RxFrame<'_>| frames.push(Kept::new(&frame));
         rx.receive(now(), 64, keep).unwrap();
     }
     frames
@@ -145,11 +145,11 @@ pub fn send(tx: &mut impl TxPort, bytes: &[u8]) {
 }
 
 pub fn send_with(tx: &mut impl TxPort, bytes: &[u8], offload: Offload) {
-    let frame = Outgoing {
+    let frame = TxFrame {
         offload,
-        ..Outgoing::whole(bytes, Nanos::ZERO)
+        ..TxFrame::whole(bytes, Nanos::ZERO)
     };
-    assert_eq!(tx.push(frame), Pushed::Taken);
+    assert_eq!(tx.push(frame), PushResult::Taken);
     flush(tx);
 }
 
@@ -205,7 +205,7 @@ pub fn assert_overflow_is_counted(tx: &mut impl TxPort, rx: &mut impl RxPort) {
         send(tx, &frame(n, 64));
     }
     let mut numbers = Vec::new();
-    let mut take = |f: Arrived<'_>| numbers.extend(number_of(f.bytes));
+    let mut take = |f: RxFrame<'_>| numbers.extend(number_of(f.bytes));
     while rx.receive(now(), 16, &mut take).unwrap().frames > 0 {}
     assert!(numbers.len() < sent as usize && numbers.len() > 10);
     let in_order: Vec<_> = (0..numbers.len() as u32).collect();
@@ -227,8 +227,8 @@ pub fn assert_gone(tx: &mut impl TxPort, rx: &mut impl RxPort) {
     };
     assert!(matches!(error, PortError::Gone { .. }), "{error}");
     let bytes = frame(1, 64);
-    let taken = tx.push(Outgoing::whole(&bytes, Nanos::ZERO));
-    assert_eq!(taken, Pushed::Taken);
+    let taken = tx.push(TxFrame::whole(&bytes, Nanos::ZERO));
+    assert_eq!(taken, PushResult::Taken);
     let error = tx.flush().expect_err("nothing to send by");
     assert!(matches!(error, PortError::Gone { .. }), "{error}");
 }

@@ -12,10 +12,10 @@ use std::os::fd::BorrowedFd;
 
 use longwire_engine::Nanos;
 use longwire_engine::replay::ReplaySchedule;
-use longwire_io::{PortError, Received};
+use longwire_io::{PortError, ReceiveResult};
 use longwire_packet::alter::About;
 
-use super::{Fed, Feed, FeedStatus};
+use super::{Feed, FeedFrame, FeedStatus};
 use common::Member;
 pub use common::in_one_time_base;
 pub use config::TraceConfig;
@@ -247,7 +247,7 @@ impl TraceFeed {
 
     /// Hands out the current record; returns the number of frames it became.
     #[inline]
-    fn hand_out(&mut self, room: usize, take: &mut dyn FnMut(Fed<'_>)) -> usize {
+    fn hand_out(&mut self, room: usize, take: &mut dyn FnMut(FeedFrame<'_>)) -> usize {
         let Some(record) = self.inputs.record() else {
             return 0;
         };
@@ -261,7 +261,7 @@ impl TraceFeed {
         self.counts.in_trace += 1;
         if !self.alters {
             let due = self.schedule.due(record.stamp, record.wire_len);
-            take(Fed {
+            take(FeedFrame {
                 bytes: record.bytes,
                 wire_len: record.wire_len,
                 due,
@@ -286,7 +286,7 @@ impl TraceFeed {
             about,
             &mut |bytes, wire_len| {
                 let due = schedule.due(record.stamp, wire_len);
-                let fed = Fed {
+                let fed = FeedFrame {
                     bytes,
                     wire_len,
                     due,
@@ -303,8 +303,12 @@ impl TraceFeed {
         handed_out
     }
 
-    fn read(&mut self, max: usize, take: &mut dyn FnMut(Fed<'_>)) -> Result<Received, PortError> {
-        let mut received = Received {
+    fn read(
+        &mut self,
+        max: usize,
+        take: &mut dyn FnMut(FeedFrame<'_>),
+    ) -> Result<ReceiveResult, PortError> {
+        let mut received = ReceiveResult {
             frames: self.pieces.hand_out(max, take),
             end: false,
         };
@@ -334,7 +338,11 @@ impl TraceFeed {
 }
 
 impl Feed for TraceFeed {
-    fn feed(&mut self, max: usize, take: &mut dyn FnMut(Fed<'_>)) -> Result<Received, PortError> {
+    fn feed(
+        &mut self,
+        max: usize,
+        take: &mut dyn FnMut(FeedFrame<'_>),
+    ) -> Result<ReceiveResult, PortError> {
         let result = self.read(max, take);
         if result.is_err() {
             // The first error ends the feed.

@@ -4,7 +4,7 @@ use longwire_engine::Nanos;
 use longwire_units::number_of;
 
 use super::TraceFeed;
-use crate::feed::{Fed, FeedStatus};
+use crate::feed::{FeedFrame, FeedStatus};
 
 /// Frames of one record (fragments) that did not fit into a call.
 #[derive(Debug, Default)]
@@ -17,7 +17,7 @@ pub(super) struct Pieces {
 }
 
 impl Pieces {
-    pub(super) fn keep(&mut self, fed: Fed<'_>) {
+    pub(super) fn keep(&mut self, fed: FeedFrame<'_>) {
         self.bytes.extend_from_slice(fed.bytes);
         let len = fed.bytes.len();
         self.frames.push((len, fed.wire_len, fed.due, fed.output));
@@ -25,7 +25,7 @@ impl Pieces {
 
     /// Hands out up to `max` frames. Returns their number.
     #[inline]
-    pub(super) fn hand_out(&mut self, max: usize, take: &mut dyn FnMut(Fed<'_>)) -> usize {
+    pub(super) fn hand_out(&mut self, max: usize, take: &mut dyn FnMut(FeedFrame<'_>)) -> usize {
         if self.frames.is_empty() {
             0
         } else {
@@ -34,11 +34,11 @@ impl Pieces {
     }
 
     #[cold]
-    fn hand_out_some(&mut self, max: usize, take: &mut dyn FnMut(Fed<'_>)) -> usize {
+    fn hand_out_some(&mut self, max: usize, take: &mut dyn FnMut(FeedFrame<'_>)) -> usize {
         let (first, mut at) = self.gone;
         let count = max.min(self.frames.len() - first);
         for (len, wire_len, due, output) in &self.frames[first..first + count] {
-            take(Fed {
+            take(FeedFrame {
                 bytes: &self.bytes[at..at + len],
                 wire_len: *wire_len,
                 due: *due,

@@ -10,7 +10,7 @@ use longwire_engine::{LinkConfig, Nanos, models};
 use longwire_io::port::options::OpenOptions;
 use longwire_io::port::own::OwnTx;
 use longwire_io::port::registry;
-use longwire_io::{Arrived, Outgoing, PortError, Pushed, Received, RxPort, TxPort};
+use longwire_io::{PortError, PushResult, ReceiveResult, RxFrame, RxPort, TxFrame, TxPort};
 use longwire_runtime::{LinkSetup, NetworkPlan, RunConfig, RunReport, start};
 use longwire_testbed::support::Folder;
 
@@ -75,16 +75,16 @@ impl RxPort for Arrivals {
         &mut self,
         _now: Nanos,
         max: usize,
-        take: &mut impl FnMut(Arrived<'_>),
-    ) -> Result<Received, PortError> {
+        take: &mut impl FnMut(RxFrame<'_>),
+    ) -> Result<ReceiveResult, PortError> {
         let burst = self.frames[self.next..].iter();
         let mut frames = 0;
         for (arrival, bytes) in burst.take(max.min(self.burst_max)) {
-            take(Arrived::whole(bytes, *arrival));
+            take(RxFrame::whole(bytes, *arrival));
             frames += 1;
         }
         self.next += frames;
-        Ok(Received {
+        Ok(ReceiveResult {
             frames,
             end: self.next == self.frames.len(),
         })
@@ -117,13 +117,13 @@ impl Kept {
 }
 
 impl TxPort for Kept {
-    fn push(&mut self, frame: Outgoing<'_>) -> Pushed {
+    fn push(&mut self, frame: TxFrame<'_>) -> PushResult {
         if self.pushed == self.room {
-            return Pushed::Full;
+            return PushResult::Full;
         }
         self.pushed += 1;
         self.frames.push((frame.release, frame.bytes.to_vec()));
-        Pushed::Taken
+        PushResult::Taken
     }
 
     fn flush(&mut self) -> Result<usize, PortError> {
@@ -146,16 +146,16 @@ pub struct PushFn<F> {
     taken: usize,
 }
 
-impl<F: FnMut(Outgoing<'_>) -> Pushed> PushFn<F> {
+impl<F: FnMut(TxFrame<'_>) -> PushResult> PushFn<F> {
     pub fn new(push: F) -> PushFn<F> {
         PushFn { push, taken: 0 }
     }
 }
 
-impl<F: FnMut(Outgoing<'_>) -> Pushed + Send> OwnTx for PushFn<F> {
-    fn push(&mut self, frame: Outgoing<'_>) -> Pushed {
+impl<F: FnMut(TxFrame<'_>) -> PushResult + Send> OwnTx for PushFn<F> {
+    fn push(&mut self, frame: TxFrame<'_>) -> PushResult {
         let pushed = (self.push)(frame);
-        self.taken += usize::from(pushed == Pushed::Taken);
+        self.taken += usize::from(pushed == PushResult::Taken);
         pushed
     }
 

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use cases::Case;
 use longwire_engine::{Bytes, LinkConfig, LinkSpec, Nanos, NoLoader};
-use longwire_io::port::one_way::{Discard, Silent};
+use longwire_io::port::one_way::{DiscardTx, SilentRx};
 use longwire_io::port::own::{OwnRx, OwnTx};
 use longwire_io::port::{AnyRx, AnyTx, Port};
 use longwire_runtime::pipeline::{PipelineConfig, run_to_end};
@@ -115,11 +115,11 @@ fn check_live(case: &Case, placement: Placement) -> bool {
     let input = Port::with_halves(
         "memory",
         AnyRx::Own(Box::new(Script::live(case.buffers()))),
-        AnyTx::Discard(Discard::default()),
+        AnyTx::Discard(DiscardTx::default()),
     );
     let output = Port::with_halves(
         "memory",
-        AnyRx::Silent(Silent),
+        AnyRx::Silent(SilentRx),
         AnyTx::Own(Box::new(sink.clone())),
     );
     let setup = LinkSetup::new("ab", case.config(START));

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use longwire_engine::{Bytes, Nanos, Packets, Verdict};
 use longwire_io::port::own::{OwnRx, OwnTx};
-use longwire_io::port::{Arrived, Outgoing, PortError, Pushed, Received, TxPort};
+use longwire_io::port::{PortError, PushResult, ReceiveResult, RxFrame, TxFrame, TxPort};
 use longwire_runtime::Recorder;
 use longwire_runtime::record::{Batch, Epoch, Event};
 
@@ -50,8 +50,8 @@ impl OwnRx for Script {
         &mut self,
         now: Nanos,
         max: usize,
-        take: &mut dyn FnMut(Arrived<'_>),
-    ) -> Result<Received, PortError> {
+        take: &mut dyn FnMut(RxFrame<'_>),
+    ) -> Result<ReceiveResult, PortError> {
         let start = *self.start.get_or_insert(now);
         let mut frames = 0;
         while let Some(buffer) = self.buffers.get(self.next).filter(|_| frames < max) {
@@ -59,7 +59,7 @@ impl OwnRx for Script {
             if arrival > now && !self.at_once {
                 break;
             }
-            take(Arrived {
+            take(RxFrame {
                 bytes: &buffer.bytes,
                 arrival,
                 offload: buffer.offload,
@@ -69,7 +69,7 @@ impl OwnRx for Script {
             self.next += 1;
             frames += 1;
         }
-        Ok(Received {
+        Ok(ReceiveResult {
             frames,
             end: self.next == self.buffers.len(),
         })
@@ -109,7 +109,7 @@ impl Sink {
 }
 
 impl OwnTx for Sink {
-    fn push(&mut self, frame: Outgoing<'_>) -> Pushed {
+    fn push(&mut self, frame: TxFrame<'_>) -> PushResult {
         let buffer = Buffer {
             at: 0,
             bytes: frame.bytes.to_vec(),
@@ -123,7 +123,7 @@ impl OwnTx for Sink {
             frame.0 = UNKNOWN;
         }
         self.pushed += 1;
-        Pushed::Taken
+        PushResult::Taken
     }
 
     fn flush(&mut self) -> Result<usize, PortError> {
@@ -144,7 +144,7 @@ impl OwnTx for Sink {
 pub struct Device(pub Sink);
 
 impl TxPort for Device {
-    fn push(&mut self, frame: Outgoing<'_>) -> Pushed {
+    fn push(&mut self, frame: TxFrame<'_>) -> PushResult {
         OwnTx::push(&mut self.0, frame)
     }
 

@@ -200,13 +200,22 @@ impl Measure {
     }
 
     /// Whether a link was measured at all: a network measures lateness at its
-    /// ports, where frames leave it.
+    /// ports, where frames leave it, and drops and other effects at its links.
     pub(super) fn is_measured(&self, link: &LinkReport) -> bool {
         match self {
             Measure::Time(times, part) => {
                 time(link, times, part).is_none_or(|found| !found.is_nan())
             }
-            _ => true,
+            _ => !self.is_of_links() || !link.drops.is_empty(),
+        }
+    }
+
+    /// Whether only links have it, not the ports of a network.
+    pub(super) fn is_of_links(&self) -> bool {
+        match self {
+            Measure::Drops(_) => true,
+            Measure::Counter(counter) => Effects::COUNTERS.contains(counter),
+            _ => false,
         }
     }
 
@@ -234,6 +243,7 @@ impl Measure {
             Measure::Artifacts(Some(kind)) => link.artifacts.of(kind.name()),
             Measure::ArtifactsOwn => of_kinds(Artifact::is_own),
             Measure::ArtifactsLost => of_kinds(Artifact::is_lost),
+            _ if !self.is_measured(link) => return None,
             Measure::Drops(None) => link.drops.total(),
             Measure::Drops(Some(reason)) => link.drops.of(reason.name()),
             Measure::Counter(counter) => {

@@ -253,7 +253,7 @@ impl Requirement {
             }
             match &clause.link {
                 None => {
-                    // Of a network's links only the ports' lateness is measured.
+                    // Of a network only the ports' lateness is measured, and the links' drops.
                     let links = report.links.iter();
                     let links = links.filter(|link| clause.measure.is_measured(link));
                     unmet.extend(links.filter_map(|link| clause.unmet(link)));
@@ -298,6 +298,14 @@ fn without_direction(name: &str) -> Option<&str> {
     matches!(way, "up" | "down").then_some(link)
 }
 
+/// The name of the link of `run A B` and `exec` with --control.
+const SINGLE_LINK: &str = "link";
+
+/// Whether this is a direction of the only link of a run.
+fn is_direction(link: &LinkReport) -> bool {
+    direction(&link.name).is_some()
+}
+
 /// Returns the links of a name: the one with this name; a direction of the only
 /// link; or both directions of a link.
 pub(super) fn named<'a>(name: &str, links: &'a [LinkReport]) -> Vec<&'a LinkReport> {
@@ -307,6 +315,16 @@ pub(super) fn named<'a>(name: &str, links: &'a [LinkReport]) -> Vec<&'a LinkRepo
     let found: Vec<&LinkReport> = links.iter().filter(same).collect();
     if !found.is_empty() {
         return found;
+    }
+    // The names that the same link has with --control.
+    match name.strip_prefix(SINGLE_LINK) {
+        Some("") if links.iter().all(is_direction) => return links.iter().collect(),
+        Some(rest) if links.iter().all(is_direction) => {
+            return rest
+                .strip_prefix('.')
+                .map_or(Vec::new(), |way| named(way, links));
+        }
+        _ => {}
     }
     let Some(way) = direction(name) else {
         let of_it = |link: &&LinkReport| without_direction(&link.name) == Some(name);
@@ -361,6 +379,11 @@ impl Clause {
             None if self.measure.is_measured(link) => {
                 Some(format!("{}: {} has no send stamps", self.text, link.name))
             }
+            None if self.measure.is_of_links() => Some(format!(
+                "{}: of a network's ports no drops and other effects of models are counted, only \
+                 of its links: name a link in place of {}",
+                self.text, link.name
+            )),
             None => Some(format!(
                 "{}: of a network's links no lateness is measured, only of its ports: name the \
                  port at which {}'s frames leave",

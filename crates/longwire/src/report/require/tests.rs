@@ -141,6 +141,23 @@ fn network(names: &[&str]) -> RunReport {
 }
 
 #[test]
+fn a_single_link_has_its_names_of_the_control_api() {
+    let mut run = network(&["up", "down"]);
+    run.links.remove(0);
+    let unmet = |text: &str| {
+        let requirement: Requirement = text.parse().unwrap_or_else(|e| panic!("{text}: {e}"));
+        requirement.unmet(&run)
+    };
+    assert_eq!(unmet("link.up.drops=0,link.ab.drops=0"), [""; 0]);
+    assert_eq!(
+        unmet("link.down.drops=0"),
+        ["link.down.drops=0: down had 1"]
+    );
+    assert_eq!(unmet("link.drops=0"), ["link.drops=0: down had 1"]);
+    assert!(unmet("link.sideways.drops=0")[0].contains("no such link"));
+}
+
+#[test]
 fn a_networks_links_are_named_with_their_directions() {
     let network = network(&["ac.up", "ac.down", "b.c.up", "b.c.down"]);
     let unmet = |text: &str| {
@@ -150,6 +167,13 @@ fn a_networks_links_are_named_with_their_directions() {
     assert!(unmet("ac.up.drops=0,ac.up.drops.loss=0,b.c.up.drops=0").is_empty());
     assert_eq!(unmet("ac.down.drops=0"), ["ac.down.drops=0: ac.down had 1"]);
     assert_eq!(unmet("b.c.down.drops.loss<5%").len(), 1);
+    // Ports have no drops: only links are judged.
+    assert_eq!(
+        unmet("drops.loss>0"),
+        ["drops.loss>0: ac.up had 0", "drops.loss>0: b.c.up had 0"]
+    );
+    assert_eq!(unmet("duplicated>0").len(), 4, "links");
+    assert!(unmet("far.drops=0")[0].contains("name a link"));
     // Both directions of a link.
     assert_eq!(unmet("ac.drops=0"), ["ac.drops=0: ac.down had 1"]);
     assert_eq!(

@@ -80,6 +80,7 @@ fn problems_point_into_the_body(socket: &str, wrong: &str) {
     for (request, body, pointer) in [
         ("POST /v1/changes", wrong, "/set/home/delay"),
         ("PATCH /v1/links/ho*", r#"{"delay":"soon"}"#, "/delay"),
+        ("PATCH /v1/links/home", r#"{"delay":null}"#, "/delay"),
         (
             "POST /v1/links",
             r#"{"name":"more","match":"src=10.8.8.8","up":{"loss":["1%","x"]}}"#,
