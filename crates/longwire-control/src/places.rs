@@ -2,11 +2,17 @@
 //! connection comes, the one that has been idle longest gives way to it.
 
 use std::collections::HashMap;
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
 
+use nix::sys::socket::{MsgFlags, recv};
 use tokio::sync::Notify;
+use tokio::time::interval;
+
+/// Interval between looks whether the client of a stream has closed its half.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// The places there are.
 pub struct Places {
@@ -32,6 +38,8 @@ pub struct Seat {
     /// Its requests that are being worked on.
     working: AtomicUsize,
     evicted: Notify,
+    /// Another descriptor of its socket.
+    socket: OnceLock<OwnedFd>,
 }
 
 /// A place that is taken; dropped, it is free.
@@ -78,6 +86,7 @@ impl Places {
             active_ns: AtomicU64::new(self.now_ns()),
             working: AtomicUsize::new(0),
             evicted: Notify::new(),
+            socket: OnceLock::new(),
         });
         taken.seats.insert(seat.number, Arc::clone(&seat));
         Some(Held(seat))
@@ -110,9 +119,36 @@ impl Seat {
         self.working.load(Ordering::Relaxed) > 0
     }
 
+    /// Keeps another descriptor of the connection's socket.
+    pub fn keep_socket(&self, socket: BorrowedFd<'_>) {
+        if let Ok(socket) = socket.try_clone_to_owned() {
+            let _ = self.socket.set(socket);
+        }
+    }
+
+    /// Waits until the other side sends no more. The connection reads nothing while it
+    /// sends a stream, and would not notice.
+    pub async fn half_closed(&self) {
+        let Some(socket) = self.socket.get() else {
+            return std::future::pending().await;
+        };
+        let mut look = interval(LOOK);
+        let flags = MsgFlags::MSG_PEEK | MsgFlags::MSG_DONTWAIT;
+        while recv(socket.as_raw_fd(), &mut [0], flags) != Ok(0) {
+            look.tick().await;
+        }
+    }
+
     /// Waits until the connection has to give way.
     pub async fn evicted(&self) {
         self.evicted.notified().await;
+    }
+}
+
+impl Working {
+    /// Waits until the other side of the connection sends no more.
+    pub async fn half_closed(&self) {
+        self.0.half_closed().await;
     }
 }
 

@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::future::Future;
 use std::io;
 use std::net::TcpListener;
+use std::os::fd::AsFd;
 use std::os::unix::net::UnixListener;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -295,7 +296,7 @@ impl Door {
 
 /// Answers the requests of one connection.
 async fn converse(
-    stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    stream: impl AsyncRead + AsyncWrite + AsFd + Send + Unpin + 'static,
     peer: Peer,
     house: Arc<House>,
     held: Held,
@@ -307,8 +308,11 @@ async fn converse(
         let (house, seat) = (Arc::clone(&house), Arc::clone(&seat));
         async move { Ok::<_, Infallible>(house.answer(request, peer, seat).await) }
     });
+    seat.keep_socket(stream.as_fd());
     let stream = Patience::new(stream, Arc::clone(&seat), STALL_TIME);
     let connection = http1::Builder::new()
+        // A client may close its half before the answer, as `nc -N` does.
+        .half_close(true)
         .timer(LimitTimer)
         .header_read_timeout(HEAD_TIME)
         .max_header_size(HEAD_MAX)

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -44,7 +44,7 @@ pub struct Watcher {
     each: bool,
     last: Option<Sample>,
     _place: OwnedSemaphorePermit,
-    _working: Working,
+    working: Arc<Working>,
 }
 
 /// The counters of an event.
@@ -78,7 +78,7 @@ pub fn watcher(state: &Arc<ApiState>, call: &Call, working: Working) -> Result<W
         each: call.query.text("links") == Some("each"),
         last: None,
         _place: place,
-        _working: working,
+        working: Arc::new(working),
     };
     if watcher.each {
         let (count, _) = watcher.state.controller.totals(&watcher.pattern);
@@ -107,6 +107,8 @@ pub fn open(watcher: Watcher) -> Response<Body> {
 /// Sends events until the client has gone or the run ends.
 async fn tell(mut watcher: Watcher, sender: mpsc::Sender<Bytes>) {
     let state = Arc::clone(&watcher.state);
+    let working = Arc::clone(&watcher.working);
+    let mut half_closed = pin!(working.half_closed());
     let mut stopped = state.stopped.clone();
     let mut ticks = interval(watcher.every);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
@@ -127,6 +129,7 @@ async fn tell(mut watcher: Watcher, sender: mpsc::Sender<Bytes>) {
             }
             _ = heart.tick() => Ok(Bytes::from_static(b": heartbeat\n\n")),
             () = sender.closed() => return,
+            () = half_closed.as_mut() => return,
             () = ended(&mut stopped) => {
                 Err(event("end", &serde_json::json!({ "reason": "the run has ended" })))
             }

@@ -244,6 +244,40 @@ fn unread_streams_block_nothing() {
 }
 
 #[test]
+fn half_closed_connections_are_answered() {
+    let Some(stage) = Stage::new() else {
+        return;
+    };
+    let socket = stage.socket();
+    let _running = stage.start(NETWORK, &["--control", &socket]);
+    for round in 0..20 {
+        let body = format!(r#"{{"delay": "{round}ms"}}"#);
+        for (line, body) in [
+            ("PATCH /v1/links/home", body.as_str()),
+            ("GET /v1/links", ""),
+        ] {
+            let mut stream = connect(&socket);
+            let text = request(line, &["Host: x"], body);
+            stream.write_all(text.as_bytes()).expect("it is sent");
+            stream.shutdown(Shutdown::Write).expect("it is open");
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).expect("an answer");
+            assert!(answer.starts_with("HTTP/1.1 200"), "{line}: {answer}");
+        }
+    }
+    // What is cut off is not done.
+    let mut stream = connect(&socket);
+    let cut = "PATCH /v1/links/home HTTP/1.1\r\nHost: x\r\nContent-Length: 20\r\n\r\n{\"delay\"";
+    stream.write_all(cut.as_bytes()).expect("it is sent");
+    stream.shutdown(Shutdown::Write).expect("it is open");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("an end");
+    assert!(!answer.starts_with("HTTP/1.1 200"), "{answer}");
+    let home = ask(&socket, "GET /v1/links/home", "").json();
+    assert_eq!(home["up"]["options"]["delay"], "19ms", "{home}");
+}
+
+#[test]
 fn half_closed_streams_end() {
     let Some(stage) = Stage::new() else { return };
     let socket = stage.socket();
