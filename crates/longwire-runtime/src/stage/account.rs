@@ -58,11 +58,13 @@ pub(crate) struct PushedFrame {
     release: Nanos,
     wire_frames: u32,
     wire_bytes: u32,
+    /// The last link that the frame crossed, where links are counted too, or [`NO_LINK`].
+    link: LinkId,
     /// The next frame of the batch is in the same buffer of the port.
     joined: bool,
-    /// The last link that the frame crossed, where links are counted too.
-    link: Option<LinkId>,
 }
+
+const NO_LINK: LinkId = LinkId(u32::MAX);
 
 /// A frame that left later than the tolerance.
 #[derive(Clone, Copy, Debug)]
@@ -147,7 +149,7 @@ impl Account {
     }
 
     /// Gives a frame, due by `due_by`, to the port. Parts of one train are joined before.
-    #[inline]
+    #[inline(always)]
     pub fn give<T: TxPort>(
         &mut self,
         port: &mut T,
@@ -158,7 +160,7 @@ impl Account {
     }
 
     /// As [`Account::give`], for a frame whose last link is `link`.
-    #[inline]
+    #[inline(always)]
     pub fn give_from<T: TxPort>(
         &mut self,
         port: &mut T,
@@ -263,8 +265,8 @@ impl Account {
             release: frame.release,
             wire_frames,
             wire_bytes: wire_bytes as u32,
+            link: link.unwrap_or(NO_LINK),
             joined: false,
-            link,
         });
         if let Some(addresses) = &self.addresses {
             addresses.delivered(bytes, due_by.saturating_sub(self.lead).max(frame.release));
@@ -393,7 +395,7 @@ impl Account {
                 if let Some(artifact) = counted {
                     self.shared.egress.artifacts[artifact].add(frames);
                     late(LateFrame {
-                        link,
+                        link: (link != NO_LINK).then_some(link),
                         lateness,
                         artifact,
                     });

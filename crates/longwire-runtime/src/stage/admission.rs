@@ -93,7 +93,7 @@ impl Admission {
             addresses.arrived(frame.bytes, frame.arrival);
         }
         if frame.offload.checksum.is_none() && frame.offload.segments.is_none() {
-            self.admit_wire_frame(frame, None);
+            self.admit_wire_frame(frame);
         } else if self.cut_all {
             self.admit_cut(frame);
         } else {
@@ -125,7 +125,7 @@ impl Admission {
             Verdict::Queued => frame.arrival,
             Verdict::Drop(_) => return,
         };
-        self.keep(&frame, release, None);
+        self.keep_part(&frame, release, None);
         self.line.publish();
         gate.follow(&self.line, verdict != Verdict::Queued);
     }
@@ -133,13 +133,13 @@ impl Admission {
     /// The common case: one buffer, one wire frame, delivered unchanged or
     /// lost.
     #[inline]
-    fn admit_wire_frame(&mut self, frame: RxFrame<'_>, part: Option<TrainPart>) {
+    fn admit_wire_frame(&mut self, frame: RxFrame<'_>) {
         let Some(decider) = self.decider.as_mut().filter(|_| !self.cut_all) else {
             if self.undecided {
                 self.count_arrival(frame.wire_len);
-                return self.keep(&frame, frame.arrival, part);
+                return self.keep_part(&frame, frame.arrival, None);
             }
-            return self.admit_changing(frame, part);
+            return self.admit_changing(frame, None);
         };
         self.counts.passed(1, frame.wire_len.into());
         let meta = FrameMeta {
@@ -147,7 +147,18 @@ impl Admission {
             len: frame.wire_len,
         };
         if let Verdict::Deliver(delivery) = decider.offer(meta, frame.bytes) {
-            self.keep(&frame, delivery.release, part);
+            self.keep(&frame, delivery.release);
+        }
+    }
+
+    /// Processes a wire frame that was cut from a train, of a link that takes frames one
+    /// by one.
+    fn admit_part(&mut self, frame: RxFrame<'_>, part: Option<TrainPart>) {
+        if self.undecided {
+            self.count_arrival(frame.wire_len);
+            self.keep_part(&frame, frame.arrival, part);
+        } else {
+            self.admit_changing(frame, part);
         }
     }
 
@@ -168,15 +179,28 @@ impl Admission {
             OfferOutcome::Later => frame.arrival,
             OfferOutcome::Lost => return,
         };
-        self.keep(&frame, release, part);
+        self.keep_part(&frame, release, part);
     }
 
-    #[inline]
-    fn keep(&mut self, frame: &RxFrame<'_>, release: Nanos, part: Option<TrainPart>) {
+    /// Puts a frame on the line, which may be a part of a train.
+    #[inline(never)]
+    fn keep_part(&mut self, frame: &RxFrame<'_>, release: Nanos, part: Option<TrainPart>) {
+        if part.is_none() {
+            return self.keep(frame, release);
+        }
         let note = Note {
             part,
             ..self.note(release, frame.wire_len)
         };
+        let kept = self.line.push(frame.bytes, note);
+        self.count_kept(kept, 1);
+    }
+
+    /// Puts a frame on the line. Only the common case inlines it: more copies would make
+    /// none.
+    #[inline(always)]
+    fn keep(&mut self, frame: &RxFrame<'_>, release: Nanos) {
+        let note = self.note(release, frame.wire_len);
         let kept = match frame.lent {
             Some(place) if frame.bytes.len() >= self.lend_from => {
                 self.line.push_lent(place, frame.bytes.len() as u32, note)
@@ -231,7 +255,7 @@ impl Admission {
         let cut = fragments.cut(self.mtu, frame.bytes);
         if cut {
             for bytes in fragments.iter() {
-                self.admit_wire_frame(whole(bytes, frame.arrival), None);
+                self.admit_wire_frame(whole(bytes, frame.arrival));
             }
         }
         self.fragments = fragments;
@@ -250,7 +274,7 @@ impl Admission {
         }
         if let Some(run) = cutter.last_run() {
             cutter.cut(run, false, |cut| {
-                self.admit_wire_frame(whole(cut.bytes, frame.arrival), cut.part);
+                self.admit_part(whole(cut.bytes, frame.arrival), cut.part);
             });
         }
         self.piece = piece;
