@@ -75,9 +75,11 @@ impl LinkShared {
     /// Returns the counts of the stages at a port of a network.
     pub(crate) fn port_totals(&self) -> StageTotals {
         let mut totals = StageTotals::default();
+        // First: a frame on the line has been counted as arrived, also in a snapshot
+        // while another thread receives.
+        totals.put_on_line = self.ingress.crossed.get();
         totals.add(&self.egress);
         totals.add(&self.ingress);
-        totals.put_on_line = self.ingress.crossed.get();
         totals
     }
 

@@ -219,7 +219,9 @@ impl Account {
         PushResult::Taken
     }
 
-    /// Gives the joined train to the port.
+    /// Gives the joined train to the port. Its frames are recorded as they are joined: a
+    /// port that then refuses the train, although it took its parts' lengths, leaves them
+    /// in the recording.
     fn push_train<T: TxPort>(&mut self, port: &mut T) -> PushResult {
         if !self.train.is_open() {
             return PushResult::Taken;
@@ -305,12 +307,15 @@ impl Account {
         self.leaving(handover);
         let whole = self.push_train(port);
         let mut left = port.flush()?;
+        let mut again = Ok(0);
         if whole == PushResult::Full && self.push_train(port) != PushResult::Full {
-            left += port.flush()?;
+            again = port.flush();
         }
+        left += again.as_ref().copied().unwrap_or(0);
         let left = self.frames_in(left);
         let end = clock.now();
         self.handed_over(left, handover, end, late);
+        again?;
         if !self.batch.is_empty() {
             match port.unsent() {
                 0 => self.none_waits(),
@@ -440,9 +445,9 @@ impl Account {
 
     /// Counts the frames that a lost port had accepted and not sent as refused.
     pub fn port_lost(&mut self) {
-        let frames = self.batch.iter().map(|frame| u64::from(frame.wire_frames));
-        let frames = frames.sum();
-        self.unsent(self.batch.len());
+        self.train.clear();
+        self.in_train = 0;
+        let frames = self.take_back(0);
         self.refuse(frames);
     }
 

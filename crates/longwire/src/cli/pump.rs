@@ -15,7 +15,7 @@ use longwire_runtime::{Faults, LinkSetup, Recorder, RunConfig};
 
 use super::{DuplexArgs, LaunchBy, RecordArgs, ReportArgs, SeedArgs, Wait};
 use crate::Error;
-use crate::report::finish::check_file;
+use crate::report::finish::{check_file, files_of_ports};
 
 /// The name of the link's rate where `--rate` is the pace of sending.
 const LINK_RATE: &str = "link-rate";
@@ -100,17 +100,19 @@ pub struct PumpArgs {
 
 impl PumpArgs {
     /// Checks that the report can be written, and replaces no file of the run: none of its
-    /// ports and recordings, and of `inputs`.
+    /// ports and of `more_ports`, not its log, and none of `inputs`.
     ///
     /// # Errors
     /// If it cannot, or would replace one.
     pub fn check_report<'a>(
         &'a self,
+        more_ports: impl IntoIterator<Item = &'a str>,
         inputs: impl IntoIterator<Item = &'a str>,
     ) -> Result<(), Error> {
         let log = self.record.log.as_deref().and_then(Path::to_str);
-        let own = self.to.iter().map(String::as_str).chain(log);
-        check_file(self.report.report.as_deref(), own.chain(inputs))
+        let ports = self.to.iter().map(String::as_str).chain(more_ports);
+        let files = files_of_ports(ports).chain(log).chain(inputs);
+        check_file(self.report.report.as_deref(), files)
     }
 }
 

@@ -101,7 +101,7 @@ pub fn run(args: &GenerateArgs, globals: &Globals) -> Result<ExitCode, Error> {
             "generate sends to one port; run it once for each".to_owned(),
         ));
     }
-    args.pump.check_report(args.receive.as_deref())?;
+    args.pump.check_report(args.receive.as_deref(), [])?;
     start::warn(&args.traffic.doubts(), globals)?;
     let capture = args.pump.to.first().map(String::as_str);
     let capture = capture.map(generate_file::capture).transpose()?.flatten();

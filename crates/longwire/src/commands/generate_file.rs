@@ -23,7 +23,7 @@ use crate::signals::stop_flag;
 use crate::simulate::{Direction, Outputs, Stop, VirtualRun};
 use crate::{Error, Globals};
 
-/// Frames between two checks for signals.
+/// Frames taken from the feed at once.
 const BURST: usize = 256;
 
 /// Returns the capture to which frames are written; `None` if `--to` is a port

@@ -20,7 +20,7 @@ use crate::cli::Paint;
 use crate::error::{EXIT_FAILED, EXIT_FIDELITY};
 use crate::progress::Progress;
 use crate::receiving::{ReceiveRequirement, text};
-use crate::report::finish::{check_file, write_file};
+use crate::report::finish::{check_file, files_of_ports, write_file};
 use crate::report::live::StatusLine;
 use crate::report::stderr::print_line;
 use crate::signals::stop_flag;
@@ -166,12 +166,9 @@ impl ReceiveArgs {
 /// # Errors
 /// If a port or a file cannot be opened.
 pub fn run(args: &ReceiveArgs, globals: &Globals) -> Result<ExitCode, Error> {
-    let files = [
-        Some(&args.port),
-        args.capture.as_ref(),
-        args.judged.against.as_ref(),
-    ];
+    let files = [&args.capture, &args.judged.against];
     let files = files.into_iter().flatten().map(String::as_str);
+    let files = files_of_ports([args.port.as_str()]).chain(files);
     check_file(args.report.as_deref(), files)?;
     let stop = stop_flag()?;
     let report = match args.port.strip_prefix("pcap:") {

@@ -181,8 +181,9 @@ impl PaceArgs {
 /// If a trace or a port cannot be opened, or options do not fit together.
 pub fn run(args: &ReplayArgs, globals: &Globals) -> Result<ExitCode, Error> {
     args.check()?;
-    let files = args.traces.iter().chain(&args.receivers.receive);
-    args.pump.check_report(files.map(String::as_str))?;
+    let traces = args.traces.iter().map(String::as_str);
+    let ports = args.receivers.receive.iter().map(String::as_str);
+    args.pump.check_report(ports, traces)?;
     let stop = stop_flag()?;
     let feeds = args.feeds()?;
     let ways = args.alter.split.is_some();

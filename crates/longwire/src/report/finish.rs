@@ -175,24 +175,33 @@ pub fn write_file(path: Option<&Path>, report: &impl Serialize) -> Result<(), Er
     })
 }
 
+/// Returns the files of ports: those of `pcap:FILE` and of `pcap:in=FILE,out=FILE`.
+pub fn files_of_ports<'a>(
+    ports: impl IntoIterator<Item = &'a str>,
+) -> impl Iterator<Item = &'a str> {
+    let files = ports
+        .into_iter()
+        .filter_map(|port| port.strip_prefix("pcap:"));
+    let files = files.flat_map(|files| files.split(','));
+    files.map(|file| {
+        let file_of = |way: &str| file.strip_prefix(way);
+        file_of("in=").or_else(|| file_of("out=")).unwrap_or(file)
+    })
+}
+
 /// Checks, before a run, that its report can be written to its file.
 ///
 /// # Errors
 /// If it cannot, or if the run reads or writes the file for another purpose: one of
-/// `used`, names of files and of ports.
+/// `used`.
 pub fn check_file<'a>(
     path: Option<&Path>,
     used: impl IntoIterator<Item = &'a str>,
 ) -> Result<(), Error> {
     let Some(path) = path else { return Ok(()) };
     let name = path.to_string_lossy();
-    let files = used
-        .into_iter()
-        .map(|used| used.strip_prefix("pcap:").unwrap_or(used));
-    if files
-        .into_iter()
-        .any(|file| file == name || same_file(file, &name))
-    {
+    let mut files = used.into_iter();
+    if files.any(|file| file == name || same_file(file, &name)) {
         return Err(Error::Usage(format!(
             "--report {name} would replace a file that this command reads or writes; choose \
              another name for it"

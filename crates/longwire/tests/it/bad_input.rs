@@ -209,24 +209,16 @@ fn captures_that_are_missing_or_no_captures_are_named() {
 }
 
 #[test]
-fn outputs_that_would_destroy_something_are_refused() {
+fn reports_in_place_of_what_is_read_or_written_are_refused() {
     let dir = Folder::new();
     let capture = dir.file("in.pcap");
     write(&capture, &pcap(&[(EPOCH, 100)]));
     let before = std::fs::read(&capture).unwrap_or_default();
-    let ran = longwire(&["simulate", &capture, &capture]);
-    assert_eq!(ran.code, 2);
-    assert!(ran.stderr.contains("same file"), "{ran:?}");
-    // The same file by another name.
     let link = dir.path().join("link.pcap");
     assert!(std::os::unix::fs::symlink(&capture, &link).is_ok());
-    let ran = longwire(&["simulate", &capture, &link.to_string_lossy()]);
-    assert_eq!(ran.code, 2);
-    assert_eq!(std::fs::read(&capture).unwrap_or_default(), before);
-
-    // A report in place of what is read or written.
     let (out, log) = (dir.file("out.pcap"), dir.file("log.csv"));
     let to_capture = format!("pcap:{out}");
+    let both = format!("pcap:in={capture},out={out}");
     for arguments in [
         &["simulate", &capture, &out, "--report", &capture][..],
         &[
@@ -249,6 +241,7 @@ fn outputs_that_would_destroy_something_are_refused() {
             &out,
         ],
         &["run", "null", "null", "--log", &log, "--report", &log],
+        &["run", &both, "null", "--report", &out],
         &[
             "receive",
             &to_capture,
@@ -264,6 +257,23 @@ fn outputs_that_would_destroy_something_are_refused() {
         assert_eq!(std::fs::read(&capture).unwrap_or_default(), before);
         assert!(!Path::new(&out).exists() && !Path::new(&log).exists());
     }
+}
+
+#[test]
+fn outputs_that_would_destroy_something_are_refused() {
+    let dir = Folder::new();
+    let capture = dir.file("in.pcap");
+    write(&capture, &pcap(&[(EPOCH, 100)]));
+    let before = std::fs::read(&capture).unwrap_or_default();
+    let ran = longwire(&["simulate", &capture, &capture]);
+    assert_eq!(ran.code, 2);
+    assert!(ran.stderr.contains("same file"), "{ran:?}");
+    // The same file by another name.
+    let link = dir.path().join("link.pcap");
+    assert!(std::os::unix::fs::symlink(&capture, &link).is_ok());
+    let ran = longwire(&["simulate", &capture, &link.to_string_lossy()]);
+    assert_eq!(ran.code, 2);
+    assert_eq!(std::fs::read(&capture).unwrap_or_default(), before);
 
     let ran = longwire(&["simulate", &capture, &dir.file("out.txt")]);
     assert_eq!(ran.code, 2);
