@@ -63,6 +63,7 @@ pub(super) fn flow(packets: u64) -> UdpFlow {
         count: Some(packets),
         duration: Duration::from_secs(3600),
         patience: Duration::from_millis(300),
+        flows: 1,
     }
 }
 

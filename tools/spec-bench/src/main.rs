@@ -15,6 +15,7 @@ mod replay_speed;
 mod send;
 mod startup;
 mod stations;
+mod trains;
 mod verdict;
 
 use std::process::ExitCode;
@@ -33,6 +34,7 @@ use crate::replay::ReplayArgs;
 use crate::replay_speed::ReplaySpeedArgs;
 use crate::send::SendArgs;
 use crate::startup::StartupArgs;
+use crate::trains::TrainsArgs;
 use crate::verdict::VerdictArgs;
 
 /// Measures what SPECIFICATION.md promises
@@ -87,6 +89,8 @@ enum Bench {
     Verdict(VerdictArgs),
     /// CPU time of an idle link
     Idle(IdleArgs),
+    /// TCP and floods of small datagrams through links with and without options
+    Trains(TrainsArgs),
 }
 
 /// Arguments of `loss`.
@@ -170,6 +174,10 @@ fn run(cli: &Cli) -> Result<(), Error> {
             let time = if quick { QUICK } else { args.time };
             let time = Duration::from_nanos(time.as_nanos());
             show(cli, &idle::measure(time, kind)?, idle::print)
+        }
+        Bench::Trains(args) => {
+            let rows = trains::measure(&chosen(args, quick, TrainsArgs::quick))?;
+            show(cli, &rows, |rows| trains::print(rows))
         }
     }
 }

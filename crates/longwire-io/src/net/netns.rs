@@ -139,6 +139,15 @@ impl NetNamespace {
         NetNamespace::at(&Path::new(NAMED).join(name))
     }
 
+    /// Opens the namespace in which a process is.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such process, or its namespace may not be opened.
+    pub fn of_process(process: u32) -> Result<NetNamespace, NetError> {
+        NetNamespace::at(Path::new(&format!("/proc/{process}/ns/net")))
+    }
+
     /// Opens the namespace of a file.
     pub(super) fn at(path: &Path) -> Result<NetNamespace, NetError> {
         let open = || -> io::Result<NetNamespace> {

@@ -1,5 +1,6 @@
 //! Plain UDP flows: how many datagrams arrive, and how fast.
 
+use std::io;
 use std::net::UdpSocket;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -25,6 +26,9 @@ pub struct UdpFlow {
     pub duration: Duration,
     /// How long the receiver waits for late datagrams.
     pub patience: Duration,
+    /// Number of source ports, used in turn: each is a flow to queues and switches. 0 and 1
+    /// are one flow.
+    pub flows: u32,
 }
 
 /// The result of a UDP flow.
@@ -102,15 +106,32 @@ pub fn udp_flow(path: Path<'_>, flow: UdpFlow) -> Result<Datagrams, TrafficError
     let receiver = receiver_of(path)?;
     enlarge_receive_buffer(&receiver);
     let receive = |done: &AtomicBool| count(&receiver, done, flow);
-    let (sent, counted) = exchange(path, &receiver, receive, |socket| Ok(send(socket, flow)))?;
+    let send = |socket: &UdpSocket| Ok(send(&with_others(socket, flow.flows)?, flow));
+    let (sent, counted) = exchange(path, &receiver, receive, send)?;
     Ok(Datagrams { sent, ..counted })
 }
 
-fn send(socket: &UdpSocket, flow: UdpFlow) -> u64 {
+/// Returns a socket and others like it, with different source ports: `count` in all.
+fn with_others(socket: &UdpSocket, count: u32) -> Result<Vec<UdpSocket>, TrafficError> {
+    let open = || -> io::Result<UdpSocket> {
+        let another = UdpSocket::bind((socket.local_addr()?.ip(), 0))?;
+        another.connect(socket.peer_addr()?)?;
+        Ok(another)
+    };
+    let first = socket.try_clone().map_err(during("open a socket"))?;
+    let mut sockets = vec![first];
+    for _ in 1..count {
+        sockets.push(open().map_err(during("open a socket for each flow"))?);
+    }
+    Ok(sockets)
+}
+
+fn send(sockets: &[UdpSocket], flow: UdpFlow) -> u64 {
     let payload = vec![0u8; payload_len(flow.frame_len)];
     let mut pace = Pace::new(flow.per_second);
     let end = Instant::now() + flow.duration;
     let (mut sent, mut tried) = (0, 0);
+    let mut turns = sockets.iter().cycle();
     while flow.count.is_none_or(|count| tried < count) {
         pace.wait();
         // Reading the clock for every datagram would slow a full-speed sender.
@@ -118,7 +139,10 @@ fn send(socket: &UdpSocket, flow: UdpFlow) -> u64 {
             break;
         }
         tried += 1;
-        sent += u64::from(socket.send(&payload).is_ok());
+        let taken = turns
+            .next()
+            .is_some_and(|socket| socket.send(&payload).is_ok());
+        sent += u64::from(taken);
     }
     sent
 }

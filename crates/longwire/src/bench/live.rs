@@ -105,6 +105,7 @@ fn side(testbed: &Testbed, time: Duration) -> Result<(PathPerformance, Datagrams
         count: None,
         duration: time / 2,
         patience: Duration::from_millis(200),
+        flows: 1,
     };
     let flood = udp_flow(path, flow)?;
     let side = PathPerformance {

@@ -85,6 +85,7 @@ fn udp(rate: BitRate, args: &RateArgs, kind: &str) -> Result<RateRow, Error> {
         count: None,
         duration,
         patience: Duration::from_secs(1),
+        flows: 1,
     };
     let got = udp_flow(testbed.path(), flow)?;
     let report = running.stop();

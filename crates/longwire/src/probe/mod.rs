@@ -152,6 +152,7 @@ fn one_direction(
         count: Some(count),
         duration: effort.loss * 2,
         patience: link_delay * 2 + Duration::from_millis(300),
+        flows: 1,
     };
     let datagrams = udp_flow(path, flow)?;
     progress(&format!("{name}: TCP"));

@@ -57,6 +57,7 @@ pub(super) fn measure(
             count: None,
             duration: time,
             patience: Duration::from_secs(1),
+            flows: 1,
         };
         let got = udp_flow(stations.path(lane), flow)?;
         Ok(got.steady_per_second * 8.0 * UDP_PAYLOAD)

@@ -1,0 +1,257 @@
+//! `trains`: what options of a link cost the programs on both sides of it: TCP, whose
+//! sender hands over trains of wire frames, and floods of 64-byte datagrams.
+//!
+//! Each row is `longwire exec` as users start it, and traffic from ordinary sockets in its
+//! networks. All rows take turns in every round, next to a veth pair without an emulator,
+//! and medians of the rounds are compared.
+
+mod run;
+
+use std::time::Duration;
+
+use clap::Args;
+use longwire_engine::Nanos;
+use serde::Serialize;
+
+use longwire::Error;
+use longwire::table::Table;
+use run::Measured;
+
+/// Arguments of `trains`.
+#[derive(Clone, Debug, Args)]
+pub struct TrainsArgs {
+    /// Duration of each flow: one of TCP and two of datagrams for each row and round
+    #[arg(long, value_name = "TIME", default_value = "2s")]
+    pub time: Nanos,
+    /// Rounds in which all rows take turns
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    pub rounds: usize,
+    /// Only the rows whose names contain one of these words; the pair and the plain link
+    /// are always there
+    #[arg(long, value_name = "WORD", value_delimiter = ',')]
+    pub only: Vec<String>,
+}
+
+impl TrainsArgs {
+    pub(super) fn quick(&self) -> TrainsArgs {
+        TrainsArgs {
+            time: Nanos::from_millis(100),
+            rounds: 1,
+            only: vec!["codel".to_owned(), "network".to_owned()],
+        }
+    }
+}
+
+/// What a row's TCP throughput is compared with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reference {
+    Nothing,
+    Plain,
+    /// The smaller of the plain link and a rate of 10 Gbit/s.
+    PlainOrRate,
+    Tap,
+}
+
+/// A row of the table.
+#[derive(Clone, Copy, Debug)]
+struct Setup {
+    name: &'static str,
+    /// Options of `exec`; none is a bare veth pair.
+    options: Option<&'static str>,
+    reference: Reference,
+    /// The least TCP throughput, as a share of the reference's.
+    tcp_bar: f64,
+}
+
+/// The least share of 64-byte datagrams that arrive, of the bare pair's.
+const UDP_BAR: f64 = 0.8;
+
+/// The rate of the rows that have one, in Gbit/s.
+const RATE_GBIT: f64 = 10.0;
+
+/// The path of a file with a network of one link, in the folder where the program runs.
+const NETWORK_FILE: &str = "network.toml";
+
+const BARE: Setup = Setup {
+    name: "bare pair",
+    options: None,
+    reference: Reference::Nothing,
+    tcp_bar: 0.0,
+};
+
+const PLAIN: Setup = Setup {
+    name: "plain link",
+    options: Some("--port packet"),
+    reference: Reference::Nothing,
+    tcp_bar: 0.0,
+};
+
+const TAP: Setup = Setup {
+    name: "plain, tap",
+    options: Some("--port tap"),
+    reference: Reference::Plain,
+    tcp_bar: 0.0,
+};
+
+const fn queued(name: &'static str, options: &'static str, tcp_bar: f64) -> Setup {
+    Setup {
+        name,
+        options: Some(options),
+        reference: Reference::PlainOrRate,
+        tcp_bar,
+    }
+}
+
+const fn plain(name: &'static str, options: &'static str, tcp_bar: f64) -> Setup {
+    Setup {
+        name,
+        options: Some(options),
+        reference: Reference::Plain,
+        tcp_bar,
+    }
+}
+
+const ROWS: [Setup; 14] = [
+    BARE,
+    PLAIN,
+    TAP,
+    Setup {
+        name: "auto",
+        options: Some("--port auto"),
+        reference: Reference::Tap,
+        tcp_bar: 0.0,
+    },
+    queued("rate", "--rate 10gbit", 0.8),
+    queued("codel", "--rate 10gbit --queue codel", 0.6),
+    queued("fq-codel", "--rate 10gbit --queue fq-codel", 0.6),
+    queued("pie", "--rate 10gbit --queue pie", 0.6),
+    queued("dualpi2", "--rate 10gbit --queue dualpi2", 0.6),
+    plain("capture", "--capture frames", 0.5),
+    plain("loss", "--loss 0.0001%", 0.6),
+    plain("duplicate", "--duplicate 0.0001%", 0.6),
+    plain("corrupt", "--corrupt 0.0001%", 0.6),
+    plain("network", NETWORK_FILE, 0.6),
+];
+
+/// Medians of one row.
+#[derive(Debug, Serialize)]
+pub(super) struct TrainsRow {
+    name: &'static str,
+    options: Option<&'static str>,
+    tcp_gbit: f64,
+    /// The share of the reference's throughput, and its bar.
+    tcp_share: Option<f64>,
+    tcp_bar: f64,
+    /// CPU time of the emulator during the TCP flow, in cores: in the kernel, and its own.
+    tcp_kernel_cores: f64,
+    tcp_own_cores: f64,
+    /// Lateness of the frames of the TCP flow, 99th percentile, in microseconds.
+    tcp_late_p99_us: f64,
+    udp_kpps: f64,
+    /// 64-byte datagrams that arrived, as a share of the bare pair's: of one flow, and of a
+    /// thousand.
+    udp_share: f64,
+    udp_flows_share: f64,
+    udp_bar: f64,
+    rounds: usize,
+}
+
+pub(super) fn measure(args: &TrainsArgs) -> Result<Vec<TrainsRow>, Error> {
+    let time = Duration::from_nanos(args.time.as_nanos());
+    let chosen = |setup: &&Setup| {
+        let named = args.only.iter().any(|word| setup.name.contains(word));
+        args.only.is_empty() || named || [BARE.name, PLAIN.name].contains(&setup.name)
+    };
+    let setups: Vec<&Setup> = ROWS.iter().filter(chosen).collect();
+    let mut found: Vec<Vec<Measured>> = vec![Vec::new(); setups.len()];
+    for round in 1..=args.rounds.max(1) {
+        for (setup, found) in setups.iter().zip(&mut found) {
+            eprintln!("round {round} of {}: {}", args.rounds.max(1), setup.name);
+            found.push(run::measure(setup, time)?);
+        }
+    }
+    let medians: Vec<Measured> = found.iter().map(|rounds| median(rounds)).collect();
+    let of = |name: &str| {
+        let index = setups.iter().position(|setup| setup.name == name)?;
+        medians.get(index).copied()
+    };
+    let rows = setups.iter().zip(&medians);
+    Ok(rows
+        .map(|(setup, own)| row(setup, own, of, args.rounds))
+        .collect())
+}
+
+fn row(
+    setup: &Setup,
+    own: &Measured,
+    of: impl Fn(&str) -> Option<Measured>,
+    rounds: usize,
+) -> TrainsRow {
+    let bare = of(BARE.name).unwrap_or_default();
+    let reference = match setup.reference {
+        Reference::Nothing => None,
+        Reference::Plain => of(PLAIN.name).map(|plain| plain.tcp_gbit),
+        Reference::PlainOrRate => of(PLAIN.name).map(|plain| plain.tcp_gbit.min(RATE_GBIT)),
+        Reference::Tap => of(TAP.name).map(|tap| tap.tcp_gbit),
+    };
+    TrainsRow {
+        name: setup.name,
+        options: setup.options,
+        tcp_gbit: own.tcp_gbit,
+        tcp_share: reference.map(|reference| own.tcp_gbit / reference),
+        tcp_bar: setup.tcp_bar,
+        tcp_kernel_cores: own.tcp_kernel_cores,
+        tcp_own_cores: own.tcp_own_cores,
+        tcp_late_p99_us: own.tcp_late_p99_us,
+        udp_kpps: own.udp_pps / 1e3,
+        udp_share: own.udp_pps / bare.udp_pps,
+        udp_flows_share: own.udp_flows_pps / bare.udp_flows_pps,
+        udp_bar: UDP_BAR,
+        rounds,
+    }
+}
+
+fn median(rounds: &[Measured]) -> Measured {
+    let of = |value: fn(&Measured) -> f64| {
+        let mut values: Vec<f64> = rounds.iter().map(value).collect();
+        values.sort_by(f64::total_cmp);
+        values[values.len() / 2]
+    };
+    Measured {
+        tcp_gbit: of(|round| round.tcp_gbit),
+        tcp_kernel_cores: of(|round| round.tcp_kernel_cores),
+        tcp_own_cores: of(|round| round.tcp_own_cores),
+        tcp_late_p99_us: of(|round| round.tcp_late_p99_us),
+        udp_pps: of(|round| round.udp_pps),
+        udp_flows_pps: of(|round| round.udp_flows_pps),
+    }
+}
+
+pub(super) fn print(rows: &[TrainsRow]) {
+    println!("TCP, and 64-byte datagrams at full speed; CPU of the emulator in cores.");
+    let mut table = Table::headed(
+        "link | TCP Gbit/s | share | bar | CPU kernel | CPU own | late p99 us | \
+         UDP kpps | of the pair's | 1,000 flows | bar",
+    );
+    for row in rows {
+        let bar = |bar: f64| match bar {
+            0.0 => String::new(),
+            bar => format!("{bar:.1}"),
+        };
+        let share = row.tcp_share.map(|share| format!("{share:.2}"));
+        table.row(vec![
+            row.name.to_owned(),
+            format!("{:.2}", row.tcp_gbit),
+            share.unwrap_or_default(),
+            bar(row.tcp_bar),
+            format!("{:.2}", row.tcp_kernel_cores),
+            format!("{:.2}", row.tcp_own_cores),
+            format!("{:.0}", row.tcp_late_p99_us),
+            format!("{:.0}", row.udp_kpps),
+            format!("{:.2}", row.udp_share),
+            format!("{:.2}", row.udp_flows_share),
+            bar(row.udp_bar),
+        ]);
+    }
+    table.print();
+}
