@@ -100,6 +100,24 @@ pub fn set_mtu(name: &str, mtu: u32) -> Result<(), NetError> {
     request("set the MTU of", name, message)
 }
 
+/// Sets the longest super-packet that the kernel gives the device, in bytes, for IPv4 and
+/// IPv6. Above 65,536 (BIG TCP) needs Linux 6.3.
+///
+/// # Errors
+/// [`NetError::NoDevice`] if there is none of that name; [`NetError::NetlinkError`]
+/// without CAP_NET_ADMIN, or if the device does not support that much.
+pub fn set_gso_max(name: &str, bytes: u32) -> Result<(), NetError> {
+    for attribute in [libc::IFLA_GSO_MAX_SIZE, IFLA_GSO_IPV4_MAX_SIZE] {
+        let mut message = about(libc::RTM_NEWLINK, name, 0, 0);
+        message.number(attribute, bytes);
+        request("set the longest super-packet of", name, message)?;
+    }
+    Ok(())
+}
+
+/// include/uapi/linux/if_link.h, since Linux 6.3.
+const IFLA_GSO_IPV4_MAX_SIZE: u16 = 63;
+
 /// Sets the capacity of the kernel's queue before the device, in packets.
 ///
 /// # Errors

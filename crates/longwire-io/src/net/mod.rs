@@ -23,7 +23,7 @@ pub mod tap;
 pub mod veth;
 
 pub use address::{addr_add, default_route_add, route_add};
-pub use link::{LinkStats, link_delete, link_down, link_names, link_stats, link_up};
+pub use link::{LinkStats, link_delete, link_down, link_names, link_stats, link_up, set_gso_max};
 pub use neighbour::neighbour_add;
 pub use netns::NetNamespace;
 

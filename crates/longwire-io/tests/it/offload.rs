@@ -1,8 +1,8 @@
 //! Checksums and segments finished in software, against a naive verifier.
 use crate::common::frames::{FrameSpec, pseudo_sum, verify};
 use longwire_io::port::offload::{
-    Checksum, Headers, Joiner, Offload, SegmentKind, Segments, TrainPart, cut, finish_checksum,
-    finish_if_partial,
+    Checksum, Headers, Joiner, Offload, Oversized, SegmentKind, Segments, TrainPart, cut,
+    finish_checksum, finish_if_partial, strip_jumbo,
 };
 use longwire_io::port::vnet;
 use proptest::prelude::*;
@@ -238,6 +238,80 @@ fn check_numbers(frame: &[u8], spec: &FrameSpec, i: usize, sent: usize, count: u
         flags &= !0x09;
     }
     assert_eq!(frame[at + 13], flags);
+}
+
+/// A super-packet of 200,000 bytes as Linux builds it, with a jumbo payload option (IPv6)
+/// or without.
+fn oversized(v6: bool, vlan_tags: usize, jumbo: bool) -> (FrameSpec, Vec<u8>) {
+    let spec = FrameSpec {
+        v6,
+        vlan_tags,
+        ..FrameSpec::tcp(200_000)
+    };
+    let mut frame = spec.build_partial();
+    let at = spec.network_at();
+    let length_at = if v6 { at + 4 } else { at + 2 };
+    frame[length_at..length_at + 2].fill(0);
+    if jumbo {
+        let length = (frame.len() - at - 40 + 8) as u32;
+        let [a, b, c, d] = length.to_be_bytes();
+        let next = std::mem::replace(&mut frame[at + 6], 0);
+        frame.splice(at + 40..at + 40, [next, 0, 0xc2, 4, a, b, c, d]);
+    }
+    (spec, frame)
+}
+
+#[test]
+fn what_is_longer_than_an_ip_packet_is_cut_into_packets() {
+    for (v6, vlan_tags, jumbo) in [
+        (false, 0, false),
+        (false, 2, false),
+        (true, 0, false),
+        (true, 0, true),
+        (true, 1, true),
+    ] {
+        let (spec, mut frame) = oversized(v6, vlan_tags, jumbo);
+        let start = strip_jumbo(&mut frame);
+        assert_eq!(start, if jumbo { 8 } else { 0 });
+        let frame = &frame[start..];
+        let segments = segments_of(&spec, 1_448);
+        let mut cutter = Oversized::new(frame, segments).expect("it is too long");
+        let (mut piece, mut wire, mut of_whole) = (Vec::new(), Vec::new(), Vec::new());
+        let mut number = 0;
+        while !cutter.is_done() {
+            let offload = cutter.next(frame, &mut piece).expect("a piece");
+            assert!(piece.len() - spec.network_at() <= 65_535);
+            assert!(Oversized::new(&piece, segments).is_none());
+            let frames = segments.wire_frames(piece.len()).len();
+            assert_eq!(offload.segments.is_some(), frames > 1);
+            for index in 0..frames {
+                // The only segment of the last piece is a wire frame already.
+                match offload.segments {
+                    Some(_) => drop(cut(&piece, segments, index..index + 1, &mut wire)),
+                    None => wire.clone_from(&piece),
+                }
+                cut(frame, segments, number..number + 1, &mut of_whole).expect("a frame");
+                assert!(wire == of_whole, "frame {number} of {spec:?}");
+                verify(&wire, &spec);
+                number += 1;
+            }
+        }
+        assert_eq!(number, 200_000usize.div_ceil(1_448));
+        assert_eq!(cutter.next(frame, &mut piece), None);
+    }
+}
+
+#[test]
+fn only_the_kernels_own_jumbo_header_is_removed() {
+    let (_, mut frame) = oversized(true, 0, true);
+    for (at, value) in [(18, 1), (20, 60), (55, 1), (56, 0), (57, 5)] {
+        let before = std::mem::replace(&mut frame[at], value);
+        assert_eq!(strip_jumbo(&mut frame), 0, "byte {at}");
+        frame[at] = before;
+    }
+    assert_eq!(strip_jumbo(&mut frame[..61]), 0, "it is truncated");
+    assert_eq!(strip_jumbo(&mut frame), 8);
+    assert_eq!(frame[8 + 20], 6, "TCP comes next");
 }
 
 #[test]

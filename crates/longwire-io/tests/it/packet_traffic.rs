@@ -5,17 +5,18 @@
 use crate::common::frames;
 use crate::common::pair;
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
 use frames::FrameSpec;
 use longwire_io::net::ethtool::Ethtool;
+use longwire_io::net::{self, sysctl};
 use longwire_io::port::packet::{PacketRx, PacketTx};
 use longwire_io::port::{Checksum, SegmentKind, Segments};
 use longwire_io::{Offload, PushResult, RxFrame, RxPort, TxFrame, TxPort};
-use pair::{PORT, Pair, flush, frame, now, number_of, receive_until};
+use pair::{PORT, Pair, STATION, flush, frame, now, number_of, receive_until};
 
 /// Set for the process that a test starts for itself.
 const CHILD: &str = "LONGWIRE_TEST_CHILD";
@@ -88,7 +89,8 @@ fn tcp_passes_in_super_packets() {
         supers += usize::from(offload.segments.is_some());
         assert!(bytes.len() <= 1514 || offload.segments.is_some());
     };
-    let received = between.carry(look, || tcp_transfer(&between, &data));
+    let addresses = ["10.78.0.1:0", "10.78.0.2:5000"];
+    let received = between.carry(look, || tcp_transfer(&between, addresses, &data));
     assert!(
         received == data,
         "{} bytes of {}",
@@ -98,12 +100,48 @@ fn tcp_passes_in_super_packets() {
     assert!(longest > 60_000 && supers > 100, "{longest} {supers}");
 }
 
-/// Sends `data` from the near station to the far one.
-fn tcp_transfer(between: &Between, data: &[u8]) -> Vec<u8> {
-    let listener = between
-        .far
-        .in_station(|| TcpListener::bind("10.78.0.2:5000"))
-        .unwrap();
+/// Super-packets above 64 KiB, which a sender builds where its device allows it.
+#[test]
+fn big_tcp_passes_in_pieces() {
+    let Some(between) = Between::new() else {
+        return;
+    };
+    let data: Vec<u8> = (0..20_000_000u32).map(|n| (n ^ (n >> 7)) as u8).collect();
+    for (number, pair) in [(1, &between.near), (2, &between.far)] {
+        pair.in_station(|| {
+            sysctl::set("ipv6/conf/station0/accept_dad", "0").unwrap();
+            sysctl::set("ipv6/conf/station0/disable_ipv6", "0").unwrap();
+            let address = IpAddr::V6(Ipv6Addr::new(0xfd78, 0, 0, 0, 0, 0, 0, number));
+            net::addr_add(STATION, address, 64).unwrap();
+            net::set_gso_max(STATION, 200_000).unwrap();
+        });
+    }
+    for addresses in [
+        ["10.78.0.1:0", "10.78.0.2:5000"],
+        ["[fd78::1]:0", "[fd78::2]:5000"],
+    ] {
+        let mut full = 0;
+        let look = |bytes: &mut Vec<u8>, offload: &mut Offload| {
+            assert!(bytes.len() <= 14 + 65_535, "{}", bytes.len());
+            assert!(bytes.len() <= 1514 || offload.segments.is_some());
+            // Cut for the length of an IP packet; the sender's own limit is not near.
+            full += usize::from(bytes.len() > 64_000);
+        };
+        let received = between.carry(look, || tcp_transfer(&between, addresses, &data));
+        assert!(
+            received == data,
+            "{} bytes of {}",
+            received.len(),
+            data.len()
+        );
+        assert!(full > 20, "{full} pieces of {addresses:?}");
+    }
+}
+
+/// Sends `data` from the near station's address to the far one's.
+fn tcp_transfer(between: &Between, [from, to]: [&str; 2], data: &[u8]) -> Vec<u8> {
+    let listener = between.far.in_station(|| TcpListener::bind(to)).unwrap();
+    let near: SocketAddr = from.parse().unwrap();
     thread::scope(|scope| {
         let receiver = scope.spawn(move || {
             let (mut stream, _) = listener.accept().unwrap();
@@ -112,7 +150,8 @@ fn tcp_transfer(between: &Between, data: &[u8]) -> Vec<u8> {
             received
         });
         between.near.in_station(|| {
-            let mut stream = TcpStream::connect("10.78.0.2:5000").unwrap();
+            let mut stream = TcpStream::connect(to).unwrap();
+            assert_eq!(stream.local_addr().unwrap().ip(), near.ip());
             stream.write_all(data).unwrap();
         });
         receiver.join().unwrap()

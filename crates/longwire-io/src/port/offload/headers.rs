@@ -5,6 +5,8 @@
 
 use longwire_packet::frame::mac_header_len;
 
+use super::oversized::PACKET_MAX;
+
 /// Maximum number of extension headers of an IPv6 packet: more than any real packet
 /// carries.
 const EXTENSIONS_MAX: usize = 8;
@@ -129,12 +131,15 @@ impl Headers {
     fn parse_v6(frame: &[u8], network_at: usize) -> Option<Headers> {
         let header = frame.get(network_at..network_at + 40)?;
         let payload_len = usize::from(be16(header, 4)?);
-        // A payload length of zero means a jumbogram, which is not possible on an
-        // Ethernet link.
-        if header[0] >> 4 != 6 || payload_len == 0 {
+        let end = match payload_len {
+            // As for IPv4; a jumbogram (RFC 2675) is not possible on an Ethernet link.
+            0 if frame.len() - network_at > PACKET_MAX => frame.len(),
+            0 => return None,
+            _ => network_at + 40 + payload_len,
+        };
+        if header[0] >> 4 != 6 {
             return None;
         }
-        let end = network_at + 40 + payload_len;
         let mut protocol = header[6];
         let mut at = network_at + 40;
         let mut destination_at = network_at + 24;

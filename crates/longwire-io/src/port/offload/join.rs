@@ -5,7 +5,7 @@ use super::segments::{TCP_LAST_ONLY, put_len, write_unfinished_checksum};
 use super::{Offload, Segments, checksum};
 
 /// The maximum length of a joined train: its IP length fits 16 bits.
-const JOINED_MAX: usize = 65_535;
+const JOINED_MAX: usize = super::oversized::PACKET_MAX;
 
 /// The place of a wire frame, or of several adjacent ones, in the train (a buffer with
 /// many wire frames) from which it was cut.

@@ -7,11 +7,13 @@
 mod checksum;
 mod headers;
 mod join;
+mod oversized;
 mod segments;
 
 pub use checksum::{finish_checksum, finish_if_partial};
 pub use headers::{Headers, Network, Transport};
 pub use join::{Joiner, TrainPart};
+pub use oversized::{Oversized, strip_jumbo};
 pub use segments::{WireFrames, cut};
 
 /// The unfinished work of a frame.

@@ -4,7 +4,8 @@
 //! Receiving reads a ring shared with the kernel, without a system call while
 //! frames wait, and takes the kernel's receive stamp as the arrival. Both
 //! halves speak virtio-net headers, so that unfinished checksums and
-//! super-packets of up to 64 KiB pass as they are.
+//! super-packets of up to 64 KiB pass as they are. Longer ones (BIG TCP) are
+//! received as several.
 
 mod batch;
 mod checked;
@@ -44,8 +45,12 @@ use socket_timestamps::SocketTimestamps;
 pub use tx::PacketTx;
 use tx::Sockets;
 
-/// The longest frame: a super-packet of 64 KiB with Ethernet and VLAN headers.
+/// The longest frame: a super-packet of 64 KiB with Ethernet and VLAN headers. Longer
+/// ones are received in pieces.
 const SUPER_MAX: usize = 65_536 + 14 + 4;
+/// The longest super-packet that the kernel builds (`GSO_MAX_SIZE` in
+/// include/linux/netdevice.h: eight times 65,535), with Ethernet and two VLAN headers.
+const OVERSIZED_MAX: usize = 8 * 65_535 + 14 + 2 * 4;
 /// Default memory of the receive ring: some 2,500 Ethernet frames, or 4 ms of the
 /// maximum that such a socket receives.
 const RING_BYTES: usize = 4 * 1024 * 1024;

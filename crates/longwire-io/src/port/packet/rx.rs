@@ -1,17 +1,19 @@
 //! Receiving: the ring for wire-size frames, the socket's queue for the rest.
 
 use std::io;
+use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use longwire_engine::Nanos;
 
+use super::super::offload::{Oversized, strip_jumbo};
 use super::super::settings::Settings;
 use super::super::socket::{failure, get_option, pending_error};
 use super::super::{Offload, PortError, PortLosses, ReceiveResult, RxFrame, RxPort, vnet};
-use super::SUPER_MAX;
 use super::ring::{ReceiveRing, SlotHeader};
 use super::stamp::StampScale;
+use super::{OVERSIZED_MAX, SUPER_MAX};
 
 /// Bytes of the two MAC addresses, after which a VLAN tag stands.
 const MACS: usize = 12;
@@ -22,6 +24,15 @@ const TAG: usize = 4;
 const CHECK_EVERY: u64 = 1_000_000;
 const CHECK_CALLS: u32 = 4096;
 
+/// A super-packet above 64 KiB, of which pieces are still to be delivered.
+struct Pieces {
+    cutter: Oversized,
+    /// Its bytes in [`PacketRx::long`].
+    range: Range<usize>,
+    arrival: Nanos,
+    piece: Vec<u8>,
+}
+
 /// The receiving half of `packet:IF`.
 pub struct PacketRx {
     // Unmapped before the socket is closed.
@@ -29,8 +40,11 @@ pub struct PacketRx {
     socket: OwnedFd,
     port: String,
     scale: StampScale,
-    /// For frames that do not fit a slot: a virtio-net header and a frame.
+    /// For frames that do not fit a slot: a virtio-net header and a frame. Most of it is
+    /// never touched, and so takes no memory.
     long: Box<[u8]>,
+    /// A super-packet in `long` that is delivered in pieces.
+    oversized: Option<Pieces>,
     losses: PortLosses,
     checked: u64,
     calls: u32,
@@ -50,7 +64,8 @@ impl PacketRx {
             socket,
             port,
             scale: StampScale::new(),
-            long: vec![0; vnet::LEN + SUPER_MAX].into(),
+            long: vec![0; vnet::LEN + OVERSIZED_MAX].into(),
+            oversized: None,
             losses: PortLosses::default(),
             checked: 0,
             calls: 0,
@@ -64,7 +79,8 @@ impl PacketRx {
         self.scale.steps()
     }
 
-    /// Delivers the frame in the peeked slot; returns whether it could.
+    /// Delivers the frame in the peeked slot; returns whether it could. A super-packet
+    /// above 64 KiB is kept, to be delivered in pieces.
     #[inline]
     fn hand_in(
         &mut self,
@@ -72,33 +88,72 @@ impl PacketRx {
         arrival: Nanos,
         take: &mut impl FnMut(RxFrame<'_>),
     ) -> bool {
-        let contents = if slot.status & libc::TP_STATUS_COPY != 0 {
-            match receive_long(self.socket.as_fd(), &mut self.long) {
-                Ok(bytes) => bytes,
-                Err(_) => {
-                    self.losses.too_long += 1;
-                    return false;
-                }
-            }
-        } else if slot.held < slot.len {
+        if slot.status & libc::TP_STATUS_COPY != 0 {
+            return self.hand_in_long(slot, arrival, take);
+        }
+        if slot.held < slot.len {
             // Too long for the slot, and the socket's queue was full.
             self.losses.too_long += 1;
             return false;
-        } else {
-            self.ring.contents(slot)
-        };
-        let Some((bytes, offload)) = restore(contents, slot.vlan_tag()) else {
+        }
+        let contents = self.ring.contents(slot);
+        let Some((range, offload)) = restore(contents, slot.vlan_tag()) else {
             self.losses.unusable += 1;
             return false;
         };
-        take(RxFrame {
-            bytes,
-            arrival,
-            offload,
-            wire_len: bytes.len() as u32,
-            lent: None,
-        });
+        take(received(&contents[range], arrival, offload));
         true
+    }
+
+    /// As [`PacketRx::hand_in`], for a frame in the socket's queue.
+    fn hand_in_long(
+        &mut self,
+        slot: &SlotHeader,
+        arrival: Nanos,
+        take: &mut impl FnMut(RxFrame<'_>),
+    ) -> bool {
+        let Ok(contents) = receive_long(self.socket.as_fd(), &mut self.long) else {
+            self.losses.too_long += 1;
+            return false;
+        };
+        let Some((range, offload)) = restore(contents, slot.vlan_tag()) else {
+            self.losses.unusable += 1;
+            return false;
+        };
+        let bytes = &contents[range.clone()];
+        let cutter = offload
+            .segments
+            .and_then(|segments| Oversized::new(bytes, segments));
+        if let Some(cutter) = cutter {
+            self.oversized = Some(Pieces {
+                cutter,
+                range,
+                arrival,
+                piece: Vec::new(),
+            });
+            return false;
+        }
+        take(received(bytes, arrival, offload));
+        true
+    }
+
+    /// Delivers up to `max` pieces of a super-packet above 64 KiB; returns their number.
+    fn hand_in_pieces(&mut self, max: usize, take: &mut impl FnMut(RxFrame<'_>)) -> usize {
+        let Some(pieces) = &mut self.oversized else {
+            return 0;
+        };
+        let bytes = &self.long[pieces.range.clone()];
+        let mut frames = 0;
+        while frames < max
+            && let Some(offload) = pieces.cutter.next(bytes, &mut pieces.piece)
+        {
+            take(received(&pieces.piece, pieces.arrival, offload));
+            frames += 1;
+        }
+        if pieces.cutter.is_done() {
+            self.oversized = None;
+        }
+        frames
     }
 
     /// Checks whether the interface still exists, when no frame waits.
@@ -143,11 +198,11 @@ impl RxPort for PacketRx {
         max: usize,
         take: &mut impl FnMut(RxFrame<'_>),
     ) -> Result<ReceiveResult, PortError> {
-        let mut frames = 0;
+        let mut frames = self.hand_in_pieces(max, take);
         let mut waiting = self.ring.peek();
         if waiting.is_none() {
             self.check_alive(now)?;
-            return Ok(ReceiveResult::default());
+            return Ok(ReceiveResult { frames, end: false });
         }
         self.scale.check(now);
         while let Some(slot) = waiting
@@ -163,6 +218,9 @@ impl RxPort for PacketRx {
             let taken = self.hand_in(&slot, stamp.min(now), take);
             self.ring.release();
             frames += usize::from(taken);
+            if self.oversized.is_some() {
+                frames += self.hand_in_pieces(max - frames, take);
+            }
             waiting = self.ring.peek();
         }
         Ok(ReceiveResult { frames, end: false })
@@ -200,10 +258,21 @@ fn receive_long<'a>(socket: BorrowedFd<'_>, buffer: &'a mut [u8]) -> io::Result<
         .ok_or_else(|| io::ErrorKind::FileTooLarge.into())
 }
 
-/// Restores the frame as it was on the wire from a virtio-net header and the kernel's
-/// form of the frame; `None` if they are inconsistent.
 #[inline]
-fn restore(contents: &mut [u8], tag: Option<[u8; TAG]>) -> Option<(&[u8], Offload)> {
+fn received(bytes: &[u8], arrival: Nanos, offload: Offload) -> RxFrame<'_> {
+    RxFrame {
+        bytes,
+        arrival,
+        offload,
+        wire_len: bytes.len() as u32,
+        lent: None,
+    }
+}
+
+/// Restores the frame as it was on the wire from a virtio-net header and the kernel's
+/// form of the frame. Returns its place in `contents`; `None` if they are inconsistent.
+#[inline]
+fn restore(contents: &mut [u8], tag: Option<[u8; TAG]>) -> Option<(Range<usize>, Offload)> {
     let mut header = *contents.first_chunk::<{ vnet::LEN }>()?;
     let mut start = vnet::LEN;
     if let Some(tag) = tag
@@ -214,19 +283,25 @@ fn restore(contents: &mut [u8], tag: Option<[u8; TAG]>) -> Option<(&[u8], Offloa
         contents.copy_within(start..start + MACS, start - TAG);
         start -= TAG;
         contents[start + MACS..start + MACS + TAG].copy_from_slice(&tag);
-        move_checksum(&mut header, TAG as u16);
+        move_checksum(&mut header, TAG as i16);
+    }
+    if contents.len() > SUPER_MAX {
+        let removed = strip_jumbo(contents.get_mut(start..)?);
+        start += removed;
+        move_checksum(&mut header, -(removed as i16));
     }
     let frame = contents.get(start..)?;
     let offload = vnet::decode(&header, frame).ok()?;
-    Some((frame, offload))
+    Some((start..contents.len(), offload))
 }
 
 /// Adjusts a virtio-net header to a frame that grew by `bytes` before the bytes that
 /// the checksum covers.
-fn move_checksum(header: &mut [u8; vnet::LEN], bytes: u16) {
+fn move_checksum(header: &mut [u8; vnet::LEN], bytes: i16) {
     const START: usize = 6;
     let start = u16::from_ne_bytes([header[START], header[START + 1]]);
-    header[START..START + 2].copy_from_slice(&start.saturating_add(bytes).to_ne_bytes());
+    let moved = start.saturating_add_signed(bytes);
+    header[START..START + 2].copy_from_slice(&moved.to_ne_bytes());
 }
 
 #[cfg(test)]
@@ -241,8 +316,9 @@ mod tests {
         contents[6..8].copy_from_slice(&34u16.to_ne_bytes());
         contents[8..10].copy_from_slice(&16u16.to_ne_bytes());
         contents.extend(0..60u8);
-        let (frame, offload) =
+        let (range, offload) =
             restore(&mut contents, Some([0x81, 0x00, 0x00, 0x07])).expect("a good header");
+        let frame = &contents[range];
         assert_eq!(&frame[..12], &(0..12u8).collect::<Vec<_>>()[..]);
         assert_eq!(&frame[12..16], &[0x81, 0x00, 0x00, 0x07]);
         assert_eq!(&frame[16..], &(12..60u8).collect::<Vec<_>>()[..]);
@@ -257,7 +333,7 @@ mod tests {
     fn short_contents_are_refused_or_left_alone() {
         assert!(restore(&mut [0; 9], None).is_none());
         let mut tiny = [0; 13];
-        let (frame, _) = restore(&mut tiny, Some([0x81, 0, 0, 1])).expect("no room for a tag");
-        assert_eq!(frame.len(), 3);
+        let (range, _) = restore(&mut tiny, Some([0x81, 0, 0, 1])).expect("no room for a tag");
+        assert_eq!(range.len(), 3);
     }
 }
