@@ -30,6 +30,7 @@
 pub mod clock;
 pub mod config;
 mod counters;
+pub mod crossing;
 pub mod fabric;
 mod faults;
 pub mod feed;

@@ -1,10 +1,12 @@
 //! The placement of stages on threads and cores.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use longwire_io::port::{AnyRx, AnyTx};
 
 use crate::config::{Placement, WaitMode};
+use crate::crossing::{self, FAR};
 use crate::host;
 use crate::stage::{Egress, Ingress};
 use crate::thread::{Bell, Control, Stages, Worker};
@@ -16,25 +18,46 @@ pub struct Layout {
     placement: Placement,
     cores: usize,
     spins: bool,
+    /// The core of each stage, if each has its own: receiving and sending of one direction,
+    /// then of the other.
+    stages: Option<[usize; STAGES]>,
+    /// The time that a cache line takes between the stages of a direction, if that is long.
+    far: Option<Duration>,
 }
 
 /// Two directions of two stages each.
 const STAGES: usize = 4;
 
 impl Layout {
-    /// Chooses the placement: with a core for every stage, each has its own;
-    /// with fewer, one thread runs them all in turn and leaves the rest of the
-    /// machine to the programs under test.
-    pub fn choose(asked: Placement, wait: WaitMode, cores: usize) -> Layout {
+    /// Chooses the placement: with a core for every stage, each has its own, and those
+    /// of a direction are near each other; with fewer, one thread runs them all in turn
+    /// and leaves the rest of the machine to the programs under test.
+    pub fn choose(asked: Placement, wait: WaitMode) -> Layout {
+        Layout::choose_on(&host::allowed_cores(), asked, wait, crossing::between)
+    }
+
+    /// As [`Layout::choose`], with these cores, between which `crossing` measures.
+    fn choose_on(
+        cores: &[usize],
+        asked: Placement,
+        wait: WaitMode,
+        crossing: impl Fn(usize, usize) -> Option<Duration>,
+    ) -> Layout {
         let placement = match asked {
-            Placement::Auto if cores >= STAGES => Placement::PerStage,
+            Placement::Auto if cores.len() >= STAGES => Placement::PerStage,
             Placement::Auto => Placement::Together,
             given => given,
         };
+        let spins = wait == WaitMode::Spin;
+        let has_own = placement == Placement::PerStage && cores.len() > STAGES;
+        let last = cores.last_chunk::<STAGES>().filter(|_| has_own);
+        let near = last.map(|last| near_pairs(*last, crossing));
         Layout {
             placement,
-            cores,
-            spins: wait == WaitMode::Spin,
+            cores: cores.len(),
+            spins,
+            stages: near.map(|(cores, _)| cores),
+            far: near.and_then(|(_, time)| time).filter(|time| *time > FAR),
         }
     }
 
@@ -50,23 +73,55 @@ impl Layout {
             Placement::PerDirection => "a thread a direction",
             Placement::Together | Placement::Auto => "one thread for all stages",
         };
-        format!("placement: {how} ({} cores)", self.cores)
+        let far = self.far.map(|time| {
+            let time = time.as_nanos();
+            format!("; a cache line takes {time} ns between the stages of a direction")
+        });
+        format!(
+            "placement: {how} ({} cores{})",
+            self.cores,
+            far.unwrap_or_default()
+        )
     }
 
     /// Returns the core to which a thread is pinned: if every stage has its
     /// own, or if threads that never sleep leave a core to others. Otherwise,
     /// with few cores, the scheduler chooses better.
     pub fn core_of(self, thread: usize) -> Option<usize> {
+        if let Some(stages) = self.stages {
+            return stages.get(thread).copied();
+        }
         let threads = match self.placement {
             Placement::PerStage => STAGES,
             Placement::PerDirection => 2,
             Placement::Together | Placement::Auto => 1,
         };
-        let has_its_own = self.placement == Placement::PerStage || self.spins;
-        (has_its_own && self.cores > threads)
+        (self.spins && self.cores > threads)
             .then(|| host::allowed_cores().into_iter().nth_back(thread))
             .flatten()
     }
+}
+
+/// Divides four cores into two pairs so that a cache line takes as little time as possible
+/// in the slower one. Returns them, and that time; as they are if it cannot be measured,
+/// because others use the cores.
+fn near_pairs(
+    [a, b, c, d]: [usize; STAGES],
+    crossing: impl Fn(usize, usize) -> Option<Duration>,
+) -> ([usize; STAGES], Option<Duration>) {
+    let slower = |[a, b, c, d]: [usize; STAGES]| Some(crossing(a, b)?.max(crossing(c, d)?));
+    let mut best = ([d, c, b, a], slower([d, c, b, a]));
+    for pairs in [[d, b, c, a], [d, a, c, b]] {
+        if best.1.is_none_or(|time| time <= FAR) {
+            break;
+        }
+        if let Some(time) = slower(pairs)
+            && Some(time) < best.1
+        {
+            best = (pairs, Some(time));
+        }
+    }
+    best
 }
 
 /// Builds the threads' workers from each direction's stages.
@@ -158,6 +213,73 @@ impl Stages {
             ingress: ingress.into_iter().collect(),
             egress: egress.into_iter().collect(),
             fabric: None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the layout of cores between which a line takes so many nanoseconds.
+    fn chosen(cores: usize, nanos: impl Fn(usize, usize) -> Option<u64>) -> Layout {
+        let cores: Vec<usize> = (0..cores).collect();
+        let time = |one, other| nanos(one, other).map(Duration::from_nanos);
+        Layout::choose_on(&cores, Placement::Auto, WaitMode::Adaptive, time)
+    }
+
+    fn cores_of(layout: Layout) -> Vec<Option<usize>> {
+        (0..5).map(|thread| layout.core_of(thread)).collect()
+    }
+
+    #[test]
+    fn the_stages_of_a_direction_are_near_each_other() {
+        let near = chosen(5, |_, _| Some(60));
+        assert_eq!(
+            cores_of(near),
+            [Some(4), Some(3), Some(2), Some(1), None],
+            "the first core is left to others"
+        );
+        assert_eq!(near.describe(), "placement: a thread a stage (5 cores)");
+        // Odd cores share a cache, and even ones.
+        let alternating = |one: usize, other: usize| Some([60, 210][(one + other) % 2]);
+        let layout = chosen(5, alternating);
+        assert_eq!(cores_of(layout), [Some(4), Some(2), Some(3), Some(1), None]);
+        assert_eq!(layout.far, None);
+        // The outer ones, and the inner ones.
+        let nested = |one: usize, other: usize| Some([60, 210][usize::from(one + other != 5)]);
+        assert_eq!(
+            cores_of(chosen(5, nested)),
+            [Some(4), Some(1), Some(3), Some(2), None]
+        );
+    }
+
+    #[test]
+    fn cores_that_are_all_far_are_named_and_busy_ones_are_not_measured() {
+        let far = chosen(8, |one, _| Some(200 + one as u64));
+        assert_eq!(far.stages, Some([7, 6, 5, 4]));
+        assert_eq!(
+            far.describe(),
+            "placement: a thread a stage (8 cores; a cache line takes 207 ns between the stages \
+             of a direction)"
+        );
+        let busy = chosen(8, |_, _| None);
+        assert_eq!((busy.stages, busy.far), (Some([7, 6, 5, 4]), None));
+    }
+
+    #[test]
+    fn few_cores_and_other_placements_are_not_measured() {
+        let unmeasured = |_, _| -> Option<u64> { panic!("measured") };
+        let few = chosen(3, unmeasured);
+        assert_eq!(few.placement, Placement::Together);
+        assert_eq!(few.core_of(0), None);
+        let four = chosen(4, unmeasured);
+        assert_eq!((four.placement, four.stages), (Placement::PerStage, None));
+        let measured = |_, _| -> Option<Duration> { panic!("measured") };
+        for asked in [Placement::PerDirection, Placement::Together] {
+            let cores: Vec<usize> = (0..8).collect();
+            let layout = Layout::choose_on(&cores, asked, WaitMode::Adaptive, measured);
+            assert_eq!(layout.placement, asked);
         }
     }
 }

@@ -153,7 +153,7 @@ fn workers(
         egress: Vec::new(),
         fabric: Some(Box::new(fabric)),
     };
-    let layout = Layout::choose(config.placement, config.wait, host::cores());
+    let layout = Layout::choose(config.placement, config.wait);
     let (spread, feeds) = if layout.is_apart() {
         let receiving = Stages {
             ingress: std::mem::take(&mut together.ingress),

@@ -12,7 +12,6 @@ use super::assembly::{Assembly, Foundation, ReportSource, ReportSources};
 use crate::clock::Clock;
 use crate::config::LinkSetup;
 use crate::counters::LinkShared;
-use crate::host;
 use crate::placement::{self, Layout};
 use crate::record::RecordHandle;
 use crate::stage::{
@@ -61,7 +60,7 @@ impl PairPlan {
             sources.links.push(direction.source);
             stages.push((direction.ingress, direction.egress));
         }
-        let layout = Layout::choose(config.placement, config.wait, host::cores());
+        let layout = Layout::choose(config.placement, config.wait);
         notes.push(layout.describe());
         let workers = placement::workers(stages, layout, config.wait, foundation.control)?;
         let threads = workers.into_iter().enumerate();

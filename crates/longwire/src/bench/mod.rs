@@ -1,7 +1,6 @@
 //! `longwire bench`: measures Longwire on this machine.
 
 mod accuracy;
-mod crossing;
 mod links;
 mod live;
 mod memcpy;

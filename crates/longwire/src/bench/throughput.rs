@@ -11,11 +11,11 @@ use std::time::{Duration, Instant};
 use longwire_engine::models::{DELAY, LOSS};
 use longwire_engine::{BitRate, Bytes, LinkConfig, Nanos};
 use longwire_io::port::mem;
-use longwire_runtime::pipeline::{PipelineConfig, PipelineEnd, run_to_end};
-use longwire_runtime::{LinkSetup, host};
+use longwire_runtime::pipeline::{PipelineConfig, PipelineEnd, run_on_one_thread, run_to_end};
+use longwire_runtime::{LinkSetup, crossing, host};
 use serde::Serialize;
 
-use super::{ThroughputArgs, crossing, memcpy};
+use super::{ThroughputArgs, memcpy};
 use crate::progress::Progress;
 use crate::{Error, Globals, table};
 
@@ -37,9 +37,13 @@ const AHEAD: u64 = 1 << 20;
 pub(super) struct ThroughputRow {
     size: u32,
     delay_us: f64,
+    /// With the placement that fits the cores: see [`median_row`].
     ns_per_packet: f64,
     mpps: f64,
     gbit_per_s: f64,
+    /// The same with one thread for both stages, and with two.
+    one_thread_ns: f64,
+    two_threads_ns: Option<f64>,
     /// Copies of each frame's bytes: into the arena and out of it, or 0.
     copies: u32,
     /// Bytes of the source's memory.
@@ -148,9 +152,43 @@ const RUNS: u32 = 3;
 /// of a row's first run.
 const SLOW_NS: u64 = 200;
 
-/// Returns the median of some runs, which take about `time` together, or as
-/// long as one that fills the delay line.
+/// Returns the row of the placement that fits the cores, and the times of both. One thread
+/// has both stages if cores are far apart, or in use by others, and frames wait in a cache:
+/// frames that wait in memory cross once in any case.
+///
+/// The measurement takes about `time`, or as long as two runs that fill the delay line.
 fn median_row(case: Case, time: Duration) -> Result<ThroughputRow, Error> {
+    let pair = two_cores();
+    let one = median_run(case, None, time / 2)?;
+    let two = pair.map(|pair| median_run(case, Some(pair), time / 2));
+    let two = two.transpose()?;
+    let crossing = pair.and_then(|(one, other)| crossing::between(one, other));
+    let times = Times {
+        one: one.0.ns_per_packet,
+        two: two.as_ref().map(|(run, _)| run.ns_per_packet),
+        crossing,
+    };
+    let near = crossing.is_some_and(|time| time <= crossing::FAR);
+    let in_memory = RATE.bytes_in(case.delay).0 as usize > IN_CACHE;
+    let (run, runs) = two.filter(|_| near || in_memory).unwrap_or(one);
+    Ok(summarise(case, run, runs, times))
+}
+
+/// What both placements take.
+#[derive(Clone, Copy, Debug)]
+struct Times {
+    one: f64,
+    two: Option<f64>,
+    crossing: Option<Duration>,
+}
+
+/// Returns the median of some runs, which take about `time` together, or as
+/// long as one that fills the delay line; and their number.
+fn median_run(
+    case: Case,
+    cores: Option<(usize, usize)>,
+    time: Duration,
+) -> Result<(Run, u32), Error> {
     let started = Instant::now();
     let mut runs: Vec<Run> = Vec::new();
     for nth in 0..RUNS {
@@ -163,12 +201,12 @@ fn median_row(case: Case, time: Duration) -> Result<ThroughputRow, Error> {
         let share = time.saturating_sub(ran) / (RUNS - nth);
         let usual = runs.iter().map(|run| run.ns_a_frame as u64).max();
         let frames = share.as_nanos() as u64 / usual.unwrap_or(SLOW_NS).max(1);
-        runs.push(run(case, frames)?);
+        runs.push(run(case, cores, frames)?);
     }
     runs.sort_by(|a, b| a.ns_per_packet.total_cmp(&b.ns_per_packet));
     let median = runs.len() / 2;
     let count = runs.len() as u32;
-    Ok(summarise(case, runs.swap_remove(median), count))
+    Ok((runs.swap_remove(median), count))
 }
 
 /// A run of a row.
@@ -181,8 +219,9 @@ struct Run {
     ns_a_frame: f64,
 }
 
-/// Sends `frames` frames, or enough to fill the delay line several times.
-fn run(case: Case, frames: u64) -> Result<Run, Error> {
+/// Sends `frames` frames, or enough to fill the delay line several times: with a thread
+/// for each stage on these cores, or with one thread.
+fn run(case: Case, cores: Option<(usize, usize)>, frames: u64) -> Result<Run, Error> {
     let failed = |error: &dyn std::fmt::Display| Error::Failed(error.to_string());
     let started = Instant::now();
     let Case {
@@ -213,10 +252,14 @@ fn run(case: Case, frames: u64) -> Result<Run, Error> {
         memory_soft: memory + AHEAD,
         budget: Bytes(memory * 2 + (64 << 20)),
         lend,
-        cores: two_cores(),
+        cores,
     };
     let setup = LinkSetup::new("ab", link);
-    let end = run_to_end(source, sink, setup, config).map_err(|e| failed(&e))?;
+    let drive = match cores {
+        Some(_) => run_to_end,
+        None => run_on_one_thread,
+    };
+    let end = drive(source, sink, setup, config).map_err(|e| failed(&e))?;
     let took = started.elapsed();
     Ok(Run {
         ns_per_packet: end.steady.as_nanos() as f64 / end.steady_frames.max(1) as f64,
@@ -235,7 +278,7 @@ fn two_cores() -> Option<(usize, usize)> {
     Some((*cores.first()?, *cores.get(1)?))
 }
 
-fn summarise(case: Case, run: Run, runs: u32) -> ThroughputRow {
+fn summarise(case: Case, run: Run, runs: u32, times: Times) -> ThroughputRow {
     let Case {
         size,
         delay,
@@ -255,11 +298,13 @@ fn summarise(case: Case, run: Run, runs: u32) -> ThroughputRow {
         ns_per_packet: ns,
         mpps: 1e3 / ns,
         gbit_per_s: f64::from(size) * 8.0 / ns,
+        one_thread_ns: times.one,
+        two_threads_ns: times.two,
         copies,
         source_bytes,
         memcpy_ns,
         ratio_to_memcpy: ns / memcpy_ns,
-        crossing_ns: crossing::nanos(),
+        crossing_ns: times.crossing.map(|time| time.as_nanos() as f64),
         packets: end.report.traffic.packets_in,
         dropped_by_loss: dropped,
         lost_otherwise: end.report.traffic.packets_in - dropped - delivered,
@@ -284,14 +329,15 @@ fn tlem(size: u32, source_bytes: usize) -> &'static str {
 }
 
 pub(super) fn print(rows: &[ThroughputRow]) {
+    println!("One direction, memory to memory: rate 100 Gbit/s with queue accounting,");
     println!(
-        "One direction on two cores, memory to memory: rate 100 Gbit/s with queue accounting,"
+        "delay, loss {LOSS_PROBABILITY}. Two threads where a cache line crosses in up to {:?}, one",
+        crossing::FAR
     );
-    println!(
-        "delay, loss {LOSS_PROBABILITY}. Medians of the runs. TLEM: its own program on a machine of this kind."
-    );
+    println!("otherwise. Medians of the runs. TLEM: its own program on a machine of this kind.");
     let mut table = table::Table::headed(
-        "size | delay | source | copies | ns/packet | Mpps | Gbit/s | memcpy ns | ratio | \
+        "size | delay | source | copies | ns/packet | 1 thread | 2 threads | Mpps | Gbit/s | \
+         memcpy ns | ratio | \
          crossing ns | memory MB | lost otherwise | damaged | runs | TLEM ns",
     );
     for row in rows {
@@ -306,6 +352,9 @@ pub(super) fn print(rows: &[ThroughputRow]) {
             .to_owned(),
             row.copies.to_string(),
             format!("{:.1}", row.ns_per_packet),
+            format!("{:.1}", row.one_thread_ns),
+            row.two_threads_ns
+                .map_or("-".to_owned(), |ns| format!("{ns:.1}")),
             format!("{:.1}", row.mpps),
             format!("{:.1}", row.gbit_per_s),
             format!("{:.1}", row.memcpy_ns),
