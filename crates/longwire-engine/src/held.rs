@@ -53,6 +53,13 @@ impl<T> HeldItems<T> {
         self.rest.resize_with(between, || None);
     }
 
+    /// Passes the number of a frame that is not held, while nothing is held.
+    #[inline]
+    pub fn pass(&mut self) {
+        debug_assert!(self.is_empty() && self.rest.is_empty(), "frames are held");
+        self.first += 1;
+    }
+
     /// Whether nothing is held.
     #[inline]
     pub fn is_empty(&self) -> bool {

@@ -251,8 +251,13 @@ impl Server {
     /// Whether frames are dequeued one by one in the order of their arrival, and
     /// all decisions so far have been returned.
     pub fn is_sequential(&self) -> bool {
-        let fifo = matches!(self.queue, ServedQueue::Fifo(_));
-        fifo && self.aggregate == Aggregate::ONE && !self.stopped && !self.has_decided()
+        self.is_one_by_one() && !self.stopped && !self.has_decided()
+    }
+
+    /// Whether frames are dequeued one by one, in the order of their arrival.
+    #[inline]
+    pub fn is_one_by_one(&self) -> bool {
+        self.aggregate == Aggregate::ONE && matches!(self.queue, ServedQueue::Fifo(_))
     }
 
     /// Returns the reason for which the queue has dropped the frame that it was offered

@@ -51,6 +51,29 @@ impl Link {
         rejected.map_or(Verdict::Queued, Verdict::Drop)
     }
 
+    /// Offers a frame that finds the link idle, and decides about it at once as the link
+    /// would by an event of that instant; `None`, and no change, unless the link is idle
+    /// and has only a rate, a queue with tail drop, loss on the medium and delay. As
+    /// [`Link::offer`], it needs all earlier events.
+    ///
+    /// Afterwards a [change](Link::change) must be later than the frame's arrival.
+    #[inline]
+    pub(crate) fn offer_idle(&mut self, frame: FrameMeta) -> Option<Verdict> {
+        let server = self
+            .server
+            .as_mut()
+            .filter(|server| server.is_one_by_one())?;
+        if !self.plain_apart_from_queue {
+            return None;
+        }
+        let arrival = frame.arrival.max(self.last_arrival);
+        let frame = FrameMeta { arrival, ..frame };
+        let (transmitter, medium) = (&mut self.transmitter, &mut self.medium);
+        let verdict = server.pass_idle(frame, transmitter, medium)?;
+        self.last_arrival = arrival;
+        Some(verdict)
+    }
+
     /// Whether frames are queued.
     #[inline]
     pub fn has_queued(&self) -> bool {

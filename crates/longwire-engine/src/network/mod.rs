@@ -52,6 +52,13 @@ pub trait FrameHost<T>: ItemBytes<T> {
     #[inline]
     fn offered(&mut self, _id: LinkId, _item: &mut T, _frame: FrameMeta, _link: &Link) {}
 
+    /// Whether [`FrameHost::offered`] reads the link: then frames that find a link idle
+    /// wait in its queue until the event that dequeues them, like all others.
+    #[inline]
+    fn watches_offers(&self) -> bool {
+        false
+    }
+
     /// A link drops a frame.
     fn dropped(&mut self, link: LinkId, item: T, reason: DropReason);
 
@@ -144,6 +151,8 @@ pub struct Network<T> {
     between: ReleaseQueue<Traveller<T>>,
     /// Fragments of the frame that was cut last.
     fragments: Fragments,
+    /// When the last frame arrived that was decided as it found its link idle.
+    decided_at: Option<Nanos>,
 }
 
 impl<T> Default for Network<T> {
@@ -161,7 +170,16 @@ impl<T> Network<T> {
             agenda: Agenda::default(),
             between: ReleaseQueue::new(),
             fragments: Fragments::default(),
+            decided_at: None,
         }
+    }
+
+    /// Returns the time from which on links can be changed: frames that arrived before
+    /// have been decided. [`Network::advance`] must have been called with it.
+    #[inline]
+    pub fn changeable_from(&self) -> Nanos {
+        let decided_at = self.decided_at;
+        decided_at.map_or(Nanos::ZERO, |at| at.saturating_add(Nanos::from_nanos(1)))
     }
 
     /// Processes all events before `until`. Call it with a frame's arrival before
@@ -300,6 +318,18 @@ impl<T> Network<T> {
         };
         host.on_arrival(id, traveller.len);
         let meta = FrameMeta::new(arrival, traveller.len);
+        if !host.watches_offers()
+            && let Some(verdict) = node.link.offer_idle(meta)
+        {
+            node.held.pass();
+            self.decided_at = Some(arrival);
+            match verdict {
+                Verdict::Deliver(delivery) => self.deliver(id, traveller, &delivery, false, host),
+                Verdict::Drop(reason) => self.drop_frame(id, traveller, reason, host),
+                Verdict::Queued => {}
+            }
+            return;
+        }
         let verdict = node.link.offer(meta, host.bytes(&traveller.item));
         host.offered(id, &mut traveller.item, meta, &node.link);
         match verdict {

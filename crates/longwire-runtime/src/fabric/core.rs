@@ -145,7 +145,10 @@ impl Core {
     pub(super) fn advance(&mut self, until: Nanos) {
         while let Some(order) = self.orders.take_due(until) {
             // A late order is applied now.
-            let at = order.at.max(self.advanced);
+            let mut at = order.at.max(self.advanced);
+            if order.is_change() {
+                at = at.max(self.network.changeable_from());
+            }
             self.advance_links(at);
             match order.task {
                 Task::Change(work) => {
@@ -382,6 +385,11 @@ impl FrameHost<Frame> for FabricState {
         if let Some(cells) = self.cells_of(link) {
             cells.arrived(len);
         }
+    }
+
+    #[inline]
+    fn watches_offers(&self) -> bool {
+        self.ledger.is_some()
     }
 
     #[inline]

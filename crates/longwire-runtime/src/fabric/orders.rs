@@ -29,6 +29,13 @@ pub enum Task {
     Query(Query),
 }
 
+impl Order {
+    /// Whether it changes anything.
+    pub(super) fn is_change(&self) -> bool {
+        matches!(self.task, Task::Change(_))
+    }
+}
+
 /// Orders sorted by time; those of one time are in the order in which they
 /// came.
 #[derive(Default)]
@@ -55,17 +62,18 @@ impl Orders {
     /// Returns the time of the next order that changes anything.
     #[inline]
     pub fn next_change(&self) -> Option<Nanos> {
-        let next = self.queued.peek()?;
-        match next.order.task {
-            Task::Change(_) => Some(next.order.at),
-            Task::Query(_) => self.change_after_query(),
+        let next = &self.queued.peek()?.order;
+        if next.is_change() {
+            Some(next.at)
+        } else {
+            self.change_after_query()
         }
     }
 
     #[cold]
     fn change_after_query(&self) -> Option<Nanos> {
         let changes = self.queued.iter().map(|queued| &queued.order);
-        let changes = changes.filter(|order| matches!(order.task, Task::Change(_)));
+        let changes = changes.filter(|order| order.is_change());
         changes.map(|order| order.at).min()
     }
 
