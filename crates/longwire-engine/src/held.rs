@@ -8,7 +8,7 @@ use crate::frame_context::FrameBytes;
 /// items nearly form a queue. The head is stored inline: a link that holds at most one
 /// frame at a time touches no other memory.
 #[derive(Debug)]
-pub(crate) struct HeldItems<T> {
+pub struct HeldItems<T> {
     /// Number of the head, or of the next item if there is none.
     first: u64,
     /// `Some` unless nothing is held.
@@ -18,6 +18,7 @@ pub(crate) struct HeldItems<T> {
 }
 
 impl<T> HeldItems<T> {
+    /// Holds nothing; the next item has the number 0.
     pub fn new() -> HeldItems<T> {
         HeldItems {
             first: 0,
@@ -59,6 +60,7 @@ impl<T> HeldItems<T> {
         self.head.is_none()
     }
 
+    /// Returns the item of a number, if it is held.
     #[inline]
     pub fn get(&self, number: u64) -> Option<&T> {
         match number.checked_sub(self.first)? {
@@ -67,6 +69,7 @@ impl<T> HeldItems<T> {
         }
     }
 
+    /// As [`HeldItems::get`], to change the item.
     pub fn get_mut(&mut self, number: u64) -> Option<&mut T> {
         match number.checked_sub(self.first)? {
             0 => self.head.as_mut(),
@@ -74,6 +77,7 @@ impl<T> HeldItems<T> {
         }
     }
 
+    /// Removes the item of a number, if it is held.
     #[inline]
     pub fn take(&mut self, number: u64) -> Option<T> {
         let index = number.checked_sub(self.first)?;
@@ -111,8 +115,11 @@ impl<T> ItemBytes<T> for () {
 }
 
 /// Finds a queued frame's bytes through its item.
-pub(crate) struct HeldBytes<'a, T, B> {
+#[derive(Debug)]
+pub struct HeldBytes<'a, T, B> {
+    /// The items of the frames.
     pub held: &'a HeldItems<T>,
+    /// Finds the bytes of an item.
     pub of: &'a B,
 }
 
