@@ -17,6 +17,12 @@ pub struct HeldItems<T> {
     rest: VecDeque<Option<T>>,
 }
 
+impl<T> Default for HeldItems<T> {
+    fn default() -> HeldItems<T> {
+        HeldItems::new()
+    }
+}
+
 impl<T> HeldItems<T> {
     /// Holds nothing; the next item has the number 0.
     pub fn new() -> HeldItems<T> {
