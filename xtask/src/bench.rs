@@ -10,7 +10,7 @@ use crate::runner::{Runner, built, cargo, limited, root, run, run_all, target_di
 const OF_THE_PROGRAM: [&str; 5] = ["throughput", "accuracy", "rate", "live", "links"];
 
 /// Benches of `cargo spec-bench` that need no further arguments.
-const OF_THE_SPECIFICATION: [&str; 11] = [
+const OF_THE_SPECIFICATION: [&str; 12] = [
     "loss",
     "idle",
     "send",
@@ -19,6 +19,7 @@ const OF_THE_SPECIFICATION: [&str; 11] = [
     "startup",
     "control",
     "controllable",
+    "offline",
     "replay-speed",
     "replay",
     "verdict",
