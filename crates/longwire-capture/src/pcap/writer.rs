@@ -64,7 +64,7 @@ enum Behind {
     Never,
     /// The thread is started with the first full buffer: a short capture needs none.
     Wanted(fn()),
-    Started(WriteBehind),
+    Started(Box<WriteBehind>),
 }
 
 impl CaptureWriter {
@@ -165,7 +165,8 @@ impl CaptureWriter {
             let room = self.full_at + GATHER_LEN;
             let start = |file| WriteBehind::start(file, room, at_start);
             // Without a thread, it takes longer.
-            self.behind = file.and_then(start).map_or(Behind::Never, Behind::Started);
+            let thread = file.and_then(start).map(Box::new);
+            self.behind = thread.map_or(Behind::Never, Behind::Started);
         }
         match &mut self.behind {
             Behind::Started(thread) if self.written == 0 => {
