@@ -32,7 +32,7 @@ pub(super) struct PairLink {
     held: HeldItems<PairFrame>,
 }
 
-/// A frame on a link, or behind it.
+/// A frame on a link, or after it.
 #[derive(Clone, Copy, Debug)]
 struct PairFrame {
     place: FrameLocation,
