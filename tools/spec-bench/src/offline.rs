@@ -65,7 +65,7 @@ enum Sizes {
     Mix,
 }
 
-/// What the frames cross.
+/// The link or network that the frames cross.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum Crossing {
