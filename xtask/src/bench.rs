@@ -19,6 +19,7 @@ const OF_THE_SPECIFICATION: [&str; 12] = [
     "startup",
     "control",
     "controllable",
+    "offline",
     "replay-speed",
     "replay",
     "verdict",

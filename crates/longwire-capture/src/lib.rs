@@ -31,6 +31,6 @@ pub mod open;
 mod pcap;
 
 pub use pcap::{
-    CAPTURED_MAX, CaptureError, CaptureFormat, CaptureReader, CaptureWriter, Packing, Record,
-    Reframed, Step, same_file,
+    Batches, CAPTURED_MAX, CaptureError, CaptureFormat, CaptureReader, CaptureWriter, Packing,
+    Record, Reframed, Step, same_file,
 };

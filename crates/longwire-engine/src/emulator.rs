@@ -8,8 +8,7 @@ use alloc::vec::Vec;
 use longwire_packet::frame::FrameMeta;
 use longwire_units::Nanos;
 
-pub use crate::held::ItemBytes;
-use crate::held::{HeldBytes, HeldItems};
+pub use crate::held::{HeldBytes, HeldItems, ItemBytes};
 use crate::link::{Link, LinkId};
 use crate::release::ReleaseQueue;
 use crate::verdict::{Delivery, DropReason, Verdict};

@@ -8,7 +8,7 @@ use crate::frame_context::FrameBytes;
 /// items nearly form a queue. The head is stored inline: a link that holds at most one
 /// frame at a time touches no other memory.
 #[derive(Debug)]
-pub(crate) struct HeldItems<T> {
+pub struct HeldItems<T> {
     /// Number of the head, or of the next item if there is none.
     first: u64,
     /// `Some` unless nothing is held.
@@ -17,7 +17,14 @@ pub(crate) struct HeldItems<T> {
     rest: VecDeque<Option<T>>,
 }
 
+impl<T> Default for HeldItems<T> {
+    fn default() -> HeldItems<T> {
+        HeldItems::new()
+    }
+}
+
 impl<T> HeldItems<T> {
+    /// Holds nothing; the next item has the number 0.
     pub fn new() -> HeldItems<T> {
         HeldItems {
             first: 0,
@@ -66,6 +73,7 @@ impl<T> HeldItems<T> {
         self.head.is_none()
     }
 
+    /// Returns the item of a number, if it is held.
     #[inline]
     pub fn get(&self, number: u64) -> Option<&T> {
         match number.checked_sub(self.first)? {
@@ -74,6 +82,7 @@ impl<T> HeldItems<T> {
         }
     }
 
+    /// As [`HeldItems::get`], to change the item.
     pub fn get_mut(&mut self, number: u64) -> Option<&mut T> {
         match number.checked_sub(self.first)? {
             0 => self.head.as_mut(),
@@ -81,6 +90,7 @@ impl<T> HeldItems<T> {
         }
     }
 
+    /// Removes the item of a number, if it is held.
     #[inline]
     pub fn take(&mut self, number: u64) -> Option<T> {
         let index = number.checked_sub(self.first)?;
@@ -118,8 +128,11 @@ impl<T> ItemBytes<T> for () {
 }
 
 /// Finds a queued frame's bytes through its item.
-pub(crate) struct HeldBytes<'a, T, B> {
+#[derive(Debug)]
+pub struct HeldBytes<'a, T, B> {
+    /// The items of the frames.
     pub held: &'a HeldItems<T>,
+    /// Finds the bytes of an item.
     pub of: &'a B,
 }
 

@@ -373,6 +373,9 @@ impl Server {
 
     /// Dequeues the next frame. Returns its verdict if that is the only decision, which
     /// saves the detour over the list.
+    //
+    // Only fields of the dequeued frame are used: a copy of it as a whole would wait for
+    // its fields, which the discipline has just written.
     fn serve(
         &mut self,
         at: Nanos,
@@ -380,14 +383,57 @@ impl Server {
         medium: &mut Medium,
         frames: &impl FrameBytes,
     ) -> Option<(u64, Verdict)> {
-        let Some(first) = self.queue.discipline().dequeue(at, &mut self.context) else {
-            if self.context.decided.is_empty() {
-                // Against its contract; the link stalls rather than spins.
-                debug_assert!(false, "{:?} holds frames and gives none", self.queue);
-                self.ready = Some(Nanos::MAX);
-            }
-            self.asks_at = None;
+        if self.aggregate != Aggregate::ONE {
+            self.serve_aggregate(at, transmitter, medium, frames);
             return None;
+        }
+        let Some(first) = self.queue.discipline().dequeue(at, &mut self.context) else {
+            self.note_nothing_dequeued();
+            return None;
+        };
+        self.context.left(&first);
+        let (number, len, mark) = (first.number, first.len, first.is_marked());
+        let frame_context = FrameContext {
+            frame: FrameMeta::new(first.arrival, len),
+            at,
+            bytes: frames.bytes(number),
+            waiting: self.context.occupancy(),
+        };
+        let departure = transmitter.serve(&frame_context, len);
+        self.begin_service(departure, len);
+        let frame_context = FrameContext {
+            at: departure,
+            ..frame_context
+        };
+        medium.set_rate_delay(transmitter.delay());
+        let verdict = medium.pass::<false>(departure, mark, || frame_context);
+        if self.context.decided.is_empty() && !has_copies(&verdict) {
+            return Some((number, verdict));
+        }
+        self.decide(number, verdict, medium);
+        None
+    }
+
+    #[cold]
+    fn note_nothing_dequeued(&mut self) {
+        if self.context.decided.is_empty() {
+            // Against its contract; the link stalls rather than spins.
+            debug_assert!(false, "{:?} holds frames and gives none", self.queue);
+            self.ready = Some(Nanos::MAX);
+        }
+        self.asks_at = None;
+    }
+
+    /// Sends the queued frames that fit as one aggregate; they depart together.
+    fn serve_aggregate(
+        &mut self,
+        at: Nanos,
+        transmitter: &mut Transmitter,
+        medium: &mut Medium,
+        frames: &impl FrameBytes,
+    ) {
+        let Some(first) = self.queue.discipline().dequeue(at, &mut self.context) else {
+            return self.note_nothing_dequeued();
         };
         self.context.left(&first);
         let frame_context = FrameContext {
@@ -396,41 +442,13 @@ impl Server {
             bytes: frames.bytes(first.number),
             waiting: self.context.occupancy(),
         };
-        if self.aggregate != Aggregate::ONE {
-            self.serve_aggregate(first, &frame_context, transmitter, medium, frames);
-            return None;
-        }
-        let departure = transmitter.serve(&frame_context, first.len);
-        self.begin_service(departure, first.len);
-        let frame_context = FrameContext {
-            at: departure,
-            ..frame_context
-        };
-        medium.set_rate_delay(transmitter.delay());
-        let verdict = medium.pass::<false>(departure, first.is_marked(), || frame_context);
-        if self.context.decided.is_empty() && !has_copies(&verdict) {
-            return Some((first.number, verdict));
-        }
-        self.decide(first.number, verdict, medium);
-        None
-    }
-
-    /// Sends the queued frames that fit as one aggregate; they depart together.
-    fn serve_aggregate(
-        &mut self,
-        first: QueuedFrame,
-        frame_context: &FrameContext<'_>,
-        transmitter: &mut Transmitter,
-        medium: &mut Medium,
-        frames: &impl FrameBytes,
-    ) {
         let mut taken = mem::take(&mut self.taken);
         taken.push(first);
         let mut bytes = u64::from(first.len);
         let mut wire_bits = transmitter.wire_bits(first.len);
         while (taken.len() as u32) < self.aggregate.frames && bytes < self.aggregate.bytes {
             let queue = self.queue.discipline();
-            let Some(next) = queue.dequeue(frame_context.at, &mut self.context) else {
+            let Some(next) = queue.dequeue(at, &mut self.context) else {
                 break;
             };
             self.context.left(&next);
@@ -438,7 +456,7 @@ impl Server {
             wire_bits += transmitter.wire_bits(next.len);
             taken.push(next);
         }
-        let departure = transmitter.serve_bits(frame_context, wire_bits);
+        let departure = transmitter.serve_bits(&frame_context, wire_bits);
         medium.set_rate_delay(transmitter.delay());
         self.asks_at = Some(departure);
         for frame in &taken {

@@ -248,16 +248,15 @@ pub fn flow_hash(frame: &[u8], ip: Option<&IpHeader>, perturbation: u64) -> u64 
         hash.absorb(&frame[..frame.len().min(14)]);
         return hash.finish();
     };
-    let addresses = match ip.version {
-        IpVersion::V4 => ip.at + 12..ip.at + 20,
-        IpVersion::V6 => ip.at + 8..ip.at + 40,
-    };
-    hash.absorb(&frame[addresses]);
+    match ip.version {
+        IpVersion::V4 => hash.absorb(&frame[ip.at + 12..][..8]),
+        IpVersion::V6 => hash.absorb(&frame[ip.at + 8..][..32]),
+    }
     hash.absorb(&[ip.protocol]);
     let end = ip.end(frame);
     if WITH_PORTS.contains(&ip.protocol)
         && !ip.later_fragment(frame)
-        && let Some(ports) = frame.get(end..end + 4)
+        && let Some(ports) = frame.get(end..).and_then(|rest| rest.first_chunk::<4>())
     {
         hash.absorb(ports);
     }
@@ -272,14 +271,22 @@ impl FlowHash {
         FlowHash(0xcbf2_9ce4_8422_2325 ^ perturbation)
     }
 
-    #[inline]
+    // Always inlined: the lengths are constants of the callers.
+    #[inline(always)]
     fn absorb(&mut self, bytes: &[u8]) {
-        for chunk in bytes.chunks(8) {
+        let (words, rest) = bytes.as_chunks::<8>();
+        words.iter().for_each(|word| self.mix(*word));
+        if !rest.is_empty() {
             let mut word = [0; 8];
-            word[..chunk.len()].copy_from_slice(chunk);
-            let mixed = (self.0 ^ u64::from_le_bytes(word)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-            self.0 = mixed ^ mixed >> 29;
+            word[..rest.len()].copy_from_slice(rest);
+            self.mix(word);
         }
+    }
+
+    #[inline(always)]
+    fn mix(&mut self, word: [u8; 8]) {
+        let mixed = (self.0 ^ u64::from_le_bytes(word)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.0 = mixed ^ mixed >> 29;
     }
 
     fn finish(self) -> u64 {

@@ -9,6 +9,7 @@ mod idle;
 mod linkem;
 mod loss;
 mod multiplex;
+mod offline;
 mod program;
 mod replay;
 mod replay_speed;
@@ -30,6 +31,7 @@ use crate::control::ControlArgs;
 use crate::controllable::ControllableArgs;
 use crate::linkem::LinkemArgs;
 use crate::multiplex::MultiplexArgs;
+use crate::offline::OfflineArgs;
 use crate::replay::ReplayArgs;
 use crate::replay_speed::ReplaySpeedArgs;
 use crate::send::SendArgs;
@@ -81,6 +83,8 @@ enum Bench {
     Controllable(ControllableArgs),
     /// A replay at full speed, to a sink that discards frames
     ReplaySpeed(ReplaySpeedArgs),
+    /// Frames a second of `simulate`, from a capture to a capture
+    Offline(OfflineArgs),
     /// Frames a second into a veth pair, against bare sockets
     Send(SendArgs),
     /// Timing errors of replays at a receiver, under stress too, and CPU time
@@ -154,6 +158,10 @@ fn run(cli: &Cli) -> Result<(), Error> {
         Bench::ReplaySpeed(args) => {
             let rows = replay_speed::measure(&chosen(args, quick, ReplaySpeedArgs::quick))?;
             show(cli, &rows, |rows| replay_speed::print(rows))
+        }
+        Bench::Offline(args) => {
+            let rows = offline::measure(&chosen(args, quick, OfflineArgs::quick))?;
+            show(cli, &rows, |rows| offline::print(rows))
         }
         Bench::Send(args) => {
             let rows = send::measure(&chosen(args, quick, SendArgs::quick))?;

@@ -10,14 +10,49 @@ use std::thread::{Builder, JoinHandle};
 
 use nix::sys::eventfd::EventFd;
 
+use super::batches::Batches;
 use super::raw::bell;
-use super::source::{HEAD_LEN, Stop, block};
+use super::source::{BUFFER_LEN, HEAD_LEN, Stop, block};
 use super::unpack::Input;
 
-/// Blocks in use at once. With their 512 KiB each they fit in a processor's
-/// cache, which makes them faster than larger ones; data on a disk are fetched
-/// further ahead, into the page cache.
-const BLOCKS: usize = 8;
+/// How far a thread reads ahead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Depth {
+    /// Blocks in use at once.
+    blocks: usize,
+    /// Bytes that are read into each, at most.
+    len: usize,
+    /// Used blocks that are returned together, half of all at most: the thread has the
+    /// other half meanwhile. Each return may wake the thread, which takes microseconds.
+    bunch: usize,
+}
+
+impl Depth {
+    /// For a caller that must not wait. With their 512 KiB each, the blocks fit in a
+    /// processor's cache, which makes them faster than larger ones; data on a disk are
+    /// fetched further ahead, into the page cache.
+    pub const DEEP: Depth = Depth {
+        blocks: 8,
+        len: BUFFER_LEN,
+        bunch: 1,
+    };
+
+    /// For a caller that may wait.
+    pub const fn of(batches: Batches) -> Depth {
+        match batches {
+            Batches::Small => Depth {
+                blocks: 4,
+                len: BUFFER_LEN / 2,
+                bunch: 2,
+            },
+            Batches::Large => Depth {
+                blocks: 8,
+                len: BUFFER_LEN,
+                bunch: 4,
+            },
+        }
+    }
+}
 
 /// A message from the reading thread.
 pub(super) enum Parcel {
@@ -35,9 +70,12 @@ pub(super) struct ReadAhead {
     parcels: Receiver<Parcel>,
     /// Returns blocks to the thread; `None` while being dropped.
     free: Option<Sender<Box<[u8]>>>,
+    /// Blocks that will be returned.
+    used: Vec<Box<[u8]>>,
     ready: Arc<EventFd>,
     stop: Option<Arc<EventFd>>,
     repeat: bool,
+    depth: Depth,
     at_start: fn(),
     thread: Option<JoinHandle<Input>>,
 }
@@ -45,10 +83,15 @@ pub(super) struct ReadAhead {
 impl ReadAhead {
     /// Starts a thread that reads `input`, repeatedly if `repeat`. The thread
     /// calls `at_start` first.
-    pub(super) fn start(input: Input, repeat: bool, at_start: fn()) -> io::Result<ReadAhead> {
+    pub(super) fn start(
+        input: Input,
+        repeat: bool,
+        depth: Depth,
+        at_start: fn(),
+    ) -> io::Result<ReadAhead> {
         let (parcels_in, parcels) = channel();
         let (free, free_out) = channel();
-        for _ in 0..BLOCKS {
+        for _ in 0..depth.blocks {
             // The receiving end exists here, so sending succeeds.
             let _ = free.send(block());
         }
@@ -57,6 +100,7 @@ impl ReadAhead {
         let reading = ReaderThread {
             input,
             repeat,
+            len: depth.len,
             parcels: parcels_in,
             free: free_out,
             ready: Arc::clone(&ready),
@@ -70,9 +114,11 @@ impl ReadAhead {
         Ok(ReadAhead {
             parcels,
             free: Some(free),
+            used: Vec::new(),
             ready,
             stop,
             repeat,
+            depth,
             at_start,
             thread: Some(thread),
         })
@@ -81,6 +127,11 @@ impl ReadAhead {
     /// Returns whether the file is read again after its end.
     pub(super) fn repeats(&self) -> bool {
         self.repeat
+    }
+
+    /// Returns how far the thread reads ahead.
+    pub(super) fn depth(&self) -> Depth {
+        self.depth
     }
 
     /// Returns the function that the thread called first.
@@ -130,11 +181,17 @@ impl ReadAhead {
         }
     }
 
-    /// Returns a block to the thread.
-    pub(super) fn give_back(&self, block: Box<[u8]>) {
+    /// Returns a block to the thread, with others that have been used.
+    pub(super) fn give_back(&mut self, block: Box<[u8]>) {
+        self.used.push(block);
+        if self.used.len() < self.depth.bunch {
+            return;
+        }
         if let Some(free) = &self.free {
-            // After the end, the thread is gone.
-            let _ = free.send(block);
+            for block in self.used.drain(..) {
+                // After the end, the thread is gone.
+                let _ = free.send(block);
+            }
         }
     }
 
@@ -160,6 +217,8 @@ fn gone() -> Parcel {
 struct ReaderThread {
     input: Input,
     repeat: bool,
+    /// Bytes that are read into a block, at most.
+    len: usize,
     parcels: Sender<Parcel>,
     free: Receiver<Box<[u8]>>,
     ready: Arc<EventFd>,
@@ -169,7 +228,7 @@ impl ReaderThread {
     /// Reads until the input ends, fails, or the reader is dropped.
     fn run(mut self) -> Input {
         while let Ok(mut block) = self.free.recv() {
-            let (len, last) = self.fill(&mut block[HEAD_LEN..]);
+            let (len, last) = self.fill(&mut block[HEAD_LEN..HEAD_LEN + self.len]);
             if len > 0 {
                 self.hand_over(Parcel::Bytes(block, len, self.input.taken()));
             }

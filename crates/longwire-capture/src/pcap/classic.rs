@@ -101,6 +101,19 @@ impl Classic {
         Some(Place::new(stamp, at, captured, original, self.fcs_len))
     }
 
+    /// Returns the frame of an ordinary record at the beginning of `held`, its length on
+    /// the wire, and the bytes after the record.
+    pub(super) fn peek<'a>(&self, held: &'a [u8]) -> Option<(&'a [u8], u32, &'a [u8])> {
+        let (header, rest) = held.split_first_chunk::<RECORD_HEADER_LEN>()?;
+        let [_, _, captured, original] = self.order.words(header);
+        if captured > self.captured_max || self.framing != Framing::Ethernet {
+            return None;
+        }
+        let (frame, rest) = rest.split_at_checked(captured as usize)?;
+        let place = Place::new(0, 0, captured, original, self.fcs_len);
+        Some((&frame[..place.len as usize], place.wire_len, rest))
+    }
+
     /// Converts a stamp to nanoseconds. A fraction of a second or more is carried
     /// over, not refused: its meaning is clear.
     #[inline]

@@ -43,15 +43,6 @@ impl Format {
         })
     }
 
-    /// Reads the next frame if it is ordinary.
-    #[inline]
-    pub(super) fn quick(&mut self, source: &mut Source) -> Option<Place> {
-        match self {
-            Format::Classic(classic) => classic.quick(source),
-            Format::Ng(ng) => ng.quick(source),
-        }
-    }
-
     /// Advances to the next frame.
     pub(super) fn advance(&mut self, source: &mut Source) -> Result<Option<Place>, Stop> {
         match self {

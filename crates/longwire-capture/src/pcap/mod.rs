@@ -3,6 +3,8 @@
 use std::os::unix::fs::MetadataExt;
 
 mod ahead;
+mod batches;
+mod behind;
 mod classic;
 mod error;
 mod format;
@@ -17,6 +19,7 @@ mod unpack;
 mod writer;
 mod zstd;
 
+pub use batches::Batches;
 pub use error::CaptureError;
 pub use link_type::Reframed;
 pub use reader::{CaptureReader, Record, Step};

@@ -7,6 +7,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 use longwire_engine::Nanos;
 
 use super::CAPTURED_MAX;
+use super::ahead::Depth;
+use super::batches::Batches;
 use super::error::CaptureError;
 use super::format::Format;
 use super::link_type::{ETHERNET_LEN, Framing, Reframed};
@@ -185,7 +187,25 @@ impl CaptureReader {
                 reason: "a pipe can be read only once; save it to a file to repeat it".into(),
             });
         }
-        let result = self.source.read_ahead(repeat, at_start);
+        self.start_thread(repeat, Depth::DEEP, at_start)
+    }
+
+    /// Starts a thread as [`CaptureReader::read_ahead`] does, without `repeat`, for a
+    /// caller that may wait.
+    ///
+    /// # Errors
+    /// When no thread can be started.
+    pub fn read_in_thread(&mut self, batches: Batches, at_start: fn()) -> Result<(), CaptureError> {
+        self.start_thread(false, Depth::of(batches), at_start)
+    }
+
+    fn start_thread(
+        &mut self,
+        repeat: bool,
+        depth: Depth,
+        at_start: fn(),
+    ) -> Result<(), CaptureError> {
+        let result = self.source.read_ahead(repeat, depth, at_start);
         result.map_err(|error| CaptureError::file(&self.name, "reading ahead", error))
     }
 
@@ -234,17 +254,42 @@ impl CaptureReader {
         }
     }
 
+    /// Returns the bytes and the length on the wire, in bytes, of the next frames, without
+    /// advancing: those that are in memory already, of a classic capture. A file's last
+    /// frames, and all of a pcapng file, are not among them.
+    pub fn upcoming(&self) -> impl Iterator<Item = (&[u8], u32)> {
+        let mut held = self.source.held();
+        std::iter::from_fn(move || {
+            let Some(Format::Classic(classic)) = &self.format else {
+                return None;
+            };
+            let (frame, wire_len, rest) = classic.peek(held)?;
+            held = rest;
+            Some((frame, wire_len))
+        })
+    }
+
     /// Advances to the next frame.
     ///
     /// # Errors
     /// As for [`CaptureReader::next`]; after one, the file counts as ended.
     #[inline]
     pub fn advance(&mut self) -> Result<Step, CaptureError> {
-        if !self.over
-            && let Some(format) = &mut self.format
-            && let Some(place) = format.quick(&mut self.source)
-        {
-            self.current = Some(place);
+        // Each format apart: a place that either may return would be copied once more.
+        let place = match &mut self.format {
+            _ if self.over => None,
+            Some(Format::Classic(classic)) => {
+                if let Some(place) = classic.quick(&mut self.source) {
+                    self.current = Some(place);
+                    return Ok(Step::Frame);
+                }
+                None
+            }
+            Some(Format::Ng(ng)) => ng.quick(&mut self.source),
+            None => None,
+        };
+        if place.is_some() {
+            self.current = place;
             return Ok(Step::Frame);
         }
         self.advance_slowly()

@@ -6,7 +6,7 @@ use std::os::fd::BorrowedFd;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-use super::ahead::{Parcel, ReadAhead};
+use super::ahead::{Depth, Parcel, ReadAhead};
 use super::unpack::{Input, Packing};
 
 /// Bytes of the buffer: enough for the longest block that must be held as a
@@ -91,7 +91,12 @@ impl Source {
 
     /// Starts a separate thread that reads ahead and calls `at_start` first; with
     /// `repeat`, it reads the file again after its end.
-    pub(super) fn read_ahead(&mut self, repeat: bool, at_start: fn()) -> io::Result<()> {
+    pub(super) fn read_ahead(
+        &mut self,
+        repeat: bool,
+        depth: Depth,
+        at_start: fn(),
+    ) -> io::Result<()> {
         match mem::replace(&mut self.feeder, Feeder::Nothing) {
             // A short file may already have ended.
             Feeder::Here(input) if self.ended && !repeat => self.feeder = Feeder::Here(input),
@@ -99,7 +104,7 @@ impl Source {
                 if self.ended {
                     input.rewind()?;
                 }
-                self.feeder = Feeder::Ahead(ReadAhead::start(input, repeat, at_start)?);
+                self.feeder = Feeder::Ahead(ReadAhead::start(input, repeat, depth, at_start)?);
             }
             other => self.feeder = other,
         }
@@ -130,10 +135,11 @@ impl Source {
             Feeder::Ahead(ahead) if ahead.repeats() && self.ended => Feeder::Ahead(ahead),
             Feeder::Ahead(ahead) => {
                 let (repeat, at_start) = (ahead.repeats(), ahead.at_start());
+                let depth = ahead.depth();
                 let mut input = ahead.into_input()?;
                 input.rewind()?;
                 if repeat {
-                    Feeder::Ahead(ReadAhead::start(input, true, at_start)?)
+                    Feeder::Ahead(ReadAhead::start(input, true, depth, at_start)?)
                 } else {
                     Feeder::Here(input)
                 }

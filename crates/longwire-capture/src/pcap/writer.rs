@@ -7,6 +7,8 @@ use std::os::fd::AsFd;
 use longwire_engine::Nanos;
 use nix::poll::PollFlags;
 
+use super::batches::Batches;
+use super::behind::WriteBehind;
 use super::error::CaptureError;
 use super::source::is_ready;
 use super::{CAPTURED_MAX, link_type};
@@ -51,6 +53,18 @@ pub struct CaptureWriter {
     buffer: Vec<u8>,
     /// Bytes of the buffer that have been written.
     written: usize,
+    /// Bytes gathered before they are written or handed over.
+    full_at: usize,
+    behind: Behind,
+}
+
+/// The thread that writes full buffers.
+enum Behind {
+    /// Buffers are written here.
+    Never,
+    /// The thread is started with the first full buffer: a short capture needs none.
+    Wanted(fn()),
+    Started(Box<WriteBehind>),
 }
 
 impl CaptureWriter {
@@ -97,7 +111,19 @@ impl CaptureWriter {
             format,
             buffer,
             written: 0,
+            full_at: GATHER_LEN,
+            behind: Behind::Never,
         })
+    }
+
+    /// Lets a separate thread write full buffers while the caller gathers the next ones.
+    /// The thread calls `at_start` first, for example to give up rights that writing to an
+    /// open file does not need. Errors of the system are then reported by a later call.
+    pub fn write_behind(&mut self, batches: Batches, at_start: fn()) {
+        if matches!(self.behind, Behind::Never) {
+            self.behind = Behind::Wanted(at_start);
+            self.full_at = batches.buffer_len();
+        }
     }
 
     /// Adds a frame: captured at `stamp` (since 1970, UTC), `wire_len` bytes
@@ -125,10 +151,30 @@ impl CaptureWriter {
         wire_len: u32,
     ) -> Result<(), CaptureError> {
         self.gather_on(interface, stamp, bytes, wire_len)?;
-        if self.gathered() >= GATHER_LEN {
-            self.flush()?;
+        if self.gathered() >= self.full_at {
+            self.pass_on()?;
         }
         Ok(())
+    }
+
+    /// Writes a full buffer, or hands it to the thread that writes.
+    #[inline(never)]
+    fn pass_on(&mut self) -> Result<(), CaptureError> {
+        if let Behind::Wanted(at_start) = self.behind {
+            let file = self.file.try_clone();
+            let room = self.full_at + GATHER_LEN;
+            let start = |file| WriteBehind::start(file, room, at_start);
+            // Without a thread, it takes longer.
+            let thread = file.and_then(start).map(Box::new);
+            self.behind = thread.map_or(Behind::Never, Behind::Started);
+        }
+        match &mut self.behind {
+            Behind::Started(thread) if self.written == 0 => {
+                let result = thread.write(&mut self.buffer);
+                result.map_err(|error| CaptureError::file(&self.name, "writing", error))
+            }
+            _ => self.flush(),
+        }
     }
 
     /// Writes all gathered bytes to the file.
@@ -136,7 +182,11 @@ impl CaptureWriter {
     /// # Errors
     /// Errors of the system.
     pub fn flush(&mut self) -> Result<(), CaptureError> {
-        let result = self.file.write_all(&self.buffer[self.written..]);
+        let before = match std::mem::replace(&mut self.behind, Behind::Never) {
+            Behind::Started(mut thread) => thread.finish(),
+            Behind::Never | Behind::Wanted(_) => Ok(()),
+        };
+        let result = before.and_then(|()| self.file.write_all(&self.buffer[self.written..]));
         self.buffer.clear();
         self.written = 0;
         result.map_err(|error| CaptureError::file(&self.name, "writing", error))
@@ -201,7 +251,7 @@ impl CaptureWriter {
     /// # Errors
     /// Errors of the kernel.
     pub fn drain(&mut self) -> Result<bool, CaptureError> {
-        if !self.pipe {
+        if !self.pipe || matches!(self.behind, Behind::Started(_)) {
             self.flush()?;
             return Ok(true);
         }

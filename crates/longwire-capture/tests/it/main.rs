@@ -7,4 +7,5 @@ mod cooked;
 mod log;
 mod packed;
 mod pcap;
+mod threads;
 mod tools;

@@ -6,7 +6,6 @@
 //! (Vahdat et al., 2002), but exact: events are not gathered in ticks.
 
 mod agenda;
-mod alone;
 mod build;
 mod in_turn;
 mod path;

@@ -194,7 +194,9 @@ impl Core {
             let port = PortIndex(line);
             incoming.push((port, stamped, frame, len));
         }
-        self.prefetch(&incoming);
+        let frames = &self.state.frames;
+        let coming = incoming.iter();
+        self.prefetch(coming.map(|(port, _, frame, len)| (*port, frames.bytes(frame), *len)));
         let taken = incoming.len();
         for (port, stamped, frame, len) in incoming.drain(..) {
             let arrival = stamped.max(self.advanced);
@@ -212,15 +214,14 @@ impl Core {
     /// cache. Fetching the memory for several frames at once takes less time
     /// than one after the other. Rules may change before a frame is processed;
     /// that only wastes its prefetch.
-    fn prefetch(&self, incoming: &[IncomingFrame]) {
-        let mut paths = [PathId(0); BURST];
-        let mut found = 0;
+    pub(super) fn prefetch<'a>(&self, frames: impl Iterator<Item = (PortIndex, &'a [u8], u32)>) {
         if self.network.is_in_cache() {
             return;
         }
-        for (port, _, frame, len) in incoming {
-            let bytes = self.state.frames.bytes(frame);
-            if let Target::Path(path) = self.classifier.classify(*port, bytes, *len).target {
+        let mut paths = [PathId(0); BURST];
+        let mut found = 0;
+        for (port, bytes, len) in frames.take(BURST) {
+            if let Target::Path(path) = self.classifier.classify(port, bytes, len).target {
                 paths[found] = path;
                 found += 1;
             }

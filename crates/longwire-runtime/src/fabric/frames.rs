@@ -102,22 +102,6 @@ impl Frames {
         Some((frame, wire_len))
     }
 
-    /// Adds a store, so that the memory of its frames is measured apart.
-    pub fn add_store(&mut self) {
-        self.stores.push(FrameStore::new());
-    }
-
-    /// Returns a store.
-    #[inline]
-    pub fn store(&mut self, store: usize) -> &mut FrameStore {
-        &mut self.stores[store]
-    }
-
-    /// Returns the most memory that a store has had, in bytes.
-    pub fn memory_max(&self, store: usize) -> u64 {
-        self.stores[store].memory_max()
-    }
-
     /// Adds a frame that arrived on no line to a store. Its exit is decided next.
     #[inline]
     pub fn bring(&mut self, store: usize, bytes: &[u8], wire_len: u32) -> Frame {

@@ -19,6 +19,7 @@ mod building;
 mod core;
 mod frames;
 mod handle;
+mod in_order;
 mod lanes;
 mod ledger;
 mod live;

@@ -11,11 +11,11 @@ use super::frames::{Exit, Frames};
 use super::ledger::RecordingParts;
 use super::live::FabricParts;
 use super::orders::{Operation, Order, Task};
-use super::pair::Pair;
+use super::pair::{Pair, PairLink};
 use super::pipeline;
 use super::report::{PortReport, SwitchReport};
 use crate::config::LinkSetup;
-use crate::ledger::{Artifact, LinkCells, Memory, QueueLengths};
+use crate::ledger::{Artifact, Memory, QueueLengths};
 use crate::record::{Epoch, RecordWriter, Recorder};
 use crate::report::{LinkReport, RunReport};
 use crate::start_error::StartError;
@@ -81,24 +81,21 @@ impl Simulation {
         recorder: Option<Box<dyn Recorder>>,
     ) -> Result<Simulation, StartError> {
         let rules = Classifier::new(RuleOrder::First, Target::Drop);
-        let mut frames = Frames::new(Vec::new());
-        frames.add_store();
         let switch = BridgeConfig {
             switching: Switching::Pairs(vec![(PortIndex(0), PortIndex(1))]),
             ..BridgeConfig::new(2)
         };
-        let mut core = Core::new(Bridge::new(switch)?, rules, frames);
-        let mut pair = Pair::default();
-        for (port, LinkSetup { name, config }) in links {
-            let id = LinkId(port.0.into());
+        let core = Core::new(Bridge::new(switch)?, rules, Frames::new(Vec::new()));
+        let link = |(port, LinkSetup { name, config }): (PortIndex, LinkSetup)| {
             let report = LinkReport {
                 name,
                 config: summary::config_by_option(&config.describe()),
                 ..LinkReport::default()
             };
-            let link = Link::new(LinkConfig { epoch, ..config }, seed, id);
-            pair.add(&mut core, id, link, report);
-        }
+            let config = LinkConfig { epoch, ..config };
+            (port, Link::new(config, seed, LinkId(port.0.into())), report)
+        };
+        let pair = Pair::new(links.into_iter().map(link).collect());
         let simulation = Simulation::of(core, &["a", "b"], seed, epoch, recorder)?;
         Ok(Simulation {
             pair: Some(pair),
@@ -142,6 +139,15 @@ impl Simulation {
         self.core.order(Order { at, task });
     }
 
+    /// Brings data of the links that the next frames will cross into the cache, if there
+    /// are many links; at most 64 frames, each with the port at which it will arrive and
+    /// its length on the wire, in bytes. Changes nothing.
+    pub fn prefetch<'a>(&self, frames: impl Iterator<Item = (PortIndex, &'a [u8], u32)>) {
+        if self.pair.is_none() {
+            self.core.prefetch(frames);
+        }
+    }
+
     /// Processes an arriving frame. Frames released before it, or then, are
     /// handed to `out`. A frame whose arrival lies before the last one's counts
     /// as simultaneous with that.
@@ -169,7 +175,7 @@ impl Simulation {
         }
         let meta = FrameMeta { arrival, ..frame };
         match &mut self.pair {
-            Some(pair) => pair.bring(&mut self.core, port, meta, bytes),
+            Some(pair) => pair.bring(port, meta, bytes, &mut self.core.state.ledger),
             None => self.core.bring(port, meta, bytes),
         }
         Ok(())
@@ -194,11 +200,9 @@ impl Simulation {
     #[inline]
     fn process(&mut self, until: Nanos) {
         let core = &mut self.core;
-        match &self.pair {
+        match &mut self.pair {
             Some(pair) => {
-                if pair.is_managed() {
-                    core.network.advance_alone(until, &mut core.state);
-                }
+                pair.advance(until, &mut core.state.ledger);
                 core.advanced = core.advanced.max(until);
             }
             None => core.advance(until),
@@ -222,8 +226,8 @@ impl Simulation {
             counts.traffic.bytes_out += u64::from(leaving.wire_len);
             out(leaving)
         };
-        if let Some(pair) = pair.as_mut().filter(|pair| !pair.is_managed()) {
-            return pair.release(core, until, &mut leave);
+        if let Some(pair) = pair {
+            return pair.release(until, &mut leave);
         }
         while let Some((frame, release, _)) = core.pop_due(until) {
             let frames = &core.state.frames;
@@ -253,8 +257,8 @@ impl Simulation {
     pub fn next_at(&mut self) -> Option<Nanos> {
         let after = |at: Nanos| at.saturating_add(Nanos::from_nanos(1));
         let release = self.core.state.waiting.next_at().map(after);
-        let event = match &self.pair {
-            Some(pair) => pair.next_at(&mut self.core).map(after),
+        let event = match &mut self.pair {
+            Some(pair) => pair.next_at().map(after),
             None => self.core.next_network_event(),
         };
         let next = release.into_iter().chain(event).min();
@@ -269,22 +273,19 @@ impl Simulation {
 
     /// Returns the reports so far of the links of a pair.
     pub fn link_reports(&self) -> Vec<LinkReport> {
-        let links = self.pair.iter().flat_map(|pair| &pair.links);
+        let links = self.pair.iter().flat_map(Pair::links);
         links
-            .map(|(id, report)| self.link_report(*id, report.clone()))
+            .map(|(index, link)| self.link_report(index, link))
             .collect()
     }
 
-    fn link_report(&self, id: LinkId, report: LinkReport) -> LinkReport {
-        let index = id.0 as usize;
+    fn link_report(&self, index: usize, link: &PairLink) -> LinkReport {
         let (from, to) = (&self.ports[index], &self.ports[1 - index]);
-        let totals = self.core.state.cells_of(id).map(LinkCells::totals);
-        let mut totals = totals.unwrap_or_default();
+        let mut totals = link.cells.totals();
         // A frame leaves at its release, not when the link decides.
         totals.traffic.packets_out = to.traffic.packets_out;
         totals.traffic.bytes_out = to.traffic.bytes_out;
-        let queue = self.core.network.link(id).map(Link::occupancy_max);
-        let (packets, bytes) = queue.unwrap_or_default();
+        let (packets, bytes) = link.link.occupancy_max();
         let artifacts = Artifact::ALL.iter().map(|kind| {
             let count = from.artifacts.get(kind.name());
             (kind.name(), count.copied().unwrap_or(0))
@@ -300,9 +301,9 @@ impl Simulation {
                 queue_bytes_max: bytes.0,
             },
             memory: Memory {
-                memory_max: self.core.state.frames.memory_max(index),
+                memory_max: link.memory_max(),
             },
-            ..report
+            ..link.report.clone()
         }
     }
 

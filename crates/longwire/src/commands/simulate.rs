@@ -171,9 +171,11 @@ pub fn run(args: &SimulateArgs, globals: &Globals) -> Result<ExitCode, Error> {
     let epoch = args.epoch.map(Nanos::from_nanos).or(begins);
     let simulation = Simulation::pair(links, seed, epoch.unwrap_or(Nanos::ZERO), recorder)?;
     let mut run = VirtualRun::new(simulation, outputs, None, &args.link.faults, &stop);
-    let mut progress = Progress::new(Progress::BYTES, globals);
+    let mut progress = Progress::new(Progress::FRAMES, globals);
     let ended = match first {
-        Ok(_) => run.read(&mut inputs, |done, all| progress.at(done, all)),
+        Ok(_) => run.read(&mut inputs, |frames, done, all| {
+            progress.at_frame(frames, done, all)
+        }),
         Err(error) => Err(error.into()),
     };
     progress.clear();

@@ -66,8 +66,10 @@ pub fn run(file: &Path, args: &SimulateArgs, globals: &Globals) -> Result<ExitCo
     let script = Script::new(&network, epoch, &faults);
     let mut run = VirtualRun::new(simulation, outputs, Some(script), &faults, &stop);
     on_stuck_plugin(seed, &args.report, globals, place(&outs));
-    let mut progress = Progress::new(Progress::BYTES, globals);
-    let ended = run.read(&mut inputs, |done, all| progress.at(done, all));
+    let mut progress = Progress::new(Progress::FRAMES, globals);
+    let ended = run.read(&mut inputs, |frames, done, all| {
+        progress.at_frame(frames, done, all)
+    });
     progress.clear();
     let changes = run.script().map(|script| script.made().clone());
     let interrupted = "interrupted; the outputs hold what was released until then";

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use longwire_capture::{CaptureReader, Record, Step};
+use longwire_capture::{Batches, CaptureReader, Record, Step};
 use longwire_engine::Nanos;
 use longwire_io::rights;
 use longwire_packet::bridge::PortIndex;
@@ -80,6 +80,10 @@ pub struct Inputs<'a> {
     stop: &'a AtomicBool,
 }
 
+/// From this size in bytes on, a separate thread reads a plain capture: for a short one,
+/// starting the thread takes longer. A pipe is read by the thread that decides.
+const LONG: u64 = 2 << 20;
+
 /// One capture, moved to its next frame.
 struct Source {
     reader: CaptureReader,
@@ -115,7 +119,7 @@ impl<'a> Inputs<'a> {
         let mut sources = Vec::new();
         for file in files {
             let entry = file.port.map_or(Entry::Interfaces(Vec::new()), Entry::Port);
-            let mut source = Source::open(&file.path, entry)?;
+            let mut source = Source::open(&file.path, entry, Batches::Small)?;
             source.advance(&topology.ports, stop)?;
             sources.push(source);
         }
@@ -137,7 +141,7 @@ impl<'a> Inputs<'a> {
             Ways::Two(sides) => Entry::Sides(sides, UnassignedFrames::default()),
         };
         Ok(Inputs {
-            sources: vec![Source::open(path, entry)?],
+            sources: vec![Source::open(path, entry, Batches::Large)?],
             // The first frame is read when it is needed: it may take long to
             // come through a pipe.
             taken: Some(0),
@@ -202,6 +206,24 @@ impl<'a> Inputs<'a> {
         })
     }
 
+    /// Returns the next frames that are in memory already, each with the port at which it
+    /// enters, without taking them: `count` at most, and those of one capture after those
+    /// of another.
+    pub fn upcoming(&self, count: usize) -> impl Iterator<Item = (PortIndex, &[u8], u32)> {
+        let each = count / self.sources.len().max(1);
+        self.sources.iter().flat_map(move |source| {
+            let port = match &source.entry {
+                Entry::Port(port) => Some(*port),
+                Entry::Interfaces(_) | Entry::Sides(..) => None,
+            };
+            let frames = port.map(|port| {
+                let frames = source.reader.upcoming().take(each);
+                frames.map(move |(bytes, wire_len)| (port, bytes, wire_len))
+            });
+            frames.into_iter().flatten()
+        })
+    }
+
     /// Returns the number of bytes read, and the total, if that is known.
     pub fn progress(&self) -> (u64, Option<u64>) {
         let readers = || self.sources.iter().map(|source| &source.reader);
@@ -213,11 +235,13 @@ impl<'a> Inputs<'a> {
 
 impl Source {
     /// Opens a capture before its first frame.
-    fn open(path: &str, entry: Entry) -> Result<Source, Error> {
+    fn open(path: &str, entry: Entry, batches: Batches) -> Result<Source, Error> {
         let mut reader = CaptureReader::open(path)?;
         if reader.packing().is_some() {
             // Decompression takes as much time as everything else.
             reader.read_ahead(false, rights::give_up_all)?;
+        } else if reader.size().is_some_and(|size| size >= LONG) {
+            reader.read_in_thread(batches, rights::give_up_all)?;
         }
         Ok(Source {
             reader,

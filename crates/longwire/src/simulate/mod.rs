@@ -80,6 +80,9 @@ pub struct VirtualRun<'a> {
 /// Frames between two reports of progress.
 const FRAMES_A_LOOK: u32 = 4096;
 
+/// Frames whose links are fetched into the cache together.
+const FRAMES_AHEAD: u32 = 32;
+
 /// Commands of the scenario that are executed after the end of the input while
 /// no frame leaves, at most: a scenario without end would keep frames for ever
 /// on links that stand still.
@@ -105,8 +108,8 @@ impl<'a> VirtualRun<'a> {
     }
 
     /// Reads to the end or to an error, and releases all frames read before,
-    /// unless a signal stops it. `progress` periodically receives the bytes
-    /// read and their total.
+    /// unless a signal stops it. `progress` periodically receives the frames and
+    /// the bytes read, and the total of these.
     ///
     /// # Errors
     /// If a capture is damaged, an output cannot be written, a command cannot
@@ -114,10 +117,15 @@ impl<'a> VirtualRun<'a> {
     pub fn read(
         &mut self,
         inputs: &mut Inputs<'_>,
-        mut progress: impl FnMut(u64, Option<u64>),
+        mut progress: impl FnMut(u64, u64, Option<u64>),
     ) -> Result<(), Stop> {
+        let mut frames = 0;
         loop {
-            for _ in 0..FRAMES_A_LOOK {
+            for number in 0..FRAMES_A_LOOK {
+                if number % FRAMES_AHEAD == 0 {
+                    let upcoming = inputs.upcoming(FRAMES_AHEAD as usize);
+                    self.simulation.prefetch(upcoming);
+                }
                 match inputs.next_frame() {
                     Ok(Some((port, record))) => self.frame(port, record)?,
                     Ok(None) => {
@@ -130,8 +138,9 @@ impl<'a> VirtualRun<'a> {
                     }
                 }
             }
+            frames += u64::from(FRAMES_A_LOOK);
             let (done, all) = inputs.progress();
-            progress(done, all);
+            progress(frames, done, all);
         }
     }
 

@@ -1,6 +1,7 @@
 //! The captures of frames that leave by the ports of a network.
 
-use longwire_capture::CaptureWriter;
+use longwire_capture::{Batches, CaptureWriter};
+use longwire_io::rights;
 use longwire_runtime::fabric::OutputFrame;
 
 use super::inputs::PortFile;
@@ -30,12 +31,14 @@ impl Outputs {
             let writer = outputs.writers.len();
             match file.port {
                 Some(port) => {
-                    outputs.writers.push(CaptureWriter::create(&file.path)?);
+                    outputs
+                        .writers
+                        .push(behind(CaptureWriter::create(&file.path)?, Batches::Small));
                     outputs.of[usize::from(port.0)].push((writer, 0));
                 }
                 None => {
                     let created = CaptureWriter::create_for(&file.path, &names)?;
-                    outputs.writers.push(created);
+                    outputs.writers.push(behind(created, Batches::Small));
                     for (interface, of) in outputs.of.iter_mut().enumerate() {
                         of.push((writer, interface as u32));
                     }
@@ -51,7 +54,7 @@ impl Outputs {
     /// If it cannot be created.
     pub fn of_pair(path: &str) -> Result<Outputs, Error> {
         Ok(Outputs {
-            writers: vec![CaptureWriter::create(path)?],
+            writers: vec![behind(CaptureWriter::create(path)?, Batches::Large)],
             of: vec![vec![(0, 0)]; 2],
         })
     }
@@ -88,4 +91,10 @@ impl Outputs {
         }
         outcome
     }
+}
+
+/// Lets a separate thread write a capture. A network of many links needs the cache itself.
+fn behind(mut writer: CaptureWriter, batches: Batches) -> CaptureWriter {
+    writer.write_behind(batches, rights::give_up_all);
+    writer
 }

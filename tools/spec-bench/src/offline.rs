@@ -1,0 +1,371 @@
+//! `bench offline`: frames a second of `longwire simulate`, from a capture to a capture.
+//!
+//! The program runs as its user runs it, and its whole time counts: the start, reading,
+//! deciding, writing. Both captures are in the page cache. Next to each row stands a
+//! witness of the same rounds: the same capture read and written in large pieces by one
+//! thread, without any link.
+
+use std::fmt::Write as _;
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use longwire::Error;
+use longwire::table::Table;
+use longwire_capture::CaptureWriter;
+use longwire_engine::Nanos;
+use longwire_testbed::support::Folder;
+use longwire_units::random::absorb;
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeValLike;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::program;
+
+/// Options of `bench offline`.
+#[derive(Clone, Debug, Args)]
+pub struct OfflineArgs {
+    /// Frames in the captures of 64 bytes; those of a mix have as many bytes
+    #[arg(long, value_name = "N", default_value_t = 10_000_000)]
+    pub frames: u64,
+    /// Links of the network
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=65_536))]
+    pub links: u64,
+    /// Rounds, of which each row has the median
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    pub rounds: usize,
+    /// Another program to run in the same rounds, such as an earlier one
+    #[arg(long, value_name = "PATH")]
+    pub against: Option<PathBuf>,
+}
+
+impl OfflineArgs {
+    pub(super) fn quick(&self) -> OfflineArgs {
+        OfflineArgs {
+            frames: 20_000,
+            links: 100,
+            rounds: 1,
+            ..self.clone()
+        }
+    }
+}
+
+/// The lengths of frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Sizes {
+    /// 64 bytes.
+    Shortest,
+    /// 7 frames of 64 bytes to 4 of 594 and 1 of 1518: 362 bytes on average.
+    Mix,
+}
+
+/// The link or network that the frames cross.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Crossing {
+    /// A link with a rate, a delay and tail drop.
+    Plain,
+    /// The same link with FQ-CoDel.
+    FqCodel,
+    /// A network of many links, each with a rate and a delay.
+    Network,
+}
+
+const SIZES: [Sizes; 2] = [Sizes::Shortest, Sizes::Mix];
+const CROSSINGS: [Crossing; 3] = [Crossing::Plain, Crossing::FqCodel, Crossing::Network];
+
+/// The results of one program.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct OfflineRow {
+    program: String,
+    crossing: Crossing,
+    sizes: Sizes,
+    frames: u64,
+    /// Frames a second of the whole command, in millions.
+    mfps: f64,
+    /// Processor time per frame, of all threads.
+    cpu_ns: f64,
+    /// The time of the command, over that of the witness in the same rounds.
+    times_witness: f64,
+    /// Frames of the capture that the report does not have. Must be 0.
+    missing: u64,
+    /// Frames that were dropped.
+    dropped: u64,
+}
+
+/// One run of a program.
+#[derive(Clone, Copy, Debug, Default)]
+struct SimulatedRun {
+    took: Duration,
+    cpu: Duration,
+    frames_in: u64,
+    frames_out: u64,
+}
+
+/// The mean gap between frames, in nanoseconds. Gaps are exponential, so that queues
+/// build up and drain.
+const GAP: f64 = 1_000.0;
+
+/// The stamp of the first frame, in nanoseconds since 1970.
+const BEGINNING: u64 = 1_700_000_000_000_000_000;
+
+/// Number of conversations.
+const FLOWS: u64 = 4_096;
+
+impl Sizes {
+    fn of(self, random: u64) -> usize {
+        match (self, random % 12) {
+            (Sizes::Shortest, _) | (Sizes::Mix, 0..=6) => 64,
+            (Sizes::Mix, 7..=10) => 594,
+            (Sizes::Mix, _) => 1_518,
+        }
+    }
+
+    /// Returns the number of frames of a capture with as many bytes as `frames` of the
+    /// shortest have.
+    fn frames(self, frames: u64) -> u64 {
+        match self {
+            Sizes::Shortest => frames,
+            Sizes::Mix => (frames * 64 / 362).max(1),
+        }
+    }
+
+    /// Returns a rate of which the frames use 85 %.
+    fn rate(self) -> &'static str {
+        match self {
+            Sizes::Shortest => "602mbit",
+            Sizes::Mix => "3400mbit",
+        }
+    }
+}
+
+/// A capture, what it is simulated to, and the network that it crosses.
+struct OfflineFiles<'a> {
+    folder: &'a Folder,
+    sizes: Sizes,
+    frames: u64,
+}
+
+impl OfflineFiles<'_> {
+    /// Writes the capture and the network.
+    fn write(&self, links: u64) -> Result<(), Error> {
+        let mut writer = CaptureWriter::create(&text(&self.input()))?;
+        let mut frame = longest_frame();
+        let mut at = 0.0;
+        for number in 0..self.frames {
+            let random = absorb(1, number);
+            at += -GAP * (((absorb(2, number) >> 11) + 1) as f64 / (1u64 << 53) as f64).ln();
+            let len = self.sizes.of(random >> 32);
+            let [host, port] = [random % links + 1, random % FLOWS];
+            frame[16..18].copy_from_slice(&(len as u16 - 14).to_be_bytes());
+            frame[27..30].copy_from_slice(&host.to_be_bytes()[5..]);
+            frame[31..34].copy_from_slice(&host.to_be_bytes()[5..]);
+            frame[34..36].copy_from_slice(&(1_024 + port as u16).to_be_bytes());
+            frame[38..40].copy_from_slice(&(len as u16 - 34).to_be_bytes());
+            let stamp = Nanos::from_nanos(BEGINNING + at as u64);
+            writer.write(stamp, &frame[..len], len as u32)?;
+        }
+        writer.finish()?;
+        let mut network =
+            "unmatched = \"drop\"\n[ports]\nleft = \"null\"\nright = \"null\"\n".to_owned();
+        let _ = write!(
+            network,
+            "[[link]]\nname = \"l{{n}}\"\nbetween = [\"10.0.0.0/8\", \"11.0.0.0/8\"]\n\
+             count = {links}\nrate = \"10mbit\"\ndelay = \"10ms\"\n"
+        );
+        Ok(fs::write(self.folder.path().join("network.toml"), network)?)
+    }
+
+    fn input(&self) -> PathBuf {
+        self.folder.path().join("in.pcap")
+    }
+
+    fn output(&self) -> PathBuf {
+        self.folder.path().join("out.pcap")
+    }
+
+    /// Simulates the capture once.
+    fn simulate(&self, program: &Path, crossing: Crossing) -> Result<SimulatedRun, Error> {
+        let mut command = Command::new(program);
+        command
+            .args(["simulate", "--json"])
+            .current_dir(self.folder.path());
+        let link = [
+            "in.pcap",
+            "out.pcap",
+            "--delay",
+            "20ms",
+            "--rate",
+            self.sizes.rate(),
+        ];
+        match crossing {
+            Crossing::Plain => command.args(link),
+            Crossing::FqCodel => command.args(link).args(["--queue", "fq-codel"]),
+            Crossing::Network => command.args([
+                "network.toml",
+                "--in",
+                "left=in.pcap",
+                "--out",
+                "right=out.pcap",
+            ]),
+        };
+        self.remove_output();
+        let (began, cpu) = (Instant::now(), children_cpu()?);
+        let output = command.output()?;
+        let (took, cpu) = (began.elapsed(), children_cpu()? - cpu);
+        if !output.status.success() {
+            let error = String::from_utf8_lossy(&output.stderr);
+            return Err(Error::Failed(error.into_owned()));
+        }
+        let report: Value = serde_json::from_slice(&output.stdout)
+            .map_err(|error| Error::Failed(format!("report of {}: {error}", program.display())))?;
+        let count = |value: &Value| value.as_u64().unwrap_or(0);
+        let (frames_in, frames_out) = match crossing {
+            Crossing::Network => (&report["ports"][0], &report["ports"][1]),
+            Crossing::Plain | Crossing::FqCodel => (&report["links"][0], &report["links"][0]),
+        };
+        Ok(SimulatedRun {
+            took,
+            cpu,
+            frames_in: count(&frames_in["packets_in"]),
+            frames_out: count(&frames_out["packets_out"]),
+        })
+    }
+
+    /// Reads and writes the capture once, without a link.
+    fn witness(&self) -> Result<Duration, Error> {
+        let mut piece = vec![0; 512 * 1024];
+        self.remove_output();
+        let began = Instant::now();
+        let (mut input, mut output) = (File::open(self.input())?, File::create(self.output())?);
+        loop {
+            let len = input.read(&mut piece)?;
+            if len == 0 {
+                return Ok(began.elapsed());
+            }
+            output.write_all(&piece[..len])?;
+        }
+    }
+
+    /// Removes the output of the run before: emptying it takes as long as writing it.
+    fn remove_output(&self) {
+        // Before the first run there is none.
+        let _ = fs::remove_file(self.output());
+    }
+}
+
+/// Returns the processor time of all children that have ended.
+fn children_cpu() -> Result<Duration, Error> {
+    let usage = getrusage(UsageWho::RUSAGE_CHILDREN).map_err(std::io::Error::from)?;
+    let micros = usage.user_time().num_microseconds() + usage.system_time().num_microseconds();
+    Ok(Duration::from_micros(micros as u64))
+}
+
+/// Returns a UDP datagram over IPv4 from 10.0.0.0 to 11.0.0.0 in the longest frame.
+fn longest_frame() -> Vec<u8> {
+    let mut bytes = vec![
+        2, 0, 0, 0, 0, 9, 2, 0, 0, 0, 0, 8, 0x08, 0x00, 0x45, 0, 0, 0,
+    ];
+    bytes.extend([0, 0, 0x40, 0, 64, 17, 0, 0, 10, 0, 0, 0, 11, 0, 0, 0]);
+    bytes.extend([0, 0, 0, 80, 0, 0, 0, 0]);
+    bytes.resize(1_518, 0x5a);
+    bytes
+}
+
+fn text(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}
+
+pub(super) fn measure(args: &OfflineArgs) -> Result<Vec<OfflineRow>, Error> {
+    let mut programs = vec![program::path()?];
+    programs.extend(args.against.clone());
+    let mut rows = Vec::new();
+    for sizes in SIZES {
+        let folder = Folder::create()?;
+        let files = OfflineFiles {
+            folder: &folder,
+            sizes,
+            frames: sizes.frames(args.frames),
+        };
+        files.write(args.links)?;
+        // Programs alternate, so that a change of the machine's speed meets all.
+        let cases = CROSSINGS.len() * programs.len();
+        let mut runs: Vec<Vec<SimulatedRun>> = vec![Vec::new(); cases];
+        let mut witnesses = Vec::new();
+        for _ in 0..args.rounds.max(1) {
+            witnesses.push(files.witness()?);
+            for (case, runs) in runs.iter_mut().enumerate() {
+                let program = &programs[case % programs.len()];
+                runs.push(files.simulate(program, CROSSINGS[case / programs.len()])?);
+            }
+        }
+        for (case, runs) in runs.iter().enumerate() {
+            let program = text(&programs[case % programs.len()]);
+            let crossing = CROSSINGS[case / programs.len()];
+            rows.push(files.row(program, crossing, runs, &witnesses));
+        }
+    }
+    Ok(rows)
+}
+
+impl OfflineFiles<'_> {
+    /// Returns the medians of one program's runs.
+    fn row(
+        &self,
+        program: String,
+        crossing: Crossing,
+        runs: &[SimulatedRun],
+        witnesses: &[Duration],
+    ) -> OfflineRow {
+        let took = median(runs.iter().map(|run| run.took.as_secs_f64()));
+        let cpu = median(runs.iter().map(|run| run.cpu.as_secs_f64()));
+        let witness = median(witnesses.iter().map(Duration::as_secs_f64));
+        let last = runs.last().copied().unwrap_or_default();
+        let frames = self.frames as f64;
+        OfflineRow {
+            program,
+            crossing,
+            sizes: self.sizes,
+            frames: self.frames,
+            mfps: frames / took / 1e6,
+            cpu_ns: cpu * 1e9 / frames,
+            times_witness: took / witness,
+            missing: self.frames.abs_diff(last.frames_in),
+            dropped: last.frames_in.saturating_sub(last.frames_out),
+        }
+    }
+}
+
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+pub(super) fn print(rows: &[OfflineRow]) {
+    println!("`simulate`, whole commands, captures in the page cache; medians.");
+    println!("Witness: the same capture read and written by one thread, without a link.");
+    let mut table = Table::headed(
+        "crossing | sizes | million frames/s | CPU ns/frame | times witness | missing | dropped | \
+         program",
+    );
+    for row in rows {
+        table.row(vec![
+            format!("{:?}", row.crossing).to_lowercase(),
+            format!("{:?}", row.sizes).to_lowercase(),
+            format!("{:.2}", row.mfps),
+            format!("{:.1}", row.cpu_ns),
+            format!("{:.2}", row.times_witness),
+            row.missing.to_string(),
+            row.dropped.to_string(),
+            row.program.clone(),
+        ]);
+    }
+    table.print();
+}
