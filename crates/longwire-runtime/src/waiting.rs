@@ -32,7 +32,7 @@ const LINGER: Nanos = Nanos::from_micros(50);
 
 /// The number of times in a row that lingering brings no frame before a thread ceases to
 /// linger.
-const LINGERS_IN_VAIN: u32 = 8;
+const LINGERS_UNPAID: u32 = 8;
 
 /// A thread that has ceased to linger tries again after traffic this many times.
 const LINGER_RETRY: u32 = 64;
@@ -139,7 +139,7 @@ struct Linger {
     /// The thread lingers now.
     now: bool,
     /// The number of times in a row that it brought nothing.
-    in_vain: u32,
+    unpaid: u32,
     /// How often traffic was not followed by lingering since the last time that it was.
     skipped: u32,
 }
@@ -147,7 +147,7 @@ struct Linger {
 impl Linger {
     /// Whether to linger after the present traffic.
     fn pays(self) -> bool {
-        self.in_vain < LINGERS_IN_VAIN || self.skipped >= LINGER_RETRY
+        self.unpaid < LINGERS_UNPAID || self.skipped >= LINGER_RETRY
     }
 
     /// Notes traffic; if frames `arrived`, lingering has paid.
@@ -164,7 +164,7 @@ impl Linger {
         if self.now {
             self.now = false;
             self.skipped = 0;
-            self.in_vain = self.in_vain.saturating_add(1);
+            self.unpaid = self.unpaid.saturating_add(1);
         }
     }
 }

@@ -216,7 +216,7 @@ fn frames_gather_only_if_they_are_frequent_and_the_link_has_a_delay() {
 #[test]
 fn lingering_ends_when_it_brings_nothing_and_is_tried_again() {
     let mut linger = Linger::default();
-    for _ in 0..LINGERS_IN_VAIN {
+    for _ in 0..LINGERS_UNPAID {
         assert!(linger.pays());
         linger.now = true;
         linger.traffic(false);
@@ -229,5 +229,5 @@ fn lingering_ends_when_it_brings_nothing_and_is_tried_again() {
     linger.now = true;
     linger.traffic(true);
     linger.sleeps();
-    assert!(linger.pays() && linger.in_vain == 0);
+    assert!(linger.pays() && linger.unpaid == 0);
 }
