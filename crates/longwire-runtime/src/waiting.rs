@@ -152,10 +152,10 @@ impl Linger {
 
     /// Notes traffic; if frames `arrived`, lingering has paid.
     fn traffic(&mut self, arrived: bool) {
-        match self.now {
-            true if arrived => *self = Linger::default(),
-            true => {}
-            false => self.skipped = self.skipped.saturating_add(1),
+        if !self.now {
+            self.skipped = self.skipped.saturating_add(1);
+        } else if arrived {
+            *self = Linger::default();
         }
     }
 
