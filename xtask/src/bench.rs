@@ -10,7 +10,7 @@ use crate::runner::{Runner, built, cargo, limited, root, run, run_all, target_di
 const OF_THE_PROGRAM: [&str; 5] = ["throughput", "accuracy", "rate", "live", "links"];
 
 /// Benches of `cargo spec-bench` that need no further arguments.
-const OF_THE_SPECIFICATION: [&str; 12] = [
+const OF_THE_SPECIFICATION: [&str; 13] = [
     "loss",
     "idle",
     "send",

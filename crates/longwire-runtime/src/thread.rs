@@ -126,7 +126,8 @@ impl Worker {
     /// Runs the stages until stopped, until every input has ended and been
     /// sent, or until a port or a plugin fails.
     pub fn run(mut self) -> ThreadEnd {
-        let mut waiter = Waiter::new(self.wait, Arc::clone(&self.pauses));
+        let mut waiter =
+            Waiter::new(self.wait, Arc::clone(&self.pauses)).gather_within(self.slack());
         waiter.witness.begin();
         let error = self.turns(&mut waiter).err();
         self.control
@@ -144,10 +145,16 @@ impl Worker {
             error,
             pauses: waiter.witness.log,
             core_wait: waiter.witness.waited(),
-            margin: waiter.margin_now(),
+            margin: waiter.margin_max(),
             cpu: thread_cpu_time(),
             remarks: self.remarks(),
         }
+    }
+
+    /// Returns how long frames may wait at the ports of this thread without a late release.
+    fn slack(&self) -> Nanos {
+        let slack = self.stages.ingress.iter().map(Ingress::slack).min();
+        slack.unwrap_or(Nanos::ZERO)
     }
 
     fn remarks(&self) -> Vec<String> {
@@ -168,6 +175,7 @@ impl Worker {
             }
             if turn.frames > 0 {
                 waiter.active();
+                waiter.arrived(turn.arrived);
                 continue;
             }
             if self.is_done() {
@@ -184,17 +192,16 @@ impl Worker {
             input_ended: !self.stages.ingress.is_empty(),
             ..WorkerTurn::default()
         };
-        let mut published = false;
         for (port, ingress) in self.stages.ingress.iter_mut().enumerate() {
             let step = match &mut self.stages.fabric {
                 Some(fabric) => fabric.read(ingress, port)?,
                 None => ingress.step()?,
             };
-            turn.frames += step.frames;
+            turn.arrived += step.frames;
             turn.input_ended &= step.ended;
-            published |= step.frames > 0;
         }
-        if published {
+        turn.frames = turn.arrived;
+        if turn.arrived > 0 {
             self.fed.iter().for_each(|bell| bell.ring_if_asleep());
         }
         for egress in &mut self.stages.egress {
@@ -228,34 +235,48 @@ impl Worker {
         // Announce the sleep, then look once more: otherwise a frame published
         // between the last look and the announcement would wait unseen.
         self.bell.asleep();
-        for egress in &mut self.stages.egress {
-            if let Some(next) = egress.next_release() {
-                until = until.min(next.saturating_sub(waiter.margin_now()));
+        let fabric = self.stages.fabric.as_mut().and_then(|f| f.next_release());
+        let egress = self.stages.egress.iter_mut();
+        let releases = egress.filter_map(Egress::next_release).chain(fabric);
+        if let Some(next) = releases.min() {
+            until = until.min(waiter.wake_at(monotonic_now(), next));
+        }
+        if let Some(gathering) = waiter.gathering() {
+            // The last look at the ports was in this turn.
+            until = until.min(monotonic_now().saturating_add(gathering));
+            waiter.sleep(until, &[], self.bell.event());
+        } else {
+            let sources = self.sources(&mut until);
+            for ingress in &self.stages.ingress {
+                ingress.before_sleep();
             }
+            waiter.sleep(until, &sources, self.bell.event());
         }
-        if let Some(next) = self.stages.fabric.as_mut().and_then(|f| f.next_release()) {
-            until = until.min(next.saturating_sub(waiter.margin_now()));
-        }
+        self.bell.awake();
+    }
+
+    /// Returns the descriptors of ports that have not ended; a port without one limits the
+    /// sleep `until` when it is polled.
+    fn sources(&self, until: &mut Nanos) -> Vec<BorrowedFd<'_>> {
         let ports = self.stages.ingress.iter().filter(|stage| !stage.ended());
-        let mut sources: Vec<BorrowedFd<'_>> = Vec::with_capacity(self.stages.ingress.len());
+        let mut sources = Vec::with_capacity(self.stages.ingress.len());
         for port in ports.map(Ingress::port) {
             match port.readable() {
                 Some(source) => sources.push(source),
-                None => until = until.min(monotonic_now().saturating_add(POLL)),
+                None => *until = (*until).min(monotonic_now().saturating_add(POLL)),
             }
         }
-        for ingress in &self.stages.ingress {
-            ingress.before_sleep();
-        }
-        waiter.sleep(until, &sources, self.bell.event());
-        self.bell.awake();
+        sources
     }
 }
 
 /// The result of one turn of a thread's loop.
 #[derive(Debug, Default)]
 struct WorkerTurn {
+    /// Frames that arrived or left.
     frames: usize,
+    /// Frames that arrived.
+    arrived: usize,
     next_at: Option<Nanos>,
     input_ended: bool,
 }

@@ -16,13 +16,32 @@ use crate::witness::{PauseHistory, Witness};
 
 /// The initial wake margin; the thread then learns.
 const MARGIN_START: Nanos = Nanos::from_micros(60);
-const MARGIN_MIN: Nanos = Nanos::from_micros(10);
+const MARGIN_MIN: Nanos = Nanos::from_micros(2);
 /// Beyond this the machine was paused or busy, and no margin would help.
 const MARGIN_MAX: Nanos = Nanos::from_micros(250);
+/// Steps of the margin after a wake-up that took longer than it, and after one that did
+/// not. Their ratio makes it settle where three of four wake-ups are in time: beyond that,
+/// much spinning improves few releases. Steps of a fixed size let a pause of the machine
+/// count as one late wake-up, however long it was.
+const MARGIN_UP: Nanos = Nanos::from_nanos(900);
+const MARGIN_DOWN: Nanos = Nanos::from_nanos(300);
 
 /// How long a thread polls after traffic before it sleeps: the next frame of a
 /// burst or of a conversation is often close.
 const LINGER: Nanos = Nanos::from_micros(50);
+
+/// The number of times in a row that lingering brings no frame before a thread ceases to
+/// linger.
+const LINGERS_UNPAID: u32 = 8;
+
+/// A thread that has ceased to linger tries again after traffic this many times.
+const LINGER_RETRY: u32 = 64;
+
+/// Limits of the time for which frames are left to gather at ports that stamp arrivals, on
+/// links with a delay. The upper one is a quarter of what a packet port's ring holds of the
+/// fastest arrivals; below the lower one, gathering saves nothing.
+const GATHER_MAX: Nanos = Nanos::from_millis(1);
+const GATHER_MIN: Nanos = Nanos::from_micros(100);
 
 /// The maximum share of each window, as 1/n, that a thread spins when others
 /// need the cores.
@@ -56,14 +75,47 @@ const SPIN_TURN: Nanos = Nanos::from_nanos(250);
 pub(crate) struct Waiter {
     mode: WaitMode,
     crowd: Crowd,
-    margin: Nanos,
+    margins: Margins,
+    /// The last sleep that was planned: its end, and the class of its length.
+    planned: (Nanos, usize),
     may_spin: bool,
     window: Window,
     crowded: bool,
     last_active: Nanos,
+    linger: Linger,
+    /// How long frames may gather at the ports; zero if each must be read at once.
+    gather: Nanos,
     /// The last turn of the spinning loop, if it has been spinning since.
     spinning_since: Option<Nanos>,
     pub witness: Witness,
+}
+
+/// Wake margins by the length of the sleep: a core that has been idle for longer takes
+/// longer to wake.
+#[derive(Clone, Copy, Debug)]
+struct Margins([Nanos; CLASSES]);
+
+/// Classes of lengths: up to 32 us, up to 64 us and so on, and from 1 ms.
+const CLASSES: usize = 7;
+
+/// Returns the class of a sleep by its length, the margin included.
+fn class_of(length: Nanos) -> usize {
+    let units = length.as_nanos() / 32_768;
+    (units.checked_ilog2().map_or(0, |log| log as usize + 1)).min(CLASSES - 1)
+}
+
+impl Margins {
+    /// Moves a margin towards a percentile of the wake-up latency: up when a wake-up came
+    /// later than it, down when not.
+    fn learn(&mut self, class: usize, latency: Nanos) {
+        let margin = &mut self.0[class];
+        let next = if latency > *margin {
+            margin.saturating_add(MARGIN_UP)
+        } else {
+            margin.saturating_sub(MARGIN_DOWN)
+        };
+        *margin = next.clamp(MARGIN_MIN, MARGIN_MAX);
+    }
 }
 
 /// A thread's activity in the present window.
@@ -75,6 +127,46 @@ struct Window {
     wakes: u32,
     /// The same in the window before.
     wakes_before: u32,
+    /// Frames that arrived.
+    arrivals: usize,
+    /// The same in the window before.
+    arrivals_before: usize,
+}
+
+/// Decides whether to poll on after traffic, from what that brought before.
+#[derive(Clone, Copy, Debug, Default)]
+struct Linger {
+    /// The thread lingers now.
+    now: bool,
+    /// The number of times in a row that it brought nothing.
+    unpaid: u32,
+    /// How often traffic was not followed by lingering since the last time that it was.
+    skipped: u32,
+}
+
+impl Linger {
+    /// Whether to linger after the present traffic.
+    fn pays(self) -> bool {
+        self.unpaid < LINGERS_UNPAID || self.skipped >= LINGER_RETRY
+    }
+
+    /// Notes traffic; if frames `arrived`, lingering has paid.
+    fn traffic(&mut self, arrived: bool) {
+        if !self.now {
+            self.skipped = self.skipped.saturating_add(1);
+        } else if arrived {
+            *self = Linger::default();
+        }
+    }
+
+    /// Notes that the thread sleeps.
+    fn sleeps(&mut self) {
+        if self.now {
+            self.now = false;
+            self.skipped = 0;
+            self.unpaid = self.unpaid.saturating_add(1);
+        }
+    }
 }
 
 /// Pauses of the machine that a thread has seen.
@@ -100,13 +192,28 @@ impl Waiter {
         Waiter {
             mode,
             crowd: Crowd::new(),
-            margin: MARGIN_START,
+            margins: Margins([MARGIN_START; CLASSES]),
+            planned: (Nanos::ZERO, CLASSES - 1),
             may_spin: mode != WaitMode::Block,
             window: Window::default(),
             crowded: false,
             last_active: Nanos::ZERO,
+            linger: Linger::default(),
+            gather: Nanos::ZERO,
             spinning_since: None,
             witness: Witness::new(pauses),
+        }
+    }
+
+    /// Lets frames gather at the ports, all of which stamp arrivals. No frame has its
+    /// release earlier than `slack` after its arrival.
+    pub fn gather_within(self, slack: Nanos) -> Waiter {
+        // A managed queue needs a part of it for its decisions.
+        let gather = Nanos::from_nanos(slack.as_nanos() / 4).min(GATHER_MAX);
+        let worth_it = gather >= GATHER_MIN && self.mode != WaitMode::Spin;
+        Waiter {
+            gather: if worth_it { gather } else { Nanos::ZERO },
+            ..self
         }
     }
 
@@ -116,20 +223,38 @@ impl Waiter {
         self.spinning_since = None;
     }
 
+    /// Notes that `frames` have just arrived.
+    pub fn arrived(&mut self, frames: usize) {
+        self.window.arrivals += frames;
+        self.linger.traffic(frames > 0);
+    }
+
+    /// Returns how long to sleep without watching the ports, if frames are so frequent that
+    /// waking for each would cost more.
+    pub fn gathering(&self) -> Option<Nanos> {
+        let arrivals = self.window.arrivals.max(self.window.arrivals_before) as u64;
+        let frequent = self.gather.saturating_mul(arrivals) >= WINDOW;
+        frequent.then_some(self.gather)
+    }
+
     /// Takes one turn of waiting. Returns until when the thread should sleep,
     /// if it should. The caller then announces its sleep, looks once more, and
     /// calls [`Waiter::sleep`].
     pub fn plan(&mut self, next_at: Option<Nanos>) -> Option<Nanos> {
         let now = monotonic_now();
         self.look_around(now);
-        let wake_at = next_at.map(|next| next.saturating_sub(self.margin_now()));
+        let wake_at = next_at.map(|next| self.wake_at(now, next));
         let lingers = self.mode == WaitMode::Adaptive
             && !self.crowded
-            && now.saturating_sub(self.last_active) < LINGER;
+            && self.gather == Nanos::ZERO
+            && now.saturating_sub(self.last_active) < LINGER
+            && self.linger.pays();
+        self.linger.now |= lingers;
         if self.mode == WaitMode::Spin || lingers || wake_at.is_some_and(|at| at <= now) {
             self.spin(now, next_at);
             return None;
         }
+        self.linger.sleeps();
         self.spinning_since = None;
         Some(wake_at.unwrap_or(Nanos::MAX).min(now.saturating_add(IDLE)))
     }
@@ -139,10 +264,13 @@ impl Waiter {
     /// spinning emulator slows down the system that it measures; a few exact
     /// releases are worth a little of it.
     fn look_around(&mut self, now: Nanos) {
-        if now.saturating_sub(self.window.start) >= WINDOW {
+        let age = now.saturating_sub(self.window.start);
+        if age >= WINDOW {
+            let recent = age < WINDOW.saturating_mul(2);
             self.window = Window {
                 start: now,
                 wakes_before: self.window.wakes,
+                arrivals_before: if recent { self.window.arrivals } else { 0 },
                 ..Window::default()
             };
         }
@@ -161,13 +289,22 @@ impl Waiter {
         self.crowded && self.window.wakes.max(self.window.wakes_before) >= WAKES_MANY
     }
 
-    /// Returns the present wake margin.
-    pub fn margin_now(&self) -> Nanos {
-        if self.may_spin {
-            self.margin
+    /// Returns when to wake for a release at `next`, and plans a sleep until then.
+    pub fn wake_at(&mut self, now: Nanos, next: Nanos) -> Nanos {
+        let class = class_of(next.saturating_sub(now));
+        let margin = if self.may_spin {
+            self.margins.0[class]
         } else {
             Nanos::ZERO
-        }
+        };
+        self.planned = (next.saturating_sub(margin), class);
+        self.planned.0
+    }
+
+    /// Returns the longest wake margin.
+    pub fn margin_max(&self) -> Nanos {
+        let margins = self.margins.0.into_iter().max();
+        margins.filter(|_| self.may_spin).unwrap_or(Nanos::ZERO)
     }
 
     /// One turn of the spinning loop.
@@ -197,7 +334,7 @@ impl Waiter {
         let start = monotonic_now();
         let gathered_at = start.saturating_add(MODERATION);
         self.witness.before_wait(start);
-        if self.moderates() {
+        if self.moderates() && !sources.is_empty() {
             self.window.wakes += 1;
             let until = until.min(gathered_at);
             wait_for(until, &[], bell);
@@ -212,29 +349,18 @@ impl Waiter {
         let due = until.max(start);
         self.witness.slept(start, due, now);
         match woken {
-            WakeCause::Timer if until > start => self.learn(now.saturating_sub(due)),
+            WakeCause::Timer if until > start => {
+                let (planned, class) = self.planned;
+                let class = match until {
+                    until if until == planned => class,
+                    until => class_of(until.saturating_sub(start)),
+                };
+                self.margins.learn(class, now.saturating_sub(due));
+            }
             WakeCause::Timer => {}
             WakeCause::Frames => self.window.wakes += 1,
             WakeCause::Bell => {}
         }
-    }
-
-    /// Moves the margin towards a high percentile of the wake-up latency:
-    /// quickly up when a wake-up came later than it, slowly down when not.
-    fn learn(&mut self, latency: Nanos) {
-        let (latency, margin) = (latency.as_nanos(), self.margin.as_nanos());
-        let step = if latency > margin {
-            (latency - margin) / 4
-        } else {
-            0
-        };
-        let eased = if latency <= margin {
-            (margin - latency) / 256
-        } else {
-            0
-        };
-        let next = Nanos::from_nanos(margin + step - eased);
-        self.margin = next.clamp(MARGIN_MIN, MARGIN_MAX);
     }
 }
 

@@ -16,18 +16,21 @@ fn bell() -> Event {
 #[test]
 fn the_margin_follows_the_wake_up_latency_within_its_bounds() {
     let mut waiter = new_waiter(WaitMode::Adaptive);
+    let learn = |waiter: &mut Waiter, latency| {
+        (0..CLASSES).for_each(|class| waiter.margins.learn(class, latency));
+    };
     for _ in 0..100 {
-        waiter.learn(Nanos::from_micros(150));
+        learn(&mut waiter, Nanos::from_micros(150));
     }
-    let learnt = waiter.margin_now();
+    let learnt = waiter.margin_max();
     assert!(learnt > Nanos::from_micros(140), "{learnt}");
     // One pause of the machine must not cost a core for long.
-    waiter.learn(Nanos::from_secs(1));
-    assert!(waiter.margin_now() <= MARGIN_MAX);
+    learn(&mut waiter, Nanos::from_secs(1));
+    assert!(waiter.margin_max() <= MARGIN_MAX);
     for _ in 0..20_000 {
-        waiter.learn(Nanos::ZERO);
+        learn(&mut waiter, Nanos::ZERO);
     }
-    assert_eq!(waiter.margin_now(), MARGIN_MIN);
+    assert_eq!(waiter.margin_max(), MARGIN_MIN);
 }
 
 #[test]
@@ -49,7 +52,7 @@ fn adaptive_spins_when_the_release_is_near_and_sleeps_to_just_before_when_far() 
     let near = monotonic_now().saturating_add(Nanos::from_micros(1));
     assert!(waiter.plan(Some(near)).is_none());
     let far = monotonic_now().saturating_add(Nanos::from_millis(100));
-    let margin = waiter.margin_now();
+    let margin = waiter.margin_max();
     assert_eq!(waiter.plan(Some(far)), Some(far.saturating_sub(margin)));
     waiter.active();
     assert!(waiter.plan(Some(far)).is_none(), "lingers after traffic");
@@ -153,7 +156,7 @@ fn a_time_that_had_passed_before_the_wait_is_no_pause() {
         let mut waiter = new_waiter(WaitMode::Adaptive);
         waiter.crowd = Crowd::of(crowded);
         waiter.witness.begin();
-        let margin = waiter.margin;
+        let margins = waiter.margins.0;
         let bell = bell();
         let sleep_past = |waiter: &mut Waiter| {
             let past = monotonic_now().saturating_sub(Nanos::from_secs(20));
@@ -168,6 +171,63 @@ fn a_time_that_had_passed_before_the_wait_is_no_pause() {
         // The machine may have stood still for a moment.
         let longest = waiter.witness.log.max;
         assert!(longest < Nanos::from_secs(10), "{longest}");
-        assert_eq!(waiter.margin, margin, "it did not wake up");
+        assert_eq!(waiter.margins.0, margins, "it did not wake up");
     }
+}
+
+#[test]
+fn short_and_long_sleeps_have_margins_of_their_own() {
+    let mut waiter = new_waiter(WaitMode::Adaptive);
+    let now = Nanos::from_secs(1);
+    let (near, far) = (Nanos::from_micros(100), Nanos::from_millis(50));
+    assert_ne!(class_of(near), class_of(far));
+    for _ in 0..1_000 {
+        waiter.margins.learn(class_of(near), Nanos::from_micros(5));
+        waiter.margins.learn(class_of(far), Nanos::from_micros(90));
+    }
+    let margin = |waiter: &mut Waiter, length: Nanos| {
+        let next = now.saturating_add(length);
+        next.saturating_sub(waiter.wake_at(now, next))
+    };
+    let (short, long) = (margin(&mut waiter, near), margin(&mut waiter, far));
+    assert!(short < Nanos::from_micros(10), "{short}");
+    assert!(long > Nanos::from_micros(80), "{long}");
+}
+
+#[test]
+fn frames_gather_only_if_they_are_frequent_and_the_link_has_a_delay() {
+    let waiter = |slack| new_waiter(WaitMode::Adaptive).gather_within(slack);
+    let mut slow = waiter(Nanos::from_millis(20));
+    slow.arrived(9);
+    assert_eq!(slow.gathering(), None);
+    slow.arrived(1);
+    assert_eq!(slow.gathering(), Some(GATHER_MAX));
+    // A quarter of a short delay; of a shorter one, nothing.
+    let mut short = waiter(Nanos::from_micros(400));
+    short.arrived(1_000);
+    assert_eq!(short.gathering(), Some(Nanos::from_micros(100)));
+    for slack in [Nanos::ZERO, Nanos::from_micros(399)] {
+        let mut none = waiter(slack);
+        none.arrived(1_000_000);
+        assert_eq!(none.gathering(), None);
+    }
+}
+
+#[test]
+fn lingering_ends_when_it_brings_nothing_and_is_tried_again() {
+    let mut linger = Linger::default();
+    for _ in 0..LINGERS_UNPAID {
+        assert!(linger.pays());
+        linger.now = true;
+        linger.traffic(false);
+        linger.sleeps();
+    }
+    assert!(!linger.pays());
+    (0..LINGER_RETRY).for_each(|_| linger.traffic(true));
+    assert!(linger.pays());
+    // Now it brings a frame.
+    linger.now = true;
+    linger.traffic(true);
+    linger.sleeps();
+    assert!(linger.pays() && linger.unpaid == 0);
 }

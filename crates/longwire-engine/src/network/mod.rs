@@ -52,7 +52,8 @@ pub trait FrameHost<T>: ItemBytes<T> {
     fn offered(&mut self, _id: LinkId, _item: &mut T, _frame: FrameMeta, _link: &Link) {}
 
     /// Whether [`FrameHost::offered`] reads the link: then frames that find a link idle
-    /// wait in its queue until the event that dequeues them, like all others.
+    /// wait in its queue until the event that dequeues them, like all others. Otherwise
+    /// they are decided at their arrival, and `offered` is not called for them.
     #[inline]
     fn watches_offers(&self) -> bool {
         false

@@ -3,11 +3,13 @@
 
 use std::collections::BTreeMap;
 
+use longwire_engine::BitRate;
 use longwire_engine::emulator::ItemBytes;
+use longwire_engine::models::rate::Rate;
 use longwire_engine::network::FrameHost;
 use longwire_engine::{
-    Delivery, DropReason, Emulator, FrameMeta, Link, LinkId, LinkSpec, Nanos, Network, NoLoader,
-    PathId, Verdict,
+    Delivery, DropReason, Emulator, FrameMeta, Link, LinkChange, LinkId, LinkSpec, Nanos, Network,
+    NoLoader, PathId, Verdict,
 };
 use longwire_units::random::Stream;
 use proptest::prelude::*;
@@ -31,6 +33,8 @@ struct Notes {
     delivered: Vec<(LinkId, u64, Nanos, bool)>,
     forgotten: u64,
     came: BTreeMap<LinkId, usize>,
+    /// Frames that find a link idle are queued all the same.
+    watches_offers: bool,
 }
 
 impl ItemBytes<Frame> for Notes {
@@ -57,6 +61,10 @@ impl FrameHost<Frame> for Notes {
 
     fn on_arrival(&mut self, link: LinkId, _len: u32) {
         *self.came.entry(link).or_default() += 1;
+    }
+
+    fn watches_offers(&self) -> bool {
+        self.watches_offers
     }
 
     fn dropped(&mut self, link: LinkId, frame: Frame, reason: DropReason) {
@@ -363,4 +371,75 @@ fn links_in_use_stay_and_paths_in_use_stay() {
     assert!(network.remove_path(PathId(0)));
     assert!(network.remove_link(LinkId(0)).is_some());
     assert_eq!(network.next_at(), None);
+}
+
+/// Frames through changeable links that are idle half of the time, with arrivals of one
+/// instant, and with changes of the rates.
+fn through_changeable(sent: &Sent, watches_offers: bool) -> Notes {
+    let specs = [
+        "rate=40mbit delay=3ms loss=5%",
+        "rate=90mbit queue=4p",
+        "rate=60mbit delay=uniform:min=0ms,max=4ms order=reorder",
+        "rate=50mbit delay=1ms queue=2p loss=gilbert:p=5%,r=40%",
+    ];
+    let mut network = Network::new();
+    for (id, text) in specs.iter().enumerate() {
+        let config = spec(text).build(&NoLoader).expect("no plugins");
+        let id = LinkId(id as u32);
+        network.add_link(id, Link::new_changeable(config, SEED, id));
+    }
+    let paths: [&[u32]; 5] = [&[0], &[1, 0], &[1, 2, 3], &[3, 1], &[2]];
+    for (id, path) in paths.iter().enumerate() {
+        let links: Vec<_> = path.iter().copied().map(LinkId).collect();
+        assert!(network.add_path(PathId(id as u32), &links));
+    }
+    let mut notes = Notes {
+        watches_offers,
+        ..Notes::default()
+    };
+    let mut before = Nanos::ZERO;
+    for (at, path, frame) in sent {
+        // Several frames arrive at the same ten microseconds.
+        let at = Nanos::from_nanos(at.as_nanos() / 10_000 * 10_000);
+        network.advance(at, &mut notes);
+        // A change is made before the frames of its instant.
+        let first = std::mem::replace(&mut before, at) < at;
+        if first && frame.number.is_multiple_of(17) {
+            let bits = 30_000_000 + frame.number * 1_001;
+            let change = LinkChange {
+                rate: BitRate::from_bits_per_sec(bits).map(Rate::Fixed),
+                ..LinkChange::default()
+            };
+            let id = LinkId(frame.number as u32 % 4);
+            assert!(network.change(id, at, change, &mut notes).is_some());
+        }
+        let meta = FrameMeta::new(at, frame.bytes.len() as u32);
+        let path = PathId(*path as u32);
+        assert_eq!(network.offer(path, meta, frame.clone(), &mut notes), Ok(()));
+    }
+    network.advance(Nanos::MAX, &mut notes);
+    assert_eq!(network.frames(), 0);
+    notes
+}
+
+#[test]
+fn a_frame_of_an_idle_link_is_decided_as_if_it_had_been_queued() {
+    for seed in 0..20 {
+        let sent = sent(5, 3_000, seed);
+        let (at_once, queued) = (
+            through_changeable(&sent, false),
+            through_changeable(&sent, true),
+        );
+        assert!(at_once.left.len() > 1_000 && at_once.dropped.len() > 100);
+        assert_eq!(at_once.left, queued.left);
+        assert_eq!(at_once.came, queued.came);
+        // Counts do not depend on the order of events of one instant.
+        let sorted = |notes: Notes| {
+            let (mut delivered, mut dropped) = (notes.delivered, notes.dropped);
+            delivered.sort();
+            dropped.sort_by_key(|(link, number, _)| (*link, *number));
+            (delivered, dropped)
+        };
+        assert_eq!(sorted(at_once), sorted(queued));
+    }
 }

@@ -109,6 +109,10 @@ impl RxPort for AnyRx {
         each_rx!(self, port => port.readable())
     }
 
+    fn stamps_arrivals(&self) -> bool {
+        each_rx!(self, port => port.stamps_arrivals())
+    }
+
     fn losses(&mut self) -> PortLosses {
         each_rx!(self, port => port.losses())
     }

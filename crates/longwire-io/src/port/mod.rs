@@ -182,6 +182,12 @@ pub trait RxPort {
     /// for those that provide no event: an idle thread polls these every millisecond.
     fn readable(&self) -> Option<BorrowedFd<'_>>;
 
+    /// Whether arrivals are stamped when frames reach the port, not when they are
+    /// received: frames that wait at the port do not become late by that.
+    fn stamps_arrivals(&self) -> bool {
+        false
+    }
+
     /// Returns the losses before delivery, since the port was opened.
     fn losses(&mut self) -> PortLosses {
         PortLosses::default()

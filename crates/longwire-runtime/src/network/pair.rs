@@ -113,7 +113,7 @@ impl<R: RxPort, T: TxPort> Direction<R, T> {
         let shared = Arc::new(LinkShared::new());
         let described = setup.config.describe();
         let link = Link::new(setup.config, config.seed, link_id);
-        let (in_order, mtu) = (link.in_order(), link.mtu());
+        let (in_order, mtu, least) = (link.in_order(), link.mtu(), link.poll_slack());
         let decider = Decider::new(link, link_id, Arc::clone(&shared), record_handle());
         let (at_ingress, at_egress) = place_link(decider);
         let lends = config.lend && shares_memory(&rx, &tx) && at_ingress.is_some();
@@ -138,7 +138,7 @@ impl<R: RxPort, T: TxPort> Direction<R, T> {
             grace_until: config.grace_until,
         };
         Ok(Direction {
-            ingress: Ingress::new(ingress, Arc::clone(&shared)),
+            ingress: Ingress::new(ingress, Arc::clone(&shared)).release_after(least),
             egress: Egress::new(egress, Arc::clone(&shared)),
             source: ReportSource {
                 name: setup.name,

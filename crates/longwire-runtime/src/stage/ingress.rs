@@ -55,6 +55,7 @@ pub struct Ingress<R> {
     /// The time at which the port's own losses were last read.
     losses_read: Nanos,
     on_port_loss: OnPortLoss,
+    slack: Nanos,
 }
 
 /// Interval of reading the kernel's losses, which takes a system call.
@@ -78,7 +79,23 @@ impl<R: RxPort> Ingress<R> {
             ended: false,
             losses_read: Nanos::ZERO,
             on_port_loss: OnPortLoss::End,
+            slack: Nanos::ZERO,
         }
+    }
+
+    /// Sets a lower bound of the time from an arrival to its release. It has an effect
+    /// only if the port stamps arrivals.
+    pub(crate) fn release_after(self, least: Nanos) -> Ingress<R> {
+        let stamped = self.port.stamps_arrivals();
+        Ingress {
+            slack: if stamped { least } else { Nanos::ZERO },
+            ..self
+        }
+    }
+
+    /// Returns how long a frame may wait at the port without a late release.
+    pub(crate) fn slack(&self) -> Nanos {
+        self.slack
     }
 
     /// Sets the reaction to the loss of the port; if the network continues, the

@@ -230,6 +230,10 @@ impl RxPort for PacketRx {
         Some(self.socket.as_fd())
     }
 
+    fn stamps_arrivals(&self) -> bool {
+        true
+    }
+
     fn losses(&mut self) -> PortLosses {
         self.read_statistics();
         self.losses
