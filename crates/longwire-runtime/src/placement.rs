@@ -221,7 +221,7 @@ impl Stages {
 mod tests {
     use super::*;
 
-    /// Returns the layout of cores between which a line takes so many nanoseconds.
+    /// Returns the layout of cores between which a line takes `nanos`.
     fn chosen(cores: usize, nanos: impl Fn(usize, usize) -> Option<u64>) -> Layout {
         let cores: Vec<usize> = (0..cores).collect();
         let time = |one, other| nanos(one, other).map(Duration::from_nanos);

@@ -15,13 +15,9 @@ use crate::sync::AccessWatch;
 /// Alignment of huge pages.
 const HUGE_PAGE: usize = 2 << 20;
 
-/// Bytes touched when the arena is created: the first touch of a page costs more than a
-/// microsecond, and the backlog of a slow link fits.
-const TOUCHED_FIRST: usize = 256 << 10;
-
-/// Bytes at the start of an arena that keep small pages, so that a link with a small
-/// backlog holds no huge page.
-const SMALL_PAGES: usize = HUGE_PAGE;
+/// Bytes touched when the arena is created. The first touch of a page costs more than a
+/// microsecond; a backlog within this size never pays it while frames flow.
+const TOUCHED_FIRST: usize = 4 << 20;
 
 /// The mapping of an arena.
 ///
@@ -100,12 +96,9 @@ impl Memory {
                 };
             }
         }
-        let small = self.len.min(SMALL_PAGES);
-        // SAFETY: `small` is at most the length of this value's own mapping.
-        let start = unsafe { self.base.add(small) };
         // SAFETY: the range is within this value's own mapping, and this
         // advice changes no byte of it.
-        match unsafe { madvise(start.cast(), self.len - small, MmapAdvise::MADV_HUGEPAGE) } {
+        match unsafe { madvise(self.base.cast(), self.len, MmapAdvise::MADV_HUGEPAGE) } {
             Ok(()) => HugePages::Transparent,
             Err(errno) => HugePages::Unavailable {
                 reason: errno.to_string(),

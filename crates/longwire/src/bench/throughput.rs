@@ -174,7 +174,7 @@ fn median_row(case: Case, time: Duration) -> Result<ThroughputRow, Error> {
     Ok(summarise(case, run, runs, times))
 }
 
-/// What both placements take.
+/// The times per frame of both placements, in nanoseconds, and between the cores.
 #[derive(Clone, Copy, Debug)]
 struct Times {
     one: f64,

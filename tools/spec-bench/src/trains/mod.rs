@@ -42,7 +42,7 @@ impl TrainsArgs {
     }
 }
 
-/// What a row's TCP throughput is compared with.
+/// The measure of a row's TCP throughput.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reference {
     Nothing,

@@ -18,7 +18,7 @@ use crate::program;
 use longwire::Error;
 use longwire::bench::testbed::Testbed;
 
-/// What one round found.
+/// The results of one round.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Measured {
     pub tcp_gbit: f64,

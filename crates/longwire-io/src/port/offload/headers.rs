@@ -5,7 +5,8 @@
 
 use longwire_packet::frame::mac_header_len;
 
-use super::oversized::PACKET_MAX;
+/// The maximum length of an IP packet, in bytes.
+pub(super) const PACKET_MAX: usize = 65_535;
 
 /// Maximum number of extension headers of an IPv6 packet: more than any real packet
 /// carries.

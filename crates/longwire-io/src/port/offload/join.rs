@@ -1,11 +1,11 @@
 //! Joins wire frames that were cut from one train.
 
-use super::headers::{Headers, Network, Transport};
+use super::headers::{Headers, Network, PACKET_MAX, Transport};
 use super::segments::{TCP_LAST_ONLY, put_len, write_unfinished_checksum};
 use super::{Offload, Segments, checksum};
 
 /// The maximum length of a joined train: its IP length fits 16 bits.
-const JOINED_MAX: usize = super::oversized::PACKET_MAX;
+const JOINED_MAX: usize = PACKET_MAX;
 
 /// The place of a wire frame, or of several adjacent ones, in the train (a buffer with
 /// many wire frames) from which it was cut.

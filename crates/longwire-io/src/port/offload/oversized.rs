@@ -5,11 +5,8 @@
 //! zero too, and, by the kernel, a hop-by-hop header with the jumbo payload option
 //! (RFC 2675 §2), which is not meant for the wire: segmentation removes it.
 
-use super::headers::Headers;
+use super::headers::{Headers, PACKET_MAX};
 use super::{Offload, Segments, cut};
-
-/// The maximum length of an IP packet, in bytes.
-pub(super) const PACKET_MAX: usize = 65_535;
 
 /// Bytes of an IPv6 header.
 const IPV6: usize = 40;
