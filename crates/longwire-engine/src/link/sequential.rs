@@ -54,16 +54,16 @@ impl Link {
     /// Offers a frame that finds the link idle, and decides about it at once as the link
     /// would by an event of that instant; `None`, and no change, unless the link is idle
     /// and has only a rate, a queue with tail drop, loss on the medium and delay. As
-    /// [`Link::offer`], it needs all earlier events.
+    /// [`Link::offer`], it needs all earlier events. A link without a rate is left out: its
+    /// frames may leave at the instant of their arrival, after others of that instant.
     ///
     /// Afterwards a [change](Link::change) must be later than the frame's arrival.
     #[inline]
     pub(crate) fn offer_idle(&mut self, frame: FrameMeta) -> Option<Verdict> {
-        let server = self
-            .server
-            .as_mut()
-            .filter(|server| server.is_one_by_one())?;
-        if !self.plain_apart_from_queue {
+        let server = self.server.as_mut()?;
+        let one_by_one = server.is_one_by_one() && !server.has_decided();
+        let leaves_later = self.transmitter.takes_time(frame.len);
+        if !self.plain_apart_from_queue || !one_by_one || !leaves_later {
             return None;
         }
         let arrival = frame.arrival.max(self.last_arrival);

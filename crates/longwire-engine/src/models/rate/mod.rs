@@ -212,6 +212,15 @@ impl Transmitter {
         }
     }
 
+    /// Whether a frame of `len` bytes departs later than its service begins, by 2 ns at
+    /// least: there is a fixed rate, and it is low enough.
+    #[inline]
+    pub(crate) fn takes_time(&self, len: u32) -> bool {
+        let least = u64::from(len) * 8 * 1_000_000_000 / 2;
+        let rate = self.exact.rate().filter(|_| self.modelled.is_none());
+        rate.is_some_and(|rate| rate.bits_per_sec() <= least)
+    }
+
     /// Returns the rate model's delay of the frame served last, after its departure.
     #[inline]
     pub(crate) fn delay(&self) -> Nanos {
