@@ -3,7 +3,8 @@
 //! is a failure.
 
 use crate::common::pair;
-use std::io::{BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -45,6 +46,29 @@ fn program_and_settings_are_put_back() {
         assert!(!has_program(&pair));
         assert_eq!(features(), before);
     }
+}
+
+#[test]
+fn a_child_that_has_not_started_its_program_keeps_nothing() {
+    let Some(pair) = Pair::new() else { return };
+    let port = pair.xdp(XdpMode::Best);
+    let (mut started, start) = io::pipe().unwrap();
+    let (go, mut going) = io::pipe().unwrap();
+    let mut child = Command::new("true");
+    // SAFETY: only reads and writes of pipes happen between fork and exec.
+    unsafe {
+        child.pre_exec(move || {
+            (&start).write_all(b"s")?;
+            (&go).read_exact(&mut [0])
+        });
+    }
+    let child = thread::spawn(move || child.status());
+    started.read_exact(&mut [0]).unwrap();
+    drop(port);
+    let attached = has_program(&pair);
+    going.write_all(b"g").unwrap();
+    assert!(child.join().unwrap().unwrap().success());
+    assert!(!attached);
 }
 
 #[test]

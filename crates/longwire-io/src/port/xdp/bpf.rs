@@ -4,12 +4,13 @@
 //! the kernel takes missing fields as zero.
 
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 const MAP_CREATE: libc::c_int = 0;
 const MAP_UPDATE_ELEM: libc::c_int = 2;
 const PROG_LOAD: libc::c_int = 5;
 const LINK_CREATE: libc::c_int = 28;
+const LINK_DETACH: libc::c_int = 34;
 
 const MAP_TYPE_XSKMAP: u32 = 17;
 const PROG_TYPE_XDP: u32 = 6;
@@ -54,6 +55,28 @@ struct LinkCreate {
     target: u32,
     attach_type: u32,
     flags: u32,
+}
+
+#[repr(C)]
+struct LinkDetach {
+    link: u32,
+}
+
+/// A program's attachment to an interface, which ends when this is dropped or the
+/// process ends.
+pub(super) struct Link(OwnedFd);
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        let attributes = LinkDetach {
+            link: number(self.0.as_fd()),
+        };
+        // Closing the descriptor is not enough while a child of this process has a copy
+        // of it, as every child has until it starts its program. If this fails, closing
+        // detaches, too.
+        // SAFETY: the attributes of LINK_DETACH, without addresses.
+        let _ = unsafe { bpf(LINK_DETACH, &attributes) };
+    }
 }
 
 /// One eBPF instruction, as `struct bpf_insn` lays it out.
@@ -153,13 +176,8 @@ pub(super) fn load_program(instructions: &[Instruction]) -> io::Result<OwnedFd> 
     unsafe { bpf(PROG_LOAD, &attributes) }.map(owned)
 }
 
-/// Attaches a program to an interface until the returned descriptor is closed, also by
-/// the end of the process.
-pub(super) fn attach(
-    program: BorrowedFd<'_>,
-    interface: u32,
-    mode_flags: u32,
-) -> io::Result<OwnedFd> {
+/// Attaches a program to an interface.
+pub(super) fn attach(program: BorrowedFd<'_>, interface: u32, mode_flags: u32) -> io::Result<Link> {
     let attributes = LinkCreate {
         program: number(program),
         target: interface,
@@ -167,5 +185,5 @@ pub(super) fn attach(
         flags: mode_flags,
     };
     // SAFETY: the attributes of LINK_CREATE, without addresses.
-    unsafe { bpf(LINK_CREATE, &attributes) }.map(owned)
+    unsafe { bpf(LINK_CREATE, &attributes) }.map(|link| Link(owned(link)))
 }

@@ -16,7 +16,7 @@ mod tx;
 mod umem;
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
 use super::PortError;
@@ -54,8 +54,7 @@ pub struct XdpPort {
 /// Resources held by both halves.
 pub(super) struct Attachment {
     port: String,
-    /// Detaches the program when closed.
-    _link: OwnedFd,
+    _link: bpf::Link,
     _program: Program,
     /// Restored when both halves are closed.
     _settings: Settings,
@@ -137,7 +136,7 @@ fn attach(
     interface: &Interface,
     mode: XdpMode,
     notes: &mut Vec<String>,
-) -> Result<(OwnedFd, Place), PortError> {
+) -> Result<(bpf::Link, Place), PortError> {
     let name = &interface.name;
     let busy = || PortError::Unsupported {
         port: port.to_owned(),

@@ -6,7 +6,7 @@
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-use super::bpf::{self, Instruction};
+use super::bpf::{self, Instruction, Link};
 
 /// Bytes before the frame that hold the stamp: nanoseconds of CLOCK_MONOTONIC, in host
 /// byte order.
@@ -117,9 +117,8 @@ impl Program {
         Ok(Program { map, program })
     }
 
-    /// Attaches it to an interface, in the driver or in the network stack,
-    /// until the returned descriptor is closed.
-    pub(super) fn attach(&self, interface: u32, place: Place) -> io::Result<OwnedFd> {
+    /// Attaches it to an interface, in the driver or in the network stack.
+    pub(super) fn attach(&self, interface: u32, place: Place) -> io::Result<Link> {
         bpf::attach(self.program.as_fd(), interface, place.flags())
     }
 
