@@ -61,7 +61,7 @@ pub use longwire_packet::FrameMeta;
 pub use longwire_units::{
     BitRate, Bytes, Correlation, Nanos, PacketRate, Packets, Probability, Speed,
 };
-pub use network::{Network, PathId, RemovedLink};
+pub use network::{Crossing, EventPlace, Network, PathId, RemovedLink};
 pub use parts::{Doubt, LinkChange, LinkConfig, LinkSpec, LinkState, PARTS, Part, all_models};
 pub use release::ReleaseQueue;
 pub use verdict::{Delivery, DropReason, Edits, Verdict};

@@ -227,6 +227,7 @@ impl Numbered {
             paths: self.paths.clone(),
             orders: Vec::new(),
             on_port_loss: self.topology.on_port_loss,
+            sharding: None,
         })
     }
 

@@ -356,6 +356,14 @@ impl RecordHandle {
         }
     }
 
+    /// Adds an event of a link in a network, which has no bytes.
+    pub(crate) fn push_event(&mut self, event: Event) {
+        self.batch.events.push(event);
+        if self.batch.events.len() >= BATCH_EVENTS {
+            self.flush();
+        }
+    }
+
     /// Hands over the gathered events, at the end of a burst.
     pub(crate) fn flush(&mut self) {
         if self.batch.events.is_empty() {

@@ -9,8 +9,8 @@ use crate::release::ReleaseQueue;
 /// costs the same for ten links and for a million.
 ///
 /// A link's time may change before it is reached. Its stale entry then remains and is
-/// skipped: that is rare, and cheaper than a search. Events of the same time keep the
-/// order in which they were added.
+/// skipped: that is rare, and cheaper than a search. Events of the same time are in the
+/// order of their links.
 #[derive(Debug, Default)]
 pub(super) struct Agenda(ReleaseQueue<()>);
 
@@ -25,6 +25,12 @@ impl Agenda {
     #[inline]
     pub fn next_at(&self) -> Option<Nanos> {
         self.0.next_at()
+    }
+
+    /// Returns the time and the link of the next entry.
+    #[inline]
+    pub fn next_place(&mut self) -> Option<(Nanos, LinkId)> {
+        self.0.next_place()
     }
 
     /// Removes the next entry if its time is `now` or before.

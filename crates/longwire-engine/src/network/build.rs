@@ -31,6 +31,7 @@ impl<T> Network<T> {
             held: HeldItems::new(),
             due: None,
             crossed_by: 0,
+            passed_on: 0,
         }));
     }
 
@@ -40,18 +41,22 @@ impl<T> Network<T> {
     /// # Panics
     /// If the number is in use.
     pub fn add_path(&mut self, id: PathId, links: &[LinkId]) -> bool {
-        let index = id.0 as usize;
         let known = links.iter().all(|link| self.link(*link).is_some());
         let Some(path) = Path::new(links).filter(|_| known) else {
             return false;
         };
+        self.enter_path(id, path);
+        true
+    }
+
+    pub(super) fn enter_path(&mut self, id: PathId, path: Path) {
+        let index = id.0 as usize;
         self.count_crossings(&path, 1);
         if index >= self.paths.len() {
             self.paths.resize_with(index + 1, || None);
         }
         assert!(self.paths[index].is_none(), "a path in a path's place");
         self.paths[index] = Some(path);
-        true
     }
 
     /// Removes a path, unless frames are on it: then returns `false`.
@@ -72,6 +77,12 @@ impl<T> Network<T> {
     pub fn remove_link(&mut self, id: LinkId) -> Option<RemovedLink<T>> {
         let place = self.nodes.get_mut(id.0 as usize)?;
         place.take_if(|node| node.crossed_by == 0).map(RemovedLink)
+    }
+
+    /// Returns the number of frames on a path.
+    pub fn frames_on(&self, id: PathId) -> u64 {
+        let path = self.paths.get(id.0 as usize).and_then(Option::as_ref);
+        path.map_or(0, |path| path.frames)
     }
 
     fn count_crossings(&mut self, path: &Path, change: i32) {
@@ -97,6 +108,7 @@ impl<T> Network<T> {
         change: LinkChange,
         host: &mut impl FrameHost<T>,
     ) -> Option<ReplacedParts> {
+        host.at(at);
         let node = self.nodes.get_mut(id.0 as usize)?.as_mut()?;
         let frames = HeldBytes {
             held: &node.held,

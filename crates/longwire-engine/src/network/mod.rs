@@ -7,6 +7,7 @@
 
 mod agenda;
 mod build;
+mod crossing;
 mod in_turn;
 mod path;
 mod verdicts;
@@ -25,6 +26,7 @@ use crate::release::ReleaseQueue;
 use crate::verdict::{Delivery, DropReason, Verdict};
 use agenda::Agenda;
 pub use build::RemovedLink;
+pub use crossing::{Crossing, EventPlace};
 use path::Path;
 pub use path::PathId;
 
@@ -41,6 +43,10 @@ pub trait FrameHost<T>: ItemBytes<T> {
     /// Returns a handle of a new frame of these bytes, a fragment of another frame;
     /// `None` if there is no memory for it.
     fn fragment(&mut self, of: &T, bytes: &[u8]) -> Option<T>;
+
+    /// The next events happen at `now`.
+    #[inline]
+    fn at(&mut self, _now: Nanos) {}
 
     /// A frame of `len` bytes arrives at a link.
     fn on_arrival(&mut self, link: LinkId, len: u32);
@@ -108,6 +114,8 @@ struct Node<T> {
     due: Option<Nanos>,
     /// Number of paths that cross it.
     crossed_by: u32,
+    /// Number of frames that it has passed on to other links.
+    passed_on: u64,
 }
 
 impl<T> Traveller<T> {
@@ -147,8 +155,10 @@ pub struct Network<T> {
     nodes: Vec<Option<Box<Node<T>>>>,
     paths: Vec<Option<Path>>,
     agenda: Agenda,
-    /// Frames in transit from one link to the next.
+    /// Frames in transit from one link to the next, which their hops name.
     between: ReleaseQueue<Traveller<T>>,
+    /// Frames that continue in other networks.
+    crossings: Vec<Crossing<T>>,
     /// Fragments of the frame that was cut last.
     fragments: Fragments,
     /// When the last frame arrived that was decided as it found its link idle.
@@ -169,6 +179,7 @@ impl<T> Network<T> {
             paths: Vec::new(),
             agenda: Agenda::default(),
             between: ReleaseQueue::new(),
+            crossings: Vec::new(),
             fragments: Fragments::default(),
             decided_at: None,
         }
@@ -272,10 +283,9 @@ impl<T> Network<T> {
 
     /// Offers the frame in transit that arrives next to its next link.
     fn arrive(&mut self, until: Nanos, host: &mut impl FrameHost<T>) {
-        let Some((_, at, mut traveller)) = self.between.pop_due(until) else {
+        let Some((_, at, traveller)) = self.between.pop_due(until) else {
             return;
         };
-        traveller.hop += 1;
         self.offer_to_link(traveller, at, host);
     }
 
@@ -289,6 +299,7 @@ impl<T> Network<T> {
         while self.agenda.next_at().is_some_and(|at| at <= arrival) {
             self.serve_next(arrival, host);
         }
+        host.at(arrival);
         let Some(id) = self.link_of(&traveller) else {
             return;
         };
@@ -387,6 +398,7 @@ impl<T> Network<T> {
         // Otherwise the link's time has changed since, or the link is gone.
         if let Some(node) = node.filter(|node| node.due == Some(at)) {
             node.due = None;
+            host.at(at);
             self.serve(id, at, true, host);
             self.note_due(id);
         }

@@ -6,6 +6,7 @@ use longwire_units::Nanos;
 use super::{FrameHost, Network, PathId, Traveller, TravellerBytes};
 use crate::held::HeldBytes;
 use crate::link::LinkId;
+use crate::release::ReleaseKey;
 use crate::verdict::{Delivery, DropReason, Verdict};
 
 impl<T> Network<T> {
@@ -30,6 +31,7 @@ impl<T> Network<T> {
         let Some(Some(node)) = self.nodes.get(id.0 as usize) else {
             return Err(item);
         };
+        host.at(frame.arrival);
         host.on_arrival(id, frame.len);
         host.offered(id, &mut item, frame, &node.link);
         host.dropped(id, item, reason);
@@ -137,12 +139,32 @@ impl<T> Network<T> {
         let Some(path) = path.and_then(Option::as_mut) else {
             return host.on_exit(traveller.item, id, delivery.release);
         };
-        if path.link(traveller.hop + 1).is_some() {
-            self.between.push(id, delivery.release, traveller);
-        } else {
+        let Some(next) = path.link(traveller.hop + 1) else {
             path.frames -= 1;
-            host.on_exit(traveller.item, id, delivery.release);
+            return host.on_exit(traveller.item, id, delivery.release);
+        };
+        let traveller = Traveller {
+            hop: traveller.hop + 1,
+            ..traveller
+        };
+        let place = ReleaseKey {
+            release: delivery.release,
+            link: id,
+            sequence: self.number_passed_on(id),
+        };
+        match self.nodes.get(next.0 as usize) {
+            Some(Some(_)) => self.between.push_at(place, traveller),
+            _ => self.cross(place, next, traveller),
         }
+    }
+
+    /// Numbers a frame that a link passes on to another one.
+    fn number_passed_on(&mut self, id: LinkId) -> u64 {
+        let Some(Some(node)) = self.nodes.get_mut(id.0 as usize) else {
+            return 0;
+        };
+        node.passed_on += 1;
+        node.passed_on
     }
 
     pub(super) fn drop_frame(

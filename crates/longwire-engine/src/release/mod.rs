@@ -19,7 +19,9 @@ use wheel::{Wheel, slot_of};
 /// a push costs the same for ten items and for a million, and a pop costs O(log k)
 /// where k items are released in the same slot. An idle link costs nothing.
 ///
-/// Ties are broken by the order of pushing. Memory follows the number of items, plus
+/// Items of one time are released in the order of their links' numbers, those of one
+/// link in the order of pushing: so the order of several queues that share the links
+/// among them is that of one queue with all links. Memory follows the number of items, plus
 /// 0.5 MB that a queue allocates when an item is first pushed for a later slot.
 #[derive(Debug)]
 pub struct ReleaseQueue<T> {
@@ -34,18 +36,19 @@ pub struct ReleaseQueue<T> {
     len: usize,
 }
 
-/// Sort key of an item. Sequence numbers never repeat, so no two keys are equal.
+/// Sort key of an item. Sequence numbers of a link never repeat, so no two keys are
+/// equal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct ReleaseKey {
-    release: Nanos,
-    sequence: u64,
+pub(crate) struct ReleaseKey {
+    pub release: Nanos,
+    pub link: LinkId,
+    pub sequence: u64,
 }
 
 /// An item and its key.
 #[derive(Debug)]
 struct WaitingItem<T> {
     place: ReleaseKey,
-    link: LinkId,
     item: T,
 }
 
@@ -76,10 +79,18 @@ impl<T> ReleaseQueue<T> {
     pub fn push(&mut self, link: LinkId, release: Nanos, item: T) {
         let place = ReleaseKey {
             release,
+            link,
             sequence: self.pushed,
         };
-        let waiting = WaitingItem { place, link, item };
         self.pushed += 1;
+        self.push_at(place, item);
+    }
+
+    /// Adds an item in a place that no other has.
+    #[inline]
+    pub(crate) fn push_at(&mut self, place: ReleaseKey, item: T) {
+        let waiting = WaitingItem { place, item };
+        let release = place.release;
         self.len += 1;
         if slot_of(release) >= self.slot_next {
             self.wheel.push(waiting);
@@ -128,13 +139,30 @@ impl<T> ReleaseQueue<T> {
             waiting
         };
         self.len -= 1;
-        Some((waiting.link, waiting.place.release, waiting.item))
+        Some((waiting.place.link, waiting.place.release, waiting.item))
+    }
+
+    /// Returns the release and the link of the next item.
+    #[inline]
+    pub fn next_place(&mut self) -> Option<(Nanos, LinkId)> {
+        let next = self.next_key()?;
+        Some((next.release, next.link))
+    }
+
+    pub(crate) fn next_key(&mut self) -> Option<ReleaseKey> {
+        if self.current.is_empty() && self.late.is_empty() {
+            let next = self.wheel.next_at()?;
+            self.begin_slot(slot_of(next));
+        }
+        let current = self.current.last().map(|next| next.place);
+        let late = self.late.peek().map(|next| next.place);
+        current.into_iter().chain(late).min()
     }
 
     /// Returns the links of the items that are released next, as far as they are known
     /// without a search.
     pub fn next_links(&self) -> impl Iterator<Item = LinkId> {
-        self.current.iter().rev().map(|waiting| waiting.link)
+        self.current.iter().rev().map(|waiting| waiting.place.link)
     }
 
     /// Returns the number of items.
@@ -151,7 +179,7 @@ impl<T> ReleaseQueue<T> {
 
     /// Removes the items for whose link and release `keep` returns `false`. Visits all.
     pub fn retain(&mut self, keep: impl Fn(LinkId, Nanos) -> bool) {
-        let keep = |waiting: &WaitingItem<T>| keep(waiting.link, waiting.place.release);
+        let keep = |waiting: &WaitingItem<T>| keep(waiting.place.link, waiting.place.release);
         self.current.retain(keep);
         self.late.retain(keep);
         self.wheel.retain(keep, self.slot_next);

@@ -53,7 +53,7 @@ impl Core {
     /// Returns the occupancy of a link's queue; `None` if there is no such
     /// link.
     pub fn occupancy(&self, id: LinkId) -> Option<Occupancy> {
-        let link = self.network.link(id)?;
+        let link = self.link(id)?;
         let limit = link.queue_limit();
         let (packets, bytes) = link.occupancy();
         let (packets_max, bytes_max) = link.occupancy_max();
@@ -69,18 +69,27 @@ impl Core {
 
     /// Adds a link with its counters. A number is used once only.
     pub fn add_link(&mut self, id: LinkId, link: Link, cells: Arc<LinkCells>) {
-        let index = id.0 as usize;
-        if index >= self.state.cells.len() {
-            self.state.cells.resize(index + 1, None);
-        }
-        self.state.cells[index] = Some(cells);
+        self.state.set_cells(id, Arc::clone(&cells));
         self.slack = self.slack.min(link.poll_slack());
-        self.network.add_link(id, link);
+        match &mut self.shards {
+            Some(shards) => shards.add_link(id, link, cells),
+            None => self.network.add_link(id, link),
+        }
+    }
+
+    fn link(&self, id: LinkId) -> Option<&Link> {
+        match &self.shards {
+            Some(shards) => shards.link(id),
+            None => self.network.link(id),
+        }
     }
 
     /// Removes a link that no path crosses; `None` if one does.
     pub fn remove_link(&mut self, id: LinkId) -> Option<DeferredDrop> {
-        let removed = self.network.remove_link(id)?;
+        let removed = match &mut self.shards {
+            Some(shards) => shards.remove_link(id)?,
+            None => self.network.remove_link(id)?,
+        };
         // Frames that have left the link may still wait for their release, so
         // the counters may be freed, but not the number.
         let cells = self.state.cells.get_mut(id.0 as usize);
@@ -95,8 +104,11 @@ impl Core {
         at: Nanos,
         change: LinkChange,
     ) -> Option<DeferredDrop> {
-        let replaced = self.network.change(id, at, change, &mut self.state)?;
-        if let Some(link) = self.network.link(id) {
+        let replaced = match &mut self.shards {
+            Some(shards) => shards.change(id, at, change)?,
+            None => self.network.change(id, at, change, &mut self.state)?,
+        };
+        if let Some(link) = self.link(id) {
             self.slack = self.slack.min(link.poll_slack());
         }
         Some(DeferredDrop(ReplacedObjects::Models(replaced)))
@@ -105,12 +117,18 @@ impl Core {
     /// Adds a path of existing links; `false` if one does not exist. A number
     /// is used once only.
     pub fn add_path(&mut self, id: PathId, links: &[LinkId]) -> bool {
-        self.network.add_path(id, links)
+        match &mut self.shards {
+            Some(shards) => shards.add_path(id, links),
+            None => self.network.add_path(id, links),
+        }
     }
 
     /// Removes a path; `false` while frames are on it.
     pub fn remove_path(&mut self, id: PathId) -> bool {
-        self.network.remove_path(id)
+        match &mut self.shards {
+            Some(shards) => shards.remove_path(id),
+            None => self.network.remove_path(id),
+        }
     }
 
     /// Adds a rule after all existing ones. The caller chooses `number`, which

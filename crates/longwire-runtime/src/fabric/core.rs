@@ -17,6 +17,7 @@ use super::ledger::Ledger;
 use super::orders::{Order, Orders, Task};
 use super::report::InsideCounts;
 use super::report::SwitchReport;
+use super::shards::Shards;
 use crate::ledger::{Artifact, CoreCells, CoreCounts, LinkCells};
 use crate::stage::{BURST, LateFrame};
 
@@ -58,6 +59,8 @@ pub struct Core {
     pub(super) counts: CoreCells,
     /// By port: whether it went away. Empty until one does.
     pub(super) lost_ports: Vec<bool>,
+    /// The links, if they are on several shards: then none is in `network`.
+    pub(super) shards: Option<Box<Shards>>,
 }
 
 /// A frame that has arrived: its port, its arrival, its handle, its length.
@@ -75,7 +78,7 @@ const NANO: Nanos = Nanos::from_nanos(1);
 
 /// The line of the release queue for frames that pass without a link; the lines
 /// of links follow it.
-const PASSING: LinkId = LinkId(0);
+pub(super) const PASSING: LinkId = LinkId(0);
 
 fn line_of(link: LinkId) -> LinkId {
     LinkId(link.0 + 1)
@@ -90,12 +93,7 @@ impl Core {
             classifier,
             slack: Nanos::MAX,
             network: Network::new(),
-            state: FabricState {
-                frames,
-                waiting: ReleaseQueue::new(),
-                cells: Vec::new(),
-                ledger: None,
-            },
+            state: FabricState::new(frames),
             incoming: Vec::with_capacity(BURST),
             orders: Orders::default(),
             lanes: Lanes::default(),
@@ -103,7 +101,18 @@ impl Core {
             epoch: Nanos::ZERO,
             counts: CoreCells::default(),
             lost_ports: Vec::new(),
+            shards: None,
         }
+    }
+
+    /// Records arrivals and verdicts from now on.
+    pub(super) fn record(&mut self, ledger: Option<Ledger>) {
+        if ledger.is_some()
+            && let Some(shards) = &mut self.shards
+        {
+            shards.record_verdicts();
+        }
+        self.state.ledger = ledger.map(Box::new);
     }
 
     /// Returns the counts of all links together.
@@ -133,7 +142,8 @@ impl Core {
     /// Returns the number of frames inside: on paths, and waiting for their
     /// release.
     pub fn frames(&self) -> u64 {
-        self.state.frames.len() as u64
+        let in_shards = self.shards.as_ref().map_or(0, |shards| shards.frames());
+        (self.state.frames.len() + in_shards) as u64
     }
 
     /// Schedules an order for its time, or for now if that has passed.
@@ -144,10 +154,11 @@ impl Core {
     /// Processes all events before `until`, and the orders of that time.
     pub(super) fn advance(&mut self, until: Nanos) {
         while let Some(order) = self.orders.take_due(until) {
+            self.settle_batch();
             // A late order is applied now.
             let mut at = order.at.max(self.advanced);
             if order.is_change() {
-                at = at.max(self.network.changeable_from());
+                at = at.max(self.changeable_from());
             }
             self.advance_links(at);
             match order.task {
@@ -165,16 +176,29 @@ impl Core {
     fn advance_links(&mut self, until: Nanos) {
         if self.lanes.are_open() {
             self.advance_lanes(until);
+        } else if self.shards.is_some() {
+            self.advance_shards(until);
         } else {
             self.network.advance(until, &mut self.state);
         }
         self.advanced = until;
     }
 
+    /// Returns the time from which on links can be changed.
+    fn changeable_from(&self) -> Nanos {
+        let shards = self.shards.as_ref();
+        shards.map_or(self.network.changeable_from(), |shards| {
+            shards.changeable_from()
+        })
+    }
+
     /// Takes in the frames that arrived by `until`, at most one burst, and
     /// sends them on their ways. Counts those whose arrival is moved to a later
     /// time by more than the tolerance. Returns the number of frames.
     pub(super) fn take_in(&mut self, until: Nanos, tolerance: Nanos) -> usize {
+        if self.shards.is_some() {
+            return self.take_in_batch(until, tolerance);
+        }
         if self.lanes.are_open() {
             // Frames before the change first.
             let before = self.orders.next_change();
@@ -215,7 +239,7 @@ impl Core {
     /// than one after the other. Rules may change before a frame is processed;
     /// that only wastes its prefetch.
     pub(super) fn prefetch<'a>(&self, frames: impl Iterator<Item = (PortIndex, &'a [u8], u32)>) {
-        if self.network.is_in_cache() {
+        if self.network.is_in_cache() || self.shards.is_some() {
             return;
         }
         let mut paths = [PathId(0); BURST];
@@ -303,8 +327,24 @@ impl Core {
     /// its last link.
     #[inline]
     pub(super) fn pop_due(&mut self, now: Nanos) -> Option<(Frame, Nanos, Option<LinkId>)> {
+        if self.shards.is_some() {
+            return self.pop_due_of_shards(now);
+        }
         let (_, release, (frame, last)) = self.state.waiting.pop_due(now)?;
         Some((frame, release, last))
+    }
+
+    /// Returns the release of the next frame that waits for it, apart from those on lanes.
+    #[inline]
+    pub(super) fn next_release(&self) -> Option<Nanos> {
+        let in_shards = self
+            .shards
+            .as_ref()
+            .and_then(|shards| shards.next_release());
+        in_shards
+            .into_iter()
+            .chain(self.state.waiting.next_at())
+            .min()
     }
 
     /// Counts a frame that was handed over too late. Its last link counts it as
@@ -333,7 +373,16 @@ impl Core {
     /// As [`Core::next_event`], while no lanes are open.
     pub(super) fn next_network_event(&self) -> Option<Nanos> {
         let order = self.orders.next_at();
-        order.into_iter().chain(self.network.next_at()).min()
+        let event = match &self.shards {
+            Some(shards) => shards.next_at(),
+            None => self.network.next_at(),
+        };
+        order.into_iter().chain(event).min()
+    }
+
+    /// Whether an order is due by `until`.
+    pub(super) fn is_ordered_by(&self, until: Nanos) -> bool {
+        self.orders.next_at().is_some_and(|at| at <= until)
     }
 
     /// Whether a change is due by `until`.
@@ -343,11 +392,29 @@ impl Core {
 
     /// Whether no frame is inside.
     pub(super) fn is_empty(&mut self) -> bool {
-        self.state.frames.len() == 0 && self.state.frames.lines_are_empty()
+        self.frames() == 0 && self.state.frames.lines_are_empty()
     }
 }
 
 impl FabricState {
+    pub(super) fn new(frames: Frames) -> FabricState {
+        FabricState {
+            frames,
+            waiting: ReleaseQueue::new(),
+            cells: Vec::new(),
+            ledger: None,
+        }
+    }
+
+    /// Sets the counters of a link.
+    pub(super) fn set_cells(&mut self, id: LinkId, cells: Arc<LinkCells>) {
+        let index = id.0 as usize;
+        if index >= self.cells.len() {
+            self.cells.resize(index + 1, None);
+        }
+        self.cells[index] = Some(cells);
+    }
+
     /// Puts a frame that has left its last link into the release queue.
     #[inline]
     pub(super) fn wait(&mut self, frame: Frame, last: LinkId, release: Nanos) {
@@ -379,6 +446,13 @@ impl FrameHost<Frame> for FabricState {
 
     fn fragment(&mut self, of: &Frame, bytes: &[u8]) -> Option<Frame> {
         Some(self.frames.make(of, bytes))
+    }
+
+    #[inline]
+    fn at(&mut self, now: Nanos) {
+        if let Some(ledger) = &mut self.ledger {
+            ledger.at(now);
+        }
     }
 
     #[inline]

@@ -3,6 +3,7 @@
 
 use longwire_engine::Nanos;
 use longwire_io::delay_line::{DelayLineReader, Descriptor, HeldFrame};
+use longwire_io::port::offload::TrainPart;
 use longwire_packet::bridge::PortIndex;
 
 use super::store::{FrameLocation, FrameStore};
@@ -34,6 +35,8 @@ enum FrameStorage {
     /// In a store: a frame that arrived on no line, a fragment, or bytes that
     /// were changed while another handle referred to the same frame.
     Stored(usize, FrameLocation),
+    /// In the first store: a frame that was cut from a train, unchanged.
+    StoredPart(FrameLocation, TrainPart),
     /// Nowhere: the slot is free.
     Free,
 }
@@ -54,6 +57,8 @@ pub(super) struct Frames {
     stores: Vec<FrameStore>,
     slots: Vec<FrameSlot>,
     free: Vec<u32>,
+    /// Number of handles.
+    handles: usize,
     /// Number of frames that are queued or decided in place, on their lines.
     pub in_place: usize,
 }
@@ -65,6 +70,7 @@ impl Frames {
             stores: vec![FrameStore::new()],
             slots: Vec::new(),
             free: Vec::new(),
+            handles: 0,
             in_place: 0,
         }
     }
@@ -113,12 +119,48 @@ impl Frames {
         }
     }
 
+    /// Adds a copy of a frame that has an exit and perhaps a place in a train.
+    #[inline]
+    pub fn adopt(
+        &mut self,
+        bytes: &[u8],
+        wire_len: u32,
+        exit: Exit,
+        part: Option<TrainPart>,
+    ) -> Frame {
+        let place = self.stores[0].insert(bytes);
+        let place = match part {
+            None => FrameStorage::Stored(0, place),
+            Some(part) => FrameStorage::StoredPart(place, part),
+        };
+        Frame {
+            slot: self.put(place, wire_len),
+            exit,
+            number: 0,
+        }
+    }
+
+    /// Returns a frame's place in the train from which it was cut.
+    pub fn part(&self, frame: &Frame) -> Option<TrainPart> {
+        match &self.slots[frame.slot as usize].place {
+            FrameStorage::Line(_, held) => held.descriptor().part,
+            FrameStorage::StoredPart(_, part) => Some(*part),
+            FrameStorage::Stored(..) | FrameStorage::Free => None,
+        }
+    }
+
+    /// Returns the memory of the stores, in bytes.
+    pub fn memory(&self) -> u64 {
+        self.stores.iter().map(FrameStore::memory).sum()
+    }
+
     /// Returns a frame's bytes.
     #[inline]
     pub fn bytes(&self, frame: &Frame) -> &[u8] {
         match &self.slots[frame.slot as usize].place {
             FrameStorage::Line(line, held) => self.lines[*line as usize].bytes(held),
             FrameStorage::Stored(store, place) => self.stores[*store].get(*place),
+            FrameStorage::StoredPart(place, _) => self.stores[0].get(*place),
             FrameStorage::Free => &[],
         }
     }
@@ -131,16 +173,12 @@ impl Frames {
     /// Returns the description of a frame for an output port's account.
     pub fn descriptor(&self, frame: &Frame, release: Nanos) -> Descriptor {
         let slot = &self.slots[frame.slot as usize];
-        let part = match &slot.place {
-            FrameStorage::Line(_, held) => held.descriptor().part,
-            FrameStorage::Stored(..) | FrameStorage::Free => None,
-        };
         Descriptor {
             release,
             link: longwire_engine::LinkId(0),
             len: self.bytes(frame).len() as u32,
             offload: longwire_io::Offload::NONE,
-            part,
+            part: self.part(frame),
             lent: None,
             wire_len: slot.wire_len,
         }
@@ -152,12 +190,14 @@ impl Frames {
             let own = self.bytes(frame).to_vec();
             let shared = &mut self.slots[frame.slot as usize];
             shared.handles -= 1;
+            self.handles -= 1;
             let wire_len = shared.wire_len;
             frame.slot = self.bring(0, &own, wire_len).slot;
         }
         match &mut self.slots[frame.slot as usize].place {
             FrameStorage::Line(line, held) => edit(self.lines[*line as usize].bytes_mut(held)),
             FrameStorage::Stored(store, place) => edit(self.stores[*store].get_mut(*place)),
+            FrameStorage::StoredPart(place, _) => edit(self.stores[0].get_mut(*place)),
             FrameStorage::Free => {}
         }
     }
@@ -165,6 +205,7 @@ impl Frames {
     /// Makes another handle of the same frame.
     pub fn copy(&mut self, frame: &Frame) -> Frame {
         self.slots[frame.slot as usize].handles += 1;
+        self.handles += 1;
         Frame { ..*frame }
     }
 
@@ -182,12 +223,14 @@ impl Frames {
     pub fn free(&mut self, frame: Frame) {
         let slot = &mut self.slots[frame.slot as usize];
         slot.handles -= 1;
+        self.handles -= 1;
         if slot.handles > 0 {
             return;
         }
         match std::mem::replace(&mut slot.place, FrameStorage::Free) {
             FrameStorage::Line(line, held) => self.lines[line as usize].free(held),
             FrameStorage::Stored(store, place) => self.stores[store].remove(place),
+            FrameStorage::StoredPart(place, _) => self.stores[0].remove(place),
             FrameStorage::Free => {}
         }
         self.free.push(frame.slot);
@@ -198,9 +241,9 @@ impl Frames {
         self.lines.iter_mut().for_each(DelayLineReader::settle);
     }
 
-    /// Returns the number of frames.
+    /// Returns the number of frames; a copy counts, too.
     pub fn len(&self) -> usize {
-        self.slots.len() - self.free.len() + self.in_place
+        self.handles + self.in_place
     }
 
     /// Returns the number of frames that have come off the lines or are decided on them,
@@ -271,6 +314,7 @@ impl Frames {
             handles: 1,
             wire_len,
         };
+        self.handles += 1;
         match self.free.pop() {
             Some(index) => {
                 self.slots[index as usize] = slot;

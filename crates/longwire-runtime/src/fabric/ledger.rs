@@ -1,7 +1,7 @@
 //! Recording of a fabric: frames at their arrival, and the verdicts of each
 //! link.
 
-use longwire_engine::{FrameMeta, Link, LinkId, Verdict};
+use longwire_engine::{FrameMeta, Link, LinkId, Nanos, Verdict};
 use longwire_packet::bridge::PortIndex;
 
 use crate::record::{Event, RecordHandle};
@@ -10,36 +10,133 @@ pub(super) use crate::record::RecordingParts;
 
 impl RecordingParts {
     /// Returns a ledger that records arrivals and verdicts.
-    pub(super) fn ledger(&self) -> Option<Box<Ledger>> {
-        let (record_handle, with_frames) = (self.handle(LinkId(0))?, self.wants_frames());
-        Some(Box::new(Ledger::new(record_handle, with_frames)))
+    pub(super) fn ledger(&self) -> Option<Ledger> {
+        let sink = Sink::Recorder {
+            handle: self.handle(LinkId(0))?,
+            with_frames: self.wants_frames(),
+        };
+        Some(Ledger::new(sink))
     }
 }
 
+/// An event of a link, and its time on the emulated network.
+#[derive(Debug)]
+pub(super) struct LinkEvent {
+    pub at: Nanos,
+    pub link: LinkId,
+    pub event: Event,
+}
+
+/// Where a ledger passes events.
+#[derive(Debug)]
+enum Sink {
+    Recorder {
+        handle: RecordHandle,
+        /// Arriving frames are recorded, too.
+        with_frames: bool,
+    },
+    /// To a list, until the events of several shards are put in order.
+    List(Vec<LinkEvent>),
+}
+
 /// Numbers frames on their links and passes events to the recorder.
+///
+/// The events of a network have the order of their times, those of one time that of
+/// their links' numbers: an order that does not depend on the number of shards.
 #[derive(Debug)]
 pub(super) struct Ledger {
-    record_handle: RecordHandle,
-    with_frames: bool,
+    sink: Sink,
     /// The number of frames offered to each link.
     offered: Vec<u64>,
+    /// Events that happen now, unless events are passed on as they come.
+    group: Option<Vec<LinkEvent>>,
+    now: Nanos,
 }
 
 impl Ledger {
-    /// Returns a ledger of verdicts, and `with_frames` of arriving frames.
-    fn new(record_handle: RecordHandle, with_frames: bool) -> Ledger {
+    fn new(sink: Sink) -> Ledger {
         Ledger {
-            record_handle,
-            with_frames,
+            sink,
             offered: Vec::new(),
+            group: None,
+            now: Nanos::ZERO,
+        }
+    }
+
+    /// Returns a ledger for a shard, whose events are taken with [`Ledger::take`].
+    pub fn of_shard() -> Ledger {
+        Ledger::new(Sink::List(Vec::new())).in_order()
+    }
+
+    /// Makes the ledger put the events of one time in order, for a network.
+    pub fn in_order(self) -> Ledger {
+        Ledger {
+            group: Some(Vec::new()),
+            ..self
+        }
+    }
+
+    /// Notes that the next events happen at `now`: earlier ones are complete.
+    #[inline]
+    pub fn at(&mut self, now: Nanos) {
+        if now > self.now {
+            self.pass_on();
+            self.now = now;
+        }
+    }
+
+    /// Passes the events of this moment on: there will be no others.
+    pub fn pass_on(&mut self) {
+        let Some(group) = &mut self.group else {
+            return;
+        };
+        if group.len() > 1 {
+            // Those of one link keep their order.
+            group.sort_by_key(|event| event.link);
+        }
+        match &mut self.sink {
+            Sink::List(list) => list.append(group),
+            Sink::Recorder { handle, .. } => {
+                group
+                    .drain(..)
+                    .for_each(|event| handle.push_event(event.event));
+            }
+        }
+    }
+
+    /// Returns the complete events of a shard, to be drained.
+    pub fn list(&mut self) -> Option<&mut Vec<LinkEvent>> {
+        match &mut self.sink {
+            Sink::List(list) => Some(list),
+            Sink::Recorder { .. } => None,
+        }
+    }
+
+    /// Records an event of a shard.
+    pub fn record(&mut self, event: LinkEvent) {
+        if let Sink::Recorder { handle, .. } = &mut self.sink {
+            handle.push_event(event.event);
+        }
+    }
+
+    fn add(&mut self, link: LinkId, event: Event) {
+        let at = self.now;
+        match (&mut self.group, &mut self.sink) {
+            (Some(group), _) => group.push(LinkEvent { at, link, event }),
+            (None, Sink::Recorder { handle, .. }) => handle.push_event(event),
+            (None, Sink::List(list)) => list.push(LinkEvent { at, link, event }),
         }
     }
 
     /// Records the arrival of a frame.
     #[cold]
     pub fn entered(&mut self, port: PortIndex, frame: FrameMeta, bytes: &[u8]) {
-        if self.with_frames {
-            self.record_handle.push(bytes, |bytes| Event::Entered {
+        if let Sink::Recorder {
+            handle,
+            with_frames: true,
+        } = &mut self.sink
+        {
+            handle.push(bytes, |bytes| Event::Entered {
                 port,
                 arrival: frame.arrival,
                 wire_len: frame.len,
@@ -58,14 +155,15 @@ impl Ledger {
         }
         let number = self.offered[index];
         self.offered[index] += 1;
-        self.record_handle.push(&[], |bytes| Event::Arrived {
+        let arrived = Event::Arrived {
             link: id,
             frame: number,
             arrival: meta.arrival,
             len: meta.len,
             queue: link.occupancy(),
-            bytes,
-        });
+            bytes: 0..0,
+        };
+        self.add(id, arrived);
         number as u32
     }
 
@@ -77,34 +175,50 @@ impl Ledger {
         // the truncated part of the number.
         let behind = (offered as u32).wrapping_sub(number);
         let frame = offered.saturating_sub(behind.into());
-        self.record_handle.push(&[], |_| Event::Decided {
+        let decided = Event::Decided {
             link,
             frame,
             verdict,
-        });
+        };
+        self.add(link, decided);
     }
 
     /// Makes the ledger wait for the recorder rather than lose events, for
     /// virtual time.
     pub fn waiting(self) -> Ledger {
-        Ledger {
-            record_handle: self.record_handle.waiting(),
-            ..self
-        }
+        let sink = match self.sink {
+            Sink::Recorder {
+                handle,
+                with_frames,
+            } => Sink::Recorder {
+                handle: handle.waiting(),
+                with_frames,
+            },
+            list @ Sink::List(_) => list,
+        };
+        Ledger { sink, ..self }
     }
 
-    /// Hands over the events of a burst.
+    /// Hands over the complete events of a burst.
     pub fn flush(&mut self) {
-        self.record_handle.flush();
+        if let Sink::Recorder { handle, .. } = &mut self.sink {
+            handle.flush();
+        }
     }
 
     /// Hands over the last events of the run.
     pub fn finish(&mut self) {
-        self.record_handle.finish();
+        self.pass_on();
+        if let Sink::Recorder { handle, .. } = &mut self.sink {
+            handle.finish();
+        }
     }
 
     /// Returns the number of events that the recorder did not take.
     pub fn lost(&self) -> u64 {
-        self.record_handle.lost()
+        match &self.sink {
+            Sink::Recorder { handle, .. } => handle.lost(),
+            Sink::List(_) => 0,
+        }
     }
 }

@@ -13,8 +13,10 @@ use longwire_packet::classify::Classifier;
 
 use super::core::Target;
 use super::frames::Frames;
+use super::ledger::Ledger;
 use super::orders::Operation;
 use super::pipeline;
+use super::shards::Sharding;
 use super::stage::Fabric;
 use crate::clock::Clock;
 use crate::config::RunConfig;
@@ -43,6 +45,8 @@ pub struct FabricParts {
     pub orders: Vec<(Nanos, Operation)>,
     /// The reaction to a port that goes away.
     pub on_port_loss: OnPortLoss,
+    /// The distribution of the links over shards; `None`: one thread decides.
+    pub sharding: Option<Sharding>,
 }
 
 /// The maximum default memory for frames that arrived by one port.
@@ -82,7 +86,7 @@ impl FabricParts {
             sources.ports.push((name, shared));
         }
         let mut core = pipeline::build(self, Frames::new(lines), config.seed, epoch)?;
-        core.state.ledger = foundation.recorded.ledger();
+        core.record(foundation.recorded.ledger().map(Ledger::in_order));
         let (orders, given) = channel();
         let times = (config.tolerance, foundation.grace_until(), SLACK_MAX);
         let fabric = Fabric::new(core, outputs, given, Clock::Monotonic, times);

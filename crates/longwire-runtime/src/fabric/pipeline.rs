@@ -14,6 +14,7 @@ use super::frames::Frames;
 use super::live::{FabricParts, ingress_stage};
 use super::orders::{Order, Task};
 use super::report::PortReport;
+use super::shards::Shards;
 use super::stage::Fabric;
 use crate::clock::Clock;
 use crate::counters::LinkShared;
@@ -155,6 +156,10 @@ pub(super) fn build(
     let mut core = Core::new(bridge, parts.classifier, frames);
     let many = parts.links.len() >= LINKS_MANY;
     core.epoch = epoch;
+    if let Some(sharding) = parts.sharding {
+        let shards = Shards::new(sharding).map_err(StartError::Thread)?;
+        core.shards = Some(Box::new(shards));
+    }
     // Configurations are freed while links are built from them: a million of
     // both would take hundreds of megabytes more.
     let mut links = parts.links;

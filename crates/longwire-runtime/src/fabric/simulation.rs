@@ -8,7 +8,7 @@ use longwire_packet::classify::{Classifier, Order as RuleOrder};
 
 use super::core::{Core, Target};
 use super::frames::{Exit, Frames};
-use super::ledger::RecordingParts;
+use super::ledger::{Ledger, RecordingParts};
 use super::live::FabricParts;
 use super::orders::{Operation, Order, Task};
 use super::pair::{Pair, PairLink};
@@ -60,8 +60,14 @@ impl Simulation {
         epoch: Nanos,
         recorder: Option<Box<dyn Recorder>>,
     ) -> Result<Simulation, StartError> {
-        let core = pipeline::build(parts, Frames::new(Vec::new()), seed, epoch)?;
-        Simulation::of(core, ports, seed, epoch, recorder)
+        let mut core = pipeline::build(parts, Frames::new(Vec::new()), seed, epoch)?;
+        if let Some(shards) = &mut core.shards {
+            shards.collect();
+        }
+        let recorded = RecordingParts::by(recorder);
+        let ledger = recorded.ledger().map(Ledger::waiting);
+        core.record(ledger.map(Ledger::in_order));
+        Simulation::of(core, ports, (seed, epoch), recorded)
     }
 
     /// Returns a pair of ports, 0 and 1, without a switch: each of `links`
@@ -85,7 +91,9 @@ impl Simulation {
             switching: Switching::Pairs(vec![(PortIndex(0), PortIndex(1))]),
             ..BridgeConfig::new(2)
         };
-        let core = Core::new(Bridge::new(switch)?, rules, Frames::new(Vec::new()));
+        let mut core = Core::new(Bridge::new(switch)?, rules, Frames::new(Vec::new()));
+        let recorded = RecordingParts::by(recorder);
+        core.record(recorded.ledger().map(Ledger::waiting));
         let link = |(port, LinkSetup { name, config }): (PortIndex, LinkSetup)| {
             let report = LinkReport {
                 name,
@@ -96,7 +104,7 @@ impl Simulation {
             (port, Link::new(config, seed, LinkId(port.0.into())), report)
         };
         let pair = Pair::new(links.into_iter().map(link).collect());
-        let simulation = Simulation::of(core, &["a", "b"], seed, epoch, recorder)?;
+        let simulation = Simulation::of(core, &["a", "b"], (seed, epoch), recorded)?;
         Ok(Simulation {
             pair: Some(pair),
             ..simulation
@@ -104,15 +112,11 @@ impl Simulation {
     }
 
     fn of(
-        mut core: Core,
+        core: Core,
         ports: &[&str],
-        seed: u64,
-        epoch: Nanos,
-        recorder: Option<Box<dyn Recorder>>,
+        (seed, epoch): (u64, Nanos),
+        recorded: RecordingParts,
     ) -> Result<Simulation, StartError> {
-        let recorded = RecordingParts::by(recorder);
-        let ledger = recorded.ledger();
-        core.state.ledger = ledger.map(|ledger| Box::new(ledger.waiting()));
         let clocks = Epoch {
             monotonic: epoch,
             wall: epoch,
@@ -148,8 +152,8 @@ impl Simulation {
         }
     }
 
-    /// Processes an arriving frame. Frames released before it, or then, are
-    /// handed to `out`. A frame whose arrival lies before the last one's counts
+    /// Processes an arriving frame. Frames released before it, of a pair also
+    /// those released then, are handed to `out`. A frame whose arrival lies before the last one's counts
     /// as simultaneous with that.
     ///
     /// # Errors
@@ -165,20 +169,54 @@ impl Simulation {
         out: &mut impl FnMut(OutputFrame<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         let arrival = frame.arrival.max(self.core.now());
-        self.process(arrival);
-        self.release(arrival, out)?;
-        let counts = &mut self.ports[usize::from(port.0)];
-        counts.traffic.packets_in += 1;
-        counts.traffic.bytes_in += u64::from(frame.len);
-        if frame.arrival < arrival {
-            count_step_back(counts);
+        if self.core.shards.is_some() {
+            return self.frame_in_batch(port, frame, bytes, out);
         }
+        self.process(arrival);
+        let complete = match &self.pair {
+            Some(_) => arrival,
+            // Others may still join those released at this time.
+            None => arrival.saturating_sub(Nanos::from_nanos(1)),
+        };
+        self.release(complete, out)?;
+        self.count(port, frame, arrival);
         let meta = FrameMeta { arrival, ..frame };
         match &mut self.pair {
             Some(pair) => pair.bring(port, meta, bytes, &mut self.core.state.ledger),
             None => self.core.bring(port, meta, bytes),
         }
         Ok(())
+    }
+
+    /// As [`Simulation::frame`], where frames are processed in batches: those that are
+    /// released are handed out with the last of a batch.
+    fn frame_in_batch<E>(
+        &mut self,
+        port: PortIndex,
+        frame: FrameMeta,
+        bytes: &[u8],
+        out: &mut impl FnMut(OutputFrame<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let arrival = frame.arrival.max(self.core.now());
+        if self.core.is_ordered_by(arrival) {
+            self.advance(arrival, out)?;
+        }
+        self.count(port, frame, arrival);
+        let meta = FrameMeta { arrival, ..frame };
+        if self.core.enter_batch(port, meta, bytes) {
+            self.core.settle_batch();
+            self.release(arrival.saturating_sub(Nanos::from_nanos(1)), out)?;
+        }
+        Ok(())
+    }
+
+    fn count(&mut self, port: PortIndex, frame: FrameMeta, arrival: Nanos) {
+        let counts = &mut self.ports[usize::from(port.0)];
+        counts.traffic.packets_in += 1;
+        counts.traffic.bytes_in += u64::from(frame.len);
+        if frame.arrival < arrival {
+            count_step_back(counts);
+        }
     }
 
     /// Processes all events before `until`, and hands frames released before
@@ -229,6 +267,17 @@ impl Simulation {
         if let Some(pair) = pair {
             return pair.release(until, &mut leave);
         }
+        let mut leave_by = |exit: Exit, leaving: OutputFrame<'_>| match exit {
+            Exit::One(port) => leave(OutputFrame { port, ..leaving }),
+            Exit::AllBut(arrival) => {
+                let all = (0..port_count).map(PortIndex);
+                let mut others = all.filter(|port| *port != arrival);
+                others.try_for_each(|port| leave(OutputFrame { port, ..leaving }))
+            }
+        };
+        if core.shards.is_some() {
+            return core.hand_out(until, leave_by);
+        }
         while let Some((frame, release, _)) = core.pop_due(until) {
             let frames = &core.state.frames;
             let leaving = OutputFrame {
@@ -237,15 +286,7 @@ impl Simulation {
                 bytes: frames.bytes(&frame),
                 wire_len: frames.wire_len(&frame),
             };
-            match frame.exit {
-                Exit::One(port) => leave(OutputFrame { port, ..leaving })?,
-                Exit::AllBut(arrival) => {
-                    let all = (0..port_count).map(PortIndex);
-                    for port in all.filter(|port| *port != arrival) {
-                        leave(OutputFrame { port, ..leaving })?;
-                    }
-                }
-            }
+            leave_by(frame.exit, leaving)?;
             core.state.frames.free(frame);
         }
         Ok(())
@@ -256,7 +297,7 @@ impl Simulation {
     /// frame arrives.
     pub fn next_at(&mut self) -> Option<Nanos> {
         let after = |at: Nanos| at.saturating_add(Nanos::from_nanos(1));
-        let release = self.core.state.waiting.next_at().map(after);
+        let release = self.core.next_release().map(after);
         let event = match &mut self.pair {
             Some(pair) => pair.next_at().map(after),
             None => self.core.next_network_event(),
@@ -310,9 +351,7 @@ impl Simulation {
     /// Ends the simulation and returns its report, without a duration. Its error
     /// is that of the recorder.
     pub fn stop(mut self) -> RunReport {
-        if let Some(ledger) = &mut self.core.state.ledger {
-            ledger.finish();
-        }
+        self.core.finish_ledger();
         let report = RunReport {
             seed: self.seed,
             epoch_ns: self.epoch.as_nanos(),

@@ -236,7 +236,9 @@ impl<T: TxPort> Fabric<T> {
             sent += self.send(index, now, &mut full)?;
         }
         self.core.state.frames.settle();
+        let advanced = self.core.now();
         if let Some(ledger) = &mut self.core.state.ledger {
+            ledger.at(advanced);
             ledger.flush();
         }
         Ok(Step {
@@ -363,13 +365,8 @@ impl<T: TxPort> Fabric<T> {
             return Ok(0);
         }
         // Frames in the release queue may precede those on the line.
-        let lanes_wait = self.core.lanes.are_open()
-            && self
-                .core
-                .state
-                .waiting
-                .next_at()
-                .is_some_and(|at| at <= now);
+        let lanes_wait =
+            self.core.lanes.are_open() && self.core.next_release().is_some_and(|at| at <= now);
         let output = &mut self.outputs[index];
         let frames = &mut self.core.state.frames;
         while output.account.batch.len() < BURST {
@@ -429,12 +426,13 @@ impl<T: TxPort> Fabric<T> {
     pub fn next_release(&mut self) -> Option<Nanos> {
         let event = self.core.next_event();
         let decision = event.map(|at| at.saturating_add(self.slack()));
+        let waiting = self.core.next_release();
         let frames = &mut self.core.state.frames;
         let arrival = frames.next_arrival(Nanos::MAX);
         let times = [
             decision,
             frames.next_release(),
-            self.core.state.waiting.next_at(),
+            waiting,
             arrival.map(|(_, at)| at),
         ];
         times.into_iter().flatten().min()
@@ -461,9 +459,7 @@ impl<T: TxPort> Fabric<T> {
         for output in &mut self.outputs {
             unsent += output.account.finish(&mut output.port, &self.clock);
         }
-        if let Some(ledger) = &mut self.core.state.ledger {
-            ledger.finish();
-        }
+        self.core.finish_ledger();
         let inside = self.core.inside();
         InsideCounts {
             frames: inside.frames + unsent,

@@ -101,6 +101,11 @@ impl FrameStore {
         }
     }
 
+    /// The memory held, in bytes.
+    pub fn memory(&self) -> u64 {
+        self.memory
+    }
+
     /// The most memory ever held, in bytes.
     pub fn memory_max(&self) -> u64 {
         self.memory_max

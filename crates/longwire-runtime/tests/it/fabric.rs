@@ -73,6 +73,7 @@ fn network(
             paths: paths.iter().map(ids).collect(),
             orders: Vec::new(),
             on_port_loss: OnPortLoss::End,
+            sharding: None,
         },
         cells,
     }

@@ -99,6 +99,7 @@ fn parts(case: &Case) -> (FabricParts, Vec<Arc<LinkCells>>) {
         paths: vec![vec![LinkId(0)], vec![LinkId(1)]],
         orders: orders.collect(),
         on_port_loss: OnPortLoss::End,
+        sharding: None,
     };
     (parts, cells)
 }

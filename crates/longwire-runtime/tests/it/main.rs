@@ -16,5 +16,6 @@ mod overload;
 mod own_ports;
 mod plugins;
 mod replay;
+mod shards;
 mod traces;
 mod traces_together;

@@ -107,6 +107,7 @@ fn begin(
         paths: vec![vec![LinkId(0)], vec![LinkId(1)]],
         orders: Vec::new(),
         on_port_loss: OnPortLoss::End,
+        sharding: None,
     };
     let source = Source {
         per_second,

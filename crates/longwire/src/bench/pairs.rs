@@ -47,6 +47,7 @@ pub fn parts(links: u32, mut config: impl FnMut(u32) -> LinkConfig) -> Result<Fa
         paths: (0..links).map(|link| vec![LinkId(link)]).collect(),
         orders: Vec::new(),
         on_port_loss: OnPortLoss::End,
+        sharding: None,
     })
 }
 

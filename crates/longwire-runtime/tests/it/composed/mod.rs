@@ -5,11 +5,11 @@
 //! Frames enter and leave through ports in memory, some as super-packets.
 
 #[path = "../../../../longwire-engine/tests/it/common/any_spec.rs"]
-mod any_spec;
+pub mod any_spec;
 mod cases;
 mod offline;
 mod ports;
-mod traffic;
+pub mod traffic;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

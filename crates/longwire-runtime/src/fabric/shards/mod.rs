@@ -1,0 +1,710 @@
+//! Shards: the links of a network on several threads, with the same verdicts, releases
+//! and logs as on one.
+//!
+//! Frames are taken in batches. The calling thread reads them, the switch decides their
+//! exits, all threads classify them, each a part; then each frame goes to the shard of
+//! its first link. Shards process their events in windows in which none depends on
+//! another: a window is as long as the shortest delay of the links behind which a path
+//! continues in another shard (conservative parallel simulation with bounded windows;
+//! Nicol, *The cost of conservative synchronization in parallel discrete event
+//! simulations*, 1993). At the end of a window shards exchange frames.
+//!
+//! The order of events with the same time never depends on threads: links are
+//! independent of each other, and frames that reach one link at the same time are
+//! ordered by the links that they come from.
+
+mod batch;
+mod pool;
+mod shard;
+
+use std::collections::BTreeMap;
+use std::num::NonZero;
+use std::sync::Arc;
+
+use longwire_engine::{
+    Bytes, DropReason, FrameMeta, Link, LinkChange, LinkId, Nanos, PathId, RemovedLink,
+    ReplacedParts,
+};
+use longwire_packet::bridge::{Forwarding, PortIndex};
+use longwire_packet::classify::{Classifier, Order as RuleOrder};
+
+use self::batch::{Batch, BatchFrame, Shared};
+use self::pool::Pool;
+pub(super) use self::shard::Shard;
+use self::shard::{Entry, Job};
+use super::core::{Core, FabricState, PASSING, Target};
+use super::frames::{Exit, Frame};
+use super::ledger::{Ledger, LinkEvent};
+use super::simulation::OutputFrame;
+use crate::ledger::LinkCells;
+
+/// Frames of a batch in virtual time.
+const BATCH_MAX: usize = 4_096;
+
+/// With fewer frames in a batch the calling thread processes all shards: waking other
+/// threads would take longer.
+const PARALLEL_MIN: usize = 64;
+
+/// With a shorter lookahead the calling thread processes all events in order: windows
+/// would hold less work than they cost.
+const WINDOW_MIN: Nanos = Nanos::from_micros(5);
+
+/// The distribution of a network over shards.
+#[derive(Clone, Debug)]
+pub struct Sharding {
+    /// The shard of each link.
+    pub shard_of: Vec<u16>,
+    /// The number of shards.
+    pub shards: usize,
+    /// The number of threads, the calling one included.
+    pub threads: NonZero<usize>,
+    /// Limit of the memory of frames inside.
+    pub memory: Bytes,
+}
+
+/// The shards of a network, and the frames that have not been distributed to them.
+pub(super) struct Shards {
+    shards: Vec<Box<Shard>>,
+    pool: Pool<Shard>,
+    shard_of: Arc<Vec<u16>>,
+    /// The shard of the first link of each path.
+    entry_of: Vec<u16>,
+    /// Paths with links in several shards.
+    crossing: BTreeMap<PathId, Box<[LinkId]>>,
+    /// Links behind which paths continue in another shard, with the number of hops.
+    cuts: BTreeMap<LinkId, u32>,
+    /// The least delay of these links; computed when needed.
+    lookahead: Option<Option<Nanos>>,
+    batch: Batch,
+    memory_max: Bytes,
+}
+
+impl Shards {
+    /// Starts threads for shards without links.
+    ///
+    /// # Errors
+    /// If a thread cannot be started.
+    pub fn new(sharding: Sharding) -> std::io::Result<Shards> {
+        let Sharding {
+            shard_of,
+            shards,
+            threads,
+            memory,
+        } = sharding;
+        let shard_of = Arc::new(shard_of);
+        let shard = |_| Box::new(Shard::new(shards, Arc::clone(&shard_of)));
+        Ok(Shards {
+            shards: (0..shards).map(shard).collect(),
+            pool: Pool::start(shards, threads, Shard::work)?,
+            entry_of: Vec::new(),
+            crossing: BTreeMap::new(),
+            cuts: BTreeMap::new(),
+            lookahead: None,
+            batch: Batch::default(),
+            memory_max: memory,
+            shard_of,
+        })
+    }
+
+    /// Makes the shards collect the frames that leave, for [`Core::hand_out`].
+    pub fn collect(&mut self) {
+        for shard in &mut self.shards {
+            shard.collects = true;
+        }
+    }
+
+    /// Makes the shards record the verdicts of their links.
+    pub fn record_verdicts(&mut self) {
+        for shard in &mut self.shards {
+            shard.state.ledger = Some(Box::new(Ledger::of_shard()));
+        }
+    }
+
+    /// Returns the shard of a link.
+    pub fn of(&mut self, link: LinkId) -> &mut Shard {
+        let index = self.index_of(link);
+        &mut self.shards[index]
+    }
+
+    fn index_of(&self, link: LinkId) -> usize {
+        let shard = self.shard_of.get(link.0 as usize);
+        shard.map_or(0, |shard| usize::from(*shard))
+    }
+
+    /// Returns all shards.
+    pub fn all(&self) -> impl Iterator<Item = &Shard> {
+        self.shards.iter().map(|shard| &**shard)
+    }
+
+    /// Adds a link. One that the plan does not know goes to the first shard.
+    pub fn add_link(&mut self, id: LinkId, link: Link, cells: Arc<LinkCells>) {
+        let index = id.0 as usize;
+        if index >= self.shard_of.len() {
+            let mut shard_of = self.shard_of.to_vec();
+            shard_of.resize(index + 1, 0);
+            self.shard_of = Arc::new(shard_of);
+            for shard in &mut self.shards {
+                shard.shard_of = Arc::clone(&self.shard_of);
+            }
+        }
+        let shard = self.of(id);
+        shard.state.set_cells(id, cells);
+        shard.network.add_link(id, link);
+    }
+
+    /// Adds a path; `false` if a link does not exist.
+    pub fn add_path(&mut self, id: PathId, links: &[LinkId]) -> bool {
+        let Some(first) = links.first() else {
+            return false;
+        };
+        if !links
+            .iter()
+            .all(|link| self.of(*link).network.link(*link).is_some())
+        {
+            return false;
+        }
+        let mut owners: Vec<usize> = links.iter().map(|link| self.index_of(*link)).collect();
+        let first = self.index_of(*first);
+        self.count_cuts(links, 1);
+        owners.sort_unstable();
+        owners.dedup();
+        if owners.len() > 1 {
+            self.crossing.insert(id, links.into());
+        }
+        for owner in owners {
+            self.shards[owner].network.add_shared_path(id, links);
+        }
+        let index = id.0 as usize;
+        if index >= self.entry_of.len() {
+            self.entry_of.resize(index + 1, 0);
+        }
+        self.entry_of[index] = first as u16;
+        true
+    }
+
+    /// Removes a path; `false` while frames are on it.
+    pub fn remove_path(&mut self, id: PathId) -> bool {
+        if self
+            .shards
+            .iter()
+            .any(|shard| shard.network.frames_on(id) > 0)
+        {
+            return false;
+        }
+        for shard in &mut self.shards {
+            shard.network.remove_path(id);
+        }
+        if let Some(links) = self.crossing.remove(&id) {
+            self.count_cuts(&links, -1);
+        }
+        true
+    }
+
+    fn count_cuts(&mut self, links: &[LinkId], change: i32) {
+        for hop in links.windows(2) {
+            if self.index_of(hop[0]) != self.index_of(hop[1]) {
+                let hops = self.cuts.entry(hop[0]).or_default();
+                *hops = hops.saturating_add_signed(change);
+                if *hops == 0 {
+                    self.cuts.remove(&hop[0]);
+                }
+                self.lookahead = None;
+            }
+        }
+    }
+
+    /// Returns a link.
+    pub fn link(&self, id: LinkId) -> Option<&Link> {
+        self.shards[self.index_of(id)].network.link(id)
+    }
+
+    /// Removes a link that no path crosses.
+    pub fn remove_link(&mut self, id: LinkId) -> Option<RemovedLink<Frame>> {
+        let shard = self.of(id);
+        let removed = shard.network.remove_link(id)?;
+        if let Some(cells) = shard.state.cells.get_mut(id.0 as usize) {
+            // The network has the others.
+            *cells = None;
+        }
+        Some(removed)
+    }
+
+    /// Changes a link at `at`: all events before are done.
+    pub fn change(&mut self, id: LinkId, at: Nanos, change: LinkChange) -> Option<ReplacedParts> {
+        // Its delay may be another one.
+        self.lookahead = None;
+        let Shard { network, state, .. } = self.of(id);
+        network.change(id, at, change, state)
+    }
+
+    /// Returns the least delay behind which a path continues in another shard; `None` if
+    /// none does.
+    fn lookahead(&mut self) -> Option<Nanos> {
+        if let Some(known) = self.lookahead {
+            return known;
+        }
+        let slack = |link: &LinkId| {
+            let shard = &self.shards[self.index_of(*link)];
+            shard
+                .network
+                .link(*link)
+                .map_or(Nanos::ZERO, Link::poll_slack)
+        };
+        let least = self.cuts.keys().map(slack).min();
+        self.lookahead = Some(least);
+        least
+    }
+
+    /// Returns the time from which on links can be changed.
+    pub fn changeable_from(&self) -> Nanos {
+        let times = self.all().map(|shard| shard.network.changeable_from());
+        times.max().unwrap_or(Nanos::ZERO)
+    }
+
+    /// Returns the number of frames inside.
+    pub fn frames(&self) -> usize {
+        self.batch.len() + self.all().map(Shard::frames).sum::<usize>()
+    }
+
+    /// Returns the time of the next event, or of the first frame not distributed.
+    pub fn next_at(&self) -> Option<Nanos> {
+        let events = self.all().filter_map(|shard| shard.network.next_at());
+        let batch = self.batch.frames().first();
+        let batch = batch.map(|frame| frame.meta.arrival.saturating_add(Nanos::from_nanos(1)));
+        events.chain(batch).min()
+    }
+
+    /// Returns the release of the next frame that waits for it.
+    pub fn next_release(&self) -> Option<Nanos> {
+        let waiting = self.all().filter_map(|shard| shard.state.waiting.next_at());
+        waiting.min()
+    }
+
+    /// Whether a further frame may be taken in now.
+    fn has_memory(&self) -> bool {
+        let memory: u64 = self.all().map(|shard| shard.state.frames.memory()).sum();
+        memory < self.memory_max.0
+    }
+
+    /// Finds the targets of the batch. Those of each part are with the shard that
+    /// classified it.
+    fn classify(&mut self, shared: &Arc<Shared>) {
+        let frames = shared.batch.len();
+        let parts = if frames < PARALLEL_MIN {
+            1
+        } else {
+            self.shards.len()
+        };
+        let part = frames.div_ceil(parts);
+        for (index, shard) in self.shards.iter_mut().enumerate() {
+            let from = (index * part).min(frames);
+            shard.job = Job::Classify {
+                shared: Arc::clone(shared),
+                from,
+                to: (from + part).min(frames),
+            };
+        }
+        self.round(frames >= PARALLEL_MIN);
+    }
+
+    /// Lets every shard do its job.
+    fn round(&mut self, parallel: bool) {
+        if parallel {
+            self.pool.round(&mut self.shards);
+        } else {
+            self.shards.iter_mut().for_each(|shard| shard.work());
+        }
+    }
+
+    /// Processes all events before `end`, and offers the whole batch, whose last arrival
+    /// is `end` at most.
+    fn advance(&mut self, shared: &Arc<Shared>, end: Nanos) {
+        let held: usize = self.all().map(|shard| shard.state.frames.len()).sum();
+        let parallel = shared.batch.len() >= PARALLEL_MIN || held >= BATCH_MAX;
+        let Some(lookahead) = self.lookahead() else {
+            return self.window(shared, end, true, parallel);
+        };
+        if lookahead < WINDOW_MIN {
+            return self.advance_in_order(shared, end);
+        }
+        loop {
+            let next = self.next_inside(shared);
+            let stop = next.map_or(end, |at| at.saturating_add(lookahead).min(end));
+            self.window(shared, stop, stop == end, parallel);
+            self.exchange();
+            if stop == end {
+                break;
+            }
+        }
+        self.shards.iter_mut().for_each(|shard| shard.accept());
+    }
+
+    fn window(&mut self, shared: &Arc<Shared>, end: Nanos, inclusive: bool, parallel: bool) {
+        for shard in &mut self.shards {
+            shard.job = Job::Advance {
+                shared: Arc::clone(shared),
+                end,
+                inclusive,
+            };
+        }
+        self.round(parallel);
+    }
+
+    /// Returns the time of the first event, arrival or message.
+    fn next_inside(&mut self, shared: &Shared) -> Option<Nanos> {
+        let times = self.shards.iter_mut().flat_map(|shard| {
+            let event = shard.network.next_place().map(|place| place.at);
+            let arrival = shard.next_arrival(shared);
+            let messages = shard.inboxes.iter().filter_map(|inbox| inbox.first).min();
+            [event, arrival, messages]
+        });
+        times.flatten().min()
+    }
+
+    /// Hands messages over to the shards that they are for.
+    fn exchange(&mut self) {
+        for from in 0..self.shards.len() {
+            for to in 0..self.shards.len() {
+                if self.shards[from].outboxes[to].is_empty() {
+                    continue;
+                }
+                let messages = std::mem::take(&mut self.shards[from].outboxes[to]);
+                let spare = std::mem::replace(&mut self.shards[to].inboxes[from], messages);
+                debug_assert!(spare.is_empty(), "messages that were not accepted");
+                self.shards[from].outboxes[to] = spare;
+            }
+        }
+    }
+
+    /// As [`Shards::advance`], one event after the other: for paths that continue in
+    /// another shard at once.
+    fn advance_in_order(&mut self, shared: &Shared, end: Nanos) {
+        self.shards
+            .iter_mut()
+            .for_each(|shard| shard.free_handed_out());
+        loop {
+            let arrival = self.shards.iter().enumerate();
+            let arrival = arrival.filter_map(|(index, shard)| {
+                let entry = shard.entries.get(shard.next_entry)?;
+                Some((entry.frame, shard.next_arrival(shared)?, index))
+            });
+            let arrival = arrival.min().map(|(_, at, index)| (at, index));
+            let event = self.shards.iter_mut().enumerate();
+            let event = event.filter_map(|(index, shard)| {
+                let place = shard.network.next_place()?;
+                (place.at < end).then_some((place, index))
+            });
+            let event = event.min();
+            let index = match (event, arrival) {
+                (Some((place, index)), arrival) if arrival.is_none_or(|(at, _)| place.at < at) => {
+                    let Shard { network, state, .. } = &mut *self.shards[index];
+                    network.process_next(place.at, state);
+                    index
+                }
+                (_, Some((_, index))) => {
+                    self.shards[index].enter(shared);
+                    index
+                }
+                (_, None) => break,
+            };
+            self.shards[index].post();
+            self.exchange();
+            self.shards.iter_mut().for_each(|shard| shard.accept());
+        }
+        self.shards.iter_mut().for_each(|shard| shard.close(end));
+    }
+
+    /// Passes the complete events of all shards to `record`, in order.
+    fn record(&mut self, mut record: impl FnMut(LinkEvent)) {
+        let lists = self.shards.iter_mut();
+        let lists = lists.filter_map(|shard| shard.state.ledger.as_mut()?.list());
+        let mut lists: Vec<_> = lists.map(|list| list.drain(..).peekable()).collect();
+        loop {
+            let heads = lists.iter_mut().enumerate();
+            let heads = heads.filter_map(|(index, list)| {
+                let event = list.peek()?;
+                Some((event.at, event.link, index))
+            });
+            let Some((.., index)) = heads.min() else {
+                return;
+            };
+            lists[index].next().into_iter().for_each(&mut record);
+        }
+    }
+}
+
+impl Core {
+    /// Adds a frame that has arrived on no line to the batch. Orders of its time and of
+    /// earlier ones have been applied. Returns whether the batch is full: then it must be
+    /// processed.
+    pub(super) fn enter_batch(&mut self, port: PortIndex, meta: FrameMeta, bytes: &[u8]) -> bool {
+        self.advanced = meta.arrival;
+        let Core {
+            shards: Some(shards),
+            bridge,
+            state,
+            ..
+        } = self
+        else {
+            return false;
+        };
+        let since = meta.arrival.saturating_sub(self.epoch);
+        if let Some(ledger) = &mut state.ledger {
+            ledger.entered(port, meta, bytes);
+        }
+        if let Some(exit) = exit_of(bridge.forward(since, port, bytes), port) {
+            let lost = is_lost(&self.lost_ports, exit);
+            shards.batch.push((port, meta), exit, (None, lost), bytes);
+        }
+        shards.batch.len() >= BATCH_MAX
+    }
+
+    /// Processes the batch, if there is one.
+    pub(super) fn settle_batch(&mut self) {
+        let shards = self.shards.as_ref();
+        if shards.is_some_and(|shards| !shards.batch.is_empty()) {
+            self.advance_shards(self.advanced);
+        }
+    }
+
+    /// Takes in the frames that arrived by `until`, at most one batch, and processes them.
+    /// Returns their number.
+    pub(super) fn take_in_batch(&mut self, until: Nanos, tolerance: Nanos) -> usize {
+        if !self
+            .shards
+            .as_ref()
+            .is_some_and(|shards| shards.has_memory())
+        {
+            return 0;
+        }
+        let mut taken = 0;
+        while taken < BATCH_MAX
+            && let Some((line, stamped)) = self.state.frames.next_arrival(until)
+        {
+            let arrival = stamped.max(self.advanced);
+            if self.orders.next_at().is_some_and(|at| at <= arrival) {
+                self.advance(arrival);
+            }
+            let Some((frame, len)) = self.state.frames.take(line) else {
+                break;
+            };
+            taken += 1;
+            let late = arrival.saturating_sub(stamped) > tolerance;
+            self.counts.moved.add(u64::from(late));
+            self.enter_from_line(PortIndex(line), FrameMeta { arrival, len }, frame);
+        }
+        self.settle_batch();
+        taken
+    }
+
+    /// Copies a frame off its line into the batch.
+    fn enter_from_line(&mut self, port: PortIndex, meta: FrameMeta, frame: Frame) {
+        self.advanced = meta.arrival;
+        let since = meta.arrival.saturating_sub(self.epoch);
+        let FabricState { frames, ledger, .. } = &mut self.state;
+        let bytes = frames.bytes(&frame);
+        if let Some(ledger) = ledger {
+            ledger.entered(port, meta, bytes);
+        }
+        if let Some(exit) = exit_of(self.bridge.forward(since, port, bytes), port)
+            && let Some(shards) = &mut self.shards
+        {
+            let lost = is_lost(&self.lost_ports, exit);
+            let part = frames.part(&frame);
+            shards.batch.push((port, meta), exit, (part, lost), bytes);
+        }
+        frames.free(frame);
+    }
+
+    /// Distributes the batch and processes all events before `until`, which is its last
+    /// arrival or later.
+    pub(super) fn advance_shards(&mut self, until: Nanos) {
+        let Some(mut shards) = self.shards.take() else {
+            return;
+        };
+        let placeholder = Classifier::new(RuleOrder::First, Target::Drop);
+        let shared = Arc::new(Shared {
+            batch: std::mem::take(&mut shards.batch),
+            classifier: std::mem::replace(&mut self.classifier, placeholder),
+        });
+        if !shared.batch.is_empty() {
+            shards.classify(&shared);
+            self.distribute(&mut shards, &shared.batch);
+        }
+        shards.advance(&shared, until);
+        for shard in &mut shards.shards {
+            debug_assert_eq!(shard.next_entry, shard.entries.len());
+            shard.entries.clear();
+            shard.next_entry = 0;
+        }
+        if let Some(ledger) = &mut self.state.ledger {
+            shards.record(|event| ledger.record(event));
+        }
+        // No job is left that refers to it.
+        if let Some(Shared { batch, classifier }) = Arc::into_inner(shared) {
+            shards.batch = batch;
+            shards.batch.clear();
+            self.classifier = classifier;
+        }
+        self.shards = Some(shards);
+    }
+
+    /// Sends the frames of a batch to the shards of their first links.
+    fn distribute(&mut self, shards: &mut Shards, batch: &Batch) {
+        let targets = shards.shards.iter_mut();
+        let targets = targets.map(|shard| std::mem::take(&mut shard.targets));
+        let targets: Vec<_> = targets.collect();
+        let all = targets.iter().flatten().zip(batch.frames());
+        for (number, (target, frame)) in all.enumerate() {
+            let (path, drop) = match *target {
+                Target::Pass if frame.lost => {
+                    self.counts.port_lost.add(1);
+                    continue;
+                }
+                Target::Pass => {
+                    self.pass(frame, batch.bytes(frame));
+                    continue;
+                }
+                Target::Drop => {
+                    self.counts.unmatched_dropped.add(1);
+                    continue;
+                }
+                Target::Path(path) if frame.lost => (path, Some(DropReason::PortLost)),
+                Target::Handover(path) => (path, Some(DropReason::Handover)),
+                Target::Path(path) => (path, None),
+            };
+            let shard = usize::from(shards.entry_of[path.0 as usize]);
+            shards.shards[shard].entries.push(Entry {
+                frame: number as u32,
+                path,
+                drop,
+            });
+        }
+        for (shard, targets) in shards.shards.iter_mut().zip(targets) {
+            shard.targets = targets;
+        }
+    }
+
+    /// Lets a frame pass without a link.
+    fn pass(&mut self, frame: &BatchFrame, bytes: &[u8]) {
+        self.counts.passed.add(1);
+        let FrameMeta { arrival, len } = frame.meta;
+        let frames = &mut self.state.frames;
+        let item = frames.adopt(bytes, len, frame.exit, frame.part);
+        self.state.waiting.push(PASSING, arrival, (item, None));
+    }
+
+    /// Returns the next frame of all shards that is due by `now`, its release and its
+    /// last link.
+    pub(super) fn pop_due_of_shards(
+        &mut self,
+        now: Nanos,
+    ) -> Option<(Frame, Nanos, Option<LinkId>)> {
+        let Some(shards) = &mut self.shards else {
+            return None;
+        };
+        let heads = shards.shards.iter_mut().enumerate();
+        let heads = heads.filter_map(|(index, shard)| {
+            let place = shard.state.waiting.next_place()?;
+            Some((place, index))
+        });
+        let next = heads.min().filter(|((release, _), _)| *release <= now);
+        let passing = self.state.waiting.next_at().filter(|at| *at <= now);
+        let Some(((release, _), index)) = next else {
+            let (_, release, (frame, last)) = self.state.waiting.pop_due(now)?;
+            return Some((frame, release, last));
+        };
+        if passing.is_some_and(|at| at <= release) {
+            let (_, release, (frame, last)) = self.state.waiting.pop_due(now)?;
+            return Some((frame, release, last));
+        }
+        let state = &mut shards.shards[index].state;
+        let (_, release, (frame, last)) = state.waiting.pop_due(now)?;
+        let frames = &mut state.frames;
+        let (bytes, wire_len) = (frames.bytes(&frame), frames.wire_len(&frame));
+        let own = self
+            .state
+            .frames
+            .adopt(bytes, wire_len, frame.exit, frames.part(&frame));
+        frames.free(frame);
+        Some((own, release, last))
+    }
+
+    /// Hands out the frames released by `until`, which shards have collected, in order.
+    ///
+    /// # Errors
+    /// The errors of `leave`.
+    pub(super) fn hand_out<E>(
+        &mut self,
+        until: Nanos,
+        mut leave: impl FnMut(Exit, OutputFrame<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let Some(shards) = &mut self.shards else {
+            return Ok(());
+        };
+        loop {
+            let heads = shards.shards.iter().enumerate();
+            let heads = heads.filter_map(|(index, shard)| {
+                let next = shard.leaving.get(shard.handed_out)?;
+                Some((next.release, next.last, index))
+            });
+            let next = heads.min();
+            let release = next.map_or(until, |(release, ..)| release);
+            while let Some((_, release, (frame, _))) = self.state.waiting.pop_due(release) {
+                let left = leave(frame.exit, output(&self.state.frames, &frame, release));
+                self.state.frames.free(frame);
+                left?;
+            }
+            let Some((release, _, index)) = next else {
+                return Ok(());
+            };
+            let shard = &mut shards.shards[index];
+            let frame = &shard.leaving[shard.handed_out].frame;
+            shard.handed_out += 1;
+            leave(frame.exit, output(&shard.state.frames, frame, release))?;
+        }
+    }
+
+    /// Records the last events of the run.
+    pub(super) fn finish_ledger(&mut self) {
+        let Some(ledger) = &mut self.state.ledger else {
+            return;
+        };
+        if let Some(shards) = &mut self.shards {
+            for shard in &mut shards.shards {
+                if let Some(ledger) = &mut shard.state.ledger {
+                    ledger.pass_on();
+                }
+            }
+            shards.record(|event| ledger.record(event));
+        }
+        ledger.finish();
+    }
+}
+
+/// Returns the exit of a frame that arrived at `port`; `None` if it goes nowhere.
+fn exit_of(forwarding: Forwarding, port: PortIndex) -> Option<Exit> {
+    match forwarding {
+        Forwarding::None(_) => None,
+        Forwarding::One(port) => Some(Exit::One(port)),
+        Forwarding::Flood(_) => Some(Exit::AllBut(port)),
+    }
+}
+
+fn is_lost(lost_ports: &[bool], exit: Exit) -> bool {
+    matches!(exit, Exit::One(port) if lost_ports.get(usize::from(port.0)) == Some(&true))
+}
+
+/// Describes a frame that leaves; its port is decided by its exit.
+fn output<'a>(
+    frames: &'a super::frames::Frames,
+    frame: &'a Frame,
+    release: Nanos,
+) -> OutputFrame<'a> {
+    OutputFrame {
+        port: PortIndex(0),
+        release,
+        bytes: frames.bytes(frame),
+        wire_len: frames.wire_len(frame),
+    }
+}

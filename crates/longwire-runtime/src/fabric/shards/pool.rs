@@ -1,0 +1,244 @@
+//! Threads that process a few items together, again and again, within microseconds.
+//!
+//! A round takes 10 us to 10 ms. Thread pools for larger work wake their threads for each
+//! round; these spin for a while first.
+
+use std::hint::spin_loop;
+use std::num::NonZero;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle, Thread};
+
+use crate::host;
+
+/// A thread that has nothing to do spins this often, then gives way this often, then
+/// sleeps.
+const SPINS: u32 = 2_000;
+const YIELDS: u32 = 50;
+
+/// The states of a place.
+const EMPTY: u8 = 0;
+const READY: u8 = 1;
+const TAKEN: u8 = 2;
+const DONE: u8 = 3;
+
+/// An item of a round, and who has it.
+struct Place<T> {
+    state: AtomicU8,
+    item: Mutex<Option<Box<T>>>,
+}
+
+/// What the threads share.
+struct Shared<T> {
+    places: Vec<Place<T>>,
+    /// Counts rounds, so that a thread notices a new one.
+    round: AtomicU32,
+    /// Items of the round that are not done.
+    left: AtomicUsize,
+    ends: AtomicBool,
+    /// By thread: it sleeps.
+    asleep: Vec<AtomicBool>,
+    work: fn(&mut T),
+}
+
+/// Threads that process items together with the calling thread.
+pub(super) struct Pool<T> {
+    shared: Arc<Shared<T>>,
+    workers: Vec<JoinHandle<()>>,
+    threads: Vec<Thread>,
+}
+
+impl<T> Shared<T> {
+    /// Returns the number of threads, the calling one included.
+    fn threads(&self) -> usize {
+        self.asleep.len() + 1
+    }
+
+    /// Processes ready items as thread `own`: its own first, then those that others have
+    /// not begun. The first item is always left to the calling thread.
+    fn help(&self, own: usize) {
+        let threads = self.threads();
+        let places = self.places.iter().enumerate();
+        let mine = places.clone().filter(|(index, _)| index % threads == own);
+        let others = places.filter(|(index, _)| index % threads != own && *index > 0);
+        for (_, place) in mine.chain(others) {
+            let took =
+                place
+                    .state
+                    .compare_exchange(READY, TAKEN, Ordering::Acquire, Ordering::Relaxed);
+            if took.is_ok() {
+                self.process(place);
+            }
+        }
+    }
+
+    fn process(&self, place: &Place<T>) {
+        let mut item = place.item.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(item) = item.as_deref_mut() {
+            (self.work)(item);
+        }
+        drop(item);
+        place.state.store(DONE, Ordering::Release);
+        self.left.fetch_sub(1, Ordering::Release);
+    }
+
+    /// Waits for rounds until the end.
+    fn serve(&self, own: usize) {
+        let mut seen = 0;
+        loop {
+            let mut tries = 0;
+            while self.round.load(Ordering::Acquire) == seen {
+                if self.ends.load(Ordering::Acquire) {
+                    return;
+                }
+                tries += 1;
+                self.rest(tries, own, seen);
+            }
+            seen = self.round.load(Ordering::Acquire);
+            self.help(own);
+        }
+    }
+
+    fn rest(&self, tries: u32, own: usize, seen: u32) {
+        if tries < SPINS {
+            return spin_loop();
+        }
+        if tries < SPINS + YIELDS {
+            return thread::yield_now();
+        }
+        let asleep = &self.asleep[own - 1];
+        asleep.store(true, Ordering::SeqCst);
+        // A round that began before this thread was marked asleep wakes nobody.
+        if self.round.load(Ordering::SeqCst) == seen && !self.ends.load(Ordering::SeqCst) {
+            thread::park();
+        }
+        asleep.store(false, Ordering::SeqCst);
+    }
+}
+
+impl<T: Send + 'static> Pool<T> {
+    /// Starts threads so that, with the calling one, there are `threads`, but not more
+    /// than items. Each round has `items` items, on which `work` is called once each.
+    ///
+    /// # Errors
+    /// If a thread cannot be started.
+    pub fn start(
+        items: usize,
+        threads: NonZero<usize>,
+        work: fn(&mut T),
+    ) -> std::io::Result<Pool<T>> {
+        let place = |_| Place {
+            state: AtomicU8::new(EMPTY),
+            item: Mutex::new(None),
+        };
+        let helpers = threads.get().min(items.max(1)) - 1;
+        let shared = Arc::new(Shared {
+            places: (0..items).map(place).collect(),
+            round: AtomicU32::new(0),
+            left: AtomicUsize::new(0),
+            ends: AtomicBool::new(false),
+            asleep: (0..helpers).map(|_| AtomicBool::new(false)).collect(),
+            work,
+        });
+        let mut pool = Pool {
+            shared,
+            workers: Vec::new(),
+            threads: Vec::new(),
+        };
+        for own in 1..=helpers {
+            let shared = Arc::clone(&pool.shared);
+            let worker = thread::Builder::new()
+                .name(format!("longwire-shard{own}"))
+                .spawn(move || {
+                    host::give_up_rights();
+                    let served = catch_unwind(AssertUnwindSafe(|| shared.serve(own)));
+                    if served.is_err() {
+                        // The calling thread would wait for ever.
+                        std::process::abort();
+                    }
+                })?;
+            pool.threads.push(worker.thread().clone());
+            pool.workers.push(worker);
+        }
+        Ok(pool)
+    }
+
+    /// Processes all items and returns when all are done.
+    pub fn round(&mut self, items: &mut Vec<Box<T>>) {
+        debug_assert_eq!(items.len(), self.shared.places.len());
+        let shared = &*self.shared;
+        shared.left.store(items.len(), Ordering::Relaxed);
+        for (place, item) in shared.places.iter().zip(items.drain(..)) {
+            *place.item.lock().unwrap_or_else(PoisonError::into_inner) = Some(item);
+            place.state.store(READY, Ordering::Release);
+        }
+        shared.round.fetch_add(1, Ordering::SeqCst);
+        for (asleep, thread) in shared.asleep.iter().zip(&self.threads) {
+            if asleep.load(Ordering::SeqCst) {
+                thread.unpark();
+            }
+        }
+        shared.help(0);
+        let mut tries = 0;
+        while shared.left.load(Ordering::Acquire) > 0 {
+            tries += 1;
+            if tries < SPINS {
+                spin_loop();
+            } else {
+                thread::yield_now();
+            }
+        }
+        for place in &shared.places {
+            let mut item = place.item.lock().unwrap_or_else(PoisonError::into_inner);
+            items.extend(item.take());
+            place.state.store(EMPTY, Ordering::Relaxed);
+        }
+    }
+}
+
+impl<T> Drop for Pool<T> {
+    fn drop(&mut self) {
+        self.shared.ends.store(true, Ordering::SeqCst);
+        self.threads.iter().for_each(Thread::unpark);
+        for worker in self.workers.drain(..) {
+            // A panic has ended the process.
+            let _ = worker.join();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Item {
+        number: u64,
+        sum: u64,
+    }
+
+    fn add(item: &mut Item) {
+        item.sum += item.number;
+    }
+
+    #[test]
+    fn every_item_is_processed_once_a_round_in_its_place() {
+        for threads in [1, 2, 3, 8] {
+            let threads = NonZero::new(threads).unwrap();
+            let mut pool = Pool::start(7, threads, add).unwrap();
+            let item = |number| Box::new(Item { number, sum: 0 });
+            let mut items: Vec<Box<Item>> = (0..7).map(item).collect();
+            for round in 1..=500 {
+                pool.round(&mut items);
+                if round % 100 == 0 {
+                    // Long enough for the threads to fall asleep.
+                    thread::sleep(std::time::Duration::from_millis(5));
+                }
+                assert_eq!(items.len(), 7);
+                for (place, item) in items.iter().enumerate() {
+                    assert_eq!((item.number, item.sum), (place as u64, round * item.number));
+                }
+            }
+        }
+    }
+}

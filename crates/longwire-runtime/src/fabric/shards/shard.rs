@@ -1,0 +1,304 @@
+//! One shard: some of the links, their events and their frames.
+
+use std::sync::Arc;
+
+use longwire_engine::{Crossing, DropReason, LinkId, Nanos, Network, PathId};
+use longwire_io::port::offload::TrainPart;
+
+use super::batch::Shared;
+use crate::fabric::core::{FabricState, Target};
+use crate::fabric::frames::{Exit, Frame, Frames};
+use crate::ledger::LinkCells;
+
+/// Frames whose links are fetched into the cache together.
+const AHEAD: usize = 32;
+
+/// A frame of the batch that enters a path of this shard.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Entry {
+    /// Its index in the batch.
+    pub frame: u32,
+    pub path: PathId,
+    /// The first link counts it as dropped, and is not offered it.
+    pub drop: Option<DropReason>,
+}
+
+/// A frame that leaves the network.
+#[derive(Debug)]
+pub(in crate::fabric) struct Leaving {
+    pub release: Nanos,
+    pub last: LinkId,
+    pub frame: Frame,
+}
+
+/// A frame on its way to another shard.
+#[derive(Clone, Copy, Debug)]
+struct Message {
+    start: usize,
+    len: u32,
+    wire_len: u32,
+    exit: Exit,
+    part: Option<TrainPart>,
+}
+
+/// Frames from one shard to another.
+#[derive(Debug, Default)]
+pub(super) struct Messages {
+    crossings: Vec<Crossing<Message>>,
+    bytes: Vec<u8>,
+    /// The earliest arrival.
+    pub first: Option<Nanos>,
+}
+
+/// The next task of a shard.
+#[derive(Debug, Default)]
+pub(super) enum Job {
+    /// Nothing.
+    #[default]
+    Rest,
+    /// To find the targets of a part of the batch.
+    Classify {
+        shared: Arc<Shared>,
+        from: usize,
+        to: usize,
+    },
+    /// To process all events before `end`, and the arrivals of its batch until then.
+    Advance {
+        shared: Arc<Shared>,
+        end: Nanos,
+        /// Arrivals at `end` are offered, too.
+        inclusive: bool,
+    },
+}
+
+/// Links with their frames and events.
+pub(in crate::fabric) struct Shard {
+    pub network: Network<Frame>,
+    pub state: FabricState,
+    pub(super) job: Job,
+    /// Frames of the batch, in the order of arrivals.
+    pub(super) entries: Vec<Entry>,
+    /// Index of the first that has not been offered.
+    pub(super) next_entry: usize,
+    /// The targets of the part of the batch that it classified last.
+    pub(super) targets: Vec<Target>,
+    /// Frames released before the end of the last window, in order.
+    pub leaving: Vec<Leaving>,
+    /// Number of them that have been handed out. Their memory is freed by the next job.
+    pub handed_out: usize,
+    /// Due frames are moved to `leaving`.
+    pub(super) collects: bool,
+    /// To each shard.
+    pub(super) outboxes: Vec<Messages>,
+    /// From each shard.
+    pub(super) inboxes: Vec<Messages>,
+    /// The shard of each link.
+    pub(super) shard_of: Arc<Vec<u16>>,
+}
+
+impl Shard {
+    pub fn new(shards: usize, shard_of: Arc<Vec<u16>>) -> Shard {
+        let boxes = || (0..shards).map(|_| Messages::default()).collect();
+        Shard {
+            network: Network::new(),
+            state: FabricState::new(Frames::new(Vec::new())),
+            job: Job::Rest,
+            entries: Vec::new(),
+            next_entry: 0,
+            targets: Vec::new(),
+            leaving: Vec::new(),
+            handed_out: 0,
+            collects: false,
+            outboxes: boxes(),
+            inboxes: boxes(),
+            shard_of,
+        }
+    }
+
+    /// Does its job.
+    pub fn work(&mut self) {
+        match std::mem::take(&mut self.job) {
+            Job::Rest => {}
+            Job::Classify { shared, from, to } => self.classify(&shared, from, to),
+            Job::Advance {
+                shared,
+                end,
+                inclusive,
+            } => self.advance(&shared, end, inclusive),
+        }
+    }
+
+    fn classify(&mut self, shared: &Shared, from: usize, to: usize) {
+        self.targets.clear();
+        let batch = &shared.batch;
+        let targets = batch.frames()[from..to].iter().map(|frame| {
+            let bytes = batch.bytes(frame);
+            let found = shared
+                .classifier
+                .classify(frame.port, bytes, frame.meta.len);
+            found.target
+        });
+        self.targets.extend(targets);
+    }
+
+    fn advance(&mut self, shared: &Shared, end: Nanos, inclusive: bool) {
+        self.free_handed_out();
+        self.accept();
+        while let Some(arrival) = self.next_arrival(shared)
+            && (arrival < end || inclusive && arrival == end)
+        {
+            if self.next_entry.is_multiple_of(AHEAD) {
+                self.prefetch();
+            }
+            self.network.advance(arrival, &mut self.state);
+            self.enter(shared);
+        }
+        self.network.advance(end, &mut self.state);
+        self.close(end);
+    }
+
+    /// Ends a window: all events before `end` are done.
+    pub(super) fn close(&mut self, end: Nanos) {
+        self.post();
+        if let Some(ledger) = &mut self.state.ledger {
+            ledger.at(end);
+        }
+        if self.collects {
+            self.collect(end);
+        }
+    }
+
+    /// Returns the arrival of the next frame of the batch.
+    pub(super) fn next_arrival(&self, shared: &Shared) -> Option<Nanos> {
+        let entry = self.entries.get(self.next_entry)?;
+        Some(shared.batch.frames()[entry.frame as usize].meta.arrival)
+    }
+
+    /// Offers the next frame of the batch to its path. All events before its arrival are
+    /// done.
+    pub(super) fn enter(&mut self, shared: &Shared) {
+        let entry = self.entries[self.next_entry];
+        self.next_entry += 1;
+        let frame = &shared.batch.frames()[entry.frame as usize];
+        let (bytes, meta) = (shared.batch.bytes(frame), frame.meta);
+        let frames = &mut self.state.frames;
+        let item = frames.adopt(bytes, meta.len, frame.exit, frame.part);
+        let (network, state) = (&mut self.network, &mut self.state);
+        let entered = match entry.drop {
+            None => network.offer(entry.path, meta, item, state),
+            Some(reason) => network.drop_at_entry(entry.path, meta, item, reason, state),
+        };
+        if let Err(item) = entered {
+            debug_assert!(false, "a path without a link in its shard");
+            self.state.frames.free(item);
+        }
+    }
+
+    /// Reads a word of all data for the next frames.
+    fn prefetch(&self) {
+        let mut paths = [PathId(0); AHEAD];
+        let next = &self.entries[self.next_entry..];
+        for (path, entry) in paths.iter_mut().zip(next) {
+            *path = entry.path;
+        }
+        let cells = |link| {
+            self.state
+                .cells_of(link)
+                .map_or(0, LinkCells::prefetch_hint)
+        };
+        let words = self
+            .network
+            .prefetch(&paths[..next.len().min(AHEAD)], cells);
+        std::hint::black_box(words);
+    }
+
+    /// Writes frames that continue in other shards to these shards' messages.
+    pub(super) fn post(&mut self) {
+        if !self.network.has_crossings() {
+            return;
+        }
+        let frames = &mut self.state.frames;
+        for crossing in self.network.crossings() {
+            let to = usize::from(self.shard_of[crossing.to.0 as usize]);
+            let Messages {
+                crossings,
+                bytes,
+                first,
+            } = &mut self.outboxes[to];
+            *first = (*first).into_iter().chain([crossing.at]).min();
+            crossings.push(crossing.map(|frame| {
+                let start = bytes.len();
+                bytes.extend_from_slice(frames.bytes(&frame));
+                let message = Message {
+                    start,
+                    len: (bytes.len() - start) as u32,
+                    wire_len: frames.wire_len(&frame),
+                    exit: frame.exit,
+                    part: frames.part(&frame),
+                };
+                frames.free(frame);
+                message
+            }));
+        }
+    }
+
+    /// Takes over frames from other shards.
+    pub(super) fn accept(&mut self) {
+        for inbox in &mut self.inboxes {
+            let Messages {
+                crossings,
+                bytes,
+                first,
+            } = inbox;
+            for crossing in crossings.drain(..) {
+                let frames = &mut self.state.frames;
+                self.network.accept(crossing.map(|message| {
+                    let Message {
+                        start,
+                        len,
+                        wire_len,
+                        exit,
+                        part,
+                    } = message;
+                    frames.adopt(&bytes[start..start + len as usize], wire_len, exit, part)
+                }));
+            }
+            bytes.clear();
+            *first = None;
+        }
+    }
+
+    /// Moves frames released before `end` to `leaving`.
+    pub(super) fn collect(&mut self, end: Nanos) {
+        if end == Nanos::ZERO {
+            return;
+        }
+        let until = end.saturating_sub(Nanos::from_nanos(1));
+        while let Some((_, release, (frame, last))) = self.state.waiting.pop_due(until) {
+            self.leaving.push(Leaving {
+                release,
+                last: last.unwrap_or_default(),
+                frame,
+            });
+        }
+    }
+
+    pub(super) fn free_handed_out(&mut self) {
+        for leaving in self.leaving.drain(..self.handed_out) {
+            self.state.frames.free(leaving.frame);
+        }
+        self.handed_out = 0;
+    }
+
+    /// Returns the number of frames inside, without those handed out.
+    pub fn frames(&self) -> usize {
+        let coming: usize = self.inboxes.iter().map(|inbox| inbox.crossings.len()).sum();
+        self.state.frames.len() - self.handed_out + coming
+    }
+}
+
+impl Messages {
+    pub(super) fn is_empty(&self) -> bool {
+        self.crossings.is_empty()
+    }
+}

@@ -1,0 +1,297 @@
+//! Networks on several shards against the same networks on one thread: verdicts,
+//! releases, logs and counters are the same, whatever the shard of a link.
+
+use std::num::NonZero;
+use std::sync::{Arc, Mutex};
+
+use longwire_engine::{Bytes, FrameMeta, LinkId, LinkSpec, Nanos, PathId};
+use longwire_packet::bridge::{BridgeConfig, PortIndex, Switching};
+use longwire_packet::classify::{Classifier, Matcher, Order as RuleOrder};
+use longwire_runtime::OnPortLoss;
+use longwire_runtime::fabric::{
+    FabricParts, LinkCells, Operation, OutputFrame, Sharding, Simulation, Target,
+};
+use longwire_runtime::record::{Batch, Epoch, Event, Recorder};
+use longwire_testbed::support::frames::udp4;
+
+use crate::composed::any_spec::{Choices, Examples, any_spec};
+use crate::composed::traffic::draws;
+use longwire_testbed::support::Draws;
+
+/// Ports, stations behind each, links and paths of a case.
+const PORTS: u64 = 3;
+const STATIONS: u64 = 4;
+
+/// A network and its traffic, made from a number.
+struct Case {
+    links: Vec<LinkSpec>,
+    paths: Vec<Vec<LinkId>>,
+    /// For each rule the source and destination station, and the target.
+    rules: Vec<(u8, u8, Target)>,
+    unmatched: Target,
+    is_bridge: bool,
+    /// Changes: when, of which link, to which parameters.
+    changes: Vec<(Nanos, LinkId, LinkSpec)>,
+    frames: Vec<(PortIndex, Nanos, Vec<u8>)>,
+}
+
+/// Returns a link; `is_long`: of which no frame leaves within 100 us.
+fn spec(draws: &mut Draws, is_long: bool) -> LinkSpec {
+    let long = [
+        "delay=1ms",
+        "rate=10mbit delay=200us queue=codel",
+        "rate=20mbit delay=300us loss=5% queue=20p",
+        "rate=5mbit delay=100us duplicate=random:rate=20% queue=fq-codel",
+    ];
+    if is_long {
+        return draws.pick(&long).parse().expect("a valid link");
+    }
+    let text = match draws.below(4) {
+        // Many hops without delay, and many events of the same time.
+        0 => "rate=8mbit queue=20p",
+        1 => "delay=1ms",
+        2 => "rate=10mbit delay=200us queue=codel",
+        _ => {
+            let bytes: Vec<u8> = (0..300).map(|_| draws.below(256) as u8).collect();
+            return any_spec(&mut Choices(&bytes));
+        }
+    };
+    text.parse().expect("a valid link")
+}
+
+impl Case {
+    fn of(number: u64) -> Case {
+        let mut draws = draws(number);
+        let count = 2 + draws.below(10);
+        let is_long = draws.below(2) == 0;
+        let links = (0..count).map(|_| spec(&mut draws, is_long));
+        let links: Vec<LinkSpec> = links.collect();
+        let path = |draws: &mut Draws| {
+            let hops = 1 + draws.below(4);
+            (0..hops)
+                .map(|_| LinkId(draws.below(count) as u32))
+                .collect()
+        };
+        let paths: Vec<Vec<LinkId>> = (0..2 + draws.below(6)).map(|_| path(&mut draws)).collect();
+        let target = |draws: &mut Draws| match draws.below(8) {
+            0 => Target::Pass,
+            1 => Target::Drop,
+            _ => Target::Path(PathId(draws.below(paths.len() as u64) as u32)),
+        };
+        let stations = PORTS * STATIONS;
+        let rule = |draws: &mut Draws| {
+            let (from, to) = (draws.below(stations) as u8, draws.below(stations) as u8);
+            (from, to, target(draws))
+        };
+        let rules = (0..draws.below(30)).map(|_| rule(&mut draws)).collect();
+        let unmatched = target(&mut draws);
+        let change = |draws: &mut Draws| {
+            let link = LinkId(draws.below(count) as u32);
+            // Also at the time of frames, and several at once.
+            let at = Nanos::from_micros(draws.below(60) * 500);
+            // Windows may have to become shorter, or end.
+            let is_long = is_long && draws.below(3) > 0;
+            (at, link, spec(draws, is_long))
+        };
+        let changes = (0..draws.below(5)).map(|_| change(&mut draws)).collect();
+        let is_bridge = draws.below(2) == 0;
+        let mut now = 0;
+        let frame = |number: u64, draws: &mut Draws, now: &mut u64| {
+            // Bursts of one time, and steps that meet the times of changes.
+            *now += [0, 0, 100, 500, 1_337][draws.below(5) as usize] * 1_000;
+            let (from, to) = (draws.below(stations), draws.below(stations));
+            let payload = vec![number as u8; draws.below(1_200) as usize];
+            let ends = |station: u64| [10, 0, 0, station as u8];
+            let mut bytes = udp4(ends(from), ends(to), (1_000, number as u16), &payload);
+            bytes[..12].copy_from_slice(&[2, 0, 0, 0, 0, to as u8, 2, 0, 0, 0, 0, from as u8]);
+            let port = PortIndex((from / STATIONS) as u16);
+            (port, Nanos::from_nanos(*now), bytes)
+        };
+        let frames = (0..400).map(|number| frame(number, &mut draws, &mut now));
+        Case {
+            frames: frames.collect(),
+            links,
+            paths,
+            rules,
+            unmatched,
+            is_bridge,
+            changes,
+        }
+    }
+
+    fn parts(&self, sharding: Option<Sharding>) -> (FabricParts, Vec<Arc<LinkCells>>) {
+        let mut classifier = Classifier::new(RuleOrder::First, self.unmatched);
+        for (from, to, target) in &self.rules {
+            let matcher: Matcher = format!("src=10.0.0.{from},dst=10.0.0.{to}")
+                .parse()
+                .expect("a valid matcher");
+            classifier.insert(matcher, *target, 0).expect("room for it");
+        }
+        let links = self.links.iter().map(|spec| {
+            let config = spec.build(&Examples).expect("a link");
+            (config, Arc::new(LinkCells::default()))
+        });
+        let links: Vec<_> = links.collect();
+        let cells = links.iter().map(|(_, cells)| Arc::clone(cells)).collect();
+        let order = |(at, link, spec): &(Nanos, LinkId, LinkSpec)| {
+            let change = spec.build_change(&Examples).expect("a change");
+            let link = *link;
+            let work: Operation = Box::new(move |core, at| {
+                drop(core.change_link(link, at, change));
+            });
+            (*at, work)
+        };
+        let switching = if self.is_bridge {
+            Switching::Bridge
+        } else {
+            Switching::Pairs(vec![(PortIndex(0), PortIndex(1))])
+        };
+        let parts = FabricParts {
+            switch: BridgeConfig {
+                switching,
+                ..BridgeConfig::new(PORTS as u16)
+            },
+            classifier,
+            links,
+            paths: self.paths.clone(),
+            orders: self.changes.iter().map(order).collect(),
+            on_port_loss: OnPortLoss::End,
+            sharding,
+        };
+        (parts, cells)
+    }
+
+    /// Runs the network in virtual time.
+    fn run(&self, sharding: Option<Sharding>) -> Outcome {
+        let (parts, cells) = self.parts(sharding);
+        let events = Arc::new(Mutex::new(Vec::new()));
+        let recorder = Box::new(Keeper(Arc::clone(&events)));
+        let epoch = Nanos::from_millis(3);
+        let mut simulation =
+            Simulation::new(&["a", "b", "c"], parts, 7, epoch, Some(recorder)).expect("a network");
+        let mut left = Vec::new();
+        let mut out = |frame: OutputFrame<'_>| {
+            left.push((
+                frame.port,
+                frame.release,
+                frame.wire_len,
+                frame.bytes.to_vec(),
+            ));
+            Ok::<(), ()>(())
+        };
+        for (port, at, bytes) in &self.frames {
+            let meta = FrameMeta {
+                arrival: epoch.saturating_add(*at),
+                len: bytes.len() as u32,
+            };
+            simulation.frame(*port, meta, bytes, &mut out).unwrap();
+        }
+        // By steps: with several shards, frames are then inside between calls.
+        for step in 1..40 {
+            let until = Nanos::from_millis(step * step);
+            simulation
+                .advance(epoch.saturating_add(until), &mut out)
+                .unwrap();
+        }
+        simulation.advance(Nanos::MAX, &mut out).unwrap();
+        let inside = simulation.frames();
+        let report = simulation.stop();
+        assert_eq!(report.error, None);
+        let events = std::mem::take(&mut *events.lock().unwrap());
+        let (arrivals, events) = events
+            .into_iter()
+            .partition(|event| matches!(event, Event::Entered { .. }));
+        Outcome {
+            left,
+            arrivals,
+            events,
+            counters: cells
+                .iter()
+                .map(|cells| format!("{:?}", cells.totals()))
+                .collect(),
+            switch: format!("{:?} {:?}", report.switch, report.counts),
+            inside,
+        }
+    }
+}
+
+/// All that a run shows.
+#[derive(Debug, PartialEq)]
+struct Outcome {
+    left: Vec<(PortIndex, Nanos, u32, Vec<u8>)>,
+    arrivals: Vec<Event>,
+    events: Vec<Event>,
+    counters: Vec<String>,
+    switch: String,
+    inside: u64,
+}
+
+/// Keeps the events of a run.
+struct Keeper(Arc<Mutex<Vec<Event>>>);
+
+impl Recorder for Keeper {
+    fn start(&mut self, _: Epoch) {}
+
+    fn record(&mut self, batch: &Batch) -> Result<(), String> {
+        // The places of bytes depend on batches.
+        let events = batch.events.iter().cloned().map(|event| match event {
+            Event::Entered {
+                port,
+                arrival,
+                wire_len,
+                bytes,
+            } => Event::Entered {
+                port,
+                arrival,
+                wire_len,
+                bytes: 0..bytes.len(),
+            },
+            other => other,
+        });
+        self.0.lock().unwrap().extend(events);
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+/// Distributes links at random, regardless of their delays: the worst of plans.
+fn at_random(links: usize, shards: usize, draws: &mut Draws) -> Sharding {
+    Sharding {
+        shard_of: (0..links)
+            .map(|_| draws.below(shards as u64) as u16)
+            .collect(),
+        shards,
+        threads: NonZero::new(1 + draws.below(3) as usize).unwrap(),
+        memory: Bytes(u64::MAX),
+    }
+}
+
+#[test]
+fn any_network_on_any_shards() {
+    let (mut dropped, mut crossed) = (0, 0);
+    for number in 0..200 {
+        let case = Case::of(number);
+        let expected = case.run(None);
+        dropped += expected.events.len() - expected.left.len().min(expected.events.len());
+        let mut draws = draws(!number);
+        for shards in [1, 2, 3, 4, 16] {
+            let sharding = at_random(case.links.len(), shards, &mut draws);
+            let shard = |link: &LinkId| sharding.shard_of[link.0 as usize];
+            let hops = case.paths.iter().flat_map(|path| path.windows(2));
+            crossed += hops.filter(|hop| shard(&hop[0]) != shard(&hop[1])).count();
+            let found = case.run(Some(sharding.clone()));
+            let events = found.events.iter().zip(&expected.events);
+            let first = { events }.find(|(found, expected)| found != expected);
+            assert_eq!(first, None, "case {number}, {shards} shards");
+            let same = found.left == expected.left;
+            assert!(same, "case {number}, {shards} shards: what leaves");
+            let inside = (found.inside, expected.inside);
+            assert_eq!(inside.0, inside.1, "case {number}, {shards} shards: inside");
+            assert_eq!(found, expected, "case {number}, {shards} shards");
+        }
+    }
+    assert!(dropped > 1_000 && crossed > 1_000, "{dropped} {crossed}");
+}
