@@ -14,6 +14,7 @@ use super::orders::{Operation, Order, Task};
 use super::pair::{Pair, PairLink};
 use super::pipeline;
 use super::report::{PortReport, SwitchReport};
+use super::shards::ShardTimes;
 use crate::config::LinkSetup;
 use crate::ledger::{Artifact, Memory, QueueLengths};
 use crate::record::{Epoch, RecordWriter, Recorder};
@@ -310,6 +311,11 @@ impl Simulation {
     /// Returns the number of frames inside.
     pub fn frames(&self) -> u64 {
         self.core.frames() + self.pair.as_ref().map_or(0, Pair::frames) as u64
+    }
+
+    /// Returns how long the phases of shards took so far; `None` without shards.
+    pub fn shard_times(&self) -> Option<ShardTimes> {
+        self.core.shards.as_ref().map(|shards| shards.times)
     }
 
     /// Returns the reports so far of the links of a pair.

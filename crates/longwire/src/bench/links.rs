@@ -68,11 +68,11 @@ pub(super) struct LinksRow {
 }
 
 /// Time between arrivals, in virtual time.
-const GAP: Nanos = Nanos::from_nanos(100);
+pub(super) const GAP: Nanos = Nanos::from_nanos(100);
 const DELAY: Nanos = Nanos::from_millis(20);
 
 /// A frame's length, without frame check sequence.
-const LEN: u32 = 64;
+pub(super) const LEN: u32 = 64;
 
 /// Measurements of each row; the median counts.
 const TIMES: usize = 3;
@@ -159,7 +159,7 @@ fn row(links: u32, packets: u64) -> Result<LinksRow, Error> {
 }
 
 /// Builds links with twice the rate that their share of the packets needs.
-fn parts(links: u32) -> Result<FabricParts, Error> {
+pub(super) fn parts(links: u32) -> Result<FabricParts, Error> {
     let bits = u64::from(LEN) * 8 * 2;
     let rate = bits * 1_000_000_000 / GAP.as_nanos() / u64::from(links);
     let rate = BitRate::from_bits_per_sec(rate.max(1))

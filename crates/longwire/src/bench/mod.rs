@@ -7,6 +7,7 @@ mod memcpy;
 pub mod pairs;
 mod plugin;
 pub mod rate;
+mod shards;
 pub mod testbed;
 mod throughput;
 
@@ -20,6 +21,7 @@ use serde::Serialize;
 use crate::cli::Wait;
 use crate::{Error, Globals};
 pub use links::LinksArgs;
+pub use shards::ShardsArgs;
 
 /// Arguments of `bench`.
 #[derive(Debug, Args)]
@@ -54,6 +56,8 @@ pub enum Bench {
     Rate(RateArgs),
     /// The cost of a packet with one link and with a hundred thousand
     Links(LinksArgs),
+    /// The cost of a packet with its links on several threads
+    Shards(ShardsArgs),
     /// The cost per packet of the hooks of a plugin in C
     Plugin(PluginArgs),
     /// Real programs through a live link: throughput, loss, round trips
@@ -158,6 +162,10 @@ pub fn run(args: &BenchArgs, globals: &Globals) -> Result<ExitCode, Error> {
         Bench::Links(own) => {
             let rows = links::measure(&chosen(own, quick, LinksArgs::quick))?;
             show_rows(globals, rows, links::print)
+        }
+        Bench::Shards(own) => {
+            let rows = shards::measure(&chosen(own, quick, ShardsArgs::quick))?;
+            show_rows(globals, rows, shards::print)
         }
         Bench::Plugin(own) => {
             let rows = plugin::measure(own, quick)?;

@@ -74,6 +74,11 @@ impl PairFrame {
         PairFrame(frame)
     }
 
+    /// Returns its bytes.
+    pub fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+
     /// Rewrites the frame for a pair, with a number that its receiver can read.
     #[inline]
     pub fn set(&mut self, pair: u32, number: u32) -> &[u8] {

@@ -20,6 +20,7 @@ mod shard;
 use std::collections::BTreeMap;
 use std::num::NonZero;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use longwire_engine::{
     Bytes, DropReason, FrameMeta, Link, LinkChange, LinkId, Nanos, PathId, RemovedLink,
@@ -62,6 +63,17 @@ pub struct Sharding {
     pub memory: Bytes,
 }
 
+/// How long the phases of a sharded network took in which threads work together.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ShardTimes {
+    /// Classifying frames.
+    pub classifying: Duration,
+    /// Processing events.
+    pub advancing: Duration,
+    /// The number of rounds of more than one thread.
+    pub rounds: u64,
+}
+
 /// The shards of a network, and the frames that have not been distributed to them.
 pub(super) struct Shards {
     shards: Vec<Box<Shard>>,
@@ -77,6 +89,7 @@ pub(super) struct Shards {
     lookahead: Option<Option<Nanos>>,
     batch: Batch,
     memory_max: Bytes,
+    pub(super) times: ShardTimes,
 }
 
 impl Shards {
@@ -102,6 +115,7 @@ impl Shards {
             lookahead: None,
             batch: Batch::default(),
             memory_max: memory,
+            times: ShardTimes::default(),
             shard_of,
         })
     }
@@ -310,6 +324,7 @@ impl Shards {
     /// Lets every shard do its job.
     fn round(&mut self, parallel: bool) {
         if parallel {
+            self.times.rounds += 1;
             self.pool.round(&mut self.shards);
         } else {
             self.shards.iter_mut().for_each(|shard| shard.work());
@@ -528,10 +543,14 @@ impl Core {
             classifier: std::mem::replace(&mut self.classifier, placeholder),
         });
         if !shared.batch.is_empty() {
+            let started = Instant::now();
             shards.classify(&shared);
+            shards.times.classifying += started.elapsed();
             self.distribute(&mut shards, &shared.batch);
         }
+        let started = Instant::now();
         shards.advance(&shared, until);
+        shards.times.advancing += started.elapsed();
         for shard in &mut shards.shards {
             debug_assert_eq!(shard.next_entry, shard.entries.len());
             shard.entries.clear();

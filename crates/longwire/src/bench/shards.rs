@@ -1,0 +1,211 @@
+//! `bench shards`: what shards cost and gain.
+//!
+//! Frames of 64 bytes of random pairs of addresses, each with a link of its own, as in
+//! `bench links`, from memory to memory in virtual time: through a simulation without
+//! shards, and with each number of them. All take the same frames and hand out the same.
+
+use std::hint::black_box;
+use std::num::NonZero;
+use std::time::Instant;
+
+use clap::Args;
+use longwire_engine::{Bytes, FrameMeta, Nanos};
+use longwire_packet::bridge::PortIndex;
+use longwire_runtime::fabric::{OutputFrame, ShardTimes, Sharding, Simulation};
+use longwire_units::random::Stream;
+use serde::Serialize;
+
+use super::links::{self, GAP, LEN};
+use super::pairs::PairFrame;
+use crate::Error;
+use crate::table::Table;
+
+/// Arguments of `bench shards`.
+#[derive(Clone, Debug, Args)]
+pub struct ShardsArgs {
+    /// How many links
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    pub links: u32,
+    /// Numbers of shards
+    #[arg(
+        long,
+        value_name = "N",
+        value_delimiter = ',',
+        default_value = "1,2,4,16"
+    )]
+    pub shards: Vec<usize>,
+    /// Threads, the calling one included; no more than shards are used
+    #[arg(long, value_name = "N", default_value = "2")]
+    pub threads: NonZero<usize>,
+    /// Packets of each row
+    #[arg(long, value_name = "N", default_value_t = 4_000_000)]
+    pub packets: u64,
+}
+
+impl ShardsArgs {
+    pub(super) fn quick(&self) -> ShardsArgs {
+        ShardsArgs {
+            links: 1_000,
+            packets: 50_000,
+            ..self.clone()
+        }
+    }
+}
+
+/// One number of shards.
+#[derive(Debug, Serialize)]
+pub(super) struct ShardsRow {
+    /// 0: without shards.
+    shards: usize,
+    threads: usize,
+    packets: u64,
+    ns_per_packet: f64,
+    /// The time of one shard, relative to this.
+    speedup: f64,
+    /// Time of the calling thread per packet outside phases that threads share, in ns:
+    /// to read, switch, distribute and hand out.
+    serial_ns: f64,
+    /// Time to classify, and to process events, per packet, in ns. With several threads
+    /// the times of the slowest.
+    classify_ns: f64,
+    event_ns: f64,
+    /// Rounds in which threads worked together.
+    rounds: u64,
+    /// A sum over all that left: the same in each row.
+    digest: u64,
+    missing: u64,
+}
+
+/// Measurements of each row; the median counts.
+const TIMES: usize = 5;
+
+pub(super) fn measure(args: &ShardsArgs) -> Result<Vec<ShardsRow>, Error> {
+    let plans: Vec<Option<usize>> = std::iter::once(None)
+        .chain(args.shards.iter().map(|shards| Some(*shards)))
+        .collect();
+    let mut measured: Vec<Vec<ShardsRow>> = plans.iter().map(|_| Vec::new()).collect();
+    // In turn, so that a disturbance meets all rows.
+    for _ in 0..TIMES {
+        for (plan, rows) in plans.iter().zip(&mut measured) {
+            rows.push(row(args, *plan)?);
+        }
+    }
+    let median = |mut rows: Vec<ShardsRow>| {
+        rows.sort_by(|a, b| a.ns_per_packet.total_cmp(&b.ns_per_packet));
+        rows.swap_remove(TIMES / 2)
+    };
+    let mut rows: Vec<ShardsRow> = measured.into_iter().map(median).collect();
+    let one = rows.iter().find(|row| row.shards == 1);
+    let one = one.map_or(f64::NAN, |row| row.ns_per_packet);
+    for row in &mut rows {
+        row.speedup = one / row.ns_per_packet;
+    }
+    if let Some(other) = rows.iter().find(|row| row.digest != rows[0].digest) {
+        return Err(Error::Failed(format!(
+            "{} shards handed out other frames than none; please report this",
+            other.shards
+        )));
+    }
+    Ok(rows)
+}
+
+fn row(args: &ShardsArgs, shards: Option<usize>) -> Result<ShardsRow, Error> {
+    let mut parts = links::parts(args.links)?;
+    let count = shards.unwrap_or(1).max(1);
+    parts.sharding = shards.map(|_| Sharding {
+        shard_of: (0..args.links)
+            .map(|link| (link as usize % count) as u16)
+            .collect(),
+        shards: count,
+        threads: args.threads,
+        memory: Bytes(u64::MAX),
+    });
+    let mut simulation = Simulation::new(&["a", "b"], parts, 1, Nanos::ZERO, None)
+        .map_err(|error| Error::Failed(error.to_string()))?;
+    let packets = args.packets.max(u64::from(args.links) * 4);
+    let (mut arrived, mut digest) = (0u64, 0u64);
+    let mut out = |frame: OutputFrame<'_>| {
+        arrived += 1;
+        let word = u64::from(black_box(frame.bytes)[42]) ^ frame.release.as_nanos();
+        digest = digest.rotate_left(1) ^ word;
+        Ok::<(), Error>(())
+    };
+    let mut chance = Stream::of_seed(1);
+    let mut frames = vec![PairFrame::new(LEN); AHEAD as usize];
+    let mut arrival = Nanos::ZERO;
+    let started = Instant::now();
+    for _ in 0..packets / AHEAD {
+        // As a reader of captures does: some frames are known in advance.
+        for frame in &mut frames {
+            frame.set(chance.up_to(u64::from(args.links) - 1) as u32, 0);
+        }
+        simulation.prefetch(
+            frames
+                .iter()
+                .map(|frame| (PortIndex(0), frame.bytes(), LEN)),
+        );
+        for frame in &frames {
+            let meta = FrameMeta { arrival, len: LEN };
+            simulation.frame(PortIndex(0), meta, frame.bytes(), &mut out)?;
+            arrival = arrival.saturating_add(GAP);
+        }
+    }
+    simulation.advance(Nanos::MAX, &mut out)?;
+    let took = started.elapsed();
+    let times = simulation.shard_times().unwrap_or_default();
+    let sent = packets / AHEAD * AHEAD;
+    let each = |nanos: u128| nanos as f64 / sent as f64;
+    let ShardTimes {
+        classifying,
+        advancing,
+        rounds,
+    } = times;
+    let serial = took.saturating_sub(classifying).saturating_sub(advancing);
+    Ok(ShardsRow {
+        shards: shards.unwrap_or(0),
+        threads: args.threads.get().min(count),
+        packets: sent,
+        ns_per_packet: each(took.as_nanos()),
+        speedup: 1.0,
+        serial_ns: each(serial.as_nanos()),
+        classify_ns: each(classifying.as_nanos()),
+        event_ns: each(advancing.as_nanos()),
+        rounds,
+        digest,
+        missing: sent - arrived,
+    })
+}
+
+/// Frames that are known in advance.
+const AHEAD: u64 = 32;
+
+pub(super) fn print(rows: &[ShardsRow]) {
+    let Some(first) = rows.first() else {
+        return;
+    };
+    println!(
+        "{} 64-byte packets in random order, memory to memory, in virtual time; medians of {TIMES}.",
+        first.packets
+    );
+    let mut table = Table::headed(
+        "shards | threads | ns/packet | speed-up | serial ns | classify ns | events ns | rounds | missing",
+    );
+    for row in rows {
+        let shards = match row.shards {
+            0 => "none".to_owned(),
+            shards => shards.to_string(),
+        };
+        table.row(vec![
+            shards,
+            row.threads.to_string(),
+            format!("{:.1}", row.ns_per_packet),
+            format!("{:.2}", row.speedup),
+            format!("{:.1}", row.serial_ns),
+            format!("{:.1}", row.classify_ns),
+            format!("{:.1}", row.event_ns),
+            row.rounds.to_string(),
+            row.missing.to_string(),
+        ]);
+    }
+    table.print();
+}
