@@ -14,7 +14,8 @@ pub(in crate::fabric) struct BatchFrame {
     pub port: PortIndex,
     pub meta: FrameMeta,
     pub exit: Exit,
-    pub part: Option<TrainPart>,
+    /// The index of its place in a train, plus 1; 0 if it was not cut from one.
+    part: u32,
     /// The output port is gone.
     pub lost: bool,
     start: usize,
@@ -26,6 +27,8 @@ pub(in crate::fabric) struct BatchFrame {
 pub(in crate::fabric) struct Batch {
     frames: Vec<BatchFrame>,
     bytes: Vec<u8>,
+    /// Places in trains, of the frames that were cut from one.
+    parts: Vec<TrainPart>,
 }
 
 impl Batch {
@@ -36,11 +39,12 @@ impl Batch {
         (part, lost): (Option<TrainPart>, bool),
         bytes: &[u8],
     ) {
+        self.parts.extend(part);
         self.frames.push(BatchFrame {
             port,
             meta,
             exit,
-            part,
+            part: part.map_or(0, |_| self.parts.len() as u32),
             lost,
             start: self.bytes.len(),
             len: bytes.len() as u32,
@@ -50,6 +54,12 @@ impl Batch {
 
     pub fn frames(&self) -> &[BatchFrame] {
         &self.frames
+    }
+
+    /// Returns a frame's place in the train from which it was cut.
+    pub fn part(&self, frame: &BatchFrame) -> Option<TrainPart> {
+        let index = frame.part.checked_sub(1)?;
+        self.parts.get(index as usize).copied()
     }
 
     pub fn bytes(&self, frame: &BatchFrame) -> &[u8] {
@@ -67,6 +77,7 @@ impl Batch {
     pub fn clear(&mut self) {
         self.frames.clear();
         self.bytes.clear();
+        self.parts.clear();
     }
 }
 

@@ -17,7 +17,9 @@ mod batch;
 mod pool;
 mod shard;
 
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
+use std::collections::binary_heap::PeekMut;
+use std::collections::{BTreeMap, BinaryHeap};
 use std::num::NonZero;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -396,7 +398,7 @@ impl Shards {
     fn advance_in_order(&mut self, shared: &Shared, end: Nanos) {
         self.shards
             .iter_mut()
-            .for_each(|shard| shard.free_handed_out());
+            .for_each(|shard| shard.forget_handed_out());
         loop {
             let arrival = self.shards.iter().enumerate();
             let arrival = arrival.filter_map(|(index, shard)| {
@@ -581,7 +583,7 @@ impl Core {
                     continue;
                 }
                 Target::Pass => {
-                    self.pass(frame, batch.bytes(frame));
+                    self.pass(frame, batch);
                     continue;
                 }
                 Target::Drop => {
@@ -605,11 +607,11 @@ impl Core {
     }
 
     /// Lets a frame pass without a link.
-    fn pass(&mut self, frame: &BatchFrame, bytes: &[u8]) {
+    fn pass(&mut self, frame: &BatchFrame, batch: &Batch) {
         self.counts.passed.add(1);
         let FrameMeta { arrival, len } = frame.meta;
         let frames = &mut self.state.frames;
-        let item = frames.adopt(bytes, len, frame.exit, frame.part);
+        let item = frames.adopt(batch.bytes(frame), len, frame.exit, batch.part(frame));
         self.state.waiting.push(PASSING, arrival, (item, None));
     }
 
@@ -661,27 +663,30 @@ impl Core {
         let Some(shards) = &mut self.shards else {
             return Ok(());
         };
-        loop {
-            let heads = shards.shards.iter().enumerate();
-            let heads = heads.filter_map(|(index, shard)| {
-                let next = shard.leaving.get(shard.handed_out)?;
-                Some((next.release, next.last, index))
-            });
-            let next = heads.min();
-            let release = next.map_or(until, |(release, ..)| release);
-            while let Some((_, release, (frame, _))) = self.state.waiting.pop_due(release) {
-                let left = leave(frame.exit, output(&self.state.frames, &frame, release));
-                self.state.frames.free(frame);
-                left?;
-            }
-            let Some((release, _, index)) = next else {
-                return Ok(());
-            };
+        let head = |(index, shard): (usize, &Shard)| {
+            let next = shard.leaving.get(shard.handed_out)?;
+            Some(Reverse((next.release, next.last, index)))
+        };
+        let mut heads: BinaryHeap<_> = shards.all().enumerate().filter_map(head).collect();
+        while let Some(mut first) = heads.peek_mut() {
+            let Reverse((release, _, index)) = *first;
+            self.state.hand_out_passing(release, &mut leave)?;
             let shard = &mut shards.shards[index];
-            let frame = &shard.leaving[shard.handed_out].frame;
+            let leaving = shard.leaving[shard.handed_out];
             shard.handed_out += 1;
-            leave(frame.exit, output(&shard.state.frames, frame, release))?;
+            let frame = OutputFrame {
+                port: PortIndex(0),
+                release,
+                bytes: shard.leaving_bytes(&leaving),
+                wire_len: leaving.wire_len,
+            };
+            leave(leaving.exit, frame)?;
+            match head((index, shard)) {
+                Some(next) => *first = next,
+                None => drop(PeekMut::pop(first)),
+            }
         }
+        self.state.hand_out_passing(until, &mut leave)
     }
 
     /// Records the last events of the run.
@@ -714,16 +719,25 @@ fn is_lost(lost_ports: &[bool], exit: Exit) -> bool {
     matches!(exit, Exit::One(port) if lost_ports.get(usize::from(port.0)) == Some(&true))
 }
 
-/// Describes a frame that leaves; its port is decided by its exit.
-fn output<'a>(
-    frames: &'a super::frames::Frames,
-    frame: &'a Frame,
-    release: Nanos,
-) -> OutputFrame<'a> {
-    OutputFrame {
-        port: PortIndex(0),
-        release,
-        bytes: frames.bytes(frame),
-        wire_len: frames.wire_len(frame),
+impl FabricState {
+    /// Hands out the frames that passed without a link by `until`.
+    #[inline]
+    fn hand_out_passing<E>(
+        &mut self,
+        until: Nanos,
+        leave: &mut impl FnMut(Exit, OutputFrame<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        while let Some((_, release, (frame, _))) = self.waiting.pop_due(until) {
+            let leaving = OutputFrame {
+                port: PortIndex(0),
+                release,
+                bytes: self.frames.bytes(&frame),
+                wire_len: self.frames.wire_len(&frame),
+            };
+            let left = leave(frame.exit, leaving);
+            self.frames.free(frame);
+            left?;
+        }
+        Ok(())
     }
 }

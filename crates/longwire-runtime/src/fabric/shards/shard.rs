@@ -24,11 +24,14 @@ pub(super) struct Entry {
 }
 
 /// A frame that leaves the network.
-#[derive(Debug)]
-pub(in crate::fabric) struct Leaving {
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Leaving {
     pub release: Nanos,
     pub last: LinkId,
-    pub frame: Frame,
+    pub exit: Exit,
+    pub wire_len: u32,
+    start: usize,
+    len: u32,
 }
 
 /// A frame on its way to another shard.
@@ -82,10 +85,12 @@ pub(in crate::fabric) struct Shard {
     pub(super) next_entry: usize,
     /// The targets of the part of the batch that it classified last.
     pub(super) targets: Vec<Target>,
-    /// Frames released before the end of the last window, in order.
-    pub leaving: Vec<Leaving>,
-    /// Number of them that have been handed out. Their memory is freed by the next job.
-    pub handed_out: usize,
+    /// Frames released before the end of the last window, in order, and their bytes:
+    /// one after the other, so that handing them out does not search memory for them.
+    pub(super) leaving: Vec<Leaving>,
+    leaving_bytes: Vec<u8>,
+    /// Number of them that have been handed out.
+    pub(super) handed_out: usize,
     /// Due frames are moved to `leaving`.
     pub(super) collects: bool,
     /// To each shard.
@@ -107,6 +112,7 @@ impl Shard {
             next_entry: 0,
             targets: Vec::new(),
             leaving: Vec::new(),
+            leaving_bytes: Vec::new(),
             handed_out: 0,
             collects: false,
             outboxes: boxes(),
@@ -142,7 +148,7 @@ impl Shard {
     }
 
     fn advance(&mut self, shared: &Shared, end: Nanos, inclusive: bool) {
-        self.free_handed_out();
+        self.forget_handed_out();
         self.accept();
         while let Some(arrival) = self.next_arrival(shared)
             && (arrival < end || inclusive && arrival == end)
@@ -182,7 +188,7 @@ impl Shard {
         let frame = &shared.batch.frames()[entry.frame as usize];
         let (bytes, meta) = (shared.batch.bytes(frame), frame.meta);
         let frames = &mut self.state.frames;
-        let item = frames.adopt(bytes, meta.len, frame.exit, frame.part);
+        let item = frames.adopt(bytes, meta.len, frame.exit, shared.batch.part(frame));
         let (network, state) = (&mut self.network, &mut self.state);
         let entered = match entry.drop {
             None => network.offer(entry.path, meta, item, state),
@@ -274,26 +280,42 @@ impl Shard {
             return;
         }
         let until = end.saturating_sub(Nanos::from_nanos(1));
-        while let Some((_, release, (frame, last))) = self.state.waiting.pop_due(until) {
+        let FabricState {
+            frames, waiting, ..
+        } = &mut self.state;
+        while let Some((_, release, (frame, last))) = waiting.pop_due(until) {
+            let bytes = frames.bytes(&frame);
             self.leaving.push(Leaving {
                 release,
                 last: last.unwrap_or_default(),
-                frame,
+                exit: frame.exit,
+                wire_len: frames.wire_len(&frame),
+                start: self.leaving_bytes.len(),
+                len: bytes.len() as u32,
             });
+            self.leaving_bytes.extend_from_slice(bytes);
+            frames.free(frame);
         }
     }
 
-    pub(super) fn free_handed_out(&mut self) {
-        for leaving in self.leaving.drain(..self.handed_out) {
-            self.state.frames.free(leaving.frame);
-        }
-        self.handed_out = 0;
+    /// Returns the bytes of a frame that leaves.
+    pub(super) fn leaving_bytes(&self, leaving: &Leaving) -> &[u8] {
+        &self.leaving_bytes[leaving.start..leaving.start + leaving.len as usize]
     }
 
-    /// Returns the number of frames inside, without those handed out.
+    /// Makes room if all frames that leave have been handed out.
+    pub(super) fn forget_handed_out(&mut self) {
+        if self.handed_out == self.leaving.len() {
+            self.leaving.clear();
+            self.leaving_bytes.clear();
+            self.handed_out = 0;
+        }
+    }
+
+    /// Returns the number of frames inside.
     pub fn frames(&self) -> usize {
         let coming: usize = self.inboxes.iter().map(|inbox| inbox.crossings.len()).sum();
-        self.state.frames.len() - self.handed_out + coming
+        self.state.frames.len() + self.leaving.len() - self.handed_out + coming
     }
 }
 
