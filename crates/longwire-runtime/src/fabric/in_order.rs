@@ -4,27 +4,37 @@ use std::collections::VecDeque;
 
 use longwire_engine::{LinkId, Nanos, ReleaseQueue};
 
-/// Items of two links in the order of their releases; among items of the same release,
-/// those of link 0 first, and those of one link in the order in which they were added. The same as a [`ReleaseQueue`], but where the
-/// releases of each link never decrease, the items of a link are a queue: adding and
-/// removing one takes a third of the time.
+/// Items of two links in the order of their releases; among items of the same release, in
+/// the order in which they were added. Where the releases of each link never decrease, the
+/// items of a link are a queue: adding and removing one takes a third of the time.
 #[derive(Debug)]
 pub(super) enum PairReleases<T> {
     /// The releases of each link never decrease.
     InOrder(Lines<T>),
-    Sorted(ReleaseQueue<T>),
+    /// On one line, with their links.
+    Sorted(ReleaseQueue<(usize, T)>),
 }
 
-/// The items of each link.
+/// The items of each link, and the number of items that were added.
 #[derive(Debug)]
 pub(super) struct Lines<T> {
     of: [VecDeque<LineItem<T>>; 2],
+    added: u64,
 }
 
 #[derive(Debug)]
 struct LineItem<T> {
     release: Nanos,
+    /// Its number among the items of both links.
+    number: u64,
     item: T,
+}
+
+impl<T> LineItem<T> {
+    #[inline]
+    fn place(&self) -> (Nanos, u64) {
+        (self.release, self.number)
+    }
 }
 
 impl<T> PairReleases<T> {
@@ -33,6 +43,7 @@ impl<T> PairReleases<T> {
         if in_order {
             PairReleases::InOrder(Lines {
                 of: [VecDeque::new(), VecDeque::new()],
+                added: 0,
             })
         } else {
             PairReleases::Sorted(ReleaseQueue::new())
@@ -44,11 +55,17 @@ impl<T> PairReleases<T> {
     pub fn push(&mut self, link: usize, release: Nanos, item: T) {
         match self {
             PairReleases::InOrder(lines) => {
+                let number = lines.added;
+                lines.added += 1;
                 let line = &mut lines.of[link];
                 debug_assert!(line.back().is_none_or(|last| last.release <= release));
-                line.push_back(LineItem { release, item });
+                line.push_back(LineItem {
+                    release,
+                    number,
+                    item,
+                });
             }
-            PairReleases::Sorted(queue) => queue.push(LinkId(link as u32), release, item),
+            PairReleases::Sorted(queue) => queue.push(LinkId(0), release, (link, item)),
         }
     }
 
@@ -66,8 +83,8 @@ impl<T> PairReleases<T> {
                 Some((link, next.release, next.item))
             }
             PairReleases::Sorted(queue) => {
-                let (link, release, item) = queue.pop_due(now)?;
-                Some((link.0 as usize, release, item))
+                let (_, release, (link, item)) = queue.pop_due(now)?;
+                Some((link, release, item))
             }
         }
     }
@@ -101,7 +118,7 @@ impl<T> Lines<T> {
             (None, None) => None,
             (Some(_), None) => Some(0),
             (None, Some(_)) => Some(1),
-            (Some(first), Some(second)) => Some(usize::from(second.release < first.release)),
+            (Some(first), Some(second)) => Some(usize::from(second.place() < first.place())),
         }
     }
 }

@@ -3,19 +3,26 @@
 
 use std::num::NonZero;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use longwire_engine::{Bytes, FrameMeta, LinkId, LinkSpec, Nanos, PathId};
+use longwire_io::Offload;
+use longwire_io::port::one_way::DiscardTx;
+use longwire_io::port::{AnyRx, AnyTx, Port};
 use longwire_packet::bridge::{BridgeConfig, PortIndex, Switching};
 use longwire_packet::classify::{Classifier, Matcher, Order as RuleOrder};
-use longwire_runtime::OnPortLoss;
+use longwire_runtime::fabric::pipeline::run_to_end;
 use longwire_runtime::fabric::{
     FabricParts, LinkCells, Operation, OutputFrame, Sharding, Simulation, Target,
 };
 use longwire_runtime::record::{Batch, Epoch, Event, Recorder};
+use longwire_runtime::{NetworkPlan, OnPortLoss, RunConfig, start};
 use longwire_testbed::support::frames::udp4;
 
+use crate::common::{Arrivals, Kept};
 use crate::composed::any_spec::{Choices, Examples, any_spec};
-use crate::composed::traffic::draws;
+use crate::composed::ports::{self, Script};
+use crate::composed::traffic::{Buffer, draws};
 use longwire_testbed::support::Draws;
 
 /// Ports, stations behind each, links and paths of a case.
@@ -32,8 +39,11 @@ struct Case {
     is_bridge: bool,
     /// Changes: when, of which link, to which parameters.
     changes: Vec<(Nanos, LinkId, LinkSpec)>,
-    frames: Vec<(PortIndex, Nanos, Vec<u8>)>,
+    frames: Vec<Arrival>,
 }
+
+/// A frame's port, its arrival after the epoch, and its bytes.
+type Arrival = (PortIndex, Nanos, Vec<u8>);
 
 /// Returns a link; `is_long`: of which no frame leaves within 100 us.
 fn spec(draws: &mut Draws, is_long: bool) -> LinkSpec {
@@ -62,9 +72,18 @@ fn spec(draws: &mut Draws, is_long: bool) -> LinkSpec {
 impl Case {
     fn of(number: u64) -> Case {
         let mut draws = draws(number);
-        let count = 2 + draws.below(10);
         let is_long = draws.below(2) == 0;
-        let links = (0..count).map(|_| spec(&mut draws, is_long));
+        Case::from(&mut draws, is_long)
+    }
+
+    /// Returns a case whose links all have a delay.
+    fn long(number: u64) -> Case {
+        Case::from(&mut draws(number << 32), true)
+    }
+
+    fn from(draws: &mut Draws, is_long: bool) -> Case {
+        let count = 2 + draws.below(10);
+        let links = (0..count).map(|_| spec(draws, is_long));
         let links: Vec<LinkSpec> = links.collect();
         let path = |draws: &mut Draws| {
             let hops = 1 + draws.below(4);
@@ -72,7 +91,7 @@ impl Case {
                 .map(|_| LinkId(draws.below(count) as u32))
                 .collect()
         };
-        let paths: Vec<Vec<LinkId>> = (0..2 + draws.below(6)).map(|_| path(&mut draws)).collect();
+        let paths: Vec<Vec<LinkId>> = (0..2 + draws.below(6)).map(|_| path(draws)).collect();
         let target = |draws: &mut Draws| match draws.below(8) {
             0 => Target::Pass,
             1 => Target::Drop,
@@ -83,8 +102,8 @@ impl Case {
             let (from, to) = (draws.below(stations) as u8, draws.below(stations) as u8);
             (from, to, target(draws))
         };
-        let rules = (0..draws.below(30)).map(|_| rule(&mut draws)).collect();
-        let unmatched = target(&mut draws);
+        let rules = (0..draws.below(30)).map(|_| rule(draws)).collect();
+        let unmatched = target(draws);
         let change = |draws: &mut Draws| {
             let link = LinkId(draws.below(count) as u32);
             // Also at the time of frames, and several at once.
@@ -93,7 +112,7 @@ impl Case {
             let is_long = is_long && draws.below(3) > 0;
             (at, link, spec(draws, is_long))
         };
-        let changes = (0..draws.below(5)).map(|_| change(&mut draws)).collect();
+        let changes = (0..draws.below(5)).map(|_| change(draws)).collect();
         let is_bridge = draws.below(2) == 0;
         let mut now = 0;
         let frame = |number: u64, draws: &mut Draws, now: &mut u64| {
@@ -107,7 +126,7 @@ impl Case {
             let port = PortIndex((from / STATIONS) as u16);
             (port, Nanos::from_nanos(*now), bytes)
         };
-        let frames = (0..400).map(|number| frame(number, &mut draws, &mut now));
+        let frames = (0..400).map(|number| frame(number, draws, &mut now));
         Case {
             frames: frames.collect(),
             links,
@@ -163,10 +182,14 @@ impl Case {
 
     /// Runs the network in virtual time.
     fn run(&self, sharding: Option<Sharding>) -> Outcome {
+        self.simulate(sharding, Nanos::from_millis(3), &self.frames)
+    }
+
+    /// As [`Case::run`], with frames whose times count from `epoch`.
+    fn simulate(&self, sharding: Option<Sharding>, epoch: Nanos, frames: &[Arrival]) -> Outcome {
         let (parts, cells) = self.parts(sharding);
-        let events = Arc::new(Mutex::new(Vec::new()));
+        let events = Arc::new(Mutex::new(Recorded::default()));
         let recorder = Box::new(Keeper(Arc::clone(&events)));
-        let epoch = Nanos::from_millis(3);
         let mut simulation =
             Simulation::new(&["a", "b", "c"], parts, 7, epoch, Some(recorder)).expect("a network");
         let mut left = Vec::new();
@@ -179,7 +202,7 @@ impl Case {
             ));
             Ok::<(), ()>(())
         };
-        for (port, at, bytes) in &self.frames {
+        for (port, at, bytes) in frames {
             let meta = FrameMeta {
                 arrival: epoch.saturating_add(*at),
                 len: bytes.len() as u32,
@@ -197,10 +220,9 @@ impl Case {
         let inside = simulation.frames();
         let report = simulation.stop();
         assert_eq!(report.error, None);
-        let events = std::mem::take(&mut *events.lock().unwrap());
-        let (arrivals, events) = events
-            .into_iter()
-            .partition(|event| matches!(event, Event::Entered { .. }));
+        let Recorded {
+            arrivals, events, ..
+        } = std::mem::take(&mut *events.lock().unwrap());
         Outcome {
             left,
             arrivals,
@@ -219,36 +241,46 @@ impl Case {
 #[derive(Debug, PartialEq)]
 struct Outcome {
     left: Vec<(PortIndex, Nanos, u32, Vec<u8>)>,
-    arrivals: Vec<Event>,
+    arrivals: Vec<Arrival>,
     events: Vec<Event>,
     counters: Vec<String>,
     switch: String,
     inside: u64,
 }
 
-/// Keeps the events of a run.
-struct Keeper(Arc<Mutex<Vec<Event>>>);
+/// What a recorder received: frames at ports with their times, and events of links.
+#[derive(Default)]
+struct Recorded {
+    arrivals: Vec<Arrival>,
+    events: Vec<Event>,
+    epoch: Nanos,
+}
+
+/// Keeps what it receives.
+struct Keeper(Arc<Mutex<Recorded>>);
 
 impl Recorder for Keeper {
-    fn start(&mut self, _: Epoch) {}
+    fn start(&mut self, epoch: Epoch) {
+        self.0.lock().unwrap().epoch = epoch.monotonic;
+    }
 
     fn record(&mut self, batch: &Batch) -> Result<(), String> {
-        // The places of bytes depend on batches.
-        let events = batch.events.iter().cloned().map(|event| match event {
-            Event::Entered {
-                port,
-                arrival,
-                wire_len,
-                bytes,
-            } => Event::Entered {
-                port,
-                arrival,
-                wire_len,
-                bytes: 0..bytes.len(),
-            },
-            other => other,
-        });
-        self.0.lock().unwrap().extend(events);
+        let mut recorded = self.0.lock().unwrap();
+        for event in &batch.events {
+            match event {
+                Event::Entered {
+                    port,
+                    arrival,
+                    bytes,
+                    ..
+                } => {
+                    let bytes = batch.bytes[bytes.clone()].to_vec();
+                    recorded.arrivals.push((*port, *arrival, bytes));
+                }
+                Event::Left { .. } => {}
+                event => recorded.events.push(event.clone()),
+            }
+        }
         Ok(())
     }
 
@@ -294,4 +326,121 @@ fn any_network_on_any_shards() {
         }
     }
     assert!(dropped > 1_000 && crossed > 1_000, "{dropped} {crossed}");
+}
+
+/// The stages of a live run, in virtual time: what leaves by each port.
+fn run_in_stages(case: &Case, sharding: Option<Sharding>) -> Vec<Vec<(Nanos, Vec<u8>)>> {
+    let (parts, _) = case.parts(sharding);
+    let ports = (0..PORTS).map(|port| {
+        let of_port = case
+            .frames
+            .iter()
+            .filter(|(at, ..)| u64::from(at.0) == port);
+        let arrivals = Arrivals {
+            frames: of_port.map(|(_, at, bytes)| (*at, bytes.clone())).collect(),
+            next: 0,
+            burst_max: 7,
+        };
+        (arrivals, Kept::new(3))
+    });
+    let end = run_to_end(ports.collect(), parts, 7, Bytes(64 << 20)).expect("it runs");
+    let left = end.ports.into_iter().map(|port| {
+        let mut frames = port.frames;
+        // Those of one time may be decided after others of that time have left.
+        frames.sort();
+        frames
+    });
+    left.collect()
+}
+
+#[test]
+fn any_network_in_the_stages_of_a_live_run() {
+    let mut compared = 0;
+    for number in 0..60 {
+        // Frames that stay on a link that stands still would never end the run.
+        let case = Case {
+            changes: Vec::new(),
+            ..Case::long(number)
+        };
+        let expected = run_in_stages(&case, None);
+        compared += expected.iter().flatten().count();
+        let mut draws = draws(!number);
+        for shards in [1, 2, 4] {
+            let sharding = at_random(case.links.len(), shards, &mut draws);
+            let found = run_in_stages(&case, Some(sharding));
+            for (port, (found, expected)) in found.iter().zip(&expected).enumerate() {
+                let frames = found.iter().zip(expected);
+                let other = { frames }.position(|(found, expected)| found != expected);
+                let of = format!("case {number}, {shards} shards, port {port}");
+                assert_eq!((other, found.len()), (None, expected.len()), "{of}");
+            }
+        }
+    }
+    assert!(compared > 5_000, "{compared} frames");
+}
+
+/// Live runs: the log is that of a simulation of the recorded arrivals on one thread.
+#[test]
+fn any_network_live_on_shards() {
+    let numbers: Vec<u64> = (0..12).collect();
+    let compared = ports::in_parallel(&numbers, |_, number| {
+        let case = Case {
+            changes: Vec::new(),
+            ..Case::long(*number)
+        };
+        let shards = [2, 3, 4, 16][*number as usize % 4];
+        let sharding = at_random(case.links.len(), shards, &mut draws(!*number));
+        live(&case, sharding)
+    });
+    let compared: usize = compared.iter().sum();
+    assert!(compared > 2_000, "{compared} events");
+}
+
+/// Runs a case live and compares its log; returns the number of events.
+fn live(case: &Case, sharding: Sharding) -> usize {
+    let (parts, _) = case.parts(Some(sharding));
+    let port = |port: u64| {
+        let of_port = case
+            .frames
+            .iter()
+            .filter(|(at, ..)| u64::from(at.0) == port);
+        let buffers = of_port.map(|(_, at, bytes)| Buffer {
+            at: at.as_nanos(),
+            bytes: bytes.clone(),
+            offload: Offload::NONE,
+        });
+        let rx = AnyRx::Own(Box::new(Script::live(buffers.collect())));
+        let name = ["a", "b", "c"][port as usize];
+        let tx = AnyTx::Discard(DiscardTx::default());
+        (name.to_owned(), Port::with_halves(name, rx, tx))
+    };
+    let config = RunConfig {
+        seed: 7,
+        realtime: false,
+        memory: Some(Bytes(64 << 20)),
+        ..RunConfig::default()
+    };
+    let recorded = Arc::new(Mutex::new(Recorded::default()));
+    let recorder = Box::new(Keeper(Arc::clone(&recorded)));
+    let plan = NetworkPlan::changeable((0..PORTS).map(port).collect(), parts);
+    let running = start(plan, config, Some(recorder)).expect("a network");
+    running.wait(Duration::from_millis(400));
+    let report = running.stop();
+    assert_eq!(report.error, None);
+    let Recorded {
+        arrivals,
+        events,
+        epoch,
+    } = std::mem::take(&mut *recorded.lock().unwrap());
+    assert_eq!(arrivals.len(), case.frames.len());
+    let since = arrivals
+        .into_iter()
+        .map(|(port, arrival, bytes)| (port, arrival.saturating_sub(epoch), bytes));
+    let expected = case.simulate(None, epoch, &since.collect::<Vec<_>>());
+    // The run may have been stopped while frames were inside.
+    let both = events.iter().zip(&expected.events);
+    let other = { both }.find(|(live, expected)| live != expected);
+    assert_eq!(other, None, "another log");
+    assert!(events.len() <= expected.events.len());
+    events.len()
 }

@@ -8,7 +8,7 @@
 pub mod any_spec;
 mod cases;
 mod offline;
-mod ports;
+pub mod ports;
 pub mod traffic;
 
 use std::sync::{Arc, Mutex};
