@@ -14,6 +14,7 @@ use crate::medium::Medium;
 use crate::models::mtu::Mtu;
 use crate::models::queue::{QueueLimit, TailDrop};
 use crate::models::rate::Transmitter;
+use crate::models::reordering::delay_least;
 use crate::models::rewrite::RewriteModel;
 use crate::server::Server;
 use crate::verdict::{Delivery, DropReason, Edits, Verdict};
@@ -44,6 +45,17 @@ impl LinkConfig {
     pub fn queue_undersized(&self) -> Option<QueueLimit> {
         let limit = self.queue_limit();
         limit.undersized(self.rate.bit_rate(), self.delay.mean())
+    }
+
+    /// Returns a lower bound of the time from a frame's arrival to its release, for every
+    /// delivery: copies, fragments and displaced frames included. Zero if the
+    /// configuration guarantees none. The rate adds nothing to it: a frame may have any
+    /// length. Releases beyond the range of [`Nanos`] are cut off at its end.
+    ///
+    /// A conservative parallel simulation may decide this far ahead (lookahead in Chandy
+    /// and Misra, 1979).
+    pub fn lookahead(&self) -> Nanos {
+        delay_least(&*self.delay, self.reordering.as_deref())
     }
 }
 
@@ -287,8 +299,8 @@ impl Link {
         self.last_arrival
     }
 
-    /// Returns how late [`Link::poll`] may be called without missing a release: no
-    /// frame's delay is shorter.
+    /// Returns how late [`Link::poll`] may be called without missing a release: the
+    /// [`LinkConfig::lookahead`] of the link as it is now, after all changes.
     pub fn poll_slack(&self) -> Nanos {
         self.medium.delay_least()
     }

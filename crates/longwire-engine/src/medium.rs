@@ -17,7 +17,7 @@ use crate::models::delay::DelayModel;
 use crate::models::duplication::{Copies, DuplicationModel};
 use crate::models::loss::LossPlace;
 use crate::models::order::OrderPolicy;
-use crate::models::reordering::{Displacement, ReorderingModel};
+use crate::models::reordering::{Displacement, ReorderingModel, delay_least};
 use crate::origin::Origin;
 use crate::parts::LinkChange;
 use crate::verdict::{Delivery, DropReason, Edits, Verdict};
@@ -164,10 +164,9 @@ impl Medium {
 
     /// Returns a lower bound of the time from a frame's departure to its release.
     pub fn delay_least(&self) -> Nanos {
-        if self.displaces() {
-            return Nanos::ZERO;
-        }
-        self.delay.least()
+        let extras = self.extras.as_deref();
+        let reordering = extras.and_then(|extras| extras.reordering.as_ref());
+        delay_least(&*self.delay, reordering.map(|(model, _)| &**model))
     }
 
     /// Reads a word of each of its parts.

@@ -49,6 +49,7 @@ mod recorder;
 pub mod replay;
 pub mod report;
 pub mod sent;
+pub mod shards;
 pub mod shutdown;
 pub mod stage;
 mod start_error;

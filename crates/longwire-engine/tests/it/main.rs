@@ -19,6 +19,7 @@ mod formats;
 mod framing;
 mod grammar;
 mod link_spec;
+mod lookahead;
 mod loss_chains;
 mod loss_content;
 mod loss_schedules;

@@ -40,8 +40,11 @@ impl DelayModel for PluginDelay {
     }
 
     fn draw(&mut self, frame: &FrameContext<'_>, stream: &mut Stream) -> Nanos {
+        let least = self.least();
         let state = self.0.state();
-        state.map_or(Nanos::ZERO, |state| state.delay(frame, stream))
+        // A plugin that broke its rules returns no delay. The bound holds until the run ends:
+        // others rely on it.
+        state.map_or(least, |state| state.delay(frame, stream).max(least))
     }
 
     fn reads_bytes(&self) -> bool {

@@ -84,7 +84,9 @@ impl DelayModel for Sinusoid {
     }
 
     fn least(&self) -> Nanos {
-        self.mean.saturating_sub(self.amplitude)
+        // In floats as in `draw`: a mean above 2^53 ns is not exact in either.
+        let least = self.mean.as_nanos() as f64 - self.amplitude.as_nanos() as f64;
+        Nanos::from_nanos(least as u64)
     }
 
     fn mean(&self) -> Nanos {

@@ -47,6 +47,10 @@ impl ReorderingModel for Hold {
             .then_some(Displacement::Hold(self.time))
     }
 
+    fn sends_ahead(&self) -> bool {
+        false
+    }
+
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "hold:rate={},time={}", self.rate, self.time)
     }

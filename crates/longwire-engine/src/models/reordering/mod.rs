@@ -10,6 +10,7 @@ use longwire_units::Nanos;
 use longwire_units::random::Stream;
 
 use crate::frame_context::FrameContext;
+use crate::models::delay::DelayModel;
 use crate::models::{Kind, PartModel};
 
 pub mod gap;
@@ -33,6 +34,12 @@ pub trait ReorderingModel: DynClone + fmt::Debug + Send + Sync {
     /// medium, including frames lost there.
     fn judge(&mut self, frame: &FrameContext<'_>, stream: &mut Stream) -> Option<Displacement>;
 
+    /// Whether it may send frames ahead ([`Displacement::Hurry`]): then the delay is no
+    /// lower bound.
+    fn sends_ahead(&self) -> bool {
+        true
+    }
+
     /// Writes the model as its user would write it.
     ///
     /// # Errors
@@ -43,6 +50,18 @@ pub trait ReorderingModel: DynClone + fmt::Debug + Send + Sync {
 dyn_clone::clone_trait_object!(ReorderingModel);
 
 impl PartModel for Box<dyn ReorderingModel> {}
+
+/// Returns a lower bound of the time from a frame's departure to its release, copies and
+/// displaced frames included.
+pub(crate) fn delay_least(
+    delay: &dyn DelayModel,
+    reordering: Option<&dyn ReorderingModel>,
+) -> Nanos {
+    match reordering {
+        Some(model) if model.sends_ahead() => Nanos::ZERO,
+        _ => delay.least(),
+    }
+}
 
 impl fmt::Display for dyn ReorderingModel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

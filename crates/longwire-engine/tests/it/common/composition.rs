@@ -84,6 +84,8 @@ struct Outcome {
     polled: Vec<(usize, Delivery)>,
     queued: usize,
     waiting: usize,
+    /// No frame passes the link in less time.
+    lookahead: Nanos,
 }
 
 /// Checks one link, built and used as `data` determines.
@@ -92,6 +94,11 @@ pub fn check(data: &[u8]) {
     let spec = any_spec(&mut choices);
     let seed = choices.below(65_536) as u64;
     let config = || build(&spec);
+    assert_eq!(
+        Link::new(config(), seed, LinkId(0)).poll_slack(),
+        config().lookahead(),
+        "{spec}"
+    );
     let frames = in_pieces(frames(&mut choices), &Link::new(config(), seed, LinkId(0)));
     let often = run(config(), seed, &frames, true);
     // From its text: what is printed reads back.
@@ -140,8 +147,11 @@ fn in_pieces(frames: Vec<Offered>, link: &Link) -> Vec<Offered> {
 /// Offers every frame; polls at each instant at which there is something to
 /// do, or only as often as the contract asks for.
 fn run(config: LinkConfig, seed: u64, frames: &[Offered], often: bool) -> Outcome {
+    let mut outcome = Outcome {
+        lookahead: config.lookahead(),
+        ..Outcome::default()
+    };
     let mut emulator = Emulator::new(vec![Link::new(config, seed, LinkId(0))]);
-    let mut outcome = Outcome::default();
     for (index, frame) in frames.iter().enumerate() {
         let arrival = Nanos::from_nanos(frame.arrival);
         while often && let Some(next) = emulator.next_at().filter(|next| *next < arrival) {
@@ -189,6 +199,8 @@ fn decided(
     if let Verdict::Deliver(delivery) = verdict {
         let arrival = Nanos::from_nanos(frames[index].arrival);
         assert!(delivery.departure >= arrival && delivery.release >= delivery.departure);
+        let earliest = arrival.saturating_add(outcome.lookahead);
+        assert!(delivery.release >= earliest, "{delivery:?} at {arrival}");
         if verdicts.is_empty() && delivery.edits.any() {
             let mut bytes = frames[index].bytes.clone();
             if let Some(link) = emulator.link_mut(LinkId(0)) {

@@ -1,0 +1,236 @@
+//! Distributes links over shards.
+
+use std::collections::BTreeSet;
+
+use longwire_engine::Nanos;
+
+use super::groups::{Groups, Hop, Sets, gathered, hops, inseparable};
+use super::place::{Placement, evenly, is_even, nearby};
+use super::reason::{Limit, reason};
+use super::{LOOKAHEAD_MIN, SHARDS_MAX};
+
+/// A link, as the planner sees it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ShardLink {
+    /// Lower bound of the time between a frame's arrival and its release
+    /// ([`LinkConfig::lookahead`](longwire_engine::LinkConfig::lookahead)).
+    pub lookahead: Nanos,
+    /// Share of the work, in any unit. A link without load is placed anywhere.
+    pub load: u64,
+    /// The link must be in shard 0: it has plugins.
+    pub is_fixed: bool,
+}
+
+/// A place where paths change their shard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Cut {
+    /// The link that a frame leaves.
+    pub link: u32,
+    /// The next link, on another shard.
+    pub to: u32,
+    /// The lookahead of `link`.
+    pub lookahead: Nanos,
+}
+
+/// A distribution of links over shards.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShardPlan {
+    /// Number of shards in use, from 1 to the number asked for.
+    pub shards: usize,
+    /// The shard of each link.
+    pub shard_of: Vec<u16>,
+    /// Length of a window: the smallest lookahead of all cuts; `None` if no path changes
+    /// its shard.
+    pub lookahead: Option<Nanos>,
+    /// Places where paths change their shard, by link and next link.
+    pub cuts: Vec<Cut>,
+    /// The load of each shard.
+    pub loads: Vec<u64>,
+    /// A sentence for the user: why there are so many shards, and why they are cut here.
+    pub reason: String,
+}
+
+/// Groups that are gathered along frequent hops have at most this part of a shard's even
+/// share: 1/8. So they can still be placed evenly.
+const PARTS_PER_SHARD: u128 = 8;
+
+/// Distributes links over at most `shards` shards (1 to [`SHARDS_MAX`]; other numbers
+/// count as the nearest of these). `paths` are sequences of indices into `links`.
+///
+/// * No path changes its shard behind a link whose lookahead is below [`LOOKAHEAD_MIN`],
+///   and fixed links are in shard 0. Links joined by such hops form inseparable groups.
+/// * There are as many shards as lower the load of the busiest one.
+/// * Windows are as long as possible: the longest lookahead, to a factor of two, with
+///   which the busiest shard has at most a tenth more than the least load possible, or
+///   else the one with the most even loads.
+/// * Paths change their shard where few of them pass, as far as loads stay as even.
+///
+/// The busiest shard has at most 3/2 of the load of the busiest one in the best
+/// distribution over as many shards that keeps the first rule; in practice a tenth more.
+/// The same arguments give the same plan. Time grows as `(links + hops) log (links +
+/// hops)`, for each factor of two between the shortest and the longest lookahead.
+///
+/// # Panics
+/// If a path has an index out of range.
+pub fn plan<'a>(
+    links: &[ShardLink],
+    paths: impl Iterator<Item = &'a [u32]> + Clone,
+    shards: usize,
+) -> ShardPlan {
+    let asked = shards.clamp(1, SHARDS_MAX);
+    let hops = hops(paths);
+    let mut sets = inseparable(links, &hops, LOOKAHEAD_MIN);
+    let groups = Groups::of_sets(&mut sets, links);
+    let (useful, limit) = useful_shards(&groups, asked);
+    let (groups, placement) = if useful == 1 {
+        let placement = evenly(&groups, 1);
+        (groups, placement)
+    } else {
+        place_on_many(links, &hops, (sets, groups), useful)
+    };
+    let (shard_of, loads) = by_first_link(&groups, &placement);
+    let cuts = cuts(links, &hops, &shard_of);
+    let lookahead = cuts.iter().map(|cut| cut.lookahead).min();
+    let mut plan = ShardPlan {
+        shards: useful,
+        shard_of,
+        lookahead,
+        cuts,
+        loads,
+        reason: String::new(),
+    };
+    plan.reason = reason(&plan, asked, limit);
+    plan
+}
+
+/// Returns the least number of shards, at most `asked`, with which the busiest shard has
+/// no more load than with `asked`, and what limits it.
+fn useful_shards(groups: &Groups, asked: usize) -> (usize, Limit) {
+    let busy = groups.busy();
+    let most = asked.min(busy).max(1);
+    if most == 1 {
+        let limit = match (asked, busy) {
+            (1, _) => Limit::Asked,
+            (_, 0) => Limit::Idle,
+            _ if groups
+                .fixed
+                .is_some_and(|fixed| groups.loads[fixed as usize] > 0) =>
+            {
+                Limit::Fixed
+            }
+            _ => Limit::Inseparable,
+        };
+        return (1, limit);
+    }
+    let largest = groups.largest();
+    let mut useful = most;
+    if largest >= groups.total().div_ceil(most as u128) {
+        let busiest = evenly(groups, most).busiest();
+        let enough = |shards: &usize| evenly(groups, *shards).busiest() <= busiest;
+        let least = groups.total().div_ceil(busiest) as usize;
+        useful = (least..most).find(enough).unwrap_or(most);
+    }
+    let limit = if useful < most {
+        Limit::Largest {
+            per_mille: (largest.saturating_mul(1_000) / groups.total()) as u64,
+        }
+    } else if useful < asked {
+        Limit::Groups
+    } else {
+        Limit::Asked
+    };
+    (useful, limit)
+}
+
+/// Returns the octave of a lookahead above [`LOOKAHEAD_MIN`].
+fn octave(lookahead: Nanos) -> u32 {
+    (lookahead.as_nanos() / LOOKAHEAD_MIN.as_nanos())
+        .max(1)
+        .ilog2()
+}
+
+/// Distributes inseparable groups over several shards.
+fn place_on_many(
+    links: &[ShardLink],
+    hops: &[Hop],
+    inseparable: (Sets, Groups),
+    shards: usize,
+) -> (Groups, Placement) {
+    let (sets, groups) = inseparable;
+    let bound = groups.bound(shards);
+    let mut chosen = longest_window(links, hops, (sets, groups), shards);
+    let mut groups = gathered(chosen.clone(), links, hops, bound / PARTS_PER_SHARD);
+    if groups.busy() < shards {
+        groups = Groups::of_sets(&mut chosen, links);
+    }
+    let placement = nearby(&groups, hops, shards);
+    (groups, placement)
+}
+
+/// Joins hops of more and more lookahead, and returns the groups with the longest one
+/// that can still be placed evenly.
+fn longest_window(
+    links: &[ShardLink],
+    hops: &[Hop],
+    (mut sets, groups): (Sets, Groups),
+    shards: usize,
+) -> Sets {
+    let bound = groups.bound(shards);
+    let octave_of = |hop: &Hop| {
+        let lookahead = links[hop.from as usize].lookahead;
+        (lookahead >= LOOKAHEAD_MIN).then(|| octave(lookahead))
+    };
+    let octaves: BTreeSet<u32> = hops.iter().filter_map(octave_of).collect();
+    let mut best = (evenly(&groups, shards).busiest(), sets.clone());
+    for next in octaves {
+        for hop in hops.iter().filter(|hop| octave_of(hop) == Some(next)) {
+            sets.join(hop.from, hop.to);
+        }
+        let groups = Groups::of_sets(&mut sets, links);
+        if groups.busy() < shards {
+            break;
+        }
+        let busiest = evenly(&groups, shards).busiest();
+        if is_even(busiest, bound) || busiest <= best.0 {
+            best = (busiest, sets.clone());
+        }
+    }
+    best.1
+}
+
+/// Returns the shard of each link and the load of each shard. Shards are numbered in the
+/// order of their first links; that of fixed links is 0.
+fn by_first_link(groups: &Groups, placement: &Placement) -> (Vec<u16>, Vec<u64>) {
+    const NONE: u16 = u16::MAX;
+    let mut number = vec![NONE; placement.loads.len()];
+    let mut next = 0;
+    let fixed = groups.fixed.into_iter();
+    for group in fixed.chain(groups.of.iter().copied()) {
+        let shard = usize::from(placement.shard_of[group as usize]);
+        if number[shard] == NONE {
+            number[shard] = next;
+            next += 1;
+        }
+    }
+    let shard_of = groups.of.iter().map(|group| {
+        let shard = placement.shard_of[*group as usize];
+        number[usize::from(shard)]
+    });
+    let mut loads = vec![0; placement.loads.len()];
+    for (shard, load) in placement.loads.iter().enumerate() {
+        if let Some(numbered) = loads.get_mut(usize::from(number[shard])) {
+            *numbered = u64::try_from(*load).unwrap_or(u64::MAX);
+        }
+    }
+    (shard_of.collect(), loads)
+}
+
+fn cuts(links: &[ShardLink], hops: &[Hop], shard_of: &[u16]) -> Vec<Cut> {
+    let is_cut = |hop: &&Hop| shard_of[hop.from as usize] != shard_of[hop.to as usize];
+    let cut = |hop: &Hop| Cut {
+        link: hop.from,
+        to: hop.to,
+        lookahead: links[hop.from as usize].lookahead,
+    };
+    hops.iter().filter(is_cut).map(cut).collect()
+}

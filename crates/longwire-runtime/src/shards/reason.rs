@@ -1,0 +1,72 @@
+//! Explains a plan to its user.
+
+use super::LOOKAHEAD_MIN;
+use super::plan::ShardPlan;
+
+/// The limit of the number of shards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Limit {
+    /// The user's number.
+    Asked,
+    /// No link has any load.
+    Idle,
+    /// All links with load must be in shard 0, or are joined to such links.
+    Fixed,
+    /// All links with load are in one group.
+    Inseparable,
+    /// There are fewer groups.
+    Groups,
+    /// One group has this many thousandths of the load, and the others fit next to it.
+    Largest { per_mille: u64 },
+}
+
+/// Returns one sentence, without a full stop.
+pub(super) fn reason(plan: &ShardPlan, asked: usize, limit: Limit) -> String {
+    let short = format!("hops with less than {LOOKAHEAD_MIN} of guaranteed delay");
+    let shards = plan.shards;
+    match limit {
+        Limit::Asked if asked == 1 => return "one shard was asked for".to_owned(),
+        Limit::Idle => return "no path crosses a link".to_owned(),
+        Limit::Fixed => {
+            return format!(
+                "all links with paths have plugins, or are joined to links with plugins by {short}"
+            );
+        }
+        Limit::Inseparable => return format!("all links with paths are joined by {short}"),
+        Limit::Asked | Limit::Groups | Limit::Largest { .. } => {}
+    }
+    let cut = match (plan.lookahead, plan.cuts.len()) {
+        (None, _) => "no path changes its shard".to_owned(),
+        (Some(lookahead), 1) => {
+            format!("paths change their shard at 1 hop, with {lookahead} of delay")
+        }
+        (Some(lookahead), cuts) => {
+            format!("paths change their shard at {cuts} hops, with at least {lookahead} of delay")
+        }
+    };
+    let limited = match limit {
+        Limit::Groups => format!("; no more than {shards} parts of the network can be separated"),
+        Limit::Largest { per_mille } => format!(
+            "; more than {shards} would gain nothing: links with {}.{} % of the load are joined by \
+             {short}, or have plugins",
+            per_mille / 10,
+            per_mille % 10
+        ),
+        _ => String::new(),
+    };
+    let busiest = plan.loads.iter().copied().max().unwrap_or(0);
+    let total: u128 = plan.loads.iter().copied().map(u128::from).sum();
+    let above = (u128::from(busiest) * shards as u128 * 1_000)
+        .checked_div(total)
+        .unwrap_or(1_000)
+        .saturating_sub(1_000);
+    let even = match above {
+        0 => "all shards have the same load".to_owned(),
+        _ => format!(
+            "the busiest shard has {}.{} % more than an even share",
+            above / 10,
+            above % 10
+        ),
+    };
+    format!("{cut}, and {even}{limited}")
+}
