@@ -59,7 +59,7 @@ impl FabricParts {
     /// Builds the stages of a fabric between these ports, each with its name,
     /// and distributes them over threads.
     pub(crate) fn assemble(
-        self,
+        mut self,
         named: Vec<(String, Port)>,
         foundation: &Foundation<'_>,
     ) -> Result<Assembly, StartError> {
@@ -85,6 +85,13 @@ impl FabricParts {
             outputs.push((port.tx, Arc::clone(&shared), output));
             sources.ports.push((name, shared));
         }
+        let mut shards = String::new();
+        if let Some(sharding) = &mut self.sharding {
+            sharding.memory = Bytes(budget.0.saturating_mul(lines.len() as u64));
+            sharding.realtime = config.realtime;
+            let (threads, count) = sharding.size();
+            shards = format!("; {count} shards of links on {threads} threads");
+        }
         let mut core = pipeline::build(self, Frames::new(lines), config.seed, epoch)?;
         core.record(foundation.recorded.ledger().map(Ledger::in_order));
         let (orders, given) = channel();
@@ -98,7 +105,10 @@ impl FabricParts {
             1 => "one thread for all ports",
             _ => "a thread that receives and one that decides and sends",
         };
-        notes.push(format!("placement: {stages} ({} cores)", host::cores()));
+        notes.push(format!(
+            "placement: {stages}{shards} ({} cores)",
+            host::cores()
+        ));
         let threads = workers.into_iter().enumerate();
         Ok(Assembly {
             threads: threads

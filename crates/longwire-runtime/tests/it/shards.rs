@@ -291,14 +291,10 @@ impl Recorder for Keeper {
 
 /// Distributes links at random, regardless of their delays: the worst of plans.
 fn at_random(links: usize, shards: usize, draws: &mut Draws) -> Sharding {
-    Sharding {
-        shard_of: (0..links)
-            .map(|_| draws.below(shards as u64) as u16)
-            .collect(),
-        shards,
-        threads: NonZero::new(1 + draws.below(3) as usize).unwrap(),
-        memory: Bytes(u64::MAX),
-    }
+    let shard_of = (0..links).map(|_| draws.below(shards as u64) as u16);
+    let shard_of = shard_of.collect();
+    let threads = NonZero::new(1 + draws.below(3) as usize).unwrap();
+    Sharding::new(shard_of, shards, threads)
 }
 
 #[test]
@@ -311,7 +307,7 @@ fn any_network_on_any_shards() {
         let mut draws = draws(!number);
         for shards in [1, 2, 3, 4, 16] {
             let sharding = at_random(case.links.len(), shards, &mut draws);
-            let shard = |link: &LinkId| sharding.shard_of[link.0 as usize];
+            let shard = |link: &LinkId| sharding.shard_of(*link);
             let hops = case.paths.iter().flat_map(|path| path.windows(2));
             crossed += hops.filter(|hop| shard(&hop[0]) != shard(&hop[1])).count();
             let found = case.run(Some(sharding.clone()));

@@ -9,7 +9,7 @@ use std::num::NonZero;
 use std::time::Instant;
 
 use clap::Args;
-use longwire_engine::{Bytes, FrameMeta, Nanos};
+use longwire_engine::{FrameMeta, Nanos};
 use longwire_packet::bridge::PortIndex;
 use longwire_runtime::fabric::{OutputFrame, ShardTimes, Sharding, Simulation};
 use longwire_units::random::Stream;
@@ -112,14 +112,8 @@ pub(super) fn measure(args: &ShardsArgs) -> Result<Vec<ShardsRow>, Error> {
 fn row(args: &ShardsArgs, shards: Option<usize>) -> Result<ShardsRow, Error> {
     let mut parts = links::parts(args.links)?;
     let count = shards.unwrap_or(1).max(1);
-    parts.sharding = shards.map(|_| Sharding {
-        shard_of: (0..args.links)
-            .map(|link| (link as usize % count) as u16)
-            .collect(),
-        shards: count,
-        threads: args.threads,
-        memory: Bytes(u64::MAX),
-    });
+    let shard_of = (0..args.links).map(|link| (link as usize % count) as u16);
+    parts.sharding = shards.map(|_| Sharding::new(shard_of.collect(), count, args.threads));
     let mut simulation = Simulation::new(&["a", "b"], parts, 1, Nanos::ZERO, None)
         .map_err(|error| Error::Failed(error.to_string()))?;
     let packets = args.packets.max(u64::from(args.links) * 4);

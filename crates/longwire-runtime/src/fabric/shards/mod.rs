@@ -14,6 +14,7 @@
 //! ordered by the links that they come from.
 
 mod batch;
+mod distribution;
 mod pool;
 mod shard;
 
@@ -55,14 +56,42 @@ const WINDOW_MIN: Nanos = Nanos::from_micros(5);
 /// The distribution of a network over shards.
 #[derive(Clone, Debug)]
 pub struct Sharding {
-    /// The shard of each link.
-    pub shard_of: Vec<u16>,
-    /// The number of shards.
-    pub shards: usize,
-    /// The number of threads, the calling one included.
-    pub threads: NonZero<usize>,
+    shard_of: Vec<u16>,
+    shards: usize,
+    threads: NonZero<usize>,
     /// Limit of the memory of frames inside.
-    pub memory: Bytes,
+    pub(super) memory: Bytes,
+    /// Threads ask for the priority of those that frames pass.
+    pub(super) realtime: bool,
+}
+
+impl Sharding {
+    /// Puts each link into the shard of its number. The shards are processed by this many
+    /// threads, the calling one included, but by no more than shards.
+    ///
+    /// # Panics
+    /// If there are no shards, or a link is in a shard that does not exist.
+    pub fn new(shard_of: Vec<u16>, shards: usize, threads: NonZero<usize>) -> Sharding {
+        let known = |shard: &u16| usize::from(*shard) < shards;
+        assert!(shards > 0 && shard_of.iter().all(known), "an unknown shard");
+        Sharding {
+            shard_of,
+            shards,
+            threads,
+            memory: Bytes(u64::MAX),
+            realtime: false,
+        }
+    }
+
+    /// Returns the shard of a link.
+    pub fn shard_of(&self, link: LinkId) -> Option<u16> {
+        self.shard_of.get(link.0 as usize).copied()
+    }
+
+    /// Returns the number of threads that work at the same time, and of shards.
+    pub fn size(&self) -> (usize, usize) {
+        (self.threads.get().min(self.shards), self.shards)
+    }
 }
 
 /// How long the phases of a sharded network took in which threads work together.
@@ -78,6 +107,7 @@ pub struct ShardTimes {
 
 /// The shards of a network, and the frames that have not been distributed to them.
 pub(super) struct Shards {
+    #[expect(clippy::vec_box, reason = "threads hand over pointers, not kilobytes")]
     shards: Vec<Box<Shard>>,
     pool: Pool<Shard>,
     shard_of: Arc<Vec<u16>>,
@@ -105,12 +135,13 @@ impl Shards {
             shards,
             threads,
             memory,
+            realtime,
         } = sharding;
         let shard_of = Arc::new(shard_of);
         let shard = |_| Box::new(Shard::new(shards, Arc::clone(&shard_of)));
         Ok(Shards {
             shards: (0..shards).map(shard).collect(),
-            pool: Pool::start(shards, threads, Shard::work)?,
+            pool: Pool::start(shards, threads, realtime, Shard::work)?,
             entry_of: Vec::new(),
             crossing: BTreeMap::new(),
             cuts: BTreeMap::new(),

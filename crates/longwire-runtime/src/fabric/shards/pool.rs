@@ -120,12 +120,14 @@ impl<T> Shared<T> {
 impl<T: Send + 'static> Pool<T> {
     /// Starts threads so that, with the calling one, there are `threads`, but not more
     /// than items. Each round has `items` items, on which `work` is called once each.
+    /// `realtime`: they ask for a better priority.
     ///
     /// # Errors
     /// If a thread cannot be started.
     pub fn start(
         items: usize,
         threads: NonZero<usize>,
+        realtime: bool,
         work: fn(&mut T),
     ) -> std::io::Result<Pool<T>> {
         let place = |_| Place {
@@ -151,6 +153,8 @@ impl<T: Send + 'static> Pool<T> {
             let worker = thread::Builder::new()
                 .name(format!("longwire-shard{own}"))
                 .spawn(move || {
+                    // What is refused, the calling thread is refused, too, and tells.
+                    let _ = host::prepare_thread(None, realtime);
                     host::give_up_rights();
                     let served = catch_unwind(AssertUnwindSafe(|| shared.serve(own)));
                     if served.is_err() {
@@ -225,7 +229,7 @@ mod tests {
     fn every_item_is_processed_once_a_round_in_its_place() {
         for threads in [1, 2, 3, 8] {
             let threads = NonZero::new(threads).unwrap();
-            let mut pool = Pool::start(7, threads, add).unwrap();
+            let mut pool = Pool::start(7, threads, false, add).unwrap();
             let item = |number| Box::new(Item { number, sum: 0 });
             let mut items: Vec<Box<Item>> = (0..7).map(item).collect();
             for round in 1..=500 {
