@@ -8,6 +8,7 @@ use longwire_fabric::Numbered;
 use longwire_io::TxPort;
 use longwire_io::port::Port;
 use longwire_io::port::options::LaunchMode;
+use longwire_runtime::shards::ShardCount;
 use longwire_runtime::{Faults, FileRecorder, Placement, Recorder, RunConfig, WaitMode};
 
 use crate::Error;
@@ -41,12 +42,31 @@ pub struct RunningArgs {
     #[arg(default_value = "100ms", allow_hyphen_values = true)]
     pub grace: Nanos,
 
+    /// Distribute the links of a network over this many shards, which threads
+    /// process at the same time: a number, or auto for the number of cores.
+    /// Verdicts, releases and logs do not depend on it
+    #[arg(long, value_name = "N", default_value = "1")]
+    pub shards: ShardCount,
+
     /// Request neither a better priority nor locked memory
     #[arg(long)]
     pub no_realtime: bool,
 }
 
 impl RunningArgs {
+    /// Refuses several shards: there is one link.
+    ///
+    /// # Errors
+    /// [`Error::Usage`].
+    pub fn refuse_shards(&self) -> Result<(), Error> {
+        match self.shards.wanted(1, 1) {
+            1 => Ok(()),
+            _ => Err(Error::Usage(
+                "--shards is for a network from a file: one link is one shard".to_owned(),
+            )),
+        }
+    }
+
     /// Returns the runtime's configuration; the links' plugins report to
     /// `faults`.
     pub fn config(&self, seed: u64, faults: &Faults) -> RunConfig {

@@ -56,6 +56,7 @@ pub fn run(args: &ExecArgs, globals: &Globals) -> Result<ExitCode, Error> {
 
 /// Runs a command or the probe through one link that does not change.
 fn run_link(command: &[OsString], args: &ExecArgs, globals: &Globals) -> Result<ExitCode, Error> {
+    args.running.refuse_shards()?;
     let (foundation, (up, down)) = prepare(args, || args.link.links())?;
     let expectations = LinkExpectations::new(&up, &down);
     let mtus = [&up, &down].into_iter().filter_map(|link| link.mtu.bytes());

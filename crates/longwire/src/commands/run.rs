@@ -143,6 +143,7 @@ pub fn run(args: &RunArgs, globals: &Globals) -> Result<ExitCode, Error> {
         let warnings = run_network::warn(&topology, globals)?;
         return run_network::run_topology((topology, warnings), args, globals);
     }
+    args.running.refuse_shards()?;
     let (ab, ba) = args.link.links()?;
     let stop = stop_flag()?;
     let (a, b) = open_ports(&args.a, b, args)?;

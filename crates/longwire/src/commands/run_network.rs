@@ -140,6 +140,7 @@ pub(super) fn carry(
     let loader = new_loader();
     let (bin, discarded) = channel();
     let mut parts = numbered.parts_in_steps(&loader, steps.steps(), setup.stop)?;
+    parts.distribute(setup.running.shards);
     let prepare = |command: &Command| numbered.plan(command, &loader, &bin);
     let given = first_commands(&mut scenario, &mut parts, prepare, setup.stop)?;
     let recorder = setup.record.network_recorder(&numbered)?;

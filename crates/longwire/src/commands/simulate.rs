@@ -11,6 +11,7 @@ use longwire_capture::log::{LogError, LogFormat};
 use longwire_engine::{LinkConfig, Nanos};
 use longwire_packet::bridge::PortIndex;
 use longwire_runtime::fabric::Simulation;
+use longwire_runtime::shards::ShardCount;
 use longwire_runtime::{FileRecorder, LinkReport, LinkSetup, RunReport};
 use serde::Serialize;
 
@@ -88,6 +89,17 @@ pub struct SimulateArgs {
     /// `[[at]]` tables
     #[arg(long, value_name = "FILE", help_heading = "Network")]
     pub scenario: Option<PathBuf>,
+
+    /// Of a network: distribute its links over this many shards, which threads
+    /// process at the same time: a number, or auto for the number of cores.
+    /// Verdicts, releases and logs do not depend on it
+    #[arg(
+        long,
+        value_name = "N",
+        default_value = "auto",
+        help_heading = "Network"
+    )]
+    pub shards: ShardCount,
 
     /// The link.
     #[command(flatten)]

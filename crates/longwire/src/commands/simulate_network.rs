@@ -55,7 +55,8 @@ pub fn run(file: &Path, args: &SimulateArgs, globals: &Globals) -> Result<ExitCo
     let first = inputs.first_stamp()?.unwrap_or(Nanos::ZERO);
     let epoch = args.epoch.map_or(first, Nanos::from_nanos);
     let loader = FileLoader::reporting_to(&faults);
-    let parts = network.parts_in_steps(&loader, watch.steps(), &stop)?;
+    let mut parts = network.parts_in_steps(&loader, watch.steps(), &stop)?;
+    parts.distribute(args.shards);
     watch.steps().begin("starting", None);
     let ports = network.topology().ports.iter();
     let ports: Vec<&str> = ports.map(|port| port.name.as_str()).collect();

@@ -7,15 +7,16 @@ use longwire_engine::{LinkConfig, LinkId};
 use super::Sharding;
 use crate::fabric::FabricParts;
 use crate::host;
-use crate::shards::{ShardLink, ShardPlan, plan};
+use crate::shards::{ShardCount, ShardLink, ShardPlan, plan};
 
 impl FabricParts {
-    /// Distributes the links over at most `shards` shards, which as many threads process
-    /// as there are cores.
+    /// Distributes the links over as many shards as are asked for and useful, which as
+    /// many threads process as there are cores.
     ///
     /// The load of a link is the number of paths that cross it: nothing else is known
     /// before frames arrive.
-    pub fn distribute(&mut self, shards: usize) -> ShardPlan {
+    pub fn distribute(&mut self, shards: ShardCount) -> ShardPlan {
+        let wanted = shards.wanted(self.links.len(), host::cores());
         let mut loads = vec![0; self.links.len()];
         for link in self.paths.iter().flatten() {
             if let Some(load) = loads.get_mut(link.0 as usize) {
@@ -32,7 +33,7 @@ impl FabricParts {
             .collect();
         let indices = |path: &Vec<LinkId>| path.iter().map(|link| link.0).collect();
         let paths: Vec<Vec<u32>> = self.paths.iter().map(indices).collect();
-        let plan = plan(&links, paths.iter().map(Vec::as_slice), shards);
+        let plan = plan(&links, paths.iter().map(Vec::as_slice), wanted);
         let threads = NonZero::new(plan.shards.min(host::cores())).unwrap_or(NonZero::<usize>::MIN);
         let is_one = plan.shards == 1;
         self.sharding =
