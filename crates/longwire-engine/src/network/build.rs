@@ -8,6 +8,7 @@ use super::path::Path;
 use super::{FrameHost, Network, Node, PathId, TravellerBytes};
 use crate::held::{HeldBytes, HeldItems};
 use crate::link::{Link, LinkChange, LinkId, ReplacedParts};
+use crate::release::Sequence;
 
 /// A removed link. The caller drops it at a time that delays no frame: models may hold
 /// traces of many megabytes.
@@ -31,7 +32,7 @@ impl<T> Network<T> {
             held: HeldItems::new(),
             due: None,
             crossed_by: 0,
-            passed_on: 0,
+            passed_on: Sequence::default(),
         }));
     }
 

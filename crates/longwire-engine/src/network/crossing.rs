@@ -6,7 +6,7 @@ use longwire_units::Nanos;
 use super::path::Path;
 use super::{FrameHost, Network, PathId, Traveller};
 use crate::link::LinkId;
-use crate::release::ReleaseKey;
+use crate::release::{ReleaseKey, Sequence};
 
 /// A frame that has left a link of one network and continues on a link of another.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ pub struct Crossing<T> {
     hop: u32,
     len: u32,
     /// Its number among the frames that the link has passed on.
-    number: u64,
+    number: Sequence,
 }
 
 /// The place of an event in the order of all events: its time, whether a frame arrives
@@ -36,7 +36,7 @@ pub struct EventPlace {
     is_arrival: bool,
     link: LinkId,
     /// The number of the frame among those that the link has passed on.
-    number: u64,
+    number: Sequence,
 }
 
 impl<T> Crossing<T> {
@@ -138,7 +138,7 @@ impl<T> Network<T> {
             at,
             is_arrival: false,
             link,
-            number: 0,
+            number: Sequence::default(),
         });
         let arrival = self.between.next_key().map(|next| EventPlace {
             at: next.release,

@@ -22,7 +22,7 @@ use crate::fragments::Fragments;
 use crate::held::{HeldItems, ItemBytes};
 use crate::link::{Link, LinkId};
 use crate::models::mtu::Mtu;
-use crate::release::ReleaseQueue;
+use crate::release::{ReleaseQueue, Sequence};
 use crate::verdict::{Delivery, DropReason, Verdict};
 use agenda::Agenda;
 pub use build::RemovedLink;
@@ -114,8 +114,8 @@ struct Node<T> {
     due: Option<Nanos>,
     /// Number of paths that cross it.
     crossed_by: u32,
-    /// Number of frames that it has passed on to other links.
-    passed_on: u64,
+    /// Numbers the frames that it passes on to other links.
+    passed_on: Sequence,
 }
 
 impl<T> Traveller<T> {

@@ -6,7 +6,7 @@ use longwire_units::Nanos;
 use super::{FrameHost, Network, PathId, Traveller, TravellerBytes};
 use crate::held::HeldBytes;
 use crate::link::LinkId;
-use crate::release::ReleaseKey;
+use crate::release::{ReleaseKey, Sequence};
 use crate::verdict::{Delivery, DropReason, Verdict};
 
 impl<T> Network<T> {
@@ -159,12 +159,9 @@ impl<T> Network<T> {
     }
 
     /// Numbers a frame that a link passes on to another one.
-    fn number_passed_on(&mut self, id: LinkId) -> u64 {
-        let Some(Some(node)) = self.nodes.get_mut(id.0 as usize) else {
-            return 0;
-        };
-        node.passed_on += 1;
-        node.passed_on
+    fn number_passed_on(&mut self, id: LinkId) -> Sequence {
+        let node = self.nodes.get_mut(id.0 as usize).and_then(Option::as_mut);
+        node.map_or_else(Sequence::default, |node| node.passed_on.next())
     }
 
     pub(super) fn drop_frame(

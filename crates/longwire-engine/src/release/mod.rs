@@ -32,17 +32,46 @@ pub struct ReleaseQueue<T> {
     /// First slot that is still in the wheel.
     slot_next: u64,
     wheel: Wheel<T>,
-    pushed: u64,
+    pushed: Sequence,
     len: usize,
 }
 
-/// Sort key of an item. Sequence numbers of a link never repeat, so no two keys are
-/// equal.
+/// Sort key of an item. No two items of a queue have the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ReleaseKey {
     pub release: Nanos,
     pub link: LinkId,
-    pub sequence: u64,
+    pub sequence: Sequence,
+}
+
+/// A sequence number that wraps around: half of the numbers follow each one. Only items of
+/// one link and one release are compared by it, and no 2^31 items are added while one of
+/// them waits. So a key takes 16 bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Sequence(u32);
+
+impl Sequence {
+    /// Returns the number, and goes on to the next one.
+    #[inline]
+    pub fn next(&mut self) -> Sequence {
+        let number = *self;
+        self.0 = self.0.wrapping_add(1);
+        number
+    }
+}
+
+impl PartialOrd for Sequence {
+    #[inline]
+    fn partial_cmp(&self, other: &Sequence) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Sequence {
+    #[inline]
+    fn cmp(&self, other: &Sequence) -> Ordering {
+        self.0.wrapping_sub(other.0).cast_signed().cmp(&0)
+    }
 }
 
 /// An item and its key.
@@ -69,7 +98,7 @@ impl<T> ReleaseQueue<T> {
             late: BinaryHeap::new(),
             slot_next: 0,
             wheel: Wheel::new(),
-            pushed: 0,
+            pushed: Sequence::default(),
             len: 0,
         }
     }
@@ -80,9 +109,8 @@ impl<T> ReleaseQueue<T> {
         let place = ReleaseKey {
             release,
             link,
-            sequence: self.pushed,
+            sequence: self.pushed.next(),
         };
-        self.pushed += 1;
         self.push_at(place, item);
     }
 
@@ -228,6 +256,17 @@ impl<T> Ord for WaitingItem<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn items_of_one_time_keep_their_order_when_sequence_numbers_wrap_around() {
+        let mut queue = ReleaseQueue::new();
+        queue.pushed = Sequence(u32::MAX - 3);
+        for item in 0..8 {
+            queue.push(LinkId(0), Nanos::from_nanos(7), item);
+        }
+        let popped = core::iter::from_fn(|| queue.pop_due(Nanos::MAX));
+        assert!(popped.map(|(_, _, item)| item).eq(0..8));
+    }
 
     #[test]
     fn memory_follows_what_is_late() {

@@ -69,7 +69,8 @@ type IncomingFrame = (PortIndex, Nanos, Frame, u32);
 /// Surroundings of the links: frames, the release queue, counters.
 pub(super) struct FabricState {
     pub frames: Frames,
-    pub waiting: ReleaseQueue<(Frame, Option<LinkId>)>,
+    /// Frames by their release, each on the line of its last link.
+    pub waiting: ReleaseQueue<Frame>,
     pub cells: Vec<Option<Arc<LinkCells>>>,
     pub ledger: Option<Box<Ledger>>,
 }
@@ -82,6 +83,12 @@ pub(super) const PASSING: LinkId = LinkId(0);
 
 fn line_of(link: LinkId) -> LinkId {
     LinkId(link.0 + 1)
+}
+
+/// Returns the link of a line.
+#[inline]
+pub(super) fn link_of(line: LinkId) -> Option<LinkId> {
+    line.0.checked_sub(1).map(LinkId)
 }
 
 impl Core {
@@ -285,10 +292,7 @@ impl Core {
             }
             Target::Pass => {
                 self.counts.passed.add(1);
-                return self
-                    .state
-                    .waiting
-                    .push(PASSING, meta.arrival, (frame, None));
+                return self.state.waiting.push(PASSING, meta.arrival, frame);
             }
             Target::Drop => Err(frame),
             Target::Path(path) if lost => {
@@ -330,8 +334,8 @@ impl Core {
         if self.shards.is_some() {
             return self.pop_due_of_shards(now);
         }
-        let (_, release, (frame, last)) = self.state.waiting.pop_due(now)?;
-        Some((frame, release, last))
+        let (line, release, frame) = self.state.waiting.pop_due(now)?;
+        Some((frame, release, link_of(line)))
     }
 
     /// Returns the release of the next frame that waits for it, apart from those on lanes.
@@ -418,8 +422,7 @@ impl FabricState {
     /// Puts a frame that has left its last link into the release queue.
     #[inline]
     pub(super) fn wait(&mut self, frame: Frame, last: LinkId, release: Nanos) {
-        self.waiting
-            .push(line_of(last), release, (frame, Some(last)));
+        self.waiting.push(line_of(last), release, frame);
     }
 
     #[inline]

@@ -27,7 +27,8 @@ pub(super) struct Entry {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Leaving {
     pub release: Nanos,
-    pub last: LinkId,
+    /// Of its last link; it orders frames of one release.
+    pub line: LinkId,
     pub exit: Exit,
     pub wire_len: u32,
     start: usize,
@@ -283,11 +284,11 @@ impl Shard {
         let FabricState {
             frames, waiting, ..
         } = &mut self.state;
-        while let Some((_, release, (frame, last))) = waiting.pop_due(until) {
+        while let Some((line, release, frame)) = waiting.pop_due(until) {
             let bytes = frames.bytes(&frame);
             self.leaving.push(Leaving {
                 release,
-                last: last.unwrap_or_default(),
+                line,
                 exit: frame.exit,
                 wire_len: frames.wire_len(&frame),
                 start: self.leaving_bytes.len(),

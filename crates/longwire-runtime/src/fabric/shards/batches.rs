@@ -1,0 +1,315 @@
+//! The calling thread's part: it fills batches, distributes them, and merges what leaves.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
+use std::sync::Arc;
+use std::time::Instant;
+
+use longwire_engine::{DropReason, FrameMeta, LinkId, Nanos};
+use longwire_packet::bridge::{Forwarding, PortIndex};
+use longwire_packet::classify::{Classifier, Order as RuleOrder};
+
+use super::batch::{Batch, BatchFrame, Shared};
+use super::shard::{Entry, Shard};
+use super::{BATCH_MAX, Shards};
+use crate::fabric::core::{Core, FabricState, PASSING, Target, link_of};
+use crate::fabric::frames::{Exit, Frame};
+use crate::fabric::simulation::OutputFrame;
+
+impl Core {
+    /// Adds a frame that has arrived on no line to the batch. Orders of its time and of
+    /// earlier ones have been applied. Returns whether the batch is full: then it must be
+    /// processed.
+    pub(in crate::fabric) fn enter_batch(
+        &mut self,
+        port: PortIndex,
+        meta: FrameMeta,
+        bytes: &[u8],
+    ) -> bool {
+        self.advanced = meta.arrival;
+        let Core {
+            shards: Some(shards),
+            bridge,
+            state,
+            ..
+        } = self
+        else {
+            return false;
+        };
+        let since = meta.arrival.saturating_sub(self.epoch);
+        if let Some(ledger) = &mut state.ledger {
+            ledger.entered(port, meta, bytes);
+        }
+        if let Some(exit) = exit_of(bridge.forward(since, port, bytes), port) {
+            let lost = is_lost(&self.lost_ports, exit);
+            shards.batch.push((port, meta), exit, (None, lost), bytes);
+        }
+        shards.batch.len() >= BATCH_MAX
+    }
+
+    /// Processes the batch, if there is one.
+    pub(in crate::fabric) fn settle_batch(&mut self) {
+        let shards = self.shards.as_ref();
+        if shards.is_some_and(|shards| !shards.batch.is_empty()) {
+            self.advance_shards(self.advanced);
+        }
+    }
+
+    /// Takes in the frames that arrived by `until`, at most one batch, and processes them.
+    /// Returns their number.
+    pub(in crate::fabric) fn take_in_batch(&mut self, until: Nanos, tolerance: Nanos) -> usize {
+        if !self
+            .shards
+            .as_ref()
+            .is_some_and(|shards| shards.has_memory())
+        {
+            return 0;
+        }
+        let mut taken = 0;
+        while taken < BATCH_MAX
+            && let Some((line, stamped)) = self.state.frames.next_arrival(until)
+        {
+            let arrival = stamped.max(self.advanced);
+            if self.orders.next_at().is_some_and(|at| at <= arrival) {
+                self.advance(arrival);
+            }
+            let Some((frame, len)) = self.state.frames.take(line) else {
+                break;
+            };
+            taken += 1;
+            let late = arrival.saturating_sub(stamped) > tolerance;
+            self.counts.moved.add(u64::from(late));
+            self.enter_from_line(PortIndex(line), FrameMeta { arrival, len }, frame);
+        }
+        self.settle_batch();
+        taken
+    }
+
+    /// Copies a frame off its line into the batch.
+    fn enter_from_line(&mut self, port: PortIndex, meta: FrameMeta, frame: Frame) {
+        self.advanced = meta.arrival;
+        let since = meta.arrival.saturating_sub(self.epoch);
+        let FabricState { frames, ledger, .. } = &mut self.state;
+        let bytes = frames.bytes(&frame);
+        if let Some(ledger) = ledger {
+            ledger.entered(port, meta, bytes);
+        }
+        if let Some(exit) = exit_of(self.bridge.forward(since, port, bytes), port)
+            && let Some(shards) = &mut self.shards
+        {
+            let lost = is_lost(&self.lost_ports, exit);
+            let part = frames.part(&frame);
+            shards.batch.push((port, meta), exit, (part, lost), bytes);
+        }
+        frames.free(frame);
+    }
+
+    /// Distributes the batch and processes all events before `until`, which is its last
+    /// arrival or later.
+    pub(in crate::fabric) fn advance_shards(&mut self, until: Nanos) {
+        let Some(mut shards) = self.shards.take() else {
+            return;
+        };
+        let placeholder = Classifier::new(RuleOrder::First, Target::Drop);
+        let shared = Arc::new(Shared {
+            batch: std::mem::take(&mut shards.batch),
+            classifier: std::mem::replace(&mut self.classifier, placeholder),
+        });
+        if !shared.batch.is_empty() {
+            let started = Instant::now();
+            shards.classify(&shared);
+            shards.times.classifying += started.elapsed();
+            self.distribute(&mut shards, &shared.batch);
+        }
+        let started = Instant::now();
+        shards.advance(&shared, until);
+        shards.times.advancing += started.elapsed();
+        for shard in &mut shards.shards {
+            debug_assert_eq!(shard.next_entry, shard.entries.len());
+            shard.entries.clear();
+            shard.next_entry = 0;
+        }
+        if let Some(ledger) = &mut self.state.ledger {
+            shards.record(|event| ledger.record(event));
+        }
+        // No job is left that refers to it.
+        if let Some(Shared { batch, classifier }) = Arc::into_inner(shared) {
+            shards.batch = batch;
+            shards.batch.clear();
+            self.classifier = classifier;
+        }
+        self.shards = Some(shards);
+    }
+
+    /// Sends the frames of a batch to the shards of their first links.
+    fn distribute(&mut self, shards: &mut Shards, batch: &Batch) {
+        let targets = shards.shards.iter_mut();
+        let targets = targets.map(|shard| std::mem::take(&mut shard.targets));
+        let targets: Vec<_> = targets.collect();
+        let all = targets.iter().flatten().zip(batch.frames());
+        for (number, (target, frame)) in all.enumerate() {
+            let (path, drop) = match *target {
+                Target::Pass if frame.lost => {
+                    self.counts.port_lost.add(1);
+                    continue;
+                }
+                Target::Pass => {
+                    self.pass(frame, batch);
+                    continue;
+                }
+                Target::Drop => {
+                    self.counts.unmatched_dropped.add(1);
+                    continue;
+                }
+                Target::Path(path) if frame.lost => (path, Some(DropReason::PortLost)),
+                Target::Handover(path) => (path, Some(DropReason::Handover)),
+                Target::Path(path) => (path, None),
+            };
+            let shard = usize::from(shards.entry_of[path.0 as usize]);
+            shards.shards[shard].entries.push(Entry {
+                frame: number as u32,
+                path,
+                drop,
+            });
+        }
+        for (shard, targets) in shards.shards.iter_mut().zip(targets) {
+            shard.targets = targets;
+        }
+    }
+
+    /// Lets a frame pass without a link.
+    fn pass(&mut self, frame: &BatchFrame, batch: &Batch) {
+        self.counts.passed.add(1);
+        let FrameMeta { arrival, len } = frame.meta;
+        let frames = &mut self.state.frames;
+        let item = frames.adopt(batch.bytes(frame), len, frame.exit, batch.part(frame));
+        self.state.waiting.push(PASSING, arrival, item);
+    }
+
+    /// Returns the next frame of all shards that is due by `now`, its release and its
+    /// last link.
+    pub(in crate::fabric) fn pop_due_of_shards(
+        &mut self,
+        now: Nanos,
+    ) -> Option<(Frame, Nanos, Option<LinkId>)> {
+        let Some(shards) = &mut self.shards else {
+            return None;
+        };
+        let heads = shards.shards.iter_mut().enumerate();
+        let heads = heads.filter_map(|(index, shard)| {
+            let place = shard.state.waiting.next_place()?;
+            Some((place, index))
+        });
+        let next = heads.min().filter(|((release, _), _)| *release <= now);
+        let passing = self.state.waiting.next_at().filter(|at| *at <= now);
+        let Some(((release, _), index)) = next else {
+            let (line, release, frame) = self.state.waiting.pop_due(now)?;
+            return Some((frame, release, link_of(line)));
+        };
+        if passing.is_some_and(|at| at <= release) {
+            let (line, release, frame) = self.state.waiting.pop_due(now)?;
+            return Some((frame, release, link_of(line)));
+        }
+        let state = &mut shards.shards[index].state;
+        let (line, release, frame) = state.waiting.pop_due(now)?;
+        let frames = &mut state.frames;
+        let (bytes, wire_len) = (frames.bytes(&frame), frames.wire_len(&frame));
+        let own = self
+            .state
+            .frames
+            .adopt(bytes, wire_len, frame.exit, frames.part(&frame));
+        frames.free(frame);
+        Some((own, release, link_of(line)))
+    }
+
+    /// Hands out the frames released by `until`, which shards have collected, in order.
+    ///
+    /// # Errors
+    /// The errors of `leave`.
+    pub(in crate::fabric) fn hand_out<E>(
+        &mut self,
+        until: Nanos,
+        mut leave: impl FnMut(Exit, OutputFrame<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let Some(shards) = &mut self.shards else {
+            return Ok(());
+        };
+        let head = |(index, shard): (usize, &Shard)| {
+            let next = shard.leaving.get(shard.handed_out)?;
+            Some(Reverse((next.release, next.line, index)))
+        };
+        let mut heads: BinaryHeap<_> = shards.all().enumerate().filter_map(head).collect();
+        while let Some(mut first) = heads.peek_mut() {
+            let Reverse((release, _, index)) = *first;
+            self.state.hand_out_passing(release, &mut leave)?;
+            let shard = &mut shards.shards[index];
+            let leaving = shard.leaving[shard.handed_out];
+            shard.handed_out += 1;
+            let frame = OutputFrame {
+                port: PortIndex(0),
+                release,
+                bytes: shard.leaving_bytes(&leaving),
+                wire_len: leaving.wire_len,
+            };
+            leave(leaving.exit, frame)?;
+            match head((index, shard)) {
+                Some(next) => *first = next,
+                None => drop(PeekMut::pop(first)),
+            }
+        }
+        self.state.hand_out_passing(until, &mut leave)
+    }
+
+    /// Records the last events of the run.
+    pub(in crate::fabric) fn finish_ledger(&mut self) {
+        let Some(ledger) = &mut self.state.ledger else {
+            return;
+        };
+        if let Some(shards) = &mut self.shards {
+            for shard in &mut shards.shards {
+                if let Some(ledger) = &mut shard.state.ledger {
+                    ledger.pass_on();
+                }
+            }
+            shards.record(|event| ledger.record(event));
+        }
+        ledger.finish();
+    }
+}
+
+/// Returns the exit of a frame that arrived at `port`; `None` if it goes nowhere.
+fn exit_of(forwarding: Forwarding, port: PortIndex) -> Option<Exit> {
+    match forwarding {
+        Forwarding::None(_) => None,
+        Forwarding::One(port) => Some(Exit::One(port)),
+        Forwarding::Flood(_) => Some(Exit::AllBut(port)),
+    }
+}
+
+fn is_lost(lost_ports: &[bool], exit: Exit) -> bool {
+    matches!(exit, Exit::One(port) if lost_ports.get(usize::from(port.0)) == Some(&true))
+}
+
+impl FabricState {
+    /// Hands out the frames that passed without a link by `until`.
+    #[inline]
+    fn hand_out_passing<E>(
+        &mut self,
+        until: Nanos,
+        leave: &mut impl FnMut(Exit, OutputFrame<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        while let Some((_, release, frame)) = self.waiting.pop_due(until) {
+            let leaving = OutputFrame {
+                port: PortIndex(0),
+                release,
+                bytes: self.frames.bytes(&frame),
+                wire_len: self.frames.wire_len(&frame),
+            };
+            let left = leave(frame.exit, leaving);
+            self.frames.free(frame);
+            left?;
+        }
+        Ok(())
+    }
+}
