@@ -8,6 +8,7 @@
 //!
 //! This module is pure: it reads no clock and starts no thread.
 
+mod count;
 mod groups;
 mod place;
 mod plan;
@@ -15,6 +16,7 @@ mod reason;
 #[cfg(test)]
 mod tests;
 
+pub use count::{AUTO_LINKS_MIN, ShardCount, ShardCountError};
 pub use plan::{Cut, ShardLink, ShardPlan, plan};
 
 use longwire_engine::Nanos;

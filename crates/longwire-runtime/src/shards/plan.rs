@@ -81,7 +81,7 @@ pub fn plan<'a>(
     let hops = hops(paths);
     let mut sets = inseparable(links, &hops, LOOKAHEAD_MIN);
     let groups = Groups::of_sets(&mut sets, links);
-    let (useful, limit) = useful_shards(&groups, asked);
+    let (useful, limit) = useful_shards(links, &groups, asked);
     let (groups, placement) = if useful == 1 {
         let placement = evenly(&groups, 1);
         (groups, placement)
@@ -105,7 +105,7 @@ pub fn plan<'a>(
 
 /// Returns the least number of shards, at most `asked`, with which the busiest shard has
 /// no more load than with `asked`, and what limits it.
-fn useful_shards(groups: &Groups, asked: usize) -> (usize, Limit) {
+fn useful_shards(links: &[ShardLink], groups: &Groups, asked: usize) -> (usize, Limit) {
     let busy = groups.busy();
     let most = asked.min(busy).max(1);
     if most == 1 {
@@ -133,6 +133,7 @@ fn useful_shards(groups: &Groups, asked: usize) -> (usize, Limit) {
     let limit = if useful < most {
         Limit::Largest {
             per_mille: (largest.saturating_mul(1_000) / groups.total()) as u64,
+            is_one_link: links.iter().any(|link| u128::from(link.load) == largest),
         }
     } else if useful < asked {
         Limit::Groups

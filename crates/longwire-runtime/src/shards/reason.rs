@@ -16,8 +16,9 @@ pub(super) enum Limit {
     Inseparable,
     /// There are fewer groups.
     Groups,
-    /// One group has this many thousandths of the load, and the others fit next to it.
-    Largest { per_mille: u64 },
+    /// One group has this many thousandths of the load, and the others fit on fewer
+    /// shards next to it.
+    Largest { per_mille: u64, is_one_link: bool },
 }
 
 /// Returns one sentence, without a full stop.
@@ -46,12 +47,21 @@ pub(super) fn reason(plan: &ShardPlan, asked: usize, limit: Limit) -> String {
     };
     let limited = match limit {
         Limit::Groups => format!("; no more than {shards} parts of the network can be separated"),
-        Limit::Largest { per_mille } => format!(
-            "; more than {shards} would gain nothing: links with {}.{} % of the load are joined by \
-             {short}, or have plugins",
-            per_mille / 10,
-            per_mille % 10
-        ),
+        Limit::Largest {
+            per_mille,
+            is_one_link,
+        } => {
+            let (whole, tenths) = (per_mille / 10, per_mille % 10);
+            let largest = if is_one_link {
+                format!("one link has {whole}.{tenths} % of the load")
+            } else {
+                format!(
+                    "links with {whole}.{tenths} % of the load are joined by {short}, or have \
+                     plugins"
+                )
+            };
+            format!("; more than {shards} would gain nothing: {largest}")
+        }
         _ => String::new(),
     };
     let busiest = plan.loads.iter().copied().max().unwrap_or(0);

@@ -229,6 +229,14 @@ fn reasons_say_what_limits() {
     heavy[3] = link(0, 88);
     let plan = planned(&heavy, &[vec![0, 1, 2, 3, 4, 5, 6, 7]], 8);
     assert_eq!((plan.shards, plan.loads.clone()), (2, vec![5, 94]));
+    let why = "more than 2 would gain nothing: links with 94.9 % of the load are joined by hops \
+               with less than 50us of guaranteed delay, or have plugins";
+    assert!(plan.reason.ends_with(why), "{plan:?}");
+    heavy[2].lookahead = Nanos::from_millis(1);
+    heavy[3] = link(1_000, 88);
+    let plan = planned(&heavy, &[vec![0, 1, 2, 3, 4, 5, 6, 7]], 8);
+    let why = "more than 2 would gain nothing: one link has 88.8 % of the load";
+    assert!(plan.reason.ends_with(why), "{plan:?}");
 }
 
 #[test]
