@@ -15,6 +15,7 @@ use crate::models::delay::constant::ConstantDelay;
 use crate::models::loss::PlacedLoss;
 use crate::models::queue::{Queue, QueueLimit};
 use crate::models::rate::Rate;
+use crate::models::reordering::delay_least;
 use crate::models::{self, Kind, PartModel};
 use crate::parts::{Doubt, Held, LinkConfig, LinkSpec, PARTS, Part};
 use crate::spec::{ModelSpec, SpecError};
@@ -255,6 +256,23 @@ impl LinkSpec {
     pub fn mean_delay(&self) -> Nanos {
         let delay = self.delay.as_ref().and_then(|delay| delay.models().first());
         delay.map_or(Nanos::ZERO, |delay| delay.prototype().mean())
+    }
+
+    /// Returns the [`LinkConfig::lookahead`] of the links that it describes.
+    pub fn lookahead(&self) -> Nanos {
+        let delay = self.delay.as_ref().and_then(|delay| delay.models().first());
+        let reordering = self.reordering.as_ref();
+        let reordering = reordering.and_then(|reordering| reordering.models().first());
+        let reordering = reordering.map(|model| &**model.prototype());
+        delay.map_or(Nanos::ZERO, |delay| {
+            delay_least(&**delay.prototype(), reordering)
+        })
+    }
+
+    /// Whether any of its models is a plugin.
+    pub fn has_plugins(&self) -> bool {
+        let mut given = PARTS.iter().filter_map(|part| part.texts(self)).flatten();
+        given.any(|text| text.split(':').next() == Some(models::plugin::NAME))
     }
 
     /// Returns the queue's limit, given or derived from rate and delay.

@@ -39,6 +39,7 @@ mod numbered;
 mod plan;
 mod report;
 mod scenario;
+mod shards;
 mod state;
 #[cfg(test)]
 mod tests;

@@ -154,6 +154,12 @@ impl Numbered {
         path.map_or(Target::Drop, |path| Target::Path(*path))
     }
 
+    /// Returns the links of a class's path in one direction.
+    pub(super) fn links_of(&self, class: Class, way: Way) -> Option<&[LinkId]> {
+        let path = self.path_of.get(&(class, way))?;
+        self.paths.get(path.0 as usize).map(Vec::as_slice)
+    }
+
     /// The rules of a class, by number.
     pub(super) fn rules_of(&self, class: Class) -> Range<u32> {
         self.rules_of.get(&class).cloned().unwrap_or_default()

@@ -17,7 +17,7 @@ pub mod framing;
 pub mod loss;
 pub mod mtu;
 pub mod order;
-mod plugin;
+pub(crate) mod plugin;
 pub mod queue;
 pub mod rate;
 pub mod reordering;

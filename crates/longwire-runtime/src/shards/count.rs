@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::SHARDS_MAX;
+use super::{SHARDS_MAX, ShardLink, ShardPlan, plan};
 
 /// Minimum number of links for which `auto` uses several shards.
 ///
@@ -42,9 +42,31 @@ impl ShardCount {
         is_allowed.then_some(ShardCount::Exactly(ExactCount(count as u8)))
     }
 
-    /// Returns how many shards to ask [`plan()`](super::plan()) for, given the number of
-    /// links and of cores. The plan may use fewer.
-    pub fn wanted(self, links: usize, cores: usize) -> usize {
+    /// Distributes links over as many shards as the user asks for ([`plan()`]). `cores`:
+    /// the number of cores that this process may use.
+    ///
+    /// # Panics
+    /// If a path has an index out of range.
+    pub fn plan<'a>(
+        self,
+        links: &[ShardLink],
+        paths: impl Iterator<Item = &'a [u32]> + Clone,
+        cores: usize,
+    ) -> ShardPlan {
+        let wanted = self.wanted(links.len(), cores);
+        let mut plan = plan(links, paths, wanted);
+        if self == ShardCount::Auto && wanted == 1 {
+            plan.reason = if links.len() < AUTO_LINKS_MIN {
+                format!("fewer than {AUTO_LINKS_MIN} links fit into the cache of one core")
+            } else {
+                "there is one core".to_owned()
+            };
+        }
+        plan
+    }
+
+    /// Returns the number of shards to ask [`plan()`] for. The plan may use fewer.
+    fn wanted(self, links: usize, cores: usize) -> usize {
         match self {
             ShardCount::Auto if links < AUTO_LINKS_MIN => 1,
             ShardCount::Auto => cores.clamp(1, SHARDS_MAX),
@@ -102,5 +124,20 @@ mod tests {
         assert_eq!(ShardCount::Auto.wanted(many, 0), 1);
         let four = ShardCount::exactly(4).expect("an allowed number");
         assert_eq!((four.wanted(1, 1), four.wanted(many, 1)), (4, 4));
+
+        let link = ShardLink {
+            load: 1,
+            ..ShardLink::default()
+        };
+        let plan = |count: ShardCount, links, cores| {
+            let plan = count.plan(&vec![link; links], std::iter::empty(), cores);
+            (plan.shards, plan.reason)
+        };
+        let few_links = "fewer than 512 links fit into the cache of one core";
+        assert_eq!(plan(ShardCount::Auto, few, 8), (1, few_links.to_owned()));
+        let one_core = "there is one core".to_owned();
+        assert_eq!(plan(ShardCount::Auto, many, 1), (1, one_core));
+        assert_eq!(plan(ShardCount::Auto, many, 8).0, 8);
+        assert_eq!(plan(four, few, 1).0, 4);
     }
 }

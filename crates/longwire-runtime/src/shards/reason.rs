@@ -16,8 +16,9 @@ pub(super) enum Limit {
     Inseparable,
     /// There are fewer groups.
     Groups,
-    /// One group has this many thousandths of the load, and the others fit next to it.
-    Largest { per_mille: u64 },
+    /// One group has this many thousandths of the load, and the others fit on fewer
+    /// shards next to it.
+    Largest { per_mille: u64, is_one_link: bool },
 }
 
 /// Returns one sentence, without a full stop.
@@ -35,6 +36,30 @@ pub(super) fn reason(plan: &ShardPlan, asked: usize, limit: Limit) -> String {
         Limit::Inseparable => return format!("all links with paths are joined by {short}"),
         Limit::Asked | Limit::Groups | Limit::Largest { .. } => {}
     }
+    let limited = match limit {
+        Limit::Groups => {
+            format!("; no more than {shards} parts of the network can be separated")
+        }
+        Limit::Largest {
+            per_mille,
+            is_one_link,
+        } => {
+            let (whole, tenths) = (per_mille / 10, per_mille % 10);
+            let why = if is_one_link {
+                format!("one link has {whole}.{tenths} % of the load")
+            } else {
+                format!(
+                    "links with {whole}.{tenths} % of the load are joined by {short}, or have \
+                     plugins"
+                )
+            };
+            if shards == 1 {
+                return format!("more shards would gain little: {why}");
+            }
+            format!("; more than {shards} would gain little: {why}")
+        }
+        _ => String::new(),
+    };
     let cut = match (plan.lookahead, plan.cuts.len()) {
         (None, _) => "no path changes its shard".to_owned(),
         (Some(lookahead), 1) => {
@@ -43,16 +68,6 @@ pub(super) fn reason(plan: &ShardPlan, asked: usize, limit: Limit) -> String {
         (Some(lookahead), cuts) => {
             format!("paths change their shard at {cuts} hops, with at least {lookahead} of delay")
         }
-    };
-    let limited = match limit {
-        Limit::Groups => format!("; no more than {shards} parts of the network can be separated"),
-        Limit::Largest { per_mille } => format!(
-            "; more than {shards} would gain nothing: links with {}.{} % of the load are joined by \
-             {short}, or have plugins",
-            per_mille / 10,
-            per_mille % 10
-        ),
-        _ => String::new(),
     };
     let busiest = plan.loads.iter().copied().max().unwrap_or(0);
     let total: u128 = plan.loads.iter().copied().map(u128::from).sum();

@@ -135,10 +135,9 @@ proptest! {
         let best = least_busiest(&links, &paths, plan.shards);
         prop_assert!(busiest >= best);
         prop_assert!(busiest * 2 <= best * 3, "{busiest} for {best}: {plan:?}");
-        // Fewer shards than asked for only where more would not help much: the plan with
-        // all of them is within the same factor.
+        // Fewer shards than asked for only where more would help by 1/20 at most, of 3/2.
         let best = least_busiest(&links, &paths, asked);
-        prop_assert!(busiest * 2 <= best * 3, "{busiest} for {best} on {asked}: {plan:?}");
+        prop_assert!(busiest * 40 <= best * 63, "{busiest} for {best} on {asked}: {plan:?}");
     }
 }
 
@@ -226,9 +225,18 @@ fn reasons_say_what_limits() {
 
     let mut heavy: Vec<ShardLink> = (0..8).map(|_| link(1_000, 1)).collect();
     heavy[2] = link(0, 5);
-    heavy[3] = link(0, 88);
+    heavy[3] = link(0, 880);
     let plan = planned(&heavy, &[vec![0, 1, 2, 3, 4, 5, 6, 7]], 8);
-    assert_eq!((plan.shards, plan.loads.clone()), (2, vec![5, 94]));
+    assert_eq!(plan.shards, 1);
+    let why = "more shards would gain little: links with 99.4 % of the load are joined by hops \
+               with less than 50us of guaranteed delay, or have plugins";
+    assert!(plan.reason.ends_with(why), "{plan:?}");
+    let mut one: Vec<ShardLink> = (0..9).map(|_| link(1_000, 5)).collect();
+    one[4] = link(1_000, 60);
+    let plan = planned(&one, &[(0..9).collect()], 8);
+    assert_eq!(plan.shards, 2);
+    let why = "more than 2 would gain little: one link has 60.0 % of the load";
+    assert!(plan.reason.ends_with(why), "{plan:?}");
 }
 
 #[test]

@@ -59,12 +59,12 @@ impl RunningArgs {
     /// # Errors
     /// [`Error::Usage`].
     pub fn refuse_shards(&self) -> Result<(), Error> {
-        match self.shards.wanted(1, 1) {
-            1 => Ok(()),
-            _ => Err(Error::Usage(
-                "--shards is for a network from a file: one link is one shard".to_owned(),
-            )),
+        if [Some(ShardCount::Auto), ShardCount::exactly(1)].contains(&Some(self.shards)) {
+            return Ok(());
         }
+        Err(Error::Usage(
+            "--shards is for a network from a file: one link is one shard".to_owned(),
+        ))
     }
 
     /// Returns the runtime's configuration; the links' plugins report to

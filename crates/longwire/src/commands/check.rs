@@ -1,5 +1,7 @@
 //! `longwire check`: checks a topology file, and shows the resulting network.
 
+mod shards;
+
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -10,6 +12,9 @@ use serde::Serialize;
 
 use crate::steps::StepsOnStderr;
 use crate::{Error, Globals};
+use longwire_fabric::Numbered;
+use longwire_runtime::host;
+use longwire_runtime::shards::ShardCount;
 use longwire_topology::summary::Summary;
 use longwire_topology::{Problem, Topology};
 
@@ -23,7 +28,8 @@ Examples:
   longwire check network.toml             the resulting network, and warnings
   longwire check network.toml --verbose   with the time that reading took
   longwire check network.toml --json      all of it for programs
-  longwire check network.toml --scenario rush-hour.toml")]
+  longwire check network.toml --scenario rush-hour.toml
+  longwire check network.toml --shards 4  how links are divided among four cores")]
 pub struct CheckArgs {
     /// The topology, a TOML file
     pub file: PathBuf,
@@ -31,6 +37,11 @@ pub struct CheckArgs {
     /// Check it with the scenario of this file, in place of the topology's own
     #[arg(long, value_name = "FILE")]
     pub scenario: Option<PathBuf>,
+
+    /// Show how the links are divided among cores: at most N shards, or auto for one
+    /// per core
+    #[arg(long, value_name = "N|auto")]
+    pub shards: Option<ShardCount>,
 }
 
 /// The output with `--json`.
@@ -42,6 +53,8 @@ struct CheckResult<'a> {
     doubts: &'a [String],
     #[serde(skip_serializing_if = "Option::is_none")]
     summary: Option<Summary>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    shards: Option<shards::Shards>,
 }
 
 /// Exit code for a refused file.
@@ -68,6 +81,11 @@ pub fn run(args: &CheckArgs, globals: &Globals) -> Result<ExitCode, Error> {
     let doubts = topology.doubts();
     let compared = started.elapsed() - reading;
     let summary = Summary::of(&topology);
+    let shards = args.shards.map(|count| {
+        steps.begin("distributing links over shards", None);
+        let network = Numbered::new(topology.clone());
+        shards::Shards::of(&network, count, host::cores())
+    });
     drop(watch);
     let mut out = io::stdout().lock();
     if globals.json {
@@ -77,12 +95,14 @@ pub fn run(args: &CheckArgs, globals: &Globals) -> Result<ExitCode, Error> {
             warnings: &topology.warnings,
             doubts: &doubts,
             summary: Some(summary),
+            shards,
         };
         write_json(&mut out, &checked)?;
         return Ok(ExitCode::SUCCESS);
     }
     if !globals.quiet {
-        for line in summary.lines() {
+        let shards = shards.iter().flat_map(shards::Shards::lines);
+        for line in summary.lines().into_iter().chain(shards) {
             writeln!(out, "{line}")?;
         }
     }
@@ -110,6 +130,7 @@ fn refuse(problems: &[Problem], globals: &Globals) -> Result<ExitCode, Error> {
             warnings: &[],
             doubts: &[],
             summary: None,
+            shards: None,
         };
         write_json(&mut io::stdout().lock(), &checked)?;
         return Ok(ExitCode::from(EXIT_REFUSED));

@@ -10,7 +10,8 @@ use longwire_engine::Nanos;
 use longwire_io::port::options::OpenOptions;
 use longwire_io::port::registry::{self, Port};
 use longwire_io::rights::Capability;
-use longwire_runtime::fabric::{FabricHandle, FabricParts};
+use longwire_runtime::fabric::{FabricHandle, FabricParts, Sharding};
+use longwire_runtime::host::cores;
 use longwire_runtime::{Faults, FileLoader, NetworkPlan, RunningNetwork, network};
 use longwire_units::number_of;
 
@@ -140,7 +141,8 @@ pub(super) fn carry(
     let loader = new_loader();
     let (bin, discarded) = channel();
     let mut parts = numbered.parts_in_steps(&loader, steps.steps(), setup.stop)?;
-    parts.distribute(setup.running.shards);
+    let plan = numbered.shard_plan(setup.running.shards, cores());
+    parts.sharding = Sharding::planned(&plan);
     let prepare = |command: &Command| numbered.plan(command, &loader, &bin);
     let given = first_commands(&mut scenario, &mut parts, prepare, setup.stop)?;
     let recorder = setup.record.network_recorder(&numbered)?;

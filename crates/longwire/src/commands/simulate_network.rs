@@ -7,7 +7,8 @@ use std::time::Instant;
 use longwire_capture::log::{LogError, LogFormat};
 use longwire_capture::{CaptureFormat, same_file};
 use longwire_engine::Nanos;
-use longwire_runtime::fabric::Simulation;
+use longwire_runtime::fabric::{Sharding, Simulation};
+use longwire_runtime::host::cores;
 use longwire_runtime::{Faults, FileLoader};
 
 use super::run_network;
@@ -56,7 +57,7 @@ pub fn run(file: &Path, args: &SimulateArgs, globals: &Globals) -> Result<ExitCo
     let epoch = args.epoch.map_or(first, Nanos::from_nanos);
     let loader = FileLoader::reporting_to(&faults);
     let mut parts = network.parts_in_steps(&loader, watch.steps(), &stop)?;
-    parts.distribute(args.shards);
+    parts.sharding = Sharding::planned(&network.shard_plan(args.shards, cores()));
     watch.steps().begin("starting", None);
     let ports = network.topology().ports.iter();
     let ports: Vec<&str> = ports.map(|port| port.name.as_str()).collect();

@@ -8,6 +8,7 @@ mod aqm_live;
 mod bad_input;
 mod book;
 mod bridge;
+mod check_shards;
 mod control;
 mod control_server;
 mod corpus;

@@ -99,6 +99,8 @@ pub fn check(data: &[u8]) {
         config().lookahead(),
         "{spec}"
     );
+    assert_eq!(spec.lookahead(), config().lookahead(), "{spec}");
+    assert_eq!(spec.has_plugins(), spec.to_string().contains("plugin:"));
     let frames = in_pieces(frames(&mut choices), &Link::new(config(), seed, LinkId(0)));
     let often = run(config(), seed, &frames, true);
     // From its text: what is printed reads back.

@@ -15,7 +15,6 @@
 
 mod batch;
 mod batches;
-mod distribution;
 mod pool;
 mod shard;
 
@@ -32,7 +31,9 @@ use self::shard::Job;
 pub(super) use self::shard::Shard;
 use super::frames::Frame;
 use super::ledger::{Ledger, LinkEvent};
+use crate::host;
 use crate::ledger::LinkCells;
+use crate::shards::ShardPlan;
 
 /// Frames of a batch in virtual time.
 const BATCH_MAX: usize = 4_096;
@@ -73,6 +74,14 @@ impl Sharding {
             memory: Bytes(u64::MAX),
             realtime: false,
         }
+    }
+
+    /// Returns the distribution by a plan, over as many threads as shards, but no more than
+    /// cores; `None` for a single shard.
+    pub fn planned(plan: &ShardPlan) -> Option<Sharding> {
+        let threads = NonZero::new(host::cores()).unwrap_or(NonZero::<usize>::MIN);
+        let is_one = plan.shards == 1;
+        (!is_one).then(|| Sharding::new(plan.shard_of.clone(), plan.shards, threads))
     }
 
     /// Returns the shard of a link.

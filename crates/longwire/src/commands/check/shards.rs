@@ -1,0 +1,132 @@
+//! The shards of a network, for its user.
+
+use longwire_engine::Nanos;
+use longwire_fabric::Numbered;
+use longwire_runtime::shards::ShardCount;
+use longwire_units::number_of;
+use serde::Serialize;
+
+/// Maximum number of names of links that are shown of a shard.
+const NAMES_SHOWN: usize = 6;
+
+/// Maximum number of cuts that are shown.
+const CUTS_SHOWN: usize = 10;
+
+/// A distribution of links over shards, with names.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Shards {
+    /// The number asked for, as written.
+    asked: String,
+    /// Why there are so many shards, and why they are cut there.
+    reason: String,
+    /// The smallest lookahead of all cuts, in nanoseconds: shards run ahead of each other
+    /// by less.
+    lookahead_ns: Option<u64>,
+    /// The shards, by number.
+    shards: Vec<Shard>,
+    /// Places where paths change their shard, shortest lookahead first.
+    cuts: Vec<NamedCut>,
+}
+
+/// One shard.
+#[derive(Clone, Debug, Serialize)]
+struct Shard {
+    /// Names of its links.
+    links: Vec<String>,
+    /// Its load, in bits a second where rates are known.
+    load: u64,
+    /// Its part of the load of all shards, from 0 to 1.
+    share: f64,
+}
+
+/// A place where paths change their shard.
+#[derive(Clone, Debug, Serialize)]
+struct NamedCut {
+    link: String,
+    to: String,
+    lookahead_ns: u64,
+}
+
+impl Shards {
+    /// Plans the shards of a network on a machine of so many cores.
+    pub(super) fn of(network: &Numbered, count: ShardCount, cores: usize) -> Shards {
+        let plan = network.shard_plan(count, cores);
+        let links = network.links();
+        let total: f64 = plan.loads.iter().map(|load| *load as f64).sum();
+        let mut shards: Vec<Shard> = plan
+            .loads
+            .iter()
+            .map(|load| Shard {
+                links: Vec::new(),
+                load: *load,
+                share: if total > 0.0 {
+                    *load as f64 / total
+                } else {
+                    1.0
+                },
+            })
+            .collect();
+        let present = links
+            .iter()
+            .zip(&plan.shard_of)
+            .filter(|(link, _)| !link.removed);
+        for (link, shard) in present {
+            shards[usize::from(*shard)].links.push(link.name.clone());
+        }
+        let name = |link: u32| links[link as usize].name.clone();
+        let mut cuts = plan.cuts;
+        cuts.sort_by_key(|cut| (cut.lookahead, cut.link, cut.to));
+        let named = cuts.iter().map(|cut| NamedCut {
+            link: name(cut.link),
+            to: name(cut.to),
+            lookahead_ns: cut.lookahead.as_nanos(),
+        });
+        Shards {
+            asked: count.to_string(),
+            reason: plan.reason,
+            lookahead_ns: plan.lookahead.map(Nanos::as_nanos),
+            shards,
+            cuts: named.collect(),
+        }
+    }
+
+    /// In words, a line each.
+    pub(super) fn lines(&self) -> Vec<String> {
+        let mut lines = vec![format!(
+            "shards     {} ({} asked for): {}",
+            self.shards.len(),
+            self.asked,
+            self.reason
+        )];
+        for (number, shard) in self.shards.iter().enumerate() {
+            let names = &shard.links[..shard.links.len().min(NAMES_SHOWN)];
+            let more = match shard.links.len() - names.len() {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            lines.push(format!(
+                "  shard {number:<2} {:.1} % of the load, {}: {}{more}",
+                shard.share * 100.0,
+                number_of(shard.links.len() as u64, "link"),
+                names.join(", ")
+            ));
+        }
+        for cut in self.cuts.iter().take(CUTS_SHOWN) {
+            let lookahead = Nanos::from_nanos(cut.lookahead_ns);
+            lines.push(format!(
+                "  cut      {lookahead} between {} and {}",
+                cut.link, cut.to
+            ));
+        }
+        if self.cuts.len() > CUTS_SHOWN {
+            let more = (self.cuts.len() - CUTS_SHOWN) as u64;
+            let longest = self.cuts.iter().map(|cut| cut.lookahead_ns).max();
+            lines.push(format!(
+                "           and {}, up to {}",
+                number_of(more, "other cut"),
+                Nanos::from_nanos(longest.unwrap_or(0))
+            ));
+        }
+        lines
+    }
+}
