@@ -33,6 +33,7 @@ mod replay;
 mod replay_receive;
 mod routers;
 mod scenario_load;
+mod shards;
 mod simulate;
 mod simulate_network;
 mod simulate_two_way;
