@@ -7,7 +7,7 @@ use std::process::{Command, ExitCode};
 use crate::runner::{Runner, built, cargo, limited, root, run, run_all, target_dir, workspace};
 
 /// Benches of `longwire bench` that need no further arguments.
-const OF_THE_PROGRAM: [&str; 5] = ["throughput", "accuracy", "rate", "live", "links"];
+const OF_THE_PROGRAM: [&str; 6] = ["throughput", "accuracy", "rate", "live", "links", "shards"];
 
 /// Benches of `cargo spec-bench` that need no further arguments.
 const OF_THE_SPECIFICATION: [&str; 13] = [

@@ -42,6 +42,6 @@ pub use live::FabricParts;
 pub use orders::{Operation, Order, Query, Task};
 pub(crate) use report::InsideCounts;
 pub use report::{PortReport, SwitchReport};
-pub use shards::{ShardTimes, Sharding};
+pub use shards::{ShardTimes, Sharding, shard_round};
 pub use simulation::{OutputFrame, Simulation};
 pub use stage::Fabric;

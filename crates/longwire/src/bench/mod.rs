@@ -164,8 +164,8 @@ pub fn run(args: &BenchArgs, globals: &Globals) -> Result<ExitCode, Error> {
             show_rows(globals, rows, links::print)
         }
         Bench::Shards(own) => {
-            let rows = shards::measure(&chosen(own, quick, ShardsArgs::quick))?;
-            show_rows(globals, rows, shards::print)
+            let found = shards::measure(&chosen(own, quick, ShardsArgs::quick))?;
+            show(globals, found, shards::print)
         }
         Bench::Plugin(own) => {
             let rows = plugin::measure(own, quick)?;

@@ -9,9 +9,11 @@ use std::num::NonZero;
 use std::time::Instant;
 
 use clap::Args;
-use longwire_engine::{FrameMeta, Nanos};
+use longwire_engine::{FrameMeta, LinkId, Nanos};
 use longwire_packet::bridge::PortIndex;
-use longwire_runtime::fabric::{OutputFrame, ShardTimes, Sharding, Simulation};
+use longwire_runtime::fabric::{
+    FabricParts, OutputFrame, ShardTimes, Sharding, Simulation, shard_round,
+};
 use longwire_units::random::Stream;
 use serde::Serialize;
 
@@ -76,10 +78,81 @@ pub(super) struct ShardsRow {
     missing: u64,
 }
 
+/// What the bench finds.
+#[derive(Debug, Serialize)]
+pub(super) struct ShardsFound {
+    /// Costs of one shard, for `cargo spec-bench scaling --costs`.
+    #[serde(flatten)]
+    costs: ShardCosts,
+    rows: Vec<ShardsRow>,
+}
+
+/// Costs of one thread in ns: of a frame in series, to classify it, of an event of a link;
+/// of a frame that continues in another shard, and of a round of two threads with nothing
+/// to do.
+#[derive(Debug, Serialize)]
+struct ShardCosts {
+    serial_ns: f64,
+    classify_ns: f64,
+    event_ns: f64,
+    crossing_ns: f64,
+    barrier_ns: f64,
+}
+
 /// Measurements of each row; the median counts.
 const TIMES: usize = 5;
 
-pub(super) fn measure(args: &ShardsArgs) -> Result<Vec<ShardsRow>, Error> {
+pub(super) fn measure(args: &ShardsArgs) -> Result<ShardsFound, Error> {
+    let rows = rows(args)?;
+    let one = rows.iter().find(|row| row.shards == 1);
+    let cost = |of: fn(&ShardsRow) -> f64| one.map_or(f64::NAN, of);
+    let costs = ShardCosts {
+        serial_ns: cost(|row| row.serial_ns),
+        classify_ns: cost(|row| row.classify_ns),
+        event_ns: cost(|row| row.event_ns),
+        crossing_ns: crossing(args)?,
+        barrier_ns: barrier()?,
+    };
+    Ok(ShardsFound { costs, rows })
+}
+
+/// Returns the cost of a frame that continues in another shard, in ns: paths of two links
+/// on one thread, with both links in one shard and in two.
+fn crossing(args: &ShardsArgs) -> Result<f64, Error> {
+    let pairs = args.links / 2;
+    let run = |apart: bool| {
+        let mut parts = links::parts(pairs)?;
+        let second = links::parts(pairs)?.links;
+        parts.links.extend(second);
+        for (link, path) in parts.paths.iter_mut().enumerate() {
+            path.push(LinkId(pairs + link as u32));
+        }
+        let shard_of = |link: u32| (link % 2) as u16 ^ u16::from(apart && link >= pairs);
+        let shard_of = (0..2 * pairs).map(shard_of).collect();
+        parts.sharding = Some(Sharding::new(shard_of, 2, NonZero::<usize>::MIN));
+        let args = ShardsArgs {
+            links: pairs,
+            ..args.clone()
+        };
+        Ok::<f64, Error>(simulate(&args, parts, 2)?.ns_per_packet)
+    };
+    let mut costs = Vec::new();
+    for _ in 0..TIMES {
+        let (together, apart) = (run(false)?, run(true)?);
+        costs.push((apart - together).max(0.0));
+    }
+    costs.sort_by(f64::total_cmp);
+    Ok(costs[TIMES / 2])
+}
+
+/// Returns the cost of a round of two threads, in ns.
+fn barrier() -> Result<f64, Error> {
+    let two = NonZero::<usize>::MIN.saturating_add(1);
+    let took = shard_round(two).map_err(|error| Error::Failed(error.to_string()))?;
+    Ok(took.as_nanos() as f64)
+}
+
+fn rows(args: &ShardsArgs) -> Result<Vec<ShardsRow>, Error> {
     let plans: Vec<Option<usize>> = std::iter::once(None)
         .chain(args.shards.iter().map(|shards| Some(*shards)))
         .collect();
@@ -114,6 +187,15 @@ fn row(args: &ShardsArgs, shards: Option<usize>) -> Result<ShardsRow, Error> {
     let count = shards.unwrap_or(1).max(1);
     let shard_of = (0..args.links).map(|link| (link as usize % count) as u16);
     parts.sharding = shards.map(|_| Sharding::new(shard_of.collect(), count, args.threads));
+    let row = simulate(args, parts, count)?;
+    Ok(ShardsRow {
+        shards: shards.unwrap_or(0),
+        ..row
+    })
+}
+
+/// Lets random frames pass a network.
+fn simulate(args: &ShardsArgs, parts: FabricParts, shards: usize) -> Result<ShardsRow, Error> {
     let mut simulation = Simulation::new(&["a", "b"], parts, 1, Nanos::ZERO, None)
         .map_err(|error| Error::Failed(error.to_string()))?;
     let packets = args.packets.max(u64::from(args.links) * 4);
@@ -156,8 +238,8 @@ fn row(args: &ShardsArgs, shards: Option<usize>) -> Result<ShardsRow, Error> {
     } = times;
     let serial = took.saturating_sub(classifying).saturating_sub(advancing);
     Ok(ShardsRow {
-        shards: shards.unwrap_or(0),
-        threads: args.threads.get().min(count),
+        shards,
+        threads: args.threads.get().min(shards),
         packets: sent,
         ns_per_packet: each(took.as_nanos()),
         speedup: 1.0,
@@ -173,8 +255,8 @@ fn row(args: &ShardsArgs, shards: Option<usize>) -> Result<ShardsRow, Error> {
 /// Frames that are known in advance.
 const AHEAD: u64 = 32;
 
-pub(super) fn print(rows: &[ShardsRow]) {
-    let Some(first) = rows.first() else {
+pub(super) fn print(found: &ShardsFound) {
+    let Some(first) = found.rows.first() else {
         return;
     };
     println!(
@@ -184,7 +266,7 @@ pub(super) fn print(rows: &[ShardsRow]) {
     let mut table = Table::headed(
         "shards | threads | ns/packet | speed-up | serial ns | classify ns | events ns | rounds | missing",
     );
-    for row in rows {
+    for row in &found.rows {
         let shards = match row.shards {
             0 => "none".to_owned(),
             shards => shards.to_string(),
@@ -202,4 +284,13 @@ pub(super) fn print(rows: &[ShardsRow]) {
         ]);
     }
     table.print();
+    let ShardCosts {
+        crossing_ns,
+        barrier_ns,
+        ..
+    } = found.costs;
+    println!(
+        "A frame that continues in another shard: {crossing_ns:.0} ns more. A round of two \
+         threads: {barrier_ns:.0} ns."
+    );
 }

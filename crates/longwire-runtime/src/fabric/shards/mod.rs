@@ -27,6 +27,7 @@ use longwire_engine::{Bytes, Link, LinkChange, LinkId, Nanos, PathId, RemovedLin
 
 use self::batch::{Batch, Shared};
 use self::pool::Pool;
+pub use self::pool::shard_round;
 use self::shard::Job;
 pub(super) use self::shard::Shard;
 use super::frames::Frame;

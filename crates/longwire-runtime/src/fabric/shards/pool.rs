@@ -9,6 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle, Thread};
+use std::time::{Duration, Instant};
 
 use crate::host;
 
@@ -210,6 +211,25 @@ impl<T> Drop for Pool<T> {
             let _ = worker.join();
         }
     }
+}
+
+/// Measures a round of this many threads that have nothing to do: the median of many.
+///
+/// # Errors
+/// If a thread cannot be started.
+pub fn shard_round(threads: NonZero<usize>) -> std::io::Result<Duration> {
+    const ROUNDS: usize = 2_001;
+    let mut pool = Pool::start(threads.get(), threads, false, |(): &mut ()| {})?;
+    let mut items: Vec<Box<()>> = (0..threads.get()).map(|_| Box::new(())).collect();
+    let mut times: Vec<Duration> = (0..ROUNDS)
+        .map(|_| {
+            let started = Instant::now();
+            pool.round(&mut items);
+            started.elapsed()
+        })
+        .collect();
+    times.sort_unstable();
+    Ok(times[ROUNDS / 2])
 }
 
 #[cfg(test)]
