@@ -1,8 +1,9 @@
 //! The shards of a topology: links with their loads and lookaheads, for the planner.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
-use longwire_engine::{BitRate, LinkId, LinkSpec};
+use longwire_engine::{BitRate, LinkId, LinkSpec, Nanos};
 use longwire_runtime::shards::{ShardCount, ShardLink, ShardPlan};
 
 use crate::Numbered;
@@ -30,11 +31,19 @@ impl Numbered {
     pub fn shard_links(&self) -> Vec<ShardLink> {
         let loads = self.loads();
         let links = self.links().iter().zip(loads);
+        // Most links share their options with many others.
+        let mut known: HashMap<*const LinkSpec, (Nanos, bool)> = HashMap::new();
         let mut links: Vec<ShardLink> = links
-            .map(|(link, load)| ShardLink {
-                lookahead: link.options.lookahead(),
-                load: if link.removed { 0 } else { load },
-                is_fixed: !link.removed && link.options.has_plugins(),
+            .map(|(link, load)| {
+                let options = &link.options;
+                let known = known.entry(Arc::as_ptr(options));
+                let (lookahead, has_plugins) =
+                    *known.or_insert_with(|| (options.lookahead(), options.has_plugins()));
+                ShardLink {
+                    lookahead,
+                    load: if link.removed { 0 } else { load },
+                    is_fixed: !link.removed && has_plugins,
+                }
             })
             .collect();
         for event in &self.topology().timeline.events {
@@ -132,7 +141,6 @@ mod tests {
     use super::*;
     use std::path::Path;
 
-    use longwire_engine::Nanos;
     use longwire_topology::Topology;
 
     fn numbered(text: &str) -> Numbered {

@@ -13,6 +13,7 @@ mod offline;
 mod program;
 mod replay;
 mod replay_speed;
+mod scaling;
 mod send;
 mod startup;
 mod stations;
@@ -34,6 +35,7 @@ use crate::multiplex::MultiplexArgs;
 use crate::offline::OfflineArgs;
 use crate::replay::ReplayArgs;
 use crate::replay_speed::ReplaySpeedArgs;
+use crate::scaling::ScalingArgs;
 use crate::send::SendArgs;
 use crate::startup::StartupArgs;
 use crate::trains::TrainsArgs;
@@ -93,6 +95,8 @@ enum Bench {
     Verdict(VerdictArgs),
     /// CPU time of an idle link
     Idle(IdleArgs),
+    /// How a network on several cores would scale, by a model with measured costs
+    Scaling(ScalingArgs),
     /// TCP and floods of small datagrams through links with and without options
     Trains(TrainsArgs),
 }
@@ -182,6 +186,10 @@ fn run(cli: &Cli) -> Result<(), Error> {
             let time = if quick { QUICK } else { args.time };
             let time = Duration::from_nanos(time.as_nanos());
             show(cli, &idle::measure(time, kind)?, idle::print)
+        }
+        Bench::Scaling(args) => {
+            let found = scaling::measure(&chosen(args, quick, ScalingArgs::quick))?;
+            show(cli, &found, scaling::print)
         }
         Bench::Trains(args) => {
             let rows = trains::measure(&chosen(args, quick, TrainsArgs::quick))?;

@@ -8,8 +8,9 @@ use longwire_packet::classify::{Matcher, RuleError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::core::{Core, Target};
+use super::core::Core;
 use super::frames::Frame;
+use super::state::Target;
 use crate::ledger::LinkCells;
 
 /// Objects that a change has replaced. The caller drops them where that takes

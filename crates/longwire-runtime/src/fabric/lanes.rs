@@ -14,8 +14,9 @@ use longwire_engine::{FrameMeta, Link, LinkId, Nanos, PathId, Verdict};
 use longwire_io::delay_line::{DelayLineReader, DelayLineWriter};
 use longwire_packet::bridge::PortIndex;
 
-use super::core::{Core, FabricState, Target};
+use super::core::Core;
 use super::frames::Exit;
+use super::state::{FabricState, Target};
 use crate::ledger::LinkCells;
 use crate::stage::BURST;
 

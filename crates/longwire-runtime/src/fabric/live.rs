@@ -11,13 +11,13 @@ use longwire_io::port::{AnyRx, AnyTx, Port};
 use longwire_packet::bridge::BridgeConfig;
 use longwire_packet::classify::Classifier;
 
-use super::core::Target;
 use super::frames::Frames;
 use super::ledger::Ledger;
 use super::orders::Operation;
 use super::pipeline;
 use super::shards::Sharding;
 use super::stage::Fabric;
+use super::state::Target;
 use crate::clock::Clock;
 use crate::config::RunConfig;
 use crate::counters::LinkShared;

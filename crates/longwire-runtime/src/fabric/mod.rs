@@ -30,11 +30,12 @@ mod report;
 mod shards;
 mod simulation;
 mod stage;
+mod state;
 mod store;
 
 pub use crate::ledger::{CoreCounts, LinkCells, LinkTotals};
 
-pub use self::core::{Core, Target};
+pub use self::core::Core;
 pub use building::{DeferredDrop, Occupancy};
 pub use handle::FabricHandle;
 pub(crate) use lanes::Gate;
@@ -45,3 +46,4 @@ pub use report::{PortReport, SwitchReport};
 pub use shards::{ShardTimes, Sharding, shard_round};
 pub use simulation::{OutputFrame, Simulation};
 pub use stage::Fabric;
+pub use state::Target;

@@ -8,7 +8,7 @@ use longwire_engine::{FrameMeta, Link, LinkConfig, LinkId, Nanos};
 use longwire_packet::bridge::{Bridge, BridgeConfig, PortIndex, Switching};
 use longwire_packet::classify::{Classifier, Order as RuleOrder};
 
-use super::core::{Core, Target};
+use super::core::Core;
 use super::frames::{Exit, Frames};
 use super::ledger::{Ledger, RecordingParts};
 use super::live::FabricParts;
@@ -17,6 +17,7 @@ use super::pair::{Pair, PairLink};
 use super::pipeline;
 use super::report::{PortReport, SwitchReport};
 use super::shards::{ShardTimes, Sharding};
+use super::state::Target;
 use crate::config::LinkSetup;
 use crate::ledger::{Artifact, Memory, QueueLengths};
 use crate::record::{Epoch, RecordWriter, Recorder};

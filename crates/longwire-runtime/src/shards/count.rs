@@ -3,11 +3,12 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::{SHARDS_MAX, ShardLink, ShardPlan, plan};
+use super::plan::plan;
+use super::types::{SHARDS_MAX, ShardLink, ShardPlan};
 
 /// Minimum number of links for which `auto` uses several shards.
 ///
-/// So many links, with all their data, fit into a core's cache (the engine counts on the
+/// Fewer links, with all their data, fit into a core's cache (the engine counts on the
 /// same number). An event of such a network costs 50 to 90 ns, while one cache line takes
 /// 50 to 200 ns to another core: a frame that changes its shard would cost more than it
 /// saves.

@@ -2,7 +2,7 @@
 
 use longwire_engine::Nanos;
 
-use super::plan::ShardLink;
+use super::types::ShardLink;
 
 /// A hop of one or more paths: from a link to the next one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -118,7 +118,7 @@ impl Groups {
         self.loads.iter().filter(|load| **load > 0).count()
     }
 
-    /// Returns the least load that the busiest of so many shards can have.
+    /// Returns the least load that the busiest of this many shards can have.
     pub fn bound(&self, shards: usize) -> u128 {
         self.total().div_ceil(shards as u128).max(self.largest())
     }

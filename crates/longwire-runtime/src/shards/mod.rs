@@ -15,19 +15,8 @@ mod plan;
 mod reason;
 #[cfg(test)]
 mod tests;
+mod types;
 
 pub use count::{AUTO_LINKS_MIN, ShardCount, ShardCountError};
-pub use plan::{Cut, ShardLink, ShardPlan, plan};
-
-use longwire_engine::Nanos;
-
-/// Minimum lookahead behind which a path may change its shard.
-///
-/// Each window costs two barriers of all threads, of some 2.5 us each between two to
-/// eight cores (more where a thread was descheduled). A live network has as much time to
-/// process a window as the window is long: at 50 us, barriers take a tenth of that time
-/// from each core. Below, two shards would soon be slower than one.
-pub const LOOKAHEAD_MIN: Nanos = Nanos::from_micros(50);
-
-/// Maximum number of shards.
-pub const SHARDS_MAX: usize = 64;
+pub use plan::plan;
+pub use types::{Cut, LOOKAHEAD_MIN, SHARDS_MAX, ShardLink, ShardPlan};

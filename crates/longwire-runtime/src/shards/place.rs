@@ -10,12 +10,12 @@ const ROUNDS_MAX: usize = 8;
 
 /// The shard of each group, and the load of each shard.
 #[derive(Clone, Debug)]
-pub(super) struct Placement {
+pub(super) struct PlacedGroups {
     pub shard_of: Vec<u16>,
     pub loads: Vec<u128>,
 }
 
-impl Placement {
+impl PlacedGroups {
     pub fn busiest(&self) -> u128 {
         self.loads.iter().copied().max().unwrap_or(0)
     }
@@ -47,7 +47,7 @@ fn by_load(groups: &Groups) -> Vec<u32> {
 /// Places each group on the shard with the least load, in decreasing order of loads. The
 /// busiest shard has at most 4/3 of the load that it has in the best placement (Graham,
 /// 1969: longest processing time first).
-pub(super) fn evenly(groups: &Groups, shards: usize) -> Placement {
+pub(super) fn evenly(groups: &Groups, shards: usize) -> PlacedGroups {
     let mut shard_of = vec![0; groups.loads.len()];
     let mut loads = vec![0; shards];
     let mut heap: BinaryHeap<_> = (0..shards as u16)
@@ -62,18 +62,18 @@ pub(super) fn evenly(groups: &Groups, shards: usize) -> Placement {
         loads[usize::from(shard)] = load;
         heap.push(Reverse((load, shard)));
     }
-    Placement { shard_of, loads }
+    PlacedGroups { shard_of, loads }
 }
 
 /// Places groups with few crossings: each on the shard with most of its neighbours, as
 /// long as loads stay even. [`evenly`] is used where that is not possible.
-pub(super) fn nearby(groups: &Groups, hops: &[Hop], shards: usize) -> Placement {
+pub(super) fn nearby(groups: &Groups, hops: &[Hop], shards: usize) -> PlacedGroups {
     let even = evenly(groups, shards);
     let bound = groups.bound(shards).max(even.busiest());
     let mut placer = Placer {
         groups,
         neighbours: Neighbours::new(groups, hops),
-        placement: Placement {
+        placement: PlacedGroups {
             shard_of: vec![Placer::NOWHERE; groups.loads.len()],
             loads: vec![0; shards],
         },
@@ -141,7 +141,7 @@ impl Neighbours {
 struct Placer<'a> {
     groups: &'a Groups,
     neighbours: Neighbours,
-    placement: Placement,
+    placement: PlacedGroups,
     /// Shards may have a [`SLACK_PARTS`]th more load than this.
     bound: u128,
     /// Scratch memory: crossings between one group and each shard.

@@ -5,50 +5,9 @@ use std::collections::BTreeSet;
 use longwire_engine::Nanos;
 
 use super::groups::{Groups, Hop, Sets, gathered, hops, inseparable};
-use super::place::{Placement, evenly, is_even, nearby, with_slack};
+use super::place::{PlacedGroups, evenly, is_even, nearby, with_slack};
 use super::reason::{Limit, reason};
-use super::{LOOKAHEAD_MIN, SHARDS_MAX};
-
-/// A link, as the planner sees it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ShardLink {
-    /// Lower bound of the time between a frame's arrival and its release
-    /// ([`LinkConfig::lookahead`](longwire_engine::LinkConfig::lookahead)).
-    pub lookahead: Nanos,
-    /// Share of the work, in any unit. A link without load is placed anywhere.
-    pub load: u64,
-    /// The link must be in shard 0: it has plugins.
-    pub is_fixed: bool,
-}
-
-/// A place where paths change their shard.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Cut {
-    /// The link that a frame leaves.
-    pub link: u32,
-    /// The next link, on another shard.
-    pub to: u32,
-    /// The lookahead of `link`.
-    pub lookahead: Nanos,
-}
-
-/// A distribution of links over shards.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ShardPlan {
-    /// Number of shards in use, from 1 to the number asked for.
-    pub shards: usize,
-    /// The shard of each link.
-    pub shard_of: Vec<u16>,
-    /// Length of a window: the smallest lookahead of all cuts; `None` if no path changes
-    /// its shard.
-    pub lookahead: Option<Nanos>,
-    /// Places where paths change their shard, by link and next link.
-    pub cuts: Vec<Cut>,
-    /// The load of each shard.
-    pub loads: Vec<u64>,
-    /// A sentence for the user: why there are so many shards, and why they are cut here.
-    pub reason: String,
-}
+use super::types::{Cut, LOOKAHEAD_MIN, SHARDS_MAX, ShardLink, ShardPlan};
 
 /// Groups that are gathered along frequent hops have at most this part of a shard's even
 /// share: 1/32. So they can still be placed evenly; 1/8 was worse in the model of
@@ -60,7 +19,7 @@ const PARTS_PER_SHARD: u128 = 32;
 ///
 /// * No path changes its shard behind a link whose lookahead is below [`LOOKAHEAD_MIN`],
 ///   and fixed links are in shard 0. Links joined by such hops form inseparable groups.
-/// * There are as many shards as lower the load of the busiest one by more than 1/20.
+/// * A shard is added where that lowers the load of the busiest one by more than 1/20.
 /// * Windows are as long as possible: the longest lookahead, to a factor of two, with
 ///   which the busiest shard has at most a tenth more than the least load possible, or
 ///   else the one with the most even loads.
@@ -158,7 +117,7 @@ fn place_on_many(
     hops: &[Hop],
     inseparable: (Sets, Groups),
     shards: usize,
-) -> (Groups, Placement) {
+) -> (Groups, PlacedGroups) {
     let (sets, groups) = inseparable;
     let bound = groups.bound(shards);
     let mut chosen = longest_window(links, hops, (sets, groups), shards);
@@ -203,7 +162,7 @@ fn longest_window(
 
 /// Returns the shard of each link and the load of each shard. Shards are numbered in the
 /// order of their first links; that of fixed links is 0.
-fn by_first_link(groups: &Groups, placement: &Placement) -> (Vec<u16>, Vec<u64>) {
+fn by_first_link(groups: &Groups, placement: &PlacedGroups) -> (Vec<u16>, Vec<u64>) {
     const NONE: u16 = u16::MAX;
     let mut number = vec![NONE; placement.loads.len()];
     let mut next = 0;

@@ -1,7 +1,6 @@
 //! Explains a plan to its user.
 
-use super::LOOKAHEAD_MIN;
-use super::plan::ShardPlan;
+use super::types::{LOOKAHEAD_MIN, ShardPlan};
 
 /// The limit of the number of shards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

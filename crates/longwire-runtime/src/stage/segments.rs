@@ -15,7 +15,7 @@ pub(crate) struct Run {
 }
 
 /// Adjacent wire frames of a buffer, as one buffer.
-pub(crate) struct Cut<'a> {
+pub(crate) struct CutFrames<'a> {
     pub bytes: &'a [u8],
     pub offload: Offload,
     pub wire_frames: u64,
@@ -122,7 +122,7 @@ impl<'a> Cutter<'a> {
 
     /// Makes the buffers that carry a run: one, if the output port supports
     /// offloads; otherwise each wire frame, finished.
-    pub fn cut(&mut self, run: Run, keep_offload: bool, mut keep: impl FnMut(&Cut<'_>)) {
+    pub fn cut(&mut self, run: Run, keep_offload: bool, mut keep: impl FnMut(&CutFrames<'_>)) {
         let whole = run.first == 0 && run.end == self.wire_frames;
         if whole && (keep_offload || self.offload.segments.is_none()) {
             return self.keep_whole(keep_offload, keep);
@@ -137,7 +137,7 @@ impl<'a> Cutter<'a> {
             self.piece.clear();
             let made = offload::cut(self.bytes, segments, first..end, self.piece);
             if let Some(offload) = made {
-                keep(&Cut {
+                keep(&CutFrames {
                     bytes: self.piece,
                     offload,
                     wire_frames: (end - first) as u64,
@@ -153,8 +153,8 @@ impl<'a> Cutter<'a> {
     }
 
     /// Keeps the buffer as it is, with its checksum finished unless the port does that.
-    fn keep_whole(&mut self, keep_offload: bool, mut keep: impl FnMut(&Cut<'_>)) {
-        let mut whole = Cut {
+    fn keep_whole(&mut self, keep_offload: bool, mut keep: impl FnMut(&CutFrames<'_>)) {
+        let mut whole = CutFrames {
             bytes: self.bytes,
             offload: self.offload,
             wire_frames: self.wire_frames as u64,

@@ -1,5 +1,5 @@
 //! Networks on several shards against the same networks on one thread: verdicts,
-//! releases, logs and counters are the same, whatever the shard of a link.
+//! releases, logs and counters are the same, regardless of the shard of a link.
 
 use std::num::NonZero;
 use std::sync::{Arc, Mutex};
@@ -248,7 +248,7 @@ struct Outcome {
     inside: u64,
 }
 
-/// What a recorder received: frames at ports with their times, and events of links.
+/// The events that a recorder received: frames at ports with their times, and events of links.
 #[derive(Default)]
 struct Recorded {
     arrivals: Vec<Arrival>,

@@ -1,6 +1,6 @@
 //! `bench shards`: what shards cost and gain.
 //!
-//! Frames of 64 bytes of random pairs of addresses, each with a link of its own, as in
+//! Frames of 64 bytes of random pairs of addresses, each with a separate link each, as in
 //! `bench links`, from memory to memory in virtual time: through a simulation without
 //! shards, and with each number of them. All take the same frames and hand out the same.
 
@@ -78,7 +78,7 @@ pub(super) struct ShardsRow {
     missing: u64,
 }
 
-/// What the bench finds.
+/// The findings of the bench.
 #[derive(Debug, Serialize)]
 pub(super) struct ShardsFound {
     /// Costs of one shard, for `cargo spec-bench scaling --costs`.

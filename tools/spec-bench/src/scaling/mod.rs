@@ -22,7 +22,7 @@ use longwire_engine::Nanos;
 use longwire_units::PacketRate;
 use serde::Serialize;
 
-use model::{BarrierGrowth, Costs, Prediction, Traffic, Workload, predict};
+use model::{BarrierGrowth, Costs, EventList, Prediction, Traffic, predict};
 use topologies::SHAPES;
 
 /// Options of `scaling`.
@@ -65,7 +65,7 @@ pub struct ScalingArgs {
     /// Delay of a link; in random networks 0.1 to 10 times as much
     #[arg(long, value_name = "TIME", default_value = "1ms")]
     delay: Nanos,
-    /// Frames that enter the network in a second of its own time
+    /// Frames that enter the network in a second of emulated time
     #[arg(long, value_name = "PPS", default_value = "1Mpps")]
     pps: PacketRate,
     /// Frames that are read at once
@@ -165,7 +165,7 @@ pub(super) fn measure(args: &ScalingArgs) -> Result<Scaling, Error> {
     };
     let networks = SHAPES.map(|shape| {
         let topology = shape.generate(args.links as usize, args.delay, args.seed);
-        let workload = Workload::new(&topology, &traffic);
+        let workload = EventList::new(&topology, &traffic);
         let hops: usize = topology.paths.iter().map(Vec::len).sum();
         let cores = args.cores.iter().map(|cores| usize::from(*cores));
         let predictions =

@@ -71,17 +71,17 @@ struct Event {
 
 /// All events of a run in the order of their times.
 #[derive(Clone, Debug)]
-pub(super) struct Workload {
+pub(super) struct EventList {
     events: Vec<Event>,
     /// For each batch, its frames, and the index after its last event.
     batches: Vec<(usize, usize)>,
     frames: usize,
 }
 
-impl Workload {
+impl EventList {
     /// Follows each frame along its path. A frame takes as long over each link as the
     /// lookahead.
-    pub fn new(topology: &Topology, traffic: &Traffic) -> Workload {
+    pub fn new(topology: &Topology, traffic: &Traffic) -> EventList {
         let mut stream = Stream::of_seed(traffic.seed);
         let mut events = Vec::new();
         let gap = traffic.gap.as_nanos();
@@ -112,7 +112,7 @@ impl Workload {
             };
             (end - start, last)
         });
-        Workload {
+        EventList {
             batches: batches.collect(),
             frames: traffic.frames,
             events,
@@ -195,10 +195,10 @@ struct Times {
     crossings: usize,
 }
 
-/// Predicts a run on so many cores. Each core has a thread, and each thread a shard.
+/// Predicts a run on this many cores. Each core has a thread, and each thread a shard.
 pub(super) fn predict(
     topology: &Topology,
-    workload: &Workload,
+    workload: &EventList,
     costs: &Costs,
     growth: BarrierGrowth,
     cores: usize,
@@ -208,7 +208,7 @@ pub(super) fn predict(
     let times = simulate(workload, &plan, costs);
     let (shards, batches) = (plan.shards as f64, workload.batches.len() as f64);
     let barrier = growth.of(costs, plan.shards) * BARRIERS;
-    // The classification of a batch is a phase of its own.
+    // The classification of a batch is a separate phase.
     let one_window = barrier * 2.0 * batches;
     let more_windows = barrier * (times.window_count as f64 - batches);
     let total = times.serial + times.classify + times.windows + one_window + more_windows;
@@ -240,7 +240,7 @@ pub(super) fn predict(
 }
 
 /// Goes through all windows of all batches.
-fn simulate(workload: &Workload, plan: &ShardPlan, costs: &Costs) -> Times {
+fn simulate(workload: &EventList, plan: &ShardPlan, costs: &Costs) -> Times {
     let mut times = Times::default();
     let lookahead = plan.lookahead.map_or(u64::MAX, Nanos::as_nanos);
     let shard_of = |link: u32| usize::from(plan.shard_of[link as usize]);

@@ -3,7 +3,7 @@
 use longwire_engine::Nanos;
 use longwire_runtime::shards::ShardLink;
 
-use super::model::{BarrierGrowth, Costs, Prediction, Traffic, Workload, predict};
+use super::model::{BarrierGrowth, Costs, EventList, Prediction, Traffic, predict};
 use super::topologies::{SHAPES, Topology};
 
 const TRAFFIC: Traffic = Traffic {
@@ -35,7 +35,7 @@ fn separate(count: usize) -> Topology {
 }
 
 fn predicted(topology: &Topology, costs: &Costs, cores: usize) -> Prediction {
-    let workload = Workload::new(topology, &TRAFFIC);
+    let workload = EventList::new(topology, &TRAFFIC);
     predict(topology, &workload, costs, BarrierGrowth::Linear, cores)
 }
 
@@ -110,7 +110,7 @@ fn barriers_cost_what_they_cost() {
         (BarrierGrowth::Tree, 1_000.0 * 3.0),
     ] {
         let network = separate(6_400);
-        let workload = Workload::new(&network, &TRAFFIC);
+        let workload = EventList::new(&network, &TRAFFIC);
         let found = predict(&network, &workload, &costs, growth, 8);
         assert_near(found.speed_up, batch / (batch / 8.0 + 4.0 * barrier));
         assert_eq!(found.lost.largest(), "barrier");

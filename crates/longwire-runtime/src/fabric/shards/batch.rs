@@ -5,8 +5,8 @@ use longwire_io::port::offload::TrainPart;
 use longwire_packet::bridge::PortIndex;
 use longwire_packet::classify::Classifier;
 
-use crate::fabric::core::Target;
 use crate::fabric::frames::Exit;
+use crate::fabric::state::Target;
 
 /// A frame of a batch, after the switch.
 #[derive(Clone, Copy, Debug)]
@@ -24,14 +24,14 @@ pub(in crate::fabric) struct BatchFrame {
 
 /// Frames in the order of their arrivals, and their bytes.
 #[derive(Debug, Default)]
-pub(in crate::fabric) struct Batch {
+pub(in crate::fabric) struct FrameBatch {
     frames: Vec<BatchFrame>,
     bytes: Vec<u8>,
     /// Places in trains, of the frames that were cut from one.
     parts: Vec<TrainPart>,
 }
 
-impl Batch {
+impl FrameBatch {
     pub fn push(
         &mut self,
         (port, meta): (PortIndex, FrameMeta),
@@ -83,7 +83,7 @@ impl Batch {
 
 /// The parts of a round that all shards read.
 #[derive(Debug)]
-pub(super) struct Shared {
-    pub batch: Batch,
+pub(super) struct RoundInput {
+    pub batch: FrameBatch,
     pub classifier: Classifier<Target>,
 }

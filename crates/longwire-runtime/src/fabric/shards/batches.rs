@@ -10,12 +10,13 @@ use longwire_engine::{DropReason, FrameMeta, LinkId, Nanos};
 use longwire_packet::bridge::{Forwarding, PortIndex};
 use longwire_packet::classify::{Classifier, Order as RuleOrder};
 
-use super::batch::{Batch, BatchFrame, Shared};
-use super::shard::{Entry, Shard};
+use super::batch::{BatchFrame, FrameBatch, RoundInput};
+use super::shard::{BatchEntry, Shard};
 use super::{BATCH_MAX, Shards};
-use crate::fabric::core::{Core, FabricState, PASSING, Target, link_of};
+use crate::fabric::core::Core;
 use crate::fabric::frames::{Exit, Frame};
 use crate::fabric::simulation::OutputFrame;
+use crate::fabric::state::{FabricState, PASSING, Target, link_of};
 
 impl Core {
     /// Adds a frame that has arrived on no line to the batch. Orders of its time and of
@@ -112,7 +113,7 @@ impl Core {
             return;
         };
         let placeholder = Classifier::new(RuleOrder::First, Target::Drop);
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(RoundInput {
             batch: std::mem::take(&mut shards.batch),
             classifier: std::mem::replace(&mut self.classifier, placeholder),
         });
@@ -134,7 +135,7 @@ impl Core {
             shards.record(|event| ledger.record(event));
         }
         // No job is left that refers to it.
-        if let Some(Shared { batch, classifier }) = Arc::into_inner(shared) {
+        if let Some(RoundInput { batch, classifier }) = Arc::into_inner(shared) {
             shards.batch = batch;
             shards.batch.clear();
             self.classifier = classifier;
@@ -143,7 +144,7 @@ impl Core {
     }
 
     /// Sends the frames of a batch to the shards of their first links.
-    fn distribute(&mut self, shards: &mut Shards, batch: &Batch) {
+    fn distribute(&mut self, shards: &mut Shards, batch: &FrameBatch) {
         let targets = shards.shards.iter_mut();
         let targets = targets.map(|shard| std::mem::take(&mut shard.targets));
         let targets: Vec<_> = targets.collect();
@@ -167,7 +168,7 @@ impl Core {
                 Target::Path(path) => (path, None),
             };
             let shard = usize::from(shards.entry_of[path.0 as usize]);
-            shards.shards[shard].entries.push(Entry {
+            shards.shards[shard].entries.push(BatchEntry {
                 frame: number as u32,
                 path,
                 drop,
@@ -179,7 +180,7 @@ impl Core {
     }
 
     /// Lets a frame pass without a link.
-    fn pass(&mut self, frame: &BatchFrame, batch: &Batch) {
+    fn pass(&mut self, frame: &BatchFrame, batch: &FrameBatch) {
         self.counts.passed.add(1);
         let FrameMeta { arrival, len } = frame.meta;
         let frames = &mut self.state.frames;

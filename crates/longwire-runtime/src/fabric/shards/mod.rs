@@ -25,7 +25,7 @@ use std::time::Duration;
 
 use longwire_engine::{Bytes, Link, LinkChange, LinkId, Nanos, PathId, RemovedLink, ReplacedParts};
 
-use self::batch::{Batch, Shared};
+use self::batch::{FrameBatch, RoundInput};
 use self::pool::Pool;
 pub use self::pool::shard_round;
 use self::shard::Job;
@@ -121,7 +121,7 @@ pub(super) struct Shards {
     cuts: BTreeMap<LinkId, u32>,
     /// The least delay of these links; computed when needed.
     lookahead: Option<Option<Nanos>>,
-    batch: Batch,
+    batch: FrameBatch,
     memory_max: Bytes,
     pub(super) times: ShardTimes,
 }
@@ -148,7 +148,7 @@ impl Shards {
             crossing: BTreeMap::new(),
             cuts: BTreeMap::new(),
             lookahead: None,
-            batch: Batch::default(),
+            batch: FrameBatch::default(),
             memory_max: memory,
             times: ShardTimes::default(),
             shard_of,
@@ -337,7 +337,7 @@ impl Shards {
 
     /// Finds the targets of the batch. Those of each part are with the shard that
     /// classified it.
-    fn classify(&mut self, shared: &Arc<Shared>) {
+    fn classify(&mut self, shared: &Arc<RoundInput>) {
         let frames = shared.batch.len();
         let parts = if frames < PARALLEL_MIN {
             1
@@ -368,7 +368,7 @@ impl Shards {
 
     /// Processes all events before `end`, and offers the whole batch, whose last arrival
     /// is `end` at most.
-    fn advance(&mut self, shared: &Arc<Shared>, end: Nanos) {
+    fn advance(&mut self, shared: &Arc<RoundInput>, end: Nanos) {
         let held: usize = self.all().map(|shard| shard.state.frames.len()).sum();
         let parallel = shared.batch.len() >= PARALLEL_MIN || held >= BATCH_MAX;
         let Some(lookahead) = self.lookahead() else {
@@ -389,7 +389,7 @@ impl Shards {
         self.shards.iter_mut().for_each(|shard| shard.accept());
     }
 
-    fn window(&mut self, shared: &Arc<Shared>, end: Nanos, inclusive: bool, parallel: bool) {
+    fn window(&mut self, shared: &Arc<RoundInput>, end: Nanos, inclusive: bool, parallel: bool) {
         for shard in &mut self.shards {
             shard.job = Job::Advance {
                 shared: Arc::clone(shared),
@@ -401,7 +401,7 @@ impl Shards {
     }
 
     /// Returns the time of the first event, arrival or message.
-    fn next_inside(&mut self, shared: &Shared) -> Option<Nanos> {
+    fn next_inside(&mut self, shared: &RoundInput) -> Option<Nanos> {
         let times = self.shards.iter_mut().flat_map(|shard| {
             let event = shard.network.next_place().map(|place| place.at);
             let arrival = shard.next_arrival(shared);
@@ -428,7 +428,7 @@ impl Shards {
 
     /// As [`Shards::advance`], one event after the other: for paths that continue in
     /// another shard at once.
-    fn advance_in_order(&mut self, shared: &Shared, end: Nanos) {
+    fn advance_in_order(&mut self, shared: &RoundInput, end: Nanos) {
         self.shards
             .iter_mut()
             .for_each(|shard| shard.forget_handed_out());

@@ -30,8 +30,8 @@ struct Place<T> {
     item: Mutex<Option<Box<T>>>,
 }
 
-/// What the threads share.
-struct Shared<T> {
+/// The parts that threads share.
+struct PoolState<T> {
     places: Vec<Place<T>>,
     /// Counts rounds, so that a thread notices a new one.
     round: AtomicU32,
@@ -45,12 +45,12 @@ struct Shared<T> {
 
 /// Threads that process items together with the calling thread.
 pub(super) struct Pool<T> {
-    shared: Arc<Shared<T>>,
+    shared: Arc<PoolState<T>>,
     workers: Vec<JoinHandle<()>>,
     threads: Vec<Thread>,
 }
 
-impl<T> Shared<T> {
+impl<T> PoolState<T> {
     /// Returns the number of threads, the calling one included.
     fn threads(&self) -> usize {
         self.asleep.len() + 1
@@ -110,7 +110,7 @@ impl<T> Shared<T> {
         }
         let asleep = &self.asleep[own - 1];
         asleep.store(true, Ordering::SeqCst);
-        // A round that began before this thread was marked asleep wakes nobody.
+        // A round that began before this thread was marked asleep wakes no thread.
         if self.round.load(Ordering::SeqCst) == seen && !self.ends.load(Ordering::SeqCst) {
             thread::park();
         }
@@ -136,7 +136,7 @@ impl<T: Send + 'static> Pool<T> {
             item: Mutex::new(None),
         };
         let helpers = threads.get().min(items.max(1)) - 1;
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(PoolState {
             places: (0..items).map(place).collect(),
             round: AtomicU32::new(0),
             left: AtomicUsize::new(0),
@@ -154,7 +154,7 @@ impl<T: Send + 'static> Pool<T> {
             let worker = thread::Builder::new()
                 .name(format!("longwire-shard{own}"))
                 .spawn(move || {
-                    // What is refused, the calling thread is refused, too, and tells.
+                    // What is refused, the calling thread is refused, too, and reports.
                     let _ = host::prepare_thread(None, realtime);
                     host::give_up_rights();
                     let served = catch_unwind(AssertUnwindSafe(|| shared.serve(own)));

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use longwire_engine::{Crossing, DropReason, LinkId, Nanos, Network, PathId};
 use longwire_io::port::offload::TrainPart;
 
-use super::batch::Shared;
-use crate::fabric::core::{FabricState, Target};
+use super::batch::RoundInput;
 use crate::fabric::frames::{Exit, Frame, Frames};
+use crate::fabric::state::{FabricState, Target};
 use crate::ledger::LinkCells;
 
 /// Frames whose links are fetched into the cache together.
@@ -15,7 +15,7 @@ const AHEAD: usize = 32;
 
 /// A frame of the batch that enters a path of this shard.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Entry {
+pub(super) struct BatchEntry {
     /// Its index in the batch.
     pub frame: u32,
     pub path: PathId,
@@ -37,7 +37,7 @@ pub(super) struct Leaving {
 
 /// A frame on its way to another shard.
 #[derive(Clone, Copy, Debug)]
-struct Message {
+struct CrossingFrame {
     start: usize,
     len: u32,
     wire_len: u32,
@@ -48,7 +48,7 @@ struct Message {
 /// Frames from one shard to another.
 #[derive(Debug, Default)]
 pub(super) struct Messages {
-    crossings: Vec<Crossing<Message>>,
+    crossings: Vec<Crossing<CrossingFrame>>,
     bytes: Vec<u8>,
     /// The earliest arrival.
     pub first: Option<Nanos>,
@@ -62,13 +62,13 @@ pub(super) enum Job {
     Rest,
     /// To find the targets of a part of the batch.
     Classify {
-        shared: Arc<Shared>,
+        shared: Arc<RoundInput>,
         from: usize,
         to: usize,
     },
     /// To process all events before `end`, and the arrivals of its batch until then.
     Advance {
-        shared: Arc<Shared>,
+        shared: Arc<RoundInput>,
         end: Nanos,
         /// Arrivals at `end` are offered, too.
         inclusive: bool,
@@ -81,7 +81,7 @@ pub(in crate::fabric) struct Shard {
     pub state: FabricState,
     pub(super) job: Job,
     /// Frames of the batch, in the order of arrivals.
-    pub(super) entries: Vec<Entry>,
+    pub(super) entries: Vec<BatchEntry>,
     /// Index of the first that has not been offered.
     pub(super) next_entry: usize,
     /// The targets of the part of the batch that it classified last.
@@ -135,7 +135,7 @@ impl Shard {
         }
     }
 
-    fn classify(&mut self, shared: &Shared, from: usize, to: usize) {
+    fn classify(&mut self, shared: &RoundInput, from: usize, to: usize) {
         self.targets.clear();
         let batch = &shared.batch;
         let targets = batch.frames()[from..to].iter().map(|frame| {
@@ -148,7 +148,7 @@ impl Shard {
         self.targets.extend(targets);
     }
 
-    fn advance(&mut self, shared: &Shared, end: Nanos, inclusive: bool) {
+    fn advance(&mut self, shared: &RoundInput, end: Nanos, inclusive: bool) {
         self.forget_handed_out();
         self.accept();
         while let Some(arrival) = self.next_arrival(shared)
@@ -176,14 +176,14 @@ impl Shard {
     }
 
     /// Returns the arrival of the next frame of the batch.
-    pub(super) fn next_arrival(&self, shared: &Shared) -> Option<Nanos> {
+    pub(super) fn next_arrival(&self, shared: &RoundInput) -> Option<Nanos> {
         let entry = self.entries.get(self.next_entry)?;
         Some(shared.batch.frames()[entry.frame as usize].meta.arrival)
     }
 
     /// Offers the next frame of the batch to its path. All events before its arrival are
     /// done.
-    pub(super) fn enter(&mut self, shared: &Shared) {
+    pub(super) fn enter(&mut self, shared: &RoundInput) {
         let entry = self.entries[self.next_entry];
         self.next_entry += 1;
         let frame = &shared.batch.frames()[entry.frame as usize];
@@ -236,7 +236,7 @@ impl Shard {
             crossings.push(crossing.map(|frame| {
                 let start = bytes.len();
                 bytes.extend_from_slice(frames.bytes(&frame));
-                let message = Message {
+                let message = CrossingFrame {
                     start,
                     len: (bytes.len() - start) as u32,
                     wire_len: frames.wire_len(&frame),
@@ -260,7 +260,7 @@ impl Shard {
             for crossing in crossings.drain(..) {
                 let frames = &mut self.state.frames;
                 self.network.accept(crossing.map(|message| {
-                    let Message {
+                    let CrossingFrame {
                         start,
                         len,
                         wire_len,

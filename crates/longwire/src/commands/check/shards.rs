@@ -17,7 +17,7 @@ const CUTS_SHOWN: usize = 10;
 pub(super) struct Shards {
     /// The number asked for, as written.
     asked: String,
-    /// Why there are so many shards, and why they are cut there.
+    /// Reasons for this number of shards and for these cuts.
     reason: String,
     /// The smallest lookahead of all cuts, in nanoseconds: shards run ahead of each other
     /// by less.
@@ -48,7 +48,7 @@ struct NamedCut {
 }
 
 impl Shards {
-    /// Plans the shards of a network on a machine of so many cores.
+    /// Plans the shards of a network on a machine of this many cores.
     pub(super) fn of(network: &Numbered, count: ShardCount, cores: usize) -> Shards {
         let plan = network.shard_plan(count, cores);
         let links = network.links();

@@ -1,0 +1,165 @@
+//! The surroundings of links: frames, the release queue, counters.
+
+use std::sync::Arc;
+
+use longwire_engine::emulator::ItemBytes;
+use longwire_engine::network::FrameHost;
+use longwire_engine::{
+    Delivery, DropReason, FrameMeta, Link, LinkId, Nanos, PathId, ReleaseQueue, Verdict,
+};
+
+use super::frames::{Frame, Frames};
+use super::ledger::Ledger;
+use crate::ledger::LinkCells;
+
+/// The target of frames in the classifier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Target {
+    /// Forward, without any link.
+    Pass,
+    /// Drop.
+    Drop,
+    /// A path of links.
+    Path(PathId),
+    /// Drop, for now: the frames are being moved to a path, whose first link
+    /// counts them as lost.
+    Handover(PathId),
+}
+
+/// Surroundings of the links: frames, the release queue, counters.
+pub(super) struct FabricState {
+    pub frames: Frames,
+    /// Frames by their release, each on the line of its last link.
+    pub waiting: ReleaseQueue<Frame>,
+    pub cells: Vec<Option<Arc<LinkCells>>>,
+    pub ledger: Option<Box<Ledger>>,
+}
+
+/// The line of the release queue for frames that pass without a link; the lines
+/// of links follow it.
+pub(super) const PASSING: LinkId = LinkId(0);
+
+fn line_of(link: LinkId) -> LinkId {
+    LinkId(link.0 + 1)
+}
+
+/// Returns the link of a line.
+#[inline]
+pub(super) fn link_of(line: LinkId) -> Option<LinkId> {
+    line.0.checked_sub(1).map(LinkId)
+}
+
+impl FabricState {
+    pub(super) fn new(frames: Frames) -> FabricState {
+        FabricState {
+            frames,
+            waiting: ReleaseQueue::new(),
+            cells: Vec::new(),
+            ledger: None,
+        }
+    }
+
+    /// Sets the counters of a link.
+    pub(super) fn set_cells(&mut self, id: LinkId, cells: Arc<LinkCells>) {
+        let index = id.0 as usize;
+        if index >= self.cells.len() {
+            self.cells.resize(index + 1, None);
+        }
+        self.cells[index] = Some(cells);
+    }
+
+    /// Puts a frame that has left its last link into the release queue.
+    #[inline]
+    pub(super) fn wait(&mut self, frame: Frame, last: LinkId, release: Nanos) {
+        self.waiting.push(line_of(last), release, frame);
+    }
+
+    #[inline]
+    pub(super) fn cells_of(&self, link: LinkId) -> Option<&LinkCells> {
+        self.cells.get(link.0 as usize)?.as_deref()
+    }
+}
+
+impl ItemBytes<Frame> for FabricState {
+    #[inline]
+    fn bytes<'a>(&'a self, frame: &'a Frame) -> &'a [u8] {
+        self.frames.bytes(frame)
+    }
+}
+
+impl FrameHost<Frame> for FabricState {
+    fn edit(&mut self, frame: &mut Frame, edit: &mut dyn FnMut(&mut [u8])) {
+        self.frames.edit(frame, edit);
+    }
+
+    fn copy(&mut self, frame: &Frame) -> Frame {
+        self.frames.copy(frame)
+    }
+
+    fn fragment(&mut self, of: &Frame, bytes: &[u8]) -> Option<Frame> {
+        Some(self.frames.make(of, bytes))
+    }
+
+    #[inline]
+    fn at(&mut self, now: Nanos) {
+        if let Some(ledger) = &mut self.ledger {
+            ledger.at(now);
+        }
+    }
+
+    #[inline]
+    fn on_arrival(&mut self, link: LinkId, len: u32) {
+        if let Some(cells) = self.cells_of(link) {
+            cells.arrived(len);
+        }
+    }
+
+    #[inline]
+    fn watches_offers(&self) -> bool {
+        self.ledger.is_some()
+    }
+
+    #[inline]
+    fn offered(&mut self, id: LinkId, frame: &mut Frame, meta: FrameMeta, link: &Link) {
+        if let Some(ledger) = &mut self.ledger {
+            frame.number = ledger.offered(id, meta, link);
+        }
+    }
+
+    fn dropped(&mut self, link: LinkId, frame: Frame, reason: DropReason) {
+        if let Some(ledger) = &mut self.ledger {
+            ledger.decided(link, frame.number, Verdict::Drop(reason));
+        }
+        if let Some(cells) = self.cells_of(link) {
+            cells.dropped(reason);
+        }
+        self.frames.free(frame);
+    }
+
+    #[inline]
+    fn delivered(
+        &mut self,
+        link: LinkId,
+        frame: &Frame,
+        len: u32,
+        delivery: &Delivery,
+        is_duplicate: bool,
+    ) {
+        if let Some(ledger) = &mut self.ledger {
+            ledger.decided(link, frame.number, Verdict::Deliver(*delivery));
+        }
+        if let Some(cells) = self.cells_of(link) {
+            cells.left(len);
+            cells.delivered(delivery, is_duplicate);
+        }
+    }
+
+    #[inline]
+    fn on_exit(&mut self, frame: Frame, last: LinkId, release: Nanos) {
+        self.wait(frame, last, release);
+    }
+
+    fn forget(&mut self, frame: Frame) {
+        self.frames.free(frame);
+    }
+}
