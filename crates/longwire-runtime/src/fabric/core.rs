@@ -1,8 +1,6 @@
 //! The deciding part of a fabric: switch, classifier, links and paths, in
 //! event time. It knows neither clock nor ports.
 
-use longwire_engine::emulator::ItemBytes;
-use longwire_engine::network::FrameHost;
 use longwire_engine::{DropReason, FrameMeta, LinkId, Nanos, Network, PathId};
 use longwire_packet::bridge::{Bridge, Forwarding, PortIndex};
 use longwire_packet::classify::{Classifier, RuleId};
