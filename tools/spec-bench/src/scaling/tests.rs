@@ -2,7 +2,9 @@
 
 use longwire_engine::Nanos;
 use longwire_runtime::shards::ShardLink;
+use longwire_testbed::support::Folder;
 
+use super::ScalingArgs;
 use super::model::{BarrierGrowth, Costs, EventList, Prediction, Traffic, predict};
 use super::topologies::{SHAPES, Topology};
 
@@ -196,4 +198,54 @@ fn networks_have_the_paths_of_their_shape() {
     };
     // Star, tree of 1,500 nodes with five levels, fat tree.
     assert_eq!([hops(0), hops(1), hops(2)], [2, 8, 6]);
+}
+
+/// Parses the arguments of `scaling`.
+fn arguments(words: &[&str]) -> ScalingArgs {
+    #[derive(clap::Parser)]
+    struct Line {
+        #[command(flatten)]
+        scaling: ScalingArgs,
+    }
+    let words = std::iter::once(&"scaling").chain(words);
+    let line = <Line as clap::Parser>::try_parse_from(words);
+    line.unwrap_or_else(|error| panic!("{error}")).scaling
+}
+
+#[test]
+fn costs_come_from_a_file_and_the_command_line() {
+    let folder = Folder::new();
+    let file = folder.file("costs.json");
+    // A bench may print more than the model reads.
+    let text = r#"{"links": 10000, "serial_ns": 40, "classify_ns": 30.5, "event_ns": 100,
+                   "crossing_ns": 60, "barrier_ns": 80}"#;
+    std::fs::write(&file, text).expect("a file");
+    let costs = arguments(&["--costs", &file, "--event-ns", "150"]).costs();
+    let expected = Costs {
+        serial_ns: 40.0,
+        classify_ns: 30.5,
+        event_ns: 150.0,
+        crossing_ns: 60.0,
+        barrier_ns: 80.0,
+    };
+    assert_eq!(costs.expect("all costs"), expected);
+
+    std::fs::write(&file, r#"{"serial_ns": 40, "classify_ns": -1}"#).expect("a file");
+    for (words, refusal) in [
+        (
+            vec!["--costs", &file],
+            "classify_ns=-1: a cost is 0 or more",
+        ),
+        (
+            vec!["--costs", &file, "--classify-ns", "3"],
+            "no event_ns: write --event-ns NS, or --costs FILE with measured costs",
+        ),
+        (
+            vec![],
+            "no serial_ns: write --serial-ns NS, or --costs FILE with measured costs",
+        ),
+    ] {
+        let error = arguments(&words).costs().expect_err(refusal);
+        assert_eq!(error.to_string(), refusal);
+    }
 }
