@@ -17,7 +17,8 @@ pub const AUTO_LINKS_MIN: usize = 512;
 /// A number of shards, as in `--shards N|auto`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ShardCount {
-    /// As many as there are cores; one for fewer than [`AUTO_LINKS_MIN`] links.
+    /// Two for each core, so that a thread which is delayed leaves a part of its work to the
+    /// others; one for a single core, and for fewer than [`AUTO_LINKS_MIN`] links.
     #[default]
     Auto,
     /// This many, from 1 to [`SHARDS_MAX`]. Only [`ShardCount::exactly`] and the parser
@@ -70,7 +71,8 @@ impl ShardCount {
     fn wanted(self, links: usize, cores: usize) -> usize {
         match self {
             ShardCount::Auto if links < AUTO_LINKS_MIN => 1,
-            ShardCount::Auto => cores.clamp(1, SHARDS_MAX),
+            ShardCount::Auto if cores < 2 => 1,
+            ShardCount::Auto => (2 * cores).min(SHARDS_MAX),
             ShardCount::Exactly(ExactCount(count)) => usize::from(count),
         }
     }
@@ -120,7 +122,7 @@ mod tests {
     fn auto_follows_links_and_cores() {
         let (few, many) = (AUTO_LINKS_MIN - 1, AUTO_LINKS_MIN);
         assert_eq!(ShardCount::Auto.wanted(few, 8), 1);
-        assert_eq!(ShardCount::Auto.wanted(many, 8), 8);
+        assert_eq!(ShardCount::Auto.wanted(many, 8), 16);
         assert_eq!(ShardCount::Auto.wanted(many, 200), SHARDS_MAX);
         assert_eq!(ShardCount::Auto.wanted(many, 0), 1);
         let four = ShardCount::exactly(4).expect("an allowed number");
@@ -138,7 +140,7 @@ mod tests {
         assert_eq!(plan(ShardCount::Auto, few, 8), (1, few_links.to_owned()));
         let one_core = "there is one core".to_owned();
         assert_eq!(plan(ShardCount::Auto, many, 1), (1, one_core));
-        assert_eq!(plan(ShardCount::Auto, many, 8).0, 8);
+        assert_eq!(plan(ShardCount::Auto, many, 8).0, 16);
         assert_eq!(plan(four, few, 1).0, 4);
     }
 }

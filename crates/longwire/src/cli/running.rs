@@ -43,7 +43,7 @@ pub struct RunningArgs {
     pub grace: Nanos,
 
     /// Distribute the links of a network over this many shards, which threads
-    /// process at the same time: a number, or auto for the number of cores.
+    /// process at the same time: a number, or auto for two per core.
     /// Verdicts, releases and logs do not depend on it
     #[arg(long, value_name = "N", default_value = "1")]
     pub shards: ShardCount,

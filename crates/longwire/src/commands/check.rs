@@ -38,7 +38,7 @@ pub struct CheckArgs {
     #[arg(long, value_name = "FILE")]
     pub scenario: Option<PathBuf>,
 
-    /// Show how the links are divided among cores: at most N shards, or auto for one
+    /// Show how the links are divided among cores: at most N shards, or auto for two
     /// per core
     #[arg(long, value_name = "N|auto")]
     pub shards: Option<ShardCount>,

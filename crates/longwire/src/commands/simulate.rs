@@ -91,7 +91,7 @@ pub struct SimulateArgs {
     pub scenario: Option<PathBuf>,
 
     /// Of a network: distribute its links over this many shards, which threads
-    /// process at the same time: a number, or auto for the number of cores.
+    /// process at the same time: a number, or auto for two per core.
     /// Verdicts, releases and logs do not depend on it
     #[arg(
         long,
