@@ -28,7 +28,7 @@ impl ItemBytes<Frame> for Printer {
 impl FrameHost<Frame> for Printer {
     fn edit(&mut self, _frame: &mut Frame, _edit: &mut dyn FnMut(&mut [u8])) {}
 
-    fn copy(&mut self, frame: &Frame) -> Frame {
+    fn copy(&mut self, frame: &mut Frame) -> Frame {
         *frame
     }
 

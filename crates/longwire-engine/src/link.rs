@@ -263,17 +263,13 @@ impl Link {
         self.mtu
     }
 
-    /// Reads a word of each part of the link that the next frame will use, to bring it
-    /// into cache. The returned value has no meaning.
+    /// Passes the addresses and lengths of the parts that frames use, apart from the link's
+    /// own memory, to `fetch`, which may prefetch them.
     #[inline]
-    pub(crate) fn prefetch_hint(&self) -> u64 {
-        let words = self.last_arrival.as_nanos() ^ self.medium.prefetch_hint();
-        let words = words ^ self.transmitter.prefetch_hint() ^ u64::from(self.plain);
-        words
-            ^ self
-                .server
-                .as_ref()
-                .map_or(0, |server| server.prefetch_hint())
+    pub(crate) fn prefetch(&self, fetch: impl Fn(*const u8, usize)) {
+        if let Some(server) = &self.server {
+            fetch(core::ptr::from_ref(&**server).cast(), size_of::<Server>());
+        }
     }
 
     /// Whether the queue decides after a frame's arrival: [`Link::poll`] returns the

@@ -169,13 +169,6 @@ impl Medium {
         delay_least(&*self.delay, reordering.map(|(model, _)| &**model))
     }
 
-    /// Reads a word of each of its parts.
-    #[inline]
-    pub fn prefetch_hint(&self) -> u64 {
-        let delay = self.delay_fixed.map_or(0, Nanos::as_nanos);
-        self.last_release.as_nanos() ^ delay ^ self.copies.len() as u64
-    }
-
     /// Whether it only loses and delays frames.
     pub fn is_plain(&self) -> bool {
         self.extras.is_none() && !self.rewrite

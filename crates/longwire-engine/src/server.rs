@@ -232,18 +232,6 @@ impl Server {
         self.ready
     }
 
-    /// Reads a word of each of its parts.
-    #[inline]
-    pub fn prefetch_hint(&self) -> u64 {
-        let (packets, bytes) = self.context.occupancy();
-        let queue = match &self.queue {
-            ServedQueue::Fifo(fifo) => fifo.prefetch_hint(),
-            ServedQueue::Discipline(_) => 0,
-        };
-        let times = self.waiting_since.as_nanos() ^ self.occupancy_max.1.0;
-        self.next_number ^ packets.0 ^ bytes.0 ^ queue ^ times
-    }
-
     pub fn has_decided(&self) -> bool {
         !self.context.decided.is_empty()
     }

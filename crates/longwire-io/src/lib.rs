@@ -23,6 +23,7 @@ pub mod rights;
 pub mod run_directory;
 mod sync;
 
+pub use arena::prefetch_to_read;
 pub use bell::Bell;
 pub use collapse::collapse_heap;
 pub use event::Event;

@@ -38,7 +38,7 @@ pub trait FrameHost<T>: ItemBytes<T> {
     fn edit(&mut self, item: &mut T, edit: &mut dyn FnMut(&mut [u8]));
 
     /// Returns another handle of the same frame, for a further delivery.
-    fn copy(&mut self, item: &T) -> T;
+    fn copy(&mut self, item: &mut T) -> T;
 
     /// Returns a handle of a new frame of these bytes, a fragment of another frame;
     /// `None` if there is no memory for it.
@@ -89,9 +89,6 @@ pub trait FrameHost<T>: ItemBytes<T> {
 /// The agenda may have this many stale entries, in addition to one for each link.
 const STALE_MIN: usize = 1_024;
 
-/// Maximum number of paths, and of links, that are prefetched.
-const PREFETCHED_MAX: usize = 64;
-
 /// This many links, with all their data, fit into a core's cache.
 const IN_CACHE_MAX: usize = 512;
 
@@ -120,9 +117,9 @@ struct Node<T> {
 
 impl<T> Traveller<T> {
     /// Returns another handle of the same frame, at the same place.
-    fn copied(&self, host: &mut impl FrameHost<T>) -> Traveller<T> {
+    fn copied(&mut self, host: &mut impl FrameHost<T>) -> Traveller<T> {
         Traveller {
-            item: host.copy(&self.item),
+            item: host.copy(&mut self.item),
             ..*self
         }
     }
@@ -137,6 +134,12 @@ impl<T> Node<T> {
             host.edit(&mut traveller.item, edit);
         }
     }
+}
+
+/// Passes the address and the length of a value to `fetch`.
+#[inline]
+fn fetch_value<T>(value: &T, fetch: impl Fn(*const u8, usize)) {
+    fetch(core::ptr::from_ref(value).cast(), size_of::<T>());
 }
 
 /// Finds the bytes of travellers.
@@ -246,34 +249,40 @@ impl<T> Network<T> {
         Ok(())
     }
 
-    /// Reads a word of all data for the next frames of these paths, and for links with
-    /// the next events, so that cache misses of several links overlap; `prefetch_link`
-    /// does the same for the caller's data of a link. Changes nothing; the returned
-    /// value has no meaning.
-    pub fn prefetch(&self, paths: &[PathId], prefetch_link: impl Fn(LinkId) -> u64) -> u64 {
-        let mut links = [None; PREFETCHED_MAX];
-        for (link, path) in links.iter_mut().zip(paths) {
-            let path = self.paths.get(path.0 as usize).and_then(Option::as_ref);
-            *link = path.and_then(|path| path.link(0));
+    /// Replaces `links` by the first links of these paths and the links with the next
+    /// events, as many at most, and passes the addresses and lengths of all their data to
+    /// `fetch`, which may prefetch it. So the cache misses of several links overlap. Changes
+    /// nothing else.
+    pub fn prefetch(
+        &self,
+        paths: &[PathId],
+        links: &mut Vec<LinkId>,
+        fetch: impl Fn(*const u8, usize),
+    ) {
+        // One step for each level of indirection.
+        let path = |path: &PathId| self.paths.get(path.0 as usize);
+        for there in paths.iter().filter_map(path) {
+            fetch_value(there, &fetch);
         }
-        let due = self.agenda.next_links().take(PREFETCHED_MAX);
-        let links = links.into_iter().take(paths.len()).flatten().chain(due);
-        links.fold(0, |words, link| {
-            words ^ self.prefetch_hint(link) ^ prefetch_link(link)
-        })
+        links.clear();
+        let first = |id: &PathId| path(id)?.as_ref()?.link(0);
+        links.extend(paths.iter().filter_map(first));
+        links.extend(self.agenda.next_links().take(paths.len()));
+        let node = |link: &LinkId| self.nodes.get(link.0 as usize);
+        for there in links.iter().filter_map(node) {
+            fetch_value(there, &fetch);
+        }
+        for there in links.iter().filter_map(node).flatten() {
+            fetch_value(&**there, &fetch);
+        }
+        for there in links.iter().filter_map(node).flatten() {
+            there.link.prefetch(&fetch);
+        }
     }
 
     /// Whether all data is in cache anyway, so that prefetching only costs time.
     pub fn is_in_cache(&self) -> bool {
         self.nodes.len() < IN_CACHE_MAX
-    }
-
-    #[inline]
-    fn prefetch_hint(&self, link: LinkId) -> u64 {
-        let node = self.nodes.get(link.0 as usize).and_then(Option::as_ref);
-        node.map_or(0, |node| {
-            node.link.prefetch_hint() ^ u64::from(node.crossed_by)
-        })
     }
 
     /// Returns the number of frames on paths.

@@ -71,7 +71,7 @@ impl<T> Network<T> {
                         node.edit(number, &delivery, host);
                     }
                     let traveller = if delivery.more {
-                        node.held.get(number).map(|held| held.copied(host))
+                        node.held.get_mut(number).map(|held| held.copied(host))
                     } else {
                         node.held.take(number)
                     };

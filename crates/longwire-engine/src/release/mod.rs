@@ -193,6 +193,13 @@ impl<T> ReleaseQueue<T> {
         self.current.iter().rev().map(|waiting| waiting.place.link)
     }
 
+    /// Returns the item that about `items` others precede, if it is known without a search.
+    #[inline]
+    pub fn ahead(&self, items: usize) -> Option<&T> {
+        let index = self.current.len().checked_sub(items + 1)?;
+        self.current.get(index).map(|waiting| &waiting.item)
+    }
+
     /// Returns the number of items.
     #[inline]
     pub fn len(&self) -> usize {

@@ -48,7 +48,7 @@ impl FrameHost<Frame> for Notes {
         edit(&mut frame.bytes);
     }
 
-    fn copy(&mut self, frame: &Frame) -> Frame {
+    fn copy(&mut self, frame: &mut Frame) -> Frame {
         frame.clone()
     }
 

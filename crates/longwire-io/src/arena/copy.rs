@@ -127,7 +127,7 @@ pub(super) fn prefetch_to_write(from: *const u8, len: usize) {
 /// Prefetches the cache lines of `len` bytes at `from` for reading, in steps as
 /// [`prefetch_to_write`].
 #[inline(always)]
-pub(crate) fn prefetch_to_read(from: *const u8, len: usize) {
+pub fn prefetch_to_read(from: *const u8, len: usize) {
     #[cfg(target_arch = "x86_64")]
     for at in (0..len).step_by(LINE) {
         // SAFETY: a prefetch is a hint; it faults at no address and changes

@@ -15,7 +15,8 @@ use std::io;
 
 use longwire_engine::Bytes;
 
-pub(crate) use copy::{fence_streamed, prefetch_to_read};
+pub(crate) use copy::fence_streamed;
+pub use copy::prefetch_to_read;
 pub(crate) use memory::Memory;
 pub(crate) use segments::{FreeSegments, ReturnProducer, ReturnRing};
 
@@ -38,6 +39,8 @@ pub enum ArenaError {
     TooLarge { budget: Bytes, most: Bytes },
     #[error("no address space for a memory budget of {budget}: {source}; give a smaller one")]
     Refused { budget: Bytes, source: io::Error },
+    #[error("this process has made 2^28 delay lines and can make no more")]
+    TooMany,
     #[error("cannot make an event descriptor: {0}")]
     Event(#[from] nix::Error),
 }

@@ -27,6 +27,7 @@ use crate::port::offload::{Segments, TrainPart};
 use crate::sync::{Arc, AtomicU64, CachePadded};
 
 pub use crate::arena::{ArenaError, HugePages};
+use reader::LINE_BITS;
 pub use reader::{DelayLineReader, HeldFrame};
 pub use record::Descriptor;
 pub use writer::DelayLineWriter;
@@ -95,14 +96,12 @@ struct SharedState {
 pub fn delay_line(
     config: &DelayLineConfig,
 ) -> Result<(DelayLineWriter, DelayLineReader), ArenaError> {
-    // Not one of loom's: it orders nothing, and outlives loom's models.
-    static LINES: atomic::AtomicU64 = atomic::AtomicU64::new(0);
     let segments = segments_in(config.budget)?;
     let shared = Arc::new(SharedState {
         memory: Memory::new(segments, config.huge_pages)?,
         published: CachePadded(AtomicU64::new(0)),
         returns: ReturnRing::new(segments),
-        line: LINES.fetch_add(1, atomic::Ordering::Relaxed),
+        line: line_number()?,
     });
     let mut free = FreeSegments::new(segments);
     // There are at least two; the reader starts where the writer does.
@@ -110,4 +109,17 @@ pub fn delay_line(
     let writer = DelayLineWriter::new(Arc::clone(&shared), free, first);
     let reader = DelayLineReader::new(shared, segments, first);
     Ok((writer, reader))
+}
+
+/// Returns a number that no other line of this process has.
+fn line_number() -> Result<u64, ArenaError> {
+    // Not one of loom's: it orders nothing, and outlives loom's models.
+    static LINES: atomic::AtomicU64 = atomic::AtomicU64::new(0);
+    let number = LINES.fetch_add(1, atomic::Ordering::Relaxed);
+    // Handles of frames have no space for more.
+    if number >> LINE_BITS == 0 {
+        Ok(number)
+    } else {
+        Err(ArenaError::TooMany)
+    }
 }

@@ -3,7 +3,7 @@
 use longwire_engine::Nanos;
 
 use super::SharedState;
-use super::record::{Descriptor, Head, Tail};
+use super::record::{ALIGN, Descriptor, Head, Tail};
 use crate::arena::{ReturnProducer, SEGMENT};
 use crate::sync::{Arc, Ordering};
 
@@ -23,24 +23,49 @@ const PREFETCH_AHEAD: usize = 4096;
 /// (32 bytes) span that distance.
 const PREFETCH_MIN: u64 = (PREFETCH_AHEAD / 32) as u64;
 
+/// Bytes of a held frame's record that are prefetched: the head and a short frame.
+const PREFETCH_HELD: usize = 80;
+
 /// A frame that was taken from the line and whose bytes are still kept. It must be
 /// returned with [`DelayLineReader::free`]; dropping it instead leaks its segment for
 /// the life of the line.
 #[derive(Debug)]
 #[must_use = "its memory comes back only through `DelayLineReader::free`"]
 pub struct HeldFrame {
-    head: Head,
-    tail: Tail,
-    /// Position of its bytes.
-    at: usize,
-    /// The line of its arena.
-    line: u64,
+    /// The position of its record in units of [`ALIGN`] bytes, and in the high bits the
+    /// number of the line. In two words, so that a handle fits where four bytes are aligned.
+    words: [u32; 2],
 }
 
+/// Bits of a position: a terabyte, the most memory of a line, in units of [`ALIGN`] bytes.
+const POSITION_BITS: u32 = 36;
+
+/// Bits of a line's number.
+pub(super) const LINE_BITS: u32 = 64 - POSITION_BITS;
+
 impl HeldFrame {
-    /// Returns the writer's description of it.
-    pub fn descriptor(&self) -> Descriptor {
-        self.head.descriptor(|| self.tail)
+    #[inline(always)]
+    fn new(at: usize, line: u64) -> HeldFrame {
+        let word = line << POSITION_BITS | (at / ALIGN) as u64;
+        HeldFrame {
+            words: [word as u32, (word >> 32) as u32],
+        }
+    }
+
+    #[inline(always)]
+    fn word(&self) -> u64 {
+        u64::from(self.words[0]) | u64::from(self.words[1]) << 32
+    }
+
+    /// Returns the position of its record.
+    #[inline(always)]
+    fn at(&self) -> usize {
+        (self.word() & ((1 << POSITION_BITS) - 1)) as usize * ALIGN
+    }
+
+    #[inline(always)]
+    fn line(&self) -> u64 {
+        self.word() >> POSITION_BITS
     }
 }
 
@@ -123,22 +148,22 @@ impl DelayLineReader {
     #[inline]
     pub fn take(&mut self) -> Option<HeldFrame> {
         let head = self.front_head()?;
-        let tail = if head.has_tail() {
-            self.tail()
-        } else {
-            Tail::default()
-        };
-        let frame = HeldFrame {
-            head,
-            tail,
-            at: self.at + head.bytes_at(),
-            line: self.shared.line,
-        };
-        if head.stored() > 0 {
-            self.held[self.at / SEGMENT] += 1;
-        }
+        let frame = HeldFrame::new(self.at, self.shared.line);
+        self.held[self.at / SEGMENT] += 1;
         self.pass(head);
         Some(frame)
+    }
+
+    /// Returns the description of a held frame: the writer's, unless the frame was decided
+    /// in place or changed.
+    ///
+    /// # Panics
+    /// If the frame belongs to another delay line.
+    #[inline]
+    pub fn descriptor(&self, frame: &HeldFrame) -> Descriptor {
+        let (at, head) = self.record_of(frame);
+        // SAFETY: as in `record_of`; its head says that it has a tail.
+        head.descriptor(|| unsafe { self.shared.memory.load(at + size_of::<Head>()) })
     }
 
     /// Returns the bytes of a held frame; empty for a lent one.
@@ -146,14 +171,34 @@ impl DelayLineReader {
     /// # Panics
     /// If the frame belongs to another delay line.
     #[inline]
-    pub fn bytes<'a>(&'a self, frame: &'a HeldFrame) -> &'a [u8] {
+    pub fn bytes(&self, frame: &HeldFrame) -> &[u8] {
+        let (at, head) = self.record_of(frame);
+        // SAFETY: as in `record_of`; the frame is not freed while `self` is borrowed.
+        unsafe {
+            let memory = &self.shared.memory;
+            memory.slice(at + head.bytes_at(), head.stored())
+        }
+    }
+
+    /// Prefetches the record of a held frame.
+    #[inline]
+    pub fn prefetch(&self, frame: &HeldFrame) {
+        let memory = &self.shared.memory;
+        memory.prefetch_to_read(frame.at(), PREFETCH_HELD);
+    }
+
+    /// Returns the position of a held frame's record, and its head.
+    #[inline(always)]
+    fn record_of(&self, frame: &HeldFrame) -> (usize, Head) {
         assert_eq!(
-            frame.line, self.shared.line,
+            frame.line(),
+            self.shared.line,
             "a frame of another delay line"
         );
-        // SAFETY: the frame was published when it was taken from this line,
-        // and while it is held its segment is not given back.
-        unsafe { self.shared.memory.slice(frame.at, frame.head.stored()) }
+        let at = frame.at();
+        // SAFETY: the record was published when the frame was taken from this line, and
+        // while the frame is held its segment is not given back.
+        (at, unsafe { self.shared.memory.load(at) })
     }
 
     /// Returns the bytes of a held frame for changes; empty for a lent one. It is no part
@@ -163,17 +208,18 @@ impl DelayLineReader {
     /// If the frame belongs to another delay line.
     #[inline]
     pub fn bytes_mut<'a>(&'a mut self, frame: &'a mut HeldFrame) -> &'a mut [u8] {
-        assert_eq!(
-            frame.line, self.shared.line,
-            "a frame of another delay line"
-        );
-        if frame.head.is_part() {
-            let single = frame.descriptor().offload.segments.is_none();
-            frame.head = frame.head.without_part(single);
-        }
-        // SAFETY: as in `bytes`; and `frame` is the only handle of its bytes, borrowed
+        let (at, head) = self.record_of(frame);
+        let memory = &self.shared.memory;
+        // SAFETY: as in `record_of`; and `frame` is the only handle of its record, borrowed
         // exclusively.
-        unsafe { self.shared.memory.slice_mut(frame.at, frame.head.stored()) }
+        unsafe {
+            if head.is_part() {
+                let tail_at = at + size_of::<Head>();
+                let tail: Tail = memory.load(tail_at);
+                memory.store(tail_at, tail.without_part());
+            }
+            memory.slice_mut(at + head.bytes_at(), head.stored())
+        }
     }
 
     /// Frees a held frame.
@@ -183,13 +229,11 @@ impl DelayLineReader {
     #[inline]
     pub fn free(&mut self, frame: HeldFrame) {
         assert_eq!(
-            frame.line, self.shared.line,
+            frame.line(),
+            self.shared.line,
             "a frame of another delay line"
         );
-        if frame.head.stored() == 0 {
-            return;
-        }
-        let segment = frame.at / SEGMENT;
+        let segment = frame.at() / SEGMENT;
         self.held[segment] -= 1;
         if self.held[segment] == PASSED {
             self.held[segment] = 0;

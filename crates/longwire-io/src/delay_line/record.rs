@@ -24,6 +24,10 @@ const VOID: u32 = 1 << 30;
 /// The frame was cut from a train. Never set with [`LENT`] or [`CUT`].
 const PART: u32 = 1 << 31;
 
+/// In place of a part's place in its train: the frame was changed. No train has the
+/// number that this would be.
+const NO_PART: u64 = u64::MAX;
+
 /// The reader's view of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Descriptor {
@@ -137,16 +141,6 @@ impl Head {
         self.word & PART != 0
     }
 
-    /// Returns the head of the same frame, which is no part of a train any more; `single`:
-    /// it is one wire frame.
-    pub(super) fn without_part(self, single: bool) -> Head {
-        let cleared = if single { PART | KIND } else { PART };
-        Head {
-            word: self.word & !cleared,
-            ..self
-        }
-    }
-
     /// Whether the record holds no frame any more.
     #[inline(always)]
     pub(super) fn is_void(self) -> bool {
@@ -224,7 +218,8 @@ impl Head {
             payload_len: field(3),
         });
         if self.word & PART != 0 {
-            descriptor.part = segments.map(|segments| TrainPart::unpack(tail.lent, segments));
+            let part = segments.filter(|_| tail.lent != NO_PART);
+            descriptor.part = part.map(|segments| TrainPart::unpack(tail.lent, segments));
         }
         let several = |segments: &Segments| segments.wire_frames(self.len() as usize).len() > 1;
         descriptor.offload = Offload {
@@ -235,6 +230,15 @@ impl Head {
 }
 
 impl Tail {
+    /// Returns the tail of the same frame, which is no part of a train any more. Its record
+    /// keeps its size.
+    pub(super) fn without_part(self) -> Tail {
+        Tail {
+            lent: NO_PART,
+            ..self
+        }
+    }
+
     /// Creates the rest of a frame's descriptor.
     #[inline(always)]
     pub(super) fn new(note: &Note, head: Head, lent: u64) -> Tail {

@@ -214,7 +214,7 @@ impl Pair {
             Step::Free(_) if self.held.is_empty() => {}
             Step::Free(index) => {
                 let (mut frame, expected) = self.held.swap_remove(index.index(self.held.len()));
-                assert_eq!(frame.descriptor(), expected.descriptor);
+                assert_eq!(self.reader.descriptor(&frame), expected.descriptor);
                 assert_eq!(self.reader.bytes(&frame), expected.bytes);
                 // A frame that may have changed is no part of a train any more.
                 assert_eq!(self.reader.bytes_mut(&mut frame), expected.bytes);
@@ -222,7 +222,7 @@ impl Pair {
                     part: None,
                     ..expected.descriptor
                 };
-                assert_eq!(frame.descriptor(), changed);
+                assert_eq!(self.reader.descriptor(&frame), changed);
                 self.reader.free(frame);
             }
             Step::Settle => self.reader.settle(),
@@ -417,6 +417,6 @@ fn length_of(number: u64) -> usize {
 }
 
 fn check(reader: &DelayLineReader, frame: &HeldFrame) {
-    let number = frame.descriptor().release.as_nanos();
+    let number = reader.descriptor(frame).release.as_nanos();
     assert_eq!(reader.bytes(frame), content(number, length_of(number)));
 }

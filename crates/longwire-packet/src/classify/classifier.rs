@@ -126,6 +126,8 @@ pub struct Classifier<T> {
     pub(super) visits: Vec<(RulePlace, u32)>,
     /// Number of rules with a protocol, ports or another field after the IP header.
     pub(super) transports: usize,
+    /// Number of rules with a field of the Ethernet header, a tag, or the arrival port.
+    pub(super) below_ip: usize,
     pub(super) filters: usize,
 }
 
@@ -146,6 +148,7 @@ impl<T: Copy> Classifier<T> {
             free_shapes: Vec::new(),
             visits: Vec::new(),
             transports: 0,
+            below_ip: 0,
             filters: 0,
         }
     }
@@ -172,7 +175,39 @@ impl<T: Copy> Classifier<T> {
     /// holds its first bytes. Allocates no memory.
     #[inline]
     pub fn classify(&self, arrival: PortIndex, frame: &[u8], wire_len: u32) -> Classified<T> {
-        let key = FrameKey::of(arrival, frame, self.transports > 0);
+        self.classify_by(&self.key(arrival, frame), frame, wire_len)
+    }
+
+    /// Reads the fields of a frame that rules may use, for [`Classifier::classify_by`].
+    #[inline]
+    pub fn key(&self, arrival: PortIndex, frame: &[u8]) -> FrameKey {
+        FrameKey::of(arrival, frame, self.transports > 0, self.below_ip > 0)
+    }
+
+    /// Passes the address of the table row with which a lookup begins to `fetch`, which may
+    /// prefetch it.
+    #[inline]
+    pub fn prefetch(&self, key: &FrameKey, fetch: impl Fn(*const u8)) {
+        if let Some((_, number)) = self.visits.first() {
+            fetch(self.shapes[*number as usize].row_of(key).cast());
+        }
+    }
+
+    /// As [`Classifier::classify`], for a frame whose key was read since the last change of
+    /// the rules.
+    #[inline]
+    pub fn classify_by(&self, key: &FrameKey, frame: &[u8], wire_len: u32) -> Classified<T> {
+        let [(_, number)] = self.visits[..] else {
+            return self.classify_among(key, frame, wire_len);
+        };
+        match self.shapes[number as usize].find(key) {
+            0 => self.classified(None),
+            entry => self.classified(self.first_of_chain(entry, key, frame, wire_len)),
+        }
+    }
+
+    /// Finds the best rule where there are several shapes, or none.
+    fn classify_among(&self, key: &FrameKey, frame: &[u8], wire_len: u32) -> Classified<T> {
         let mut best: Option<(RulePlace, u32)> = None;
         let mut visits = self.visits.iter().peekable();
         while let Some((bound, number)) = visits.next() {
@@ -180,11 +215,11 @@ impl<T: Copy> Classifier<T> {
                 break;
             }
             let shape = &self.shapes[*number as usize];
-            let entry = shape.find(&key);
+            let entry = shape.find(key);
             if entry == 0 {
                 continue;
             }
-            let Some(rule) = self.first_of_chain(entry, &key, frame, wire_len) else {
+            let Some(rule) = self.first_of_chain(entry, key, frame, wire_len) else {
                 continue;
             };
             // Places are read only where shapes compete.

@@ -53,14 +53,17 @@ const VLAN_PRIORITY: FieldPlace = (6, 12, 7);
 const VLAN_ID: FieldPlace = (6, 0, 0xfff);
 const INNER_ID: FieldPlace = (7, 0, 0xfff);
 
+/// The bits of word 6 that are of the outer VLAN tag.
+pub(super) const VLAN_PRIORITY_AND_ID: u64 = 7 << 12 | 0xfff;
+
 const TYPE_V4: u16 = 0x0800;
 const TYPE_V6: u16 = 0x86dd;
 
-/// The fields of a frame.
+/// The fields of a frame that rules may use.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct FrameKey {
-    pub presence: u16,
-    pub words: [u64; WORDS],
+pub struct FrameKey {
+    pub(super) presence: u16,
+    pub(super) words: [u64; WORDS],
 }
 
 #[inline]
@@ -70,13 +73,27 @@ fn word(frame: &[u8], at: usize) -> Option<u16> {
 }
 
 impl FrameKey {
-    /// Reads a frame's headers; those after the IP header only if requested.
+    /// Reads a frame's headers; those after the IP header, and of an untagged frame those
+    /// before it, only if requested.
     #[inline]
-    pub fn of(arrival: PortIndex, frame: &[u8], with_transport: bool) -> FrameKey {
+    pub(super) fn of(
+        arrival: PortIndex,
+        frame: &[u8],
+        with_transport: bool,
+        below_ip: bool,
+    ) -> FrameKey {
         let mut key = FrameKey {
             presence: 0,
             words: [0; WORDS],
         };
+        if !below_ip
+            && let Some(&[0x08, 0x00]) = frame.get(12..14)
+            && let Some(ip) = IpHeader::parse_at(frame, 14, IpVersion::V4)
+        {
+            key.presence = ETHER | TYPE;
+            key.read_ip(frame, &ip, with_transport);
+            return key;
+        }
         key.words[5] = arrival.0.into();
         let Some(header) = frame.first_chunk::<14>() else {
             return key;
@@ -161,7 +178,7 @@ impl FrameKey {
     }
 
     /// Source and destination port; zero where there are none.
-    pub fn ports(&self) -> (u16, u16) {
+    pub(super) fn ports(&self) -> (u16, u16) {
         (
             (self.words[6] >> SOURCE_PORT.1) as u16,
             (self.words[6] >> DESTINATION_PORT.1) as u16,

@@ -208,7 +208,7 @@ pub struct Matcher {
 impl Matcher {
     /// Whether a frame of `wire_len` bytes, of which `frame` are the first, matches.
     pub fn matches(&self, arrival: PortIndex, frame: &[u8], wire_len: u32) -> bool {
-        let key = FrameKey::of(arrival, frame, true);
+        let key = FrameKey::of(arrival, frame, true, true);
         Cube::of(self).holds(&key) && self.rest_matches(&key, frame, wire_len)
     }
 

@@ -21,4 +21,5 @@ mod update;
 pub use analysis::{Overlap, Overlaps, Unreachable, UnreachableRules};
 pub use classifier::{Classified, Classifier, Order, RuleError, RuleId, SearchCost};
 pub use grammar::{KEYS, MatcherError};
+pub use key::FrameKey;
 pub use matcher::{Matcher, PortRange, Prefix, VlanMatch, WrittenFilter};

@@ -105,6 +105,17 @@ impl Shape {
         self.table.get(&self.project(&key.words))
     }
 
+    /// Returns the address of the first row that [`Shape::find`] reads.
+    #[inline]
+    pub fn row_of(&self, key: &FrameKey) -> *const u64 {
+        let (at, mask) = self.words[0];
+        let projected = [key.words[usize::from(at) % WORDS] & mask];
+        match self.count {
+            1 => self.table.row_of(&projected),
+            _ => self.table.row_of(&self.project(&key.words)),
+        }
+    }
+
     /// Returns the table's value for all frames of a closed cube; zero if frames of the
     /// cube have different values.
     pub fn find_all(&self, cube: &Cube) -> u64 {

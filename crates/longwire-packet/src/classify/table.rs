@@ -73,6 +73,14 @@ impl Table {
         hash(key) as usize & self.last_row & !(BUCKET - 1)
     }
 
+    /// Returns the address of the row with which the search for a key begins.
+    #[inline]
+    pub fn row_of(&self, key: &[u64]) -> *const u64 {
+        let row = self.home(&key[..self.key_words.min(key.len())]);
+        let rows = self.rows.get(row * (self.key_words + 1)..);
+        rows.map_or(core::ptr::null(), <[u64]>::as_ptr)
+    }
+
     /// Returns the row of a key, or the empty one for it.
     #[inline]
     fn find(&self, key: &[u64]) -> (usize, u64) {

@@ -1,7 +1,7 @@
 //! Insertion and removal of rules, between lookups.
 
 use super::classifier::{Classifier, NONE, Order, RuleError, RuleId, WHOLE, head};
-use super::key::{Cube, presence};
+use super::key::{Cube, VLAN_PRIORITY_AND_ID, presence};
 use super::matcher::Matcher;
 use super::shape::{RulePlace, SEQUENCE_BITS, Shape};
 
@@ -83,6 +83,10 @@ impl<T: Copy> Classifier<T> {
             *count = count.wrapping_add_signed(change * isize::from(is));
         };
         add(&mut self.transports, asks);
+        let below_ip = cube.mask[4] | cube.mask[5] | cube.mask[7];
+        let tags = cube.mask[6] & VLAN_PRIORITY_AND_ID;
+        let tagged = cube.asked & (presence::VLAN | presence::INNER) != 0;
+        add(&mut self.below_ip, below_ip | tags != 0 || tagged);
         add(&mut self.filters, matcher.filter.is_some());
     }
 

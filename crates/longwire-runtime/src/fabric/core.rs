@@ -2,8 +2,9 @@
 //! event time. It knows neither clock nor ports.
 
 use longwire_engine::{DropReason, FrameMeta, LinkId, Nanos, Network, PathId};
+use longwire_io::prefetch_to_read;
 use longwire_packet::bridge::{Bridge, Forwarding, PortIndex};
-use longwire_packet::classify::{Classifier, RuleId};
+use longwire_packet::classify::{Classifier, FrameKey, RuleId};
 
 use super::frames::{Exit, Frame, Frames};
 use super::lanes::Lanes;
@@ -13,7 +14,7 @@ use super::report::InsideCounts;
 use super::report::SwitchReport;
 use super::shards::Shards;
 use super::state::{FabricState, PASSING, Target, link_of};
-use crate::ledger::{Artifact, CoreCells, CoreCounts, LinkCells};
+use crate::ledger::{Artifact, CoreCells, CoreCounts};
 use crate::stage::{BURST, LateFrame};
 
 /// Switch, classifier, links and paths.
@@ -28,6 +29,8 @@ pub struct Core {
     /// Frames taken off the lines; the memory is reused.
     incoming: Vec<IncomingFrame>,
     pub(super) orders: Orders,
+    /// Number of changes that were made.
+    changes: u64,
     /// Frames that are decided on their lines.
     pub(super) lanes: Lanes,
     /// All events before this time are done.
@@ -44,8 +47,20 @@ pub struct Core {
     pub(super) shards: Option<Box<Shards>>,
 }
 
-/// A frame that has arrived: its port, its arrival, its handle, its length.
-type IncomingFrame = (PortIndex, Nanos, Frame, u32);
+/// A frame that has arrived.
+struct IncomingFrame {
+    port: PortIndex,
+    meta: FrameMeta,
+    frame: Frame,
+    key: FrameKey,
+    target: Target,
+}
+
+/// Bytes that a lookup reads of the classifier's table: rows of one word that lie together.
+const ROW_LEN: usize = 64;
+
+/// A frame's record is prefetched when this many frames are still before it.
+const PREFETCH_AHEAD: usize = 8;
 
 const NANO: Nanos = Nanos::from_nanos(1);
 
@@ -61,6 +76,7 @@ impl Core {
             state: FabricState::new(frames),
             incoming: Vec::with_capacity(BURST),
             orders: Orders::default(),
+            changes: 0,
             lanes: Lanes::default(),
             advanced: Nanos::ZERO,
             epoch: Nanos::ZERO,
@@ -129,6 +145,7 @@ impl Core {
             match order.task {
                 Task::Change(work) => {
                     self.close_lanes();
+                    self.changes += 1;
                     work(self, at);
                 }
                 Task::Query(query) => query(self),
@@ -177,61 +194,88 @@ impl Core {
         }
         let mut incoming = std::mem::take(&mut self.incoming);
         while incoming.len() < BURST
-            && let Some((line, stamped)) = self.state.frames.next_arrival(until)
-            && let Some((frame, len)) = self.state.frames.take(line)
+            && let Some((line, meta)) = self.state.frames.next_arrival(until)
+            && let Some(frame) = self.state.frames.take(line)
         {
-            let port = PortIndex(line);
-            incoming.push((port, stamped, frame, len));
+            incoming.push(self.incoming_frame(PortIndex(line), meta, frame));
         }
-        let frames = &self.state.frames;
-        let coming = incoming.iter();
-        self.prefetch(coming.map(|(port, _, frame, len)| (*port, frames.bytes(frame), *len)));
+        self.classify(&mut incoming);
         let taken = incoming.len();
-        for (port, stamped, frame, len) in incoming.drain(..) {
-            let arrival = stamped.max(self.advanced);
+        let changes = self.changes;
+        for IncomingFrame {
+            port,
+            meta,
+            frame,
+            target,
+            ..
+        } in incoming.drain(..)
+        {
+            let arrival = meta.arrival.max(self.advanced);
             self.advance(arrival);
-            self.counts
-                .moved
-                .add(u64::from(arrival.saturating_sub(stamped) > tolerance));
-            self.switch(port, frame, FrameMeta { arrival, len });
+            let moved = arrival.saturating_sub(meta.arrival) > tolerance;
+            self.counts.moved.add(u64::from(moved));
+            let meta = FrameMeta { arrival, ..meta };
+            let target = Some(target).filter(|_| changes == self.changes);
+            self.switch(port, frame, meta, target);
         }
         self.incoming = incoming;
         taken
     }
 
-    /// With many links, almost none of the memory that a frame needs is in
-    /// cache. Fetching the memory for several frames at once takes less time
-    /// than one after the other. Rules may change before a frame is processed;
-    /// that only wastes its prefetch.
-    pub(super) fn prefetch<'a>(&self, frames: impl Iterator<Item = (PortIndex, &'a [u8], u32)>) {
-        if self.network.is_in_cache() || self.shards.is_some() {
-            return;
+    /// Returns a frame that arrived, not yet classified, and prefetches the row of the
+    /// classifier's table.
+    #[inline]
+    fn incoming_frame(&self, port: PortIndex, meta: FrameMeta, frame: Frame) -> IncomingFrame {
+        let key = self.classifier.key(port, self.state.frames.bytes(&frame));
+        self.classifier
+            .prefetch(&key, |row| prefetch_to_read(row, ROW_LEN));
+        IncomingFrame {
+            port,
+            meta,
+            frame,
+            key,
+            target: Target::Drop,
         }
+    }
+
+    /// Classifies frames. With many links, almost none of the memory that a frame needs is
+    /// in cache: fetching it for several frames at once takes less time than one after the
+    /// other.
+    fn classify(&mut self, incoming: &mut [IncomingFrame]) {
         let mut paths = [PathId(0); BURST];
         let mut found = 0;
-        for (port, bytes, len) in frames.take(BURST) {
-            if let Target::Path(path) = self.classifier.classify(port, bytes, len).target {
+        for coming in incoming {
+            let bytes = self.state.frames.bytes(&coming.frame);
+            let classifier = &self.classifier;
+            coming.target = classifier
+                .classify_by(&coming.key, bytes, coming.meta.len)
+                .target;
+            if let Target::Path(path) = coming.target {
                 paths[found] = path;
                 found += 1;
             }
         }
-        let prefetch_link = |link| {
-            self.state
-                .cells_of(link)
-                .map_or(0, LinkCells::prefetch_hint)
-        };
-        let words = self.network.prefetch(&paths[..found], prefetch_link);
-        std::hint::black_box(words);
+        if !self.network.is_in_cache() {
+            self.state.prefetch(&self.network, &paths[..found]);
+        }
     }
 
     /// Processes a frame that arrived on no line; all events before its arrival are done.
     pub(super) fn bring(&mut self, port: PortIndex, meta: FrameMeta, bytes: &[u8]) {
-        let frame = self.state.frames.bring(0, bytes, meta.len);
-        self.switch(port, frame, meta);
+        let frame = self.state.frames.bring(bytes, meta.len);
+        self.switch(port, frame, meta, None);
     }
 
+    /// Lets the switch decide by which ports a frame leaves, and offers it to its target,
+    /// if that is known already.
     #[inline]
-    fn switch(&mut self, port: PortIndex, mut frame: Frame, meta: FrameMeta) {
+    fn switch(
+        &mut self,
+        port: PortIndex,
+        mut frame: Frame,
+        meta: FrameMeta,
+        target: Option<Target>,
+    ) {
         let bytes = self.state.frames.bytes(&frame);
         if let Some(ledger) = &mut self.state.ledger {
             ledger.entered(port, meta, bytes);
@@ -243,7 +287,9 @@ impl Core {
             Forwarding::Flood(_) => Exit::AllBut(port),
         };
         let lost = matches!(frame.exit, Exit::One(port) if self.is_lost(port));
-        let undelivered = match self.classifier.classify(port, bytes, meta.len).target {
+        let target =
+            target.unwrap_or_else(|| self.classifier.classify(port, bytes, meta.len).target);
+        let undelivered = match target {
             Target::Pass if lost => {
                 self.counts.port_lost.add(1);
                 return self.state.frames.free(frame);
@@ -293,6 +339,9 @@ impl Core {
             return self.pop_due_of_shards(now);
         }
         let (line, release, frame) = self.state.waiting.pop_due(now)?;
+        if let Some(later) = self.state.waiting.ahead(PREFETCH_AHEAD) {
+            self.state.frames.prefetch(later);
+        }
         Some((frame, release, link_of(line)))
     }
 

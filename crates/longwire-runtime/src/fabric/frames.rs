@@ -1,12 +1,12 @@
 //! Frames inside a fabric: on paths, waiting for their release, leaving by
 //! several ports at once.
 
-use longwire_engine::Nanos;
+use longwire_engine::{FrameMeta, Nanos};
 use longwire_io::delay_line::{DelayLineReader, Descriptor, HeldFrame};
 use longwire_io::port::offload::TrainPart;
 use longwire_packet::bridge::PortIndex;
 
-use super::store::{FrameLocation, FrameStore};
+use super::store::{FrameStore, StoredFrame, StoredHead};
 
 /// The ports by which a frame leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,33 +20,31 @@ pub(super) enum Exit {
 /// A handle of a frame. Each must be returned with [`Frames::free`].
 #[derive(Debug)]
 pub(super) struct Frame {
-    slot: u32,
+    place: FramePlace,
     pub exit: Exit,
     /// The frame's number on its current link, truncated, if verdicts are
     /// recorded.
     pub number: u32,
 }
 
-/// The location of a frame's bytes.
+/// The place of a frame's bytes.
 #[derive(Debug)]
-enum FrameStorage {
+enum FramePlace {
     /// On the line by which it arrived.
     Line(u16, HeldFrame),
-    /// In a store: a frame that arrived on no line, a fragment, or bytes that
+    /// In the store: a frame that arrived on no line, a fragment, or bytes that
     /// were changed while another handle referred to the same frame.
-    Stored(usize, FrameLocation),
-    /// In the first store: a frame that was cut from a train, unchanged.
-    StoredPart(FrameLocation, TrainPart),
-    /// Nowhere: the slot is free.
-    Free,
+    Stored(StoredFrame),
+    /// In the list of frames that have had several handles.
+    Shared(u32),
 }
 
-/// A frame and the number of its handles.
+/// A frame that has had several handles.
 #[derive(Debug)]
-struct FrameSlot {
-    place: FrameStorage,
+struct SharedFrame {
+    /// `None`: the entry is free.
+    place: Option<FramePlace>,
     handles: u32,
-    wire_len: u32,
 }
 
 /// The frames of a fabric and the lines by which they arrived.
@@ -54,9 +52,9 @@ struct FrameSlot {
 pub(super) struct Frames {
     lines: Vec<DelayLineReader>,
     /// The bytes of frames that are on no line.
-    stores: Vec<FrameStore>,
-    slots: Vec<FrameSlot>,
-    free: Vec<u32>,
+    store: FrameStore,
+    shared: Vec<SharedFrame>,
+    shared_free: Vec<u32>,
     /// Number of handles.
     handles: usize,
     /// Number of frames that are queued or decided in place, on their lines.
@@ -67,56 +65,48 @@ impl Frames {
     pub fn new(lines: Vec<DelayLineReader>) -> Frames {
         Frames {
             lines,
-            stores: vec![FrameStore::new()],
-            slots: Vec::new(),
-            free: Vec::new(),
+            store: FrameStore::new(),
+            shared: Vec::new(),
+            shared_free: Vec::new(),
             handles: 0,
             in_place: 0,
         }
     }
 
     /// Returns the line whose next frame arrived first, if it arrived by
-    /// `until`, and the arrival. Among frames of one time, lines of lower
-    /// numbers go first.
+    /// `until`, the arrival, and the frame's length on the wire. Among frames of one time,
+    /// lines of lower numbers go first.
     #[inline]
-    pub fn next_arrival(&mut self, until: Nanos) -> Option<(u16, Nanos)> {
-        let mut next: Option<(u16, Nanos)> = None;
+    pub fn next_arrival(&mut self, until: Nanos) -> Option<(u16, FrameMeta)> {
+        let mut next: Option<(u16, FrameMeta)> = None;
         for (line, reader) in self.lines.iter_mut().enumerate() {
             let Some(arrived) = reader.arrived() else {
                 continue;
             };
-            if next.is_none_or(|(_, arrival)| arrived.release < arrival) {
-                next = Some((line as u16, arrived.release));
+            if next.is_none_or(|(_, before)| arrived.release < before.arrival) {
+                next = Some((
+                    line as u16,
+                    FrameMeta::new(arrived.release, arrived.wire_len),
+                ));
             }
         }
-        next.filter(|(_, arrival)| *arrival <= until)
+        next.filter(|(_, meta)| meta.arrival <= until)
     }
 
     /// Takes the next frame off a line.
     #[inline]
-    pub fn take(&mut self, line: u16) -> Option<(Frame, u32)> {
-        let frame = self.lines[line as usize].take_arrived()?;
-        let wire_len = frame.descriptor().wire_len;
-        let slot = self.put(FrameStorage::Line(line, frame), wire_len);
+    pub fn take(&mut self, line: u16) -> Option<Frame> {
+        let frame = self.lines[usize::from(line)].take_arrived()?;
         // The switch decides the exit next.
         let exit = Exit::AllBut(PortIndex(line));
-        let frame = Frame {
-            slot,
-            exit,
-            number: 0,
-        };
-        Some((frame, wire_len))
+        Some(self.handle(FramePlace::Line(line, frame), exit))
     }
 
-    /// Adds a frame that arrived on no line to a store. Its exit is decided next.
+    /// Adds a frame that arrived on no line. Its exit is decided next.
     #[inline]
-    pub fn bring(&mut self, store: usize, bytes: &[u8], wire_len: u32) -> Frame {
-        let place = FrameStorage::Stored(store, self.stores[store].insert(bytes));
-        Frame {
-            slot: self.put(place, wire_len),
-            exit: Exit::AllBut(PortIndex(0)),
-            number: 0,
-        }
+    pub fn bring(&mut self, bytes: &[u8], wire_len: u32) -> Frame {
+        let place = self.keep(bytes, wire_len, None);
+        self.handle(place, Exit::AllBut(PortIndex(0)))
     }
 
     /// Adds a copy of a frame that has an exit and perhaps a place in a train.
@@ -128,13 +118,25 @@ impl Frames {
         exit: Exit,
         part: Option<TrainPart>,
     ) -> Frame {
-        let place = self.stores[0].insert(bytes);
-        let place = match part {
-            None => FrameStorage::Stored(0, place),
-            Some(part) => FrameStorage::StoredPart(place, part),
+        let place = self.keep(bytes, wire_len, part);
+        self.handle(place, exit)
+    }
+
+    #[inline]
+    fn keep(&mut self, bytes: &[u8], wire_len: u32, part: Option<TrainPart>) -> FramePlace {
+        let head = StoredHead {
+            len: bytes.len() as u32,
+            wire_len,
+            part,
         };
+        FramePlace::Stored(self.store.insert_with_head(&head, bytes))
+    }
+
+    #[inline]
+    fn handle(&mut self, place: FramePlace, exit: Exit) -> Frame {
+        self.handles += 1;
         Frame {
-            slot: self.put(place, wire_len),
+            place,
             exit,
             number: 0,
         }
@@ -142,98 +144,169 @@ impl Frames {
 
     /// Returns a frame's place in the train from which it was cut.
     pub fn part(&self, frame: &Frame) -> Option<TrainPart> {
-        match &self.slots[frame.slot as usize].place {
-            FrameStorage::Line(_, held) => held.descriptor().part,
-            FrameStorage::StoredPart(_, part) => Some(*part),
-            FrameStorage::Stored(..) | FrameStorage::Free => None,
+        match self.place_of(frame)? {
+            FramePlace::Line(line, held) => self.lines[usize::from(*line)].descriptor(held).part,
+            FramePlace::Stored(stored) => self.store.get_with_head(stored).0.part,
+            FramePlace::Shared(_) => None,
         }
     }
 
-    /// Returns the memory of the stores, in bytes.
+    /// Returns the memory of the store, in bytes.
     pub fn memory(&self) -> u64 {
-        self.stores.iter().map(FrameStore::memory).sum()
+        self.store.memory()
     }
 
     /// Returns a frame's bytes.
     #[inline]
     pub fn bytes(&self, frame: &Frame) -> &[u8] {
-        match &self.slots[frame.slot as usize].place {
-            FrameStorage::Line(line, held) => self.lines[*line as usize].bytes(held),
-            FrameStorage::Stored(store, place) => self.stores[*store].get(*place),
-            FrameStorage::StoredPart(place, _) => self.stores[0].get(*place),
-            FrameStorage::Free => &[],
+        match self.place_of(frame) {
+            Some(FramePlace::Line(line, held)) => self.lines[usize::from(*line)].bytes(held),
+            Some(FramePlace::Stored(stored)) => self.store.get_with_head(stored).1,
+            Some(FramePlace::Shared(_)) | None => &[],
         }
     }
 
     /// Returns a frame's length on the wire, in bytes.
     pub fn wire_len(&self, frame: &Frame) -> u32 {
-        self.slots[frame.slot as usize].wire_len
+        self.descriptor(frame, Nanos::ZERO).wire_len
     }
 
     /// Returns the description of a frame for an output port's account.
+    #[inline]
     pub fn descriptor(&self, frame: &Frame, release: Nanos) -> Descriptor {
-        let slot = &self.slots[frame.slot as usize];
+        let (len, wire_len, part) = match self.place_of(frame) {
+            Some(FramePlace::Line(line, held)) => {
+                let line = &self.lines[usize::from(*line)];
+                let descriptor = line.descriptor(held);
+                (descriptor.len, descriptor.wire_len, descriptor.part)
+            }
+            Some(FramePlace::Stored(stored)) => {
+                let (head, _) = self.store.get_with_head(stored);
+                (head.len, head.wire_len, head.part)
+            }
+            Some(FramePlace::Shared(_)) | None => (0, 0, None),
+        };
         Descriptor {
             release,
             link: longwire_engine::LinkId(0),
-            len: self.bytes(frame).len() as u32,
+            len,
             offload: longwire_io::Offload::NONE,
-            part: self.part(frame),
+            part,
             lent: None,
-            wire_len: slot.wire_len,
+            wire_len,
+        }
+    }
+
+    /// Prefetches the bytes of a frame.
+    #[inline]
+    pub fn prefetch(&self, frame: &Frame) {
+        if let FramePlace::Line(line, held) = &frame.place {
+            self.lines[usize::from(*line)].prefetch(held);
+        }
+    }
+
+    /// Returns the place of a frame's bytes, which is none of a shared frame.
+    #[inline]
+    fn place_of<'a>(&'a self, frame: &'a Frame) -> Option<&'a FramePlace> {
+        match &frame.place {
+            FramePlace::Shared(index) => self.shared[*index as usize].place.as_ref(),
+            place => Some(place),
         }
     }
 
     /// Changes a frame's bytes, after copying them if they are shared.
     pub fn edit(&mut self, frame: &mut Frame, edit: &mut dyn FnMut(&mut [u8])) {
-        if self.slots[frame.slot as usize].handles > 1 {
+        if let FramePlace::Shared(index) = frame.place
+            && self.shared[index as usize].handles > 1
+        {
             let own = self.bytes(frame).to_vec();
-            let shared = &mut self.slots[frame.slot as usize];
-            shared.handles -= 1;
-            self.handles -= 1;
-            let wire_len = shared.wire_len;
-            frame.slot = self.bring(0, &own, wire_len).slot;
+            let wire_len = self.wire_len(frame);
+            self.shared[index as usize].handles -= 1;
+            frame.place = self.keep(&own, wire_len, None);
         }
-        match &mut self.slots[frame.slot as usize].place {
-            FrameStorage::Line(line, held) => edit(self.lines[*line as usize].bytes_mut(held)),
-            FrameStorage::Stored(store, place) => edit(self.stores[*store].get_mut(*place)),
-            FrameStorage::StoredPart(place, _) => edit(self.stores[0].get_mut(*place)),
-            FrameStorage::Free => {}
+        let place = match &mut frame.place {
+            FramePlace::Shared(index) => self.shared[*index as usize].place.as_mut(),
+            place => Some(place),
+        };
+        match place {
+            Some(FramePlace::Line(line, held)) => {
+                edit(self.lines[usize::from(*line)].bytes_mut(held));
+            }
+            Some(FramePlace::Stored(stored)) => {
+                edit(self.store.get_mut_with_head(stored));
+            }
+            Some(FramePlace::Shared(_)) | None => {}
         }
     }
 
     /// Makes another handle of the same frame.
-    pub fn copy(&mut self, frame: &Frame) -> Frame {
-        self.slots[frame.slot as usize].handles += 1;
+    pub fn copy(&mut self, frame: &mut Frame) -> Frame {
+        let index = self.share(frame);
+        self.shared[index as usize].handles += 1;
         self.handles += 1;
-        Frame { ..*frame }
+        Frame {
+            place: FramePlace::Shared(index),
+            ..*frame
+        }
+    }
+
+    /// Moves a frame to the list of shared ones; returns its index.
+    fn share(&mut self, frame: &mut Frame) -> u32 {
+        if let FramePlace::Shared(index) = frame.place {
+            return index;
+        }
+        let index = self.shared_free.pop().unwrap_or_else(|| {
+            self.shared.push(SharedFrame {
+                place: None,
+                handles: 0,
+            });
+            self.shared.len() as u32 - 1
+        });
+        let place = std::mem::replace(&mut frame.place, FramePlace::Shared(index));
+        self.shared[index as usize] = SharedFrame {
+            place: Some(place),
+            handles: 1,
+        };
+        index
     }
 
     /// Makes a frame of these bytes with the exit of another.
     pub fn make(&mut self, like: &Frame, bytes: &[u8]) -> Frame {
-        let made = self.bring(0, bytes, bytes.len() as u32);
+        let place = self.keep(bytes, bytes.len() as u32, None);
         Frame {
-            slot: made.slot,
-            ..*like
+            number: like.number,
+            ..self.handle(place, like.exit)
         }
     }
 
     /// Returns a handle.
     #[inline]
     pub fn free(&mut self, frame: Frame) {
-        let slot = &mut self.slots[frame.slot as usize];
-        slot.handles -= 1;
         self.handles -= 1;
-        if slot.handles > 0 {
+        match frame.place {
+            FramePlace::Line(line, held) => self.lines[usize::from(line)].free(held),
+            FramePlace::Stored(stored) => {
+                self.store.remove_with_head(&stored);
+            }
+            FramePlace::Shared(index) => self.free_shared(index),
+        }
+    }
+
+    #[cold]
+    fn free_shared(&mut self, index: u32) {
+        let shared = &mut self.shared[index as usize];
+        shared.handles -= 1;
+        if shared.handles > 0 {
             return;
         }
-        match std::mem::replace(&mut slot.place, FrameStorage::Free) {
-            FrameStorage::Line(line, held) => self.lines[line as usize].free(held),
-            FrameStorage::Stored(store, place) => self.stores[store].remove(place),
-            FrameStorage::StoredPart(place, _) => self.stores[0].remove(place),
-            FrameStorage::Free => {}
+        self.shared_free.push(index);
+        match shared.place.take() {
+            Some(FramePlace::Line(line, held)) => self.lines[usize::from(line)].free(held),
+            Some(FramePlace::Stored(stored)) => {
+                self.store.remove_with_head(&stored);
+            }
+            Some(FramePlace::Shared(_)) | None => {}
         }
-        self.free.push(frame.slot);
     }
 
     /// Returns memory to the threads that fill the lines.
@@ -282,48 +355,24 @@ impl Frames {
         self.lines.len()
     }
 
-    /// Takes the frame that has been queued longest in place off its line.
+    /// Takes the frame that has been queued longest in place off its line; also returns its
+    /// length on the wire.
     pub fn take_queued(&mut self, line: usize, exit: Exit) -> Option<(Frame, u32)> {
-        let frame = self.lines[line].take_queued()?;
-        let wire_len = frame.descriptor().wire_len;
-        Some((self.put_in_slot(line, frame, exit), wire_len))
+        let held = self.lines[line].take_queued()?;
+        let wire_len = self.lines[line].descriptor(&held).wire_len;
+        Some((self.off_its_line(line, held, exit), wire_len))
     }
 
     /// Takes the first frame that was decided in place off its line; also
     /// returns its release.
     pub fn take_decided(&mut self, line: usize, exit: Exit) -> Option<(Frame, Nanos)> {
         let release = self.lines[line].decided()?.release;
-        let frame = self.lines[line].take()?;
-        Some((self.put_in_slot(line, frame, exit), release))
+        let held = self.lines[line].take()?;
+        Some((self.off_its_line(line, held, exit), release))
     }
 
-    fn put_in_slot(&mut self, line: usize, frame: HeldFrame, exit: Exit) -> Frame {
+    fn off_its_line(&mut self, line: usize, held: HeldFrame, exit: Exit) -> Frame {
         self.in_place -= 1;
-        let wire_len = frame.descriptor().wire_len;
-        Frame {
-            slot: self.put(FrameStorage::Line(line as u16, frame), wire_len),
-            exit,
-            number: 0,
-        }
-    }
-
-    #[inline]
-    fn put(&mut self, place: FrameStorage, wire_len: u32) -> u32 {
-        let slot = FrameSlot {
-            place,
-            handles: 1,
-            wire_len,
-        };
-        self.handles += 1;
-        match self.free.pop() {
-            Some(index) => {
-                self.slots[index as usize] = slot;
-                index
-            }
-            None => {
-                self.slots.push(slot);
-                self.slots.len() as u32 - 1
-            }
-        }
+        self.handle(FramePlace::Line(line as u16, held), exit)
     }
 }

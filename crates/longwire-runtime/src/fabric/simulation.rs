@@ -157,15 +157,6 @@ impl Simulation {
         self.core.order(Order { at, task });
     }
 
-    /// Brings data of the links that the next frames will cross into the cache, if there
-    /// are many links; at most 64 frames, each with the port at which it will arrive and
-    /// its length on the wire, in bytes. Changes nothing.
-    pub fn prefetch<'a>(&self, frames: impl Iterator<Item = (PortIndex, &'a [u8], u32)>) {
-        if self.pair.is_none() {
-            self.core.prefetch(frames);
-        }
-    }
-
     /// Processes an arriving frame. Frames released before it, of a pair also
     /// those released then, are handed to `out`. A frame whose arrival lies before the last one's counts
     /// as simultaneous with that.

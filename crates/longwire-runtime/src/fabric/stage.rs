@@ -257,7 +257,7 @@ impl<T: TxPort> Fabric<T> {
     fn make_ready(&mut self, now: Nanos) {
         let older = self.core.lanes.are_open();
         for _ in 0..2 * TAKEN_IN {
-            let Some((frame, release, last)) = self.core.pop_due(now) else {
+            let Some((mut frame, release, last)) = self.core.pop_due(now) else {
                 return;
             };
             let ready = |frame| DueFrame {
@@ -278,7 +278,7 @@ impl<T: TxPort> Fabric<T> {
                 Exit::AllBut(arrival) => {
                     for (index, output) in self.outputs.iter_mut().enumerate() {
                         if index != usize::from(arrival.0) && !output.lost {
-                            let copy = self.core.state.frames.copy(&frame);
+                            let copy = self.core.state.frames.copy(&mut frame);
                             output.ready.push_back(ready(copy));
                         }
                     }
@@ -433,7 +433,7 @@ impl<T: TxPort> Fabric<T> {
             decision,
             frames.next_release(),
             waiting,
-            arrival.map(|(_, at)| at),
+            arrival.map(|(_, meta)| meta.arrival),
         ];
         times.into_iter().flatten().min()
     }

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use longwire_engine::emulator::ItemBytes;
 use longwire_engine::network::FrameHost;
 use longwire_engine::{
-    Delivery, DropReason, FrameMeta, Link, LinkId, Nanos, PathId, ReleaseQueue, Verdict,
+    Delivery, DropReason, FrameMeta, Link, LinkId, Nanos, Network, PathId, ReleaseQueue, Verdict,
 };
+use longwire_io::prefetch_to_read;
 
 use super::frames::{Frame, Frames};
 use super::ledger::Ledger;
@@ -33,6 +34,8 @@ pub(super) struct FabricState {
     pub waiting: ReleaseQueue<Frame>,
     pub cells: Vec<Option<Arc<LinkCells>>>,
     pub ledger: Option<Box<Ledger>>,
+    /// Links whose data is prefetched; the memory is reused.
+    links_ahead: Vec<LinkId>,
 }
 
 /// The line of the release queue for frames that pass without a link; the lines
@@ -56,6 +59,7 @@ impl FabricState {
             waiting: ReleaseQueue::new(),
             cells: Vec::new(),
             ledger: None,
+            links_ahead: Vec::new(),
         }
     }
 
@@ -74,10 +78,28 @@ impl FabricState {
         self.waiting.push(line_of(last), release, frame);
     }
 
+    /// Prefetches all data of the links that the next frames on these paths cross first,
+    /// and of the links with the next events.
+    pub(super) fn prefetch(&mut self, network: &Network<Frame>, paths: &[PathId]) {
+        network.prefetch(paths, &mut self.links_ahead, prefetch_to_read);
+        let cells = |link: &LinkId| self.cells.get(link.0 as usize);
+        for there in self.links_ahead.iter().filter_map(cells) {
+            prefetch_value(there);
+        }
+        for there in self.links_ahead.iter().filter_map(cells).flatten() {
+            prefetch_value(&**there);
+        }
+    }
+
     #[inline]
     pub(super) fn cells_of(&self, link: LinkId) -> Option<&LinkCells> {
         self.cells.get(link.0 as usize)?.as_deref()
     }
+}
+
+#[inline]
+fn prefetch_value<T>(value: &T) {
+    prefetch_to_read(std::ptr::from_ref(value).cast(), size_of::<T>());
 }
 
 impl ItemBytes<Frame> for FabricState {
@@ -92,7 +114,7 @@ impl FrameHost<Frame> for FabricState {
         self.frames.edit(frame, edit);
     }
 
-    fn copy(&mut self, frame: &Frame) -> Frame {
+    fn copy(&mut self, frame: &mut Frame) -> Frame {
         self.frames.copy(frame)
     }
 

@@ -5,6 +5,8 @@
 //! the last of its frames has gone. Memory follows the frames in flight, and a
 //! frame that is held back pins only its own segment.
 
+use longwire_io::port::offload::TrainPart;
+
 /// Bytes of a segment; a longer frame gets a segment of its length.
 const SEGMENT_LEN: usize = 256 * 1024;
 
@@ -18,6 +20,32 @@ pub(super) struct FrameLocation {
     at: u32,
     len: u32,
 }
+
+/// The location of a frame with a head.
+#[derive(Debug)]
+pub(super) struct StoredFrame {
+    segment: u32,
+    at: u32,
+}
+
+/// Precedes a frame in its segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct StoredHead {
+    /// Length of the bytes that are stored.
+    pub len: u32,
+    pub wire_len: u32,
+    /// The place in the train from which it was cut.
+    pub part: Option<TrainPart>,
+}
+
+/// Bytes of a head, without a part.
+const HEAD_LEN: usize = 8;
+
+/// Bytes of a part that follows the head.
+const PART_LEN: usize = 16;
+
+/// In the stored length: a part follows the head.
+const WITH_PART: u32 = 1 << 31;
 
 #[derive(Debug, Default)]
 struct Segment {
@@ -56,10 +84,7 @@ impl FrameStore {
     /// Keeps a copy of a frame.
     #[inline]
     pub fn insert(&mut self, frame: &[u8]) -> FrameLocation {
-        let segment = &self.segments[self.current as usize];
-        if segment.bytes.capacity() - segment.bytes.len() < frame.len() {
-            self.turn(frame.len());
-        }
+        self.make_space(frame.len());
         let segment = &mut self.segments[self.current as usize];
         let at = segment.bytes.len();
         segment.bytes.extend_from_slice(frame);
@@ -83,6 +108,53 @@ impl FrameStore {
         &mut self.segments[place.segment as usize].bytes[at..at + place.len as usize]
     }
 
+    /// Keeps a copy of a frame, with a head. `head.len` is the frame's.
+    #[inline]
+    pub fn insert_with_head(&mut self, head: &StoredHead, frame: &[u8]) -> StoredFrame {
+        let part_len = if head.part.is_some() { PART_LEN } else { 0 };
+        self.make_space(HEAD_LEN + part_len + frame.len());
+        let segment = &mut self.segments[self.current as usize];
+        let at = segment.bytes.len() as u32;
+        let flag = if head.part.is_some() { WITH_PART } else { 0 };
+        let words = u64::from(head.len | flag) | u64::from(head.wire_len) << 32;
+        segment.bytes.extend_from_slice(&words.to_le_bytes());
+        for word in head.part.iter().flat_map(|part| part.to_words()) {
+            segment.bytes.extend_from_slice(&word.to_le_bytes());
+        }
+        segment.bytes.extend_from_slice(frame);
+        segment.live += 1;
+        StoredFrame {
+            segment: self.current,
+            at,
+        }
+    }
+
+    /// Returns a frame's head and its bytes.
+    #[inline]
+    pub fn get_with_head(&self, place: &StoredFrame) -> (StoredHead, &[u8]) {
+        let bytes = &self.segments[place.segment as usize].bytes[place.at as usize..];
+        let (head, rest) = split_head(bytes);
+        (head, &rest[..head.len as usize])
+    }
+
+    /// As [`FrameStore::get_with_head`], to change the bytes. The frame is no part of a
+    /// train any more.
+    pub fn get_mut_with_head(&mut self, place: &StoredFrame) -> &mut [u8] {
+        let bytes = &mut self.segments[place.segment as usize].bytes[place.at as usize..];
+        let (head, _) = split_head(bytes);
+        if head.part.is_none() {
+            return &mut bytes[HEAD_LEN..HEAD_LEN + head.len as usize];
+        }
+        bytes[HEAD_LEN..HEAD_LEN + PART_LEN].fill(u8::MAX);
+        &mut bytes[HEAD_LEN + PART_LEN..][..head.len as usize]
+    }
+
+    /// Removes a frame with a head.
+    #[inline]
+    pub fn remove_with_head(&mut self, place: &StoredFrame) {
+        self.remove_from(place.segment);
+    }
+
     /// Adds a reference to a frame: it has a duplicate.
     pub fn share(&mut self, place: FrameLocation) {
         self.segments[place.segment as usize].live += 1;
@@ -91,13 +163,27 @@ impl FrameStore {
     /// Removes a reference to a frame; after the last its location is invalid.
     #[inline]
     pub fn remove(&mut self, place: FrameLocation) {
-        let segment = &mut self.segments[place.segment as usize];
+        self.remove_from(place.segment);
+    }
+
+    #[inline]
+    fn remove_from(&mut self, index: u32) {
+        let segment = &mut self.segments[index as usize];
         segment.live -= 1;
         if segment.live == 0 {
             segment.bytes.clear();
-            if place.segment != self.current {
-                self.close(place.segment);
+            if index != self.current {
+                self.close(index);
             }
+        }
+    }
+
+    /// Makes space for `len` bytes in the current segment.
+    #[inline]
+    fn make_space(&mut self, len: usize) {
+        let segment = &self.segments[self.current as usize];
+        if segment.bytes.capacity() - segment.bytes.len() < len {
+            self.turn(len);
         }
     }
 
@@ -151,6 +237,30 @@ impl FrameStore {
         segment.bytes = Vec::new();
         self.vacant.push(index);
     }
+}
+
+/// Returns the head at the start of `bytes`, and the bytes that follow it.
+#[inline]
+fn split_head(bytes: &[u8]) -> (StoredHead, &[u8]) {
+    let word = |at: usize| {
+        let word = bytes.get(at..at + 8).and_then(<[u8]>::first_chunk::<8>);
+        word.map_or(0, |word| u64::from_le_bytes(*word))
+    };
+    let head = word(0);
+    let has_part = head as u32 & WITH_PART != 0;
+    let rest = if has_part {
+        HEAD_LEN + PART_LEN
+    } else {
+        HEAD_LEN
+    };
+    let part = has_part.then(|| [word(HEAD_LEN), word(HEAD_LEN + 8)]);
+    let head = StoredHead {
+        len: head as u32 & !WITH_PART,
+        wire_len: (head >> 32) as u32,
+        // A frame that was changed has none of these words.
+        part: part.and_then(TrainPart::from_words),
+    };
+    (head, &bytes[rest..])
 }
 
 #[cfg(test)]

@@ -45,12 +45,6 @@ pub struct LinkTotals {
 }
 
 impl LinkCells {
-    /// Reads a word of the counters that every frame changes.
-    #[inline]
-    pub(crate) fn prefetch_hint(&self) -> u64 {
-        self.traffic.packets_in.get() ^ self.traffic.bytes_out.get()
-    }
-
     /// Returns the number of frames that arrived.
     pub fn arrivals(&self) -> u64 {
         self.traffic.packets_in.get()

@@ -203,14 +203,14 @@ impl<T: TxPort> Egress<T> {
             return;
         };
         while let Some(frame) = self.line.take() {
-            let next = frame.descriptor();
+            let next = self.line.descriptor(&frame);
             queue.push(next.link, next.release, frame);
         }
         while self.account.batch.len() < BURST && self.port.free_slots() > 0 {
             let Some((link, release, frame)) = queue.pop_due(due_by) else {
                 break;
             };
-            let next = frame.descriptor();
+            let next = self.line.descriptor(&frame);
             let given = (&next, self.line.bytes(&frame));
             if self.account.give(&mut self.port, given, due_by) == PushResult::Full {
                 // Its place among frames of the same release is lost; a port

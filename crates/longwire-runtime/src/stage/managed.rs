@@ -85,7 +85,7 @@ impl ManagedLine {
     /// by as much.
     pub fn take_in(&mut self, line: &mut DelayLineReader, account: &mut Account) {
         while let Some(frame) = line.take() {
-            let next = frame.descriptor();
+            let next = line.descriptor(&frame);
             let arrival = next.release;
             self.decide_until(arrival, line, account);
             let meta = FrameMeta {
@@ -184,7 +184,7 @@ impl ManagedLine {
     ) -> (Descriptor, &'a [u8]) {
         let held = self.held.get(due.number);
         let (descriptor, bytes) = match held {
-            Some(held) => (held.frame.descriptor(), line.bytes(&held.frame)),
+            Some(held) => (line.descriptor(&held.frame), line.bytes(&held.frame)),
             None => unreachable!("a frame is held until its last delivery has left"),
         };
         let release = due.release;
@@ -234,7 +234,7 @@ impl ManagedLine {
 
     fn free(&mut self, number: u64, line: &mut DelayLineReader, account: &mut Account) {
         if let Some(held) = self.held.take(number) {
-            account.taken_off(&held.frame.descriptor());
+            account.taken_off(&line.descriptor(&held.frame));
             line.free(held.frame);
         }
     }

@@ -207,30 +207,19 @@ fn simulate(args: &ShardsArgs, parts: FabricParts, shards: usize) -> Result<Shar
         Ok::<(), Error>(())
     };
     let mut chance = Stream::of_seed(1);
-    let mut frames = vec![PairFrame::new(LEN); AHEAD as usize];
+    let mut frame = PairFrame::new(LEN);
     let mut arrival = Nanos::ZERO;
     let started = Instant::now();
-    for _ in 0..packets / AHEAD {
-        // As a reader of captures does: some frames are known in advance.
-        for frame in &mut frames {
-            frame.set(chance.up_to(u64::from(args.links) - 1) as u32, 0);
-        }
-        simulation.prefetch(
-            frames
-                .iter()
-                .map(|frame| (PortIndex(0), frame.bytes(), LEN)),
-        );
-        for frame in &frames {
-            let meta = FrameMeta { arrival, len: LEN };
-            simulation.frame(PortIndex(0), meta, frame.bytes(), &mut out)?;
-            arrival = arrival.saturating_add(GAP);
-        }
+    for _ in 0..packets {
+        frame.set(chance.up_to(u64::from(args.links) - 1) as u32, 0);
+        let meta = FrameMeta { arrival, len: LEN };
+        simulation.frame(PortIndex(0), meta, frame.bytes(), &mut out)?;
+        arrival = arrival.saturating_add(GAP);
     }
     simulation.advance(Nanos::MAX, &mut out)?;
     let took = started.elapsed();
     let times = simulation.shard_times().unwrap_or_default();
-    let sent = packets / AHEAD * AHEAD;
-    let each = |nanos: u128| nanos as f64 / sent as f64;
+    let each = |nanos: u128| nanos as f64 / packets as f64;
     let ShardTimes {
         classifying,
         advancing,
@@ -240,7 +229,7 @@ fn simulate(args: &ShardsArgs, parts: FabricParts, shards: usize) -> Result<Shar
     Ok(ShardsRow {
         shards,
         threads: args.threads.get().min(shards),
-        packets: sent,
+        packets,
         ns_per_packet: each(took.as_nanos()),
         speedup: 1.0,
         serial_ns: each(serial.as_nanos()),
@@ -248,12 +237,9 @@ fn simulate(args: &ShardsArgs, parts: FabricParts, shards: usize) -> Result<Shar
         event_ns: each(advancing.as_nanos()),
         rounds,
         digest,
-        missing: sent - arrived,
+        missing: packets - arrived,
     })
 }
-
-/// Frames that are known in advance.
-const AHEAD: u64 = 32;
 
 pub(super) fn print(found: &ShardsFound) {
     let Some(first) = found.rows.first() else {

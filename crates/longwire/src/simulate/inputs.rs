@@ -206,24 +206,6 @@ impl<'a> Inputs<'a> {
         })
     }
 
-    /// Returns the next frames that are in memory already, each with the port at which it
-    /// enters, without taking them: `count` at most, and those of one capture after those
-    /// of another.
-    pub fn upcoming(&self, count: usize) -> impl Iterator<Item = (PortIndex, &[u8], u32)> {
-        let each = count / self.sources.len().max(1);
-        self.sources.iter().flat_map(move |source| {
-            let port = match &source.entry {
-                Entry::Port(port) => Some(*port),
-                Entry::Interfaces(_) | Entry::Sides(..) => None,
-            };
-            let frames = port.map(|port| {
-                let frames = source.reader.upcoming().take(each);
-                frames.map(move |(bytes, wire_len)| (port, bytes, wire_len))
-            });
-            frames.into_iter().flatten()
-        })
-    }
-
     /// Returns the number of bytes read, and the total, if that is known.
     pub fn progress(&self) -> (u64, Option<u64>) {
         let readers = || self.sources.iter().map(|source| &source.reader);

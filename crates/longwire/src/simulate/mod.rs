@@ -80,9 +80,6 @@ pub struct VirtualRun<'a> {
 /// Frames between two reports of progress.
 const FRAMES_A_LOOK: u32 = 4096;
 
-/// Frames whose links are fetched into the cache together.
-const FRAMES_AHEAD: u32 = 32;
-
 /// Commands of the scenario that are executed after the end of the input while
 /// no frame leaves, at most: a scenario without end would keep frames for ever
 /// on links that stand still.
@@ -121,11 +118,7 @@ impl<'a> VirtualRun<'a> {
     ) -> Result<(), Stop> {
         let mut frames = 0;
         loop {
-            for number in 0..FRAMES_A_LOOK {
-                if number % FRAMES_AHEAD == 0 {
-                    let upcoming = inputs.upcoming(FRAMES_AHEAD as usize);
-                    self.simulation.prefetch(upcoming);
-                }
+            for _ in 0..FRAMES_A_LOOK {
                 match inputs.next_frame() {
                     Ok(Some((port, record))) => self.frame(port, record)?,
                     Ok(None) => {

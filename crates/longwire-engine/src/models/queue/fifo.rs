@@ -46,14 +46,6 @@ impl ManagedFifo {
             || limit.bytes.is_some_and(|most| bytes + more.1 > most.0)
     }
 
-    /// Reads a word of each of its parts.
-    #[inline]
-    pub(crate) fn prefetch_hint(&self) -> u64 {
-        let limit = self.limit.bytes.map_or(0, |limit| limit.0);
-        let head = self.line.head().map_or(0, |head| head.number);
-        limit ^ head ^ self.line.bytes
-    }
-
     /// Sets the limit for later arrivals.
     pub(crate) fn set_limit(&mut self, limit: QueueLimit) {
         self.limit = limit;

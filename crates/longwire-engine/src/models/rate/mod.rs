@@ -193,13 +193,6 @@ struct ModelState {
 }
 
 impl Transmitter {
-    /// Reads a word of each of its parts.
-    #[inline]
-    pub(crate) fn prefetch_hint(&self) -> u64 {
-        let modelled = self.modelled.as_ref();
-        self.exact.free_at().as_nanos() ^ modelled.map_or(0, |model| model.free_at.as_nanos())
-    }
-
     pub(crate) fn new(rate: Rate, framing: Framing, epoch: Nanos, stream: Stream) -> Transmitter {
         let (fixed, model) = match rate {
             Rate::Unlimited => (None, None),

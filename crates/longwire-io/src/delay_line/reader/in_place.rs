@@ -280,21 +280,9 @@ impl DelayLineReader {
 
     /// Returns a handle of a frame beyond the front, whose record holds none then.
     fn hold(&mut self, place: RecordPlace, head: Head) -> HeldFrame {
-        let tail = if head.has_tail() {
-            self.tail_at(place)
-        } else {
-            Tail::default()
-        };
         self.clear(place, head);
-        if head.stored() > 0 {
-            self.held[place.at / SEGMENT] += 1;
-        }
-        HeldFrame {
-            head,
-            tail,
-            at: place.at + head.bytes_at(),
-            line: self.shared.line,
-        }
+        self.held[place.at / SEGMENT] += 1;
+        HeldFrame::new(place.at, self.shared.line)
     }
 }
 

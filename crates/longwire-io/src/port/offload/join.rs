@@ -2,7 +2,7 @@
 
 use super::headers::{Headers, Network, PACKET_MAX, Transport};
 use super::segments::{TCP_LAST_ONLY, put_len, write_unfinished_checksum};
-use super::{Offload, Segments, checksum};
+use super::{Offload, SegmentKind, Segments, checksum};
 
 /// The maximum length of a joined train: its IP length fits 16 bits.
 const JOINED_MAX: usize = PACKET_MAX;
@@ -32,6 +32,38 @@ impl TrainPart {
             index: word as u16,
             segments,
         }
+    }
+
+    /// Returns the part in two words, for [`TrainPart::from_words`].
+    pub fn to_words(self) -> [u64; 2] {
+        let Segments {
+            kind,
+            header_len,
+            payload_len,
+        } = self.segments;
+        let kind = match kind {
+            SegmentKind::TcpV4 => 0,
+            SegmentKind::TcpV6 => 1,
+            SegmentKind::Udp => 2,
+        };
+        let lens = u64::from(header_len) << 16 | u64::from(payload_len);
+        [self.pack(), kind << 32 | lens]
+    }
+
+    /// Returns the part of these words; `None` if they are of no part.
+    pub fn from_words([place, segments]: [u64; 2]) -> Option<TrainPart> {
+        let kind = match segments >> 32 {
+            0 => SegmentKind::TcpV4,
+            1 => SegmentKind::TcpV6,
+            2 => SegmentKind::Udp,
+            _ => return None,
+        };
+        let segments = Segments {
+            kind,
+            header_len: (segments >> 16) as u16,
+            payload_len: segments as u16,
+        };
+        Some(TrainPart::unpack(place, segments))
     }
 
     /// Returns the number of wire frames that a part of `len` bytes carries.

@@ -69,19 +69,20 @@ impl Core {
         }
         let mut taken = 0;
         while taken < BATCH_MAX
-            && let Some((line, stamped)) = self.state.frames.next_arrival(until)
+            && let Some((line, meta)) = self.state.frames.next_arrival(until)
         {
+            let stamped = meta.arrival;
             let arrival = stamped.max(self.advanced);
             if self.orders.next_at().is_some_and(|at| at <= arrival) {
                 self.advance(arrival);
             }
-            let Some((frame, len)) = self.state.frames.take(line) else {
+            let Some(frame) = self.state.frames.take(line) else {
                 break;
             };
             taken += 1;
             let late = arrival.saturating_sub(stamped) > tolerance;
             self.counts.moved.add(u64::from(late));
-            self.enter_from_line(PortIndex(line), FrameMeta { arrival, len }, frame);
+            self.enter_from_line(PortIndex(line), FrameMeta { arrival, ..meta }, frame);
         }
         self.settle_batch();
         taken

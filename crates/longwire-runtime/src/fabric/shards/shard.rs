@@ -8,7 +8,6 @@ use longwire_io::port::offload::TrainPart;
 use super::batch::RoundInput;
 use crate::fabric::frames::{Exit, Frame, Frames};
 use crate::fabric::state::{FabricState, Target};
-use crate::ledger::LinkCells;
 
 /// Frames whose links are fetched into the cache together.
 const AHEAD: usize = 32;
@@ -201,22 +200,15 @@ impl Shard {
         }
     }
 
-    /// Reads a word of all data for the next frames.
-    fn prefetch(&self) {
+    /// Prefetches all data for the next frames.
+    fn prefetch(&mut self) {
         let mut paths = [PathId(0); AHEAD];
         let next = &self.entries[self.next_entry..];
         for (path, entry) in paths.iter_mut().zip(next) {
             *path = entry.path;
         }
-        let cells = |link| {
-            self.state
-                .cells_of(link)
-                .map_or(0, LinkCells::prefetch_hint)
-        };
-        let words = self
-            .network
-            .prefetch(&paths[..next.len().min(AHEAD)], cells);
-        std::hint::black_box(words);
+        let paths = &paths[..next.len().min(AHEAD)];
+        self.state.prefetch(&self.network, paths);
     }
 
     /// Writes frames that continue in other shards to these shards' messages.
