@@ -5,6 +5,7 @@
 //! grows and shrinks by small blocks. A short queue stays in one block, and in cache,
 //! however long the queue once was.
 
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use core::mem;
 
@@ -13,11 +14,27 @@ use core::mem;
 pub(crate) struct Fifo<T> {
     /// Block at the front. Grows on demand up to a whole block.
     first: VecDeque<T>,
+    /// Present once a block has been full: a short queue is small.
+    more: Option<Box<MoreBlocks<T>>>,
+    len: usize,
+}
+
+/// The other blocks of a queue.
+#[derive(Clone, Debug)]
+struct MoreBlocks<T> {
     /// Blocks after the first, all but the last of them full.
     rest: VecDeque<VecDeque<T>>,
     /// An empty block, so that a queue of constant length does not allocate.
     spare: VecDeque<T>,
-    len: usize,
+}
+
+impl<T> Default for MoreBlocks<T> {
+    fn default() -> MoreBlocks<T> {
+        MoreBlocks {
+            rest: VecDeque::new(),
+            spare: VecDeque::new(),
+        }
+    }
 }
 
 /// Approximate size of a block.
@@ -44,21 +61,22 @@ impl<T> Fifo<T> {
     pub(crate) const fn new() -> Fifo<T> {
         Fifo {
             first: VecDeque::new(),
-            rest: VecDeque::new(),
-            spare: VecDeque::new(),
+            more: None,
             len: 0,
         }
     }
 
     /// Iterates over all items from the front.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
-        self.first.iter().chain(self.rest.iter().flatten())
+        let rest = self.more.iter().flat_map(|more| more.rest.iter().flatten());
+        self.first.iter().chain(rest)
     }
 
     #[inline]
     pub(crate) fn push_back(&mut self, item: T) {
         self.len += 1;
-        let last = self.rest.back_mut().unwrap_or(&mut self.first);
+        let rest = self.more.as_mut().and_then(|more| more.rest.back_mut());
+        let last = rest.unwrap_or(&mut self.first);
         if last.len() < Self::BLOCK {
             last.push_back(item);
         } else {
@@ -78,43 +96,55 @@ impl<T> Fifo<T> {
 
     /// Removes the item that was added last.
     pub(crate) fn pop_back(&mut self) -> Option<T> {
-        let Some(last) = self.rest.back_mut() else {
-            let item = self.first.pop_back()?;
-            self.len -= 1;
-            return Some(item);
+        let MoreBlocks { rest, spare } = match &mut self.more {
+            Some(more) if !more.rest.is_empty() => &mut **more,
+            _ => {
+                let item = self.first.pop_back()?;
+                self.len -= 1;
+                return Some(item);
+            }
         };
+        let last = rest.back_mut()?;
         let item = last.pop_back()?;
         self.len -= 1;
         if last.is_empty() {
-            self.spare = self.rest.pop_back().unwrap_or_default();
+            *spare = rest.pop_back().unwrap_or_default();
         }
         Some(item)
     }
 
     #[cold]
     fn push_in_new_block(&mut self, item: T) {
-        let mut block = mem::take(&mut self.spare);
+        let more = self.more.get_or_insert_default();
+        let mut block = mem::take(&mut more.spare);
         block.reserve_exact(Self::BLOCK);
         block.push_back(item);
-        self.rest.push_back(block);
+        more.rest.push_back(block);
     }
 
     /// Makes the second block the first; the exhausted one becomes the spare.
     #[cold]
     fn next_block(&mut self) {
-        if let Some(next) = self.rest.pop_front() {
-            self.spare = mem::replace(&mut self.first, next);
+        let Some(MoreBlocks { rest, spare }) = self.more.as_deref_mut() else {
+            return;
+        };
+        if let Some(next) = rest.pop_front() {
+            *spare = mem::replace(&mut self.first, next);
         }
-        if self.rest.len() < REST_KEPT && self.rest.capacity() > 2 * REST_KEPT {
-            self.rest.shrink_to(REST_KEPT);
+        if rest.len() < REST_KEPT && rest.capacity() > 2 * REST_KEPT {
+            rest.shrink_to(REST_KEPT);
         }
     }
 
     /// Returns the number of items for which memory is allocated.
     #[cfg(test)]
     fn capacity(&self) -> usize {
-        let rest: usize = self.rest.iter().map(VecDeque::capacity).sum();
-        self.first.capacity() + rest + self.spare.capacity()
+        let more = self.more.iter();
+        let more = more.map(|more| {
+            let rest: usize = more.rest.iter().map(VecDeque::capacity).sum();
+            rest + more.spare.capacity()
+        });
+        self.first.capacity() + more.sum::<usize>()
     }
 }
 
@@ -163,9 +193,9 @@ mod tests {
             line.capacity()
         );
         assert!(
-            line.rest.capacity() <= 2 * REST_KEPT,
-            "{}",
-            line.rest.capacity()
+            line.more
+                .is_some_and(|more| more.rest.capacity() <= 2 * REST_KEPT),
+            "the list of blocks has kept its capacity"
         );
     }
 }

@@ -70,10 +70,7 @@ pub struct Link {
     plain_apart_from_queue: bool,
     rewrite: Vec<(Box<dyn RewriteModel>, Stream)>,
     entry: Losses,
-    /// Queue of a link that is not managed.
-    queue: TailDrop,
-    /// The managed queue, if there is one.
-    server: Option<Box<Server>>,
+    queue: LinkQueue,
     transmitter: Transmitter,
     medium: Medium,
     last_arrival: Nanos,
@@ -81,6 +78,50 @@ pub struct Link {
     down: bool,
     /// Present in a changeable link.
     changing: Option<Box<ChangeState>>,
+}
+
+/// The queue of a link.
+#[derive(Debug)]
+enum LinkQueue {
+    /// Decides at a frame's arrival.
+    AtArrival(TailDrop),
+    /// A managed queue.
+    Managed(Server),
+}
+
+impl LinkQueue {
+    #[inline(always)]
+    fn admits(&mut self, arrival: Nanos, len: u32) -> bool {
+        match self {
+            LinkQueue::AtArrival(queue) => queue.admits(arrival, len),
+            LinkQueue::Managed(_) => true,
+        }
+    }
+
+    /// As of the last arrival, `arrival`.
+    #[inline(always)]
+    fn occupancy(&self, arrival: Nanos) -> (Packets, Bytes) {
+        match self {
+            LinkQueue::AtArrival(queue) => queue.occupancy(),
+            LinkQueue::Managed(server) => server.occupancy(arrival),
+        }
+    }
+
+    #[inline(always)]
+    fn server(&self) -> Option<&Server> {
+        match self {
+            LinkQueue::AtArrival(_) => None,
+            LinkQueue::Managed(server) => Some(server),
+        }
+    }
+
+    #[inline(always)]
+    fn server_mut(&mut self) -> Option<&mut Server> {
+        match self {
+            LinkQueue::AtArrival(_) => None,
+            LinkQueue::Managed(server) => Some(server),
+        }
+    }
 }
 
 impl Link {
@@ -135,35 +176,40 @@ impl Link {
             return Verdict::Drop(DropReason::Ttl);
         }
         // Only a queue that is not managed decides at arrival.
-        let admitted = (!PLAIN && self.server.is_some()) || self.queue.admits(arrival, len);
-        let (queue, server) = (&self.queue, &mut self.server);
+        let admitted = self.queue.admits(arrival, len);
+        let queue = &self.queue;
         let frame_context = |at| FrameContext {
             frame,
             at,
             bytes,
-            waiting: match &server {
-                Some(server) => server.occupancy(arrival),
-                None => queue.occupancy(),
-            },
+            waiting: queue.occupancy(arrival),
         };
         if !PLAIN && self.entry.judge(|| frame_context(arrival)).is_some() {
             return Verdict::Drop(DropReason::EntryLoss);
         }
-        if !PLAIN && let Some(server) = server {
+        if !PLAIN && let LinkQueue::Managed(server) = &mut self.queue {
             server.enqueue(frame, bytes, &self.transmitter);
             return Verdict::Queued;
         }
         if !admitted {
             return Verdict::Drop(DropReason::QueueFull);
         }
+        let queue = &self.queue;
         let departure = if PLAIN {
             self.transmitter.depart_exactly(arrival, len)
         } else {
-            self.transmitter.depart(&frame_context(arrival))
+            self.transmitter.depart(&FrameContext {
+                frame,
+                at: arrival,
+                bytes,
+                waiting: queue.occupancy(arrival),
+            })
         };
         // A frame that departs as it arrives never waits.
-        if departure > arrival {
-            self.queue.hold(departure, len);
+        if departure > arrival
+            && let LinkQueue::AtArrival(queue) = &mut self.queue
+        {
+            queue.hold(departure, len);
         }
         if !PLAIN {
             self.medium.set_rate_delay(self.transmitter.delay());
@@ -173,7 +219,7 @@ impl Link {
             frame,
             at: departure,
             bytes,
-            waiting: queue.occupancy(),
+            waiting: queue.occupancy(arrival),
         };
         self.medium.pass::<PLAIN>(departure, false, frame_context)
     }
@@ -184,7 +230,7 @@ impl Link {
     /// afterwards must not have arrived before `now`.
     #[inline]
     pub fn poll(&mut self, now: Nanos, frames: &impl FrameBytes) -> Option<(u64, Verdict)> {
-        let server = self.server.as_mut()?;
+        let server = self.queue.server_mut()?;
         let now = self.last_arrival.max(now);
         self.last_arrival = now;
         let happens = |at| at <= now && at < Nanos::MAX;
@@ -195,7 +241,7 @@ impl Link {
     /// are left for after a [change](Link::change) at `now`.
     #[inline]
     pub fn poll_before(&mut self, now: Nanos, frames: &impl FrameBytes) -> Option<(u64, Verdict)> {
-        let server = self.server.as_mut()?;
+        let server = self.queue.server_mut()?;
         self.last_arrival = self.last_arrival.max(now);
         let happens = |at| at < now;
         server.next_decided(happens, &mut self.transmitter, &mut self.medium, frames)
@@ -215,7 +261,7 @@ impl Link {
     /// Whether [`Link::poll`] returns a verdict at any time.
     #[inline]
     pub(crate) fn has_decided(&self) -> bool {
-        let server = self.server.as_ref();
+        let server = self.queue.server();
         server.is_some_and(|server| server.has_decided())
     }
 
@@ -223,7 +269,7 @@ impl Link {
     /// arrives before.
     #[inline]
     pub(crate) fn service_at(&mut self) -> Option<Nanos> {
-        let at = self.server.as_mut()?.service_at(&mut self.transmitter)?;
+        let at = self.queue.server_mut()?.service_at(&mut self.transmitter)?;
         (at < Nanos::MAX).then_some(at)
     }
 
@@ -263,19 +309,10 @@ impl Link {
         self.mtu
     }
 
-    /// Passes the addresses and lengths of the parts that frames use, apart from the link's
-    /// own memory, to `fetch`, which may prefetch them.
-    #[inline]
-    pub(crate) fn prefetch(&self, fetch: impl Fn(*const u8, usize)) {
-        if let Some(server) = &self.server {
-            fetch(core::ptr::from_ref(&**server).cast(), size_of::<Server>());
-        }
-    }
-
     /// Whether the queue decides after a frame's arrival: [`Link::poll`] returns the
     /// verdicts.
     pub fn is_managed(&self) -> bool {
-        self.server.is_some()
+        self.queue.server().is_some()
     }
 
     /// Whether models read or change frames' bytes, or duplicate frames: super-packets
@@ -303,17 +340,14 @@ impl Link {
 
     /// Returns frames and bytes in the queue as of the last arrival.
     pub fn occupancy(&self) -> (Packets, Bytes) {
-        match &self.server {
-            Some(server) => server.occupancy(self.last_arrival),
-            None => self.queue.occupancy(),
-        }
+        self.queue.occupancy(self.last_arrival)
     }
 
     /// Returns the maximum frames and bytes that the queue ever held.
     pub fn occupancy_max(&self) -> (Packets, Bytes) {
-        match &self.server {
-            Some(server) => server.occupancy_max(),
-            None => self.queue.occupancy_max(),
+        match &self.queue {
+            LinkQueue::AtArrival(queue) => queue.occupancy_max(),
+            LinkQueue::Managed(server) => server.occupancy_max(),
         }
     }
 

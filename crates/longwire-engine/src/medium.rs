@@ -39,11 +39,6 @@ pub(crate) struct Medium {
     rewrite: bool,
     /// Latest release; the releases of later frames in order are raised to it.
     last_release: Nanos,
-    /// Deliveries of the last frame that have not been taken, last first.
-    copies: Vec<Delivery>,
-    /// Corruption of delivered frames that are not yet edited, in the order of their
-    /// deliveries.
-    pending_corruptions: VecDeque<Corruption>,
 }
 
 /// Corruption, duplication and reordering on purpose.
@@ -55,6 +50,11 @@ struct Extras {
     reordering: Option<(Box<dyn ReorderingModel>, Stream)>,
     /// Memory for a frame that is corrupted on trial.
     scratch: Vec<u8>,
+    /// Deliveries of the last frame that have not been taken, last first.
+    copies: Vec<Delivery>,
+    /// Corruption of delivered frames that are not yet edited, in the order of their
+    /// deliveries.
+    pending_corruptions: VecDeque<Corruption>,
 }
 
 impl Extras {
@@ -65,6 +65,8 @@ impl Extras {
             copy_delay_stream: origin.stream(Purpose::CopyDelay),
             reordering: None,
             scratch: Vec::new(),
+            copies: Vec::new(),
+            pending_corruptions: VecDeque::new(),
         }
     }
 }
@@ -83,8 +85,6 @@ impl Medium {
             rate_delay: Nanos::ZERO,
             rewrite: false,
             last_release: Nanos::ZERO,
-            copies: Vec::new(),
-            pending_corruptions: VecDeque::new(),
         };
         medium.change(parts, Some(rewrite), origin);
         medium
@@ -194,12 +194,12 @@ impl Medium {
 
     /// Returns the next delivery of the last frame, if [`Delivery::more`] was set.
     pub fn next_copy(&mut self) -> Option<Delivery> {
-        self.copies.pop()
+        self.extras.as_mut()?.copies.pop()
     }
 
     /// Returns the corruption for the next frame with `corrupt` set.
     pub fn next_corruption(&mut self) -> Option<Corruption> {
-        self.pending_corruptions.pop_front()
+        self.extras.as_mut()?.pending_corruptions.pop_front()
     }
 
     /// Passes a frame that departs now through the medium. `mark`: a queue has marked
@@ -302,7 +302,7 @@ impl Medium {
         let verdict = match lost {
             Some(reason) => Verdict::Drop(reason),
             None => {
-                self.pending_corruptions.extend(corruption);
+                extras.pending_corruptions.extend(corruption);
                 let first = self.displace(frame.at, delay, displaced, edits);
                 let copies = copies.filter(|copies| copies.count > 0);
                 Verdict::Deliver(match copies {
@@ -359,11 +359,11 @@ impl Medium {
             let requested = frame.at.saturating_add(delay);
             let mut copy = self.in_turn(frame.at, requested, first.edits);
             copy.more = true;
-            self.copies.push(copy);
+            extras.copies.push(copy);
         }
         // Taken from the end: the first copy must be last.
-        self.copies.reverse();
-        if let Some(last) = self.copies.first_mut() {
+        extras.copies.reverse();
+        if let Some(last) = extras.copies.first_mut() {
             last.more = false;
         }
         Delivery {

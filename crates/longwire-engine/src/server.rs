@@ -3,7 +3,6 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use core::mem;
 
 use longwire_packet::frame::FrameMeta;
 use longwire_packet::header::{IpHeader, flow_hash};
@@ -25,9 +24,8 @@ pub(crate) struct Server {
     queue: ServedQueue,
     reads: HeaderFields,
     context: QueueContext,
-    aggregate: Aggregate,
-    /// The frames of one aggregate; reused memory.
-    taken: Vec<QueuedFrame>,
+    /// Present if several frames are sent as one.
+    aggregating: Option<Box<Aggregating>>,
     /// Mixed into flow hashes, so that flows collide differently with another seed.
     perturbation: u64,
     next_number: u64,
@@ -45,6 +43,22 @@ pub(crate) struct Server {
     sending: Option<FrameInService>,
     counts_sending: bool,
     occupancy_max: (Packets, Bytes),
+}
+
+/// How frames are sent together.
+#[derive(Debug)]
+struct Aggregating {
+    aggregate: Aggregate,
+    /// The frames of one aggregate; reused memory.
+    taken: Vec<QueuedFrame>,
+}
+
+impl Aggregating {
+    /// Returns the state for this aggregate; `None` if frames are sent one by one.
+    fn new(aggregate: Aggregate) -> Option<Box<Aggregating>> {
+        let taken = Vec::new();
+        (aggregate != Aggregate::ONE).then(|| Box::new(Aggregating { aggregate, taken }))
+    }
 }
 
 /// The queue of a managed link.
@@ -86,8 +100,7 @@ impl Server {
             reads: queue.discipline().reads(),
             queue,
             context: QueueContext::new(stream),
-            aggregate,
-            taken: Vec::new(),
+            aggregating: Aggregating::new(aggregate),
             perturbation,
             next_number: 0,
             waiting_since: facts.epoch,
@@ -177,7 +190,7 @@ impl Server {
 
     #[inline]
     fn counts_frame_sent(&self) -> bool {
-        let alone = self.aggregate == Aggregate::ONE;
+        let alone = self.aggregating.is_none();
         self.counts_sending && alone && matches!(self.queue, ServedQueue::Fifo(_))
     }
 
@@ -245,7 +258,7 @@ impl Server {
     /// Whether frames are dequeued one by one, in the order of their arrival.
     #[inline]
     pub fn is_one_by_one(&self) -> bool {
-        self.aggregate == Aggregate::ONE && matches!(self.queue, ServedQueue::Fifo(_))
+        self.aggregating.is_none() && matches!(self.queue, ServedQueue::Fifo(_))
     }
 
     /// Returns the reason for which the queue has dropped the frame that it was offered
@@ -371,7 +384,7 @@ impl Server {
         medium: &mut Medium,
         frames: &impl FrameBytes,
     ) -> Option<(u64, Verdict)> {
-        if self.aggregate != Aggregate::ONE {
+        if self.aggregating.is_some() {
             self.serve_aggregate(at, transmitter, medium, frames);
             return None;
         }
@@ -423,6 +436,10 @@ impl Server {
         let Some(first) = self.queue.discipline().dequeue(at, &mut self.context) else {
             return self.note_nothing_dequeued();
         };
+        let Some(mut aggregating) = self.aggregating.take() else {
+            return;
+        };
+        let Aggregating { aggregate, taken } = &mut *aggregating;
         self.context.left(&first);
         let frame_context = FrameContext {
             frame: FrameMeta::new(first.arrival, first.len),
@@ -430,11 +447,10 @@ impl Server {
             bytes: frames.bytes(first.number),
             waiting: self.context.occupancy(),
         };
-        let mut taken = mem::take(&mut self.taken);
         taken.push(first);
         let mut bytes = u64::from(first.len);
         let mut wire_bits = transmitter.wire_bits(first.len);
-        while (taken.len() as u32) < self.aggregate.frames && bytes < self.aggregate.bytes {
+        while (taken.len() as u32) < aggregate.frames && bytes < aggregate.bytes {
             let queue = self.queue.discipline();
             let Some(next) = queue.dequeue(at, &mut self.context) else {
                 break;
@@ -447,7 +463,7 @@ impl Server {
         let departure = transmitter.serve_bits(&frame_context, wire_bits);
         medium.set_rate_delay(transmitter.delay());
         self.asks_at = Some(departure);
-        for frame in &taken {
+        for frame in taken.drain(..) {
             let frame_context = FrameContext {
                 frame: FrameMeta::new(frame.arrival, frame.len),
                 at: departure,
@@ -457,8 +473,7 @@ impl Server {
             let verdict = medium.pass::<false>(departure, frame.is_marked(), || frame_context);
             self.decide(frame.number, verdict, medium);
         }
-        taken.clear();
-        self.taken = taken;
+        self.aggregating = Some(aggregating);
     }
 
     #[inline(never)]

@@ -8,13 +8,13 @@ use longwire_units::Nanos;
 use longwire_units::random::{Purpose, Stream};
 
 use super::change::ChangeState;
-use super::{Link, LinkChange, LinkConfig, LinkId};
+use super::{Link, LinkChange, LinkConfig, LinkId, LinkQueue};
 use crate::losses::Losses;
 use crate::medium::Medium;
 use crate::models::loss::LossPlace;
 use crate::models::mtu::Mtu;
 use crate::models::queue::fifo::ManagedFifo;
-use crate::models::queue::{LinkFacts, Queue, QueueLimit, TailDrop};
+use crate::models::queue::{LinkFacts, Queue, TailDrop};
 use crate::models::rate::{Aggregate, Transmitter};
 use crate::models::rewrite::RewriteModel;
 use crate::origin::Origin;
@@ -68,7 +68,7 @@ impl Link {
             if changeable {
                 server.count_sending();
             }
-            Box::new(server)
+            server
         });
         let (rate, framing, mtu) = (mem::take(&mut config.rate), config.framing, config.mtu);
         let transmitter =
@@ -84,13 +84,10 @@ impl Link {
             mtu,
             rewrite,
             entry,
-            queue: TailDrop::new(if changeable {
-                // The server's queue has the limit.
-                QueueLimit::UNLIMITED
-            } else {
-                limit
-            }),
-            server,
+            queue: server.map_or_else(
+                || LinkQueue::AtArrival(TailDrop::new(limit)),
+                LinkQueue::Managed,
+            ),
             transmitter,
             medium,
             last_arrival: Nanos::ZERO,
@@ -109,7 +106,7 @@ impl Link {
             && self.entry.is_empty()
             && !self.transmitter.is_modelled()
             && self.medium.is_plain();
-        self.plain = self.plain_apart_from_queue && self.server.is_none();
+        self.plain = self.plain_apart_from_queue && !self.is_managed();
     }
 }
 

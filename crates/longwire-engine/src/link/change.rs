@@ -8,12 +8,12 @@ use longwire_units::random::{Purpose, Stream};
 use longwire_units::{BitRate, Nanos};
 
 use super::building::start_rewriting;
-use super::{Link, LinkChange, LinkConfig, LinkState};
+use super::{Link, LinkChange, LinkConfig, LinkQueue, LinkState};
 use crate::frame_context::FrameBytes;
 use crate::losses::Losses;
 use crate::models::loss::LossPlace;
 use crate::models::queue::fifo::ManagedFifo;
-use crate::models::queue::{LinkFacts, Queue, QueueLimit};
+use crate::models::queue::{LinkFacts, Queue, QueueLimit, TailDrop};
 use crate::models::rate::{Rate, RateModel};
 use crate::models::rewrite::RewriteModel;
 use crate::origin::Origin;
@@ -111,9 +111,17 @@ impl Link {
         frames: &impl FrameBytes,
     ) -> ReplacedParts {
         debug_assert!(self.changing.is_some(), "a link that cannot be changed");
-        let (Some(mut changing), Some(mut server)) = (self.changing.take(), self.server.take())
-        else {
+        let Some(mut changing) = self.changing.take() else {
             return ReplacedParts::nothing();
+        };
+        let placeholder = LinkQueue::AtArrival(TailDrop::new(QueueLimit::UNLIMITED));
+        let mut server = match mem::replace(&mut self.queue, placeholder) {
+            LinkQueue::Managed(server) => server,
+            queue @ LinkQueue::AtArrival(_) => {
+                debug_assert!(false, "a changeable link without a managed queue");
+                self.queue = queue;
+                return ReplacedParts::nothing();
+            }
         };
         self.last_arrival = self.last_arrival.max(at);
         changing.origin.epoch = self.last_arrival;
@@ -144,7 +152,7 @@ impl Link {
             changing.set_state(state, &mut server);
         });
         self.down = changing.state == LinkState::Down;
-        self.server = Some(server);
+        self.queue = LinkQueue::Managed(server);
         self.changing = Some(changing);
         self.note_plainness();
         replaced
@@ -209,9 +217,9 @@ impl Link {
 
     /// Returns the limit of the effective queue.
     pub fn queue_limit(&self) -> QueueLimit {
-        match &self.server {
-            Some(server) => server.limit(),
-            None => self.queue.limit(),
+        match &self.queue {
+            LinkQueue::AtArrival(queue) => queue.limit(),
+            LinkQueue::Managed(server) => server.limit(),
         }
     }
 }

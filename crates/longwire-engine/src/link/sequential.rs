@@ -4,7 +4,7 @@
 use longwire_packet::frame::FrameMeta;
 use longwire_units::Nanos;
 
-use super::Link;
+use super::{Link, LinkQueue};
 use crate::verdict::Verdict;
 
 impl Link {
@@ -12,7 +12,7 @@ impl Link {
     /// frames one by one in the order of their arrival, leaves their bytes as they are,
     /// duplicates none, and its releases never decrease.
     pub fn is_sequential(&self) -> bool {
-        let served = self.server.as_ref();
+        let served = self.queue.server();
         served.is_some_and(|server| server.is_sequential())
             && !self.down
             && self.in_order()
@@ -28,7 +28,7 @@ impl Link {
     #[inline]
     pub fn offer_in_turn(&mut self, frame: FrameMeta, bytes: &[u8]) -> Verdict {
         let rejected = if self.plain_apart_from_queue
-            && let Some(server) = &mut self.server
+            && let LinkQueue::Managed(server) = &mut self.queue
         {
             let arrival = frame.arrival.max(self.last_arrival);
             let frame = FrameMeta { arrival, ..frame };
@@ -42,8 +42,8 @@ impl Link {
         } else {
             match self.offer(frame, bytes) {
                 Verdict::Queued => self
-                    .server
-                    .as_mut()
+                    .queue
+                    .server_mut()
                     .and_then(|server| server.take_rejected()),
                 verdict => return verdict,
             }
@@ -60,7 +60,7 @@ impl Link {
     /// Afterwards a [change](Link::change) must be later than the frame's arrival.
     #[inline]
     pub(crate) fn offer_idle(&mut self, frame: FrameMeta) -> Option<Verdict> {
-        let server = self.server.as_mut()?;
+        let server = self.queue.server_mut()?;
         let one_by_one = server.is_one_by_one() && !server.has_decided();
         let leaves_later = self.transmitter.takes_time(frame.len);
         if !self.plain_apart_from_queue || !one_by_one || !leaves_later {
@@ -77,7 +77,7 @@ impl Link {
     /// Whether frames are queued.
     #[inline]
     pub fn has_queued(&self) -> bool {
-        let server = self.server.as_ref();
+        let server = self.queue.server();
         server.is_some_and(|server| server.has_queued())
     }
 
@@ -99,7 +99,7 @@ impl Link {
     #[inline]
     fn next_in_turn(&mut self, happens: impl Fn(Nanos) -> bool) -> Option<Verdict> {
         let (transmitter, medium) = (&mut self.transmitter, &mut self.medium);
-        let server = self.server.as_mut()?;
+        let server = self.queue.server_mut()?;
         if !transmitter.is_modelled() && medium.is_plain() {
             return server.next_in_turn(happens, transmitter, medium);
         }
@@ -110,7 +110,7 @@ impl Link {
     /// Returns the numbers of the queued frames of a sequential link, the head first,
     /// and that of the next frame.
     pub(crate) fn queued_numbers(&self) -> (impl Iterator<Item = u64>, u64) {
-        let server = self.server.as_ref();
+        let server = self.queue.server();
         let numbers = server.map(|server| server.queued_numbers());
         let next = numbers.as_ref().map_or(0, |(_, next)| *next);
         (numbers.into_iter().flat_map(|(numbers, _)| numbers), next)

@@ -275,9 +275,6 @@ impl<T> Network<T> {
         for there in links.iter().filter_map(node).flatten() {
             fetch_value(&**there, &fetch);
         }
-        for there in links.iter().filter_map(node).flatten() {
-            there.link.prefetch(&fetch);
-        }
     }
 
     /// Whether all data is in cache anyway, so that prefetching only costs time.
@@ -305,9 +302,7 @@ impl<T> Network<T> {
         arrival: Nanos,
         host: &mut impl FrameHost<T>,
     ) {
-        while self.agenda.next_at().is_some_and(|at| at <= arrival) {
-            self.serve_next(arrival, host);
-        }
+        self.serve_until(arrival, host);
         host.at(arrival);
         let Some(id) = self.link_of(&traveller) else {
             return;
@@ -319,12 +314,14 @@ impl<T> Network<T> {
             self.left(traveller.path);
             return host.forget(traveller.item);
         }
-        self.enter_link(id, traveller, arrival, host);
-        self.report_drops(id, arrival, host);
-        self.note_due(id);
+        if self.enter_link(id, traveller, arrival, host) {
+            self.report_drops(id, arrival, host);
+            self.note_due(id);
+        }
     }
 
-    /// Offers a frame to a link as it is, and processes the link's verdict.
+    /// Offers a frame to a link as it is, and processes the link's verdict. Returns whether
+    /// the link may have other decisions or another time of its next event.
     #[inline]
     fn enter_link(
         &mut self,
@@ -332,15 +329,16 @@ impl<T> Network<T> {
         mut traveller: Traveller<T>,
         arrival: Nanos,
         host: &mut impl FrameHost<T>,
-    ) {
+    ) -> bool {
         let Some(Some(node)) = self.nodes.get_mut(id.0 as usize) else {
-            return;
+            return false;
         };
         host.on_arrival(id, traveller.len);
         let meta = FrameMeta::new(arrival, traveller.len);
         if !host.watches_offers()
             && let Some(verdict) = node.link.offer_idle(meta)
         {
+            debug_assert_eq!(node.due, None, "an idle link has no event");
             node.held.pass();
             self.decided_at = Some(arrival);
             match verdict {
@@ -348,7 +346,7 @@ impl<T> Network<T> {
                 Verdict::Drop(reason) => self.drop_frame(id, traveller, reason, host),
                 Verdict::Queued => {}
             }
-            return;
+            return false;
         }
         let verdict = node.link.offer(meta, host.bytes(&traveller.item));
         host.offered(id, &mut traveller.item, meta, &node.link);
@@ -357,6 +355,7 @@ impl<T> Network<T> {
             Verdict::Drop(reason) => self.drop_frame(id, traveller, reason, host),
             Verdict::Deliver(delivery) => self.deliver_at_once(id, traveller, delivery, host),
         }
+        true
     }
 
     /// Reports frames that a queue has dropped because another one arrived.
@@ -396,6 +395,14 @@ impl<T> Network<T> {
         }
         self.fragments = fragments;
         cut
+    }
+
+    /// Lets links dequeue what they can by events up to `arrival`, that of a frame.
+    #[inline]
+    fn serve_until(&mut self, arrival: Nanos, host: &mut impl FrameHost<T>) {
+        while self.agenda.next_at().is_some_and(|at| at <= arrival) {
+            self.serve_next(arrival, host);
+        }
     }
 
     /// Processes the first event of the agenda, at or before `until`.

@@ -11,7 +11,8 @@ use crate::verdict::{Delivery, DropReason, Verdict};
 
 impl<T> Network<T> {
     /// Drops a frame at the first link of a path without offering it to the link: the
-    /// link counts it, and neither its queue nor its random streams change.
+    /// link counts it, and neither its queue nor its random streams change. As with
+    /// [`Network::offer`], events of that instant come first.
     /// [`Network::advance`] must have been called with its arrival.
     ///
     /// # Errors
@@ -28,6 +29,7 @@ impl<T> Network<T> {
         let Some(id) = path.and_then(|path| path.link(0)) else {
             return Err(item);
         };
+        self.serve_until(frame.arrival, host);
         let Some(Some(node)) = self.nodes.get(id.0 as usize) else {
             return Err(item);
         };

@@ -6,7 +6,7 @@ use core::mem;
 use longwire_units::Nanos;
 use longwire_units::random::Stream;
 
-use super::{ServedQueue, Server};
+use super::{Aggregating, ServedQueue, Server};
 use crate::frame_context::FrameBytes;
 use crate::models::queue::{Discipline, HeaderFields, LinkFacts, QueueLimit, QueuedFrame};
 use crate::models::rate::{Aggregate, Transmitter};
@@ -51,7 +51,7 @@ impl Server {
 
     /// Adapts to a new rate: the head is served when that allows.
     pub fn rate_changed(&mut self, at: Nanos, aggregate: Aggregate) {
-        self.aggregate = aggregate;
+        self.aggregating = Aggregating::new(aggregate);
         self.waiting_since = self.waiting_since.max(at);
         self.ready = None;
     }

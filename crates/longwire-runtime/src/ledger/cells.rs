@@ -4,6 +4,7 @@
 //! addition. Readers see each count as it is; a frame may pass between two reads.
 
 use std::ops::Index;
+use std::sync::OnceLock;
 
 use longwire_engine::{Delivery, DropReason, Nanos, Verdict};
 use schemars::JsonSchema;
@@ -21,6 +22,13 @@ use super::table::{
 #[derive(Debug, Default)]
 pub struct LinkCells {
     traffic: TrafficCells,
+    /// Made when one of them first counts: of many links, most only pass frames on.
+    others: OnceLock<Box<OtherCells>>,
+}
+
+/// The counters of a link that not every frame changes.
+#[derive(Debug, Default)]
+struct OtherCells {
     drops: [CountCell; REASONS],
     effects: EffectCells,
     handovers: HandoverCells,
@@ -45,6 +53,11 @@ pub struct LinkTotals {
 }
 
 impl LinkCells {
+    #[cold]
+    fn others(&self) -> &OtherCells {
+        self.others.get_or_init(Box::default)
+    }
+
     /// Returns the number of frames that arrived.
     pub fn arrivals(&self) -> u64 {
         self.traffic.packets_in.get()
@@ -77,13 +90,13 @@ impl LinkCells {
     /// Counts the effects of a delivery; `copy`: it is a duplicate.
     #[inline]
     pub fn delivered(&self, delivery: &Delivery, copy: bool) {
-        let effects = &self.effects;
         if delivery.raised {
-            effects.raised.add(1);
+            self.others().effects.raised.add(1);
         }
         if copy {
-            effects.duplicated.add(1);
+            self.others().effects.duplicated.add(1);
         } else if delivery.edits.any() {
+            let effects = &self.others().effects;
             effects.ecn_marked.add(delivery.edits.mark.into());
             effects.corrupted.add(delivery.edits.corrupt.into());
         }
@@ -91,12 +104,12 @@ impl LinkCells {
 
     /// Counts a drop.
     pub fn dropped(&self, reason: DropReason) {
-        self.drops[reason.index()].add(1);
+        self.others().drops[reason.index()].add(1);
     }
 
     /// Counts a frame that was handed over late.
     pub(crate) fn late(&self, lateness: Nanos, overloaded: bool) {
-        let handovers = &self.handovers;
+        let handovers = &self.others().handovers;
         if overloaded {
             handovers.overload.add(1);
         } else {
@@ -108,12 +121,18 @@ impl LinkCells {
     /// Returns the counts.
     pub fn totals(&self) -> LinkTotals {
         let left = self.traffic.read();
-        let drops = Drops::new(std::array::from_fn(|reason| self.drops[reason].get()));
-        let (effects, handovers) = (self.effects.read(), self.handovers.read());
+        let others = self.others.get();
+        let drops = |others: &OtherCells| {
+            Drops::new(std::array::from_fn(|reason| others.drops[reason].get()))
+        };
         LinkTotals {
-            drops,
-            effects,
-            handovers,
+            drops: others.map(|others| drops(others)).unwrap_or_default(),
+            effects: others
+                .map(|others| others.effects.read())
+                .unwrap_or_default(),
+            handovers: others
+                .map(|others| others.handovers.read())
+                .unwrap_or_default(),
             // Last: a frame that has left has also arrived.
             traffic: Traffic {
                 packets_in: self.traffic.packets_in.get(),

@@ -178,7 +178,7 @@ pub(crate) struct Transmitter {
     /// Infinite or fixed rate.
     exact: Serializer,
     /// A model, which replaces the serializer.
-    modelled: Option<ModelState>,
+    modelled: Option<Box<ModelState>>,
 }
 
 /// A rate model that serves a link.
@@ -201,7 +201,7 @@ impl Transmitter {
         };
         Transmitter {
             exact: Serializer::new(fixed, framing),
-            modelled: model.map(|model| ModelState::new(model, framing, stream, epoch)),
+            modelled: model.map(|model| Box::new(ModelState::new(model, framing, stream, epoch))),
         }
     }
 
@@ -291,7 +291,7 @@ impl Transmitter {
         self.modelled = model.map(|model| {
             let mut modelled = ModelState::new(model, framing, stream, epoch);
             modelled.free_at = free_at.max(epoch);
-            modelled
+            Box::new(modelled)
         });
         old.map(|old| old.model)
     }
