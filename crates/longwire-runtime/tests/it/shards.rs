@@ -95,6 +95,7 @@ impl Case {
         let target = |draws: &mut Draws| match draws.below(8) {
             0 => Target::Pass,
             1 => Target::Drop,
+            2 => Target::Handover(PathId(draws.below(paths.len() as u64) as u32)),
             _ => Target::Path(PathId(draws.below(paths.len() as u64) as u32)),
         };
         let stations = PORTS * STATIONS;
@@ -322,6 +323,47 @@ fn any_network_on_any_shards() {
         }
     }
     assert!(dropped > 1_000 && crossed > 1_000, "{dropped} {crossed}");
+}
+
+/// The frames of a batch are handed out together: with many copies of each, batches are
+/// short, so that memory does not grow by all copies of a long one.
+#[test]
+fn copies_make_batches_short() {
+    const COPIES: usize = 100;
+    let case = Case {
+        links: vec![
+            format!("duplicate=random:rate=100%,copies={COPIES}")
+                .parse()
+                .unwrap(),
+        ],
+        paths: vec![vec![LinkId(0)]],
+        rules: Vec::new(),
+        unmatched: Target::Path(PathId(0)),
+        is_bridge: false,
+        changes: Vec::new(),
+        frames: Vec::new(),
+    };
+    let sharding = Sharding::new(vec![0], 1, NonZero::<usize>::MIN);
+    let (parts, _) = case.parts(Some(sharding));
+    let mut simulation = Simulation::new(&["a", "b", "c"], parts, 7, Nanos::ZERO, None).unwrap();
+    let bytes = udp4([10, 0, 0, 1], [10, 0, 0, 2], (1, 2), &[0; 100]);
+    let (mut most, mut all) = (0, 0);
+    for number in 0..20_000 {
+        let arrival = Nanos::from_micros(number);
+        let len = bytes.len() as u32;
+        let before = all;
+        let mut out = |_: OutputFrame<'_>| {
+            all += 1;
+            Ok::<(), ()>(())
+        };
+        let meta = FrameMeta { arrival, len };
+        simulation
+            .frame(PortIndex(0), meta, &bytes, &mut out)
+            .unwrap();
+        most = most.max(all - before);
+    }
+    assert!(all > 19_000 * COPIES, "only {all} frames have left");
+    assert!(most < 40_000, "{most} frames were handed out at once");
 }
 
 /// The stages of a live run, in virtual time: what leaves by each port.

@@ -10,9 +10,9 @@ use longwire_engine::{DropReason, FrameMeta, LinkId, Nanos};
 use longwire_packet::bridge::{Forwarding, PortIndex};
 use longwire_packet::classify::{Classifier, Order as RuleOrder};
 
+use super::Shards;
 use super::batch::{BatchFrame, FrameBatch, RoundInput};
 use super::shard::{BatchEntry, Shard};
-use super::{BATCH_MAX, Shards};
 use crate::fabric::core::Core;
 use crate::fabric::frames::{Exit, Frame};
 use crate::fabric::simulation::OutputFrame;
@@ -46,7 +46,7 @@ impl Core {
             let lost = is_lost(&self.lost_ports, exit);
             shards.batch.push((port, meta), exit, (None, lost), bytes);
         }
-        shards.batch.len() >= BATCH_MAX
+        shards.batch.len() >= shards.batch_max
     }
 
     /// Processes the batch, if there is one.
@@ -60,15 +60,12 @@ impl Core {
     /// Takes in the frames that arrived by `until`, at most one batch, and processes them.
     /// Returns their number.
     pub(in crate::fabric) fn take_in_batch(&mut self, until: Nanos, tolerance: Nanos) -> usize {
-        if !self
-            .shards
-            .as_ref()
-            .is_some_and(|shards| shards.has_memory())
-        {
-            return 0;
-        }
+        let batch_max = match &self.shards {
+            Some(shards) if shards.has_memory() => shards.batch_max,
+            _ => return 0,
+        };
         let mut taken = 0;
-        while taken < BATCH_MAX
+        while taken < batch_max
             && let Some((line, meta)) = self.state.frames.next_arrival(until)
         {
             let stamped = meta.arrival;
@@ -127,6 +124,7 @@ impl Core {
         let started = Instant::now();
         shards.advance(&shared, until);
         shards.times.advancing += started.elapsed();
+        shards.adapt_batches();
         for shard in &mut shards.shards {
             debug_assert_eq!(shard.next_entry, shard.entries.len());
             shard.entries.clear();

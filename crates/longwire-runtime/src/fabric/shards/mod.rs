@@ -36,8 +36,14 @@ use crate::host;
 use crate::ledger::LinkCells;
 use crate::shards::ShardPlan;
 
-/// Frames of a batch in virtual time.
+/// Frames of a batch at most.
 const BATCH_MAX: usize = 4_096;
+
+/// Frames of the first batch.
+const BATCH_FIRST: usize = 64;
+
+/// If more frames leave after a batch, the next one is shorter.
+const LEAVING_MAX: usize = 4 * BATCH_MAX;
 
 /// With fewer frames in a batch the calling thread processes all shards: waking other
 /// threads would take longer.
@@ -122,6 +128,8 @@ pub(super) struct Shards {
     /// The least delay of these links; computed when needed.
     lookahead: Option<Option<Nanos>>,
     batch: FrameBatch,
+    /// Frames of the next batch at most.
+    batch_max: usize,
     memory_max: Bytes,
     pub(super) times: ShardTimes,
 }
@@ -149,6 +157,7 @@ impl Shards {
             cuts: BTreeMap::new(),
             lookahead: None,
             batch: FrameBatch::default(),
+            batch_max: BATCH_FIRST,
             memory_max: memory,
             times: ShardTimes::default(),
             shard_of,
@@ -327,6 +336,18 @@ impl Shards {
     pub fn next_release(&self) -> Option<Nanos> {
         let waiting = self.all().filter_map(|shard| shard.state.waiting.next_at());
         waiting.min()
+    }
+
+    /// Adapts the length of the next batch to the frames that wait to be handed out after
+    /// this one: with many copies of each frame a long batch would need much memory.
+    fn adapt_batches(&mut self) {
+        let leaving = |shard: &Shard| shard.leaving.len() - shard.handed_out;
+        let leaving: usize = self.all().map(leaving).sum();
+        if leaving > LEAVING_MAX {
+            self.batch_max = (self.batch_max / 2).max(1);
+        } else if leaving < LEAVING_MAX / 2 {
+            self.batch_max = (self.batch_max * 2).min(BATCH_MAX);
+        }
     }
 
     /// Whether a further frame may be taken in now.
