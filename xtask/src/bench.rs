@@ -10,9 +10,10 @@ use crate::runner::{Runner, built, cargo, limited, root, run, run_all, target_di
 const OF_THE_PROGRAM: [&str; 6] = ["throughput", "accuracy", "rate", "live", "links", "shards"];
 
 /// Benches of `cargo spec-bench` that need no further arguments.
-const OF_THE_SPECIFICATION: [&str; 13] = [
+const OF_THE_SPECIFICATION: [&str; 14] = [
     "loss",
     "idle",
+    "light",
     "send",
     "linkem",
     "multiplex",

@@ -28,7 +28,7 @@ pub(super) fn measure(time: Duration, kind: &str) -> Result<IdleFindings, Error>
     let start = Instant::now();
     std::thread::sleep(time);
     let seconds = start.elapsed().as_secs_f64();
-    let resident = resident();
+    let resident = resident("self");
     let report = running.stop();
     Ok(IdleFindings {
         seconds,
@@ -42,9 +42,9 @@ pub(super) fn measure(time: Duration, kind: &str) -> Result<IdleFindings, Error>
     })
 }
 
-/// Returns the resident memory of this process, in bytes.
-pub(super) fn resident() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+/// Returns the resident memory of a process (`self`: this one), in bytes.
+pub(super) fn resident(process: &str) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     let kilobytes = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
     kilobytes.unwrap_or(0) * 1024

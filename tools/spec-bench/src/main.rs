@@ -5,7 +5,9 @@
 
 mod control;
 mod controllable;
+mod exec_run;
 mod idle;
+mod light;
 mod linkem;
 mod loss;
 mod multiplex;
@@ -30,6 +32,7 @@ use serde::Serialize;
 
 use crate::control::ControlArgs;
 use crate::controllable::ControllableArgs;
+use crate::light::LightArgs;
 use crate::linkem::LinkemArgs;
 use crate::multiplex::MultiplexArgs;
 use crate::offline::OfflineArgs;
@@ -95,6 +98,8 @@ enum Bench {
     Verdict(VerdictArgs),
     /// CPU time of an idle link
     Idle(IdleArgs),
+    /// CPU time, memory and round trips of a link with little traffic
+    Light(LightArgs),
     /// How a network on several cores would scale, by a model with measured costs
     Scaling(ScalingArgs),
     /// TCP and floods of small datagrams through links with and without options
@@ -186,6 +191,10 @@ fn run(cli: &Cli) -> Result<(), Error> {
             let time = if quick { QUICK } else { args.time };
             let time = Duration::from_nanos(time.as_nanos());
             show(cli, &idle::measure(time, kind)?, idle::print)
+        }
+        Bench::Light(args) => {
+            let rows = light::measure(&chosen(args, quick, LightArgs::quick))?;
+            show(cli, &rows, |rows| light::print(rows))
         }
         Bench::Scaling(args) => {
             let found = scaling::measure(&chosen(args, quick, ScalingArgs::quick))?;

@@ -3,7 +3,8 @@
 //! Frames of 64 bytes arrive in random order. Each belongs to one of n pairs of
 //! addresses and crosses that pair's link: switch, classifier, rate, queue,
 //! delay and release, in virtual time, at the speed of one core. Every link has
-//! frames in flight all the time.
+//! frames in flight all the time. The last row has the shape of LinkEM's testbed:
+//! eight links between four stations at ports of their own, behind a learning bridge.
 
 use std::os::fd::BorrowedFd;
 use std::time::Instant;
@@ -14,6 +15,7 @@ use longwire_engine::models::rate::Rate;
 use longwire_engine::{BitRate, Bytes, LinkConfig, Nanos};
 use longwire_io::port::mem::{Sink, Source};
 use longwire_io::{PortError, ReceiveResult, RxFrame, RxPort};
+use longwire_packet::bridge::{BridgeConfig, PortIndex, StaticEntry, Switching};
 use longwire_runtime::fabric::FabricParts;
 use longwire_runtime::fabric::pipeline::{look_at_idle, run_to_end};
 use longwire_units::random::Stream;
@@ -53,6 +55,8 @@ impl LinksArgs {
 #[derive(Debug, Serialize)]
 pub(super) struct LinksRow {
     links: u32,
+    /// Ports with arrivals.
+    sending_ports: u16,
     packets: u64,
     /// From the input's ring to the output's.
     ns_per_packet: f64,
@@ -73,6 +77,12 @@ const DELAY: Nanos = Nanos::from_millis(20);
 
 /// A frame's length, without frame check sequence.
 pub(super) const LEN: u32 = 64;
+
+/// Stations of LinkEM's shape, each at its own port.
+const STATIONS: u16 = 4;
+
+/// Links between them: from each station to both neighbours.
+const STATION_LINKS: u32 = 8;
 
 /// Measurements of each row; the median counts.
 const TIMES: usize = 3;
@@ -104,7 +114,59 @@ pub(super) fn measure(args: &LinksArgs) -> Result<Vec<LinksRow>, Error> {
         };
         rows.push(row);
     }
+    let mut measured = Vec::new();
+    for _ in 0..TIMES {
+        measured.push(between_stations(args.packets)?);
+    }
+    measured.sort_by(|a, b| a.ns_per_packet.total_cmp(&b.ns_per_packet));
+    let mut row = measured.swap_remove(TIMES / 2);
+    row.ratio = row.ns_per_packet
+        / rows
+            .first()
+            .map_or(row.ns_per_packet, |row| row.ns_per_packet);
+    rows.push(row);
     Ok(rows)
+}
+
+/// Measures LinkEM's shape.
+fn between_stations(packets: u64) -> Result<LinksRow, Error> {
+    let started = Instant::now();
+    let mut parts = parts(STATION_LINKS)?;
+    let station = |port| StaticEntry {
+        vlan: 0,
+        mac: mac_of(port),
+        port: PortIndex(port),
+    };
+    parts.switch = BridgeConfig {
+        switching: Switching::Bridge,
+        statics: (0..STATIONS).map(station).collect(),
+        ..BridgeConfig::new(STATIONS)
+    };
+    let prepared = started.elapsed();
+    let each = packets / u64::from(STATIONS);
+    let port = |port| {
+        let flows = Flows::of_station(port, each);
+        (BenchPort::Flows(Box::new(flows)), Sink::copying())
+    };
+    let end = run_to_end((0..STATIONS).map(port).collect(), parts, 1, Bytes(1 << 30))
+        .map_err(|error| Error::Failed(error.to_string()))?;
+    let arrived: u64 = end.ports.iter().map(Sink::frames).sum();
+    let frames = each * u64::from(STATIONS);
+    Ok(LinksRow {
+        links: STATION_LINKS,
+        sending_ports: STATIONS,
+        packets: frames,
+        ns_per_packet: end.took.as_nanos() as f64 / frames as f64,
+        ratio: 1.0,
+        bytes_per_link: None,
+        build_ms: (prepared + end.built).as_secs_f64() * 1e3,
+        missing: frames.saturating_sub(arrived),
+    })
+}
+
+/// Returns the address of the station at a port.
+fn mac_of(port: u16) -> [u8; 6] {
+    [2, 0, 0, 0, 1, port as u8]
 }
 
 /// Returns the resident memory of this many idle links, in bytes.
@@ -149,6 +211,7 @@ fn row(links: u32, packets: u64) -> Result<LinksRow, Error> {
     let arrived = end.ports[1].frames();
     Ok(LinksRow {
         links,
+        sending_ports: 1,
         packets: frames,
         ns_per_packet: end.took.as_nanos() as f64 / frames as f64,
         ratio: 1.0,
@@ -173,30 +236,59 @@ pub(super) fn parts(links: u32) -> Result<FabricParts, Error> {
 
 /// Frames of random flows, at a constant pace.
 struct Flows {
+    /// The first of its flows, and their number.
+    first: u32,
     links: u32,
     left: u64,
     at: Nanos,
+    gap: Nanos,
     chance: Stream,
     frame: PairFrame,
+    /// The station that sends; `None`: the frames have fixed Ethernet addresses.
+    station: Option<u16>,
 }
 
 impl Flows {
     fn new(links: u32, count: u64) -> Flows {
         Flows {
+            first: 0,
             links,
             left: count,
             at: Nanos::ZERO,
+            gap: GAP,
             chance: Stream::of_seed(1),
             frame: PairFrame::new(LEN),
+            station: None,
+        }
+    }
+
+    /// Returns the frames of one of the stations, which has a link to each of its two
+    /// neighbours in a ring.
+    fn of_station(station: u16, count: u64) -> Flows {
+        let places = u64::from(STATIONS);
+        Flows {
+            first: 2 * u32::from(station),
+            at: Nanos::from_nanos(GAP.as_nanos() * u64::from(station)),
+            gap: Nanos::from_nanos(GAP.as_nanos() * places),
+            chance: Stream::of_seed(1 + u64::from(station)),
+            station: Some(station),
+            ..Flows::new(2, count)
         }
     }
 
     fn receive(&mut self, max: usize, take: &mut impl FnMut(RxFrame<'_>)) -> ReceiveResult {
         let frames = self.left.min(max as u64) as usize;
         for _ in 0..frames {
-            let flow = self.chance.up_to(u64::from(self.links) - 1) as u32;
-            take(RxFrame::whole(self.frame.set(flow, 0), self.at));
-            self.at = self.at.saturating_add(GAP);
+            let chosen = self.chance.up_to(u64::from(self.links) - 1) as u32;
+            if let Some(station) = self.station {
+                let neighbour = (station + if chosen == 0 { 1 } else { STATIONS - 1 }) % STATIONS;
+                self.frame.set_macs(mac_of(station), mac_of(neighbour));
+            }
+            take(RxFrame::whole(
+                self.frame.set(self.first + chosen, 0),
+                self.at,
+            ));
+            self.at = self.at.saturating_add(self.gap);
         }
         self.left -= frames as u64;
         ReceiveResult {
@@ -248,10 +340,13 @@ pub(super) fn print(rows: &[LinksRow]) {
         return;
     }
     println!("64-byte packets of n links in random order, in virtual time; medians of {TIMES}.");
-    let mut table = Table::headed("links | ns/packet | ratio | bytes/link | build ms | missing");
+    let mut table = Table::headed(
+        "links | sending ports | ns/packet | ratio | bytes/link | build ms | missing",
+    );
     for row in rows {
         table.row(vec![
             row.links.to_string(),
+            row.sending_ports.to_string(),
             format!("{:.1}", row.ns_per_packet),
             format!("{:.2}", row.ratio),
             row.bytes_per_link

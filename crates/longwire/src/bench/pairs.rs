@@ -79,6 +79,12 @@ impl PairFrame {
         &self.0
     }
 
+    /// Sets the Ethernet addresses.
+    pub fn set_macs(&mut self, source: [u8; 6], destination: [u8; 6]) {
+        self.0[..6].copy_from_slice(&destination);
+        self.0[6..12].copy_from_slice(&source);
+    }
+
     /// Rewrites the frame for a pair, with a number that its receiver can read.
     #[inline]
     pub fn set(&mut self, pair: u32, number: u32) -> &[u8] {

@@ -1,0 +1,227 @@
+//! `light`: the CPU time, the memory and the round trips of a link with little traffic, as
+//! most links of most users are.
+//!
+//! `longwire exec` delays frames by 20 ms each way. A steady flow of datagrams crosses it in
+//! each direction, and probes measure round trips by the kernel's stamps. Programs take turns
+//! in every round, and medians of the rounds are compared.
+
+use std::path::{Path as FilePath, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use longwire_engine::Nanos;
+use longwire_testbed::support::Folder;
+use longwire_traffic::sockets::{Path, Probes, RoundTrips, UdpFlow, probe_trips, udp_flow};
+use serde::Serialize;
+
+use crate::exec_run::ExecRun;
+use crate::program;
+use longwire::Error;
+use longwire::table::Table;
+
+/// Arguments of `light`.
+#[derive(Clone, Debug, Args)]
+pub struct LightArgs {
+    /// Datagrams a second in each direction; 0: none but the probes
+    #[arg(
+        long,
+        value_name = "N",
+        value_delimiter = ',',
+        default_value = "0,100,1000,10000"
+    )]
+    pub rates: Vec<u64>,
+    /// Duration of the steady state that is measured, for each row and round
+    #[arg(long, value_name = "TIME", default_value = "3s")]
+    pub time: Nanos,
+    /// Rounds in which all rows take turns
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    pub rounds: usize,
+    /// Further options of `exec`
+    #[arg(
+        long,
+        value_name = "OPTIONS",
+        default_value = "",
+        allow_hyphen_values = true
+    )]
+    pub options: String,
+    /// Another build of `longwire`, to be compared in the same rounds
+    #[arg(long, value_name = "PROGRAM")]
+    pub against: Option<PathBuf>,
+}
+
+impl LightArgs {
+    pub(super) fn quick(&self) -> LightArgs {
+        LightArgs {
+            rates: vec![1_000],
+            time: Nanos::from_millis(300),
+            rounds: 1,
+            ..self.clone()
+        }
+    }
+}
+
+/// A program at one rate.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct LightRow {
+    program: String,
+    /// Datagrams a second in each direction.
+    per_second: u64,
+    /// CPU time of the program's threads, as a share of one core in percent.
+    cpu_percent: f64,
+    /// Resident memory at the end, in bytes.
+    resident: u64,
+    /// Round trips longer than the two delays, in microseconds.
+    rtt_error_median_us: f64,
+    rtt_error_p99_us: f64,
+    /// Datagrams that did not arrive, probes included, of all rounds.
+    lost: u64,
+}
+
+/// Delay in each direction.
+const DELAY: Duration = Duration::from_millis(20);
+
+/// From the start of the flows to the steady state.
+const SETTLING: Duration = Duration::from_millis(700);
+
+/// Time for the last datagrams.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// Time between probes at least; each waits for the one before.
+const PROBE_INTERVAL: Duration = Duration::from_millis(10);
+
+const FRAME_LEN: u32 = 100;
+
+pub(super) fn measure(args: &LightArgs) -> Result<Vec<LightRow>, Error> {
+    let mut programs = vec![program::path()?];
+    programs.extend(args.against.clone());
+    let mut found: Vec<Vec<LightRow>> = Vec::new();
+    for round in 0..args.rounds {
+        let cells = args.rates.iter().flat_map(|rate| {
+            let of_rate = programs.iter().enumerate();
+            of_rate.map(move |(number, program)| (number, program, *rate))
+        });
+        for (index, (number, program, rate)) in cells.enumerate() {
+            let row = measure_once(args, program, rate)?;
+            if round == 0 {
+                let program = ["longwire", "against"][number].to_owned();
+                found.push(vec![LightRow { program, ..row }]);
+            } else {
+                found[index].push(row);
+            }
+        }
+    }
+    Ok(found.iter().filter_map(|rounds| median(rounds)).collect())
+}
+
+/// Measures a program at one rate once.
+fn measure_once(args: &LightArgs, program: &FilePath, rate: u64) -> Result<LightRow, Error> {
+    let folder = Folder::create()?;
+    let delay = DELAY.as_millis();
+    let options = format!("--delay {delay}ms {}", args.options);
+    let run = ExecRun::start(program, folder.path(), &options)?;
+    let time = Duration::from_nanos(args.time.as_nanos());
+    let path = run.path();
+    let (cpu, resident, trips, lost) = thread::scope(|scope| {
+        let there = scope.spawn(move || lost_of_flow(path, rate, time + SETTLING));
+        let back = scope.spawn(move || lost_of_flow(path.reversed(), rate, time + SETTLING));
+        let trips = scope.spawn(move || probe(path, time + SETTLING));
+        thread::sleep(SETTLING);
+        let (before, start) = (run.run_time()?, Instant::now());
+        thread::sleep(time);
+        let (after, seconds) = (run.run_time()?, start.elapsed().as_secs_f64());
+        let resident = run.resident();
+        let lost = joined(there.join())? + joined(back.join())?;
+        let trips = joined(trips.join())?;
+        Ok::<_, Error>(((after - before) / seconds, resident, trips, lost))
+    })?;
+    run.stop()?;
+    let error = |share: f64| {
+        let last = trips.times_ns.len().saturating_sub(1);
+        let time = trips.times_ns.get((last as f64 * share) as usize);
+        let both = 2.0 * DELAY.as_nanos() as f64;
+        time.map_or(f64::NAN, |time| (*time as f64 - both) / 1e3)
+    };
+    Ok(LightRow {
+        program: String::new(),
+        per_second: rate,
+        cpu_percent: 100.0 * cpu,
+        resident,
+        rtt_error_median_us: error(0.5),
+        rtt_error_p99_us: error(0.99),
+        lost: lost + trips.lost,
+    })
+}
+
+/// Returns the result of a thread.
+fn joined<T>(result: thread::Result<Result<T, Error>>) -> Result<T, Error> {
+    result.unwrap_or_else(|_| Err(Error::Failed("a flow panicked".to_owned())))
+}
+
+/// Sends datagrams at a steady rate; returns how many did not arrive.
+fn lost_of_flow(path: Path<'_>, rate: u64, duration: Duration) -> Result<u64, Error> {
+    if rate == 0 {
+        return Ok(0);
+    }
+    let flow = UdpFlow {
+        frame_len: FRAME_LEN,
+        per_second: rate,
+        count: None,
+        duration,
+        patience: PATIENCE,
+        flows: 1,
+    };
+    let datagrams = udp_flow(path, flow)?;
+    Ok(datagrams.sent.saturating_sub(datagrams.received))
+}
+
+/// Makes round trips for about `duration`.
+fn probe(path: Path<'_>, duration: Duration) -> Result<RoundTrips, Error> {
+    let each = PROBE_INTERVAL.max(2 * DELAY);
+    let probes = Probes {
+        frame_len: FRAME_LEN,
+        count: (duration.as_nanos() / each.as_nanos()).max(1) as u32,
+        interval: PROBE_INTERVAL,
+        patience: PATIENCE,
+    };
+    Ok(probe_trips(path, probes)?)
+}
+
+/// Returns the median of each column over the rounds; losses are added.
+fn median(rounds: &[LightRow]) -> Option<LightRow> {
+    let of = |value: fn(&LightRow) -> f64| {
+        let mut values: Vec<f64> = rounds.iter().map(value).collect();
+        values.sort_by(f64::total_cmp);
+        values[values.len() / 2]
+    };
+    let first = rounds.first()?;
+    Some(LightRow {
+        program: first.program.clone(),
+        per_second: first.per_second,
+        cpu_percent: of(|row| row.cpu_percent),
+        resident: of(|row| row.resident as f64) as u64,
+        rtt_error_median_us: of(|row| row.rtt_error_median_us),
+        rtt_error_p99_us: of(|row| row.rtt_error_p99_us),
+        lost: rounds.iter().map(|row| row.lost).sum(),
+    })
+}
+
+pub(super) fn print(rows: &[LightRow]) {
+    let delay = DELAY.as_millis();
+    println!("Datagrams of {FRAME_LEN} bytes over {delay} ms each way; medians of the rounds.");
+    let mut table = Table::headed(
+        "program | packets/s each way | CPU % | resident MB | RTT error median us | p99 us | lost",
+    );
+    for row in rows {
+        table.row(vec![
+            row.program.clone(),
+            row.per_second.to_string(),
+            format!("{:.2}", row.cpu_percent),
+            format!("{:.1}", row.resident as f64 / 1e6),
+            format!("{:.1}", row.rtt_error_median_us),
+            format!("{:.0}", row.rtt_error_p99_us),
+            row.lost.to_string(),
+        ]);
+    }
+    table.print();
+}
