@@ -28,15 +28,6 @@ struct MoreBlocks<T> {
     spare: VecDeque<T>,
 }
 
-impl<T> Default for MoreBlocks<T> {
-    fn default() -> MoreBlocks<T> {
-        MoreBlocks {
-            rest: VecDeque::new(),
-            spare: VecDeque::new(),
-        }
-    }
-}
-
 /// Approximate size of a block.
 const BLOCK_BYTES: usize = 2048;
 
@@ -115,7 +106,10 @@ impl<T> Fifo<T> {
 
     #[cold]
     fn push_in_new_block(&mut self, item: T) {
-        let more = self.more.get_or_insert_default();
+        let more = self.more.get_or_insert_with(|| {
+            let (rest, spare) = (VecDeque::new(), VecDeque::new());
+            Box::new(MoreBlocks { rest, spare })
+        });
         let mut block = mem::take(&mut more.spare);
         block.reserve_exact(Self::BLOCK);
         block.push_back(item);

@@ -147,81 +147,73 @@ impl Link {
         let arrival = frame.arrival.max(self.last_arrival);
         let frame = FrameMeta { arrival, ..frame };
         self.last_arrival = arrival;
-        if self.plain {
-            self.decide::<true>(frame, bytes)
-        } else {
-            self.decide_with_all(frame, bytes)
+        if self.plain
+            && let LinkQueue::AtArrival(queue) = &mut self.queue
+        {
+            if !queue.admits(arrival, frame.len) {
+                return Verdict::Drop(DropReason::QueueFull);
+            }
+            let departure = self.transmitter.depart_exactly(arrival, frame.len);
+            // A frame that departs as it arrives never waits.
+            if departure > arrival {
+                queue.hold(departure, frame.len);
+            }
+            let frame_context = || FrameContext {
+                frame,
+                at: departure,
+                bytes,
+                waiting: queue.occupancy(),
+            };
+            return self.medium.pass::<true>(departure, false, frame_context);
         }
+        self.decide_with_all(frame, bytes)
     }
 
-    // Cold, so that the plain link's code is straight.
+    /// The whole order of impairments. Cold, so that the plain link's code is straight.
     #[cold]
     #[inline(never)]
     fn decide_with_all(&mut self, frame: FrameMeta, bytes: &[u8]) -> Verdict {
-        self.decide::<false>(frame, bytes)
-    }
-
-    /// The order of impairments. It is compiled twice: with `PLAIN`, all checks for
-    /// parts that a plain link lacks are left out.
-    #[inline(always)]
-    fn decide<const PLAIN: bool>(&mut self, frame: FrameMeta, bytes: &[u8]) -> Verdict {
         let FrameMeta { arrival, len } = frame;
-        if !PLAIN && self.down {
+        if self.down {
             return Verdict::Drop(DropReason::Outage);
         }
-        if !PLAIN && self.mtu.is_exceeded(len, bytes) {
+        if self.mtu.is_exceeded(len, bytes) {
             return Verdict::Drop(DropReason::Mtu);
         }
-        if !PLAIN && !self.rewrite.iter().all(|(model, _)| model.passes(bytes)) {
+        if !self.rewrite.iter().all(|(model, _)| model.passes(bytes)) {
             return Verdict::Drop(DropReason::Ttl);
         }
         // Only a queue that is not managed decides at arrival.
         let admitted = self.queue.admits(arrival, len);
-        let queue = &self.queue;
-        let frame_context = |at| FrameContext {
+        let frame_context = |at, queue: &LinkQueue| FrameContext {
             frame,
             at,
             bytes,
             waiting: queue.occupancy(arrival),
         };
-        if !PLAIN && self.entry.judge(|| frame_context(arrival)).is_some() {
+        let queue = &self.queue;
+        if self.entry.judge(|| frame_context(arrival, queue)).is_some() {
             return Verdict::Drop(DropReason::EntryLoss);
         }
-        if !PLAIN && let LinkQueue::Managed(server) = &mut self.queue {
+        if let LinkQueue::Managed(server) = &mut self.queue {
             server.enqueue(frame, bytes, &self.transmitter);
             return Verdict::Queued;
         }
         if !admitted {
             return Verdict::Drop(DropReason::QueueFull);
         }
-        let queue = &self.queue;
-        let departure = if PLAIN {
-            self.transmitter.depart_exactly(arrival, len)
-        } else {
-            self.transmitter.depart(&FrameContext {
-                frame,
-                at: arrival,
-                bytes,
-                waiting: queue.occupancy(arrival),
-            })
-        };
-        // A frame that departs as it arrives never waits.
+        let departure = self
+            .transmitter
+            .depart(&frame_context(arrival, &self.queue));
         if departure > arrival
             && let LinkQueue::AtArrival(queue) = &mut self.queue
         {
             queue.hold(departure, len);
         }
-        if !PLAIN {
-            self.medium.set_rate_delay(self.transmitter.delay());
-        }
+        self.medium.set_rate_delay(self.transmitter.delay());
         let queue = &self.queue;
-        let frame_context = || FrameContext {
-            frame,
-            at: departure,
-            bytes,
-            waiting: queue.occupancy(arrival),
-        };
-        self.medium.pass::<PLAIN>(departure, false, frame_context)
+        let frame_context = || frame_context(departure, queue);
+        self.medium.pass::<false>(departure, false, frame_context)
     }
 
     /// Decides, for a managed queue, about the next frame by events up to and including

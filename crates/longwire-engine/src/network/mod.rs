@@ -5,7 +5,6 @@
 //! among the frames of all other paths. This is hop-by-hop emulation as in Modelnet
 //! (Vahdat et al., 2002), but exact: events are not gathered in ticks.
 
-mod agenda;
 mod build;
 mod crossing;
 mod in_turn;
@@ -24,7 +23,6 @@ use crate::link::{Link, LinkId};
 use crate::models::mtu::Mtu;
 use crate::release::{ReleaseQueue, Sequence};
 use crate::verdict::{Delivery, DropReason, Verdict};
-use agenda::Agenda;
 pub use build::RemovedLink;
 pub use crossing::{Crossing, EventPlace};
 use path::Path;
@@ -157,7 +155,10 @@ impl<T, S: ItemBytes<T>> ItemBytes<Traveller<T>> for TravellerBytes<'_, S> {
 pub struct Network<T> {
     nodes: Vec<Option<Box<Node<T>>>>,
     paths: Vec<Option<Path>>,
-    agenda: Agenda,
+    /// Links by the times of their next events. A link's time may change before it is
+    /// reached: its stale entry then remains and is skipped, which is rare, and cheaper than
+    /// a search.
+    agenda: ReleaseQueue<()>,
     /// Frames in transit from one link to the next, which their hops name.
     between: ReleaseQueue<Traveller<T>>,
     /// Frames that continue in other networks.
@@ -180,7 +181,7 @@ impl<T> Network<T> {
         Network {
             nodes: Vec::new(),
             paths: Vec::new(),
-            agenda: Agenda::default(),
+            agenda: ReleaseQueue::new(),
             between: ReleaseQueue::new(),
             crossings: Vec::new(),
             fragments: Fragments::default(),
@@ -407,7 +408,7 @@ impl<T> Network<T> {
 
     /// Processes the first event of the agenda, at or before `until`.
     fn serve_next(&mut self, until: Nanos, host: &mut impl FrameHost<T>) {
-        let Some((at, id)) = self.agenda.take_due(until) else {
+        let Some((id, at, ())) = self.agenda.pop_due(until) else {
             return;
         };
         let node = self.nodes.get_mut(id.0 as usize).and_then(Option::as_mut);
@@ -449,11 +450,11 @@ impl<T> Network<T> {
         }
         node.due = due;
         if let Some(at) = due {
-            self.agenda.add(at, id);
+            self.agenda.push(id, at, ());
         }
         if self.agenda.len() > STALE_MIN + 2 * self.nodes.len() {
             let nodes = &self.nodes;
-            self.agenda.retain(|at, id| {
+            self.agenda.retain(|id, at| {
                 let node = nodes.get(id.0 as usize).and_then(Option::as_ref);
                 node.is_some_and(|node| node.due == Some(at))
             });

@@ -124,8 +124,8 @@ pub(super) fn prefetch_to_write(from: *const u8, len: usize) {
     let _ = (from, len);
 }
 
-/// Prefetches the cache lines of `len` bytes at `from` for reading, in steps as
-/// [`prefetch_to_write`].
+/// Prefetches the cache lines of `len` bytes at `from` for reading. `from` may be any
+/// address: a prefetch is a hint.
 #[inline(always)]
 pub fn prefetch_to_read(from: *const u8, len: usize) {
     #[cfg(target_arch = "x86_64")]

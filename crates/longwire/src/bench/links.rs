@@ -4,7 +4,7 @@
 //! addresses and crosses that pair's link: switch, classifier, rate, queue,
 //! delay and release, in virtual time, at the speed of one core. Every link has
 //! frames in flight all the time. The last row has the shape of LinkEM's testbed:
-//! eight links between four stations at ports of their own, behind a learning bridge.
+//! eight links between four stations, each at its own port, behind a learning bridge.
 
 use std::os::fd::BorrowedFd;
 use std::time::Instant;
