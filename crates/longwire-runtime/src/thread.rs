@@ -119,15 +119,15 @@ impl Worker {
             name: format!("longwire-{index}"),
             bell: Arc::clone(&self.bell),
             prepare: Box::new(move || host::prepare_thread(core, realtime)),
-            body: Box::new(|| self.run()),
+            body: Box::new(move || self.run(realtime)),
         }
     }
 
     /// Runs the stages until stopped, until every input has ended and been
     /// sent, or until a port or a plugin fails.
-    pub fn run(mut self) -> ThreadEnd {
+    pub fn run(mut self, realtime: bool) -> ThreadEnd {
         let mut waiter =
-            Waiter::new(self.wait, Arc::clone(&self.pauses)).gather_within(self.slack());
+            Waiter::new(self.wait, realtime, Arc::clone(&self.pauses)).gather_within(self.slack());
         waiter.witness.begin();
         let error = self.turns(&mut waiter).err();
         self.control

@@ -11,7 +11,7 @@ use nix::sys::time::TimeSpec;
 
 use crate::clock::monotonic_now;
 use crate::config::WaitMode;
-use crate::host::Crowd;
+use crate::host::{self, Crowd};
 use crate::witness::{PauseHistory, Witness};
 
 /// The initial wake margin; the thread then learns.
@@ -58,6 +58,14 @@ const MODERATION: Nanos = Nanos::from_micros(50);
 /// Wakes per window above which wake-ups are moderated.
 const WAKES_MANY: u32 = 50;
 
+/// Buffers per window, 100,000 a second, from which arrivals are a flood: small frames as fast
+/// as a program can send them. A thread of raised priority then preempts the programs that
+/// receive them so often that they lose frames in their sockets.
+const FLOOD: usize = 1_000;
+
+/// The time after a flood until the thread has its priority again.
+const FLOOD_ENDS: Nanos = Nanos::from_millis(50);
+
 /// Without a release to wait for, a thread still wakes at this interval, so
 /// that a port's losses and a stop are noticed.
 const IDLE: Nanos = Nanos::from_millis(250);
@@ -74,6 +82,8 @@ const SPIN_TURN: Nanos = Nanos::from_nanos(250);
 #[derive(Debug)]
 pub(crate) struct Waiter {
     mode: WaitMode,
+    /// The thread has a raised priority, where it has the right to one.
+    realtime: bool,
     crowd: Crowd,
     margins: Margins,
     /// The last sleep that was planned: its end, and the class of its length.
@@ -81,6 +91,7 @@ pub(crate) struct Waiter {
     may_spin: bool,
     window: Window,
     crowded: bool,
+    priority: FloodPriority,
     last_active: Nanos,
     linger: Linger,
     /// How long frames may gather at the ports; zero if each must be read at once.
@@ -131,6 +142,28 @@ struct Window {
     arrivals: usize,
     /// The same in the window before.
     arrivals_before: usize,
+}
+
+/// Whether a thread has given up its raised priority for a flood.
+#[derive(Clone, Copy, Debug, Default)]
+struct FloodPriority {
+    is_normal: bool,
+    /// The last window with a flood.
+    seen: Nanos,
+}
+
+impl FloodPriority {
+    /// Notes at `now` whether frames flood the machine while others need its cores. Returns
+    /// whether the priority is to be normal, if it changes.
+    fn note(&mut self, now: Nanos, floods: bool) -> Option<bool> {
+        if floods {
+            self.seen = now;
+        }
+        let is_normal = floods || self.is_normal && now.saturating_sub(self.seen) < FLOOD_ENDS;
+        let changes = is_normal != self.is_normal;
+        self.is_normal = is_normal;
+        changes.then_some(is_normal)
+    }
 }
 
 /// Decides whether to poll on after traffic, from what that brought before.
@@ -187,16 +220,19 @@ impl PauseLog {
 }
 
 impl Waiter {
-    /// Waits for the calling thread, which publishes its pauses.
-    pub fn new(mode: WaitMode, pauses: Arc<PauseHistory>) -> Waiter {
+    /// Waits for the calling thread, which publishes its pauses. If `realtime`, the thread
+    /// has a raised priority, and gives it up during floods.
+    pub fn new(mode: WaitMode, realtime: bool, pauses: Arc<PauseHistory>) -> Waiter {
         Waiter {
             mode,
+            realtime,
             crowd: Crowd::new(),
             margins: Margins([MARGIN_START; CLASSES]),
             planned: (Nanos::ZERO, CLASSES - 1),
             may_spin: mode != WaitMode::Block,
             window: Window::default(),
             crowded: false,
+            priority: FloodPriority::default(),
             last_active: Nanos::ZERO,
             linger: Linger::default(),
             gather: Nanos::ZERO,
@@ -267,6 +303,12 @@ impl Waiter {
         let age = now.saturating_sub(self.window.start);
         if age >= WINDOW {
             let recent = age < WINDOW.saturating_mul(2);
+            let floods = self.crowded && recent && self.window.arrivals >= FLOOD;
+            match self.priority.note(now, floods) {
+                Some(true) if self.realtime => host::normal_priority(),
+                Some(false) if self.realtime => host::prompt_priority(),
+                _ => {}
+            }
             self.window = Window {
                 start: now,
                 wakes_before: self.window.wakes,

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use super::*;
 
 fn new_waiter(mode: WaitMode) -> Waiter {
-    Waiter::new(mode, Arc::default())
+    Waiter::new(mode, false, Arc::default())
 }
 
 fn bell() -> Event {
@@ -230,4 +230,35 @@ fn lingering_ends_when_it_brings_nothing_and_is_tried_again() {
     linger.traffic(true);
     linger.sleeps();
     assert!(linger.pays() && linger.unpaid == 0);
+}
+
+#[test]
+fn a_flood_takes_the_raised_priority_until_it_has_ended_for_a_while() {
+    let mut priority = FloodPriority::default();
+    let at = Nanos::from_millis;
+    assert_eq!(priority.note(at(10), false), None);
+    assert_eq!(priority.note(at(20), true), Some(true));
+    assert_eq!(priority.note(at(30), false), None);
+    assert_eq!(priority.note(at(40), true), None);
+    assert_eq!(priority.note(at(89), false), None);
+    assert_eq!(priority.note(at(90), false), Some(false));
+    assert_eq!(priority.note(at(200), false), None);
+}
+
+#[test]
+fn only_many_arrivals_on_busy_cores_are_a_flood() {
+    let is_normal = |crowded, arrivals| {
+        let mut waiter = new_waiter(WaitMode::Adaptive);
+        waiter.crowd = Crowd::of(crowded);
+        let start = monotonic_now();
+        waiter.look_around(start);
+        waiter.arrived(arrivals);
+        // The priority follows the window that ends.
+        waiter.look_around(start.saturating_add(WINDOW));
+        waiter.priority.is_normal
+    };
+    // The first look around only learns that the cores are busy.
+    assert!(is_normal(true, FLOOD));
+    assert!(!is_normal(true, FLOOD - 1));
+    assert!(!is_normal(false, 10 * FLOOD));
 }
