@@ -58,10 +58,10 @@ const MODERATION: Nanos = Nanos::from_micros(50);
 /// Wakes per window above which wake-ups are moderated.
 const WAKES_MANY: u32 = 50;
 
-/// Buffers per window, 100,000 a second, from which arrivals are a flood: small frames as fast
+/// Buffers per window, 150,000 a second, from which arrivals are a flood: small frames as fast
 /// as a program can send them. A thread of raised priority then preempts the programs that
 /// receive them so often that they lose frames in their sockets.
-const FLOOD: usize = 1_000;
+const FLOOD: u64 = 1_500;
 
 /// The time after a flood until the thread has its priority again.
 const FLOOD_ENDS: Nanos = Nanos::from_millis(50);
@@ -303,7 +303,9 @@ impl Waiter {
         let age = now.saturating_sub(self.window.start);
         if age >= WINDOW {
             let recent = age < WINDOW.saturating_mul(2);
-            let floods = self.crowded && recent && self.window.arrivals >= FLOOD;
+            let arrivals = (self.window.arrivals as u64).saturating_mul(WINDOW.as_nanos());
+            let many = arrivals >= FLOOD.saturating_mul(age.as_nanos());
+            let floods = self.crowded && recent && many;
             match self.priority.note(now, floods) {
                 Some(true) if self.realtime => host::normal_priority(),
                 Some(false) if self.realtime => host::prompt_priority(),

@@ -257,8 +257,9 @@ fn only_many_arrivals_on_busy_cores_are_a_flood() {
         waiter.look_around(start.saturating_add(WINDOW));
         waiter.priority.is_normal
     };
+    let flood = FLOOD as usize;
     // The first look around only learns that the cores are busy.
-    assert!(is_normal(true, FLOOD));
-    assert!(!is_normal(true, FLOOD - 1));
-    assert!(!is_normal(false, 10 * FLOOD));
+    assert!(is_normal(true, flood));
+    assert!(!is_normal(true, flood - 1));
+    assert!(!is_normal(false, 10 * flood));
 }

@@ -227,9 +227,12 @@ impl PairLink {
                 held: &self.held,
                 of: &self.store,
             };
-            let Some((number, verdict)) = self.link.poll(until, &frames) else {
+            // Used where it is: a copy of it would wait for its fields, just written.
+            let polled = self.link.poll(until, &frames);
+            let Some((number, verdict)) = &polled else {
                 return;
             };
+            let number = *number;
             let more = matches!(verdict, Verdict::Deliver(Delivery { more: true, .. }));
             let frame = if more {
                 self.held.get(number).copied()
@@ -237,7 +240,7 @@ impl PairLink {
                 self.held.take(number)
             };
             let Some(frame) = frame else { continue };
-            match &verdict {
+            match verdict {
                 Verdict::Deliver(delivery) => {
                     if delivery.edits.any() && !is_duplicate {
                         self.link.edit(delivery, self.store.get_mut(frame.place));
@@ -250,7 +253,7 @@ impl PairLink {
                 Verdict::Drop(_) => self.store.remove(frame.place),
                 Verdict::Queued => continue,
             }
-            self.decided(at, &frame, &verdict, is_duplicate, ledger);
+            self.decided(at, &frame, verdict, is_duplicate, ledger);
             is_duplicate = more;
         }
     }
