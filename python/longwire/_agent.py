@@ -1,0 +1,59 @@
+"""The process that a link has in each of its networks.
+
+It is started as ``python -I -S _agent.py FD PARENT_PIDFD SIDE``. It answers requests on the
+socket FD until the process that made the link has ended or closes the socket; its own end ends
+the link. A request is one message with a descriptor, on which the answer is sent:
+
+* ``socket FAMILY TYPE PROTOCOL``: the answer has a socket of this network, or an errno.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import socket
+import sys
+
+MESSAGE_MAX = 256
+
+
+def answer(request: bytes, reply: socket.socket) -> None:
+    """Carries out a request, and sends its answer."""
+    _word, *numbers = request.split()
+    try:
+        family, kind, protocol = map(int, numbers)
+        made = socket.socket(family, kind, protocol)
+    except OSError as error:
+        reply.send(str(error.errno or 0).encode())
+        return
+    with made:
+        socket.send_fds(reply, [b"0"], [made.fileno()])
+
+
+def serve(channel: socket.socket, parent: int) -> None:
+    """Answers requests until the channel or the parent ends."""
+    poller = select.poll()
+    poller.register(channel, select.POLLIN)
+    poller.register(parent, select.POLLIN)
+    while True:
+        ready = {found for found, _event in poller.poll()}
+        if parent in ready:
+            return
+        request, descriptors, _flags, _address = socket.recv_fds(channel, MESSAGE_MAX, 1)
+        if not request:
+            return
+        with socket.socket(fileno=descriptors[0]) as reply:
+            answer(request, reply)
+
+
+def main() -> None:
+    channel_fd, parent, side = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+    os.set_inheritable(channel_fd, False)
+    os.set_inheritable(parent, False)
+    channel = socket.socket(fileno=channel_fd)
+    channel.send(f"{side} {os.getpid()}".encode())
+    serve(channel, parent)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,57 @@
+"""Private directories of links, which a killed process leaves and a later link removes."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import tempfile
+
+PREFIX = "longwire-py-"
+
+
+class PrivateDirectory:
+    """A directory that only this user may read. It is locked while its owner lives."""
+
+    def __init__(self) -> None:
+        remove_stale()
+        self.path = tempfile.mkdtemp(prefix=PREFIX)
+        self._lock = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
+        fcntl.flock(self._lock, fcntl.LOCK_EX)
+
+    def file(self, name: str) -> str:
+        """Returns the path of a file in it."""
+        return os.path.join(self.path, name)
+
+    def remove(self) -> None:
+        """Removes it with its files. Further calls do nothing."""
+        if self._lock >= 0:
+            shutil.rmtree(self.path, ignore_errors=True)
+            os.close(self._lock)
+            self._lock = -1
+
+
+def remove_stale() -> None:
+    """Removes directories of this user whose owners have ended."""
+    parent = tempfile.gettempdir()
+    for name in os.listdir(parent):
+        if name.startswith(PREFIX):
+            _remove_if_stale(os.path.join(parent, name))
+
+
+def _remove_if_stale(path: str) -> None:
+    try:
+        directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    except OSError:
+        return
+    try:
+        if os.fstat(directory).st_uid == os.geteuid():
+            # Fails while the owner has it. A directory that has just been made may not be
+            # locked yet: it is empty, and only one that holds files is stale.
+            fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.listdir(directory):
+                shutil.rmtree(path, ignore_errors=True)
+    except OSError:
+        pass
+    finally:
+        os.close(directory)

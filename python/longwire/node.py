@@ -1,0 +1,164 @@
+"""The ends of a link: networks in which processes run and sockets are made."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+import socket as sockets
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Sequence, Union
+
+from .errors import EndedError
+
+Words = Union[str, "os.PathLike[str]"]
+"""A word of a command."""
+
+_HERE = Path(__file__).parent
+
+
+class Node:
+    """A network at one end of a link.
+
+    It has the device ``eth0`` and nothing else but its loopback device. Both ends know each
+    other as ``near`` and ``far``.
+    """
+
+    def __init__(
+        self, name: str, addresses: dict[str, tuple[str, str]], channel: sockets.socket
+    ) -> None:
+        self.name = name
+        """``near`` or ``far``."""
+        self.address, self.address6 = addresses[name]
+        self._addresses = addresses
+        self._channel = channel
+        self._process: int | None = None
+
+    def __repr__(self) -> str:
+        return f"<longwire network {self.name} {self.address}>"
+
+    def _started(self, process: int) -> None:
+        self._process = process
+
+    def _closed(self) -> None:
+        self._process = None
+        self._channel.close()
+
+    def command(self, args: Sequence[Words]) -> list[str]:
+        """Returns the command that runs ``args`` in this network, for other libraries that
+        start processes. It replaces itself by the program of ``args``.
+        """
+        if self._process is None:
+            raise EndedError("the link has ended")
+        words = [os.fspath(word) for word in args]
+        entered = [sys.executable, "-I", "-S", str(_HERE / "_enter.py"), str(self._process)]
+        return entered + words
+
+    def script(self, path: Words, args: Sequence[Words]) -> str:
+        """Writes an executable script that runs ``args`` and its own arguments in this network,
+        for libraries that take a program's path, such as Playwright. Returns its path.
+        """
+        words = " ".join(shlex.quote(word) for word in self.command(args))
+        text = f'#!/bin/sh\nexec {words} "$@"\n'
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o700)
+        with os.fdopen(descriptor, "w") as file:
+            file.write(text)
+        return os.fspath(path)
+
+    def popen(self, args: Words | Sequence[Words], **options: Any) -> subprocess.Popen[Any]:
+        """Starts a process in this network, as :class:`subprocess.Popen`.
+
+        The process belongs to the caller, has its user and directory, and is ended with the
+        link at the latest. A string is run by the shell if ``shell=True``.
+        """
+        return subprocess.Popen(self._words(args, options), **options)
+
+    def run(self, args: Words | Sequence[Words], **options: Any) -> subprocess.CompletedProcess[Any]:
+        """Runs a process in this network, as :func:`subprocess.run`."""
+        return subprocess.run(self._words(args, options), **options)
+
+    def check_output(self, args: Words | Sequence[Words], **options: Any) -> Any:
+        """Runs a process in this network, as :func:`subprocess.check_output`."""
+        return subprocess.check_output(self._words(args, options), **options)
+
+    async def create_subprocess_exec(
+        self, *args: Words, **options: Any
+    ) -> asyncio.subprocess.Process:
+        """Starts a process in this network, as :func:`asyncio.create_subprocess_exec`."""
+        return await asyncio.create_subprocess_exec(*self.command(args), **options)
+
+    def _words(self, args: Words | Sequence[Words], options: dict[str, Any]) -> list[str]:
+        if isinstance(args, (str, os.PathLike)):
+            word = os.fspath(args)
+            return self.command(["/bin/sh", "-c", word] if options.pop("shell", False) else [word])
+        if options.pop("shell", False):
+            raise ValueError("shell=True takes a string, not a sequence of words")
+        return self.command(args)
+
+    def socket(
+        self,
+        family: int = sockets.AF_INET,
+        type: int = sockets.SOCK_STREAM,
+        proto: int = 0,
+    ) -> sockets.socket:
+        """Makes a socket in this network. It is used in this process as any other, also with
+        asyncio; names such as ``far`` are not known to it, addresses are.
+        """
+        ours, theirs = sockets.socketpair(sockets.AF_UNIX, sockets.SOCK_STREAM)
+        with ours:
+            with theirs:
+                request = f"socket {int(family)} {int(type)} {proto}".encode()
+                try:
+                    sockets.send_fds(self._channel, [request], [theirs.fileno()])
+                except OSError as error:
+                    raise EndedError("the link has ended") from error
+            answer, descriptors, _flags, _address = sockets.recv_fds(ours, 64, 1)
+        if not answer:
+            raise EndedError("the link has ended")
+        if not descriptors:
+            number = int(answer)
+            raise OSError(number, os.strerror(number))
+        os.set_inheritable(descriptors[0], False)
+        return sockets.socket(fileno=descriptors[0])
+
+    def resolve(self, host: str, family: int = sockets.AF_INET) -> str:
+        """Returns the address of ``near`` or ``far``; other names are returned as they are."""
+        addresses = self._addresses.get(host)
+        if addresses is None:
+            return host
+        return addresses[family == sockets.AF_INET6]
+
+    def create_connection(
+        self, address: tuple[str, int], timeout: float | None = None
+    ) -> sockets.socket:
+        """Connects by TCP from this network, as :func:`socket.create_connection`. The host is
+        ``near``, ``far`` or an address.
+        """
+        family = sockets.AF_INET6 if ":" in address[0] else sockets.AF_INET
+        made = self.socket(family, sockets.SOCK_STREAM)
+        try:
+            made.settimeout(timeout)
+            made.connect((self.resolve(address[0], family), address[1]))
+        except BaseException:
+            made.close()
+            raise
+        return made
+
+    def create_server(
+        self, address: tuple[str, int] = ("", 0), backlog: int | None = None
+    ) -> sockets.socket:
+        """Listens on TCP in this network, as :func:`socket.create_server`. Port 0 selects a
+        free one.
+        """
+        family = sockets.AF_INET6 if ":" in address[0] else sockets.AF_INET
+        made = self.socket(family, sockets.SOCK_STREAM)
+        try:
+            made.setsockopt(sockets.SOL_SOCKET, sockets.SO_REUSEADDR, 1)
+            made.bind((self.resolve(address[0], family), address[1]))
+            made.listen() if backlog is None else made.listen(backlog)
+        except BaseException:
+            made.close()
+            raise
+        return made

@@ -1,0 +1,240 @@
+"""The report of a run, and requirements on its fidelity."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from typing import Any, Callable, Mapping
+
+from .errors import FidelityError
+
+_EXCUSED = frozenset({"late_paused", "late_start"})
+"""Artifacts by pauses of the machine and by the start, which are not the emulator's own."""
+
+_LOST = frozenset(
+    {
+        "memory",
+        "refused",
+        "ring_full",
+        "too_long",
+        "port_down",
+        "send_failed",
+        "unusable",
+    }
+)
+"""Artifacts that are frames lost by the emulator."""
+
+_UNITS_NS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "min": 60 * 10**9, "h": 3600 * 10**9}
+
+_COMPARISONS: Mapping[str, Callable[[float, float], bool]] = {
+    "<=": lambda found, wanted: found <= wanted,
+    ">=": lambda found, wanted: found >= wanted,
+    "<": lambda found, wanted: found < wanted,
+    ">": lambda found, wanted: found > wanted,
+    "=": lambda found, wanted: found == wanted,
+}
+
+_CLAUSE = re.compile(r"(?P<name>[^<>=]+?)\s*(?P<comparison><=|>=|<|>|=)\s*(?P<value>.+)")
+
+_Row = Mapping[str, Any]
+
+
+class Report:
+    """The report of a run, also while it runs. :attr:`data` is the program's JSON report."""
+
+    def __init__(self, data: Mapping[str, Any]) -> None:
+        self.data = data
+
+    def __getitem__(self, key: str) -> Any:
+        return self.data[key]
+
+    def __repr__(self) -> str:
+        return f"<longwire report: {self.data['duration_s']:.3f} s, {self._sentence()}>"
+
+    @property
+    def artifacts(self) -> int:
+        """Frames that the emulator treated differently from the models, at all ports."""
+        return sum(sum(port["artifacts"].values()) for port in self.data["ports"])
+
+    def _sentence(self) -> str:
+        rows = self.data["links"]
+        drops = sum(sum(row["drops"].values()) for row in rows)
+        frames = sum(row["packets_in"] for row in rows)
+        return f"{frames} frames, {drops} dropped by models, {self.artifacts} artifacts"
+
+    def unmet(self, expression: str) -> list[str]:
+        """Returns a sentence for each condition that does not hold.
+
+        :param expression: as of ``--require``: ``"artifacts-own<0.1%,lateness.p99<50us"``.
+        :raises ValueError: if the expression cannot be read.
+        """
+        return [
+            sentence
+            for clause in expression.split(",")
+            for sentence in _Clause(clause.strip()).unmet(self.data)
+        ]
+
+    def require(self, expression: str) -> None:
+        """Raises :class:`FidelityError` unless all conditions hold.
+
+        :param expression: see :meth:`unmet`.
+        """
+        unmet = self.unmet(expression)
+        if unmet:
+            raise FidelityError(unmet)
+
+    def _repr_html_(self) -> str:
+        """A table for Jupyter."""
+        links = [
+            (row["name"], row["packets_in"], row["packets_out"], sum(row["drops"].values()))
+            for row in self.data["links"]
+        ]
+        ports = [
+            (
+                port["name"],
+                sum(port["artifacts"].values()),
+                *(f"{port['lateness_us'][part]:.1f}" for part in ("p50", "p99", "max")),
+            )
+            for port in self.data["ports"]
+        ]
+        return _table(("link", "frames in", "frames out", "drops"), links) + _table(
+            ("port", "artifacts", "lateness p50 (us)", "p99 (us)", "max (us)"), ports
+        )
+
+
+def _table(names: tuple[str, ...], rows: list[tuple[Any, ...]]) -> str:
+    """Returns an HTML table."""
+
+    def line(cells: tuple[Any, ...], tag: str) -> str:
+        inner = "".join(f"<{tag}>{html.escape(str(cell))}</{tag}>" for cell in cells)
+        return f"<tr>{inner}</tr>"
+
+    body = "".join(line(row, "td") for row in rows)
+    return f"<table><thead>{line(names, 'th')}</thead><tbody>{body}</tbody></table>"
+
+
+class _Clause:
+    """One condition: a name, a comparison and a value."""
+
+    def __init__(self, text: str) -> None:
+        match = _CLAUSE.fullmatch(text)
+        if match is None:
+            raise ValueError(
+                f"'{text}' compares nothing; write a name, one of < <= = >= > and a value"
+            )
+        self.text = text
+        self.name = match["name"]
+        self.value = match["value"].strip()
+        self.holds = _COMPARISONS[match["comparison"]]
+
+    def unmet(self, data: Mapping[str, Any]) -> list[str]:
+        """Returns a sentence for each port or link that does not meet the condition."""
+        family, _, part = self.name.partition(".")
+        if family in ("pauses", "stops"):
+            return self._unmet_by_run(data[family], part)
+        rows = list(data["ports"]) + list(data["links"])
+        found = [(row, _measure(row, self.name)) for row in rows]
+        measured = [(row, value) for row, value in found if value is not None]
+        if not measured:
+            prefix, measure = self._of_one(rows)
+            measured = [
+                (row, value)
+                for row in rows
+                if row["name"] == prefix and (value := _measure(row, measure)) is not None
+            ]
+        if not measured:
+            raise ValueError(f"'{self.text}': '{self.name}' is not in this report")
+        sentences = (self._sentence(row, value) for row, value in measured)
+        return [sentence for sentence in sentences if sentence is not None]
+
+    def _of_one(self, rows: list[_Row]) -> tuple[str, str]:
+        """Splits a name that begins with that of a port or link: ``link.up.drops``."""
+        for row in rows:
+            if self.name.startswith(f"{row['name']}."):
+                return row["name"], self.name[len(row["name"]) + 1 :]
+        short = {f"{side}.": f"link.{side}" for side in ("up", "down")}
+        for prefix, name in short.items():
+            if self.name.startswith(prefix):
+                return name, self.name[len(prefix) :]
+        return "", self.name
+
+    def _unmet_by_run(self, standstills: Mapping[str, float], part: str) -> list[str]:
+        key = part if part == "count" else f"{part}_us"
+        if key not in standstills:
+            raise ValueError(f"'{self.text}': known are count, max and total")
+        factor = 1 if part == "count" else 1e3
+        wanted = _count(self.text, self.value) if part == "count" else _time(self.text, self.value)
+        found = standstills[key] * factor
+        return [] if self.holds(found, wanted) else [f"{self.text}: the run had {found:g}"]
+
+    def _sentence(self, row: _Row, found: float) -> str | None:
+        name = row["name"]
+        if "lateness" in self.name:
+            if self.holds(found, _time(self.text, self.value)):
+                return None
+            return f"{self.text}: {name} had {found / 1e3:g}us"
+        if not self.value.endswith("%"):
+            if self.holds(found, _count(self.text, self.value)):
+                return None
+            return f"{self.text}: {name} had {found:g}"
+        frames = _frames(row)
+        share = found / max(frames, 1)
+        if self.holds(share, _share(self.text, self.value)):
+            return None
+        return f"{self.text}: {name} had {share:.3%}, {found:g} of {frames} frames"
+
+
+def _frames(row: _Row) -> int:
+    """Returns the frames of which shares are taken."""
+    artifacts = row.get("artifacts", {})
+    lost: int = artifacts.get("ring_full", 0) + artifacts.get("too_long", 0)
+    most: int = max(row["packets_in"], row["packets_out"])
+    return most + lost
+
+
+def _measure(row: _Row, name: str) -> float | None:
+    """Returns a measure of a port or link: nanoseconds, or a count. None where it has none."""
+    family, _, part = name.partition(".")
+    if family in ("lateness", "lateness-own"):
+        found = row.get(f"{family.replace('-', '_')}_us", {}).get(part)
+        return None if found is None else float(found) * 1e3
+    counts: Mapping[str, int] = row.get("drops" if family == "drops" else "artifacts", {})
+    if family in ("artifacts", "drops"):
+        if part:
+            return counts.get(part)
+        return sum(counts.values()) if counts else None
+    if name == "artifacts-own":
+        own = (count for kind, count in counts.items() if kind not in _EXCUSED)
+        return sum(own) if counts else None
+    if name == "artifacts-lost":
+        lost = (count for kind, count in counts.items() if kind in _LOST)
+        return sum(lost) if counts else None
+    found = row.get(name)
+    return float(found) if isinstance(found, (int, float)) else None
+
+
+def _count(clause: str, text: str) -> int:
+    if not text.isdecimal():
+        raise ValueError(f"'{clause}': '{text}' is no count; write a count, as in 5")
+    return int(text)
+
+
+def _share(clause: str, text: str) -> float:
+    try:
+        return float(text[:-1]) / 100
+    except ValueError:
+        raise ValueError(f"'{clause}': '{text}' is not a share, as in 0.1%") from None
+
+
+def _time(clause: str, text: str) -> float:
+    match = re.fullmatch(r"([0-9.]+)\s*([a-z]+)", text)
+    if match is None or match[2] not in _UNITS_NS:
+        raise ValueError(f"'{clause}': '{text}' is no time with a unit, as in 50us")
+    return float(match[1]) * _UNITS_NS[match[2]]
+
+
+def read(path: str) -> Report:
+    """Reads a report that the program has written (``--report``)."""
+    with open(path, encoding="utf-8") as file:
+        return Report(json.load(file))

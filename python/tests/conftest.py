@@ -1,0 +1,57 @@
+"""What tests of this package share."""
+
+import os
+import subprocess
+from typing import Iterator
+
+import pytest
+
+pytest_plugins = ["pytester"]
+
+
+def processes(word: str) -> "set[int]":
+    """Returns the numbers of the processes whose command line has a word."""
+    found = set()
+    for name in os.listdir("/proc"):
+        try:
+            with open(f"/proc/{name}/cmdline", "rb") as file:
+                words = file.read().split(b"\0")
+        except (OSError, ValueError):
+            continue
+        if any(word.encode() in found_word for found_word in words):
+            found.add(int(name))
+    return found
+
+
+def namespaces() -> "set[str]":
+    """Returns the network namespaces that processes are in."""
+    found = set()
+    for name in os.listdir("/proc"):
+        try:
+            found.add(os.readlink(f"/proc/{name}/ns/net"))
+        except OSError:
+            continue
+    return found
+
+
+@pytest.fixture(scope="session", autouse=True)
+def can_make_links() -> Iterator[None]:
+    """Skips all tests where the system forbids links to this user; in CI it fails."""
+    import longwire
+
+    try:
+        longwire.link().close()
+    except longwire.StartError as error:
+        if "CI" in os.environ:
+            raise
+        pytest.skip(f"links need user namespaces: {error}")
+    yield
+
+
+def python(code: str, **options: object) -> "subprocess.Popen[str]":
+    """Starts a Python program whose output is read."""
+    import sys
+
+    return subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, **options  # type: ignore
+    )

@@ -1,0 +1,90 @@
+"""Nothing is left behind, however Python ends."""
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+from conftest import namespaces, processes, python
+
+import longwire
+
+START = """
+import longwire, os, signal, sys, time
+link = longwire.link()
+sleeping = link.near.popen(["sleep", "1000"])
+detached = link.far.popen("setsid sleep 1000 & wait", shell=True)
+print(link._directory.path, flush=True)
+"""
+
+
+def until(holds, seconds: float = 15.0) -> bool:  # type: ignore
+    """Waits until something holds."""
+    end = time.monotonic() + seconds
+    while not holds():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.05)
+    return True
+
+
+def is_gone(directory: str) -> bool:
+    return not processes(directory)
+
+
+@pytest.mark.parametrize(
+    "ending",
+    [
+        "link.close()",
+        "sys.exit(3)",
+        "raise ValueError",
+        "os._exit(1)",
+        "os.kill(os.getpid(), signal.SIGKILL)",
+        "os.kill(os.getpid(), signal.SIGTERM)",
+        "os.kill(os.getpid(), signal.SIGINT); time.sleep(10)",
+        "if os.fork() == 0:\n    time.sleep(5)\nelse:\n    os._exit(0)",
+    ],
+)
+def test_an_end_of_python_ends_the_link_and_its_processes(ending: str) -> None:
+    before = namespaces()
+    program = python(START + ending, stderr=-3)
+    assert program.stdout is not None
+    directory = program.stdout.readline().strip()
+    assert directory
+    program.wait(30)
+    assert until(lambda: is_gone(directory)), ending
+    assert until(lambda: namespaces() <= before), ending
+
+
+def test_an_orderly_end_removes_the_directory() -> None:
+    program = python(START)
+    output, _none = program.communicate(timeout=30)
+    assert not Path(output.strip()).exists()
+
+
+def test_a_fork_uses_the_link_and_does_not_end_it() -> None:
+    with longwire.link() as link:
+        child = os.fork()
+        if child == 0:
+            code = 1
+            try:
+                link.near.socket().close()
+                link.close()
+                code = 0
+            finally:
+                os._exit(code)
+        _pid, status = os.waitpid(child, 0)
+        assert status == 0
+        link.near.socket().close()
+        assert link.near.run(["true"]).returncode == 0
+
+
+def test_a_directory_of_a_killed_python_is_removed_by_the_next_link() -> None:
+    program = python(START + "os.kill(os.getpid(), signal.SIGKILL)")
+    output, _none = program.communicate(timeout=30)
+    directory = output.strip()
+    assert program.returncode == -signal.SIGKILL
+    assert until(lambda: is_gone(directory))
+    longwire.link().close()
+    assert not Path(directory).exists()
