@@ -9,6 +9,9 @@ import tempfile
 
 PREFIX = "longwire-py-"
 
+_LOCK = "lock"
+"""The file whose lock shows that the owner lives. The program locks the directory itself."""
+
 
 class PrivateDirectory:
     """A directory that only this user may read. It is locked while its owner lives."""
@@ -16,8 +19,10 @@ class PrivateDirectory:
     def __init__(self) -> None:
         remove_stale()
         self.path = tempfile.mkdtemp(prefix=PREFIX)
-        self._lock = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
+        self._lock = os.open(self.file("new"), os.O_RDWR | os.O_CREAT, 0o600)
         fcntl.flock(self._lock, fcntl.LOCK_EX)
+        # It has its name when it is locked: nothing takes it for a stale one before.
+        os.rename(self.file("new"), self.file(_LOCK))
 
     def file(self, name: str) -> str:
         """Returns the path of a file in it."""
@@ -41,17 +46,16 @@ def remove_stale() -> None:
 
 def _remove_if_stale(path: str) -> None:
     try:
-        directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        # A directory that has just been made has no such file yet.
+        lock = os.open(os.path.join(path, _LOCK), os.O_RDWR | os.O_NOFOLLOW)
     except OSError:
         return
     try:
-        if os.fstat(directory).st_uid == os.geteuid():
-            # Fails while the owner has it. A directory that has just been made may not be
-            # locked yet: it is empty, and only one that holds files is stale.
-            fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if os.listdir(directory):
-                shutil.rmtree(path, ignore_errors=True)
+        if os.fstat(lock).st_uid == os.geteuid():
+            # Fails while the owner has it.
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(path, ignore_errors=True)
     except OSError:
         pass
     finally:
-        os.close(directory)
+        os.close(lock)

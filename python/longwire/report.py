@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import os
 import re
 from typing import Any, Callable, Mapping
 
@@ -83,6 +84,11 @@ class Report:
         unmet = self.unmet(expression)
         if unmet:
             raise FidelityError(unmet)
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Writes the report as JSON."""
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(self.data, file, indent=2)
 
     def _repr_html_(self) -> str:
         """A table for Jupyter."""

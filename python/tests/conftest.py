@@ -42,7 +42,7 @@ def can_make_links() -> Iterator[None]:
     try:
         longwire.link().close()
     except longwire.StartError as error:
-        if "CI" in os.environ:
+        if "CI" in os.environ or "namespace" not in str(error):
             raise
         pytest.skip(f"links need user namespaces: {error}")
     yield
