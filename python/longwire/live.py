@@ -121,6 +121,8 @@ class Link:
         self._owner = os.getpid()
         self._lock = threading.Lock()
         self._report: Report | None = None
+        self.name = "link"
+        """The link's name; ``*`` if a topology has several."""
         self._directory = PrivateDirectory()
         self._control = Control(self._directory.file("control.sock"))
         self.near: Node
@@ -133,7 +135,6 @@ class Link:
             self._directory.remove()
             raise
         self.name = self._only_name()
-        """The link's name; ``*`` if a topology has several."""
         self.upward = Direction(self, f"{self.name}.up")
         """The direction from near to far."""
         self.downward = Direction(self, f"{self.name}.down")

@@ -23,11 +23,11 @@ def test_wrong(link):
     assert False
 """
 
-# Nothing can be handed over in less than a nanosecond.
+# One round trip is two frames.
 UNMET = """
 import pytest
 
-@pytest.mark.link(delay="1ms", require="lateness.max<1ns")
+@pytest.mark.link(delay="1ms", require="packets_in>1000")
 def test_exact(link):
     with open("runs", "a") as runs:
         runs.write("run ")
@@ -69,11 +69,11 @@ def test_an_unmet_requirement_does_as_configured(
     result = pytester.runpytest_subprocess("-rA")
     result.assert_outcomes(**{outcome: 1})
     assert (pytester.path / "runs").read_text().split() == ["run"] * runs
-    result.stdout.fnmatch_lines(["*lateness.max<1ns*"])
+    result.stdout.fnmatch_lines(["*packets_in>1000*"])
 
 
 def test_a_retry_that_meets_the_requirement_passes(pytester: pytest.Pytester) -> None:
-    text = UNMET.replace('"lateness.max<1ns"', '"packets_in>4"')
+    text = UNMET.replace('"packets_in>1000"', '"packets_in>4"')
     pytester.makepyfile(
         text.replace(
             'link.near.check_output(["ping", "-n", "-c", "1", "far"])',
@@ -97,14 +97,14 @@ def test_presets_parametrise_a_test(pytester: pytest.Pytester) -> None:
         """
 import pytest
 
-@pytest.mark.link(presets=["lte", "adsl2+"])
+@pytest.mark.link(presets=["lte", "adsl"])
 def test_page(link):
     assert link.near.run(["ping", "-c", "1", "far"]).returncode == 0
 """
     )
     result = pytester.runpytest_subprocess("-v")
     result.assert_outcomes(passed=2)
-    result.stdout.fnmatch_lines(["*test_page?lte?*", "*test_page?adsl2+?*"])
+    result.stdout.fnmatch_lines(["*test_page?lte?*", "*test_page?adsl?*"])
 
 
 def test_a_wrong_setting_is_refused(pytester: pytest.Pytester) -> None:
