@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 mod base;
+mod check;
 mod elf;
 mod image;
 mod metadata;
@@ -39,6 +40,8 @@ struct Cli {
 enum Task {
     /// Build packages
     Package(PackageArgs),
+    /// Test packages where they are installed
+    Test(TestArgs),
 }
 
 /// Kinds of packages.
@@ -72,12 +75,29 @@ struct PackageArgs {
     trial: bool,
 }
 
+#[derive(Debug, Args)]
+struct TestArgs {
+    /// Run these checks only
+    #[arg(long, value_name = "CHECK", value_delimiter = ',')]
+    only: Vec<String>,
+    /// Where the packages are; target/package/out unless given
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// The program with its debug information; that of the last build unless given
+    #[arg(long, value_name = "PATH")]
+    binary: Option<PathBuf>,
+    /// Accept packages for this machine only
+    #[arg(long)]
+    trial: bool,
+}
+
 fn main() -> ExitCode {
     let result = match Cli::parse().task {
-        Task::Package(args) => package(&args),
+        Task::Package(args) => package(&args).map(|()| ExitCode::SUCCESS),
+        Task::Test(args) => test(args),
     };
     match result {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             eprintln!("error: {error}");
             ExitCode::FAILURE
@@ -99,6 +119,18 @@ fn package(args: &PackageArgs) -> Result<()> {
         program.elf.libraries.join(" ")
     );
     write_packages(&places, &program, &args.only)
+}
+
+fn test(args: TestArgs) -> Result<ExitCode> {
+    let places = Places::new(args.out)?;
+    let built = program::built(&places);
+    let context = check::Context {
+        scratch: places.work.join("test"),
+        binary: args.binary.or_else(|| built.is_file().then_some(built)),
+        trial: args.trial,
+        places,
+    };
+    check::run(&context, &args.only)
 }
 
 /// Writes packages of these kinds, or of all kinds if there are none, and the checksums.

@@ -67,10 +67,8 @@ impl Program {
 fn build(places: &Places) -> Result<PathBuf> {
     let venv = places.work.join("venv");
     install_zig(&venv)?;
-    let architecture = env::consts::ARCH;
-    let triple = format!("{architecture}-unknown-linux-gnu");
     let (major, minor, _) = GLIBC;
-    let target = format!("{triple}.{major}.{minor}");
+    let target = format!("{}.{major}.{minor}", triple());
     let path = env::var_os("PATH").unwrap_or_default();
     let directories = std::iter::once(venv.join("bin")).chain(env::split_paths(&path));
     let mut command = Command::new("cargo");
@@ -89,7 +87,17 @@ fn build(places: &Places) -> Result<PathBuf> {
         .env("CARGO_TARGET_DIR", &places.target)
         .env("RUSTFLAGS", without_paths());
     run(&mut command)?;
-    Ok(places.target.join(triple).join(PROFILE).join("longwire"))
+    Ok(built(places))
+}
+
+fn triple() -> String {
+    format!("{}-unknown-linux-gnu", env::consts::ARCH)
+}
+
+/// Returns where the built program is.
+pub fn built(places: &Places) -> PathBuf {
+    let directory = places.target.join(triple()).join(PROFILE);
+    directory.join("longwire")
 }
 
 /// Returns flags that keep the directories of this machine out of the program: it is
