@@ -133,6 +133,9 @@ fn skeleton() -> Tree {
             "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/sh\n",
         ),
         ("etc/group", "root:x:0:\nnogroup:x:65534:\n"),
+        // `exec` mounts its own file over it.
+        ("etc/hosts", "127.0.0.1 localhost\n::1 localhost\n"),
+        ("etc/resolv.conf", ""),
         (
             "etc/nsswitch.conf",
             "passwd: files\ngroup: files\nhosts: files dns\n",

@@ -35,7 +35,7 @@ pub fn units(context: &Context) -> Result<Outcome> {
     }
     let mut analyze = Command::new("systemd-analyze");
     analyze
-        .arg("verify")
+        .args(["verify", "--man=no"])
         .arg(format!("--root={}", root.display()));
     let verified = finish(analyze.arg("longwire@office.service"))?;
     print!("{}", verified.text);
@@ -98,7 +98,14 @@ fn debian(context: &Context) -> Result<PathBuf> {
     Ok(directory)
 }
 
-/// Installs the rpm in an empty directory, compares it with the deb, and removes it.
+fn copy(from: &Path, to: &Path) -> Result<()> {
+    run(Command::new("cp")
+        .args(["--archive", "--reflink=auto"])
+        .arg(from)
+        .arg(to))
+}
+
+/// Installs the rpm in a directory with a shell, compares it with the deb, and removes it.
 pub fn rpm(context: &Context) -> Result<Outcome> {
     if let Some(skipped) = missing(&["rpm", "dpkg-deb"]) {
         return Ok(skipped);
@@ -127,27 +134,33 @@ pub fn rpm(context: &Context) -> Result<Outcome> {
     ensure(asks("libc.so.6(GLIBC_2.17)(64bit)"), || {
         "no glibc is required".to_owned()
     })?;
+    // Scripts of the package need a shell in the directory.
     let root = context.scratch.join("root");
-    // Scripts would need a shell in the directory.
+    copy(&debian(context)?, &root)?;
     let rpm = |arguments: &[&str], path: Option<&Path>| -> Result<()> {
         let mut command = Command::new("rpm");
         run(command.arg("--root").arg(&root).args(arguments).args(path))
     };
-    std::fs::create_dir_all(&root).at(&root)?;
-    rpm(&["--install", "--nodeps", "--noscripts"], Some(&package))?;
+    let before = tree(&root)?;
+    rpm(&["--install", "--nodeps"], Some(&package))?;
     rpm(&["--verify", "--nodeps", "longwire"], None)?;
     let version = text(Command::new(root.join("usr/bin/longwire")).arg("--version"))?;
     ensure(version == format!("longwire {VERSION}\n"), || {
         version.clone()
     })?;
-    rpm(&["--erase", "--nodeps", "--noscripts", "longwire"], None)?;
-    let left = text(
-        Command::new("find")
-            .arg(&root)
-            .args(["-name", "*longwire*"]),
-    )?;
-    ensure(left.is_empty(), || format!("left behind: {left}"))?;
+    rpm(&["--erase", "--nodeps", "longwire"], None)?;
+    let after = tree(&root)?;
+    let left: Vec<_> = after.difference(&before).collect();
+    ensure(left.is_empty(), || format!("left behind: {left:?}"))?;
+    println!("  nothing is left behind");
     Ok(Outcome::Passed)
+}
+
+/// Returns the paths in a directory, without the records of rpm.
+fn tree(root: &Path) -> Result<BTreeSet<String>> {
+    let paths = text(Command::new("find").arg(root))?;
+    let paths = paths.lines().filter(|path| !path.contains("/rpm"));
+    Ok(paths.map(str::to_owned).collect())
 }
 
 /// Compares the files of both packages. Debian has another directory for zsh, and a file

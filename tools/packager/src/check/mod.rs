@@ -63,7 +63,7 @@ const CHECKS: [Check; 9] = [
     },
     Check {
         name: "rpm",
-        summary: "installed in an empty directory, compared with the deb, removed",
+        summary: "installed in a directory, compared with the deb, removed",
         run: distributions::rpm,
     },
     Check {
