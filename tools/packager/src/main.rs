@@ -151,7 +151,7 @@ fn write_packages(places: &Places, program: &Program, only: &[Kind]) -> Result<(
                 image::write_image(places, program, &layers)?;
             }
             Kind::Sbom => {
-                let path = places.package(&format!("longwire-{VERSION}.cdx.json"));
+                let path = places.package(&format!("{}.cdx.json", stage::archive_name(program)));
                 write(&path, &metadata.bill(places, program)?)?;
             }
         }

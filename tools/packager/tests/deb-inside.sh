@@ -53,5 +53,10 @@ dpkg --purge longwire 2>/dev/null
 files >/run/after
 diff /run/before /run/after || fail "left behind"
 test ! -e /run/longwire || fail "/run/longwire is left behind"
-test -z "$(ls /sys/class/net | grep -v -x -e lo -e bonding_masters)" || fail "devices: $(ls /sys/class/net)"
+for device in /sys/class/net/*; do
+    case ${device##*/} in
+    lo | bonding_masters) ;;
+    *) fail "device ${device##*/} is left behind" ;;
+    esac
+done
 echo "  nothing is left behind"

@@ -5,7 +5,10 @@ use std::process::Command;
 
 use super::{Context, Outcome, ensure, missing};
 use crate::places::{VERSION, root};
-use crate::run::{At, Finished, Result, finish, list, text, write};
+use crate::run::{At, Finished, Result, finish, list, run, text, write};
+
+/// actionlint and its version, as a module of Go.
+const ACTIONLINT: &str = "github.com/rhysd/actionlint/cmd/actionlint@v1.7.12";
 
 /// Installs the archive as the action does, and refuses one that was changed.
 pub fn install(context: &Context) -> Result<Outcome> {
@@ -47,6 +50,29 @@ pub fn install(context: &Context) -> Result<Outcome> {
     ensure(refused, || {
         format!("a changed archive: {:?} {}", changed.code, changed.text)
     })?;
+    Ok(Outcome::Passed)
+}
+
+/// Checks workflows and the action with actionlint, which is built from its module, and
+/// shell scripts with shellcheck. actionlint reads the action where a workflow uses it.
+pub fn lint(context: &Context) -> Result<Outcome> {
+    if let Some(skipped) = missing(&["go", "shellcheck"]) {
+        return Ok(skipped);
+    }
+    let programs = context.places.work.join("go");
+    let actionlint = programs.join("actionlint");
+    if !actionlint.exists() {
+        let mut install = Command::new("go");
+        install
+            .args(["install", ACTIONLINT])
+            .env("GOBIN", &programs);
+        run(install.current_dir(&context.scratch))?;
+    }
+    run(Command::new(&actionlint).current_dir(root()))?;
+    let mut scripts = vec![root().join("packaging/action.sh")];
+    scripts.extend(list(&root().join("packaging/debian"))?);
+    scripts.extend(["deb.sh", "deb-inside.sh"].map(super::script));
+    run(Command::new("shellcheck").args(scripts))?;
     Ok(Outcome::Passed)
 }
 

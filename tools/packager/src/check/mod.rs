@@ -30,7 +30,7 @@ struct Check {
     run: fn(&Context) -> Result<Outcome>,
 }
 
-const CHECKS: [Check; 9] = [
+const CHECKS: [Check; 10] = [
     Check {
         name: "program",
         summary: "glibc, size, debug information, no paths of this machine",
@@ -75,6 +75,11 @@ const CHECKS: [Check; 9] = [
         name: "action",
         summary: "the script of the GitHub Action, with a release on this machine",
         run: action::install,
+    },
+    Check {
+        name: "workflows",
+        summary: "workflows, the action and shell scripts, with actionlint and shellcheck",
+        run: action::lint,
     },
 ];
 
