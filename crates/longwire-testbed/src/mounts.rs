@@ -22,6 +22,8 @@ use crate::plan::Names;
 
 /// Directories to mount our scratch tmpfs on; the first that exists.
 const SCRATCH: [&str; 4] = ["/tmp", "/run", "/var/tmp", "/mnt"];
+/// The file with the names of hosts.
+const HOSTS: &str = "/etc/hosts";
 /// Where daemons answer for the names of the host; hidden, so that programs
 /// read the files instead.
 const NAME_DAEMONS: [&str; 1] = ["/var/run/nscd"];
@@ -101,14 +103,20 @@ fn furnish(names: &Names, with_resolver: bool) -> Vec<String> {
         return notes;
     };
     // Read before the scratch mount may hide it.
-    let mut files = vec![(
-        "/etc/hosts",
-        hosts::hosts(&read("/etc/hosts"), &names.entries()),
-    )];
+    let mut files = vec![(HOSTS, hosts::hosts(&read(HOSTS), &names.entries()))];
     files
         .extend(hosts::files_first(&read("/etc/nsswitch.conf")).map(|t| ("/etc/nsswitch.conf", t)));
     if with_resolver {
         resolver(&mut files, &mut notes);
+    }
+    // A minimal system has none, and nothing can be bound over a missing file.
+    if !Path::new(HOSTS).exists()
+        && let Err(error) = add_hosts(scratch)
+    {
+        notes.push(format!(
+            "near and far do not resolve by name ({error}): create an empty {HOSTS}"
+        ));
+        files.remove(0);
     }
     for (path, text) in &files {
         if let Err(error) = replace(scratch, Path::new(path), text) {
@@ -185,6 +193,35 @@ fn replace(scratch: &Path, path: &Path, text: &str) -> io::Result<()> {
     });
     umount2(scratch, MntFlags::MNT_DETACH)?;
     bound
+}
+
+/// Adds an empty `/etc/hosts` to the directory as the commands see it: an overlay whose
+/// upper layer is in a tmpfs. What they change in `/etc` is then lost with it.
+fn add_hosts(scratch: &Path) -> io::Result<()> {
+    mount_scratch(scratch)?;
+    let add = || -> io::Result<()> {
+        let (upper, work) = (scratch.join("upper"), scratch.join("work"));
+        fs::create_dir(&upper)?;
+        fs::create_dir(&work)?;
+        fs::write(upper.join("hosts"), "")?;
+        let options = format!(
+            "lowerdir=/etc,upperdir={},workdir={}",
+            upper.display(),
+            work.display()
+        );
+        let options = Some(options.as_str());
+        mount(
+            Some("longwire"),
+            "/etc",
+            Some("overlay"),
+            MsFlags::empty(),
+            options,
+        )?;
+        Ok(())
+    };
+    let added = add();
+    umount2(scratch, MntFlags::MNT_DETACH)?;
+    added
 }
 
 fn open_target(path: &Path) -> io::Result<File> {

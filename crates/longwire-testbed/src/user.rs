@@ -100,7 +100,12 @@ pub fn advice() -> String {
             );
         }
     }
-    "Run Longwire as root; in a container, start that with --privileged, or with \
-     --cap-add SYS_ADMIN --cap-add NET_ADMIN and a seccomp profile that allows unshare"
-        .into()
+    // Engines' seccomp profiles allow namespaces to containers with this capability.
+    let container = "start the container with --cap-add SYS_ADMIN --security-opt \
+                     apparmor=unconfined, or with --privileged";
+    if geteuid().is_root() {
+        format!("This root has no CAP_SYS_ADMIN: {container}")
+    } else {
+        format!("Run Longwire as root; in a container, {container}")
+    }
 }

@@ -216,8 +216,9 @@ pub(crate) fn call_of(thread: i32) -> Option<Call> {
 
 /// Returns the kernel's number of the calling thread. Safe in a signal handler.
 pub(crate) fn thread_id() -> i32 {
+    // The function `gettid` is missing in glibc before 2.30, for which packages are built.
     // SAFETY: the call takes nothing and touches no memory of ours.
-    unsafe { libc::gettid() }
+    unsafe { libc::syscall(libc::SYS_gettid) as i32 }
 }
 
 impl ThreadSlot {

@@ -43,8 +43,9 @@ fn but_exec_fails(namespaces: Finding) -> Finding {
     Finding::warn(namespaces.topic, found)
         .costs("exec cannot build its network")
         .fix(
-            "what confines this process, say a container's seccomp profile: start that with \
-             --security-opt seccomp=unconfined or --privileged",
+            "what confines this process, such as a container's seccomp profile: start the \
+             container with --cap-add SYS_ADMIN --security-opt apparmor=unconfined, or with \
+             --privileged",
         )
 }
 

@@ -7,6 +7,7 @@
 mod capabilities;
 mod directory;
 mod locks;
+mod names;
 mod refusals;
 mod reports;
 mod restored;

@@ -1,0 +1,53 @@
+#!/usr/bin/env bash
+# Installs Longwire for the next steps of a job: the script of action.yml.
+#
+# LONGWIRE_VERSION   the version, such as 0.1.0, or `latest`
+# LONGWIRE_RELEASES  where releases are; a test sets it
+set -euo pipefail
+
+fail() {
+    echo "::error title=longwire::$*"
+    exit 1
+}
+
+version=${LONGWIRE_VERSION:-latest}
+version=${version#v}
+project=https://github.com/longwire/longwire
+case "$(uname -s) $(uname -m)" in
+"Linux x86_64") machine=x86_64 ;;
+"Linux aarch64") machine=aarch64 ;;
+*) fail "Longwire runs on Linux on x86_64 and aarch64, not on $(uname -s) on $(uname -m)" ;;
+esac
+
+fetch() { curl --fail --silent --show-error --location --retry 3 --output "$2" "$1"; }
+
+if [ "$version" = latest ]; then
+    # The page of the latest release redirects to that of its version.
+    page=$(curl --fail --silent --show-error --location --retry 3 --output /dev/null \
+        --write-out '%{url_effective}' "$project/releases/latest") ||
+        fail "cannot find the latest release; name one: with: {version: 0.1.0}"
+    version=${page##*/v}
+fi
+releases=${LONGWIRE_RELEASES:-$project/releases/download/v$version}
+name=longwire-$version-$machine-linux-gnu
+folder=$(mktemp -d "${RUNNER_TEMP:-/tmp}/longwire.XXXXXX")
+cd "$folder"
+fetch "$releases/$name.tar.gz" "$name.tar.gz" || fail "there is no release $version for $machine"
+fetch "$releases/SHA256SUMS" SHA256SUMS || fail "release $version has no SHA256SUMS"
+grep "  $name.tar.gz\$" SHA256SUMS >own || fail "SHA256SUMS does not name $name.tar.gz"
+sha256sum --check --strict --quiet own || fail "$name.tar.gz has another checksum than its release"
+tar --extract --gzip --file "$name.tar.gz"
+
+# Ubuntu 24.04 removes the rights of ordinary users' namespaces, which `exec` needs.
+lock=/proc/sys/kernel/apparmor_restrict_unprivileged_userns
+if [ -e "$lock" ] && [ "$(cat "$lock")" = 1 ] && [ -n "${GITHUB_ACTIONS:-}" ]; then
+    sudo --non-interactive sysctl --quiet --write kernel.apparmor_restrict_unprivileged_userns=0 ||
+        echo "::warning title=longwire::cannot allow user namespaces; run longwire with sudo"
+fi
+
+program=$folder/$name/bin/longwire
+"$program" --version
+dirname "$program" >>"$GITHUB_PATH"
+echo "version=$version" >>"$GITHUB_OUTPUT"
+# What reduces accuracy on this runner, for the log of the job.
+"$program" doctor || true

@@ -1,0 +1,167 @@
+//! The image's lower layer: the C library and a shell, from packages of Debian.
+//!
+//! Whole distributions are tens of megabytes; this is what the program and a first try
+//! need. apt checks the signatures of what it downloads.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::image::Layer;
+use crate::places::Places;
+use crate::program::Program;
+use crate::run::{Result, clear, exists, list, run, stdout, text};
+use crate::tree::{Node, Tree};
+
+/// The C library, and programs to try a link with: a shell, ping, nc, wget.
+const PACKAGES: [&str; 2] = ["libc6", "busybox-static"];
+
+/// Files of libc6 that are left out: conversions of character sets and their tables.
+const LEFT_OUT: [&str; 4] = [
+    "gconv",
+    "usr/share/lintian",
+    "usr/share/doc-base",
+    "libc.mo",
+];
+
+/// Returns the layer: the files of Debian packages, accounts and temporary directories.
+pub fn layer(places: &Places, program: &Program) -> Result<Layer> {
+    for tool in ["apt-get", "dpkg-deb"] {
+        if !exists(tool) {
+            return Err(format!(
+                "needs {tool}: the image's C library is that of Debian"
+            ));
+        }
+    }
+    let directory = places.work.join("debian");
+    let mut names = PACKAGES.to_vec();
+    // Programs that the system's linker made need it; those of zig hold its functions.
+    if program
+        .elf
+        .libraries
+        .iter()
+        .any(|name| name == "libgcc_s.so.1")
+    {
+        names.push("libgcc-s1");
+    }
+    let packages = download(&directory, &names, program.elf.architecture)?;
+    let mut tree = skeleton();
+    let mut names = Vec::new();
+    for package in &packages {
+        names.push(unpack(package, &mut tree)?);
+    }
+    for library in &program.elf.libraries {
+        if !tree
+            .iter()
+            .any(|(path, _)| path.ends_with(&format!("/{library}")))
+        {
+            return Err(format!(
+                "the program needs {library}, which the image lacks"
+            ));
+        }
+    }
+    link_applets(places, &mut tree)?;
+    let created_by = format!("packages of Debian: {}", names.join(", "));
+    Ok(Layer { tree, created_by })
+}
+
+fn download(directory: &Path, names: &[&str], architecture: &str) -> Result<Vec<PathBuf>> {
+    let architecture = match architecture {
+        "aarch64" => "arm64",
+        _ => "amd64",
+    };
+    clear(directory)?;
+    let mut apt = Command::new("apt-get");
+    // apt would otherwise download as a user who may not write here.
+    apt.args(["-q", "-o", "APT::Sandbox::User=root", "download"]);
+    apt.args(names.iter().map(|name| format!("{name}:{architecture}")));
+    run(apt.current_dir(directory))?;
+    let packages = list(directory)?;
+    if packages.len() == names.len() {
+        return Ok(packages);
+    }
+    Err(format!(
+        "{}: expected {} packages",
+        directory.display(),
+        names.len()
+    ))
+}
+
+/// Adds the files of a package; returns its name and version.
+fn unpack(package: &Path, tree: &mut Tree) -> Result<String> {
+    let tar = stdout(Command::new("dpkg-deb").arg("--fsys-tarfile").arg(package))?;
+    let files = Tree::from_tar(tar.as_slice())?;
+    let files = files.filter(|path| !LEFT_OUT.iter().any(|part| path.contains(part)));
+    for (path, node) in files.iter() {
+        let path = merged(path);
+        let is_known = matches!(tree.get(&path), Some(Node::Directory(_) | Node::Link(_)));
+        if !(is_known && matches!(node, Node::Directory(_))) {
+            tree.insert(&path, node.clone());
+        }
+    }
+    let mut show = Command::new("dpkg-deb");
+    show.args(["--show", "--showformat", "${Package} ${Version}"]);
+    text(show.arg(package))
+}
+
+/// Returns the path under /usr of a file in /bin, /sbin or /lib, which are links.
+fn merged(path: &str) -> String {
+    let first = path.split('/').next().unwrap_or_default();
+    if ["bin", "sbin", "lib", "lib64"].contains(&first) {
+        return format!("usr/{path}");
+    }
+    path.to_owned()
+}
+
+/// Returns the directories, links and accounts that every system has.
+fn skeleton() -> Tree {
+    let mut tree = Tree::default();
+    for path in ["bin", "sbin", "lib", "lib64"] {
+        tree.insert(&format!("usr/{path}"), Node::Directory(0o755));
+        tree.insert(path, Node::Link(format!("usr/{path}")));
+    }
+    for path in ["dev", "proc", "run", "sys", "var"] {
+        tree.insert(path, Node::Directory(0o755));
+    }
+    // Any user may write captures to /work.
+    for path in ["tmp", "var/tmp", "work"] {
+        tree.insert(path, Node::Directory(0o1777));
+    }
+    tree.insert("root", Node::Directory(0o700));
+    let files = [
+        (
+            "etc/passwd",
+            "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/sh\n",
+        ),
+        ("etc/group", "root:x:0:\nnogroup:x:65534:\n"),
+        // `exec` mounts its own file over it.
+        ("etc/hosts", "127.0.0.1 localhost\n::1 localhost\n"),
+        ("etc/resolv.conf", ""),
+        (
+            "etc/nsswitch.conf",
+            "passwd: files\ngroup: files\nhosts: files dns\n",
+        ),
+    ];
+    for (path, text) in files {
+        tree.file(path, text.as_bytes().to_vec());
+    }
+    tree
+}
+
+/// Adds the names under which busybox is other programs.
+fn link_applets(places: &Places, tree: &mut Tree) -> Result<()> {
+    let Some(Node::File(_, busybox)) = tree.get("usr/bin/busybox") else {
+        return Err("busybox-static has no bin/busybox".to_owned());
+    };
+    let mut alone = Tree::default();
+    alone.program("busybox", busybox.clone());
+    let directory = places.work.join("busybox");
+    clear(&directory)?;
+    alone.write(&directory)?;
+    for name in text(Command::new(directory.join("busybox")).arg("--list"))?.lines() {
+        let path = format!("usr/bin/{name}");
+        if tree.get(&path).is_none() {
+            tree.insert(&path, Node::Link("busybox".to_owned()));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,92 @@
+//! Checks of the GitHub Action's script. GitHub itself cannot be had here: a directory
+//! stands for the release, and files for what a step hands on.
+
+use std::process::Command;
+
+use super::{Context, Outcome, ensure, missing};
+use crate::places::{VERSION, root};
+use crate::run::{At, Finished, Result, finish, list, run, text, write};
+
+/// actionlint and its version, as a module of Go.
+const ACTIONLINT: &str = "github.com/rhysd/actionlint/cmd/actionlint@v1.7.12";
+
+/// Installs the archive as the action does, and refuses one that was changed.
+pub fn install(context: &Context) -> Result<Outcome> {
+    if let Some(skipped) = missing(&["bash", "curl", "sha256sum", "tar"]) {
+        return Ok(skipped);
+    }
+    let release = context.scratch.join("release");
+    std::fs::create_dir(&release).at(&release)?;
+    for path in list(&context.places.out)? {
+        let name = path.file_name().unwrap_or_default();
+        std::fs::copy(&path, release.join(name)).at(&path)?;
+    }
+    let finished = action(context, VERSION)?;
+    ensure(finished.code == Some(0), || finished.text.clone())?;
+    let lines = std::fs::read_to_string(context.scratch.join("path")).at("GITHUB_PATH")?;
+    let directory = lines.lines().next().unwrap_or_default();
+    let program = std::path::Path::new(directory).join("longwire");
+    let version = text(Command::new(&program).arg("--version"))?;
+    ensure(version == format!("longwire {VERSION}\n"), || {
+        version.clone()
+    })?;
+    let outputs = std::fs::read_to_string(context.scratch.join("output")).at("GITHUB_OUTPUT")?;
+    ensure(outputs.contains(&format!("version={VERSION}\n")), || {
+        outputs.clone()
+    })?;
+
+    let missing = action(context, "9.9.9")?;
+    let says = missing.text.contains("9.9.9");
+    ensure(missing.code != Some(0) && says, || {
+        format!("no release: {}", missing.text)
+    })?;
+    let archive = context.package("-linux-gnu.tar.gz")?;
+    write(
+        &release.join(archive.file_name().unwrap_or_default()),
+        b"changed",
+    )?;
+    let changed = action(context, VERSION)?;
+    let refused = changed.code != Some(0) && changed.text.contains("checksum");
+    ensure(refused, || {
+        format!("a changed archive: {:?} {}", changed.code, changed.text)
+    })?;
+    Ok(Outcome::Passed)
+}
+
+/// Checks workflows and the action with actionlint, which is built from its module, and
+/// shell scripts with shellcheck. actionlint reads the action where a workflow uses it.
+pub fn lint(context: &Context) -> Result<Outcome> {
+    if let Some(skipped) = missing(&["go", "shellcheck"]) {
+        return Ok(skipped);
+    }
+    let programs = context.places.work.join("go");
+    let actionlint = programs.join("actionlint");
+    if !actionlint.exists() {
+        let mut install = Command::new("go");
+        install
+            .args(["install", ACTIONLINT])
+            .env("GOBIN", &programs);
+        run(install.current_dir(&context.scratch))?;
+    }
+    run(Command::new(&actionlint).current_dir(root()))?;
+    let mut scripts = vec![root().join("packaging/action.sh")];
+    scripts.extend(list(&root().join("packaging/debian"))?);
+    scripts.extend(["deb.sh", "deb-inside.sh"].map(super::script));
+    run(Command::new("shellcheck").args(scripts))?;
+    Ok(Outcome::Passed)
+}
+
+fn action(context: &Context, version: &str) -> Result<Finished> {
+    let release = context.scratch.join("release");
+    let temporary = context.scratch.join("runner");
+    std::fs::create_dir_all(&temporary).at(&temporary)?;
+    let mut script = Command::new("bash");
+    script
+        .arg(root().join("packaging/action.sh"))
+        .env("LONGWIRE_VERSION", version)
+        .env("LONGWIRE_RELEASES", format!("file://{}", release.display()))
+        .env("RUNNER_TEMP", &temporary)
+        .env("GITHUB_PATH", context.scratch.join("path"))
+        .env("GITHUB_OUTPUT", context.scratch.join("output"));
+    finish(&mut script)
+}

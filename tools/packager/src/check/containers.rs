@@ -1,0 +1,234 @@
+//! Checks of the image with containerd, runc and podman, each with directories of the
+//! test alone.
+
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use super::containers_spec::Bundle;
+use super::{Context, Outcome, ensure, is_root, missing};
+use crate::image::NAME;
+use crate::places::VERSION;
+use crate::run::{At, Finished, Result, exists, finish, run, text, write};
+
+/// Time limit for containerd to answer.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The command of most containers.
+pub const PING: [&str; 8] = [
+    "longwire", "exec", "--delay", "20ms", "--", "ping", "-c1", "far",
+];
+
+/// The user that is not root.
+pub const USER: u32 = 1000;
+
+/// A container's rights, and whether `exec` works with them.
+struct Rights {
+    what: &'static str,
+    flags: &'static [&'static str],
+    works: bool,
+}
+
+/// `--seccomp` is the profile that engines use unless told otherwise. The flags of the
+/// last are those that the message of the refusal names.
+const RIGHTS: [Rights; 4] = [
+    Rights {
+        what: "root",
+        flags: &[],
+        works: true,
+    },
+    Rights {
+        what: "root, privileged",
+        flags: &["--privileged"],
+        works: true,
+    },
+    Rights {
+        what: "root, profile of engines",
+        flags: &["--seccomp"],
+        works: false,
+    },
+    Rights {
+        what: "root, profile of engines, SYS_ADMIN",
+        flags: &["--seccomp", "--cap-add", "CAP_SYS_ADMIN"],
+        works: true,
+    },
+];
+
+/// Runs the image with the engines of Debian.
+pub fn image(context: &Context) -> Result<Outcome> {
+    if !is_root() {
+        return Ok(Outcome::Skipped("needs root, for containerd".to_owned()));
+    }
+    if let Some(skipped) = missing(&["containerd", "ctr", "runc", "setpriv"]) {
+        return Ok(skipped);
+    }
+    let image = context.package("-oci.tar")?;
+    let engine = Containerd::start(context)?;
+    run(engine.ctr(&["images", "import"]).arg(&image))?;
+    let reference = format!("{NAME}:{VERSION}");
+    run(&mut engine.ctr(&["images", "check", &format!("name=={reference}")]))?;
+    let version = finish(&mut engine.container(&[], &reference, &["longwire", "--version"]))?;
+    ensure(version.text.contains(VERSION), || version.text.clone())?;
+    for rights in &RIGHTS {
+        let finished = finish(&mut engine.container(rights.flags, &reference, &PING))?;
+        judge(rights.what, rights.works, &finished, true)?;
+    }
+    let bundle = Bundle::unpack(context, &image)?;
+    for (flags, works) in [(&["--seccomp"][..], false), (RIGHTS[3].flags, true)] {
+        let spec = engine.spec(flags, &reference)?;
+        let finished = bundle.run_as_user(&spec)?;
+        judge(
+            &format!("uid {USER}, {}", flags.join(" ")),
+            works,
+            &finished,
+            false,
+        )?;
+    }
+    let finished = bundle.run_rootless()?;
+    judge("rootless runc", true, &finished, false)?;
+    drop(engine);
+    podman(context, &image)?;
+    Ok(Outcome::Passed)
+}
+
+/// Judges a run of [`PING`]: a round trip, or a refusal that names the remedy.
+fn judge(what: &str, works: bool, finished: &Finished, by_root: bool) -> Result<()> {
+    let text = &finished.text;
+    if works {
+        let time = text
+            .lines()
+            .find_map(|line| line.split_once("time=")?.1.split_once(' '));
+        let time = time.and_then(|(time, _)| time.parse::<f64>().ok());
+        println!("  {what}: round trip {time:?} ms");
+        let is_right = finished.code == Some(0) && time.is_some_and(|time| time >= 40.0);
+        return ensure(is_right, || {
+            format!("{what}: exit code {:?}: {text}", finished.code)
+        });
+    }
+    let line = text
+        .lines()
+        .find(|line| line.starts_with("error: "))
+        .unwrap_or_default();
+    println!("  {what}: {line}");
+    let is_right = finished.code == Some(1)
+        && line.contains("--cap-add SYS_ADMIN")
+        && line.contains("Run Longwire as root") != by_root;
+    ensure(is_right, || {
+        format!("{what}: exit code {:?}: {text}", finished.code)
+    })
+}
+
+/// Loads the image with podman, which reads docker's form too. It is tested where it is
+/// installed: Debian's is large.
+fn podman(context: &Context, image: &std::path::Path) -> Result<()> {
+    if !exists("podman") {
+        println!("  podman is not installed: not tested");
+        return Ok(());
+    }
+    let store = context.scratch.join("podman");
+    let podman = |arguments: &[&str]| -> Command {
+        let mut command = Command::new("podman");
+        command
+            .arg("--root")
+            .arg(store.join("root"))
+            .arg("--runroot")
+            .arg(store.join("run"))
+            .args(["--storage-driver", "vfs"])
+            .args(arguments);
+        command
+    };
+    let result = (|| {
+        run(podman(&["load", "--input"]).arg(image))?;
+        let names = text(&mut podman(&[
+            "images",
+            "--format",
+            "{{.Repository}}:{{.Tag}}",
+        ]))?;
+        let name = format!("{NAME}:{VERSION}");
+        ensure(names.lines().any(|line| line == name), || {
+            format!("loaded as {names}")
+        })
+    })();
+    // Its layers are directories that only it removes well.
+    run(&mut podman(&["system", "reset", "--force"]))?;
+    result
+}
+
+/// A containerd with directories of its test alone; it ends with the value.
+struct Containerd {
+    process: Child,
+    socket: PathBuf,
+}
+
+impl Containerd {
+    fn start(context: &Context) -> Result<Containerd> {
+        let directory = context.scratch.join("containerd");
+        let path = |name: &str| directory.join(name).display().to_string();
+        // A longer path than this does not fit in a socket's address.
+        let socket = PathBuf::from(format!("/run/longwire-test-{}.sock", std::process::id()));
+        let configuration = format!(
+            "version = 2\nroot = '{}'\nstate = '{}'\n\
+             disabled_plugins = ['io.containerd.grpc.v1.cri']\n[grpc]\naddress = '{}'\n",
+            path("root"),
+            path("state"),
+            socket.display()
+        );
+        let file = directory.join("config.toml");
+        write(&file, configuration.as_bytes())?;
+        let log = std::fs::File::create(directory.join("log")).at(&directory)?;
+        let process = Command::new("containerd")
+            .arg("--config")
+            .arg(&file)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(log)
+            .spawn()
+            .at("containerd")?;
+        let engine = Containerd { process, socket };
+        let start = Instant::now();
+        while finish(&mut engine.ctr(&["version"]))?.code != Some(0) {
+            ensure(start.elapsed() < PATIENCE, || {
+                format!("containerd does not answer: {}", path("log"))
+            })?;
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        Ok(engine)
+    }
+
+    fn ctr(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new("ctr");
+        command.arg("--address").arg(&self.socket).args(arguments);
+        command
+    }
+
+    /// Returns the command that runs a container to its end.
+    fn container(&self, flags: &[&str], image: &str, words: &[&str]) -> Command {
+        let mut command = self.ctr(&["run", "--rm"]);
+        command.args(flags).args([image, "test"]).args(words);
+        command
+    }
+
+    /// Returns the runtime's configuration of a container with these flags.
+    fn spec(&self, flags: &[&str], image: &str) -> Result<String> {
+        let mut create = self.ctr(&["containers", "create"]);
+        run(create.args(flags).args([image, "spec", "true"]))?;
+        let spec = text(&mut self.ctr(&["containers", "info", "--spec", "spec"]));
+        run(&mut self.ctr(&["containers", "rm", "spec"]))?;
+        spec
+    }
+}
+
+impl Drop for Containerd {
+    fn drop(&mut self) {
+        let _ = Command::new("kill")
+            .arg(self.process.id().to_string())
+            .status();
+        let _ = self.process.wait();
+        for path in [
+            self.socket.clone(),
+            self.socket.with_extension("sock.ttrpc"),
+        ] {
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! Checks of the packages of distributions.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::{Context, Outcome, ensure, is_root, missing, script};
+use crate::places::VERSION;
+use crate::run::{At, Result, clear, finish, run, text};
+
+/// The oldest Debian that mirrors have: glibc 2.31.
+const DEBIAN: &str = "bullseye";
+
+const MIRROR: &str = "http://deb.debian.org/debian";
+
+/// Checks the unit and the tmpfiles entry with the tools of systemd.
+pub fn units(context: &Context) -> Result<Outcome> {
+    if let Some(skipped) = missing(&["dpkg-deb", "systemd-analyze", "systemd-tmpfiles"]) {
+        return Ok(skipped);
+    }
+    let root = context.scratch.join("root");
+    let mut unpack = Command::new("dpkg-deb");
+    run(unpack
+        .arg("--extract")
+        .arg(context.package(".deb")?)
+        .arg(&root))?;
+    for directory in ["etc", "run", "lib/systemd/system"] {
+        let directory = root.join(directory);
+        std::fs::create_dir_all(&directory).at(&directory)?;
+    }
+    // Names of targets that the unit orders itself after.
+    for target in ["network-pre", "multi-user", "basic", "sysinit", "shutdown"] {
+        let path = root.join(format!("lib/systemd/system/{target}.target"));
+        std::fs::write(&path, "[Unit]\n").at(&path)?;
+    }
+    let mut analyze = Command::new("systemd-analyze");
+    analyze
+        .args(["verify", "--man=no"])
+        .arg(format!("--root={}", root.display()));
+    let verified = finish(analyze.arg("longwire@office.service"))?;
+    print!("{}", verified.text);
+    let complains = verified.text.lines().any(|line| line.contains("longwire@"));
+    ensure(verified.code == Some(0) && !complains, || {
+        verified.text.clone()
+    })?;
+    let mut tmpfiles = Command::new("systemd-tmpfiles");
+    tmpfiles
+        .arg("--create")
+        .arg(format!("--root={}", root.display()));
+    run(tmpfiles.arg("longwire.conf"))?;
+    let mode = text(
+        Command::new("stat")
+            .args(["-c", "%a"])
+            .arg(root.join("run/longwire")),
+    )?;
+    ensure(mode.trim() == "755", || {
+        format!("/run/longwire has mode {mode}")
+    })?;
+    Ok(Outcome::Passed)
+}
+
+/// Installs the deb in Debian, uses it, and removes it.
+pub fn deb(context: &Context) -> Result<Outcome> {
+    if !is_root() {
+        return Ok(Outcome::Skipped("needs root, for debootstrap".to_owned()));
+    }
+    if let Some(skipped) = missing(&["debootstrap", "unshare", "pivot_root"]) {
+        return Ok(skipped);
+    }
+    let debian = debian(context)?;
+    let root = context.scratch.join("root");
+    run(Command::new("cp")
+        .args(["--archive", "--reflink=auto"])
+        .arg(&debian)
+        .arg(&root))?;
+    let mut test = Command::new("unshare");
+    test.args(["--mount", "--pid", "--net", "--fork", "--kill-child", "sh"])
+        .arg(script("deb.sh"))
+        .arg(&root)
+        .arg(context.package(".deb")?)
+        .arg(script("deb-inside.sh"))
+        .arg(VERSION);
+    run(&mut test)?;
+    Ok(Outcome::Passed)
+}
+
+/// Returns a directory with Debian, which is installed the first time.
+fn debian(context: &Context) -> Result<PathBuf> {
+    let directory = context.places.work.join(format!("debian-{DEBIAN}"));
+    let done = directory.join(".complete");
+    if !done.exists() {
+        clear(&directory)?;
+        let mut bootstrap = Command::new("debootstrap");
+        bootstrap.args(["--variant=minbase", "--include=iputils-ping", DEBIAN]);
+        run(bootstrap.arg(&directory).arg(MIRROR))?;
+        std::fs::write(&done, "").at(&done)?;
+    }
+    Ok(directory)
+}
+
+fn copy(from: &Path, to: &Path) -> Result<()> {
+    run(Command::new("cp")
+        .args(["--archive", "--reflink=auto"])
+        .arg(from)
+        .arg(to))
+}
+
+/// Installs the rpm in a directory with a shell, compares it with the deb, and removes it.
+pub fn rpm(context: &Context) -> Result<Outcome> {
+    if let Some(skipped) = missing(&["rpm", "dpkg-deb"]) {
+        return Ok(skipped);
+    }
+    if !is_root() {
+        return Ok(Outcome::Skipped("needs root, for rpm --root".to_owned()));
+    }
+    let package = context.package(".rpm")?;
+    run(Command::new("rpm")
+        .args(["--checksig", "--nosignature"])
+        .arg(&package))?;
+    let files = text(
+        Command::new("rpm")
+            .args(["-q", "--list", "--package"])
+            .arg(&package),
+    )?;
+    let files: BTreeSet<&str> = files.lines().collect();
+    compare_with_deb(context, &files)?;
+    let requires = text(
+        Command::new("rpm")
+            .args(["-q", "--requires", "-p"])
+            .arg(&package),
+    )?;
+    print!("{requires}");
+    let asks = |what: &str| requires.lines().any(|line| line == what);
+    ensure(asks("libc.so.6(GLIBC_2.17)(64bit)"), || {
+        "no glibc is required".to_owned()
+    })?;
+    // Scripts of the package need a shell in the directory.
+    let root = context.scratch.join("root");
+    copy(&debian(context)?, &root)?;
+    let rpm = |arguments: &[&str], path: Option<&Path>| -> Result<()> {
+        let mut command = Command::new("rpm");
+        run(command.arg("--root").arg(&root).args(arguments).args(path))
+    };
+    let before = tree(&root)?;
+    rpm(&["--install", "--nodeps"], Some(&package))?;
+    rpm(&["--verify", "--nodeps", "longwire"], None)?;
+    let version = text(Command::new(root.join("usr/bin/longwire")).arg("--version"))?;
+    ensure(version == format!("longwire {VERSION}\n"), || {
+        version.clone()
+    })?;
+    rpm(&["--erase", "--nodeps", "longwire"], None)?;
+    let after = tree(&root)?;
+    let left: Vec<_> = after.difference(&before).collect();
+    ensure(left.is_empty(), || format!("left behind: {left:?}"))?;
+    println!("  nothing is left behind");
+    Ok(Outcome::Passed)
+}
+
+/// Returns the paths in a directory, without the records of rpm.
+fn tree(root: &Path) -> Result<BTreeSet<String>> {
+    let paths = text(Command::new("find").arg(root))?;
+    let paths = paths.lines().filter(|path| !path.contains("/rpm"));
+    Ok(paths.map(str::to_owned).collect())
+}
+
+/// Compares the files of both packages. Debian has another directory for zsh, and a file
+/// `copyright`.
+fn compare_with_deb(context: &Context, rpm: &BTreeSet<&str>) -> Result<()> {
+    let mut list = Command::new("dpkg-deb");
+    let deb = text(list.arg("--contents").arg(context.package(".deb")?))?;
+    let deb = deb.lines().filter(|line| !line.starts_with('d'));
+    let deb = deb.filter_map(|line| line.split_whitespace().last());
+    let deb: BTreeSet<String> = deb
+        .map(|path| {
+            path.trim_start_matches('.')
+                .replace("vendor-completions/_", "site-functions/_")
+        })
+        .filter(|path| !path.ends_with("/copyright"))
+        .collect();
+    let deb: BTreeSet<&str> = deb.iter().map(String::as_str).collect();
+    let differ: Vec<_> = deb.symmetric_difference(rpm).collect();
+    ensure(differ.is_empty(), || {
+        format!("in one package only: {differ:?}")
+    })?;
+    for part in ["/usr/bin/longwire", "/usr/include/longwire_plugin.h"] {
+        ensure(rpm.contains(part), || format!("{part} is missing"))?;
+    }
+    println!("  {} files, the same in both packages", rpm.len());
+    Ok(())
+}

@@ -1,0 +1,215 @@
+//! Tests of packages where they are installed.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Instant;
+
+mod action;
+mod containers;
+mod containers_spec;
+mod distributions;
+mod program;
+mod release;
+
+use crate::places::Places;
+use crate::run::{At, Result, clear, list};
+
+/// Outcome of a check that found no fault.
+#[derive(Debug)]
+pub enum Outcome {
+    /// It ran.
+    Passed,
+    /// It cannot run here, for this reason.
+    Skipped(String),
+}
+
+/// A check of packages.
+struct Check {
+    name: &'static str,
+    summary: &'static str,
+    run: fn(&Context) -> Result<Outcome>,
+}
+
+const CHECKS: [Check; 10] = [
+    Check {
+        name: "program",
+        summary: "glibc, size, debug information, no paths of this machine",
+        run: program::properties,
+    },
+    Check {
+        name: "plugin",
+        summary: "a plugin compiled with the archive's header, in the archive's program",
+        run: program::plugin,
+    },
+    Check {
+        name: "reproducible",
+        summary: "the same program makes the same packages, byte by byte",
+        run: release::reproducible,
+    },
+    Check {
+        name: "sums",
+        summary: "SHA256SUMS and the bill of materials, with tools of others",
+        run: release::sums_and_bill,
+    },
+    Check {
+        name: "units",
+        summary: "the systemd unit and the tmpfiles entry, with systemd's own tools",
+        run: distributions::units,
+    },
+    Check {
+        name: "deb",
+        summary: "installed in an old Debian, used as root and as a user, removed",
+        run: distributions::deb,
+    },
+    Check {
+        name: "rpm",
+        summary: "installed in a directory, compared with the deb, removed",
+        run: distributions::rpm,
+    },
+    Check {
+        name: "image",
+        summary: "containerd, runc and podman; as root and not; where namespaces are refused",
+        run: containers::image,
+    },
+    Check {
+        name: "action",
+        summary: "the script of the GitHub Action, with a release on this machine",
+        run: action::install,
+    },
+    Check {
+        name: "workflows",
+        summary: "workflows, the action and shell scripts, with actionlint and shellcheck",
+        run: action::lint,
+    },
+];
+
+/// The arguments of a check.
+#[derive(Clone, Debug)]
+pub struct Context {
+    /// The places of the packages.
+    pub places: Places,
+    /// An empty directory.
+    pub scratch: PathBuf,
+    /// The program with its debug information, if it is at hand.
+    pub binary: Option<PathBuf>,
+    /// Whether a package for this machine only is accepted.
+    pub trial: bool,
+}
+
+impl Context {
+    /// Returns the package whose name has this ending.
+    fn package(&self, ending: &str) -> Result<PathBuf> {
+        let found = list(&self.places.out)?.into_iter();
+        let mut found = found.filter(|path| path.to_string_lossy().ends_with(ending));
+        match (found.next(), found.next()) {
+            (Some(path), None) => Ok(path),
+            (None, _) => Err(format!(
+                "{}: no *{ending}; `cargo xtask package` makes it",
+                self.places.out.display()
+            )),
+            (Some(_), Some(other)) => Err(format!("more than one *{ending}: {}", other.display())),
+        }
+    }
+
+    /// Unpacks the archive of the program; returns its directory.
+    fn unpacked(&self) -> Result<PathBuf> {
+        let mut tar = std::process::Command::new("tar");
+        tar.arg("--extract")
+            .arg("--file")
+            .arg(self.package("-linux-gnu.tar.gz")?);
+        crate::run::run(tar.arg("--directory").arg(&self.scratch))?;
+        let directories = list(&self.scratch)?.into_iter();
+        let mut directories = directories.filter(|path| path.join("bin/longwire").is_file());
+        directories
+            .next()
+            .ok_or_else(|| "the archive has no */bin/longwire".to_owned())
+    }
+}
+
+/// Runs checks, those of these names or all, and prints their outcomes.
+pub fn run(context: &Context, only: &[String]) -> Result<ExitCode> {
+    if let Some(name) = only
+        .iter()
+        .find(|name| CHECKS.iter().all(|check| check.name != *name))
+    {
+        let names: Vec<&str> = CHECKS.iter().map(|check| check.name).collect();
+        return Err(format!("no check '{name}'; there are {}", names.join(", ")));
+    }
+    let chosen = CHECKS.iter();
+    let chosen = chosen.filter(|check| only.is_empty() || only.iter().any(|n| n == check.name));
+    let (mut passed, mut failed, mut skipped) = (0, 0, 0);
+    for check in chosen {
+        println!("\n==== {}: {}", check.name, check.summary);
+        let start = Instant::now();
+        let result = run_one(context, check);
+        let seconds = start.elapsed().as_secs_f64();
+        match result {
+            Ok(Outcome::Passed) => {
+                passed += 1;
+                println!("---- {}: ok ({seconds:.1} s)", check.name);
+            }
+            // A green run of continuous integration has tested everything.
+            Ok(Outcome::Skipped(why)) if !is_ci() => {
+                skipped += 1;
+                println!("---- {}: SKIPPED: {why}", check.name);
+            }
+            Ok(Outcome::Skipped(why)) | Err(why) => {
+                failed += 1;
+                println!("---- {}: FAILED: {why}", check.name);
+            }
+        }
+    }
+    println!("\n{passed} passed, {failed} failed, {skipped} skipped");
+    let all_passed = failed == 0;
+    Ok(if all_passed {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+fn run_one(context: &Context, check: &Check) -> Result<Outcome> {
+    let scratch = context.places.work.join("test").join(check.name);
+    clear(&scratch)?;
+    let context = Context {
+        scratch: scratch.clone(),
+        ..context.clone()
+    };
+    let outcome = (check.run)(&context)?;
+    // After a fault, the files stay for a look at them.
+    std::fs::remove_dir_all(&scratch).at(&scratch)?;
+    Ok(outcome)
+}
+
+fn is_ci() -> bool {
+    std::env::var_os("CI").is_some_and(|value| !value.is_empty() && value != "false")
+}
+
+/// Returns an outcome that names the programs which are not installed, if any.
+fn missing(programs: &[&str]) -> Option<Outcome> {
+    let missing: Vec<&str> = programs
+        .iter()
+        .copied()
+        .filter(|program| !crate::run::exists(program))
+        .collect();
+    let why = format!("needs {}", missing.join(", "));
+    (!missing.is_empty()).then_some(Outcome::Skipped(why))
+}
+
+/// Fails unless a condition holds.
+fn ensure(condition: bool, otherwise: impl FnOnce() -> String) -> Result<()> {
+    if condition { Ok(()) } else { Err(otherwise()) }
+}
+
+/// Returns a script of the tests.
+fn script(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests")
+        .join(name)
+}
+
+/// Whether this process is root's.
+fn is_root() -> bool {
+    // SAFETY: the call takes nothing and touches no memory.
+    unsafe { libc::geteuid() == 0 }
+}

@@ -1,0 +1,132 @@
+//! Checks of the program in the archive.
+
+use std::path::Path;
+use std::process::Command;
+
+use super::{Context, Outcome, ensure, missing};
+use crate::elf::Elf;
+use crate::places::{VERSION, root};
+use crate::program::{DEBUG_FILE, GLIBC, SIZE_MAX};
+use crate::run::{At, Result, finish, read, run};
+
+/// Checks what the program requires, and that its debug information fits.
+pub fn properties(context: &Context) -> Result<Outcome> {
+    let directory = context.unpacked()?;
+    let path = directory.join("bin/longwire");
+    let bytes = read(&path)?;
+    let elf = Elf::read(&bytes).at(&path)?;
+    println!(
+        "  {} bytes, glibc {}, {}",
+        bytes.len(),
+        elf.glibc_text(),
+        elf.libraries.join(" ")
+    );
+    ensure(!elf.has_symbols && !elf.has_lines, || {
+        "the program is not stripped".to_owned()
+    })?;
+    let (name, crc) = elf
+        .debug_link
+        .ok_or("the program names no debug information")?;
+    let debug = debug_information(context)?;
+    ensure(name == DEBUG_FILE, || {
+        format!("its debug information is in {name}")
+    })?;
+    ensure(crc == crc32fast::hash(&debug), || {
+        format!("{name} is of another program")
+    })?;
+    let has_lines = Elf::read(&debug)?.has_lines;
+    ensure(has_lines, || format!("{name} has no line tables"))?;
+    let version = finish(Command::new(&path).arg("--version"))?;
+    ensure(version.text == format!("longwire {VERSION}\n"), || {
+        version.text.clone()
+    })?;
+    if context.trial {
+        return Ok(Outcome::Skipped(
+            "a program of this machine: glibc, size, paths".to_owned(),
+        ));
+    }
+    ensure(elf.glibc <= Some(GLIBC), || {
+        format!("it needs glibc {:?}", elf.glibc)
+    })?;
+    ensure(bytes.len() <= SIZE_MAX, || {
+        format!("it has {} bytes", bytes.len())
+    })?;
+    let paths = [
+        Some(root().display().to_string()),
+        std::env::var("HOME").ok(),
+    ];
+    for path in paths.into_iter().flatten().filter(|path| path.len() > 1) {
+        let holds = bytes
+            .windows(path.len())
+            .any(|part| part == path.as_bytes());
+        ensure(!holds, || {
+            format!("it holds the path {path} of this machine")
+        })?;
+    }
+    Ok(Outcome::Passed)
+}
+
+fn debug_information(context: &Context) -> Result<Vec<u8>> {
+    let directory = context.scratch.join("debug");
+    std::fs::create_dir(&directory).at(&directory)?;
+    let mut tar = Command::new("tar");
+    tar.arg("--extract")
+        .arg("--file")
+        .arg(context.package("-debug.tar.gz")?);
+    run(tar
+        .arg("--directory")
+        .arg(&directory)
+        .arg("--strip-components=1"))?;
+    read(&directory.join(DEBUG_FILE))
+}
+
+/// Checks that the program loads a plugin: a static program could not.
+pub fn plugin(context: &Context) -> Result<Outcome> {
+    if let Some(skipped) = missing(&["cc"]) {
+        return Ok(skipped);
+    }
+    let directory = context.unpacked()?;
+    let library = context.scratch.join("data_loss.so");
+    let mut compile = Command::new("cc");
+    compile
+        .args(["-std=c99", "-O2", "-shared", "-fPIC", "-I"])
+        .arg(directory.join("include"))
+        .arg("-o")
+        .arg(&library)
+        .arg(directory.join("share/doc/longwire/examples/data_loss.c"));
+    run(&mut compile)?;
+    let in_file = context.scratch.join("in.pcap");
+    let out_file = context.scratch.join("out.pcap");
+    let longwire = |arguments: &[&str]| -> Result<String> {
+        let mut command = Command::new(directory.join("bin/longwire"));
+        let finished = finish(command.args(arguments))?;
+        ensure(finished.code == Some(0), || finished.text.clone())?;
+        Ok(finished.text)
+    };
+    let to = format!("pcap:{}", in_file.display());
+    longwire(&[
+        "generate", "--to", &to, "--rate", "1kpps", "--count", "1000",
+    ])?;
+    let loss = format!("plugin:file={},offset=23,bytes=11,p=50%", library.display());
+    let files = [
+        in_file.display().to_string(),
+        out_file.display().to_string(),
+    ];
+    longwire(&["simulate", &files[0], &files[1], "--delay", "1ms"])?;
+    let all = size(&out_file)?;
+    longwire(&[
+        "simulate", &files[0], &files[1], "--delay", "1ms", "--seed", "7", "--loss", &loss,
+    ])?;
+    let left = size(&out_file)?;
+    // All frames are UDP, of which the plugin loses half: 1000 draws are within 10 % of
+    // that with a probability of 1 - 1e-9, and the seed is the same each time.
+    let half = all * 4 / 10..all * 6 / 10;
+    ensure(half.contains(&left), || {
+        format!("the plugin left {left} of {all} bytes")
+    })?;
+    Ok(Outcome::Passed)
+}
+
+fn size(path: &Path) -> Result<u64> {
+    Ok(std::fs::metadata(path).at(path)?.len())
+}

@@ -1,0 +1,85 @@
+//! Checks of a release as a whole: the same bytes again, checksums, materials.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use super::{Context, Outcome, ensure, missing};
+use crate::places::Places;
+use crate::program::Program;
+use crate::run::{Result, list, read, run};
+use crate::write_packages;
+
+/// Builds all packages twice from the same program, at different times and in different
+/// directories, and compares them. The program is that of the last build, or without one
+/// the stripped program of the archive, which makes no archive of debug information.
+pub fn reproducible(context: &Context) -> Result<Outcome> {
+    let unpacked = context.unpacked()?.join("bin/longwire");
+    let given = context.binary.clone().unwrap_or(unpacked);
+    let mut made = Vec::new();
+    for name in ["first", "second"] {
+        let base = context.scratch.join(name);
+        let places = Places {
+            target: base.clone(),
+            work: base.join("package"),
+            out: base.join("out"),
+            time: context.places.time,
+        };
+        let program = Program::prepare(&places, Some(&given))?;
+        write_packages(&places, &program, &[])?;
+        made.push(places.out);
+        // Times in whole seconds would otherwise agree by chance.
+        std::thread::sleep(Duration::from_millis(1100));
+    }
+    compare(&made[0], &made[1])?;
+    Ok(Outcome::Passed)
+}
+
+fn compare(first: &Path, second: &Path) -> Result<()> {
+    let names = |directory: &Path| -> Result<Vec<_>> {
+        let paths = list(directory)?.into_iter();
+        Ok(paths
+            .filter_map(|path| path.file_name().map(ToOwned::to_owned))
+            .collect())
+    };
+    let both = [names(first)?, names(second)?];
+    ensure(both[0] == both[1], || format!("different files: {both:?}"))?;
+    ensure(both[0].len() >= 6, || format!("too few files: {both:?}"))?;
+    for name in &both[0] {
+        let same = read(&first.join(name))? == read(&second.join(name))?;
+        let name = name.to_string_lossy();
+        ensure(same, || {
+            format!(
+                "{name} differs: cmp -l {} {}",
+                first.display(),
+                second.display()
+            )
+        })?;
+        println!("  {name}: the same bytes");
+    }
+    Ok(())
+}
+
+/// Checks the checksums with coreutils, and the bill of materials against the schema of
+/// CycloneDX, which a package of PyPI has.
+pub fn sums_and_bill(context: &Context) -> Result<Outcome> {
+    if let Some(skipped) = missing(&["python3", "sha256sum"]) {
+        return Ok(skipped);
+    }
+    let mut sums = Command::new("sha256sum");
+    sums.args(["--check", "--strict", crate::sums::NAME]);
+    run(sums.current_dir(&context.places.out))?;
+    let venv = context.places.work.join("venv-bill");
+    if !venv.join("bin/pip").exists() {
+        run(Command::new("python3").args(["-m", "venv"]).arg(&venv))?;
+    }
+    let mut install = Command::new(venv.join("bin/pip"));
+    install.args(["install", "--quiet", "--disable-pip-version-check"]);
+    run(install.arg("cyclonedx-python-lib[json-validation]==11.12.0"))?;
+    let mut validate = Command::new(venv.join("bin/python"));
+    validate
+        .arg(super::script("bill.py"))
+        .arg(context.package(".cdx.json")?);
+    run(&mut validate)?;
+    Ok(Outcome::Passed)
+}

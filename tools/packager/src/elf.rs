@@ -1,0 +1,155 @@
+//! The properties of an ELF program on which packages depend: the glibc it requires,
+//! the libraries it loads, and where its debug information is.
+
+use object::elf::{FileHeader64, SHT_GNU_VERNEED};
+use object::read::elf::{Dyn, ElfFile64, FileHeader, SectionHeader};
+use object::{Endianness, Object, ObjectSection};
+
+use crate::run::Result;
+
+/// A version of glibc, as in `GLIBC_2.17`: major, minor, patch.
+pub type GlibcVersion = (u32, u32, u32);
+
+/// The facts of one program.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Elf {
+    /// The architecture as in target triples: `x86_64` or `aarch64`.
+    pub architecture: &'static str,
+    /// The newest version of glibc that a symbol requires; `None` for static programs.
+    pub glibc: Option<GlibcVersion>,
+    /// The shared libraries that the loader looks for.
+    pub libraries: Vec<String>,
+    /// Whether the program itself holds line tables.
+    pub has_lines: bool,
+    /// Whether it has symbols for other uses than dynamic linking.
+    pub has_symbols: bool,
+    /// The file with the debug information and its CRC-32, if the program names one.
+    pub debug_link: Option<(String, u32)>,
+}
+
+impl Elf {
+    /// Reads a program.
+    pub fn read(bytes: &[u8]) -> Result<Elf> {
+        let at = |error: object::Error| format!("not an ELF program of 64 bits: {error}");
+        let file: ElfFile64<'_, Endianness> = ElfFile64::parse(bytes).map_err(at)?;
+        let architecture = match file.architecture() {
+            object::Architecture::X86_64 => "x86_64",
+            object::Architecture::Aarch64 => "aarch64",
+            other => return Err(format!("no packages are made for {other:?}")),
+        };
+        let link = file.gnu_debuglink().map_err(at)?;
+        let has = |name: &str| {
+            file.section_by_name(name)
+                .is_some_and(|section| section.size() > 0)
+        };
+        Ok(Elf {
+            architecture,
+            glibc: required_glibc(bytes)?,
+            libraries: libraries(bytes)?,
+            has_lines: has(".debug_line"),
+            has_symbols: has(".symtab"),
+            debug_link: link.map(|(name, crc)| (String::from_utf8_lossy(name).into_owned(), crc)),
+        })
+    }
+
+    /// Returns the required glibc as users write it.
+    pub fn glibc_text(&self) -> String {
+        match self.glibc {
+            Some((major, minor, 0)) => format!("{major}.{minor}"),
+            Some((major, minor, patch)) => format!("{major}.{minor}.{patch}"),
+            None => "none".to_owned(),
+        }
+    }
+}
+
+/// Returns the newest of the versions `GLIBC_…` in the section `.gnu.version_r`.
+fn required_glibc(bytes: &[u8]) -> Result<Option<GlibcVersion>> {
+    let names = version_names(bytes).map_err(|error| format!("required versions: {error}"))?;
+    Ok(names.iter().filter_map(|name| glibc_version(name)).max())
+}
+
+fn version_names(bytes: &[u8]) -> object::Result<Vec<String>> {
+    let header = FileHeader64::<Endianness>::parse(bytes)?;
+    let endian = header.endian()?;
+    let sections = header.sections(endian, bytes)?;
+    let mut found = Vec::new();
+    for section in sections.iter() {
+        if section.sh_type(endian) != SHT_GNU_VERNEED {
+            continue;
+        }
+        let Some((mut needs, link)) = section.gnu_verneed(endian, bytes)? else {
+            continue;
+        };
+        let strings = sections.strings(endian, bytes, link)?;
+        while let Some((_, mut versions)) = needs.next()? {
+            while let Some(version) = versions.next()? {
+                let name = version.name(endian, strings)?;
+                found.push(String::from_utf8_lossy(name).into_owned());
+            }
+        }
+    }
+    Ok(found)
+}
+
+fn glibc_version(name: &str) -> Option<GlibcVersion> {
+    let mut numbers = name.strip_prefix("GLIBC_")?.split('.');
+    let mut next = || numbers.next().map_or(Some(0), |word| word.parse().ok());
+    Some((next()?, next()?, next()?))
+}
+
+fn libraries(bytes: &[u8]) -> Result<Vec<String>> {
+    let read = || -> object::Result<Vec<String>> {
+        let header = FileHeader64::<Endianness>::parse(bytes)?;
+        let endian = header.endian()?;
+        let sections = header.sections(endian, bytes)?;
+        let Some((entries, link)) = sections.dynamic(endian, bytes)? else {
+            return Ok(Vec::new());
+        };
+        let strings = sections.strings(endian, bytes, link)?;
+        let needed = entries
+            .iter()
+            .filter(|entry| entry.tag(endian) == object::elf::DT_NEEDED);
+        needed
+            .map(|entry| {
+                let name = entry.string(endian, strings)?;
+                Ok(String::from_utf8_lossy(name).into_owned())
+            })
+            .collect()
+    };
+    read().map_err(|error| format!("required libraries: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_ordered_as_numbers() {
+        let newest = [
+            "GLIBC_2.9",
+            "GLIBC_2.17",
+            "GLIBC_2.2.5",
+            "GCC_3.0",
+            "GLIBC_PRIVATE",
+        ];
+        let newest = newest.iter().filter_map(|name| glibc_version(name)).max();
+        assert_eq!(newest, Some((2, 17, 0)));
+    }
+
+    #[test]
+    fn this_test_is_a_dynamic_program_with_symbols() {
+        let path = std::env::current_exe().expect("the test has a path");
+        let elf = Elf::read(&std::fs::read(path).expect("it can be read")).expect("it is ELF");
+        assert!(elf.glibc >= Some((2, 2, 0)), "{elf:?}");
+        assert!(
+            elf.libraries.iter().any(|name| name == "libc.so.6"),
+            "{elf:?}"
+        );
+        assert!(elf.has_symbols && elf.debug_link.is_none(), "{elf:?}");
+    }
+
+    #[test]
+    fn other_files_are_refused() {
+        assert!(Elf::read(b"#!/bin/sh\n").is_err());
+    }
+}

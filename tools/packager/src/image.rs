@@ -1,0 +1,185 @@
+//! An OCI image as a tar, in both of its forms: the OCI image layout, and the
+//! `manifest.json` of `docker save`, which older engines read.
+
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use crate::places::{Places, VERSION, rfc3339};
+use crate::program::Program;
+use crate::run::{At, Result, write};
+use crate::stage::archive_name;
+use crate::tree::{Tree, gzip};
+
+/// The image's name without its tag.
+pub const NAME: &str = "ghcr.io/longwire/longwire";
+
+const TYPE_INDEX: &str = "application/vnd.oci.image.index.v1+json";
+const TYPE_MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
+const TYPE_CONFIG: &str = "application/vnd.oci.image.config.v1+json";
+const TYPE_LAYER: &str = "application/vnd.oci.image.layer.v1.tar+gzip";
+
+/// A layer: its files, and the sentence that says where they are from.
+#[derive(Debug)]
+pub struct Layer {
+    /// The files.
+    pub tree: Tree,
+    /// The line of the image's history.
+    pub created_by: String,
+}
+
+/// Writes the image of the program, on layers that are below.
+pub fn write_image(places: &Places, program: &Program, layers: &[Layer]) -> Result<()> {
+    let content = image(layers, program.elf.architecture, places.time)?.tar(places.time)?;
+    write(&places.package(&file_name(program)), &content)
+}
+
+/// Returns the name of the image's file.
+pub fn file_name(program: &Program) -> String {
+    format!("{}-oci.tar", archive_name(program).trim_end_matches("-gnu"))
+}
+
+/// Returns the files of the image's tar.
+fn image(layers: &[Layer], architecture: &str, time: u64) -> Result<Tree> {
+    let architecture = match architecture {
+        "aarch64" => "arm64",
+        _ => "amd64",
+    };
+    let mut files = Tree::default();
+    let mut blob = |kind: &str, content: Vec<u8>| -> Value {
+        let digest = hex(&Sha256::digest(&content));
+        let size = content.len();
+        files.file(&format!("blobs/sha256/{digest}"), content);
+        json!({ "mediaType": kind, "digest": format!("sha256:{digest}"), "size": size })
+    };
+    let (mut parts, mut plain, mut history) = (Vec::new(), Vec::new(), Vec::new());
+    let created = rfc3339(time);
+    for layer in layers {
+        let tar = layer.tree.tar(time)?;
+        plain.push(format!("sha256:{}", hex(&Sha256::digest(&tar))));
+        parts.push(blob(TYPE_LAYER, gzip(&tar)?));
+        history.push(json!({ "created": created, "created_by": layer.created_by }));
+    }
+    let config = json!({
+        "created": created,
+        "architecture": architecture,
+        "os": "linux",
+        "config": configuration(),
+        "rootfs": { "type": "layers", "diff_ids": plain },
+        "history": history,
+    });
+    let config = blob(TYPE_CONFIG, bytes(&config)?);
+    let manifest = json!({
+        "schemaVersion": 2, "mediaType": TYPE_MANIFEST, "config": config, "layers": parts,
+    });
+    let mut manifest = blob(TYPE_MANIFEST, bytes(&manifest)?);
+    manifest["platform"] = json!({ "architecture": architecture, "os": "linux" });
+    manifest["annotations"] = json!({
+        "io.containerd.image.name": format!("{NAME}:{VERSION}"),
+        "org.opencontainers.image.ref.name": VERSION,
+    });
+    let index = json!({ "schemaVersion": 2, "mediaType": TYPE_INDEX, "manifests": [manifest] });
+    files.file("index.json", bytes(&index)?);
+    files.file(
+        "oci-layout",
+        bytes(&json!({ "imageLayoutVersion": "1.0.0" }))?,
+    );
+    let layers: Vec<String> = parts.iter().map(path).collect();
+    let saved = json!([{
+        "Config": path(&config), "RepoTags": [format!("{NAME}:{VERSION}")], "Layers": layers,
+    }]);
+    files.file("manifest.json", bytes(&saved)?);
+    Ok(files)
+}
+
+fn configuration() -> Value {
+    json!({
+        "Entrypoint": ["/usr/bin/longwire"],
+        "Cmd": ["--help"],
+        "Env": ["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"],
+        "WorkingDir": "/work",
+        "Labels": {
+            "org.opencontainers.image.title": "longwire",
+            "org.opencontainers.image.version": VERSION,
+            "org.opencontainers.image.licenses": env!("CARGO_PKG_LICENSE"),
+            "org.opencontainers.image.source": env!("CARGO_PKG_REPOSITORY"),
+        },
+    })
+}
+
+/// Returns the path of a blob in the tar.
+fn path(descriptor: &Value) -> String {
+    let digest = descriptor["digest"].as_str().unwrap_or_default();
+    format!("blobs/{}", digest.replace(':', "/"))
+}
+
+fn bytes(value: &Value) -> Result<Vec<u8>> {
+    serde_json::to_vec(value).at("image")
+}
+
+/// Returns bytes as hexadecimal digits.
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use super::*;
+    use crate::tree::Node;
+
+    fn content<'a>(image: &'a Tree, path: &str) -> &'a [u8] {
+        match image.get(path) {
+            Some(Node::File(_, content)) => content,
+            other => panic!("{path}: {other:?}"),
+        }
+    }
+
+    fn json_at(image: &Tree, path: &str) -> Value {
+        serde_json::from_slice(content(image, path)).expect("it is JSON")
+    }
+
+    #[test]
+    fn both_forms_lead_to_the_same_files() {
+        let mut tree = Tree::default();
+        tree.program("usr/bin/longwire", b"program".to_vec());
+        let created_by = "test".to_owned();
+        let layers = [Layer {
+            tree: tree.clone(),
+            created_by,
+        }];
+        let image = image(&layers, "x86_64", 7).expect("it is made");
+        // From the index of the OCI layout.
+        let index = json_at(&image, "index.json");
+        let manifest = json_at(&image, &path(&index["manifests"][0]));
+        let config = json_at(&image, &path(&manifest["config"]));
+        // From the manifest of `docker save`.
+        let saved = json_at(&image, "manifest.json");
+        assert_eq!(saved[0]["Config"], path(&manifest["config"]));
+        assert_eq!(saved[0]["Layers"][0], path(&manifest["layers"][0]));
+        // The layer is what both digests say.
+        let packed = content(&image, &path(&manifest["layers"][0]));
+        assert_eq!(manifest["layers"][0]["size"], packed.len());
+        let mut plain = Vec::new();
+        let mut reader = flate2::read::GzDecoder::new(packed);
+        reader.read_to_end(&mut plain).expect("it is gzip");
+        let digest = format!("sha256:{}", hex(&Sha256::digest(&plain)));
+        assert_eq!(config["rootfs"]["diff_ids"][0], digest);
+        assert_eq!(Tree::from_tar(plain.as_slice()), Ok(tree));
+    }
+
+    #[test]
+    fn names_of_blobs_are_their_digests() {
+        let image = image(&[], "aarch64", 7).expect("it is made");
+        let mut count = 0;
+        for (path, node) in image.iter() {
+            if let (Some(digest), Node::File(_, content)) =
+                (path.strip_prefix("blobs/sha256/"), node)
+            {
+                assert_eq!(digest, hex(&Sha256::digest(content)));
+                count += 1;
+            }
+        }
+        assert_eq!(count, 2, "configuration and manifest");
+    }
+}

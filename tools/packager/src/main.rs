@@ -1,0 +1,170 @@
+//! Builds the packages of Longwire, and tests them where they are installed.
+//!
+//! `cargo xtask package` and `cargo xtask package-test` run it.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+mod base;
+mod check;
+mod elf;
+mod image;
+mod metadata;
+mod places;
+mod program;
+mod run;
+mod stage;
+mod sums;
+mod system;
+mod tree;
+
+use image::Layer;
+use metadata::Metadata;
+use places::{Places, VERSION};
+use program::Program;
+use run::{Result, write};
+
+#[derive(Debug, Parser)]
+#[command(
+    name = "longwire-packager",
+    about = "Builds and tests the packages of Longwire"
+)]
+struct Cli {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Debug, Subcommand)]
+enum Task {
+    /// Build packages
+    Package(PackageArgs),
+    /// Test packages where they are installed
+    Test(TestArgs),
+}
+
+/// Kinds of packages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Kind {
+    /// Archives of the program and of its debug information
+    Archive,
+    /// A package for Debian and Ubuntu
+    Deb,
+    /// A package for distributions with rpm
+    Rpm,
+    /// An image for containers
+    Image,
+    /// The bill of materials, as CycloneDX
+    Sbom,
+}
+
+#[derive(Debug, Args)]
+struct PackageArgs {
+    /// Build these kinds only
+    #[arg(long, value_name = "KIND", value_delimiter = ',')]
+    only: Vec<Kind>,
+    /// Where to write the packages; target/package/out unless given
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Package this program, with its debug information, instead of building it
+    #[arg(long, value_name = "PATH")]
+    binary: Option<PathBuf>,
+    /// Accept a program for a newer glibc than the packages declare: for this machine only
+    #[arg(long)]
+    trial: bool,
+}
+
+#[derive(Debug, Args)]
+struct TestArgs {
+    /// Run these checks only
+    #[arg(long, value_name = "CHECK", value_delimiter = ',')]
+    only: Vec<String>,
+    /// Where the packages are; target/package/out unless given
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// The program with its debug information; that of the last build unless given
+    #[arg(long, value_name = "PATH")]
+    binary: Option<PathBuf>,
+    /// Accept packages for this machine only
+    #[arg(long)]
+    trial: bool,
+}
+
+fn main() -> ExitCode {
+    let result = match Cli::parse().task {
+        Task::Package(args) => package(&args).map(|()| ExitCode::SUCCESS),
+        Task::Test(args) => test(args),
+    };
+    match result {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn package(args: &PackageArgs) -> Result<()> {
+    let places = Places::new(args.out.clone())?;
+    let program = Program::prepare(&places, args.binary.as_deref())?;
+    match program.check() {
+        Err(error) if args.trial => println!("  not for others: {error}"),
+        result => result?,
+    }
+    println!(
+        "  longwire {VERSION}: {} bytes stripped, glibc {}, libraries {}",
+        program.bytes.len(),
+        program.elf.glibc_text(),
+        program.elf.libraries.join(" ")
+    );
+    write_packages(&places, &program, &args.only)
+}
+
+fn test(args: TestArgs) -> Result<ExitCode> {
+    let places = Places::new(args.out)?;
+    let built = program::built(&places);
+    let context = check::Context {
+        scratch: places.work.join("test"),
+        binary: args.binary.or_else(|| built.is_file().then_some(built)),
+        trial: args.trial,
+        places,
+    };
+    check::run(&context, &args.only)
+}
+
+/// Writes packages of these kinds, or of all kinds if there are none, and the checksums.
+fn write_packages(places: &Places, program: &Program, only: &[Kind]) -> Result<()> {
+    let kinds = Kind::value_variants().iter();
+    let kinds = kinds.filter(|kind| only.is_empty() || only.contains(kind));
+    std::fs::create_dir_all(&places.out).map_err(|error| error.to_string())?;
+    let metadata = Metadata::read(program.elf.architecture)?;
+    let tree = stage::tree(places, program, &metadata)?;
+    stage::write_stage(places, &tree)?;
+    for kind in kinds {
+        match kind {
+            Kind::Archive => stage::write_archives(places, program, &tree)?,
+            Kind::Deb => system::write_deb(places)?,
+            Kind::Rpm => system::write_rpm(places)?,
+            Kind::Image => {
+                let layers = [base::layer(places, program)?, own_layer(&tree)];
+                image::write_image(places, program, &layers)?;
+            }
+            Kind::Sbom => {
+                let path = places.package(&format!("{}.cdx.json", stage::archive_name(program)));
+                write(&path, &metadata.bill(places, program)?)?;
+            }
+        }
+    }
+    sums::write_sums(places)
+}
+
+/// Returns the image's layer with the program. Containers have no service manager and no
+/// completions.
+fn own_layer(tree: &tree::Tree) -> Layer {
+    let kept = ["usr/bin/", "usr/include/", "usr/share/doc/"];
+    Layer {
+        tree: tree.filter(|path| kept.iter().any(|start| path.starts_with(start))),
+        created_by: format!("longwire {VERSION}"),
+    }
+}

@@ -1,0 +1,110 @@
+//! Where things are, and the time that all files of packages have.
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::run::{At, Result, text};
+
+/// The version of the packages: that of the workspace.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// Directories, and the time of the packages.
+#[derive(Clone, Debug)]
+pub struct Places {
+    /// The directory in which cargo builds the workspace.
+    pub target: PathBuf,
+    /// The directory for intermediate files.
+    pub work: PathBuf,
+    /// The directory of the packages.
+    pub out: PathBuf,
+    /// The time of all files in packages, in seconds since 1970.
+    pub time: u64,
+}
+
+impl Places {
+    /// Reads the environment. `out` is the directory of the packages.
+    pub fn new(out: Option<PathBuf>) -> Result<Places> {
+        let target = env::var_os("CARGO_TARGET_DIR").map_or("target".into(), PathBuf::from);
+        let target = root().join(target);
+        let work = target.join("package");
+        Ok(Places {
+            out: out.unwrap_or_else(|| work.join("out")),
+            time: time()?,
+            target,
+            work,
+        })
+    }
+
+    /// The path of a package.
+    pub fn package(&self, name: &str) -> PathBuf {
+        self.out.join(name)
+    }
+}
+
+/// Returns the repository's root.
+pub fn root() -> &'static Path {
+    let tools = Path::new(env!("CARGO_MANIFEST_DIR")).parent();
+    tools.and_then(Path::parent).unwrap_or(Path::new("."))
+}
+
+/// Returns `SOURCE_DATE_EPOCH`, or the time of the last commit.
+fn time() -> Result<u64> {
+    let seconds = match env::var("SOURCE_DATE_EPOCH") {
+        Ok(seconds) => seconds,
+        Err(_) => {
+            let mut log = Command::new("git");
+            log.args(["log", "-1", "--format=%ct"]).current_dir(root());
+            text(&mut log).map_err(|error| format!("{error}; set SOURCE_DATE_EPOCH"))?
+        }
+    };
+    seconds.trim().parse().at("SOURCE_DATE_EPOCH")
+}
+
+/// Returns a time as RFC 3339 has it, in UTC.
+pub fn rfc3339(time: u64) -> String {
+    let (days, second) = (time / 86_400, time % 86_400);
+    let (year, month, day) = date(days);
+    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+}
+
+/// Returns year, month and day from the days since 1970.
+fn date(mut days: u64) -> (u64, u64, u64) {
+    let leap = |year: u64| year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let mut year = 1970;
+    while days >= 365 + u64::from(leap(year)) {
+        days -= 365 + u64::from(leap(year));
+        year += 1;
+    }
+    let february = 28 + u64::from(leap(year));
+    let lengths = [31, february, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+    let mut month = 1;
+    for length in lengths {
+        if days < length {
+            break;
+        }
+        days -= length;
+        month += 1;
+    }
+    (year, month, days + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_those_of_the_calendar() {
+        // From `date --utc --date=@…`.
+        for (time, text) in [
+            (0, "1970-01-01T00:00:00Z"),
+            (951_782_400, "2000-02-29T00:00:00Z"),
+            (1_709_251_199, "2024-02-29T23:59:59Z"),
+            (1_735_689_599, "2024-12-31T23:59:59Z"),
+            (4_102_444_800, "2100-01-01T00:00:00Z"),
+        ] {
+            assert_eq!(rfc3339(time), text);
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! The program of the packages: built for an old glibc, its debug information apart.
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::elf::{Elf, GlibcVersion};
+use crate::places::{Places, root};
+use crate::run::{At, Result, exists, read, run};
+
+/// The oldest glibc on which the program runs: that of 2012, as `manylinux2014` and
+/// Enterprise Linux 7 have it. The packages declare it.
+pub const GLIBC: GlibcVersion = (2, 17, 0);
+
+/// The largest size of the stripped program in bytes.
+pub const SIZE_MAX: usize = 15_000_000;
+
+/// The cargo profile of packages.
+const PROFILE: &str = "dist";
+
+/// Name of the file with the debug information, as `.gnu_debuglink` has it.
+pub const DEBUG_FILE: &str = "longwire.debug";
+
+/// The program, and its debug information.
+#[derive(Debug)]
+pub struct Program {
+    /// The stripped program.
+    pub bytes: Vec<u8>,
+    /// The facts of the stripped program.
+    pub elf: Elf,
+    /// The debug information; `None` if the program was given without.
+    pub debug: Option<Vec<u8>>,
+    /// The path of the stripped program.
+    pub path: PathBuf,
+}
+
+impl Program {
+    /// Builds the program, or takes one that is built, and strips it.
+    pub fn prepare(places: &Places, given: Option<&Path>) -> Result<Program> {
+        match given {
+            Some(path) => strip(places, path),
+            None => strip(places, &build(places)?),
+        }
+    }
+
+    /// Fails if the packages would declare less than the program needs.
+    pub fn check(&self) -> Result<()> {
+        if self.elf.glibc > Some(GLIBC) {
+            let (major, minor, _) = GLIBC;
+            return Err(format!(
+                "the program needs glibc {}, and the packages declare {major}.{minor}: leave out \
+                 --binary to build it, or add --trial for packages of this machine",
+                self.elf.glibc_text()
+            ));
+        }
+        if self.bytes.len() > SIZE_MAX {
+            return Err(format!(
+                "the stripped program has {} bytes, more than {SIZE_MAX}",
+                self.bytes.len()
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// Builds the program with cargo-zigbuild, which is installed from PyPI.
+fn build(places: &Places) -> Result<PathBuf> {
+    let venv = places.work.join("venv");
+    install_zig(&venv)?;
+    let (major, minor, _) = GLIBC;
+    let target = format!("{}.{major}.{minor}", triple());
+    let path = env::var_os("PATH").unwrap_or_default();
+    let directories = std::iter::once(venv.join("bin")).chain(env::split_paths(&path));
+    let mut command = Command::new("cargo");
+    command
+        .args(["zigbuild", "--locked", "--profile", PROFILE])
+        .args([
+            "--package",
+            "longwire",
+            "--bin",
+            "longwire",
+            "--target",
+            &target,
+        ])
+        .current_dir(root())
+        .env("PATH", env::join_paths(directories).at("PATH")?)
+        .env("CARGO_TARGET_DIR", &places.target)
+        .env("RUSTFLAGS", without_paths());
+    run(&mut command)?;
+    Ok(built(places))
+}
+
+fn triple() -> String {
+    format!("{}-unknown-linux-gnu", env::consts::ARCH)
+}
+
+/// Returns where the built program is.
+pub fn built(places: &Places) -> PathBuf {
+    let directory = places.target.join(triple()).join(PROFILE);
+    directory.join("longwire")
+}
+
+/// Returns flags that keep the directories of this machine out of the program: it is
+/// the same wherever it is built.
+fn without_paths() -> String {
+    let home = env::var_os("HOME").map(|home| Path::new(&home).join(".cargo"));
+    let cargo = env::var_os("CARGO_HOME").map(PathBuf::from).or(home);
+    let mut flags = format!("--remap-path-prefix={}=/longwire", root().display());
+    if let Some(cargo) = cargo {
+        flags += &format!(" --remap-path-prefix={}=/cargo", cargo.display());
+    }
+    flags
+}
+
+fn install_zig(venv: &Path) -> Result<()> {
+    if !exists("python3") {
+        return Err("needs python3 with venv (Debian: python3-venv), for zig from PyPI".to_owned());
+    }
+    if !venv.join("bin/pip").exists() {
+        run(Command::new("python3").args(["-m", "venv"]).arg(venv))?;
+    }
+    let mut install = Command::new(venv.join("bin/pip"));
+    install
+        .args(["install", "--quiet", "--disable-pip-version-check", "-r"])
+        .arg(root().join("tools/packager/requirements.txt"));
+    run(&mut install)
+}
+
+/// Splits a program in the stripped program and its debug information.
+fn strip(places: &Places, from: &Path) -> Result<Program> {
+    let objcopy = env::var("OBJCOPY").unwrap_or_else(|_| "objcopy".to_owned());
+    if !exists(&objcopy) && !Path::new(&objcopy).exists() {
+        return Err("needs objcopy (Debian: binutils)".to_owned());
+    }
+    let has_lines = Elf::read(&read(from)?).at(from)?.has_lines;
+    let (path, debug) = (places.work.join("longwire"), places.work.join(DEBUG_FILE));
+    std::fs::create_dir_all(&places.work).at(&places.work)?;
+    let mut strip = Command::new(&objcopy);
+    strip.arg("--strip-all");
+    if has_lines {
+        let mut split = Command::new(&objcopy);
+        split.args(["--only-keep-debug", "--compress-debug-sections"]);
+        run(split.arg(from).arg(&debug))?;
+        strip.arg("--add-gnu-debuglink").arg(&debug);
+    }
+    run(strip.arg(from).arg(&path))?;
+    let bytes = read(&path)?;
+    Ok(Program {
+        elf: Elf::read(&bytes).at(&path)?,
+        bytes,
+        debug: if has_lines { Some(read(&debug)?) } else { None },
+        path,
+    })
+}

@@ -1,0 +1,117 @@
+//! Commands, and files with their names in errors.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// The result of a step: an error is a sentence for the user.
+pub type Result<T> = std::result::Result<T, String>;
+
+/// Names the place of an error.
+pub trait At<T> {
+    /// Puts the place in front of the error.
+    fn at(self, place: impl AsRef<Path>) -> Result<T>;
+}
+
+impl<T, E: std::fmt::Display> At<T> for std::result::Result<T, E> {
+    fn at(self, place: impl AsRef<Path>) -> Result<T> {
+        self.map_err(|error| format!("{}: {error}", place.as_ref().display()))
+    }
+}
+
+/// Reads a file.
+pub fn read(path: &Path) -> Result<Vec<u8>> {
+    fs::read(path).at(path)
+}
+
+/// Writes a file and the directories above it.
+pub fn write(path: &Path, content: &[u8]) -> Result<()> {
+    if let Some(parent) = path.parent() {
+        fs::create_dir_all(parent).at(parent)?;
+    }
+    fs::write(path, content).at(path)
+}
+
+/// Makes a directory that is empty.
+pub fn clear(directory: &Path) -> Result<()> {
+    if directory.exists() {
+        fs::remove_dir_all(directory).at(directory)?;
+    }
+    fs::create_dir_all(directory).at(directory)
+}
+
+/// Returns the paths in a directory, in the order of their names.
+pub fn list(directory: &Path) -> Result<Vec<PathBuf>> {
+    let entries = fs::read_dir(directory).at(directory)?;
+    let paths: std::io::Result<Vec<PathBuf>> = entries
+        .map(|entry| entry.map(|entry| entry.path()))
+        .collect();
+    let mut paths = paths.at(directory)?;
+    paths.sort();
+    Ok(paths)
+}
+
+/// Runs a command that must succeed; its output is shown.
+pub fn run(command: &mut Command) -> Result<()> {
+    println!("  $ {}", shown(command));
+    let status = command
+        .stdin(Stdio::null())
+        .status()
+        .at(command.get_program())?;
+    if status.success() {
+        return Ok(());
+    }
+    Err(format!("{}: {status}", shown(command)))
+}
+
+/// Runs a command that must succeed, and returns its standard output.
+pub fn stdout(command: &mut Command) -> Result<Vec<u8>> {
+    let output = command
+        .stdin(Stdio::null())
+        .output()
+        .at(command.get_program())?;
+    if output.status.success() {
+        return Ok(output.stdout);
+    }
+    let error = String::from_utf8_lossy(&output.stderr);
+    Err(format!("{}: {}: {error}", shown(command), output.status))
+}
+
+/// As [`stdout`], for text.
+pub fn text(command: &mut Command) -> Result<String> {
+    Ok(String::from_utf8_lossy(&stdout(command)?).into_owned())
+}
+
+/// The result of a command that may fail.
+#[derive(Debug)]
+pub struct Finished {
+    /// The exit code; `None` after a signal.
+    pub code: Option<i32>,
+    /// Standard output, then standard error.
+    pub text: String,
+}
+
+/// Runs a command to its end, and returns its exit code and output.
+pub fn finish(command: &mut Command) -> Result<Finished> {
+    let output = command
+        .stdin(Stdio::null())
+        .output()
+        .at(command.get_program())?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    Ok(Finished {
+        code: output.status.code(),
+        text: text + &String::from_utf8_lossy(&output.stderr),
+    })
+}
+
+/// Returns whether a program is installed.
+pub fn exists(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|directory| directory.join(program).is_file())
+}
+
+fn shown(command: &Command) -> String {
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    let words: Vec<_> = words.map(|word| word.to_string_lossy()).collect();
+    words.join(" ")
+}

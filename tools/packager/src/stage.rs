@@ -1,0 +1,118 @@
+//! The installed files, as every package has them.
+
+use std::fs::{self, File};
+use std::path::Path;
+use std::process::Command;
+
+use crate::metadata::Metadata;
+use crate::places::{Places, VERSION, root};
+use crate::program::{DEBUG_FILE, Program};
+use crate::run::{At, Result, clear, list, read, run, stdout, write};
+use crate::tree::{Node, Tree, gzip};
+
+/// Where the completions of a shell are found, and the shell.
+const COMPLETIONS: [(&str, &str); 3] = [
+    ("bash", "usr/share/bash-completion/completions/longwire"),
+    ("fish", "usr/share/fish/vendor_completions.d/longwire.fish"),
+    ("zsh", "usr/share/zsh/site-functions/_longwire"),
+];
+
+/// Files of the repository, and where they are installed.
+const FILES: [(&str, &str); 9] = [
+    ("include/longwire_plugin.h", "usr/include/longwire_plugin.h"),
+    (
+        "packaging/longwire@.service",
+        "usr/lib/systemd/system/longwire@.service",
+    ),
+    (
+        "packaging/longwire.tmpfiles.conf",
+        "usr/lib/tmpfiles.d/longwire.conf",
+    ),
+    ("README.md", "usr/share/doc/longwire/README.md"),
+    ("CHANGELOG.md", "usr/share/doc/longwire/CHANGELOG.md"),
+    ("LICENSE-APACHE", "usr/share/doc/longwire/LICENSE-APACHE"),
+    ("LICENSE-MIT", "usr/share/doc/longwire/LICENSE-MIT"),
+    (
+        "examples/plugins/data_loss.c",
+        "usr/share/doc/longwire/examples/data_loss.c",
+    ),
+    (
+        "examples/topologies/parking-lot.toml",
+        "usr/share/doc/longwire/examples/parking-lot.toml",
+    ),
+];
+
+/// Returns the installed files. The program prints its own manual pages and completions.
+pub fn tree(places: &Places, program: &Program, metadata: &Metadata) -> Result<Tree> {
+    let mut tree = Tree::default();
+    tree.program("usr/bin/longwire", program.bytes.clone());
+    for (source, path) in FILES {
+        tree.file(path, read(&root().join(source))?);
+    }
+    let notices = "usr/share/doc/longwire/third-party-licenses.txt.gz";
+    tree.file(notices, gzip(metadata.notices()?.as_bytes())?);
+    for (shell, path) in COMPLETIONS {
+        let completions = stdout(Command::new(&program.path).args(["completions", shell]))?;
+        tree.file(path, completions);
+    }
+    let pages = places.work.join("man");
+    clear(&pages)?;
+    run(Command::new(&program.path).arg("man").arg(&pages))?;
+    for page in list(&pages)? {
+        let name = page.file_name().unwrap_or_default().to_string_lossy();
+        let path = format!("usr/share/man/man1/{name}.gz");
+        tree.file(&path, gzip(&read(&page)?)?);
+    }
+    Ok(tree)
+}
+
+/// Writes the files to the directory in which `cargo deb` and `cargo generate-rpm` look
+/// for `target/release/stage`, and gives them the time of the packages.
+pub fn write_stage(places: &Places, tree: &Tree) -> Result<()> {
+    let directory = places.target.join("dist/stage");
+    clear(&directory)?;
+    tree.write(&directory)?;
+    set_times(&directory, places.time)
+}
+
+fn set_times(path: &Path, time: u64) -> Result<()> {
+    if path.is_dir() {
+        for inner in list(path)? {
+            set_times(&inner, time)?;
+        }
+    }
+    let time = std::time::UNIX_EPOCH + std::time::Duration::from_secs(time);
+    let times = fs::FileTimes::new().set_modified(time);
+    File::open(path)
+        .and_then(|file| file.set_times(times))
+        .at(path)
+}
+
+/// Returns the start of archives' names.
+pub fn archive_name(program: &Program) -> String {
+    format!("longwire-{VERSION}-{}-linux-gnu", program.elf.architecture)
+}
+
+/// Writes the archive that is unpacked anywhere, and that of the debug information.
+pub fn write_archives(places: &Places, program: &Program, tree: &Tree) -> Result<()> {
+    let name = archive_name(program);
+    let mut archive = Tree::default();
+    for (path, node) in tree.iter() {
+        let inside = path.strip_prefix("usr/").unwrap_or(path);
+        if path != "usr" {
+            archive.insert(inside, node.clone());
+        }
+    }
+    let pack = |tree: &Tree, name: &str| -> Result<()> {
+        let content = gzip(&tree.inside(name).tar(places.time)?)?;
+        write(&places.package(&format!("{name}.tar.gz")), &content)
+    };
+    pack(&archive, &name)?;
+    let Some(debug) = &program.debug else {
+        println!("  the program has no debug information: no archive of it");
+        return Ok(());
+    };
+    let mut tree = Tree::default();
+    tree.insert(DEBUG_FILE, Node::File(0o644, debug.clone()));
+    pack(&tree, &format!("{name}-debug"))
+}
