@@ -149,6 +149,7 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
     from _pytest.runner import runtestprotocol
 
     item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+    reports: list[pytest.TestReport] = []
     for left in range(int(item.config.getini("link_retries")), -1, -1):
         item.stash[_UNMET_FOUND] = False
         reports = runtestprotocol(item, nextitem=nextitem, log=False)

@@ -16,6 +16,7 @@ mod leftovers;
 mod long;
 mod memory;
 mod package;
+mod python;
 mod runner;
 mod test;
 
@@ -35,6 +36,7 @@ cargo xtask TASK
   fuzz [SECONDS]  every fuzz target for so long (5), where nightly and cargo-fuzz are
   long [SECONDS]  each fuzz target and a soak for so long (600); adds to docs/long-runs.md
   api             the control API with tools from PyPI: a generated client, schemathesis
+  python          the Python package: built, installed, its types checked, tested
   package …       packages of the program in target/package/out (--help lists the options)
   package-test …  these packages where they are installed: Debian, containers (--help)
   deny            licences and origins of the dependencies
@@ -57,6 +59,7 @@ fn main() -> ExitCode {
         ["bench-tiny"] => bench::run_tiny(&mut runner),
         ["api"] => api::run_steps(&mut runner),
         ["book"] => book::run_steps(&mut runner),
+        ["python"] => python::run_steps(&mut runner),
         ["package", rest @ ..] => return package::build(rest),
         ["package-test", rest @ ..] => return package::test(rest),
         ["deny"] => deny::run_steps(&mut runner),

@@ -1,0 +1,31 @@
+"""A call of aiortc with losses in bursts."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import longwire
+
+SCRIPT = str(Path(__file__).with_name("webrtc_peer.py"))
+
+SECONDS = "8"
+
+
+@pytest.mark.needs("aiortc")
+@pytest.mark.link(delay="20ms", down={"loss": "gilbert:p=5%,r=30%"})
+def test_a_receiver_counts_the_losses_of_the_link(link: longwire.Link) -> None:
+    streams = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    caller = link.far.popen([sys.executable, SCRIPT, "offer", SECONDS], **streams)
+    called = link.near.popen([sys.executable, SCRIPT, "answer", SECONDS], **streams)
+    assert caller.stdin and caller.stdout and called.stdin and called.stdout
+    called.stdin.write(caller.stdout.readline())
+    called.stdin.flush()
+    caller.stdin.write(called.stdout.readline())
+    caller.stdin.flush()
+    received, lost = map(int, called.stdout.readline().split())
+    assert received > 100
+    # One in seven is lost on average, some 50 of 350; how many is the seed's.
+    assert lost > 10
+    link.report.require("artifacts-lost=0")
