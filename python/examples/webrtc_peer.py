@@ -1,7 +1,7 @@
 """One end of a WebRTC call of aiortc: ``offer SECONDS`` or ``answer SECONDS``.
 
-Both exchange their descriptions as lines on stdin and stdout. The end that answers prints what
-it received.
+Both exchange their descriptions as lines on stdin and stdout, and print when they are connected.
+The end that answers then prints how many packets it received and lost.
 """
 
 import asyncio
@@ -36,6 +36,9 @@ async def call(role: str, seconds: float) -> None:
         await peer.setLocalDescription(await peer.createAnswer())
         write(peer.localDescription)
     await sink.start()
+    while peer.connectionState != "connected":
+        await asyncio.sleep(0.05)
+    print("connected", flush=True)
     await asyncio.sleep(seconds)
     if role == "answer":
         (receiver,) = peer.getReceivers()

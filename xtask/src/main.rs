@@ -37,6 +37,7 @@ cargo xtask TASK
   long [SECONDS]  each fuzz target and a soak for so long (600); adds to docs/long-runs.md
   api             the control API with tools from PyPI: a generated client, schemathesis
   python          the Python package: built, installed, its types checked, tested
+  wheel           the Python package for old systems: target/python/dist
   package …       packages of the program in target/package/out (--help lists the options)
   package-test …  these packages where they are installed: Debian, containers (--help)
   deny            licences and origins of the dependencies
@@ -60,6 +61,7 @@ fn main() -> ExitCode {
         ["api"] => api::run_steps(&mut runner),
         ["book"] => book::run_steps(&mut runner),
         ["python"] => python::run_steps(&mut runner),
+        ["wheel"] => python::build_release(&mut runner),
         ["package", rest @ ..] => return package::build(rest),
         ["package-test", rest @ ..] => return package::test(rest),
         ["deny"] => deny::run_steps(&mut runner),

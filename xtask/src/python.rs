@@ -1,22 +1,43 @@
 //! The Python package: built, installed into an environment under `target/python`, and tested
 //! there, with the types checked.
 
+use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use crate::runner::{Outcome, Runner, limited, root, run, run_all, succeeds, target_dir};
 
 /// The folder of the package, from the repository's root.
 const PACKAGE: &str = "python";
 
-/// Builds and tests the package.
+/// Builds and tests the package, and runs its examples.
 pub fn run_steps(runner: &mut Runner) {
     let folder = target_dir().join("python");
     let venv = folder.join("venv");
     runner.step("python: tools", || install_tools(&venv));
-    runner.step("python: wheel", || build_wheel(&venv, &folder.join("wheels")));
+    runner.step("python: wheel", || {
+        build_wheel(&venv, &folder.join("wheels"))
+    });
     runner.step("python: types", || check_types(&venv));
-    runner.step("python: tests", || test(&venv));
+    runner.step("python: tests", || test(&venv, "tests"));
+    runner.step("python: libraries of the examples", || {
+        install(&venv, "python/examples/requirements.txt")
+    });
+    runner.step("python: examples", || test(&venv, "examples"));
+}
+
+/// Builds the wheel that is published: optimised, and for glibc 2.17.
+pub fn build_release(runner: &mut Runner) {
+    let folder = target_dir().join("python");
+    let venv = folder.join("venv");
+    runner.step("python: tools", || install_tools(&venv));
+    runner.step("python: wheel for old systems", || {
+        let mut build = maturin(&venv, &folder.join("dist"));
+        // Zig links for an older glibc than the machine's.
+        build.args(["--release", "--zig", "--compatibility", "manylinux2014"]);
+        run(build)
+    });
 }
 
 fn install_tools(venv: &Path) -> Outcome {
@@ -25,10 +46,18 @@ fn install_tools(venv: &Path) -> Outcome {
     }
     let mut make = limited("python3");
     make.args(["-m", "venv"]).arg(venv);
-    let mut fill = tool(venv, "pip");
-    fill.args(["install", "--quiet", "--disable-pip-version-check", "-r"]);
-    fill.arg(root().join("xtask/python/requirements.txt"));
-    run_all([make, fill])
+    match run(make) {
+        Outcome::Passed => install(venv, "xtask/python/requirements.txt"),
+        other => other,
+    }
+}
+
+/// Installs what a file of the repository lists.
+fn install(venv: &Path, requirements: &str) -> Outcome {
+    let mut pip = tool(venv, "pip");
+    pip.args(["install", "--quiet", "--disable-pip-version-check", "-r"]);
+    pip.arg(root().join(requirements));
+    run(pip)
 }
 
 /// Builds a wheel with the program of the tests, and installs it.
@@ -38,11 +67,8 @@ fn build_wheel(venv: &Path, wheels: &Path) -> Outcome {
     }
     // Only the wheel of this build is to be found there.
     let _ = fs::remove_dir_all(wheels);
-    let mut build = tool(venv, "maturin");
-    build.args(["build", "--profile", "dev", "--locked"]);
-    build.args(["--compatibility", "linux", "--out"]).arg(wheels);
-    build.env("CARGO_TARGET_DIR", target_dir());
-    build.current_dir(root().join(PACKAGE));
+    let mut build = maturin(venv, wheels);
+    build.args(["--profile", "dev", "--compatibility", "linux"]);
     match run(build) {
         Outcome::Passed => {}
         other => return other,
@@ -54,6 +80,20 @@ fn build_wheel(venv: &Path, wheels: &Path) -> Outcome {
     install.args(["install", "--quiet", "--disable-pip-version-check"]);
     install.args(["--force-reinstall", "--no-deps"]).arg(wheel);
     run(install)
+}
+
+/// Returns a build of a wheel into a folder. The tools of `venv` come first on its PATH.
+fn maturin(venv: &Path, wheels: &Path) -> Command {
+    let mut build = tool(venv, "maturin");
+    build.args(["build", "--locked", "--out"]).arg(wheels);
+    build.env("CARGO_TARGET_DIR", target_dir());
+    build.current_dir(root().join(PACKAGE));
+    let path = env::var_os("PATH").unwrap_or_default();
+    let programs = [venv.join("bin")].into_iter();
+    if let Ok(path) = env::join_paths(programs.chain(env::split_paths(&path))) {
+        build.env("PATH", path);
+    }
+    build
 }
 
 fn only_wheel(wheels: &Path) -> Option<PathBuf> {
@@ -75,15 +115,15 @@ fn check_types(venv: &Path) -> Outcome {
     run_all([mypy, pyright])
 }
 
-fn test(venv: &Path) -> Outcome {
+fn test(venv: &Path, folder: &str) -> Outcome {
     let mut pytest = tool(venv, "pytest");
     // The installed package is tested: neither pytest nor its tests look into the folder.
     pytest.args(["-q", "-p", "no:cacheprovider"]);
-    pytest.arg(root().join(PACKAGE).join("tests"));
+    pytest.arg(root().join(PACKAGE).join(folder));
     pytest.current_dir(target_dir());
     run(pytest)
 }
 
-fn tool(venv: &Path, name: &str) -> std::process::Command {
+fn tool(venv: &Path, name: &str) -> Command {
     limited(&venv.join("bin").join(name).to_string_lossy())
 }

@@ -1,0 +1,44 @@
+"""Chromium with Playwright: the WebSockets of a page cross the link, which the throttling of
+the browser's developer tools does not slow down.
+"""
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import until_listens
+
+import longwire
+
+SERVER = str(Path(__file__).with_name("page_server.py"))
+
+
+def chromium() -> str:
+    found = shutil.which("chromium")
+    if found is None:
+        if "CI" in os.environ:
+            raise FileNotFoundError("chromium")
+        pytest.skip("needs chromium (Debian: chromium)")
+    return found
+
+
+@pytest.mark.needs("playwright", "websockets")
+@pytest.mark.link(delay="60ms")
+def test_a_web_socket_crosses_the_link(link: longwire.Link, tmp_path: Path) -> None:
+    from playwright.sync_api import sync_playwright
+
+    link.far.popen([sys.executable, SERVER])
+    until_listens(link, 8000)
+    browser_path = link.near.script(tmp_path / "chromium", [chromium()])
+    with sync_playwright() as playwright:
+        # The browser's own sandbox makes namespaces, which root in a container may not.
+        browser = playwright.chromium.launch(executable_path=browser_path, chromium_sandbox=False)
+        page = browser.new_page()
+        page.goto("http://far:8000/")
+        page.wait_for_function("document.title != 'waiting'")
+        round_trip = float(page.title())
+        browser.close()
+    assert 120 <= round_trip < 400
+    link.report.require("artifacts-lost=0")
