@@ -13,6 +13,9 @@ use crate::error::EnvironmentError;
 /// `CapEff`.
 const NEEDED: u64 = 1 << 12 | 1 << 13 | 1 << 18 | 1 << 21;
 
+/// CAP_SETFCAP: since Linux 5.12 a user namespace with root in it needs it.
+const SETFCAP: u64 = 1 << 31;
+
 /// Whether this process may make namespaces and devices as it is.
 pub fn has_rights() -> bool {
     effective_capabilities() & NEEDED == NEEDED
@@ -47,9 +50,16 @@ pub fn enter_user_namespace() -> Result<(), EnvironmentError> {
     })?;
     // Some systems let everybody make a user namespace and then allow nothing
     // in it; this is where that shows.
+    let may_map_root = effective_capabilities() & SETFCAP != 0;
     map(user, group).map_err(|source| EnvironmentError::UserNamespace {
         source,
-        advice: advice(),
+        advice: if user.is_root() && !may_map_root {
+            "Linux maps root to a user namespace only for processes with CAP_SETFCAP: start the \
+             container with --cap-add SETFCAP"
+                .into()
+        } else {
+            advice()
+        },
     })
 }
 
@@ -101,11 +111,10 @@ pub fn advice() -> String {
         }
     }
     // Engines' seccomp profiles allow namespaces to containers with this capability.
-    let container = "start the container with --cap-add SYS_ADMIN --security-opt \
-                     apparmor=unconfined, or with --privileged";
+    let container = "--cap-add SYS_ADMIN --security-opt apparmor=unconfined, or --privileged";
     if geteuid().is_root() {
-        format!("This root has no CAP_SYS_ADMIN: {container}")
+        format!("This root has no CAP_SYS_ADMIN: start the container with {container}")
     } else {
-        format!("Run Longwire as root; in a container, {container}")
+        format!("Run Longwire as root; start a container with {container}")
     }
 }
