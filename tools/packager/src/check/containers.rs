@@ -1,15 +1,15 @@
-//! Checks of the image with containerd, runc and podman, each with directories of the
-//! test alone.
+//! Checks of the image with containerd and runc, with directories of the test alone.
 
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use super::containers_spec::Bundle;
+use super::engines;
 use super::{Context, Outcome, ensure, is_root, missing};
 use crate::image::NAME;
 use crate::places::VERSION;
-use crate::run::{At, Finished, Result, exists, finish, run, text, write};
+use crate::run::{At, Finished, Result, finish, run, text, write};
 
 /// Time limit for containerd to answer.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -37,7 +37,7 @@ pub const CONNECT: [&str; 12] = [
 ];
 
 /// Remedies in the messages for root and for other users.
-const AS_ROOT: &str =
+pub const AS_ROOT: &str =
     "This root has no CAP_SYS_ADMIN: start the container with --cap-add SYS_ADMIN";
 const AS_USER: &str = "Run Longwire as root; start a container with --cap-add SYS_ADMIN";
 
@@ -103,7 +103,7 @@ pub fn image(context: &Context) -> Result<Outcome> {
             &format!("uid {USER}, {}", flags.join(" ")),
             works,
             &finished,
-            false,
+            AS_USER,
         )?;
     }
     // Root of the container is an ordinary user: runc gives it no SETFCAP, podman does.
@@ -113,13 +113,14 @@ pub fn image(context: &Context) -> Result<Outcome> {
         judge(&what, works, &finished, "--cap-add SETFCAP")?;
     }
     drop(engine);
-    podman(context, &image)?;
+    engines::podman(context, &image)?;
+    engines::docker(context, &image)?;
     Ok(Outcome::Passed)
 }
 
 /// Judges a run of [`PING`] or [`CONNECT`]: an answer through the link, or a refusal with
 /// this remedy.
-fn judge(what: &str, works: bool, finished: &Finished, remedy: &str) -> Result<()> {
+pub fn judge(what: &str, works: bool, finished: &Finished, remedy: &str) -> Result<()> {
     let text = &finished.text;
     let fault = || format!("{what}: exit code {:?}: {text}", finished.code);
     if works {
@@ -140,42 +141,6 @@ fn judge(what: &str, works: bool, finished: &Finished, remedy: &str) -> Result<(
 fn round_trip_ms(text: &str) -> Option<f64> {
     let mut times = text.lines().filter_map(|line| line.split_once("time="));
     times.next()?.1.split(' ').next()?.parse().ok()
-}
-
-/// Loads the image with podman, which reads docker's form too. It is tested where it is
-/// installed: Debian's is large.
-fn podman(context: &Context, image: &std::path::Path) -> Result<()> {
-    if !exists("podman") {
-        println!("  podman is not installed: not tested");
-        return Ok(());
-    }
-    let store = context.scratch.join("podman");
-    let podman = |arguments: &[&str]| -> Command {
-        let mut command = Command::new("podman");
-        command
-            .arg("--root")
-            .arg(store.join("root"))
-            .arg("--runroot")
-            .arg(store.join("run"))
-            .args(["--storage-driver", "vfs"])
-            .args(arguments);
-        command
-    };
-    let result = (|| {
-        run(podman(&["load", "--input"]).arg(image))?;
-        let names = text(&mut podman(&[
-            "images",
-            "--format",
-            "{{.Repository}}:{{.Tag}}",
-        ]))?;
-        let name = format!("{NAME}:{VERSION}");
-        ensure(names.lines().any(|line| line == name), || {
-            format!("loaded as {names}")
-        })
-    })();
-    // Its layers are directories that only it removes well.
-    run(&mut podman(&["system", "reset", "--force"]))?;
-    result
 }
 
 /// A containerd with directories of its test alone; it ends with the value.

@@ -8,6 +8,7 @@ mod action;
 mod containers;
 mod containers_spec;
 mod distributions;
+mod engines;
 mod program;
 mod release;
 
@@ -68,7 +69,7 @@ const CHECKS: [Check; 10] = [
     },
     Check {
         name: "image",
-        summary: "containerd, runc and podman; as root and not; where namespaces are refused",
+        summary: "containerd, runc, podman, docker; as root and not; where namespaces are refused",
         run: containers::image,
     },
     Check {
