@@ -41,16 +41,17 @@ fn effective_capabilities() -> u64 {
 /// process has more than one thread.
 pub fn enter_user_namespace() -> Result<(), EnvironmentError> {
     let (user, group) = (geteuid(), getegid());
+    // Asked before: in the new namespace the process has every capability, and no user.
+    let may_map_root = effective_capabilities() & SETFCAP != 0;
     unshare(CloneFlags::CLONE_NEWUSER).map_err(|error| EnvironmentError::UserNamespace {
         source: error.into(),
         advice: match error {
             nix::Error::EINVAL => "The process already has threads: a fault of Longwire".into(),
-            _ => advice(),
+            _ => advice(user),
         },
     })?;
     // Some systems let everybody make a user namespace and then allow nothing
     // in it; this is where that shows.
-    let may_map_root = effective_capabilities() & SETFCAP != 0;
     map(user, group).map_err(|source| EnvironmentError::UserNamespace {
         source,
         advice: if user.is_root() && !may_map_root {
@@ -58,7 +59,7 @@ pub fn enter_user_namespace() -> Result<(), EnvironmentError> {
              container with --cap-add SETFCAP"
                 .into()
         } else {
-            advice()
+            advice(user)
         },
     })
 }
@@ -76,8 +77,8 @@ fn map(user: Uid, group: Gid) -> io::Result<()> {
     fs::write("/proc/self/gid_map", format!("{group} {group} 1\n"))
 }
 
-/// Which of the known locks is on, and the key to it.
-pub fn advice() -> String {
+/// Which of the known locks is on, and the key to it, for this user.
+pub fn advice(user: Uid) -> String {
     // The setting, the value that forbids, the command that allows.
     let locks = [
         (
@@ -112,9 +113,9 @@ pub fn advice() -> String {
     }
     // Engines' seccomp profiles allow namespaces to containers with this capability.
     let container = "--cap-add SYS_ADMIN --security-opt apparmor=unconfined, or --privileged";
-    if geteuid().is_root() {
+    if user.is_root() {
         format!("This root has no CAP_SYS_ADMIN: start the container with {container}")
     } else {
-        format!("Run Longwire as root; start a container with {container}")
+        format!("Run Longwire as root. A container needs {container}")
     }
 }
