@@ -51,7 +51,7 @@ struct Rights {
     works: bool,
 }
 
-/// `--seccomp` is the profile that engines use unless told otherwise. The flags of the
+/// `--seccomp` is the default profile of engines. The flags of the
 /// last are those that the message of the refusal names.
 const RIGHTS: [Rights; 4] = [
     Rights {
