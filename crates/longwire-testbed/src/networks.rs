@@ -163,6 +163,6 @@ pub fn direct_networks() -> Result<[NetNamespace; 2], EnvironmentError> {
 pub(crate) fn new_namespace() -> Result<NetNamespace, EnvironmentError> {
     NetNamespace::new().map_err(|source| EnvironmentError::Forbidden {
         source,
-        advice: user::advice(),
+        advice: user::advice(nix::unistd::geteuid()),
     })
 }

@@ -13,6 +13,9 @@ use crate::error::EnvironmentError;
 /// `CapEff`.
 const NEEDED: u64 = 1 << 12 | 1 << 13 | 1 << 18 | 1 << 21;
 
+/// CAP_SETFCAP: since Linux 5.12 a user namespace with root in it needs it.
+const SETFCAP: u64 = 1 << 31;
+
 /// Whether this process may make namespaces and devices as it is.
 pub fn has_rights() -> bool {
     effective_capabilities() & NEEDED == NEEDED
@@ -38,18 +41,26 @@ fn effective_capabilities() -> u64 {
 /// process has more than one thread.
 pub fn enter_user_namespace() -> Result<(), EnvironmentError> {
     let (user, group) = (geteuid(), getegid());
+    // Asked before: in the new namespace the process has every capability, and no user.
+    let may_map_root = effective_capabilities() & SETFCAP != 0;
     unshare(CloneFlags::CLONE_NEWUSER).map_err(|error| EnvironmentError::UserNamespace {
         source: error.into(),
         advice: match error {
             nix::Error::EINVAL => "The process already has threads: a fault of Longwire".into(),
-            _ => advice(),
+            _ => advice(user),
         },
     })?;
     // Some systems let everybody make a user namespace and then allow nothing
     // in it; this is where that shows.
     map(user, group).map_err(|source| EnvironmentError::UserNamespace {
         source,
-        advice: advice(),
+        advice: if user.is_root() && !may_map_root {
+            "Linux maps root to a user namespace only for processes with CAP_SETFCAP: start the \
+             container with --cap-add SETFCAP"
+                .into()
+        } else {
+            advice(user)
+        },
     })
 }
 
@@ -66,8 +77,8 @@ fn map(user: Uid, group: Gid) -> io::Result<()> {
     fs::write("/proc/self/gid_map", format!("{group} {group} 1\n"))
 }
 
-/// Which of the known locks is on, and the key to it.
-pub fn advice() -> String {
+/// Which of the known locks is on, and the key to it, for this user.
+pub fn advice(user: Uid) -> String {
     // The setting, the value that forbids, the command that allows.
     let locks = [
         (
@@ -101,11 +112,10 @@ pub fn advice() -> String {
         }
     }
     // Engines' seccomp profiles allow namespaces to containers with this capability.
-    let container = "start the container with --cap-add SYS_ADMIN --security-opt \
-                     apparmor=unconfined, or with --privileged";
-    if geteuid().is_root() {
-        format!("This root has no CAP_SYS_ADMIN: {container}")
+    let container = "--cap-add SYS_ADMIN --security-opt apparmor=unconfined, or --privileged";
+    if user.is_root() {
+        format!("This root has no CAP_SYS_ADMIN: start the container with {container}")
     } else {
-        format!("Run Longwire as root; in a container, {container}")
+        format!("Run Longwire as root. A container needs {container}")
     }
 }

@@ -208,7 +208,7 @@ fn is_licence(path: &Path) -> bool {
     path.is_file()
         && ["LICENSE", "LICENCE", "COPYING", "NOTICE"]
             .iter()
-            .any(|s| begins(&s))
+            .any(begins)
 }
 
 /// Reads a line such as `nix v0.31.0` or `longwire v0.1.0 (/path)`.

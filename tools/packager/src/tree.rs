@@ -119,6 +119,7 @@ impl Tree {
 
     /// Writes the tree to a directory.
     pub fn write(&self, directory: &Path) -> Result<()> {
+        fs::create_dir_all(directory).at(directory)?;
         for (path, node) in self.iter() {
             let path = directory.join(path);
             match node {

@@ -9,7 +9,7 @@ use flate2::read::GzDecoder;
 use serde_json::{Value, json};
 
 use super::Context;
-use super::containers::{PING, USER};
+use super::containers::{CONNECT, USER};
 use crate::run::{At, Finished, Result, finish, run, write};
 use crate::tree::{Node, Tree};
 
@@ -58,21 +58,27 @@ impl Bundle {
         self.run(Command::new("runc"), spec, "as-user")
     }
 
-    /// Runs a container as an ordinary user does.
-    pub fn run_rootless(&self) -> Result<Finished> {
+    /// Runs a container as an ordinary user does, with these capabilities in addition.
+    pub fn run_rootless(&self, capabilities: &[&str]) -> Result<Finished> {
         let configuration = self.directory.join("config.json");
         let _ = std::fs::remove_file(&configuration);
         run(as_user("runc")
             .args(["spec", "--rootless", "--bundle"])
             .arg(&self.directory))?;
         let spec = std::fs::read(&configuration).at(&configuration)?;
-        let spec = serde_json::from_slice(&spec).at("configuration")?;
+        let mut spec: Value = serde_json::from_slice(&spec).at("configuration")?;
+        for set in ["bounding", "effective", "permitted"] {
+            let set = &mut spec["process"]["capabilities"][set];
+            set.as_array_mut()
+                .ok_or("runc's configuration has no capabilities")?
+                .extend(capabilities.iter().map(|name| json!(name)));
+        }
         self.run(as_user("runc"), spec, "rootless")
     }
 
     fn run(&self, mut runc: Command, mut spec: Value, name: &str) -> Result<Finished> {
         spec["root"] = json!({ "path": self.directory.join("rootfs"), "readonly": true });
-        spec["process"]["args"] = json!(PING);
+        spec["process"]["args"] = json!(CONNECT);
         spec["process"]["terminal"] = json!(false);
         write(
             &self.directory.join("config.json"),

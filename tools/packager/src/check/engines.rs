@@ -1,0 +1,146 @@
+//! Checks of the image with podman and docker, where they are installed: Debian's are
+//! large, and containerd and runc are what they stand on.
+
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use super::containers::{AS_ROOT, CONNECT, judge};
+use super::{Context, ensure};
+use crate::image::NAME;
+use crate::places::VERSION;
+use crate::run::{At, Result, exists, finish, run, text};
+
+/// Time limit for dockerd to answer.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Loads and runs the image with podman.
+pub fn podman(context: &Context, image: &Path) -> Result<()> {
+    if !exists("podman") {
+        println!("  podman is not installed: not tested");
+        return Ok(());
+    }
+    let store = context.scratch.join("podman");
+    let podman = || -> Command {
+        let mut command = Command::new("podman");
+        command.arg("--root").arg(store.join("root"));
+        command.arg("--runroot").arg(store.join("run"));
+        command.args(["--storage-driver", "vfs", "--cgroup-manager", "cgroupfs"]);
+        command
+    };
+    // Without the flag podman raises limits, which not every root may.
+    let result = use_engine("podman", &podman, &["--ulimit", "host"], image);
+    // Its layers are directories that only it removes well.
+    run(podman().args(["system", "reset", "--force"]))?;
+    result
+}
+
+/// Loads and runs the image with docker, by a daemon of the test alone.
+pub fn docker(context: &Context, image: &Path) -> Result<()> {
+    if !exists("dockerd") || !exists("docker") {
+        println!("  docker is not installed: not tested");
+        return Ok(());
+    }
+    let daemon = Dockerd::start(context)?;
+    let docker = || {
+        let mut command = Command::new("docker");
+        command
+            .arg("--host")
+            .arg(format!("unix://{}", daemon.socket));
+        command
+    };
+    use_engine("docker", &docker, &[], image)
+}
+
+/// Loads the image, and runs it with these flags: without rights, with the right that the message names, and
+/// as another user.
+fn use_engine(
+    name: &str,
+    engine: &dyn Fn() -> Command,
+    run_flags: &[&str],
+    image: &Path,
+) -> Result<()> {
+    run(engine().args(["load", "--input"]).arg(image))?;
+    let reference = format!("{NAME}:{VERSION}");
+    let mut images = engine();
+    images.args(["images", "--format", "{{.Repository}}:{{.Tag}}"]);
+    let names = text(&mut images)?;
+    ensure(names.lines().any(|line| line == reference), || {
+        format!("loaded as {names}")
+    })?;
+    let right = ["--cap-add", "SYS_ADMIN"];
+    let as_user = [&right[..], &["--user", "1000"]].concat();
+    for (flags, works) in [(&[][..], false), (&right[..], true), (&as_user[..], true)] {
+        let mut container = engine();
+        container
+            .args(["run", "--rm", "--network", "none"])
+            .args(run_flags)
+            .args(flags);
+        // The image's entry point is the program.
+        container.arg(&reference).args(&CONNECT[1..]);
+        let what = format!("{name} {}", flags.join(" "));
+        judge(&what, works, &finish(&mut container)?, AS_ROOT)?;
+    }
+    Ok(())
+}
+
+/// A dockerd with directories of its test alone; it ends with the value.
+struct Dockerd {
+    process: Child,
+    socket: String,
+}
+
+impl Dockerd {
+    fn start(context: &Context) -> Result<Dockerd> {
+        let directory = context.scratch.join("docker");
+        std::fs::create_dir_all(&directory).at(&directory)?;
+        let socket = format!("/run/longwire-test-{}-docker.sock", std::process::id());
+        let log = std::fs::File::create(directory.join("log")).at(&directory)?;
+        let process = Command::new("dockerd")
+            .args(["--iptables=false", "--ip6tables=false", "--bridge=none"])
+            .args([
+                "--storage-driver",
+                "vfs",
+                "--host",
+                &format!("unix://{socket}"),
+            ])
+            .arg("--data-root")
+            .arg(directory.join("data"))
+            .arg("--exec-root")
+            .arg(directory.join("exec"))
+            .arg("--pidfile")
+            .arg(directory.join("pid"))
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(log)
+            .spawn()
+            .at("dockerd")?;
+        let daemon = Dockerd { process, socket };
+        let start = Instant::now();
+        let answers = || -> Result<bool> {
+            let host = format!("unix://{}", daemon.socket);
+            let version = finish(Command::new("docker").args(["--host", &host, "version"]))?;
+            Ok(version.code == Some(0))
+        };
+        while !answers()? {
+            ensure(start.elapsed() < PATIENCE, || {
+                format!(
+                    "dockerd does not answer: {}",
+                    directory.join("log").display()
+                )
+            })?;
+            std::thread::sleep(Duration::from_millis(200));
+        }
+        Ok(daemon)
+    }
+}
+
+impl Drop for Dockerd {
+    fn drop(&mut self) {
+        let _ = Command::new("kill")
+            .arg(self.process.id().to_string())
+            .status();
+        let _ = self.process.wait();
+        let _ = std::fs::remove_file(&self.socket);
+    }
+}
