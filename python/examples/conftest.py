@@ -10,7 +10,7 @@ import pytest
 import longwire
 
 
-def until_listens(link: longwire.Link, port: int) -> None:
+def until_listens(link: longwire.LiveLink, port: int) -> None:
     """Waits until something in far listens on a TCP port."""
     code = (
         "import socket, sys, time\n"
@@ -40,7 +40,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "needs(*modules): third-party modules of an example")
 
 
-def printed(link: longwire.Link, *words: str, **options: Any) -> str:
+def printed(link: longwire.LiveLink, *words: str, **options: Any) -> str:
     """Runs a Python program in near, and returns its output."""
     found: "subprocess.CompletedProcess[str]" = link.near.run(
         [sys.executable, *words], check=True, stdout=subprocess.PIPE, text=True, timeout=120, **options

@@ -48,7 +48,7 @@ def make_certificate(folder: Path) -> "tuple[str, str]":
 
 @pytest.mark.needs("aioquic")
 @pytest.mark.link(preset="lte")
-def test_a_download_takes_its_time_on_lte(link: longwire.Link, tmp_path: Path) -> None:
+def test_a_download_takes_its_time_on_lte(link: longwire.LiveLink, tmp_path: Path) -> None:
     words = [sys.executable, SCRIPT, "serve", *make_certificate(tmp_path)]
     server = link.far.popen(words, stdout=subprocess.PIPE, text=True)
     assert server.stdout is not None and server.stdout.readline() == "ready\n"

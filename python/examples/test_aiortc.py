@@ -15,7 +15,7 @@ SECONDS = "8"
 
 @pytest.mark.needs("aiortc")
 @pytest.mark.link(delay="20ms", seed=7)
-def test_a_receiver_counts_the_losses_of_the_link(link: longwire.Link) -> None:
+def test_a_receiver_counts_the_losses_of_the_link(link: longwire.LiveLink) -> None:
     streams = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     caller = link.far.popen([sys.executable, SCRIPT, "offer", SECONDS], **streams)
     called = link.near.popen([sys.executable, SCRIPT, "answer", SECONDS], **streams)

@@ -26,7 +26,7 @@ def chromium() -> str:
 
 @pytest.mark.needs("playwright", "websockets")
 @pytest.mark.link(delay="60ms")
-def test_a_web_socket_crosses_the_link(link: longwire.Link, tmp_path: Path) -> None:
+def test_a_web_socket_crosses_the_link(link: longwire.LiveLink, tmp_path: Path) -> None:
     from playwright.sync_api import sync_playwright
 
     link.far.popen([sys.executable, SERVER])

@@ -13,7 +13,7 @@ SCRIPT = str(Path(__file__).with_name("grpc_greeter.py"))
 
 @pytest.mark.needs("grpc")
 @pytest.mark.link(delay="40ms")
-def test_a_deadline_shorter_than_the_round_trip_is_exceeded(link: longwire.Link) -> None:
+def test_a_deadline_shorter_than_the_round_trip_is_exceeded(link: longwire.LiveLink) -> None:
     link.far.popen([sys.executable, SCRIPT, "serve"])
     until_listens(link, 50051)
     elapsed, code = printed(link, SCRIPT, "call").split()

@@ -37,7 +37,7 @@ print(kept, seconds(lambda url: httpx.get(url, timeout=30)))
 
 @pytest.mark.needs("httpx")
 @pytest.mark.link(preset="geo-satellite")
-def test_a_kept_connection_saves_round_trips(link: longwire.Link, tmp_path: Path) -> None:
+def test_a_kept_connection_saves_round_trips(link: longwire.LiveLink, tmp_path: Path) -> None:
     (tmp_path / "page").write_text("page" * 1000)
     link.far.popen([sys.executable, "-c", SERVER], cwd=tmp_path, stderr=subprocess.DEVNULL)
     until_listens(link, 8000)

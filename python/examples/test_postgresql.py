@@ -65,7 +65,7 @@ def as_user(words: "list[str]") -> "list[str]":
 
 @pytest.mark.needs("psycopg")
 @pytest.mark.link(delay="40ms")
-def test_a_pipeline_saves_round_trips(link: longwire.Link, cluster: Path) -> None:
+def test_a_pipeline_saves_round_trips(link: longwire.LiveLink, cluster: Path) -> None:
     words = [program("postgres"), "-D", str(cluster), "-h", "*", "-k", str(cluster)]
     link.far.popen(as_user(words), stderr=subprocess.DEVNULL, cwd="/")
     until_listens(link, 5432)

@@ -34,6 +34,16 @@ class StartError(LongwireError):
         self.reason: str = match["reason"] if match else message
 
 
+class SpecificationError(LongwireError, ValueError):
+    """The text of a link is wrong."""
+
+    def __init__(self, message: str, field: str, reason: str) -> None:
+        super().__init__(message)
+        self.field = field or None
+        """The option, as in ``delay``; None if the text has no such option."""
+        self.reason = reason
+
+
 class EndedError(LongwireError):
     """The link has ended."""
 

@@ -40,7 +40,7 @@ _UNMET = 3
 
 _AGENT = Path(__file__).parent / "_agent.py"
 
-_open: "weakref.WeakSet[Link]" = weakref.WeakSet()
+_open: "weakref.WeakSet[LiveLink]" = weakref.WeakSet()
 
 
 def link(
@@ -49,7 +49,7 @@ def link(
     up: Mapping[str, Value] | None = None,
     down: Mapping[str, Value] | None = None,
     **options: Value,
-) -> Link:
+) -> LiveLink:
     """Starts a link between two networks, near and far.
 
     ``options`` are those of ``longwire exec``, with ``_`` for ``-``: ``delay="20ms"``,
@@ -61,11 +61,11 @@ def link(
     """
     words: list[str] = []
     for side, chosen in (("up", up), ("down", down)):
-        words += _words({f"{side}_{name}": value for name, value in (chosen or {}).items()})
-    return Link(words + _words(options), topology)
+        words += command_words({f"{side}_{name}": value for name, value in (chosen or {}).items()})
+    return LiveLink(words + command_words(options), topology)
 
 
-def _words(options: Mapping[str, Value]) -> list[str]:
+def command_words(options: Mapping[str, Value]) -> list[str]:
     """Returns options as words of a command line."""
     words: list[str] = []
     for name, value in options.items():
@@ -85,7 +85,7 @@ def _words(options: Mapping[str, Value]) -> list[str]:
 class Direction:
     """One direction of a link, or several links whose names fit a pattern."""
 
-    def __init__(self, owner: Link, name: str) -> None:
+    def __init__(self, owner: LiveLink, name: str) -> None:
         self._owner = owner
         self.name = name
 
@@ -111,7 +111,7 @@ def _text(value: Value) -> Any:
     return os.fspath(value) if isinstance(value, os.PathLike) else value
 
 
-class Link:
+class LiveLink:
     """A running link. Leaving its ``with`` block ends it, with all processes in its networks.
 
     The link also ends with this process, however that ends.
@@ -144,7 +144,7 @@ class Link:
     def __repr__(self) -> str:
         return f"<longwire link {self.name}: {'ended' if self._report else 'running'}>"
 
-    def __enter__(self) -> Link:
+    def __enter__(self) -> LiveLink:
         return self
 
     def __exit__(

@@ -27,7 +27,7 @@ from typing import Any, Iterator
 import pytest
 
 from .errors import FidelityError
-from .live import Link
+from .live import LiveLink
 from .live import link as start_link
 
 _UNMET = ("fail", "skip", "retry")
@@ -79,7 +79,7 @@ def _link_preset(request: pytest.FixtureRequest) -> str | None:
 
 
 @pytest.fixture
-def link(request: pytest.FixtureRequest, _link_preset: str | None) -> Iterator[Link]:
+def link(request: pytest.FixtureRequest, _link_preset: str | None) -> Iterator[LiveLink]:
     """A link between two networks, with the options of the marker ``link``."""
     config = request.config
     options = _options(request.node)
@@ -107,7 +107,7 @@ def pytest_runtest_call(item: pytest.Item) -> Any:
     result = yield
     running = getattr(item, "funcargs", {}).get("link")
     require = str(_options(item).get("require", item.config.getini("link_require")))
-    if isinstance(running, Link) and require:
+    if isinstance(running, LiveLink) and require:
         unmet = running.report.unmet(require)
         if unmet:
             item.stash[_UNMET_FOUND] = True
@@ -117,7 +117,7 @@ def pytest_runtest_call(item: pytest.Item) -> Any:
     return result
 
 
-def _keep(item: pytest.Item, running: Link, directory: Path) -> None:
+def _keep(item: pytest.Item, running: LiveLink, directory: Path) -> None:
     """Moves what a failed test leaves to the directory of the settings."""
     result = item.stash.get(_RESULT, {}).get("call")
     if result is None or not result.failed:

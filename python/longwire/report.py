@@ -42,7 +42,7 @@ _Row = Mapping[str, Any]
 
 
 class Report:
-    """The report of a run, also while it runs. :attr:`data` is the program's JSON report."""
+    """The report of a run, or of a simulation. :attr:`data` is the program's JSON report."""
 
     def __init__(self, data: Mapping[str, Any]) -> None:
         self.data = data
@@ -56,7 +56,14 @@ class Report:
     @property
     def artifacts(self) -> int:
         """Frames that the emulator treated differently from the models, at all ports."""
-        return sum(sum(port["artifacts"].values()) for port in self.data["ports"])
+        return sum(sum(row["artifacts"].values()) for row in self._measured())
+
+    def _measured(self) -> list[_Row]:
+        """Returns what lateness and artifacts are measured at: the ports of a network, or the
+        links between two ports.
+        """
+        rows: list[_Row] = self.data.get("ports") or self.data["links"]
+        return rows
 
     def _sentence(self) -> str:
         rows = self.data["links"]
@@ -102,7 +109,7 @@ class Report:
                 sum(port["artifacts"].values()),
                 *(f"{port['lateness_us'][part]:.1f}" for part in ("p50", "p99", "max")),
             )
-            for port in self.data["ports"]
+            for port in self._measured()
         ]
         return _table(("link", "frames in", "frames out", "drops"), links) + _table(
             ("port", "artifacts", "lateness p50 (us)", "p99 (us)", "max (us)"), ports
@@ -139,7 +146,7 @@ class _Clause:
         family, _, part = self.name.partition(".")
         if family in ("pauses", "stops"):
             return self._unmet_by_run(data[family], part)
-        rows = list(data["ports"]) + list(data["links"])
+        rows = list(data.get("ports", [])) + list(data["links"])
         found = [(row, _measure(row, self.name)) for row in rows]
         measured = [(row, value) for row, value in found if value is not None]
         if not measured:
@@ -159,6 +166,7 @@ class _Clause:
         for row in rows:
             if self.name.startswith(f"{row['name']}."):
                 return row["name"], self.name[len(row["name"]) + 1 :]
+        # The directions of a link that can be changed.
         short = {f"{side}.": f"link.{side}" for side in ("up", "down")}
         for prefix, name in short.items():
             if self.name.startswith(prefix):

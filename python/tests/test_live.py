@@ -21,7 +21,7 @@ def echo(server: socket.socket) -> None:
             connection.sendall(data)
 
 
-def base_of_ping(link: longwire.Link, *words: str) -> float:
+def base_of_ping(link: longwire.LiveLink, *words: str) -> float:
     """Returns the least round trip of three pings, in milliseconds."""
     output = link.near.check_output(
         ["ping", "-n", "-c", "3", "-i", "0.05", *words, "far"], text=True
@@ -87,7 +87,7 @@ def test_sockets_of_both_networks_talk_in_one_process() -> None:
 
 
 def test_asyncio_uses_sockets_and_processes_of_a_network() -> None:
-    async def run(link: longwire.Link) -> bytes:
+    async def run(link: longwire.LiveLink) -> bytes:
         async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             writer.write(await reader.readexactly(5))
             writer.close()

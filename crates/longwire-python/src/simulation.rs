@@ -1,0 +1,179 @@
+//! A link in virtual time, on arrays of arrivals.
+
+use longwire_engine::emulator::HeldItems;
+use longwire_engine::{
+    Delivery, DropReason, FrameMeta, Link, LinkConfig, LinkId, Nanos, Verdict,
+};
+
+/// Returns the name of each verdict. The code of a drop is 1 and the index of its reason.
+pub fn verdict_names() -> Vec<&'static str> {
+    let drops = DropReason::ALL.into_iter().map(DropReason::name);
+    ["delivered"].into_iter().chain(drops).collect()
+}
+
+/// Frames between two looks for signals.
+const BATCH: usize = 1 << 16;
+
+/// The arrivals of frames.
+pub struct Arrivals {
+    times: Vec<u64>,
+    lengths: Vec<u64>,
+}
+
+impl Arrivals {
+    /// Takes times in nanoseconds and lengths in bytes; one length stands for all.
+    ///
+    /// # Errors
+    /// If there are as many lengths as times neither, nor one; if a time is before the one
+    /// before it; if a length is 0 or above 2^32 - 1.
+    pub fn new(times: Vec<u64>, lengths: Vec<u64>) -> Result<Arrivals, String> {
+        if lengths.len() != times.len() && lengths.len() != 1 {
+            return Err(format!(
+                "{} arrivals, but {} lengths: give one for each, or one for all",
+                times.len(),
+                lengths.len()
+            ));
+        }
+        if let Some(at) = times.windows(2).position(|pair| pair[1] < pair[0]) {
+            return Err(format!(
+                "arrival {} is earlier than the one before it: sort the arrivals",
+                at + 1
+            ));
+        }
+        let fits = |length: &u64| (1..=u64::from(u32::MAX)).contains(length);
+        if let Some(at) = lengths.iter().position(|length| !fits(length)) {
+            return Err(format!("length {at} is {}: no frame has it", lengths[at]));
+        }
+        Ok(Arrivals { times, lengths })
+    }
+
+    fn frame(&self, index: usize) -> FrameMeta {
+        let length = self.lengths[if self.lengths.len() == 1 { 0 } else { index }];
+        FrameMeta::new(Nanos::from_nanos(self.times[index]), length as u32)
+    }
+}
+
+/// Decisions: first one for each frame, then the further deliveries of duplicated ones.
+#[derive(Default)]
+pub struct Results {
+    /// The number of the frame.
+    pub frames: Vec<u64>,
+    /// Codes of [`verdict_names`].
+    pub verdicts: Vec<u8>,
+    /// In nanoseconds; 0 where a frame was dropped, as in `releases`.
+    pub departures: Vec<u64>,
+    pub releases: Vec<u64>,
+}
+
+impl Results {
+    fn of(frames: usize) -> Results {
+        Results {
+            frames: (0..frames as u64).collect(),
+            verdicts: vec![0; frames],
+            departures: vec![0; frames],
+            releases: vec![0; frames],
+        }
+    }
+
+    fn delivered(&mut self, index: usize, delivery: &Delivery) {
+        self.departures[index] = delivery.departure.as_nanos();
+        self.releases[index] = delivery.release.as_nanos();
+    }
+
+    fn duplicated(&mut self, index: usize, delivery: &Delivery) {
+        self.frames.push(index as u64);
+        self.verdicts.push(0);
+        self.departures.push(delivery.departure.as_nanos());
+        self.releases.push(delivery.release.as_nanos());
+    }
+}
+
+/// A link that frames pass.
+pub struct Simulation<'a> {
+    link: Link,
+    arrivals: &'a Arrivals,
+    /// Indices of the frames about which the queue has not decided.
+    held: HeldItems<usize>,
+    next: usize,
+    results: Results,
+}
+
+impl Simulation<'_> {
+    /// Begins with the first frame's arrival.
+    pub fn new(mut config: LinkConfig, seed: u64, arrivals: &Arrivals) -> Simulation<'_> {
+        config.epoch = Nanos::from_nanos(arrivals.times.first().copied().unwrap_or(0));
+        Simulation {
+            link: Link::new(config, seed, LinkId(0)),
+            arrivals,
+            held: HeldItems::new(),
+            next: 0,
+            results: Results::of(arrivals.times.len()),
+        }
+    }
+
+    /// Passes some frames. Returns whether there are more.
+    pub fn advance(&mut self) -> bool {
+        let count = self.arrivals.times.len();
+        let end = count.min(self.next + BATCH);
+        for index in self.next..end {
+            let frame = self.arrivals.frame(index);
+            self.poll(frame.arrival);
+            match self.link.offer(frame, &[]) {
+                Verdict::Queued => self.held.push(index),
+                verdict => self.decide(index, &verdict),
+            }
+        }
+        self.next = end;
+        end < count
+    }
+
+    /// Lets the queue decide about what is left.
+    pub fn finish(mut self) -> Results {
+        while let Some(at) = self.link.next_at() {
+            self.poll(at);
+        }
+        self.results
+    }
+
+    fn decide(&mut self, index: usize, verdict: &Verdict) {
+        let mut delivery = match verdict {
+            Verdict::Deliver(delivery) => *delivery,
+            Verdict::Drop(reason) => {
+                self.results.verdicts[index] = 1 + reason.index() as u8;
+                return;
+            }
+            Verdict::Queued => return,
+        };
+        self.results.delivered(index, &delivery);
+        while delivery.more
+            && let Some(copy) = self.link.next_copy()
+        {
+            self.results.duplicated(index, &copy);
+            delivery = copy;
+        }
+    }
+
+    /// Takes the decisions of the queue up to and including `until`.
+    fn poll(&mut self, until: Nanos) {
+        // The deliveries of one frame follow each other directly.
+        let mut is_copy = false;
+        while let Some((number, verdict)) = self.link.poll(until, &()) {
+            let more = matches!(verdict, Verdict::Deliver(Delivery { more: true, .. }));
+            let held = if more {
+                self.held.get(number).copied()
+            } else {
+                self.held.take(number)
+            };
+            let Some(index) = held else { continue };
+            match &verdict {
+                Verdict::Deliver(delivery) if is_copy => self.results.duplicated(index, delivery),
+                Verdict::Deliver(delivery) => self.results.delivered(index, delivery),
+                Verdict::Drop(reason) => {
+                    self.results.verdicts[index] = 1 + reason.index() as u8;
+                }
+                Verdict::Queued => {}
+            }
+            is_copy = more;
+        }
+    }
+}
