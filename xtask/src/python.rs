@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::runner::{Outcome, Runner, limited, root, run, run_all, succeeds, target_dir};
+use crate::runner::{Outcome, Runner, cargo, limited, root, run, run_all, succeeds, target_dir};
 
 /// The folder of the package, from the repository's root.
 const PACKAGE: &str = "python";
@@ -32,6 +32,13 @@ pub fn build_release(runner: &mut Runner) {
     let folder = target_dir().join("python");
     let venv = folder.join("venv");
     runner.step("python: tools", || install_tools(&venv));
+    runner.step("python: program for old systems", || {
+        let package = cargo(["xtask", "package", "--only", "archive"]);
+        match run(package) {
+            Outcome::Passed => take_program(&target_dir().join("package/longwire")),
+            other => other,
+        }
+    });
     runner.step("python: wheel for old systems", || {
         let mut build = maturin(&venv, &folder.join("dist"));
         // Zig links for an older glibc than the machine's.
@@ -67,12 +74,20 @@ fn build_wheel(venv: &Path, wheels: &Path) -> Outcome {
     }
     // Only the wheel of this build is to be found there.
     let _ = fs::remove_dir_all(wheels);
+    let program = run(cargo(["build", "--bin", "longwire"]));
+    let Outcome::Passed = program else {
+        return program;
+    };
+    let taken = take_program(&target_dir().join("debug/longwire"));
+    let Outcome::Passed = taken else {
+        return taken;
+    };
     let mut build = maturin(venv, wheels);
     build.args(["--profile", "dev", "--compatibility", "linux"]);
-    match run(build) {
-        Outcome::Passed => {}
-        other => return other,
-    }
+    let built = run(build);
+    let Outcome::Passed = built else {
+        return built;
+    };
     let Some(wheel) = only_wheel(wheels) else {
         return Outcome::Failed(format!("no wheel in {}", wheels.display()));
     };
@@ -80,6 +95,18 @@ fn build_wheel(venv: &Path, wheels: &Path) -> Outcome {
     install.args(["install", "--quiet", "--disable-pip-version-check"]);
     install.args(["--force-reinstall", "--no-deps"]).arg(wheel);
     run(install)
+}
+
+/// Puts a program where the build of a wheel finds it, without debug information.
+fn take_program(program: &Path) -> Outcome {
+    let scripts = root().join(PACKAGE).join("data/scripts");
+    if let Err(error) = fs::create_dir_all(&scripts) {
+        return Outcome::Failed(format!("{}: {error}", scripts.display()));
+    }
+    let mut strip = limited("objcopy");
+    strip.arg("--strip-all").arg(program);
+    strip.arg(scripts.join("longwire"));
+    run(strip)
 }
 
 /// Returns a build of a wheel into a folder. The tools of `venv` come first on its PATH.

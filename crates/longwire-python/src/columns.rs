@@ -22,9 +22,8 @@ pub struct Column {
 
 /// Returns the columns of results: frames, verdicts, departures and releases.
 pub fn of(results: Results) -> Vec<Column> {
-    let delivered = BooleanBuffer::collect_bool(results.verdicts.len(), |index| {
-        results.verdicts[index] == 0
-    });
+    let delivered =
+        BooleanBuffer::collect_bool(results.verdicts.len(), |index| results.verdicts[index] == 0);
     let delivered = NullBuffer::new(delivered);
     let times = |times: Vec<u64>| UInt64Array::new(times.into(), Some(delivered.clone()));
     let names = Arc::new(StringArray::from(verdict_names()));

@@ -159,7 +159,9 @@ fn from_numpy(value: &Bound<'_, PyAny>) -> PyResult<Vec<u64>> {
         None => None,
     };
     let [count] = shape[..] else {
-        return Err(PyValueError::new_err("the array has more than one dimension"));
+        return Err(PyValueError::new_err(
+            "the array has more than one dimension",
+        ));
     };
     let stride = strides.and_then(|strides| strides.first().copied());
     let numbers = NumpyNumbers { at, count, stride };

@@ -1,9 +1,7 @@
 //! A link in virtual time, on arrays of arrivals.
 
 use longwire_engine::emulator::HeldItems;
-use longwire_engine::{
-    Delivery, DropReason, FrameMeta, Link, LinkConfig, LinkId, Nanos, Verdict,
-};
+use longwire_engine::{Delivery, DropReason, FrameMeta, Link, LinkConfig, LinkId, Nanos, Verdict};
 
 /// Returns the name of each verdict. The code of a drop is 1 and the index of its reason.
 pub fn verdict_names() -> Vec<&'static str> {
