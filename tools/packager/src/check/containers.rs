@@ -37,7 +37,7 @@ pub const CONNECT: [&str; 12] = [
 ];
 
 /// Remedies in the messages for root and for other users.
-pub const AS_ROOT: &str =
+const AS_ROOT: &str =
     "This root has no CAP_SYS_ADMIN: start the container with --cap-add SYS_ADMIN";
 const AS_USER: &str = "Run Longwire as root. A container needs --cap-add SYS_ADMIN";
 

@@ -1,15 +1,18 @@
 //! Checks of the image with podman and docker, where they are installed: Debian's are
 //! large, and containerd and runc are what they stand on.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use super::containers::{AS_ROOT, CONNECT, judge};
+use super::containers::{CONNECT, judge};
 use super::{Context, ensure};
 use crate::image::NAME;
 use crate::places::VERSION;
 use crate::run::{At, Result, exists, finish, run, text};
+
+/// The start of the remedy in a refusal.
+const RIGHT: &str = "--cap-add SYS_ADMIN --security-opt apparmor=unconfined";
 
 /// Time limit for dockerd to answer.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -21,17 +24,27 @@ pub fn podman(context: &Context, image: &Path) -> Result<()> {
         return Ok(());
     }
     let store = context.scratch.join("podman");
+    // podman refuses a longer path than 50 characters.
+    let runtime = PathBuf::from(format!("/run/longwire-test-{}", std::process::id()));
     let podman = || -> Command {
         let mut command = Command::new("podman");
         command.arg("--root").arg(store.join("root"));
-        command.arg("--runroot").arg(store.join("run"));
+        command.arg("--runroot").arg(&runtime);
         command.args(["--storage-driver", "vfs", "--cgroup-manager", "cgroupfs"]);
         command
     };
-    // Without the flag podman raises limits, which not every root may.
-    let result = use_engine("podman", &podman, &["--ulimit", "host"], image);
-    // Its layers are directories that only it removes well.
-    run(podman().args(["system", "reset", "--force"]))?;
+    // podman raises these limits above ours, which root without CAP_SYS_RESOURCE may not.
+    let limits = [
+        "--ulimit",
+        "nofile=1024:1024",
+        "--ulimit",
+        "nproc=1024:1024",
+    ];
+    let result = use_engine("podman", &podman, &limits, true, image);
+    // Mounts of its store would keep the test's directory from being removed. Its command
+    // `system reset` would also remove what other stores share.
+    run(podman().args(["rmi", "--all", "--force"]))?;
+    std::fs::remove_dir_all(&runtime).at(&runtime)?;
     result
 }
 
@@ -49,15 +62,17 @@ pub fn docker(context: &Context, image: &Path) -> Result<()> {
             .arg(format!("unix://{}", daemon.socket));
         command
     };
-    use_engine("docker", &docker, &[], image)
+    use_engine("docker", &docker, &[], false, image)
 }
 
-/// Loads the image, and runs it with these flags: without rights, with the right that the message names, and
+/// Loads the image, and runs it with these flags: without rights, which `allows` says are
+/// not needed, with the right that the message names, and
 /// as another user.
 fn use_engine(
     name: &str,
     engine: &dyn Fn() -> Command,
     run_flags: &[&str],
+    allows: bool,
     image: &Path,
 ) -> Result<()> {
     run(engine().args(["load", "--input"]).arg(image))?;
@@ -68,18 +83,26 @@ fn use_engine(
     ensure(names.lines().any(|line| line == reference), || {
         format!("loaded as {names}")
     })?;
-    let right = ["--cap-add", "SYS_ADMIN"];
-    let as_user = [&right[..], &["--user", "1000"]].concat();
-    for (flags, works) in [(&[][..], false), (&right[..], true), (&as_user[..], true)] {
+    let (right, user) = (["--cap-add", "SYS_ADMIN"], ["--user", "1000"]);
+    let both = [right, user].concat();
+    let cases: [(&[&str], bool); 4] = [
+        (&[], allows),
+        (&user, allows),
+        (&right, true),
+        (&both, true),
+    ];
+    for (flags, works) in cases {
         let mut container = engine();
         container
             .args(["run", "--rm", "--network", "none"])
+            // Podman asks for a million descriptors, which a limit of this machine may forbid.
+            .args(["--ulimit", "nofile=1024:1024"])
             .args(run_flags)
             .args(flags);
         // The image's entry point is the program.
         container.arg(&reference).args(&CONNECT[1..]);
         let what = format!("{name} {}", flags.join(" "));
-        judge(&what, works, &finish(&mut container)?, AS_ROOT)?;
+        judge(&what, works, &finish(&mut container)?, RIGHT)?;
     }
     Ok(())
 }
