@@ -4,7 +4,7 @@ use crate::source::{SourceFile, Violation};
 
 /// The order of the crates, from pure to practical: each may depend on those
 /// before it.
-const ORDER: [&str; 13] = [
+const ORDER: [&str; 14] = [
     "longwire-units",
     "longwire-packet",
     "longwire-engine",
@@ -18,6 +18,7 @@ const ORDER: [&str; 13] = [
     "longwire-fabric",
     "longwire-control",
     "longwire",
+    "longwire-python",
 ];
 
 /// The crate with the set-up of tests: crates before it may have it as a
