@@ -20,7 +20,7 @@ from typing import Any, Iterator, Mapping, Sequence, Union
 from ._control import Control, escape
 from ._directory import PrivateDirectory
 from ._program import program
-from .errors import EndedError, FidelityError, LongwireError, StartError
+from .errors import EndedError, FidelityError, LongwireError, ProgramNotFoundError, StartError
 from .node import Node
 from .report import Report
 
@@ -230,6 +230,10 @@ class LiveLink:
             yield from page["links"]
             after = page["next"]
 
+    def _repr_html_(self) -> str:
+        """The report so far, for Jupyter."""
+        return self.report._repr_html_()
+
     def close(self) -> None:
         """Ends the link and the processes in its networks. Further calls do nothing.
 
@@ -271,6 +275,8 @@ class LiveLink:
                     pass_fds=passed,
                     start_new_session=True,
                 )
+            except (FileNotFoundError, PermissionError) as error:
+                raise ProgramNotFoundError(f"the program cannot be started: {error}") from error
             finally:
                 os.close(parent)
                 for _ours, theirs in channels:

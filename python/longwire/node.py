@@ -53,6 +53,8 @@ class Node:
         if self._process is None:
             raise EndedError("the link has ended")
         words = [os.fspath(word) for word in args]
+        if not words:
+            raise ValueError("the command has no words")
         entered = [sys.executable, "-I", "-S", str(_HERE / "_enter.py"), str(self._process)]
         return entered + words
 

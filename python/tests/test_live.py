@@ -250,3 +250,33 @@ def test_many_threads_share_a_link() -> None:
         for thread in threads:
             thread.join()
         assert not failures
+
+
+def test_a_program_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LONGWIRE", "/no/such/program")
+    with pytest.raises(longwire.ProgramNotFoundError, match="/no/such/program"):
+        longwire.link()
+
+
+def test_a_command_without_words_is_refused() -> None:
+    with longwire.link() as link:
+        with pytest.raises(ValueError, match="no words"):
+            link.near.run([])
+
+
+@pytest.mark.parametrize("name", ["with a blank", "x" * 100])
+def test_the_directory_for_temporary_files_has_any_name(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / name).mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / name))
+    with longwire.link(delay="1ms") as link:
+        assert base_of_ping(link) < 10
+
+
+def test_a_link_shows_itself_in_notebooks() -> None:
+    with longwire.link() as link:
+        base_of_ping(link)
+        table = link._repr_html_()
+    assert "<td>link.up</td>" in table and "<td>near</td>" in table
+    assert link.report._repr_html_().count("<tr>") == 6
