@@ -49,10 +49,12 @@ def is_gone(directory: str) -> bool:
     ],
 )
 def test_an_end_of_python_ends_the_link_and_its_processes(ending: str) -> None:
-    program = python(START + ending, stderr=-3)
-    assert program.stdout is not None
+    program = python(f"{START}sys.stdin.readline()\n{ending}", stdin=-1, stderr=-3)
+    assert program.stdin is not None and program.stdout is not None
     directory, *networks = program.stdout.readline().split()
     assert namespaces().issuperset(networks)
+    program.stdin.write("end\n")
+    program.stdin.close()
     program.wait(30)
     assert until(lambda: is_gone(directory)), ending
     assert until(lambda: namespaces().isdisjoint(networks)), ending
