@@ -7,6 +7,7 @@
 """
 
 from .errors import (
+    CaptureError,
     EndedError,
     FidelityError,
     LongwireError,
@@ -16,17 +17,28 @@ from .errors import (
     SpecificationError,
     StartError,
 )
-from .live import Direction, LiveLink, link
+from .capture import Capture
+from .figure import Figure, FigureError
+from .live import LiveLink, link
+from .log import Log
+from .networks import LiveNetwork, network
 from .node import Node
 from .offline import VERDICTS, Link, Results, simulate
 from .report import Report
+from .run import Direction, Run
 
 __all__ = [
+    "Capture",
+    "CaptureError",
     "Direction",
     "EndedError",
     "FidelityError",
+    "Figure",
+    "FigureError",
     "Link",
     "LiveLink",
+    "LiveNetwork",
+    "Log",
     "LongwireError",
     "Node",
     "Problem",
@@ -34,9 +46,11 @@ __all__ = [
     "RefusedError",
     "Report",
     "Results",
+    "Run",
     "SpecificationError",
     "StartError",
     "VERDICTS",
     "link",
+    "network",
     "simulate",
 ]

@@ -1,6 +1,6 @@
 """The process that a link has in each of its networks.
 
-It is started as ``python -I -S _agent.py FD PARENT_PIDFD SIDE``. It answers requests on the
+It is started as ``python -I -S _agent.py FD PARENT_PIDFD NAME``. It answers requests on the
 socket FD until the process that made the link has ended or closes the socket; its own end ends
 the link. A request is one message with a descriptor, on which the answer is sent:
 
@@ -47,11 +47,11 @@ def serve(channel: socket.socket, parent: int) -> None:
 
 
 def main() -> None:
-    channel_fd, parent, side = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+    channel_fd, parent = int(sys.argv[1]), int(sys.argv[2])
     os.set_inheritable(channel_fd, False)
     os.set_inheritable(parent, False)
     channel = socket.socket(fileno=channel_fd)
-    channel.send(f"{side} {os.getpid()}".encode())
+    channel.send(str(os.getpid()).encode())
     serve(channel, parent)
 
 

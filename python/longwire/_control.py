@@ -54,6 +54,9 @@ class Control:
         connection, response = self._open(method, path, body, TIMEOUT)
         try:
             text = response.read()
+        except socket.timeout as error:
+            message = f"{method} {path}: no answer within {TIMEOUT:.0f} s"
+            raise LongwireError(message) from error
         except (ConnectionError, http.client.HTTPException) as error:
             raise EndedError("the link has ended") from error
         finally:

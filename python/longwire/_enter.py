@@ -26,16 +26,21 @@ def set_namespace(fd: int, kind: int) -> None:
         raise OSError(number, os.strerror(number))
 
 
-def enter(process: str) -> None:
-    """Moves this process into the namespaces of another."""
-    directory = os.getcwd()
-    root = os.open(f"/proc/{process}/root", os.O_PATH | os.O_DIRECTORY)
+def enter_network(process: str) -> None:
+    """Moves this process into the user and network namespaces of another."""
     network = os.open(f"/proc/{process}/ns/net", os.O_RDONLY)
     user = os.open(f"/proc/{process}/ns/user", os.O_RDONLY)
     # Root needs no user namespace, and cannot enter the one that it is in.
     if os.fstat(user).st_ino != os.stat("/proc/self/ns/user").st_ino:
         set_namespace(user, CLONE_NEWUSER)
     set_namespace(network, CLONE_NEWNET)
+
+
+def enter(process: str) -> None:
+    """Moves this process into the networks and the root directory of another."""
+    directory = os.getcwd()
+    root = os.open(f"/proc/{process}/root", os.O_PATH | os.O_DIRECTORY)
+    enter_network(process)
     # The network's /etc/hosts has the names near and far.
     os.fchdir(root)
     os.chroot(".")

@@ -10,6 +10,9 @@ from typing import Any, Mapping, Sequence
 _INVALID = re.compile(r"invalid value '.*?' for '--(?P<field>[\w-]+).*?': (?P<reason>.*)", re.DOTALL)
 """How the program reports a wrong value of an option."""
 
+_OPTION = re.compile(r"--(?P<field>[\w-]+): (?P<reason>.*)", re.DOTALL)
+"""How it reports an option that does not fit the others."""
+
 
 class LongwireError(Exception):
     """Base of all exceptions of this package."""
@@ -27,11 +30,30 @@ class StartError(LongwireError):
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
-        self.message = message
-        match = _INVALID.match(message)
+        self.message: str = message
+        """The program's message."""
+        match = _INVALID.match(message) or _OPTION.match(message)
         self.field: str | None = match["field"] if match else None
         """The option with a wrong value, as in ``delay``."""
         self.reason: str = match["reason"] if match else message
+        """The reason why it was refused, without the option."""
+        self.remedy: str | None = None
+        """How to correct it, if the program knows."""
+
+    @classmethod
+    def of(cls, problems: Sequence[Mapping[str, Any]]) -> StartError:
+        """Returns the exception for the problems of a file, as ``longwire check`` finds them."""
+        lines = []
+        for found in problems:
+            place = f"{found['file']}:{found['line']}:{found['column']}: " if found["line"] else ""
+            field = f"{found['field']}: " if found["field"] else ""
+            remedy = f" ({found['remedy']})" if found["remedy"] else ""
+            lines.append(f"{place or found['file'] + ': '}{field}{found['reason']}{remedy}")
+        error = cls("\n".join(lines))
+        error.field = problems[0]["field"] or None
+        error.reason = problems[0]["reason"]
+        error.remedy = problems[0]["remedy"] or None
+        return error
 
 
 class SpecificationError(LongwireError, ValueError):
@@ -39,9 +61,10 @@ class SpecificationError(LongwireError, ValueError):
 
     def __init__(self, message: str, field: str, reason: str) -> None:
         super().__init__(message)
-        self.field = field or None
+        self.field: str | None = field or None
         """The option, as in ``delay``; None if the text has no such option."""
-        self.reason = reason
+        self.reason: str = reason
+        """The reason why its value was refused."""
 
 
 class EndedError(LongwireError):
@@ -55,6 +78,7 @@ class Problem:
     field: str
     """The option, as in ``set.link.delay``."""
     reason: str
+    """The reason why its value was refused."""
     remedy: str | None
     """How to correct it, if the program knows."""
 
@@ -64,7 +88,8 @@ class RefusedError(LongwireError):
 
     def __init__(self, message: str, problems: Sequence[Problem]) -> None:
         super().__init__(message)
-        self.problems = tuple(problems)
+        self.problems: tuple[Problem, ...] = tuple(problems)
+        """All that was wrong with the change."""
 
     @classmethod
     def of(cls, answer: Mapping[str, Any]) -> RefusedError:
@@ -93,9 +118,23 @@ class RefusedError(LongwireError):
         return self.problems[0].remedy if self.problems else None
 
 
+class CaptureError(LongwireError):
+    """A capture could not begin, or not be written to its end."""
+
+    def __init__(self, field: str, reason: str, remedy: str | None) -> None:
+        super().__init__(f"capture: {field}: {reason}" + (f" ({remedy})" if remedy else ""))
+        self.field: str = field
+        """``path``, ``at``, ``snap``, or ``capture`` for its process."""
+        self.reason: str = reason
+        """The reason why it was refused, or ended."""
+        self.remedy: str | None = remedy
+        """How to correct it, if there is a way."""
+
+
 class FidelityError(LongwireError):
     """The run did not meet a requirement: the emulator was not as exact as demanded."""
 
     def __init__(self, unmet: Sequence[str]) -> None:
         super().__init__("; ".join(unmet))
-        self.unmet = tuple(unmet)
+        self.unmet: tuple[str, ...] = tuple(unmet)
+        """A sentence for each requirement that was not met."""

@@ -1,4 +1,4 @@
-"""The ends of a link: networks in which processes run and sockets are made."""
+"""The networks at the ports of a link or network: processes run there, and sockets are made."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ import socket as sockets
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, Sequence, Union
+from typing import Any, Mapping, Optional, Sequence, Tuple, Union
 
-from .errors import EndedError
+from .capture import SNAP, Capture
+from .errors import CaptureError, EndedError, LongwireError
 
 Words = Union[str, "os.PathLike[str]"]
 """A word of a command."""
@@ -19,32 +20,93 @@ Words = Union[str, "os.PathLike[str]"]
 _HERE = Path(__file__).parent
 
 
-class Node:
-    """A network at one end of a link.
+Addresses = Tuple[Optional[str], Optional[str]]
+"""The first IPv4 and the first IPv6 address of a host."""
 
-    It has the device ``eth0`` and nothing else but its loopback device. Both ends know each
-    other as ``near`` and ``far``.
+
+class Node:
+    """A network at one end of a link, or at a port of a network.
+
+    It has the device ``eth0`` and nothing else but its loopback device. Processes in it know the
+    others by name: ``near`` and ``far``, or the names of ports.
     """
 
     def __init__(
-        self, name: str, addresses: dict[str, tuple[str, str]], channel: sockets.socket
+        self, name: str, addresses: Mapping[str, Addresses], channel: sockets.socket
     ) -> None:
-        self.name = name
-        """``near`` or ``far``."""
-        self.address, self.address6 = addresses[name]
+        self.name: str = name
+        """``near`` or ``far``, or the name of the port."""
         self._addresses = addresses
         self._channel = channel
         self._process: int | None = None
+        self._captures: list[Capture] = []
+
+    @property
+    def address(self) -> str:
+        """Its first IPv4 address.
+
+        :raises LongwireError: if it has none.
+        """
+        return self._address_of(self.name, sockets.AF_INET)
+
+    @property
+    def address6(self) -> str:
+        """Its first IPv6 address.
+
+        :raises LongwireError: if it has none.
+        """
+        return self._address_of(self.name, sockets.AF_INET6)
+
+    def _address_of(self, name: str, family: int) -> str:
+        found = self._addresses[name][family == sockets.AF_INET6]
+        if found is None:
+            version = "IPv6" if family == sockets.AF_INET6 else "IPv4"
+            raise LongwireError(f"{name} has no {version} address")
+        return found
 
     def __repr__(self) -> str:
-        return f"<longwire network {self.name} {self.address}>"
+        return f"<longwire network {self.name} {' '.join(filter(None, self._addresses[self.name]))}>"
 
     def _started(self, process: int) -> None:
         self._process = process
 
     def _closed(self) -> None:
+        for capture in self._captures:
+            capture._kill()
         self._process = None
         self._channel.close()
+
+    def _end_captures(self) -> list[CaptureError]:
+        """Ends what still captures, and returns what went wrong."""
+        failed = []
+        for capture in self._captures:
+            try:
+                capture.close()
+            except CaptureError as error:
+                failed.append(error)
+        return failed
+
+    def capture(self, path: Words, snap: int = SNAP) -> Capture:
+        """Captures the frames that this network sends and receives from now on, until the
+        capture is closed or the run ends::
+
+            with link.far.capture("call.pcapng") as capture:
+                ...
+            print(capture.frames, capture.lost)
+
+        The file is pcapng with nanosecond stamps of the kernel. Frames are as the network's
+        device has them, as for tcpdump: those that it sends, before the link, and those that
+        the link delivered. A super-packet of segmentation offload is one frame.
+
+        :param path: the file to write.
+        :param snap: bytes to keep of each frame.
+        :raises CaptureError: if the file cannot be written.
+        """
+        if self._process is None:
+            raise EndedError("the link has ended")
+        started = Capture(self.name, self._process, os.fspath(path), snap)
+        self._captures.append(started)
+        return started
 
     def command(self, args: Sequence[Words]) -> list[str]:
         """Returns the command that runs ``args`` in this network, for other libraries that
@@ -126,17 +188,16 @@ class Node:
         return sockets.socket(fileno=descriptors[0])
 
     def resolve(self, host: str, family: int = sockets.AF_INET) -> str:
-        """Returns the address of ``near`` or ``far``; other names are returned as they are."""
-        addresses = self._addresses.get(host)
-        if addresses is None:
-            return host
-        return addresses[family == sockets.AF_INET6]
+        """Returns the address of another network by its name, as ``far``; other names are
+        returned as they are.
+        """
+        return self._address_of(host, family) if host in self._addresses else host
 
     def create_connection(
         self, address: tuple[str, int], timeout: float | None = None
     ) -> sockets.socket:
         """Connects by TCP from this network, as :func:`socket.create_connection`. The host is
-        ``near``, ``far`` or an address.
+        the name of a network, as ``far``, or an address.
         """
         family = sockets.AF_INET6 if ":" in address[0] else sockets.AF_INET
         made = self.socket(family, sockets.SOCK_STREAM)

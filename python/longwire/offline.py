@@ -10,7 +10,8 @@ from typing import Any, Iterator, Mapping, Sequence, Union
 from . import _engine
 from ._program import program
 from .errors import LongwireError, StartError
-from .live import Value, command_words
+from .figure import table
+from .run import Value, command_words
 from .report import Report
 
 VERDICTS: tuple[str, ...] = tuple(_engine.VERDICTS)
@@ -27,7 +28,15 @@ class Results:
     """
 
     def __init__(self, columns: Sequence[_engine.Column]) -> None:
-        self.frame, self.verdict, self.departure_ns, self.release_ns = columns
+        frame, verdict, departure_ns, release_ns = columns
+        self.frame: _engine.Column = frame
+        """The frame of a row, counted from 0 in the order of arrivals."""
+        self.verdict: _engine.Column = verdict
+        """The code of the verdict, an index in ``VERDICTS``."""
+        self.departure_ns: _engine.Column = departure_ns
+        """The time at which the last bit left the queue."""
+        self.release_ns: _engine.Column = release_ns
+        """The time at which the frame left the link."""
 
     def __len__(self) -> int:
         return len(self.frame)
@@ -56,12 +65,16 @@ class Link:
 
     def __init__(self, text: str = "", *, seed: int = 1, **options: str) -> None:
         words = [text] + [f"{name.replace('_', '-')}={value}" for name, value in options.items()]
-        self.seed = seed
+        self.seed: int = seed
         """The seed of all random draws: the same seed, the same verdicts."""
         self._specification = _engine.Specification(" ".join(words))
 
     def __repr__(self) -> str:
         return f"<longwire specification: {self}, seed {self.seed}>"
+
+    def _repr_html_(self) -> str:
+        """Its options, for Jupyter."""
+        return table(("option", "value"), [*self._specification.given(), ("seed", self.seed)])
 
     def __str__(self) -> str:
         return " ".join(f"{name}={value}" for name, value in self._specification.given())

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import html
 import json
 import os
 import re
-from typing import Any, Callable, Mapping
+import tempfile
+from typing import Any, Callable, Mapping, Sequence
 
-from .errors import FidelityError
+from .errors import FidelityError, LongwireError
+from .figure import Figure, draw, table
 
 _EXCUSED = frozenset({"late_paused", "late_start"})
 """Artifacts by pauses of the machine and by the start, which are not the emulator's own."""
@@ -45,7 +46,8 @@ class Report:
     """The report of a run, or of a simulation. :attr:`data` is the program's JSON report."""
 
     def __init__(self, data: Mapping[str, Any]) -> None:
-        self.data = data
+        self.data: Mapping[str, Any] = data
+        """The JSON value: docs/reference/report.md has its fields."""
 
     def __getitem__(self, key: str) -> Any:
         return self.data[key]
@@ -75,7 +77,8 @@ class Report:
         """Returns a sentence for each condition that does not hold.
 
         :param expression: as of ``--require``: ``"artifacts-own<0.1%,lateness.p99<50us"``.
-        :raises ValueError: if the expression cannot be read.
+        :raises ValueError: if the expression cannot be read, or names what the report does not
+            have.
         """
         return [
             sentence
@@ -97,8 +100,21 @@ class Report:
         with open(path, "w", encoding="utf-8") as file:
             json.dump(self.data, file, indent=2)
 
+    def plot(self, kind: str | Sequence[str] | None = None, *, title: str = "") -> Figure:
+        """Draws the report, as ``longwire plot`` does.
+
+        :param kind: ``"counts"``, ``"drops"``, ``"lateness"``, or several of them; all of them
+            without it.
+        :param title: the title of the figure.
+        :raises FigureError: if there are too many links for one figure.
+        """
+        with tempfile.TemporaryDirectory(prefix="longwire-report-") as folder:
+            path = os.path.join(folder, "report.json")
+            self.write(path)
+            return draw([path], kind, {"title": title or self._sentence()})
+
     def _repr_html_(self) -> str:
-        """A table for Jupyter."""
+        """Tables for Jupyter, with the figures of :meth:`plot`."""
         links = [
             (row["name"], row["packets_in"], row["packets_out"], sum(row["drops"].values()))
             for row in self.data["links"]
@@ -111,20 +127,14 @@ class Report:
             )
             for port in self._measured()
         ]
-        return _table(("link", "frames in", "frames out", "drops"), links) + _table(
+        tables = table(("link", "frames in", "frames out", "drops"), links) + table(
             ("port", "artifacts", "lateness p50 (us)", "p99 (us)", "max (us)"), ports
         )
-
-
-def _table(names: tuple[str, ...], rows: list[tuple[Any, ...]]) -> str:
-    """Returns an HTML table."""
-
-    def line(cells: tuple[Any, ...], tag: str) -> str:
-        inner = "".join(f"<{tag}>{html.escape(str(cell))}</{tag}>" for cell in cells)
-        return f"<tr>{inner}</tr>"
-
-    body = "".join(line(row, "td") for row in rows)
-    return f"<table><thead>{line(names, 'th')}</thead><tbody>{body}</tbody></table>"
+        try:
+            return tables + self.plot()._repr_html_()
+        except LongwireError:
+            # The tables say the most, also where there is no program, or too many links to draw.
+            return tables
 
 
 class _Clause:
@@ -145,6 +155,8 @@ class _Clause:
         """Returns a sentence for each port or link that does not meet the condition."""
         family, _, part = self.name.partition(".")
         if family in ("pauses", "stops"):
+            if family not in data:
+                raise ValueError(f"'{self.text}': '{family}' is not in this report")
             return self._unmet_by_run(data[family], part)
         rows = list(data.get("ports", [])) + list(data["links"])
         found = [(row, _measure(row, self.name)) for row in rows]
@@ -163,10 +175,12 @@ class _Clause:
 
     def _of_one(self, rows: list[_Row]) -> tuple[str, str]:
         """Splits a name that begins with that of a port or link: ``link.up.drops``."""
-        for row in rows:
-            if self.name.startswith(f"{row['name']}."):
-                return row["name"], self.name[len(row["name"]) + 1 :]
-        # The directions of a link that can be changed.
+        names = [row["name"] for row in rows if self.name.startswith(f"{row['name']}.")]
+        if names:
+            # Of a port `a` and a link `a.up`, the longer one is meant.
+            name = max(names, key=len)
+            return name, self.name[len(name) + 1 :]
+        # As on the command line, `up.` and `down.` mean the link's directions.
         short = {f"{side}.": f"link.{side}" for side in ("up", "down")}
         for prefix, name in short.items():
             if self.name.startswith(prefix):
@@ -242,13 +256,7 @@ def _share(clause: str, text: str) -> float:
 
 
 def _time(clause: str, text: str) -> float:
-    match = re.fullmatch(r"([0-9.]+)\s*([a-z]+)", text)
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([a-z]+)", text)
     if match is None or match[2] not in _UNITS_NS:
         raise ValueError(f"'{clause}': '{text}' is no time with a unit, as in 50us")
     return float(match[1]) * _UNITS_NS[match[2]]
-
-
-def read(path: str) -> Report:
-    """Reads a report that the program has written (``--report``)."""
-    with open(path, encoding="utf-8") as file:
-        return Report(json.load(file))

@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import time
 from typing import Iterator
 
 import pytest
@@ -32,6 +33,16 @@ def namespaces() -> "set[str]":
         except OSError:
             continue
     return found
+
+
+def until(holds, seconds: float = 15.0) -> bool:  # type: ignore
+    """Waits until something holds."""
+    end = time.monotonic() + seconds
+    while not holds():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.05)
+    return True
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -3,11 +3,10 @@
 import gc
 import os
 import signal
-import time
 from pathlib import Path
 
 import pytest
-from conftest import namespaces, processes, python
+from conftest import namespaces, processes, python, until
 
 import longwire
 
@@ -19,16 +18,6 @@ detached = link.far.popen("setsid sleep 1000 & wait", shell=True)
 networks = [os.readlink(f"/proc/{node._process}/ns/net") for node in (link.near, link.far)]
 print(link._directory.path, *networks, flush=True)
 """
-
-
-def until(holds, seconds: float = 15.0) -> bool:  # type: ignore
-    """Waits until something holds."""
-    end = time.monotonic() + seconds
-    while not holds():
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.05)
-    return True
 
 
 def is_gone(directory: str) -> bool:

@@ -195,12 +195,26 @@ def test_a_program_that_is_killed_is_reported() -> None:
     link._process.kill()
     with pytest.raises(longwire.EndedError):
         link.close()
+    assert repr(link).endswith("ended>")
 
 
 def test_a_requirement_of_the_run_is_judged_at_its_end() -> None:
     with pytest.raises(longwire.FidelityError, match="packets_in"):
         with longwire.link(require="packets_in>1000"):
             pass
+
+
+def test_names_of_a_requirement_are_those_of_the_report() -> None:
+    link = {"drops": {"loss": 1}, "packets_in": 5, "packets_out": 4}
+    port = {"artifacts": {"late": 0}, "packets_in": 5, "packets_out": 4}
+    report = longwire.Report(
+        {"ports": [{"name": "a", **port}], "links": [{"name": "a.up", **link}], "duration_s": 1.0}
+    )
+    assert report.unmet("a.up.drops=1,a.artifacts=0,drops.loss<30%") == []
+    assert len(report.unmet("a.up.drops=0,drops.loss<1%")) == 2
+    for wrong in ("pauses.max<5us", "drop=0", "a.down.drops=0", "packets_in", "packets_in>x"):
+        with pytest.raises(ValueError, match=wrong.split("=")[0]):
+            report.require(wrong)
 
 
 def test_captures_and_logs_are_written(tmp_path: Path) -> None:

@@ -105,9 +105,9 @@ def test_numpy_is_read_and_reads_without_a_copy() -> None:
     kept = numpy.asarray(results.verdict) == 0
     assert 0 < kept.sum() < len(times)
     assert (releases[kept] > times[kept]).all() and not releases[~kept].any()
-    # Every second frame, without a copy on the way in.
-    assert len(link.simulate(times[::2], 1514)) == len(times) // 2
-    assert link.simulate(times[::2], 1514).__len__() == 5_000
+    # Every second frame, from strided memory, as from a list.
+    strided = link.simulate(times[::2], 1514)
+    assert decisions(strided) == decisions(link.simulate(times[::2].tolist(), 1514))
 
 
 def test_arrow_libraries_take_the_columns() -> None:
@@ -144,7 +144,6 @@ def test_polars_and_pandas_and_duckdb_take_the_columns() -> None:
     ("times", "lengths", "message"),
     [
         ([2, 1], 60, "earlier"),
-        ([1, 2], [60], None),
         ([1, 2], [60, 60, 60], "lengths"),
         ([1], 0, "length 0"),
         ([1], 2**32, "no frame"),
@@ -153,10 +152,7 @@ def test_polars_and_pandas_and_duckdb_take_the_columns() -> None:
         (None, 60, "NoneType"),
     ],
 )
-def test_wrong_arrays_are_refused(times: Any, lengths: Any, message: "str | None") -> None:
-    if message is None:
-        longwire.Link().simulate(times, lengths)
-        return
+def test_wrong_arrays_are_refused(times: Any, lengths: Any, message: str) -> None:
     with pytest.raises((ValueError, TypeError), match=message):
         longwire.Link().simulate(times, lengths)
 

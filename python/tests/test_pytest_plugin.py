@@ -10,8 +10,9 @@ import pytest
 
 @pytest.mark.link(delay="20ms")
 def test_round_trip(link):
-    out = link.near.check_output(["ping", "-n", "-c", "1", "far"], text=True)
-    assert "time=4" in out
+    out = link.near.check_output(["ping", "-n", "-c", "3", "-i", "0.05", "far"], text=True)
+    # The least of them: a busy machine delays some.
+    assert "mdev = 4" in out
 """
 
 FAILING = """

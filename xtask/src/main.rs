@@ -10,12 +10,14 @@ mod api;
 mod bench;
 mod book;
 mod ci;
+mod clients;
 mod deny;
 mod fuzz;
 mod leftovers;
 mod long;
 mod memory;
 mod package;
+mod page;
 mod python;
 mod runner;
 mod test;
@@ -37,6 +39,9 @@ cargo xtask TASK
   long [SECONDS]  each fuzz target and a soak for so long (600); adds to docs/long-runs.md
   api             the control API with tools from PyPI: a generated client, schemathesis
   python          the Python package: built, installed, its types checked, tested
+  clients         the clients in Node and Go: generated, their types checked, tested
+  page            the page of the live view in ui/dist, which the program embeds
+  page-test       the page: types, lint, tests, and in a browser against real runs
   wheel           the Python package for old systems: target/python/dist
   package …       packages of the program in target/package/out (--help lists the options)
   package-test …  these packages where they are installed: Debian, containers (--help)
@@ -61,6 +66,9 @@ fn main() -> ExitCode {
         ["api"] => api::run_steps(&mut runner),
         ["book"] => book::run_steps(&mut runner),
         ["python"] => python::run_steps(&mut runner),
+        ["clients"] => clients::run_steps(&mut runner),
+        ["page"] => page::build(&mut runner),
+        ["page-test"] => page::run_steps(&mut runner),
         ["wheel"] => python::build_release(&mut runner),
         ["package", rest @ ..] => return package::build(rest),
         ["package-test", rest @ ..] => return package::test(rest),

@@ -1,5 +1,5 @@
 //! The Python package: built, installed into an environment under `target/python`, and tested
-//! there, with the types checked.
+//! there, with the types and the page of its API checked.
 
 use std::env;
 use std::fs;
@@ -20,6 +20,7 @@ pub fn run_steps(runner: &mut Runner) {
         build_wheel(&venv, &folder.join("wheels"))
     });
     runner.step("python: types", || check_types(&venv));
+    runner.step("python: reference", || check_reference(&venv));
     runner.step("python: tests", || test(&venv, "tests"));
     runner.step("python: libraries of the examples", || {
         install(&venv, "python/examples/requirements.txt")
@@ -140,6 +141,15 @@ fn check_types(venv: &Path) -> Outcome {
     pyright.args(["--pythonversion", "3.9", "longwire"]);
     pyright.arg("--pythonpath").arg(venv.join("bin/python"));
     run_all([mypy, pyright])
+}
+
+/// Compares the page of the API with the docstrings.
+fn check_reference(venv: &Path) -> Outcome {
+    let mut check = tool(venv, "python");
+    check.arg(root().join("xtask/python/reference.py"));
+    check.arg("--check");
+    check.arg(root().join("docs/reference/python.md"));
+    run(check)
 }
 
 fn test(venv: &Path, folder: &str) -> Outcome {

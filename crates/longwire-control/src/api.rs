@@ -53,9 +53,9 @@ pub struct Api {
 
 impl Api {
     /// Returns the API of a run.
-    pub fn new(state: ApiState, files: Files) -> Api {
+    pub fn new(state: Arc<ApiState>, files: Files) -> Api {
         Api {
-            state: Arc::new(state),
+            state,
             files,
             bodies: Bodies::new(),
             work: Semaphore::new(WORK_MAX),
@@ -98,11 +98,11 @@ impl Api {
             body = Some(self.bodies.read(sent).await?);
         }
         let working = caller.seat.work();
-        if let Work::Stream = route.work {
+        call.may_change = caller.rights == Rights::Change;
+        if let Work::Stream(make) = route.work {
             let state = Arc::clone(&self.state);
-            let made = self
-                .state
-                .slowly(move || stream::watcher(&state, &call, working));
+            let open = move || stream::watcher(&state, &call, make, working);
+            let made = self.state.slowly(open);
             return made.await.unwrap_or_else(|| Err(fault())).map(stream::open);
         }
         let _place = self.work.try_acquire().map_err(|_| {
@@ -155,7 +155,7 @@ impl Api {
                 made.unwrap_or_else(|_| Err(fault()))
             }
             // Opened before this is called.
-            Work::Stream => Err(fault()),
+            Work::Stream(_) => Err(fault()),
         }
     }
 
@@ -231,8 +231,7 @@ pub fn read_head(
     let call = Call {
         name,
         query: Query::parse(query, route.parameters)?,
-        body: Value::Null,
-        accept: String::new(),
+        ..Call::default()
     };
     Ok((route, call))
 }

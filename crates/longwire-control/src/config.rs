@@ -6,6 +6,7 @@ use crate::Address;
 use crate::error::ControlError;
 use crate::guard::{Files, Tokens};
 use crate::token::read_token;
+use crate::view_config::{Judge, ViewConfig};
 
 /// Requests a second unless the configuration says otherwise.
 pub const LIMIT_DEFAULT: u32 = 10_000;
@@ -26,6 +27,10 @@ pub struct Config {
     pub limit: u32,
     /// The detail of /metrics for requests that ask for none.
     pub metrics: Detail,
+    /// The live view, if there is one.
+    pub view: Option<ViewConfig>,
+    /// Judges the run for clients; without it, they receive no verdict.
+    pub judge: Option<Judge>,
 }
 
 /// The detail in which /metrics shows links.
@@ -47,6 +52,8 @@ impl Default for Config {
             files: None,
             limit: LIMIT_DEFAULT,
             metrics: Detail::default(),
+            view: None,
+            judge: None,
         }
     }
 }
@@ -72,10 +79,9 @@ impl Config {
     /// is asked for without any.
     pub(crate) fn tokens(&self) -> Result<Tokens, ControlError> {
         let token = |file: &Option<PathBuf>| file.as_deref().map(read_token).transpose();
-        let tokens = Tokens {
-            full: token(&self.token_file)?,
-            read: token(&self.read_token_file)?,
-        };
+        let (full, read) = (token(&self.token_file)?, token(&self.read_token_file)?);
+        let same = full.is_some() && full == read;
+        let tokens = Tokens::of(full, read);
         let tcp = |address: &&Address| matches!(address, Address::Tcp(_));
         if let Some(address) = self.addresses.iter().find(tcp)
             && tokens.is_empty()
@@ -87,7 +93,7 @@ impl Config {
                  it be read only; or use a Unix socket, as in --control /run/longwire/a.sock"
             )));
         }
-        if tokens.full.is_some() && tokens.full == tokens.read {
+        if same {
             return Err(ControlError::Usage(
                 "--control-read-token-file: it holds the same token as --control-token-file, \
                  with which everything may be changed; make another"

@@ -10,7 +10,7 @@ use hyper::header::{AUTHORIZATION, HOST, HeaderMap, HeaderValue, ORIGIN};
 use hyper::http::uri::Authority;
 use hyper::{StatusCode, Uri};
 use longwire_runtime::{Directory, FileAccess};
-use subtle::ConstantTimeEq;
+use subtle::{Choice, ConstantTimeEq};
 
 use super::places::Seat;
 use super::refusal::Refusal;
@@ -86,18 +86,32 @@ pub enum Peer {
 #[derive(Clone, Default)]
 pub struct Tokens {
     /// With which everything may be changed.
-    pub full: Option<Vec<u8>>,
+    full: Vec<Vec<u8>>,
     /// With which everything may be read.
-    pub read: Option<Vec<u8>>,
+    read: Vec<Vec<u8>>,
 }
 
 /// The one scheme there is (RFC 6750, section 2.1).
 const BEARER: &[u8] = b"bearer ";
 
 impl Tokens {
+    /// Returns these tokens.
+    pub fn of(full: Option<Vec<u8>>, read: Option<Vec<u8>>) -> Tokens {
+        Tokens {
+            full: full.into_iter().collect(),
+            read: read.into_iter().collect(),
+        }
+    }
+
+    /// Adds a token of each kind.
+    pub fn add(&mut self, full: Vec<u8>, read: Vec<u8>) {
+        self.full.push(full);
+        self.read.push(read);
+    }
+
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.full.is_none() && self.read.is_none()
+        self.full.is_empty() && self.read.is_empty()
     }
 
     /// Returns the rights of a request. On a Unix socket no token is needed; a token
@@ -120,11 +134,11 @@ impl Tokens {
         let token = token.ok_or_else(|| {
             Refusal::unknown("there must be one header Authorization: Bearer TOKEN")
         })?;
-        // Both are compared, whichever it is, and each in a time that does
+        // All are compared, whichever it is, and each in a time that does
         // not depend on how much of it was right.
-        let is = |known: &Option<Vec<u8>>| {
-            let known = known.as_deref();
-            known.is_some_and(|known| bool::from(known.ct_eq(token)))
+        let is = |known: &[Vec<u8>]| {
+            let equal = known.iter().map(|known| known.ct_eq(token));
+            bool::from(equal.fold(Choice::from(0), |any, equal| any | equal))
         };
         match (is(&self.full), is(&self.read)) {
             (true, _) => Ok(Rights::Change),

@@ -41,6 +41,7 @@ mod patience;
 mod places;
 mod query;
 mod refusal;
+pub mod registry;
 mod reply;
 pub mod responses;
 mod route;
@@ -54,10 +55,12 @@ mod stream;
 mod tests;
 mod time_limit;
 mod token;
+mod view;
+mod view_config;
 
 use std::ffi::OsString;
 use std::io;
-use std::net::TcpListener;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -67,8 +70,9 @@ use self::api::Api;
 use self::guard::{Files, Tokens};
 use self::limit::Limit;
 use self::refusal::Refusal;
-use self::server::{Gate, Handler, Listener, Slow, serve};
+use self::server::{Background, Gate, Handler, Listener, Slow, serve};
 use self::state::ApiState;
+use self::view::{View, ViewTokens};
 use longwire_fabric::Controller;
 
 pub use address::Address;
@@ -76,6 +80,7 @@ pub use config::{Config, Detail, LIMIT_DEFAULT};
 pub use error::ControlError;
 pub use server::Server;
 pub use token::read_token;
+pub use view_config::{Judge, Judgement, PageFile, ViewConfig};
 
 /// Addresses at which a server will answer. Clients that connect before that wait.
 /// Dropping it releases them.
@@ -86,6 +91,23 @@ pub struct Bound {
     limit: u32,
     metrics: Detail,
     files: Files,
+    view: Option<BoundView>,
+    judge: Option<Judge>,
+}
+
+/// A view whose address is taken.
+struct BoundView {
+    config: ViewConfig,
+    urls: ViewUrls,
+}
+
+/// URLs of a view's page, with its tokens.
+#[derive(Clone, Debug)]
+pub struct ViewUrls {
+    /// With this one everything can be changed.
+    pub full: String,
+    /// With this one everything can be read.
+    pub read: String,
 }
 
 /// Takes the addresses, before anything is started.
@@ -93,7 +115,7 @@ pub struct Bound {
 /// # Errors
 /// If the arguments are wrong or an address cannot be had; then none is held.
 pub fn bind(config: &Config) -> Result<Bound, ControlError> {
-    let tokens = config.tokens()?;
+    let mut tokens = config.tokens()?;
     let files = config.files()?;
     let mut listeners = Vec::new();
     let mut notes = Vec::new();
@@ -124,6 +146,10 @@ pub fn bind(config: &Config) -> Result<Bound, ControlError> {
             }
         }
     }
+    let view = match &config.view {
+        Some(view) => Some(bind_view(view, &mut listeners, &mut notes, &mut tokens)?),
+        None => None,
+    };
     Ok(Bound {
         listeners,
         notes,
@@ -131,7 +157,55 @@ pub fn bind(config: &Config) -> Result<Bound, ControlError> {
         limit: config.limit,
         metrics: config.metrics,
         files,
+        view,
+        judge: config.judge,
     })
+}
+
+/// Takes the address of a view, and adds its tokens.
+fn bind_view(
+    config: &ViewConfig,
+    listeners: &mut Vec<Listener>,
+    notes: &mut Vec<String>,
+    tokens: &mut Tokens,
+) -> Result<BoundView, ControlError> {
+    let failed = |source: io::Error| ControlError::Listen {
+        address: Address::Tcp(config.address),
+        source,
+    };
+    let listener = TcpListener::bind(config.address).map_err(failed)?;
+    listener.set_nonblocking(true).map_err(failed)?;
+    let taken = listener.local_addr().map_err(failed)?;
+    let own = ViewTokens::random().map_err(failed)?;
+    let url = |token: &str| format!("http://{}/#token={token}", shown(taken));
+    if !taken.ip().is_loopback() {
+        notes.push(format!(
+            "view: its token crosses the network in the clear to {taken}: use a tunnel, as of \
+             ssh, unless the network is yours alone"
+        ));
+    }
+    let urls = ViewUrls {
+        full: url(&own.full),
+        read: url(&own.read),
+    };
+    tokens.add(own.full.into_bytes(), own.read.into_bytes());
+    listeners.push(Listener::Tcp(listener));
+    Ok(BoundView {
+        config: config.clone(),
+        urls,
+    })
+}
+
+/// Returns the address that a browser on this machine opens.
+fn shown(taken: SocketAddr) -> SocketAddr {
+    let mut shown = taken;
+    if taken.ip().is_unspecified() {
+        shown.set_ip(match taken {
+            SocketAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+            SocketAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+        });
+    }
+    shown
 }
 
 /// Takes the addresses and answers at them.
@@ -170,20 +244,29 @@ impl Bound {
 
     /// The address at which a program of this run finds it, as `ctl` reads it:
     /// a socket if there is one, which needs no network, as an absolute path.
-    /// `None` without addresses.
+    /// `None` without addresses; that of a view is for browsers.
     ///
     /// # Errors
     /// If the address of a listener cannot be read.
     pub fn address(&self) -> io::Result<Option<OsString>> {
         let is_socket = |listener: &&Listener| matches!(listener, Listener::Unix(..));
         let socket = self.listeners.iter().find(is_socket);
-        let Some(listener) = socket.or(self.listeners.first()) else {
+        let first = self
+            .listeners
+            .first()
+            .filter(|_| self.view.is_none() || self.listeners.len() > 1);
+        let Some(listener) = socket.or(first) else {
             return Ok(None);
         };
         Ok(Some(match listener {
             Listener::Unix(_, named) => std::path::absolute(named.path())?.into(),
             Listener::Tcp(listener) => Address::Tcp(listener.local_addr()?).to_string().into(),
         }))
+    }
+
+    /// Returns the URLs of the view's page, if there is a view.
+    pub fn view_urls(&self) -> Option<&ViewUrls> {
+        self.view.as_ref().map(|view| &view.urls)
     }
 
     /// Answers about this run until the server is dropped. `None` when there
@@ -198,10 +281,14 @@ impl Bound {
         let (stop, stopped) = watch::channel(false);
         let slow = Slow::new()?;
         let state = ApiState::new(controller, self.metrics, stopped, slow.handle());
-        let api = Arc::new(Api::new(state, self.files.clone()));
+        let view = View::new(self.view.is_some(), self.judge);
+        let state = Arc::new(state.with_view(view));
+        let api = Arc::new(Api::new(Arc::clone(&state), self.files.clone()));
         let handler: Arc<Handler> =
             Arc::new(move |request, caller| Box::pin(Arc::clone(&api).answer(request, caller)));
-        self.serve_with(handler, stop, slow).map(Some)
+        let sampling: Background = Box::pin(view::sampler::sample(state));
+        self.serve_with(handler, stop, slow, Some(sampling))
+            .map(Some)
     }
 
     /// Answers with anything.
@@ -210,12 +297,20 @@ impl Bound {
         handler: Arc<Handler>,
         stop: watch::Sender<bool>,
         slow: Slow,
+        background: Option<Background>,
     ) -> Result<Server, ControlError> {
         let gate = Gate {
             tokens: self.tokens,
             limit: Limit::new(self.limit),
             strangers: Limit::new(self.limit),
         };
-        serve(self.listeners, gate, handler, stop, slow)
+        let page = self.view.map_or(&[][..], |view| view.config.files);
+        serve(
+            self.listeners,
+            (gate, page),
+            handler,
+            (stop, slow),
+            background,
+        )
     }
 }

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use longwire_engine::Nanos;
-use longwire_fabric::{Done, LinkView, PathView, RuleView};
+use longwire_fabric::{Done, LinkView, PathView, RuleView, SentChange};
 use longwire_runtime::RunReport;
 use longwire_runtime::fabric::{LinkTotals, PortReport};
 use longwire_runtime::report::NetworkDocument;
@@ -13,7 +13,12 @@ use longwire_topology::Problem;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use crate::view::columns::{Columns, HistoryEvent};
+pub use crate::view::fidelity::Fidelity;
+pub use crate::view::flows::Flows;
+pub use crate::view::table::{TablePage, TableRow};
 pub use longwire_fabric::{Changed, Totals};
+
 /// The report of the run so far, without its links.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -86,6 +91,12 @@ pub struct Overview {
     pub links: usize,
     /// Paths of several links.
     pub paths: usize,
+    /// Whether the token of the request allows changes.
+    #[serde(default)]
+    pub may_change: bool,
+    /// Whether the run has a page, and keeps its history from the start.
+    #[serde(default)]
+    pub view: bool,
 }
 
 /// A page of links.
@@ -127,6 +138,34 @@ pub struct Changes {
     pub changes: Vec<Done>,
     /// Earlier changes that are not kept.
     pub forgotten: u64,
+}
+
+/// The events of the scenario that are still to come.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Upcoming {
+    /// Time since the start of the run, in seconds.
+    pub elapsed_s: f64,
+    /// By how much the scenario is ahead of the run, because events were skipped to.
+    pub skipped_s: f64,
+    /// The next events that are not among the changes yet: those of the next 2 s are.
+    pub events: Vec<ScenarioEvent>,
+}
+
+/// An event of the scenario.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct ScenarioEvent {
+    /// When it will happen since the start of the run, in nanoseconds.
+    pub at_ns: u64,
+    /// The change; of a ramp, as the file has it.
+    #[schemars(with = "serde_json::Value")]
+    pub change: SentChange,
+}
+
+/// The event that was skipped to.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Skipped {
+    /// When it happens since the start of the run, in nanoseconds; null if there was none.
+    pub at_ns: Option<u64>,
 }
 
 /// Sums over links.

@@ -6,6 +6,7 @@ use super::query::{Parameter, Query, decode};
 use super::refusal::Refusal;
 use super::reply::Reply;
 use super::state::ApiState;
+use super::stream::MakeSource;
 
 /// A method that some path takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +48,8 @@ pub struct Call {
     pub body: Value,
     /// The header `Accept`; empty where there is none.
     pub accept: String,
+    /// Whether its token allows changes.
+    pub may_change: bool,
 }
 
 /// The way in which an answer is made.
@@ -60,8 +63,8 @@ pub enum Work {
     /// As a change of the run, which this makes of what is asked; and the pointer to the
     /// request's body in that change.
     Change(fn(&Call) -> Value, &'static str),
-    /// As a stream of events of what is counted.
-    Stream,
+    /// As a stream of the events of a source.
+    Stream(MakeSource),
 }
 
 /// The kind of an answer, for the OpenAPI document.
@@ -98,7 +101,7 @@ pub struct Route {
 impl Route {
     /// Whether it needs the right to change.
     pub fn changes(&self) -> bool {
-        matches!(self.work, Work::Change(..))
+        self.method != Method::Get
     }
 
     /// The change that a call of it asks for, if it asks for one.

@@ -8,10 +8,15 @@ use super::metrics;
 use super::openapi;
 use super::query::{Kind, Parameter};
 use super::refusal::Refusal;
+use super::registry::Models;
 use super::reply::Reply;
 use super::responses::{Changes, Links, Overview, Paths, Ports, Report, Rules, Stats};
+use super::responses::{ScenarioEvent, Skipped, Upcoming};
 use super::route::{Answer, Call, Method, Route, Work};
 use super::state::ApiState;
+use super::stream;
+use super::view::table::SORTS;
+use super::view::{self, answers};
 use longwire_fabric::LinkView;
 use longwire_topology::glob::is_pattern;
 
@@ -77,7 +82,7 @@ const fn get(
 }
 
 /// All routes.
-pub static ROUTES: [Route; 16] = [
+pub static ROUTES: [Route; 24] = [
     get(
         "/v1",
         "What runs",
@@ -205,6 +210,22 @@ pub static ROUTES: [Route; 16] = [
         work: Work::Change(|call| call.body.clone(), ""),
     },
     get(
+        "/v1/scenario",
+        "Events of the scenario that are still to come",
+        &[LIMIT],
+        Answer::Json("Upcoming"),
+        Work::Slow(scenario),
+    ),
+    Route {
+        method: Method::Post,
+        path: "/v1/scenario/skip",
+        help: "Move the scenario forward to its next event",
+        parameters: &[],
+        body: None,
+        answer: Answer::Json("Skipped"),
+        work: Work::Quick(skip),
+    },
+    get(
         "/v1/stats",
         "What was counted of links, summed up",
         &[MATCH],
@@ -224,7 +245,78 @@ pub static ROUTES: [Route; 16] = [
             LINKS,
         ],
         Answer::Events("StatsEvent"),
-        Work::Stream,
+        Work::Stream(stream::counters),
+    ),
+    get(
+        "/v1/models",
+        "The models and presets that options take",
+        &[],
+        Answer::Json("Models"),
+        Work::Slow(|_, _| Reply::json(&Models::all())),
+    ),
+    get(
+        "/v1/table",
+        "Rates of directions, read once a second while they are asked for",
+        &[
+            MATCH,
+            Parameter::new("sort", Kind::Choice(&SORTS), "the order; name by default"),
+            Parameter::new("order", Kind::Choice(&["asc", "desc"]), "asc by default"),
+            Parameter::new(
+                "offset",
+                Kind::Number(0, u32::MAX as u64),
+                "rows to leave out",
+            ),
+            Parameter::new(
+                "limit",
+                Kind::Number(1, 500),
+                "the most rows; 50 by default",
+            ),
+        ],
+        Answer::Json("TablePage"),
+        Work::Slow(answers::table),
+    ),
+    get(
+        "/v1/history/stream",
+        "The samples of directions since the event before: ten a second",
+        &[
+            Parameter::new(
+                "directions",
+                Kind::Text,
+                "names as in link.up,link.down, at most 8",
+            ),
+            Parameter::new(
+                "every",
+                Kind::Time(EVERY_MIN, EVERY_MAX),
+                "how often; 1s by default",
+            ),
+        ],
+        Answer::Events("HistoryEvent"),
+        Work::Stream(view::stream::open),
+    ),
+    get(
+        "/v1/history/{name}",
+        "The samples of a direction in the last ten minutes at most",
+        &[Parameter::new(
+            "since",
+            Kind::Time(Nanos::ZERO, Nanos::MAX),
+            "only samples after this time of the run, as in 12.5s",
+        )],
+        Answer::Json("Columns"),
+        Work::Slow(answers::history),
+    ),
+    get(
+        "/v1/flows/{name}",
+        "The largest flows of a direction, counted while they are asked for",
+        &[],
+        Answer::Json("Flows"),
+        Work::Slow(answers::flows),
+    ),
+    get(
+        "/v1/fidelity",
+        "How true the run is to its configuration so far",
+        &[],
+        Answer::Json("Fidelity"),
+        Work::Slow(answers::fidelity),
     ),
     get(
         "/metrics",
@@ -235,7 +327,7 @@ pub static ROUTES: [Route; 16] = [
     ),
 ];
 
-fn overview(state: &ApiState, _call: &Call) -> Result<Reply, Refusal> {
+fn overview(state: &ApiState, call: &Call) -> Result<Reply, Refusal> {
     let controller = &state.controller;
     Reply::json(&Overview {
         program: "longwire".into(),
@@ -244,6 +336,8 @@ fn overview(state: &ApiState, _call: &Call) -> Result<Reply, Refusal> {
         seed: controller.seed(),
         links: controller.link_count(),
         paths: controller.paths().len(),
+        may_change: call.may_change,
+        view: state.view.keeps_all(),
     })
 }
 
@@ -295,6 +389,27 @@ fn rules(state: &ApiState, call: &Call) -> Result<Reply, Refusal> {
     rules.truncate(limit);
     let next = more.then_some(skip + limit);
     Reply::json(&Rules { rules, next })
+}
+
+fn scenario(state: &ApiState, call: &Call) -> Result<Reply, Refusal> {
+    let limit = call.query.number("limit").unwrap_or(PAGE) as usize;
+    let upcoming = state.controller.upcoming(limit).into_iter();
+    let events = upcoming.map(|event| ScenarioEvent {
+        at_ns: event.at.as_nanos(),
+        change: event.change,
+    });
+    Reply::json(&Upcoming {
+        elapsed_s: state.controller.elapsed().as_secs_f64(),
+        skipped_s: state.controller.scenario_ahead().as_secs_f64(),
+        events: events.collect(),
+    })
+}
+
+fn skip(state: &ApiState, _call: &Call) -> Result<Reply, Refusal> {
+    let at = state.controller.skip_to_next_event();
+    Reply::json(&Skipped {
+        at_ns: at.map(Nanos::as_nanos),
+    })
 }
 
 fn sums(state: &ApiState, call: &Call) -> Result<Reply, Refusal> {

@@ -10,9 +10,15 @@ use schemars::generate::{SchemaGenerator, SchemaSettings};
 use schemars::transform::RecursiveTransform;
 use serde_json::{Map, Value};
 
+use super::registry::Models;
 use super::responses::{
-    Changed, Changes, ErrorBody, Links, Overview, Paths, Ports, Rules, Stats, StatsEvent,
+    Changed, Changes, ErrorBody, Links, Overview, Paths, Ports, Rules, Skipped, Stats, StatsEvent,
+    Upcoming,
 };
+use super::view::columns::{Columns, HistoryEvent};
+use super::view::fidelity::Fidelity;
+use super::view::flows::Flows;
+use super::view::table::TablePage;
 
 /// The reference to a schema of this name.
 pub fn place(schema: &str) -> String {
@@ -54,8 +60,16 @@ fn responses() -> Map<String, Value> {
         SchemaGenerator::subschema_for::<Paths>,
         SchemaGenerator::subschema_for::<Ports>,
         SchemaGenerator::subschema_for::<Rules>,
+        SchemaGenerator::subschema_for::<Skipped>,
         SchemaGenerator::subschema_for::<Stats>,
+        SchemaGenerator::subschema_for::<Upcoming>,
         SchemaGenerator::subschema_for::<StatsEvent>,
+        SchemaGenerator::subschema_for::<Columns>,
+        SchemaGenerator::subschema_for::<Fidelity>,
+        SchemaGenerator::subschema_for::<Flows>,
+        SchemaGenerator::subschema_for::<HistoryEvent>,
+        SchemaGenerator::subschema_for::<Models>,
+        SchemaGenerator::subschema_for::<TablePage>,
     ] {
         add(&mut generator);
     }

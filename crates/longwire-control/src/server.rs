@@ -32,6 +32,8 @@ use super::refusal::Refusal;
 use super::reply::Body;
 use super::socket::Named;
 use super::time_limit::LimitTimer;
+use super::view::page;
+use super::view_config::PageFile;
 use crate::error::ControlError;
 
 /// The most connections at one address. For one more, the one that has been
@@ -87,6 +89,9 @@ impl Slow {
 /// A function that answers admitted requests.
 pub type Handler = dyn Fn(Request<Incoming>, Caller) -> Answering + Send + Sync;
 
+/// Work that the server does until it ends.
+pub type Background = Pin<Box<dyn Future<Output = ()> + Send>>;
+
 /// An answer that is being made.
 pub type Answering = Pin<Box<dyn Future<Output = Response<Body>> + Send>>;
 
@@ -116,17 +121,17 @@ pub struct Server {
     thread: Option<JoinHandle<()>>,
 }
 
-/// Starts to answer. What `stop` sends `true` to ends streams; it ends the
-/// server too.
+/// Starts to answer, `page` without a token. What `stop` sends `true` to ends streams; it
+/// ends the server too. `background` ends with it.
 ///
 /// # Errors
 /// If the thread cannot be had.
 pub fn serve(
     listeners: Vec<Listener>,
-    gate: Gate,
+    (gate, page): (Gate, &'static [PageFile]),
     handler: Arc<Handler>,
-    stop: watch::Sender<bool>,
-    slow: Slow,
+    (stop, slow): (watch::Sender<bool>, Slow),
+    background: Option<Background>,
 ) -> Result<Server, ControlError> {
     return_large_blocks();
     let runtime = Builder::new_current_thread()
@@ -156,6 +161,7 @@ pub fn serve(
     }
     let house = Arc::new(House {
         gate,
+        page,
         handler,
         stopped: stop.subscribe(),
     });
@@ -166,7 +172,7 @@ pub fn serve(
             // open files that clients name.
             let _ = rights::give_up(&[Capability::DacOverride]);
             prompt_priority();
-            run(runtime, doors, &house);
+            run(runtime, doors, &house, background);
             slow.0.shutdown_background();
             // No path is left at which no server answers.
             drop(names);
@@ -207,6 +213,7 @@ pub async fn ended(stopped: &mut watch::Receiver<bool>) {
 /// The state that all connections share.
 struct House {
     gate: Gate,
+    page: &'static [PageFile],
     handler: Arc<Handler>,
     stopped: watch::Receiver<bool>,
 }
@@ -217,8 +224,11 @@ enum Door {
     Tcp(tokio::net::TcpListener),
 }
 
-fn run(runtime: Runtime, doors: Vec<Door>, house: &Arc<House>) {
+fn run(runtime: Runtime, doors: Vec<Door>, house: &Arc<House>, background: Option<Background>) {
     runtime.block_on(async {
+        if let Some(background) = background {
+            tokio::spawn(background);
+        }
         // Nothing is ever sent: that all senders are gone says that the last
         // connection has ended.
         let (open, mut closed) = mpsc::channel(1);
@@ -337,10 +347,21 @@ impl House {
         peer: Peer,
         seat: Arc<Seat>,
     ) -> Response<Body> {
+        if let Some(response) = self.page_file(&request, peer) {
+            return response;
+        }
         match self.admit(&request, peer, seat) {
             Ok(caller) => (self.handler)(request, caller).await,
             Err(refusal) => refusal.into_response(),
         }
+    }
+
+    /// Returns the response to a request for a file of the page.
+    fn page_file(&self, request: &Request<Incoming>, peer: Peer) -> Option<Response<Body>> {
+        let file = page::file(self.page, request)?;
+        let checked = check_origin(peer, request.uri(), request.headers())
+            .and_then(|()| self.gate.strangers.take().map_err(Refusal::too_many));
+        Some(checked.map_or_else(Refusal::into_response, |()| file))
     }
 
     fn admit(

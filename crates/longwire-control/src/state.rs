@@ -7,6 +7,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, watch};
 
 use crate::config::Detail;
+use crate::view::View;
 
 /// The most streams at once.
 pub const STREAMS_MAX: usize = 64;
@@ -21,6 +22,8 @@ pub struct ApiState {
     pub stopped: watch::Receiver<bool>,
     /// Places for streams.
     pub streams: Arc<Semaphore>,
+    /// The histories and tables that clients read.
+    pub view: Arc<View>,
     /// Threads for work that takes long.
     slow: Handle,
 }
@@ -38,7 +41,16 @@ impl ApiState {
             metrics,
             stopped,
             streams: Arc::new(Semaphore::new(STREAMS_MAX)),
+            view: Arc::default(),
             slow,
+        }
+    }
+
+    /// Replaces the view.
+    pub fn with_view(self, view: View) -> ApiState {
+        ApiState {
+            view: Arc::new(view),
+            ..self
         }
     }
 

@@ -1,5 +1,5 @@
-//! `/v1/stats/stream`: counters as a stream of server-sent
-//! events (WHATWG HTML, section 9.2).
+//! Streams of server-sent events (WHATWG HTML, section 9.2), and that of counters,
+//! `/v1/stats/stream`.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -36,15 +36,30 @@ const EACH_MAX: usize = 10_000;
 /// other one has gone.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 
-/// A stream of events, and its last event.
+/// A source of events.
+pub trait EventSource: Send {
+    /// Returns the next event, or the last one: why there are no more.
+    fn next(&mut self) -> Result<Bytes, Bytes>;
+}
+
+/// Makes the source of the events that a request asks for.
+pub type MakeSource = fn(&Arc<ApiState>, &Call) -> Result<Box<dyn EventSource>, Refusal>;
+
+/// A stream of events.
 pub struct Watcher {
     state: Arc<ApiState>,
-    pattern: String,
+    source: Box<dyn EventSource>,
     every: Duration,
-    each: bool,
-    last: Option<Sample>,
     _place: OwnedSemaphorePermit,
     working: Arc<Working>,
+}
+
+/// Counters, and those of the last event.
+struct Counters {
+    state: Arc<ApiState>,
+    pattern: String,
+    each: bool,
+    last: Option<Sample>,
 }
 
 /// The counters of an event.
@@ -61,9 +76,13 @@ struct Sample {
 /// Returns the stream that a request asks for. `working` keeps its connection.
 ///
 /// # Errors
-/// 400 when there are too many links to list one by one, 503 when there are too many
-/// streams.
-pub fn watcher(state: &Arc<ApiState>, call: &Call, working: Working) -> Result<Watcher, Refusal> {
+/// 503 when there are too many streams, and those of the source.
+pub fn watcher(
+    state: &Arc<ApiState>,
+    call: &Call,
+    make: MakeSource,
+    working: Working,
+) -> Result<Watcher, Refusal> {
     let place = Arc::clone(&state.streams)
         .try_acquire_owned()
         .map_err(|_| {
@@ -71,22 +90,33 @@ pub fn watcher(state: &Arc<ApiState>, call: &Call, working: Working) -> Result<W
             Refusal::busy(error)
         })?;
     let every = call.query.time("every").unwrap_or(EVERY);
-    let watcher = Watcher {
+    Ok(Watcher {
         state: Arc::clone(state),
-        pattern: call.query.text("match").unwrap_or("*").to_owned(),
+        source: make(state, call)?,
         every: Duration::from_nanos(every.as_nanos()),
-        each: call.query.text("links") == Some("each"),
-        last: None,
         _place: place,
         working: Arc::new(working),
+    })
+}
+
+/// Returns the source of counters that a request asks for.
+///
+/// # Errors
+/// 400 when there are too many links to list one by one.
+pub fn counters(state: &Arc<ApiState>, call: &Call) -> Result<Box<dyn EventSource>, Refusal> {
+    let counters = Counters {
+        state: Arc::clone(state),
+        pattern: call.query.text("match").unwrap_or("*").to_owned(),
+        each: call.query.text("links") == Some("each"),
+        last: None,
     };
-    if watcher.each {
-        let (count, _) = watcher.state.controller.totals(&watcher.pattern);
+    if counters.each {
+        let (count, _) = state.controller.totals(&counters.pattern);
         if count > EACH_MAX {
             return Err(Refusal::bad(too_many(count)));
         }
     }
-    Ok(watcher)
+    Ok(Box::new(counters))
 }
 
 fn too_many(count: usize) -> String {
@@ -117,7 +147,7 @@ async fn tell(mut watcher: Watcher, sender: mpsc::Sender<Bytes>) {
         let text = tokio::select! {
             _ = ticks.tick() => {
                 let made = state.slowly(move || {
-                    let text = watcher.next();
+                    let text = watcher.source.next();
                     (watcher, text)
                 });
                 let Some((back, text)) = made.await else {
@@ -145,7 +175,7 @@ async fn tell(mut watcher: Watcher, sender: mpsc::Sender<Bytes>) {
 }
 
 /// An event of a kind; `stats` are of none.
-fn event(kind: &str, data: &impl Serialize) -> Bytes {
+pub fn event(kind: &str, data: &impl Serialize) -> Bytes {
     let data = serde_json::to_string(data).unwrap_or_default();
     match kind {
         "" => format!("data: {data}\n\n").into(),
@@ -153,8 +183,7 @@ fn event(kind: &str, data: &impl Serialize) -> Bytes {
     }
 }
 
-impl Watcher {
-    /// The next event, or the last one: why there are no more.
+impl EventSource for Counters {
     fn next(&mut self) -> Result<Bytes, Bytes> {
         let now = self.look();
         if self.each && now.count > EACH_MAX {
@@ -165,7 +194,9 @@ impl Watcher {
         self.last = Some(now);
         Ok(text)
     }
+}
 
+impl Counters {
     /// Reads the counters.
     fn look(&self) -> Sample {
         let controller = &self.state.controller;

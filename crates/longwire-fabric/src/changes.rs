@@ -81,6 +81,16 @@ impl From<&Value> for SentChange {
     }
 }
 
+impl SentChange {
+    /// Returns the change of a command; of a ramp's first step, the ramp.
+    pub(super) fn of_command(command: &Command) -> SentChange {
+        SentChange::from(&match &command.ramp {
+            Some(step) if step.step == 0 => ramp_in_json(step),
+            _ => json::change(&command.actions),
+        })
+    }
+}
+
 impl fmt::Display for SentChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.0.get())
@@ -175,10 +185,7 @@ impl Done {
             at_ns: command.at.unwrap_or(Nanos::ZERO).as_nanos(),
             until_ns: None,
             by: Origin::Scenario,
-            change: SentChange::from(&match ramp {
-                Some(step) if step.step == 0 => ramp_in_json(step),
-                _ => json::change(&command.actions),
-            }),
+            change: SentChange::of_command(command),
             links,
             error: None,
             ramp: ramp.map(|step| (step.clone(), links)),

@@ -17,6 +17,7 @@ use super::change_files::{ChangeFiles, ChangeLimits};
 use super::changes::{Changes, Done, Origin, SentChange};
 use super::numbered::{Additions, Numbered};
 use super::plan::{Effect, Prepared, refused};
+use super::scenario_clock::ScenarioClock;
 use super::state::NetworkState;
 use longwire_topology::{Added, Change, Command, Files, Moment, Problem};
 
@@ -47,6 +48,7 @@ pub struct Controller {
     discarded: Mutex<Receiver<DeferredDrop>>,
     /// One change after the other.
     turn: Mutex<()>,
+    pub(super) scenario: ScenarioClock,
 }
 
 /// A change that is read and checked.
@@ -91,12 +93,18 @@ impl Controller {
             retired,
             discarded: Mutex::new(discarded),
             turn: Mutex::new(()),
+            scenario: ScenarioClock::default(),
         }
     }
 
     /// Returns the time for which the network has run.
     pub fn elapsed(&self) -> Nanos {
         self.handle.elapsed()
+    }
+
+    /// Returns the time on the clock of arrivals at `after` since the start.
+    pub fn clock_time(&self, after: Nanos) -> Nanos {
+        self.handle.clock_time(after)
     }
 
     /// The seed of its chance.

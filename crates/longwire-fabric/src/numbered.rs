@@ -71,6 +71,14 @@ fn index_of(way: Way) -> usize {
 }
 
 impl Numbered {
+    /// Returns the options of all links, by number.
+    pub fn options(&self) -> Vec<Arc<LinkSpec>> {
+        self.links
+            .iter()
+            .map(|link| Arc::clone(&link.options))
+            .collect()
+    }
+
     /// Numbers links and paths.
     pub fn new(topology: Topology) -> Numbered {
         let all = Added {

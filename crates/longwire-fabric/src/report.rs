@@ -1,12 +1,16 @@
 //! The report of a network.
 
+use std::sync::Arc;
+
+use longwire_engine::LinkSpec;
 use longwire_runtime::fabric::LinkTotals;
 use longwire_runtime::ledger::NamedCounts;
 use longwire_runtime::report::NetworkDocument;
 use longwire_runtime::{Artifact, LinkReport, RunReport, Spread};
 use serde::Serialize;
+use serde_json::{Map, Value};
 
-use crate::{Changes, Numbered};
+use crate::{Changes, Numbered, json};
 
 /// One link's row.
 #[derive(Clone, Debug, Serialize)]
@@ -16,6 +20,9 @@ pub struct LinkRow {
     /// Whether it was taken away while the network ran.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub removed: bool,
+    /// Its options at the start, as a user would write them; of a link that was added,
+    /// those at the end.
+    pub config: Map<String, Value>,
     /// Its counters.
     #[serde(flatten)]
     pub totals: LinkTotals,
@@ -51,6 +58,7 @@ impl NetworkReport {
             LinkRow {
                 name: link.name.clone(),
                 removed: link.removed,
+                config: json::options(&link.options),
                 dropped: totals.drops.nonzero(),
                 totals,
             }
@@ -59,6 +67,14 @@ impl NetworkReport {
             links: rows.collect(),
             run,
             changes: Changes::default(),
+        }
+    }
+
+    /// Replaces the options of the first links by those that they had at the start
+    /// ([`Numbered::options`]).
+    pub fn set_options(&mut self, options: &[Arc<LinkSpec>]) {
+        for (row, options) in self.links.iter_mut().zip(options) {
+            row.config = json::options(options);
         }
     }
 

@@ -37,6 +37,7 @@ mod checksum;
 pub mod classify;
 pub mod edit;
 pub mod filter;
+pub mod five_tuple;
 mod flow;
 pub mod fragment;
 pub mod frame;

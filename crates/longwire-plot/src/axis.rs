@@ -35,6 +35,11 @@ impl Units {
     /// A single unit without a name.
     pub const BARE: Units = Units(&[(1.0, "")]);
 
+    /// Returns all units with their factors, from the smallest.
+    pub fn all(self) -> &'static [Unit] {
+        self.0
+    }
+
     /// Returns the unit for an axis that reaches to `high`.
     fn of(self, high: f64) -> Unit {
         let fits = |(factor, _): &&Unit| *factor <= high.abs();

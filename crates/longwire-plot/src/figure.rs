@@ -1,7 +1,8 @@
 //! A figure: title, legend, and panels one below the other.
 
 use super::PlotError;
-use super::frame::{Frame, LABEL_SIZE, Note, draw_flow, flow};
+use super::frame::{CellPlace, Frame, LABEL_SIZE, Note, draw_flow, flow, small};
+use super::multiples::Multiples;
 use super::palette;
 use super::panels::{Data, Panel};
 use super::scene::{Anchor, Scene, Text};
@@ -19,36 +20,53 @@ const BELOW: f64 = 44.0;
 const FRAME_MIN: f64 = 40.0;
 /// Height of a line of the legend.
 const LEGEND_LINE: f64 = 20.0;
+/// Height of a cell, and room between cells.
+const CELL: f64 = 96.0;
+const CELL_GAP: f64 = 16.0;
+/// Room above cells for their names.
+const CELL_NAME: f64 = 16.0;
 
-/// Draws a figure of these panels.
+/// The title and the size of a figure.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Form<'a> {
+    pub title: &'a str,
+    pub width: f64,
+    pub height: Option<f64>,
+}
+
+/// Draws a figure of these panels, as small multiples if there are any.
 ///
 /// # Errors
 /// If the given height is too little for the panels.
 pub(super) fn draw(
-    data: &Data,
+    data: &mut Data,
     panels: &[Panel],
-    title: &str,
-    width: f64,
-    height: Option<f64>,
+    multiples: Option<&Multiples>,
+    form: Form<'_>,
 ) -> Result<Scene, PlotError> {
-    let logs = data.logs.iter().map(|of| (of.colour, of.label.clone()));
-    let reports = data.reports.iter().map(|of| (of.colour, of.label.clone()));
-    let names: Vec<Note> = logs.chain(reports).collect();
-    let frame_width = width - LEFT - RIGHT;
-    let legend = flow(&names, frame_width);
+    // Cells have neither notes nor lanes of drops.
+    data.cell = multiples.map(|_| 0);
+    let legend = names(data);
+    let frame_width = form.width - LEFT - RIGHT;
+    let legend = flow(&legend, frame_width);
     let head = TOP + TITLE_SIZE + 12.0 + LEGEND_LINE * legend.len() as f64;
-    let around = panels
+    let blocks = panels
         .iter()
-        .map(|panel| panel.head(data, frame_width) + BELOW);
-    let fixed = head + around.sum::<f64>();
-    let natural: f64 = panels.iter().map(|panel| panel.height(data)).sum();
-    let stretch = match height {
+        .map(|panel| block(*panel, data, multiples, frame_width));
+    let blocks: Vec<Block> = blocks.collect();
+    let fixed = head
+        + blocks
+            .iter()
+            .map(|block| block.head + block.fixed + BELOW)
+            .sum::<f64>();
+    let natural: f64 = blocks.iter().map(|block| block.frame * block.rows).sum();
+    let stretch = match form.height {
         None => 1.0,
         Some(height) => (height - fixed) / natural,
     };
-    let least = panels
+    let least = blocks
         .iter()
-        .map(|panel| panel.height(data))
+        .map(|block| block.frame)
         .fold(natural, f64::min);
     if least * stretch < FRAME_MIN {
         let needed = (fixed + natural * FRAME_MIN / least).ceil();
@@ -58,10 +76,10 @@ pub(super) fn draw(
              or choose fewer with --panel"
         )));
     }
-    let mut scene = Scene::new(width, fixed + natural * stretch, title);
+    let mut scene = Scene::new(form.width, fixed + natural * stretch, form.title);
     scene.text(Text {
         at: (LEFT, TOP + TITLE_SIZE * 0.8),
-        text: title.to_owned(),
+        text: form.title.to_owned(),
         size: TITLE_SIZE,
         bold: true,
         colour: palette::INK,
@@ -71,15 +89,135 @@ pub(super) fn draw(
     let place = (LEFT, TOP + TITLE_SIZE + 10.0);
     draw_flow(&mut scene, &legend, place, LEGEND_LINE, LABEL_SIZE);
     let mut top = head;
-    for panel in panels {
+    for (panel, block) in panels.iter().zip(&blocks) {
         let frame = Frame {
             left: LEFT,
-            top: top + panel.head(data, frame_width),
+            top: top + block.head,
             width: frame_width,
-            height: panel.height(data) * stretch,
+            height: block.frame * block.rows * stretch + block.fixed,
+            cell: None,
         };
-        panel.draw(&mut scene, &frame, data);
+        match multiples {
+            None => panel.draw(&mut scene, &frame, data),
+            Some(multiples) => cells(&mut scene, &frame, *panel, data, multiples),
+        }
         top = frame.bottom() + BELOW;
     }
     Ok(scene)
+}
+
+/// The heights of a panel.
+struct Block {
+    /// Above its frame.
+    head: f64,
+    /// Of a frame.
+    frame: f64,
+    /// Number of frames one below the other.
+    rows: f64,
+    /// Between them.
+    fixed: f64,
+}
+
+fn block(panel: Panel, data: &Data, multiples: Option<&Multiples>, width: f64) -> Block {
+    let Some(multiples) = multiples else {
+        return Block {
+            head: panel.head(data, width),
+            frame: panel.height(data),
+            rows: 1.0,
+            fixed: 0.0,
+        };
+    };
+    let rows = multiples.rows() as f64;
+    Block {
+        head: panel.head(data, width) + CELL_NAME,
+        frame: CELL,
+        rows,
+        fixed: (rows - 1.0) * multiples.gap(),
+    }
+}
+
+impl Multiples {
+    /// Returns the room between rows.
+    fn gap(&self) -> f64 {
+        if self.are_crossed() {
+            CELL_GAP
+        } else {
+            CELL_GAP + CELL_NAME
+        }
+    }
+}
+
+/// Draws a panel as small multiples in a frame.
+fn cells(scene: &mut Scene, all: &Frame, panel: Panel, data: &mut Data, multiples: &Multiples) {
+    let (rows, columns) = (multiples.rows(), multiples.columns());
+    // Names of rows stand to the right.
+    let right = if multiples.are_crossed() {
+        CELL_NAME
+    } else {
+        0.0
+    };
+    let width = (all.width - right - CELL_GAP * (columns - 1) as f64) / columns as f64;
+    let height = (all.height - multiples.gap() * (rows - 1) as f64) / rows as f64;
+    for (index, cell) in multiples.cells().iter().enumerate() {
+        // The captions clear the names of the columns.
+        let block = (
+            all.left,
+            all.top - CELL_NAME,
+            all.width,
+            all.height + CELL_NAME,
+        );
+        let is_bottom = !multiples
+            .cells()
+            .iter()
+            .any(|of| of.column == cell.column && of.row > cell.row);
+        let frame = Frame {
+            left: all.left + (width + CELL_GAP) * cell.column as f64,
+            top: all.top + (height + multiples.gap()) * cell.row as f64,
+            width,
+            height,
+            cell: Some(CellPlace {
+                is_left: cell.column == 0,
+                is_bottom,
+                captions: (index == 0).then_some(block),
+            }),
+        };
+        data.cell = Some(index);
+        panel.draw(scene, &frame, data);
+        let middle = frame.left + width / 2.0;
+        let above = (middle, frame.top - 5.0);
+        match &cell.names {
+            (name, None) => scene.text(bold(name, above, false)),
+            (row, Some(column)) => {
+                if cell.row == 0 {
+                    scene.text(bold(column, above, false));
+                }
+                if cell.column + 1 == columns {
+                    let at = (frame.right() + 12.0, frame.top + height / 2.0);
+                    scene.text(bold(row, at, true));
+                }
+            }
+        }
+    }
+    data.cell = None;
+}
+
+fn bold(text: &str, at: (f64, f64), upwards: bool) -> Text {
+    Text {
+        bold: true,
+        upwards,
+        ..small(text, at, Anchor::Middle)
+    }
+}
+
+/// Returns the legend: each name once.
+fn names(data: &Data) -> Vec<Note> {
+    let logs = data.logs.iter().map(|of| (of.look, of.label.clone()));
+    let reports = data.reports.iter().map(|of| (of.look, of.label.clone()));
+    let mut names: Vec<Note> = Vec::new();
+    for name in logs.chain(reports) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
 }

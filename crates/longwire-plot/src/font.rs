@@ -15,6 +15,8 @@ pub trait TextPen: OutlinePen {
 /// One weight of the font.
 pub struct Font {
     font: FontRef<'static>,
+    bytes: &'static [u8],
+    name: &'static str,
 }
 
 impl std::fmt::Debug for Font {
@@ -26,15 +28,47 @@ impl std::fmt::Debug for Font {
 impl Font {
     /// Returns the regular or the bold weight.
     pub fn of_weight(bold: bool) -> Font {
-        let bytes = if bold { BOLD_TTF } else { REGULAR_TTF };
+        let (bytes, name) = if bold {
+            (BOLD_TTF, "NotoSans-Bold")
+        } else {
+            (REGULAR_TTF, "NotoSans-Regular")
+        };
         let font = FontRef::new(bytes);
         let font = font.unwrap_or_else(|error| unreachable!("the font is a font: {error}"));
-        Font { font }
+        Font { font, bytes, name }
+    }
+
+    /// Returns the file of the font.
+    pub fn bytes(&self) -> &'static [u8] {
+        self.bytes
+    }
+
+    /// Returns the PostScript name of the font.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Returns left, bottom, right and top of the box around all glyphs, ascent, descent
+    /// and height of capitals, in thousandths of the size.
+    pub fn box_of_thousand(&self) -> [f32; 7] {
+        let metrics = self
+            .font
+            .metrics(Size::new(1_000.0), LocationRef::default());
+        let bounds = metrics.bounds.unwrap_or_default();
+        [
+            bounds.x_min,
+            bounds.y_min,
+            bounds.x_max,
+            bounds.y_max,
+            metrics.ascent,
+            metrics.descent,
+            metrics.cap_height.unwrap_or(metrics.ascent),
+        ]
     }
 
     /// Returns the width of a text in a size, in the unit of the size.
     pub fn width(&self, text: &str, size: f64) -> f64 {
-        self.advances(text, size).map(|(_, advance)| advance).sum()
+        self.glyphs(text, size).map(|(_, advance)| advance).sum()
     }
 
     /// Draws a text's outlines with y growing upwards, relative to the beginning
@@ -42,7 +76,7 @@ impl Font {
     pub fn draw(&self, text: &str, size: f64, pen: &mut impl TextPen) {
         let outlines = self.font.outline_glyphs();
         let mut x = 0.0;
-        for (glyph, advance) in self.advances(text, size) {
+        for (glyph, advance) in self.glyphs(text, size) {
             if let Some(outline) = outlines.get(glyph) {
                 let settings =
                     DrawSettings::unhinted(Size::new(size as f32), LocationRef::default());
@@ -56,7 +90,7 @@ impl Font {
 
     /// Returns the glyphs of a text with their widths. Characters that the font
     /// lacks become its empty box.
-    fn advances(&self, text: &str, size: f64) -> impl Iterator<Item = (GlyphId, f64)> {
+    pub fn glyphs(&self, text: &str, size: f64) -> impl Iterator<Item = (GlyphId, f64)> {
         let characters = self.font.charmap();
         let metrics = self
             .font

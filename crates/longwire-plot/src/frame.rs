@@ -3,8 +3,8 @@
 
 use super::axis::Axis;
 use super::font::Font;
-use super::palette;
-use super::scene::{Anchor, Colour, Fill, Point, Scene, Stroke, Text};
+use super::palette::{self, Look};
+use super::scene::{Anchor, Fill, Point, Scene, Stroke, Text};
 
 /// Size of a panel's heading.
 pub const HEADING_SIZE: f64 = 13.0;
@@ -24,6 +24,20 @@ pub struct Frame {
     pub width: f64,
     /// The height.
     pub height: f64,
+    /// The place among small multiples, if it is one.
+    pub cell: Option<CellPlace>,
+}
+
+/// The place of a frame among small multiples, which share their axes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CellPlace {
+    /// Whether it is in the first column, where the vertical axis has labels.
+    pub is_left: bool,
+    /// Whether it is the last of its column, where the horizontal axis has labels.
+    pub is_bottom: bool,
+    /// Left, top, width and height of all cells together, for the cell that draws the
+    /// captions of all.
+    pub captions: Option<(f64, f64, f64, f64)>,
 }
 
 /// The texts around a panel.
@@ -71,11 +85,13 @@ impl Frame {
         grid.extend(x.ticks.iter().map(|(value, _)| up(x.place(*value))));
         scene.segments(grid, Stroke::solid(palette::GRID, 1.0));
         self.edges(scene);
-        for (value, label) in &x.ticks {
+        let has_x = self.cell.is_none_or(|cell| cell.is_bottom);
+        for (value, label) in x.ticks.iter().filter(|_| has_x) {
             let at = (self.x(x.place(*value)), self.bottom() + 15.0);
             scene.text(small(label, at, Anchor::Middle));
         }
-        for (value, label) in &y.ticks {
+        let has_y = self.cell.is_none_or(|cell| cell.is_left);
+        for (value, label) in y.ticks.iter().filter(|_| has_y) {
             let at = (self.left - 7.0, self.y(y.place(*value)) + 3.7);
             scene.text(small(label, at, Anchor::End));
         }
@@ -94,6 +110,19 @@ impl Frame {
 
     /// Draws the heading and the captions of the axes.
     pub fn captions(&self, scene: &mut Scene, captions: &Captions<'_>) {
+        if let Some(cell) = self.cell {
+            if let Some((left, top, width, height)) = cell.captions {
+                let all = Frame {
+                    left,
+                    top,
+                    width,
+                    height,
+                    cell: None,
+                };
+                all.captions(scene, captions);
+            }
+            return;
+        }
         let above = self.top - 10.0 - captions.lift;
         let heading = Text {
             at: (self.left, above),
@@ -140,8 +169,8 @@ impl Frame {
     }
 }
 
-/// A remark, and the colour of its series.
-pub type Note = (Colour, String);
+/// A remark, and the look of its series.
+pub type Note = (Look, String);
 
 /// Height of a line of notes, and room below them.
 const NOTE_LINE: f64 = 17.0;
@@ -189,16 +218,26 @@ pub fn draw_flow(
 ) {
     for (index, line) in lines.iter().enumerate() {
         let middle = top + line_height * (index as f64 + 0.5);
-        for (at, (colour, text)) in line {
+        for (at, (look, text)) in line {
             let left = left + at;
-            let (from, to) = ((left, middle - 5.0), (left + 11.0, middle + 5.0));
-            scene.rectangle(from, to, Fill::solid(*colour));
+            swatch(scene, *look, (left, middle));
             scene.text(Text {
                 size,
                 ..small(text, (left + SWATCH, middle + size * 0.36), Anchor::Start)
             });
         }
     }
+}
+
+/// Draws the sample of a series: its colour, or a line where it has dashes.
+fn swatch(scene: &mut Scene, look: Look, (left, middle): Point) {
+    if look.dash.is_some() {
+        let line = vec![(left - 8.0, middle), (left + 12.0, middle)];
+        scene.line(line, look.stroke(2.0));
+        return;
+    }
+    let (from, to) = ((left, middle - 5.0), (left + 11.0, middle + 5.0));
+    scene.rectangle(from, to, Fill::solid(look.colour));
 }
 
 /// Returns a text in the size of tick labels.

@@ -113,9 +113,54 @@ pub struct ReportLateness {
     pub max: f64,
 }
 
+/// The kind of an input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InputKind {
+    /// A verdict log.
+    Log,
+    /// A report.
+    Report,
+}
+
+impl InputKind {
+    /// Returns the kind's name in messages.
+    pub fn name(self) -> &'static str {
+        match self {
+            InputKind::Log => "log",
+            InputKind::Report => "report",
+        }
+    }
+}
+
 impl Input {
-    /// Opens a file and determines its kind: JSON begins with a brace, and any
-    /// other file counts as a log.
+    /// Determines the kind of a file: JSON begins with a brace, and any other file
+    /// counts as a log.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn kind(path: &Path) -> Result<InputKind, PlotError> {
+        let unreadable = |source| PlotError::File {
+            path: path.to_owned(),
+            action: "cannot read it",
+            source,
+        };
+        let file = open::to_read(path).map_err(unreadable)?;
+        if !file.metadata().map_err(unreadable)?.is_file() {
+            let path = path.to_owned();
+            let what = "not a file; figures are drawn from files, which are read twice".to_owned();
+            return Err(PlotError::Nothing { path, what });
+        }
+        let named_json = path
+            .extension()
+            .is_some_and(|extension| extension == "json");
+        let mut file = BufReader::new(file);
+        if named_json || first_letter(&mut file).map_err(unreadable)? == Some(b'{') {
+            return Ok(InputKind::Report);
+        }
+        Ok(InputKind::Log)
+    }
+
+    /// Opens a file of either kind.
     ///
     /// # Errors
     /// If it cannot be read, or is a report without links.
@@ -126,19 +171,9 @@ impl Input {
             source,
         };
         let path = path.to_owned();
-        let file = open::to_read(&path).map_err(unreadable)?;
-        if !file.metadata().map_err(unreadable)?.is_file() {
-            let what = "not a file; figures are drawn from files, which are read twice".to_owned();
-            return Err(PlotError::Nothing { path, what });
-        }
-        let mut file = BufReader::new(file);
-        let named_json = path
-            .extension()
-            .is_some_and(|extension| extension == "json");
-        if !named_json && first_letter(&mut file).map_err(unreadable)? != Some(b'{') {
+        if Input::kind(&path)? == InputKind::Log {
             return Ok(Input::Log { path });
         }
-        drop(file);
         let file = File::open(&path).map_err(unreadable)?;
         match serde_json::from_reader::<_, Report>(BufReader::new(file)) {
             Ok(report) if report.links.is_empty() => {

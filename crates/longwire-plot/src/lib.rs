@@ -35,17 +35,21 @@
 //!
 //! A log is read twice, once for the time that it covers and once for its frames;
 //! the memory for it depends on the width of the figure and not on the number of
-//! rows. Drawing first makes a [`Scene`], which is then written as [`svg`] or as
-//! [`png`]. The same input gives the same bytes.
+//! rows. Drawing first makes a [`Scene`], which is then written as [`svg`], [`pdf`]
+//! or [`png`]. [`page`] makes an HTML file of a run. The same input gives the same bytes.
 
 mod axis;
 mod error;
 mod figure;
 mod font;
 mod frame;
+mod gather;
 mod input;
+mod multiples;
+pub mod page;
 mod palette;
 mod panels;
+pub mod pdf;
 pub mod png;
 mod runs;
 mod scene;
@@ -59,10 +63,13 @@ use longwire_engine::Nanos;
 use serde::Serialize;
 
 pub use error::PlotError;
+pub use gather::{LinkPattern, LogDirection, RunGatherer, Selection, SharedGatherer};
 pub use panels::{Panel, QueueUnit};
 pub use scene::Scene;
 
 use input::{Input, Span, survey};
+use multiples::Multiples;
+use palette::Look;
 use panels::{Data, LegendEntry};
 use series::{Window, gather};
 use trace::Columns;
@@ -79,6 +86,16 @@ const SPAN_MIN: u64 = 1_000;
 /// Options of a figure.
 #[derive(Clone, Debug, Default)]
 pub struct PlotOptions {
+    /// The links that are drawn.
+    pub selection: Selection,
+    /// The names of the inputs in the legend, in their order; by default parts of their
+    /// paths.
+    pub labels: Vec<String>,
+    /// The cell of each input in a figure of small multiples: inputs with the same name
+    /// share a cell, and names of the form `ROW/COLUMN` make a table.
+    pub cells: Vec<String>,
+    /// The number of columns of cells.
+    pub columns: Option<usize>,
     /// The panels, in this order; if empty, those that suit the inputs.
     pub panels: Vec<Panel>,
     /// The figure's title; by default the names of the inputs.
@@ -147,20 +164,45 @@ pub fn plot(
         reports: Vec::new(),
         window,
         queue_unit: options.queue_unit,
+        cell: None,
     };
+    let multiples = multiples(files, options)?;
     for (index, (input, span)) in inputs.into_iter().zip(&spans).enumerate() {
-        add(&mut data, input, *span, index, files, &mut steps)?;
+        let names = InputNames {
+            index,
+            files,
+            options,
+            cell: multiples.as_ref().map(|of| of.of_input(index)),
+        };
+        add(&mut data, input, *span, &names, &mut steps)?;
         steps.next();
     }
     let panels = choose(options, &data)?;
     let title = options.title.clone().unwrap_or_else(|| title(files));
-    let scene = figure::draw(&data, &panels, &title, options.width, options.height)?;
+    if multiples.is_some()
+        && let Some(panel) = panels.iter().find(|panel| !panel.has_cells())
+    {
+        return Err(PlotError::Usage(format!(
+            "--cell: the panel {} is not drawn in cells; choose others with --panel",
+            panel.name()
+        )));
+    }
+    let form = figure::Form {
+        title: &title,
+        width: options.width,
+        height: options.height,
+    };
+    let scene = figure::draw(&mut data, &panels, multiples.as_ref(), form)?;
+    let name = |label: &String, cell: usize| match multiples.as_ref().map(|of| &of.cells()[cell]) {
+        None => label.clone(),
+        Some(cell) => format!("{} {label}", cell.name()),
+    };
     let logs = data.logs.iter().map(|of| LinkDrawn {
-        name: of.label.clone(),
+        name: name(&of.label, of.cell),
         frames: of.data.rows,
     });
     let reports = data.reports.iter().map(|of| LinkDrawn {
-        name: of.label.clone(),
+        name: name(&of.label, of.cell),
         frames: of.data.packets_in,
     });
     let links = logs.chain(reports).collect();
@@ -247,42 +289,88 @@ fn window(spans: &[Option<Span>], options: &PlotOptions) -> Result<Window, PlotE
     Ok(Window { columns, bin })
 }
 
-/// Adds the links of an input, each with a label and a colour.
+/// Returns the cells of the inputs, if there are any.
+fn multiples(files: &[PathBuf], options: &PlotOptions) -> Result<Option<Multiples>, PlotError> {
+    for (option, names) in [("--label", &options.labels), ("--cell", &options.cells)] {
+        if !names.is_empty() && names.len() != files.len() {
+            return Err(PlotError::Usage(format!(
+                "{option}: {} inputs need as many names, in their order, and not {}",
+                files.len(),
+                names.len()
+            )));
+        }
+    }
+    if options.cells.is_empty() {
+        return match options.columns {
+            None => Ok(None),
+            Some(_) => Err(PlotError::Usage("--columns is for --cell".to_owned())),
+        };
+    }
+    Multiples::arrange(&options.cells, options.columns).map(Some)
+}
+
+/// An input among the others, for its names in the legend.
+struct InputNames<'a> {
+    index: usize,
+    files: &'a [PathBuf],
+    options: &'a PlotOptions,
+    cell: Option<usize>,
+}
+
+impl InputNames<'_> {
+    /// Returns the name of a link in the legend; `is_only` if the input has no other.
+    fn of(&self, link: &str, is_only: bool) -> String {
+        match self.options.labels.get(self.index) {
+            Some(label) if is_only => label.clone(),
+            Some(label) => format!("{label} {link}"),
+            // Its cell has the name.
+            None if self.cell.is_some() || self.files.len() == 1 => link.to_owned(),
+            None => format!("{} {link}", short_name(self.index, self.files)),
+        }
+    }
+}
+
+/// Adds the links of an input, each with a label and a look.
 fn add(
     data: &mut Data,
     input: Input,
     span: Option<Span>,
-    index: usize,
-    files: &[PathBuf],
+    names: &InputNames<'_>,
     steps: &mut Steps<'_>,
 ) -> Result<(), PlotError> {
     let path = input.path().to_owned();
-    let prefix = match files.len() {
-        1 => String::new(),
-        _ => format!("{} ", short_name(index, files)),
-    };
-    let mut next = data.logs.len() + data.reports.len();
-    let mut colour = || {
-        let colour = palette::SERIES.get(next).copied();
-        next += 1;
-        colour.ok_or_else(|| series::too_many(&path))
-    };
+    let cell = names.cell.unwrap_or(0);
+    let selection = &names.options.selection;
     match (input, span) {
         (Input::Log { path }, Some(span)) => {
-            let links = gather(&path, span, &data.window, |done, all| steps.at(done, all))?;
+            let at = |done, all| steps.at(done, all);
+            let links = gather(&path, span, &data.window, selection, at)?;
+            let is_only = links.len() == 1;
             for link in links {
+                let label = names.of(&link.link, is_only);
+                let look = look(data, &label, names).ok_or_else(|| series::too_many(&path))?;
                 data.logs.push(LegendEntry {
-                    label: format!("{prefix}{}", &*link.link),
-                    colour: colour()?,
+                    label,
+                    look,
+                    cell,
                     data: link,
                 });
             }
         }
-        (Input::Report { report, .. }, _) => {
+        (Input::Report { mut report, .. }, _) => {
+            report.links.retain(|link| selection.has(&link.name));
+            if report.links.is_empty() {
+                let what = format!("no link fits {selection}");
+                return Err(PlotError::Nothing { path, what });
+            }
+            let is_only = report.links.len() == 1;
             for link in report.links {
+                let label = names.of(&link.name, is_only);
+                let look = look(data, &label, names).ok_or_else(|| series::too_many(&path))?;
                 data.reports.push(LegendEntry {
-                    label: format!("{prefix}{}", link.name),
-                    colour: colour()?,
+                    label,
+                    look,
+                    cell,
                     data: link,
                 });
             }
@@ -290,6 +378,27 @@ fn add(
         (Input::Log { .. }, None) => unreachable!("every log has been surveyed"),
     }
     Ok(())
+}
+
+/// Returns the look of a new entry of the legend; in cells, that of an entry with the same
+/// name.
+fn look(data: &Data, label: &str, names: &InputNames<'_>) -> Option<Look> {
+    let logs = data.logs.iter().map(|of| (&of.label, of.look));
+    let reports = data.reports.iter().map(|of| (&of.label, of.look));
+    let entries: Vec<(&String, Look)> = logs.chain(reports).collect();
+    let same = entries
+        .iter()
+        .find(|(known, _)| names.cell.is_some() && *known == label);
+    if let Some((_, look)) = same {
+        return Some(*look);
+    }
+    let mut looks: Vec<Look> = Vec::new();
+    for (_, look) in entries {
+        if !looks.contains(&look) {
+            looks.push(look);
+        }
+    }
+    Look::of(looks.len())
 }
 
 /// Returns a file's name in the legend: the shortest part of its path that
@@ -337,6 +446,9 @@ fn choose(options: &PlotOptions, data: &Data) -> Result<Vec<Panel>, PlotError> {
     }
     if !options.panels.is_empty() {
         return Ok(options.panels.clone());
+    }
+    if !options.cells.is_empty() {
+        return Ok(vec![Panel::Throughput, Panel::Delay]);
     }
     let usual = Panel::ALL.into_iter().filter(|panel| panel.is_usual(data));
     Ok(usual.collect())

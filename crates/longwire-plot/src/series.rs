@@ -7,8 +7,9 @@ use hdrhistogram::Histogram;
 use longwire_capture::log::{Fate, LogReader, Name, Row};
 
 use super::PlotError;
+use super::gather::{QueueStep, QueueSteps, Selection, Served, Services};
 use super::input::{ROWS_A_LOOK, Span};
-use super::palette;
+use super::palette::SERIES_MAX;
 use super::runs::LossRuns;
 use super::trace::{Columns, Marks, Trace};
 
@@ -56,9 +57,11 @@ pub struct LogSeries {
     pub offered: Vec<u64>,
     /// Bytes that were released, by bin.
     pub delivered: Vec<u64>,
-    /// Packets in the queue after each arrival.
+    /// Services that ended, by bin.
+    pub served: Vec<Served>,
+    /// Packets in the queue.
     pub queue_packets: Trace,
-    /// Bytes in the queue after each arrival.
+    /// Bytes in the queue.
     pub queue_bytes: Trace,
     /// Release − arrival in nanoseconds.
     pub delay: Trace,
@@ -70,6 +73,8 @@ pub struct LogSeries {
     pub runs: LossRuns,
     /// Drops by reason.
     pub reasons: BTreeMap<String, u64>,
+    queue: QueueSteps,
+    services: Services,
 }
 
 impl LogSeries {
@@ -80,6 +85,7 @@ impl LogSeries {
             rows: 0,
             offered: vec![0; window.bins()],
             delivered: vec![0; window.bins()],
+            served: vec![Served::default(); window.bins()],
             queue_packets: Trace::new(window.columns),
             queue_bytes: Trace::new(window.columns),
             delay: Trace::new(window.columns),
@@ -87,11 +93,21 @@ impl LogSeries {
             delays,
             runs: LossRuns::default(),
             reasons: BTreeMap::new(),
+            queue: QueueSteps::default(),
+            services: Services::default(),
         })
     }
 
     /// Adds a row of a log whose first frame arrived at `origin`.
     fn add(&mut self, row: &Row, origin: i64, window: &Window) {
+        if let Some(service) = self.services.of(row)
+            && let Some(bin) = window.bin_of(service.until.saturating_sub(origin))
+        {
+            self.served[bin].add(&service);
+        }
+        let (packets, bytes) = (&mut self.queue_packets, &mut self.queue_bytes);
+        self.queue
+            .add(row, |step| hold(packets, bytes, step, origin));
         let arrival = row.arrival_ns.saturating_sub(origin);
         let release = row.release_ns.map(|at| at.saturating_sub(origin));
         let length = u64::from(row.length);
@@ -108,10 +124,6 @@ impl LogSeries {
             return;
         }
         self.rows += 1;
-        if itself {
-            self.queue_packets.add(arrival, row.queue_packets.into());
-            self.queue_bytes.add(arrival, row.queue_bytes);
-        }
         if let Some(release) = delivered {
             let delay = release.saturating_sub(arrival).max(0).cast_unsigned();
             self.delay.add(arrival, delay);
@@ -127,6 +139,13 @@ impl LogSeries {
         }
     }
 
+    /// Adds what is known at the end of the log.
+    fn finish(&mut self, origin: i64) {
+        self.runs.finish();
+        let (packets, bytes) = (&mut self.queue_packets, &mut self.queue_bytes);
+        self.queue.finish(|step| hold(packets, bytes, step, origin));
+    }
+
     fn count(&mut self, reason: &str) {
         if let Some(count) = self.reasons.get_mut(reason) {
             *count += 1;
@@ -138,7 +157,15 @@ impl LogSeries {
     }
 }
 
-/// Reads a log, and returns the data of each of its links in the window.
+/// Adds a step of a queue to its traces.
+fn hold(packets: &mut Trace, bytes: &mut Trace, step: QueueStep, origin: i64) {
+    let since = |at: i64| at.saturating_sub(origin);
+    let (from, until) = (since(step.from), since(step.until));
+    packets.hold(from, until, step.length.packets);
+    bytes.hold(from, until, step.length.bytes);
+}
+
+/// Reads a log, and returns the data of each chosen link in the window.
 ///
 /// # Errors
 /// If it cannot be read, has more links than a figure can distinguish, or has no
@@ -147,6 +174,7 @@ pub fn gather(
     path: &Path,
     span: Span,
     window: &Window,
+    selection: &Selection,
     mut at: impl FnMut(u64, u64),
 ) -> Result<Vec<LogSeries>, PlotError> {
     let mut log = LogReader::open(path)?;
@@ -156,41 +184,52 @@ pub fn gather(
     let mut rows = 0u64;
     while let Some(row) = log.next() {
         let row = row?;
+        rows += 1;
+        if rows.is_multiple_of(ROWS_A_LOOK) {
+            let (done, all) = log.progress();
+            at(done, all);
+        }
+        if !selection.is_all() && !selection.has(&row.link) {
+            continue;
+        }
         if series.get(current).is_none_or(|of| of.link != row.link) {
             let known = series.iter().position(|of| of.link == row.link);
             current = known.unwrap_or(series.len());
             if known.is_none() {
-                if series.len() == palette::SERIES.len() {
+                if series.len() == SERIES_MAX {
                     return Err(too_many(path));
                 }
                 series.push(LogSeries::new(row.link.clone(), window)?);
             }
         }
         series[current].add(&row, span.first, window);
-        rows += 1;
-        if rows.is_multiple_of(ROWS_A_LOOK) {
-            let (done, all) = log.progress();
-            at(done, all);
-        }
     }
     if series.iter().all(|of| of.rows == 0) {
-        let what = "no frame arrived in the time that --from and --until name".to_owned();
+        let what = if series.is_empty() && !selection.is_all() {
+            format!("no link fits {selection}")
+        } else {
+            "no frame arrived in the time that --from and --until name".to_owned()
+        };
         let path = path.to_owned();
         return Err(PlotError::Nothing { path, what });
     }
     for of in &mut series {
-        of.runs.finish();
+        of.finish(span.first);
     }
     // Links are sorted, so that a link has the same colour whichever sent first.
-    series.sort_by_key(|of| (rank(&of.link), of.link.clone()));
+    series.sort_by(|a, b| rank(&a.link).cmp(&rank(&b.link)));
     Ok(series)
 }
 
-/// Returns the rank of a direction in the order of reports.
-pub fn rank(link: &str) -> usize {
+/// Returns the key by which links are sorted: by name, and up before down. The
+/// directions of a single link come first.
+pub fn rank(link: &str) -> (&str, usize, &str) {
     const ORDER: [&str; 4] = ["up", "ab", "down", "ba"];
-    let known = ORDER.iter().position(|name| *name == link);
-    known.unwrap_or(ORDER.len())
+    let (name, direction) = link.rsplit_once('.').unwrap_or(("", link));
+    match ORDER.iter().position(|known| *known == direction) {
+        Some(place) => (name, place, ""),
+        None => (link, ORDER.len(), direction),
+    }
 }
 
 /// Returns the error of more links than a figure has colours.
@@ -198,8 +237,8 @@ pub fn too_many(path: &Path) -> PlotError {
     PlotError::Nothing {
         path: path.to_owned(),
         what: format!(
-            "more than {} links in all: no figure could tell them apart; draw fewer at a time",
-            palette::SERIES.len()
+            "more than {SERIES_MAX} links in all: no figure could tell them apart; choose some \
+             with --link or --direction"
         ),
     }
 }
@@ -279,8 +318,8 @@ mod tests {
 
     #[test]
     fn links_stand_in_the_order_of_reports() {
-        let mut links = ["other", "down", "up", "a"];
-        links.sort_by_key(|link| (rank(link), *link));
-        assert_eq!(links, ["up", "down", "a", "other"]);
+        let mut links = ["other", "down", "b.down", "up", "a", "b.up"];
+        links.sort_by_key(|link| rank(link));
+        assert_eq!(links, ["up", "down", "a", "b.up", "b.down", "other"]);
     }
 }

@@ -21,7 +21,11 @@ pub struct Column {
 impl Column {
     /// Returns the mean value.
     pub fn mean(&self) -> f64 {
-        self.sum as f64 / self.count as f64
+        match self.count {
+            // Values that held for no time.
+            0 => self.most as f64,
+            count => self.sum as f64 / count as f64,
+        }
     }
 }
 
@@ -51,6 +55,7 @@ pub struct Trace {
     columns: Columns,
     values: Vec<Option<Column>>,
     points: Option<Vec<(i64, u64)>>,
+    held: bool,
 }
 
 impl Trace {
@@ -60,13 +65,45 @@ impl Trace {
             columns,
             values: vec![None; columns.count],
             points: Some(Vec::new()),
+            held: false,
         }
     }
 
     /// Adds a value at a time. Times may come in any order.
     pub fn add(&mut self, at: i64, value: u64) {
-        let column = &mut self.values[self.columns.index(at)];
-        let column = column.get_or_insert(Column {
+        self.weigh(self.columns.index(at), value, 1);
+        self.point(at, value);
+    }
+
+    /// Adds a value that holds from a time until another; the mean of a column is then
+    /// one over time.
+    pub fn hold(&mut self, from: i64, until: i64, value: u64) {
+        self.held = true;
+        let Columns {
+            from: first,
+            span,
+            count,
+        } = self.columns;
+        let last = first.saturating_add_unsigned(span);
+        let (from, until) = (from.max(first), until.min(last));
+        if from > until || from == last {
+            return;
+        }
+        let begin = |index: usize| {
+            let since = index as u128 * u128::from(span) / count as u128;
+            first.saturating_add_unsigned(since as u64)
+        };
+        for index in
+            self.columns.index(from)..=self.columns.index(until.saturating_sub(1).max(from))
+        {
+            let nanos = until.min(begin(index + 1)) - from.max(begin(index));
+            self.weigh(index, value, nanos.max(0).cast_unsigned());
+        }
+        self.point(from, value);
+    }
+
+    fn weigh(&mut self, index: usize, value: u64, weight: u64) {
+        let column = self.values[index].get_or_insert(Column {
             least: value,
             most: value,
             sum: 0,
@@ -74,8 +111,11 @@ impl Trace {
         });
         column.least = column.least.min(value);
         column.most = column.most.max(value);
-        column.sum += u128::from(value);
-        column.count += 1;
+        column.sum += u128::from(value) * u128::from(weight);
+        column.count += weight;
+    }
+
+    fn point(&mut self, at: i64, value: u64) {
         if let Some(points) = &mut self.points {
             points.push((at, value));
             if points.len() > POINTS_MAX {
@@ -87,6 +127,11 @@ impl Trace {
     /// Returns the values one by one, if there are few.
     pub fn points(&self) -> Option<&[(i64, u64)]> {
         self.points.as_deref()
+    }
+
+    /// Returns whether values hold until the next.
+    pub fn is_held(&self) -> bool {
+        self.held
     }
 
     /// Returns every column that has values, with its index.
@@ -168,6 +213,32 @@ mod tests {
                 prop_assert_eq!(index as i64, (at + 50) * count as i64 / 100);
             }
         }
+    }
+
+    #[test]
+    fn held_values_are_weighted_by_time() {
+        let columns = Columns {
+            from: 0,
+            span: 100,
+            count: 10,
+        };
+        let mut trace = Trace::new(columns);
+        for (from, until, value) in [(-50, 5, 4), (5, 5, 9), (5, 25, 0), (25, 400, 2)] {
+            trace.hold(from, until, value);
+        }
+        let found: Vec<_> = trace.columns().collect();
+        assert_eq!(found.len(), 10);
+        let of = |index: usize| {
+            (
+                found[index].1.least,
+                found[index].1.most,
+                found[index].1.mean(),
+            )
+        };
+        assert_eq!(of(0), (0, 9, 2.0));
+        assert_eq!(of(1), (0, 0, 0.0));
+        assert_eq!(of(2), (0, 2, 1.0));
+        assert_eq!(of(9), (2, 2, 2.0));
     }
 
     #[test]

@@ -1,8 +1,6 @@
 //! Captures of the frames that entered and left, and the log of verdicts.
 
-use std::path::Path;
-
-use longwire_capture::log::{LogError, LogWriter, VerdictLog};
+use longwire_capture::log::{LogError, RowSink, VerdictLog};
 use longwire_capture::{CaptureError, CaptureWriter};
 use longwire_engine::{FrameMeta, LinkId};
 
@@ -59,16 +57,16 @@ impl BothEnds {
 impl FileRecorder {
     /// Creates the files of a run of these links. With a prefix, each link has
     /// the captures `PREFIX.LINK.in.pcapng` and `PREFIX.LINK.out.pcapng`. The
-    /// log ends in .csv or .parquet. `None` if there is neither prefix nor log.
+    /// rows of the log go to each of `log`. `None` if there is neither prefix nor log.
     ///
     /// # Errors
     /// If a file cannot be created.
     pub fn of_links(
         prefix: Option<&str>,
-        log: Option<&Path>,
+        log: Vec<Box<dyn RowSink>>,
         links: &[&str],
     ) -> Result<Option<Box<dyn Recorder>>, RecordError> {
-        let log = create_log(log, links.iter().copied())?;
+        let log = create_log(log, links.iter().copied());
         let captures = match prefix {
             Some(prefix) => {
                 let create = |link| BothEnds::create(&format!("{prefix}.{link}"), &[]);
@@ -81,18 +79,18 @@ impl FileRecorder {
 
     /// Creates the files of a network of these ports and links. With a prefix,
     /// the captures are `PREFIX.in.pcapng` and `PREFIX.out.pcapng`, with an
-    /// interface for each port. The log ends in .csv or .parquet. `None` if
+    /// interface for each port. The rows of the log go to each of `log`. `None` if
     /// there is neither prefix nor log.
     ///
     /// # Errors
     /// If a file cannot be created.
     pub fn of_ports<'a>(
         prefix: Option<&str>,
-        log: Option<&Path>,
+        log: Vec<Box<dyn RowSink>>,
         ports: &[&str],
         links: impl IntoIterator<Item = &'a str>,
     ) -> Result<Option<Box<dyn Recorder>>, RecordError> {
-        let log = create_log(log, links)?;
+        let log = create_log(log, links);
         let captures = match prefix {
             Some(prefix) => Captures::OfPorts(BothEnds::create(prefix, ports)?),
             None => Captures::None,
@@ -186,11 +184,10 @@ impl FileRecorder {
 }
 
 fn create_log<'a>(
-    path: Option<&Path>,
+    sinks: Vec<Box<dyn RowSink>>,
     links: impl IntoIterator<Item = &'a str>,
-) -> Result<Option<VerdictLog>, LogError> {
-    let writer = path.map(LogWriter::create).transpose()?;
-    Ok(writer.map(|writer| VerdictLog::new(writer, links)))
+) -> Option<VerdictLog> {
+    (!sinks.is_empty()).then(|| VerdictLog::new(sinks, links))
 }
 
 impl Recorder for FileRecorder {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use crate::fabric::{PortReport, SwitchReport};
 use crate::ledger::{
-    CoreCounts, Counter, Effects, Memory, NamedCounts, QueueLengths, Spread, Traffic,
+    CoreCounts, Counter, Effects, Memory, NamedCounts, QueueLengths, Spread, Traffic, histogram,
 };
 
 /// The report of a run.
@@ -164,6 +164,12 @@ pub struct LinkReport {
     /// that were late within the grace at the start.
     #[serde(serialize_with = "Spread::as_lateness")]
     pub lateness_own_us: Spread,
+    /// `lateness_us` as a histogram: upper bounds and counts.
+    #[serde(
+        rename = "lateness_histogram_us",
+        serialize_with = "histogram::serialize"
+    )]
+    pub lateness_buckets: Vec<(f64, u64)>,
     /// The accuracy of the gaps between departures; of replays only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub departures: Option<DepartureReport>,

@@ -6,7 +6,7 @@ use std::sync::PoisonError;
 use longwire_io::port::StampedBy;
 
 use crate::counters::LinkShared;
-use crate::ledger::{Artifact, Spread, StageTotals};
+use crate::ledger::{Artifact, Spread, StageTotals, buckets};
 use crate::report::{DepartureReport, LinkReport, SendStampReport};
 use crate::stage::{self, DeparturesShared, SendStampsShared};
 
@@ -32,6 +32,7 @@ pub(crate) fn link(
         artifacts: stages.artifacts(Artifact::live()),
         lateness_us: lateness,
         lateness_own_us: lateness_own,
+        lateness_buckets: lateness_buckets(shared),
         departures: departures(&shared.departures),
         send_stamps: send_stamps(&shared.send_stamps),
         effects: decided.effects,
@@ -39,6 +40,13 @@ pub(crate) fn link(
         queue: stages.queue,
         memory: stages.memory,
     }
+}
+
+/// Returns the lateness of all causes as a histogram.
+pub(crate) fn lateness_buckets(shared: &LinkShared) -> Vec<(f64, u64)> {
+    let lateness = shared.lateness.lock();
+    let lateness = lateness.unwrap_or_else(PoisonError::into_inner);
+    buckets(&lateness)
 }
 
 /// Returns the lateness of all causes, and the emulator's own.

@@ -376,11 +376,11 @@ impl Waiter {
     /// the bell rings.
     pub fn sleep(&mut self, until: Nanos, sources: &[BorrowedFd<'_>], bell: &Event) {
         let start = monotonic_now();
-        let gathered_at = start.saturating_add(MODERATION);
+        let moderated_until = start.saturating_add(MODERATION);
         self.witness.before_wait(start);
         if self.moderates() && !sources.is_empty() {
             self.window.wakes += 1;
-            let until = until.min(gathered_at);
+            let until = until.min(moderated_until);
             wait_for(until, &[], bell);
             self.witness.slept(start, until.max(start), monotonic_now());
             return;
@@ -423,7 +423,7 @@ fn wait_for(until: Nanos, sources: &[BorrowedFd<'_>], bell: &Event) -> WakeCause
         .collect();
     let timeout = until.saturating_sub(monotonic_now());
     let timeout = TimeSpec::from(Duration::from_nanos(timeout.as_nanos()));
-    // An interrupted wait is over.
+    // An error, as a rule an interruption, ends the wait as a frame does.
     let ready = ppoll(&mut polled, Some(timeout), None).unwrap_or(1);
     if polled.last().and_then(PollFd::any).unwrap_or(false) {
         bell.clear();

@@ -1,5 +1,7 @@
 //! The two sides, and the configuration of their networks.
 
+use longwire_io::net::address::Prefix;
+
 /// One of the two ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
@@ -18,21 +20,31 @@ impl Side {
         }
     }
 
-    /// The opposite end.
-    pub const fn other(self) -> Side {
+    /// Its place among the hosts.
+    pub(crate) const fn index(self) -> usize {
         match self {
-            Side::Near => Side::Far,
-            Side::Far => Side::Near,
+            Side::Near => 0,
+            Side::Far => 1,
         }
     }
 
     /// The last byte of its addresses.
     pub(crate) const fn number(self) -> u8 {
-        match self {
-            Side::Near => 1,
-            Side::Far => 2,
-        }
+        self.index() as u8 + 1
     }
+}
+
+/// The largest number of hosts: each has its own last byte of the usual addresses.
+pub const HOSTS_MAX: usize = 254;
+
+/// A host at a port of the emulator: a network with the one device `eth0`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HostConfig {
+    /// A name that commands in the networks resolve.
+    pub name: String,
+    /// The addresses of the device. If there are none, the Nth host has 10.77.0.N/24 and
+    /// fd77:4c57::N/64.
+    pub addresses: Vec<Prefix>,
 }
 
 /// The kind of the device `eth0` of each side.
@@ -48,7 +60,7 @@ pub enum Device {
 }
 
 /// The configuration of an environment.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct EnvironmentConfig {
     /// The kind of the devices.
     pub device: Device,
@@ -59,6 +71,9 @@ pub struct EnvironmentConfig {
     pub queues: u32,
     /// Connect far to the host's network. For root only.
     pub uplink: bool,
+    /// The hosts, at most [`HOSTS_MAX`]: the first is near and the second far, in addition
+    /// to their own names. With fewer than two, near and far are added.
+    pub hosts: Vec<HostConfig>,
 }
 
 impl EnvironmentConfig {
@@ -80,6 +95,7 @@ impl Default for EnvironmentConfig {
             mtu: 1500,
             queues: 1,
             uplink: false,
+            hosts: Vec::new(),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The environment of `longwire exec`: two networks, and the commands in them.
+//! The environment of `longwire exec`: networks of hosts, and the commands in them.
 
 use std::ffi::{OsStr, OsString};
 use std::time::{Duration, Instant};
@@ -27,15 +27,17 @@ const LOOK_MAX: Duration = Duration::from_millis(50);
 /// The variable in which `longwire ctl` looks for the control API.
 const CONTROL_VARIABLE: &str = "LONGWIRE_CONTROL";
 
-/// The two networks, until dropped. Everything in them goes with it, also
+/// The networks, until dropped. Everything in them goes with it, also
 /// when Longwire is killed.
 #[derive(Debug)]
 pub struct Environment {
     children: Children,
-    relay: Option<Relay>,
+    relays: Vec<Relay>,
+    /// The commands at hosts other than near.
+    commands: Vec<(usize, OsString)>,
     networks: Networks,
-    near: Option<Mounts>,
-    far: Option<Mounts>,
+    /// In the order of the hosts.
+    mounts: Vec<Option<Mounts>>,
     /// For the command in near only.
     control: Option<OsString>,
     uplink: Option<Uplink>,
@@ -77,21 +79,19 @@ impl Environment {
             guard.add(namespace.inode())?;
             Ok(namespace)
         })?;
-        let mut mounts = |side| {
-            let names = plan.names();
-            let made = networks.network(side);
-            let mut notes = Vec::new();
-            let made = Mounts::new(made, &names, config.uplink, &mut notes);
+        let mut notes = Vec::new();
+        let mounts = networks.all().iter().map(|network| {
+            let made = Mounts::new(network, &networks.names(), config.uplink, &mut notes);
             if let Err(error) = &made {
                 notes.push(format!(
                     "no mount namespace ({error}): the names near and far do not resolve; \
                      use $LONGWIRE_NEAR and $LONGWIRE_FAR"
                 ));
             }
-            networks.add_notes(notes);
             made.ok()
-        };
-        let (near, far) = (mounts(Side::Near), mounts(Side::Far));
+        });
+        let mounts = mounts.collect();
+        networks.add_notes(notes);
         let uplink = if config.uplink {
             let [near, far] = [Side::Near, Side::Far].map(|side| networks.network(side));
             Some(Uplink::new(plan, near, far)?)
@@ -100,10 +100,10 @@ impl Environment {
         };
         Ok(Environment {
             children: Children::new(signals),
-            relay: None,
+            relays: Vec::new(),
+            commands: Vec::new(),
             networks,
-            near,
-            far,
+            mounts,
             control: None,
             uplink,
             guard,
@@ -116,19 +116,15 @@ impl Environment {
         self.networks.notes().chain(uplink)
     }
 
-    /// The two networks.
+    /// The networks.
     pub fn networks(&self) -> &Networks {
         &self.networks
     }
 
-    fn place(&self, side: Side) -> Place<'_> {
-        let mounts = match side {
-            Side::Near => &self.near,
-            Side::Far => &self.far,
-        };
+    fn place(&self, host: usize) -> Place<'_> {
         Place {
-            network: self.networks.network(side),
-            mounts: mounts.as_ref(),
+            network: &self.networks.all()[host],
+            mounts: self.mounts[host].as_ref(),
         }
     }
 
@@ -150,41 +146,61 @@ impl Environment {
     /// When there is no such command, or it may not be run;
     /// [`EnvironmentError::exit_code`] is then a shell's 127 or 126.
     pub fn spawn_near(&mut self, words: &[OsString]) -> Result<(), EnvironmentError> {
-        let names = self.networks.plan().names().variables();
-        let mut variables: Vec<_> = names.map(|(name, value)| (name, value.into())).into();
+        let mut variables = self.variables();
         let control = self.control.clone();
         variables.extend(control.map(|address| (CONTROL_VARIABLE, address)));
-        let child = spawn::start(self.place(Side::Near), words, &variables, None)?;
+        let child = spawn::start(self.place(Side::Near.index()), words, &variables, None)?;
         self.children.set_command(child);
         Ok(())
     }
 
-    /// Starts the peer's command in far with `sh -c`, in a separate process
-    /// group and with an empty input, and waits until it is ready: until
-    /// something in far listens on TCP or is bound on UDP, or `timeout` is
-    /// over ([`PEER_WAIT`] is a good one). Returns whether something listens.
+    fn variables(&self) -> Vec<(&'static str, OsString)> {
+        let names = self.networks.names().variables().into_iter();
+        names.map(|(name, value)| (name, value.into())).collect()
+    }
+
+    /// Starts the peer's command in far, as [`Environment::spawn_at`] does.
     ///
     /// # Errors
     ///
-    /// When the command fails before it is ready, and when Longwire is asked
-    /// to stop meanwhile.
+    /// As [`Environment::spawn_at`].
     pub fn spawn_far(
         &mut self,
         command: &OsStr,
         output: PeerOutput,
         timeout: Duration,
     ) -> Result<bool, EnvironmentError> {
+        self.spawn_at((Side::Far.index(), "peer: "), command, output, timeout)
+    }
+
+    /// Starts a command at a host other than near (they count from 0, near) with `sh -c`, in
+    /// a separate process group and with an empty input, and waits until it is ready: until
+    /// something there listens on TCP or is bound on UDP, or `timeout` is
+    /// over ([`PEER_WAIT`] is a good one). Returns whether something listens.
+    /// The host comes with the prefix of its lines on stderr.
+    ///
+    /// # Errors
+    ///
+    /// When the command fails before it is ready, and when Longwire is asked
+    /// to stop meanwhile.
+    pub fn spawn_at(
+        &mut self,
+        (host, prefix): (usize, &str),
+        command: &OsStr,
+        output: PeerOutput,
+        timeout: Duration,
+    ) -> Result<bool, EnvironmentError> {
         let words = ["sh".into(), "-c".into(), command.to_owned()];
-        let variables = self.networks.plan().names().variables();
-        let variables = variables.map(|(name, value)| (name, value.into()));
-        let opened = output.open();
+        let variables = self.variables();
+        let opened = output.open(prefix);
         let (streams, relay) = opened.map_err(|error| {
             EnvironmentError::system("open pipes for the peer's command", error)
         })?;
-        self.relay = relay;
-        let child = spawn::start(self.place(Side::Far), &words, &variables, Some(streams))?;
-        self.children.set_peer(child);
-        let mut sockets = SocketTables::open(self.networks.network(Side::Far))?;
+        self.relays.extend(relay);
+        let child = spawn::start(self.place(host), &words, &variables, Some(streams))?;
+        self.children.add_peer(host, child);
+        self.commands.push((host, command.to_owned()));
+        let mut sockets = SocketTables::open(&self.networks.all()[host])?;
         let end = Instant::now() + timeout;
         let mut look = LOOK_MIN;
         while !sockets.any_listens() {
@@ -193,8 +209,8 @@ impl Environment {
                 return Ok(false);
             }
             match self.children.next(look.min(left)) {
-                Some(Event::PeerEnded(status)) if !status.success() => {
-                    let command = command.to_string_lossy().into_owned();
+                Some(Event::PeerEnded(host, status)) if !status.success() => {
+                    let command = self.command_at(host);
                     return Err(EnvironmentError::PeerEnded { command, status });
                 }
                 Some(Event::StopRequested(signal)) => {
@@ -207,14 +223,20 @@ impl Environment {
         Ok(true)
     }
 
-    /// Ends the commands: the one in near at once, the peer's with SIGTERM,
-    /// and with SIGKILL if it goes on. What a peer prints about being stopped
+    fn command_at(&self, host: usize) -> String {
+        let mut commands = self.commands.iter();
+        let found = commands.find(|(at, _)| *at == host);
+        found.map_or_else(String::new, |(_, command)| {
+            command.to_string_lossy().into_owned()
+        })
+    }
+
+    /// Ends the commands: the one in near at once, the peers' with SIGTERM,
+    /// and with SIGKILL if they go on. What a peer prints about being stopped
     /// is no news.
     pub fn end_commands(&mut self) {
-        if self.children.peer_runs()
-            && let Some(relay) = &mut self.relay
-        {
-            relay.discard_stderr();
+        if self.children.peer_runs() {
+            self.relays.iter_mut().for_each(Relay::discard_stderr);
         }
         self.children.end_all();
     }
@@ -232,6 +254,6 @@ impl Drop for Environment {
         self.uplink = None;
         self.guard.finish();
         // All its writers are gone.
-        self.relay = None;
+        self.relays.clear();
     }
 }

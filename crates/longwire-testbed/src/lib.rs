@@ -78,7 +78,7 @@ mod testbed_error;
 mod uplink;
 mod user;
 
-pub use config::{Device, EnvironmentConfig, Side};
+pub use config::{Device, EnvironmentConfig, HOSTS_MAX, HostConfig, Side};
 pub use environment::{Environment, PEER_WAIT};
 pub use error::{EnvironmentError, describe, exit_code_of};
 pub use foundation::Foundation;

@@ -45,7 +45,7 @@ impl Mounts {
     /// When no mount namespace may be made at all.
     pub fn new(
         network: &NetNamespace,
-        names: &Names,
+        names: &Names<'_>,
         with_resolver: bool,
         notes: &mut Vec<String>,
     ) -> io::Result<Mounts> {
@@ -96,7 +96,7 @@ fn open_directory(path: &str) -> io::Result<OwnedFd> {
 
 /// Puts our files and devices in place, one by one: none is worth giving up
 /// for. Returns what failed.
-fn furnish(names: &Names, with_resolver: bool) -> Vec<String> {
+fn furnish(names: &Names<'_>, with_resolver: bool) -> Vec<String> {
     let mut notes = Vec::new();
     let Some(scratch) = SCRATCH.iter().map(Path::new).find(|path| path.is_dir()) else {
         notes.push("no directory to mount on: near and far do not resolve by name".into());

@@ -1,17 +1,18 @@
-//! The networks of the two sides: devices, addresses, neighbours, and the
+//! The networks of the hosts: devices, addresses, neighbours, and the
 //! settings that keep an idle link silent.
 
 use std::net::IpAddr;
 use std::time::Duration;
 
+use longwire_io::net::address::Prefix;
 use longwire_io::net::veth::{self, End, VethConfig};
 use longwire_io::net::{self, NetError, NetNamespace, link, sysctl};
 use nix::unistd::getegid;
 
-use crate::config::{Device, EnvironmentConfig, Side};
-use crate::plan::{Plan, link_local_of, mac_of};
+use crate::config::{Device, EnvironmentConfig};
+use crate::plan::{Host, link_local_of, mac_of};
 
-/// The device behind the link, on either side.
+/// The device behind the link, in every host's network.
 pub const DEVICE: &str = "eth0";
 
 /// Prepares the emulator's namespace: its devices carry frames and send
@@ -20,65 +21,66 @@ pub fn prepare_hub(hub: &NetNamespace) -> Result<Vec<String>, NetError> {
     hub.run(|| optional(&[("ipv6/conf/default/disable_ipv6", "1")]))
 }
 
-/// Sets up the network of one side up to its addresses.
-pub fn prepare_side(
-    side: Side,
+/// Sets up the network of a host up to its addresses. `all` are the hosts, this one included.
+pub fn prepare_network(
+    host: &Host,
+    all: &[Host],
     namespace: &NetNamespace,
     hub: &NetNamespace,
-    plan: Plan,
     config: &EnvironmentConfig,
 ) -> Result<Vec<String>, NetError> {
-    let notes = prepare_host(namespace)?;
+    let notes = prepare_settings(namespace)?;
     match config.device {
         Device::Veth => {
-            let pair = side_and_hub(side, namespace, config);
+            let pair = host_and_hub(host, namespace, config);
             hub.run(|| {
                 veth::create(&pair)?;
-                net::link_up(side.name())
+                net::link_up(&host.device)
             })??;
         }
         Device::Tap => {
             namespace.run(|| {
                 net::tap::create_persistent(DEVICE)?;
-                link::set_mac(DEVICE, mac_of(side, 0))?;
+                link::set_mac(DEVICE, mac_of(host.number, 0))?;
                 link::set_mtu(DEVICE, config.mtu)
             })??;
         }
     }
-    add_addresses(side, namespace, plan)?;
+    add_addresses(host, all, namespace)?;
     if config.device == Device::Veth {
         // Else IPv6 would set up its addresses, and announce them on the link, up
         // to a second later.
         wait_running(namespace)?;
-        hub.run(|| link::wait_running(side.name(), CARRIER_PATIENCE))??;
+        hub.run(|| link::wait_running(&host.device, CARRIER_PATIENCE))??;
     }
     Ok(notes)
 }
 
-/// Sets up the networks of both sides, joined by a veth pair and no emulator.
-pub fn join_sides(
-    near: &NetNamespace,
-    far: &NetNamespace,
-    plan: Plan,
+/// Sets up the networks of two hosts, joined by a veth pair and no emulator.
+pub fn join_hosts(
+    hosts: [&Host; 2],
+    namespaces: [&NetNamespace; 2],
     config: &EnvironmentConfig,
 ) -> Result<(), NetError> {
-    for namespace in [near, far] {
-        prepare_host(namespace)?;
-    }
+    namespaces
+        .into_iter()
+        .try_for_each(|namespace| prepare_settings(namespace).map(drop))?;
+    let [near, far] = namespaces;
     let pair = VethConfig {
-        a: end(DEVICE, mac_of(Side::Near, 0), None, config),
-        b: end(DEVICE, mac_of(Side::Far, 0), Some(far), config),
+        a: end(DEVICE, mac_of(hosts[0].number, 0), None, config),
+        b: end(DEVICE, mac_of(hosts[1].number, 0), Some(far), config),
     };
     near.run(|| veth::create(&pair))??;
-    for (side, namespace) in [(Side::Near, near), (Side::Far, far)] {
-        add_addresses(side, namespace, plan)?;
+    let all = hosts.map(Host::clone);
+    for (host, namespace) in hosts.into_iter().zip(namespaces) {
+        add_addresses(host, &all, namespace)?;
     }
-    [near, far].into_iter().try_for_each(wait_running)
+    namespaces.into_iter().try_for_each(wait_running)
 }
 
-/// Makes the settings of a side, and starts its loopback device. Returns the
+/// Makes the settings of a host, and starts its loopback device. Returns the
 /// settings that failed.
-fn prepare_host(namespace: &NetNamespace) -> Result<Vec<String>, NetError> {
+fn prepare_settings(namespace: &NetNamespace) -> Result<Vec<String>, NetError> {
     let notes = namespace.run(|| {
         let group = getegid();
         let mut notes = optional(&SETTINGS);
@@ -91,30 +93,58 @@ fn prepare_host(namespace: &NetNamespace) -> Result<Vec<String>, NetError> {
     Ok(notes)
 }
 
-/// Starts a side's device, with the side's addresses and its neighbours.
-fn add_addresses(side: Side, namespace: &NetNamespace, plan: Plan) -> Result<(), NetError> {
+/// Starts a host's device, with its addresses, its neighbours, and routes to those in other
+/// networks.
+fn add_addresses(host: &Host, all: &[Host], namespace: &NetNamespace) -> Result<(), NetError> {
+    let others = || all.iter().filter(|other| other.number != host.number);
     namespace.run(|| {
         net::link_up(DEVICE)?;
-        net::addr_add(DEVICE, plan.v4_of(side).into(), 24)?;
-        net::addr_add(DEVICE, plan.v6_of(side).into(), 64)?;
-        add_neighbours(side.other(), plan)
+        for own in &host.addresses {
+            net::addr_add(DEVICE, own.address, own.length)?;
+        }
+        others().try_for_each(add_neighbours)?;
+        let mut reached: Vec<Prefix> = host.addresses.iter().map(network_of).collect();
+        for other in others().flat_map(|other| &other.addresses) {
+            let network = network_of(other);
+            if !reached.contains(&network) {
+                net::route_add(network, None, Some(DEVICE))?;
+                reached.push(network);
+            }
+        }
+        Ok(())
     })?
 }
 
-/// Enters the addresses of the side across the link as permanent neighbours:
+/// Returns the network that an address is in.
+fn network_of(address: &Prefix) -> Prefix {
+    let length = u32::from(address.length);
+    let network = match address.address {
+        IpAddr::V4(v4) => {
+            let mask = u32::MAX.checked_shl(32 - length).unwrap_or(0);
+            IpAddr::from((u32::from(v4) & mask).to_be_bytes())
+        }
+        IpAddr::V6(v6) => {
+            let mask = u128::MAX.checked_shl(128 - length).unwrap_or(0);
+            IpAddr::from((u128::from(v6) & mask).to_be_bytes())
+        }
+    };
+    Prefix {
+        address: network,
+        length: address.length,
+    }
+}
+
+/// Enters the addresses of a host across the link as permanent neighbours:
 /// like a wire, the link carries no address resolution, also with a long delay.
-fn add_neighbours(across: Side, plan: Plan) -> Result<(), NetError> {
-    let addresses: [IpAddr; 3] = [
-        plan.v4_of(across).into(),
-        plan.v6_of(across).into(),
-        link_local_of(across).into(),
-    ];
-    let mac = mac_of(across, 0);
-    let mut addresses = addresses.into_iter();
+fn add_neighbours(across: &Host) -> Result<(), NetError> {
+    let addresses = across.addresses.iter().map(|found| found.address);
+    let link_local = link_local_of(across.number).into();
+    let mac = mac_of(across.number, 0);
+    let mut addresses = addresses.chain([link_local]);
     addresses.try_for_each(|address| net::neighbour_add(DEVICE, address, mac))
 }
 
-/// Waits until a side's device has a carrier.
+/// Waits until a host's device has a carrier.
 pub fn wait_running(namespace: &NetNamespace) -> Result<(), NetError> {
     namespace.run(|| link::wait_running(DEVICE, CARRIER_PATIENCE))??;
     Ok(())
@@ -147,15 +177,15 @@ fn optional(settings: &[(&str, &str)]) -> Vec<String> {
 /// The time in which the kernel detects that a pair is up.
 const CARRIER_PATIENCE: Duration = Duration::from_secs(2);
 
-/// The side's device, and the emulator's end of it, named after the side.
-fn side_and_hub<'a>(
-    side: Side,
+/// The host's device, and the emulator's end of it.
+fn host_and_hub<'a>(
+    host: &'a Host,
     namespace: &'a NetNamespace,
     config: &EnvironmentConfig,
 ) -> VethConfig<'a> {
     VethConfig {
-        a: end(side.name(), mac_of(side, 1), None, config),
-        b: end(DEVICE, mac_of(side, 0), Some(namespace), config),
+        a: end(&host.device, mac_of(host.number, 1), None, config),
+        b: end(DEVICE, mac_of(host.number, 0), Some(namespace), config),
     }
 }
 

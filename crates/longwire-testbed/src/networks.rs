@@ -1,4 +1,4 @@
-//! Two networks with a gap between them, for a link to close.
+//! Networks of hosts with a gap between them, for a link or a network of links to close.
 
 use longwire_io::RxPort;
 use longwire_io::net::NetNamespace;
@@ -10,24 +10,25 @@ use longwire_runtime::stage::BURST;
 use crate::config::{Device, EnvironmentConfig, Side};
 use crate::error::EnvironmentError;
 use crate::network;
-use crate::plan::Plan;
+use crate::plan::{Host, Names, Plan, mac_of};
 use crate::{silence, user};
 
-/// The place in which the emulator opens the port of a side.
+/// The place in which the emulator opens the port of a host.
 #[derive(Clone, Copy, Debug)]
 pub struct PortPlace<'a> {
     /// The namespace to be in when opening it.
     pub namespace: &'a NetNamespace,
     /// The device's name there.
-    pub device: &'static str,
+    pub device: &'a str,
 }
 
-/// The networks of near and far, and the emulator's between them. They live as
+/// The networks of near, far and further hosts, and the emulator's between them. They live as
 /// long as this value, a thread in them, or a process in them.
 #[derive(Debug)]
 pub struct Networks {
-    near: NetNamespace,
-    far: NetNamespace,
+    hosts: Vec<Host>,
+    /// In the order of the hosts.
+    namespaces: Vec<NetNamespace>,
     hub: NetNamespace,
     plan: Plan,
     device: Device,
@@ -53,15 +54,18 @@ impl Networks {
     ) -> Result<Networks, EnvironmentError> {
         let hub = namespace()?;
         let mut notes = network::prepare_hub(&hub)?;
-        let mut side = |side| -> Result<NetNamespace, EnvironmentError> {
+        let hosts = plan.hosts(config);
+        let mut namespaces = Vec::new();
+        for host in &hosts {
             let network = namespace()?;
-            notes.extend(network::prepare_side(side, &network, &hub, plan, config)?);
-            Ok(network)
-        };
-        let (near, far) = (side(Side::Near)?, side(Side::Far)?);
+            notes.extend(network::prepare_network(
+                host, &hosts, &network, &hub, config,
+            )?);
+            namespaces.push(network);
+        }
         let mut networks = Networks {
-            near,
-            far,
+            hosts,
+            namespaces,
             hub,
             plan,
             device: config.device,
@@ -74,13 +78,25 @@ impl Networks {
     /// The network of a side, for threads that send or receive there. Its
     /// device is [`network::DEVICE`].
     pub fn network(&self, side: Side) -> &NetNamespace {
-        match side {
-            Side::Near => &self.near,
-            Side::Far => &self.far,
-        }
+        &self.namespaces[side.index()]
     }
 
-    /// The addresses of both sides.
+    /// The networks of all hosts, near first and far second.
+    pub fn all(&self) -> &[NetNamespace] {
+        &self.namespaces
+    }
+
+    /// The names and addresses of all hosts.
+    pub(crate) fn names(&self) -> Names<'_> {
+        Names(&self.hosts)
+    }
+
+    /// Returns the MAC address of a host's device. Hosts count from 0, near.
+    pub fn mac(&self, host: usize) -> [u8; 6] {
+        mac_of(self.hosts[host].number, 0)
+    }
+
+    /// The usual addresses of near and far.
     pub fn plan(&self) -> Plan {
         self.plan
     }
@@ -98,13 +114,17 @@ impl Networks {
 
     /// The place in which to open a side's port.
     pub fn port(&self, side: Side) -> PortPlace<'_> {
+        self.port_of(side.index())
+    }
+
+    fn port_of(&self, host: usize) -> PortPlace<'_> {
         match self.device {
             Device::Veth => PortPlace {
                 namespace: &self.hub,
-                device: side.name(),
+                device: &self.hosts[host].device,
             },
             Device::Tap => PortPlace {
-                namespace: self.network(side),
+                namespace: &self.namespaces[host],
                 device: network::DEVICE,
             },
         }
@@ -118,18 +138,30 @@ impl Networks {
     ///
     /// If a namespace cannot be entered, or a port not be opened.
     pub fn open_ports(&self, kind: &str) -> Result<(Port, Port), EnvironmentError> {
+        let mut ports = self.open_all_ports(kind)?.into_iter();
+        let mut next = || ports.next().unwrap_or_else(|| unreachable!("near and far"));
+        Ok((next(), next()))
+    }
+
+    /// Opens the ports of all hosts, in their order, as [`Networks::open_ports`] does.
+    ///
+    /// # Errors
+    ///
+    /// As [`Networks::open_ports`].
+    pub fn open_all_ports(&self, kind: &str) -> Result<Vec<Port>, EnvironmentError> {
         let options = OpenOptions::default();
-        let open = |side| -> Result<Port, EnvironmentError> {
-            let place = self.port(side);
+        let open = |host| -> Result<Port, EnvironmentError> {
+            let place = self.port_of(host);
             let name = format!("{kind}:{}", place.device);
             Ok(place.namespace.run(|| registry::open(&name, &options))??)
         };
-        let (mut near, mut far) = (open(Side::Near)?, open(Side::Far)?);
+        let ports: Result<Vec<Port>, _> = (0..self.hosts.len()).map(open).collect();
+        let mut ports = ports?;
         self.settle()?;
-        for port in [&mut near, &mut far] {
+        for port in &mut ports {
             while port.rx.receive(monotonic_now(), BURST, &mut |_| {})?.frames > 0 {}
         }
-        Ok((near, far))
+        Ok(ports)
     }
 
     /// Waits until the kernel itself has nothing more to send.
@@ -137,11 +169,9 @@ impl Networks {
         if self.device == Device::Tap {
             // A TAP device has a carrier, and the kernel an IPv6 address on
             // it, once its port is open.
-            for side in [Side::Near, Side::Far] {
-                network::wait_running(self.network(side))?;
-            }
+            self.namespaces.iter().try_for_each(network::wait_running)?;
         }
-        silence::wait_for_silence([&self.near, &self.far])?;
+        silence::wait_for_silence(&self.namespaces)?;
         Ok(())
     }
 }
@@ -154,7 +184,9 @@ impl Networks {
 /// As of [`Networks::new`].
 pub fn direct_networks() -> Result<[NetNamespace; 2], EnvironmentError> {
     let (near, far) = (new_namespace()?, new_namespace()?);
-    network::join_sides(&near, &far, Plan::USUAL, &EnvironmentConfig::default())?;
+    let config = EnvironmentConfig::default();
+    let hosts = Plan::USUAL.hosts(&config);
+    network::join_hosts([&hosts[0], &hosts[1]], [&near, &far], &config)?;
     Ok([near, far])
 }
 

@@ -22,6 +22,7 @@ use crate::testbed_error::TestbedError;
 pub struct Node {
     side: Side,
     plan: Plan,
+    variables: Vec<(&'static str, String)>,
     namespace: NetNamespace,
     starter: Arc<Starter>,
 }
@@ -35,6 +36,7 @@ impl Node {
         Ok(Node {
             side,
             plan: networks.plan(),
+            variables: networks.names().variables(),
             namespace: networks.network(side).try_clone()?,
             starter: Arc::clone(starter),
         })
@@ -103,7 +105,7 @@ impl Node {
     ///
     /// If the program does not exist, or cannot be started.
     pub fn start(&self, mut command: Command) -> Result<Child, TestbedError> {
-        command.envs(self.plan.names().variables());
+        command.envs(self.variables.iter().cloned());
         let namespace = self.namespace.try_clone()?;
         let started = self.starter.run(move || {
             let place = Place {

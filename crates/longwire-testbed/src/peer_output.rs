@@ -11,8 +11,6 @@ use std::time::Duration;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-/// Stands in front of every line.
-const PREFIX: &[u8] = b"peer: ";
 /// A longer line is written in pieces.
 const LINE_MAX: usize = 16 << 10;
 /// Bytes read at once.
@@ -25,7 +23,7 @@ const READS_BEFORE_REQUEST: u32 = 64;
 /// The destination of the peer's output.
 #[derive(Debug, Default)]
 pub enum PeerOutput {
-    /// Longwire's stderr, each line with the prefix `peer: `. What the peer
+    /// Longwire's stderr, each line with a prefix: `peer: ` for the peer. What the peer
     /// writes on its stderr after it was asked to stop is left out: programs
     /// that end at SIGTERM report an error that is none.
     #[default]
@@ -50,7 +48,7 @@ impl PeerOutput {
     /// # Errors
     ///
     /// If a pipe or a thread cannot be made.
-    pub fn open(self) -> io::Result<(PeerStreams, Option<Relay>)> {
+    pub fn open(self, prefix: &str) -> io::Result<(PeerStreams, Option<Relay>)> {
         match self {
             PeerOutput::File(file) => {
                 let streams = PeerStreams {
@@ -62,7 +60,7 @@ impl PeerOutput {
             PeerOutput::Prefixed => {
                 let (stdout_reader, stdout) = io::pipe()?;
                 let (stderr_reader, stderr) = io::pipe()?;
-                let relay = Relay::start(stdout_reader, stderr_reader)?;
+                let relay = Relay::start(prefix, stdout_reader, stderr_reader)?;
                 let streams = PeerStreams {
                     stdout: stdout.into(),
                     stderr: stderr.into(),
@@ -84,10 +82,10 @@ pub struct Relay {
 }
 
 impl Relay {
-    fn start(stdout: PipeReader, stderr: PipeReader) -> io::Result<Relay> {
+    fn start(prefix: &str, stdout: PipeReader, stderr: PipeReader) -> io::Result<Relay> {
         let (asked, requests) = io::pipe()?;
         let (confirm, confirmed) = channel();
-        let streams = [Lines::new(stdout), Lines::new(stderr)];
+        let streams = [stdout, stderr].map(|pipe| Lines::new(prefix, pipe));
         let thread = std::thread::Builder::new()
             .name("longwire-peer".into())
             .spawn(move || copy(streams, asked, &confirm))?;
@@ -130,14 +128,17 @@ struct Lines {
     pipe: Option<PipeReader>,
     /// The prefix, and the beginning of a line.
     line: Vec<u8>,
+    /// The length of the prefix.
+    prefix: usize,
     discarded: bool,
 }
 
 impl Lines {
-    fn new(pipe: PipeReader) -> Lines {
+    fn new(prefix: &str, pipe: PipeReader) -> Lines {
         Lines {
             pipe: Some(pipe),
-            line: PREFIX.to_vec(),
+            line: prefix.as_bytes().to_vec(),
+            prefix: prefix.len(),
             discarded: false,
         }
     }
@@ -169,7 +170,7 @@ impl Lines {
         if !self.discarded {
             let _ = io::stderr().write_all(&self.line);
         }
-        self.line.truncate(PREFIX.len());
+        self.line.truncate(self.prefix);
     }
 
     fn end(&mut self) {
@@ -179,7 +180,7 @@ impl Lines {
 
     /// Prints the beginning of a line that has no end yet.
     fn flush(&mut self) {
-        if self.line.len() > PREFIX.len() {
+        if self.line.len() > self.prefix {
             self.print();
         }
     }

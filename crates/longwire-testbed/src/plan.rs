@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use longwire_io::net::address::Prefix;
 
-use crate::config::Side;
+use crate::config::{EnvironmentConfig, Side};
 
 /// The IPv4 networks of a run, and the addresses in them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +39,7 @@ impl Plan {
 
     /// The IPv6 address of a side, in a network of 64 bits.
     pub fn v6_of(self, side: Side) -> Ipv6Addr {
-        Ipv6Addr::new(0xfd77, 0x4c57, 0, 0, 0, 0, 0, u16::from(side.number()))
+        v6(side.number())
     }
 
     /// The host's and far's addresses on the uplink, in a network of 30 bits.
@@ -55,49 +55,120 @@ impl Plan {
         }
     }
 
-    /// The names of the sides.
-    pub(crate) fn names(self) -> Names {
-        Names(self)
+    /// Returns the hosts of a configuration, at least near and far.
+    pub(crate) fn hosts(self, config: &EnvironmentConfig) -> Vec<Host> {
+        let count = config.hosts.len().max(2);
+        (0..count).map(|index| self.host(index, config)).collect()
+    }
+
+    fn host(self, index: usize, config: &EnvironmentConfig) -> Host {
+        let number = index as u8 + 1;
+        let role = [Side::Near, Side::Far].get(index).map(|side| side.name());
+        let device = role.map_or_else(|| format!("port{number}"), str::to_owned);
+        let given = config.hosts.get(index);
+        let mut names: Vec<String> = role.into_iter().map(str::to_owned).collect();
+        names.extend(
+            given
+                .map(|host| host.name.clone())
+                .filter(|name| resolves(name) && Some(name.as_str()) != role),
+        );
+        let mut addresses = given.map(|host| host.addresses.clone()).unwrap_or_default();
+        if addresses.is_empty() {
+            addresses = vec![
+                Prefix {
+                    address: self.v4(0, number).into(),
+                    length: 24,
+                },
+                Prefix {
+                    address: v6(number).into(),
+                    length: 64,
+                },
+            ];
+        }
+        Host {
+            number,
+            device,
+            names,
+            addresses,
+        }
+    }
+}
+
+fn v6(number: u8) -> Ipv6Addr {
+    Ipv6Addr::new(0xfd77, 0x4c57, 0, 0, 0, 0, 0, u16::from(number))
+}
+
+/// Returns whether a name can stand in `/etc/hosts`.
+fn resolves(name: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    !name.is_empty() && name.chars().all(plain)
+}
+
+/// A host at a port of the emulator.
+#[derive(Clone, Debug)]
+pub struct Host {
+    /// The last byte of its MAC addresses, from 1.
+    pub number: u8,
+    /// The emulator's device for it.
+    pub device: String,
+    /// The names that resolve to its addresses.
+    pub names: Vec<String>,
+    /// Its addresses.
+    pub addresses: Vec<Prefix>,
+}
+
+impl Host {
+    /// Its first address of a family.
+    fn first(&self, v4: bool) -> Option<IpAddr> {
+        let mut addresses = self.addresses.iter().map(|found| found.address);
+        addresses.find(|address| address.is_ipv4() == v4)
     }
 }
 
 /// The names that resolve inside, and the variables that say the same.
 #[derive(Clone, Copy, Debug)]
-pub struct Names(Plan);
+pub struct Names<'a>(pub &'a [Host]);
 
-impl Names {
+impl Names<'_> {
     /// Lines of `/etc/hosts`.
-    pub fn entries(&self) -> Vec<(&'static str, IpAddr)> {
-        [Side::Near, Side::Far]
-            .into_iter()
-            .flat_map(|side| {
-                let (v4, v6) = (self.0.v4_of(side), self.0.v6_of(side));
-                [(side.name(), v4.into()), (side.name(), v6.into())]
-            })
-            .collect()
+    pub fn entries(&self) -> Vec<(&str, IpAddr)> {
+        let of_host = |host: &Host| {
+            let addresses = [host.first(true), host.first(false)];
+            addresses.into_iter().flatten().collect::<Vec<_>>()
+        };
+        let lines = self.0.iter().flat_map(|host| {
+            let names = host.names.iter().map(String::as_str);
+            names.flat_map(move |name| of_host(host).into_iter().map(move |found| (name, found)))
+        });
+        lines.collect()
     }
 
     /// Environment variables.
-    pub fn variables(&self) -> [(&'static str, String); 4] {
-        [
-            ("LONGWIRE_NEAR", self.0.v4_of(Side::Near).to_string()),
-            ("LONGWIRE_FAR", self.0.v4_of(Side::Far).to_string()),
-            ("LONGWIRE_NEAR6", self.0.v6_of(Side::Near).to_string()),
-            ("LONGWIRE_FAR6", self.0.v6_of(Side::Far).to_string()),
-        ]
+    pub fn variables(&self) -> Vec<(&'static str, String)> {
+        let names = [
+            ("LONGWIRE_NEAR", Side::Near, true),
+            ("LONGWIRE_FAR", Side::Far, true),
+            ("LONGWIRE_NEAR6", Side::Near, false),
+            ("LONGWIRE_FAR6", Side::Far, false),
+        ];
+        let found = names.into_iter().filter_map(|(name, side, v4)| {
+            let address = self.0.get(side.index())?.first(v4)?;
+            Some((name, address.to_string()))
+        });
+        found.collect()
     }
 }
 
-/// A locally administered address, the same in every run: of a side's own
+/// A locally administered address, the same in every run: of a host's own
 /// device (`end` 0), of the emulator's end (1), or of the uplink's ends (2).
-pub(crate) const fn mac_of(side: Side, end: u8) -> [u8; 6] {
-    [0x02, b'L', b'W', 0, end, side.number()]
+pub const fn mac_of(number: u8, end: u8) -> [u8; 6] {
+    [0x02, b'L', b'W', 0, end, number]
 }
 
-/// The link-local IPv6 address that the kernel gives to a side's device: its
+/// The link-local IPv6 address that the kernel gives to a host's device: its
 /// MAC address as an interface identifier (RFC 4291, appendix A).
-pub(crate) fn link_local_of(side: Side) -> Ipv6Addr {
-    let [a, b, c, d, e, f] = mac_of(side, 0);
+pub(crate) fn link_local_of(number: u8) -> Ipv6Addr {
+    let [a, b, c, d, e, f] = mac_of(number, 0);
     let word = |high, low| u16::from_be_bytes([high, low]);
     Ipv6Addr::new(
         0xfe80,

@@ -27,7 +27,7 @@ const INTERVAL: Duration = Duration::from_millis(5);
 /// # Errors
 ///
 /// If a namespace cannot be entered.
-pub fn wait_for_silence(namespaces: [&NetNamespace; 2]) -> Result<(), NetError> {
+pub fn wait_for_silence(namespaces: &[NetNamespace]) -> Result<(), NetError> {
     let open = || File::open(format!("/proc/thread-self/net/dev_snmp6/{DEVICE}")).ok();
     let mut counters = Vec::new();
     for namespace in namespaces {

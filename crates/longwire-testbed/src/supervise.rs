@@ -1,4 +1,4 @@
-//! Watching over the two commands: their ends, the signals that reach
+//! Watching over the commands: their ends, the signals that reach
 //! Longwire, and an orderly close.
 
 use std::io::{self, IsTerminal};
@@ -18,7 +18,7 @@ use nix::unistd::{Pid, getpgrp, tcgetpgrp, tcsetpgrp};
 
 use crate::error::EnvironmentError;
 
-/// Time between SIGTERM and SIGKILL for the peer's command.
+/// Time between SIGTERM and SIGKILL for the commands of peers.
 const PEER_GRACE: Duration = Duration::from_secs(2);
 
 /// Something that happened.
@@ -26,8 +26,8 @@ const PEER_GRACE: Duration = Duration::from_secs(2);
 pub enum Event {
     /// The command in near ended; this is what the run was for.
     CommandEnded(ExitStatus),
-    /// The peer's command ended, before or after.
-    PeerEnded(ExitStatus),
+    /// The command of another host ended, before or after: its place among the hosts, 1 is far.
+    PeerEnded(usize, ExitStatus),
     /// Longwire received a signal to stop. A command in near received it too,
     /// and the run goes on until the command ends.
     StopRequested(Signal),
@@ -144,7 +144,8 @@ fn wait_for_end(signals: &Signals, ended: &UnixStream) -> bool {
 pub struct Children {
     signals: Signals,
     command: Option<Child>,
-    peer: Option<Child>,
+    /// The commands of other hosts, with the places of their hosts.
+    peers: Vec<(usize, Child)>,
     stops_sent: u32,
     terminal: Option<Pid>,
 }
@@ -161,7 +162,7 @@ impl Children {
         Children {
             signals,
             command: None,
-            peer: None,
+            peers: Vec::new(),
             stops_sent: 0,
             terminal: foreground,
         }
@@ -184,9 +185,9 @@ impl Children {
         self.command = Some(child);
     }
 
-    /// Watches over the peer's command.
-    pub(crate) fn set_peer(&mut self, child: Child) {
-        self.peer = Some(child);
+    /// Watches over the command of another host.
+    pub(crate) fn add_peer(&mut self, host: usize, child: Child) {
+        self.peers.push((host, child));
     }
 
     /// Waits for something to happen, but no longer than `timeout`.
@@ -202,8 +203,8 @@ impl Children {
                 self.take_terminal_back();
                 return Some(Event::CommandEnded(status));
             }
-            if let Some(status) = reap(&mut self.peer) {
-                return Some(Event::PeerEnded(status));
+            if let Some((host, status)) = self.reap_peer() {
+                return Some(Event::PeerEnded(host, status));
             }
             let left = end.saturating_duration_since(Instant::now());
             match self.signals.next(left) {
@@ -255,34 +256,54 @@ impl Children {
         self.command.is_some()
     }
 
-    /// Returns whether the peer's command runs.
+    /// Returns whether the command of another host runs.
     pub fn peer_runs(&self) -> bool {
-        self.peer.is_some()
+        !self.peers.is_empty()
     }
 
-    /// Ends what still runs: SIGTERM to the peer's process group, SIGKILL
-    /// after 2 s, and to the command at once. Returns how the peer's command
-    /// ended if it had to be killed.
-    pub fn end_all(&mut self) -> Option<ExitStatus> {
+    /// Takes out a peer that has ended.
+    fn reap_peer(&mut self) -> Option<(usize, ExitStatus)> {
+        let mut ended = None;
+        self.peers.retain_mut(|(host, child)| {
+            if ended.is_none() {
+                ended = child
+                    .try_wait()
+                    .ok()
+                    .flatten()
+                    .map(|status| (*host, status));
+                return ended.is_none();
+            }
+            true
+        });
+        ended
+    }
+
+    /// Ends what still runs: SIGTERM to the process groups of peers, SIGKILL
+    /// after 2 s, and to the command at once.
+    pub fn end_all(&mut self) {
         if let Some(mut command) = self.command.take() {
             let _ = command.kill();
             let _ = command.wait();
             self.take_terminal_back();
         }
-        let peer = self.peer.as_ref().map(pid_of)?;
-        let _ = killpg(peer, Signal::SIGTERM);
-        let _ = killpg(peer, Signal::SIGCONT);
-        let end = Instant::now() + PEER_GRACE;
-        while Instant::now() < end {
-            if reap(&mut self.peer).is_some() {
-                // Processes of its group that ignored the first.
-                let _ = killpg(peer, Signal::SIGKILL);
-                return None;
-            }
-            sleep(Duration::from_millis(2));
+        let groups: Vec<Pid> = self.peers.iter().map(|(_, child)| pid_of(child)).collect();
+        for group in &groups {
+            let _ = killpg(*group, Signal::SIGTERM);
+            let _ = killpg(*group, Signal::SIGCONT);
         }
-        let _ = killpg(peer, Signal::SIGKILL);
-        self.peer.take().and_then(|mut peer| peer.wait().ok())
+        let end = Instant::now() + PEER_GRACE;
+        while self.peer_runs() && Instant::now() < end {
+            if self.reap_peer().is_none() {
+                sleep(Duration::from_millis(2));
+            }
+        }
+        // Those that ignored the first, also in the groups of leaders that ended.
+        for group in groups {
+            let _ = killpg(group, Signal::SIGKILL);
+        }
+        for (_, mut peer) in self.peers.drain(..) {
+            let _ = peer.wait();
+        }
     }
 
     /// A shell with job control makes itself the terminal's foreground; one

@@ -21,8 +21,8 @@ use crate::plan::{Plan, mac_of};
 const DEVICE: &str = "uplink";
 
 /// The MAC addresses of the uplink's ends, known to each other in advance.
-const HOST_MAC: [u8; 6] = mac_of(Side::Near, 2);
-const FAR_MAC: [u8; 6] = mac_of(Side::Far, 2);
+const HOST_MAC: [u8; 6] = mac_of(Side::Near.number(), 2);
+const FAR_MAC: [u8; 6] = mac_of(Side::Far.number(), 2);
 
 /// The connection, until dropped.
 #[derive(Debug)]

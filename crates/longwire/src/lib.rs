@@ -21,6 +21,8 @@ pub mod signals;
 pub mod simulate;
 mod steps;
 pub mod table;
+pub mod top;
+mod view;
 mod watch;
 mod whole_file;
 

@@ -63,8 +63,10 @@ impl Program {
     }
 }
 
-/// Builds the program with cargo-zigbuild, which is installed from PyPI.
+/// Builds the page of the live view, and the program, which embeds it, with cargo-zigbuild,
+/// which is installed from PyPI.
 fn build(places: &Places) -> Result<PathBuf> {
+    build_page()?;
     let venv = places.work.join("venv");
     install_zig(&venv)?;
     let (major, minor, _) = GLIBC;
@@ -88,6 +90,25 @@ fn build(places: &Places) -> Result<PathBuf> {
         .env("RUSTFLAGS", without_paths());
     run(&mut command)?;
     Ok(built(places))
+}
+
+/// Builds the page with Node: packages always contain it.
+fn build_page() -> Result<()> {
+    if !exists("npm") {
+        return Err(
+            "the page of the live view is built with Node 20.19 or later and npm, and npm \
+                    is not on PATH (Debian: nodejs npm)"
+                .to_owned(),
+        );
+    }
+    let ui = root().join("ui");
+    for arguments in [
+        ["install", "--no-save", "--no-audit", "--no-fund"].as_slice(),
+        &["run", "build"],
+    ] {
+        run(Command::new("npm").args(arguments).current_dir(&ui))?;
+    }
+    Ok(())
 }
 
 fn triple() -> String {

@@ -18,7 +18,7 @@ const COMPLETIONS: [(&str, &str); 3] = [
 ];
 
 /// Files of the repository, and where they are installed.
-const FILES: [(&str, &str); 9] = [
+const FILES: [(&str, &str); 10] = [
     ("include/longwire_plugin.h", "usr/include/longwire_plugin.h"),
     (
         "packaging/longwire@.service",
@@ -27,6 +27,10 @@ const FILES: [(&str, &str); 9] = [
     (
         "packaging/longwire.tmpfiles.conf",
         "usr/lib/tmpfiles.d/longwire.conf",
+    ),
+    (
+        "packaging/grafana/longwire.json",
+        "usr/share/doc/longwire/examples/grafana-longwire.json",
     ),
     ("README.md", "usr/share/doc/longwire/README.md"),
     ("CHANGELOG.md", "usr/share/doc/longwire/CHANGELOG.md"),

@@ -183,6 +183,11 @@ impl CsvReader {
         Ok(row)
     }
 
+    /// Returns the time from which arrivals count, after the first row.
+    pub(super) fn epoch(&self) -> Option<i64> {
+        self.epoch.filter(|_| self.layout.has_epoch())
+    }
+
     fn text(&self, column: usize) -> Result<&str, String> {
         text(&self.record, &self.layout, column)
     }

@@ -16,6 +16,7 @@ mod parquet;
 #[path = "without_parquet.rs"]
 mod parquet;
 mod row;
+mod sink;
 mod verdicts;
 
 use std::path::{Path, PathBuf};
@@ -23,6 +24,7 @@ use std::path::{Path, PathBuf};
 pub use columns::COLUMNS;
 pub use error::LogError;
 pub use row::{Fate, Name, Row};
+pub use sink::RowSink;
 pub use verdicts::{Number, VerdictLog};
 
 use self::csv::{CsvReader, CsvWriter};
@@ -168,6 +170,15 @@ impl LogReader {
         match &self.format {
             Reader::Csv(reader) => reader.progress(),
             Reader::Parquet(reader) => reader.progress(),
+        }
+    }
+
+    /// Returns the time from which arrivals count in the file, in nanoseconds since
+    /// 1970: the start of the run. Known once a row has been read; earlier logs have none.
+    pub fn epoch(&self) -> Option<i64> {
+        match &self.format {
+            Reader::Csv(reader) => reader.epoch(),
+            Reader::Parquet(reader) => reader.epoch(),
         }
     }
 

@@ -5,13 +5,13 @@ use std::collections::VecDeque;
 
 use longwire_engine::{Bytes, Delivery, DropReason, FrameMeta, Nanos, Packets, Verdict};
 
-use super::{Fate, LogError, LogWriter, Name, Row};
+use super::{Fate, LogError, Name, Row, RowSink};
 
 /// Writes the verdict log of a run. The data of a frame's arrival are kept until
 /// the last verdict about the frame.
 #[derive(Debug)]
 pub struct VerdictLog {
-    writer: LogWriter,
+    sinks: Vec<Box<dyn RowSink>>,
     links: Vec<OpenFrames>,
     reasons: [Name; DropReason::ALL.len()],
 }
@@ -41,15 +41,18 @@ struct OpenFrame {
 pub type Number = u64;
 
 impl VerdictLog {
-    /// Creates the log of links with these names.
-    pub fn new<'a>(writer: LogWriter, links: impl IntoIterator<Item = &'a str>) -> VerdictLog {
+    /// Creates the log of links with these names; each sink takes every row.
+    pub fn new<'a>(
+        sinks: Vec<Box<dyn RowSink>>,
+        links: impl IntoIterator<Item = &'a str>,
+    ) -> VerdictLog {
         let links = links.into_iter().map(|link| OpenFrames {
             link: Name::from(link),
             first: 0,
             frames: VecDeque::new(),
         });
         VerdictLog {
-            writer,
+            sinks,
             links: links.collect(),
             reasons: DropReason::ALL.map(|reason| Name::from(reason.name())),
         }
@@ -57,7 +60,9 @@ impl VerdictLog {
 
     /// Sets the time from which arrivals count in the file; before the first row.
     pub fn set_epoch(&mut self, epoch: Nanos) {
-        self.writer.set_epoch(signed(epoch));
+        for sink in &mut self.sinks {
+            sink.set_epoch(signed(epoch));
+        }
     }
 
     /// Records that a frame was offered to a link, and the length of the link's
@@ -98,7 +103,7 @@ impl VerdictLog {
     /// Writes the row of a verdict about an offered frame.
     ///
     /// # Errors
-    /// As for [`LogWriter::write`].
+    /// As for [`RowSink::write`].
     pub fn decided(
         &mut self,
         link: usize,
@@ -130,7 +135,7 @@ impl VerdictLog {
         if !more {
             frames.close(number);
         }
-        self.writer.write(&row)
+        self.sinks.iter_mut().try_for_each(|sink| sink.write(&row))
     }
 
     /// Writes a row for each frame that is still queued, and ends the log.
@@ -143,11 +148,13 @@ impl VerdictLog {
             for (number, open) in numbers.zip(&frames.frames) {
                 if let Some(open) = open {
                     let row = row(number, frames.link.clone(), open, None, None);
-                    self.writer.write(&row)?;
+                    self.sinks
+                        .iter_mut()
+                        .try_for_each(|sink| sink.write(&row))?;
                 }
             }
         }
-        self.writer.finish()
+        self.sinks.into_iter().try_for_each(|sink| sink.finish())
     }
 }
 
@@ -213,7 +220,7 @@ mod tests {
     use longwire_testbed::support::Folder;
 
     use super::*;
-    use crate::log::LogReader;
+    use crate::log::{LogReader, LogWriter};
 
     fn delivery(release: Nanos, more: bool) -> Verdict {
         Verdict::Deliver(Delivery {
@@ -235,7 +242,7 @@ mod tests {
         let Ok(writer) = LogWriter::create(&path) else {
             panic!("no log");
         };
-        let mut log = VerdictLog::new(writer, ["up", "down"]);
+        let mut log = VerdictLog::new(vec![Box::new(writer)], ["up", "down"]);
         for number in 0..5 {
             let frame = FrameMeta::new(Nanos::from_nanos(number), 100);
             log.offered(1, number, frame, (Packets(3), Bytes(300)));

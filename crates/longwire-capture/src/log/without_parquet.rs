@@ -42,6 +42,10 @@ impl NoParquetReader {
         match *self {}
     }
 
+    pub(super) fn epoch(&self) -> Option<i64> {
+        match *self {}
+    }
+
     pub(super) fn span(&self) -> Option<(i64, i64)> {
         match *self {}
     }

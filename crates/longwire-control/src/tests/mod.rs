@@ -77,7 +77,7 @@ fn serve(args: &Config) -> (Server, Option<String>) {
     let tcp = tcp.map(str::to_owned).next();
     let (stop, _) = watch::channel(false);
     let slow = Slow::new().unwrap_or_else(|error| panic!("{error}"));
-    let server = bound.serve_with(handler, stop, slow);
+    let server = bound.serve_with(handler, stop, slow, None);
     (server.unwrap_or_else(|error| panic!("{error}")), tcp)
 }
 

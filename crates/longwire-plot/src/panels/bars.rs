@@ -4,7 +4,8 @@ use crate::axis::{Axis, grouped};
 use crate::font::Font;
 use crate::frame::{Frame, TICK_SIZE, small};
 use crate::palette;
-use crate::scene::{Anchor, Colour, Fill, Scene, Stroke, Text};
+use crate::palette::Look;
+use crate::scene::{Anchor, Fill, Scene, Stroke, Text};
 
 /// Adjacent bars: one of each series.
 #[derive(Debug)]
@@ -22,23 +23,23 @@ pub(super) fn vertical(
     frame: &Frame,
     y: &Axis,
     groups: &[Group],
-    colours: &[Colour],
+    looks: &[Look],
 ) {
     let font = Font::of_weight(false);
     let group_width = frame.width / groups.len().max(1) as f64;
-    let width = (group_width * 0.8 / colours.len().max(1) as f64).min(40.0);
+    let width = (group_width * 0.8 / looks.len().max(1) as f64).min(40.0);
     for (index, group) in groups.iter().enumerate() {
         let middle = frame.left + group_width * (index as f64 + 0.5);
         let label = (middle, frame.bottom() + 15.0);
         scene.text(small(&group.label, label, Anchor::Middle));
         let left = middle - width * group.values.len() as f64 / 2.0;
-        for (series, (value, colour)) in group.values.iter().zip(colours).enumerate() {
+        for (series, (value, look)) in group.values.iter().zip(looks).enumerate() {
             if *value == 0 {
                 continue;
             }
             let x = left + width * series as f64;
             let top = frame.y(y.place(*value as f64));
-            let fill = Fill::solid(*colour);
+            let fill = Fill::solid(look.colour);
             let (from, to) = ((x + 0.5, top), (x + width - 0.5, frame.bottom()));
             scene.rectangle(from, to, fill);
             let number = grouped(*value as f64, 0);
@@ -66,31 +67,25 @@ pub(super) struct Row {
 }
 
 /// Draws horizontal bars with their values to the right of them.
-pub(super) fn horizontal(
-    scene: &mut Scene,
-    frame: &Frame,
-    x: &Axis,
-    rows: &[Row],
-    colours: &[Colour],
-) {
+pub(super) fn horizontal(scene: &mut Scene, frame: &Frame, x: &Axis, rows: &[Row], looks: &[Look]) {
     let grid = x.ticks.iter().map(|(value, _)| {
         let x = frame.x(x.place(*value));
         ((x, frame.top), (x, frame.bottom()))
     });
     scene.segments(grid.collect(), Stroke::solid(palette::GRID, 1.0));
     let row_height = frame.height / rows.len().max(1) as f64;
-    let bar = (row_height * 0.72 / colours.len().max(1) as f64).min(BAR * 1.4);
+    let bar = (row_height * 0.72 / looks.len().max(1) as f64).min(BAR * 1.4);
     for (index, row) in rows.iter().enumerate() {
         let middle = frame.top + row_height * (index as f64 + 0.5);
         let label = (frame.left - 7.0, middle + 3.7);
         scene.text(small(&row.label, label, Anchor::End));
         let top = middle - bar * row.bars.len() as f64 / 2.0;
-        for (series, ((value, text), colour)) in row.bars.iter().zip(colours).enumerate() {
+        for (series, ((value, text), look)) in row.bars.iter().zip(looks).enumerate() {
             let y = top + bar * series as f64;
             let end = frame.x(x.place(*value));
             if end > frame.left {
                 let (from, to) = ((frame.left, y + 0.5), (end, y + bar - 0.5));
-                scene.rectangle(from, to, Fill::solid(*colour));
+                scene.rectangle(from, to, Fill::solid(look.colour));
             }
             let size = TICK_SIZE.min(bar);
             scene.text(Text {

@@ -16,6 +16,9 @@ const SHADES: [f64; 4] = [0.4, 0.6, 0.8, 1.0];
 
 /// Returns the height of all lanes: one for each link with drops.
 pub(super) fn rug_height(data: &Data) -> f64 {
+    if data.cell.is_some() {
+        return 0.0;
+    }
     let lanes = data.logs.iter().filter(|series| dropped(series));
     match lanes.count() {
         0 => 0.0,
@@ -29,7 +32,7 @@ fn dropped(series: &LegendEntry<LogSeries>) -> bool {
 
 pub(super) fn draw(scene: &mut Scene, frame: &Frame, data: &Data) {
     let traces = || data.logs.iter().map(|series| &series.data.delay);
-    let (x, y) = (axis(&data.window), close_to(range(traces()), TIME));
+    let (x, y) = (axis(&data.window, frame), close_to(range(traces()), TIME));
     let drawing = Drawing {
         frame,
         window: &data.window,
@@ -45,16 +48,18 @@ pub(super) fn draw(scene: &mut Scene, frame: &Frame, data: &Data) {
     // The heading stands above the lanes, and the lanes above the frame.
     let (lift, y) = (rug_height(data), y.label("One-way delay"));
     drawing.axes(scene, "One-way delay", lift, remark, y);
-    for series in &data.logs {
-        drawing.extent(scene, &series.data.delay, series.colour);
+    for series in data.shown() {
+        drawing.extent(scene, &series.data.delay, series.look);
     }
-    for series in &data.logs {
-        drawing.mean(scene, &series.data.delay, series.colour);
+    for series in data.shown() {
+        drawing.mean(scene, &series.data.delay, series.look);
     }
     if range(traces()).is_none() {
         frame.nothing(scene, "no frame was delivered");
     }
-    draw_rug(scene, frame, &drawing, data);
+    if data.cell.is_none() {
+        draw_rug(scene, frame, &drawing, data);
+    }
 }
 
 fn draw_rug(scene: &mut Scene, frame: &Frame, drawing: &Drawing<'_>, data: &Data) {
@@ -78,7 +83,7 @@ fn draw_rug(scene: &mut Scene, frame: &Frame, drawing: &Drawing<'_>, data: &Data
             });
             let stroke = Stroke {
                 opacity: *opacity,
-                ..Stroke::solid(series.colour, 1.0)
+                ..Stroke::solid(series.look.colour, 1.0)
             };
             scene.segments(marks.collect(), stroke);
         }

@@ -1,9 +1,10 @@
 //! The distribution of delays: the share of frames by their greatest delay.
 
+use super::time::ticks;
 use super::{Data, LegendEntry};
 use crate::axis::{Axis, SHARE, TIME};
 use crate::frame::{Captions, Frame, Note, notes_height};
-use crate::scene::{Point, Scene, Stroke};
+use crate::scene::{Point, Scene};
 use crate::series::LogSeries;
 
 /// The scale is logarithmic if delays exceed this multiple of the median.
@@ -13,7 +14,7 @@ pub(super) fn draw(scene: &mut Scene, frame: &Frame, data: &Data) {
     let delivered = data.logs.iter().filter(|of| !of.data.delays.is_empty());
     let delivered: Vec<&LegendEntry<LogSeries>> = delivered.collect();
     let notes = notes(data);
-    let x = axis(&delivered);
+    let x = axis(&delivered, ticks(frame));
     let y = Axis::linear(0.0, 1.0, 5, SHARE);
     let captions = Captions {
         heading: "Delay distribution",
@@ -28,20 +29,26 @@ pub(super) fn draw(scene: &mut Scene, frame: &Frame, data: &Data) {
         frame.nothing(scene, "no frame was delivered");
         return;
     }
-    for series in &delivered {
+    for series in delivered
+        .iter()
+        .filter(|of| data.cell.is_none_or(|cell| of.cell == cell))
+    {
         let line = curve(&series.data, &x, frame);
-        scene.line(line, Stroke::solid(series.colour, 1.6));
+        scene.line(line, series.look.stroke(1.6));
     }
 }
 
 /// Returns the usual quantiles as notes.
 pub(super) fn notes(data: &Data) -> Vec<Note> {
+    if data.cell.is_some() {
+        return Vec::new();
+    }
     let delivered = data.logs.iter().filter(|of| !of.data.delays.is_empty());
-    delivered.map(|of| (of.colour, note(of))).collect()
+    delivered.map(|of| (of.look, note(of))).collect()
 }
 
 /// Returns an axis from the least delay to the greatest, with some margin.
-fn axis(delivered: &[&LegendEntry<LogSeries>]) -> Axis {
+fn axis(delivered: &[&LegendEntry<LogSeries>], ticks: usize) -> Axis {
     let delays = || delivered.iter().map(|of| &of.data.delays);
     let least = delays().map(|delays| delays.min()).min().unwrap_or(0);
     let most = delays().map(|delays| delays.max()).max().unwrap_or(0);
@@ -52,7 +59,7 @@ fn axis(delivered: &[&LegendEntry<LogSeries>]) -> Axis {
     }
     let room = (most - least) as f64 * 0.03;
     let low = (least as f64 - room).max(0.0);
-    Axis::linear(low, most as f64 + room, 10, TIME)
+    Axis::linear(low, most as f64 + room, ticks, TIME)
 }
 
 /// Returns a curve with a step at each delay that occurred. Steps too small to be

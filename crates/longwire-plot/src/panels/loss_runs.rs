@@ -32,8 +32,8 @@ pub(super) fn draw(scene: &mut Scene, frame: &Frame, data: &Data) {
     let empty = Axis::linear(0.0, 1.0, 1, Units::FRAMES).without_ticks();
     frame.axes(scene, &empty, &y, &captions);
     frame.notes(scene, &notes);
-    let colours: Vec<_> = data.logs.iter().map(|of| of.colour).collect();
-    vertical(scene, frame, &y, &groups, &colours);
+    let looks: Vec<_> = data.logs.iter().map(|of| of.look).collect();
+    vertical(scene, frame, &y, &groups, &looks);
     if groups
         .iter()
         .all(|group| group.values.iter().all(|n| *n == 0))
@@ -44,7 +44,7 @@ pub(super) fn draw(scene: &mut Scene, frame: &Frame, data: &Data) {
 
 /// Returns the number of lost frames per link as notes.
 pub(super) fn notes(data: &Data) -> Vec<Note> {
-    data.logs.iter().map(|of| (of.colour, note(of))).collect()
+    data.logs.iter().map(|of| (of.look, note(of))).collect()
 }
 
 /// Lengths that share bars: the first and the last.

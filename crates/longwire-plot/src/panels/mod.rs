@@ -11,7 +11,8 @@ mod time;
 
 use super::frame::{Frame, notes_height};
 use super::input::ReportLink;
-use super::scene::{Colour, Scene};
+use super::palette::Look;
+use super::scene::Scene;
 use super::series::{LogSeries, Window};
 
 /// A panel of a figure.
@@ -50,8 +51,10 @@ pub enum QueueUnit {
 pub struct LegendEntry<T> {
     /// Its name in the legend.
     pub label: String,
-    /// Its colour in all panels.
-    pub colour: Colour,
+    /// Its look in all panels.
+    pub look: Look,
+    /// The number of its cell, in a figure of small multiples.
+    pub cell: usize,
     /// The data.
     pub data: T,
 }
@@ -67,6 +70,18 @@ pub struct Data {
     pub window: Window,
     /// The unit of queue lengths.
     pub queue_unit: QueueUnit,
+    /// The cell that is drawn; all data determine the axes. Without it, all are drawn.
+    pub cell: Option<usize>,
+}
+
+impl Data {
+    /// Returns the links of logs that are drawn.
+    fn shown(&self) -> impl Iterator<Item = &LegendEntry<LogSeries>> {
+        let cell = self.cell;
+        self.logs
+            .iter()
+            .filter(move |of| cell.is_none_or(|cell| of.cell == cell))
+    }
 }
 
 impl Panel {
@@ -99,6 +114,14 @@ impl Panel {
     /// Returns whether the panel is drawn from logs.
     pub fn is_of_logs(self) -> bool {
         !matches!(self, Panel::Lateness | Panel::Counts)
+    }
+
+    /// Returns whether the panel can be drawn as small multiples.
+    pub fn has_cells(self) -> bool {
+        matches!(
+            self,
+            Panel::Throughput | Panel::Queue | Panel::Delay | Panel::DelayCdf
+        )
     }
 
     /// Returns whether the panel is drawn from reports.

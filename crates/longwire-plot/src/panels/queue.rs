@@ -1,6 +1,6 @@
 //! Queue length over time.
 
-use super::time::{Drawing, axis, from_zero, range, remark};
+use super::time::{Drawing, axis, from_zero, range};
 use super::{Data, QueueUnit};
 use crate::axis::{BYTES, Units};
 use crate::frame::Frame;
@@ -15,19 +15,23 @@ pub(super) fn draw(scene: &mut Scene, frame: &Frame, data: &Data) {
     };
     let traces = || data.logs.iter().map(|series| of(&series.data));
     let most = range(traces()).map_or(0, |(_, most)| most);
-    let (x, y) = (axis(&data.window), from_zero(most, units));
+    let (x, y) = (axis(&data.window, frame), from_zero(most, units));
     let drawing = Drawing {
         frame,
         window: &data.window,
         x: &x,
         y: &y,
     };
-    let remark = format!("as each frame left it on arrival; {}", remark(traces()));
-    drawing.axes(scene, "Queue", 0.0, remark, y.label("Queue"));
-    for series in &data.logs {
-        drawing.extent(scene, of(&series.data), series.colour);
+    let remark = if traces().any(|trace| trace.points().is_none()) {
+        "line: mean over time, shaded: least to greatest"
+    } else {
+        ""
+    };
+    drawing.axes(scene, "Queue", 0.0, remark.to_owned(), y.label("Queue"));
+    for series in data.shown() {
+        drawing.extent(scene, of(&series.data), series.look);
     }
-    for series in &data.logs {
-        drawing.mean(scene, of(&series.data), series.colour);
+    for series in data.shown() {
+        drawing.mean(scene, of(&series.data), series.look);
     }
 }

@@ -5,7 +5,8 @@ use super::{Data, Panel};
 use crate::axis::{Axis, TIME, Units, grouped};
 use crate::frame::{Captions, Frame};
 use crate::input::{ReportLateness, ReportLink};
-use crate::scene::{Colour, Scene};
+use crate::palette::Look;
+use crate::scene::Scene;
 
 /// Returns the height that a panel's bars need.
 pub(super) fn height(panel: Panel, data: &Data) -> f64 {
@@ -39,7 +40,7 @@ pub(super) fn draw_counts(scene: &mut Scene, frame: &Frame, data: &Data) {
         row(name, counts)
     });
     let rows: Vec<Row> = rows.collect();
-    draw(scene, frame, &rows, &colours(data, false), "Frames", "");
+    draw(scene, frame, &rows, &looks(data, false), "Frames", "");
 }
 
 pub(super) fn draw_drops(scene: &mut Scene, frame: &Frame, data: &Data) {
@@ -53,8 +54,8 @@ pub(super) fn draw_drops(scene: &mut Scene, frame: &Frame, data: &Data) {
         row(&reason.replace('_', " "), logs.chain(reports))
     });
     let rows: Vec<Row> = rows.collect();
-    let colours = colours(data, true);
-    draw(scene, frame, &rows, &colours, "Drops by reason", "");
+    let looks = looks(data, true);
+    draw(scene, frame, &rows, &looks, "Drops by reason", "");
     if rows.is_empty() {
         frame.nothing(scene, "nothing was dropped");
     }
@@ -79,24 +80,23 @@ fn row(label: &str, counts: impl Iterator<Item = u64>) -> Row {
     }
 }
 
-/// Returns the colours of the bars of a row.
-fn colours(data: &Data, with_logs: bool) -> Vec<Colour> {
-    let logs = data.logs.iter().filter(|_| with_logs).map(|of| of.colour);
-    logs.chain(data.reports.iter().map(|of| of.colour))
-        .collect()
+/// Returns the looks of the bars of a row.
+fn looks(data: &Data, with_logs: bool) -> Vec<Look> {
+    let logs = data.logs.iter().filter(|_| with_logs).map(|of| of.look);
+    logs.chain(data.reports.iter().map(|of| of.look)).collect()
 }
 
 fn draw(
     scene: &mut Scene,
     frame: &Frame,
     rows: &[Row],
-    colours: &[Colour],
+    looks: &[Look],
     heading: &str,
     remark: &str,
 ) {
     // The margin holds the numbers to the right of the bars.
     let x = Axis::linear(0.0, (most(rows) * 1.12).max(1.0), 8, Units::FRAMES);
-    horizontal(scene, frame, &x, rows, colours);
+    horizontal(scene, frame, &x, rows, looks);
     let captions = Captions {
         heading,
         lift: 0.0,
@@ -154,16 +154,16 @@ pub(super) fn draw_lateness(scene: &mut Scene, frame: &Frame, data: &Data) {
     // A bar begins a decade below the least value, so that it is visible.
     let low = 10f64.powf(least.log10().floor() - 1.0);
     let x = Axis::logarithmic(low, most(&rows) * 2.0, TIME);
-    let colours: Vec<Colour> = measured(data).map(|(_, colour)| colour).collect();
-    horizontal(scene, frame, &x, &rows, &colours);
+    let looks: Vec<Look> = measured(data).map(|(_, look)| look).collect();
+    horizontal(scene, frame, &x, &rows, &looks);
     frame.captions(scene, &captions);
 }
 
 /// Returns the measured lateness: of a network's ports, because its links have
 /// none.
-fn measured(data: &Data) -> impl Iterator<Item = (&ReportLateness, Colour)> {
+fn measured(data: &Data) -> impl Iterator<Item = (&ReportLateness, Look)> {
     let reports = data.reports.iter();
-    reports.filter_map(|of| Some((of.data.lateness_us.as_ref()?, of.colour)))
+    reports.filter_map(|of| Some((of.data.lateness_us.as_ref()?, of.look)))
 }
 
 /// Returns the least lateness above 0, in nanoseconds.

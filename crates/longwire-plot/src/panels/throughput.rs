@@ -4,6 +4,8 @@ use super::Data;
 use super::time::{Drawing, axis, from_zero};
 use crate::axis::{RATE, TIME};
 use crate::frame::Frame;
+use crate::gather::Served;
+use crate::palette::Look;
 use crate::scene::{Point, Scene, Stroke};
 
 pub(super) fn draw(scene: &mut Scene, frame: &Frame, data: &Data) {
@@ -11,7 +13,7 @@ pub(super) fn draw(scene: &mut Scene, frame: &Frame, data: &Data) {
     let bins = data.logs.iter();
     let bins = bins.flat_map(|series| series.data.offered.iter().chain(&series.data.delivered));
     let most = bins.map(rates).fold(0.0, f64::max);
-    let x = axis(&data.window);
+    let x = axis(&data.window, frame);
     let y = from_zero(most.ceil() as u64, RATE);
     let drawing = Drawing {
         frame,
@@ -20,19 +22,45 @@ pub(super) fn draw(scene: &mut Scene, frame: &Frame, data: &Data) {
         y: &y,
     };
     let bin = TIME.write(data.window.bin as f64);
-    let remark = format!("solid: delivered, dashed: offered; bins of {bin}");
+    let remark = format!("thick: delivered, thin: offered, dotted: rate in force; bins of {bin}");
     drawing.axes(scene, "Throughput", 0.0, remark, y.label("Throughput"));
-    for series in &data.logs {
+    for series in data.shown() {
         let stroke = Stroke {
-            dash: Some((4.0, 2.5)),
-            ..Stroke::solid(series.colour, 0.9)
+            opacity: 0.6,
+            ..series.look.stroke(0.8)
         };
         steps(scene, &drawing, &series.data.offered, stroke);
     }
-    for series in &data.logs {
-        let stroke = Stroke::solid(series.colour, 1.6);
+    for series in data.shown() {
+        let stroke = series.look.stroke(1.6);
         steps(scene, &drawing, &series.data.delivered, stroke);
     }
+    for series in data.shown() {
+        in_force(scene, &drawing, &series.data.served, series.look, most);
+    }
+}
+
+/// Draws the rate in force, where it is on the scale of the throughput: a link that
+/// carries little would otherwise be a line at the lower edge.
+fn in_force(scene: &mut Scene, drawing: &Drawing<'_>, bins: &[Served], look: Look, most: f64) {
+    let stroke = Stroke {
+        dash: Some((1.5, 2.5)),
+        ..Stroke::solid(look.colour, 1.2)
+    };
+    let bin = drawing.window.bin as f64;
+    let mut line: Vec<Point> = Vec::new();
+    for (index, served) in bins.iter().enumerate() {
+        let Some(rate) = served.rate().filter(|rate| *rate <= most * 1.08) else {
+            scene.line(std::mem::take(&mut line), stroke);
+            continue;
+        };
+        let from = drawing.window.columns.from as f64 + index as f64 * bin;
+        for at in [from, from + bin] {
+            let x = drawing.frame.x(drawing.x.place(at));
+            line.push((x, drawing.frame.y(drawing.y.place(rate))));
+        }
+    }
+    scene.line(line, stroke);
 }
 
 fn rate(bytes: u64, bin: u64) -> f64 {

@@ -2,7 +2,8 @@
 
 use crate::axis::{Axis, TIME, Units};
 use crate::frame::{Captions, Frame};
-use crate::scene::{Colour, Fill, Point, Scene, Stroke};
+use crate::palette::Look;
+use crate::scene::{Fill, Point, Scene, Stroke};
 use crate::series::Window;
 use crate::trace::{Column, Columns, Trace};
 
@@ -10,10 +11,16 @@ use crate::trace::{Column, Columns, Trace};
 const GAP_MAX: usize = 3;
 
 /// Returns the time axis of a window.
-pub(super) fn axis(window: &Window) -> Axis {
+pub(super) fn axis(window: &Window, frame: &Frame) -> Axis {
     let Columns { from, span, .. } = window.columns;
     let from = from as f64;
-    Axis::linear(from, from + span as f64, 10, TIME)
+    Axis::linear(from, from + span as f64, ticks(frame), TIME)
+}
+
+/// Returns the number of ticks for which a horizontal axis has room.
+pub(super) fn ticks(frame: &Frame) -> usize {
+    const ROOM: f64 = 65.0;
+    ((frame.width / ROOM) as usize).clamp(2, 10)
 }
 
 /// Returns the caption of the time axis.
@@ -86,26 +93,30 @@ impl Drawing<'_> {
         from as f64 + (column as f64 + 0.5) * span as f64 / count as f64
     }
 
-    /// Draws a dot for each value if there are few, else the shaded range from
+    /// Draws a dot or a step for each value if there are few, else the shaded range from
     /// the least to the greatest of each column.
-    pub(super) fn extent(&self, scene: &mut Scene, trace: &Trace, colour: Colour) {
+    pub(super) fn extent(&self, scene: &mut Scene, trace: &Trace, look: Look) {
         if let Some(points) = trace.points() {
+            if trace.is_held() {
+                self.stairs(scene, points, look);
+                return;
+            }
             let dots = points.iter();
             let dots = dots.map(|(at, value)| self.point(*at as f64, *value as f64));
             let fill = Fill {
                 opacity: 0.6,
-                ..Fill::solid(colour)
+                ..Fill::solid(look.colour)
             };
             scene.dots(dots.collect(), 1.7, fill);
             return;
         }
         let edge = Stroke {
             opacity: 0.55,
-            ..Stroke::solid(colour, 0.7)
+            ..Stroke::solid(look.colour, 0.7)
         };
         let shade = Fill {
             opacity: 0.22,
-            ..Fill::solid(colour)
+            ..Fill::solid(look.colour)
         };
         for run in runs(trace) {
             let middle = |index: &usize| self.middle(*index);
@@ -132,15 +143,28 @@ impl Drawing<'_> {
         }
     }
 
+    /// Draws values that hold until the next.
+    fn stairs(&self, scene: &mut Scene, points: &[(i64, u64)], look: Look) {
+        let mut line: Vec<Point> = Vec::with_capacity(points.len() * 2);
+        for (at, value) in points {
+            let (x, y) = self.point(*at as f64, *value as f64);
+            if let Some((_, before)) = line.last() {
+                line.push((x, *before));
+            }
+            line.push((x, y));
+        }
+        scene.line(line, look.stroke(1.2));
+    }
+
     /// Draws the mean of each column, if there are too many values for dots.
-    pub(super) fn mean(&self, scene: &mut Scene, trace: &Trace, colour: Colour) {
+    pub(super) fn mean(&self, scene: &mut Scene, trace: &Trace, look: Look) {
         if trace.points().is_some() {
             return;
         }
         for run in runs(trace) {
             let line = run.iter();
             let line = line.map(|(index, column)| self.point(self.middle(*index), column.mean()));
-            scene.line(line.collect(), Stroke::solid(colour, 1.4));
+            scene.line(line.collect(), look.stroke(1.4));
         }
     }
 }

@@ -6,6 +6,7 @@ use longwire_io::prefetch_to_read;
 use longwire_packet::bridge::{Bridge, Forwarding, PortIndex};
 use longwire_packet::classify::{Classifier, FrameKey, RuleId};
 
+use super::flows::{FlowCount, FlowSketch};
 use super::frames::{Exit, Frame, Frames};
 use super::lanes::Lanes;
 use super::ledger::Ledger;
@@ -14,6 +15,7 @@ use super::report::InsideCounts;
 use super::report::SwitchReport;
 use super::shards::Shards;
 use super::state::{FabricState, PASSING, Target, link_of};
+use super::watched::WatchedLinks;
 use crate::ledger::{Artifact, CoreCells, CoreCounts};
 use crate::stage::{BURST, LateFrame};
 
@@ -94,6 +96,37 @@ impl Core {
             shards.record_verdicts();
         }
         self.state.ledger = ledger.map(Box::new);
+    }
+
+    /// Counts the delays of these links, and of no others, from now on.
+    pub fn watch(&mut self, links: &[LinkId]) {
+        for link in links {
+            if let Some(cells) = self.state.cells_of(*link) {
+                cells.watch_delays();
+            }
+        }
+        match &mut self.shards {
+            Some(shards) => shards.watch(links),
+            None => self.state.watched = WatchedLinks::new(links),
+        }
+    }
+
+    /// Counts the flows of this link, or of none, from now on.
+    pub fn watch_flows(&mut self, link: Option<LinkId>) {
+        if let Some(shards) = &mut self.shards {
+            shards.watch_flows(link);
+        } else {
+            self.state.flows = link.map(|link| Box::new(FlowSketch::of(link)));
+        }
+    }
+
+    /// Returns the number of frames of the link whose flows are counted, and its largest
+    /// flows, the largest first.
+    pub fn flows(&self) -> (u64, Vec<FlowCount>) {
+        let in_shards = self.shards.iter().flat_map(|shards| shards.all());
+        let mut flows = in_shards.filter_map(|shard| shard.state.flows.as_ref());
+        let flows = self.state.flows.as_ref().or_else(|| flows.next());
+        flows.map(|flows| flows.read()).unwrap_or_default()
     }
 
     /// Returns the counts of all links together.

@@ -110,6 +110,7 @@ impl Core {
     fn plan_lanes(&self) -> Option<Vec<Lane>> {
         let lines = self.state.frames.line_count();
         if self.state.ledger.is_some()
+            || self.state.flows.is_some()
             || self.lost_ports.contains(&true)
             || self.classifier.len() > RULES_MAX
         {
@@ -282,7 +283,7 @@ impl LaneTurn<'_> {
             len: arrived.wire_len,
         };
         let verdict = self.link.offer_in_turn(meta, self.line.arrived_bytes());
-        self.count(meta.len, &verdict);
+        self.count(meta, &verdict);
         match verdict {
             Verdict::Deliver(delivery) => self.line.decide_arrived(delivery.release),
             Verdict::Queued => self.line.queue_arrived(),
@@ -303,12 +304,15 @@ impl LaneTurn<'_> {
 
     /// Counts a frame that was offered, and the verdict about it.
     #[inline]
-    fn count(&mut self, len: u32, verdict: &Verdict) {
+    fn count(&mut self, FrameMeta { arrival, len }: FrameMeta, verdict: &Verdict) {
         self.cells.arrived(len);
         match verdict {
             Verdict::Deliver(delivery) => {
                 self.cells.left(len);
                 self.cells.delivered(delivery, false);
+                if let Some(delays) = self.cells.delays() {
+                    delays.delivered(arrival, len, delivery);
+                }
                 *self.in_place += 1;
             }
             Verdict::Queued => *self.in_place += 1,
@@ -321,9 +325,12 @@ impl LaneTurn<'_> {
     fn decided(&mut self, verdict: &Verdict) {
         match verdict {
             Verdict::Deliver(delivery) => {
-                let len = self.line.decide_queued(Some(delivery.release));
-                self.cells.left(len.unwrap_or(0));
+                let queued = self.line.decide_queued(Some(delivery.release));
+                self.cells.left(queued.map_or(0, |frame| frame.len));
                 self.cells.delivered(delivery, false);
+                if let Some((queued, delays)) = queued.zip(self.cells.delays()) {
+                    delays.delivered(queued.arrival, queued.len, delivery);
+                }
             }
             Verdict::Drop(reason) => {
                 self.line.decide_queued(None);
@@ -370,7 +377,7 @@ impl Gate<'_> {
         self.turn.decide_until(arrival);
         let meta = FrameMeta { arrival, len };
         let verdict = self.turn.link.offer_in_turn(meta, bytes);
-        self.turn.count(len, &verdict);
+        self.turn.count(meta, &verdict);
         verdict
     }
 

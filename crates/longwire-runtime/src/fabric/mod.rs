@@ -17,6 +17,7 @@
 mod backlog;
 mod building;
 mod core;
+mod flows;
 mod frames;
 mod handle;
 mod in_order;
@@ -32,11 +33,13 @@ mod simulation;
 mod stage;
 mod state;
 mod store;
+mod watched;
 
 pub use crate::ledger::{CoreCounts, LinkCells, LinkTotals};
 
 pub use self::core::Core;
 pub use building::{DeferredDrop, Occupancy};
+pub use flows::FlowCount;
 pub use handle::FabricHandle;
 pub(crate) use lanes::Gate;
 pub use live::FabricParts;

@@ -1,7 +1,5 @@
 //! The report of a fabric's ports and switch.
 
-use std::sync::PoisonError;
-
 use longwire_engine::Nanos;
 use longwire_packet::bridge::{BridgeCounters, Flooded, NotForwarded};
 use schemars::JsonSchema;
@@ -9,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::counters::LinkShared;
 use crate::ledger::{
-    Artifact, CoreCounts, Counter, Memory, NamedCounts, Spread, StageTotals, Traffic, buckets,
+    Artifact, CoreCounts, Counter, Memory, NamedCounts, Spread, StageTotals, Traffic, histogram,
 };
 use crate::port_loss::LostPort;
 use crate::summary;
@@ -33,8 +31,9 @@ pub struct PortReport {
     #[serde(serialize_with = "Spread::as_lateness")]
     #[schemars(schema_with = "Spread::lateness_schema")]
     pub lateness_own_us: Spread,
-    /// The same as a histogram: see [`buckets`].
-    #[serde(skip)]
+    /// The same as a histogram: upper bounds and counts.
+    #[serde(rename = "lateness_histogram_us", default, with = "histogram")]
+    #[schemars(schema_with = "histogram::schema")]
     pub lateness_buckets: Vec<(f64, u64)>,
     /// Memory of its frames.
     #[serde(flatten)]
@@ -106,8 +105,6 @@ impl PortReport {
         epoch: Nanos,
     ) -> PortReport {
         let (lateness_us, lateness_own_us) = summary::both_lateness(shared);
-        let lateness = shared.lateness.lock();
-        let lateness = lateness.unwrap_or_else(PoisonError::into_inner);
         // Only a replay can be behind its trace.
         let kinds = Artifact::live().filter(|kind| *kind != Artifact::Behind);
         PortReport {
@@ -116,7 +113,7 @@ impl PortReport {
             artifacts: stages.artifacts(kinds),
             lateness_us,
             lateness_own_us,
-            lateness_buckets: buckets(&lateness),
+            lateness_buckets: summary::lateness_buckets(shared),
             memory: stages.memory,
             lost: shared.loss.get(epoch),
         }

@@ -9,8 +9,10 @@ use longwire_engine::{
 };
 use longwire_io::prefetch_to_read;
 
+use super::flows::FlowSketch;
 use super::frames::{Frame, Frames};
 use super::ledger::Ledger;
+use super::watched::WatchedLinks;
 use crate::ledger::LinkCells;
 
 /// The target of frames in the classifier.
@@ -34,6 +36,10 @@ pub(super) struct FabricState {
     pub waiting: ReleaseQueue<Frame>,
     pub cells: Vec<Option<Arc<LinkCells>>>,
     pub ledger: Option<Box<Ledger>>,
+    /// The links whose delays are counted.
+    pub watched: Option<Box<WatchedLinks>>,
+    /// The flows of the link that a client looks at.
+    pub flows: Option<Box<FlowSketch>>,
     /// Links whose data is prefetched; the memory is reused.
     links_ahead: Vec<LinkId>,
 }
@@ -59,6 +65,8 @@ impl FabricState {
             waiting: ReleaseQueue::new(),
             cells: Vec::new(),
             ledger: None,
+            watched: None,
+            flows: None,
             links_ahead: Vec::new(),
         }
     }
@@ -138,7 +146,7 @@ impl FrameHost<Frame> for FabricState {
 
     #[inline]
     fn watches_offers(&self) -> bool {
-        self.ledger.is_some()
+        self.ledger.is_some() || self.watched.is_some()
     }
 
     #[inline]
@@ -146,11 +154,18 @@ impl FrameHost<Frame> for FabricState {
         if let Some(ledger) = &mut self.ledger {
             frame.number = ledger.offered(id, meta, link);
         }
+        if let Some(watched) = &mut self.watched {
+            let recorded = self.ledger.as_ref().map(|_| frame.number);
+            frame.number = watched.offered(id, recorded, meta.arrival);
+        }
     }
 
     fn dropped(&mut self, link: LinkId, frame: Frame, reason: DropReason) {
         if let Some(ledger) = &mut self.ledger {
             ledger.decided(link, frame.number, Verdict::Drop(reason));
+        }
+        if let Some(watched) = &mut self.watched {
+            watched.decided(link, frame.number);
         }
         if let Some(cells) = self.cells_of(link) {
             cells.dropped(reason);
@@ -170,7 +185,15 @@ impl FrameHost<Frame> for FabricState {
         if let Some(ledger) = &mut self.ledger {
             ledger.decided(link, frame.number, Verdict::Deliver(*delivery));
         }
+        if let Some(flows) = &mut self.flows {
+            flows.delivered(link, self.frames.bytes(frame), len);
+        }
+        let watched = self.watched.as_mut();
+        let arrival = watched.and_then(|watched| watched.decided(link, frame.number));
         if let Some(cells) = self.cells_of(link) {
+            if let Some((arrival, delays)) = arrival.zip(cells.delays()) {
+                delays.delivered(arrival, len, delivery);
+            }
             cells.left(len);
             cells.delivered(delivery, is_duplicate);
         }

@@ -11,6 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::counter::{CountCell, Counter};
+use super::delays::DelayCells;
 use super::named::{Drops, NamedCounts, REASONS};
 use super::table::{
     Artifact, EffectCells, Effects, HandoverCells, Handovers, Memory, MemoryCells,
@@ -32,6 +33,8 @@ struct OtherCells {
     drops: [CountCell; REASONS],
     effects: EffectCells,
     handovers: HandoverCells,
+    /// The delays, of a link that is watched.
+    delays: OnceLock<DelayCells>,
 }
 
 /// Counts of one link, as of one moment, or sums over several.
@@ -100,6 +103,17 @@ impl LinkCells {
             effects.ecn_marked.add(delivery.edits.mark.into());
             effects.corrupted.add(delivery.edits.corrupt.into());
         }
+    }
+
+    /// Returns the histograms of delays, which are counted from the first call on.
+    pub fn watch_delays(&self) -> &DelayCells {
+        self.others().delays.get_or_init(DelayCells::default)
+    }
+
+    /// Returns the histograms of delays, if the link is watched.
+    #[inline]
+    pub fn delays(&self) -> Option<&DelayCells> {
+        self.others.get()?.delays.get()
     }
 
     /// Counts a drop.

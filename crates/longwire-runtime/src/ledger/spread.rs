@@ -89,6 +89,54 @@ pub fn buckets(histogram: &Histogram<u64>) -> Vec<(f64, u64)> {
     bounds.chain([f64::INFINITY]).zip(counts).collect()
 }
 
+/// A histogram of times in reports: pairs of an upper bound in microseconds, null where
+/// there is none, and the number of values up to it and above the bound before; buckets
+/// without values are left out. In memory, bounds are in seconds ([`buckets`]).
+pub(crate) mod histogram {
+    use schemars::{Schema, SchemaGenerator, json_schema};
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    /// Serializes a histogram.
+    pub(crate) fn serialize<S: Serializer>(
+        buckets: &[(f64, u64)],
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        let filled = buckets.iter().filter(|(_, count)| *count > 0);
+        // Bounds are whole microseconds.
+        let micros = |bound: f64| bound.is_finite().then(|| (bound * 1e6).round() as u64);
+        serializer.collect_seq(filled.map(|(bound, count)| (micros(*bound), count)))
+    }
+
+    /// Deserializes a histogram.
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Vec<(f64, u64)>, D::Error> {
+        let pairs = Vec::<(Option<u64>, u64)>::deserialize(deserializer)?.into_iter();
+        let seconds = |micros: u64| micros as f64 / 1e6;
+        Ok(pairs
+            .map(|(bound, count)| (bound.map_or(f64::INFINITY, seconds), count))
+            .collect())
+    }
+
+    /// Returns the schema of a histogram.
+    pub(crate) fn schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "type": "array",
+            "description": "Handover minus release of the frames that left: pairs of an upper \
+                bound in microseconds, null where there is none, and the number of frames.",
+            "items": {
+                "type": "array",
+                "prefixItems": [
+                    { "type": ["integer", "null"], "minimum": 0 },
+                    { "type": "integer", "minimum": 0 },
+                ],
+                "minItems": 2,
+                "maxItems": 2,
+            },
+        })
+    }
+}
+
 impl Spread {
     /// A distribution that nothing measured: no number, which meets no requirement.
     pub const UNMEASURED: Spread = Spread {

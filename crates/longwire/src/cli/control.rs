@@ -1,18 +1,28 @@
 //! The options of the control API.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use crate::view;
+use clap::{ArgGroup, Args, ValueEnum};
 use longwire_control::{Address, Config, Detail, LIMIT_DEFAULT};
 
 /// The control API of a run.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Control")]
+#[command(group = ArgGroup::new("api").args(["control", "view"]).multiple(true))]
 pub struct ControlArgs {
     /// Listen for the control API at a Unix socket that only its owner may
     /// open, or on TCP with a token, as in tcp:127.0.0.1:9470; may be repeated
     #[arg(long, value_name = "PATH|tcp:ADDR:PORT")]
     pub control: Vec<Address>,
+
+    /// Serve a page that shows the run and changes it, and print its URL with
+    /// a token that this run makes; at a port of the loopback address unless
+    /// an address is given, as in --view=127.0.0.1:8080
+    #[arg(long, value_name = "ADDR:PORT")]
+    #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "127.0.0.1:0")]
+    pub view: Option<SocketAddr>,
 
     /// The token that clients over TCP must send: the first line of FILE, at
     /// least 16 characters, in a file that only its owner may read
@@ -26,7 +36,7 @@ pub struct ControlArgs {
     /// The directory from which changes may read files that models name, where
     /// their relative paths begin; without it, changes over TCP read none, and
     /// those from a Unix socket any that this run may read
-    #[arg(long, value_name = "DIR", requires = "control")]
+    #[arg(long, value_name = "DIR", requires = "api")]
     pub control_files: Option<PathBuf>,
 
     /// Requests a second that are accepted, of all connections together; also
@@ -35,7 +45,7 @@ pub struct ControlArgs {
         long,
         value_name = "N",
         default_value_t = LIMIT_DEFAULT,
-        requires = "control",
+        requires = "api",
         value_parser = clap::value_parser!(u32).range(1..)
     )]
     pub control_limit: u32,
@@ -60,7 +70,7 @@ pub enum MetricsLinks {
 impl ControlArgs {
     /// Whether these options enable the control API.
     pub fn is_given(&self) -> bool {
-        !self.control.is_empty()
+        !self.control.is_empty() || self.view.is_some()
     }
 
     /// Returns the configuration of the control API.
@@ -71,6 +81,8 @@ impl ControlArgs {
             read_token_file: self.control_read_token_file.clone(),
             files: self.control_files.clone(),
             limit: self.control_limit,
+            view: self.view.map(view::config),
+            judge: Some(view::judge),
             metrics: match self.metrics_links {
                 MetricsLinks::Sum => Detail::Sum,
                 MetricsLinks::Each => Detail::Each,

@@ -25,7 +25,10 @@ pub use globals::{Color, Globals};
 pub use link::{DUPLEX_HELP, DuplexArgs, DuplexTexts, LINK_HELP};
 pub use pump::{OutputLinkArgs, PumpArgs, StartAt};
 pub use receivers::ReceiverArgs;
-pub use running::{LaunchBy, RecordArgs, ReportArgs, RunningArgs, SEED_DEFAULT, SeedArgs, Wait};
+pub use running::{
+    LaunchBy, RecordArgs, ReportArgs, RunningArgs, SEED_DEFAULT, SeedArgs, Wait, is_page,
+    refuse_page,
+};
 pub use style::Paint;
 pub use traffic::{Inside, Order, TrafficArgs};
 

@@ -235,7 +235,7 @@ impl PumpArgs {
     pub fn recorder(&self, outputs: &[ReplayOutput]) -> Result<Option<Box<dyn Recorder>>, Error> {
         let names = outputs.iter().map(|output| output.link.name.as_str());
         let names: Vec<&str> = names.collect();
-        self.record.recorder(&names)
+        self.record.recorder(&names, &self.report)
     }
 
     /// Returns the names of the outputs in the report.

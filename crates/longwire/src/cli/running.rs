@@ -1,13 +1,15 @@
 //! Options of commands that run a link live, and of those that report.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
+use longwire_capture::log::{LogWriter, RowSink};
 use longwire_engine::{Bytes, Nanos};
 use longwire_fabric::Numbered;
 use longwire_io::TxPort;
 use longwire_io::port::Port;
 use longwire_io::port::options::LaunchMode;
+use longwire_plot::SharedGatherer;
 use longwire_runtime::shards::ShardCount;
 use longwire_runtime::{Faults, FileRecorder, Placement, Recorder, RunConfig, WaitMode};
 
@@ -95,31 +97,53 @@ pub struct RecordArgs {
     pub capture: Option<String>,
 
     /// Write a row for each verdict about a frame: FILE ends in .csv or
-    /// .parquet; `longwire plot` draws it
+    /// .parquet; `longwire plot` and `longwire report` draw it
     #[arg(long, value_name = "FILE")]
     pub log: Option<PathBuf>,
 }
 
 impl RecordArgs {
-    /// Returns a recorder for links of these names, if anything is recorded.
+    /// Returns a recorder for links of these names, if anything is recorded: also for
+    /// a page as the report.
     ///
     /// # Errors
     /// If a file cannot be created.
-    pub fn recorder(&self, names: &[&str]) -> Result<Option<Box<dyn Recorder>>, Error> {
-        let (capture, log) = (self.capture.as_deref(), self.log.as_deref());
-        Ok(FileRecorder::of_links(capture, log, names)?)
+    pub fn recorder(
+        &self,
+        names: &[&str],
+        report: &ReportArgs,
+    ) -> Result<Option<Box<dyn Recorder>>, Error> {
+        let log = self.log(report)?;
+        Ok(FileRecorder::of_links(self.capture.as_deref(), log, names)?)
     }
 
     /// Returns a recorder for a network, if anything is recorded.
     ///
     /// # Errors
     /// If a file cannot be created.
-    pub fn network_recorder(&self, network: &Numbered) -> Result<Option<Box<dyn Recorder>>, Error> {
+    pub fn network_recorder(
+        &self,
+        network: &Numbered,
+        report: &ReportArgs,
+    ) -> Result<Option<Box<dyn Recorder>>, Error> {
         let ports = network.topology().ports.iter();
         let ports: Vec<&str> = ports.map(|port| port.name.as_str()).collect();
         let links = network.links().iter().map(|link| link.name.as_str());
-        let (capture, log) = (self.capture.as_deref(), self.log.as_deref());
+        let log = self.log(report)?;
+        let capture = self.capture.as_deref();
         Ok(FileRecorder::of_ports(capture, log, &ports, links)?)
+    }
+
+    /// Returns the receivers of the log's rows: its file, and the report's page.
+    fn log(&self, report: &ReportArgs) -> Result<Vec<Box<dyn RowSink>>, Error> {
+        let mut sinks: Vec<Box<dyn RowSink>> = Vec::new();
+        if let Some(path) = &self.log {
+            sinks.push(Box::new(LogWriter::create(path)?));
+        }
+        if report.is_page() {
+            sinks.push(Box::new(report.rows.clone()));
+        }
+        Ok(sinks)
     }
 }
 
@@ -146,9 +170,42 @@ pub struct ReportArgs {
     #[arg(long, value_name = "EXPRESSION", long_help = REQUIRE_HELP)]
     pub require: Option<Requirement>,
 
-    /// Write the report to this file too, as JSON
+    /// Write the report to this file too: as JSON, or, if its name ends in .html,
+    /// as a page with charts
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
+
+    /// The rows of the log, for a page.
+    #[arg(skip)]
+    pub rows: SharedGatherer,
+}
+
+impl ReportArgs {
+    /// Returns whether the report is written as a page.
+    pub fn is_page(&self) -> bool {
+        self.report.as_deref().is_some_and(is_page)
+    }
+}
+
+/// Refuses a page as the report of a command without links.
+///
+/// # Errors
+/// [`Error::Usage`].
+pub fn refuse_page(report: Option<&Path>) -> Result<(), Error> {
+    if report.is_some_and(is_page) {
+        return Err(Error::Usage(
+            "--report: this command writes its report as JSON only; choose a name that does not \
+             end in .html"
+                .to_owned(),
+        ));
+    }
+    Ok(())
+}
+
+/// Returns whether the name of a file is that of a page.
+pub fn is_page(path: &Path) -> bool {
+    let extension = path.extension().unwrap_or_default();
+    extension.eq_ignore_ascii_case("html") || extension.eq_ignore_ascii_case("htm")
 }
 
 const REQUIRE_HELP: &str = "\

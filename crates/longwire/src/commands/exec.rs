@@ -38,9 +38,14 @@ pub fn run(args: &ExecArgs, globals: &Globals) -> Result<ExitCode, Error> {
     let of_network = [
         (file.is_some(), "a topology file"),
         (args.scenario.is_some(), "--scenario"),
-        (args.control.is_given(), "--control"),
+        (args.control.is_given(), "--control or --view"),
     ];
     let of_network = of_network.iter().find(|(given, _)| *given);
+    if file.is_none() && args.hosts.is_given() {
+        let message = "--node and --address are for the ports of a topology file: name one, as \
+                       in `longwire exec network.toml`";
+        return Err(Error::Usage(message.to_owned()));
+    }
     let of_command = of_network.map(|(_, name)| *name);
     let of_command = of_command.or(args.time.map(|_| "--time"));
     if let Some(name) = of_command.filter(|_| command.is_empty()) {
@@ -66,7 +71,7 @@ fn run_link(command: &[OsString], args: &ExecArgs, globals: &Globals) -> Result<
     let warnings = start::announce(&links, globals)?;
     let [up, down] = links;
     let config = args.running.config(args.seed.seed, &args.link.faults);
-    let recorder = args.record.recorder(&["up", "down"])?;
+    let recorder = args.record.recorder(&["up", "down"], &args.report)?;
     let plan = NetworkPlan::link(near, far, up, Some(down));
     let running = network::start(plan, config, recorder)?;
     let remarks: Vec<String> = environment.notes().map(str::to_owned).collect();

@@ -3,11 +3,12 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{ArgGroup, Args};
 use longwire_capture::open;
 use longwire_engine::Nanos;
 use longwire_testbed::{PEER_WAIT, PeerOutput};
 
+use super::exec_hosts::HostArgs;
 use crate::Error;
 use crate::cli::{
     ControlArgs, DUPLEX_HELP, DuplexArgs, LINK_HELP, RecordArgs, ReportArgs, RunningArgs, SeedArgs,
@@ -21,9 +22,10 @@ where user namespaces are allowed. Without CMD, the link is probed: round
 trips, one-way delay, throughput and loss, with their expected values.
 
 With a file that ends in .toml before the --, the link is the network that the
-file describes (docs/topology.md). It has two ports: near and far, or the first
-is near and the second far. Like --scenario and --control, it needs a CMD. The
-link without a file has the name 'link'.
+file describes (docs/topology.md), with a host at each port: near and far, or
+the first is near and the second far; others have the names of their ports. Like
+--scenario and --control, it needs a CMD. The link without a file has the name
+'link'.
 
 stdout is the command's alone. The report goes to stderr, also with --json, and
 to a file with --report FILE. Lines of the peer go to stderr after 'peer: ', or
@@ -37,11 +39,13 @@ Examples:
   longwire exec --up-rate 2mbit --down-rate 20mbit -- bash
   longwire exec --delay 20ms --control ./link.sock -- bash     in it: longwire ctl
   longwire exec network.toml --scenario rush-hour.toml --time 1min -- ./client
+  longwire exec lan.toml --node 'core=iperf3 -s' -- iperf3 -c core
   sudo longwire exec --delay 50ms --uplink -- curl https://example.org";
 
 /// The arguments of `exec`.
 #[derive(Debug, Args)]
 #[command(after_help = format!("{LINK_HELP}\n{DUPLEX_HELP}\n\n{EXAMPLES}"))]
+#[command(group(ArgGroup::new("hosts-with-commands").args(["peer", "node"]).multiple(true)))]
 #[command(override_usage = "longwire exec [OPTIONS] [FILE.toml] [--] [CMD]...")]
 pub struct ExecArgs {
     /// The command to run in near, with its arguments; without it, the link
@@ -52,6 +56,10 @@ pub struct ExecArgs {
     /// The peer's command.
     #[command(flatten)]
     pub peer: PeerArgs,
+
+    /// The hosts of a topology.
+    #[command(flatten)]
+    pub hosts: HostArgs,
 
     /// As root: connect far to this host's network, to reach outside servers
     /// through the link
@@ -106,11 +114,11 @@ pub struct PeerArgs {
     #[arg(long, value_name = "CMD", requires = "command")]
     pub peer: Option<OsString>,
 
-    /// How long CMD waits for the peer to listen
+    /// How long CMD waits for the commands of other hosts to listen
     #[arg(
         long,
         value_name = "TIME",
-        requires = "peer",
+        requires = "hosts-with-commands",
         default_value_t = Nanos::from_nanos(PEER_WAIT.as_nanos() as u64),
         allow_hyphen_values = true
     )]

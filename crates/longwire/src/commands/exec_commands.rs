@@ -5,7 +5,7 @@ use std::process::{ExitCode, ExitStatus};
 use std::time::{Duration, Instant};
 
 use longwire_engine::Nanos;
-use longwire_testbed::{Environment, Event, describe, exit_code_of};
+use longwire_testbed::{Environment, Event, PeerOutput, describe, exit_code_of};
 
 use super::exec_args::ExecArgs;
 use crate::error::EXIT_FAILED;
@@ -44,10 +44,22 @@ impl CommandEnd {
     }
 }
 
+/// A command at a host other than near.
+#[derive(Debug)]
+pub(super) struct NodeCommand {
+    /// The host's place in the environment.
+    pub host: usize,
+    /// The name of its port.
+    pub name: String,
+    /// The command, for the shell.
+    pub command: OsString,
+}
+
 /// The commands of a run.
 pub(super) struct Commands<'a> {
     environment: &'a mut Environment,
     command: &'a [OsString],
+    nodes: &'a [NodeCommand],
     args: &'a ExecArgs,
     globals: &'a Globals,
     /// Time at which the command is stopped.
@@ -77,6 +89,7 @@ impl<'a> Commands<'a> {
         Commands {
             environment,
             command,
+            nodes: &[],
             args,
             globals,
             deadline: None,
@@ -85,28 +98,46 @@ impl<'a> Commands<'a> {
         }
     }
 
-    /// Starts the peer's command, waits until it listens, and starts the
-    /// command. Call once the link is up.
+    /// Adds commands at hosts other than near.
+    pub fn with_nodes(self, nodes: &'a [NodeCommand]) -> Commands<'a> {
+        Commands { nodes, ..self }
+    }
+
+    /// Starts the peer's command and those of other hosts, waits until they listen, and starts
+    /// the command. Call once the link is up.
     ///
     /// # Errors
     /// If one of them cannot be started, or the peer's fails at once.
     pub fn start(&mut self) -> Result<(), Error> {
         let peer = &self.args.peer;
+        let wait = Duration::from_nanos(peer.peer_wait.as_nanos());
         if let Some(command) = &peer.peer {
-            let wait = Duration::from_nanos(peer.peer_wait.as_nanos());
             let listens = self.environment.spawn_far(command, peer.output()?, wait)?;
-            if !listens {
-                self.remark(format!(
-                    "the peer does not listen after {}; the command starts now (--peer-wait \
-                     waits longer)",
-                    peer.peer_wait
-                ));
-            }
+            self.note_silence("the peer", listens);
+        }
+        for node in self.nodes {
+            let prefix = format!("{}: ", node.name);
+            let place = (node.host, prefix.as_str());
+            let output = PeerOutput::Prefixed;
+            let listens = self
+                .environment
+                .spawn_at(place, &node.command, output, wait)?;
+            self.note_silence(&format!("the command of {}", node.name), listens);
         }
         self.environment.spawn_near(self.command)?;
         let time = self.args.time;
         self.deadline = time.map(|time| Instant::now() + Duration::from_nanos(time.as_nanos()));
         Ok(())
+    }
+
+    fn note_silence(&mut self, subject: &str, listens: bool) {
+        if !listens {
+            self.remark(format!(
+                "{subject} does not listen after {}; the command starts now (--peer-wait waits \
+                 longer)",
+                self.args.peer.peer_wait
+            ));
+        }
     }
 
     /// Waits until the command ends, but no longer than `pause`.
@@ -120,8 +151,13 @@ impl<'a> Commands<'a> {
                     Some(_) => CommandEnd::TimeOver,
                 });
             }
-            Some(Event::PeerEnded(status)) if !status.success() => {
-                self.remark(format!("the peer's command ended: {}", describe(status)));
+            Some(Event::PeerEnded(host, status)) if !status.success() => {
+                let node = self.nodes.iter().find(|node| node.host == host);
+                let subject = node.map_or_else(
+                    || "the peer's command".to_owned(),
+                    |node| format!("the command of {}", node.name),
+                );
+                self.remark(format!("{subject} ended: {}", describe(status)));
             }
             // Signals were passed on: the command decides.
             _ => {}

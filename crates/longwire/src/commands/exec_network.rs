@@ -1,5 +1,4 @@
-//! `longwire exec` with a link that changes: a topology file with two ends, a
-//! scenario, or the control API.
+//! `longwire exec` with a link that changes: a topology file, a scenario, or the control API.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -7,13 +6,14 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use longwire_io::port::Port;
+use longwire_io::port::registry::Port;
 use longwire_io::rights::Capability;
-use longwire_testbed::Environment;
+use longwire_testbed::{Environment, EnvironmentConfig};
 
 use super::exec::{environment_for, environment_needs, prepare};
 use super::exec_args::ExecArgs;
 use super::exec_commands::{CommandEnd, Commands};
+use super::exec_hosts::Hosts;
 use super::run_network::{self, NetworkSetup};
 use super::run_pair;
 use crate::report::finish::ReportStream;
@@ -33,29 +33,27 @@ pub(super) fn run(
     args: &ExecArgs,
     globals: &Globals,
 ) -> Result<ExitCode, Error> {
-    let (foundation, (topology, mut remarks, ends)) = prepare(args, || {
+    let (foundation, read) = prepare(args, || {
         let (topology, remarks) = topology(file, args, globals)?;
-        let ends = ends(&topology)?;
-        Ok((topology, remarks, ends))
+        let hosts = Hosts::new(&topology)?;
+        let (configs, nodes) = (hosts.configs(&args.hosts)?, hosts.commands(args)?);
+        Ok((topology, remarks, hosts, configs, nodes))
     })?;
-    let directions = topology
-        .links
-        .iter()
-        .flat_map(|link| [Some(&link.up), link.down.as_ref()]);
-    let mtus = directions.flatten().filter_map(|spec| spec.mtu_bytes());
-    let mut environment = Environment::on(foundation, &environment_for(args, mtus))?;
+    let (mut topology, mut remarks, hosts, configs, nodes) = read;
+    let config = EnvironmentConfig {
+        hosts: configs,
+        ..environment_for(args, mtus_of(&topology))
+    };
+    let mut environment = Environment::on(foundation, &config)?;
     // Preparing a large network takes long, and no command handles signals yet.
     let stop = Arc::new(AtomicBool::new(false));
     let mut watch = Some(environment.children().watch_for_stop(&stop)?);
     let control = longwire_control::bind(&args.control.config())?;
     environment.set_control(control.address()?);
-    let (near, far) = environment.networks().open_ports(&args.port)?;
-    let mut ports = [(ends[0], near), (ends[1], far)];
-    ports.sort_by_key(|(index, _)| *index);
-    let named = |(index, port): (usize, Port)| (topology.ports[index].name.clone(), port);
-    let ports = ports.into_iter().map(named).collect();
+    hosts.teach(&mut topology, environment.networks());
+    let ports = open_ports(&environment, &hosts, &topology, &args.port)?;
     let notes = environment.notes().map(str::to_owned);
-    let notes: Vec<String> = notes.chain(names_of_ends(&topology, ends)).collect();
+    let notes: Vec<String> = notes.chain(hosts.note(&topology)).collect();
     start::notes(&notes, globals)?;
     remarks.extend(notes);
     let setup = NetworkSetup {
@@ -65,10 +63,12 @@ pub(super) fn run(
         stop: &stop,
         running: &args.running,
         record: &args.record,
-        report: None,
+        report: &args.report,
+        gives_up: false,
     };
 
-    let mut commands = Commands::new(&mut environment, command, args, globals);
+    let commands = Commands::new(&mut environment, command, args, globals);
+    let mut commands = commands.with_nodes(&nodes);
     let (mut started, mut ended) = (false, None);
     let carried = run_network::carry(setup, ports, control, globals, &mut |_, pause| {
         if !started {
@@ -92,10 +92,31 @@ pub(super) fn run(
     // been removed.
     environment.close();
     let mut report = carried?;
-    report.run.notes.extend(notes.printed);
-    report.run.notes.extend(notes.closing);
+    let notes = notes.printed.into_iter().chain(notes.closing);
+    report.run.notes.extend(notes);
     let code = run_network::finish(&report, &args.report, globals, ReportStream::Stderr)?;
     Ok(CommandEnd::exit_code(ended, code))
+}
+
+/// Returns the MTUs that links have.
+fn mtus_of(topology: &Topology) -> impl Iterator<Item = u32> {
+    let links = topology.links.iter();
+    let directions = links.flat_map(|link| [Some(&link.up), link.down.as_ref()]);
+    directions.flatten().filter_map(|spec| spec.mtu_bytes())
+}
+
+/// Opens the ports of all hosts, in the order of the topology.
+fn open_ports(
+    environment: &Environment,
+    hosts: &Hosts,
+    topology: &Topology,
+    kind: &str,
+) -> Result<Vec<(String, Port)>, Error> {
+    let opened = environment.networks().open_all_ports(kind)?;
+    let mut ports: Vec<(usize, Port)> = hosts.ports().iter().copied().zip(opened).collect();
+    ports.sort_by_key(|(index, _)| *index);
+    let named = |(index, port): (usize, Port)| (topology.ports[index].name.clone(), port);
+    Ok(ports.into_iter().map(named).collect())
 }
 
 /// Reads the file, or makes a topology of the one link.
@@ -113,35 +134,4 @@ fn topology(
     let topology = run_pair::between(ports, &args.link, args.scenario.as_deref())?;
     let warnings = run_network::warn(&topology, globals)?;
     Ok((topology, warnings))
-}
-
-/// Returns which ports of the topology are near and far: those with these
-/// names, or the first and the second.
-fn ends(topology: &Topology) -> Result<[usize; 2], Error> {
-    let names: Vec<&str> = topology.ports.iter().map(|port| &*port.name).collect();
-    if names.len() != 2 {
-        return Err(Error::Usage(format!(
-            "exec has two ends, near and far, and the file has {} port{} ({}): describe a network \
-             with two ports, or use `longwire run`",
-            names.len(),
-            if names.len() == 1 { "" } else { "s" },
-            names.join(", ")
-        )));
-    }
-    match names[..] {
-        ["far", _] | [_, "near"] => Ok([1, 0]),
-        _ => Ok([0, 1]),
-    }
-}
-
-/// Returns a note that says which port is which end, unless their names do.
-fn names_of_ends(topology: &Topology, ends: [usize; 2]) -> Option<String> {
-    let [near, far] = ends.map(|index| &topology.ports[index]);
-    if (near.name.as_str(), far.name.as_str()) == ("near", "far") {
-        return None;
-    }
-    Some(format!(
-        "port {} is near and port {} is far; {} and {} are not opened",
-        near.name, far.name, near.opens, far.opens
-    ))
 }

@@ -18,6 +18,8 @@ use super::replay;
 use crate::cli::{LINK_HELP, Paint, PumpArgs, TrafficArgs};
 use crate::profile::{self, ProfileArgs, write_probes};
 use crate::receiving::{ReceivedByLink, refused};
+use crate::report::Verdict;
+use crate::report::document::Document;
 use crate::report::finish::{ReportStream, finish_judged};
 use crate::report::stderr::print_line;
 use crate::report::{start, text};
@@ -149,7 +151,7 @@ pub fn run(args: &GenerateArgs, globals: &Globals) -> Result<ExitCode, Error> {
         text::write(out, &report, &ReceivedByLink::new(), globals.verbose, paint)
     };
     let code = finish_judged(
-        &json,
+        &Document::new(&json, Verdict::of(&report)),
         &report,
         &by_link,
         text,

@@ -65,7 +65,7 @@ pub(super) fn run(
     let feed = GeneratorFeed::new(config).map_err(|error| Error::Usage(error.to_string()))?;
     let pump = &args.pump;
     let link = LinkSetup::new("out", pump.link.0.link_up()?);
-    let recorder = pump.record.recorder(&[&link.name])?;
+    let recorder = pump.record.recorder(&[&link.name], &pump.report)?;
     let outputs = Outputs::of_pair(file)?;
     let notes = start::announce([&link], globals)?;
     let seed = pump.seed.seed;

@@ -8,6 +8,7 @@ pub mod doctor;
 pub mod exec;
 pub mod exec_args;
 mod exec_commands;
+mod exec_hosts;
 mod exec_network;
 mod exec_words;
 pub mod generate;
@@ -20,6 +21,7 @@ pub mod plot;
 pub mod preset;
 pub mod receive;
 pub mod replay;
+pub mod report;
 pub mod run;
 mod run_network;
 mod run_pair;
@@ -32,6 +34,7 @@ use std::process::ExitCode;
 use clap::Subcommand;
 
 use crate::bench::{self, BenchArgs};
+use crate::top::{self, TopArgs};
 use crate::{Error, Globals};
 use check::CheckArgs;
 use completions::CompletionsArgs;
@@ -46,6 +49,7 @@ use plot::PlotArgs;
 use preset::PresetArgs;
 use receive::ReceiveArgs;
 use replay::ReplayArgs;
+use report::ReportPageArgs;
 use run::RunArgs;
 use schema::SchemaArgs;
 use simulate::SimulateArgs;
@@ -67,6 +71,8 @@ pub enum Command {
     Simulate(SimulateArgs),
     /// Read and change a running network
     Ctl(Box<CtlArgs>),
+    /// Show the links of a running network in a terminal, and change them by keys
+    Top(TopArgs),
     /// Check a topology, and show the resulting network
     Check(CheckArgs),
     /// Print the JSON Schema of topologies
@@ -75,6 +81,8 @@ pub enum Command {
     Import(ImportArgs),
     /// Draw figures of runs, from their logs and reports
     Plot(PlotArgs),
+    /// Write a page about a run, from its log and its report
+    Report(ReportPageArgs),
     /// Measure Longwire on this machine
     Bench(BenchArgs),
     /// List every model and its parameters
@@ -103,10 +111,12 @@ impl Command {
             Command::Replay(args) => replay::run(args, globals),
             Command::Simulate(args) => simulate::run(args, globals),
             Command::Ctl(args) => ctl::run(args, globals),
+            Command::Top(args) => top::run(args, globals),
             Command::Check(args) => check::run(args, globals),
             Command::Schema(args) => schema::run(args),
             Command::Import(args) => import::run(args),
             Command::Plot(args) => plot::run(args, globals),
+            Command::Report(args) => report::run(args, globals),
             Command::Bench(args) => bench::run(args, globals),
             Command::Models(args) => models::run(args, globals),
             Command::Preset(args) => preset::run(args, globals),

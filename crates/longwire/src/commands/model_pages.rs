@@ -4,7 +4,8 @@ use std::fmt::Write;
 
 use longwire_engine::spec::{ModelInfo, Param, Unit};
 
-use super::models::{synopsis, unit_name};
+use super::models::synopsis;
+use longwire_control::registry::unit_name;
 
 /// A page: file name and text, in Markdown.
 pub struct Page {

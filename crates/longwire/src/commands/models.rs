@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
+use longwire_control::registry::{Model, unit_name};
 use longwire_engine::spec::{ModelInfo, Param, Unit};
-use serde::Serialize;
 
 use super::model_pages;
 use crate::cli::Paint;
@@ -49,7 +49,10 @@ pub fn run(args: &ModelsArgs, globals: &Globals) -> Result<ExitCode, Error> {
     let shown = select(args.name.as_deref())?;
     let mut out = io::stdout().lock();
     if globals.json {
-        let models: Vec<ModelJson> = shown.iter().map(ModelJson::of).collect();
+        let models: Vec<Model> = shown
+            .iter()
+            .map(|(kind, info)| Model::of(kind, info))
+            .collect();
         serde_json::to_writer_pretty(&mut out, &models).map_err(io::Error::from)?;
         writeln!(out)?;
         return Ok(ExitCode::SUCCESS);
@@ -162,71 +165,5 @@ fn param_help(param: &Param) -> String {
     match param.default {
         Some(default) => format!("{} ({unit}; default {default})", param.help),
         None => format!("{} ({unit})", param.help),
-    }
-}
-
-/// Returns the name of a unit in help and JSON.
-pub(super) fn unit_name(unit: Unit) -> &'static str {
-    match unit {
-        Unit::Time => "time",
-        Unit::Rate => "rate",
-        Unit::Size => "size",
-        Unit::Packets => "packets",
-        Unit::Probability => "probability",
-        Unit::Correlation => "correlation",
-        Unit::Ratio => "ratio",
-        Unit::Count => "number",
-        Unit::Signed => "whole number",
-        Unit::Real => "real number",
-        Unit::File(_) => "file",
-        Unit::Text(_) => "text",
-        Unit::Rest => "any key=value",
-        Unit::Choice(_) => "choice",
-    }
-}
-
-#[derive(Serialize)]
-struct ModelJson {
-    kind: &'static str,
-    name: &'static str,
-    summary: &'static str,
-    params: Vec<ParamJson>,
-}
-
-#[derive(Serialize)]
-struct ParamJson {
-    name: &'static str,
-    unit: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    choices: Option<&'static [&'static str]>,
-    default: Option<&'static str>,
-    example: &'static str,
-    help: &'static str,
-}
-
-impl ModelJson {
-    fn of((kind, info): &RegisteredModel) -> ModelJson {
-        ModelJson {
-            kind,
-            name: info.name,
-            summary: info.summary,
-            params: info.params.iter().map(ParamJson::of).collect(),
-        }
-    }
-}
-
-impl ParamJson {
-    fn of(param: &Param) -> ParamJson {
-        ParamJson {
-            name: param.name,
-            unit: unit_name(param.unit),
-            choices: match param.unit {
-                Unit::Choice(words) => Some(words),
-                _ => None,
-            },
-            default: param.default,
-            example: param.unit.example(),
-            help: param.help,
-        }
     }
 }

@@ -10,10 +10,11 @@ use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use longwire_engine::Nanos;
 use longwire_plot::{
-    Figure, LinkDrawn, Panel, PlotError, PlotOptions, QueueUnit, Scene, plot, png, svg,
+    Figure, LinkDrawn, Panel, PlotError, PlotOptions, QueueUnit, Scene, pdf, plot, png, svg,
 };
 use serde::Serialize;
 
+use super::report::SelectionArgs;
 use crate::progress::Progress;
 use crate::report::words::count_of;
 use crate::{Error, Globals, whole_file};
@@ -23,10 +24,16 @@ Logs hold a row a frame: `--log FILE` of `simulate`, `exec` and `run` writes
 them, as .parquet or as .csv. Of a log are drawn: throughput, queue, delay, delay-cdf and loss-runs; of
 a report (--report FILE, or what --json printed): counts, drops and lateness.
 Several files are drawn over one another, each from its own first frame, with a
-colour a link: at most 7 links in all.
+colour a link, and dashes beyond eight: at most 32 links in all. --link and
+--direction choose among them.
+
+With --cell, inputs are drawn next to one another, in cells with the same axes.
+Inputs with the same name share a cell; names such as cubic/lte make a table
+with the row cubic and the column lte.
 
 Throughput counts bytes without framing: offered by arrival, delivered by
-release. The queue is what each frame left behind itself when it arrived. Delay
+release. The rate in force follows from the departures of frames, and is drawn
+where it is on the scale of the throughput. The queue drains between arrivals. Delay
 is release - arrival, by arrival. A loss run is a number of frames lost one
 after the other; copies of duplicated frames count for none of it.
 
@@ -39,6 +46,10 @@ Examples:
   longwire plot run.parquet -o run.svg
   longwire plot run.parquet -o start.png --from 2s --until 2.5s --bin 5ms
   longwire plot fifo.csv codel.csv -o both.svg --panel queue,delay,delay-cdf
+  longwire plot network.parquet -o core.pdf --link 'core*' --direction up
+  longwire plot cubic.parquet reno.parquet -o both.pdf --label CUBIC,Reno --direction up
+  longwire plot a.parquet b.parquet c.parquet d.parquet -o grid.pdf --direction up \
+      --cell cubic/lte,cubic/wifi,reno/lte,reno/wifi
   longwire exec --delay 20ms --report run.json -- ping -c 100 far
   longwire plot run.json -o run.png";
 
@@ -50,9 +61,26 @@ pub struct PlotArgs {
     #[arg(value_name = "INPUT", required = true)]
     pub inputs: Vec<PathBuf>,
 
-    /// The picture to write: .svg or .png
+    /// The picture to write: .svg, .pdf or .png
     #[arg(short, long, value_name = "OUT")]
     pub output: PathBuf,
+
+    /// The links that are drawn.
+    #[command(flatten)]
+    pub selection: SelectionArgs,
+
+    /// Names of the inputs in the legend, in their order
+    #[arg(long, value_name = "TEXT", value_delimiter = ',')]
+    pub label: Vec<String>,
+
+    /// Draw inputs in cells next to one another: the name of each input's cell, in the
+    /// order of the inputs; ROW/COLUMN makes a table
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub cell: Vec<String>,
+
+    /// Columns of cells; without it, about as many as rows
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=12))]
+    pub columns: Option<u8>,
 
     /// Panels, in this order; without it, those that suit the inputs
     #[arg(long, value_name = "PANEL", value_parser = panel_parser(), value_delimiter = ',')]
@@ -153,6 +181,7 @@ struct UnknownName;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PictureFormat {
     Svg,
+    Pdf,
     Png,
 }
 
@@ -166,6 +195,10 @@ pub fn run(args: &PlotArgs, globals: &Globals) -> Result<ExitCode, Error> {
         refuse_overwriting(input, &args.output)?;
     }
     let options = PlotOptions {
+        selection: args.selection.selection(),
+        labels: args.label.clone(),
+        cells: args.cell.clone(),
+        columns: args.columns.map(usize::from),
         panels: args.panel.clone(),
         title: args.title.clone(),
         from: args.from,
@@ -222,6 +255,7 @@ fn say(figure: &Figure, output: &Path, globals: &Globals) -> io::Result<()> {
 fn picture(scene: &Scene, format: PictureFormat, scale: u8) -> Result<Vec<u8>, PlotError> {
     match format {
         PictureFormat::Svg => Ok(svg::render(scene).into_bytes()),
+        PictureFormat::Pdf => pdf::render(scene).map_err(PlotError::Picture),
         PictureFormat::Png => png::render(scene, scale.into()).map_err(PlotError::Picture),
     }
 }
@@ -230,16 +264,20 @@ fn format_of(output: &Path) -> Result<PictureFormat, Error> {
     let extension = output.extension().unwrap_or_default();
     match extension.to_ascii_lowercase().to_str() {
         Some("svg") => Ok(PictureFormat::Svg),
+        Some("pdf") => Ok(PictureFormat::Pdf),
         Some("png") => Ok(PictureFormat::Png),
         _ => Err(Error::Usage(format!(
-            "--output '{}': end its name in .svg or .png",
+            "--output '{}': end its name in .svg, .pdf or .png",
             output.display()
         ))),
     }
 }
 
-/// Refuses to overwrite an input with the picture.
-fn refuse_overwriting(input: &Path, output: &Path) -> Result<(), Error> {
+/// Refuses to overwrite an input with the output.
+///
+/// # Errors
+/// [`Error::Usage`].
+pub(super) fn refuse_overwriting(input: &Path, output: &Path) -> Result<(), Error> {
     let identity = |path: &Path| {
         let metadata = fs::metadata(path).ok()?;
         Some((metadata.dev(), metadata.ino()))

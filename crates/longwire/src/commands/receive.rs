@@ -17,6 +17,7 @@ use longwire_traffic::receive::{
 };
 
 use crate::cli::Paint;
+use crate::cli::refuse_page;
 use crate::error::{EXIT_FAILED, EXIT_FIDELITY};
 use crate::progress::Progress;
 use crate::receiving::{ReceiveRequirement, text};
@@ -170,6 +171,7 @@ pub fn run(args: &ReceiveArgs, globals: &Globals) -> Result<ExitCode, Error> {
     let files = files.into_iter().flatten().map(String::as_str);
     let files = files_of_ports([args.port.as_str()]).chain(files);
     check_file(args.report.as_deref(), files)?;
+    refuse_page(args.report.as_deref())?;
     let stop = stop_flag()?;
     let report = match args.port.strip_prefix("pcap:") {
         Some(capture) => judge(capture, args, &stop, globals)?,

@@ -157,7 +157,7 @@ pub fn run(args: &RunArgs, globals: &Globals) -> Result<ExitCode, Error> {
     let config = args.running.config(args.seed.seed, &args.link.faults);
     let recorder = args
         .record
-        .recorder(&["ab", "ba"][..1 + usize::from(ba.is_some())])?;
+        .recorder(&["ab", "ba"][..1 + usize::from(ba.is_some())], &args.report)?;
     let running = network::start(NetworkPlan::link(a, b, ab, ba), config, recorder)?;
     rights::give_up(&args.report, &[]);
     start::notes(running.notes(), globals)?;

@@ -18,13 +18,14 @@ use longwire_units::number_of;
 use super::run::RunArgs;
 use crate::cli::{DuplexArgs, RecordArgs, ReportArgs, RunningArgs, SEED_DEFAULT};
 use crate::receiving::ReceivedByLink;
+use crate::report::document::Document;
 use crate::report::finish::{ReportStream, finish_judged};
-use crate::report::network::write_text;
+use crate::report::network::{verdict_on, write_text};
 use crate::report::{start, words};
 use crate::signals::stop_flag;
 use crate::steps::StepsOnStderr;
 use crate::watch::{Pause, until_stopped, watch};
-use crate::{Error, Globals, rights};
+use crate::{Error, Globals, rights, view};
 use longwire_control::Bound;
 use longwire_fabric::{Controller, NetworkReport, Numbered, Prepared, Scenario};
 use longwire_topology::{Command, Problem, Topology};
@@ -53,7 +54,7 @@ pub(super) fn run_topology(
     args: &RunArgs,
     globals: &Globals,
 ) -> Result<ExitCode, Error> {
-    if args.control.control.is_empty() {
+    if !args.control.is_given() {
         refuse_unknown_links(&topology, &args.report)?;
     }
     let stop = stop_flag()?;
@@ -71,7 +72,8 @@ pub(super) fn run_topology(
         stop: &stop,
         running: &args.running,
         record: &args.record,
-        report: Some(&args.report),
+        report: &args.report,
+        gives_up: true,
     };
     let mut pause = until_stopped(&stop, args.time);
     let report = carry(setup, ports, control, globals, &mut pause)?;
@@ -113,10 +115,11 @@ pub(super) struct NetworkSetup<'a> {
     pub running: &'a RunningArgs,
     /// Recordings.
     pub record: &'a RecordArgs,
-    /// The report; a run that has started keeps the rights to write it and no
-    /// others. `None` if the caller limits the rights. The control API limits
-    /// its own.
-    pub report: Option<&'a ReportArgs>,
+    /// The report.
+    pub report: &'a ReportArgs,
+    /// Whether the run, once it has started, gives up its rights except those to write
+    /// the report; otherwise the caller limits them. The control API limits its own.
+    pub gives_up: bool,
 }
 
 /// Runs a network between open ports, with its scenario and its control API,
@@ -145,7 +148,7 @@ pub(super) fn carry(
     parts.sharding = Sharding::planned(&plan);
     let prepare = |command: &Command| numbered.plan(command, &loader, &bin);
     let given = first_commands(&mut scenario, &mut parts, prepare, setup.stop)?;
-    let recorder = setup.record.network_recorder(&numbered)?;
+    let recorder = setup.record.network_recorder(&numbered, setup.report)?;
     let config = setup.running.config(setup.seed, &faults);
     steps.steps().begin("starting", None);
     let running = network::start(NetworkPlan::changeable(ports, parts), config, recorder);
@@ -153,8 +156,12 @@ pub(super) fn carry(
     let running = running?;
     start::notes(running.notes(), globals)?;
     start::notes(control.notes(), globals)?;
+    if let Some(urls) = control.view_urls() {
+        view::announce(urls);
+    }
     let handle = running.handle().cloned();
     let handle = handle.unwrap_or_else(|| unreachable!("its plan is changeable"));
+    let options = numbered.options();
     let controller = Arc::new(Controller::new(
         numbered,
         handle,
@@ -164,8 +171,8 @@ pub(super) fn carry(
     for (command, prepared) in given {
         controller.note_given(&command, prepared);
     }
-    if let Some(report) = setup.report {
-        rights::give_up(report, &[Capability::DacOverride]);
+    if setup.gives_up {
+        rights::give_up(setup.report, &[Capability::DacOverride]);
     }
     let server = control.serve(Arc::clone(&controller))?;
     let directed = direct(&running, &mut scenario, &controller, globals, pause);
@@ -175,6 +182,7 @@ pub(super) fn carry(
     let run = running.stop();
     let (failed, late) = directed?;
     let mut report = controller.look(|network| NetworkReport::new(run, network));
+    report.set_options(&options);
     report.changes = controller.changes().until(until);
     report.run.notes.extend(setup.remarks);
     report.run.notes.extend(late.remark());
@@ -247,7 +255,8 @@ pub(super) fn finish(
 ) -> Result<ExitCode, Error> {
     let text = |out: &mut Vec<u8>, paint| write_text(out, report, paint);
     let (judged, received) = (report.judged(), ReceivedByLink::new());
-    finish_judged(report, &judged, &received, text, args, globals, place)
+    let document = Document::new(report, verdict_on(report));
+    finish_judged(&document, &judged, &received, text, args, globals, place)
 }
 
 /// Refuses options of a single link next to a topology file.
@@ -305,8 +314,16 @@ fn direct(
     }
     watch(running, pause, || {
         // One by one: a scenario may have any number of them.
-        if let Some(command) = scenario.next_due(controller.elapsed().saturating_add(AHEAD)) {
+        let skipped = controller.scenario_ahead();
+        let until = controller
+            .elapsed()
+            .saturating_add(AHEAD)
+            .saturating_add(skipped);
+        if let Some(mut command) = scenario.next_due(until) {
             let at = command.at.unwrap_or(Nanos::ZERO);
+            controller.scenario_given(at);
+            let at = at.saturating_sub(skipped);
+            command.at = command.at.map(|_| at);
             if let Err(problem) = controller.schedule(&command) {
                 failed.get_or_insert(format!("scenario at {at}: {problem}"));
             }
@@ -315,6 +332,7 @@ fn direct(
             late.note(at, controller.elapsed());
             return true;
         }
+        controller.scenario_given(until);
         controller.tidy();
         warn_of_lost_ports(running, &mut reported, globals);
         false

@@ -12,11 +12,11 @@ use longwire_engine::{LinkConfig, Nanos};
 use longwire_packet::bridge::PortIndex;
 use longwire_runtime::fabric::Simulation;
 use longwire_runtime::shards::ShardCount;
-use longwire_runtime::{FileRecorder, LinkReport, LinkSetup, RunReport};
+use longwire_runtime::{LinkReport, LinkSetup, RunReport};
 use serde::Serialize;
 
 use super::simulate_network;
-use crate::cli::{DUPLEX_HELP, DuplexArgs, LINK_HELP, ReportArgs, SeedArgs};
+use crate::cli::{DUPLEX_HELP, DuplexArgs, LINK_HELP, RecordArgs, ReportArgs, SeedArgs};
 use crate::progress::Progress;
 use crate::report::finish::{ReportStream, check_file, finish_as, on_stuck_plugin};
 use crate::report::start;
@@ -173,7 +173,11 @@ pub fn run(args: &SimulateArgs, globals: &Globals) -> Result<ExitCode, Error> {
     let mut inputs = Inputs::of_pair(&args.input, ways, &stop)?;
     let outputs = Outputs::of_pair(output)?;
     let names = ["up", "down"];
-    let recorder = FileRecorder::of_links(None, args.log.as_deref(), &names)?;
+    let record = RecordArgs {
+        capture: None,
+        log: args.log.clone(),
+    };
+    let recorder = record.recorder(&names, &args.report)?;
     let mut notes = start::announce(links.iter().map(|(_, link)| link), globals)?;
     let started = Instant::now();
     let (seed, place) = (args.seed.seed, place(output));

@@ -52,7 +52,7 @@ pub fn run(file: &Path, args: &SimulateArgs, globals: &Globals) -> Result<ExitCo
         capture: None,
         log: args.log.clone(),
     };
-    let recorder = record.network_recorder(&network)?;
+    let recorder = record.network_recorder(&network, &args.report)?;
     let first = inputs.first_stamp()?.unwrap_or(Nanos::ZERO);
     let epoch = args.epoch.map_or(first, Nanos::from_nanos);
     let loader = FileLoader::reporting_to(&faults);

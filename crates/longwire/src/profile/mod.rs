@@ -16,6 +16,7 @@ use std::sync::atomic::AtomicBool;
 use longwire_engine::{Nanos, Probability};
 use longwire_traffic::profile::{PortTester, ProfileError, ProfileReport};
 
+use crate::cli::refuse_page;
 use crate::commands::generate::{GenerateArgs, say, start_feed};
 use crate::error::EXIT_FIDELITY;
 use crate::receiving::refused;
@@ -41,6 +42,7 @@ impl From<ProfileError> for Error {
 /// If an option is wrong, a port cannot be opened, or a run not be started.
 pub fn run(args: &GenerateArgs, globals: &Globals) -> Result<ExitCode, Error> {
     check(args)?;
+    refuse_page(args.pump.report.report.as_deref())?;
     let stop = stop_flag()?;
     let mut tester = tester(args, globals, &stop)?;
     let (profile, traffic) = (&args.profile, &args.traffic);

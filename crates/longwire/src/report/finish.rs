@@ -5,11 +5,13 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use longwire_capture::same_file;
+use longwire_plot::page::{self, PageInput, RunDocument};
 use longwire_runtime::{RunReport, shutdown};
 use serde::Serialize;
 
+use super::document::Document;
 use super::stderr::{ignore_closed, print_line};
-use super::text;
+use super::{Verdict, text};
 use crate::cli::{Paint, ReportArgs};
 use crate::error::{EXIT_FAILED, EXIT_FIDELITY};
 use crate::receiving::ReceivedByLink;
@@ -84,7 +86,8 @@ pub fn finish_received(
     let text = |out: &mut Vec<u8>, paint: Paint| {
         text::write(out, report, received, globals.verbose, paint)
     };
-    finish_judged(json, report, received, text, args, globals, place)
+    let document = Document::new(json, Verdict::of(report));
+    finish_judged(&document, report, received, text, args, globals, place)
 }
 
 /// Like [`finish_received`], for a command with its own text of the report. A
@@ -93,7 +96,7 @@ pub fn finish_received(
 /// # Errors
 /// If it cannot be written.
 pub fn finish_judged(
-    json: &impl Serialize,
+    json: &Document<'_, impl Serialize>,
     report: &RunReport,
     received: &ReceivedByLink,
     text: impl Fn(&mut Vec<u8>, Paint) -> io::Result<()>,
@@ -101,7 +104,11 @@ pub fn finish_judged(
     globals: &Globals,
     place: ReportStream,
 ) -> Result<ExitCode, Error> {
-    let kept = write_file(args.report.as_deref(), json);
+    let kept = if args.is_page() {
+        write_page(args, json)
+    } else {
+        write_file(args.report.as_deref(), json)
+    };
     ignore_closed(match place {
         ReportStream::Stdout if globals.json => write_json(&mut io::stdout().lock(), json),
         // Written last, see below.
@@ -169,6 +176,25 @@ fn write_json(out: &mut impl Write, report: &impl Serialize) -> io::Result<()> {
 pub fn write_file(path: Option<&Path>, report: &impl Serialize) -> Result<(), Error> {
     let Some(path) = path else { return Ok(()) };
     whole_file::write(path, |mut out| write_json(&mut out, report)).map_err(|source| Error::File {
+        path: path.to_owned(),
+        action: "cannot write the report",
+        source,
+    })
+}
+
+/// Writes a report as a page, with charts of the rows that the run gathered.
+fn write_page(args: &ReportArgs, report: &impl Serialize) -> Result<(), Error> {
+    let Some(path) = args.report.as_deref() else {
+        return Ok(());
+    };
+    let report = serde_json::to_value(report).map_err(io::Error::from)?;
+    let report: RunDocument = serde_json::from_value(report).map_err(io::Error::from)?;
+    let page = page::render(PageInput {
+        title: None,
+        log: Some(args.rows.get()),
+        report: Some(report),
+    });
+    whole_file::write(path, |out| out.write_all(page.as_bytes())).map_err(|source| Error::File {
         path: path.to_owned(),
         action: "cannot write the report",
         source,

@@ -1,6 +1,7 @@
 //! Reports of runs, as text and as JSON.
 
 pub mod artifacts;
+pub mod document;
 pub mod finish;
 pub mod live;
 pub mod network;

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 
 use longwire_runtime::ledger::NamedCounts;
 use longwire_runtime::{LinkReport, Pauses, RunReport, Spread};
+use serde::Serialize;
 
 use super::artifacts::{self, is_own};
 use super::require::frames;
@@ -23,7 +24,7 @@ const CORE_WAIT_MIN: f64 = 0.01;
 pub(crate) const IN_TIME: &str = "each at its nanosecond";
 
 /// The verdict on a run.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Verdict {
     /// Whether the run met its configuration.
     pub faithful: bool,

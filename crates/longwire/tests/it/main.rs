@@ -21,6 +21,7 @@ mod interfaces;
 mod live;
 mod model_pages;
 mod network;
+mod page;
 mod plot;
 mod plugin_crashes;
 mod plugins;

@@ -28,7 +28,7 @@ use topologies::SHAPES;
 /// Options of `scaling`.
 #[derive(Clone, Debug, Args)]
 pub struct ScalingArgs {
-    /// Costs as JSON: serial_ns, classify_ns, event_ns, crossing_ns, barrier_ns
+    /// Costs in ns as JSON, as the object "costs" of `longwire bench shards --json`
     #[arg(long, value_name = "FILE")]
     costs: Option<PathBuf>,
     /// Serial cost of a frame: reading, switching, distributing, merging

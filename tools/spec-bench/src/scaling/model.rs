@@ -120,7 +120,7 @@ impl EventList {
     }
 }
 
-/// The time of a run on one number of cores, in nanoseconds, in parts.
+/// The predicted throughput of a run on a number of cores, and what it loses to what.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub(super) struct Prediction {
     pub cores: usize,

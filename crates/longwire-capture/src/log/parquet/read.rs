@@ -10,7 +10,7 @@ use parquet::file::statistics::Statistics;
 
 use super::column::{Column, Value};
 use super::guard::guarded;
-use super::{FIRST_KEY, LAST_KEY};
+use super::{EPOCH_KEY, FIRST_KEY, LAST_KEY};
 use crate::log::LogError;
 use crate::log::columns::{COLUMNS, EPOCH, Layout};
 use crate::log::row::{Fate, Name, Names, Row};
@@ -79,6 +79,11 @@ impl ParquetReader {
 
     pub(in crate::log) fn progress(&self) -> (u64, u64) {
         (self.rows_read, self.rows)
+    }
+
+    /// Returns the time from which arrivals count.
+    pub(in crate::log) fn epoch(&self) -> Option<i64> {
+        self.metadata(EPOCH_KEY)
     }
 
     /// Returns the earliest arrival and the latest arrival or release, from the

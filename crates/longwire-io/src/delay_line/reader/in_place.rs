@@ -5,7 +5,7 @@
 //! frames that have arrived and were not offered yet. The first and the last part are
 //! all that other readers see: nothing is decided, and the front has just arrived.
 
-use longwire_engine::Nanos;
+use longwire_engine::{FrameMeta, Nanos};
 
 use super::{DelayLineReader, HeldFrame, SEGMENT};
 use crate::delay_line::DelayLineWriter;
@@ -118,11 +118,12 @@ impl DelayLineReader {
     }
 
     /// Decides the frame that has been queued longest: it is released at `release`, or
-    /// discarded. Returns its length on the wire; `None` if no frame is queued.
+    /// discarded. Returns its arrival and its length on the wire; `None` if no frame is
+    /// queued.
     #[inline]
-    pub fn decide_queued(&mut self, release: Option<Nanos>) -> Option<u32> {
+    pub fn decide_queued(&mut self, release: Option<Nanos>) -> Option<FrameMeta> {
         let head = self.queued_head()?;
-        let wire_len = head.descriptor(|| self.tail_at(self.queued)).wire_len;
+        let descriptor = head.descriptor(|| self.tail_at(self.queued));
         match release {
             // SAFETY: the record is published and not passed: it is the reader's, who
             // is borrowed exclusively.
@@ -136,7 +137,10 @@ impl DelayLineReader {
         // It will be decided next, and a long queue has left the cache.
         let memory = &self.shared.memory;
         memory.prefetch_to_write(self.queued.at, size_of::<Head>());
-        Some(wire_len)
+        Some(FrameMeta {
+            arrival: descriptor.release,
+            len: descriptor.wire_len,
+        })
     }
 
     /// Takes the frame that has been queued longest off the line and keeps its bytes.

@@ -30,8 +30,10 @@ use self::pool::Pool;
 pub use self::pool::shard_round;
 use self::shard::Job;
 pub(super) use self::shard::Shard;
+use super::flows::FlowSketch;
 use super::frames::Frame;
 use super::ledger::{Ledger, LinkEvent};
+use super::watched::WatchedLinks;
 use crate::host;
 use crate::ledger::LinkCells;
 use crate::shards::ShardPlan;
@@ -175,6 +177,25 @@ impl Shards {
     pub fn record_verdicts(&mut self) {
         for shard in &mut self.shards {
             shard.state.ledger = Some(Box::new(Ledger::of_shard()));
+        }
+    }
+
+    /// Makes each shard keep the arrivals of those of these links that it has.
+    pub fn watch(&mut self, links: &[LinkId]) {
+        for index in 0..self.shards.len() {
+            let own = links.iter().copied();
+            let own: Vec<LinkId> = own.filter(|link| self.index_of(*link) == index).collect();
+            self.shards[index].state.watched = WatchedLinks::new(&own);
+        }
+    }
+
+    /// Counts the flows of this link, or of none.
+    pub fn watch_flows(&mut self, link: Option<LinkId>) {
+        for shard in &mut self.shards {
+            shard.state.flows = None;
+        }
+        if let Some(link) = link {
+            self.of(link).state.flows = Some(Box::new(FlowSketch::of(link)));
         }
     }
 

@@ -49,6 +49,18 @@ Exit codes: 0 success, 1 failure (such as no response), 2 refused: nothing was c
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct CtlArgs {
+    /// The run.
+    #[command(flatten)]
+    pub run: RunAddress,
+
+    /// The action
+    #[command(subcommand)]
+    pub action: Action,
+}
+
+/// The address of a run.
+#[derive(Clone, Debug, Args)]
+pub struct RunAddress {
     /// The run: the socket or the address of its --control
     #[arg(
         long,
@@ -62,10 +74,6 @@ pub struct CtlArgs {
     /// without it, the one that LONGWIRE_TOKEN_FILE names
     #[arg(long, global = true, value_name = "FILE", help_heading = "Run")]
     pub token_file: Option<PathBuf>,
-
-    /// The action
-    #[command(subcommand)]
-    pub action: Action,
 }
 
 /// An action on a running network.
@@ -273,7 +281,7 @@ pub struct StatsArgs {
 /// # Errors
 /// If no server answers, or the request is refused.
 pub fn run(args: &CtlArgs, globals: &Globals) -> Result<ExitCode, Error> {
-    let result = connect(args).and_then(|mut client| act(&args.action, &mut client, globals));
+    let result = connect(&args.run).and_then(|mut client| act(&args.action, &mut client, globals));
     match result {
         Err(Error::Control(ClientError::Refused(refused))) if globals.json => {
             let error = ClientError::Refused(refused.clone());
@@ -288,8 +296,11 @@ pub fn run(args: &CtlArgs, globals: &Globals) -> Result<ExitCode, Error> {
     }
 }
 
-/// Connects to the selected run.
-fn connect(args: &CtlArgs) -> Result<Client, Error> {
+/// Connects to a run.
+///
+/// # Errors
+/// If there is none, or its token cannot be read.
+pub fn connect(args: &RunAddress) -> Result<Client, Error> {
     let address = place::find(args.control.as_ref(), |name| std::env::var_os(name))?;
     let named = std::env::var_os(place::TOKEN_FILE).filter(|named| !named.is_empty());
     let file = args.token_file.clone().or(named.map(PathBuf::from));

@@ -10,6 +10,7 @@ use longwire_runtime::RunReport;
 use longwire_units::number_of;
 
 use crate::cli::Paint;
+use crate::report::Verdict;
 use crate::report::words::links_in_words;
 use crate::table::Table;
 
@@ -32,6 +33,11 @@ pub fn write_text(out: &mut impl Write, report: &NetworkReport, paint: Paint) ->
     write_changes(out, &report.changes)?;
     write_rest(out, &report.run)?;
     verdict::of(report).write(out, paint)
+}
+
+/// Returns the verdict on a network.
+pub fn verdict_on(report: &NetworkReport) -> Verdict {
+    verdict::of(report)
 }
 
 fn write_ports(out: &mut impl Write, run: &RunReport) -> io::Result<()> {

@@ -170,6 +170,7 @@ mod tests {
         LinkRow {
             name: name.to_owned(),
             removed: false,
+            config: serde_json::Map::new(),
             totals: LinkTotals {
                 traffic: Traffic {
                     packets_in: packets_out,

@@ -75,7 +75,8 @@ pub fn exchange(mut stream: impl Read + Write, text: &str) -> Answer {
     while let Ok(read @ 1..) = stream.read(&mut part) {
         bytes.extend_from_slice(&part[..read]);
     }
-    answer(&String::from_utf8(bytes).expect("text"))
+    // The page is compressed; its text is not read.
+    answer(&String::from_utf8_lossy(&bytes))
 }
 
 fn answer(text: &str) -> Answer {

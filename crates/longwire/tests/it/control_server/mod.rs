@@ -5,6 +5,7 @@
 
 mod answers;
 mod client;
+mod dashboard;
 mod files;
 mod holding;
 mod large;
@@ -12,6 +13,7 @@ mod metrics;
 mod schema;
 mod sockets;
 mod tokens;
+mod view;
 
 use std::process::{Command, Stdio};
 

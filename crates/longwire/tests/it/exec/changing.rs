@@ -136,13 +136,8 @@ fn a_file_with_two_ends_is_a_link() {
 }
 
 #[test]
-fn a_file_without_two_ends_is_refused() {
+fn options_that_a_file_excludes_are_refused() {
     for user in User::all() {
-        let three = "[ports]\na = \"null\"\nb = \"null\"\nc = \"null\"\n";
-        write(&user.dir.file("three.toml"), three.as_bytes());
-        let ended = user.exec(&["three.toml", "--", "true"]);
-        assert_eq!(ended.code, 2, "{ended:?}");
-        assert!(ended.stderr.contains("3 ports (a, b, c)"), "{ended:?}");
         write(&user.dir.file("n.toml"), NETWORK.as_bytes());
         let ended = user.exec(&["--delay", "1ms", "n.toml", "--", "true"]);
         assert_eq!(ended.code, 2, "{ended:?}");

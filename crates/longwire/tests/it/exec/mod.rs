@@ -7,9 +7,12 @@
 
 mod changing;
 mod closed;
+mod hosts;
 mod peer;
 mod streams;
 mod threads;
+mod top;
+mod view;
 mod wire;
 
 use std::os::unix::fs::PermissionsExt;
@@ -24,15 +27,15 @@ use longwire_testbed::support::{Folder, skip};
 const ORDINARY: u32 = 61_234;
 
 /// The program in a directory that a user may write to.
-struct User {
+pub(super) struct User {
     /// `None` is the user of the tests.
     id: Option<u32>,
-    dir: Folder,
+    pub(super) dir: Folder,
 }
 
 impl User {
     /// The users as whom `exec` can run here.
-    fn all() -> Vec<User> {
+    pub(super) fn all() -> Vec<User> {
         let own = User::new(None);
         let root = nix::unistd::geteuid().is_root();
         let ordinary = root.then(|| User::new(Some(ORDINARY)));
@@ -81,7 +84,7 @@ impl User {
     }
 
     /// `longwire exec` with these arguments.
-    fn exec_command(&self, arguments: &[&str]) -> Command {
+    pub(super) fn exec_command(&self, arguments: &[&str]) -> Command {
         let mut command = self.command(&self.program());
         command.arg("exec").args(arguments);
         command
@@ -92,13 +95,13 @@ impl User {
     }
 
     /// A line for the shell, in which `$LONGWIRE` is the program.
-    fn shell(&self, line: &str) -> Ran {
+    pub(super) fn shell(&self, line: &str) -> Ran {
         let mut command = self.command("sh");
         command.args(["-c", line]).env("LONGWIRE", self.program());
         ran(command.output().expect("it starts"))
     }
 
-    fn read(&self, name: &str) -> String {
+    pub(super) fn read(&self, name: &str) -> String {
         std::fs::read_to_string(self.dir.file(name)).unwrap_or_default()
     }
 
@@ -109,7 +112,7 @@ impl User {
 
 /// The output, if it ended well.
 #[track_caller]
-fn well(ended: Ran) -> Ran {
+pub(super) fn well(ended: Ran) -> Ran {
     assert_eq!(ended.code, 0, "{ended:?}");
     ended
 }

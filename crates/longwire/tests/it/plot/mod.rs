@@ -1,6 +1,7 @@
 //! `plot` end to end: the figure of a log, and the errors of a log that cannot
 //! be drawn.
 
+mod cells;
 mod form;
 mod refused;
 

@@ -1,0 +1,363 @@
+// Package longwire starts links of Longwire: two networks of this machine, near and far, and the
+// emulated link between them. It needs Linux, the program longwire, and no root.
+//
+// Tests use [github.com/longwire/longwire/clients/go/longwiretest].
+package longwire
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/longwire/longwire/clients/go/api"
+)
+
+// Options of a link, as on the command line: Options{Delay: "20ms", Rate: "10mbit"}.
+type Options = api.Options
+
+// ErrEnded reports that the link has ended, or did not end well.
+var ErrEnded = errors.New("the link has ended")
+
+// StartError reports that a link did not start: an option is wrong, or the system forbids user
+// namespaces.
+type StartError struct{ Message string }
+
+func (e *StartError) Error() string { return "longwire: " + e.Message }
+
+// RefusedError reports that a change was refused, and that nothing was changed.
+type RefusedError struct{ Answer api.Error }
+
+func (e *RefusedError) Error() string {
+	lines := []string{"longwire: " + e.Answer.Error}
+	for _, problem := range e.Answer.Problems {
+		if problem.Remedy != "" {
+			lines = append(lines, problem.Field+": "+problem.Remedy)
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// FidelityError reports a requirement that the run did not meet.
+type FidelityError struct{ Message string }
+
+func (e *FidelityError) Error() string { return "longwire: " + e.Message }
+
+const (
+	// directoryMax limits the bytes of a parent directory: the path of a Unix socket has 107.
+	directoryMax = 60
+
+	// unmet is the program's exit code for a requirement that is not met.
+	unmet = 3
+
+	// endTime is the time for a link to end; the program gives its processes half a second.
+	endTime = 20 * time.Second
+
+	// nearCommand runs in near. A line on stdin is an orderly end; the end of the stream is the
+	// end of this process, which then cannot remove its directory.
+	nearCommand = `echo "near $$" >&3; exec 3>&-; read -r line || exec rm -rf -- "$0"`
+	farCommand  = `echo "far $$" >&3; exec sleep infinity 3>&-`
+)
+
+// Link is a running link.
+type Link struct {
+	// Client is the whole control API.
+	Client *api.ClientWithResponses
+
+	near, far *Network
+	program   *exec.Cmd
+	stdin     io.WriteCloser
+	directory string
+	exited    chan struct{}
+	close     func() error
+	report    *Report
+}
+
+// Start starts a link by `longwire exec`: the program that the environment variable LONGWIRE
+// names, else the one on PATH. Further words are those of its command line: "--preset=lte",
+// "--up-loss=1%".
+//
+// The link ends with [Link.Close], and with this process, however that ends. All processes in
+// its networks end with it. ctx is for the start alone.
+func Start(ctx context.Context, options Options, words ...string) (*Link, error) {
+	directory, err := os.MkdirTemp(parentDirectory(), "longwire-go-")
+	if err != nil {
+		return nil, err
+	}
+	l := &Link{directory: directory, exited: make(chan struct{})}
+	chosen, err := commandWords(options)
+	if err == nil {
+		err = l.start(ctx, append(chosen, words...))
+	}
+	if err != nil {
+		os.RemoveAll(directory)
+		return nil, err
+	}
+	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		var dialer net.Dialer
+		return dialer.DialContext(ctx, "unix", l.file("control.sock"))
+	}}
+	l.close = sync.OnceValue(func() error {
+		defer transport.CloseIdleConnections()
+		return l.end()
+	})
+	client := api.WithHTTPClient(&http.Client{Transport: transport})
+	l.Client, err = api.NewClientWithResponses("http://localhost", client)
+	return l, err
+}
+
+// start starts the program, and waits until a process runs in each network.
+func (l *Link) start(ctx context.Context, words []string) error {
+	name := os.Getenv("LONGWIRE")
+	if name == "" {
+		name = "longwire"
+	}
+	arguments := append([]string{"exec", "--quiet"}, words...)
+	arguments = append(arguments, "--control", l.file("control.sock"), "--report", l.file("report.json"))
+	arguments = append(arguments, "--peer-wait", "0s", "--peer", farCommand)
+	arguments = append(arguments, "--", "sh", "-c", nearCommand, l.directory)
+	l.program = exec.Command(name, arguments...)
+	// In a separate session: Ctrl-C is for this process, whose end ends the link.
+	l.program.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	stderr, err := os.Create(l.file("stderr"))
+	if err != nil {
+		return err
+	}
+	defer stderr.Close()
+	l.program.Stdout, l.program.Stderr = stderr, stderr
+	hello, theirs, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer hello.Close()
+	l.program.ExtraFiles = []*os.File{theirs}
+	l.stdin, err = l.program.StdinPipe()
+	if err == nil {
+		err = l.program.Start()
+	}
+	theirs.Close()
+	if err != nil {
+		return &StartError{fmt.Sprintf("%v; the environment variable LONGWIRE names the program, else it is on PATH", err)}
+	}
+	go func() {
+		// The state of the process has the exit code.
+		_ = l.program.Wait()
+		close(l.exited)
+	}()
+	stop := context.AfterFunc(ctx, l.kill)
+	defer stop()
+	return l.awaitProcesses(ctx, hello)
+}
+
+// awaitProcesses reads the numbers of the processes in the networks.
+func (l *Link) awaitProcesses(ctx context.Context, hello io.Reader) error {
+	lines := bufio.NewScanner(hello)
+	for (l.near == nil || l.far == nil) && lines.Scan() {
+		var name string
+		var process int
+		if _, err := fmt.Sscan(lines.Text(), &name, &process); err != nil {
+			continue
+		}
+		if name == "near" {
+			l.near = &Network{name, "10.77.0.1", "fd77:4c57::1", process, l}
+		} else {
+			l.far = &Network{name, "10.77.0.2", "fd77:4c57::2", process, l}
+		}
+	}
+	if l.near != nil && l.far != nil {
+		return nil
+	}
+	l.kill()
+	<-l.exited
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return &StartError{l.messages()}
+}
+
+// Near returns the network at the near end.
+func (l *Link) Near() *Network { return l.near }
+
+// Far returns the network at the far end.
+func (l *Link) Far() *Network { return l.far }
+
+// Set changes options of both directions, between two frames. Options that are not given stay.
+func (l *Link) Set(ctx context.Context, options Options) error {
+	return l.set(ctx, "link", options)
+}
+
+// SetUp changes options of the direction from near to far.
+func (l *Link) SetUp(ctx context.Context, options Options) error {
+	return l.set(ctx, "link.up", options)
+}
+
+// SetDown changes options of the direction from far to near.
+func (l *Link) SetDown(ctx context.Context, options Options) error {
+	return l.set(ctx, "link.down", options)
+}
+
+func (l *Link) set(ctx context.Context, name string, options Options) error {
+	_, err := read[api.Changed](l.Client.PatchV1LinksName(ctx, name, nil, options))
+	return err
+}
+
+// Down loses what arrives and what is queued, until Up.
+func (l *Link) Down(ctx context.Context) error {
+	return l.Change(ctx, api.Change{Down: "link"})
+}
+
+// Pause holds what arrives, as far as the queue has room, until Up.
+func (l *Link) Pause(ctx context.Context) error {
+	return l.Change(ctx, api.Change{Pause: "link"})
+}
+
+// Up ends Down and Pause.
+func (l *Link) Up(ctx context.Context) error {
+	return l.Change(ctx, api.Change{Up: "link"})
+}
+
+// Change makes a change as `longwire ctl apply` does: all of it, or nothing.
+func (l *Link) Change(ctx context.Context, change api.Change) error {
+	_, err := read[api.Changed](l.Client.PostV1Changes(ctx, nil, change))
+	return err
+}
+
+// Stats returns counters so far, summed up over both directions.
+func (l *Link) Stats(ctx context.Context) (*api.Stats, error) {
+	return read[api.Stats](l.Client.GetV1Stats(ctx, nil))
+}
+
+// Report returns the report: so far while the link runs, and of all of it after Close.
+func (l *Link) Report(ctx context.Context) (*Report, error) {
+	if l.report != nil {
+		return l.report, nil
+	}
+	report, err := read[Report](l.Client.GetV1Report(ctx))
+	if err != nil {
+		return nil, err
+	}
+	links, err := read[struct {
+		Links []struct{ Up, Down api.Totals }
+	}](l.Client.GetV1Links(ctx, nil))
+	if err != nil {
+		return nil, err
+	}
+	for _, link := range links.Links {
+		report.Links = append(report.Links,
+			DirectionReport{"link.up", link.Up}, DirectionReport{"link.down", link.Down})
+	}
+	return report, nil
+}
+
+// Close ends the link and the processes in its networks. It returns a [FidelityError] if the
+// word "--require=…" was given and is not met. Further calls return the same.
+func (l *Link) Close() error { return l.close() }
+
+func (l *Link) end() error {
+	timer := time.AfterFunc(endTime, l.kill)
+	defer timer.Stop()
+	// Both fail if the program has ended.
+	_, _ = io.WriteString(l.stdin, "end\n")
+	_ = l.stdin.Close()
+	<-l.exited
+	defer os.RemoveAll(l.directory)
+	if text, err := os.ReadFile(l.file("report.json")); err == nil {
+		var report Report
+		if err := json.Unmarshal(text, &report); err != nil {
+			return fmt.Errorf("longwire: the report: %w", err)
+		}
+		l.report = &report
+	}
+	switch l.program.ProcessState.ExitCode() {
+	case 0:
+		return nil
+	case unmet:
+		return &FidelityError{l.messages()}
+	}
+	return fmt.Errorf("%w: %v: %s", ErrEnded, l.program.ProcessState, l.messages())
+}
+
+func (l *Link) kill() { _ = l.program.Process.Kill() }
+
+func (l *Link) file(name string) string { return filepath.Join(l.directory, name) }
+
+// messages returns what the program has printed.
+func (l *Link) messages() string {
+	text, _ := os.ReadFile(l.file("stderr"))
+	var kept []string
+	for line := range strings.Lines(string(text)) {
+		if !strings.HasPrefix(line, "the peer does not") && !strings.HasPrefix(line, "For more information") {
+			kept = append(kept, line)
+		}
+	}
+	return strings.TrimPrefix(strings.TrimSpace(strings.Join(kept, "")), "error: ")
+}
+
+// read returns the value of an answer.
+func read[T any](response *http.Response, err error) (*T, error) {
+	if err != nil {
+		return nil, fmt.Errorf("longwire: %w", errors.Join(ErrEnded, err))
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		return nil, fmt.Errorf("longwire: %w", errors.Join(ErrEnded, err))
+	}
+	if response.StatusCode != http.StatusOK {
+		var refused RefusedError
+		if json.Unmarshal(body, &refused.Answer) != nil {
+			return nil, fmt.Errorf("longwire: %s", response.Status)
+		}
+		return nil, &refused
+	}
+	value := new(T)
+	return value, json.Unmarshal(body, value)
+}
+
+// commandWords returns options as words of a command line, in the order of their names.
+func commandWords(options Options) ([]string, error) {
+	text, err := json.Marshal(options)
+	if err != nil {
+		return nil, err
+	}
+	values := map[string]any{}
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	// A number stays as it is written.
+	decoder.UseNumber()
+	if err := decoder.Decode(&values); err != nil {
+		return nil, err
+	}
+	var words []string
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		list, isList := values[name].([]any)
+		if !isList {
+			list = []any{values[name]}
+		}
+		for _, value := range list {
+			words = append(words, fmt.Sprintf("--%s=%v", name, value))
+		}
+	}
+	return words, nil
+}
+
+// parentDirectory returns the directory for private directories.
+func parentDirectory() string {
+	if len(os.TempDir()) > directoryMax {
+		return "/tmp"
+	}
+	return os.TempDir()
+}

@@ -1,0 +1,232 @@
+package longwire_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	longwire "github.com/longwire/longwire/clients/go"
+	"github.com/longwire/longwire/clients/go/api"
+	"github.com/longwire/longwire/clients/go/longwiretest"
+)
+
+var timePattern = regexp.MustCompile(`time=([\d.]+)`)
+
+// assertRoundTrip compares the median round trip from near to far, in milliseconds.
+func assertRoundTrip(t *testing.T, link *longwiretest.LiveLink, least, most float64) {
+	t.Helper()
+	output, err := link.Near().Command(t.Context(), "ping", "-c", "5", "-i", "0.02", "far").Output()
+	if err != nil {
+		t.Fatalf("ping: %v: %s", err, output)
+	}
+	var times []float64
+	for _, match := range timePattern.FindAllSubmatch(output, -1) {
+		found, _ := strconv.ParseFloat(string(match[1]), 64)
+		times = append(times, found)
+	}
+	slices.Sort(times)
+	if found := times[len(times)/2]; found < least || found >= most {
+		t.Errorf("the round trip is %v ms, and not from %v to %v", found, least, most)
+	}
+}
+
+func TestLinkHasItsDelayAndChanges(t *testing.T) {
+	link := longwiretest.Link(t, longwire.Options{Delay: "20ms", Rate: "10mbit"})
+	assertRoundTrip(t, link, 40, 90)
+	link.Set(longwire.Options{Delay: "50ms"})
+	assertRoundTrip(t, link, 100, 150)
+	if err := link.SetUp(t.Context(), longwire.Options{Delay: "10ms"}); err != nil {
+		t.Fatal(err)
+	}
+	assertRoundTrip(t, link, 60, 95)
+	if err := link.SetDown(t.Context(), longwire.Options{Delay: "20ms"}); err != nil {
+		t.Fatal(err)
+	}
+	assertRoundTrip(t, link, 30, 55)
+	if stats := link.Stats(); stats.Links != 2 || stats.Totals.PacketsIn != 40 {
+		t.Errorf("%d links, %d frames", stats.Links, stats.Totals.PacketsIn)
+	}
+	link.Report().Require("artifacts-lost=0,link.up.packets_in=20")
+}
+
+func TestWordsOfTheCommandLine(t *testing.T) {
+	options := longwire.Options{Delay: "1ms", Mtu: 1400, Loss: []string{"0%", "0.0%"}}
+	link := longwiretest.Link(t, options, "--up-delay=20ms", "--down-delay=40ms", "--seed=7")
+	assertRoundTrip(t, link, 60, 75)
+	if seed := link.Report().Seed; seed != 7 {
+		t.Errorf("the seed is %d", seed)
+	}
+	answer, err := link.Client.GetV1LinksNameWithResponse(t.Context(), "link")
+	if err != nil || answer.JSON200 == nil {
+		t.Fatal(err, answer)
+	}
+	if up := answer.JSON200.Up.Options; up.Mtu != "1400" || up.Delay != "20ms" {
+		t.Errorf("options of link.up: %+v", up)
+	}
+}
+
+func TestPlannedChange(t *testing.T) {
+	link := longwiretest.Link(t, longwire.Options{})
+	in := "1s"
+	set := map[string]api.Options{"link": {Delay: "30ms"}}
+	if err := link.Change(t.Context(), api.Change{In: &in, Set: &set}); err != nil {
+		t.Fatal(err)
+	}
+	assertRoundTrip(t, link, 0, 50)
+	time.Sleep(1100 * time.Millisecond)
+	assertRoundTrip(t, link, 60, 100)
+}
+
+func TestOutage(t *testing.T) {
+	link := longwiretest.Link(t, longwire.Options{})
+	ping := func() error {
+		return link.Near().Command(t.Context(), "ping", "-c", "1", "-W", "1", "far").Run()
+	}
+	link.Down()
+	if ping() == nil {
+		t.Error("a frame crossed a link that is down")
+	}
+	link.Up()
+	if err := ping(); err != nil {
+		t.Error(err)
+	}
+	link.Report().Require("artifacts-lost=0,up.drops.outage>=1")
+}
+
+func TestRefusals(t *testing.T) {
+	_, err := longwire.Start(t.Context(), longwire.Options{Delay: "soon"})
+	var start *longwire.StartError
+	if !errors.As(err, &start) || !strings.Contains(start.Message, "invalid value 'soon' for '--delay") {
+		t.Errorf("the start: %v", err)
+	}
+	link := longwiretest.Link(t, longwire.Options{})
+	err = link.Link.Set(t.Context(), longwire.Options{Delay: "soon"})
+	var refused *longwire.RefusedError
+	if !errors.As(err, &refused) || refused.Answer.Problems[0].Field != "set.link.delay" {
+		t.Errorf("the change: %v", err)
+	}
+}
+
+func TestMissingProgramIsNamed(t *testing.T) {
+	t.Setenv("LONGWIRE", "/nowhere/longwire")
+	_, err := longwire.Start(t.Context(), longwire.Options{})
+	if err == nil || !strings.Contains(err.Error(), "/nowhere/longwire") {
+		t.Error(err)
+	}
+}
+
+func TestStartThatIsCancelled(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := longwire.Start(ctx, longwire.Options{}); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}
+
+func TestProgramAndReportAgreeAboutRequirements(t *testing.T) {
+	for _, expression := range []string{
+		"packets_in>=2",
+		"packets_in>2",
+		"drops.loss=0",
+		"drops<1%",
+		"down.drops=0",
+		"link.up.packets_out=0",
+		"artifacts-lost=0,lateness.p99<1s",
+		"lateness.max<1ns",
+		"lateness-own.p50<1s,pauses.max<1ns",
+		"pauses.count>1000000",
+	} {
+		link, err := longwire.Start(t.Context(), longwire.Options{}, "--up-loss=100%", "--require="+expression)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ping := link.Near().Command(t.Context(), "ping", "-c", "2", "-i", "0.01", "-W", "0.1", "far")
+		if ping.Run() == nil {
+			t.Error("a frame crossed a link that loses all")
+		}
+		var byProgram, byReport *longwire.FidelityError
+		if err := link.Close(); err != nil && !errors.As(err, &byProgram) {
+			t.Fatal(err)
+		}
+		report, err := link.Report(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := report.Require(expression); err != nil && !errors.As(err, &byReport) {
+			t.Fatal(err)
+		}
+		if (byProgram == nil) != (byReport == nil) {
+			t.Errorf("%s: the program: %v, the report: %v", expression, byProgram, byReport)
+		}
+	}
+}
+
+func TestExpressionThatCannotBeRead(t *testing.T) {
+	report := longwiretest.Link(t, longwire.Options{}).Report()
+	for _, expression := range []string{"", "drops", "drops<x", "lateness.p99<5", "tea=1", "drops=5%%"} {
+		var unmet *longwire.FidelityError
+		if err := report.Report.Require(expression); err == nil || errors.As(err, &unmet) {
+			t.Errorf("'%s' was read: %v", expression, err)
+		}
+	}
+}
+
+func TestProcesses(t *testing.T) {
+	t.Chdir("/usr")
+	link := longwiretest.Link(t, longwire.Options{})
+	command := link.Far().Command(t.Context(), "sh", "-c", `pwd; echo "$TEA"; cat; exit 5`)
+	command.Stdin = strings.NewReader("input\n")
+	command.Env = append(os.Environ(), "TEA=ok")
+	output, err := command.Output()
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() != 5 || string(output) != "/usr\nok\ninput\n" {
+		t.Errorf("%q, %v", output, err)
+	}
+}
+
+func TestServerIsAwaited(t *testing.T) {
+	link := longwiretest.Link(t, longwire.Options{Delay: "5ms"})
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if err := link.Far().WaitListening(ctx, 8000); !errors.Is(err, context.DeadlineExceeded) {
+		t.Error(err)
+	}
+	server := link.Far().Command(t.Context(), "python3", "-m", "http.server", "8000")
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if err := link.Far().WaitListening(t.Context(), 8000); err != nil {
+		t.Fatal(err)
+	}
+	curl := link.Near().Command(t.Context(), "curl", "-sS", "-o/dev/null", "-w%{http_code}", "far:8000")
+	if output, err := curl.CombinedOutput(); err != nil || !bytes.Equal(output, []byte("200")) {
+		t.Errorf("%s, %v", output, err)
+	}
+}
+
+func TestAfterTheEnd(t *testing.T) {
+	link, err := longwire.Start(t.Context(), longwire.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(link.Close(), link.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if report, err := link.Report(t.Context()); err != nil || len(report.Links) != 2 {
+		t.Error(report, err)
+	}
+	if err := link.Near().Command(t.Context(), "true").Run(); !errors.Is(err, longwire.ErrEnded) {
+		t.Error(err)
+	}
+	if err := link.Set(t.Context(), longwire.Options{Delay: "1ms"}); !errors.Is(err, longwire.ErrEnded) {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,94 @@
+// Package longwiretest gives a test a bad network.
+//
+//	func TestLogin(t *testing.T) {
+//		link := longwiretest.Link(t, longwire.Options{Delay: "20ms", Loss: "1%"})
+//		server := link.Far().Command(t.Context(), "./server")
+//		...
+//		link.Report().Require("artifacts-lost=0")
+//	}
+package longwiretest
+
+import (
+	"testing"
+
+	longwire "github.com/longwire/longwire/clients/go"
+	"github.com/longwire/longwire/clients/go/api"
+)
+
+// LiveLink is a link that ends with its test. Its methods end the test when they fail; those of
+// the embedded link return errors.
+type LiveLink struct {
+	*longwire.Link
+	t testing.TB
+}
+
+// Link starts a link for a test. Further words are those of the command line of `longwire exec`.
+// The test fails if the link cannot start, ends early, or misses the word "--require=…".
+func Link(t testing.TB, options longwire.Options, words ...string) *LiveLink {
+	t.Helper()
+	link, err := longwire.Start(t.Context(), options, words...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := link.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return &LiveLink{link, t}
+}
+
+// Set changes options of both directions.
+func (l *LiveLink) Set(options longwire.Options) {
+	l.t.Helper()
+	l.check(l.Link.Set(l.t.Context(), options))
+}
+
+// Down loses what arrives and what is queued, until Up.
+func (l *LiveLink) Down() {
+	l.t.Helper()
+	l.check(l.Link.Down(l.t.Context()))
+}
+
+// Up ends Down.
+func (l *LiveLink) Up() {
+	l.t.Helper()
+	l.check(l.Link.Up(l.t.Context()))
+}
+
+// Stats returns counters so far, summed up over both directions.
+func (l *LiveLink) Stats() *api.Stats {
+	l.t.Helper()
+	stats, err := l.Link.Stats(l.t.Context())
+	l.check(err)
+	return stats
+}
+
+// Report returns the report so far.
+func (l *LiveLink) Report() *Report {
+	l.t.Helper()
+	report, err := l.Link.Report(l.t.Context())
+	l.check(err)
+	return &Report{report, l.t}
+}
+
+func (l *LiveLink) check(err error) {
+	l.t.Helper()
+	if err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+// Report is a report with requirements on its test.
+type Report struct {
+	*longwire.Report
+	t testing.TB
+}
+
+// Require ends the test unless all conditions hold, as in "artifacts-lost=0,lateness.p99<1ms".
+func (r *Report) Require(expression string) {
+	r.t.Helper()
+	if err := r.Report.Require(expression); err != nil {
+		r.t.Fatal(err)
+	}
+}

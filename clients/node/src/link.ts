@@ -1,0 +1,290 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Readable, Writable } from "node:stream";
+import createClient, { type Client } from "openapi-fetch";
+import * as undici from "undici";
+import type { components, paths } from "./api.js";
+import { EndedError, FidelityError, LongwireError, RefusedError, StartError } from "./errors.js";
+import { Network } from "./network.js";
+import { type DirectionReport, Report, type ReportData } from "./report.js";
+
+type Schemas = components["schemas"];
+
+/** Options of a link, as on the command line: `{ delay: "20ms", rate: "10mbit" }`. */
+export type Options = Schemas["Options"];
+
+/** Options of a link at its start. */
+export interface LinkOptions extends Options {
+  /** Options of the direction from near to far. */
+  up?: Options;
+  /** Options of the direction from far to near. */
+  down?: Options;
+  /** A link by name, as in `lte`. */
+  preset?: string;
+  seed?: number;
+  /** Requirements on the run: if it misses one, {@link Link.close} throws {@link FidelityError}. */
+  require?: string;
+  /** Other words of the command line of `longwire exec`. */
+  args?: readonly string[];
+}
+
+/** Bytes of a parent directory at most: the path of a Unix socket has 107. */
+const DIRECTORY_MAX = 60;
+
+/** The program's exit code for a requirement that is not met. */
+const UNMET = 3;
+
+/** Time for a link to end; the program gives its processes half a second. */
+const END_MS = 20_000;
+
+/**
+ * The command in near. A line on stdin is an orderly end; the end of the stream is the end of
+ * the Node process, which then cannot remove its directory.
+ */
+const NEAR = 'echo "near $$" >&3; exec 3>&-; read -r line || exec rm -rf -- "$0"';
+
+const FAR = 'echo "far $$" >&3; exec sleep infinity 3>&-';
+
+/**
+ * Starts a link between two networks, near and far, by `longwire exec`: the program that the
+ * environment variable LONGWIRE names, else the one on PATH.
+ *
+ * The link ends with {@link Link.close}, or `await using`, and with this process, however that
+ * ends. All processes in its networks end with it.
+ *
+ * @throws StartError if an option is wrong, or the system forbids user namespaces
+ */
+export async function link(options: LinkOptions = {}): Promise<Link> {
+  const directory = mkdtempSync(join(parentDirectory(), "longwire-node-"));
+  const file = (name: string) => join(directory, name);
+  const stderr = openSync(file("stderr"), "w");
+  const words = [
+    ...["exec", "--quiet", ...commandWords(options)],
+    ...["--control", file("control.sock"), "--report", file("report.json")],
+    ...["--peer-wait", "0s", "--peer", FAR, "--", "sh", "-c", NEAR, directory],
+  ];
+  // In a separate session: Ctrl-C is for this process, whose end ends the link.
+  const program = spawn(process.env.LONGWIRE || "longwire", words, {
+    detached: true,
+    stdio: ["pipe", stderr, stderr, "pipe"],
+  });
+  closeSync(stderr);
+  try {
+    const processes = await started(program);
+    return new Link(program, directory, processes);
+  } catch (error) {
+    const reason =
+      error instanceof LongwireError
+        ? messages(directory)
+        : `${String(error)}; the environment variable LONGWIRE names the program, else it is on PATH`;
+    program.kill("SIGKILL");
+    rmSync(directory, { recursive: true, force: true });
+    throw new StartError(reason || "longwire ended before the link started");
+  }
+}
+
+/** Waits until a process runs in each network, and returns their numbers. */
+async function started(program: ChildProcess): Promise<Record<"near" | "far", number>> {
+  const stream: AsyncIterable<string> = (program.stdio[3] as Readable).setEncoding("utf8");
+  const failed = once(program, "exit").then(() => {
+    throw new StartError();
+  });
+  const read = async () => {
+    let text = "";
+    for await (const chunk of stream) {
+      text += chunk;
+      const [near, far] = [/^near (\d+)\n/m.exec(text), /^far (\d+)\n/m.exec(text)];
+      if (near !== null && far !== null) {
+        return { near: Number(near[1]), far: Number(far[1]) };
+      }
+    }
+    return failed;
+  };
+  return Promise.race([read(), failed]);
+}
+
+/** A running link. */
+export class Link {
+  readonly near: Network;
+  readonly far: Network;
+  /** The whole control API, typed: `link.client.GET("/v1/ports")`. */
+  readonly client: Client<paths>;
+  readonly #agent: undici.Agent;
+  readonly #exit: Promise<[number | null, string | null]>;
+  #closing: Promise<void> | undefined;
+  #report: Report | undefined;
+
+  /** @internal */
+  constructor(
+    private readonly program: ChildProcess,
+    private readonly directory: string,
+    processes: Record<"near" | "far", number>,
+  ) {
+    this.near = new Network("near", "10.77.0.1", "fd77:4c57::1", processes.near, directory);
+    this.far = new Network("far", "10.77.0.2", "fd77:4c57::2", processes.far, directory);
+    this.#exit = once(program, "exit") as Promise<[number | null, string | null]>;
+    // A link that is left open keeps no process alive.
+    program.unref();
+    (program.stdin as Writable & { unref(): void }).unref();
+    this.#agent = new undici.Agent({ connect: { socketPath: join(directory, "control.sock") } });
+    this.client = createClient<paths>({
+      baseUrl: "http://localhost",
+      // The types of undici and those of Node's own fetch, which is undici, differ by version.
+      Request: undici.Request as unknown as typeof Request,
+      fetch: (request) =>
+        undici.fetch(request as unknown as undici.Request, {
+          dispatcher: this.#agent,
+        }) as unknown as Promise<Response>,
+    });
+  }
+
+  /**
+   * Changes options between two frames, of both directions or of one. Others stay.
+   *
+   * @throws RefusedError if a value is wrong; nothing is changed then
+   */
+  async set(options: Options, direction?: "up" | "down"): Promise<void> {
+    const name = direction === undefined ? "link" : `link.${direction}`;
+    await this.#ask(
+      this.client.PATCH("/v1/links/{name}", { params: { path: { name } }, body: options }),
+    );
+  }
+
+  /** Loses what arrives and what is queued, until {@link up}. */
+  async down(): Promise<void> {
+    await this.change({ down: ["link"] });
+  }
+
+  /** Holds what arrives, as far as the queue has room, until {@link up}. */
+  async pause(): Promise<void> {
+    await this.change({ pause: ["link"] });
+  }
+
+  /** Ends {@link down} and {@link pause}. */
+  async up(): Promise<void> {
+    await this.change({ up: ["link"] });
+  }
+
+  /**
+   * Makes a change, at once or at a time: `{ in: "2s", set: { link: { delay: "80ms" } } }`.
+   *
+   * @throws RefusedError if anything is wrong with it; nothing is changed then
+   */
+  async change(change: Schemas["Change"]): Promise<Schemas["Changed"]> {
+    return this.#ask(this.client.POST("/v1/changes", { body: change }));
+  }
+
+  /** Returns counters so far, summed up over both directions. */
+  async stats(): Promise<Schemas["Stats"]> {
+    return this.#ask(this.client.GET("/v1/stats"));
+  }
+
+  /** Returns the report: so far while the link runs, and of all of it afterwards. */
+  async report(): Promise<Report> {
+    if (this.#report !== undefined) {
+      return this.#report;
+    }
+    const [data, { links }] = await Promise.all([
+      this.#ask(this.client.GET("/v1/report")),
+      this.#ask(this.client.GET("/v1/links")),
+    ]);
+    const directions = links.flatMap(({ name, up, down }): DirectionReport[] => [
+      { ...up, name: `${name}.up` },
+      ...(down === undefined ? [] : [{ ...down, name: `${name}.down` }]),
+    ]);
+    // openapi-fetch makes arrays of tuples in the types of responses.
+    const report = data as unknown as Schemas["Report"];
+    return new Report({ ...report, links: directions });
+  }
+
+  /**
+   * Ends the link and the processes in its networks. Further calls do nothing.
+   *
+   * @throws FidelityError if the option `require` was given and is not met
+   * @throws EndedError if the link had ended early
+   */
+  close(): Promise<void> {
+    this.#closing ??= this.#end();
+    return this.#closing;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  async #end(): Promise<void> {
+    this.near.end();
+    this.far.end();
+    this.program.ref();
+    const timer = setTimeout(() => this.program.kill("SIGKILL"), END_MS);
+    // Fails if the program has ended.
+    this.program.stdin?.on("error", () => {}).end("end\n");
+    const [code, signal] = await this.#exit;
+    clearTimeout(timer);
+    await this.#agent.destroy();
+    const text = messages(this.directory);
+    this.#report = readReport(join(this.directory, "report.json"));
+    rmSync(this.directory, { recursive: true, force: true });
+    if (code === UNMET) {
+      throw new FidelityError(text);
+    }
+    if (code !== 0) {
+      throw new EndedError(text || `longwire ended with ${signal ?? `code ${code}`}`);
+    }
+  }
+
+  /** Returns the data of an answer. */
+  async #ask<Data>(
+    asked: Promise<{ data?: Data; error?: Schemas["Error"]; response: Response }>,
+  ): Promise<Data> {
+    let answer: Awaited<typeof asked>;
+    try {
+      answer = await asked;
+    } catch (error) {
+      throw new EndedError("the link has ended", { cause: error });
+    }
+    if (answer.data !== undefined) {
+      return answer.data;
+    }
+    throw answer.error === undefined
+      ? new LongwireError(`status ${answer.response.status}`)
+      : new RefusedError(answer.error);
+  }
+}
+
+/** Returns options as words of a command line. */
+function commandWords({ up, down, args, ...options }: LinkOptions): string[] {
+  const words = (prefix: string, chosen: object) =>
+    Object.entries(chosen)
+      .filter(([, value]) => value !== undefined)
+      .flatMap(([name, value]) => [value].flat().map((item) => `--${prefix}${name}=${item}`));
+  const both = words("", options);
+  return [...both, ...words("up-", up ?? {}), ...words("down-", down ?? {}), ...(args ?? [])];
+}
+
+/** Returns the directory for private directories. */
+function parentDirectory(): string {
+  return Buffer.byteLength(tmpdir()) <= DIRECTORY_MAX ? tmpdir() : "/tmp";
+}
+
+/** Returns what the program has printed. */
+function messages(directory: string): string {
+  const lines = readFileSync(join(directory, "stderr"), "utf8").split("\n");
+  const kept = lines.filter((line) => !/^(the peer does not|For more information, try)/.test(line));
+  return kept
+    .join("\n")
+    .trim()
+    .replace(/^error: /, "");
+}
+
+/** Reads a report; there is none if the program was killed. */
+function readReport(path: string): Report | undefined {
+  try {
+    return new Report(JSON.parse(readFileSync(path, "utf8")) as ReportData);
+  } catch {
+    return undefined;
+  }
+}

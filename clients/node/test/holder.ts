@@ -1,0 +1,32 @@
+/**
+ * Starts a link with processes in it, prints where they are, and ends in the way of its
+ * argument: the program of `end.test.ts`.
+ */
+import { readlinkSync } from "node:fs";
+import { dirname } from "node:path";
+import { link } from "longwire";
+
+const live = await link({ delay: "1ms" });
+live.near.spawn("sleep", ["1000"], { stdio: "ignore" }).unref();
+live.far.spawn("sh", ["-c", "setsid sleep 1000 & wait"], { stdio: "ignore" }).unref();
+const networks = [];
+for (const network of [live.near, live.far]) {
+  networks.push((await network.run("readlink", ["/proc/self/ns/net"])).stdout.trim());
+}
+const directory = dirname(await live.near.script("true"));
+const { stdout: user } = await live.near.run("readlink", ["/proc/self/ns/user"]);
+const hasUserNamespace = user.trim() !== readlinkSync("/proc/self/ns/user");
+console.log(JSON.stringify({ directory, networks, hasUserNamespace }));
+
+const endings: Record<string, () => unknown> = {
+  close: () => live.close(),
+  "no close": () => {},
+  exit: () => process.exit(3),
+  throw: () => {
+    throw new Error("thrown by the test");
+  },
+  SIGTERM: () => process.kill(process.pid, "SIGTERM"),
+  SIGINT: () => process.kill(process.pid, "SIGINT"),
+  SIGKILL: () => process.kill(process.pid, "SIGKILL"),
+};
+await endings[process.argv[2] ?? ""]?.();

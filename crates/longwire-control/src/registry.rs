@@ -1,0 +1,133 @@
+//! The models and presets that options take, as JSON.
+
+use longwire_engine::presets::PRESETS;
+use longwire_engine::spec::{ModelInfo, Param, Unit};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// All models, and all presets.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Models {
+    /// The models, in the order of their kinds.
+    pub models: Vec<Model>,
+    /// The presets.
+    pub presets: Vec<NamedPreset>,
+}
+
+/// A model.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Model {
+    /// The kind: the name of the option that takes it.
+    pub kind: &'static str,
+    /// The name.
+    pub name: &'static str,
+    /// One line of help.
+    pub summary: &'static str,
+    /// The parameters; an option takes the value of the first one without its name.
+    pub params: Vec<ModelParameter>,
+}
+
+/// A parameter of a model.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ModelParameter {
+    /// The name.
+    pub name: &'static str,
+    /// The unit.
+    pub unit: &'static str,
+    /// The words of a choice.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub choices: Option<&'static [&'static str]>,
+    /// The default; null if a value is required or the model finds one.
+    pub default: Option<&'static str>,
+    /// A value as it is written.
+    pub example: &'static str,
+    /// One line of help.
+    pub help: &'static str,
+}
+
+/// A preset.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Preset")]
+pub struct NamedPreset {
+    /// The name.
+    pub name: &'static str,
+    /// One line of help.
+    pub summary: &'static str,
+    /// The options of the direction up, by name.
+    #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
+    pub up: serde_json::Map<String, serde_json::Value>,
+    /// The options of the direction down, by name.
+    #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
+    pub down: serde_json::Map<String, serde_json::Value>,
+}
+
+impl Models {
+    /// Returns all of them.
+    pub fn all() -> Models {
+        let models = longwire_engine::all_models().into_iter();
+        Models {
+            models: models.map(|(kind, info)| Model::of(kind, info)).collect(),
+            presets: PRESETS.iter().map(NamedPreset::of).collect(),
+        }
+    }
+}
+
+impl Model {
+    /// Returns a model of a kind.
+    pub fn of(kind: &'static str, info: &ModelInfo) -> Model {
+        Model {
+            kind,
+            name: info.name,
+            summary: info.summary,
+            params: info.params.iter().map(ModelParameter::of).collect(),
+        }
+    }
+}
+
+impl ModelParameter {
+    fn of(param: &Param) -> ModelParameter {
+        ModelParameter {
+            name: param.name,
+            unit: unit_name(param.unit),
+            choices: match param.unit {
+                Unit::Choice(words) => Some(words),
+                _ => None,
+            },
+            default: param.default,
+            example: param.unit.example(),
+            help: param.help,
+        }
+    }
+}
+
+impl NamedPreset {
+    fn of(preset: &longwire_engine::presets::Preset) -> NamedPreset {
+        let options = preset.options();
+        NamedPreset {
+            name: preset.name,
+            summary: preset.summary,
+            up: longwire_fabric::options_in_json(&options.up),
+            down: longwire_fabric::options_in_json(&options.down),
+        }
+    }
+}
+
+/// Returns the name of a unit in help and JSON.
+pub fn unit_name(unit: Unit) -> &'static str {
+    match unit {
+        Unit::Time => "time",
+        Unit::Rate => "rate",
+        Unit::Size => "size",
+        Unit::Packets => "packets",
+        Unit::Probability => "probability",
+        Unit::Correlation => "correlation",
+        Unit::Ratio => "ratio",
+        Unit::Count => "number",
+        Unit::Signed => "whole number",
+        Unit::Real => "real number",
+        Unit::File(_) => "file",
+        Unit::Text(_) => "text",
+        Unit::Rest => "any key=value",
+        Unit::Choice(_) => "choice",
+    }
+}

@@ -1,0 +1,78 @@
+//! The answers about the view.
+
+use longwire_engine::Nanos;
+
+use super::columns::Columns;
+use super::table::Selection;
+use crate::refusal::Refusal;
+use crate::reply::Reply;
+use crate::route::Call;
+use crate::state::ApiState;
+
+/// Rows of a page of the table unless the request says otherwise.
+const ROWS: u64 = 50;
+
+/// Answers with the samples of a direction.
+///
+/// # Errors
+/// If there is no such direction.
+pub fn history(state: &ApiState, call: &Call) -> Result<Reply, Refusal> {
+    let view = &state.view;
+    let since = call.query.time("since").unwrap_or(Nanos::ZERO);
+    let mut history = view.history();
+    let samples = history.read(&call.name, &state.controller);
+    let samples = samples.ok_or_else(|| no_direction(&call.name))?;
+    view.wanted.notify_one();
+    let columns = Columns::of(samples.iter().filter(|sample| sample.at > since));
+    drop(history);
+    Reply::json(&columns)
+}
+
+/// Answers with rows of the table of directions.
+///
+/// # Errors
+/// If it cannot be written.
+pub fn table(state: &ApiState, call: &Call) -> Result<Reply, Refusal> {
+    let view = &state.view;
+    let number = |name: &str, otherwise| call.query.number(name).unwrap_or(otherwise) as usize;
+    let selection = Selection {
+        pattern: call.query.text("match").unwrap_or("*"),
+        sort: call.query.text("sort").unwrap_or("name"),
+        descending: call.query.text("order") == Some("desc"),
+        offset: number("offset", 0),
+        limit: number("limit", ROWS),
+    };
+    let page = view.table().page(&selection, &state.controller);
+    view.wanted.notify_one();
+    Reply::json(&page)
+}
+
+/// Answers with the fidelity of the run so far.
+///
+/// # Errors
+/// If it cannot be written.
+pub fn fidelity(state: &ApiState, _call: &Call) -> Result<Reply, Refusal> {
+    let view = &state.view;
+    let judgement = view.judgement(&state.controller);
+    let fidelity = view.first().fidelity(&state.controller, judgement);
+    Reply::json(&fidelity)
+}
+
+/// Answers with the largest flows of a direction.
+///
+/// # Errors
+/// If there is no such direction.
+pub fn flows(state: &ApiState, call: &Call) -> Result<Reply, Refusal> {
+    let view = &state.view;
+    let flows = view.flows().read(&call.name, &state.controller);
+    view.wanted.notify_one();
+    Reply::json(&flows.ok_or_else(|| no_direction(&call.name))?)
+}
+
+/// 404: there is no such direction.
+pub fn no_direction(name: &str) -> Refusal {
+    Refusal::missing(format!(
+        "no direction is called '{name}'; a link has NAME.up and NAME.down, or NAME alone if both \
+         directions share it; `longwire ctl get` lists all links"
+    ))
+}

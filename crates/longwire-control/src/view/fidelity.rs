@@ -1,0 +1,138 @@
+//! How true the run is to its configuration, so far.
+
+use longwire_fabric::Controller;
+use longwire_runtime::fabric::PortReport;
+use longwire_runtime::ledger::NamedCounts;
+use longwire_runtime::{Pauses, RunReport};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Judgement;
+
+/// The fidelity of a run so far.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Fidelity {
+    /// Time since the start of the run, in seconds.
+    pub elapsed_s: f64,
+    /// The verdict in one sentence.
+    pub verdict: String,
+    /// Whether the run met its configuration.
+    pub good: bool,
+    /// The lateness of the worst port, in microseconds.
+    pub lateness_us: Lateness,
+    /// Handovers of all ports by lateness; classes without any are left out.
+    pub histogram: Vec<LatenessClass>,
+    /// Artifacts of all ports by kind, without those at 0.
+    pub artifacts: NamedCounts,
+    /// Pauses of the machine.
+    pub pauses: Pauses,
+    /// The first artifact, as far as it was seen.
+    pub first: Option<FirstSeen>,
+}
+
+/// Statistics of lateness, in microseconds.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Lateness {
+    /// Median.
+    pub p50: f64,
+    /// 99th percentile.
+    pub p99: f64,
+    /// 99.9th percentile.
+    pub p999: f64,
+    /// The maximum.
+    pub max: f64,
+}
+
+/// Handovers of a class of lateness.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LatenessClass {
+    /// Above this many microseconds.
+    pub from_us: f64,
+    /// Up to this many; null for the last class.
+    pub to_us: Option<f64>,
+    /// The number of handovers.
+    pub count: u64,
+}
+
+/// The first artifact of a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FirstSeen {
+    /// When it was seen, in seconds since the start; it happened in the second before.
+    pub at_s: f64,
+    /// Where it happened, and the kind.
+    pub text: String,
+}
+
+/// Looks for the first artifact.
+#[derive(Debug, Default)]
+pub struct FirstArtifact(Option<FirstSeen>);
+
+impl FirstArtifact {
+    /// Reads the counters of the ports, until there is an artifact.
+    pub fn look(&mut self, controller: &Controller) {
+        if self.0.is_some() {
+            return;
+        }
+        let report = controller.report();
+        let ports = report.ports.iter();
+        let mut found = ports.flat_map(|port| {
+            let kinds = port.artifacts.iter().filter(|(_, count)| **count > 0);
+            kinds.map(|(kind, count)| format!("port {}: {kind}, {count}", port.name))
+        });
+        self.0 = found.next().map(|text| FirstSeen {
+            at_s: controller.elapsed().as_secs_f64(),
+            text,
+        });
+    }
+
+    /// Returns the fidelity of the run so far.
+    pub fn fidelity(&self, controller: &Controller, judgement: Judgement) -> Fidelity {
+        let report = controller.report();
+        let worst = report.ports.iter().map(|port| &port.lateness_us);
+        let worst = worst.max_by(|a, b| a.p99.total_cmp(&b.p99));
+        Fidelity {
+            elapsed_s: controller.elapsed().as_secs_f64(),
+            verdict: judgement.line,
+            good: judgement.faithful,
+            lateness_us: worst.map_or(Lateness::default(), |worst| Lateness {
+                p50: worst.p50,
+                p99: worst.p99,
+                p999: worst.p999,
+                max: worst.max,
+            }),
+            histogram: histogram(&report.ports),
+            artifacts: artifacts(&report),
+            pauses: report.pauses,
+            first: self.0.clone(),
+        }
+    }
+}
+
+fn artifacts(report: &RunReport) -> NamedCounts {
+    let mut sums = NamedCounts::default();
+    for (kind, count) in report.ports.iter().flat_map(|port| port.artifacts.iter()) {
+        if *count > 0 {
+            *sums.entry(kind.clone()).or_default() += count;
+        }
+    }
+    sums
+}
+
+fn histogram(ports: &[PortReport]) -> Vec<LatenessClass> {
+    let Some(first) = ports.first() else {
+        return Vec::new();
+    };
+    let bounds = first.lateness_buckets.iter().map(|(bound, _)| *bound);
+    let mut below = 0.0;
+    let classes = bounds.enumerate().map(|(at, bound)| {
+        let of_port = |port: &PortReport| port.lateness_buckets.get(at).map_or(0, |class| class.1);
+        let class = LatenessClass {
+            from_us: below * 1e6,
+            to_us: bound.is_finite().then_some(bound * 1e6),
+            count: ports.iter().map(of_port).sum(),
+        };
+        below = bound;
+        class
+    });
+    classes.filter(|class| class.count > 0).collect()
+}

@@ -1,0 +1,138 @@
+//! The largest flows of one direction, counted while a client reads them.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use longwire_engine::{LinkId, Nanos};
+use longwire_fabric::{Controller, FlowCount};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Counting ends when no client has asked for this long.
+const IDLE_AFTER: Duration = Duration::from_secs(5);
+
+/// The most flows of an answer.
+const FLOWS_MAX: usize = 20;
+
+/// The largest flows of a direction.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Flows {
+    /// Since when they are counted, in seconds since the start of the run.
+    pub since_s: f64,
+    /// Time since the start of the run, in seconds.
+    pub elapsed_s: f64,
+    /// Delivered frames of all flows.
+    pub packets: u64,
+    /// The largest flows, by frames, at most 20.
+    pub flows: Vec<FlowRow>,
+}
+
+/// A flow.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct FlowRow {
+    /// Protocol, source and destination, as in `tcp 10.0.0.1:40000 > 10.0.0.2:5201`; `other`
+    /// for all frames without IP.
+    pub flow: String,
+    /// Delivered frames.
+    pub packets: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Bits a second since the answer before.
+    pub bits_per_s: f64,
+    /// The share of all delivered frames.
+    pub share: f64,
+    /// At most this many of the frames may be of other flows.
+    pub error_packets: u64,
+}
+
+/// The direction whose flows are counted.
+#[derive(Debug, Default)]
+pub struct FlowReader(Option<Reading>);
+
+#[derive(Debug)]
+struct Reading {
+    link: LinkId,
+    since: Nanos,
+    asked: Instant,
+    at: Nanos,
+    bytes: HashMap<String, u64>,
+}
+
+impl FlowReader {
+    /// Whether flows are counted.
+    pub fn is_read(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// Ends counting that no client reads.
+    pub fn refresh(&mut self, controller: &Controller) {
+        let idle = |reading: &Reading| reading.asked.elapsed() > IDLE_AFTER;
+        if self.0.as_ref().is_some_and(idle) {
+            self.0 = None;
+            controller.watch_flows(None);
+        }
+    }
+
+    /// Returns the flows of a direction; counting begins with the first call, and ends for
+    /// other directions. `None` if there is no such direction.
+    pub fn read(&mut self, name: &str, controller: &Controller) -> Option<Flows> {
+        let link = controller.direction(name)?.id;
+        let now = controller.elapsed();
+        if self.0.as_ref().is_none_or(|reading| reading.link != link) {
+            controller.watch_flows(Some(link));
+        }
+        let (packets, counts) = controller.flows();
+        let reading = self.0.take().filter(|reading| reading.link == link);
+        let mut reading = reading.unwrap_or_else(|| Reading {
+            link,
+            since: now,
+            asked: Instant::now(),
+            at: now,
+            bytes: HashMap::new(),
+        });
+        let seconds = now.saturating_sub(reading.at).as_secs_f64();
+        let rows = counts.iter().take(FLOWS_MAX);
+        let flows = rows
+            .map(|count| reading.row(count, packets, seconds))
+            .collect();
+        reading.bytes = counts
+            .iter()
+            .map(|count| (name_of(count), count.bytes))
+            .collect();
+        (reading.at, reading.asked) = (now, Instant::now());
+        let since_s = reading.since.as_secs_f64();
+        self.0 = Some(reading);
+        Some(Flows {
+            since_s,
+            elapsed_s: now.as_secs_f64(),
+            packets,
+            flows,
+        })
+    }
+}
+
+impl Reading {
+    fn row(&self, count: &FlowCount, all: u64, seconds: f64) -> FlowRow {
+        let flow = name_of(count);
+        let before = self.bytes.get(&flow).copied().unwrap_or(0);
+        let grown = count.bytes.saturating_sub(before);
+        FlowRow {
+            packets: count.packets,
+            bytes: count.bytes,
+            bits_per_s: if seconds > 0.0 {
+                (8 * grown) as f64 / seconds
+            } else {
+                0.0
+            },
+            share: count.packets as f64 / all.max(1) as f64,
+            error_packets: count.error,
+            flow,
+        }
+    }
+}
+
+fn name_of(count: &FlowCount) -> String {
+    count
+        .flow
+        .map_or_else(|| "other".to_owned(), |flow| flow.to_string())
+}

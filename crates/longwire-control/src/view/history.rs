@@ -1,0 +1,240 @@
+//! The last minutes of directions, sampled ten times a second.
+//!
+//! With `--view`, all directions of a network with at most [`KEPT`] are recorded from the start
+//! of the run. Otherwise those are that clients read, the least recently read giving way.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use longwire_engine::{BitRate, LinkId, LinkSpec, Nanos};
+use longwire_fabric::{Controller, Direction, options_in_json};
+use longwire_runtime::fabric::LinkTotals;
+use longwire_runtime::ledger::{DelayCounts, DelayQuantiles};
+
+/// Directions that are recorded at once: each takes 0.8 MB after ten minutes.
+pub const KEPT: usize = 32;
+
+/// Without `--view`, a direction that no client has read for this long is not recorded.
+const DROP_AFTER: Duration = Duration::from_secs(60);
+
+/// Samples of a direction: ten minutes.
+pub const SAMPLES: usize = 6_000;
+
+/// The counts of a direction in one period.
+#[derive(Clone, Debug)]
+pub struct HistorySample {
+    /// The end of the period, since the start of the run.
+    pub at: Nanos,
+    /// The length of the period.
+    pub period: Nanos,
+    /// Frames and bytes that arrived and that left.
+    pub packets_in: u64,
+    pub bytes_in: u64,
+    pub packets_out: u64,
+    pub bytes_out: u64,
+    /// Drops by index of reason, without those at 0.
+    pub drops: Box<[(u8, u32)]>,
+    /// Frames marked with congestion experienced, and handed over late.
+    pub marks: u32,
+    pub late: u32,
+    /// Frames in the queue at the end of the period.
+    pub queued: u64,
+    /// The delays of frames that were delivered in the period.
+    pub delays: Option<DelayQuantiles>,
+    /// The rate: the configured one if it is fixed, else that of the frames served.
+    pub rate: Option<u64>,
+}
+
+/// The samples of a direction.
+#[derive(Debug)]
+pub struct Recorded {
+    direction: Direction,
+    rate: Option<u64>,
+    totals: LinkTotals,
+    delays: DelayCounts,
+    read_delays: DelayCounts,
+    at: Nanos,
+    samples: VecDeque<HistorySample>,
+    /// The number of the request that read it last, and its time.
+    read: u64,
+    read_at: Instant,
+}
+
+/// The samples of all recorded directions.
+#[derive(Debug, Default)]
+pub struct History {
+    recorded: Vec<Recorded>,
+    requests: u64,
+}
+
+impl History {
+    /// Whether nothing is recorded.
+    pub fn is_empty(&self) -> bool {
+        self.recorded.is_empty()
+    }
+
+    /// Looks for links that were added or removed, and for changed options. Unless `all` are
+    /// kept, ends records that no client reads.
+    pub fn refresh(&mut self, all: bool, controller: &Controller) {
+        let before = self.ids();
+        self.recorded.retain_mut(|recorded| {
+            let now = controller.direction_of(recorded.direction.id);
+            let read = all || recorded.read_at.elapsed() < DROP_AFTER;
+            let there = now.is_some() && read;
+            if let Some(now) = now {
+                recorded.update(now);
+            }
+            there
+        });
+        if all && controller.direction_count() <= KEPT {
+            for direction in controller.directions() {
+                if !self
+                    .recorded
+                    .iter()
+                    .any(|recorded| recorded.direction.id == direction.id)
+                {
+                    self.recorded
+                        .push(Recorded::new(direction, controller.elapsed()));
+                }
+            }
+        }
+        self.watch(&before, controller);
+    }
+
+    /// Returns the samples of a direction, which is recorded from now on; `None` if there is
+    /// no such direction.
+    pub fn read(
+        &mut self,
+        name: &str,
+        controller: &Controller,
+    ) -> Option<&VecDeque<HistorySample>> {
+        self.requests += 1;
+        let mut place = self.place(name);
+        if place.is_none() {
+            let before = self.ids();
+            let direction = controller.direction(name)?;
+            if self.recorded.len() >= KEPT {
+                let oldest = (0..self.recorded.len()).min_by_key(|at| self.recorded[*at].read)?;
+                self.recorded.swap_remove(oldest);
+            }
+            self.recorded
+                .push(Recorded::new(direction, controller.elapsed()));
+            self.watch(&before, controller);
+            place = Some(self.recorded.len() - 1);
+        }
+        let recorded = &mut self.recorded[place?];
+        recorded.read = self.requests;
+        recorded.read_at = Instant::now();
+        Some(&recorded.samples)
+    }
+
+    fn place(&self, name: &str) -> Option<usize> {
+        let mut recorded = self.recorded.iter();
+        recorded.position(|recorded| recorded.direction.name == name)
+    }
+
+    fn ids(&self) -> Vec<LinkId> {
+        self.recorded
+            .iter()
+            .map(|recorded| recorded.direction.id)
+            .collect()
+    }
+
+    fn watch(&self, before: &[LinkId], controller: &Controller) {
+        let now = self.ids();
+        if now != before {
+            controller.watch_delays(now);
+        }
+    }
+
+    /// Takes a sample of each recorded direction.
+    pub fn sample(&mut self, controller: &Controller) {
+        let queues = controller.occupancies(self.ids());
+        let now = controller.elapsed();
+        for (index, recorded) in self.recorded.iter_mut().enumerate() {
+            let occupancy = queues.get(index).copied().flatten();
+            let queued = occupancy.map_or(0, |occupancy| occupancy.packets);
+            recorded.sample(now, controller.clock_time(now), queued);
+        }
+    }
+}
+
+impl Recorded {
+    fn new(direction: Direction, now: Nanos) -> Recorded {
+        let mut delays = DelayCounts::default();
+        direction.cells.watch_delays().read(&mut delays);
+        Recorded {
+            rate: fixed_rate(&direction.options),
+            totals: direction.cells.totals(),
+            delays,
+            read_delays: DelayCounts::default(),
+            at: now,
+            samples: VecDeque::new(),
+            read: 0,
+            read_at: Instant::now(),
+            direction,
+        }
+    }
+
+    fn update(&mut self, now: Direction) {
+        if !Arc::ptr_eq(&now.options, &self.direction.options) {
+            self.rate = fixed_rate(&now.options);
+        }
+        self.direction = now;
+    }
+
+    /// `clock` is `now` on the clock of departures.
+    fn sample(&mut self, now: Nanos, clock: Nanos, queued: u64) {
+        let cells = &self.direction.cells;
+        let (before, totals) = (&self.totals, cells.totals());
+        let delays = cells.watch_delays();
+        delays.read(&mut self.read_delays);
+        let drops = totals.drops.iter().zip(before.drops.iter()).enumerate();
+        let drops = drops.filter_map(|(reason, ((_, now), (_, before)))| {
+            let grown = now.saturating_sub(before);
+            (grown > 0).then_some((reason as u8, grown.min(u32::MAX.into()) as u32))
+        });
+        let grown = |now: u64, before: u64| now.saturating_sub(before);
+        let (traffic, earlier) = (&totals.traffic, &before.traffic);
+        let sample = HistorySample {
+            at: now,
+            period: now.saturating_sub(self.at),
+            packets_in: grown(traffic.packets_in, earlier.packets_in),
+            bytes_in: grown(traffic.bytes_in, earlier.bytes_in),
+            packets_out: grown(traffic.packets_out, earlier.packets_out),
+            bytes_out: grown(traffic.bytes_out, earlier.bytes_out),
+            drops: drops.collect(),
+            marks: grown(totals.effects.ecn_marked, before.effects.ecn_marked) as u32,
+            late: grown(
+                totals.handovers.late + totals.handovers.overload,
+                before.handovers.late + before.handovers.overload,
+            ) as u32,
+            // The occupancy is as of the last arrival: since then the queue may have drained.
+            queued: if delays.backlog(clock) > Nanos::ZERO {
+                queued
+            } else {
+                totals.queued()
+            },
+            delays: self.read_delays.since(&self.delays),
+            rate: self.rate.or_else(|| {
+                let served = self.read_delays.rate_since(&self.delays);
+                served.map(|rate| rate as u64)
+            }),
+        };
+        self.totals = totals;
+        std::mem::swap(&mut self.delays, &mut self.read_delays);
+        self.at = now;
+        if self.samples.len() == SAMPLES {
+            self.samples.pop_front();
+        }
+        self.samples.push_back(sample);
+    }
+}
+
+/// Returns the rate of a link in bits a second, if it is fixed.
+fn fixed_rate(options: &LinkSpec) -> Option<u64> {
+    let options = options_in_json(options);
+    let rate: BitRate = options.get("rate")?.as_str()?.parse().ok()?;
+    Some(rate.bits_per_sec())
+}

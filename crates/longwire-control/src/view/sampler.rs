@@ -1,0 +1,36 @@
+//! Takes the samples of a view.
+
+use std::sync::Arc;
+
+use tokio::time::{MissedTickBehavior, interval};
+
+use super::PERIOD;
+use crate::server::ended;
+use crate::state::ApiState;
+
+/// Takes samples until the run ends, while clients want any.
+pub async fn sample(state: Arc<ApiState>) {
+    let view = Arc::clone(&state.view);
+    let mut stopped = state.stopped.clone();
+    let mut ticks = interval(PERIOD);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+    for tick in 0u64.. {
+        let next = async {
+            if view.is_idle() {
+                // A run without clients is not woken ten times a second.
+                view.wanted().await;
+                ticks.reset();
+            }
+            ticks.tick().await;
+        };
+        tokio::select! {
+            () = next => {}
+            () = ended(&mut stopped) => return,
+        }
+        let (view, of) = (Arc::clone(&view), Arc::clone(&state));
+        let sampled = state.slowly(move || view.sample(&of.controller, tick));
+        if sampled.await.is_none() {
+            return;
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! The fields that identify a flow.
+
+use core::fmt;
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use crate::header::{IpHeader, IpVersion, Piece, WITH_PORTS};
+
+/// Addresses, protocol and ports of an IP packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FiveTuple {
+    /// The source address.
+    pub source: IpAddr,
+    /// The destination address.
+    pub destination: IpAddr,
+    /// The number of the protocol above IP.
+    pub protocol: u8,
+    /// Source and destination port; `None` of protocols without ports, and of fragments
+    /// without the transport header.
+    pub ports: Option<(u16, u16)>,
+}
+
+impl FiveTuple {
+    /// Reads the headers of a frame; `None` if it holds no IP packet, or not its headers.
+    pub fn of(frame: &[u8]) -> Option<FiveTuple> {
+        let ip = IpHeader::parse(frame)?;
+        let (source, destination) = match ip.version {
+            IpVersion::V4 => {
+                let bytes: &[u8; 8] = frame.get(ip.at + 12..)?.first_chunk()?;
+                let [a, b, c, d, e, f, g, h] = *bytes;
+                (
+                    Ipv4Addr::new(a, b, c, d).into(),
+                    Ipv4Addr::new(e, f, g, h).into(),
+                )
+            }
+            IpVersion::V6 => {
+                let of = |at: usize| -> Option<IpAddr> {
+                    let bytes: &[u8; 16] = frame.get(at..)?.first_chunk()?;
+                    Some(Ipv6Addr::from(*bytes).into())
+                };
+                (of(ip.at + 8)?, of(ip.at + 24)?)
+            }
+        };
+        let transport = ip.transport(frame)?;
+        let has_ports = WITH_PORTS.contains(&transport.protocol) && transport.piece != Piece::Later;
+        let header = frame
+            .get(transport.at..)
+            .and_then(|header| header.first_chunk::<4>());
+        let ports = header
+            .filter(|_| has_ports)
+            .map(|[a, b, c, d]| (u16::from_be_bytes([*a, *b]), u16::from_be_bytes([*c, *d])));
+        Some(FiveTuple {
+            source,
+            destination,
+            protocol: transport.protocol,
+            ports,
+        })
+    }
+}
+
+impl fmt::Display for FiveTuple {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.protocol {
+            1 => f.write_str("icmp")?,
+            6 => f.write_str("tcp")?,
+            17 => f.write_str("udp")?,
+            33 => f.write_str("dccp")?,
+            58 => f.write_str("icmp6")?,
+            132 => f.write_str("sctp")?,
+            number => write!(f, "protocol {number}")?,
+        }
+        let Some((from, to)) = self.ports else {
+            return write!(f, " {} > {}", self.source, self.destination);
+        };
+        let (from, to) = ((self.source, from), (self.destination, to));
+        write!(
+            f,
+            " {} > {}",
+            core::net::SocketAddr::from(from),
+            core::net::SocketAddr::from(to)
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::string::ToString;
+    use alloc::vec::Vec;
+
+    use super::*;
+
+    fn udp4(fragment: [u8; 2]) -> Vec<u8> {
+        let mut frame = alloc::vec![0; 12];
+        frame.extend([0x08, 0x00, 0x45, 0, 0, 28, 0, 1]);
+        frame.extend(fragment);
+        frame.extend([
+            64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2, 0x9c, 0x40, 0x14, 0x51, 0, 8, 0, 0,
+        ]);
+        frame
+    }
+
+    #[test]
+    fn flows_are_named_as_a_person_writes_them() {
+        let name = |frame: &[u8]| FiveTuple::of(frame).map(|flow| flow.to_string());
+        let whole = udp4([0, 0]);
+        assert_eq!(
+            name(&whole).as_deref(),
+            Some("udp 10.0.0.1:40000 > 10.0.0.2:5201")
+        );
+        assert_eq!(
+            name(&udp4([0, 5])).as_deref(),
+            Some("udp 10.0.0.1 > 10.0.0.2")
+        );
+        let mut six = alloc::vec![0; 12];
+        six.extend([0x86, 0xdd, 0x60, 0, 0, 0, 0, 4, 58, 255]);
+        six.extend(Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 1).octets());
+        six.extend(Ipv6Addr::LOCALHOST.octets());
+        six.extend([128, 0, 0, 0]);
+        assert_eq!(name(&six).as_deref(), Some("icmp6 fd00::1 > ::1"));
+        for short in 0..whole.len() - 8 {
+            assert_eq!(FiveTuple::of(&whole[..short]), None, "{short} bytes");
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! Data of a link, in bins of time.
+
+use longwire_capture::log::{Fate, Name, Row};
+
+use super::queue::{QueueStep, QueueSteps};
+use super::service::{Served, Services};
+use super::sketch::Sketch;
+
+/// The most reasons with separate counts; the others share the last.
+const REASONS_MAX: usize = 16;
+
+/// Data of a link in one bin of time.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Bin {
+    /// Bytes that arrived.
+    pub offered: u64,
+    /// Bytes that were released.
+    pub delivered: u64,
+    /// Services that ended.
+    pub served: Served,
+    /// Release − arrival of the frames that arrived, in nanoseconds.
+    pub delay: Sketch,
+    /// Departure − arrival of these frames, in nanoseconds.
+    pub sojourn: Sketch,
+    /// Length of the queue.
+    pub queue: QueueBin,
+    /// Drops of frames that arrived, by the index of the reason.
+    pub drops: Vec<u64>,
+}
+
+/// The length of a queue in a bin, in packets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QueueBin {
+    /// The greatest length.
+    pub most: u64,
+    sum: u128,
+    nanos: u64,
+}
+
+impl QueueBin {
+    /// Returns the mean length over the time that is known.
+    pub fn mean(&self) -> Option<f64> {
+        (self.nanos > 0).then(|| self.sum as f64 / self.nanos as f64)
+    }
+}
+
+impl Bin {
+    /// Adds the bin that follows.
+    pub fn merge(&mut self, next: Bin) {
+        self.offered += next.offered;
+        self.delivered += next.delivered;
+        self.served.merge(next.served);
+        self.delay.merge(next.delay);
+        self.sojourn.merge(next.sojourn);
+        self.queue.most = self.queue.most.max(next.queue.most);
+        self.queue.sum += next.queue.sum;
+        self.queue.nanos += next.queue.nanos;
+        self.drops.resize(self.drops.len().max(next.drops.len()), 0);
+        for (count, more) in self.drops.iter_mut().zip(next.drops) {
+            *count += more;
+        }
+    }
+}
+
+/// The scale of bins.
+#[derive(Clone, Copy, Debug)]
+pub struct Scale {
+    /// Begin of the first bin.
+    pub origin: i64,
+    /// Width of a bin in nanoseconds.
+    pub width: u64,
+}
+
+impl Scale {
+    /// Returns the bin of a time; earlier times are in the first.
+    pub fn index(&self, at: i64) -> usize {
+        let since = at.saturating_sub(self.origin).max(0).cast_unsigned();
+        (since / self.width) as usize
+    }
+}
+
+/// The bins of a link.
+#[derive(Clone, Debug)]
+pub struct LinkBins {
+    /// The link's name.
+    pub link: Name,
+    /// The bins so far.
+    pub bins: Vec<Bin>,
+    /// The names of the reasons of drops.
+    pub reasons: Vec<Name>,
+    queue: QueueSteps,
+    services: Services,
+}
+
+impl LinkBins {
+    /// Creates the bins of a link.
+    pub fn new(link: Name) -> LinkBins {
+        LinkBins {
+            link,
+            bins: Vec::new(),
+            reasons: Vec::new(),
+            queue: QueueSteps::default(),
+            services: Services::default(),
+        }
+    }
+
+    /// Adds a row whose times all lie in the scale.
+    pub fn add(&mut self, row: &Row, scale: Scale) {
+        let arrival = row.arrival_ns;
+        let length = u64::from(row.length);
+        if row.copy == 0 {
+            self.bin(scale, arrival).offered += length;
+        }
+        if let Some(release) = row.release_ns.filter(|_| row.verdict == Fate::Deliver) {
+            self.bin(scale, release).delivered += length;
+            let bin = self.bin(scale, arrival);
+            bin.delay.add(since(release, arrival));
+            if let Some(departure) = row.departure_ns {
+                bin.sojourn.add(since(departure, arrival));
+            }
+        }
+        if row.verdict == Fate::Drop {
+            let reason = self.reason(row.reason.as_ref());
+            let drops = &mut self.bin(scale, arrival).drops;
+            drops.resize(drops.len().max(reason + 1), 0);
+            drops[reason] += 1;
+        }
+        if let Some(service) = self.services.of(row) {
+            self.bin(scale, service.until).served.add(&service);
+        }
+        let bins = &mut self.bins;
+        self.queue.add(row, |step| stretch(bins, scale, step));
+    }
+
+    /// Adds what is known at the end.
+    pub fn finish(&mut self, scale: Scale) {
+        let bins = &mut self.bins;
+        self.queue.finish(|step| stretch(bins, scale, step));
+    }
+
+    /// Makes each bin `factor` times as wide.
+    pub fn widen(&mut self, factor: usize) {
+        let mut wide: Vec<Bin> = Vec::with_capacity(self.bins.len().div_ceil(factor));
+        for (index, bin) in std::mem::take(&mut self.bins).into_iter().enumerate() {
+            match wide.last_mut() {
+                Some(last) if index % factor > 0 => last.merge(bin),
+                _ => wide.push(bin),
+            }
+        }
+        self.bins = wide;
+    }
+
+    fn bin(&mut self, scale: Scale, at: i64) -> &mut Bin {
+        bin(&mut self.bins, scale.index(at))
+    }
+
+    fn reason(&mut self, reason: Option<&Name>) -> usize {
+        let reason = reason.cloned().unwrap_or_else(|| Name::from("unknown"));
+        if let Some(known) = self.reasons.iter().position(|name| *name == reason) {
+            return known;
+        }
+        if self.reasons.len() == REASONS_MAX {
+            return REASONS_MAX - 1;
+        }
+        self.reasons.push(match self.reasons.len() + 1 {
+            REASONS_MAX => Name::from("other reasons"),
+            _ => reason,
+        });
+        self.reasons.len() - 1
+    }
+}
+
+fn since(at: i64, arrival: i64) -> u64 {
+    at.saturating_sub(arrival).max(0).cast_unsigned()
+}
+
+fn bin(bins: &mut Vec<Bin>, index: usize) -> &mut Bin {
+    if bins.len() <= index {
+        bins.resize_with(index + 1, Bin::default);
+    }
+    &mut bins[index]
+}
+
+/// Adds a length of the queue to every bin that it lasts in.
+fn stretch(bins: &mut Vec<Bin>, scale: Scale, step: QueueStep) {
+    let (from, until) = (step.from.max(scale.origin), step.until.max(scale.origin));
+    let last = scale.index(until.saturating_sub(1).max(from));
+    for index in scale.index(from)..=last {
+        let begin = scale
+            .origin
+            .saturating_add_unsigned(index as u64 * scale.width);
+        let end = begin.saturating_add_unsigned(scale.width);
+        let nanos = since(until.min(end), from.max(begin));
+        let queue = &mut bin(bins, index).queue;
+        queue.most = queue.most.max(step.length.packets);
+        queue.sum += u128::from(step.length.packets) * u128::from(nanos);
+        queue.nanos += nanos;
+    }
+}

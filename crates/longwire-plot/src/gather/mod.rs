@@ -1,0 +1,370 @@
+//! Data of a run, gathered row by row in bounded memory.
+//!
+//! [`RunGatherer`] takes the rows of a log, from a file or while a run writes them.
+//! Bins of time become wider as the run becomes longer, so their number is bounded.
+
+mod bins;
+mod queue;
+mod select;
+mod service;
+mod sketch;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use longwire_capture::log::{Fate, LogError, LogReader, Name, Row, RowSink};
+
+pub use bins::{Bin, LinkBins};
+pub use queue::{QueueStep, QueueSteps};
+pub use select::{LinkPattern, LogDirection, Selection};
+pub use service::{Served, Services};
+pub use sketch::Sketch;
+
+use bins::Scale;
+
+use crate::PlotError;
+use crate::input::ROWS_A_LOOK;
+
+/// Bins of a link: between half of it and all of it are used.
+const BINS_MAX: usize = 2_048;
+
+/// Width of the first bins, in nanoseconds.
+const WIDTH_FIRST: u64 = 1_000;
+
+/// The most links with bins while rows come in.
+const LINKS_MAX: usize = 16;
+
+/// The most links that are counted by name.
+const COUNTED_MAX: usize = 20_000;
+
+/// Counts of a link.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LinkCounts {
+    /// Frames that arrived.
+    pub frames_in: u64,
+    /// Their bytes.
+    pub bytes_in: u64,
+    /// Frames that were delivered, copies included.
+    pub frames_out: u64,
+    /// Their bytes.
+    pub bytes_out: u64,
+    /// Frames that were dropped.
+    pub dropped: u64,
+}
+
+impl LinkCounts {
+    fn add(&mut self, row: &Row) {
+        let bytes = u64::from(row.length);
+        if row.copy == 0 {
+            self.frames_in += 1;
+            self.bytes_in += bytes;
+        }
+        match row.verdict {
+            Fate::Deliver => {
+                self.frames_out += 1;
+                self.bytes_out += bytes;
+            }
+            Fate::Drop => self.dropped += 1,
+            Fate::Held => {}
+        }
+    }
+}
+
+/// The data of a run.
+#[derive(Clone, Debug)]
+pub struct Gathered {
+    /// Begin of the first bin, in nanoseconds on the scale of arrivals.
+    pub origin: i64,
+    /// Width of a bin, in nanoseconds.
+    pub width: u64,
+    /// Number of bins.
+    pub bins: usize,
+    /// The links that were chosen, those that carried most first.
+    pub links: Vec<LinkBins>,
+    /// Counts of all links, by name.
+    pub counts: BTreeMap<Name, LinkCounts>,
+    /// Counts of links beyond those that are counted by name.
+    pub others: LinkCounts,
+    /// Rows of the log.
+    pub rows: u64,
+    /// From the origin to the last arrival or release, in seconds.
+    pub seconds: f64,
+}
+
+/// Gathers the rows of a run.
+#[derive(Clone, Debug)]
+pub struct RunGatherer {
+    selection: Selection,
+    origin: Option<i64>,
+    width: u64,
+    links: Vec<LinkBins>,
+    current: usize,
+    counts: BTreeMap<Name, LinkCounts>,
+    others: LinkCounts,
+    rows: u64,
+    last: i64,
+    /// The start of the run, where its log says it.
+    epoch: Option<i64>,
+}
+
+impl RunGatherer {
+    /// Creates a gatherer with bins for the chosen links; all links are counted.
+    pub fn new(selection: Selection) -> RunGatherer {
+        RunGatherer {
+            selection,
+            origin: None,
+            width: WIDTH_FIRST,
+            links: Vec::new(),
+            current: 0,
+            counts: BTreeMap::new(),
+            others: LinkCounts::default(),
+            rows: 0,
+            last: i64::MIN,
+            epoch: None,
+        }
+    }
+
+    /// Sets the begin of the first bin; before the first row. Without it, that is
+    /// the first arrival.
+    pub fn set_origin(&mut self, origin: i64) {
+        self.origin.get_or_insert(origin);
+    }
+
+    /// Adds a row.
+    pub fn add(&mut self, row: &Row) {
+        self.rows += 1;
+        self.last = self
+            .last
+            .max(row.arrival_ns.max(row.release_ns.unwrap_or(i64::MIN)));
+        self.origin.get_or_insert(row.arrival_ns);
+        let full = self.counts.len() >= COUNTED_MAX && !self.counts.contains_key(&row.link);
+        let counts = if full {
+            &mut self.others
+        } else {
+            self.counts.entry(row.link.clone()).or_default()
+        };
+        counts.add(row);
+        if self.find(&row.link) {
+            let last = row.arrival_ns.max(row.release_ns.unwrap_or(i64::MIN));
+            let last = last.max(row.departure_ns.unwrap_or(i64::MIN));
+            self.reach(last);
+            let scale = self.scale();
+            self.links[self.current].add(row, scale);
+        }
+    }
+
+    /// Returns whether no link has bins.
+    pub fn is_empty(&self) -> bool {
+        self.links.is_empty()
+    }
+
+    /// Returns whether the log is of a run that started at this time; earlier logs do
+    /// not say it.
+    pub fn is_of(&self, epoch_ns: u64) -> bool {
+        self.epoch
+            .is_none_or(|epoch| i128::from(epoch) == i128::from(epoch_ns))
+    }
+
+    /// Makes a link the current one; returns false if it has no bins.
+    fn find(&mut self, link: &Name) -> bool {
+        // Most rows belong to the link of the row before.
+        if self
+            .links
+            .get(self.current)
+            .is_some_and(|of| of.link == *link)
+        {
+            return true;
+        }
+        if let Some(known) = self.links.iter().position(|of| of.link == *link) {
+            self.current = known;
+            return true;
+        }
+        if self.links.len() == LINKS_MAX || !self.selection.has(link) {
+            return false;
+        }
+        self.current = self.links.len();
+        self.links.push(LinkBins::new(link.clone()));
+        true
+    }
+
+    /// Widens the bins until they reach a time.
+    fn reach(&mut self, last: i64) {
+        // Memory is shared by the links.
+        let most = match self.links.len() {
+            0..=4 => BINS_MAX,
+            _ => BINS_MAX / 2,
+        };
+        let mut factor = 1u64;
+        let index = self.scale().index(last) as u64;
+        while index / factor >= most as u64 || self.longest() as u64 / factor > most as u64 {
+            factor *= 2;
+        }
+        if factor > 1 {
+            self.widen(factor);
+        }
+    }
+
+    fn widen(&mut self, factor: u64) {
+        self.width = self.width.saturating_mul(factor);
+        for link in &mut self.links {
+            link.widen(factor as usize);
+        }
+    }
+
+    fn longest(&self) -> usize {
+        let lengths = self.links.iter().map(|link| link.bins.len());
+        lengths.max().unwrap_or(0)
+    }
+
+    fn scale(&self) -> Scale {
+        Scale {
+            origin: self.origin.unwrap_or_default(),
+            width: self.width,
+        }
+    }
+
+    /// Returns the data, with at most `links` links and about `bins` bins in all.
+    pub fn finish(mut self, links: usize, bins: usize) -> Gathered {
+        let scale = self.scale();
+        for link in &mut self.links {
+            link.finish(scale);
+        }
+        let carried = |link: &LinkBins| self.counts.get(&link.link).map_or(0, |of| of.bytes_in);
+        let mut chosen = std::mem::take(&mut self.links);
+        chosen.sort_by_key(|link| std::cmp::Reverse(carried(link)));
+        chosen.truncate(links);
+        chosen.sort_by(|a, b| crate::series::rank(&a.link).cmp(&crate::series::rank(&b.link)));
+        self.links = chosen;
+        while self.links.len() * self.longest() > bins.max(2 * self.links.len()) {
+            self.widen(2);
+        }
+        let bins = self.longest();
+        for link in &mut self.links {
+            link.bins.resize_with(bins, Bin::default);
+        }
+        Gathered {
+            origin: self.origin.unwrap_or_default(),
+            width: self.width,
+            bins,
+            links: self.links,
+            counts: self.counts,
+            others: self.others,
+            rows: self.rows,
+            seconds: self
+                .last
+                .saturating_sub(self.origin.unwrap_or_default())
+                .max(0) as f64
+                / 1e9,
+        }
+    }
+}
+
+/// Gathers a log from its file: of the chosen links, those that carried most.
+///
+/// # Errors
+/// If it cannot be read.
+pub fn gather_file(
+    path: &Path,
+    selection: &Selection,
+    origin: Option<i64>,
+    mut at: impl FnMut(u64, u64),
+) -> Result<RunGatherer, PlotError> {
+    let first = gather_once(path, selection.clone(), origin, &mut at)?;
+    let chosen = first.counts.iter().filter(|(link, _)| selection.has(link));
+    if chosen.clone().count() <= LINKS_MAX {
+        return Ok(first);
+    }
+    // More links than have bins: those that carried most are read again.
+    let mut most: Vec<_> = chosen
+        .map(|(link, of)| (of.bytes_in, link.clone()))
+        .collect();
+    most.sort_by(|a, b| b.cmp(a));
+    most.truncate(LINKS_MAX);
+    let mut again = RunGatherer::new(Selection::default());
+    again.links = most
+        .into_iter()
+        .map(|(_, link)| LinkBins::new(link))
+        .collect();
+    let mut again = read(path, again, origin, &mut at)?;
+    again.counts = first.counts;
+    again.others = first.others;
+    Ok(again)
+}
+
+fn gather_once(
+    path: &Path,
+    selection: Selection,
+    origin: Option<i64>,
+    at: &mut dyn FnMut(u64, u64),
+) -> Result<RunGatherer, PlotError> {
+    read(path, RunGatherer::new(selection), origin, at)
+}
+
+fn read(
+    path: &Path,
+    mut gatherer: RunGatherer,
+    origin: Option<i64>,
+    at: &mut dyn FnMut(u64, u64),
+) -> Result<RunGatherer, PlotError> {
+    let mut log = LogReader::open(path)?;
+    while let Some(row) = log.next() {
+        let row = row?;
+        gatherer.epoch = log.epoch();
+        if let Some(origin) = gatherer.epoch.or(origin) {
+            gatherer.set_origin(origin);
+        }
+        gatherer.add(&row);
+        if gatherer.rows.is_multiple_of(ROWS_A_LOOK) {
+            let (done, all) = log.progress();
+            at(done, all);
+        }
+    }
+    Ok(gatherer)
+}
+
+/// A gatherer that a run fills while it runs, as a second log.
+#[derive(Clone, Debug)]
+pub struct SharedGatherer(Arc<Mutex<RunGatherer>>);
+
+impl SharedGatherer {
+    /// Creates a gatherer of all links.
+    pub fn new() -> SharedGatherer {
+        let gatherer = RunGatherer::new(Selection::default());
+        SharedGatherer(Arc::new(Mutex::new(gatherer)))
+    }
+
+    /// Returns a copy of what was gathered so far.
+    pub fn get(&self) -> RunGatherer {
+        let gatherer = self.0.lock();
+        gatherer.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Default for SharedGatherer {
+    fn default() -> SharedGatherer {
+        SharedGatherer::new()
+    }
+}
+
+impl RowSink for SharedGatherer {
+    fn set_epoch(&mut self, epoch_ns: i64) {
+        let gatherer = self.0.lock();
+        gatherer
+            .unwrap_or_else(PoisonError::into_inner)
+            .set_origin(epoch_ns);
+    }
+
+    fn write(&mut self, row: &Row) -> Result<(), LogError> {
+        let gatherer = self.0.lock();
+        gatherer.unwrap_or_else(PoisonError::into_inner).add(row);
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>) -> Result<(), LogError> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,227 @@
+//! The length of a queue at every time.
+//!
+//! A row of the log has the length of the queue right after a frame arrived. Between
+//! arrivals the queue drains as frames depart, and the departures are in the log too.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+
+use longwire_capture::log::Row;
+
+/// The most frames that are kept until the frames before them are known. Queue
+/// disciplines decide out of order only within their queues.
+const WAITING_MAX: usize = 1 << 16;
+
+/// The length of a queue.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QueueLength {
+    /// In packets.
+    pub packets: u64,
+    /// In bytes.
+    pub bytes: u64,
+}
+
+/// A length of the queue from a time to another, exclusive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QueueStep {
+    /// Its begin.
+    pub from: i64,
+    /// Its end.
+    pub until: i64,
+    /// The length.
+    pub length: QueueLength,
+}
+
+/// A frame's arrival and departure.
+#[derive(Clone, Copy, Debug)]
+struct Stay {
+    arrival: i64,
+    departure: Option<i64>,
+    bytes: u64,
+    left_behind: Option<QueueLength>,
+}
+
+/// Derives the steps of a queue from the rows of its link.
+#[derive(Clone, Debug, Default)]
+pub struct QueueSteps {
+    /// The number of the next frame, once it is known.
+    next: Option<u64>,
+    waiting: BTreeMap<u64, Stay>,
+    departures: BinaryHeap<Reverse<(i64, u64)>>,
+    length: Option<(i64, QueueLength)>,
+}
+
+impl QueueSteps {
+    /// Adds a row, and passes on the steps that are known by it.
+    pub fn add(&mut self, row: &Row, mut step: impl FnMut(QueueStep)) {
+        if row.copy > 0 {
+            return;
+        }
+        // A network reports an empty queue for a frame that the MTU drops.
+        let known = row.reason.as_deref() != Some("mtu");
+        let stay = Stay {
+            arrival: row.arrival_ns,
+            departure: row.departure_ns,
+            bytes: row.length.into(),
+            left_behind: known.then_some(QueueLength {
+                packets: row.queue_packets.into(),
+                bytes: row.queue_bytes,
+            }),
+        };
+        if row.frame == 0 && self.next.is_none() {
+            self.next = Some(0);
+        }
+        if self.next == Some(row.frame) && self.waiting.is_empty() {
+            self.next = row.frame.checked_add(1);
+            self.arrive(stay, &mut step);
+            return;
+        }
+        self.waiting.insert(row.frame, stay);
+        self.follow(&mut step);
+        if self.waiting.len() > WAITING_MAX {
+            self.jump(&mut step);
+        }
+    }
+
+    /// Passes on the remaining steps, until the last departure.
+    pub fn finish(&mut self, mut step: impl FnMut(QueueStep)) {
+        while !self.waiting.is_empty() {
+            self.jump(&mut step);
+        }
+        self.drain(i64::MAX, &mut step);
+    }
+
+    fn follow(&mut self, step: &mut impl FnMut(QueueStep)) {
+        while let Some(next) = self.next
+            && let Some(stay) = self.waiting.remove(&next)
+        {
+            self.next = next.checked_add(1);
+            self.arrive(stay, step);
+        }
+    }
+
+    /// Continues with the first waiting frame: those before it are missing.
+    fn jump(&mut self, step: &mut impl FnMut(QueueStep)) {
+        if let Some((first, _)) = self.waiting.first_key_value() {
+            self.next = Some(*first);
+            self.follow(step);
+        }
+    }
+
+    fn arrive(&mut self, stay: Stay, step: &mut impl FnMut(QueueStep)) {
+        self.drain(stay.arrival, step);
+        if let Some(length) = stay.left_behind {
+            self.set(stay.arrival, length, step);
+        }
+        if let Some(departure) = stay.departure {
+            self.departures.push(Reverse((departure, stay.bytes)));
+        }
+    }
+
+    /// Lets frames depart until a time.
+    fn drain(&mut self, until: i64, step: &mut impl FnMut(QueueStep)) {
+        while let Some(Reverse((at, bytes))) = self.departures.peek().copied()
+            && at <= until
+        {
+            self.departures.pop();
+            if let Some((_, length)) = self.length {
+                let length = QueueLength {
+                    packets: length.packets.saturating_sub(1),
+                    bytes: length.bytes.saturating_sub(bytes),
+                };
+                self.set(at, length, step);
+            }
+        }
+    }
+
+    fn set(&mut self, at: i64, length: QueueLength, step: &mut impl FnMut(QueueStep)) {
+        if let Some((from, before)) = self.length {
+            let until = at.max(from);
+            step(QueueStep {
+                from,
+                until,
+                length: before,
+            });
+        }
+        self.length = Some((at, length));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use longwire_capture::log::{Fate, Name};
+
+    fn row(frame: u64, arrival: i64, departure: Option<i64>, packets: u32) -> Row {
+        Row {
+            frame,
+            link: Name::from("up"),
+            arrival_ns: arrival,
+            length: 100,
+            verdict: match departure {
+                Some(_) => Fate::Deliver,
+                None => Fate::Drop,
+            },
+            departure_ns: departure,
+            release_ns: departure,
+            reason: departure.is_none().then(|| Name::from("aqm")),
+            ecn_marked: false,
+            corrupted: false,
+            copy: 0,
+            queue_packets: packets,
+            queue_bytes: u64::from(packets) * 100,
+        }
+    }
+
+    fn steps(rows: &[Row]) -> Vec<(i64, i64, u64)> {
+        let (mut queue, mut found) = (QueueSteps::default(), Vec::new());
+        for row in rows {
+            queue.add(row, |step| found.push(step));
+        }
+        queue.finish(|step| found.push(step));
+        assert!(
+            found
+                .iter()
+                .all(|step| step.length.bytes == step.length.packets * 100)
+        );
+        let found = found.iter().filter(|step| step.until > step.from);
+        found
+            .map(|step| (step.from, step.until, step.length.packets))
+            .collect()
+    }
+
+    #[test]
+    fn it_drains_between_arrivals_in_any_order_of_decisions() {
+        let mut rows = vec![
+            row(0, 0, Some(10), 1),
+            row(1, 1, Some(20), 2),
+            row(2, 2, Some(30), 3),
+            row(3, 25, Some(40), 2),
+        ];
+        let expected = [
+            (0, 1, 1),
+            (1, 2, 2),
+            (2, 10, 3),
+            (10, 20, 2),
+            (20, 25, 1),
+            (25, 30, 2),
+            (30, 40, 1),
+        ];
+        assert_eq!(steps(&rows), expected);
+        rows.reverse();
+        assert_eq!(steps(&rows), expected);
+    }
+
+    #[test]
+    fn a_frame_that_was_dropped_inside_leaves_by_the_next_arrival() {
+        let rows = [
+            row(0, 0, Some(10), 1),
+            row(1, 1, None, 2),
+            row(2, 12, Some(22), 1),
+        ];
+        assert_eq!(
+            steps(&rows),
+            [(0, 1, 1), (1, 10, 2), (10, 12, 1), (12, 22, 1)]
+        );
+    }
+}

@@ -1,0 +1,151 @@
+//! The choice of links by name and direction.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// A direction of a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogDirection {
+    /// Of logs named `up`, `ab` or `NAME.up`.
+    Up,
+    /// Of logs named `down`, `ba` or `NAME.down`.
+    Down,
+}
+
+impl LogDirection {
+    /// Both directions.
+    pub const ALL: [LogDirection; 2] = [LogDirection::Up, LogDirection::Down];
+
+    /// Returns the name of the option's value.
+    pub fn name(self) -> &'static str {
+        match self {
+            LogDirection::Up => "up",
+            LogDirection::Down => "down",
+        }
+    }
+
+    /// Returns the direction of a link's name in logs and reports.
+    pub fn of(link: &str) -> Option<LogDirection> {
+        match split(link).1 {
+            "up" | "ab" => Some(LogDirection::Up),
+            "down" | "ba" => Some(LogDirection::Down),
+            _ => None,
+        }
+    }
+}
+
+/// Returns a name without its direction, and the direction.
+fn split(link: &str) -> (&str, &str) {
+    match link.rsplit_once('.') {
+        Some((name, direction)) => (name, direction),
+        None => ("", link),
+    }
+}
+
+/// A pattern of links' names: `*` stands for any text, `?` for one character.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LinkPattern(String);
+
+impl FromStr for LinkPattern {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<LinkPattern, String> {
+        if text.is_empty() {
+            return Err("a link's name is not empty".to_owned());
+        }
+        Ok(LinkPattern(text.to_owned()))
+    }
+}
+
+impl fmt::Display for LinkPattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl LinkPattern {
+    /// Returns whether a name fits, with or without its direction.
+    pub fn fits(&self, link: &str) -> bool {
+        let (name, _) = split(link);
+        fits(&self.0, link) || !name.is_empty() && fits(&self.0, name)
+    }
+}
+
+/// Returns whether a text fits a pattern.
+fn fits(pattern: &str, text: &str) -> bool {
+    let (pattern, text): (Vec<char>, Vec<char>) =
+        (pattern.chars().collect(), text.chars().collect());
+    let (mut at, mut of) = (0, 0);
+    // The last star, and the text after what it stands for.
+    let mut star = None;
+    while of < text.len() {
+        if pattern.get(at) == Some(&'*') {
+            star = Some((at, of));
+            at += 1;
+        } else if pattern.get(at).is_some_and(|c| *c == '?' || *c == text[of]) {
+            (at, of) = (at + 1, of + 1);
+        } else if let Some((from, taken)) = star {
+            star = Some((from, taken + 1));
+            (at, of) = (from + 1, taken + 1);
+        } else {
+            return false;
+        }
+    }
+    pattern[at..].iter().all(|c| *c == '*')
+}
+
+/// Which links are drawn; without patterns and direction, all.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Selection {
+    /// Patterns, one of which must fit, if there are any.
+    pub links: Vec<LinkPattern>,
+    /// The direction, if only one is drawn.
+    pub direction: Option<LogDirection>,
+}
+
+impl Selection {
+    /// Returns whether everything is drawn.
+    pub fn is_all(&self) -> bool {
+        self.links.is_empty() && self.direction.is_none()
+    }
+
+    /// Returns whether a link is drawn.
+    pub fn has(&self, link: &str) -> bool {
+        let named = self.links.is_empty() || self.links.iter().any(|of| of.fits(link));
+        let direction = self.direction;
+        named && direction.is_none_or(|of| LogDirection::of(link) == Some(of))
+    }
+}
+
+impl fmt::Display for Selection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let links = self.links.iter().map(|link| format!("--link {link}"));
+        let direction = self
+            .direction
+            .map(|of| format!("--direction {}", of.name()));
+        let options: Vec<String> = links.chain(direction).collect();
+        f.write_str(&options.join(" "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_and_directions_choose_links() {
+        let has = |links: &[&str], direction, link: &str| {
+            let links = links.iter().map(|link| LinkPattern((*link).to_owned()));
+            let links = links.collect();
+            Selection { links, direction }.has(link)
+        };
+        let (up, down) = (Some(LogDirection::Up), Some(LogDirection::Down));
+        assert!(has(&[], None, "x") && has(&["up"], None, "up"));
+        assert!(has(&["adsl*"], up, "adsl12.up") && !has(&["adsl*"], down, "adsl12.up"));
+        assert!(has(&["adsl12"], None, "adsl12.down") && !has(&["adsl1"], None, "adsl12.down"));
+        assert!(has(&["*.down", "b"], None, "a.down") && has(&["a.?p"], None, "a.up"));
+        assert!(has(&["a*b*c"], None, "axxbybc") && !has(&["a*b*c"], None, "axxbyb"));
+        assert!(has(&[], up, "ab") && has(&[], down, "ba") && !has(&[], down, "up"));
+        assert!(!has(&[], up, "out") && !has(&["up"], None, "down"));
+    }
+}

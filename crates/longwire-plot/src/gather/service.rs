@@ -1,0 +1,153 @@
+//! The rate in force, as departures show it.
+//!
+//! A log has no column for the rate, because a rate may follow a trace, a chain or
+//! changes by hand. But the server of a queue sends one frame after the other: the
+//! time from the begin of a frame's service (its arrival, or the departure of the
+//! frame before if that is later) to its departure is its length divided by the rate.
+
+use longwire_capture::log::{Fate, Row};
+
+/// The service of one frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Service {
+    /// Its departure.
+    pub until: i64,
+    /// Its duration, in nanoseconds.
+    pub nanos: u64,
+    /// Length of the frame.
+    pub bits: u64,
+    /// Whether it followed another service at once. Other services may contain a
+    /// wait for the next slot of the medium.
+    pub backlogged: bool,
+}
+
+/// Drops of frames that were never served. Of other drops (`loss`, `bit_error`, …)
+/// the log has no departure although the medium was busy.
+const UNSERVED: [&str; 5] = ["queue_full", "aqm", "mtu", "entry_loss", "ttl"];
+
+/// Derives services from the rows of one link, in the order of its decisions.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Services {
+    last: Option<i64>,
+    unknown: bool,
+}
+
+impl Services {
+    /// Returns the service of a row's frame, if it was served and its begin is known.
+    pub fn of(&mut self, row: &Row) -> Option<Service> {
+        if row.copy > 0 || row.verdict == Fate::Held {
+            return None;
+        }
+        let Some(until) = row.departure_ns else {
+            let reason = row.reason.as_deref().unwrap_or_default();
+            self.unknown |= !UNSERVED.contains(&reason);
+            return None;
+        };
+        let before = self.last.replace(until);
+        let known = !std::mem::take(&mut self.unknown);
+        let begin = before.map_or(row.arrival_ns, |at| at.max(row.arrival_ns));
+        // Of two servers, as in a link that was replaced, neither is known.
+        let nanos = u64::try_from(until.saturating_sub(begin)).ok()?;
+        known.then_some(Service {
+            until,
+            nanos,
+            bits: u64::from(row.length) * 8,
+            backlogged: before.is_some_and(|at| at >= row.arrival_ns),
+        })
+    }
+}
+
+/// The sum of services in a span of time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Served {
+    /// Bits and nanoseconds of services after one another.
+    backlogged: (u64, u64),
+    /// Bits and nanoseconds of the others.
+    single: (u64, u64),
+}
+
+impl Served {
+    /// Adds a service.
+    pub fn add(&mut self, service: &Service) {
+        let of = if service.backlogged {
+            &mut self.backlogged
+        } else {
+            &mut self.single
+        };
+        of.0 += service.bits;
+        of.1 += service.nanos;
+    }
+
+    /// Adds the services of another span.
+    pub fn merge(&mut self, other: Served) {
+        for (of, more) in [
+            (&mut self.backlogged, other.backlogged),
+            (&mut self.single, other.single),
+        ] {
+            of.0 += more.0;
+            of.1 += more.1;
+        }
+    }
+
+    /// Returns the rate in bits per second, if frames were served and it was finite.
+    pub fn rate(&self) -> Option<f64> {
+        let of = [self.backlogged, self.single];
+        let (bits, nanos) = of.into_iter().find(|(_, nanos)| *nanos > 0)?;
+        Some(bits as f64 * 1e9 / nanos as f64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use longwire_capture::log::Name;
+
+    fn row(arrival: i64, departure: Option<i64>, reason: Option<&str>) -> Row {
+        Row {
+            frame: 0,
+            link: Name::from("up"),
+            arrival_ns: arrival,
+            length: 1_250,
+            verdict: match reason {
+                None => Fate::Deliver,
+                Some(_) => Fate::Drop,
+            },
+            departure_ns: departure,
+            release_ns: departure,
+            reason: reason.map(Name::from),
+            ecn_marked: false,
+            corrupted: false,
+            copy: 0,
+            queue_packets: 0,
+            queue_bytes: 0,
+        }
+    }
+
+    /// 1,250 bytes in 1 ms are 10 Mbit/s, waiting or not, and lost frames in between
+    /// change nothing.
+    #[test]
+    fn the_rate_is_that_of_the_server() {
+        const MS: i64 = 1_000_000;
+        let rows = [
+            row(0, Some(MS), None),
+            row(0, Some(2 * MS), None),
+            row(0, None, Some("queue_full")),
+            row(0, Some(3 * MS), None),
+            // Served until 4 ms, but lost: the next service has no known begin.
+            row(0, None, Some("loss")),
+            row(0, Some(5 * MS), None),
+            row(0, Some(6 * MS), None),
+            row(9 * MS, Some(10 * MS), None),
+        ];
+        let (mut services, mut served, mut count) = (Services::default(), Served::default(), 0);
+        for row in &rows {
+            if let Some(service) = services.of(row) {
+                served.add(&service);
+                count += 1;
+            }
+        }
+        assert_eq!(count, 5);
+        assert_eq!(served.rate(), Some(1e7));
+        assert_eq!(Served::default().rate(), None);
+    }
+}

@@ -1,0 +1,196 @@
+//! Distributions of bounded size.
+//!
+//! A [`Sketch`] counts values in buckets whose widths are a fixed share of the
+//! value, as an HDR histogram does, but stores only buckets that have values. When
+//! they become too many, it halves its precision. So a bin of time whose values lie
+//! close together keeps them to 0.05 %, and one with a wide range keeps quantiles to
+//! a few percent, within the same memory.
+
+/// The most buckets before the precision is halved.
+const BUCKETS_MAX: usize = 192;
+
+/// Bits of a value's mantissa in a new sketch, and the least.
+const BITS: u8 = 11;
+const BITS_MIN: u8 = 3;
+
+/// The distribution of some values.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sketch {
+    /// Buckets with their counts, by rising bucket.
+    counts: Vec<(u32, u32)>,
+    bits: u8,
+    least: u64,
+    most: u64,
+    total: u64,
+}
+
+impl Default for Sketch {
+    fn default() -> Sketch {
+        Sketch {
+            counts: Vec::new(),
+            bits: BITS,
+            least: u64::MAX,
+            most: 0,
+            total: 0,
+        }
+    }
+}
+
+impl Sketch {
+    /// Adds a value.
+    pub fn add(&mut self, value: u64) {
+        self.least = self.least.min(value);
+        self.most = self.most.max(value);
+        self.total += 1;
+        let bucket = bucket(value, self.bits);
+        match self.counts.binary_search_by_key(&bucket, |(of, _)| *of) {
+            Ok(at) => self.counts[at].1 = self.counts[at].1.saturating_add(1),
+            Err(at) => {
+                self.counts.insert(at, (bucket, 1));
+                self.limit();
+            }
+        }
+    }
+
+    /// Adds the values of another sketch.
+    pub fn merge(&mut self, mut other: Sketch) {
+        if other.total == 0 {
+            return;
+        }
+        let bits = self.bits.min(other.bits);
+        self.coarsen(bits);
+        other.coarsen(bits);
+        self.least = self.least.min(other.least);
+        self.most = self.most.max(other.most);
+        self.total += other.total;
+        self.counts.append(&mut other.counts);
+        self.counts.sort_unstable_by_key(|(bucket, _)| *bucket);
+        self.join();
+        self.limit();
+    }
+
+    /// Returns the number of values.
+    pub fn total(&self) -> u64 {
+        self.total
+    }
+
+    /// Returns the least and the greatest value.
+    pub fn range(&self) -> Option<(u64, u64)> {
+        (self.total > 0).then_some((self.least, self.most))
+    }
+
+    /// Returns the value that a share of the values does not exceed.
+    pub fn quantile(&self, share: f64) -> Option<u64> {
+        let rank = ((share * self.total as f64).ceil() as u64).clamp(1, self.total.max(1));
+        let mut below = 0u64;
+        for (bucket, count) in &self.counts {
+            below += u64::from(*count);
+            if below >= rank {
+                let (low, width) = bounds(*bucket, self.bits);
+                return Some((low + (width - 1) / 2).clamp(self.least, self.most));
+            }
+        }
+        (self.total > 0).then_some(self.most)
+    }
+
+    fn limit(&mut self) {
+        while self.counts.len() > BUCKETS_MAX && self.bits > BITS_MIN {
+            self.coarsen(self.bits - 1);
+        }
+    }
+
+    fn coarsen(&mut self, bits: u8) {
+        if bits >= self.bits {
+            return;
+        }
+        for (of, _) in &mut self.counts {
+            *of = bucket(bounds(*of, self.bits).0, bits);
+        }
+        self.bits = bits;
+        self.join();
+    }
+
+    /// Joins adjacent entries of the same bucket.
+    fn join(&mut self) {
+        self.counts.dedup_by(|next, kept| {
+            let same = next.0 == kept.0;
+            if same {
+                kept.1 = kept.1.saturating_add(next.1);
+            }
+            same
+        });
+    }
+}
+
+/// Returns the bucket of a value: the value itself if it is small, else its
+/// exponent and the first bits of its mantissa. Buckets rise with values.
+fn bucket(value: u64, bits: u8) -> u32 {
+    let length = 64 - value.leading_zeros();
+    let shift = length.saturating_sub(u32::from(bits) + 1);
+    (shift << bits) + (value >> shift) as u32
+}
+
+/// Returns the least value of a bucket, and the number of its values.
+fn bounds(bucket: u32, bits: u8) -> (u64, u64) {
+    let shift = (bucket >> bits).saturating_sub(1);
+    let mantissa = bucket - (shift << bits);
+    (u64::from(mantissa) << shift, 1 << shift)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn buckets_hold_their_values_and_follow_one_another() {
+        for bits in [BITS_MIN, 7, BITS] {
+            let mut before = None;
+            for value in (0..20_000).chain((20..60).map(|power| (1u64 << power) - 1)) {
+                let of = bucket(value, bits);
+                let (low, width) = bounds(of, bits);
+                assert!((low..low + width).contains(&value), "{value} {bits}");
+                assert!(before <= Some(of), "{value} {bits}");
+                before = Some(of);
+            }
+        }
+    }
+
+    #[test]
+    fn equal_values_stay_exact() {
+        let mut sketch = Sketch::default();
+        for _ in 0..1_000 {
+            sketch.add(20_000_001);
+        }
+        assert_eq!(sketch.quantile(0.5), Some(20_000_001));
+        assert_eq!(sketch.range(), Some((20_000_001, 20_000_001)));
+        assert_eq!(Sketch::default().quantile(0.5), None);
+    }
+
+    proptest! {
+        // Up to 2,000 values over nine decades: the precision falls to about 4 bits, of
+        // which the middle of a bucket is off by at most 1/32 of the value.
+        #[test]
+        fn quantiles_are_near_and_merging_changes_nothing(
+            mut values in proptest::collection::vec(1..1_000_000_000u64, 1..2_000),
+            cut in 0..2_000usize,
+        ) {
+            let mut parts = [Sketch::default(), Sketch::default()];
+            for (index, value) in values.iter().enumerate() {
+                parts[usize::from(index >= cut)].add(*value);
+            }
+            let [mut all, rest] = parts;
+            all.merge(rest);
+            values.sort_unstable();
+            prop_assert_eq!(all.total(), values.len() as u64);
+            prop_assert_eq!(all.range(), Some((values[0], values[values.len() - 1])));
+            prop_assert!(all.counts.len() <= BUCKETS_MAX);
+            for share in [0.01, 0.5, 0.99, 1.0] {
+                let rank = (share * values.len() as f64).ceil() as usize;
+                let exact = values[rank.max(1) - 1] as f64;
+                let found = all.quantile(share).unwrap_or(0) as f64;
+                prop_assert!((found - exact).abs() <= exact / 16.0 + 1.0, "{share}: {found} {exact}");
+            }
+        }
+    }
+}

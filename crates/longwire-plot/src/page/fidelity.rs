@@ -1,0 +1,248 @@
+//! The section about how true the run was.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use super::Page;
+use super::document::{PartDocument, PausesDocument, RunDocument};
+use super::html::Html;
+use crate::axis::{SHARE, TIME, grouped};
+
+/// Links and ports that are shown.
+const PARTS_MAX: usize = 16;
+
+/// Statistics of lateness, in the order of reports.
+const STATISTICS: [(&str, &str); 6] = [
+    ("p50", "median"),
+    ("p99", "p99"),
+    ("p999", "p99.9"),
+    ("max", "greatest"),
+    ("mean", "mean"),
+    ("stddev", "stddev"),
+];
+
+/// Writes the section.
+pub(super) fn write(html: &mut Html, page: &Page) {
+    html.raw("<section id=\"fidelity\"><h2>How true it was</h2>\n");
+    let Some(report) = &page.report else {
+        html.element(
+            "p",
+            "Without the report, lateness and artifacts are unknown.",
+        );
+        html.raw("</section>\n");
+        return;
+    };
+    if let Some(verdict) = &report.verdict {
+        html.raw("<p><b>")
+            .text(&capitalized(&verdict.line))
+            .raw(".</b></p>\n");
+        if !verdict.hints.is_empty() {
+            html.raw("<ul>");
+            for hint in &verdict.hints {
+                html.element("li", hint);
+            }
+            html.raw("</ul>\n");
+        }
+    }
+    // A network measures at its ports, for frames of many links leave by one.
+    let measured = if report.ports.is_empty() {
+        &report.links
+    } else {
+        &report.ports
+    };
+    let measured: Vec<&PartDocument> = measured
+        .iter()
+        .filter(|part| part.packets_in + part.packets_out > 0)
+        .take(PARTS_MAX)
+        .collect();
+    lateness(html, &measured);
+    for part in &measured {
+        histogram(html, part);
+    }
+    artifacts(html, &measured);
+    machine(html, report);
+    html.raw("</section>\n");
+}
+
+fn capitalized(line: &str) -> String {
+    let mut rest = line.chars();
+    rest.next()
+        .into_iter()
+        .flat_map(char::to_uppercase)
+        .chain(rest)
+        .collect()
+}
+
+fn micros(value: Option<&f64>) -> String {
+    value.map_or_else(|| "–".to_owned(), |micros| TIME.write(micros * 1e3))
+}
+
+fn lateness(html: &mut Html, parts: &[&PartDocument]) {
+    html.raw("<h3>Lateness</h3><p>Handover − release: the emulator's own error. ");
+    html.raw("<i>Own</i> leaves out pauses of the machine and the start.</p>\n");
+    let rows = parts.iter().flat_map(|part| {
+        let row = |name: String, of: &BTreeMap<String, f64>| {
+            let cells = STATISTICS.iter().map(|(key, _)| micros(of.get(*key)));
+            [name].into_iter().chain(cells).collect()
+        };
+        let all = part
+            .lateness_us
+            .iter()
+            .map(move |of| row(part.name.clone(), of));
+        let own = part.lateness_own_us.iter();
+        all.chain(own.map(move |of| row(format!("{}, own", part.name), of)))
+    });
+    let head = [""]
+        .into_iter()
+        .chain(STATISTICS.iter().map(|(_, label)| *label));
+    let head: Vec<String> = head.map(str::to_owned).collect();
+    html.table(&head, rows);
+}
+
+/// The histogram's size, in units of its SVG.
+const WIDTH: f64 = 900.0;
+const HEIGHT: f64 = 130.0;
+const BOTTOM: f64 = 22.0;
+const TOP: f64 = 18.0;
+
+/// The fewest buckets that are drawn.
+const BUCKETS_MIN: usize = 10;
+
+/// Upper bounds of the histogram's buckets in microseconds: 1, 2 and 5 of each decade.
+fn bounds() -> impl Iterator<Item = u64> {
+    let decades = (0..7).flat_map(|power| [1, 2, 5].map(|mark| mark * 10u64.pow(power)));
+    decades.take_while(|bound| *bound <= 1_000_000)
+}
+
+/// Writes the histogram of a part's lateness, with logarithmic bars.
+fn histogram(html: &mut Html, part: &PartDocument) {
+    let counts: BTreeMap<Option<u64>, u64> = part.lateness_histogram_us.iter().copied().collect();
+    let all: u64 = counts.values().sum();
+    if all == 0 {
+        return;
+    }
+    let buckets: Vec<Option<u64>> = bounds().map(Some).chain([None]).collect();
+    let filled = |bound: &Option<u64>| counts.get(bound) > Some(&0);
+    // The longest run of buckets that hold all frames, and a few more if they are few.
+    let last = buckets.iter().rposition(filled).unwrap_or(0);
+    let buckets = &buckets[..(last + 1).max(BUCKETS_MIN)];
+    let label = |bound: &Option<u64>| match bound {
+        Some(micros) => format!("≤ {}", TIME.write(*micros as f64 * 1e3)),
+        None => "more".to_owned(),
+    };
+    html.raw("<figure class=\"chart histogram\"><figcaption>");
+    html.raw("<b>Lateness of ")
+        .text(&part.name)
+        .raw("</b> <small>frames by how late they were ");
+    html.raw("handed over, on a logarithmic scale</small></figcaption>\n");
+    let mut bars = String::new();
+    let wide = WIDTH / buckets.len() as f64;
+    for (index, bound) in buckets.iter().enumerate() {
+        let count = counts.get(bound).copied().unwrap_or(0);
+        let room = HEIGHT - TOP - BOTTOM;
+        // A single frame is visible.
+        let tall = (count as f64 + 1.0).ln() / (all as f64 + 1.0).ln() * room;
+        let (left, top) = (index as f64 * wide, HEIGHT - BOTTOM - tall);
+        let middle = left + wide / 2.0;
+        let _ = write!(
+            bars,
+            "<rect class=\"bar\" x=\"{:.1}\" y=\"{top:.1}\" width=\"{:.1}\" height=\"{tall:.1}\"/>\
+             <text x=\"{middle:.1}\" y=\"{:.1}\">{}</text>",
+            left + 2.0,
+            wide - 4.0,
+            HEIGHT - 7.0,
+            label(bound).trim_start_matches("≤ ")
+        );
+        if count > 0 {
+            let share = SHARE.write(count as f64 / all as f64);
+            let _ = write!(
+                bars,
+                "<text x=\"{middle:.1}\" y=\"{:.1}\">{share}</text>",
+                top - 4.0
+            );
+        }
+    }
+    html.raw(&format!(
+        "<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" \
+         aria-label=\"Histogram of lateness; the table below has the values\">{bars}\
+         <path class=\"axis\" d=\"M0 {0}H{WIDTH}\"/></svg>\n<details><summary>Table</summary>",
+        HEIGHT - BOTTOM
+    ));
+    let filled = buckets
+        .iter()
+        .filter_map(|bound| Some((bound, *counts.get(bound)?)));
+    let rows = filled.map(|(bound, count)| {
+        let share = SHARE.write(count as f64 / all as f64);
+        vec![label(bound), grouped(count as f64, 0), share]
+    });
+    html.table(&["late", "frames", "share"].map(str::to_owned), rows);
+    html.raw("</details></figure>\n");
+}
+
+fn artifacts(html: &mut Html, parts: &[&PartDocument]) {
+    html.raw("<h3>Artifacts</h3>\n");
+    let mut kinds: Vec<&String> = parts
+        .iter()
+        .flat_map(|part| part.artifacts.keys())
+        .collect();
+    kinds.sort();
+    kinds.dedup();
+    kinds.retain(|kind| {
+        parts
+            .iter()
+            .any(|part| part.artifacts.get(*kind) > Some(&0))
+    });
+    if kinds.is_empty() {
+        html.element(
+            "p",
+            "None: no frame was treated differently from what was asked.",
+        );
+        return;
+    }
+    html.element(
+        "p",
+        "Frames that the emulator treated differently from what was asked.",
+    );
+    let rows = parts.iter().map(|part| {
+        let counts = kinds
+            .iter()
+            .map(|kind| part.artifacts.get(*kind).copied().unwrap_or(0));
+        let counts = counts.map(|count| grouped(count as f64, 0));
+        [part.name.clone()].into_iter().chain(counts).collect()
+    });
+    let head = kinds.iter().map(|kind| kind.replace('_', " "));
+    let head: Vec<String> = [String::new()].into_iter().chain(head).collect();
+    html.table(&head, rows);
+}
+
+/// Writes what the machine did meanwhile.
+fn machine(html: &mut Html, report: &RunDocument) {
+    html.raw("<h3>The machine</h3>\n");
+    let row = |name: &str, of: &PausesDocument| {
+        vec![
+            name.to_owned(),
+            grouped(of.count as f64, 0),
+            micros(Some(&of.max_us)),
+            micros(Some(&of.total_us)),
+        ]
+    };
+    let pauses = report
+        .pauses
+        .iter()
+        .map(|of| row("pauses of the machine", of));
+    let stops = report
+        .stops
+        .iter()
+        .map(|of| row("stops of the process", of));
+    let head = ["", "times", "longest", "in all"].map(str::to_owned);
+    html.table(&head, pauses.chain(stops));
+    let time = |seconds: f64| TIME.write(seconds * 1e9);
+    html.element(
+        "p",
+        &format!(
+            "The emulator used {} of processor time, and waited {} for cores that other programs used.",
+            time(report.cpu_s),
+            time(report.core_wait_s)
+        ),
+    );
+}

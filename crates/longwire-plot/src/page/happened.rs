@@ -1,0 +1,226 @@
+//! The section about what happened: counts of every link, and charts.
+
+use std::collections::BTreeMap;
+
+use super::html::Html;
+use super::{Page, chart, request, values};
+use crate::axis::{RATE, SHARE, TIME, grouped};
+use crate::gather::{Gathered, LinkBins};
+
+/// Links that are listed.
+const LINKS_MAX: usize = 500;
+
+/// The counts of a link.
+struct Counted {
+    name: String,
+    /// Frames in, out and dropped.
+    frames: [u64; 3],
+    /// Bytes in and out.
+    bytes: [u64; 2],
+    reasons: BTreeMap<String, u64>,
+    queue_max: Option<u64>,
+}
+
+/// Writes the section.
+pub(super) fn write(html: &mut Html, page: &Page) {
+    html.raw("<section id=\"happened\"><h2>What happened</h2>\n");
+    summary(html, page);
+    let Some(log) = &page.log else {
+        html.raw("<p class=\"missing\">");
+        html.text("No log was given, or it is empty: charts over time are missing. --log FILE writes one.");
+        html.raw("</p></section>\n");
+        return;
+    };
+    let charted = log.links.len();
+    let directions = log.counts.len();
+    if directions > charted {
+        let what = format!(
+            "Charts: {charted} of {} directions of links; choose others with --link.",
+            grouped(directions as f64, 0)
+        );
+        html.element("p", &what);
+    }
+    html.raw(
+        "<p class=\"script\">Drag over a chart to zoom; double-click or press 0 to see everything. \
+         On a chart with the focus: ← and → move the cursor, + and − zoom.</p>\n",
+    );
+    let marks = request::marks(page);
+    for (index, link) in log.links.iter().enumerate() {
+        html.raw("<section class=\"link\">")
+            .element("h3", &link.link);
+        facts(html, link);
+        for (number, chart) in values::charts(log, link).iter().enumerate() {
+            chart::write(
+                html,
+                chart,
+                &format!("c{index}-{number}"),
+                &link.link,
+                &marks,
+            );
+        }
+        html.raw("</section>\n");
+    }
+    html.raw("</section>\n");
+}
+
+/// Writes the distribution of a link's delays in one sentence.
+fn facts(html: &mut Html, link: &LinkBins) {
+    let mut all = crate::gather::Sketch::default();
+    let mut queueing = crate::gather::Sketch::default();
+    for bin in &link.bins {
+        all.merge(bin.delay.clone());
+        queueing.merge(bin.sojourn.clone());
+    }
+    let rates = link.bins.iter().filter_map(|bin| bin.served.rate());
+    let (low, high) = rates.fold((f64::MAX, 0.0), |(low, high), rate| {
+        (f64::min(low, rate), f64::max(high, rate))
+    });
+    let (low, high) = (RATE.write(low), RATE.write(high));
+    let in_force = match high.as_str() {
+        "0 bit/s" => String::new(),
+        _ if low == high => format!(" The rate in force was {low}."),
+        _ => format!(" The rate in force was between {low} and {high}."),
+    };
+    let at = |of: &crate::gather::Sketch, share| {
+        of.quantile(share)
+            .map_or_else(|| "–".to_owned(), |nanos| TIME.write(nanos as f64))
+    };
+    if all.total() == 0 {
+        html.element("p", "No frame was delivered.");
+        return;
+    }
+    html.raw("<p>");
+    html.text(&format!(
+        "One-way delay: median {}, p99 {}, greatest {}; of it in the queue: median {}, p99 {}.{in_force}",
+        at(&all, 0.5),
+        at(&all, 0.99),
+        at(&all, 1.0),
+        at(&queueing, 0.5),
+        at(&queueing, 0.99),
+    ));
+    html.raw("</p>\n");
+}
+
+/// Writes the counts of every link.
+fn summary(html: &mut Html, page: &Page) {
+    let mut links = match (&page.report, &page.log) {
+        (Some(report), log) => report
+            .links
+            .iter()
+            .map(|link| of_report(link, log.as_ref()))
+            .collect(),
+        (None, Some(log)) => of_log(log),
+        (None, None) => Vec::new(),
+    };
+    let seconds = seconds(page);
+    let all = links.len();
+    if all > LINKS_MAX {
+        links.sort_by_key(|link| std::cmp::Reverse(link.bytes[0]));
+        links.truncate(LINKS_MAX);
+    }
+    let head = [
+        "link",
+        "frames in",
+        "out",
+        "dropped",
+        "",
+        "bytes in",
+        "bytes out",
+        "offered",
+        "delivered",
+        "queue max",
+        "dropped because",
+    ];
+    html.table(
+        &head.map(str::to_owned),
+        links.iter().map(|link| row(link, seconds)),
+    );
+    if all > links.len() {
+        let what = format!(
+            "{} of {} directions, those that carried most; the report has all.",
+            links.len(),
+            grouped(all as f64, 0)
+        );
+        html.element("p", &what);
+    }
+    html.element(
+        "p",
+        &format!(
+            "Offered and delivered are means over {}.",
+            TIME.write(seconds * 1e9)
+        ),
+    );
+}
+
+fn row(link: &Counted, seconds: f64) -> Vec<String> {
+    let count = |count: u64| grouped(count as f64, 0);
+    let rate = |bytes: u64| RATE.write(bytes as f64 * 8.0 / seconds.max(1e-9));
+    let [came, went, dropped] = link.frames;
+    let reasons = link.reasons.iter();
+    let reasons = reasons.map(|(reason, n)| format!("{} {}", reason.replace('_', " "), count(*n)));
+    vec![
+        link.name.clone(),
+        count(came),
+        count(went),
+        count(dropped),
+        SHARE.write(dropped as f64 / came.max(1) as f64),
+        count(link.bytes[0]),
+        count(link.bytes[1]),
+        rate(link.bytes[0]),
+        rate(link.bytes[1]),
+        link.queue_max.map_or_else(|| "–".to_owned(), count),
+        reasons.collect::<Vec<_>>().join(", "),
+    ]
+}
+
+fn of_report(link: &super::document::PartDocument, log: Option<&Gathered>) -> Counted {
+    let reasons = link.drops();
+    // Reports of networks have no lengths of queues.
+    let logged = log.and_then(|log| log.links.iter().find(|of| *of.link == *link.name));
+    Counted {
+        name: link.name.clone(),
+        frames: [link.packets_in, link.packets_out, reasons.values().sum()],
+        bytes: [link.bytes_in, link.bytes_out],
+        reasons,
+        queue_max: link
+            .queue_packets_max
+            .or_else(|| logged.and_then(queue_max)),
+    }
+}
+
+/// Returns the greatest length of a link's queue, in packets.
+fn queue_max(link: &LinkBins) -> Option<u64> {
+    link.bins.iter().map(|bin| bin.queue.most).max()
+}
+
+fn of_log(log: &Gathered) -> Vec<Counted> {
+    let links = log.counts.iter().map(|(name, counts)| {
+        let bins = log.links.iter().find(|link| link.link == *name);
+        let mut reasons = BTreeMap::new();
+        for (index, reason) in bins.iter().flat_map(|link| link.reasons.iter().enumerate()) {
+            let drops = bins.iter().flat_map(|link| &link.bins);
+            let count = drops.filter_map(|bin| bin.drops.get(index)).sum();
+            reasons.insert(reason.to_string(), count);
+        }
+        Counted {
+            name: name.to_string(),
+            frames: [counts.frames_in, counts.frames_out, counts.dropped],
+            bytes: [counts.bytes_in, counts.bytes_out],
+            reasons,
+            queue_max: bins.and_then(queue_max),
+        }
+    });
+    let mut links: Vec<Counted> = links.collect();
+    links.sort_by(|a, b| crate::series::rank(&a.name).cmp(&crate::series::rank(&b.name)));
+    links
+}
+
+/// Returns the duration of the run: from its start to the last frame of the log, because
+/// a simulation takes another time than the one that it is about.
+fn seconds(page: &Page) -> f64 {
+    match (&page.log, &page.report) {
+        (Some(log), _) => log.seconds,
+        (None, Some(report)) => report.duration_s,
+        (None, None) => 0.0,
+    }
+}

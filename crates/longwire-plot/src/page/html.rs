@@ -1,0 +1,120 @@
+//! Text of HTML.
+
+use std::fmt::Write;
+
+/// A document that is being written.
+#[derive(Debug, Default)]
+pub struct Html(String);
+
+impl Html {
+    /// Adds markup as it is.
+    pub fn raw(&mut self, markup: &str) -> &mut Html {
+        self.0 += markup;
+        self
+    }
+
+    /// Adds a text, escaped.
+    pub fn text(&mut self, text: &str) -> &mut Html {
+        self.0 += &escaped(text);
+        self
+    }
+
+    /// Adds an element of one text.
+    pub fn element(&mut self, name: &str, text: &str) -> &mut Html {
+        let _ = write!(self.0, "<{name}>{}</{name}>", escaped(text));
+        self
+    }
+
+    /// Adds a table. The first cell of each row is its heading.
+    pub fn table(&mut self, head: &[String], rows: impl IntoIterator<Item = Vec<String>>) {
+        self.raw("<div class=\"scroll\"><table><thead><tr>");
+        for cell in head {
+            self.raw("<th scope=\"col\">").text(cell).raw("</th>");
+        }
+        self.raw("</tr></thead><tbody>");
+        for row in rows {
+            self.raw("<tr>");
+            for (index, cell) in row.iter().enumerate() {
+                let element = if index == 0 { "th scope=\"row\"" } else { "td" };
+                let name = if index == 0 { "th" } else { "td" };
+                self.raw(&format!("<{element}>")).text(cell);
+                self.raw(&format!("</{name}>"));
+            }
+            self.raw("</tr>\n");
+        }
+        self.raw("</tbody></table></div>\n");
+    }
+
+    /// Returns the document.
+    pub fn finish(self) -> String {
+        self.0
+    }
+}
+
+/// Escapes a text, for elements and for attributes in double quotes. Control
+/// characters, which no document may contain, become a replacement.
+pub fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out += "&amp;",
+            '<' => out += "&lt;",
+            '>' => out += "&gt;",
+            '"' => out += "&quot;",
+            '\'' => out += "&#39;",
+            '\n' | '\t' => out.push(c),
+            // Overrides of the direction of a text could hide what a command does.
+            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => out.push('\u{fffd}'),
+            c if c.is_control() => out.push('\u{fffd}'),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// Escapes JSON for a script element, in which `</script>` and `<!--` have a meaning.
+pub fn script_json(json: &str) -> String {
+    json.replace('<', "\\u003c")
+        .replace('>', "\\u003e")
+        .replace('&', "\\u0026")
+}
+
+/// Writes a word so that a shell reads it as it is.
+pub fn shell_word(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn markup_in_texts_is_no_markup() {
+        let hostile = "</script><img src=x onerror=\"alert('1')\">&\u{0}\u{202e}";
+        let safe = escaped(hostile);
+        assert!(!safe.contains(['<', '>', '"', '\'', '\u{0}', '\u{202e}']));
+        assert!(safe.contains("&lt;/script&gt;") && safe.contains("&amp;"));
+        let json = script_json(&serde_json::json!([hostile, "<!--"]).to_string());
+        assert!(!json.contains(['<', '>', '&']));
+        let back: Vec<String> = serde_json::from_str(&json).expect("still JSON");
+        assert_eq!(back, [hostile, "<!--"]);
+    }
+
+    #[test]
+    fn words_survive_a_shell() {
+        for word in ["", "a b", "it's", "$(x)", "--rate=10mbit", "*", "a\nb", "~"] {
+            let command = format!("printf %s {}", shell_word(word));
+            let output = std::process::Command::new("sh")
+                .args(["-c", &command])
+                .output();
+            assert_eq!(
+                String::from_utf8_lossy(&output.expect("a shell").stdout),
+                word
+            );
+        }
+    }
+}

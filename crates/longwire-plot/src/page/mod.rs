@@ -1,0 +1,160 @@
+//! The page of a run: one HTML file with charts, which refers to nothing outside.
+//!
+//! A page is made of a report ([`RunDocument`]) and of a log's rows
+//! ([`RunGatherer`]); of either alone, it names what is missing.
+
+mod chart;
+mod document;
+mod fidelity;
+mod happened;
+mod html;
+mod request;
+mod values;
+
+use std::path::PathBuf;
+
+pub use document::RunDocument;
+
+use crate::PlotError;
+use crate::gather::{Gathered, RunGatherer, Selection, gather_file};
+use crate::input::{Input, InputKind};
+use html::Html;
+
+const STYLE: &str = include_str!("page.css");
+const SCRIPT: &str = include_str!("page.js");
+
+/// The most directions of links with charts.
+const LINKS_MAX: usize = 8;
+
+/// Bins of all of these together: the size of a page.
+const BINS_MAX: usize = 6_000;
+
+/// The sources of a page.
+#[derive(Debug, Default)]
+pub struct PageInput {
+    /// Its title; by default the command.
+    pub title: Option<String>,
+    /// The rows of a log.
+    pub log: Option<RunGatherer>,
+    /// The report.
+    pub report: Option<RunDocument>,
+}
+
+/// A page that is being written.
+struct Page {
+    title: String,
+    log: Option<Gathered>,
+    report: Option<RunDocument>,
+}
+
+/// Returns a page about a run.
+pub fn render(input: PageInput) -> String {
+    let title = title(&input);
+    let log = input.log.map(|log| log.finish(LINKS_MAX, BINS_MAX));
+    let page = Page {
+        title,
+        log: log.filter(|log| log.rows > 0),
+        report: input.report,
+    };
+    let mut html = Html::default();
+    html.raw("<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n");
+    html.raw("<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n");
+    // Nothing is loaded, regardless of the names in the report.
+    html.raw(
+        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; \
+         style-src 'unsafe-inline'; script-src 'unsafe-inline'\">\n",
+    );
+    html.element("title", &page.title);
+    html.raw("\n<style>")
+        .raw(STYLE)
+        .raw("</style></head><body><main>\n");
+    request::head(&mut html, &page);
+    request::asked(&mut html, &page);
+    happened::write(&mut html, &page);
+    fidelity::write(&mut html, &page);
+    request::changes(&mut html, &page);
+    request::repeat(&mut html, &page);
+    html.raw("</main>\n<script>")
+        .raw(SCRIPT)
+        .raw("</script></body></html>\n");
+    html.finish()
+}
+
+/// Returns a page about a run, from its files: a log, a report, or both.
+///
+/// # Errors
+/// If a file cannot be read, if there are two of a kind, or if log and report are of
+/// different runs.
+pub fn render_files(
+    files: &[PathBuf],
+    title: Option<String>,
+    selection: &Selection,
+    mut progress: impl FnMut(u64, u64),
+) -> Result<String, PlotError> {
+    let mut input = PageInput {
+        title,
+        ..PageInput::default()
+    };
+    let mut log = None;
+    for file in files {
+        match Input::kind(file)? {
+            InputKind::Log if log.is_none() => log = Some(file),
+            InputKind::Report if input.report.is_none() => {
+                input.report = Some(RunDocument::read(file)?);
+            }
+            kind => {
+                let what = format!(
+                    "the second {}: a page is about one run, with a log, a report, or both",
+                    kind.name()
+                );
+                let path = file.clone();
+                return Err(PlotError::Nothing { path, what });
+            }
+        }
+    }
+    let epoch = input.report.as_ref().map(|report| report.epoch_ns);
+    if let Some(path) = log {
+        let epoch = epoch.and_then(|epoch| i64::try_from(epoch).ok());
+        let gatherer = gather_file(path, selection, epoch, &mut progress)?;
+        let nothing = |what: String| PlotError::Nothing {
+            path: path.clone(),
+            what,
+        };
+        if !selection.is_all() && gatherer.is_empty() {
+            return Err(nothing(format!("no link fits {selection}")));
+        }
+        if let Some(report) = &input.report
+            && !gatherer.is_of(report.epoch_ns)
+        {
+            let what = "the report is of another run, which started at another time".to_owned();
+            return Err(nothing(what));
+        }
+        input.log = Some(gatherer);
+    }
+    Ok(render(input))
+}
+
+/// Returns the title: the one that was asked for, or the command that ran.
+fn title(input: &PageInput) -> String {
+    const LONG: usize = 70;
+    if let Some(title) = &input.title {
+        return title.clone();
+    }
+    let command = input
+        .report
+        .as_ref()
+        .map_or(&[][..], |report| &report.command);
+    let inner = command.iter().position(|word| word == "--");
+    let title = match inner {
+        Some(at) => format!("{} through Longwire", command[at + 1..].join(" ")),
+        None if command.is_empty() => "A run of Longwire".to_owned(),
+        None => command.join(" "),
+    };
+    match title.chars().count() {
+        ..=LONG => title,
+        _ => title.chars().take(LONG - 1).chain(['…']).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,290 @@
+//! The sections about the request: what was asked, what changed, how to repeat it.
+
+use serde_json::Value;
+
+use super::Page;
+use super::chart::Mark;
+use super::document::{ChangeDocument, RunDocument};
+use super::html::{Html, shell_word};
+use crate::axis::{TIME, grouped};
+
+/// Changes that are listed, and those that are marked in charts.
+const CHANGES_MAX: usize = 200;
+const MARKS_MAX: usize = 30;
+
+/// Links whose options are listed.
+const OPTIONS_MAX: usize = 20;
+
+/// Values of options that change nothing.
+const NEUTRAL: [&str; 2] = ["none", "in-order"];
+
+/// Writes the title and the verdict.
+pub(super) fn head(html: &mut Html, page: &Page) {
+    html.raw("<header>").element("h1", &page.title);
+    let Some(report) = &page.report else {
+        html.raw("<p class=\"verdict none\">");
+        html.text(
+            "No report was given: the seed, the options, lateness, artifacts and the verdict are \
+             missing. Give it next to the log, as in: longwire report RUN.parquet REPORT.json",
+        );
+        html.raw("</p></header>\n");
+        return;
+    };
+    match &report.verdict {
+        Some(verdict) => {
+            let class = if verdict.faithful { "good" } else { "bad" };
+            let word = if verdict.faithful {
+                "Faithful: "
+            } else {
+                "Not faithful: "
+            };
+            html.raw(&format!("<p class=\"verdict {class}\"><b>{word}</b>"));
+            html.text(&verdict.line).raw("</p>");
+        }
+        None => {
+            html.raw("<p class=\"verdict none\">");
+            html.text("The report has no verdict: an earlier version wrote it.")
+                .raw("</p>");
+        }
+    }
+    let mut facts = Vec::new();
+    if report.epoch_ns > 0 {
+        facts.push(format!("started {}", utc(report.epoch_ns)));
+    }
+    facts.push(format!("took {}", TIME.write(report.duration_s * 1e9)));
+    facts.extend(report.seed.map(|seed| format!("seed {seed}")));
+    facts.extend(
+        report
+            .version
+            .iter()
+            .map(|version| format!("Longwire {version}")),
+    );
+    html.raw("<p class=\"facts\">")
+        .text(&facts.join(" · "))
+        .raw("</p></header>\n");
+}
+
+/// Writes the command line, and the options of each link.
+pub(super) fn asked(html: &mut Html, page: &Page) {
+    html.raw("<section id=\"asked\"><h2>What was asked</h2>\n");
+    let Some(report) = &page.report else {
+        html.element(
+            "p",
+            "The log holds frames only: without the report, the options are unknown.",
+        );
+        html.raw("</section>\n");
+        return;
+    };
+    command(html, report);
+    let configured = report.links.iter().filter(|link| !link.config.is_empty());
+    let configured: Vec<_> = configured.take(OPTIONS_MAX).collect();
+    let mut options: Vec<&String> = configured.iter().flat_map(|of| of.config.keys()).collect();
+    options.sort();
+    options.dedup();
+    let rows = options.iter().filter_map(|option| {
+        let values = configured
+            .iter()
+            .map(|of| of.config.get(*option).map_or_else(String::new, words));
+        let values: Vec<String> = values.collect();
+        let told = values
+            .iter()
+            .any(|value| !NEUTRAL.contains(&value.as_str()));
+        told.then(|| [option.to_string()].into_iter().chain(values).collect())
+    });
+    let rows: Vec<Vec<String>> = rows.collect();
+    if !rows.is_empty() {
+        let names = configured.iter().map(|of| of.name.clone());
+        let head: Vec<String> = ["option".to_owned()].into_iter().chain(names).collect();
+        html.table(&head, rows);
+    }
+    let changed = report
+        .changes
+        .as_ref()
+        .is_some_and(|changes| !changes.made.is_empty());
+    if changed && !configured.is_empty() {
+        html.element(
+            "p",
+            "These are the options at the start; the changes of the run are listed below.",
+        );
+    }
+    if report.links.len() > configured.len() && !configured.is_empty() {
+        let (shown, all) = (configured.len(), report.links.len());
+        let what = format!("{shown} of {all} directions of links; the report has all options.");
+        html.element("p", &what);
+    }
+    html.raw("</section>\n");
+}
+
+fn command(html: &mut Html, report: &RunDocument) {
+    if report.command.is_empty() {
+        html.element(
+            "p",
+            "The report has no command line: an earlier version wrote it.",
+        );
+        return;
+    }
+    let words: Vec<String> = report.command.iter().map(|word| shell_word(word)).collect();
+    html.raw("<pre>").text(&words.join(" ")).raw("</pre>\n");
+}
+
+/// Writes a value of JSON as a user would read it.
+fn words(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Array(values) => values.iter().map(words).collect::<Vec<_>>().join(" + "),
+        value => value.to_string(),
+    }
+}
+
+/// Returns the marks of changes in charts.
+pub(super) fn marks(page: &Page) -> Vec<Mark> {
+    let changes = page
+        .report
+        .as_ref()
+        .and_then(|report| report.changes.as_ref());
+    let made = changes.map_or(&[][..], |changes| &changes.made);
+    let marks = made.iter().enumerate().take(MARKS_MAX);
+    marks
+        .map(|(index, change)| (change.at_ns as f64, (index + 1).to_string()))
+        .collect()
+}
+
+/// Writes the changes.
+pub(super) fn changes(html: &mut Html, page: &Page) {
+    html.raw("<section id=\"changes\"><h2>What changed when</h2>\n");
+    let changes = page
+        .report
+        .as_ref()
+        .and_then(|report| report.changes.as_ref());
+    match (&page.report, changes) {
+        (None, _) => {
+            html.element("p", "Without the report, changes are unknown.");
+        }
+        (Some(_), None) => {
+            html.element("p", "Nothing: the link could not be changed.");
+        }
+        (Some(_), Some(changes)) if changes.made.is_empty() && changes.forgotten == 0 => {
+            html.element("p", "Nothing changed.");
+        }
+        (Some(_), Some(changes)) => {
+            let head = ["", "when", "by", "change", "links"].map(str::to_owned);
+            let shown = changes.made.iter().enumerate().take(CHANGES_MAX);
+            html.table(&head, shown.map(|(index, change)| row(index, change)));
+            let hidden = changes.made.len().saturating_sub(CHANGES_MAX) as u64 + changes.forgotten;
+            if hidden > 0 {
+                let what = format!("{} more changes are not listed.", grouped(hidden as f64, 0));
+                html.element("p", &what);
+            }
+        }
+    }
+    html.raw("</section>\n");
+}
+
+fn row(index: usize, change: &ChangeDocument) -> Vec<String> {
+    let time = |nanos: u64| TIME.write(nanos as f64);
+    let when = match change.until_ns {
+        Some(until) => format!("{} – {}", time(change.at_ns), time(until)),
+        None => time(change.at_ns),
+    };
+    vec![
+        (index + 1).to_string(),
+        when,
+        change.by.clone(),
+        describe(&change.change),
+        grouped(change.links as f64, 0),
+    ]
+}
+
+/// Describes a change as the control API takes it: `set link.up: rate 4mbit`.
+fn describe(change: &Value) -> String {
+    const LONG: usize = 400;
+    let Some(actions) = change.as_object() else {
+        return change.to_string();
+    };
+    let actions = actions.iter().map(|(action, of)| {
+        let Some(targets) = of.as_object() else {
+            return format!("{action} {}", words(of));
+        };
+        let targets = targets.iter().map(|(target, options)| {
+            let Some(options) = options.as_object() else {
+                return format!("{target}: {}", words(options));
+            };
+            let options = options
+                .iter()
+                .map(|(name, value)| format!("{name} {}", words(value)));
+            format!("{target}: {}", options.collect::<Vec<_>>().join(", "))
+        });
+        format!("{action} {}", targets.collect::<Vec<_>>().join("; "))
+    });
+    let text = actions.collect::<Vec<_>>().join(" / ");
+    match text.chars().count() {
+        ..=LONG => text,
+        _ => text.chars().take(LONG).chain(['…']).collect(),
+    }
+}
+
+/// Writes how to repeat the run, and its notes.
+pub(super) fn repeat(html: &mut Html, page: &Page) {
+    let Some(report) = &page.report else { return };
+    html.raw("<section id=\"repeat\"><h2>How to repeat it</h2>\n");
+    command(html, report);
+    if let (Some(seed), false) = (report.seed, report.command.is_empty()) {
+        let version = report.version.as_deref().unwrap_or("of that time");
+        html.element(
+            "p",
+            &format!(
+                "With Longwire {version}, the same options and the seed {seed} (the default unless \
+                 --seed is given), the same arrivals get the same verdicts. Arrivals of live \
+                 traffic differ from run to run."
+            ),
+        );
+    }
+    if !report.notes.is_empty() {
+        html.raw("<h3>Notes of the run</h3><ul>");
+        for note in &report.notes {
+            html.element("li", note);
+        }
+        html.raw("</ul>");
+    }
+    html.raw("</section>\n");
+}
+
+/// Writes a time since 1970 as date and time of day in UTC.
+fn utc(epoch_ns: u64) -> String {
+    let seconds = epoch_ns / 1_000_000_000;
+    let (days, of_day) = (seconds / 86_400, seconds % 86_400);
+    // Days of the proleptic Gregorian calendar, from the first of March of the year 0:
+    // leap days are then at the end of a year.
+    let days = days + 719_468;
+    let (era, of_era) = (days / 146_097, days % 146_097);
+    let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let from_march = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * from_march + 2) / 5 + 1;
+    let month = if from_march < 10 {
+        from_march + 3
+    } else {
+        from_march - 9
+    };
+    let year = era * 400 + year_of_era + u64::from(month <= 2);
+    let (hour, minute, second) = (of_day / 3_600, of_day / 60 % 60, of_day % 60);
+    format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02} UTC")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_are_those_of_the_calendar() {
+        for (seconds, text) in [
+            (0, "1970-01-01 00:00:00 UTC"),
+            (951_782_399, "2000-02-28 23:59:59 UTC"),
+            (951_782_400, "2000-02-29 00:00:00 UTC"),
+            (1_709_251_200, "2024-03-01 00:00:00 UTC"),
+            (4_102_444_799, "2099-12-31 23:59:59 UTC"),
+        ] {
+            assert_eq!(utc(seconds * 1_000_000_000), text);
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! Histograms of a link's delays: the deciding thread counts, clients read.
+
+use longwire_engine::{Delivery, Nanos};
+
+use super::counter::CountCell;
+
+/// Times are counted in units of 2^10 ns, about 1 us.
+const UNIT_BITS: u32 = 10;
+
+/// A power of two of times has 2^6 classes: a class is at most 1/64 of its times wide.
+const SUB_BITS: u32 = 6;
+const SUBS: usize = 1 << SUB_BITS;
+
+/// Powers of two above the first `SUBS` units. Longer times, from 36 minutes on, are counted
+/// in the last class.
+const POWERS: usize = 25;
+
+/// The number of classes of a histogram.
+const CLASSES: usize = SUBS * (POWERS + 1);
+
+/// The delays of the frames that a link delivered, since it is watched. A cell has one
+/// writer, the thread that decides about the link's frames.
+#[derive(Debug)]
+pub struct DelayCells {
+    /// From arrival to departure: waiting in the queue and serialisation.
+    queueing: Box<[CountCell]>,
+    /// From arrival to release.
+    total: Box<[CountCell]>,
+    /// The latest departure, in ns on the clock of arrivals.
+    departure: CountCell,
+    /// Bits that were served one after the other, and the time that took, in ns.
+    served_bits: CountCell,
+    service: CountCell,
+}
+
+/// Counts of both histograms at one moment.
+#[derive(Clone, Debug, Default)]
+pub struct DelayCounts {
+    queueing: Vec<u64>,
+    total: Vec<u64>,
+    served_bits: u64,
+    service: u64,
+}
+
+/// Quantiles of the delays between two moments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DelayQuantiles {
+    /// Median and 99th percentile from arrival to departure.
+    pub queueing: [Nanos; 2],
+    /// The same from arrival to release.
+    pub total: [Nanos; 2],
+}
+
+impl Default for DelayCells {
+    fn default() -> DelayCells {
+        let cells = || (0..CLASSES).map(|_| CountCell::default()).collect();
+        DelayCells {
+            queueing: cells(),
+            total: cells(),
+            departure: CountCell::default(),
+            served_bits: CountCell::default(),
+            service: CountCell::default(),
+        }
+    }
+}
+
+impl DelayCells {
+    /// Counts a delivery of a frame of `len` bytes that arrived at `arrival`.
+    pub fn delivered(&self, arrival: Nanos, len: u32, delivery: &Delivery) {
+        let queueing = delivery.departure.saturating_sub(arrival);
+        let total = delivery.release.saturating_sub(arrival);
+        self.queueing[class_of(queueing)].add(1);
+        self.total[class_of(total)].add(1);
+        // The link serves a frame from its arrival, or from the departure of the one before.
+        // A departure that is not later is that of a copy.
+        let begun = arrival.as_nanos().max(self.departure.get());
+        let service = delivery.departure.as_nanos().saturating_sub(begun);
+        if service > 0 {
+            self.served_bits.add(8 * u64::from(len));
+            self.service.add(service);
+        }
+        self.departure.raise(delivery.departure.as_nanos());
+    }
+
+    /// Returns how long the link needs at `now` to send the frames that it has decided
+    /// about.
+    pub fn backlog(&self, now: Nanos) -> Nanos {
+        Nanos::from_nanos(self.departure.get()).saturating_sub(now)
+    }
+
+    /// Reads the counts into `counts`.
+    pub fn read(&self, counts: &mut DelayCounts) {
+        let read = |cells: &[CountCell], into: &mut Vec<u64>| {
+            into.clear();
+            into.extend(cells.iter().map(CountCell::get));
+        };
+        read(&self.queueing, &mut counts.queueing);
+        read(&self.total, &mut counts.total);
+        counts.served_bits = self.served_bits.get();
+        counts.service = self.service.get();
+    }
+}
+
+impl DelayCounts {
+    /// Returns the rate at which the link served frames after `before`, in bits a second
+    /// without framing; `None` if it served none, or is infinitely fast.
+    pub fn rate_since(&self, before: &DelayCounts) -> Option<f64> {
+        let service = self
+            .service
+            .checked_sub(before.service)
+            .filter(|time| *time > 0)?;
+        let bits = self.served_bits.saturating_sub(before.served_bits);
+        Some(bits as f64 / service as f64 * 1e9)
+    }
+
+    /// Returns the quantiles of what was counted after `before`; `None` if nothing was.
+    /// A quantile is the middle of its class: off by 0.8 % at most, or by 0.5 us.
+    pub fn since(&self, before: &DelayCounts) -> Option<DelayQuantiles> {
+        Some(DelayQuantiles {
+            queueing: quantiles(&self.queueing, &before.queueing)?,
+            total: quantiles(&self.total, &before.total)?,
+        })
+    }
+}
+
+fn quantiles(now: &[u64], before: &[u64]) -> Option<[Nanos; 2]> {
+    let grown = |class: usize| {
+        let before = before.get(class).copied().unwrap_or(0);
+        now[class].saturating_sub(before)
+    };
+    let count: u64 = (0..now.len()).map(grown).sum();
+    if count == 0 {
+        return None;
+    }
+    let at = |percent: u64| {
+        // The rank of the smallest value that is not below the quantile, from 1 on.
+        let rank = (count * percent).div_ceil(100).max(1);
+        let mut passed = 0;
+        let class = (0..now.len()).find(|class| {
+            passed += grown(*class);
+            passed >= rank
+        });
+        middle_of(class.unwrap_or(now.len() - 1))
+    };
+    Some([at(50), at(99)])
+}
+
+/// Returns the class of a time: linear up to `SUBS` units, then `SUBS` for each power of two.
+fn class_of(time: Nanos) -> usize {
+    let units = time.as_nanos() >> UNIT_BITS;
+    let power = (u64::BITS - units.leading_zeros()).saturating_sub(SUB_BITS + 1);
+    let class = ((power as usize) << SUB_BITS) + (units >> power) as usize;
+    class.min(CLASSES - 1)
+}
+
+fn middle_of(class: usize) -> Nanos {
+    let power = (class >> SUB_BITS).saturating_sub(1);
+    let from = ((class - (power << SUB_BITS)) as u64) << power;
+    let width = 1u64 << power;
+    Nanos::from_nanos((from << UNIT_BITS) + ((width << UNIT_BITS) >> 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use longwire_engine::verdict::Edits;
+
+    use super::*;
+
+    fn delivery(departure: u64, release: u64) -> Delivery {
+        Delivery {
+            departure: Nanos::from_nanos(departure),
+            release: Nanos::from_nanos(release),
+            raised: false,
+            edits: Edits::NONE,
+            more: false,
+        }
+    }
+
+    #[test]
+    fn the_middle_of_a_class_is_near_its_times() {
+        let mut time = 1u64;
+        while time < 2_000_000_000_000 {
+            let middle = middle_of(class_of(Nanos::from_nanos(time))).as_nanos();
+            let error = middle.abs_diff(time);
+            assert!(error <= (time / 127).max(512), "{time}: {middle}");
+            time += time / 50 + 7;
+        }
+        assert_eq!(class_of(Nanos::MAX), CLASSES - 1);
+    }
+
+    #[test]
+    fn quantiles_are_of_what_was_counted_between_two_readings() {
+        let (cells, mut before, mut now) = (
+            DelayCells::default(),
+            DelayCounts::default(),
+            DelayCounts::default(),
+        );
+        cells.delivered(Nanos::ZERO, 125, &delivery(900_000_000, 900_000_000));
+        cells.read(&mut before);
+        assert_eq!(before.since(&before.clone()), None);
+        // 98 frames without a queue, two behind others.
+        for _ in 0..98 {
+            cells.delivered(Nanos::from_nanos(1_000), 125, &delivery(2_000, 20_001_000));
+        }
+        for _ in 0..2 {
+            cells.delivered(Nanos::ZERO, 125, &delivery(5_000_000, 25_000_000));
+        }
+        cells.read(&mut now);
+        let found = now.since(&before).expect("frames were counted");
+        let near =
+            |found: Nanos, time: u64| found.as_nanos().abs_diff(time) <= (time / 100).max(512);
+        assert!(
+            near(found.queueing[0], 1_000) && near(found.queueing[1], 5_000_000),
+            "{found:?}"
+        );
+        assert!(
+            near(found.total[0], 20_000_000) && near(found.total[1], 25_000_000),
+            "{found:?}"
+        );
+        assert_eq!(
+            cells.backlog(Nanos::from_nanos(899_999_999)),
+            Nanos::from_nanos(1)
+        );
+        assert_eq!(cells.backlog(Nanos::from_secs(1)), Nanos::ZERO);
+    }
+
+    #[test]
+    fn the_rate_is_that_of_the_time_in_which_frames_were_served() {
+        let (cells, before, mut now) = (
+            DelayCells::default(),
+            DelayCounts::default(),
+            DelayCounts::default(),
+        );
+        // 1,000 bits in 1 us each: the second waits for the first, the third comes after a
+        // pause; a copy departs when its original does.
+        for (arrival, departure) in [(0, 1_000), (500, 2_000), (9_000, 10_000), (9_000, 10_000)] {
+            cells.delivered(
+                Nanos::from_nanos(arrival),
+                125,
+                &delivery(departure, departure),
+            );
+        }
+        cells.read(&mut now);
+        assert_eq!(now.rate_since(&before), Some(1e9));
+        assert_eq!(now.rate_since(&now.clone()), None);
+    }
+}

@@ -1,0 +1,197 @@
+//! The hosts of `exec` with a topology file: one for each of its ports.
+
+use std::ffi::OsString;
+use std::net::IpAddr;
+
+use clap::Args;
+use longwire_io::net::address::Prefix;
+use longwire_packet::bridge::{PortIndex, StaticEntry, Switching};
+use longwire_testbed::{HOSTS_MAX, HostConfig, Networks};
+use longwire_topology::Topology;
+
+use super::exec_args::ExecArgs;
+use super::exec_commands::NodeCommand;
+use crate::Error;
+
+/// Commands and addresses of hosts.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Commands")]
+pub struct HostArgs {
+    /// A command for the host at a port of FILE.toml, run by the shell; CMD
+    /// waits until it listens. May be given several times
+    #[arg(long, value_name = "PORT=CMD", requires = "command")]
+    #[arg(value_parser = parse_node)]
+    pub node: Vec<(String, String)>,
+
+    /// An address of the host at a port of FILE.toml, in place of the usual
+    /// ones. May be given several times
+    #[arg(long, value_name = "PORT=ADDRESS/LENGTH", conflicts_with = "uplink")]
+    #[arg(value_parser = parse_address)]
+    pub address: Vec<(String, Prefix)>,
+}
+
+impl HostArgs {
+    /// Returns whether an option is given.
+    pub fn is_given(&self) -> bool {
+        !self.node.is_empty() || !self.address.is_empty()
+    }
+}
+
+fn parse_node(text: &str) -> Result<(String, String), String> {
+    let (port, command) = split(text, "core=iperf3 -s")?;
+    Ok((port.to_owned(), command.to_owned()))
+}
+
+fn parse_address(text: &str) -> Result<(String, Prefix), String> {
+    const EXAMPLE: &str = "core=10.2.0.1/24";
+    let (port, address) = split(text, EXAMPLE)?;
+    let refused = || format!("no address with the length of its network, as in {EXAMPLE}");
+    let (address, length) = address.split_once('/').ok_or_else(refused)?;
+    let address: IpAddr = address.parse().map_err(|_| refused())?;
+    let length: u8 = length.parse().map_err(|_| refused())?;
+    let length_max = if address.is_ipv4() { 32 } else { 128 };
+    if length > length_max {
+        return Err(format!("the length is at most {length_max}"));
+    }
+    Ok((port.to_owned(), Prefix { address, length }))
+}
+
+fn split<'a>(text: &'a str, example: &str) -> Result<(&'a str, &'a str), String> {
+    let split = text.split_once('=').filter(|(port, _)| !port.is_empty());
+    split.ok_or_else(|| format!("no port before a '=', as in {example}"))
+}
+
+/// The hosts of a topology, in the order of the environment: near, far, and the others as in
+/// the file.
+pub(super) struct Hosts {
+    /// The place of each host's port in the file.
+    ports: Vec<usize>,
+    names: Vec<String>,
+}
+
+impl Hosts {
+    /// Selects near and far: the ports with these names, else the first and the second.
+    ///
+    /// # Errors
+    /// If there are too few ports for that, or more than addresses.
+    pub fn new(topology: &Topology) -> Result<Hosts, Error> {
+        let names: Vec<&str> = topology.ports.iter().map(|port| &*port.name).collect();
+        let count = names.len();
+        if !(2..=HOSTS_MAX).contains(&count) {
+            return Err(Error::Usage(format!(
+                "exec has a host at each port, near, far and up to {} more, and the file has \
+                 {count} port{}: describe a network with 2 to {HOSTS_MAX} ports, or use \
+                 `longwire run`",
+                HOSTS_MAX - 2,
+                if count == 1 { "" } else { "s" },
+            )));
+        }
+        let named = |wanted: &str| names.iter().position(|name| *name == wanted);
+        let near = named("near").unwrap_or(usize::from(names[0] == "far"));
+        let far = named("far").unwrap_or(usize::from(near == 0));
+        let others = (0..count).filter(|port| ![near, far].contains(port));
+        let ports: Vec<usize> = [near, far].into_iter().chain(others).collect();
+        let names = ports.iter().map(|port| names[*port].to_owned()).collect();
+        Ok(Hosts { ports, names })
+    }
+
+    /// Returns the places of the hosts' ports in the file.
+    pub fn ports(&self) -> &[usize] {
+        &self.ports
+    }
+
+    fn of_port(&self, option: &str, port: &str) -> Result<usize, Error> {
+        self.names
+            .iter()
+            .position(|name| name == port)
+            .ok_or_else(|| {
+                let known = self.names.join(", ");
+                Error::Usage(format!(
+                    "{option}: there is no port '{port}'; there are {known}"
+                ))
+            })
+    }
+
+    /// Returns the names and addresses of the hosts.
+    ///
+    /// # Errors
+    /// If an option names an unknown port, or an address twice.
+    pub fn configs(&self, args: &HostArgs) -> Result<Vec<HostConfig>, Error> {
+        let named = self.names.iter().map(|name| HostConfig {
+            name: name.clone(),
+            addresses: Vec::new(),
+        });
+        let mut configs: Vec<HostConfig> = named.collect();
+        for (port, address) in &args.address {
+            let host = self.of_port("--address", port)?;
+            let mut given = configs.iter().flat_map(|config| &config.addresses);
+            if given.any(|other| other.address == address.address) {
+                let message = format!("--address: {} is given twice", address.address);
+                return Err(Error::Usage(message));
+            }
+            configs[host].addresses.push(*address);
+        }
+        Ok(configs)
+    }
+
+    /// Returns the commands of hosts other than near.
+    ///
+    /// # Errors
+    /// If an option names an unknown port, or one that has a command.
+    pub fn commands(&self, args: &ExecArgs) -> Result<Vec<NodeCommand>, Error> {
+        let mut commands: Vec<NodeCommand> = Vec::new();
+        for (port, command) in &args.hosts.node {
+            let host = self.of_port("--node", port)?;
+            let of_peer = host == 1 && args.peer.peer.is_some();
+            if host == 0 || of_peer || commands.iter().any(|other| other.host == host) {
+                let reason = match host {
+                    0 => "is near, where CMD runs",
+                    1 if of_peer => "is far, where the command of --peer runs",
+                    _ => "has a command already",
+                };
+                return Err(Error::Usage(format!("--node: port {port} {reason}")));
+            }
+            commands.push(NodeCommand {
+                host,
+                name: port.clone(),
+                command: OsString::from(command),
+            });
+        }
+        Ok(commands)
+    }
+
+    /// Gives the switch the hosts' MAC addresses: hosts know each other without address
+    /// resolution, so it would flood the first frames to each of them.
+    pub fn teach(&self, topology: &mut Topology, networks: &Networks) {
+        let bridge = &mut topology.bridge;
+        let known = bridge.statics.len() + self.ports.len();
+        if matches!(bridge.switching, Switching::Pairs(_)) || known > bridge.table_max as usize {
+            return;
+        }
+        for (host, port) in self.ports.iter().enumerate() {
+            let mac = networks.mac(host);
+            if !bridge.statics.iter().any(|entry| entry.mac == mac) {
+                bridge.statics.push(StaticEntry {
+                    vlan: 0,
+                    mac,
+                    port: PortIndex(*port as u16),
+                });
+            }
+        }
+    }
+
+    /// Returns a note that says which port is which end, unless their names do.
+    pub fn note(&self, topology: &Topology) -> Option<String> {
+        let [near, far] = [&self.names[0], &self.names[1]];
+        if (near.as_str(), far.as_str()) == ("near", "far") {
+            return None;
+        }
+        let mut opens = topology.ports.iter().map(|port| &*port.opens);
+        let last = opens.next_back().unwrap_or_default();
+        let others: Vec<&str> = opens.collect();
+        Some(format!(
+            "port {near} is near and port {far} is far; {} and {last} are not opened",
+            others.join(", ")
+        ))
+    }
+}

@@ -1,0 +1,120 @@
+//! `longwire report`: a page about a finished run.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use longwire_plot::page::render_files;
+use longwire_plot::{LinkPattern, LogDirection, Selection};
+
+use super::plot::refuse_overwriting;
+use crate::cli::is_page;
+use crate::progress::Progress;
+use crate::{Error, Globals, whole_file};
+
+const EXAMPLES: &str = "\
+The page is one HTML file that loads nothing else: what was asked, what happened,
+how true it was, what changed when, and how to repeat it. Its charts can be
+zoomed, every chart has a table, and it prints. Without a report, options,
+lateness, artifacts and the verdict are missing; without a log, the charts are.
+
+Memory and the size of the page do not grow with the log. Of more than 8
+directions of links, those have charts that carried most, or those of --link.
+
+`--report run.html` of exec, run, replay and simulate writes the page at the end
+of the run, without a log on the disk.
+
+Examples:
+  longwire exec --rate 10mbit --log run.parquet --report run.json -- ./client
+  longwire report run.parquet run.json -o run.html
+  longwire report network.parquet -o core.html --link 'core*' --direction up
+  longwire exec --rate 10mbit --report run.html -- ./client";
+
+/// Arguments of `report`.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct ReportPageArgs {
+    /// A verdict log (.csv, .parquet), a report (.json), or both of the same run
+    #[arg(value_name = "INPUT", required = true, num_args = 1..=2)]
+    pub inputs: Vec<PathBuf>,
+
+    /// The page to write, .html
+    #[arg(short, long, value_name = "OUT")]
+    pub output: PathBuf,
+
+    /// The page's title; without it, the command line
+    #[arg(long, value_name = "TEXT")]
+    pub title: Option<String>,
+
+    /// Which links have charts.
+    #[command(flatten)]
+    pub selection: SelectionArgs,
+}
+
+/// The choice of links.
+#[derive(Clone, Debug, Args)]
+pub struct SelectionArgs {
+    /// Draw only links of this name, with or without .up or .down; * stands for any
+    /// text, ? for a character
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub link: Vec<LinkPattern>,
+
+    /// Draw only this direction: up is also ab, down is also ba
+    #[arg(long, value_name = "DIRECTION", value_parser = direction_parser())]
+    pub direction: Option<LogDirection>,
+}
+
+impl SelectionArgs {
+    /// Returns the selection.
+    pub fn selection(&self) -> Selection {
+        Selection {
+            links: self.link.clone(),
+            direction: self.direction,
+        }
+    }
+}
+
+fn direction_parser() -> impl TypedValueParser<Value = LogDirection> {
+    let names = LogDirection::ALL.map(LogDirection::name);
+    PossibleValuesParser::new(names).map(|name| {
+        let mut all = LogDirection::ALL.into_iter();
+        let found = all.find(|direction| direction.name() == name);
+        found.unwrap_or_else(|| unreachable!("clap refuses other names"))
+    })
+}
+
+/// Writes a page about a run.
+///
+/// # Errors
+/// If an input cannot be read, or the page not be written.
+pub fn run(args: &ReportPageArgs, globals: &Globals) -> Result<ExitCode, Error> {
+    if !is_page(&args.output) {
+        return Err(Error::Usage(format!(
+            "--output '{}': end its name in .html",
+            args.output.display()
+        )));
+    }
+    for input in &args.inputs {
+        refuse_overwriting(input, &args.output)?;
+    }
+    let mut progress = Progress::new(Progress::SHARE, globals);
+    let selection = args.selection.selection();
+    let page = render_files(&args.inputs, args.title.clone(), &selection, |done, all| {
+        progress.at(done, Some(all));
+    });
+    progress.clear();
+    let page = page?;
+    whole_file::write(&args.output, |out| out.write_all(page.as_bytes()))
+        .map_err(Error::file(&args.output, "cannot write the page"))?;
+    if !globals.quiet && !globals.json {
+        let kilobytes = page.len().div_ceil(1_000);
+        writeln!(
+            io::stdout().lock(),
+            "{}: {kilobytes} kB",
+            args.output.display()
+        )?;
+    }
+    Ok(ExitCode::SUCCESS)
+}

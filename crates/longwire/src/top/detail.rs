@@ -1,0 +1,149 @@
+//! Draws a direction: its options, and the last minutes of what happened.
+
+use longwire_control::responses::Columns;
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::{Color, Modifier, Style};
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{Paragraph, Sparkline};
+
+use super::draw::{clock, colour};
+use super::source::{Detail, written};
+use crate::report::words::{count, micros, rate};
+
+/// A row of the history: its name, the last value in words, and the values.
+struct Row {
+    name: &'static str,
+    now: String,
+    values: Vec<u64>,
+    shade: Color,
+}
+
+/// Draws a direction.
+pub fn draw(frame: &mut Frame<'_>, area: Rect, detail: &Detail) {
+    let rows = rows(&detail.columns);
+    let height = area.height.saturating_sub(6) / rows.len() as u16;
+    let mut parts = vec![Constraint::Length(3)];
+    parts.extend(rows.iter().map(|_| Constraint::Length(height.clamp(1, 4))));
+    parts.push(Constraint::Min(0));
+    let areas = Layout::vertical(parts).split(area);
+    frame.render_widget(Paragraph::new(head(detail)), areas[0]);
+    for (row, area) in rows.iter().zip(&areas[1..]) {
+        draw_row(frame, *area, row);
+    }
+    frame.render_widget(Paragraph::new(changes(detail)), areas[rows.len() + 1]);
+}
+
+fn head(detail: &Detail) -> Vec<Line<'_>> {
+    let link = &detail.link;
+    let is_down = detail.name.ends_with(".down");
+    let way = link.down.as_ref().filter(|_| is_down).unwrap_or(&link.up);
+    let totals = &way.counted.totals;
+    let reasons = way.counted.dropped.iter();
+    let reasons: Vec<String> = reasons
+        .map(|(name, drops)| format!("{name} {}", count(*drops)))
+        .collect();
+    vec![
+        Line::from(vec![
+            Span::styled(
+                detail.name.as_str(),
+                Style::new().add_modifier(Modifier::BOLD),
+            ),
+            Span::raw(format!("  {}  {}", way.state.name(), written(&way.options))),
+        ]),
+        Line::from(format!(
+            "in {}  out {}  dropped {}{}  marked {}  late {}",
+            count(totals.traffic.packets_in),
+            count(totals.traffic.packets_out),
+            count(totals.drops.total()),
+            if reasons.is_empty() {
+                String::new()
+            } else {
+                format!(" ({})", reasons.join(", "))
+            },
+            count(totals.effects.ecn_marked),
+            count(totals.handovers.late + totals.handovers.overload),
+        )),
+        Line::raw(""),
+    ]
+}
+
+fn rows(columns: &Columns) -> Vec<Row> {
+    let last = |values: &[f64]| values.last().copied().unwrap_or(0.0);
+    let whole = |values: &[f64]| values.iter().map(|value| *value as u64).collect();
+    let known = |values: &[Option<f64>]| -> Vec<f64> {
+        values.iter().map(|value| value.unwrap_or(0.0)).collect()
+    };
+    let (median, high) = (known(&columns.delay_p50_us), known(&columns.delay_p99_us));
+    let queueing = known(&columns.queueing_p50_us);
+    let mut drops = vec![0.0; columns.elapsed_s.len()];
+    for column in columns.drops_per_s.values() {
+        for (sum, value) in drops.iter_mut().zip(column) {
+            *sum += value;
+        }
+    }
+    let queued = columns.queued_frames.last().copied().unwrap_or(0);
+    vec![
+        Row {
+            name: "delivered",
+            now: rate(last(&columns.bits_out_per_s)),
+            values: whole(&columns.bits_out_per_s),
+            shade: Color::Blue,
+        },
+        Row {
+            name: "queue",
+            now: format!("{} frames", count(queued)),
+            values: columns.queued_frames.clone(),
+            shade: Color::Magenta,
+        },
+        Row {
+            name: "delay p50",
+            now: format!(
+                "{} ({} queued)",
+                micros(last(&median)),
+                micros(last(&queueing))
+            ),
+            values: whole(&median),
+            shade: Color::Cyan,
+        },
+        Row {
+            name: "delay p99",
+            now: micros(last(&high)),
+            values: whole(&high),
+            shade: Color::Cyan,
+        },
+        Row {
+            name: "drops",
+            now: format!("{:.0}/s", last(&drops)),
+            values: whole(&drops),
+            shade: Color::Red,
+        },
+    ]
+}
+
+fn draw_row(frame: &mut Frame<'_>, area: Rect, row: &Row) {
+    let parts = [
+        Constraint::Length(12),
+        Constraint::Length(28),
+        Constraint::Min(1),
+    ];
+    let [name, now, line] = Layout::horizontal(parts).areas(area);
+    frame.render_widget(Paragraph::new(row.name), name);
+    frame.render_widget(Paragraph::new(row.now.as_str()), now);
+    let width = usize::from(line.width);
+    let values = &row.values[row.values.len().saturating_sub(width)..];
+    let sparkline = Sparkline::default().data(values).style(colour(row.shade));
+    frame.render_widget(sparkline, line);
+}
+
+fn changes(detail: &Detail) -> Vec<Line<'_>> {
+    let last = detail.changes.changes.iter().rev().take(3);
+    let line = |at_ns: u64, change: String| {
+        Line::styled(
+            format!("{}  {change}", clock(at_ns as f64 / 1e9)),
+            Style::new().add_modifier(Modifier::DIM),
+        )
+    };
+    last.map(|done| line(done.at_ns, done.change.to_string()))
+        .collect()
+}

@@ -1,0 +1,289 @@
+//! Draws the screen.
+
+use longwire_control::responses::TableRow;
+use longwire_topology::State;
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::{Color, Modifier, Style};
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{Block, Clear, Paragraph};
+
+use super::detail;
+use super::screen::{Prompt, Sort, TopScreen};
+use super::source::Snapshot;
+use crate::report::words::{count, micros, rate};
+
+/// Lines above the table's rows, and below them.
+const ABOVE: u16 = 5;
+const BELOW: u16 = 1;
+
+/// Characters of a row's sparkline.
+const SPARKS: usize = 10;
+
+const HELP: [(&str, &str); 11] = [
+    ("up, down, j, k", "choose a direction"),
+    ("PgUp, PgDn, Home, End", "choose another page"),
+    ("Enter, Esc", "show the direction; back"),
+    ("s", "sort by rate, drops, queue, late frames, name"),
+    (
+        "/",
+        "select names: a part of them, or a pattern with * and ?",
+    ),
+    ("Esc", "all names"),
+    ("e", "set options, as in rate=5mbit delay=20ms"),
+    ("d, p, u", "stop the link, pause it, let it carry frames"),
+    ("z", "take the last change back"),
+    ("?", "this list"),
+    ("q, Ctrl-C", "end"),
+];
+
+/// Returns the number of table rows on a screen of this height.
+pub fn rows_of(height: u16) -> usize {
+    usize::from(height.saturating_sub(ABOVE + BELOW)).max(1)
+}
+
+/// Returns a style with a colour, unless the user wants none (no-color.org).
+pub fn colour(colour: Color) -> Style {
+    let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    if plain {
+        Style::new()
+    } else {
+        Style::new().fg(colour)
+    }
+}
+
+fn bold() -> Style {
+    Style::new().add_modifier(Modifier::BOLD)
+}
+
+/// Draws all of it.
+pub fn draw(frame: &mut Frame<'_>, screen: &TopScreen) {
+    let parts = [
+        Constraint::Length(3),
+        Constraint::Min(1),
+        Constraint::Length(BELOW),
+    ];
+    let [head, body, foot] = Layout::vertical(parts).areas(frame.area());
+    match &screen.shown {
+        None => frame.render_widget(Paragraph::new("asking the run …"), head),
+        Some(shown) => {
+            frame.render_widget(Paragraph::new(header(shown, screen)), head);
+            match (&screen.detail, &shown.detail) {
+                (Some(name), Some(detail)) if *name == detail.name => {
+                    detail::draw(frame, body, detail);
+                }
+                (Some(name), _) => {
+                    frame.render_widget(Paragraph::new(format!("asking for {name} …")), body);
+                }
+                (None, _) => frame.render_widget(Paragraph::new(table(shown, screen)), body),
+            }
+        }
+    }
+    frame.render_widget(Paragraph::new(footer(screen)), foot);
+    if screen.help {
+        help(frame, body);
+    }
+}
+
+/// Run and sums, then the fidelity: it is always on the screen.
+fn header<'a>(shown: &'a Snapshot, screen: &'a TopScreen) -> Vec<Line<'a>> {
+    let clock = clock(shown.overview.elapsed_s);
+    let state = match &screen.lost {
+        None => Span::styled("live", colour(Color::Green)),
+        Some(error) => Span::styled(
+            format!("no answer, asking again: {error}"),
+            colour(Color::Red),
+        ),
+    };
+    let mut first = vec![
+        Span::styled(format!("longwire {clock}  "), bold()),
+        Span::raw(format!(
+            "{} directions  ",
+            count(shown.page.directions as u64)
+        )),
+    ];
+    if let Some(pattern) = &screen.pattern {
+        first.push(Span::raw(format!(
+            "'{pattern}': {}  ",
+            count(shown.page.fitting as u64)
+        )));
+    }
+    first.push(state);
+    let sums = match shown.rates {
+        Some([bits_in, bits_out, drops]) => format!(
+            "in {}  out {}  dropped {:.0}/s, {} in all  queued {}",
+            rate(bits_in),
+            rate(bits_out),
+            drops,
+            count(shown.stats.totals.totals.drops.total()),
+            count(shown.stats.totals.queued),
+        ),
+        None => String::new(),
+    };
+    vec![Line::from(first), Line::from(sums), fidelity(shown)]
+}
+
+fn fidelity(shown: &Snapshot) -> Line<'_> {
+    let fidelity = &shown.fidelity;
+    let lateness = &fidelity.lateness_us;
+    let (word, shade) = if fidelity.good {
+        ("faithful", Color::Green)
+    } else {
+        ("NOT FAITHFUL", Color::Red)
+    };
+    let artifacts: u64 = fidelity.artifacts.values().sum();
+    Line::from(vec![
+        Span::styled(word, colour(shade).add_modifier(Modifier::BOLD)),
+        Span::raw(format!(
+            "  late by p50 {}, p99 {}, max {}  artifacts {}  ",
+            micros(lateness.p50),
+            micros(lateness.p99),
+            micros(lateness.max),
+            count(artifacts),
+        )),
+        Span::raw(fidelity.verdict.as_str()),
+    ])
+}
+
+/// Returns a time of the run in minutes and seconds.
+pub fn clock(seconds: f64) -> String {
+    let whole = seconds as u64;
+    match (whole / 3600, whole / 60 % 60, whole % 60) {
+        (0, minutes, seconds) => format!("{minutes}:{seconds:02}"),
+        (hours, minutes, seconds) => format!("{hours}:{minutes:02}:{seconds:02}"),
+    }
+}
+
+fn table<'a>(shown: &'a Snapshot, screen: &TopScreen) -> Vec<Line<'a>> {
+    let title = |sort: Sort, name: &str| {
+        if screen.sort == sort {
+            format!("{name}*")
+        } else {
+            name.to_owned()
+        }
+    };
+    let head = format!(
+        "{:<18} {:<6} {:>11} {:>11} {:>6} {:>5} {:>5} ",
+        title(Sort::Name, "direction"),
+        "state",
+        title(Sort::Rate, "out"),
+        "in",
+        title(Sort::Drops, "drop/s"),
+        title(Sort::Queue, "queue"),
+        title(Sort::Late, "late"),
+    );
+    let mut lines = vec![Line::raw(""), Line::styled(head + "1 min", bold())];
+    let rows = shown.page.rows.iter().enumerate();
+    lines.extend(rows.map(|(place, row)| {
+        let line = row_line(row);
+        if screen.offset + place == screen.chosen {
+            line.style(Style::new().add_modifier(Modifier::REVERSED))
+        } else {
+            line
+        }
+    }));
+    if shown.page.rows.is_empty() {
+        lines.push(Line::raw("no direction has such a name; Esc shows all"));
+    }
+    lines
+}
+
+fn row_line(row: &TableRow) -> Line<'_> {
+    let (state, shade) = match row.state {
+        State::Up => ("up", Color::Green),
+        State::Down => ("down", Color::Red),
+        State::Paused => ("paused", Color::Yellow),
+    };
+    let drops = format!(" {:>6.0}", row.drops_per_s);
+    let lossy = if row.drops_per_s > 0.0 {
+        colour(Color::Red)
+    } else {
+        Style::new()
+    };
+    Line::from(vec![
+        Span::raw(format!("{:<18} ", shortened(&row.name, 18))),
+        Span::styled(format!("{state:<6}"), colour(shade)),
+        Span::raw(format!(
+            " {:>11} {:>11}",
+            rate(row.bits_out_per_s),
+            rate(row.bits_in_per_s)
+        )),
+        Span::styled(drops, lossy),
+        Span::raw(format!(
+            " {:>6} {:>5} ",
+            row.queued,
+            row.late + row.overload
+        )),
+        Span::raw(sparks(&row.recent, SPARKS)),
+    ])
+}
+
+/// Cuts a name in its middle: its direction is at the end.
+fn shortened(name: &str, most: usize) -> String {
+    let letters: Vec<char> = name.chars().collect();
+    if letters.len() <= most {
+        return name.to_owned();
+    }
+    let tail = most / 2;
+    let head: String = letters[..most - tail - 1].iter().collect();
+    let tail: String = letters[letters.len() - tail..].iter().collect();
+    format!("{head}…{tail}")
+}
+
+/// Returns the last values as blocks of an eighth to a whole line, the largest a whole one.
+pub fn sparks(values: &[f64], width: usize) -> String {
+    const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    let values = &values[values.len().saturating_sub(width)..];
+    let most = values.iter().copied().fold(0.0, f64::max);
+    let block = |value: &f64| {
+        let level = if most > 0.0 {
+            (value / most * 7.0).round()
+        } else {
+            0.0
+        };
+        BLOCKS[(level as usize).min(7)]
+    };
+    values.iter().map(block).collect()
+}
+
+fn footer(screen: &TopScreen) -> Line<'_> {
+    match (&screen.prompt, &screen.message) {
+        (Some(Prompt::Search(text)), _) => Line::from(format!("names: {text}▏")),
+        (Some(Prompt::Options(text)), _) => {
+            let name = screen.chosen_name().unwrap_or_default();
+            Line::from(format!("{name}: {text}▏  (rate=5mbit delay=20ms …)"))
+        }
+        (None, Some(message)) => {
+            let shade = if message.is_error {
+                Color::Red
+            } else {
+                Color::Green
+            };
+            Line::styled(message.text.as_str(), colour(shade))
+        }
+        (None, None) => Line::styled(
+            "Enter detail  s sort  / names  e set  d p u stop, pause, go  z undo  ? keys  q",
+            Style::new().add_modifier(Modifier::DIM),
+        ),
+    }
+}
+
+fn help(frame: &mut Frame<'_>, body: Rect) {
+    let lines: Vec<Line<'_>> = HELP
+        .iter()
+        .map(|(keys, help)| {
+            Line::from(vec![
+                Span::styled(format!(" {keys:<22}"), bold()),
+                Span::raw(*help),
+            ])
+        })
+        .collect();
+    let [area, _] = Layout::vertical([
+        Constraint::Length(lines.len() as u16 + 2),
+        Constraint::Min(0),
+    ])
+    .areas(body);
+    frame.render_widget(Clear, area);
+    let block = Block::bordered().title(" keys ");
+    frame.render_widget(Paragraph::new(lines).block(block), area);
+}

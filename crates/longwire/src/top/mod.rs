@@ -1,0 +1,128 @@
+//! `longwire top`: the links of a run in a terminal, as a client of its control API.
+//!
+//! A thread asks the run ([`source`]); this one reads keys, keeps what is shown
+//! ([`screen::TopScreen`]) and draws it ([`draw`]).
+
+mod detail;
+mod draw;
+mod screen;
+mod source;
+#[cfg(test)]
+mod tests;
+
+use std::io::{self, IsTerminal};
+use std::process::ExitCode;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+use clap::Args;
+use longwire_engine::Nanos;
+use ratatui::crossterm::event::{self, Event, KeyEventKind};
+
+use self::screen::{Sort, Step, TopScreen};
+use self::source::{Request, Update};
+use crate::commands::ctl::{RunAddress, connect};
+use crate::signals::stop_flag;
+use crate::{Error, Globals};
+
+/// Interval at which keys and signals are looked for.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+const EXAMPLES: &str = "\
+Keys: up and down choose a direction, Enter shows it, s sorts by another column,
+/ selects names, e sets options, d, p and u stop, pause and start a link, z takes
+the last change back, ? shows all keys, q ends.
+
+Examples:
+  longwire top                          the only run that can be controlled
+  longwire top 'adsl*' --sort drops     those that lose most
+  ssh lab longwire top --control /run/longwire/net.sock
+
+In a pipe, `longwire ctl watch` prints counters line by line.";
+
+/// Arguments of `top`.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct TopArgs {
+    /// The run.
+    #[command(flatten)]
+    pub run: RunAddress,
+
+    /// The links: a name or a pattern, with * for anything and ? for a character
+    #[arg(value_name = "NAME")]
+    pub name: Option<String>,
+
+    /// The column to sort by, the largest first
+    #[arg(long, value_enum, default_value_t)]
+    pub sort: Sort,
+
+    /// How often the screen is renewed, 200ms to 1min
+    #[arg(long, value_name = "TIME", default_value = "1s")]
+    pub every: Nanos,
+}
+
+/// Shows the links of a run until a key or a signal ends it.
+///
+/// # Errors
+/// If stdout is no terminal, or no run answers at the start.
+pub fn run(args: &TopArgs, _globals: &Globals) -> Result<ExitCode, Error> {
+    if !io::stdout().is_terminal() || !io::stdin().is_terminal() {
+        return Err(Error::Usage(
+            "top needs a terminal; `longwire ctl watch` prints counters line by line".to_owned(),
+        ));
+    }
+    let (least, most) = (Nanos::from_millis(200), Nanos::from_secs(60));
+    if !(least..=most).contains(&args.every) {
+        return Err(Error::Usage("--every: takes 200ms to 1min".to_owned()));
+    }
+    let client = connect(&args.run)?;
+    let every = Duration::from_nanos(args.every.as_nanos());
+    let stop = stop_flag()?;
+    let mut screen = TopScreen::new(args.name.clone(), args.sort);
+    let (requests, asked) = channel();
+    let (updates, answers) = channel();
+    // It ends when `requests` is dropped.
+    std::thread::Builder::new()
+        .name("longwire-top".to_owned())
+        .spawn(move || source::serve(client, every, &asked, &updates))?;
+    let mut terminal = Restored(ratatui::try_init()?);
+    loop {
+        let rows = draw::rows_of(terminal.0.size()?.height);
+        if let Some(query) = screen.new_query(rows) {
+            let _ = requests.send(Request::Look(query));
+        }
+        terminal.0.draw(|frame| draw::draw(frame, &screen))?;
+        if stop.load(Ordering::Relaxed) {
+            return Ok(ExitCode::SUCCESS);
+        }
+        if event::poll(LOOK_EVERY)?
+            && let Event::Key(key) = event::read()?
+            && key.kind == KeyEventKind::Press
+        {
+            match screen.press(key) {
+                Step::Stay => {}
+                Step::Quit => return Ok(ExitCode::SUCCESS),
+                Step::Change(change) => {
+                    let _ = requests.send(Request::Change(change));
+                }
+            }
+        }
+        while let Ok(update) = answers.try_recv() {
+            match update {
+                Update::First(error) => return Err(error),
+                other => screen.update(other),
+            }
+        }
+    }
+}
+
+/// A terminal that is restored however the command ends. Panics are covered by the hook of
+/// ratatui.
+struct Restored(ratatui::DefaultTerminal);
+
+impl Drop for Restored {
+    fn drop(&mut self) {
+        ratatui::restore();
+    }
+}

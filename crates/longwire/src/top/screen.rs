@@ -1,0 +1,317 @@
+//! The state of the screen, and the meaning of keys.
+
+use clap::ValueEnum;
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use serde_json::{Map, Value, json};
+
+use super::source::{ChangeRequest, Query, Snapshot, Update};
+
+/// The order of the table.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Sort {
+    /// Delivered bits a second
+    #[default]
+    Rate,
+    /// Dropped frames a second
+    Drops,
+    /// Frames in the queue
+    Queue,
+    /// Late frames
+    Late,
+    /// Names, from a to z
+    Name,
+}
+
+impl Sort {
+    /// Returns the parameters of the request: column and direction.
+    pub fn parameters(self) -> (&'static str, &'static str) {
+        match self {
+            Sort::Rate => ("bits_out", "desc"),
+            Sort::Drops => ("drops", "desc"),
+            Sort::Queue => ("queued", "desc"),
+            Sort::Late => ("late", "desc"),
+            Sort::Name => ("name", "asc"),
+        }
+    }
+
+    fn next(self) -> Sort {
+        let all = Sort::value_variants();
+        let place = all.iter().position(|sort| *sort == self).unwrap_or(0);
+        all[(place + 1) % all.len()]
+    }
+}
+
+/// A line that is being typed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Prompt {
+    /// A pattern of names.
+    Search(String),
+    /// Options of the chosen direction.
+    Options(String),
+}
+
+/// The consequence of a key.
+#[derive(Debug, PartialEq)]
+pub enum Step {
+    Stay,
+    Quit,
+    Change(ChangeRequest),
+}
+
+/// A line at the bottom.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Message {
+    pub text: String,
+    pub is_error: bool,
+}
+
+/// The state of the screen.
+#[derive(Debug)]
+pub struct TopScreen {
+    pub shown: Option<Box<Snapshot>>,
+    pub lost: Option<String>,
+    pub message: Option<Message>,
+    pub prompt: Option<Prompt>,
+    pub help: bool,
+    pub pattern: Option<String>,
+    pub sort: Sort,
+    /// The place of the chosen direction in the whole table.
+    pub chosen: usize,
+    /// The first row on the screen.
+    pub offset: usize,
+    /// The direction that is shown in detail.
+    pub detail: Option<String>,
+    rows: usize,
+    asked: Option<Query>,
+    back: Option<ChangeRequest>,
+}
+
+impl TopScreen {
+    pub fn new(pattern: Option<String>, sort: Sort) -> TopScreen {
+        TopScreen {
+            shown: None,
+            lost: None,
+            message: None,
+            prompt: None,
+            help: false,
+            pattern,
+            sort,
+            chosen: 0,
+            offset: 0,
+            detail: None,
+            rows: 1,
+            asked: None,
+            back: None,
+        }
+    }
+
+    /// Returns the query for a table of `rows`, if it is another one than before.
+    pub fn new_query(&mut self, rows: usize) -> Option<Query> {
+        self.rows = rows.max(1);
+        self.offset = self
+            .offset
+            .clamp((self.chosen + 1).saturating_sub(self.rows), self.chosen);
+        let query = Query {
+            pattern: self.pattern.clone().unwrap_or_else(|| "*".to_owned()),
+            sort: self.sort,
+            offset: self.offset,
+            limit: self.rows.min(500),
+            detail: self.detail.clone(),
+        };
+        if self.asked.as_ref() == Some(&query) {
+            return None;
+        }
+        self.asked = Some(query.clone());
+        Some(query)
+    }
+
+    /// Takes a message of the thread that asks the run.
+    pub fn update(&mut self, update: Update) {
+        match update {
+            Update::Shown(snapshot) => {
+                self.lost = None;
+                self.chosen = self.chosen.min(snapshot.page.fitting.saturating_sub(1));
+                self.shown = Some(snapshot);
+            }
+            Update::Made(text, back) => {
+                let hint = if back.is_some() {
+                    "; z takes it back"
+                } else {
+                    ""
+                };
+                self.tell(format!("{text}{hint}"), false);
+                self.back = back;
+            }
+            Update::Refused(error) => self.tell(format!("refused: {error}"), true),
+            Update::Lost(error) => self.lost = Some(error),
+            // Ends the command.
+            Update::First(_) => {}
+        }
+    }
+
+    fn tell(&mut self, text: impl Into<String>, is_error: bool) {
+        self.message = Some(Message {
+            text: text.into(),
+            is_error,
+        });
+    }
+
+    /// Returns the name of the chosen direction.
+    pub fn chosen_name(&self) -> Option<&str> {
+        if let Some(name) = &self.detail {
+            return Some(name);
+        }
+        let asked = self.asked.as_ref()?;
+        let place = self.chosen.checked_sub(asked.offset)?;
+        Some(&self.shown.as_ref()?.page.rows.get(place)?.name)
+    }
+
+    /// Applies a key.
+    pub fn press(&mut self, key: KeyEvent) -> Step {
+        let control = key.modifiers.contains(KeyModifiers::CONTROL);
+        if control && key.code == KeyCode::Char('c') {
+            return Step::Quit;
+        }
+        if let Some(prompt) = self.prompt.take() {
+            return self.type_in(prompt, key.code);
+        }
+        self.message = None;
+        if self.help {
+            self.help = false;
+            return Step::Stay;
+        }
+        match key.code {
+            KeyCode::Char('q') => return Step::Quit,
+            KeyCode::Char('?' | 'h') => self.help = true,
+            KeyCode::Char('s') => self.sort = self.sort.next(),
+            KeyCode::Char('/') => self.prompt = Some(Prompt::Search(String::new())),
+            KeyCode::Esc | KeyCode::Backspace if self.detail.is_some() => self.detail = None,
+            KeyCode::Esc => self.pattern = None,
+            KeyCode::Enter => self.detail = self.chosen_name().map(str::to_owned),
+            KeyCode::Char('e') if self.may_change() => {
+                self.prompt = Some(Prompt::Options(String::new()));
+            }
+            KeyCode::Char('d') => return self.set_state("down"),
+            KeyCode::Char('p') => return self.set_state("pause"),
+            KeyCode::Char('u') => return self.set_state("up"),
+            KeyCode::Char('z') => return self.take_back(),
+            code => self.scroll(code),
+        }
+        Step::Stay
+    }
+
+    fn scroll(&mut self, code: KeyCode) {
+        let last = self
+            .shown
+            .as_ref()
+            .map_or(0, |shown| shown.page.fitting.saturating_sub(1));
+        let page = self.rows;
+        self.chosen = match code {
+            KeyCode::Down | KeyCode::Char('j') => self.chosen + 1,
+            KeyCode::Up | KeyCode::Char('k') => self.chosen.saturating_sub(1),
+            KeyCode::PageDown => self.chosen + page,
+            KeyCode::PageUp => self.chosen.saturating_sub(page),
+            KeyCode::Home => 0,
+            KeyCode::End => last,
+            _ => self.chosen,
+        }
+        .min(last);
+    }
+
+    fn may_change(&mut self) -> bool {
+        let may = self
+            .shown
+            .as_ref()
+            .is_some_and(|shown| shown.overview.may_change);
+        if !may {
+            self.tell("this token may only read; nothing can be changed", true);
+        }
+        may
+    }
+
+    fn set_state(&mut self, action: &str) -> Step {
+        if !self.may_change() {
+            return Step::Stay;
+        }
+        let Some(name) = self.chosen_name().map(str::to_owned) else {
+            return Step::Stay;
+        };
+        Step::Change(ChangeRequest {
+            body: json!({ action: [name] }),
+            text: format!("{name}: {action}"),
+            of: Some(name),
+        })
+    }
+
+    fn take_back(&mut self) -> Step {
+        match self.back.take() {
+            Some(back) => Step::Change(back),
+            None => {
+                self.tell("there is no change to take back", true);
+                Step::Stay
+            }
+        }
+    }
+
+    fn type_in(&mut self, mut prompt: Prompt, code: KeyCode) -> Step {
+        let (Prompt::Search(text) | Prompt::Options(text)) = &mut prompt;
+        match code {
+            KeyCode::Esc => return Step::Stay,
+            KeyCode::Char(character) => text.push(character),
+            KeyCode::Backspace => {
+                text.pop();
+            }
+            KeyCode::Enter => return self.enter(prompt),
+            _ => {}
+        }
+        self.prompt = Some(prompt);
+        Step::Stay
+    }
+
+    fn enter(&mut self, prompt: Prompt) -> Step {
+        match prompt {
+            Prompt::Search(text) => {
+                let text = text.trim();
+                let pattern = if text.contains(['*', '?']) {
+                    text.to_owned()
+                } else {
+                    format!("*{text}*")
+                };
+                self.pattern = Some(pattern).filter(|_| !text.is_empty());
+                (self.chosen, self.offset, self.detail) = (0, 0, None);
+                Step::Stay
+            }
+            Prompt::Options(text) => {
+                let Some(name) = self.chosen_name().map(str::to_owned) else {
+                    return Step::Stay;
+                };
+                match options(&text) {
+                    Ok(options) => Step::Change(ChangeRequest {
+                        text: format!("{name}: {}", text.trim()),
+                        body: json!({ "set": { name.clone(): options } }),
+                        of: Some(name),
+                    }),
+                    Err(problem) => {
+                        self.tell(problem, true);
+                        Step::Stay
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Reads options as in `rate=5mbit delay=20ms`. Their values are judged by the run.
+fn options(text: &str) -> Result<Map<String, Value>, String> {
+    let mut options = Map::new();
+    for word in text.split_whitespace() {
+        let Some((name, value)) = word.split_once('=') else {
+            return Err(format!("'{word}' is no OPTION=VALUE, as in rate=5mbit"));
+        };
+        options.insert(name.to_owned(), value.into());
+    }
+    if options.is_empty() {
+        return Err("nothing was written; write options as in rate=5mbit delay=20ms".to_owned());
+    }
+    Ok(options)
+}

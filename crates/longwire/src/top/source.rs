@@ -1,0 +1,272 @@
+//! Asks the run, on a separate thread.
+
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::time::{Duration, Instant};
+
+use longwire_control::client::{Client, ClientError};
+use longwire_control::responses::{
+    Changed, Changes, Columns, Fidelity, Overview, Stats, TablePage,
+};
+use longwire_fabric::LinkView;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::screen::Sort;
+use crate::Error;
+
+/// The part of the run that is shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Query {
+    pub pattern: String,
+    pub sort: Sort,
+    pub offset: usize,
+    pub limit: usize,
+    /// The direction that is shown in detail.
+    pub detail: Option<String>,
+}
+
+/// A request of the screen.
+#[derive(Debug)]
+pub enum Request {
+    /// Show this from now on.
+    Look(Query),
+    /// Make a change.
+    Change(ChangeRequest),
+}
+
+/// A change of one link or direction.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ChangeRequest {
+    /// The body of the request.
+    pub body: Value,
+    /// The change in words.
+    pub text: String,
+    /// The direction whose options or state it sets; `None` of a change that takes another
+    /// one back.
+    pub of: Option<String>,
+}
+
+/// A message for the screen.
+#[derive(Debug)]
+pub enum Update {
+    /// The run, now.
+    Shown(Box<Snapshot>),
+    /// A change was made, and how it is taken back.
+    Made(String, Option<ChangeRequest>),
+    /// A change was refused: nothing was changed.
+    Refused(String),
+    /// The run does not answer; it is asked again.
+    Lost(String),
+    /// It has never answered.
+    First(Error),
+}
+
+/// The run at one time.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    pub overview: Overview,
+    pub stats: Stats,
+    /// Growth of the sums since the snapshot before: bits in, bits out, drops a second.
+    pub rates: Option<[f64; 3]>,
+    pub fidelity: Fidelity,
+    pub page: TablePage,
+    pub detail: Option<Detail>,
+}
+
+/// A direction in detail.
+#[derive(Clone, Debug)]
+pub struct Detail {
+    pub name: String,
+    pub link: LinkView,
+    pub columns: Columns,
+    pub changes: Changes,
+}
+
+/// Sends snapshots until the screen has ended.
+pub fn serve(
+    mut client: Client,
+    every: Duration,
+    requests: &Receiver<Request>,
+    updates: &Sender<Update>,
+) {
+    let (mut query, mut last): (Option<Query>, Option<Stats>) = (None, None);
+    let mut next = Instant::now();
+    loop {
+        let wait = next.saturating_duration_since(Instant::now());
+        match requests.recv_timeout(wait) {
+            Ok(Request::Look(wanted)) => {
+                query = Some(wanted);
+                next = Instant::now();
+                continue;
+            }
+            Ok(Request::Change(request)) => {
+                let _ = updates.send(change(&mut client, &request));
+                next = Instant::now();
+                continue;
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return,
+        }
+        next = Instant::now() + every;
+        let Some(query) = &query else { continue };
+        let update = match look(&mut client, query, last.as_ref()) {
+            Ok(snapshot) => {
+                last = Some(snapshot.stats.clone());
+                Update::Shown(Box::new(snapshot))
+            }
+            Err(error) if last.is_none() => Update::First(error),
+            Err(error) => Update::Lost(error.to_string()),
+        };
+        if updates.send(update).is_err() {
+            return;
+        }
+    }
+}
+
+fn read<T: DeserializeOwned>(value: Value) -> Result<T, Error> {
+    serde_json::from_value(value).map_err(|error| {
+        Error::Failed(format!(
+            "the run answers in an unknown format ({error}); is it of another version?"
+        ))
+    })
+}
+
+fn look(client: &mut Client, query: &Query, last: Option<&Stats>) -> Result<Snapshot, Error> {
+    let pattern = escaped(&query.pattern);
+    let (sort, order) = query.sort.parameters();
+    let stats: Stats = read(client.get(&format!("/v1/stats?match={pattern}"))?)?;
+    let page = client.get(&format!(
+        "/v1/table?match={pattern}&sort={sort}&order={order}&offset={}&limit={}",
+        query.offset, query.limit
+    ))?;
+    let detail = query
+        .detail
+        .as_deref()
+        .map(|name| look_at(client, name))
+        .transpose()?;
+    Ok(Snapshot {
+        overview: read(client.get("/v1")?)?,
+        rates: last.and_then(|last| rates(last, &stats)),
+        fidelity: read(client.get("/v1/fidelity")?)?,
+        page: read(page)?,
+        detail,
+        stats,
+    })
+}
+
+fn rates(last: &Stats, now: &Stats) -> Option<[f64; 3]> {
+    let seconds = now.elapsed_s - last.elapsed_s;
+    let same = last.links == now.links && seconds > 0.0;
+    let counted = |stats: &Stats| {
+        let totals = &stats.totals.totals;
+        let traffic = &totals.traffic;
+        [
+            8 * traffic.bytes_in,
+            8 * traffic.bytes_out,
+            totals.drops.total(),
+        ]
+    };
+    let (before, after) = (counted(last), counted(now));
+    let grown = |at: usize| after[at].saturating_sub(before[at]) as f64 / seconds;
+    same.then(|| std::array::from_fn(grown))
+}
+
+/// Returns the name of a direction's link.
+fn link_of(direction: &str) -> &str {
+    let link = direction
+        .strip_suffix(".up")
+        .or_else(|| direction.strip_suffix(".down"));
+    link.unwrap_or(direction)
+}
+
+fn look_at(client: &mut Client, name: &str) -> Result<Detail, Error> {
+    Ok(Detail {
+        name: name.to_owned(),
+        link: read(client.get(&format!("/v1/links/{}", escaped(link_of(name))))?)?,
+        columns: read(client.get(&format!("/v1/history/{}", escaped(name)))?)?,
+        changes: read(client.get("/v1/changes")?)?,
+    })
+}
+
+fn escaped(name: &str) -> String {
+    utf8_percent_encode(name, NON_ALPHANUMERIC).to_string()
+}
+
+/// Checks a change, reads what it replaces, and makes it.
+fn change(client: &mut Client, request: &ChangeRequest) -> Update {
+    let made = (|| -> Result<Option<ChangeRequest>, ClientError> {
+        client.post("/v1/changes?check=true", &request.body)?;
+        let before = match &request.of {
+            Some(name) => {
+                let link = client.get(&format!("/v1/links/{}", escaped(link_of(name))))?;
+                back(name, &link, &request.body)
+            }
+            None => None,
+        };
+        let _: Option<Changed> =
+            serde_json::from_value(client.post("/v1/changes", &request.body)?).ok();
+        Ok(before)
+    })();
+    match made {
+        Ok(back) => Update::Made(request.text.clone(), back),
+        Err(ClientError::Refused(refused)) => Update::Refused(refused.body.error),
+        Err(error) => Update::Lost(error.to_string()),
+    }
+}
+
+/// Returns the change that restores what `body` replaces in a direction. An option that was
+/// not set stays as it will be: there is no value to restore.
+fn back(name: &str, link: &Value, body: &Value) -> Option<ChangeRequest> {
+    let way = if name.ends_with(".down") && !link["down"].is_null() {
+        "down"
+    } else {
+        "up"
+    };
+    let was = &link[way];
+    let (body, text) = match body["set"][name].as_object() {
+        Some(set) => {
+            let known = set.keys().filter_map(|option| {
+                let value = was["options"].get(option)?;
+                Some((option.clone(), value.clone()))
+            });
+            let options: serde_json::Map<String, Value> = known.collect();
+            if options.is_empty() {
+                return None;
+            }
+            let text = written(&options);
+            (
+                json!({ "set": { name: options } }),
+                format!("{name}: {text}"),
+            )
+        }
+        None => {
+            let state = was["state"].as_str()?;
+            let action = if state == "paused" { "pause" } else { state };
+            (json!({ action: [name] }), format!("{name}: {state}"))
+        }
+    };
+    Some(ChangeRequest {
+        body,
+        text,
+        of: None,
+    })
+}
+
+/// Writes options as a person does: `rate=5mbit delay=20ms`.
+pub fn written(options: &serde_json::Map<String, Value>) -> String {
+    let text = |value: &Value| match value {
+        Value::String(text) => text.clone(),
+        Value::Array(values) => {
+            let values = values
+                .iter()
+                .map(|value| value.as_str().unwrap_or_default());
+            values.collect::<Vec<_>>().join(" ")
+        }
+        value => value.to_string(),
+    };
+    let options = options
+        .iter()
+        .map(|(name, value)| format!("{name}={}", text(value)));
+    options.collect::<Vec<_>>().join(" ")
+}

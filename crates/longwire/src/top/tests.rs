@@ -1,0 +1,225 @@
+//! The screen as text, and the meaning of keys.
+
+use longwire_control::responses::{Changed, Columns};
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use serde_json::{Value, json};
+
+use super::draw::{draw, rows_of, sparks};
+use super::screen::{Sort, Step, TopScreen};
+use super::source::{Detail, Snapshot, Update};
+
+fn row(name: &str, bits: f64) -> Value {
+    json!({
+        "name": name, "state": "up", "bits_in_per_s": bits, "bits_out_per_s": bits,
+        "packets_in_per_s": 0.0, "packets_out_per_s": 0.0, "drops_per_s": 7.0, "queued": 3,
+        "late": 1, "overload": 0, "recent": [0.0, bits]
+    })
+}
+
+fn totals() -> Value {
+    serde_json::to_value(longwire_control::responses::Totals::default()).expect("JSON")
+}
+
+fn snapshot(may_change: bool, rows: &[Value]) -> Snapshot {
+    let read = |value: Value| serde_json::from_value(value).expect("its type");
+    Snapshot {
+        overview: read(json!({
+            "program": "longwire", "version": "0.1.0", "elapsed_s": 61.0, "seed": 1, "links": 1,
+            "paths": 0, "may_change": may_change, "view": true
+        })),
+        stats: serde_json::from_value(json!({ "elapsed_s": 61.0, "links": 2, "totals": totals() }))
+            .expect("its type"),
+        rates: Some([10e6, 9e6, 7.0]),
+        fidelity: serde_json::from_value(json!({
+            "elapsed_s": 61.0, "verdict": "the network was what was asked for", "good": true,
+            "lateness_us": { "p50": 1.0, "p99": 20.0, "p999": 30.0, "max": 40.0 },
+            "histogram": [], "artifacts": { "late": 2 }, "first": null,
+            "pauses": { "count": 0, "max_us": 0.0, "total_us": 0.0 }
+        }))
+        .expect("its type"),
+        page: serde_json::from_value(json!({
+            "elapsed_s": 61.0, "directions": rows.len(), "fitting": rows.len(), "rows": rows
+        }))
+        .expect("its type"),
+        detail: None,
+    }
+}
+
+/// A screen of 80 x 24 that shows these rows.
+fn shown(may_change: bool, rows: &[Value]) -> TopScreen {
+    let mut screen = TopScreen::new(None, Sort::Rate);
+    assert!(screen.new_query(rows_of(24)).is_some());
+    screen.update(Update::Shown(Box::new(snapshot(may_change, rows))));
+    screen
+}
+
+fn text(screen: &TopScreen) -> String {
+    let mut terminal = Terminal::new(TestBackend::new(80, 24)).expect("a terminal");
+    terminal
+        .draw(|frame| draw(frame, screen))
+        .expect("it is drawn");
+    terminal.backend().to_string()
+}
+
+fn press(screen: &mut TopScreen, code: KeyCode) -> Step {
+    screen.press(KeyEvent::new(code, KeyModifiers::NONE))
+}
+
+fn write(screen: &mut TopScreen, text: &str) -> Step {
+    for character in text.chars() {
+        assert_eq!(press(screen, KeyCode::Char(character)), Step::Stay);
+    }
+    press(screen, KeyCode::Enter)
+}
+
+#[test]
+fn a_screen_of_80_by_24_has_sums_fidelity_and_rows() {
+    let screen = shown(true, &[row("link.up", 9e6), row("link.down", 1e3)]);
+    let text = text(&screen);
+    for wanted in [
+        "1:01",
+        "2 directions",
+        "live",
+        "out 9",
+        "faithful",
+        "artifacts 2",
+        "link.up",
+        "? keys  q",
+    ] {
+        assert!(text.contains(wanted), "{wanted}: {text}");
+    }
+    assert_eq!(sparks(&[0.0, 1.0, 2.0, 4.0], 3), "▃▅█");
+    assert_eq!(sparks(&[0.0], 3), "▁");
+}
+
+#[test]
+fn the_table_scrolls_with_the_chosen_row() {
+    let rows: Vec<Value> = (0..100)
+        .map(|number| row(&format!("l{number}.up"), 1.0))
+        .collect();
+    let mut screen = shown(true, &rows);
+    press(&mut screen, KeyCode::End);
+    let query = screen
+        .new_query(rows_of(24))
+        .expect("other rows are asked for");
+    assert_eq!((screen.chosen, query.offset, query.limit), (99, 82, 18));
+    press(&mut screen, KeyCode::Home);
+    assert_eq!(
+        screen
+            .new_query(rows_of(24))
+            .expect("the first rows")
+            .offset,
+        0
+    );
+    assert!(
+        screen.new_query(rows_of(24)).is_none(),
+        "the same is not asked for again"
+    );
+}
+
+#[test]
+fn options_become_a_change_of_the_chosen_direction() {
+    let mut screen = shown(true, &[row("link.up", 2.0), row("link.down", 1.0)]);
+    press(&mut screen, KeyCode::Down);
+    press(&mut screen, KeyCode::Char('e'));
+    let Step::Change(change) = write(&mut screen, "rate=5mbit loss=1%") else {
+        panic!("{screen:?}");
+    };
+    let wanted = json!({ "set": { "link.down": { "rate": "5mbit", "loss": "1%" } } });
+    assert_eq!(change.body, wanted);
+    press(&mut screen, KeyCode::Char('e'));
+    assert_eq!(write(&mut screen, "fast"), Step::Stay);
+    assert!(
+        text(&screen).contains("'fast' is no OPTION=VALUE"),
+        "{}",
+        text(&screen)
+    );
+    let Step::Change(change) = press(&mut screen, KeyCode::Char('p')) else {
+        panic!("{screen:?}");
+    };
+    assert_eq!(change.body, json!({ "pause": ["link.down"] }));
+    let _ = Changed::default();
+}
+
+#[test]
+fn a_token_that_may_only_read_changes_nothing() {
+    let mut screen = shown(false, &[row("link.up", 2.0)]);
+    for key in ['e', 'd', 'p', 'u'] {
+        assert_eq!(press(&mut screen, KeyCode::Char(key)), Step::Stay);
+        assert!(text(&screen).contains("may only read"), "{}", text(&screen));
+    }
+}
+
+#[test]
+fn a_change_is_taken_back_once() {
+    let mut screen = shown(true, &[row("link.up", 2.0)]);
+    assert_eq!(press(&mut screen, KeyCode::Char('z')), Step::Stay);
+    let back = super::source::ChangeRequest {
+        body: json!({ "set": { "link.up": { "delay": "20ms" } } }),
+        text: "link.up: delay=20ms".to_owned(),
+        of: None,
+    };
+    screen.update(Update::Made(
+        "link.up: delay=50ms".to_owned(),
+        Some(back.clone()),
+    ));
+    assert!(
+        text(&screen).contains("z takes it back"),
+        "{}",
+        text(&screen)
+    );
+    assert_eq!(press(&mut screen, KeyCode::Char('z')), Step::Change(back));
+    assert_eq!(press(&mut screen, KeyCode::Char('z')), Step::Stay);
+}
+
+#[test]
+fn a_search_and_a_lost_run_are_on_the_screen() {
+    let mut screen = shown(true, &[row("adsl7.up", 2.0)]);
+    press(&mut screen, KeyCode::Char('/'));
+    assert_eq!(write(&mut screen, "adsl"), Step::Stay);
+    let query = screen.new_query(rows_of(24)).expect("another selection");
+    assert_eq!(query.pattern, "*adsl*");
+    screen.update(Update::Lost("it has ended".to_owned()));
+    assert!(text(&screen).contains("no answer"), "{}", text(&screen));
+    press(&mut screen, KeyCode::Char('?'));
+    assert!(
+        text(&screen).contains("take the last change back"),
+        "{}",
+        text(&screen)
+    );
+}
+
+#[test]
+fn a_direction_in_detail_has_its_history() {
+    let mut screen = shown(true, &[row("link.up", 2.0)]);
+    assert_eq!(press(&mut screen, KeyCode::Enter), Step::Stay);
+    assert!(
+        text(&screen).contains("asking for link.up"),
+        "{}",
+        text(&screen)
+    );
+    let mut with = snapshot(true, &[row("link.up", 2.0)]);
+    let mut way = totals();
+    way["state"] = json!("up");
+    way["options"] = json!({ "rate": "5mbit", "loss": ["1%"] });
+    let link = json!({ "name": "link", "shared": true, "match": [], "up": way });
+    with.detail = Some(Detail {
+        name: "link.up".to_owned(),
+        link: serde_json::from_value(link).expect("a link"),
+        columns: Columns {
+            elapsed_s: vec![60.9, 61.0],
+            bits_out_per_s: vec![0.0, 4.9e6],
+            queued_frames: vec![0, 12],
+            delay_p50_us: vec![None, Some(20_000.0)],
+            ..Columns::default()
+        },
+        changes: serde_json::from_value(json!({ "changes": [], "forgotten": 0 })).expect("changes"),
+    });
+    screen.update(Update::Shown(Box::new(with)));
+    let text = text(&screen);
+    for wanted in ["rate=5mbit", "loss=1%", "4.9", "12 frames", "20"] {
+        assert!(text.contains(wanted), "{wanted}: {text}");
+    }
+}

@@ -1,0 +1,145 @@
+//! `longwire top` in a terminal of 80 × 24, which tmux provides.
+
+use std::process::Command;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use crate::common::have;
+use crate::exec::User;
+
+/// The longest time until something is on the screen, on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A terminal on a separate server of tmux, which ends with it.
+struct Terminal<'a> {
+    user: &'a User,
+}
+
+impl Terminal<'_> {
+    fn tmux(&self, arguments: &[&str]) -> String {
+        let mut command: Command = self.user.command("tmux");
+        command.args(["-S", "tmux.sock"]).args(arguments);
+        // No configuration of the machine's user.
+        command
+            .env("TERM", "xterm-256color")
+            .env("HOME", self.user.dir.path());
+        let output = command.output().expect("tmux starts");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    fn start<'a>(user: &'a User, line: &str) -> Terminal<'a> {
+        let terminal = Terminal { user };
+        let session = [
+            "-f",
+            "/dev/null",
+            "new-session",
+            "-d",
+            "-x",
+            "80",
+            "-y",
+            "24",
+            line,
+        ];
+        terminal.tmux(&session);
+        terminal
+    }
+
+    fn keys(&self, keys: &[&str]) {
+        self.tmux(&[&["send-keys"], keys].concat());
+    }
+
+    /// Waits until the screen has a text; returns the screen.
+    #[track_caller]
+    fn wait_for(&self, text: &str) -> String {
+        let start = Instant::now();
+        loop {
+            let screen = self.tmux(&["capture-pane", "-p"]);
+            if screen.contains(text) {
+                return screen;
+            }
+            assert!(start.elapsed() < PATIENCE, "no '{text}': {screen}");
+            sleep(Duration::from_millis(50));
+        }
+    }
+}
+
+impl Drop for Terminal<'_> {
+    fn drop(&mut self) {
+        self.tmux(&["kill-server"]);
+    }
+}
+
+#[test]
+fn a_run_is_shown_and_changed_by_keys() {
+    if !have("tmux") {
+        return;
+    }
+    for user in User::all() {
+        let mut run = user.exec_command(&[
+            "-q",
+            "--delay",
+            "20ms",
+            "--control",
+            "t.sock",
+            "--",
+            "ping",
+            "-q",
+            "-i",
+            "0.05",
+            "far",
+        ]);
+        let mut run = run
+            .stdout(std::process::Stdio::null())
+            .spawn()
+            .expect("it starts");
+        while !user.exists("t.sock") {
+            sleep(Duration::from_millis(20));
+        }
+        let line = format!(
+            "{} top --control t.sock --every 200ms; echo ended $?; cat",
+            user.program()
+        );
+        let terminal = Terminal::start(&user, &line);
+        let screen = terminal.wait_for("link.up");
+        for wanted in ["FAITHFUL", "link.down", "2 directions", "live"] {
+            let found = screen.to_uppercase().contains(&wanted.to_uppercase());
+            assert!(found, "{wanted}: {screen}");
+        }
+        assert!(
+            screen.lines().all(|line| line.chars().count() <= 80),
+            "{screen}"
+        );
+        // The direction with the most bits may be either one.
+        terminal.keys(&["/", "l", "i", "n", "k", ".", "u", "p", "Enter"]);
+        terminal.wait_for("'*link.up*': 1");
+        terminal.keys(&["Enter"]);
+        terminal.wait_for("delay p50");
+        terminal.wait_for("delay=20ms");
+        terminal.keys(&["e", "delay=80ms", "Enter"]);
+        terminal.wait_for("z takes it back");
+        let screen = terminal.wait_for("up  delay=80ms");
+        assert!(screen.contains("link.up"), "{screen}");
+        terminal.keys(&["z"]);
+        terminal.wait_for("up  delay=20ms");
+        terminal.keys(&["e", "delay=fast", "Enter"]);
+        terminal.wait_for("refused: ");
+        terminal.keys(&["p"]);
+        terminal.wait_for("link.up  paused");
+        // The end of the run is on the screen, and the terminal is restored.
+        let pid = nix::unistd::Pid::from_raw(run.id() as i32);
+        nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGINT).expect("it runs");
+        run.wait().expect("it ends");
+        terminal.wait_for("no answer, asking again");
+        terminal.keys(&["q"]);
+        let screen = terminal.wait_for("ended 0");
+        assert!(!screen.contains("asking again"), "{screen}");
+    }
+}
+
+#[test]
+fn without_a_terminal_top_names_what_prints_lines() {
+    let user = User::new(None);
+    let ended = user.shell("$LONGWIRE top --control none.sock < /dev/null");
+    assert_eq!(ended.code, 2, "{ended:?}");
+    assert!(ended.stderr.contains("longwire ctl watch"), "{ended:?}");
+}

@@ -1,0 +1,107 @@
+//! The history of the live view, of real frames.
+
+use serde_json::Value;
+
+use crate::exec::{User, well};
+
+/// Pings the peer through a link with these options, then reads the history of the
+/// direction up and the flows that it counted.
+fn recorded(user: &User, options: &str) -> (Value, Value) {
+    let line = "ask() { curl -sS --fail --unix-socket v.sock http://localhost/v1/$1; }; \
+                ask flows/link.up > /dev/null; \
+                ping -4 -q -c 40 -i 0.02 -s 972 far > /dev/null; sleep 0.3; \
+                ask history/link.up; echo; ask flows/link.up";
+    let line = format!("$LONGWIRE exec -q --control v.sock --view {options} -- sh -c '{line}'");
+    let ended = well(user.shell(&line));
+    let mut values = ended
+        .stdout
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"));
+    let mut next = || values.next().unwrap_or_else(|| panic!("{ended:?}"));
+    (next(), next())
+}
+
+/// Returns the number of frames of a column of rates. Periods are longer on a busy machine.
+fn frames(columns: &Value, rates: &Value) -> f64 {
+    let ends: Vec<f64> = column(columns, "elapsed_s").collect();
+    let begins = std::iter::once(0.0).chain(ends.iter().copied());
+    let rates = rates
+        .as_array()
+        .expect("a column")
+        .iter()
+        .filter_map(Value::as_f64);
+    let periods = begins.zip(&ends).map(|(begin, end)| end - begin);
+    periods.zip(rates).map(|(period, rate)| period * rate).sum()
+}
+
+fn column<'a>(columns: &'a Value, name: &str) -> impl Iterator<Item = f64> + 'a {
+    let column = columns[name]
+        .as_array()
+        .unwrap_or_else(|| panic!("{name}: {columns}"));
+    column.iter().filter_map(Value::as_f64)
+}
+
+/// A frame of 1,014 bytes takes 8.112 ms at 1 Mbit/s, and 20 ms more for its way. In lanes,
+/// in a network (with a log, no lanes are open), and in a flow queue.
+#[test]
+fn delays_are_those_of_the_models_on_every_path_of_a_frame() {
+    for user in User::all() {
+        for more in [
+            "",
+            "--log run.csv",
+            "--queue fq-codel",
+            "--queue fq-codel --log run.csv",
+        ] {
+            let options = format!("--delay 20ms --rate 1mbit {more}");
+            let (history, flows) = recorded(&user, &options);
+            let frames = frames(&history, &history["packets_out_per_s"]);
+            assert!(
+                (38.0..44.0).contains(&frames),
+                "{more}: {frames} of 40: {history}"
+            );
+            for (name, wanted) in [("queueing_p50_us", 8_112.0), ("delay_p50_us", 28_112.0)] {
+                let delays: Vec<f64> = column(&history, name).collect();
+                assert!(delays.len() >= 5, "{more}: {name}: {history}");
+                // The echoes are 20 ms apart, and the link is free every time.
+                let near = delays
+                    .iter()
+                    .filter(|delay| (*delay / wanted - 1.0).abs() < 0.01);
+                let near = near.count();
+                assert!(near * 10 >= delays.len() * 8, "{more}: {name}: {delays:?}");
+            }
+            let rates: Vec<f64> = column(&history, "rate_bits_per_s").collect();
+            assert!(rates.iter().all(|rate| *rate == 1e6), "{rates:?}");
+            let flow = &flows["flows"][0];
+            assert_eq!(flow["flow"], "icmp 10.77.0.1 > 10.77.0.2", "{flows}");
+            assert_eq!(
+                (&flow["packets"], &flow["bytes"]),
+                (&40.into(), &40_560.into()),
+                "{flows}"
+            );
+        }
+    }
+}
+
+#[test]
+fn losses_have_their_reason() {
+    for user in User::all() {
+        let (history, flows) = recorded(&user, "--loss 100%");
+        let lost = frames(&history, &history["drops_per_s"]["loss"]);
+        assert!((38.0..44.0).contains(&lost), "{history}");
+        assert_eq!(flows["packets"], 0, "{flows}");
+        assert_eq!(column(&history, "delay_p50_us").count(), 0, "{history}");
+    }
+}
+
+#[test]
+fn the_rate_in_force_of_a_schedule_is_that_of_the_frames_served() {
+    for user in User::all() {
+        let (history, _) = recorded(&user, "--rate \"steps:at=0s/1mbit;1h/2mbit\"");
+        let rates: Vec<f64> = column(&history, "rate_bits_per_s").collect();
+        assert!(rates.len() >= 5, "{history}");
+        assert!(
+            rates.iter().all(|rate| (rate / 1e6 - 1.0).abs() < 0.001),
+            "{rates:?}"
+        );
+    }
+}

@@ -1,0 +1,149 @@
+"""Captures that begin and end during a run."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from types import TracebackType
+
+from .errors import CaptureError
+
+SNAP = 262_144
+"""The default number of bytes to keep of each frame: all of the longest super-packet."""
+
+_SECONDS = 30.0
+"""Time for the process that captures to begin and to end."""
+
+_PROCESS = Path(__file__).parent / "_capture.py"
+
+
+class Capture:
+    """A capture of one network of a run. Leaving its ``with`` block ends it.
+
+    It also ends with the run, and with this process, however that ends. At most 16 MiB of frames
+    wait to be written; more are counted as lost.
+    """
+
+    def __init__(self, name: str, process: int, path: str, snap: int) -> None:
+        self.path: str = path
+        """The file."""
+        self.frames: int = 0
+        """Frames in the file, once the capture has ended."""
+        self.lost: int = 0
+        """Frames that could not be written in time, once the capture has ended."""
+        self._owner = os.getpid()
+        self._lock = threading.Lock()
+        if not 64 <= snap <= SNAP:
+            raise CaptureError("snap", f"{snap} is not from 64 to {SNAP}", f"leave it out for {SNAP}")
+        try:
+            file = open(path, "wb")
+        except OSError as error:
+            remedy = "name a file in a directory that exists and that you may write to"
+            raise CaptureError("path", f"{path}: {error.strerror}", remedy) from error
+        self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with file, theirs:
+            parent = os.pidfd_open(os.getpid())
+            try:
+                passed = [file.fileno(), theirs.fileno(), parent]
+                words = [str(process), *map(str, passed), str(snap), name]
+                # A session of its own: Ctrl-C is for this process, which ends the capture.
+                self._process: subprocess.Popen[bytes] | None = subprocess.Popen(
+                    [sys.executable, "-I", "-S", "-B", str(_PROCESS), *words],
+                    stdin=subprocess.DEVNULL,
+                    pass_fds=passed,
+                    start_new_session=True,
+                )
+            except BaseException:
+                self._control.close()
+                raise
+            finally:
+                os.close(parent)
+        try:
+            self._await_ready(name)
+        except BaseException:
+            self._kill()
+            raise
+
+    def __repr__(self) -> str:
+        return f"<longwire capture {self.path}: {'running' if self._process else self.frames}>"
+
+    def __enter__(self) -> Capture:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            self.close()
+        except CaptureError:
+            # The first error of the block is the one to look at.
+            if error is None:
+                raise
+
+    def close(self) -> None:
+        """Ends the capture: the frames so far are in the file. Further calls do nothing.
+
+        :raises CaptureError: if the file could not be written.
+        """
+        if os.getpid() != self._owner:
+            # A forked process must not end the capture of its parent.
+            return
+        with self._lock:
+            if self._process is None:
+                return
+            try:
+                self._finish()
+            finally:
+                self._kill()
+
+    def _await_ready(self, name: str) -> None:
+        answer = self._receive()
+        if answer == b"ready":
+            return
+        reason = os.strerror(int(answer)) if answer else "its process has ended"
+        raise CaptureError("capture", f"the frames of {name} cannot be read: {reason}", None)
+
+    def _finish(self) -> None:
+        try:
+            self._control.send(b"end")
+        except OSError:
+            # It has ended by itself, and said why.
+            pass
+        answer = self._receive()
+        if not answer:
+            raise CaptureError("capture", "its process was ended before", None)
+        result = json.loads(answer)
+        self.frames, self.lost = result.get("frames", 0), result.get("lost", 0)
+        if "errno" in result:
+            reason = f"{self.path}: {os.strerror(result['errno'])}"
+            raise CaptureError("path", reason, "name a file on a disk with room")
+
+    def _receive(self) -> bytes:
+        """Returns the next message of the process, empty if it has ended."""
+        self._control.settimeout(_SECONDS)
+        try:
+            return self._control.recv(4096)
+        except ConnectionError:
+            return b""
+        except socket.timeout:
+            raise CaptureError("capture", f"no answer within {_SECONDS:.0f} s", None) from None
+
+    def _kill(self) -> None:
+        process, self._process = self._process, None
+        if process is None or os.getpid() != self._owner:
+            return
+        self._control.close()
+        try:
+            # Its answer was its last action.
+            process.wait(1)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()

@@ -1,0 +1,245 @@
+// Shapes of the control API, as far as the page reads them.
+
+export interface Problem {
+  pointer?: string;
+  field: string;
+  reason: string;
+  remedy?: string;
+}
+
+export interface Run {
+  program: string;
+  version: string;
+  elapsed_s: number;
+  seed: number;
+  links: number;
+  paths: number;
+  /** Whether the token may change the network. */
+  may_change: boolean;
+  /** Whether the run keeps histories: it was started with `--view`. */
+  view: boolean;
+}
+
+export interface Totals {
+  packets_in: number;
+  bytes_in: number;
+  packets_out: number;
+  bytes_out: number;
+  drops: Record<string, number>;
+  ecn_marked: number;
+  late: number;
+  overload: number;
+  queued: number;
+}
+
+export interface Rates {
+  packets_in_per_s: number;
+  bits_in_per_s: number;
+  packets_out_per_s: number;
+  bits_out_per_s: number;
+  drops_per_s: number;
+}
+
+export interface StatsEvent {
+  elapsed_s: number;
+  interval_s: number;
+  links: number;
+  totals: Totals;
+  rates: Rates | null;
+}
+
+export type LinkState = 'up' | 'down' | 'paused';
+export type OptionValue = string | number | (string | number)[];
+export type Options = Record<string, OptionValue>;
+
+export interface Direction extends Totals {
+  state: LinkState;
+  options: Options;
+  queue?: {
+    packets: number;
+    bytes: number;
+    packets_limit?: number | null;
+    bytes_limit?: number | null;
+  };
+}
+
+export interface Link {
+  name: string;
+  shared: boolean;
+  match: string[];
+  up: Direction;
+  down?: Direction;
+}
+
+export interface Links {
+  links: Link[];
+  next: string | null;
+}
+
+export interface Path {
+  name: string;
+  via: string[];
+  match: string[];
+  moved_to?: string;
+}
+
+export interface Port {
+  name: string;
+  packets_in: number;
+  packets_out: number;
+  lost?: unknown;
+}
+
+export interface Rule {
+  rule: number;
+  match: string;
+  leads_to: string;
+}
+
+export interface TableRow {
+  name: string;
+  state: LinkState;
+  bits_in_per_s: number;
+  bits_out_per_s: number;
+  packets_in_per_s: number;
+  packets_out_per_s: number;
+  drops_per_s: number;
+  queued: number;
+  late: number;
+  overload: number;
+  recent: (number | null)[];
+}
+
+export interface TablePage {
+  elapsed_s: number;
+  directions: number;
+  fitting: number;
+  rows: TableRow[];
+}
+
+export type Column = (number | null)[];
+
+/** Samples of one direction: columns of equal length. */
+export interface HistoryColumns {
+  period_s?: number;
+  elapsed_s: number[];
+  bits_in_per_s: Column;
+  bits_out_per_s: Column;
+  rate_bits_per_s: Column;
+  queued_frames: Column;
+  delay_p50_us: Column;
+  delay_p99_us: Column;
+  queueing_p50_us: Column;
+  queueing_p99_us: Column;
+  marks_per_s: Column;
+  late: Column;
+  drops_per_s: Record<string, Column>;
+}
+
+export interface Fidelity {
+  elapsed_s: number;
+  verdict: string;
+  good: boolean;
+  lateness_us: { p50: number; p99: number; p999: number; max: number };
+  histogram: { from_us: number; to_us: number | null; count: number }[];
+  artifacts: Record<string, number>;
+  pauses: { count: number; max_us: number; total_us: number };
+  first: { at_s: number; text: string } | null;
+}
+
+export interface Flow {
+  flow: string;
+  packets: number;
+  bytes: number;
+  bits_per_s: number;
+  share: number;
+  error_packets: number;
+}
+
+export interface Flows {
+  /** Run times: since when flows are counted, and of this answer. */
+  since_s: number;
+  elapsed_s: number;
+  packets: number;
+  flows: Flow[];
+}
+
+/** An event that is to come. Those of the next seconds are in the list of changes already. */
+export interface ScenarioEvent {
+  at_ns: number;
+  change: Change;
+}
+
+export interface Scenario {
+  events: ScenarioEvent[];
+  elapsed_s: number;
+  /** By how much skips have brought the events forward. */
+  skipped_s: number;
+}
+
+export interface Param {
+  name: string;
+  unit: string;
+  default: string | null;
+  example?: string;
+  help: string;
+  choices?: string[];
+  min?: string | number | null;
+  max?: string | number | null;
+}
+
+export interface Model {
+  kind: string;
+  name: string;
+  summary: string;
+  params: Param[];
+}
+
+export interface Preset {
+  name: string;
+  summary: string;
+  up: Record<string, string[]>;
+  down: Record<string, string[]>;
+}
+
+export interface Registry {
+  models: Model[];
+  presets: Preset[];
+}
+
+export type Names = string | string[];
+
+/** A change as `POST /v1/changes` takes it. */
+export interface Change {
+  at?: string;
+  in?: string;
+  set?: Record<string, Record<string, OptionValue | null>>;
+  up?: Names;
+  down?: Names;
+  pause?: Names;
+  move?: Record<string, string>;
+  outage?: string;
+  add?: unknown;
+  remove?: Names;
+  ramp?: Record<string, Record<string, unknown>>;
+}
+
+export interface ChangeDone {
+  at_ns: number;
+  by: 'scenario' | 'control';
+  change: Change;
+  links: number;
+  until_ns?: number;
+  error?: string;
+}
+
+export interface Changes {
+  changes: ChangeDone[];
+  forgotten: number;
+}
+
+export interface Changed {
+  at_ns: number;
+  links: number;
+  warnings: Problem[];
+}

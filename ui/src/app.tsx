@@ -1,0 +1,88 @@
+import { useEffect, useRef } from 'preact/hooks';
+import { useStatus } from './data/use';
+import { type Route, useRoute } from './router';
+import { ConnectionBanner } from './ui/banner';
+import { Header } from './ui/header';
+import { Changes } from './views/changes/changes';
+import { FidelityView } from './views/fidelity/fidelity';
+import { FlowsView } from './views/flows';
+import { LinkView } from './views/link/link';
+import { Overview } from './views/overview/overview';
+
+function titleOf(route: Route): string {
+  switch (route.view) {
+    case 'overview':
+      return 'Overview';
+    case 'link':
+      return route.name;
+    case 'flows':
+      return `Flows of ${route.name}`;
+    case 'fidelity':
+      return 'Fidelity';
+    case 'changes':
+      return 'Changes';
+    case 'unknown':
+      return 'No such view';
+  }
+}
+
+function View({ route }: { route: Route }) {
+  switch (route.view) {
+    case 'overview':
+      return <Overview />;
+    case 'link':
+      return <LinkView key={route.name} direction={route.name} />;
+    case 'flows':
+      return <FlowsView key={route.name} direction={route.name} />;
+    case 'fidelity':
+      return <FidelityView />;
+    case 'changes':
+      return <Changes target={route.target} />;
+    case 'unknown':
+      return (
+        <>
+          <h1>No such view</h1>
+          <p>
+            Go to the <a href="#/">overview</a>.
+          </p>
+        </>
+      );
+  }
+}
+
+export function App() {
+  const route = useRoute();
+  const status = useStatus();
+  const title = titleOf(route);
+  const main = useRef<HTMLElement>(null);
+  const first = useRef(true);
+  useEffect(() => {
+    document.title = `${title} – Longwire`;
+    // A new view is announced and read from its top; not the first one, which the browser reads.
+    if (!first.current) {
+      main.current?.focus();
+      window.scrollTo(0, 0);
+    }
+    first.current = false;
+  }, [title]);
+  return (
+    <>
+      <a
+        class="skip"
+        href="#main"
+        onClick={(event) => {
+          // The fragment is the router's.
+          event.preventDefault();
+          main.current?.focus();
+        }}
+      >
+        Skip to the view
+      </a>
+      <Header route={route} status={status} />
+      <ConnectionBanner status={status} />
+      <main id="main" ref={main} tabIndex={-1} aria-label={title}>
+        <View route={route} />
+      </main>
+    </>
+  );
+}

@@ -1,0 +1,57 @@
+import { ApiError, type Client } from '../api/client';
+import type { Change, Changed, Link, Links } from '../api/types';
+import { Store } from '../data/store';
+import { targetsOf } from './describe';
+import { hasNull, pushEntry, type UndoEntry, undoOf, withoutNull } from './undo';
+
+/** Of more links than this, the options before a change are not kept. */
+const mostLinks = 1000;
+
+export const undoStore = new Store<UndoEntry[]>('longwire-undo', []);
+
+/** All links that a change is about; null when they are too many. */
+async function linksOf(client: Client, change: Change): Promise<Link[] | null> {
+  const links = new Map<string, Link>();
+  const patterns = new Set(targetsOf(change).map((name) => name.replace(/\.(up|down)$/, '')));
+  for (const pattern of patterns) {
+    const page = await client.json<Links>(
+      `/v1/links?match=${encodeURIComponent(pattern)}&limit=${mostLinks}`,
+    );
+    for (const link of page.links) links.set(link.name, link);
+    if (page.next !== null || links.size > mostLinks) return null;
+  }
+  return [...links.values()];
+}
+
+/** Makes a change, and keeps what takes it back. */
+export async function send(client: Client, change: Change): Promise<Changed> {
+  const before = await linksOf(client, change);
+  const changed = await client.json<Changed>('/v1/changes', { method: 'POST', body: change });
+  const undo = before && undoOf(change, before);
+  if (undo) undoStore.set(pushEntry(undoStore.get(), change, changed.at_ns, undo));
+  return changed;
+}
+
+/** Takes a change back. Returns options that could not be reset to their defaults. */
+export async function takeBack(client: Client, entry: UndoEntry): Promise<string[]> {
+  const left: string[] = [];
+  let change = entry.undo;
+  if (hasNull(change) && !(await accepts(client, change))) {
+    const substitute = withoutNull(change);
+    change = substitute.change;
+    left.push(...substitute.left);
+  }
+  if (targetsOf(change).length > 0) await send(client, change);
+  undoStore.set(undoStore.get().filter((each) => each.at_ns !== entry.at_ns));
+  return left;
+}
+
+async function accepts(client: Client, change: Change): Promise<boolean> {
+  try {
+    await client.json('/v1/changes?check=true', { method: 'POST', body: change });
+    return true;
+  } catch (error) {
+    if (error instanceof ApiError && (error.status === 422 || error.status === 400)) return false;
+    throw error;
+  }
+}

@@ -1,0 +1,100 @@
+import type { Change, Link, OptionValue } from '../api/types';
+import { concerns } from '../glob';
+import { changeText, namesOf, targetsOf } from './describe';
+
+/** A change that can be taken back. */
+export interface UndoEntry {
+  at_ns: number;
+  text: string;
+  undo: Change;
+}
+
+type Side = 'up' | 'down';
+const sides: Side[] = ['up', 'down'];
+
+function directionsOf(links: Link[]): { name: string; link: Link; side: Side }[] {
+  return links.flatMap((link) =>
+    sides
+      .filter((side) => link[side])
+      .map((side) => ({ name: `${link.name}.${side}`, link, side })),
+  );
+}
+
+/**
+ * The change that gives links back the options and states that they have in
+ * `before`; null when the change does more than set those.
+ *
+ * An option that was not given is set to null, which stands for its default.
+ */
+export function undoOf(change: Change, before: Link[]): Change | null {
+  if (change.add !== undefined || change.remove !== undefined || change.move !== undefined) {
+    return null;
+  }
+  const undo: Change = {};
+  const set: Record<string, Record<string, OptionValue | null>> = {};
+  for (const { name, link, side } of directionsOf(before)) {
+    const direction = link[side];
+    if (!direction) continue;
+    for (const [key, options] of Object.entries(change.set ?? {})) {
+      if (!concerns(key, name)) continue;
+      for (const option of Object.keys(options)) {
+        set[name] = { ...set[name], [option]: direction.options[option] ?? null };
+      }
+    }
+    const stateNames = [change.up, change.down, change.pause].flatMap(namesOf);
+    if (stateNames.some((key) => concerns(key, name))) {
+      const field = direction.state === 'paused' ? 'pause' : direction.state;
+      undo[field] = [...namesOf(undo[field]), name];
+    }
+  }
+  if (Object.keys(set).length > 0) undo.set = set;
+  return targetsOf(undo).length > 0 ? undo : null;
+}
+
+/** Values that do what an option does that was not given, where there is one. */
+const defaults: Record<string, OptionValue> = {
+  rate: 'unlimited',
+  delay: '0ms',
+  framing: 'none',
+  loss: [],
+  corrupt: '0%',
+  duplicate: '0%',
+  reorder: '0%,1ms',
+  order: 'in-order',
+  mtu: 'none',
+  rewrite: [],
+};
+
+/** The change without null, for a run that does not take it; and what it cannot reset. */
+export function withoutNull(change: Change): { change: Change; left: string[] } {
+  const left: string[] = [];
+  const set: Change['set'] = {};
+  for (const [name, options] of Object.entries(change.set ?? {})) {
+    const kept: Record<string, OptionValue | null> = {};
+    for (const [option, value] of Object.entries(options)) {
+      const instead = value ?? defaults[option];
+      if (instead === undefined) left.push(`${name}: ${option}`);
+      else kept[option] = instead;
+    }
+    if (Object.keys(kept).length > 0) set[name] = kept;
+  }
+  const { set: _, ...rest } = change;
+  return { change: Object.keys(set).length > 0 ? { ...rest, set } : rest, left };
+}
+
+export function hasNull(change: Change): boolean {
+  return Object.values(change.set ?? {}).some((options) => Object.values(options).includes(null));
+}
+
+const mostEntries = 20;
+const mostBytes = 200_000;
+
+/** The newest entries, bounded in number and size. */
+export function pushEntry(entries: UndoEntry[], change: Change, at_ns: number, undo: Change) {
+  const added = [{ at_ns, text: changeText(change), undo }, ...entries].slice(0, mostEntries);
+  let bytes = 0;
+  return added.filter((entry) => {
+    bytes += JSON.stringify(entry.undo).length;
+    return bytes <= mostBytes;
+  });
+}

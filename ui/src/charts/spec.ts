@@ -1,0 +1,141 @@
+import type { Column } from '../api/types';
+import type { History } from '../data/history';
+import { bitRate, micros, perSecond, reasonName, shortCount } from '../format';
+
+/** A line of a chart. */
+export interface SeriesSpec {
+  id: string;
+  label: string;
+  /** Name of a custom property of the page's colours. */
+  color: string;
+  /** Lengths of dashes, so that lines differ by more than colour. */
+  dash: number[];
+  width: number;
+  stepped: boolean;
+  values: Column;
+  /** Fills down to the series before, or to 0, with this custom property. */
+  fill: string | null;
+}
+
+/** A chart: its lines for a history, and how its values are written. */
+export interface ChartSpec {
+  id: string;
+  title: string;
+  /** What it shows and how, for those who see it for the first time. */
+  note: string;
+  format: (value: number | null | undefined) => string;
+  /** The scale reaches at least this far, so that noise does not look like much. */
+  least: number;
+  series: (history: History) => SeriesSpec[];
+}
+
+function line(
+  id: string,
+  label: string,
+  color: string,
+  values: Column,
+  more: Partial<SeriesSpec> = {},
+): SeriesSpec {
+  return { id, label, color, values, dash: [], width: 1.5, stepped: false, fill: null, ...more };
+}
+
+const throughput: ChartSpec = {
+  id: 'throughput',
+  title: 'Throughput',
+  note: 'Offered: what arrives at the link. Delivered: what leaves it. Rate: the rate in force.',
+  format: bitRate,
+  least: 1000,
+  series: ({ values }) => [
+    line('offered', 'offered', '--c-orange', values.bits_in_per_s, { dash: [5, 3] }),
+    line('delivered', 'delivered', '--c-blue', values.bits_out_per_s, { width: 2 }),
+    line('rate', 'rate in force', '--c-ink', values.rate_bits_per_s, {
+      dash: [1, 3],
+      stepped: true,
+      width: 2,
+    }),
+  ],
+};
+
+const queue: ChartSpec = {
+  id: 'queue',
+  title: 'Queue',
+  note: 'Frames in the queue and in service at the end of each 100 ms.',
+  format: shortCount,
+  least: 4,
+  series: ({ values }) => [
+    line('queued', 'frames queued', '--c-purple', values.queued_frames, { fill: '--f-purple' }),
+  ],
+};
+
+const delay: ChartSpec = {
+  id: 'delay',
+  title: 'One-way delay',
+  note: 'From arrival to release. The lower area is propagation, the one on it queueing at the median; the band reaches up to the 99th percentile.',
+  format: micros,
+  least: 100,
+  series: ({ values }) => [
+    line('propagation', 'propagation', '--c-green', propagation(values), {
+      fill: '--f-green',
+      width: 1,
+    }),
+    line('median', 'median', '--c-blue', values.delay_p50_us, { fill: '--f-blue', width: 2 }),
+    line('p99', 'p99', '--c-orange', values.delay_p99_us, {
+      fill: '--f-orange',
+      dash: [4, 3],
+    }),
+  ],
+};
+
+const losses: ChartSpec = {
+  id: 'losses',
+  title: 'Losses and marks',
+  note: 'Frames lost on purpose, by reason, and frames marked with ECN, a second.',
+  format: perSecond,
+  least: 1,
+  series: ({ values, drops, elapsed_s }) => [
+    ...Object.keys(drops)
+      .sort()
+      .map((reason) => lossLine(reason, drops[reason] ?? elapsed_s.map(() => 0))),
+    line('marks', 'ECN marks', '--c-green', values.marks_per_s, { dash: [1, 3], width: 2 }),
+  ],
+};
+
+const lateness: ChartSpec = {
+  id: 'lateness',
+  title: 'Late frames',
+  note: 'Frames that the emulator handed over later than its tolerance, in each 100 ms: the fault of the machine, not of the link.',
+  format: shortCount,
+  least: 4,
+  series: ({ values }) => [
+    line('late', 'frames late in 100 ms', '--c-red', values.late, {
+      fill: '--f-red',
+      stepped: true,
+    }),
+  ],
+};
+
+export const chartSpecs: ChartSpec[] = [throughput, queue, delay, losses, lateness];
+
+/** Reasons keep their line wherever they appear, so that they can be learnt. */
+const lossLooks: Record<string, [string, number[]]> = {
+  queue_full: ['--c-red', []],
+  loss: ['--c-orange', [6, 2]],
+  aqm: ['--c-purple', [3, 2]],
+  outage: ['--c-ink', [8, 3]],
+  entry_loss: ['--c-yellow', [6, 2, 2, 2]],
+  bit_error: ['--c-sky', [2, 2]],
+  mtu: ['--c-blue', [8, 2, 2, 2]],
+};
+
+function lossLine(reason: string, values: Column): SeriesSpec {
+  const [color, dash] = lossLooks[reason] ?? ['--c-yellow', [4, 4]];
+  return line(reason, reasonName(reason), color, values, { dash });
+}
+
+/** Delay without queueing, of the medians. */
+export function propagation(values: History['values']): Column {
+  return values.delay_p50_us.map((all, at) => {
+    const queued = values.queueing_p50_us[at];
+    return typeof all === 'number' && typeof queued === 'number' ? Math.max(0, all - queued) : null;
+  });
+}

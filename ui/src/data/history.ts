@@ -1,0 +1,140 @@
+import type { Column, HistoryColumns } from '../api/types';
+
+/** Names of the columns beside `elapsed_s` and the drops. */
+export const valueColumns = [
+  'bits_in_per_s',
+  'bits_out_per_s',
+  'rate_bits_per_s',
+  'queued_frames',
+  'delay_p50_us',
+  'delay_p99_us',
+  'queueing_p50_us',
+  'queueing_p99_us',
+  'marks_per_s',
+  'late',
+] as const;
+
+export type ValueColumn = (typeof valueColumns)[number];
+
+/** Samples of 10 minutes at 10 Hz, as many as the run keeps. */
+export const keptSamples = 6000;
+/** Samples are removed in blocks: removing each one by itself moves the whole array. */
+const slack = 600;
+
+/**
+ * The kept samples of one direction, bounded by `limit`.
+ *
+ * Plain arrays rather than typed ones: a gap is `null`, which is what the
+ * charts and the API call it.
+ */
+export class History {
+  readonly elapsed_s: number[] = [];
+  readonly values: Record<ValueColumn, Column>;
+  readonly drops: Record<string, Column> = {};
+  /** Changes with every change of the contents. */
+  version = 0;
+
+  constructor(private readonly limit: number = keptSamples) {
+    this.values = Object.fromEntries(valueColumns.map((name) => [name, []])) as unknown as Record<
+      ValueColumn,
+      Column
+    >;
+  }
+
+  get length(): number {
+    return this.elapsed_s.length;
+  }
+
+  get last_s(): number {
+    return this.elapsed_s[this.elapsed_s.length - 1] ?? 0;
+  }
+
+  get first_s(): number {
+    return this.elapsed_s[0] ?? 0;
+  }
+
+  /** Replaces everything, as the first event of a stream does. */
+  replace(columns: HistoryColumns): void {
+    this.elapsed_s.length = 0;
+    for (const name of valueColumns) this.values[name].length = 0;
+    for (const reason of Object.keys(this.drops)) delete this.drops[reason];
+    this.append(columns);
+  }
+
+  /** Adds samples that are newer than the last one. */
+  append(columns: HistoryColumns): void {
+    const from = this.firstNew(columns.elapsed_s);
+    const before = this.length;
+    const added = columns.elapsed_s.length - from;
+    this.version += 1;
+    if (added <= 0) return;
+    pushAll(this.elapsed_s, columns.elapsed_s, from);
+    for (const name of valueColumns) {
+      // A run without this column is a run of gaps.
+      pushAll(this.values[name], columns[name] ?? gaps(from + added), from);
+    }
+    for (const reason of Object.keys(columns.drops_per_s ?? {})) {
+      this.drops[reason] ??= new Array<number>(before).fill(0);
+    }
+    for (const [reason, column] of Object.entries(this.drops)) {
+      pushAll(column, columns.drops_per_s?.[reason] ?? zeros(from + added), from);
+    }
+    this.trim();
+  }
+
+  /** Everything as columns, for another holder of the same history. */
+  columns(): HistoryColumns {
+    const drops = Object.entries(this.drops).map(([reason, column]) => [reason, column.slice()]);
+    return {
+      elapsed_s: this.elapsed_s.slice(),
+      ...(Object.fromEntries(
+        valueColumns.map((name) => [name, this.values[name].slice()]),
+      ) as unknown as Record<ValueColumn, Column>),
+      drops_per_s: Object.fromEntries(drops),
+    };
+  }
+
+  /** Index of the first sample at or after a time. */
+  indexAt(time_s: number): number {
+    let low = 0;
+    let high = this.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if ((this.elapsed_s[middle] ?? 0) < time_s) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+
+  private firstNew(elapsed_s: number[]): number {
+    if (this.length === 0) return 0;
+    const last = this.last_s;
+    let from = elapsed_s.length;
+    while (from > 0 && (elapsed_s[from - 1] ?? 0) > last) from -= 1;
+    return from;
+  }
+
+  private trim(): void {
+    if (this.length <= this.limit + slack) return;
+    const surplus = this.length - this.limit;
+    this.elapsed_s.splice(0, surplus);
+    for (const name of valueColumns) this.values[name].splice(0, surplus);
+    for (const [reason, column] of Object.entries(this.drops)) {
+      column.splice(0, surplus);
+      // A reason that has left the window no longer needs a column.
+      if (column.every((value) => value === 0)) delete this.drops[reason];
+    }
+  }
+}
+
+function pushAll(to: Column, values: Column, from: number): void {
+  for (let at = from; at < values.length; at += 1) to.push(values[at] ?? null);
+}
+
+function gaps(length: number): Column {
+  return new Array<null>(length).fill(null);
+}
+
+function zeros(length: number): Column {
+  return new Array<number>(length).fill(0);
+}

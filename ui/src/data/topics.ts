@@ -1,0 +1,61 @@
+import type { ApiError } from '../api/client';
+import type { HistoryColumns, Problem, StatsEvent } from '../api/types';
+
+/**
+ * What a tab can subscribe to: the state of the connection, the totals of the
+ * run, the history of a direction, or a document that is asked for again and
+ * again.
+ */
+export type Topic =
+  | { kind: 'status' }
+  | { kind: 'totals' }
+  | { kind: 'history'; direction: string }
+  | { kind: 'document'; path: string; every_ms: number };
+
+export function topicKey(topic: Topic): string {
+  switch (topic.kind) {
+    case 'history':
+      return `history ${topic.direction}`;
+    case 'document':
+      return `document ${topic.every_ms} ${topic.path}`;
+    default:
+      return topic.kind;
+  }
+}
+
+export type Phase = 'connecting' | 'live' | 'lost' | 'ended' | 'denied';
+
+/** State of the connection. Times are of `Date.now()`. */
+export interface Status {
+  phase: Phase;
+  since_ms: number;
+  failures: number;
+  retryAt_ms: number | null;
+  reason: string;
+}
+
+export interface Failure {
+  status: number;
+  message: string;
+  problems: Problem[];
+}
+
+export function failureOf(error: ApiError): Failure {
+  return { status: error.status, message: error.message, problems: error.problems };
+}
+
+/** A message to a subscriber; plain data, since it crosses to other tabs. */
+export type Update =
+  | { kind: 'status'; status: Status }
+  | { kind: 'totals'; event: StatsEvent }
+  | { kind: 'history'; columns: HistoryColumns; replaces: boolean }
+  | { kind: 'document'; value: unknown }
+  | { kind: 'failure'; failure: Failure };
+
+export type Listener = (update: Update) => void;
+
+/** Where a tab gets its data from: its own connection, or the one that tabs share. */
+export interface Source {
+  subscribe(topic: Topic, listener: Listener): () => void;
+  retry(): void;
+}

@@ -1,0 +1,8 @@
+/** Shown until the first answer. */
+export function Loading({ label }: { label: string }) {
+  return (
+    <p class="empty" role="status">
+      {label} …
+    </p>
+  );
+}

@@ -1,0 +1,38 @@
+import { useMayChange } from '../../data/use';
+import { Loading } from '../../ui/loading';
+import { ChangeForm } from './form';
+import { ChangeList } from './list';
+import { Recorder } from './recorder';
+import { Timeline } from './timeline';
+
+/** What was, is being and will be changed, and the form that changes it. */
+export function Changes({ target }: { target: string | null }) {
+  const mayChange = useMayChange();
+  return (
+    <>
+      <h1>Changes</h1>
+      {mayChange === null ? (
+        <Loading label="Asking the run" />
+      ) : (
+        <Parts mayChange={mayChange} target={target} />
+      )}
+    </>
+  );
+}
+
+function Parts({ mayChange, target }: { mayChange: boolean; target: string | null }) {
+  return (
+    <>
+      {!mayChange && (
+        <p class="notice">
+          This page was opened with the token that may only read, so it has no controls. The other
+          address that the run printed, or <code>longwire ctl</code>, can change the network.
+        </p>
+      )}
+      <Timeline mayChange={mayChange} />
+      {mayChange && <ChangeForm key={target ?? ''} target={target ?? ''} />}
+      <ChangeList mayChange={mayChange} />
+      <Recorder />
+    </>
+  );
+}

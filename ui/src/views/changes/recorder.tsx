@@ -1,0 +1,84 @@
+import { useState } from 'preact/hooks';
+import { recorded, scenarioOf } from '../../change/scenario';
+import { Store, useStore } from '../../data/store';
+import { useChanges, useTotals } from '../../data/use';
+import { count, runTime } from '../../format';
+import { download } from '../../ui/download';
+
+interface Recording {
+  from_ns: number;
+  /** Null while it goes on. */
+  to_ns: number | null;
+}
+
+const recordingStore = new Store<Recording | null>('longwire-recording', null);
+
+/** Turns the manual changes of a stretch of the run into a scenario file. */
+export function Recorder() {
+  const recording = useStore(recordingStore);
+  const now_ns = (useTotals()?.elapsed_s ?? 0) * 1e9;
+  const changes = useChanges()?.changes ?? [];
+  const [fromStart, setFromStart] = useState(true);
+  const part = recording
+    ? recorded(changes, recording.from_ns, recording.to_ns ?? Number.POSITIVE_INFINITY)
+    : [];
+  const text = recording ? scenarioOf(part, fromStart ? 0 : recording.from_ns) : '';
+  const active = recording !== null && recording.to_ns === null;
+  return (
+    <section aria-labelledby="recorder-title">
+      <h2 id="recorder-title">Recorder</h2>
+      <p class="more">
+        Writes the changes that people make, here or with <code>longwire ctl</code>, as a scenario
+        that makes them again: <code>--scenario FILE</code>.
+      </p>
+      <div class="toolbar">
+        {active ? (
+          <button type="button" onClick={() => recordingStore.set({ ...recording, to_ns: now_ns })}>
+            Stop recording
+          </button>
+        ) : (
+          <>
+            <button
+              type="button"
+              onClick={() => recordingStore.set({ from_ns: now_ns, to_ns: null })}
+            >
+              Record from now
+            </button>
+            <button type="button" onClick={() => recordingStore.set({ from_ns: 0, to_ns: null })}>
+              Record from the start of the run
+            </button>
+          </>
+        )}
+        {recording && (
+          <span class="more num" role="status">
+            {active ? 'Recording' : 'Recorded'} from {runTime(recording.from_ns / 1e9)}
+            {recording.to_ns !== null && ` to ${runTime(recording.to_ns / 1e9)}`}:{' '}
+            {count(part.length)} {part.length === 1 ? 'change' : 'changes'}
+          </span>
+        )}
+      </div>
+      {recording && (
+        <>
+          <label class="check">
+            <input
+              type="checkbox"
+              checked={fromStart}
+              onChange={(event) => setFromStart(event.currentTarget.checked)}
+            />
+            Keep the times of this run; otherwise they count from the start of the recording
+          </label>
+          <pre role="group" aria-label="Scenario file" tabIndex={0}>
+            {text}
+          </pre>
+          <button
+            type="button"
+            disabled={part.length === 0}
+            onClick={() => download('scenario.toml', text, 'application/toml')}
+          >
+            Download scenario.toml
+          </button>
+        </>
+      )}
+    </section>
+  );
+}

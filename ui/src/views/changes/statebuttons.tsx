@@ -1,0 +1,59 @@
+import { useState } from 'preact/hooks';
+import { ApiError } from '../../api/client';
+import type { LinkState } from '../../api/types';
+import type { Action } from '../../change/draft';
+import { send, takeBack, undoStore } from '../../change/send';
+import { useStore } from '../../data/store';
+import { useConnection } from '../../data/use';
+
+const actions: { action: Exclude<Action, 'set'>; label: string; state: LinkState }[] = [
+  { action: 'up', label: 'Up', state: 'up' },
+  { action: 'pause', label: 'Pause', state: 'paused' },
+  { action: 'down', label: 'Down', state: 'down' },
+];
+
+/** Up, pause and down of one target, with a way back. */
+export function StateButtons({ target, state }: { target: string; state: LinkState | null }) {
+  const { client } = useConnection();
+  const [problem, setProblem] = useState('');
+  const newest = useStore(undoStore)[0];
+  const run = async (work: () => Promise<unknown>): Promise<void> => {
+    try {
+      await work();
+      setProblem('');
+    } catch (error) {
+      setProblem(error instanceof ApiError ? error.message : String(error));
+    }
+  };
+  return (
+    <>
+      <span class="segments" role="group" aria-label={`State of ${target}`}>
+        {actions.map(({ action, label, state: result }) => (
+          <button
+            key={action}
+            type="button"
+            aria-pressed={state === result}
+            onClick={() => void run(() => send(client, { [action]: [target] }))}
+          >
+            {label}
+          </button>
+        ))}
+      </span>
+      {newest && (
+        <button
+          type="button"
+          class="quiet"
+          title={newest.text}
+          onClick={() => void run(() => takeBack(client, newest))}
+        >
+          Undo<span class="sr-only">: {newest.text}</span>
+        </button>
+      )}
+      {problem !== '' && (
+        <p class="problem" role="alert">
+          {problem}
+        </p>
+      )}
+    </>
+  );
+}

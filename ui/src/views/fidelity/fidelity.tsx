@@ -1,0 +1,133 @@
+import type { Fidelity } from '../../api/types';
+import { useDocument } from '../../data/use';
+import { count, micros, reasonName, runTime } from '../../format';
+import { Icon } from '../../ui/icon';
+import { Loading } from '../../ui/loading';
+import { artifactHelp } from './artifacts';
+import { Histogram } from './histogram';
+
+/** How true the run is: what the machine did that no link asked for. */
+export function FidelityView() {
+  const { value, failure } = useDocument<Fidelity>('/v1/fidelity', 1000);
+  if (!value) {
+    return (
+      <>
+        <h1>Fidelity</h1>
+        {failure ? (
+          <p class="problem">{failure.message}</p>
+        ) : (
+          <Loading label="Asking about fidelity" />
+        )}
+      </>
+    );
+  }
+  return (
+    <>
+      <h1>Fidelity</h1>
+      <p class={value.good ? 'lead verdict-good' : 'lead verdict-bad'}>
+        <Icon name={value.good ? 'good' : 'bad'} />
+        {value.verdict}
+      </p>
+      <First fidelity={value} />
+      <div class="columns">
+        <Lateness fidelity={value} />
+        <div>
+          <Artifacts artifacts={value.artifacts} />
+          <Pauses pauses={value.pauses} />
+        </div>
+      </div>
+    </>
+  );
+}
+
+function First({ fidelity }: { fidelity: Fidelity }) {
+  return (
+    <section aria-labelledby="first-title">
+      <h2 id="first-title">The first thing that went wrong</h2>
+      {fidelity.first ? (
+        <p>
+          <strong class="num">{runTime(fidelity.first.at_s, 1)}</strong>: {fidelity.first.text}
+        </p>
+      ) : (
+        <p class="more">
+          {fidelity.good ? 'Nothing so far.' : 'The run has not kept when it happened.'}
+        </p>
+      )}
+    </section>
+  );
+}
+
+function Lateness({ fidelity }: { fidelity: Fidelity }) {
+  const { lateness_us } = fidelity;
+  return (
+    <section aria-labelledby="lateness-title">
+      <h2 id="lateness-title">Lateness</h2>
+      <p class="more">Handover minus release, of all frames that left.</p>
+      <dl class="options">
+        {(['p50', 'p99', 'p999', 'max'] as const).map((key) => (
+          <div key={key}>
+            <dt>{key === 'p999' ? 'p99.9' : key}</dt>
+            <dd class="num">{micros(lateness_us[key])}</dd>
+          </div>
+        ))}
+      </dl>
+      <Histogram buckets={fidelity.histogram} />
+    </section>
+  );
+}
+
+function Artifacts({ artifacts }: { artifacts: Record<string, number> }) {
+  const kinds = Object.entries(artifacts).filter(([, frames]) => frames > 0);
+  return (
+    <section aria-labelledby="artifacts-title">
+      <h2 id="artifacts-title">Artifacts</h2>
+      {kinds.length === 0 ? (
+        <p class="more">None: the machine has done everything that the links asked for.</p>
+      ) : (
+        <table class="data">
+          <thead>
+            <tr>
+              <th scope="col">Kind</th>
+              <th scope="col">Count</th>
+              <th scope="col" class="text">
+                Meaning
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {kinds.map(([kind, frames]) => (
+              <tr key={kind}>
+                <th scope="row">{reasonName(kind)}</th>
+                <td class="num">{count(frames)}</td>
+                <td class="text">{artifactHelp(kind)}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      )}
+    </section>
+  );
+}
+
+function Pauses({ pauses }: { pauses: Fidelity['pauses'] }) {
+  return (
+    <section aria-labelledby="pauses-title">
+      <h2 id="pauses-title">Pauses of the machine</h2>
+      <p class="more">Times in which the machine ran nothing of this program.</p>
+      <dl class="options">
+        <div>
+          <dt>count</dt>
+          <dd class="num">{count(pauses.count)}</dd>
+        </div>
+        <div>
+          <dt>longest</dt>
+          <dd class="num">{micros(pauses.max_us)}</dd>
+        </div>
+        <div>
+          <dt>in all</dt>
+          <dd class="num">{micros(pauses.total_us)}</dd>
+        </div>
+      </dl>
+    </section>
+  );
+}

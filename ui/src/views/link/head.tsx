@@ -1,0 +1,85 @@
+import type { Link } from '../../api/types';
+import { valueText } from '../../change/describe';
+import { useMayChange } from '../../data/use';
+import { byteCount, count } from '../../format';
+import { href } from '../../router';
+import { StateLabel } from '../../ui/state';
+import { StateButtons } from '../changes/statebuttons';
+
+interface Props {
+  name: string;
+  direction: 'up' | 'down';
+  link: Link | null;
+  view: 'link' | 'flows';
+}
+
+/** Name, state and options of a direction, with the ways to its other views. */
+export function LinkHead({ name, direction, link, view }: Props) {
+  const mayChange = useMayChange();
+  const full = `${name}.${direction}`;
+  const held = link?.[direction];
+  const directions = link && !link.down ? (['up'] as const) : (['up', 'down'] as const);
+  return (
+    <div class="link-head">
+      <div class="title-row">
+        <h1>{full}</h1>
+        {held && <StateLabel state={held.state} />}
+        <nav aria-label="Direction" class="segments">
+          {directions.map((each) => (
+            <a
+              key={each}
+              href={href({ view, name: `${name}.${each}` })}
+              aria-current={each === direction ? 'true' : undefined}
+            >
+              {each}
+            </a>
+          ))}
+        </nav>
+        <nav aria-label="Of this link" class="segments">
+          <a
+            href={href({ view: 'link', name: full })}
+            aria-current={view === 'link' ? 'page' : undefined}
+          >
+            Charts
+          </a>
+          <a
+            href={href({ view: 'flows', name: full })}
+            aria-current={view === 'flows' ? 'page' : undefined}
+          >
+            Flows
+          </a>
+        </nav>
+        {mayChange && (
+          <div class="actions">
+            <StateButtons target={full} state={held?.state ?? null} />
+            <a class="button" href={href({ view: 'changes', target: full })}>
+              Change …
+            </a>
+          </div>
+        )}
+      </div>
+      {held && (
+        <dl class="options">
+          {Object.entries(held.options).map(([option, value]) => (
+            <div key={option}>
+              <dt>{option}</dt>
+              <dd>
+                <code>{valueText(value)}</code>
+              </dd>
+            </div>
+          ))}
+          {held.queue && (
+            <div>
+              <dt>in the queue</dt>
+              <dd class="num">
+                {count(held.queue.packets)} frames, {byteCount(held.queue.bytes)}
+                {held.queue.bytes_limit ? ` of ${byteCount(held.queue.bytes_limit)}` : ''}
+                {held.queue.packets_limit ? ` of ${count(held.queue.packets_limit)} frames` : ''}
+              </dd>
+            </div>
+          )}
+        </dl>
+      )}
+    </div>
+  );
+}

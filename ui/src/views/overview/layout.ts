@@ -1,0 +1,277 @@
+import type { Link, Path, Port, Rule } from '../../api/types';
+
+// Where ports, links and paths stand in the picture. Links are columns from
+// left to right in the order in which paths cross them; a way through them
+// that skips a column passes it in a gap between its links.
+
+export const boxWidth = 190;
+export const boxHeight = 76;
+const columnGap = 74;
+const rowGap = 22;
+const passHeight = 18;
+const portWidth = 96;
+export const portHeight = 40;
+const portGap = 20;
+const sideGap = 64;
+const margin = 10;
+/** Room for the names over the bars of the switch. */
+export const headRoom = 20;
+
+export interface Box {
+  name: string;
+  x: number;
+  y: number;
+}
+
+export interface Way {
+  /** The path's name, or that of the only link. */
+  name: string;
+  isPath: boolean;
+  via: string[];
+  d: string;
+  /** Where it leaves the left bar. */
+  y: number;
+}
+
+export interface Picture {
+  width: number;
+  height: number;
+  ports: (Box & { side: 'left' | 'right' })[];
+  links: Box[];
+  ways: Way[];
+  /** The x of both bars of the switch. */
+  bars: [number, number];
+  portEdges: string[];
+}
+
+export interface Topology {
+  ports: Port[];
+  links: Link[];
+  paths: Path[];
+  rules: Rule[];
+}
+
+interface Lane {
+  name: string;
+  isPath: boolean;
+  links: string[];
+}
+
+function baseName(direction: string): string {
+  return direction.replace(/\.(up|down)$/, '');
+}
+
+/** Ways through the network: every path, and every link that frames cross alone. */
+export function lanesOf({ links, paths }: Topology): Lane[] {
+  const lanes: Lane[] = paths.map((path) => ({
+    name: path.name,
+    isPath: true,
+    links: path.via.map(baseName),
+  }));
+  const crossed = new Set(lanes.flatMap((lane) => lane.links));
+  for (const link of links) {
+    if (link.match.length > 0 || !crossed.has(link.name)) {
+      lanes.push({ name: link.name, isPath: false, links: [link.name] });
+    }
+  }
+  return lanes;
+}
+
+/** The column of each link: behind all links that some path crosses before it. */
+export function columnsOf(lanes: Lane[]): Map<string, number> {
+  const column = new Map<string, number>();
+  const links = new Set(lanes.flatMap((lane) => lane.links));
+  for (const link of links) column.set(link, 0);
+  // As many rounds as links: a path may cross a link in a circle, which has no order.
+  for (let round = 0; round < links.size; round += 1) {
+    let moved = false;
+    for (const lane of lanes) {
+      lane.links.forEach((link, at) => {
+        const before = lane.links[at - 1];
+        if (before === undefined) return;
+        const least = (column.get(before) ?? 0) + 1;
+        if ((column.get(link) ?? 0) < least && least < links.size) {
+          column.set(link, least);
+          moved = true;
+        }
+      });
+    }
+    if (!moved) break;
+  }
+  return column;
+}
+
+/** Ports by side: those whose frames cross links upwards stand on the left. */
+export function sidesOf({ ports, rules }: Topology): { left: string[]; right: string[] } {
+  const score = new Map<string, number>();
+  for (const { match, leads_to } of rules) {
+    const port = /(?:^|,)in-port=([^,]+)/.exec(match)?.[1];
+    if (!port) continue;
+    score.set(port, (score.get(port) ?? 0) + (leads_to.endsWith('.down') ? -1 : 1));
+  }
+  const names = ports.map((port) => port.name);
+  const left = names.filter((name) => (score.get(name) ?? 0) > 0);
+  const right = names.filter((name) => (score.get(name) ?? 0) < 0);
+  const open = names.filter((name) => (score.get(name) ?? 0) === 0);
+  // Ports that no rule names are shared out, so that neither side is empty.
+  for (const name of open) (left.length <= right.length ? left : right).push(name);
+  if (right.length === 0 && left.length > 1) right.push(...left.splice(Math.ceil(left.length / 2)));
+  return { left, right };
+}
+
+type Cell = { key: string; height: number; order: number; y: number };
+
+function cellsOf(lanes: Lane[], column: Map<string, number>, columns: number): Cell[][] {
+  const cells: Cell[][] = Array.from({ length: columns }, () => []);
+  const places = new Map<string, number[]>();
+  lanes.forEach((lane, at) => {
+    const crossed = new Map(lane.links.map((link) => [column.get(link) ?? 0, link]));
+    for (let each = 0; each < columns; each += 1) {
+      const link = crossed.get(each);
+      const key = link ?? `pass ${at} ${each}`;
+      const known = places.get(key);
+      if (known) {
+        known.push(at);
+        continue;
+      }
+      places.set(key, [at]);
+      // Beside paths, links that frames cross alone keep their row, and so a straight way.
+      const height = link || !lane.isPath ? boxHeight : passHeight;
+      cells[each]?.push({ key, height, order: 0, y: 0 });
+    }
+  });
+  for (const cell of cells.flat()) {
+    const of = places.get(cell.key) ?? [0];
+    cell.order = of.reduce((sum, place) => sum + place, 0) / of.length;
+  }
+  for (const each of cells) each.sort((a, b) => a.order - b.order);
+  return cells;
+}
+
+function stack(cells: { height: number; y: number }[], gap: number, height: number): void {
+  const used = cells.reduce((sum, cell) => sum + cell.height + gap, -gap);
+  let y = (height - used) / 2;
+  for (const cell of cells) {
+    cell.y = y;
+    y += cell.height + gap;
+  }
+}
+
+function heightOf(cells: { height: number }[], gap: number): number {
+  return cells.reduce((sum, cell) => sum + cell.height + gap, -gap);
+}
+
+/** Straight through what is crossed, and curved between. */
+export function curve(points: [number, number][]): string {
+  let d = '';
+  points.forEach(([x, y], at) => {
+    const before = points[at - 1];
+    if (!before) d = `M${x} ${y}`;
+    else if (before[1] === y) d += `L${x} ${y}`;
+    else {
+      const middle = (before[0] + x) / 2;
+      d += `C${middle} ${before[1]} ${middle} ${y} ${x} ${y}`;
+    }
+  });
+  return d;
+}
+
+export function layout(topology: Topology): Picture {
+  const lanes = lanesOf(topology);
+  const column = columnsOf(lanes);
+  const columns = Math.max(1, ...[...column.values()].map((value) => value + 1));
+  const cells = cellsOf(lanes, column, columns);
+  const sides = sidesOf(topology);
+  const ports = { left: portCells(sides.left), right: portCells(sides.right) };
+  const inner = Math.max(
+    ...cells.map((each) => heightOf(each, rowGap)),
+    heightOf(ports.left, portGap),
+    heightOf(ports.right, portGap),
+    boxHeight,
+  );
+  for (const each of cells) stack(each, rowGap, inner);
+  stack(ports.left, portGap, inner);
+  stack(ports.right, portGap, inner);
+  const firstBar = margin + portWidth + sideGap;
+  const columnX = (at: number): number => firstBar + columnGap + at * (boxWidth + columnGap);
+  const lastBar = columnX(columns - 1) + boxWidth + columnGap;
+  const frame = { firstBar, lastBar, columnX, columns };
+  return {
+    width: lastBar + sideGap + portWidth + margin,
+    height: inner + headRoom + margin,
+    ports: [
+      ...ports.left.map(({ name, y }) => ({
+        name,
+        x: margin,
+        y: y + headRoom,
+        side: 'left' as const,
+      })),
+      ...ports.right.map(({ name, y }) => ({
+        name,
+        x: lastBar + sideGap,
+        y: y + headRoom,
+        side: 'right' as const,
+      })),
+    ],
+    links: topology.links.flatMap(({ name }) => {
+      const at = column.get(name);
+      const cell = cells[at ?? 0]?.find(({ key }) => key === name);
+      return at === undefined || !cell ? [] : [{ name, x: columnX(at), y: cell.y + headRoom }];
+    }),
+    ways: lanes.map((lane, at) => wayOf(lane, at, lanes, cells, frame)),
+    bars: [firstBar, lastBar],
+    portEdges: portEdges(ports, frame, inner),
+  };
+}
+
+interface Frame {
+  firstBar: number;
+  lastBar: number;
+  columns: number;
+  columnX: (at: number) => number;
+}
+
+function portCells(names: string[]): { name: string; height: number; y: number }[] {
+  return names.map((name) => ({ name, height: portHeight, y: 0 }));
+}
+
+function portEdges(
+  ports: { left: { y: number }[]; right: { y: number }[] },
+  frame: Frame,
+  inner: number,
+): string[] {
+  const clamp = (y: number): number => Math.max(0, Math.min(inner, y)) + headRoom;
+  const edge = (x1: number, x2: number, y: number): string =>
+    `M${x1} ${clamp(y)}L${x2} ${clamp(y)}`;
+  return [
+    ...ports.left.map(({ y }) => edge(margin + portWidth, frame.firstBar, y + portHeight / 2)),
+    ...ports.right.map(({ y }) => edge(frame.lastBar, frame.lastBar + sideGap, y + portHeight / 2)),
+  ];
+}
+
+function wayOf(lane: Lane, at: number, lanes: Lane[], cells: Cell[][], frame: Frame): Way {
+  const points: [number, number][] = [];
+  cells.forEach((each, column) => {
+    const cell = each.find(({ key }) => key === `pass ${at} ${column}` || lane.links.includes(key));
+    if (!cell) return;
+    // Ways that share a link cross it side by side.
+    const sharing = lanes.filter((other) => other.links.includes(cell.key));
+    const place = cell.key.startsWith('pass ') ? 0 : sharing.indexOf(lane);
+    const count = cell.key.startsWith('pass ') ? 1 : sharing.length;
+    const y = cell.y + (cell.height * (place + 1)) / (count + 1) + headRoom;
+    points.push([frame.columnX(column), y], [frame.columnX(column) + boxWidth, y]);
+  });
+  const first = points[0];
+  const last = points[points.length - 1];
+  if (first && last) {
+    points.unshift([frame.firstBar, first[1]]);
+    points.push([frame.lastBar, last[1]]);
+  }
+  return {
+    name: lane.name,
+    isPath: lane.isPath,
+    via: lane.links,
+    d: curve(points),
+    y: first?.[1] ?? 0,
+  };
+}

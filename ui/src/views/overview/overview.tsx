@@ -1,0 +1,48 @@
+import type { Links, Path, Port, Rule } from '../../api/types';
+import { useDocument, useMayChange, useRun } from '../../data/use';
+import { Loading } from '../../ui/loading';
+import { TopologyPicture } from './picture';
+import { LinkTable } from './table';
+
+/** Up to so many links are drawn; more are read in the table. */
+const mostDrawn = 12;
+
+export function Overview() {
+  const run = useRun();
+  const mayChange = useMayChange();
+  const heading = <h1 class="sr-only">Overview</h1>;
+  if (!run) {
+    return (
+      <>
+        {heading}
+        <Loading label="Asking the run" />
+      </>
+    );
+  }
+  return (
+    <>
+      {heading}
+      {run.links <= mostDrawn && run.links > 0 && <DrawnTopology />}
+      <LinkTable canChange={mayChange === true} />
+    </>
+  );
+}
+
+/** Links and paths come and go by changes, so their list is asked for now and then. */
+function DrawnTopology() {
+  const links = useDocument<Links>('/v1/links?limit=50', 5000).value;
+  const paths = useDocument<{ paths: Path[] }>('/v1/paths', 10_000).value;
+  const ports = useDocument<{ ports: Port[] }>('/v1/ports', 5000).value;
+  const rules = useDocument<{ rules: Rule[] }>('/v1/rules?limit=100', 10_000).value;
+  if (!links || !paths || !ports || !rules) return <Loading label="Asking for the topology" />;
+  return (
+    <TopologyPicture
+      topology={{
+        links: links.links,
+        paths: paths.paths.slice(0, 24),
+        ports: ports.ports,
+        rules: rules.rules,
+      }}
+    />
+  );
+}

@@ -1,0 +1,133 @@
+// Lost connections, the end of the run, tabs, and the token that may only read.
+import { expect, glance, open, parse, seconds, test } from './base';
+import { type Run, startRun } from './run';
+
+let run: Run;
+
+test.beforeEach(async () => {
+  run = await startRun(['--rate', '10mbit', '--time', '60s'], ['ping', '-i', '0.02', 'far']);
+});
+
+test.afterEach(() => run.stop());
+
+test('a lost connection is said, keeps the data, and recovers', async ({ page }) => {
+  await open(page, run.cutUrl);
+  await page.evaluate(() => (location.hash = '#/link/link.up'));
+  await expect(page.locator('.chart')).toHaveCount(5);
+  await seconds(2);
+  await run.proxy.cut();
+  await expect(page.getByText('Connection lost')).toBeVisible();
+  await expect(page.locator('.phase')).toContainText('no connection');
+  await expect(page.locator('.chart')).toHaveCount(5);
+  expect(parse((await glance(page))['Carried']?.split('bit/s ')[1] ?? '')).toBeGreaterThan(50);
+  await expect(page.getByText(/Try [2-9] in/)).toBeVisible();
+  await seconds(3);
+  await run.proxy.open();
+  await page.getByRole('button', { name: 'Retry now' }).click();
+  await expect(page.getByText('Connection lost')).toBeHidden();
+  await expect(page.locator('.phase')).toContainText('live');
+  // The history has no hole: the run sends what was missed.
+  await page.getByRole('button', { name: 'Table of Throughput' }).click();
+  await seconds(2);
+  const rows = page.getByRole('group', { name: 'Table of Throughput' }).locator('tbody tr');
+  const times = (await rows.locator('th').allInnerTexts()).map((text) => {
+    const [minutes = 0, rest = 0] = text.split(':').map(Number);
+    return minutes * 60 + rest;
+  });
+  expect(times.length).toBeGreaterThan(6);
+  const steps = times.slice(1).map((time, at) => (times[at] ?? 0) - time);
+  for (const step of steps) expect(step).toBeCloseTo(steps[0] ?? 0, 5);
+});
+
+test('recovers without a hand too', async ({ page }) => {
+  await open(page, run.cutUrl);
+  await run.proxy.cut();
+  await expect(page.getByText('Connection lost')).toBeVisible();
+  await run.proxy.open();
+  await expect(page.getByText('Connection lost')).toBeHidden({ timeout: 15_000 });
+});
+
+test('the end of the run is said, and the data stay', async ({ page }) => {
+  await open(page, run.url);
+  await page.evaluate(() => (location.hash = '#/link/link.up'));
+  await expect(page.locator('.chart')).toHaveCount(5);
+  await seconds(1);
+  await run.stop();
+  await expect(page.getByText('The run has ended')).toBeVisible();
+  await seconds(2);
+  await expect(page.getByText('Connection lost')).toBeHidden();
+  await expect(page.locator('.summary').first()).toContainText('delivered');
+  expect((await glance(page))['Carried']).toContain('frames');
+});
+
+test('tabs share one stream, and a tab without the token joins them', async ({ page, context }) => {
+  const streams: string[] = [];
+  run.proxy.onRequest = (path) => {
+    if (path.includes('/stream')) streams.push(path);
+  };
+  await open(page, run.cutUrl);
+  const second = await context.newPage();
+  await open(second, run.cutUrl);
+  const third = await context.newPage();
+  await open(third, run.proxy.url);
+  for (const each of [page, second, third]) {
+    await each.bringToFront();
+    await each.evaluate(() => (location.hash = '#/link/link.up'));
+    await expect(each.locator('.chart')).toHaveCount(5);
+  }
+  expect(streams.filter((path) => path.includes('stats')).length).toBe(1);
+  expect(streams.filter((path) => path.includes('history')).length).toBe(1);
+  // The address bar, and so bookmarks and screenshots, have no token.
+  expect(page.url()).not.toContain('token');
+  await third.close();
+  await second.close();
+  await seconds(1);
+  await page.bringToFront();
+  await expect(page.locator('.phase')).toContainText('live');
+});
+
+test('works where workers cannot be shared', async ({ page }) => {
+  await page.addInitScript(() => {
+    Reflect.deleteProperty(window, 'SharedWorker');
+  });
+  await open(page, run.url);
+  await page.evaluate(() => (location.hash = '#/link/link.up'));
+  await expect(page.locator('.chart')).toHaveCount(5);
+});
+
+test('without a token the page says what is missing', async ({ page }) => {
+  await page.goto(new URL(run.url).origin);
+  await expect(page.getByText('needs the token')).toBeVisible();
+});
+
+test('a wrong token is said, and not tried for ever', async ({ page }) => {
+  let requests = 0;
+  run.proxy.onRequest = () => (requests += 1);
+  await page.goto(`${run.proxy.url}/#token=${'0'.repeat(48)}`);
+  await expect(page.getByText('refuses this token')).toBeVisible();
+  await seconds(1);
+  const before = requests;
+  await seconds(3);
+  expect(requests).toBe(before);
+});
+
+test('the token that may only read shows everything and has no controls', async ({ page }) => {
+  await open(page, run.readUrl);
+  await expect(page.getByText('read only')).toBeVisible();
+  await expect(page.getByRole('row', { name: /link\.up/ })).toBeVisible();
+  await expect(
+    page.getByRole('link', { name: /^Change/ }).filter({ hasText: /all|these/ }),
+  ).toHaveCount(0);
+  await page.evaluate(() => (location.hash = '#/link/link.up'));
+  await expect(page.locator('.chart')).toHaveCount(5);
+  for (const name of ['Up', 'Down', 'Undo']) {
+    await expect(page.getByRole('button', { name, exact: true })).toHaveCount(0);
+  }
+  await page.evaluate(() => (location.hash = '#/changes'));
+  await expect(page.getByText('may only read')).toBeVisible();
+  await expect(page.getByRole('button', { name: 'Apply' })).toHaveCount(0);
+  await page.evaluate(() => (location.hash = '#/fidelity'));
+  await expect(page.getByRole('heading', { name: 'Lateness' })).toBeVisible();
+  await page.evaluate(() => (location.hash = '#/flows/link.up'));
+  await expect(page.getByText('icmp').first()).toBeVisible();
+});

@@ -1,0 +1,382 @@
+import { describe, expect, test } from 'vitest';
+import type { ChangeDone, Direction, Link, Options, Registry } from '../../src/api/types';
+import { changeText } from '../../src/change/describe';
+import {
+  type Draft,
+  missing,
+  newPart,
+  place,
+  pointerKeys,
+  presetParts,
+  toChange,
+} from '../../src/change/draft';
+import { timelineEnd, timelineOf } from '../../src/change/events';
+import { draftOf, parseOption, writeOption } from '../../src/change/optiontext';
+import { hintOf } from '../../src/change/registry';
+import { recorded, scenarioOf, timeText } from '../../src/change/scenario';
+import { hasNull, pushEntry, type UndoEntry, undoOf, withoutNull } from '../../src/change/undo';
+
+const time = { unit: 'time', help: '', example: '20ms' };
+const registry: Registry = {
+  models: [
+    {
+      kind: 'rate',
+      name: 'fixed',
+      summary: '',
+      params: [{ name: 'rate', unit: 'rate', default: null, help: '' }],
+    },
+    { kind: 'rate', name: 'unlimited', summary: '', params: [] },
+    {
+      kind: 'delay',
+      name: 'constant',
+      summary: '',
+      params: [{ ...time, name: 'delay', default: null }],
+    },
+    {
+      kind: 'delay',
+      name: 'normal',
+      summary: '',
+      params: [
+        { ...time, name: 'mean', default: null },
+        { ...time, name: 'stddev', default: null },
+        { name: 'correlation', unit: 'correlation', default: '0%', help: '' },
+      ],
+    },
+    {
+      kind: 'queue',
+      name: 'tail-drop',
+      summary: '',
+      params: [
+        { name: 'packets', unit: 'packets', default: null, help: '' },
+        { name: 'bytes', unit: 'size', default: null, help: '' },
+      ],
+    },
+    {
+      kind: 'loss',
+      name: 'packet',
+      summary: '',
+      params: [{ name: 'rate', unit: 'probability', default: null, help: '' }],
+    },
+    {
+      kind: 'rate',
+      name: 'plugin',
+      summary: '',
+      params: [
+        { name: 'file', unit: 'file', default: null, help: '' },
+        { name: 'key', unit: 'any key=value', default: null, help: '' },
+      ],
+    },
+  ],
+  presets: [],
+};
+
+describe('options as text', () => {
+  test.each([
+    ['rate', '10mbit', { model: 'fixed', params: { rate: '10mbit' } }],
+    ['rate', 'fixed:rate=10mbit', { model: 'fixed', params: { rate: '10mbit' } }],
+    ['rate', 'unlimited', { model: 'unlimited', params: {} }],
+    ['delay', 'normal:20ms,2ms', { model: 'normal', params: { mean: '20ms', stddev: '2ms' } }],
+    [
+      'delay',
+      'normal:stddev=1ms,5ms,25%',
+      { model: 'normal', params: { mean: '5ms', stddev: '1ms', correlation: '25%' } },
+    ],
+    ['queue', '64kb', { model: 'tail-drop', params: { bytes: '64kb' } }],
+    ['queue', '100p', { model: 'tail-drop', params: { packets: '100p' } }],
+  ])('%s %s is read', (kind, text, result) =>
+    expect(parseOption(registry, kind, text)).toEqual({ mode: 'model', ...result }),
+  );
+
+  test('what is not understood stays text', () => {
+    expect(draftOf(registry, 'delay', 'normal:what,is,this,now')).toEqual({
+      mode: 'text',
+      text: 'normal:what,is,this,now',
+    });
+    expect(draftOf(registry, 'loss', ['1%', '2%'])).toEqual({ mode: 'text', text: '1%\n2%' });
+  });
+
+  test.each([
+    ['rate', 'fixed', { rate: ' 5mbit ' }, '5mbit'],
+    ['rate', 'unlimited', {}, 'unlimited'],
+    ['delay', 'normal', { mean: '20ms', stddev: '' }, 'normal:mean=20ms'],
+    ['queue', 'tail-drop', { bytes: '64kb' }, 'tail-drop:bytes=64kb'],
+    ['rate', 'fixed', { rate: 'fast' }, 'fixed:rate=fast'],
+    ['rate', 'plugin', { file: 'a.so', key: 'x=1,y=2' }, 'plugin:file=a.so,x=1,y=2'],
+  ])('%s %s is written', (kind, model, params, text) =>
+    expect(writeOption(registry, kind, { mode: 'model', model, params })).toBe(text),
+  );
+
+  test('several lines are several values', () => {
+    expect(writeOption(registry, 'loss', { mode: 'text', text: ' 1%\n\n2% ' })).toEqual([
+      '1%',
+      '2%',
+    ]);
+    expect(writeOption(registry, 'loss', { mode: 'text', text: '1%' })).toBe('1%');
+    expect(writeOption(registry, 'loss', { mode: 'text', text: ' \n' })).toBeNull();
+  });
+
+  test('hints have unit, range and default', () => {
+    expect(hintOf({ name: 'x', unit: 'probability', default: '1%', help: '', example: '5%' })).toBe(
+      'probability, as in 5%; 0 % to 100 %; default 1%',
+    );
+    expect(hintOf({ name: 'x', unit: 'number', default: null, help: '', min: 1, max: 9 })).toBe(
+      'number; 1 to 9',
+    );
+  });
+});
+
+function draft(...parts: Partial<ReturnType<typeof newPart>>[]): Draft {
+  return {
+    parts: parts.map((part, at) => ({ ...newPart(at + 1, 'a'), ...part })),
+    when: { kind: 'now', text: '' },
+  };
+}
+
+const rate = (value: string) =>
+  ({ rate: { mode: 'model', model: 'fixed', params: { rate: value } } }) as const;
+
+describe('a draft as a change', () => {
+  test('has all parts at one time', () => {
+    const whole = draft(
+      { targets: 'a, b*', side: 'up', options: rate('5mbit') },
+      { targets: 'c.down', side: 'both', options: rate('1mbit') },
+      { targets: 'd', action: 'down' },
+      { targets: 'e f', action: 'pause', side: 'down' },
+    );
+    expect(toChange(registry, { ...whole, when: { kind: 'in', text: ' 2s ' } })).toEqual({
+      in: '2s',
+      set: { 'a.up': { rate: '5mbit' }, 'b*.up': { rate: '5mbit' }, 'c.down': { rate: '1mbit' } },
+      down: ['d'],
+      pause: ['e.down', 'f.down'],
+    });
+  });
+
+  test('joins parts about the same link', () => {
+    const delay = { delay: { mode: 'text', text: '5ms' } } as const;
+    expect(toChange(registry, draft({ options: rate('1mbit') }, { options: delay })).set).toEqual({
+      a: { rate: '1mbit', delay: '5ms' },
+    });
+  });
+
+  test('says what is missing', () => {
+    expect(missing(draft({ targets: ' ', options: rate('1mbit') }))).toMatch(/link/);
+    expect(missing(draft({}))).toMatch(/option/);
+    expect(
+      missing({ ...draft({ options: rate('1mbit') }), when: { kind: 'at', text: '' } }),
+    ).toMatch(/when/);
+    expect(missing(draft({ action: 'down' }))).toBeNull();
+  });
+
+  test('a preset makes a part for each direction', () => {
+    const preset = { name: 'p', summary: '', up: { rate: ['1mbit'] }, down: { rate: ['2mbit'] } };
+    const parts = presetParts(registry, newPart(1, 'a'), preset, 2);
+    expect(toChange(registry, { parts, when: { kind: 'now', text: '' } }).set).toEqual({
+      'a.up': { rate: '1mbit' },
+      'a.down': { rate: '2mbit' },
+    });
+    expect(
+      presetParts(registry, newPart(1, 'a.down'), preset, 2).map(({ options }) => options),
+    ).toEqual([rate('2mbit')]);
+    expect(presetParts(registry, newPart(1, 'a'), { ...preset, down: preset.up }, 2).length).toBe(
+      1,
+    );
+  });
+});
+
+describe('problems', () => {
+  const whole = draft(
+    {
+      targets: 'a/b',
+      options: { delay: { mode: 'model', model: 'normal', params: { mean: '1ms', stddev: 'x' } } },
+    },
+    { targets: 'c', options: rate('fast') },
+    { targets: 'none', action: 'down' },
+  );
+  const problem = (pointer: string | undefined, field: string, reason = 'r') => ({
+    ...(pointer === undefined ? {} : { pointer }),
+    field,
+    reason,
+  });
+
+  test('lead to their field', () => {
+    const [placed] = place(whole, [
+      problem('/set/a~1b/delay', 'set.a/b.delay', "normal: stddev: 'x' is not a number"),
+    ]);
+    expect(placed).toMatchObject({ part: 1, option: 'delay', param: 'stddev' });
+    const [plain] = place(whole, [problem('/set/c/rate', 'set.c.rate', "'fast' is not a number")]);
+    expect(plain).toMatchObject({ part: 2, option: 'rate', param: 'rate' });
+  });
+
+  test('of names lead to the links, of times to the time, and others to the whole', () => {
+    expect(place(whole, [problem('/down/0', 'down')])[0]).toMatchObject({ part: 3, option: null });
+    expect(place(whole, [problem(undefined, 'set.c')])[0]).toMatchObject({ part: 2, option: null });
+    expect(place(whole, [problem('/in', 'in')])[0]).toMatchObject({ part: null, when: true });
+    expect(place(whole, [problem('/add', 'add')])[0]).toMatchObject({ part: null, when: false });
+  });
+
+  test('pointers are unescaped', () => {
+    expect(pointerKeys('/set/a~1b~0c/delay')).toEqual(['set', 'a/b~c', 'delay']);
+  });
+});
+
+function direction(options: Options, state: Direction['state'] = 'up'): Direction {
+  return { options, state } as Direction;
+}
+
+const links: Link[] = [
+  {
+    name: 'a',
+    shared: false,
+    match: [],
+    up: direction({ rate: '1mbit' }),
+    down: direction({ rate: '9mbit', loss: ['1%', '2%'] }, 'paused'),
+  },
+  { name: 'b', shared: true, match: [], up: direction({}) },
+];
+
+describe('undo', () => {
+  test('gives every direction back what it had', () => {
+    expect(undoOf({ set: { '*': { rate: '5mbit', loss: '3%' } } }, links)).toEqual({
+      set: {
+        'a.up': { rate: '1mbit', loss: null },
+        'a.down': { rate: '9mbit', loss: ['1%', '2%'] },
+        'b.up': { rate: null, loss: null },
+      },
+    });
+  });
+
+  test('only of what was changed', () => {
+    expect(undoOf({ set: { 'a.up': { rate: '5mbit' } } }, links)).toEqual({
+      set: { 'a.up': { rate: '1mbit' } },
+    });
+  });
+
+  test('gives states back', () => {
+    expect(undoOf({ down: ['a'], up: 'b' }, links)).toEqual({
+      up: ['a.up', 'b.up'],
+      pause: ['a.down'],
+    });
+  });
+
+  test('is not there for what it cannot take back', () => {
+    expect(undoOf({ remove: 'a' }, links)).toBeNull();
+    expect(undoOf({ move: { a: 'b' } }, links)).toBeNull();
+    expect(undoOf({ set: { none: { rate: '1mbit' } } }, links)).toBeNull();
+  });
+
+  test('puts values for defaults, and names those that have none', () => {
+    const change = {
+      set: { 'a.up': { rate: null, queue: null, loss: '1%' }, 'b.up': { queue: null } },
+    };
+    expect(hasNull(change)).toBe(true);
+    expect(withoutNull(change)).toEqual({
+      change: { set: { 'a.up': { rate: 'unlimited', loss: '1%' } } },
+      left: ['a.up: queue', 'b.up: queue'],
+    });
+  });
+
+  test('is kept up to a bound', () => {
+    let entries: UndoEntry[] = [];
+    for (let at = 0; at < 100; at += 1)
+      entries = pushEntry(entries, { up: 'a' }, at, { down: 'a' });
+    expect(entries.length).toBe(20);
+    expect(entries[0]?.at_ns).toBe(99);
+    const large = { set: { ['x'.repeat(150_000)]: { rate: '1mbit' } } };
+    entries = pushEntry(pushEntry([], large, 1, large), large, 2, large);
+    expect(entries.length).toBe(1);
+  });
+});
+
+describe('the recorder', () => {
+  const done = (
+    at_ns: number,
+    change: ChangeDone['change'],
+    more: Partial<ChangeDone> = {},
+  ): ChangeDone => ({
+    at_ns,
+    by: 'control',
+    change,
+    links: 1,
+    ...more,
+  });
+
+  test('times keep their nanoseconds', () => {
+    expect(timeText(0)).toBe('0s');
+    expect(timeText(3_142_547_166)).toBe('3.142547166s');
+    expect(timeText(2_500_000_000)).toBe('2.5s');
+    expect(timeText(86_400_000_000_001)).toBe('86400.000000001s');
+  });
+
+  test('takes what people did, in order, and nothing else', () => {
+    const changes = [
+      done(5e9, { up: 'a' }),
+      done(1e9, { up: 'b' }),
+      done(2e9, { up: 'c' }, { by: 'scenario' }),
+      done(3e9, { up: 'd' }, { error: 'no' }),
+      done(4e9, { remove: 'e' }),
+      done(9e9, { up: 'f' }),
+    ];
+    expect(recorded(changes, 0, 6e9).map(({ at_ns }) => at_ns)).toEqual([1e9, 5e9]);
+  });
+
+  test('writes a scenario', () => {
+    const text = scenarioOf(
+      [
+        done(1_500_000_000, {
+          in: '1s',
+          set: { 'adsl*.up': { rate: '5mbit', loss: ['1%', '2%'] }, b: { delay: '5ms' } },
+        }),
+        done(2e9, { down: 'a"b', move: { a: 'b' }, outage: '5ms' }),
+      ],
+      1e9,
+    );
+    expect(text.split('\n').slice(1)).toEqual([
+      '',
+      '[[at]]',
+      'time = "0.5s"',
+      'set = { "adsl*.up" = { rate = "5mbit", loss = ["1%", "2%"] }, b = { delay = "5ms" } }',
+      '',
+      '[[at]]',
+      'time = "1s"',
+      'down = "a\\"b"',
+      'move = { a = "b" }',
+      'outage = "5ms"',
+      '',
+    ]);
+  });
+
+  test('changes in words', () => {
+    expect(changeText({ set: { a: { rate: '2mbit', loss: [] } }, down: ['b', 'c'] })).toBe(
+      'a: rate=2mbit loss=none; down b, c',
+    );
+    expect(changeText({ ramp: { a: { option: 'loss', from: '0%', to: '1%', time: '10s' } } })).toBe(
+      'a: loss from 0% to 1% in 10s',
+    );
+  });
+});
+
+describe('the timeline', () => {
+  test('joins the past with what comes, without doubles', () => {
+    const up = (at_ns: number) =>
+      ({ at_ns, by: 'scenario', change: { up: 'a' }, links: 1 }) as const;
+    const events = timelineOf(
+      [up(2e9), up(1e9)],
+      {
+        elapsed_s: 1.5,
+        skipped_s: 0,
+        events: [
+          { at_ns: 2e9, change: { up: 'a' } },
+          { at_ns: 60e9, change: { up: 'a' } },
+        ],
+      },
+      1.5,
+    );
+    expect(events.map(({ at_s, done: isDone }) => [at_s, isDone])).toEqual([
+      [1, true],
+      [2, false],
+      [60, false],
+    ]);
+    expect(timelineEnd(events, 1.5)).toBeCloseTo(63);
+    expect(timelineEnd([], 3)).toBe(10);
+  });
+});

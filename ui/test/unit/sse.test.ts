@@ -1,0 +1,80 @@
+import { describe, expect, test } from 'vitest';
+import { readEvents, type ServerEvent, SseParser } from '../../src/api/sse';
+
+const stream =
+  'data: {"a":1}\n\n: heartbeat\n\nevent: end\ndata: {"reason":"over"}\n\ndata:one\ndata: two\n\nevent: bare\n\n';
+const expected: ServerEvent[] = [
+  { event: 'message', data: '{"a":1}' },
+  { event: 'end', data: '{"reason":"over"}' },
+  { event: 'message', data: 'one\ntwo' },
+  { event: 'bare', data: '' },
+];
+
+function cutAt(text: string, size: number): ServerEvent[] {
+  const parser = new SseParser();
+  const events: ServerEvent[] = [];
+  for (let at = 0; at < text.length; at += size)
+    events.push(...parser.feed(text.slice(at, at + size)));
+  return events;
+}
+
+describe('parser of event streams', () => {
+  test('gives the same events wherever the stream is cut', () => {
+    for (let size = 1; size <= stream.length; size += 1) {
+      expect(cutAt(stream, size), `pieces of ${size}`).toEqual(expected);
+    }
+  });
+
+  test.each([
+    ['CR LF', '\r\n'],
+    ['CR', '\r'],
+  ])('takes %s as the end of a line, cut anywhere', (_, end) => {
+    const text = stream.replaceAll('\n', end);
+    for (let size = 1; size <= text.length; size += 1) {
+      // A lone CR at the end may be half of a CR LF: the line ends all the same.
+      expect(cutAt(text, size), `pieces of ${size}`).toEqual(expected);
+    }
+  });
+
+  test('keeps an event back until its empty line', () => {
+    const parser = new SseParser();
+    expect(parser.feed('data: x\n')).toEqual([]);
+    expect(parser.feed('\n')).toEqual([{ event: 'message', data: 'x' }]);
+  });
+
+  test('ignores fields that it does not know', () => {
+    expect(new SseParser().feed('id: 3\nretry: 10\ndata: x\n\n')).toEqual([
+      { event: 'message', data: 'x' },
+    ]);
+  });
+
+  test('reads a line of many pieces in time that grows with its length', () => {
+    const parser = new SseParser();
+    const piece = 'x'.repeat(1000);
+    const start = performance.now();
+    parser.feed('data: ');
+    for (let at = 0; at < 20_000; at += 1) parser.feed(piece);
+    const [event] = parser.feed('\n\n');
+    expect(event?.data.length).toBe(20_000_000);
+    expect(performance.now() - start).toBeLessThan(3000);
+  });
+
+  test('decodes characters that are cut between pieces', async () => {
+    const bytes = new TextEncoder().encode('data: 12 µs – ok\n\n');
+    const body = new ReadableStream<Uint8Array>({
+      start(controller) {
+        for (const byte of bytes) controller.enqueue(new Uint8Array([byte]));
+        controller.close();
+      },
+    });
+    const events: ServerEvent[] = [];
+    let alive = 0;
+    await readEvents(
+      body,
+      (event) => events.push(event),
+      () => (alive += 1),
+    );
+    expect(events).toEqual([{ event: 'message', data: '12 µs – ok' }]);
+    expect(alive).toBe(bytes.length);
+  });
+});

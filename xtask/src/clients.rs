@@ -1,0 +1,170 @@
+//! The clients in Node and Go, generated from the OpenAPI document of a real run and tested with
+//! the program of the tests. Everything that is installed goes to `target/clients`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::runner::{Outcome, Runner, built, cargo, limited, root, run, run_all, target_dir};
+
+/// The generator of the Go client.
+const OAPI_CODEGEN: &str = "github.com/oapi-codegen/oapi-codegen/v2/cmd/oapi-codegen@v2.8.2";
+
+/// Oldest versions that the clients promise, as (major, minor).
+const NODE_MIN: (u32, u32) = (20, 19);
+const GO_MIN: (u32, u32) = (1, 24);
+
+/// Generates, checks and tests both clients.
+pub fn run_steps(runner: &mut Runner) {
+    let document = folder().join("openapi.json");
+    runner.step("clients: OpenAPI document", || ask(&document));
+    node(runner, &document);
+    go(runner, &document);
+}
+
+fn folder() -> PathBuf {
+    target_dir().join("clients")
+}
+
+/// Asks a run for its OpenAPI document.
+fn ask(document: &Path) -> Outcome {
+    if let Err(error) = fs::create_dir_all(folder()) {
+        return Outcome::Failed(format!("{}: {error}", folder().display()));
+    }
+    let mut ask = limited(&program());
+    // Near has no network: the socket is reached by its path.
+    let socket = folder().join("document.sock");
+    ask.args(["exec", "--quiet", "--control"]).arg(&socket);
+    ask.args(["--", "curl", "-sS", "--fail", "--output"]);
+    ask.arg(document).arg("--unix-socket").arg(&socket);
+    ask.arg("http://localhost/v1/openapi.json");
+    run_all([cargo(["build", "--bin", "longwire"]), ask])
+}
+
+/// Returns the path of the program, which the clients find in a variable of this name.
+fn program() -> String {
+    built(Path::new("longwire"))
+}
+
+fn node(runner: &mut Runner, document: &Path) {
+    if let Some(why) = missing_node() {
+        runner.step("clients: Node", || Outcome::Skipped(why));
+        return;
+    }
+    let folder = folder().join("node");
+    let npm = |arguments: &[&str]| {
+        let mut npm = limited("npm");
+        npm.args(arguments).current_dir(&folder);
+        npm.env("LONGWIRE", program()).env("OPENAPI", document);
+        npm
+    };
+    runner.step("clients: Node, tools", || {
+        // Nothing of earlier sources is to be found there; packages stay.
+        for stale in ["browser", "dist", "src", "test"] {
+            let _ = fs::remove_dir_all(folder.join(stale));
+        }
+        let mut copy = limited("cp");
+        copy.args(["--recursive", "--no-target-directory", "clients/node"]);
+        copy.arg(&folder);
+        run_all([copy, npm(&["ci", "--no-audit", "--no-fund"])])
+    });
+    runner.step("clients: Node, types and lint", || {
+        let scripts = ["generate", "build", "lint"];
+        run_all(scripts.map(|script| npm(&["run", script])))
+    });
+    runner.step("clients: Node, package", || {
+        run(npm(&["pack", "--pack-destination", ".."]))
+    });
+    runner.step("clients: Node, tests", || run(npm(&["test"])));
+    runner.step("clients: Node, Playwright", || {
+        run(npm(&["run", "test:browser"]))
+    });
+}
+
+fn go(runner: &mut Runner, document: &Path) {
+    if let Some(why) = missing("go", "version", GO_MIN, "golang") {
+        runner.step("clients: Go", || Outcome::Skipped(why));
+        return;
+    }
+    let go = |arguments: &[&str]| {
+        let mut go = limited("go");
+        go.args(arguments).current_dir(root().join("clients/go"));
+        go.env("GOPATH", folder().join("gopath"));
+        go.env("GOCACHE", folder().join("gocache"));
+        // So that the target folder can be removed; and no other toolchain is downloaded.
+        go.env("GOFLAGS", "-modcacherw").env("GOTOOLCHAIN", "local");
+        go.env("LONGWIRE", program());
+        go
+    };
+    runner.step("clients: Go, generated client", || {
+        let generated = folder().join("api.gen.go");
+        let mut generate = go(&["run", OAPI_CODEGEN, "-config", "oapi-codegen.yaml", "-o"]);
+        generate.arg(&generated).arg(document);
+        generate.current_dir(root().join("clients/go/api"));
+        match run(generate) {
+            Outcome::Passed => compare(&generated, "clients/go/api/api.gen.go"),
+            other => other,
+        }
+    });
+    runner.step("clients: Go, format", go_format);
+    runner.step("clients: Go, vet", || {
+        run_all([go(&["mod", "verify"]), go(&["vet", "./..."])])
+    });
+    runner.step("clients: Go, tests", || {
+        run(go(&["test", "-count=1", "./..."]))
+    });
+}
+
+/// Fails if a file is not formatted.
+fn go_format() -> Outcome {
+    let mut format = limited("gofmt");
+    format.args(["-l", "clients/go"]);
+    match format.output() {
+        Ok(output) if output.status.success() && output.stdout.is_empty() => Outcome::Passed,
+        Ok(output) => {
+            let text = [output.stdout, output.stderr].concat();
+            let files = String::from_utf8_lossy(&text).trim().to_owned();
+            Outcome::Failed(format!("gofmt -w {files}"))
+        }
+        Err(error) => Outcome::Failed(format!("gofmt: {error}")),
+    }
+}
+
+/// Compares a committed file with a new one.
+fn compare(generated: &Path, committed: &str) -> Outcome {
+    let (new, old) = (fs::read(generated), fs::read(root().join(committed)));
+    if new.is_ok() && new.ok() == old.ok() {
+        return Outcome::Passed;
+    }
+    Outcome::Failed(format!(
+        "{committed} is of another API; take the new one: cp {} {committed}",
+        generated.display()
+    ))
+}
+
+/// Returns a reason to skip what needs Node, unless it is there.
+pub fn missing_node() -> Option<String> {
+    missing("node", "--version", NODE_MIN, "nodejs and npm")
+}
+
+/// Returns a reason to skip a language, unless its program has a version or a later one.
+fn missing(program: &str, argument: &str, least: (u32, u32), packages: &str) -> Option<String> {
+    let output = Command::new(program).arg(argument).output();
+    let text = output.map_or(String::new(), |output| {
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    });
+    // "v20.20.2", "go version go1.26.8 linux/amd64"
+    let mut words = text.split_whitespace();
+    let version = words.find_map(|word| {
+        let mut numbers = word.trim_start_matches(['g', 'o', 'v']).split('.');
+        let major: u32 = numbers.next()?.parse().ok()?;
+        Some((major, numbers.next()?.parse::<u32>().ok()?))
+    });
+    if version.is_some_and(|found| found >= least) {
+        return None;
+    }
+    let (major, minor) = least;
+    Some(format!(
+        "needs {program} {major}.{minor} or later (Debian: {packages})"
+    ))
+}
