@@ -18,8 +18,14 @@ use longwire_testbed::support::Folder;
 
 const CASES: &str = include_str!("cases.txt");
 
-/// Fields of a report that depend on the machine.
-const OF_THE_MACHINE: [&str; 4] = ["duration_s", "cpu_s", "core_wait_s", "wake_margin_us"];
+/// Fields of a report that depend on the machine or on names of files.
+const OF_THE_MACHINE: [&str; 5] = [
+    "duration_s",
+    "cpu_s",
+    "core_wait_s",
+    "wake_margin_us",
+    "command",
+];
 
 /// Returns the 64-bit FNV-1a hash (draft-eastlake-fnv) of `bytes`.
 fn hash(bytes: &[u8]) -> u64 {
