@@ -13,7 +13,9 @@
 //! [`TxPort`], and one line in [`port::registry`].
 
 mod arena;
+pub mod attach;
 mod bell;
+mod bpf;
 mod collapse;
 pub mod delay_line;
 mod event;

@@ -76,6 +76,7 @@ use toml::de::DeTable;
 
 pub use change::{Added, Change, Moment};
 pub use files::Files;
+pub use pair::PairPlan;
 pub use plan::{
     Class, Hop, LinkPlan, PathPlan, PortPlan, RulePlan, Target, Topology, Unmatched, Way,
 };

@@ -1,4 +1,4 @@
-//! The topology of one link between two ports, as the command line describes it.
+//! The topology of links between pairs of ports, as the command line describes it.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -21,6 +21,15 @@ const SOURCE: &str = "the command line";
 /// The name of the link.
 const LINK: &str = "link";
 
+/// A link for all frames between two ports.
+#[derive(Clone, Debug)]
+pub struct PairPlan {
+    /// Name of the link.
+    pub link: String,
+    /// Its ports: up is from the first to the second.
+    pub ports: [PortPlan; 2],
+}
+
 impl Topology {
     /// Returns one link for all frames between two ports, up from the first to the
     /// second. Events come from the file `scenario`.
@@ -32,33 +41,55 @@ impl Topology {
         link: Duplex,
         scenario: Option<&Path>,
     ) -> Result<Topology, Vec<Problem>> {
+        let pair = PairPlan {
+            link: LINK.to_owned(),
+            ports,
+        };
+        Topology::pairs(vec![pair], link, scenario)
+    }
+
+    /// Returns links with the same options, each for all frames between its two ports.
+    ///
+    /// # Errors
+    /// As [`Topology::pair`].
+    pub fn pairs(
+        pairs: Vec<PairPlan>,
+        link: Duplex,
+        scenario: Option<&Path>,
+    ) -> Result<Topology, Vec<Problem>> {
         let scenario = scenario.map(named_text).transpose()?;
         let mut complaints = Complaints::new(SOURCE, "");
         let mut check = PortCheck::default();
-        for port in &ports {
+        for port in pairs.iter().flat_map(|pair| &pair.ports) {
             check.port(port, &(0..0), &mut complaints);
         }
+        let indices = |pair: u16| (PortIndex(2 * pair), PortIndex(2 * pair + 1));
+        let switched: Vec<_> = (0..).map(indices).take(pairs.len()).collect();
         let bridge = BridgeConfig {
-            switching: Switching::Pairs(vec![(PortIndex(0), PortIndex(1))]),
+            switching: Switching::Pairs(switched.clone()),
             reserved: Reserved::Pass,
-            ..BridgeConfig::new(2)
+            ..BridgeConfig::new(u16::try_from(2 * pairs.len()).unwrap_or(u16::MAX))
         };
         let files = link.up.files().chain(link.down.files()).collect();
         let mut builder = Builder::new(complaints, OptionStore::default());
-        let matches = Matches {
-            forward: vec![format!("in-port={}", ports[0].name)],
-            back: Vec::new(),
-        };
-        builder.ports = ports.into();
-        builder.pairs = Some(vec![(PortIndex(0), PortIndex(1))]);
-        builder.add_link(NewLink {
-            name: LINK.to_owned(),
-            up: Arc::new(link.up),
-            down: Some(Arc::new(link.down)),
-            matches,
-            place: Place::Span(0..0),
-            position: 0,
-        });
+        builder.pairs = Some(switched);
+        let (up, down) = (Arc::new(link.up), Arc::new(link.down));
+        let ports = pairs.iter().flat_map(|pair| pair.ports.clone());
+        builder.ports = ports.collect();
+        for (position, pair) in pairs.into_iter().enumerate() {
+            let matches = Matches {
+                forward: vec![format!("in-port={}", pair.ports[0].name)],
+                back: Vec::new(),
+            };
+            builder.add_link(NewLink {
+                name: pair.link,
+                up: Arc::clone(&up),
+                down: Some(Arc::clone(&down)),
+                matches,
+                place: Place::Span(0..0),
+                position,
+            });
+        }
         let mut timeline = Timeline::default();
         if let Some((name, text)) = &scenario {
             timeline = scenario::read(ScenarioText { name, text }, &mut builder);

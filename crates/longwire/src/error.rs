@@ -10,6 +10,8 @@ use longwire_control::ControlError;
 use longwire_control::client::ClientError;
 use longwire_fabric::NetworkError;
 use longwire_io::PortError;
+use longwire_io::attach::AttachError;
+use longwire_io::net::NetError;
 use longwire_plot::PlotError;
 use longwire_runtime::{RecordError, StartError, suggest};
 use longwire_testbed::EnvironmentError;
@@ -42,6 +44,9 @@ pub enum Error {
     /// An error of `exec`'s networks, or of a command in them.
     #[error(transparent)]
     Exec(Box<EnvironmentError>),
+    /// An error of a link in an interface in use.
+    #[error(transparent)]
+    Attach(#[from] AttachError),
     /// An error of a verdict log.
     #[error(transparent)]
     Log(#[from] LogError),
@@ -63,6 +68,17 @@ pub enum Error {
     /// The work was begun and could not be finished.
     #[error("{0}")]
     Failed(String),
+}
+
+impl From<NetError> for Error {
+    fn from(error: NetError) -> Error {
+        let denied = error.io().map(io::Error::kind) == Some(io::ErrorKind::PermissionDenied);
+        Error::Failed(if denied {
+            format!("{error}; as root it would work, or where user namespaces are allowed")
+        } else {
+            error.to_string()
+        })
+    }
 }
 
 impl From<CaptureError> for Error {

@@ -30,6 +30,32 @@ impl std::fmt::Display for Prefix {
     }
 }
 
+impl std::str::FromStr for Prefix {
+    type Err = String;
+
+    /// Reads `10.0.0.0/8`, `2001:db8::/32`, or an address alone, which is its whole length.
+    fn from_str(text: &str) -> Result<Prefix, String> {
+        let wrong = || format!("'{text}' is no prefix, as in 10.0.0.0/8 or 2001:db8::/32");
+        let (address, length) = match text.split_once('/') {
+            Some((address, length)) => (address, Some(length)),
+            None => (text, None),
+        };
+        let address: IpAddr = address.parse().map_err(|_| wrong())?;
+        let longest = if address.is_ipv4() { 32 } else { 128 };
+        let length = match length {
+            Some(length) => length.parse().map_err(|_| wrong())?,
+            None => longest,
+        };
+        if length > longest {
+            let family = if address.is_ipv4() { "IPv4" } else { "IPv6" };
+            return Err(format!(
+                "'{text}': a prefix of {family} has at most {longest} bits"
+            ));
+        }
+        Ok(Prefix { address, length })
+    }
+}
+
 impl Prefix {
     /// Whether the two networks overlap.
     pub fn overlaps(&self, other: &Prefix) -> bool {
@@ -176,6 +202,29 @@ pub fn routed_networks() -> Result<Vec<Prefix>, NetError> {
     })
     .map_err(|source| NetError::refused("list", "the routes", source))?;
     Ok(found)
+}
+
+/// Returns the interface of the default route, by its number: IPv4's before IPv6's, the
+/// lowest metric first.
+///
+/// # Errors
+/// As [`routed_networks`].
+pub fn default_interface() -> Result<Option<u32>, NetError> {
+    let mut found = Vec::new();
+    dump(libc::RTM_GETROUTE, ROUTE_LEN, |payload| {
+        let (family, length, kind) = (*payload.first()?, *payload.get(1)?, *payload.get(7)?);
+        let attributes = payload.get(ROUTE_LEN..)?;
+        let interface = number_at(attribute(attributes, libc::RTA_OIF)?, 0)?;
+        let metric =
+            attribute(attributes, libc::RTA_PRIORITY).and_then(|value| number_at(value, 0));
+        if length == 0 && kind == libc::RTN_UNICAST {
+            let six = i32::from(family) == libc::AF_INET6;
+            found.push((six, metric.unwrap_or(0), interface));
+        }
+        Some(())
+    })
+    .map_err(|source| NetError::refused("list", "the routes", source))?;
+    Ok(found.into_iter().min().map(|(_, _, interface)| interface))
 }
 
 /// Requests all entries of both families. Entries that cannot be read are skipped.

@@ -148,8 +148,11 @@ impl NetNamespace {
         NetNamespace::at(Path::new(&format!("/proc/{process}/ns/net")))
     }
 
-    /// Opens the namespace of a file.
-    pub(super) fn at(path: &Path) -> Result<NetNamespace, NetError> {
+    /// Opens the namespace of a file: a link below `/proc/PID/ns`, or a mount of it.
+    ///
+    /// # Errors
+    /// As [`NetNamespace::named`].
+    pub fn at(path: &Path) -> Result<NetNamespace, NetError> {
         let open = || -> io::Result<NetNamespace> {
             let file = File::open(path)?;
             let inode = file.metadata()?.ino();

@@ -2,7 +2,7 @@
 //! network namespace.
 
 use longwire_engine::LinkConfig;
-use longwire_io::net::{NetError, NetNamespace};
+use longwire_io::net::NetNamespace;
 use longwire_runtime::{LinkSetup, NetworkPlan, RunConfig, RunningNetwork, start};
 use longwire_testbed::{
     EnvironmentConfig, EnvironmentError, Networks, Plan, Side, direct_networks,
@@ -73,14 +73,6 @@ impl Testbed {
         let (up, down) = (LinkSetup::new("up", up), LinkSetup::new("down", down));
         let plan = NetworkPlan::link(near, far, up, Some(down));
         start(plan, config, None).map_err(|error| Error::Failed(error.to_string()))
-    }
-}
-
-impl From<NetError> for Error {
-    fn from(error: NetError) -> Error {
-        Error::Failed(format!(
-            "{error}; as root it would work, or where user namespaces are allowed"
-        ))
     }
 }
 

@@ -1,6 +1,8 @@
 //! The commands, one file each: arguments and action. A new one is that file, and three
 //! lines here.
 
+pub mod attach;
+mod attach_runs;
 pub mod check;
 pub mod completions;
 pub mod ctl;
@@ -36,6 +38,7 @@ use clap::Subcommand;
 use crate::bench::{self, BenchArgs};
 use crate::top::{self, TopArgs};
 use crate::{Error, Globals};
+use attach::AttachArgs;
 use check::CheckArgs;
 use completions::CompletionsArgs;
 use ctl::CtlArgs;
@@ -61,6 +64,8 @@ pub enum Command {
     Exec(ExecArgs),
     /// Run a link between two ports, until stopped
     Run(RunArgs),
+    /// Put a link into an interface in use: of a container, a namespace, a process
+    Attach(Box<AttachArgs>),
     /// Receive frames at a port, and compare them with those sent
     Receive(ReceiveArgs),
     /// Generate traffic at exact times, and run tests made of it
@@ -107,6 +112,7 @@ impl Command {
             Command::Exec(args) => exec::run(args, globals),
             Command::Generate(args) => generate::run(args, globals),
             Command::Run(args) => run::run(args, globals),
+            Command::Attach(args) => attach::run(args, globals),
             Command::Receive(args) => receive::run(args, globals),
             Command::Replay(args) => replay::run(args, globals),
             Command::Simulate(args) => simulate::run(args, globals),

@@ -5,7 +5,6 @@
 //! it on the interface, so that the kernel removes it however the process ends.
 
 mod bare;
-mod bpf;
 mod program;
 mod rings;
 mod rx;
@@ -54,7 +53,7 @@ pub struct XdpPort {
 /// Resources held by both halves.
 pub(super) struct Attachment {
     port: String,
-    _link: bpf::Link,
+    _link: crate::bpf::Link,
     _program: Program,
     /// Restored when both halves are closed.
     _settings: Settings,
@@ -136,7 +135,7 @@ fn attach(
     interface: &Interface,
     mode: XdpMode,
     notes: &mut Vec<String>,
-) -> Result<(bpf::Link, Place), PortError> {
+) -> Result<(crate::bpf::Link, Place), PortError> {
     let name = &interface.name;
     let busy = || PortError::Unsupported {
         port: port.to_owned(),

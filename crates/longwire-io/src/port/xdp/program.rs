@@ -1,12 +1,16 @@
 //! The eBPF program for every arriving frame: it stamps the frame and redirects it to
 //! the socket of its queue.
 //!
-//! A dozen instructions, assembled here, so that no compiler for eBPF is needed.
+//! It has a dozen instructions.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-use super::bpf::{self, Instruction, Link};
+use crate::bpf::instruction::{
+    EXIT, Instruction, add_number, call, load_map, load_word, move_number, move_register,
+    skip_above, skip_unless, store_double,
+};
+use crate::bpf::{self, Link, ProgramKind};
 
 /// Bytes before the frame that hold the stamp: nanoseconds of CLOCK_MONOTONIC, in host
 /// byte order.
@@ -23,54 +27,6 @@ const XDP_PASS: i32 = 2;
 const DATA: i16 = 0;
 const DATA_META: i16 = 8;
 const RX_QUEUE_INDEX: i16 = 16;
-
-/// BPF_PSEUDO_MAP_FD: the immediate is a map's descriptor.
-const MAP_DESCRIPTOR: u8 = 1;
-
-const fn op(code: u8, to: u8, from: u8, offset: i16, immediate: i32) -> Instruction {
-    Instruction {
-        code,
-        registers: to | from << 4,
-        offset,
-        immediate,
-    }
-}
-
-const fn move_register(to: u8, from: u8) -> Instruction {
-    op(0xbf, to, from, 0, 0)
-}
-
-const fn move_number(to: u8, value: i32) -> Instruction {
-    op(0xb7, to, 0, 0, value)
-}
-
-const fn add_number(to: u8, value: i32) -> Instruction {
-    op(0x07, to, 0, 0, value)
-}
-
-const fn load_word(to: u8, from: u8, offset: i16) -> Instruction {
-    op(0x61, to, from, offset, 0)
-}
-
-const fn store_double(to: u8, from: u8, offset: i16) -> Instruction {
-    op(0x7b, to, from, offset, 0)
-}
-
-const fn call(helper: i32) -> Instruction {
-    op(0x85, 0, 0, 0, helper)
-}
-
-/// Skips `distance` instructions if the register does not have that value.
-const fn skip_unless(register: u8, value: i32, distance: i16) -> Instruction {
-    op(0x55, register, 0, distance, value)
-}
-
-/// Skips `distance` instructions if `register` is above `other`.
-const fn skip_above(register: u8, other: u8, distance: i16) -> Instruction {
-    op(0x2d, register, other, distance, 0)
-}
-
-const EXIT: Instruction = op(0x95, 0, 0, 0, 0);
 
 /// Assembles the instructions, for the map with this descriptor.
 fn assemble(map: i32, stamp: bool) -> Vec<Instruction> {
@@ -93,9 +49,8 @@ fn assemble(map: i32, stamp: bool) -> Vec<Instruction> {
     }
     program.extend([
         load_word(2, 6, RX_QUEUE_INDEX),
-        // A load of 64 bits takes two instruction slots.
-        op(0x18, 1, MAP_DESCRIPTOR, 0, map),
-        op(0, 0, 0, 0, 0),
+        load_map(1, map)[0],
+        load_map(1, map)[1],
         move_number(3, XDP_PASS),
         call(REDIRECT_MAP),
         EXIT,
@@ -113,13 +68,17 @@ impl Program {
     /// Loads the program for an interface with this number of receive queues.
     pub(super) fn load(queues: u32, stamp: bool) -> io::Result<Program> {
         let map = bpf::create_socket_map(queues)?;
-        let program = bpf::load_program(&assemble(map.as_raw_fd(), stamp))?;
+        let program = bpf::load_program(
+            ProgramKind::Xdp,
+            "longwire",
+            &assemble(map.as_raw_fd(), stamp),
+        )?;
         Ok(Program { map, program })
     }
 
     /// Attaches it to an interface, in the driver or in the network stack.
     pub(super) fn attach(&self, interface: u32, place: Place) -> io::Result<Link> {
-        bpf::attach(self.program.as_fd(), interface, place.flags())
+        bpf::attach_xdp(self.program.as_fd(), interface, place.flags())
     }
 
     /// Redirects the frames of a queue to a socket from now on.
@@ -165,10 +124,5 @@ mod tests {
             }
         }
         assert_eq!(program.last(), Some(&EXIT));
-    }
-
-    #[test]
-    fn an_instruction_is_eight_bytes() {
-        assert_eq!(size_of::<Instruction>(), 8);
     }
 }

@@ -13,7 +13,7 @@ use crate::Error;
 const CHANGE_MAX: u64 = 16 << 20;
 
 /// Parses `OPTION=VALUE`. The running network checks the option and its value.
-pub(super) fn option(text: &str) -> Result<(String, String), String> {
+pub(in crate::commands) fn option(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
         _ => Err("write OPTION=VALUE, as in rate=5mbit".to_owned()),
@@ -94,7 +94,9 @@ fn add(args: &AddArgs) -> Value {
 }
 
 /// Returns options as a table; a repeated option becomes a list.
-fn table(options: impl Iterator<Item = (String, String)>) -> Map<String, Value> {
+pub(in crate::commands) fn table(
+    options: impl Iterator<Item = (String, String)>,
+) -> Map<String, Value> {
     let mut table = Map::new();
     for (name, text) in options {
         let text = Value::from(text);

@@ -25,6 +25,8 @@ use crate::{Error, Globals};
 use longwire_control::client::{Client, ClientError};
 use longwire_control::{Address, read_token};
 
+pub(super) use body::{option, table};
+
 const EXAMPLES: &str = "\
 Start a run with --control to control it:
   longwire run network.toml --control /run/longwire/net.sock

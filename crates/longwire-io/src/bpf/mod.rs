@@ -1,10 +1,16 @@
-//! The commands of bpf(2) that a redirect program needs.
+//! eBPF programs: the commands of bpf(2) for the few that Longwire has, and their
+//! assembler. The programs are so short that no compiler for eBPF is needed.
 //!
 //! The layouts are those of `union bpf_attr` in linux/bpf.h, as far as they are used;
 //! the kernel takes missing fields as zero.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+pub(crate) mod instruction;
+pub(crate) mod tcx;
+
+pub(crate) use instruction::Instruction;
 
 const MAP_CREATE: libc::c_int = 0;
 const MAP_UPDATE_ELEM: libc::c_int = 2;
@@ -13,6 +19,7 @@ const LINK_CREATE: libc::c_int = 28;
 const LINK_DETACH: libc::c_int = 34;
 
 const MAP_TYPE_XSKMAP: u32 = 17;
+const PROG_TYPE_SCHED_CLS: u32 = 3;
 const PROG_TYPE_XDP: u32 = 6;
 const ATTACH_XDP: u32 = 37;
 
@@ -64,7 +71,7 @@ struct LinkDetach {
 
 /// A program's attachment to an interface, which ends when this is dropped or the
 /// process ends.
-pub(super) struct Link(OwnedFd);
+pub(crate) struct Link(OwnedFd);
 
 impl Drop for Link {
     fn drop(&mut self) {
@@ -77,17 +84,6 @@ impl Drop for Link {
         // SAFETY: the attributes of LINK_DETACH, without addresses.
         let _ = unsafe { bpf(LINK_DETACH, &attributes) };
     }
-}
-
-/// One eBPF instruction, as `struct bpf_insn` lays it out.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Instruction {
-    pub(super) code: u8,
-    /// Destination register in the low half, source in the high one.
-    pub(super) registers: u8,
-    pub(super) offset: i16,
-    pub(super) immediate: i32,
 }
 
 /// # Safety
@@ -121,7 +117,7 @@ fn number(descriptor: BorrowedFd<'_>) -> u32 {
 }
 
 /// Creates a map from queue numbers to AF_XDP sockets.
-pub(super) fn create_socket_map(queues: u32) -> io::Result<OwnedFd> {
+pub(crate) fn create_socket_map(queues: u32) -> io::Result<OwnedFd> {
     let attributes = MapCreate {
         map_type: MAP_TYPE_XSKMAP,
         key_size: 4,
@@ -133,7 +129,7 @@ pub(super) fn create_socket_map(queues: u32) -> io::Result<OwnedFd> {
 }
 
 /// Enters a socket into the map. The kernel removes it when the socket is closed.
-pub(super) fn enter_socket(
+pub(crate) fn enter_socket(
     map: BorrowedFd<'_>,
     queue: u32,
     socket: BorrowedFd<'_>,
@@ -151,12 +147,31 @@ pub(super) fn enter_socket(
     unsafe { bpf(MAP_UPDATE_ELEM, &attributes) }.map(drop)
 }
 
-/// Loads an XDP program into the kernel, which verifies it.
-pub(super) fn load_program(instructions: &[Instruction]) -> io::Result<OwnedFd> {
-    let mut name = [0; 16];
-    name[..8].copy_from_slice(b"longwire");
+/// The place that a program is made for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ProgramKind {
+    /// Before the kernel has built a packet: [`attach_xdp`].
+    Xdp,
+    /// At the traffic control hook of a device: [`tcx::attach`].
+    Tcx,
+}
+
+/// Loads a program into the kernel, which verifies it. `name` is shown by tools; it has at
+/// most 15 letters, digits and underscores.
+pub(crate) fn load_program(
+    kind: ProgramKind,
+    name: &str,
+    instructions: &[Instruction],
+) -> io::Result<OwnedFd> {
+    let mut padded = [0; 16];
+    let length = name.len().min(padded.len() - 1);
+    padded[..length].copy_from_slice(&name.as_bytes()[..length]);
+    let (prog_type, expected_attach_type) = match kind {
+        ProgramKind::Xdp => (PROG_TYPE_XDP, ATTACH_XDP),
+        ProgramKind::Tcx => (PROG_TYPE_SCHED_CLS, 0),
+    };
     let attributes = ProgLoad {
-        prog_type: PROG_TYPE_XDP,
+        prog_type,
         instruction_count: instructions.len() as u32,
         instructions: instructions.as_ptr() as u64,
         // The kernel provides some helpers to programs under the GPL only; this one is
@@ -167,17 +182,21 @@ pub(super) fn load_program(instructions: &[Instruction]) -> io::Result<OwnedFd> 
         log: 0,
         kernel_version: 0,
         flags: 0,
-        name,
+        name: padded,
         interface: 0,
-        expected_attach_type: ATTACH_XDP,
+        expected_attach_type,
     };
     // SAFETY: the attributes of PROG_LOAD; instructions and licence live
     // during the call, and the count is that of the slice.
     unsafe { bpf(PROG_LOAD, &attributes) }.map(owned)
 }
 
-/// Attaches a program to an interface.
-pub(super) fn attach(program: BorrowedFd<'_>, interface: u32, mode_flags: u32) -> io::Result<Link> {
+/// Attaches an XDP program to an interface.
+pub(crate) fn attach_xdp(
+    program: BorrowedFd<'_>,
+    interface: u32,
+    mode_flags: u32,
+) -> io::Result<Link> {
     let attributes = LinkCreate {
         program: number(program),
         target: interface,

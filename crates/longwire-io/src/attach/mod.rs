@@ -1,0 +1,334 @@
+//! A pair of ports in the middle of an interface that is in use: frames that it sends and
+//! frames that arrive at it pass through them, and its addresses, routes and connections
+//! stay as they are.
+//!
+//! ```text
+//!  in the interface's namespace                 in a namespace of this process
+//!
+//!  stack ─▶ eth0 egress ──(taken)─▶ inner ═══▶ inner port ─▶ link up ──┐
+//!  wire  ◀─ eth0 egress ◀─(marked)─ outer ◀═══ outer port ◀────────────┘
+//!
+//!  wire  ─▶ eth0 ingress ─(taken)─▶ outer ═══▶ outer port ─▶ link down ┐
+//!  stack ◀─ eth0 ingress ◀(marked)─ inner ◀═══ inner port ◀────────────┘
+//! ```
+//!
+//! `inner` and `outer` are veth pairs. Four eBPF programs ([`program`]) move frames
+//! between them and the interface. Those at the interface are before the programs of
+//! others, so that each frame runs through the others once: what arrives, after the link;
+//! what is sent, after the link, before the interface's qdisc.
+//!
+//! The programs are held by descriptors (TCX links, Linux 6.6). When this process ends,
+//! however it ends, the kernel removes them, and the interface works as before; the
+//! namespace goes with its last descriptor, and the veth pairs with the namespace.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
+
+use crate::bpf::tcx::{self, Hook};
+use crate::bpf::{self, Link, ProgramKind};
+use crate::net::interface::{self, Interface};
+use crate::net::veth::{self, End, VethConfig};
+use crate::net::{NetError, NetNamespace, address, link, sysctl};
+use crate::port::PortError;
+use crate::port::options::OpenOptions;
+use crate::port::registry::{self, Port};
+
+mod error;
+mod program;
+mod selection;
+
+pub use error::AttachError;
+pub use selection::{PREFIXES_MAX, Selection};
+
+/// Start of the names of programs at interfaces.
+const PROGRAM: &str = "longwire";
+/// The largest MTU of a veth device: the interface's limits apply, not those of the way
+/// through the link.
+const MTU: u32 = 65_535;
+/// Patience for a new device to come up, which takes well under a millisecond.
+const CARRIER_PATIENCE: Duration = Duration::from_secs(2);
+
+/// An interface to attach to.
+#[derive(Debug)]
+pub struct Place<'a> {
+    /// Its namespace.
+    pub namespace: &'a NetNamespace,
+    /// Its name there; `None` for that of the default route.
+    pub interface: Option<&'a str>,
+    /// The frames to take.
+    pub selection: Selection,
+}
+
+/// A link's place in an interface. When this is dropped, the interface works as before.
+pub struct Attachment {
+    interface: String,
+    index: u32,
+    /// The programs at the interface, removed first: later frames no longer enter.
+    taking: Vec<Link>,
+    _giving: Vec<Link>,
+    _programs: Vec<OwnedFd>,
+    hub: NetNamespace,
+}
+
+impl std::fmt::Debug for Attachment {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Attachment")
+            .field("interface", &self.interface)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The two ends of an attachment, before frames are taken.
+pub struct Prepared {
+    attachment: Attachment,
+    namespace: NetNamespace,
+    taking: [(Hook, OwnedFd, u64); 2],
+    /// The port of frames that the interface's namespace sends and receives.
+    pub inner: Port,
+    /// The port of frames that the interface sends and receives on its wire.
+    pub outer: Port,
+}
+
+impl std::fmt::Debug for Prepared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Prepared").field(&self.attachment).finish()
+    }
+}
+
+/// Names of the devices for an interface: they say what they are for, and fit.
+fn names_of(interface: u32) -> [String; 2] {
+    [format!("lw-in{interface}"), format!("lw-out{interface}")]
+}
+
+/// Makes the devices and programs of an attachment, and opens its ports. No frame is taken
+/// before [`Prepared::engage`].
+///
+/// # Errors
+/// If the kernel is too old, the interface does not exist or has no Ethernet header, has a
+/// link of Longwire already, or without CAP_NET_ADMIN, CAP_BPF and CAP_SYS_ADMIN.
+pub fn prepare(place: &Place<'_>) -> Result<Prepared, AttachError> {
+    if place.selection.to.len() > PREFIXES_MAX {
+        return Err(AttachError::TooManyPrefixes);
+    }
+    let found = place.namespace.run(|| find(place.interface))??;
+    let revisions = place.namespace.run(|| revisions(&found))??;
+    let hub = NetNamespace::new()?;
+    hub.run(quiet)??;
+    let names = names_of(found.index);
+    let devices = place.namespace.run(|| make_devices(&names, &hub))??;
+    let mut attachment = Attachment {
+        interface: found.name.clone(),
+        index: found.index,
+        taking: Vec::new(),
+        _giving: Vec::new(),
+        _programs: Vec::new(),
+        hub,
+    };
+    let ports = attachment.hub.run(|| {
+        let [inner, outer] = &names;
+        Ok::<_, AttachError>((open(inner)?, open(outer)?))
+    })?;
+    let (inner, outer) = ports?;
+
+    let mark = mark_of(attachment.hub.inode());
+    let load = |name: &str, instructions: &[_]| {
+        let name = format!("{PROGRAM}_{name}");
+        bpf::load_program(ProgramKind::Tcx, &name, instructions).map_err(AttachError::program)
+    };
+    let [inside, outside] = devices;
+    let arriving = program::give_back(mark, found.index, program::ARRIVE);
+    let sending = program::give_back(mark, found.index, program::SEND);
+    let givers = [
+        (inside, load("arrive", &arriving)?),
+        (outside, load("send", &sending)?),
+    ];
+    let giving = place.namespace.run(|| {
+        let attached = givers.iter().map(|(device, program)| {
+            let programs = tcx::programs(*device, Hook::Ingress)?;
+            tcx::attach(program.as_fd(), *device, Hook::Ingress, programs.revision)
+        });
+        attached.collect::<io::Result<Vec<Link>>>()
+    })?;
+    attachment._giving = giving.map_err(AttachError::program)?;
+    attachment._programs = givers.into_iter().map(|(_, program)| program).collect();
+    let [egress, ingress] = revisions;
+    let out = program::take(mark, &place.selection, true, inside);
+    let back = program::take(mark, &place.selection, false, outside);
+    Ok(Prepared {
+        namespace: place.namespace.try_clone()?,
+        taking: [
+            (Hook::Ingress, load("in", &back)?, ingress),
+            (Hook::Egress, load("out", &out)?, egress),
+        ],
+        attachment,
+        inner,
+        outer,
+    })
+}
+
+impl Prepared {
+    /// Returns the name of the interface.
+    pub fn interface(&self) -> &str {
+        &self.attachment.interface
+    }
+
+    /// Takes the ports apart from the rest.
+    pub fn into_parts(self) -> (Engage, Port, Port) {
+        let engage = Engage {
+            attachment: self.attachment,
+            namespace: self.namespace,
+            taking: self.taking,
+        };
+        (engage, self.inner, self.outer)
+    }
+}
+
+/// An attachment whose ports are in use, and which takes no frames yet.
+pub struct Engage {
+    attachment: Attachment,
+    namespace: NetNamespace,
+    taking: [(Hook, OwnedFd, u64); 2],
+}
+
+impl std::fmt::Debug for Engage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Engage").field(&self.attachment).finish()
+    }
+}
+
+impl Engage {
+    /// Takes frames from now on.
+    ///
+    /// # Errors
+    /// If the interface is gone, or the programs at it have changed since
+    /// [`prepare`]: then another may have attached a link.
+    pub fn engage(self) -> Result<Attachment, AttachError> {
+        let index = self.attachment.index;
+        let attached = self.namespace.run(|| {
+            let attached = self.taking.iter().map(|(hook, program, revision)| {
+                tcx::attach(program.as_fd(), index, *hook, *revision)
+            });
+            attached.collect::<io::Result<Vec<Link>>>()
+        })?;
+        let mut attachment = self.attachment;
+        attachment.taking = attached.map_err(|source| AttachError::Changed {
+            interface: attachment.interface.clone(),
+            source,
+        })?;
+        let programs = self.taking.into_iter().map(|(_, program, _)| program);
+        attachment._programs.extend(programs);
+        Ok(attachment)
+    }
+}
+
+impl Attachment {
+    /// Returns the name of the interface.
+    pub fn interface(&self) -> &str {
+        &self.interface
+    }
+
+    /// Whether the interface still exists and frames are taken.
+    pub fn is_attached(&self) -> bool {
+        self.taking
+            .iter()
+            .all(|link| link.is_attached().unwrap_or(false))
+    }
+
+    /// Stops taking frames. Those that are on the link are still delivered while the ports
+    /// are open.
+    pub fn release(&mut self) {
+        self.taking.clear();
+    }
+}
+
+/// Finds the interface in the calling thread's namespace.
+fn find(name: Option<&str>) -> Result<Interface, AttachError> {
+    let found = match name {
+        Some(name) => Interface::find(name).map_err(|error| AttachError::NoInterface {
+            source: error,
+            present: interface::names_present(),
+        })?,
+        None => {
+            let index =
+                address::default_interface()?.ok_or_else(|| AttachError::NoDefaultRoute {
+                    present: interface::names_present(),
+                })?;
+            Interface::find_index(index)?
+        }
+    };
+    if !found.is_ethernet() {
+        return Err(AttachError::NoEthernet {
+            interface: found.name,
+        });
+    }
+    Ok(found)
+}
+
+/// Returns the revisions of the interface's lists of programs, egress first, unless a link
+/// of Longwire is in them.
+fn revisions(interface: &Interface) -> Result<[u64; 2], AttachError> {
+    let mut revisions = [0; 2];
+    for (revision, hook) in revisions.iter_mut().zip([Hook::Egress, Hook::Ingress]) {
+        let programs = tcx::programs(interface.index, hook).map_err(AttachError::of_query)?;
+        if programs.names.iter().any(|name| name.starts_with(PROGRAM)) {
+            return Err(AttachError::Taken {
+                interface: interface.name.clone(),
+            });
+        }
+        *revision = programs.revision;
+    }
+    Ok(revisions)
+}
+
+/// Makes the calling thread's namespace one whose devices send nothing by themselves.
+fn quiet() -> Result<(), NetError> {
+    match sysctl::set("ipv6/conf/default/disable_ipv6", "1") {
+        // A kernel without IPv6.
+        Err(error)
+            if error
+                .io()
+                .is_some_and(|e| e.kind() == io::ErrorKind::NotFound) =>
+        {
+            Ok(())
+        }
+        result => result,
+    }
+}
+
+/// Makes the veth pairs between the calling thread's namespace and the hub. Returns the
+/// numbers of the devices here.
+fn make_devices(names: &[String; 2], hub: &NetNamespace) -> Result<[u32; 2], AttachError> {
+    let mut numbers = [0; 2];
+    for (number, name) in numbers.iter_mut().zip(names) {
+        let end = |namespace| End {
+            name,
+            namespace,
+            mtu: Some(MTU),
+            ..End::default()
+        };
+        let made = veth::create(&VethConfig {
+            a: end(None),
+            b: end(Some(hub)),
+        });
+        made?;
+        // An address of its own would show in the container, and send reports of its own.
+        let _ = sysctl::set(&format!("ipv6/conf/{name}/disable_ipv6"), "1");
+        hub.run(|| link::link_up(name))??;
+        link::link_up(name)?;
+        link::wait_running(name, CARRIER_PATIENCE)?;
+        *number = link::link_index(name)?;
+    }
+    Ok(numbers)
+}
+
+fn open(device: &str) -> Result<Port, PortError> {
+    registry::open(&format!("packet:{device}"), &OpenOptions::default())
+}
+
+/// Returns a mark for frames that pass. Marks of others are small numbers and bit masks;
+/// this one has bits in every byte, and is another for each attachment.
+fn mark_of(inode: u64) -> u32 {
+    let mixed = inode.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    0x4c57_0000 | (mixed >> 48) as u32 | 1
+}

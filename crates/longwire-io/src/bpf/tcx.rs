@@ -1,0 +1,211 @@
+//! Programs at the traffic control hook of a device (TCX, Linux 6.6): attached by links
+//! that end with the process that holds them, next to those of other programs, in an
+//! order that each chooses.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use super::{LINK_CREATE, Link, bpf, number, owned};
+
+const PROG_GET_FD_BY_ID: libc::c_int = 13;
+const OBJ_GET_INFO_BY_FD: libc::c_int = 15;
+const PROG_QUERY: libc::c_int = 16;
+
+/// BPF_F_BEFORE: without another program to be before, before all.
+const BEFORE: u32 = 1 << 3;
+/// As many programs as the kernel lets one hook have (BPF_MPROG_MAX).
+const PROGRAMS_MAX: usize = 64;
+
+/// The direction of a hook.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Hook {
+    /// Frames that arrive at the device.
+    Ingress,
+    /// Frames that the device is to send.
+    Egress,
+}
+
+impl Hook {
+    fn attach_type(self) -> u32 {
+        // BPF_TCX_INGRESS and BPF_TCX_EGRESS.
+        match self {
+            Hook::Ingress => 46,
+            Hook::Egress => 47,
+        }
+    }
+}
+
+/// `union bpf_attr` of LINK_CREATE, with its member `tcx`.
+#[repr(C)]
+struct LinkCreateTcx {
+    program: u32,
+    target: u32,
+    attach_type: u32,
+    flags: u32,
+    relative: u32,
+    _padding: u32,
+    expected_revision: u64,
+}
+
+/// Attaches a program before all others of the hook, if its programs are still those of
+/// `revision` ([`programs`]). The interface is one of the calling thread's namespace.
+pub(crate) fn attach(
+    program: BorrowedFd<'_>,
+    interface: u32,
+    hook: Hook,
+    revision: u64,
+) -> io::Result<Link> {
+    let attributes = LinkCreateTcx {
+        program: number(program),
+        target: interface,
+        attach_type: hook.attach_type(),
+        flags: BEFORE,
+        relative: 0,
+        _padding: 0,
+        expected_revision: revision,
+    };
+    // SAFETY: the attributes of LINK_CREATE, without addresses.
+    unsafe { bpf(LINK_CREATE, &attributes) }.map(|link| Link(owned(link)))
+}
+
+#[repr(C)]
+struct ProgQuery {
+    target: u32,
+    attach_type: u32,
+    query_flags: u32,
+    attach_flags: u32,
+    ids: u64,
+    count: u32,
+    _padding: u32,
+    flags_of_programs: u64,
+    links: u64,
+    flags_of_links: u64,
+    revision: u64,
+}
+
+/// The programs of a hook.
+#[derive(Debug)]
+pub(crate) struct Programs {
+    /// Their names, in the order in which they run.
+    pub(crate) names: Vec<String>,
+    /// Number of the list, which every change increases.
+    pub(crate) revision: u64,
+}
+
+/// Returns the programs of a hook of the calling thread's namespace.
+pub(crate) fn programs(interface: u32, hook: Hook) -> io::Result<Programs> {
+    let mut ids = [0_u32; PROGRAMS_MAX];
+    let mut query = ProgQuery {
+        target: interface,
+        attach_type: hook.attach_type(),
+        query_flags: 0,
+        attach_flags: 0,
+        ids: ids.as_mut_ptr() as u64,
+        count: PROGRAMS_MAX as u32,
+        _padding: 0,
+        flags_of_programs: 0,
+        links: 0,
+        flags_of_links: 0,
+        revision: 0,
+    };
+    // SAFETY: the attributes of PROG_QUERY, which the kernel fills in; `ids` has room for
+    // the count, and lives during the call.
+    unsafe { bpf_answering(PROG_QUERY, &mut query) }?;
+    let count = (query.count as usize).min(PROGRAMS_MAX);
+    Ok(Programs {
+        names: ids[..count].iter().map(|id| name_of(*id)).collect(),
+        revision: query.revision,
+    })
+}
+
+/// # Safety
+/// As for [`bpf`]; the kernel also writes to `attributes`.
+unsafe fn bpf_answering<T>(command: libc::c_int, attributes: &mut T) -> io::Result<libc::c_int> {
+    // SAFETY: the caller's promise, for a structure that may be written.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_bpf,
+            command,
+            std::ptr::from_mut(attributes),
+            size_of::<T>(),
+        )
+    };
+    if result < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(result as libc::c_int)
+}
+
+#[repr(C)]
+struct GetInfo {
+    descriptor: u32,
+    length: u32,
+    info: u64,
+}
+
+/// The first fields of `struct bpf_prog_info`, up to the name.
+#[repr(C)]
+#[derive(Default)]
+struct ProgInfo {
+    kind: u32,
+    id: u32,
+    tag: [u8; 8],
+    jited_len: u32,
+    xlated_len: u32,
+    jited: u64,
+    xlated: u64,
+    load_time: u64,
+    created_by: u32,
+    map_count: u32,
+    maps: u64,
+    name: [u8; 16],
+}
+
+/// Returns the name of a program, or its number if it cannot be looked at.
+fn name_of(id: u32) -> String {
+    let open = || -> io::Result<String> {
+        // SAFETY: the attributes of PROG_GET_FD_BY_ID: a number and two that are zero.
+        let program = unsafe { bpf(PROG_GET_FD_BY_ID, &[id, 0, 0]) }.map(owned)?;
+        let info: ProgInfo = info_of(program.as_fd())?;
+        let end = info.name.iter().position(|byte| *byte == 0);
+        let name = &info.name[..end.unwrap_or(info.name.len())];
+        Ok(String::from_utf8_lossy(name).into_owned())
+    };
+    open().unwrap_or_else(|_| format!("program {id}"))
+}
+
+/// The fields of `struct bpf_link_info` of a link of TCX.
+#[repr(C)]
+#[derive(Default)]
+struct LinkInfo {
+    kind: u32,
+    id: u32,
+    program: u32,
+    _padding: u32,
+    interface: u32,
+    attach_type: u32,
+}
+
+impl Link {
+    /// Whether the link still has its interface. It loses it when the interface goes away,
+    /// with its namespace or alone, and when somebody detaches it.
+    pub(crate) fn is_attached(&self) -> io::Result<bool> {
+        let info: LinkInfo = info_of(self.0.as_fd())?;
+        Ok(info.interface != 0)
+    }
+}
+
+/// Returns what the kernel says of a program or a link. `T` must be the first fields of
+/// its structure, all of them integers.
+fn info_of<T: Default>(descriptor: BorrowedFd<'_>) -> io::Result<T> {
+    let mut info = T::default();
+    let mut attributes = GetInfo {
+        descriptor: number(descriptor),
+        length: size_of::<T>() as u32,
+        info: (&raw mut info) as u64,
+    };
+    // SAFETY: the attributes of OBJ_GET_INFO_BY_FD; the kernel writes at most `length`
+    // bytes to `info`, which lives during the call and is valid with any bytes.
+    unsafe { bpf_answering(OBJ_GET_INFO_BY_FD, &mut attributes) }?;
+    Ok(info)
+}

@@ -1,0 +1,342 @@
+//! `longwire attach`: puts a link into an interface that is in use.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use clap::{ArgGroup, Args, Subcommand};
+use longwire_engine::Nanos;
+use longwire_io::attach::{Attachment, Engage, Place, Prepared, Selection, prepare};
+use longwire_io::net::address::Prefix;
+use longwire_io::net::{NetNamespace, link_names};
+use longwire_runtime::RunningNetwork;
+use longwire_topology::{PairPlan, PortPlan, Topology};
+
+use super::attach_runs::{self, DetachArgs, NewRun, SetArgs};
+use super::run_network::{self, NetworkSetup};
+use crate::cli::{
+    ControlArgs, DUPLEX_HELP, DuplexArgs, LINK_HELP, RecordArgs, ReportArgs, RunningArgs, SeedArgs,
+};
+use crate::report::finish::{ReportStream, check_file};
+use crate::report::start;
+use crate::signals::stop_flag;
+use crate::watch::until_stopped;
+use crate::{Error, Globals};
+
+const EXAMPLES: &str = "\
+Addresses, routes and connections of the interface stay as they are, and no container is
+restarted. Up is what the interface's namespace sends, down what it receives. Ctrl-C
+removes the link; if the program is killed, the kernel removes it, and traffic passes.
+Needs root and Linux 6.6.
+
+Examples:
+  longwire attach --pid 4711 --delay 80ms
+  longwire attach --netns blue --interface eth0 --rate 10mbit --delay 20ms --loss 1%
+  longwire attach --pid $(docker inspect -f '{{.State.Pid}}' web) --up-delay 40ms
+  longwire attach --netns blue --to 10.0.3.0/24 --delay 80ms    only this traffic
+  longwire attach list
+  longwire attach set blue-eth0 delay=120ms
+  longwire attach detach blue-eth0";
+
+/// Arguments of `attach`.
+#[derive(Debug, Args)]
+#[command(after_help = format!("{LINK_HELP}\n{DUPLEX_HELP}\n\n{EXAMPLES}"))]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+#[command(group = ArgGroup::new("target").required(true))]
+pub struct AttachArgs {
+    /// What to do with links that are attached
+    #[command(subcommand)]
+    pub action: Option<AttachAction>,
+
+    /// The network namespace: a name of `ip netns`, or a path
+    #[arg(
+        long,
+        value_name = "NAME|PATH",
+        group = "target",
+        help_heading = "Place"
+    )]
+    pub netns: Option<String>,
+
+    /// The network namespace of this process
+    #[arg(long, value_name = "PID", group = "target", help_heading = "Place")]
+    pub pid: Option<u32>,
+
+    /// The interface; without it, that of the default route; `all` for each but lo
+    #[arg(long, value_name = "NAME", help_heading = "Place")]
+    pub interface: Option<String>,
+
+    /// Only packets to and from these addresses; others pass by the link. May be repeated
+    #[arg(long, value_name = "PREFIX", help_heading = "Place")]
+    #[arg(value_delimiter = ',')]
+    pub to: Vec<Prefix>,
+
+    /// The name for `list`, `set` and `detach`; without it, made of the place
+    #[arg(long, value_name = "NAME", help_heading = "Place")]
+    pub name: Option<String>,
+
+    /// Remove the link after this time; without it, when interrupted
+    #[arg(long, value_name = "TIME", help_heading = "Running")]
+    #[arg(allow_hyphen_values = true)]
+    pub time: Option<Nanos>,
+
+    /// Changes of the link while it runs: a TOML file of `[[at]]` tables
+    #[arg(long, value_name = "FILE", help_heading = "Running")]
+    pub scenario: Option<PathBuf>,
+
+    /// The link.
+    #[command(flatten)]
+    pub link: DuplexArgs,
+
+    /// The seed.
+    #[command(flatten)]
+    pub seed: SeedArgs,
+
+    /// Execution of the link.
+    #[command(flatten)]
+    pub running: RunningArgs,
+
+    /// Recordings.
+    #[command(flatten)]
+    pub record: RecordArgs,
+
+    /// The control API.
+    #[command(flatten)]
+    pub control: ControlArgs,
+
+    /// The report.
+    #[command(flatten)]
+    pub report: ReportArgs,
+}
+
+/// An action on attached links.
+#[derive(Debug, Subcommand)]
+pub enum AttachAction {
+    /// List the links that are attached
+    List,
+    /// Change options of an attached link
+    Set(SetArgs),
+    /// Remove an attached link, and wait until it is gone
+    Detach(DetachArgs),
+}
+
+/// Attaches a link, or does something with attached ones.
+///
+/// # Errors
+/// If the place does not exist, the link cannot be attached, or the run cannot be started.
+pub fn run(args: &AttachArgs, globals: &Globals) -> Result<ExitCode, Error> {
+    match &args.action {
+        None => attach(args, globals),
+        Some(AttachAction::List) => attach_runs::list(globals),
+        Some(AttachAction::Set(args)) => attach_runs::set(args, globals),
+        Some(AttachAction::Detach(args)) => attach_runs::detach(args, globals),
+    }
+}
+
+fn attach(args: &AttachArgs, globals: &Globals) -> Result<ExitCode, Error> {
+    let files = [args.scenario.as_deref(), args.record.log.as_deref()];
+    let files = files.into_iter().flatten();
+    check_file(
+        args.report.report.as_deref(),
+        files.filter_map(std::path::Path::to_str),
+    )?;
+    let (namespace, label) = target(args)?;
+    let selection = Selection {
+        to: args.to.clone(),
+    };
+    let prepared = prepare_all(&namespace, args.interface.as_deref(), &selection)?;
+    // Held, it would keep the namespace when everything else has left it.
+    drop(namespace);
+    let interfaces: Vec<String> = prepared
+        .iter()
+        .map(|prepared| prepared.interface().to_owned())
+        .collect();
+    let topology = topology(&interfaces, args)?;
+    let remarks = run_network::warn(&topology, globals)?;
+    let stop = stop_flag()?;
+    let new = NewRun::create(args.name.as_deref(), &label, &interfaces)?;
+    let mut control = args.control.config();
+    control.addresses.push(new.address().clone());
+    let control = longwire_control::bind(&control)?;
+    let mut ports = Vec::new();
+    let mut engages = Vec::new();
+    for prepared in prepared {
+        let interface = prepared.interface().to_owned();
+        let (engage, inner, outer) = prepared.into_parts();
+        let [a, b] = port_names(&interface);
+        ports.extend([(a, inner), (b, outer)]);
+        engages.push(engage);
+    }
+    let setup = NetworkSetup {
+        seed: run_network::seed(&topology, args.seed.seed)?,
+        topology,
+        remarks,
+        stop: &stop,
+        running: &args.running,
+        record: &args.record,
+        report: &args.report,
+        gives_up: false,
+    };
+    let mut life = Life {
+        engages,
+        attached: Vec::new(),
+        new: Some(new),
+        run: None,
+        gone: Vec::new(),
+        released: None,
+        stop: &stop,
+    };
+    let mut until = until_stopped(&stop, args.time);
+    let carried = run_network::carry(setup, ports, control, globals, &mut |running, pause| {
+        life.turn(running, pause, &mut until, globals)
+    });
+    let gone = std::mem::take(&mut life.gone);
+    drop(life);
+    let mut report = carried?;
+    report.run.notes.extend(gone);
+    run_network::finish(&report, &args.report, globals, ReportStream::Stdout)
+}
+
+/// Names of the ports of an interface: towards its namespace, and towards its wire.
+fn port_names(interface: &str) -> [String; 2] {
+    [format!("{interface}.inner"), format!("{interface}.outer")]
+}
+
+fn topology(interfaces: &[String], args: &AttachArgs) -> Result<Topology, Error> {
+    let pairs = interfaces.iter().map(|interface| PairPlan {
+        link: interface.clone(),
+        ports: port_names(interface).map(|name| PortPlan {
+            name,
+            opens: "null".to_owned(),
+        }),
+    });
+    let read = Topology::pairs(
+        pairs.collect(),
+        args.link.specs()?,
+        args.scenario.as_deref(),
+    );
+    read.map_err(|problems| {
+        let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        Error::Usage(problems.join("\n"))
+    })
+}
+
+/// Returns the namespace to attach to, and a short name of it.
+fn target(args: &AttachArgs) -> Result<(NetNamespace, String), Error> {
+    if let Some(name) = &args.netns {
+        let namespace = if name.contains('/') {
+            NetNamespace::at(std::path::Path::new(name))
+        } else {
+            NetNamespace::named(name)
+        };
+        let label = name.rsplit('/').next().unwrap_or(name);
+        return Ok((namespace?, label.to_owned()));
+    }
+    let pid = args
+        .pid
+        .unwrap_or_else(|| unreachable!("one target is required"));
+    Ok((NetNamespace::of_process(pid)?, format!("pid{pid}")))
+}
+
+/// Prepares each interface that is named.
+fn prepare_all(
+    namespace: &NetNamespace,
+    interface: Option<&str>,
+    selection: &Selection,
+) -> Result<Vec<Prepared>, Error> {
+    let prepare = |interface| {
+        prepare(&Place {
+            namespace,
+            interface,
+            selection: selection.clone(),
+        })
+    };
+    if interface != Some("all") {
+        return Ok(vec![prepare(interface)?]);
+    }
+    let names = namespace.run(link_names)??;
+    let names: Vec<String> = names.into_iter().filter(|name| name != "lo").collect();
+    if names.is_empty() {
+        let message = "there is no interface but lo in the namespace";
+        return Err(Error::Failed(message.to_owned()));
+    }
+    let prepared = names.iter().map(|name| Ok(prepare(Some(name))?));
+    prepared.collect()
+}
+
+/// The life of the attachments of a run: they begin with its first turn, and end before it.
+struct Life<'a> {
+    engages: Vec<Engage>,
+    attached: Vec<Attachment>,
+    new: Option<NewRun>,
+    run: Option<attach_runs::Registered>,
+    /// Notes about interfaces that went away.
+    gone: Vec<String>,
+    /// When frames ceased to be taken, at the end.
+    released: Option<Instant>,
+    stop: &'a AtomicBool,
+}
+
+/// The longest wait at the end for frames that are still on the link.
+const DRAIN: Duration = Duration::from_secs(2);
+
+impl Life<'_> {
+    /// One pause of the run. Returns whether it is over.
+    fn turn(
+        &mut self,
+        running: &RunningNetwork,
+        pause: Duration,
+        until: &mut impl FnMut(&RunningNetwork, Duration) -> Result<bool, Error>,
+        globals: &Globals,
+    ) -> Result<bool, Error> {
+        if self.run.is_none() {
+            return self.begin(globals).map(|()| false);
+        }
+        if let Some(since) = self.released {
+            running.wait(Duration::from_millis(1));
+            return Ok(since.elapsed() > DRAIN || running.snapshot().in_flight == 0);
+        }
+        let over = until(running, pause)?;
+        let before = self.attached.len();
+        let gone = &mut self.gone;
+        self.attached.retain(|attachment| {
+            let here = attachment.is_attached();
+            if !here {
+                gone.push(format!(
+                    "'{}' went away, or the link was removed from it",
+                    attachment.interface()
+                ));
+            }
+            here
+        });
+        if self.attached.len() < before {
+            start::notes(
+                &self.gone[self.gone.len() - (before - self.attached.len())..],
+                globals,
+            )?;
+        }
+        if over || self.attached.is_empty() {
+            // New frames pass by; those on the link arrive as it decided.
+            self.attached.iter_mut().for_each(Attachment::release);
+            self.released = Some(Instant::now());
+            return Ok(self.stop.load(Ordering::Relaxed) && self.attached.is_empty());
+        }
+        Ok(false)
+    }
+
+    fn begin(&mut self, globals: &Globals) -> Result<(), Error> {
+        for engage in self.engages.drain(..) {
+            self.attached.push(engage.engage()?);
+        }
+        let new = self
+            .new
+            .take()
+            .unwrap_or_else(|| unreachable!("it begins once"));
+        let registered = new.register()?;
+        let names: Vec<&str> = self.attached.iter().map(Attachment::interface).collect();
+        let (list, name) = (names.join(", "), registered.name());
+        start::notes(&[format!("attached to {list} as '{name}'")], globals)?;
+        self.run = Some(registered);
+        Ok(())
+    }
+}

@@ -1,0 +1,422 @@
+//! Attached links of this machine: each run of `longwire attach` has a file and a control
+//! socket in the run directory.
+
+use std::fs;
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use clap::Args;
+use longwire_control::Address;
+use longwire_control::client::Client;
+use longwire_io::run_directory;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use crate::table::Table;
+use crate::{Error, Globals};
+
+/// The directory of the files, in the run directory.
+const DIRECTORY: &str = "attached";
+/// How long `detach` waits for a run to end before it kills it.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// The longest name.
+const NAME_MAX: usize = 64;
+
+/// Arguments of `attach set`.
+#[derive(Debug, Args)]
+pub struct SetArgs {
+    /// The link's name in `attach list`
+    #[arg(value_name = "NAME")]
+    pub name: String,
+
+    /// Options, as in delay=80ms
+    #[arg(value_name = "OPTION=VALUE", required = true, value_parser = super::ctl::option)]
+    pub options: Vec<(String, String)>,
+
+    /// Only what the interface's namespace sends, or only what it receives
+    #[arg(long, value_name = "up|down", value_parser = ["up", "down"])]
+    pub direction: Option<String>,
+}
+
+/// Arguments of `attach detach`.
+#[derive(Debug, Args)]
+pub struct DetachArgs {
+    /// The links' names in `attach list`
+    #[arg(value_name = "NAME", required_unless_present = "all")]
+    pub names: Vec<String>,
+
+    /// Every attached link
+    #[arg(long, conflicts_with = "names")]
+    pub all: bool,
+}
+
+/// An attached link, as its file describes it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Record {
+    name: String,
+    /// What it is attached to.
+    place: String,
+    interfaces: Vec<String>,
+    pid: i32,
+    /// Start of the process in clock ticks after boot (field 22 of /proc/PID/stat): another
+    /// process with its number has another one.
+    started: u64,
+    /// Unix time of the start, in seconds.
+    since_unix: u64,
+    control: PathBuf,
+}
+
+/// The name and the socket of a run that is about to attach.
+pub(super) struct NewRun {
+    record: Record,
+    file: PathBuf,
+    address: Address,
+}
+
+/// The entry of a run, which is removed when this is dropped.
+pub(super) struct Registered {
+    name: String,
+    file: PathBuf,
+}
+
+impl Registered {
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+impl Drop for Registered {
+    fn drop(&mut self) {
+        // A file that stays names a process that is gone: `list` removes it.
+        let _ = fs::remove_file(&self.file);
+    }
+}
+
+impl NewRun {
+    /// Chooses the name. Nothing is written yet, except missing directories.
+    pub(super) fn create(
+        name: Option<&str>,
+        place: &str,
+        interfaces: &[String],
+    ) -> Result<NewRun, Error> {
+        let directory = own_directory()?;
+        let name = match name {
+            Some(name) => checked(name)?.to_owned(),
+            None => {
+                let interface = match interfaces {
+                    [one] => one,
+                    _ => "all",
+                };
+                tidy(&format!("{place}-{interface}"))
+            }
+        };
+        if records(&directory)?
+            .iter()
+            .any(|record| record.name == name)
+        {
+            return Err(Error::Usage(format!(
+                "a link named '{name}' is attached already: choose another with --name, or change \
+                 it with `longwire attach set {name} …`"
+            )));
+        }
+        let run = directory.parent().unwrap_or(&directory);
+        let control = run.join(format!("attach-{name}.sock"));
+        let since = SystemTime::now().duration_since(UNIX_EPOCH);
+        let pid = std::process::id().cast_signed();
+        let record = Record {
+            place: place.to_owned(),
+            interfaces: interfaces.to_vec(),
+            pid,
+            started: start_of(pid).unwrap_or_default(),
+            since_unix: since.unwrap_or_default().as_secs(),
+            control: control.clone(),
+            name,
+        };
+        Ok(NewRun {
+            file: directory.join(format!("{}.json", record.name)),
+            address: Address::Unix(control),
+            record,
+        })
+    }
+
+    /// Returns the address of its control API.
+    pub(super) fn address(&self) -> &Address {
+        &self.address
+    }
+
+    /// Writes the entry.
+    pub(super) fn register(self) -> Result<Registered, Error> {
+        let text = serde_json::to_string_pretty(&self.record).map_err(io::Error::from)?;
+        let mut options = fs::OpenOptions::new();
+        let options = options.write(true).create_new(true).mode(0o644);
+        let mut file = options
+            .open(&self.file)
+            .map_err(Error::file(&self.file, "cannot record the attachment"))?;
+        let registered = Registered {
+            name: self.record.name,
+            file: self.file,
+        };
+        file.write_all(text.as_bytes())?;
+        Ok(registered)
+    }
+}
+
+/// Prints the attached links.
+pub(super) fn list(globals: &Globals) -> Result<ExitCode, Error> {
+    let mut found = Vec::new();
+    for directory in all_directories() {
+        found.extend(records(&directory)?);
+    }
+    found.sort_by(|a, b| a.name.cmp(&b.name));
+    if globals.json {
+        let rows: Vec<Value> = found
+            .iter()
+            .map(|record| {
+                let mut row = json!(record);
+                row["links"] = links_of(record).map_or(Value::Null, Value::from);
+                row
+            })
+            .collect();
+        println!(
+            "{}",
+            serde_json::to_string_pretty(&rows).map_err(io::Error::from)?
+        );
+        return Ok(ExitCode::SUCCESS);
+    }
+    if found.is_empty() {
+        if !globals.quiet {
+            println!("no link is attached");
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut table = Table::headed("name | place | interfaces | pid | options");
+    for record in &found {
+        table.row(vec![
+            record.name.clone(),
+            record.place.clone(),
+            record.interfaces.join(","),
+            record.pid.to_string(),
+            links_of(record).map_or_else(|| "(does not respond)".to_owned(), |links| words(&links)),
+        ]);
+    }
+    table.print();
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Returns the links of a run, from its control API.
+fn links_of(record: &Record) -> Option<Vec<Value>> {
+    let mut client = Client::new(Address::Unix(record.control.clone()), None).ok()?;
+    let answer = client.get("/v1/links").ok()?;
+    answer.get("links").unwrap_or(&answer).as_array().cloned()
+}
+
+/// The options of the first interface's link, each direction.
+fn words(links: &[Value]) -> String {
+    let options = |link: &Value| {
+        let options = link.get("options").and_then(Value::as_object);
+        options.map_or_else(String::new, |options| text_of(options))
+    };
+    match links {
+        [up, down, ..] if options(up) == options(down) => options(up),
+        [up, down, ..] => format!("up {}; down {}", options(up), options(down)),
+        _ => String::new(),
+    }
+}
+
+fn text_of(options: &Map<String, Value>) -> String {
+    let word = |(name, value): (&String, &Value)| match value {
+        Value::String(value) => format!("{name}={value}"),
+        value => format!("{name}={value}"),
+    };
+    let words: Vec<String> = options.iter().map(word).collect();
+    words.join(" ")
+}
+
+/// Changes options of an attached link.
+pub(super) fn set(args: &SetArgs, globals: &Globals) -> Result<ExitCode, Error> {
+    let record = named(&args.name)?;
+    let mut client = Client::new(Address::Unix(record.control.clone()), None)?;
+    let direction = args.direction.as_ref();
+    let direction = direction.map_or_else(String::new, |direction| format!(".{direction}"));
+    let options: Map<String, Value> = super::ctl::table(args.options.iter().cloned());
+    let links: Map<String, Value> = record
+        .interfaces
+        .iter()
+        .map(|interface| (format!("{interface}{direction}"), json!(options)))
+        .collect();
+    let changed = client.post("/v1/changes", &json!({ "set": links }))?;
+    if globals.json {
+        println!("{changed}");
+    } else if !globals.quiet {
+        println!("'{}' was changed", record.name);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Ends runs of `attach`, and waits until they are gone.
+pub(super) fn detach(args: &DetachArgs, globals: &Globals) -> Result<ExitCode, Error> {
+    let found = if args.all {
+        let mut found = Vec::new();
+        for directory in all_directories() {
+            found.extend(records(&directory)?);
+        }
+        found
+    } else {
+        let found = args.names.iter().map(|name| named(name));
+        found.collect::<Result<Vec<_>, _>>()?
+    };
+    for record in &found {
+        end(record, Signal::SIGTERM)?;
+    }
+    for record in &found {
+        let deadline = Instant::now() + PATIENCE;
+        while record.is_alive() {
+            if Instant::now() > deadline {
+                end(record, Signal::SIGKILL)?;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        if !globals.quiet {
+            println!("'{}' was detached", record.name);
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn end(record: &Record, signal: Signal) -> Result<(), Error> {
+    match kill(Pid::from_raw(record.pid), signal) {
+        Ok(()) | Err(nix::Error::ESRCH) => Ok(()),
+        Err(error) => Err(Error::Failed(format!(
+            "cannot end process {} of '{}': {error}",
+            record.pid, record.name
+        ))),
+    }
+}
+
+impl Record {
+    /// Whether its process still runs.
+    fn is_alive(&self) -> bool {
+        start_of(self.pid).is_some_and(|started| started == self.started)
+    }
+}
+
+fn named(name: &str) -> Result<Record, Error> {
+    let mut all = Vec::new();
+    for directory in all_directories() {
+        all.extend(records(&directory)?);
+    }
+    if let Some(record) = all.iter().find(|record| record.name == name) {
+        return Ok(record.clone());
+    }
+    let names: Vec<&str> = all.iter().map(|record| record.name.as_str()).collect();
+    let present = match names.as_slice() {
+        [] => "none is".to_owned(),
+        names => format!("attached are {}", names.join(", ")),
+    };
+    Err(Error::Usage(format!(
+        "no link named '{name}' is attached; {present}"
+    )))
+}
+
+/// Reads the entries of a directory. Entries of processes that are gone are removed.
+fn records(directory: &Path) -> Result<Vec<Record>, Error> {
+    let entries = match fs::read_dir(directory) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries.map_err(Error::file(directory, "cannot list attached links"))?,
+    };
+    let mut found = Vec::new();
+    for entry in entries {
+        let path = entry?.path();
+        if path.extension().is_none_or(|extension| extension != "json") {
+            continue;
+        }
+        // Being written, or removed since it was listed.
+        let Some(record) = read(&path) else {
+            continue;
+        };
+        if record.is_alive() {
+            found.push(record);
+        } else {
+            let _ = fs::remove_file(&path);
+            let _ = fs::remove_file(&record.control);
+        }
+    }
+    Ok(found)
+}
+
+fn read(path: &Path) -> Option<Record> {
+    serde_json::from_str(&fs::read_to_string(path).ok()?).ok()
+}
+
+/// Returns when a process began, in clock ticks after boot; `None` for one that has ended.
+fn start_of(pid: i32) -> Option<u64> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name, in parentheses, may hold anything.
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
+    let state = fields.next()?;
+    (state != "Z").then(|| fields.nth(18)?.parse().ok())?
+}
+
+/// Returns the directory of this user's links, and creates it.
+fn own_directory() -> Result<PathBuf, Error> {
+    let run = run_directory::own().ok_or_else(|| {
+        let variable = run_directory::VARIABLE;
+        Error::Failed(format!("{variable} names no directory for runtime files"))
+    })?;
+    let directory = run.join(DIRECTORY);
+    for directory in [&run, &directory] {
+        let created = run_directory::create(directory);
+        created.map_err(Error::file(directory, "cannot create the run directory"))?;
+    }
+    Ok(directory)
+}
+
+fn all_directories() -> Vec<PathBuf> {
+    let all = run_directory::all(std::env::var_os(run_directory::VARIABLE));
+    all.into_iter().map(|run| run.join(DIRECTORY)).collect()
+}
+
+/// Refuses a name that is no file name of its own, or that a socket's path cannot hold.
+fn checked(name: &str) -> Result<&str, Error> {
+    if !name.is_empty() && name.len() <= NAME_MAX && name == tidy(name) {
+        return Ok(name);
+    }
+    Err(Error::Usage(format!(
+        "--name '{name}': a name has 1 to {NAME_MAX} letters, digits, '.', '_' and '-', and no \
+         '.' at its start"
+    )))
+}
+
+/// Replaces what a name may not hold.
+fn tidy(name: &str) -> String {
+    let name = name.trim_start_matches('.');
+    let kept = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    let kept = name.chars().map(|c| if kept(c) { c } else { '-' });
+    kept.take(NAME_MAX).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_file_names() {
+        assert_eq!(tidy("../x y"), "-x-y");
+        assert!(checked("web-eth0").is_ok());
+        for wrong in ["", ".x", "a/b", "a b", &"x".repeat(65)] {
+            assert!(checked(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_process_is_known_by_its_start() {
+        let own = std::process::id().cast_signed();
+        assert!(start_of(own).is_some_and(|start| start > 0));
+        assert_eq!(start_of(i32::MAX), None);
+    }
+}
