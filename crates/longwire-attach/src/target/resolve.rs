@@ -1,0 +1,42 @@
+//! From a target to its namespace.
+
+use super::Target;
+use super::container::Container;
+use super::error::TargetError;
+use super::found::Found;
+use super::machine::Machine;
+use super::selection;
+use super::survey::Survey;
+
+/// Directory of named namespaces (ip-netns(8), CNI), and its older name.
+const NAMED: [&str; 2] = ["/run/netns", "/var/run/netns"];
+
+impl Machine {
+    /// Returns all running containers.
+    pub fn containers(&self) -> Vec<Container> {
+        let mut survey = Survey::new(self);
+        survey.complete(self);
+        let mut containers = survey.containers;
+        containers.retain(|container| container.pid().is_some());
+        containers
+    }
+
+    /// Finds and opens the namespace of a target.
+    ///
+    /// # Errors
+    /// See [`TargetError`].
+    pub fn resolve(&self, target: &Target) -> Result<Found, TargetError> {
+        match target {
+            Target::Netns(path) => Found::named(path, &NAMED.map(|path| self.path(path)), self),
+            Target::Pid(pid) => Found::of_process(*pid, self),
+            Target::Container(name) => {
+                let (container, started) = selection::container(self, name)?;
+                Found::of_container(&container, started, None, self)
+            }
+            Target::Pod(name) => {
+                let (container, started) = selection::pod(self, name)?;
+                Found::of_container(&container, started, Some(name), self)
+            }
+        }
+    }
+}

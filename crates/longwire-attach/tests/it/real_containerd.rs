@@ -1,0 +1,222 @@
+//! containerd and runc, where they are installed.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use longwire_attach::{Machine, State, TargetError};
+use longwire_testbed::support::{Folder, skip};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+
+use crate::common::container;
+
+/// Time limit for containerd to answer.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A containerd with directories of the test alone; it ends with the value.
+struct Engine {
+    process: Child,
+    folder: Folder,
+}
+
+impl Engine {
+    fn start() -> Option<Engine> {
+        if !nix::unistd::geteuid().is_root() {
+            return skip("needs root, for containerd");
+        }
+        for program in ["containerd", "ctr", "runc", "busybox"] {
+            let found = Command::new("which").arg(program).output();
+            if !found.is_ok_and(|found| found.status.success()) {
+                return skip(format!("{program} is not installed"));
+            }
+        }
+        let folder = Folder::new();
+        let configuration = format!(
+            "version = 2\nroot = '{}'\nstate = '{}'\n\
+             disabled_plugins = ['io.containerd.grpc.v1.cri']\n[grpc]\naddress = '{}'\n",
+            folder.file("root"),
+            folder.file("state"),
+            folder.file("state/c.sock"),
+        );
+        fs::write(folder.file("config.toml"), configuration).expect("a file");
+        let log = fs::File::create(folder.file("log")).expect("a file");
+        let process = Command::new("containerd")
+            .args(["--config", &folder.file("config.toml")])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(log)
+            .spawn()
+            .expect("containerd");
+        let engine = Engine { process, folder };
+        let begin = Instant::now();
+        while !engine.ctr(&["version"]).is_ok_and(|o| o.status.success()) {
+            let log = || fs::read_to_string(engine.folder.file("log")).unwrap_or_default();
+            assert!(begin.elapsed() < PATIENCE, "containerd: {}", log());
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        Some(engine)
+    }
+
+    fn ctr(&self, arguments: &[&str]) -> io::Result<Output> {
+        let mut command = Command::new("ctr");
+        command.args(["--address", &self.folder.file("state/c.sock")]);
+        command
+            .args(["--namespace", NAMESPACE])
+            .args(arguments)
+            .output()
+    }
+
+    fn must(&self, arguments: &[&str]) {
+        let output = self.ctr(arguments).expect("ctr");
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "ctr {arguments:?}: {error}");
+    }
+
+    /// Starts a container that sleeps.
+    fn run(&self, flags: &[&str], id: &str) {
+        let files = self.folder.file("files");
+        if !Path::new(&files).exists() {
+            write_files(Path::new(&files));
+        }
+        let mut arguments = vec!["run", "--detach", "--rootfs"];
+        arguments.extend(flags);
+        arguments.extend([files.as_str(), id, "/bin/sleep", "1000"]);
+        self.must(&arguments);
+    }
+
+    /// Returns the machine with the directories of this containerd.
+    fn machine(&self) -> Machine {
+        let address = self.folder.file("state/c.sock");
+        Machine::at(Path::new("/")).with_variables([("CONTAINERD_ADDRESS", address)])
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        for id in [WEB, PLAIN, HOST] {
+            let _ = self.ctr(&["tasks", "kill", "--signal", "KILL", id]);
+            let _ = self.ctr(&["tasks", "delete", "--force", id]);
+            let _ = self.ctr(&["containers", "delete", id]);
+        }
+        let _ = Command::new("kill")
+            .arg(self.process.id().to_string())
+            .status();
+        let _ = self.process.wait();
+    }
+}
+
+/// The namespace of containerd.
+const NAMESPACE: &str = "longwire-attach-test";
+
+/// An ID as engines choose it.
+const WEB: &str = "3fa9c1d2e4f500000000000000000000000000000000000000000000000000aa";
+
+/// An ID as users of `ctr` choose it.
+const PLAIN: &str = "longwire-attach-plain";
+
+/// The container with the network of the host.
+const HOST: &str = "longwire-attach-host";
+
+/// Writes the files of a container: busybox and its libraries.
+fn write_files(root: &Path) {
+    let busybox = Command::new("which")
+        .arg("busybox")
+        .output()
+        .expect("which");
+    let busybox = PathBuf::from(String::from_utf8_lossy(&busybox.stdout).trim());
+    fs::create_dir_all(root.join("bin")).expect("a directory");
+    fs::copy(&busybox, root.join("bin/busybox")).expect("a copy");
+    symlink("busybox", root.join("bin/sleep")).expect("a link");
+    // A static busybox has none.
+    let libraries = Command::new("ldd").arg(&busybox).output().expect("ldd");
+    let libraries = String::from_utf8_lossy(&libraries.stdout).into_owned();
+    for path in libraries
+        .split_whitespace()
+        .filter(|word| word.starts_with('/'))
+    {
+        let copy = root.join(path.trim_start_matches('/'));
+        fs::create_dir_all(copy.parent().expect("a directory")).expect("directories");
+        fs::copy(path, copy).expect("a copy");
+    }
+}
+
+#[test]
+fn containers_of_a_real_containerd_are_found() {
+    let Some(engine) = Engine::start() else {
+        return;
+    };
+    let annotation = ["--annotation", "nerdctl/name=longwire-attach-shop"];
+    engine.run(&annotation, WEB);
+    engine.run(&[], PLAIN);
+    engine.run(&["--net-host"], HOST);
+    let machine = engine.machine();
+    let mut inodes = Vec::new();
+    for names in [
+        &[
+            WEB,
+            &WEB[..12],
+            "longwire-attach-shop",
+            "containerd:longwire-attach-shop",
+        ][..],
+        &[PLAIN, "longwire-attach-p"],
+        &[HOST],
+    ] {
+        for name in names {
+            let found = machine.resolve(&container(name));
+            let found = found.unwrap_or_else(|error| panic!("{name}: {error}"));
+            assert_eq!(found.is_host, names.contains(&HOST), "{name}");
+            inodes.push(found.inode());
+        }
+    }
+    let expected = [inodes[0]; 4]
+        .into_iter()
+        .chain([inodes[4]; 2])
+        .chain([inodes[6]]);
+    assert!(inodes.iter().copied().eq(expected), "{inodes:?}");
+    assert!(
+        inodes[0] != inodes[4] && inodes[4] != inodes[6],
+        "{inodes:?}"
+    );
+
+    let running = machine.containers();
+    let running = running
+        .iter()
+        .filter(|c| c.namespace.as_deref() == Some(NAMESPACE));
+    let mut ids: Vec<&str> = running.map(|container| container.id.as_str()).collect();
+    ids.sort_unstable();
+    assert_eq!(ids, [WEB, HOST, PLAIN]);
+
+    // Without its directories, the process shows it.
+    let by_process = Machine::at(Path::new("/")).resolve(&container(&WEB[..12]));
+    let by_process = by_process.expect("by its cgroup");
+    assert_eq!(by_process.inode(), inodes[0]);
+    assert!(by_process.description.contains("an unknown runtime"));
+
+    the_end_is_reported(&engine, &machine);
+}
+
+/// Ends a container, which is then known as stopped, and starts it again.
+fn the_end_is_reported(engine: &Engine, machine: &Machine) {
+    let found = machine.resolve(&container(WEB)).expect("it runs");
+    let process = found.process().expect("a descriptor");
+    let mut fds = [PollFd::new(process, PollFlags::POLLIN)];
+    assert_eq!(poll(&mut fds, PollTimeout::ZERO), Ok(0));
+    engine.must(&["tasks", "kill", "--signal", "KILL", WEB]);
+    assert_eq!(poll(&mut fds, PollTimeout::from(20_000u16)), Ok(1));
+    let error = machine.resolve(&found.target).expect_err("it has ended");
+    match error {
+        TargetError::NotRunning { candidates, .. } => {
+            assert_eq!(candidates[0].state, State::Stopped);
+        }
+        // containerd has removed the task.
+        TargetError::Unknown(_) => {}
+        error => panic!("{error}"),
+    }
+    let _ = engine.ctr(&["tasks", "delete", "--force", WEB]);
+    engine.must(&["tasks", "start", "--detach", WEB]);
+    let again = machine.resolve(&found.target).expect("it runs again");
+    assert_ne!(again.pid, found.pid);
+}
