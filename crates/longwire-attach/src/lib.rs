@@ -15,5 +15,5 @@ pub mod target;
 
 pub use target::{
     Container, ContainerName, Found, Machine, NameError, Place, PlaceState, PodName, Runtime,
-    State, Survey, Target, TargetError, containers,
+    State, Survey, Target, TargetError, UnknownTarget, containers,
 };

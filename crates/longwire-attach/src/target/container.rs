@@ -1,6 +1,7 @@
 //! Containers as their runtimes describe them.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::str::FromStr;
 
 use super::name::PodName;
@@ -89,6 +90,8 @@ pub struct Container {
     pub pod: Option<PodName>,
     /// Whether it is the sandbox of its pod, which holds the network namespace.
     pub is_sandbox: bool,
+    /// The file of its network namespace, if a CNI plugin made one.
+    pub network: Option<PathBuf>,
     /// Its state.
     pub state: State,
 }
@@ -104,6 +107,7 @@ impl Container {
             user: None,
             pod: None,
             is_sandbox: false,
+            network: None,
             state: State::Stopped,
         }
     }
@@ -155,6 +159,7 @@ impl Container {
         self.namespace = self.namespace.take().or(other.namespace);
         self.pod = self.pod.take().or(other.pod);
         self.is_sandbox |= other.is_sandbox;
+        self.network = self.network.take().or(other.network);
         if other.state.rank() > self.state.rank() {
             self.state = other.state;
         }
@@ -199,7 +204,7 @@ impl fmt::Display for Container {
         match &self.state {
             State::Running { pid, .. } => write!(f, ", PID {pid}"),
             State::Listed => Ok(()),
-            State::Stopped => write!(f, ", not running"),
+            State::Stopped => write!(f, ", without a process"),
             State::Unverified { reason, .. } => write!(f, ", {reason}"),
         }
     }

@@ -144,3 +144,43 @@ fn hint(source: &io::Error) -> &'static str {
         _ => "",
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_list_a_limited_number_of_names() {
+        let names = |count: usize| -> Vec<String> {
+            (0..count).map(|number| format!("c{number}")).collect()
+        };
+        assert_eq!(listed("; ", &names(0)), "");
+        assert_eq!(listed("; ", &names(2)), "; c0, c1");
+        assert!(listed("; ", &names(20)).ends_with("c18, c19"));
+        assert!(listed("; ", &names(25)).ends_with("c19 and 5 more"));
+    }
+
+    #[test]
+    fn places_that_root_may_read_are_named_with_the_remedy() {
+        let place = |path: &str, state| Place {
+            path: PathBuf::from(path),
+            state,
+        };
+        let unknown = UnknownTarget {
+            what: "container web".to_owned(),
+            places: vec![
+                place("/run/a", PlaceState::Denied),
+                place("/run/b", PlaceState::Absent),
+                place("/run/c", PlaceState::Absent),
+            ],
+            known: Vec::new(),
+            remedy: None,
+        };
+        assert_eq!(
+            unknown.to_string(),
+            "no container web\n  /run/a: permission denied\n  absent: /run/b, /run/c\n  \
+             Root may read all of them: try sudo.\n  \
+             With any runtime, --pid with the PID of a process in it works."
+        );
+    }
+}

@@ -26,8 +26,11 @@ pub struct Found {
     pub label: String,
     /// A description, as in "container 3fa9c1d2e4f5 (web) of docker, PID 4711".
     pub description: String,
-    /// The process whose namespace it is; `None` for a namespace that was named by a file.
+    /// The process whose namespace it is; `None` for a namespace that was found by a file.
     pub pid: Option<u32>,
+    /// Start of the process, in clock ticks since the start of the system. With the PID, it
+    /// identifies the process until then.
+    pub started: Option<u64>,
     /// Whether it is the namespace of the machine's first process: a container with the
     /// network of its host.
     pub is_host: bool,
@@ -45,7 +48,7 @@ impl Found {
     }
 
     /// Returns a descriptor that becomes readable when the process of the target ends, to be
-    /// used with poll(2); `None` for a namespace that was named by a file.
+    /// used with poll(2); `None` for a namespace that was found by a file.
     pub fn process(&self) -> Option<BorrowedFd<'_>> {
         self.process.as_ref().map(AsFd::as_fd)
     }
@@ -82,6 +85,7 @@ impl Found {
             label: label.to_string_lossy().into_owned(),
             description: format!("namespace {}", path.display()),
             pid: None,
+            started: None,
             target: Target::Netns(path.clone()),
             process: None,
         })
@@ -90,6 +94,7 @@ impl Found {
     /// Opens the namespace of a process.
     pub(super) fn of_process(pid: u32, machine: &Machine) -> Result<Found, TargetError> {
         let (process, namespace, pidfd) = open_process(pid, None, machine)?;
+        let started = process.started().ok();
         let command = process.command().unwrap_or_default();
         Ok(Found {
             is_host: is_host(&namespace, machine),
@@ -97,8 +102,26 @@ impl Found {
             label: pid.to_string(),
             description: format!("process {pid} ({command})"),
             pid: Some(pid),
+            started,
             target: Target::Pid(pid),
             process: pidfd,
+        })
+    }
+
+    /// Opens the namespace of a pod by the file that its sandbox names.
+    pub(super) fn of_sandbox(
+        sandbox: &Container,
+        file: &Path,
+        pod: &PodName,
+        machine: &Machine,
+    ) -> Result<Found, TargetError> {
+        let path = machine.path(&file.to_string_lossy());
+        let found = Found::named(&path, &[], machine)?;
+        Ok(Found {
+            label: pod.to_string(),
+            description: format!("{sandbox}, namespace {}", path.display()),
+            target: Target::Pod(pod.clone()),
+            ..found
         })
     }
 
@@ -126,6 +149,7 @@ impl Found {
             label: pod.map_or_else(|| container.label(), PodName::to_string),
             description: container.to_string(),
             pid: Some(pid),
+            started: Some(started),
             target,
             process,
         })

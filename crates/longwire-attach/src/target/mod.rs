@@ -13,6 +13,9 @@
 //! with the start time that the OCI runtime recorded, or with the cgroup of the process
 //! (`verify.rs`).
 //!
+//! Containers in virtual machines (Kata) may have no process in their network namespace. A
+//! pod of them is found by the file that its CNI plugin made; otherwise, `--netns` names it.
+//!
 //! Files are opened without following symbolic links, and are read up to a limit
 //! (`files.rs`).
 
@@ -39,8 +42,10 @@ mod verify;
 use std::fmt;
 use std::path::PathBuf;
 
+use serde::{Deserialize, Serialize};
+
 pub use container::{Container, Runtime, State};
-pub use error::TargetError;
+pub use error::{TargetError, UnknownTarget};
 pub use found::Found;
 pub use machine::Machine;
 pub use name::{ContainerName, NameError, PodName};
@@ -48,7 +53,10 @@ pub use place::{Place, PlaceState};
 pub use survey::Survey;
 
 /// A network namespace, as a user names it.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+///
+/// In JSON, it is an object with one field, as in `{"container": "docker:web"}`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Target {
     /// A file, or a name below `/run/netns`, as of `ip netns` and CNI plugins.
     Netns(PathBuf),

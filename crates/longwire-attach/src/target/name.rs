@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
+
 use super::container::Runtime;
 
 /// The longest name or ID. The runtimes' own limits are lower: 76 (containerd) and 253
@@ -26,12 +28,27 @@ pub struct NameError {
 }
 
 /// A container's ID, prefix of an ID, or name, as in `web`, `3fa9` or `docker:web`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct ContainerName {
     /// The runtime, if the user names one.
     pub runtime: Option<Runtime>,
     /// The name or ID.
     pub text: String,
+}
+
+impl TryFrom<String> for ContainerName {
+    type Error = NameError;
+
+    fn try_from(text: String) -> Result<ContainerName, NameError> {
+        text.parse()
+    }
+}
+
+impl From<ContainerName> for String {
+    fn from(name: ContainerName) -> String {
+        name.to_string()
+    }
 }
 
 impl FromStr for ContainerName {
@@ -66,12 +83,27 @@ impl fmt::Display for ContainerName {
 }
 
 /// A pod's namespace and name, as in `kube-system/dns-0`; `web-0` is `default/web-0`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct PodName {
     /// The namespace of Kubernetes.
     pub namespace: String,
     /// The pod.
     pub name: String,
+}
+
+impl TryFrom<String> for PodName {
+    type Error = NameError;
+
+    fn try_from(text: String) -> Result<PodName, NameError> {
+        text.parse()
+    }
+}
+
+impl From<PodName> for String {
+    fn from(name: PodName) -> String {
+        name.to_string()
+    }
 }
 
 impl FromStr for PodName {

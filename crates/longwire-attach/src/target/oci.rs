@@ -5,6 +5,7 @@
 //! (`pkg/annotations`); nerdctl copies its labels to them.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use serde::Deserialize;
 
@@ -47,6 +48,23 @@ struct Keys {
 pub struct Configuration {
     #[serde(default)]
     annotations: BTreeMap<String, String>,
+    #[serde(default)]
+    linux: Linux,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct Linux {
+    #[serde(default)]
+    namespaces: Vec<Namespace>,
+}
+
+/// A namespace of a container: a new one, or an existing one by its path.
+#[derive(Debug, Deserialize)]
+struct Namespace {
+    #[serde(rename = "type")]
+    kind: String,
+    #[serde(default)]
+    path: PathBuf,
 }
 
 impl Configuration {
@@ -62,11 +80,17 @@ impl Configuration {
         }
     }
 
-    /// Writes names and pod of the annotations to a container.
+    /// Writes names, pod and network to a container.
     pub fn apply(&self, container: &mut Container) {
         for keys in [&CONTAINERD, &CRI_O] {
             keys.apply(&self.annotations, container);
         }
+        let mut namespaces = self.linux.namespaces.iter();
+        let network = namespaces.find(|namespace| namespace.kind == "network");
+        // Files of processes may belong to others meanwhile.
+        container.network = network
+            .map(|network| network.path.clone())
+            .filter(|path| path.is_absolute() && !path.starts_with("/proc"));
     }
 }
 

@@ -5,6 +5,7 @@ use super::container::Container;
 use super::error::TargetError;
 use super::found::Found;
 use super::machine::Machine;
+use super::name::PodName;
 use super::selection;
 use super::survey::Survey;
 
@@ -33,10 +34,24 @@ impl Machine {
                 let (container, started) = selection::container(self, name)?;
                 Found::of_container(&container, started, None, self)
             }
-            Target::Pod(name) => {
-                let (container, started) = selection::pod(self, name)?;
-                Found::of_container(&container, started, Some(name), self)
-            }
+            Target::Pod(name) => match selection::pod(self, name) {
+                Ok((container, started)) => {
+                    Found::of_container(&container, started, Some(name), self)
+                }
+                Err(error) => self.sandbox(&error, name).ok_or(error),
+            },
         }
+    }
+
+    /// Opens the namespace of a pod without processes: its sandbox has a file.
+    fn sandbox(&self, error: &TargetError, name: &PodName) -> Option<Found> {
+        let TargetError::NotRunning { candidates, .. } = error else {
+            return None;
+        };
+        let of_root = |c: &&Container| c.is_sandbox && c.user.is_none();
+        candidates.iter().filter(of_root).find_map(|sandbox| {
+            let file = sandbox.network.as_ref()?;
+            Found::of_sandbox(sandbox, file, name, self).ok()
+        })
     }
 }

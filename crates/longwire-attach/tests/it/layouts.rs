@@ -164,6 +164,59 @@ fn crio_with_and_without_a_process_of_the_sandbox() {
 }
 
 #[test]
+fn a_pod_without_processes_is_found_by_the_file_of_its_sandbox() {
+    let Some(mut tree) = Tree::new() else { return };
+    tree.process(45, 1, "0::/");
+    let annotations = cri("sandbox", "shop", "vm-0", "");
+    let write = |path: &str| {
+        let namespaces = json!([{ "type": "pid" }, { "type": "network", "path": path }]);
+        let configuration =
+            json!({ "annotations": annotations, "linux": { "namespaces": namespaces } });
+        let file = format!("{TASKS}/k8s.io/{}/config.json", id("5a"));
+        tree.file(&file, configuration.to_string());
+    };
+    // A file of a process may belong to another one meanwhile.
+    write("/proc/45/ns/net");
+    assert!(tree.refusal(&pod("shop/vm-0")).contains("does not run"));
+    write("/var/run/netns/cni-1");
+    assert!(tree.refusal(&pod("shop/vm-0")).contains("does not run"));
+    tree.link("var/run/netns/cni-1", tree.path("proc/45/ns/net"));
+    let found = tree.resolve(&pod("shop/vm-0")).expect("by its file");
+    let inode = tree.expect_target(&Target::Pid(45), 45).inode();
+    assert_eq!((found.inode(), found.pid), (inode, None));
+    assert_eq!(
+        (found.label.as_str(), &found.target),
+        ("shop/vm-0", &pod("shop/vm-0"))
+    );
+}
+
+#[test]
+fn targets_are_kept_as_json() {
+    for (target, text) in [
+        (container("docker:web"), r#"{"container":"docker:web"}"#),
+        (pod("web-0"), r#"{"pod":"default/web-0"}"#),
+        (Target::Pid(7), r#"{"pid":7}"#),
+        (
+            Target::Netns("/run/netns/a".into()),
+            r#"{"netns":"/run/netns/a"}"#,
+        ),
+    ] {
+        assert_eq!(serde_json::to_string(&target).expect("JSON"), text);
+        assert_eq!(
+            serde_json::from_str::<Target>(text).expect("a target"),
+            target
+        );
+    }
+    for text in [
+        r#"{"container":"../x"}"#,
+        r#"{"pod":"a/b/c"}"#,
+        r#"{"pid":-1}"#,
+    ] {
+        assert!(serde_json::from_str::<Target>(text).is_err(), "{text}");
+    }
+}
+
+#[test]
 fn podman_with_names_of_the_list_of_containers() {
     let Some(mut tree) = Tree::new() else { return };
     let web = id("3fa9");

@@ -11,7 +11,7 @@ use longwire_attach::{Machine, State, TargetError};
 use longwire_testbed::support::{Folder, skip};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-use crate::common::container;
+use crate::common::{container, pod};
 
 /// Time limit for containerd to answer.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -105,6 +105,16 @@ impl Drop for Engine {
             .arg(self.process.id().to_string())
             .status();
         let _ = self.process.wait();
+        // runc and the kernel keep these; removal fails if they are in use.
+        let hierarchies = fs::read_dir("/sys/fs/cgroup")
+            .into_iter()
+            .flatten()
+            .flatten();
+        let hierarchies = hierarchies.map(|entry| entry.path());
+        let cgroups = hierarchies.chain([PathBuf::from("/sys/fs/cgroup")]);
+        for parent in cgroups.chain([PathBuf::from("/run/containerd/runc")]) {
+            let _ = fs::remove_dir(parent.join(NAMESPACE));
+        }
     }
 }
 
@@ -150,7 +160,14 @@ fn containers_of_a_real_containerd_are_found() {
     };
     let annotation = ["--annotation", "nerdctl/name=longwire-attach-shop"];
     engine.run(&annotation, WEB);
-    engine.run(&[], PLAIN);
+    let cri = |key: &str, value: &str| format!("io.kubernetes.cri.{key}={value}");
+    let sandbox = [
+        cri("container-type", "sandbox"),
+        cri("sandbox-namespace", "longwire-attach"),
+        cri("sandbox-name", "web-0"),
+    ];
+    let sandbox = sandbox.iter().flat_map(|text| ["--annotation", text]);
+    engine.run(&sandbox.collect::<Vec<_>>(), PLAIN);
     engine.run(&["--net-host"], HOST);
     let machine = engine.machine();
     let mut inodes = Vec::new();
@@ -180,6 +197,11 @@ fn containers_of_a_real_containerd_are_found() {
         inodes[0] != inodes[4] && inodes[4] != inodes[6],
         "{inodes:?}"
     );
+
+    let by_pod = machine
+        .resolve(&pod("longwire-attach/web-0"))
+        .expect("a pod");
+    assert_eq!(by_pod.inode(), inodes[4]);
 
     let running = machine.containers();
     let running = running
