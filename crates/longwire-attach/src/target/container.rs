@@ -60,8 +60,11 @@ pub enum State {
         /// Start of the process, in clock ticks since the start of the system.
         started: u64,
     },
-    /// It runs, by its runtime's list, which has no PIDs.
-    Listed,
+    /// It runs by the records of its runtime, which were not compared with a process yet.
+    Listed {
+        /// The recorded PID; engines' lists have none.
+        pid: Option<u32>,
+    },
     /// It does not run.
     Stopped,
     /// The recorded PID belongs to another process, or may.
@@ -172,8 +175,9 @@ impl State {
         match self {
             State::Stopped => 0,
             State::Unverified { .. } => 1,
-            State::Listed => 2,
-            State::Running { .. } => 3,
+            State::Listed { pid: None } => 2,
+            State::Listed { pid: Some(_) } => 3,
+            State::Running { .. } => 4,
         }
     }
 }
@@ -203,7 +207,7 @@ impl fmt::Display for Container {
         }
         match &self.state {
             State::Running { pid, .. } => write!(f, ", PID {pid}"),
-            State::Listed => Ok(()),
+            State::Listed { .. } => Ok(()),
             State::Stopped => write!(f, ", without a process"),
             State::Unverified { reason, .. } => write!(f, ", {reason}"),
         }

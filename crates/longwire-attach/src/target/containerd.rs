@@ -14,7 +14,6 @@ use super::files::Directory;
 use super::machine::Machine;
 use super::oci::Configuration;
 use super::place::Reading;
-use super::verify::verify;
 
 /// State directories: containerd's default, k3s and RKE2, MicroK8s, and the containerd that
 /// Docker starts itself.
@@ -36,7 +35,7 @@ pub fn read(machine: &Machine) -> Vec<Reading> {
     let tasks = states(machine).into_iter().map(|state| state.join(TASKS));
     tasks
         .map(|path| Reading {
-            containers: read_tasks(machine, &path),
+            containers: read_tasks(&path),
             path,
         })
         .collect()
@@ -58,7 +57,7 @@ fn states(machine: &Machine) -> Vec<PathBuf> {
     states
 }
 
-fn read_tasks(machine: &Machine, tasks: &Path) -> io::Result<Vec<Container>> {
+fn read_tasks(tasks: &Path) -> io::Result<Vec<Container>> {
     let tasks = Directory::open(tasks)?;
     let mut containers = Vec::new();
     for namespace in tasks.names()? {
@@ -67,14 +66,14 @@ fn read_tasks(machine: &Machine, tasks: &Path) -> io::Result<Vec<Container>> {
         };
         for id in ids.names()? {
             if let Ok(bundle) = ids.inner(&id) {
-                containers.push(container(machine, &bundle, &namespace, &id));
+                containers.push(container(&bundle, &namespace, &id));
             }
         }
     }
     Ok(containers)
 }
 
-fn container(machine: &Machine, bundle: &Directory, namespace: &str, id: &str) -> Container {
+fn container(bundle: &Directory, namespace: &str, id: &str) -> Container {
     let runtime = if namespace == DOCKER {
         Runtime::Docker
     } else {
@@ -87,7 +86,7 @@ fn container(machine: &Machine, bundle: &Directory, namespace: &str, id: &str) -
         configuration.apply(&mut container);
     }
     container.state = match bundle.number("init.pid") {
-        Ok(pid) => verify(machine, &container, pid, false),
+        Ok(pid) => State::Listed { pid: Some(pid) },
         Err(_) => State::Stopped,
     };
     container

@@ -12,7 +12,6 @@ use super::container::{Container, Runtime, State};
 use super::files::Directory;
 use super::machine::Machine;
 use super::place::Reading;
-use super::verify::verify;
 
 /// Directory of containers.
 const CONTAINERS: &str = "/var/lib/docker/containers";
@@ -38,12 +37,12 @@ struct SavedState {
 pub fn read(machine: &Machine) -> Reading {
     let path = machine.path(CONTAINERS);
     Reading {
-        containers: read_containers(machine, &path),
+        containers: read_containers(&path),
         path,
     }
 }
 
-fn read_containers(machine: &Machine, path: &Path) -> io::Result<Vec<Container>> {
+fn read_containers(path: &Path) -> io::Result<Vec<Container>> {
     let directory = Directory::open(path)?;
     let mut containers = Vec::new();
     for id in directory.names()? {
@@ -56,7 +55,9 @@ fn read_containers(machine: &Machine, path: &Path) -> io::Result<Vec<Container>>
             .names
             .extend((!name.is_empty()).then(|| name.to_owned()));
         container.state = if saved.state.running {
-            verify(machine, &container, saved.state.pid, false)
+            State::Listed {
+                pid: Some(saved.state.pid),
+            }
         } else {
             State::Stopped
         };

@@ -118,7 +118,7 @@ pub fn engines(machine: &Machine) -> (Vec<Engine>, Vec<Place>) {
 }
 
 impl Engine {
-    /// Lists the containers. Those that run have no PID yet.
+    /// Lists the containers. Those that run have no PID.
     pub fn read(&self) -> Reading {
         Reading {
             path: self.socket.clone(),
@@ -155,7 +155,7 @@ impl Engine {
             .names
             .extend(names.filter(|name| !name.contains('/')).map(str::to_owned));
         if matches!(row.state.as_str(), "running" | "paused") {
-            container.state = State::Listed;
+            container.state = State::Listed { pid: None };
         }
         // Labels of cri-dockerd.
         let labels = row.labels.unwrap_or_default();

@@ -27,14 +27,31 @@ impl Machine {
     /// # Errors
     /// See [`TargetError`].
     pub fn resolve(&self, target: &Target) -> Result<Found, TargetError> {
+        self.resolve_with(target, &mut None)
+    }
+
+    /// Finds and opens the namespaces of many targets. All runtimes are asked once.
+    pub fn resolve_all(&self, targets: &[Target]) -> Vec<Result<Found, TargetError>> {
+        let mut survey = None;
+        let resolve = |target| self.resolve_with(target, &mut survey);
+        targets.iter().map(resolve).collect()
+    }
+
+    fn resolve_with(
+        &self,
+        target: &Target,
+        survey: &mut Option<Survey>,
+    ) -> Result<Found, TargetError> {
+        let new = || Survey::new(self);
         match target {
             Target::Netns(path) => Found::named(path, &NAMED.map(|path| self.path(path)), self),
             Target::Pid(pid) => Found::of_process(*pid, self),
             Target::Container(name) => {
-                let (container, started) = selection::container(self, name)?;
+                let survey = survey.get_or_insert_with(new);
+                let (container, started) = selection::container(survey, self, name)?;
                 Found::of_container(&container, started, None, self)
             }
-            Target::Pod(name) => match selection::pod(self, name) {
+            Target::Pod(name) => match selection::pod(survey.get_or_insert_with(new), self, name) {
                 Ok((container, started)) => {
                     Found::of_container(&container, started, Some(name), self)
                 }

@@ -10,8 +10,11 @@ use super::name::{ContainerName, PodName};
 use super::survey::Survey;
 
 /// Finds the running container of a name, and the start of its process.
-pub fn container(machine: &Machine, name: &ContainerName) -> Result<(Container, u64), TargetError> {
-    let mut survey = Survey::new(machine);
+pub fn container(
+    survey: &mut Survey,
+    machine: &Machine,
+    name: &ContainerName,
+) -> Result<(Container, u64), TargetError> {
     let mut matches = matching(&survey.containers, name);
     if matches.is_empty() {
         survey.add_processes(machine);
@@ -24,11 +27,11 @@ pub fn container(machine: &Machine, name: &ContainerName) -> Result<(Container, 
             Some(format!("a pod has this name: --pod {pod}"))
         }));
     }
-    let mut running = running(&mut survey, &matches, machine);
+    let mut running = running(survey, &matches, machine);
     match running.len() {
         0 => Err(TargetError::NotRunning {
             what,
-            candidates: take(&survey, &matches),
+            candidates: take(survey, &matches),
         }),
         1 => Ok(running.remove(0)),
         _ => Err(TargetError::Ambiguous {
@@ -44,8 +47,11 @@ pub fn container(machine: &Machine, name: &ContainerName) -> Result<(Container, 
 /// Finds a container in the namespace of a pod, and the start of its process: the newest
 /// sandbox that runs, or another container of the pod, for runtimes whose sandboxes have no
 /// process.
-pub fn pod(machine: &Machine, name: &PodName) -> Result<(Container, u64), TargetError> {
-    let mut survey = Survey::new(machine);
+pub fn pod(
+    survey: &mut Survey,
+    machine: &Machine,
+    name: &PodName,
+) -> Result<(Container, u64), TargetError> {
     let is_of_pod = |container: &Container| container.pod.as_ref() == Some(name);
     let matches: Vec<usize> = (0..survey.containers.len())
         .filter(|index| is_of_pod(&survey.containers[*index]))
@@ -57,12 +63,12 @@ pub fn pod(machine: &Machine, name: &PodName) -> Result<(Container, u64), Target
             Some(format!("another namespace has this pod: --pod {pod}"))
         }));
     }
-    let newest = running(&mut survey, &matches, machine)
+    let newest = running(survey, &matches, machine)
         .into_iter()
         .max_by_key(|(container, started)| (container.is_sandbox, *started));
     newest.ok_or_else(|| TargetError::NotRunning {
         what,
-        candidates: take(&survey, &matches),
+        candidates: take(survey, &matches),
     })
 }
 
@@ -115,7 +121,7 @@ fn take(survey: &Survey, matches: &[usize]) -> Vec<Container> {
 /// one.
 fn unknown(
     what: String,
-    mut survey: Survey,
+    survey: &mut Survey,
     machine: &Machine,
     remedy: impl Fn(&Container) -> Option<String>,
 ) -> TargetError {
@@ -128,6 +134,6 @@ fn unknown(
         what,
         known,
         remedy: survey.containers.iter().find_map(remedy),
-        places: survey.places,
+        places: survey.places.clone(),
     }))
 }

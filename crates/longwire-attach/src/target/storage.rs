@@ -21,7 +21,6 @@ use super::machine::Machine;
 use super::name::is_full_id;
 use super::oci::Configuration;
 use super::place::Reading;
-use super::verify::verify;
 
 /// Directory of running containers.
 const RUN_ROOT: &str = "/run/containers/storage";
@@ -88,7 +87,7 @@ fn read_root(machine: &Machine, run_root: &Path, user: Option<u32>) -> io::Resul
                     .extend(names.get(&id).into_iter().flatten().cloned());
                 container.user = user;
                 container.state = match directory.number("pidfile") {
-                    Ok(pid) => verify(machine, &container, pid, false),
+                    Ok(pid) => State::Listed { pid: Some(pid) },
                     Err(_) => State::Stopped,
                 };
                 containers.push(container);

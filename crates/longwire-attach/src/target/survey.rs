@@ -6,6 +6,7 @@ use super::container::{Container, State};
 use super::engines::{self, Engine};
 use super::machine::Machine;
 use super::place::{Place, Reading};
+use super::verify::verify;
 use super::{containerd, docker, processes, storage};
 
 /// The containers of a machine, and where they were looked for.
@@ -17,10 +18,12 @@ pub struct Survey {
     pub places: Vec<Place>,
     /// The engines that list a container, by its ID.
     engines: Vec<(String, Engine)>,
+    /// Whether the containers that only processes show were added.
+    has_processes: bool,
 }
 
 impl Survey {
-    /// Asks all sources but processes. Engines list containers without their PIDs.
+    /// Asks all sources but processes. PIDs are compared with processes when needed.
     pub(super) fn new(machine: &Machine) -> Survey {
         let mut survey = Survey::default();
         let (engines, others) = engines::engines(machine);
@@ -39,14 +42,17 @@ impl Survey {
 
     /// Adds the containers that only their processes show, and all PIDs.
     pub(super) fn complete(&mut self, machine: &Machine) {
-        self.add_processes(machine);
         for index in 0..self.containers.len() {
             self.inspect(index, machine);
         }
+        self.add_processes(machine);
     }
 
     /// Adds the containers that processes show. Other sources know more about a container.
     pub(super) fn add_processes(&mut self, machine: &Machine) {
+        if std::mem::replace(&mut self.has_processes, true) {
+            return;
+        }
         let reading = processes::read(machine);
         self.places.push(reading.place());
         for found in reading.containers.unwrap_or_default() {
@@ -58,23 +64,33 @@ impl Survey {
                 None => self.containers.push(found),
                 Some(known) => match known.state {
                     State::Stopped | State::Unverified { .. } => known.state = found.state,
-                    State::Listed | State::Running { .. } => {}
+                    State::Listed { .. } | State::Running { .. } => {}
                 },
             }
         }
     }
 
-    /// Asks an engine for the PID of a container that it lists.
+    /// Compares a container with its process. The PID is that of a state directory, or of
+    /// the engine that lists the container.
     pub(super) fn inspect(&mut self, index: usize, machine: &Machine) {
         let container = &self.containers[index];
-        if container.state != State::Listed {
+        let State::Listed { pid } = container.state else {
             return;
-        }
-        let mut listings = self.engines.iter();
-        let listing =
-            listings.find(|(id, engine)| *id == container.id && engine.user == container.user);
-        let state = listing.and_then(|(_, engine)| engine.state(container, machine).ok());
+        };
+        let recorded = pid.map(|pid| verify(machine, container, pid, false));
+        let state = match recorded {
+            Some(State::Running { .. }) => recorded,
+            _ => self.ask(container, machine).or(recorded),
+        };
         self.containers[index].state = state.unwrap_or(State::Stopped);
+    }
+
+    fn ask(&self, container: &Container, machine: &Machine) -> Option<State> {
+        let mut listings = self.engines.iter();
+        let is_its =
+            |(id, engine): &&(String, Engine)| *id == container.id && engine.user == container.user;
+        let (_, engine) = listings.find(is_its)?;
+        engine.state(container, machine).ok()
     }
 
     /// Adds the containers of one place.

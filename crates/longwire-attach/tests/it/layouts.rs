@@ -191,6 +191,34 @@ fn a_pod_without_processes_is_found_by_the_file_of_its_sandbox() {
 }
 
 #[test]
+fn many_targets_are_resolved_at_once() {
+    let Some(mut tree) = Tree::new() else { return };
+    for (pid, id) in [(60, "a1"), (61, "a2")] {
+        tree.process(pid, 1, &format!("0::/default/{id}"));
+        tree.task("default", id, pid, &json!({}));
+    }
+    let hidden = id("5b");
+    tree.process(62, 1, &format!("0::/docker/{hidden}"));
+    let targets = [
+        container("a1"),
+        container("nothing"),
+        container("5b"),
+        Target::Pid(62),
+        container("a2"),
+        pod("nothing"),
+    ];
+    let found = tree.machine().resolve_all(&targets);
+    let pids = found
+        .iter()
+        .map(|found| found.as_ref().ok().and_then(|found| found.pid));
+    let expected = [Some(60), None, Some(62), Some(62), Some(61), None];
+    assert!(pids.eq(expected), "{found:?}");
+    // Each place is listed once.
+    let message = found[1].as_ref().expect_err("unknown").to_string();
+    assert_eq!(message.matches("/proc: ").count(), 1, "{message}");
+}
+
+#[test]
 fn targets_are_kept_as_json() {
     for (target, text) in [
         (container("docker:web"), r#"{"container":"docker:web"}"#),

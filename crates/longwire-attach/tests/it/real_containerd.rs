@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -27,7 +26,7 @@ impl Engine {
         if !nix::unistd::geteuid().is_root() {
             return skip("needs root, for containerd");
         }
-        for program in ["containerd", "ctr", "runc", "busybox"] {
+        for program in ["containerd", "ctr", "runc"] {
             let found = Command::new("which").arg(program).output();
             if !found.is_ok_and(|found| found.status.success()) {
                 return skip(format!("{program} is not installed"));
@@ -130,23 +129,17 @@ const PLAIN: &str = "longwire-attach-plain";
 /// The container with the network of the host.
 const HOST: &str = "longwire-attach-host";
 
-/// Writes the files of a container: busybox and its libraries.
+/// Writes the files of a container: `sleep` and its libraries.
 fn write_files(root: &Path) {
-    let busybox = Command::new("which")
-        .arg("busybox")
-        .output()
-        .expect("which");
-    let busybox = PathBuf::from(String::from_utf8_lossy(&busybox.stdout).trim());
+    let sleep = Command::new("which").arg("sleep").output().expect("which");
+    let sleep = String::from_utf8_lossy(&sleep.stdout).trim().to_owned();
     fs::create_dir_all(root.join("bin")).expect("a directory");
-    fs::copy(&busybox, root.join("bin/busybox")).expect("a copy");
-    symlink("busybox", root.join("bin/sleep")).expect("a link");
-    // A static busybox has none.
-    let libraries = Command::new("ldd").arg(&busybox).output().expect("ldd");
+    fs::copy(&sleep, root.join("bin/sleep")).expect("a copy");
+    // A static program has none.
+    let libraries = Command::new("ldd").arg(&sleep).output().expect("ldd");
     let libraries = String::from_utf8_lossy(&libraries.stdout).into_owned();
-    for path in libraries
-        .split_whitespace()
-        .filter(|word| word.starts_with('/'))
-    {
+    let paths = libraries.split_whitespace();
+    for path in paths.filter(|word| word.starts_with('/')) {
         let copy = root.join(path.trim_start_matches('/'));
         fs::create_dir_all(copy.parent().expect("a directory")).expect("directories");
         fs::copy(path, copy).expect("a copy");
