@@ -95,19 +95,26 @@ fn matching(containers: &[Container], name: &ContainerName) -> Vec<usize> {
     fits(&|container| container.id.starts_with(text))
 }
 
-/// Returns those that run, with the start of their processes.
+/// Returns those that run, with the start of their processes. If none does by the records
+/// of its runtime, a process may still show it.
 fn running(survey: &mut Survey, matches: &[usize], machine: &Machine) -> Vec<(Container, u64)> {
     for index in matches {
         survey.inspect(*index, machine);
     }
-    let with_start = |container: Container| match container.state {
+    let known = with_start(take(survey, matches));
+    if !known.is_empty() {
+        return known;
+    }
+    survey.add_processes(machine);
+    with_start(take(survey, matches))
+}
+
+fn with_start(containers: Vec<Container>) -> Vec<(Container, u64)> {
+    let started = |container: Container| match container.state {
         State::Running { started, .. } => Some((container, started)),
         _ => None,
     };
-    take(survey, matches)
-        .into_iter()
-        .filter_map(with_start)
-        .collect()
+    containers.into_iter().filter_map(started).collect()
 }
 
 fn take(survey: &Survey, matches: &[usize]) -> Vec<Container> {

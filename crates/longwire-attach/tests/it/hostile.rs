@@ -9,7 +9,7 @@ use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
 use serde_json::json;
 
-use crate::common::{TASKS, Tree, container};
+use crate::common::{TASKS, Tree, container, id};
 
 /// Returns a tree with the container `web`, which runs.
 fn tree() -> Option<Tree> {
@@ -79,6 +79,18 @@ fn a_pid_file_that_cannot_be_read_is_a_stopped_container() {
     fs::remove_file(&file).expect("it exists");
     std::os::unix::fs::symlink(tree.path("elsewhere"), &file).expect("a link");
     assert!(tree.refusal(&container("shop")).contains("does not run"));
+}
+
+#[test]
+fn a_process_shows_the_container_of_a_wrong_pid_file() {
+    let Some(mut tree) = tree() else { return };
+    let id = id("3fa9");
+    tree.process(30, 1, &format!("0::/default/{id}"));
+    // Without a process, with a foreign one, and without a PID.
+    for pid in [99, 10, 0] {
+        tree.task("default", &id, pid, &json!({ "nerdctl/name": "db" }));
+        tree.expect("db", 30);
+    }
 }
 
 #[test]
