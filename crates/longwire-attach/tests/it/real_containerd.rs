@@ -63,7 +63,7 @@ impl Engine {
         let mut command = Command::new("ctr");
         command.args(["--address", &self.folder.file("state/c.sock")]);
         command
-            .args(["--namespace", NAMESPACE])
+            .args(["--namespace", &namespace()])
             .args(arguments)
             .output()
     }
@@ -95,7 +95,7 @@ impl Engine {
 
 impl Drop for Engine {
     fn drop(&mut self) {
-        for id in [WEB, PLAIN, HOST] {
+        for id in [web().as_str(), PLAIN, HOST] {
             let _ = self.ctr(&["tasks", "kill", "--signal", "KILL", id]);
             let _ = self.ctr(&["tasks", "delete", "--force", id]);
             let _ = self.ctr(&["containers", "delete", id]);
@@ -112,16 +112,21 @@ impl Drop for Engine {
         let hierarchies = hierarchies.map(|entry| entry.path());
         let cgroups = hierarchies.chain([PathBuf::from("/sys/fs/cgroup")]);
         for parent in cgroups.chain([PathBuf::from("/run/containerd/runc")]) {
-            let _ = fs::remove_dir(parent.join(NAMESPACE));
+            let _ = fs::remove_dir(parent.join(namespace()));
         }
     }
 }
 
-/// The namespace of containerd.
-const NAMESPACE: &str = "longwire-attach-test";
+/// Returns the namespace of containerd: runc keeps the containers of all of them in one
+/// directory.
+fn namespace() -> String {
+    format!("longwire-attach-{}", std::process::id())
+}
 
-/// An ID as engines choose it.
-const WEB: &str = "3fa9c1d2e4f500000000000000000000000000000000000000000000000000aa";
+/// Returns an ID as engines choose it, of this test alone.
+fn web() -> String {
+    format!("3fa9{:060x}", u128::from(std::process::id()) << 64)
+}
 
 /// An ID as users of `ctr` choose it.
 const PLAIN: &str = "longwire-attach-plain";
@@ -151,8 +156,10 @@ fn containers_of_a_real_containerd_are_found() {
     let Some(engine) = Engine::start() else {
         return;
     };
+    let web = web();
+    let web = web.as_str();
     let annotation = ["--annotation", "nerdctl/name=longwire-attach-shop"];
-    engine.run(&annotation, WEB);
+    engine.run(&annotation, web);
     let cri = |key: &str, value: &str| format!("io.kubernetes.cri.{key}={value}");
     let sandbox = [
         cri("container-type", "sandbox"),
@@ -166,8 +173,8 @@ fn containers_of_a_real_containerd_are_found() {
     let mut inodes = Vec::new();
     for names in [
         &[
-            WEB,
-            &WEB[..12],
+            web,
+            &web[..50],
             "longwire-attach-shop",
             "containerd:longwire-attach-shop",
         ][..],
@@ -199,27 +206,27 @@ fn containers_of_a_real_containerd_are_found() {
     let running = machine.containers();
     let running = running
         .iter()
-        .filter(|c| c.namespace.as_deref() == Some(NAMESPACE));
+        .filter(|c| c.namespace.as_deref() == Some(&namespace()));
     let mut ids: Vec<&str> = running.map(|container| container.id.as_str()).collect();
     ids.sort_unstable();
-    assert_eq!(ids, [WEB, HOST, PLAIN]);
+    assert_eq!(ids, [web, HOST, PLAIN]);
 
     // Without its directories, the process shows it.
-    let by_process = Machine::at(Path::new("/")).resolve(&container(&WEB[..12]));
+    let by_process = Machine::at(Path::new("/")).resolve(&container(&web[..50]));
     let by_process = by_process.expect("by its cgroup");
     assert_eq!(by_process.inode(), inodes[0]);
     assert!(by_process.description.contains("an unknown runtime"));
 
-    the_end_is_reported(&engine, &machine);
+    the_end_is_reported(&engine, &machine, web);
 }
 
 /// Ends a container, which is then known as stopped, and starts it again.
-fn the_end_is_reported(engine: &Engine, machine: &Machine) {
-    let found = machine.resolve(&container(WEB)).expect("it runs");
+fn the_end_is_reported(engine: &Engine, machine: &Machine, web: &str) {
+    let found = machine.resolve(&container(web)).expect("it runs");
     let process = found.process().expect("a descriptor");
     let mut fds = [PollFd::new(process, PollFlags::POLLIN)];
     assert_eq!(poll(&mut fds, PollTimeout::ZERO), Ok(0));
-    engine.must(&["tasks", "kill", "--signal", "KILL", WEB]);
+    engine.must(&["tasks", "kill", "--signal", "KILL", web]);
     assert_eq!(poll(&mut fds, PollTimeout::from(20_000u16)), Ok(1));
     let error = machine.resolve(&found.target).expect_err("it has ended");
     match error {
@@ -230,8 +237,8 @@ fn the_end_is_reported(engine: &Engine, machine: &Machine) {
         TargetError::Unknown(_) => {}
         error => panic!("{error}"),
     }
-    let _ = engine.ctr(&["tasks", "delete", "--force", WEB]);
-    engine.must(&["tasks", "start", "--detach", WEB]);
+    let _ = engine.ctr(&["tasks", "delete", "--force", web]);
+    engine.must(&["tasks", "start", "--detach", web]);
     let again = machine.resolve(&found.target).expect("it runs again");
     assert_ne!(again.pid, found.pid);
 }
