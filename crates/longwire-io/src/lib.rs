@@ -20,6 +20,7 @@ mod collapse;
 pub mod delay_line;
 mod event;
 pub mod net;
+mod pidfd;
 pub mod port;
 pub mod rights;
 pub mod run_directory;
@@ -29,6 +30,7 @@ pub use arena::prefetch_to_read;
 pub use bell::Bell;
 pub use collapse::collapse_heap;
 pub use event::Event;
+pub use pidfd::Pidfd;
 pub use port::{
     Offload, PortError, PortLosses, PushResult, ReceiveResult, RxFrame, RxPort, SendStamp,
     StampedBy, TxFrame, TxPort,

@@ -4,13 +4,14 @@ use crate::source::{SourceFile, Violation};
 
 /// The order of the crates, from pure to practical: each may depend on those
 /// before it.
-const ORDER: [&str; 14] = [
+const ORDER: [&str; 15] = [
     "longwire-units",
     "longwire-packet",
     "longwire-engine",
     "longwire-capture",
     "longwire-plot",
     "longwire-io",
+    "longwire-attach",
     "longwire-runtime",
     "longwire-traffic",
     "longwire-testbed",

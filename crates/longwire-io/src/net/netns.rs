@@ -10,6 +10,8 @@ use std::thread;
 
 use nix::sched::{CloneFlags, setns, unshare};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
+use nix::sys::stat::fstat;
+use nix::sys::statfs::{FsType, fstatfs};
 
 use super::NetError;
 
@@ -24,6 +26,24 @@ nix::ioctl_none_bad!(
     owner_of,
     // NS_GET_USERNS of linux/nsfs.h.
     0xb701
+);
+
+nix::ioctl_read_bad!(
+    /// Writes the user who owns a user namespace.
+    user_of,
+    // NS_GET_OWNER_UID of linux/nsfs.h.
+    0xb704,
+    libc::uid_t
+);
+
+/// Kind of the file system of namespaces (linux/magic.h).
+const NSFS_MAGIC: FsType = FsType(0x6e73_6673);
+
+nix::ioctl_none_bad!(
+    /// Returns the kind of a namespace, as a flag of clone(2).
+    kind_of,
+    // NS_GET_NSTYPE of linux/nsfs.h.
+    0xb703
 );
 
 /// Identity of a namespace.
@@ -164,6 +184,25 @@ impl NetNamespace {
         open().map_err(|e| NetError::system("open", path.display().to_string(), e))
     }
 
+    /// Takes an open file, and checks that it is a network namespace.
+    ///
+    /// # Errors
+    /// `InvalidInput` if it is another kind of file or namespace; errors of the kernel.
+    pub fn from_file(file: OwnedFd) -> io::Result<NetNamespace> {
+        let other = |what| Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+        // Elsewhere the number of the request has another meaning.
+        if fstatfs(&file)?.filesystem_type() != NSFS_MAGIC {
+            return other("not a network namespace, but another kind of file");
+        }
+        // SAFETY: the descriptor is open, and the request has no argument.
+        let kind = unsafe { kind_of(file.as_raw_fd()) }?;
+        if kind != libc::CLONE_NEWNET {
+            return other("a namespace of another kind than a network's");
+        }
+        let inode = fstat(&file)?.st_ino;
+        Ok(NetNamespace { file, inode })
+    }
+
     /// Returns another holder of the same namespace.
     ///
     /// # Errors
@@ -226,10 +265,32 @@ impl NetNamespace {
         }
     }
 
+    /// Returns the user who owns the user namespace to which this one belongs: root, or
+    /// the user of a rootless container.
+    ///
+    /// # Errors
+    /// EPERM for owners outside the user namespace of this process.
+    pub fn owner(&self) -> io::Result<u32> {
+        // SAFETY: the descriptor is open, and the request has no argument.
+        let owner = unsafe { owner_of(self.file.as_raw_fd()) }?;
+        // SAFETY: the kernel has just opened this descriptor, and nothing else uses it.
+        let owner = unsafe { OwnedFd::from_raw_fd(owner) };
+        let mut user = 0;
+        // SAFETY: the descriptor is open, and the kernel writes one number to `user`.
+        unsafe { user_of(owner.as_raw_fd(), &raw mut user) }?;
+        Ok(user)
+    }
+
     /// Returns the number that identifies the namespace in the system, as in
     /// `/proc/PID/ns/net`.
     pub fn inode(&self) -> u64 {
         self.inode
+    }
+}
+
+impl From<NetNamespace> for OwnedFd {
+    fn from(namespace: NetNamespace) -> OwnedFd {
+        namespace.file
     }
 }
 

@@ -1,0 +1,19 @@
+//! Finds the network namespaces of running containers, pods and processes.
+//!
+//! ```
+//! use longwire_attach::{Target, TargetError};
+//!
+//! let found = Target::Pid(std::process::id()).resolve()?;
+//! println!("{}: namespace {}", found.description, found.inode());
+//! # Ok::<(), TargetError>(())
+//! ```
+//!
+//! [`Target`] is what a user names, [`Found`] its open namespace. [`target`] describes
+//! where containers are looked for.
+
+pub mod target;
+
+pub use target::{
+    Container, ContainerName, Found, Machine, NameError, Place, PlaceState, PodName, Runtime,
+    State, Survey, Target, TargetError, UnknownTarget, containers,
+};

@@ -1,0 +1,203 @@
+//! Docker and Podman over their API sockets.
+//!
+//! `GET /containers/json?all=true` lists containers, `GET /containers/ID/json` has the PID
+//! (Docker Engine API; Podman serves the same paths, `pkg/api/server/register_containers.go`).
+//! Paths have no version: Docker 29 refuses the oldest versions, and older Dockers the newer
+//! ones. Podman's responses have the header `Libpod-API-Version`.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use super::container::{Container, Runtime, State};
+use super::http;
+use super::machine::Machine;
+use super::name::{self, PodName};
+use super::place::{Place, PlaceState, Reading};
+use super::verify::verify;
+
+/// Sockets of root's engines.
+const SOCKETS: [&str; 3] = [
+    "/run/docker.sock",
+    "/var/run/docker.sock",
+    "/run/podman/podman.sock",
+];
+
+/// Sockets of rootless engines, below `$XDG_RUNTIME_DIR`.
+const USER_SOCKETS: [&str; 2] = ["docker.sock", "podman/podman.sock"];
+
+/// Variables with the address of an engine (docker(1), podman(1)).
+const VARIABLES: [&str; 2] = ["DOCKER_HOST", "CONTAINER_HOST"];
+
+/// A header of Podman.
+const PODMAN_HEADER: &str = "libpod-api-version";
+
+/// An engine that answers at a socket.
+#[derive(Clone, Debug)]
+pub struct Engine {
+    /// The socket.
+    pub socket: PathBuf,
+    /// The user of a rootless engine.
+    pub user: Option<u32>,
+}
+
+/// A row of the list of containers.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Listed {
+    id: String,
+    /// With a slash before each.
+    #[serde(default)]
+    names: Option<Vec<String>>,
+    #[serde(default)]
+    state: String,
+    #[serde(default)]
+    labels: Option<BTreeMap<String, String>>,
+}
+
+/// A container as the engine describes it.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Inspected {
+    state: InspectedState,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct InspectedState {
+    #[serde(default)]
+    pid: u32,
+}
+
+/// Returns the engines of this machine, and addresses that are of none.
+pub fn engines(machine: &Machine) -> (Vec<Engine>, Vec<Place>) {
+    let (mut engines, mut others) = (Vec::new(), Vec::new());
+    for variable in VARIABLES {
+        let Some(address) = machine.variable(variable) else {
+            continue;
+        };
+        let Some(path) = address.strip_prefix("unix://") else {
+            // Processes of another machine have no namespace on this one.
+            let reason = format!("{variable} is not the address of a socket on this machine");
+            others.push(Place {
+                path: PathBuf::from(address),
+                state: PlaceState::Failed(reason),
+            });
+            continue;
+        };
+        let user = owner(Path::new(path)).unwrap_or_default();
+        engines.push(Engine {
+            socket: PathBuf::from(path),
+            user: (user != 0).then_some(user),
+        });
+    }
+    engines.extend(SOCKETS.map(|socket| Engine {
+        socket: machine.path(socket),
+        user: None,
+    }));
+    for directory in machine.user_directories() {
+        engines.extend(USER_SOCKETS.map(|socket| Engine {
+            socket: directory.path.join(socket),
+            user: directory.user,
+        }));
+    }
+    // `/var/run` is a link to `/run`, and Podman's socket may have Docker's name.
+    let mut seen: Vec<PathBuf> = Vec::new();
+    engines.retain(|engine| {
+        let path = fs::canonicalize(&engine.socket).unwrap_or(engine.socket.clone());
+        let is_new = !seen.contains(&path);
+        seen.push(path);
+        is_new
+    });
+    (engines, others)
+}
+
+impl Engine {
+    /// Lists the containers. Those that run have no PID.
+    pub fn read(&self) -> Reading {
+        Reading {
+            path: self.socket.clone(),
+            containers: self.containers(),
+        }
+    }
+
+    fn containers(&self) -> io::Result<Vec<Container>> {
+        let response = http::get(&self.socket, "/containers/json?all=true")?;
+        let is_podman = response
+            .headers
+            .iter()
+            .any(|(name, _)| name == PODMAN_HEADER);
+        let runtime = if is_podman {
+            Runtime::Podman
+        } else {
+            Runtime::Docker
+        };
+        let rows: Vec<Listed> = parse(&response.body)?;
+        let rows = rows.into_iter().filter(|row| match self.user {
+            None => name::check(&row.id).is_ok(),
+            Some(_) => name::is_full_id(&row.id),
+        });
+        Ok(rows.map(|row| self.container(runtime, row)).collect())
+    }
+
+    fn container(&self, runtime: Runtime, row: Listed) -> Container {
+        let mut container = Container::new(runtime, &row.id);
+        container.user = self.user;
+        let names = row.names.unwrap_or_default();
+        let names = names.iter().map(|name| name.trim_start_matches('/'));
+        // Names with a slash are those of legacy links to the container.
+        container
+            .names
+            .extend(names.filter(|name| !name.contains('/')).map(str::to_owned));
+        if matches!(row.state.as_str(), "running" | "paused") {
+            container.state = State::Listed { pid: None };
+        }
+        // Labels of cri-dockerd.
+        let labels = row.labels.unwrap_or_default();
+        let label = |name: &str| labels.get(name).cloned();
+        if let (Some(name), Some(namespace)) = (
+            label("io.kubernetes.pod.name"),
+            label("io.kubernetes.pod.namespace"),
+        ) {
+            container.pod = Some(PodName { namespace, name });
+            let kind = label("io.kubernetes.docker.type");
+            container.is_sandbox = kind.is_some_and(|kind| kind == "podsandbox");
+        }
+        container
+    }
+
+    /// Returns the state of a container with its PID.
+    ///
+    /// # Errors
+    /// If the engine does not answer, or no longer has the container.
+    pub fn state(&self, container: &Container, machine: &Machine) -> io::Result<State> {
+        let target = format!("/containers/{}/json", container.id);
+        let response = http::get(&self.socket, &target)?;
+        let inspected: Inspected = parse(&response.body)?;
+        let pid = inspected.state.pid;
+        Ok(verify(machine, container, pid, self.is_trusted()))
+    }
+
+    /// Whether root or this user runs the engine. Another user's might name the process of
+    /// a third one.
+    fn is_trusted(&self) -> bool {
+        owner(&self.socket)
+            .is_ok_and(|owner| owner == 0 || owner == nix::unistd::geteuid().as_raw())
+    }
+}
+
+fn owner(path: &Path) -> io::Result<u32> {
+    Ok(fs::metadata(path)?.uid())
+}
+
+fn parse<T: DeserializeOwned>(body: &[u8]) -> io::Result<T> {
+    serde_json::from_slice(body).map_err(|error| {
+        let what = format!("answers with other JSON than Docker's: {error}");
+        io::Error::new(io::ErrorKind::InvalidData, what)
+    })
+}

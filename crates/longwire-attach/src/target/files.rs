@@ -1,0 +1,94 @@
+//! Files below a state directory, read with limits and without symbolic links: other users
+//! may have written them.
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use nix::fcntl::{OFlag, OpenHow, ResolveFlag, open, openat2};
+use nix::sys::stat::Mode;
+use serde::de::DeserializeOwned;
+
+use super::name;
+
+/// The longest configuration of a container, in bytes. Usual ones have 10 to 60 KB.
+const JSON_BYTES_MAX: u64 = 8 << 20;
+
+/// The longest file with one number.
+const NUMBER_BYTES_MAX: u64 = 32;
+
+/// The most entries of a directory.
+const ENTRIES_MAX: usize = 1 << 16;
+
+/// A directory. Its files are reached by relative paths that leave it neither by `..` nor
+/// by a symbolic link.
+#[derive(Debug)]
+pub struct Directory {
+    path: PathBuf,
+    file: OwnedFd,
+}
+
+impl Directory {
+    /// Opens a directory; the path to it may have symbolic links.
+    pub fn open(path: &Path) -> io::Result<Directory> {
+        let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
+        let file = open(path, flags, Mode::empty())?;
+        let path = path.to_owned();
+        Ok(Directory { path, file })
+    }
+
+    /// Opens a directory in this one.
+    pub fn inner(&self, path: &str) -> io::Result<Directory> {
+        let file = self.open_file(path, OFlag::O_DIRECTORY)?;
+        let path = self.path.join(path);
+        Ok(Directory { path, file })
+    }
+
+    /// Returns the names of all entries that can be IDs or namespaces.
+    pub fn names(&self) -> io::Result<Vec<String>> {
+        let entries = fs::read_dir(&self.path)?.take(ENTRIES_MAX).flatten();
+        let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+        Ok(names.filter(|name| name::check(name).is_ok()).collect())
+    }
+
+    /// Reads JSON.
+    pub fn json<T: DeserializeOwned>(&self, path: &str) -> io::Result<T> {
+        Ok(serde_json::from_slice(&self.read(path, JSON_BYTES_MAX)?)?)
+    }
+
+    /// Reads a number in decimal digits.
+    pub fn number(&self, path: &str) -> io::Result<u32> {
+        let bytes = self.read(path, NUMBER_BYTES_MAX)?;
+        let text = str::from_utf8(&bytes).unwrap_or_default();
+        let number = text.trim().parse();
+        number.map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "not a number"))
+    }
+
+    fn read(&self, path: &str, bytes_max: u64) -> io::Result<Vec<u8>> {
+        // A FIFO must not block.
+        let file = File::from(self.open_file(path, OFlag::O_NONBLOCK)?);
+        if !file.metadata()?.is_file() {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "not a file"));
+        }
+        read_limited(file, bytes_max)
+    }
+
+    fn open_file(&self, path: &str, flags: OFlag) -> io::Result<OwnedFd> {
+        let how = OpenHow::new()
+            .flags(flags | OFlag::O_RDONLY | OFlag::O_CLOEXEC)
+            .resolve(ResolveFlag::RESOLVE_BENEATH | ResolveFlag::RESOLVE_NO_SYMLINKS);
+        Ok(openat2(&self.file, path, how)?)
+    }
+}
+
+/// Reads a file to its end; a longer one is an error.
+pub fn read_limited(file: impl Read, bytes_max: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    file.take(bytes_max + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > bytes_max {
+        let what = format!("longer than {bytes_max} bytes");
+        return Err(io::Error::new(io::ErrorKind::InvalidData, what));
+    }
+    Ok(bytes)
+}

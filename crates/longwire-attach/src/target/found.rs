@@ -1,0 +1,216 @@
+//! The open namespace of a target.
+
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use longwire_io::Pidfd;
+use longwire_io::net::NetNamespace;
+use nix::fcntl::{OFlag, open};
+use nix::sys::stat::Mode;
+
+use super::Target;
+use super::container::{Container, Runtime};
+use super::error::TargetError;
+use super::machine::Machine;
+use super::name::{ContainerName, PodName};
+use super::process::Process;
+
+/// The network namespace of a target.
+#[derive(Debug)]
+pub struct Found {
+    /// The namespace. It exists as long as this value, also without processes.
+    pub namespace: NetNamespace,
+    /// A short name, as in `web` or `default/web-0`.
+    pub label: String,
+    /// A description, as in "container 3fa9c1d2e4f5 (web) of docker, PID 4711".
+    pub description: String,
+    /// The process whose namespace it is; `None` for a namespace that was found by a file.
+    pub pid: Option<u32>,
+    /// Start of the process, in clock ticks since the start of the system. With the PID, it
+    /// identifies the process until then.
+    pub started: Option<u64>,
+    /// Whether it is the namespace of the machine's first process: a container with the
+    /// network of its host.
+    pub is_host: bool,
+    /// A target that finds the same container or pod again, also after a restart: a
+    /// container by its runtime and complete ID.
+    pub target: Target,
+    process: Option<Pidfd>,
+}
+
+impl Found {
+    /// Returns the number that identifies the namespace, as in `/proc/PID/ns/net`. It is not
+    /// reused while this value exists.
+    pub fn inode(&self) -> u64 {
+        self.namespace.inode()
+    }
+
+    /// Returns a descriptor that becomes readable when the process of the target ends, to be
+    /// used with poll(2); `None` for a namespace that was found by a file.
+    pub fn process(&self) -> Option<BorrowedFd<'_>> {
+        self.process.as_ref().map(AsFd::as_fd)
+    }
+
+    /// Opens a namespace by a path, or by a name in one of the directories.
+    pub(super) fn named(
+        name: &Path,
+        directories: &[PathBuf],
+        machine: &Machine,
+    ) -> Result<Found, TargetError> {
+        let is_plain = name.components().count() == 1 && !name.to_string_lossy().contains('/');
+        let candidates: Vec<PathBuf> = if is_plain {
+            directories
+                .iter()
+                .map(|directory| directory.join(name))
+                .collect()
+        } else {
+            vec![name.to_owned()]
+        };
+        let mut opened = candidates.iter().map(|path| (path, open_file(path)));
+        let is_present = |(_, file): &(&PathBuf, io::Result<OwnedFd>)| !matches!(file, Err(error) if error.kind() == io::ErrorKind::NotFound);
+        let Some((path, file)) = opened.find(is_present) else {
+            return Err(TargetError::NoNamespace {
+                path: candidates[0].clone(),
+                known: names(directories),
+            });
+        };
+        let namespace = file.and_then(NetNamespace::from_file);
+        let namespace = namespace.map_err(|e| TargetError::open(path.display(), e))?;
+        let label = name.file_name().unwrap_or(name.as_os_str());
+        Ok(Found {
+            is_host: is_host(&namespace, machine),
+            namespace,
+            label: label.to_string_lossy().into_owned(),
+            description: format!("namespace {}", path.display()),
+            pid: None,
+            started: None,
+            target: Target::Netns(path.clone()),
+            process: None,
+        })
+    }
+
+    /// Opens the namespace of a process.
+    pub(super) fn of_process(pid: u32, machine: &Machine) -> Result<Found, TargetError> {
+        let (process, namespace, pidfd) = open_process(pid, None, machine)?;
+        let started = process.started().ok();
+        let command = process.command().unwrap_or_default();
+        Ok(Found {
+            is_host: is_host(&namespace, machine),
+            namespace,
+            label: pid.to_string(),
+            description: format!("process {pid} ({command})"),
+            pid: Some(pid),
+            started,
+            target: Target::Pid(pid),
+            process: pidfd,
+        })
+    }
+
+    /// Opens the namespace of a pod by the file that its sandbox names.
+    pub(super) fn of_sandbox(
+        sandbox: &Container,
+        file: &Path,
+        pod: &PodName,
+        machine: &Machine,
+    ) -> Result<Found, TargetError> {
+        let path = machine.path(&file.to_string_lossy());
+        let found = Found::named(&path, &[], machine)?;
+        Ok(Found {
+            label: pod.to_string(),
+            description: format!("{sandbox}, namespace {}", path.display()),
+            target: Target::Pod(pod.clone()),
+            ..found
+        })
+    }
+
+    /// Opens the namespace of a running container, whose process started at `started`. A
+    /// pod that was named is found again by its name.
+    pub(super) fn of_container(
+        container: &Container,
+        started: u64,
+        pod: Option<&PodName>,
+        machine: &Machine,
+    ) -> Result<Found, TargetError> {
+        let pid = container.pid().unwrap_or_default();
+        let (_, namespace, process) = open_process(pid, Some(started), machine)?;
+        let runtime = container.runtime;
+        let target = match pod {
+            Some(pod) => Target::Pod(pod.clone()),
+            None => Target::Container(ContainerName {
+                runtime: (runtime != Runtime::Unknown).then_some(runtime),
+                text: container.id.clone(),
+            }),
+        };
+        Ok(Found {
+            is_host: is_host(&namespace, machine),
+            namespace,
+            label: pod.map_or_else(|| container.label(), PodName::to_string),
+            description: container.to_string(),
+            pid: Some(pid),
+            started: Some(started),
+            target,
+            process,
+        })
+    }
+}
+
+/// Opens a process and its namespace; `started` is its known start.
+fn open_process(
+    pid: u32,
+    started: Option<u64>,
+    machine: &Machine,
+) -> Result<(Process, NetNamespace, Option<Pidfd>), TargetError> {
+    let gone = |error: &io::Error| {
+        error.kind() == io::ErrorKind::NotFound
+            || error.raw_os_error() == Some(nix::errno::Errno::ESRCH as i32)
+    };
+    let failed = |error: io::Error| {
+        if gone(&error) {
+            TargetError::NoProcess { pid }
+        } else {
+            TargetError::open(
+                format_args!("the network namespace of process {pid}"),
+                error,
+            )
+        }
+    };
+    let process = Process::open(&machine.path("/proc"), pid).map_err(failed)?;
+    let now = process.started().map_err(failed)?;
+    if started.is_some_and(|started| started != now) {
+        return Err(TargetError::NoProcess { pid });
+    }
+    let namespace = process.namespace().map_err(failed)?;
+    let pidfd = machine.has_own_pids().then(|| process.pidfd());
+    Ok((process, namespace, pidfd.transpose().map_err(failed)?))
+}
+
+/// Opens a file that may be a FIFO or a device of another user.
+fn open_file(path: &Path) -> io::Result<OwnedFd> {
+    let flags = OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
+    Ok(open(path, flags, Mode::empty())?)
+}
+
+/// Returns the names of namespaces in directories.
+fn names(directories: &[PathBuf]) -> Vec<String> {
+    let entries = directories
+        .iter()
+        .flat_map(fs::read_dir)
+        .flatten()
+        .flatten();
+    let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    let mut names: Vec<String> = names.collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+/// Whether a namespace is that of the machine's first process. Where that process may not be
+/// looked at, the caller's namespace stands for it.
+fn is_host(namespace: &NetNamespace, machine: &Machine) -> bool {
+    let proc = machine.path("/proc");
+    let first = Process::open(&proc, 1).and_then(|process| process.namespace());
+    let host = first.or_else(|_| NetNamespace::current().map_err(io::Error::other));
+    host.is_ok_and(|host| host.inode() == namespace.inode())
+}

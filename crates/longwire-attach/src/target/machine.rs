@@ -1,0 +1,116 @@
+//! A machine's directories and environment variables, which tests replace.
+
+use std::collections::BTreeMap;
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::files::Directory;
+
+/// Directory of users' run-time directories (pam_systemd(8)).
+const USERS: &str = "/run/user";
+
+/// Variables with the addresses of runtimes.
+const VARIABLES: [&str; 4] = [
+    "CONTAINERD_ADDRESS",
+    "CONTAINER_HOST",
+    "DOCKER_HOST",
+    "XDG_RUNTIME_DIR",
+];
+
+/// Where containers are looked for.
+#[derive(Clone, Debug)]
+pub struct Machine {
+    root: PathBuf,
+    variables: BTreeMap<&'static str, String>,
+}
+
+/// The run-time directory of a user, with rootless runtimes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UserDirectory {
+    /// The directory.
+    pub path: PathBuf,
+    /// The user, other than root.
+    pub user: Option<u32>,
+}
+
+impl UserDirectory {
+    fn new(path: PathBuf, user: u32) -> UserDirectory {
+        let user = (user != 0).then_some(user);
+        UserDirectory { path, user }
+    }
+}
+
+impl Machine {
+    /// Returns the machine of the caller.
+    pub fn this() -> Machine {
+        let values = VARIABLES
+            .iter()
+            .filter_map(|name| Some((*name, env::var(name).ok()?)));
+        Machine::at(Path::new("/")).with_variables(values)
+    }
+
+    /// Returns the machine whose root directory is mounted here, without environment
+    /// variables. The end of processes is not reported for a `/proc` of another PID
+    /// namespace.
+    pub fn at(root: &Path) -> Machine {
+        Machine {
+            root: root.to_owned(),
+            variables: BTreeMap::new(),
+        }
+    }
+
+    /// Sets environment variables: `DOCKER_HOST`, `CONTAINER_HOST`, `CONTAINERD_ADDRESS` and
+    /// `XDG_RUNTIME_DIR`. Paths in them are not below the root.
+    pub fn with_variables<T: Into<String>>(
+        mut self,
+        variables: impl IntoIterator<Item = (&'static str, T)>,
+    ) -> Machine {
+        let variables = variables
+            .into_iter()
+            .map(|(name, value)| (name, value.into()));
+        self.variables.extend(variables);
+        self
+    }
+
+    /// Returns a path below the root.
+    pub(super) fn path(&self, absolute: &str) -> PathBuf {
+        self.root.join(absolute.trim_start_matches('/'))
+    }
+
+    /// Returns the value of an environment variable that is not empty.
+    pub(super) fn variable(&self, name: &str) -> Option<&str> {
+        let value = self.variables.get(name)?;
+        Some(value.as_str()).filter(|value| !value.is_empty())
+    }
+
+    /// Returns the run-time directories of users.
+    pub(super) fn user_directories(&self) -> Vec<UserDirectory> {
+        let users = self.path(USERS);
+        let names = Directory::open(&users).and_then(|users| users.names());
+        let mut directories: Vec<UserDirectory> = names
+            .unwrap_or_default()
+            .iter()
+            .filter_map(|name| {
+                let path = users.join(name);
+                Some(UserDirectory::new(path, name.parse().ok()?))
+            })
+            .collect();
+        if let Some(own) = self.variable("XDG_RUNTIME_DIR").map(PathBuf::from)
+            && !directories.iter().any(|directory| directory.path == own)
+        {
+            directories.push(UserDirectory::new(own, nix::unistd::getuid().as_raw()));
+        }
+        directories
+    }
+
+    /// Whether PIDs of `/proc` are those of the caller's PID namespace. In the `/proc` of an
+    /// outer namespace, the caller has a PID in each of them.
+    pub(super) fn has_own_pids(&self) -> bool {
+        let status = fs::read_to_string(self.path("/proc/self/status"));
+        let status = status.unwrap_or_default();
+        let pids = status.lines().find_map(|line| line.strip_prefix("NSpid:"));
+        let pids: Vec<&str> = pids.unwrap_or_default().split_whitespace().collect();
+        pids == [std::process::id().to_string()]
+    }
+}

@@ -1,0 +1,96 @@
+//! From the name of a container, pod, process or namespace to its network namespace.
+//!
+//! | runtime | source | where |
+//! |---|---|---|
+//! | Docker, Podman | API over a Unix socket | `engines.rs` |
+//! | Docker | `/var/lib/docker/containers` | `docker.rs` |
+//! | containerd | `io.containerd.runtime.v2.task` of its state directory | `containerd.rs` |
+//! | CRI-O, Podman | `/run/containers/storage` | `storage.rs` |
+//! | any | `/proc/*/cgroup`, if nothing else knows the name | `processes.rs` |
+//!
+//! Each source yields [`Container`]s; `survey.rs` joins those of one ID. A PID from a
+//! state directory may be outdated, and then belong to another process. So it is compared
+//! with the start time that the OCI runtime recorded, or with the cgroup of the process
+//! (`verify.rs`).
+//!
+//! Containers in virtual machines (Kata) may have no process in their network namespace. A
+//! pod of them is found by the file that its CNI plugin made; otherwise, `--netns` names it.
+//!
+//! Files are opened without following symbolic links, and are read up to a limit
+//! (`files.rs`).
+
+mod container;
+mod containerd;
+mod docker;
+mod engines;
+mod error;
+mod files;
+mod found;
+mod http;
+mod machine;
+mod name;
+mod oci;
+mod place;
+mod process;
+mod processes;
+mod resolve;
+mod selection;
+mod storage;
+mod survey;
+mod verify;
+
+use std::fmt;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+pub use container::{Container, Runtime, State};
+pub use error::{TargetError, UnknownTarget};
+pub use found::Found;
+pub use machine::Machine;
+pub use name::{ContainerName, NameError, PodName};
+pub use place::{Place, PlaceState};
+pub use survey::Survey;
+
+/// A network namespace, as a user names it.
+///
+/// In JSON, it is an object with one field, as in `{"container": "docker:web"}`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Target {
+    /// A file, or a name below `/run/netns`, as of `ip netns` and CNI plugins.
+    Netns(PathBuf),
+    /// A process in the PID namespace of the caller.
+    Pid(u32),
+    /// A container, by its ID, a prefix of its ID, or its name.
+    Container(ContainerName),
+    /// A pod of Kubernetes.
+    Pod(PodName),
+}
+
+impl Target {
+    /// Finds and opens the namespace on this machine.
+    ///
+    /// # Errors
+    /// See [`TargetError`].
+    pub fn resolve(&self) -> Result<Found, TargetError> {
+        Machine::this().resolve(self)
+    }
+}
+
+impl fmt::Display for Target {
+    /// As in "container docker:web".
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Target::Netns(path) => write!(f, "namespace {}", path.display()),
+            Target::Pid(pid) => write!(f, "process {pid}"),
+            Target::Container(name) => write!(f, "container {name}"),
+            Target::Pod(name) => write!(f, "pod {name}"),
+        }
+    }
+}
+
+/// Returns all running containers of this machine.
+pub fn containers() -> Vec<Container> {
+    Machine::this().containers()
+}

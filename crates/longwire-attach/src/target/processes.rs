@@ -1,0 +1,166 @@
+//! Containers of any runtime, by the cgroups of all processes.
+//!
+//! Docker, containerd below Kubernetes, CRI-O, Podman and nerdctl put the ID, 64
+//! hexadecimal digits, in the last part of a container's cgroup: `/docker/ID`,
+//! `docker-ID.scope`, `cri-containerd-ID.scope`, `crio-ID.scope`, `libpod-ID.scope`,
+//! `nerdctl-ID.scope`, `/kubepods/burstable/podUID/ID`, `pod.slice:cri-containerd:ID`.
+//! With cgroup v1, `/proc/PID/cgroup` has a line for each hierarchy, with v2 one line.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use super::container::{Container, Runtime, State};
+use super::machine::Machine;
+use super::name::{FULL_ID_LENGTH, is_full_id};
+use super::place::Reading;
+use super::process::Process;
+
+/// Beginnings of the names of cgroups, and their runtimes.
+const PREFIXES: [(&str, Runtime); 5] = [
+    ("docker", Runtime::Docker),
+    ("cri-containerd", Runtime::Containerd),
+    ("nerdctl", Runtime::Containerd),
+    ("crio", Runtime::CriO),
+    ("libpod", Runtime::Podman),
+];
+
+/// Reads the cgroups of all processes.
+pub fn read(machine: &Machine) -> Reading {
+    let path = machine.path("/proc");
+    Reading {
+        containers: read_processes(&path),
+        path,
+    }
+}
+
+fn read_processes(proc: &Path) -> io::Result<Vec<Container>> {
+    let mut containers: BTreeMap<String, Container> = BTreeMap::new();
+    for entry in fs::read_dir(proc)?.flatten() {
+        let pid = entry
+            .file_name()
+            .to_str()
+            .and_then(|name| name.parse().ok());
+        let Some(found) = pid.and_then(|pid| container(proc, pid)) else {
+            continue;
+        };
+        let started = |container: &Container| match container.state {
+            State::Running { started, pid } => (started, pid),
+            _ => (u64::MAX, u32::MAX),
+        };
+        // The oldest process is the container's first.
+        match containers.get(&found.id) {
+            Some(known) if started(known) <= started(&found) => {}
+            _ => drop(containers.insert(found.id.clone(), found)),
+        }
+    }
+    Ok(containers.into_values().collect())
+}
+
+fn container(proc: &Path, pid: u32) -> Option<Container> {
+    let process = Process::open(proc, pid).ok()?;
+    let (runtime, id) = id_of(&process.cgroups().ok()?)?;
+    let mut container = Container::new(runtime, &id);
+    let started = process.started().ok()?;
+    container.state = State::Running { pid, started };
+    Some(container)
+}
+
+/// Returns runtime and ID of the innermost container in the lines of `/proc/PID/cgroup`.
+fn id_of(cgroups: &str) -> Option<(Runtime, String)> {
+    cgroups.lines().find_map(|line| {
+        let mut names = line.splitn(3, ':').nth(2)?.rsplit('/').peekable();
+        while let Some(name) = names.next() {
+            if let Some((before, id)) = split_id(name) {
+                let before = if before.is_empty() {
+                    // cgroupfs: the runtime is the name of the parent, as in `/docker/ID`.
+                    names.peek().copied().unwrap_or_default()
+                } else {
+                    before
+                };
+                return (!before.contains("conmon")).then(|| (runtime_of(before), id.to_owned()));
+            }
+        }
+        None
+    })
+}
+
+/// Splits the name of a cgroup in a prefix and an ID of 64 hexadecimal digits.
+fn split_id(name: &str) -> Option<(&str, &str)> {
+    let name = name.strip_suffix(".scope").unwrap_or(name);
+    let (before, id) = name.split_at_checked(name.len().checked_sub(FULL_ID_LENGTH)?)?;
+    let is_end = before.is_empty() || before.ends_with(['-', ':']);
+    (is_end && is_full_id(id)).then_some((before, id))
+}
+
+fn runtime_of(before: &str) -> Runtime {
+    // As in `kubepods-pod1.slice:cri-containerd:`.
+    let before = before.trim_end_matches([':', '-']);
+    let name = before.rsplit(':').next().unwrap_or(before);
+    let found = PREFIXES.iter().find(|(prefix, _)| name.starts_with(prefix));
+    found.map_or(Runtime::Unknown, |(_, runtime)| *runtime)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_of_all_runtimes_are_found() {
+        let id = "3fa9".repeat(16);
+        for (line, runtime) in [
+            ("0::/system.slice/docker-ID.scope", Runtime::Docker),
+            ("5:devices:/docker/ID", Runtime::Docker),
+            ("0::/docker/ID/init.scope", Runtime::Docker),
+            ("4:memory:/kubepods/burstable/pod1-2/ID", Runtime::Unknown),
+            (
+                "0::/kubepods.slice/kubepods-pod1_2.slice/cri-containerd-ID.scope",
+                Runtime::Containerd,
+            ),
+            (
+                "0::/system.slice/containerd.service/kubepods-pod1.slice:cri-containerd:ID",
+                Runtime::Containerd,
+            ),
+            ("0::/user.slice/nerdctl-ID.scope", Runtime::Containerd),
+            ("0::/default/ID", Runtime::Unknown),
+            ("0::/kubepods.slice/crio-ID.scope", Runtime::CriO),
+            (
+                "0::/machine.slice/libpod-ID.scope/container",
+                Runtime::Podman,
+            ),
+            ("0::/../../docker/ID", Runtime::Docker),
+        ] {
+            let line = line.replace("ID", &id);
+            assert_eq!(id_of(&line), Some((runtime, id.clone())), "{line}");
+        }
+    }
+
+    #[test]
+    fn the_innermost_container_counts() {
+        let (outer, inner) = ("a".repeat(64), "b".repeat(64));
+        let line = format!("0::/docker/{outer}/kubelet.slice/cri-containerd-{inner}.scope");
+        assert_eq!(id_of(&line), Some((Runtime::Containerd, inner)));
+        // Another hierarchy without the container.
+        let lines = format!("9:name=systemd:/\n5:devices:/docker/{outer}\n0::/");
+        assert_eq!(id_of(&lines), Some((Runtime::Docker, outer)));
+    }
+
+    #[test]
+    fn other_cgroups_are_no_containers() {
+        let id = "3fa9".repeat(16);
+        for line in [
+            "0::/",
+            "",
+            "no colons",
+            "0::/system.slice/ssh.service",
+            "0::/machine.slice/libpod-conmon-ID.scope",
+            "0::/crio-conmon-ID.scope",
+            "0::/docker/IDff",
+            "0::/docker/xID",
+            "0::/docker/ä",
+        ] {
+            assert_eq!(id_of(&line.replace("ID", &id)), None, "{line}");
+        }
+    }
+}

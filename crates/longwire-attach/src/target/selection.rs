@@ -1,0 +1,146 @@
+//! Chooses the container that a name means.
+//!
+//! As Docker does: a complete ID comes before a name, and a name before the prefix of an ID,
+//! which may have any length but must fit one container.
+
+use super::container::{Container, State};
+use super::error::{TargetError, UnknownTarget};
+use super::machine::Machine;
+use super::name::{ContainerName, PodName};
+use super::survey::Survey;
+
+/// Finds the running container of a name, and the start of its process.
+pub fn container(
+    survey: &mut Survey,
+    machine: &Machine,
+    name: &ContainerName,
+) -> Result<(Container, u64), TargetError> {
+    let mut matches = matching(&survey.containers, name);
+    if matches.is_empty() {
+        survey.add_processes(machine);
+        matches = matching(&survey.containers, name);
+    }
+    let what = format!("container {name}");
+    if matches.is_empty() {
+        return Err(unknown(what, survey, machine, |container| {
+            let pod = container.pod.as_ref().filter(|pod| pod.name == name.text)?;
+            Some(format!("a pod has this name: --pod {pod}"))
+        }));
+    }
+    let mut running = running(survey, &matches, machine);
+    match running.len() {
+        0 => Err(TargetError::NotRunning {
+            what,
+            candidates: take(survey, &matches),
+        }),
+        1 => Ok(running.remove(0)),
+        _ => Err(TargetError::Ambiguous {
+            what,
+            candidates: running
+                .into_iter()
+                .map(|(container, _)| container)
+                .collect(),
+        }),
+    }
+}
+
+/// Finds a container in the namespace of a pod, and the start of its process: the newest
+/// sandbox that runs, or another container of the pod, for runtimes whose sandboxes have no
+/// process.
+pub fn pod(
+    survey: &mut Survey,
+    machine: &Machine,
+    name: &PodName,
+) -> Result<(Container, u64), TargetError> {
+    let is_of_pod = |container: &Container| container.pod.as_ref() == Some(name);
+    let matches: Vec<usize> = (0..survey.containers.len())
+        .filter(|index| is_of_pod(&survey.containers[*index]))
+        .collect();
+    let what = format!("pod {name}");
+    if matches.is_empty() {
+        return Err(unknown(what, survey, machine, |container| {
+            let pod = container.pod.as_ref().filter(|pod| pod.name == name.name)?;
+            Some(format!("another namespace has this pod: --pod {pod}"))
+        }));
+    }
+    let newest = running(survey, &matches, machine)
+        .into_iter()
+        .max_by_key(|(container, started)| (container.is_sandbox, *started));
+    newest.ok_or_else(|| TargetError::NotRunning {
+        what,
+        candidates: take(survey, &matches),
+    })
+}
+
+/// Returns the containers that fit a name best.
+fn matching(containers: &[Container], name: &ContainerName) -> Vec<usize> {
+    let text = &name.text;
+    let fits = |fit: &dyn Fn(&Container) -> bool| -> Vec<usize> {
+        let all = containers.iter().enumerate();
+        let of_runtime = all.filter(|(_, container)| {
+            name.runtime
+                .is_none_or(|runtime| runtime == container.runtime)
+        });
+        let found = of_runtime.filter(|(_, container)| fit(container));
+        found.map(|(index, _)| index).collect()
+    };
+    let by_id = fits(&|container| container.id == *text);
+    if !by_id.is_empty() {
+        return by_id;
+    }
+    let by_name = fits(&|container| container.names.contains(text));
+    if !by_name.is_empty() {
+        return by_name;
+    }
+    fits(&|container| container.id.starts_with(text))
+}
+
+/// Returns those that run, with the start of their processes. If none does by the records
+/// of its runtime, a process may still show it.
+fn running(survey: &mut Survey, matches: &[usize], machine: &Machine) -> Vec<(Container, u64)> {
+    for index in matches {
+        survey.inspect(*index, machine);
+    }
+    let known = with_start(take(survey, matches));
+    if !known.is_empty() {
+        return known;
+    }
+    survey.add_processes(machine);
+    with_start(take(survey, matches))
+}
+
+fn with_start(containers: Vec<Container>) -> Vec<(Container, u64)> {
+    let started = |container: Container| match container.state {
+        State::Running { started, .. } => Some((container, started)),
+        _ => None,
+    };
+    containers.into_iter().filter_map(started).collect()
+}
+
+fn take(survey: &Survey, matches: &[usize]) -> Vec<Container> {
+    let found = matches
+        .iter()
+        .map(|index| survey.containers[*index].clone());
+    found.collect()
+}
+
+/// Returns the error of a name that nothing has; `remedy` finds containers with a similar
+/// one.
+fn unknown(
+    what: String,
+    survey: &mut Survey,
+    machine: &Machine,
+    remedy: impl Fn(&Container) -> Option<String>,
+) -> TargetError {
+    survey.complete(machine);
+    let running = survey.containers.iter().filter(|c| c.pid().is_some());
+    let mut known: Vec<String> = running.map(Container::label).collect();
+    known.sort_unstable();
+    known.dedup();
+    TargetError::Unknown(Box::new(UnknownTarget {
+        what,
+        known,
+        remedy: survey.containers.iter().find_map(remedy),
+        places: survey.places.clone(),
+    }))
+}

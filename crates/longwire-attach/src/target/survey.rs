@@ -1,0 +1,125 @@
+//! All containers of a machine, from all sources.
+
+use std::collections::BTreeSet;
+
+use super::container::{Container, State};
+use super::engines::{self, Engine};
+use super::machine::Machine;
+use super::place::{Place, Reading};
+use super::verify::verify;
+use super::{containerd, docker, processes, storage};
+
+/// The containers of a machine, and where they were looked for.
+#[derive(Debug, Default)]
+pub struct Survey {
+    /// Containers, also those that do not run.
+    pub containers: Vec<Container>,
+    /// Sockets and directories, in the order in which they were read.
+    pub places: Vec<Place>,
+    /// The engines that list a container, by its ID.
+    engines: Vec<(String, Engine)>,
+    /// Whether the containers that only processes show were added.
+    has_processes: bool,
+}
+
+impl Survey {
+    /// Asks all sources but processes. PIDs are compared with processes when needed.
+    pub(super) fn new(machine: &Machine) -> Survey {
+        let mut survey = Survey::default();
+        let (engines, others) = engines::engines(machine);
+        survey.places.extend(others);
+        for engine in engines {
+            survey.add_engine(engine);
+        }
+        survey.add(docker::read(machine));
+        let directories = [storage::read(machine), containerd::read(machine)];
+        for reading in directories.into_iter().flatten() {
+            survey.add(reading);
+        }
+        survey.drop_claimed();
+        survey
+    }
+
+    /// Adds the containers that only their processes show, and all PIDs.
+    pub(super) fn complete(&mut self, machine: &Machine) {
+        for index in 0..self.containers.len() {
+            self.inspect(index, machine);
+        }
+        self.add_processes(machine);
+    }
+
+    /// Adds the containers that processes show. Other sources know more about a container.
+    pub(super) fn add_processes(&mut self, machine: &Machine) {
+        if std::mem::replace(&mut self.has_processes, true) {
+            return;
+        }
+        let reading = processes::read(machine);
+        self.places.push(reading.place());
+        for found in reading.containers.unwrap_or_default() {
+            let known = self.containers.iter_mut().find(|known| {
+                let is_verified = known.user.is_none() || known.pid() == found.pid();
+                known.id == found.id && is_verified
+            });
+            match known {
+                None => self.containers.push(found),
+                Some(known) => match known.state {
+                    State::Stopped | State::Unverified { .. } => known.state = found.state,
+                    State::Listed { .. } | State::Running { .. } => {}
+                },
+            }
+        }
+    }
+
+    /// Compares a container with its process. The PID is that of a state directory, or of
+    /// the engine that lists the container.
+    pub(super) fn inspect(&mut self, index: usize, machine: &Machine) {
+        let container = &self.containers[index];
+        let State::Listed { pid } = container.state else {
+            return;
+        };
+        let recorded = pid.map(|pid| verify(machine, container, pid, false));
+        let state = match recorded {
+            Some(State::Running { .. }) => recorded,
+            _ => self.ask(container, machine).or(recorded),
+        };
+        self.containers[index].state = state.unwrap_or(State::Stopped);
+    }
+
+    fn ask(&self, container: &Container, machine: &Machine) -> Option<State> {
+        let mut listings = self.engines.iter();
+        let is_its =
+            |(id, engine): &&(String, Engine)| *id == container.id && engine.user == container.user;
+        let (_, engine) = listings.find(is_its)?;
+        engine.state(container, machine).ok()
+    }
+
+    /// Adds the containers of one place.
+    fn add(&mut self, reading: Reading) {
+        self.places.push(reading.place());
+        for container in reading.containers.unwrap_or_default() {
+            let known = self.containers.iter_mut();
+            match known.into_iter().find(|known| known.is_same(&container)) {
+                Some(known) => known.merge(container),
+                None => self.containers.push(container),
+            }
+        }
+    }
+
+    fn add_engine(&mut self, engine: Engine) {
+        let reading = engine.read();
+        let ids = reading.containers.iter().flatten();
+        let ids = ids.map(|container| (container.id.clone(), engine.clone()));
+        self.engines.extend(ids);
+        self.add(reading);
+    }
+
+    /// Drops containers of users with the ID of a container of root: users may write any ID
+    /// in their directories.
+    fn drop_claimed(&mut self) {
+        let of_root = |container: &&Container| container.user.is_none();
+        let ids = self.containers.iter().filter(of_root);
+        let ids: BTreeSet<String> = ids.map(|container| container.id.clone()).collect();
+        self.containers
+            .retain(|container| container.user.is_none() || !ids.contains(&container.id));
+    }
+}

@@ -1,0 +1,126 @@
+//! A root directory with the files of runtimes, and processes in namespaces of the test.
+
+pub mod server;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use longwire_attach::{Found, Machine, Target, TargetError};
+use longwire_io::net::NetNamespace;
+use longwire_testbed::support::{self, Folder};
+use serde_json::{Value, json};
+
+/// The directory of tasks of containerd.
+pub const TASKS: &str = "run/containerd/io.containerd.runtime.v2.task";
+
+/// The root directory of a machine.
+#[derive(Debug)]
+pub struct Tree {
+    folder: Folder,
+    namespaces: BTreeMap<u32, NetNamespace>,
+}
+
+impl Tree {
+    /// Makes a root whose first process is in the namespace of the test.
+    pub fn new() -> Option<Tree> {
+        let mut tree = Tree {
+            folder: Folder::new(),
+            namespaces: BTreeMap::new(),
+        };
+        let host = NetNamespace::current().expect("the test's namespace");
+        tree.process_in(1, 1, "0::/init.scope", host);
+        // Skips where no namespace can be made.
+        support::namespace().map(|_| tree)
+    }
+
+    pub fn path(&self, path: &str) -> PathBuf {
+        self.folder.path().join(path)
+    }
+
+    pub fn machine(&self) -> Machine {
+        Machine::at(self.folder.path())
+    }
+
+    /// Writes a file and its directories.
+    pub fn file(&self, path: &str, content: impl AsRef<[u8]>) {
+        let path = self.path(path);
+        fs::create_dir_all(path.parent().expect("a directory")).expect("directories");
+        fs::write(path, content).expect("a file");
+    }
+
+    pub fn link(&self, path: &str, to: impl AsRef<Path>) {
+        let path = self.path(path);
+        fs::create_dir_all(path.parent().expect("a directory")).expect("directories");
+        symlink(to, path).expect("a link");
+    }
+
+    /// Adds a process in a new namespace.
+    pub fn process(&mut self, pid: u32, started: u64, cgroup: &str) {
+        let namespace = NetNamespace::new().expect("a namespace");
+        self.process_in(pid, started, cgroup, namespace);
+    }
+
+    pub fn process_in(&mut self, pid: u32, started: u64, cgroup: &str, namespace: NetNamespace) {
+        let stat = format!("{pid} (a) b) S 1 2 2 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 {started} 0 0\n");
+        self.file(&format!("proc/{pid}/stat"), stat);
+        self.file(&format!("proc/{pid}/cgroup"), format!("{cgroup}\n"));
+        self.file(&format!("proc/{pid}/comm"), "app\n");
+        let file = namespace.as_fd().as_raw_fd();
+        self.link(
+            &format!("proc/{pid}/ns/net"),
+            format!("/proc/self/fd/{file}"),
+        );
+        self.namespaces.insert(pid, namespace);
+    }
+
+    /// Adds a task of containerd.
+    pub fn task(&self, namespace: &str, id: &str, pid: u32, annotations: &Value) {
+        let bundle = format!("{TASKS}/{namespace}/{id}");
+        let configuration = json!({ "ociVersion": "1.0.2", "annotations": annotations });
+        self.file(&format!("{bundle}/config.json"), configuration.to_string());
+        self.file(&format!("{bundle}/init.pid"), pid.to_string());
+    }
+
+    pub fn resolve(&self, target: &Target) -> Result<Found, TargetError> {
+        self.machine().resolve(target)
+    }
+
+    /// Resolves a container, and checks that it is the one with this process.
+    pub fn expect(&self, name: &str, pid: u32) -> Found {
+        self.expect_target(&container(name), pid)
+    }
+
+    pub fn expect_target(&self, target: &Target, pid: u32) -> Found {
+        let found = self.resolve(target);
+        let found = found.unwrap_or_else(|error| panic!("{target}: {error}"));
+        assert_eq!(found.pid, Some(pid), "{target}");
+        assert_eq!(found.inode(), self.namespaces[&pid].inode(), "{target}");
+        found
+    }
+
+    /// Returns the message of a target that cannot be resolved.
+    pub fn refusal(&self, target: &Target) -> String {
+        match self.resolve(target) {
+            Ok(found) => panic!("{target} is {}", found.description),
+            Err(error) => error.to_string(),
+        }
+    }
+}
+
+pub fn container(name: &str) -> Target {
+    Target::Container(name.parse().expect("a valid name"))
+}
+
+pub fn pod(name: &str) -> Target {
+    Target::Pod(name.parse().expect("a valid name"))
+}
+
+/// Returns an ID of 64 digits that begins with these.
+pub fn id(beginning: &str) -> String {
+    let mut id = beginning.to_owned();
+    id.extend(std::iter::repeat_n('0', 64 - beginning.len()));
+    id
+}

@@ -1,0 +1,386 @@
+//! The directories of each runtime.
+
+use longwire_attach::{Runtime, Target, TargetError};
+use longwire_io::net::NetNamespace;
+use serde_json::{Value, json};
+
+use crate::common::{TASKS, Tree, container, id, pod};
+
+/// Annotations of containerd's CRI plugin.
+fn cri(kind: &str, namespace: &str, name: &str, container: &str) -> Value {
+    let mut annotations = json!({
+        "io.kubernetes.cri.container-type": kind,
+        "io.kubernetes.cri.sandbox-namespace": namespace,
+        "io.kubernetes.cri.sandbox-name": name,
+    });
+    if !container.is_empty() {
+        annotations["io.kubernetes.cri.container-name"] = json!(container);
+    }
+    annotations
+}
+
+fn kubepods(id: &str) -> String {
+    format!("0::/kubepods.slice/kubepods-pod1.slice/cri-containerd-{id}.scope")
+}
+
+#[test]
+fn containerd_by_id_prefix_name_and_pod() {
+    let Some(mut tree) = Tree::new() else { return };
+    let (sandbox, web, other) = (id("5a"), id("3fa9c1d2e4f5"), id("3fb"));
+    tree.process(10, 500, &kubepods(&sandbox));
+    tree.process(11, 501, &kubepods(&web));
+    tree.process(12, 502, &kubepods(&other));
+    let pod_annotations = cri("sandbox", "shop", "web-0", "");
+    tree.task("k8s.io", &sandbox, 10, &pod_annotations);
+    tree.task(
+        "k8s.io",
+        &web,
+        11,
+        &cri("container", "shop", "web-0", "nginx"),
+    );
+    tree.task(
+        "k8s.io",
+        &other,
+        12,
+        &cri("container", "shop", "web-1", "redis"),
+    );
+    for name in [
+        web.as_str(),
+        "3fa",
+        "nginx",
+        "containerd:nginx",
+        "containerd:3fa9",
+    ] {
+        let found = tree.expect(name, 11);
+        assert_eq!(found.label, "nginx");
+        assert_eq!(
+            found.description,
+            "container 3fa9c1d2e4f5 (nginx) of containerd, namespace k8s.io, \
+             pod shop/web-0, PID 11"
+        );
+        assert!(!found.is_host);
+        // The target that is kept finds the same container.
+        assert_eq!(found.target, container(&format!("containerd:{web}")));
+        tree.expect_target(&found.target, 11);
+    }
+    let found = tree.expect_target(&pod("shop/web-0"), 10);
+    assert_eq!(found.label, "shop/web-0");
+    assert_eq!(found.target, pod("shop/web-0"));
+    // Without a sandbox that runs, the namespace is that of another container.
+    tree.expect_target(&pod("shop/web-1"), 12);
+
+    assert!(tree.refusal(&container("3f")).contains("names 2 running"));
+    assert!(
+        tree.refusal(&container("docker:nginx"))
+            .contains("no container")
+    );
+    let refusal = tree.refusal(&pod("web-0"));
+    assert!(refusal.contains("--pod shop/web-0"), "{refusal}");
+    let refusal = tree.refusal(&container("web-1"));
+    assert!(
+        refusal.contains("a pod has this name: --pod shop/web-1"),
+        "{refusal}"
+    );
+}
+
+#[test]
+fn the_newest_running_sandbox_of_a_pod_counts() {
+    let Some(mut tree) = Tree::new() else { return };
+    let annotations = cri("sandbox", "default", "web-0", "");
+    for (pid, started, beginning) in [(20, 100, "a"), (21, 300, "b"), (22, 200, "c")] {
+        tree.process(pid, started, &kubepods(&id(beginning)));
+        tree.task("k8s.io", &id(beginning), pid, &annotations);
+    }
+    // It has ended.
+    tree.task("k8s.io", &id("d"), 23, &annotations);
+    tree.expect_target(&pod("web-0"), 21);
+}
+
+#[test]
+fn the_environment_names_another_containerd() {
+    let Some(mut tree) = Tree::new() else { return };
+    tree.process(30, 1, "5:devices:/default/web\n0::/");
+    tree.task("default", "web", 30, &json!({ "nerdctl/name": "shop" }));
+    let from = tree.path(TASKS);
+    let state = tree.path("opt/state");
+    std::fs::create_dir_all(&state).expect("a directory");
+    std::fs::rename(from, state.join("io.containerd.runtime.v2.task")).expect("it exists");
+    assert!(tree.resolve(&container("shop")).is_err());
+    let socket = state.join("containerd.sock").display().to_string();
+    let machine = tree
+        .machine()
+        .with_variables([("CONTAINERD_ADDRESS", socket)]);
+    for name in ["shop", "web"] {
+        let found = machine.resolve(&container(name)).expect(name);
+        assert_eq!(found.pid, Some(30));
+    }
+}
+
+/// Writes a container of CRI-O.
+fn crio(tree: &Tree, id: &str, pid: Option<u32>, kind: &str, name: &str) {
+    let directory = format!("run/containers/storage/overlay-containers/{id}/userdata");
+    let configuration = json!({ "annotations": {
+        "io.container.manager": "cri-o",
+        "io.kubernetes.cri-o.ContainerType": kind,
+        "io.kubernetes.pod.name": "web-0",
+        "io.kubernetes.pod.namespace": "shop",
+        "io.kubernetes.container.name": name,
+        "io.kubernetes.cri-o.Name": format!("k8s_{name}_web-0_shop_1_0"),
+    }});
+    tree.file(
+        &format!("{directory}/config.json"),
+        configuration.to_string(),
+    );
+    if let Some(pid) = pid {
+        tree.file(&format!("{directory}/pidfile"), pid.to_string());
+    }
+}
+
+#[test]
+fn crio_with_and_without_a_process_of_the_sandbox() {
+    let Some(mut tree) = Tree::new() else { return };
+    let (sandbox, web) = (id("5a"), id("3fa9"));
+    tree.process(
+        40,
+        400,
+        &format!("0::/kubepods.slice/crio-{web}.scope/container"),
+    );
+    crio(&tree, &sandbox, None, "sandbox", "POD");
+    crio(&tree, &web, Some(40), "container", "nginx");
+    for name in ["nginx", "cri-o:3fa", "k8s_nginx_web-0_shop_1_0"] {
+        let found = tree.expect(name, 40);
+        assert!(
+            found.description.contains("of cri-o, pod shop/web-0"),
+            "{}",
+            found.description
+        );
+    }
+    tree.expect_target(&pod("shop/web-0"), 40);
+    assert!(tree.refusal(&container("POD")).contains("no container POD"));
+
+    tree.process(39, 390, &format!("0::/kubepods.slice/crio-{sandbox}.scope"));
+    crio(&tree, &sandbox, Some(39), "sandbox", "POD");
+    tree.expect_target(&pod("shop/web-0"), 39);
+}
+
+#[test]
+fn a_pod_without_processes_is_found_by_the_file_of_its_sandbox() {
+    let Some(mut tree) = Tree::new() else { return };
+    tree.process(45, 1, "0::/");
+    let annotations = cri("sandbox", "shop", "vm-0", "");
+    let write = |path: &str| {
+        let namespaces = json!([{ "type": "pid" }, { "type": "network", "path": path }]);
+        let configuration =
+            json!({ "annotations": annotations, "linux": { "namespaces": namespaces } });
+        let file = format!("{TASKS}/k8s.io/{}/config.json", id("5a"));
+        tree.file(&file, configuration.to_string());
+    };
+    // A file of a process may belong to another one meanwhile.
+    write("/proc/45/ns/net");
+    assert!(tree.refusal(&pod("shop/vm-0")).contains("does not run"));
+    write("/var/run/netns/cni-1");
+    assert!(tree.refusal(&pod("shop/vm-0")).contains("does not run"));
+    tree.link("var/run/netns/cni-1", tree.path("proc/45/ns/net"));
+    let found = tree.resolve(&pod("shop/vm-0")).expect("by its file");
+    let inode = tree.expect_target(&Target::Pid(45), 45).inode();
+    assert_eq!((found.inode(), found.pid), (inode, None));
+    assert_eq!(
+        (found.label.as_str(), &found.target),
+        ("shop/vm-0", &pod("shop/vm-0"))
+    );
+}
+
+#[test]
+fn many_targets_are_resolved_at_once() {
+    let Some(mut tree) = Tree::new() else { return };
+    for (pid, id) in [(60, "a1"), (61, "a2")] {
+        tree.process(pid, 1, &format!("0::/default/{id}"));
+        tree.task("default", id, pid, &json!({}));
+    }
+    let hidden = id("5b");
+    tree.process(62, 1, &format!("0::/docker/{hidden}"));
+    let targets = [
+        container("a1"),
+        container("nothing"),
+        container("5b"),
+        Target::Pid(62),
+        container("a2"),
+        pod("nothing"),
+    ];
+    let found = tree.machine().resolve_all(&targets);
+    let pids = found
+        .iter()
+        .map(|found| found.as_ref().ok().and_then(|found| found.pid));
+    let expected = [Some(60), None, Some(62), Some(62), Some(61), None];
+    assert!(pids.eq(expected), "{found:?}");
+    // Each place is listed once.
+    let message = found[1].as_ref().expect_err("unknown").to_string();
+    assert_eq!(message.matches("/proc: ").count(), 1, "{message}");
+}
+
+#[test]
+fn targets_are_kept_as_json() {
+    for (target, text) in [
+        (container("docker:web"), r#"{"container":"docker:web"}"#),
+        (pod("web-0"), r#"{"pod":"default/web-0"}"#),
+        (Target::Pid(7), r#"{"pid":7}"#),
+        (
+            Target::Netns("/run/netns/a".into()),
+            r#"{"netns":"/run/netns/a"}"#,
+        ),
+    ] {
+        assert_eq!(serde_json::to_string(&target).expect("JSON"), text);
+        assert_eq!(
+            serde_json::from_str::<Target>(text).expect("a target"),
+            target
+        );
+    }
+    for text in [
+        r#"{"container":"../x"}"#,
+        r#"{"pod":"a/b/c"}"#,
+        r#"{"pid":-1}"#,
+    ] {
+        assert!(serde_json::from_str::<Target>(text).is_err(), "{text}");
+    }
+}
+
+#[test]
+fn podman_with_names_of_the_list_of_containers() {
+    let Some(mut tree) = Tree::new() else { return };
+    let web = id("3fa9");
+    tree.process(
+        50,
+        1,
+        &format!("0::/machine.slice/libpod-{web}.scope/container"),
+    );
+    let directory = format!("storage/overlay-containers/{web}/userdata");
+    tree.file(&format!("run/containers/{directory}/pidfile"), "50\n");
+    let configuration = json!({ "annotations": { "io.container.manager": "libpod" } });
+    let file = format!("var/lib/containers/{directory}/config.json");
+    tree.file(&file, configuration.to_string());
+    let list = json!([{ "id": web, "names": ["web"], "layer": "x" }, { "id": "other" }]);
+    let file = "var/lib/containers/storage/overlay-containers/containers.json";
+    tree.file(file, list.to_string());
+    let found = tree.expect("podman:web", 50);
+    assert_eq!(
+        found.description,
+        "container 3fa900000000 (web) of podman, PID 50"
+    );
+}
+
+#[test]
+fn docker_without_its_socket() {
+    let Some(mut tree) = Tree::new() else { return };
+    let (web, old) = (id("3fa9"), id("77"));
+    tree.process(60, 6_000, "0::/");
+    let saved = |name: &str, running: bool, pid: u32| {
+        let state = json!({ "Running": running, "Paused": false, "Pid": pid });
+        json!({ "Name": name, "State": state, "Config": { "Labels": {} } }).to_string()
+    };
+    let file = |id: &str| format!("var/lib/docker/containers/{id}/config.v2.json");
+    tree.file(&file(&web), saved("/web", true, 60));
+    tree.file(&file(&old), saved("/old", false, 0));
+    // The process is in no cgroup of the container (`--cgroup-parent`, cgroup namespaces):
+    // only the record of runc proves that it is the container's.
+    assert!(tree.refusal(&container("web")).contains("not in a cgroup"));
+    let state = json!({ "init_process_pid": 60, "init_process_start": 6_000, "config": {} });
+    let runc = format!("run/docker/runtime-runc/moby/{web}/state.json");
+    tree.file(&runc, state.to_string());
+    let found = tree.expect("docker:web", 60);
+    assert_eq!(found.label, "web");
+    let refusal = tree.refusal(&container("old"));
+    assert!(refusal.contains("does not run; start it"), "{refusal}");
+}
+
+#[test]
+fn any_runtime_by_its_cgroups() {
+    let Some(mut tree) = Tree::new() else { return };
+    let (web, other) = (id("3fa9"), id("5a"));
+    tree.process(72, 300, &format!("5:devices:/ecs/task/{web}\n1:cpu:/"));
+    tree.process(71, 200, &format!("5:devices:/ecs/task/{web}\n1:cpu:/"));
+    tree.process(73, 100, &format!("0::/system.slice/docker-{other}.scope"));
+    let found = tree.expect("3fa", 71);
+    assert_eq!(
+        found.description,
+        "container 3fa900000000 of an unknown runtime, PID 71"
+    );
+    tree.expect("docker:5a", 73);
+    let containers = tree.machine().containers();
+    let mut shown: Vec<_> = containers.iter().map(|c| (c.pid(), c.runtime)).collect();
+    shown.sort_unstable();
+    let expected = [(Some(71), Runtime::Unknown), (Some(73), Runtime::Docker)];
+    assert_eq!(shown, expected);
+}
+
+#[test]
+fn the_namespace_of_the_host_is_marked() {
+    let Some(mut tree) = Tree::new() else { return };
+    let host = NetNamespace::current().expect("the test's namespace");
+    tree.process_in(80, 1, "0::/default/web", host);
+    tree.task("default", "web", 80, &json!({}));
+    assert!(tree.expect("web", 80).is_host);
+}
+
+#[test]
+fn a_name_of_several_containers_is_refused_with_all_of_them() {
+    let Some(mut tree) = Tree::new() else { return };
+    for (pid, id) in [(90, "a1"), (91, "a2")] {
+        tree.process(pid, 1, &format!("0::/default/{id}"));
+        tree.task("default", id, pid, &json!({ "nerdctl/name": "web" }));
+    }
+    // It does not run, and is no candidate.
+    tree.task("default", "a3", 92, &json!({ "nerdctl/name": "web" }));
+    let error = tree.resolve(&container("web")).expect_err("ambiguous");
+    let TargetError::Ambiguous { candidates, .. } = &error else {
+        panic!("{error}");
+    };
+    assert_eq!(candidates.len(), 2);
+    let message = error.to_string();
+    assert!(message.contains("container a1 (web)") && message.contains("container a2 (web)"));
+    // An ID comes before the names and IDs that it begins.
+    tree.process(93, 1, "0::/default/a");
+    tree.task("default", "a", 93, &json!({}));
+    tree.expect("a", 93);
+}
+
+#[test]
+fn an_unknown_name_is_answered_with_places_and_running_containers() {
+    let Some(mut tree) = Tree::new() else { return };
+    tree.process(95, 1, "0::/default/a1");
+    tree.task("default", "a1", 95, &json!({ "nerdctl/name": "shop" }));
+    let message = tree.refusal(&container("web"));
+    for part in [
+        "no container web",
+        "running: shop",
+        "io.containerd.runtime.v2.task: 1 container",
+        "absent: ",
+        "/run/docker.sock",
+        "--pid",
+    ] {
+        assert!(message.contains(part), "{part}: {message}");
+    }
+}
+
+#[test]
+fn named_namespaces() {
+    let Some(mut tree) = Tree::new() else { return };
+    tree.process(99, 1, "0::/");
+    let found = tree.expect_target(&Target::Pid(99), 99);
+    let inode = found.inode();
+    for directory in ["run/netns", "var/run/netns"] {
+        let name = directory.replace('/', "-");
+        tree.link(&format!("{directory}/{name}"), tree.path("proc/99/ns/net"));
+        let found = tree
+            .resolve(&Target::Netns(name.clone().into()))
+            .expect("named");
+        let shown = (found.inode(), found.pid, found.label.as_str());
+        assert_eq!(shown, (inode, None, name.as_str()));
+        assert!(found.process().is_none() && !found.is_host);
+        tree.resolve(&found.target).expect("by its path");
+    }
+    let message = tree.refusal(&Target::Netns("web".into()));
+    assert!(
+        message.contains("there are: run-netns, var-run-netns"),
+        "{message}"
+    );
+}

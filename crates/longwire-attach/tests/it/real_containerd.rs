@@ -1,0 +1,244 @@
+//! containerd and runc, where they are installed.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use longwire_attach::{Machine, State, TargetError};
+use longwire_testbed::support::{Folder, skip};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+
+use crate::common::{container, pod};
+
+/// Time limit for containerd to answer.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A containerd with directories of the test alone; it ends with the value.
+struct Engine {
+    process: Child,
+    folder: Folder,
+}
+
+impl Engine {
+    fn start() -> Option<Engine> {
+        if !nix::unistd::geteuid().is_root() {
+            return skip("needs root, for containerd");
+        }
+        for program in ["containerd", "ctr", "runc"] {
+            let found = Command::new("which").arg(program).output();
+            if !found.is_ok_and(|found| found.status.success()) {
+                return skip(format!("{program} is not installed"));
+            }
+        }
+        let folder = Folder::new();
+        let configuration = format!(
+            "version = 2\nroot = '{}'\nstate = '{}'\n\
+             disabled_plugins = ['io.containerd.grpc.v1.cri']\n[grpc]\naddress = '{}'\n",
+            folder.file("root"),
+            folder.file("state"),
+            folder.file("state/c.sock"),
+        );
+        fs::write(folder.file("config.toml"), configuration).expect("a file");
+        let log = fs::File::create(folder.file("log")).expect("a file");
+        let process = Command::new("containerd")
+            .args(["--config", &folder.file("config.toml")])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(log)
+            .spawn()
+            .expect("containerd");
+        let engine = Engine { process, folder };
+        let begin = Instant::now();
+        while !engine.ctr(&["version"]).is_ok_and(|o| o.status.success()) {
+            let log = || fs::read_to_string(engine.folder.file("log")).unwrap_or_default();
+            assert!(begin.elapsed() < PATIENCE, "containerd: {}", log());
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        Some(engine)
+    }
+
+    fn ctr(&self, arguments: &[&str]) -> io::Result<Output> {
+        let mut command = Command::new("ctr");
+        command.args(["--address", &self.folder.file("state/c.sock")]);
+        command
+            .args(["--namespace", &namespace()])
+            .args(arguments)
+            .output()
+    }
+
+    fn must(&self, arguments: &[&str]) {
+        let output = self.ctr(arguments).expect("ctr");
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "ctr {arguments:?}: {error}");
+    }
+
+    /// Starts a container that sleeps.
+    fn run(&self, flags: &[&str], id: &str) {
+        let files = self.folder.file("files");
+        if !Path::new(&files).exists() {
+            write_files(Path::new(&files));
+        }
+        let mut arguments = vec!["run", "--detach", "--rootfs"];
+        arguments.extend(flags);
+        arguments.extend([files.as_str(), id, "/bin/sleep", "1000"]);
+        self.must(&arguments);
+    }
+
+    /// Returns the machine with the directories of this containerd.
+    fn machine(&self) -> Machine {
+        let address = self.folder.file("state/c.sock");
+        Machine::at(Path::new("/")).with_variables([("CONTAINERD_ADDRESS", address)])
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        for id in [web().as_str(), PLAIN, HOST] {
+            let _ = self.ctr(&["tasks", "kill", "--signal", "KILL", id]);
+            let _ = self.ctr(&["tasks", "delete", "--force", id]);
+            let _ = self.ctr(&["containers", "delete", id]);
+        }
+        let _ = Command::new("kill")
+            .arg(self.process.id().to_string())
+            .status();
+        let _ = self.process.wait();
+        // runc and the kernel keep these; removal fails if they are in use.
+        let hierarchies = fs::read_dir("/sys/fs/cgroup")
+            .into_iter()
+            .flatten()
+            .flatten();
+        let hierarchies = hierarchies.map(|entry| entry.path());
+        let cgroups = hierarchies.chain([PathBuf::from("/sys/fs/cgroup")]);
+        for parent in cgroups.chain([PathBuf::from("/run/containerd/runc")]) {
+            let _ = fs::remove_dir(parent.join(namespace()));
+        }
+    }
+}
+
+/// Returns the namespace of containerd: runc keeps the containers of all of them in one
+/// directory.
+fn namespace() -> String {
+    format!("longwire-attach-{}", std::process::id())
+}
+
+/// Returns an ID as engines choose it, of this test alone.
+fn web() -> String {
+    format!("3fa9{:060x}", u128::from(std::process::id()) << 64)
+}
+
+/// An ID as users of `ctr` choose it.
+const PLAIN: &str = "longwire-attach-plain";
+
+/// The container with the network of the host.
+const HOST: &str = "longwire-attach-host";
+
+/// Writes the files of a container: `sleep` and its libraries.
+fn write_files(root: &Path) {
+    let sleep = Command::new("which").arg("sleep").output().expect("which");
+    let sleep = String::from_utf8_lossy(&sleep.stdout).trim().to_owned();
+    fs::create_dir_all(root.join("bin")).expect("a directory");
+    fs::copy(&sleep, root.join("bin/sleep")).expect("a copy");
+    // A static program has none.
+    let libraries = Command::new("ldd").arg(&sleep).output().expect("ldd");
+    let libraries = String::from_utf8_lossy(&libraries.stdout).into_owned();
+    let paths = libraries.split_whitespace();
+    for path in paths.filter(|word| word.starts_with('/')) {
+        let copy = root.join(path.trim_start_matches('/'));
+        fs::create_dir_all(copy.parent().expect("a directory")).expect("directories");
+        fs::copy(path, copy).expect("a copy");
+    }
+}
+
+#[test]
+fn containers_of_a_real_containerd_are_found() {
+    let Some(engine) = Engine::start() else {
+        return;
+    };
+    let web = web();
+    let web = web.as_str();
+    let annotation = ["--annotation", "nerdctl/name=longwire-attach-shop"];
+    engine.run(&annotation, web);
+    let cri = |key: &str, value: &str| format!("io.kubernetes.cri.{key}={value}");
+    let sandbox = [
+        cri("container-type", "sandbox"),
+        cri("sandbox-namespace", "longwire-attach"),
+        cri("sandbox-name", "web-0"),
+    ];
+    let sandbox = sandbox.iter().flat_map(|text| ["--annotation", text]);
+    engine.run(&sandbox.collect::<Vec<_>>(), PLAIN);
+    engine.run(&["--net-host"], HOST);
+    let machine = engine.machine();
+    let mut inodes = Vec::new();
+    for names in [
+        &[
+            web,
+            &web[..50],
+            "longwire-attach-shop",
+            "containerd:longwire-attach-shop",
+        ][..],
+        &[PLAIN, "longwire-attach-p"],
+        &[HOST],
+    ] {
+        for name in names {
+            let found = machine.resolve(&container(name));
+            let found = found.unwrap_or_else(|error| panic!("{name}: {error}"));
+            assert_eq!(found.is_host, names.contains(&HOST), "{name}");
+            inodes.push(found.inode());
+        }
+    }
+    let expected = [inodes[0]; 4]
+        .into_iter()
+        .chain([inodes[4]; 2])
+        .chain([inodes[6]]);
+    assert!(inodes.iter().copied().eq(expected), "{inodes:?}");
+    assert!(
+        inodes[0] != inodes[4] && inodes[4] != inodes[6],
+        "{inodes:?}"
+    );
+
+    let by_pod = machine
+        .resolve(&pod("longwire-attach/web-0"))
+        .expect("a pod");
+    assert_eq!(by_pod.inode(), inodes[4]);
+
+    let running = machine.containers();
+    let running = running
+        .iter()
+        .filter(|c| c.namespace.as_deref() == Some(&namespace()));
+    let mut ids: Vec<&str> = running.map(|container| container.id.as_str()).collect();
+    ids.sort_unstable();
+    assert_eq!(ids, [web, HOST, PLAIN]);
+
+    // Without its directories, the process shows it.
+    let by_process = Machine::at(Path::new("/")).resolve(&container(&web[..50]));
+    let by_process = by_process.expect("by its cgroup");
+    assert_eq!(by_process.inode(), inodes[0]);
+    assert!(by_process.description.contains("an unknown runtime"));
+
+    the_end_is_reported(&engine, &machine, web);
+}
+
+/// Ends a container, which is then known as stopped, and starts it again.
+fn the_end_is_reported(engine: &Engine, machine: &Machine, web: &str) {
+    let found = machine.resolve(&container(web)).expect("it runs");
+    let process = found.process().expect("a descriptor");
+    let mut fds = [PollFd::new(process, PollFlags::POLLIN)];
+    assert_eq!(poll(&mut fds, PollTimeout::ZERO), Ok(0));
+    engine.must(&["tasks", "kill", "--signal", "KILL", web]);
+    assert_eq!(poll(&mut fds, PollTimeout::from(20_000u16)), Ok(1));
+    let error = machine.resolve(&found.target).expect_err("it has ended");
+    match error {
+        TargetError::NotRunning { candidates, .. } => {
+            assert_eq!(candidates[0].state, State::Stopped);
+        }
+        // containerd has removed the task.
+        TargetError::Unknown(_) => {}
+        error => panic!("{error}"),
+    }
+    let _ = engine.ctr(&["tasks", "delete", "--force", web]);
+    engine.must(&["tasks", "start", "--detach", web]);
+    let again = machine.resolve(&found.target).expect("it runs again");
+    assert_ne!(again.pid, found.pid);
+}

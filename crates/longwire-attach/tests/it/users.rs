@@ -1,0 +1,116 @@
+//! Rootless runtimes, whose users may write anything in their directories.
+
+use std::os::unix::fs::MetadataExt;
+use std::process::{Child, Command};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::common::{Tree, container, id};
+
+/// The user `nobody`.
+const USER: u32 = 65_534;
+
+/// A process in a user namespace and a network namespace of [`USER`].
+struct Rootless(Child);
+
+impl Rootless {
+    fn start() -> Rootless {
+        let mut command = Command::new("setpriv");
+        let user = USER.to_string();
+        command.args(["--reuid", &user, "--regid", &user, "--clear-groups"]);
+        let child = command.args(["unshare", "-Urn", "sleep", "1000"]).spawn();
+        let process = Rootless(child.expect("setpriv"));
+        let inode = |path: &str| std::fs::metadata(path).map(|metadata| metadata.ino()).ok();
+        let own = inode("/proc/self/ns/net");
+        let begin = Instant::now();
+        while inode(&process.namespace()) == own {
+            assert!(begin.elapsed() < Duration::from_secs(20), "no namespace");
+            thread::sleep(Duration::from_millis(5));
+        }
+        process
+    }
+
+    fn namespace(&self) -> String {
+        format!("/proc/{}/ns/net", self.0.id())
+    }
+}
+
+impl Drop for Rootless {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Writes a container to the directory of the user's Podman.
+fn write(tree: &Tree, id: &str, pid: u32, name: &str) {
+    let directory = format!("run/user/{USER}/containers/overlay-containers");
+    tree.file(
+        &format!("{directory}/{id}/userdata/pidfile"),
+        pid.to_string(),
+    );
+    let configuration = json!({ "annotations": { "nerdctl/name": name } });
+    let file = format!("{directory}/{id}/userdata/config.json");
+    tree.file(&file, configuration.to_string());
+}
+
+#[test]
+fn a_container_of_a_user_is_found() {
+    let Some(mut tree) = Tree::new() else { return };
+    if !nix::unistd::geteuid().is_root() {
+        return longwire_testbed::support::skip("needs root, for another user").unwrap_or(());
+    }
+    let rootless = Rootless::start();
+    let web = id("3fa9");
+    tree.process(
+        10,
+        1,
+        &format!("0::/user.slice/libpod-{web}.scope/container"),
+    );
+    write(&tree, &web, 10, "web");
+    // The namespace of another user.
+    let refusal = tree.refusal(&container("web"));
+    let reason = format!("PID 10 does not belong to user {USER}");
+    assert!(refusal.contains(&reason), "{refusal}");
+
+    std::fs::remove_file(tree.path("proc/10/ns/net")).expect("a link");
+    tree.link("proc/10/ns/net", rootless.namespace());
+    let found = tree.resolve(&container("podman:web")).expect("the user's");
+    let description = "container 3fa900000000 (web) of podman, user 65534, PID 10";
+    assert_eq!(found.description, description);
+}
+
+#[test]
+fn a_user_cannot_give_a_name_to_a_container_of_root() {
+    let Some(mut tree) = Tree::new() else { return };
+    let web = id("3fa9");
+    tree.process(10, 1, &format!("0::/default/{web}"));
+    tree.task("default", &web, 10, &json!({ "nerdctl/name": "web" }));
+    write(&tree, &web, 10, "payments");
+    assert!(
+        tree.refusal(&container("payments"))
+            .contains("no container")
+    );
+    tree.expect("web", 10);
+    tree.expect("3fa9", 10);
+    // The same, where only the process shows the container of root.
+    let hidden = id("5b");
+    tree.process(11, 1, &format!("0::/docker/{hidden}"));
+    write(&tree, &hidden, 11, "payments");
+    assert!(
+        tree.refusal(&container("payments"))
+            .contains("does not belong to user")
+    );
+}
+
+#[test]
+fn a_user_cannot_name_a_service() {
+    let Some(mut tree) = Tree::new() else { return };
+    tree.process(20, 1, "0::/system.slice/ssh.service");
+    write(&tree, "ssh.service", 20, "web");
+    for name in ["web", "ssh.service"] {
+        assert!(tree.refusal(&container(name)).contains("no container"));
+    }
+}
