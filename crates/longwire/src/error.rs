@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use longwire_attach::TargetError;
 use longwire_capture::CaptureError;
 use longwire_capture::log::LogError;
 use longwire_control::ControlError;
@@ -47,6 +48,9 @@ pub enum Error {
     /// An error of a link in an interface in use.
     #[error(transparent)]
     Attach(#[from] AttachError),
+    /// A target of `attach` that is not found.
+    #[error(transparent)]
+    Target(#[from] TargetError),
     /// An error of a verdict log.
     #[error(transparent)]
     Log(#[from] LogError),

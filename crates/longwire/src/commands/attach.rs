@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use clap::{ArgGroup, Args, Subcommand};
+use longwire_attach::{ContainerName, Found, PodName, Target};
 use longwire_engine::Nanos;
 use longwire_io::attach::{Attachment, Engage, Place, Prepared, Selection, prepare};
 use longwire_io::net::address::Prefix;
@@ -20,6 +21,7 @@ use crate::cli::{
 };
 use crate::report::finish::{ReportStream, check_file};
 use crate::report::start;
+use crate::report::stderr::print_line;
 use crate::signals::stop_flag;
 use crate::watch::until_stopped;
 use crate::{Error, Globals};
@@ -33,7 +35,8 @@ Needs root and Linux 6.6.
 Examples:
   longwire attach --pid 4711 --delay 80ms
   longwire attach --netns blue --interface eth0 --rate 10mbit --delay 20ms --loss 1%
-  longwire attach --pid $(docker inspect -f '{{.State.Pid}}' web) --up-delay 40ms
+  longwire attach --container web --up-delay 40ms --up-rate 5mbit
+  longwire attach --pod shop/cart-0 --preset lte --view
   longwire attach --netns blue --to 10.0.3.0/24 --delay 80ms    only this traffic
   longwire attach list
   longwire attach set blue-eth0 delay=120ms
@@ -50,17 +53,28 @@ pub struct AttachArgs {
     pub action: Option<AttachAction>,
 
     /// The network namespace: a name of `ip netns`, or a path
-    #[arg(
-        long,
-        value_name = "NAME|PATH",
-        group = "target",
-        help_heading = "Place"
-    )]
-    pub netns: Option<String>,
+    #[arg(long, value_name = "NAME|PATH")]
+    #[arg(group = "target", help_heading = "Place")]
+    pub netns: Option<PathBuf>,
 
     /// The network namespace of this process
     #[arg(long, value_name = "PID", group = "target", help_heading = "Place")]
     pub pid: Option<u32>,
+
+    /// This container: a name, an ID or its start; of containerd, CRI-O, Docker or
+    /// Podman, as in docker:web where several have one of that name
+    #[arg(long, value_name = "[RUNTIME:]NAME|ID")]
+    #[arg(group = "target", help_heading = "Place")]
+    pub container: Option<ContainerName>,
+
+    /// This pod of Kubernetes on this machine; without a namespace, of `default`
+    #[arg(long, value_name = "[NAMESPACE/]NAME")]
+    #[arg(group = "target", help_heading = "Place")]
+    pub pod: Option<PodName>,
+
+    /// Attach even if the target shares the network of this machine
+    #[arg(long, help_heading = "Place")]
+    pub host_network: bool,
 
     /// The interface; without it, that of the default route; `all` for each but lo
     #[arg(long, value_name = "NAME", help_heading = "Place")]
@@ -140,7 +154,12 @@ fn attach(args: &AttachArgs, globals: &Globals) -> Result<ExitCode, Error> {
         args.report.report.as_deref(),
         files.filter_map(std::path::Path::to_str),
     )?;
-    let (namespace, label) = target(args)?;
+    let Found {
+        namespace,
+        label,
+        description,
+        ..
+    } = target(args)?;
     let selection = Selection {
         to: args.to.clone(),
     };
@@ -154,7 +173,7 @@ fn attach(args: &AttachArgs, globals: &Globals) -> Result<ExitCode, Error> {
     let topology = topology(&interfaces, args)?;
     let remarks = run_network::warn(&topology, globals)?;
     let stop = stop_flag()?;
-    let new = NewRun::create(args.name.as_deref(), &label, &interfaces)?;
+    let new = NewRun::create(args.name.as_deref(), [&label, &description], &interfaces)?;
     let mut control = args.control.config();
     control.addresses.push(new.address().clone());
     let control = longwire_control::bind(&control)?;
@@ -221,21 +240,23 @@ fn topology(interfaces: &[String], args: &AttachArgs) -> Result<Topology, Error>
     })
 }
 
-/// Returns the namespace to attach to, and a short name of it.
-fn target(args: &AttachArgs) -> Result<(NetNamespace, String), Error> {
-    if let Some(name) = &args.netns {
-        let namespace = if name.contains('/') {
-            NetNamespace::at(std::path::Path::new(name))
-        } else {
-            NetNamespace::named(name)
-        };
-        let label = name.rsplit('/').next().unwrap_or(name);
-        return Ok((namespace?, label.to_owned()));
+/// Finds what to attach to.
+fn target(args: &AttachArgs) -> Result<Found, Error> {
+    let netns = args.netns.clone().map(Target::Netns);
+    let target = netns
+        .or(args.pid.map(Target::Pid))
+        .or(args.container.clone().map(Target::Container))
+        .or(args.pod.clone().map(Target::Pod));
+    let target = target.unwrap_or_else(|| unreachable!("one target is required"));
+    let found = target.resolve()?;
+    if found.is_host && !args.host_network {
+        return Err(Error::Usage(format!(
+            "{} is in the network of this machine, so the link would be for all of the machine's \
+             traffic: add --host-network if that is meant, or --to PREFIX as well for a part",
+            found.description
+        )));
     }
-    let pid = args
-        .pid
-        .unwrap_or_else(|| unreachable!("one target is required"));
-    Ok((NetNamespace::of_process(pid)?, format!("pid{pid}")))
+    Ok(found)
 }
 
 /// Prepares each interface that is named.
@@ -335,7 +356,10 @@ impl Life<'_> {
         let registered = new.register()?;
         let names: Vec<&str> = self.attached.iter().map(Attachment::interface).collect();
         let (list, name) = (names.join(", "), registered.name());
-        start::notes(&[format!("attached to {list} as '{name}'")], globals)?;
+        // With --json too: who starts it in the background waits for this line.
+        if !globals.quiet {
+            print_line(format_args!("attached to {list} as '{name}'"));
+        }
         self.run = Some(registered);
         Ok(())
     }

@@ -98,10 +98,10 @@ impl Drop for Registered {
 }
 
 impl NewRun {
-    /// Chooses the name. Nothing is written yet, except missing directories.
+    /// Chooses the name, of a short and a long description of the place. Nothing is written yet, except missing directories.
     pub(super) fn create(
         name: Option<&str>,
-        place: &str,
+        [label, place]: [&str; 2],
         interfaces: &[String],
     ) -> Result<NewRun, Error> {
         let directory = own_directory()?;
@@ -112,7 +112,7 @@ impl NewRun {
                     [one] => one,
                     _ => "all",
                 };
-                tidy(&format!("{place}-{interface}"))
+                tidy(&format!("{label}-{interface}"))
             }
         };
         if records(&directory)?

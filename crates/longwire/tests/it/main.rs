@@ -5,6 +5,7 @@ mod common;
 
 mod addresses;
 mod aqm_live;
+mod attach;
 mod bad_input;
 mod book;
 mod bridge;
