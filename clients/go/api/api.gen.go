@@ -661,6 +661,9 @@ type Overview struct {
 	// Program The program: `longwire`.
 	Program OverviewProgram `json:"program"`
 
+	// Replay How far a replay is.
+	Replay *ReplayProgress `json:"replay,omitempty"`
+
 	// Seed The seed of all random streams.
 	Seed int `json:"seed"`
 
@@ -853,6 +856,27 @@ type RateOption = interface{}
 
 // ReorderOption Reordering on purpose: frames held back or sent ahead, as in 1%,5ms
 type ReorderOption = interface{}
+
+// ReplayProgress How far a replay is.
+type ReplayProgress struct {
+	// Inputs The inputs: traces, or a generator.
+	Inputs []ReplayedInput `json:"inputs"`
+
+	// Sent The share that has been sent, from 0 to 1; null if the length is not known.
+	Sent *float32 `json:"sent"`
+}
+
+// ReplayedInput An input of a replay.
+type ReplayedInput struct {
+	// BehindMaxUs By how much frames were read after they were due, at most, in microseconds.
+	BehindMaxUs float32 `json:"behind_max_us"`
+
+	// Name Its name.
+	Name string `json:"name"`
+
+	// Read The share that has been read, from 0 to 1, ahead of its time; null if the length is not known.
+	Read *float32 `json:"read"`
+}
 
 // Report The report of a fabric, without its links.
 type Report struct {
@@ -3659,6 +3683,8 @@ type PostV1ChangesResponse struct {
 	JSON403 *Error
 	// JSON408 the response for an HTTP 408 `application/json` response
 	JSON408 *Error
+	// JSON409 the response for an HTTP 409 `application/json` response
+	JSON409 *Error
 	// JSON413 the response for an HTTP 413 `application/json` response
 	JSON413 *Error
 	// JSON422 the response for an HTTP 422 `application/json` response
@@ -3692,6 +3718,11 @@ func (r PostV1ChangesResponse) GetJSON403() *Error {
 // GetJSON408 returns the response for an HTTP 408 `application/json` response
 func (r PostV1ChangesResponse) GetJSON408() *Error {
 	return r.JSON408
+}
+
+// GetJSON409 returns the response for an HTTP 409 `application/json` response
+func (r PostV1ChangesResponse) GetJSON409() *Error {
+	return r.JSON409
 }
 
 // GetJSON413 returns the response for an HTTP 413 `application/json` response
@@ -4143,6 +4174,8 @@ type PostV1LinksResponse struct {
 	JSON403 *Error
 	// JSON408 the response for an HTTP 408 `application/json` response
 	JSON408 *Error
+	// JSON409 the response for an HTTP 409 `application/json` response
+	JSON409 *Error
 	// JSON413 the response for an HTTP 413 `application/json` response
 	JSON413 *Error
 	// JSON422 the response for an HTTP 422 `application/json` response
@@ -4176,6 +4209,11 @@ func (r PostV1LinksResponse) GetJSON403() *Error {
 // GetJSON408 returns the response for an HTTP 408 `application/json` response
 func (r PostV1LinksResponse) GetJSON408() *Error {
 	return r.JSON408
+}
+
+// GetJSON409 returns the response for an HTTP 409 `application/json` response
+func (r PostV1LinksResponse) GetJSON409() *Error {
+	return r.JSON409
 }
 
 // GetJSON413 returns the response for an HTTP 413 `application/json` response
@@ -4238,6 +4276,8 @@ type DeleteV1LinksNameResponse struct {
 	JSON401 *Error
 	// JSON403 the response for an HTTP 403 `application/json` response
 	JSON403 *Error
+	// JSON409 the response for an HTTP 409 `application/json` response
+	JSON409 *Error
 	// JSON422 the response for an HTTP 422 `application/json` response
 	JSON422 *Error
 	// JSON429 the response for an HTTP 429 `application/json` response
@@ -4264,6 +4304,11 @@ func (r DeleteV1LinksNameResponse) GetJSON401() *Error {
 // GetJSON403 returns the response for an HTTP 403 `application/json` response
 func (r DeleteV1LinksNameResponse) GetJSON403() *Error {
 	return r.JSON403
+}
+
+// GetJSON409 returns the response for an HTTP 409 `application/json` response
+func (r DeleteV1LinksNameResponse) GetJSON409() *Error {
+	return r.JSON409
 }
 
 // GetJSON422 returns the response for an HTTP 422 `application/json` response
@@ -4406,6 +4451,8 @@ type PatchV1LinksNameResponse struct {
 	JSON403 *Error
 	// JSON408 the response for an HTTP 408 `application/json` response
 	JSON408 *Error
+	// JSON409 the response for an HTTP 409 `application/json` response
+	JSON409 *Error
 	// JSON413 the response for an HTTP 413 `application/json` response
 	JSON413 *Error
 	// JSON422 the response for an HTTP 422 `application/json` response
@@ -4439,6 +4486,11 @@ func (r PatchV1LinksNameResponse) GetJSON403() *Error {
 // GetJSON408 returns the response for an HTTP 408 `application/json` response
 func (r PatchV1LinksNameResponse) GetJSON408() *Error {
 	return r.JSON408
+}
+
+// GetJSON409 returns the response for an HTTP 409 `application/json` response
+func (r PatchV1LinksNameResponse) GetJSON409() *Error {
+	return r.JSON409
 }
 
 // GetJSON413 returns the response for an HTTP 413 `application/json` response
@@ -5033,6 +5085,8 @@ type PostV1ScenarioSkipResponse struct {
 	JSON401 *Error
 	// JSON403 the response for an HTTP 403 `application/json` response
 	JSON403 *Error
+	// JSON409 the response for an HTTP 409 `application/json` response
+	JSON409 *Error
 	// JSON422 the response for an HTTP 422 `application/json` response
 	JSON422 *Error
 	// JSON429 the response for an HTTP 429 `application/json` response
@@ -5059,6 +5113,11 @@ func (r PostV1ScenarioSkipResponse) GetJSON401() *Error {
 // GetJSON403 returns the response for an HTTP 403 `application/json` response
 func (r PostV1ScenarioSkipResponse) GetJSON403() *Error {
 	return r.JSON403
+}
+
+// GetJSON409 returns the response for an HTTP 409 `application/json` response
+func (r PostV1ScenarioSkipResponse) GetJSON409() *Error {
+	return r.JSON409
 }
 
 // GetJSON422 returns the response for an HTTP 422 `application/json` response
@@ -5902,6 +5961,13 @@ func ParsePostV1ChangesResponse(rsp *http.Response) (*PostV1ChangesResponse, err
 		}
 		response.JSON408 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
+		var dest Error
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON409 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 413:
 		var dest Error
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -6296,6 +6362,13 @@ func ParsePostV1LinksResponse(rsp *http.Response) (*PostV1LinksResponse, error) 
 		}
 		response.JSON408 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
+		var dest Error
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON409 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 413:
 		var dest Error
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -6370,6 +6443,13 @@ func ParseDeleteV1LinksNameResponse(rsp *http.Response) (*DeleteV1LinksNameRespo
 			return nil, err
 		}
 		response.JSON403 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
+		var dest Error
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON409 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 422:
 		var dest Error
@@ -6513,6 +6593,13 @@ func ParsePatchV1LinksNameResponse(rsp *http.Response) (*PatchV1LinksNameRespons
 			return nil, err
 		}
 		response.JSON408 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
+		var dest Error
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON409 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 413:
 		var dest Error
@@ -7015,6 +7102,13 @@ func ParsePostV1ScenarioSkipResponse(rsp *http.Response) (*PostV1ScenarioSkipRes
 			return nil, err
 		}
 		response.JSON403 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
+		var dest Error
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON409 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 422:
 		var dest Error

@@ -11,7 +11,7 @@ use super::refusal::Refusal;
 use super::registry::Models;
 use super::reply::Reply;
 use super::responses::{Changes, Links, Overview, Paths, Ports, Report, Rules, Stats};
-use super::responses::{ScenarioEvent, Skipped, Upcoming};
+use super::responses::{ReplayProgress, ScenarioEvent, Skipped, Upcoming};
 use super::route::{Answer, Call, Method, Route, Work};
 use super::state::ApiState;
 use super::stream;
@@ -336,8 +336,9 @@ fn overview(state: &ApiState, call: &Call) -> Result<Reply, Refusal> {
         seed: controller.seed(),
         links: controller.link_count(),
         paths: controller.paths().len(),
-        may_change: call.may_change,
+        may_change: call.may_change && controller.takes_changes(),
         view: state.view.keeps_all(),
+        replay: (!controller.takes_changes()).then(|| ReplayProgress::of(&controller.report())),
     })
 }
 
