@@ -107,6 +107,9 @@ type Changes struct {
 
 	// Forgotten Earlier changes that are not kept.
 	Forgotten int `json:"forgotten"`
+
+	// Next The parameter `skip` for the changes before these.
+	Next *int `json:"next"`
 }
 
 // Columns Samples of a direction: columns of the same length, a value for each period.
@@ -395,6 +398,21 @@ type Link struct {
 	Up Direction `json:"up"`
 }
 
+// LinkOption An option of a link.
+type LinkOption struct {
+	// Default The value that does what a link does without the option.
+	Default string `json:"default"`
+
+	// Name The name.
+	Name string `json:"name"`
+
+	// Repeated Whether it may be given several times.
+	Repeated bool `json:"repeated"`
+
+	// Summary One line of help.
+	Summary string `json:"summary"`
+}
+
 // Links A page of links.
 type Links struct {
 	// Links The links, in the order of their names.
@@ -452,10 +470,13 @@ type ModelParameter struct {
 	Unit string `json:"unit"`
 }
 
-// Models All models, and all presets.
+// Models All options with their models, and all presets.
 type Models struct {
 	// Models The models, in the order of their kinds.
 	Models []Model `json:"models"`
+
+	// Options The options of a link.
+	Options []LinkOption `json:"options"`
 
 	// Presets The presets.
 	Presets []Preset `json:"presets"`
@@ -608,37 +629,37 @@ type NewLink struct {
 // Options Options to set
 type Options struct {
 	// Corrupt Corruption of frames, as in 0.1%
-	Corrupt CorruptOption `json:"corrupt,omitempty"`
+	Corrupt interface{} `json:"corrupt,omitempty"`
 
 	// Delay One-way propagation delay, as in 20ms, and its jitter
-	Delay DelayOption `json:"delay,omitempty"`
+	Delay interface{} `json:"delay,omitempty"`
 
 	// Duplicate Duplication of frames, as in 1%
-	Duplicate DuplicateOption `json:"duplicate,omitempty"`
+	Duplicate interface{} `json:"duplicate,omitempty"`
 
 	// Framing Bytes that the wire adds to each frame, as in ethernet; default: none
-	Framing FramingOption `json:"framing,omitempty"`
+	Framing interface{} `json:"framing,omitempty"`
 
 	// Loss Loss of frames, as in 1%; may be given several times
-	Loss LossOption `json:"loss,omitempty"`
+	Loss interface{} `json:"loss,omitempty"`
 
 	// Mtu Maximum payload after the Ethernet header, as in 1500; longer frames are dropped or fragmented
-	Mtu MtuOption `json:"mtu,omitempty"`
+	Mtu interface{} `json:"mtu,omitempty"`
 
 	// Order Whether jitter may reorder frames: in-order or reorder
-	Order OrderOption `json:"order,omitempty"`
+	Order interface{} `json:"order,omitempty"`
 
 	// Queue Limit or discipline of the queue, as in 100p or 64kb; default: what the link sends in two delays or 100 ms
-	Queue QueueOption `json:"queue,omitempty"`
+	Queue interface{} `json:"queue,omitempty"`
 
 	// Rate Rate of the link, as in 10mbit; default: unlimited
-	Rate RateOption `json:"rate,omitempty"`
+	Rate interface{} `json:"rate,omitempty"`
 
 	// Reorder Reordering on purpose: frames held back or sent ahead, as in 1%,5ms
-	Reorder ReorderOption `json:"reorder,omitempty"`
+	Reorder interface{} `json:"reorder,omitempty"`
 
 	// Rewrite Header fields changed in every frame, as in ip:ttl=1; may be given several times
-	Rewrite RewriteOption `json:"rewrite,omitempty"`
+	Rewrite interface{} `json:"rewrite,omitempty"`
 }
 
 // OrderOption Whether jitter may reorder frames: in-order or reorder
@@ -1124,6 +1145,15 @@ type GetMetricsParams struct {
 	Links interface{} `form:"links,omitempty" json:"links,omitempty"`
 }
 
+// GetV1ChangesParams defines parameters for GetV1Changes.
+type GetV1ChangesParams struct {
+	// Skip leave out so many of the newest
+	Skip *int `form:"skip,omitempty" json:"skip,omitempty"`
+
+	// Limit only so many of the newest; all by default
+	Limit *int `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
 // PostV1ChangesParams defines parameters for PostV1Changes.
 type PostV1ChangesParams struct {
 	// Check only say whether it could be done, and do nothing
@@ -1399,10 +1429,10 @@ type ClientInterface interface {
 	// Corresponds with GET /v1 (the `GetV1` operationId).
 	GetV1(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// GetV1Changes Changes that were made, the last ones of many
+	// GetV1Changes Changes that were made, the oldest first
 	//
 	// Corresponds with GET /v1/changes (the `GetV1Changes` operationId).
-	GetV1Changes(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+	GetV1Changes(ctx context.Context, params *GetV1ChangesParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// PostV1ChangesWithBody Make a change: all of it at one time, or nothing
 	//
@@ -1567,11 +1597,11 @@ func (c *Client) GetV1(ctx context.Context, reqEditors ...RequestEditorFn) (*htt
 	return c.Client.Do(req)
 }
 
-// GetV1Changes Changes that were made, the last ones of many
+// GetV1Changes Changes that were made, the oldest first
 //
 // Corresponds with GET /v1/changes (the `GetV1Changes` operationId).
-func (c *Client) GetV1Changes(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewGetV1ChangesRequest(c.Server)
+func (c *Client) GetV1Changes(ctx context.Context, params *GetV1ChangesParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetV1ChangesRequest(c.Server, params)
 	if err != nil {
 		return nil, err
 	}
@@ -2044,7 +2074,7 @@ func NewGetV1Request(server string) (*http.Request, error) {
 }
 
 // NewGetV1ChangesRequest constructs an http.Request for the GetV1Changes method
-func NewGetV1ChangesRequest(server string) (*http.Request, error) {
+func NewGetV1ChangesRequest(server string, params *GetV1ChangesParams) (*http.Request, error) {
 	var err error
 
 	serverURL, err := url.Parse(server)
@@ -2060,6 +2090,45 @@ func NewGetV1ChangesRequest(server string) (*http.Request, error) {
 	queryURL, err := serverURL.Parse(operationPath)
 	if err != nil {
 		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Skip != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "skip", *params.Skip, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Limit != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
 	}
 
 	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
@@ -3273,12 +3342,12 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /v1 (the `GetV1` operationId).
 	GetV1WithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*GetV1Response, error)
 
-	// GetV1ChangesWithResponse Changes that were made, the last ones of many
+	// GetV1ChangesWithResponse Changes that were made, the oldest first
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /v1/changes (the `GetV1Changes` operationId).
-	GetV1ChangesWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*GetV1ChangesResponse, error)
+	GetV1ChangesWithResponse(ctx context.Context, params *GetV1ChangesParams, reqEditors ...RequestEditorFn) (*GetV1ChangesResponse, error)
 
 	// PostV1ChangesWithBodyWithResponse Make a change: all of it at one time, or nothing
 	//
@@ -5411,13 +5480,13 @@ func (c *ClientWithResponses) GetV1WithResponse(ctx context.Context, reqEditors 
 	return ParseGetV1Response(rsp)
 }
 
-// GetV1ChangesWithResponse Changes that were made, the last ones of many
+// GetV1ChangesWithResponse Changes that were made, the oldest first
 //
 // Returns a wrapper object for the known response body format(s).
 //
 // Corresponds with GET /v1/changes (the `GetV1Changes` operationId).
-func (c *ClientWithResponses) GetV1ChangesWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*GetV1ChangesResponse, error) {
-	rsp, err := c.GetV1Changes(ctx, reqEditors...)
+func (c *ClientWithResponses) GetV1ChangesWithResponse(ctx context.Context, params *GetV1ChangesParams, reqEditors ...RequestEditorFn) (*GetV1ChangesResponse, error) {
+	rsp, err := c.GetV1Changes(ctx, params, reqEditors...)
 	if err != nil {
 		return nil, err
 	}

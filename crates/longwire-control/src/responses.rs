@@ -177,6 +177,9 @@ pub struct Changes {
     pub changes: Vec<Done>,
     /// Earlier changes that are not kept.
     pub forgotten: u64,
+    /// The parameter `skip` for the changes before these.
+    #[serde(default)]
+    pub next: Option<usize>,
 }
 
 /// The events of the scenario that are still to come.

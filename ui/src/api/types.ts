@@ -211,6 +211,7 @@ export interface Preset {
 }
 
 export interface Registry {
+  options: { name: string; default: string }[];
   models: Model[];
   presets: Preset[];
 }

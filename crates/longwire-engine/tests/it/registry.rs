@@ -6,7 +6,7 @@ use std::fmt::Display;
 
 use longwire_engine::models::{self, Entry, Kind};
 use longwire_engine::spec::{ModelInfo, Param, SpecError, Unit, reads};
-use longwire_engine::{Hook, Loader, Plugin, TakePiece};
+use longwire_engine::{Hook, LinkSpec, Loader, NoLoader, PARTS, Plugin, TakePiece};
 
 fn is_kebab_case(name: &str) -> bool {
     let word = |word: &str| {
@@ -200,5 +200,20 @@ fn a_loss_model_is_known_by_its_registered_name() {
                 .unwrap();
             assert_eq!(placed.model.name(), entry.info.name);
         }
+    }
+}
+
+#[test]
+fn every_part_has_a_text_for_its_default() {
+    for part in &PARTS {
+        let text = part.default_text();
+        let mut spec = LinkSpec::new();
+        part.add(&mut spec, &text, &NoLoader)
+            .unwrap_or_else(|error| panic!("{}={text}: {error}", part.name));
+        let built = spec.build(&NoLoader).expect("no plugins").describe();
+        let default = LinkSpec::new().build(&NoLoader).expect("no plugins");
+        assert_eq!(built, default.describe(), "{}={text}", part.name);
+        part.clear(&mut spec);
+        assert_eq!(spec, LinkSpec::new(), "{}", part.name);
     }
 }
