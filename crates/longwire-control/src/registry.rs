@@ -53,6 +53,12 @@ pub struct ModelParameter {
     /// The words of a choice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub choices: Option<&'static [&'static str]>,
+    /// The least value, as it is written, where the unit has smaller ones.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min: Option<&'static str>,
+    /// The greatest value, where the unit has larger ones.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max: Option<&'static str>,
     /// The default; null if a value is required or the model finds one.
     pub default: Option<&'static str>,
     /// A value as it is written.
@@ -121,6 +127,8 @@ impl ModelParameter {
                 Unit::Choice(words) => Some(words),
                 _ => None,
             },
+            min: param.range.map(|range| range.min),
+            max: param.range.map(|range| range.max),
             default: param.default,
             example: param.unit.example(),
             help: param.help,

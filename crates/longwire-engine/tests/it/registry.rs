@@ -33,6 +33,7 @@ fn assert_described(info: &ModelInfo) {
         unit,
         default,
         help,
+        range: _,
     } in info.params
     {
         assert!(is_kebab_case(key), "{name}: {key}");
@@ -215,5 +216,53 @@ fn every_part_has_a_text_for_its_default() {
         assert_eq!(built, default.describe(), "{}={text}", part.name);
         part.clear(&mut spec);
         assert_eq!(spec, LinkSpec::new(), "{}", part.name);
+    }
+}
+
+#[test]
+fn ranges_are_checked_at_their_ends() {
+    let with = |part: &str, text: String| {
+        let part = PARTS
+            .iter()
+            .find(|known| known.name == part)
+            .expect("a part");
+        part.add(&mut LinkSpec::new(), &text, &NoLoader)
+    };
+    for (part, given, key, inside, outside) in [
+        ("mtu", "drop:", "bytes", ["68", "65535"], ["67", "65536"]),
+        (
+            "delay",
+            "pareto:scale=1ms,",
+            "shape",
+            ["0.1", "1000"],
+            ["0.09", "1001"],
+        ),
+        (
+            "delay",
+            "weibull:scale=1ms,",
+            "shape",
+            ["0.1", "100"],
+            ["0.09", "101"],
+        ),
+        ("corrupt", "ber:", "rate", ["0", "0.5"], ["0.51", "0.6"]),
+    ] {
+        let name = given.split(':').next();
+        let models = PARTS
+            .iter()
+            .filter(|known| known.name == part)
+            .flat_map(|part| part.models());
+        let params = models.filter(|(_, model)| Some(model.name) == name);
+        let param = params
+            .flat_map(|(_, model)| model.params)
+            .find(|param| param.name == key);
+        let range = param.and_then(|param| param.range).expect("a range");
+        assert_eq!([range.min, range.max], inside, "{given}{key}");
+        for value in inside {
+            with(part, format!("{given}{key}={value}")).expect("inside");
+        }
+        for value in outside {
+            let error = with(part, format!("{given}{key}={value}")).expect_err("outside");
+            assert!(error.to_string().contains(range.words), "{error}");
+        }
     }
 }
