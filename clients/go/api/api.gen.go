@@ -463,6 +463,12 @@ type ModelParameter struct {
 	// Help One line of help.
 	Help string `json:"help"`
 
+	// Max The greatest value, where the unit has larger ones.
+	Max *string `json:"max,omitempty"`
+
+	// Min The least value, as it is written, where the unit has smaller ones.
+	Min *string `json:"min,omitempty"`
+
 	// Name The name.
 	Name string `json:"name"`
 
