@@ -107,6 +107,9 @@ type Changes struct {
 
 	// Forgotten Earlier changes that are not kept.
 	Forgotten int `json:"forgotten"`
+
+	// Next The parameter `skip` for the changes before these.
+	Next *int `json:"next"`
 }
 
 // Columns Samples of a direction: columns of the same length, a value for each period.
@@ -395,6 +398,21 @@ type Link struct {
 	Up Direction `json:"up"`
 }
 
+// LinkOption An option of a link.
+type LinkOption struct {
+	// Default The value that does what a link does without the option.
+	Default string `json:"default"`
+
+	// Name The name.
+	Name string `json:"name"`
+
+	// Repeated Whether it may be given several times.
+	Repeated bool `json:"repeated"`
+
+	// Summary One line of help.
+	Summary string `json:"summary"`
+}
+
 // Links A page of links.
 type Links struct {
 	// Links The links, in the order of their names.
@@ -445,6 +463,12 @@ type ModelParameter struct {
 	// Help One line of help.
 	Help string `json:"help"`
 
+	// Max The greatest value, where the unit has larger ones.
+	Max *string `json:"max,omitempty"`
+
+	// Min The least value, as it is written, where the unit has smaller ones.
+	Min *string `json:"min,omitempty"`
+
 	// Name The name.
 	Name string `json:"name"`
 
@@ -452,10 +476,13 @@ type ModelParameter struct {
 	Unit string `json:"unit"`
 }
 
-// Models All models, and all presets.
+// Models All options with their models, and all presets.
 type Models struct {
 	// Models The models, in the order of their kinds.
 	Models []Model `json:"models"`
+
+	// Options The options of a link.
+	Options []LinkOption `json:"options"`
 
 	// Presets The presets.
 	Presets []Preset `json:"presets"`
@@ -608,37 +635,37 @@ type NewLink struct {
 // Options Options to set
 type Options struct {
 	// Corrupt Corruption of frames, as in 0.1%
-	Corrupt CorruptOption `json:"corrupt,omitempty"`
+	Corrupt interface{} `json:"corrupt,omitempty"`
 
 	// Delay One-way propagation delay, as in 20ms, and its jitter
-	Delay DelayOption `json:"delay,omitempty"`
+	Delay interface{} `json:"delay,omitempty"`
 
 	// Duplicate Duplication of frames, as in 1%
-	Duplicate DuplicateOption `json:"duplicate,omitempty"`
+	Duplicate interface{} `json:"duplicate,omitempty"`
 
 	// Framing Bytes that the wire adds to each frame, as in ethernet; default: none
-	Framing FramingOption `json:"framing,omitempty"`
+	Framing interface{} `json:"framing,omitempty"`
 
 	// Loss Loss of frames, as in 1%; may be given several times
-	Loss LossOption `json:"loss,omitempty"`
+	Loss interface{} `json:"loss,omitempty"`
 
 	// Mtu Maximum payload after the Ethernet header, as in 1500; longer frames are dropped or fragmented
-	Mtu MtuOption `json:"mtu,omitempty"`
+	Mtu interface{} `json:"mtu,omitempty"`
 
 	// Order Whether jitter may reorder frames: in-order or reorder
-	Order OrderOption `json:"order,omitempty"`
+	Order interface{} `json:"order,omitempty"`
 
 	// Queue Limit or discipline of the queue, as in 100p or 64kb; default: what the link sends in two delays or 100 ms
-	Queue QueueOption `json:"queue,omitempty"`
+	Queue interface{} `json:"queue,omitempty"`
 
 	// Rate Rate of the link, as in 10mbit; default: unlimited
-	Rate RateOption `json:"rate,omitempty"`
+	Rate interface{} `json:"rate,omitempty"`
 
 	// Reorder Reordering on purpose: frames held back or sent ahead, as in 1%,5ms
-	Reorder ReorderOption `json:"reorder,omitempty"`
+	Reorder interface{} `json:"reorder,omitempty"`
 
 	// Rewrite Header fields changed in every frame, as in ip:ttl=1; may be given several times
-	Rewrite RewriteOption `json:"rewrite,omitempty"`
+	Rewrite interface{} `json:"rewrite,omitempty"`
 }
 
 // OrderOption Whether jitter may reorder frames: in-order or reorder
@@ -660,6 +687,9 @@ type Overview struct {
 
 	// Program The program: `longwire`.
 	Program OverviewProgram `json:"program"`
+
+	// Replay How far a replay is.
+	Replay *ReplayProgress `json:"replay,omitempty"`
 
 	// Seed The seed of all random streams.
 	Seed int `json:"seed"`
@@ -853,6 +883,27 @@ type RateOption = interface{}
 
 // ReorderOption Reordering on purpose: frames held back or sent ahead, as in 1%,5ms
 type ReorderOption = interface{}
+
+// ReplayProgress How far a replay is.
+type ReplayProgress struct {
+	// Inputs The inputs: traces, or a generator.
+	Inputs []ReplayedInput `json:"inputs"`
+
+	// Sent The share that has been sent, from 0 to 1; null if the length is not known.
+	Sent *float32 `json:"sent"`
+}
+
+// ReplayedInput An input of a replay.
+type ReplayedInput struct {
+	// BehindMaxUs By how much frames were read after they were due, at most, in microseconds.
+	BehindMaxUs float32 `json:"behind_max_us"`
+
+	// Name Its name.
+	Name string `json:"name"`
+
+	// Read The share that has been read, from 0 to 1, ahead of its time; null if the length is not known.
+	Read *float32 `json:"read"`
+}
 
 // Report The report of a fabric, without its links.
 type Report struct {
@@ -1098,6 +1149,15 @@ type GetMetricsParams struct {
 
 	// Links all links together, or each by its name
 	Links interface{} `form:"links,omitempty" json:"links,omitempty"`
+}
+
+// GetV1ChangesParams defines parameters for GetV1Changes.
+type GetV1ChangesParams struct {
+	// Skip leave out so many of the newest
+	Skip *int `form:"skip,omitempty" json:"skip,omitempty"`
+
+	// Limit only so many of the newest; all by default
+	Limit *int `form:"limit,omitempty" json:"limit,omitempty"`
 }
 
 // PostV1ChangesParams defines parameters for PostV1Changes.
@@ -1375,10 +1435,10 @@ type ClientInterface interface {
 	// Corresponds with GET /v1 (the `GetV1` operationId).
 	GetV1(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// GetV1Changes Changes that were made, the last ones of many
+	// GetV1Changes Changes that were made, the oldest first
 	//
 	// Corresponds with GET /v1/changes (the `GetV1Changes` operationId).
-	GetV1Changes(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+	GetV1Changes(ctx context.Context, params *GetV1ChangesParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// PostV1ChangesWithBody Make a change: all of it at one time, or nothing
 	//
@@ -1543,11 +1603,11 @@ func (c *Client) GetV1(ctx context.Context, reqEditors ...RequestEditorFn) (*htt
 	return c.Client.Do(req)
 }
 
-// GetV1Changes Changes that were made, the last ones of many
+// GetV1Changes Changes that were made, the oldest first
 //
 // Corresponds with GET /v1/changes (the `GetV1Changes` operationId).
-func (c *Client) GetV1Changes(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewGetV1ChangesRequest(c.Server)
+func (c *Client) GetV1Changes(ctx context.Context, params *GetV1ChangesParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetV1ChangesRequest(c.Server, params)
 	if err != nil {
 		return nil, err
 	}
@@ -2020,7 +2080,7 @@ func NewGetV1Request(server string) (*http.Request, error) {
 }
 
 // NewGetV1ChangesRequest constructs an http.Request for the GetV1Changes method
-func NewGetV1ChangesRequest(server string) (*http.Request, error) {
+func NewGetV1ChangesRequest(server string, params *GetV1ChangesParams) (*http.Request, error) {
 	var err error
 
 	serverURL, err := url.Parse(server)
@@ -2036,6 +2096,45 @@ func NewGetV1ChangesRequest(server string) (*http.Request, error) {
 	queryURL, err := serverURL.Parse(operationPath)
 	if err != nil {
 		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Skip != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "skip", *params.Skip, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Limit != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
 	}
 
 	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
@@ -3249,12 +3348,12 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /v1 (the `GetV1` operationId).
 	GetV1WithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*GetV1Response, error)
 
-	// GetV1ChangesWithResponse Changes that were made, the last ones of many
+	// GetV1ChangesWithResponse Changes that were made, the oldest first
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /v1/changes (the `GetV1Changes` operationId).
-	GetV1ChangesWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*GetV1ChangesResponse, error)
+	GetV1ChangesWithResponse(ctx context.Context, params *GetV1ChangesParams, reqEditors ...RequestEditorFn) (*GetV1ChangesResponse, error)
 
 	// PostV1ChangesWithBodyWithResponse Make a change: all of it at one time, or nothing
 	//
@@ -3659,6 +3758,8 @@ type PostV1ChangesResponse struct {
 	JSON403 *Error
 	// JSON408 the response for an HTTP 408 `application/json` response
 	JSON408 *Error
+	// JSON409 the response for an HTTP 409 `application/json` response
+	JSON409 *Error
 	// JSON413 the response for an HTTP 413 `application/json` response
 	JSON413 *Error
 	// JSON422 the response for an HTTP 422 `application/json` response
@@ -3692,6 +3793,11 @@ func (r PostV1ChangesResponse) GetJSON403() *Error {
 // GetJSON408 returns the response for an HTTP 408 `application/json` response
 func (r PostV1ChangesResponse) GetJSON408() *Error {
 	return r.JSON408
+}
+
+// GetJSON409 returns the response for an HTTP 409 `application/json` response
+func (r PostV1ChangesResponse) GetJSON409() *Error {
+	return r.JSON409
 }
 
 // GetJSON413 returns the response for an HTTP 413 `application/json` response
@@ -4143,6 +4249,8 @@ type PostV1LinksResponse struct {
 	JSON403 *Error
 	// JSON408 the response for an HTTP 408 `application/json` response
 	JSON408 *Error
+	// JSON409 the response for an HTTP 409 `application/json` response
+	JSON409 *Error
 	// JSON413 the response for an HTTP 413 `application/json` response
 	JSON413 *Error
 	// JSON422 the response for an HTTP 422 `application/json` response
@@ -4176,6 +4284,11 @@ func (r PostV1LinksResponse) GetJSON403() *Error {
 // GetJSON408 returns the response for an HTTP 408 `application/json` response
 func (r PostV1LinksResponse) GetJSON408() *Error {
 	return r.JSON408
+}
+
+// GetJSON409 returns the response for an HTTP 409 `application/json` response
+func (r PostV1LinksResponse) GetJSON409() *Error {
+	return r.JSON409
 }
 
 // GetJSON413 returns the response for an HTTP 413 `application/json` response
@@ -4238,6 +4351,8 @@ type DeleteV1LinksNameResponse struct {
 	JSON401 *Error
 	// JSON403 the response for an HTTP 403 `application/json` response
 	JSON403 *Error
+	// JSON409 the response for an HTTP 409 `application/json` response
+	JSON409 *Error
 	// JSON422 the response for an HTTP 422 `application/json` response
 	JSON422 *Error
 	// JSON429 the response for an HTTP 429 `application/json` response
@@ -4264,6 +4379,11 @@ func (r DeleteV1LinksNameResponse) GetJSON401() *Error {
 // GetJSON403 returns the response for an HTTP 403 `application/json` response
 func (r DeleteV1LinksNameResponse) GetJSON403() *Error {
 	return r.JSON403
+}
+
+// GetJSON409 returns the response for an HTTP 409 `application/json` response
+func (r DeleteV1LinksNameResponse) GetJSON409() *Error {
+	return r.JSON409
 }
 
 // GetJSON422 returns the response for an HTTP 422 `application/json` response
@@ -4406,6 +4526,8 @@ type PatchV1LinksNameResponse struct {
 	JSON403 *Error
 	// JSON408 the response for an HTTP 408 `application/json` response
 	JSON408 *Error
+	// JSON409 the response for an HTTP 409 `application/json` response
+	JSON409 *Error
 	// JSON413 the response for an HTTP 413 `application/json` response
 	JSON413 *Error
 	// JSON422 the response for an HTTP 422 `application/json` response
@@ -4439,6 +4561,11 @@ func (r PatchV1LinksNameResponse) GetJSON403() *Error {
 // GetJSON408 returns the response for an HTTP 408 `application/json` response
 func (r PatchV1LinksNameResponse) GetJSON408() *Error {
 	return r.JSON408
+}
+
+// GetJSON409 returns the response for an HTTP 409 `application/json` response
+func (r PatchV1LinksNameResponse) GetJSON409() *Error {
+	return r.JSON409
 }
 
 // GetJSON413 returns the response for an HTTP 413 `application/json` response
@@ -5033,6 +5160,8 @@ type PostV1ScenarioSkipResponse struct {
 	JSON401 *Error
 	// JSON403 the response for an HTTP 403 `application/json` response
 	JSON403 *Error
+	// JSON409 the response for an HTTP 409 `application/json` response
+	JSON409 *Error
 	// JSON422 the response for an HTTP 422 `application/json` response
 	JSON422 *Error
 	// JSON429 the response for an HTTP 429 `application/json` response
@@ -5059,6 +5188,11 @@ func (r PostV1ScenarioSkipResponse) GetJSON401() *Error {
 // GetJSON403 returns the response for an HTTP 403 `application/json` response
 func (r PostV1ScenarioSkipResponse) GetJSON403() *Error {
 	return r.JSON403
+}
+
+// GetJSON409 returns the response for an HTTP 409 `application/json` response
+func (r PostV1ScenarioSkipResponse) GetJSON409() *Error {
+	return r.JSON409
 }
 
 // GetJSON422 returns the response for an HTTP 422 `application/json` response
@@ -5352,13 +5486,13 @@ func (c *ClientWithResponses) GetV1WithResponse(ctx context.Context, reqEditors 
 	return ParseGetV1Response(rsp)
 }
 
-// GetV1ChangesWithResponse Changes that were made, the last ones of many
+// GetV1ChangesWithResponse Changes that were made, the oldest first
 //
 // Returns a wrapper object for the known response body format(s).
 //
 // Corresponds with GET /v1/changes (the `GetV1Changes` operationId).
-func (c *ClientWithResponses) GetV1ChangesWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*GetV1ChangesResponse, error) {
-	rsp, err := c.GetV1Changes(ctx, reqEditors...)
+func (c *ClientWithResponses) GetV1ChangesWithResponse(ctx context.Context, params *GetV1ChangesParams, reqEditors ...RequestEditorFn) (*GetV1ChangesResponse, error) {
+	rsp, err := c.GetV1Changes(ctx, params, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -5902,6 +6036,13 @@ func ParsePostV1ChangesResponse(rsp *http.Response) (*PostV1ChangesResponse, err
 		}
 		response.JSON408 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
+		var dest Error
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON409 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 413:
 		var dest Error
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -6296,6 +6437,13 @@ func ParsePostV1LinksResponse(rsp *http.Response) (*PostV1LinksResponse, error) 
 		}
 		response.JSON408 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
+		var dest Error
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON409 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 413:
 		var dest Error
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -6370,6 +6518,13 @@ func ParseDeleteV1LinksNameResponse(rsp *http.Response) (*DeleteV1LinksNameRespo
 			return nil, err
 		}
 		response.JSON403 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
+		var dest Error
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON409 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 422:
 		var dest Error
@@ -6513,6 +6668,13 @@ func ParsePatchV1LinksNameResponse(rsp *http.Response) (*PatchV1LinksNameRespons
 			return nil, err
 		}
 		response.JSON408 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
+		var dest Error
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON409 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 413:
 		var dest Error
@@ -7015,6 +7177,13 @@ func ParsePostV1ScenarioSkipResponse(rsp *http.Response) (*PostV1ScenarioSkipRes
 			return nil, err
 		}
 		response.JSON403 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
+		var dest Error
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON409 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 422:
 		var dest Error

@@ -91,6 +91,12 @@ impl Api {
             let error = "this token may read only; nothing was changed";
             return Err(Refusal::new(StatusCode::FORBIDDEN, error));
         }
+        if route.changes() && !self.state.controller.takes_changes() {
+            return Err(Refusal::conflict(
+                "this is a replay: its frames are read ahead and its links have decided about \
+                 them, so that nothing can be changed; start it again with other options",
+            ));
+        }
         let (mut body, mut _trim) = (None, None);
         if route.body.is_some() {
             let sent = request.into_body();

@@ -164,6 +164,7 @@ fn responses(route: &Route) -> Value {
         also.extend(WITH_BODY);
     }
     if route.changes() {
+        also.push(("409", "The run is a replay, which nothing can change"));
         also.push((
             "422",
             "A value, or the name of a link, a path or a file, does not fit the run; nothing was \

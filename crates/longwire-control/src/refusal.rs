@@ -37,6 +37,11 @@ impl Refusal {
         Refusal::new(StatusCode::NOT_FOUND, error)
     }
 
+    /// 409: the kind of run does not allow it.
+    pub fn conflict(error: impl Into<String>) -> Refusal {
+        Refusal::new(StatusCode::CONFLICT, error)
+    }
+
     /// A change, and all that is wrong with it: 400 if it is not of the shape
     /// that the document describes, 422 if a value or a name does not fit the
     /// run (RFC 9110, section 15.5.21). Nothing was changed.

@@ -2,16 +2,32 @@
 
 use longwire_engine::presets::PRESETS;
 use longwire_engine::spec::{ModelInfo, Param, Unit};
+use longwire_engine::{PARTS, Part};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// All models, and all presets.
+/// All options with their models, and all presets.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Models {
+    /// The options of a link.
+    pub options: Vec<LinkOption>,
     /// The models, in the order of their kinds.
     pub models: Vec<Model>,
     /// The presets.
     pub presets: Vec<NamedPreset>,
+}
+
+/// An option of a link.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct LinkOption {
+    /// The name.
+    pub name: &'static str,
+    /// One line of help.
+    pub summary: &'static str,
+    /// Whether it may be given several times.
+    pub repeated: bool,
+    /// The value that does what a link does without the option.
+    pub default: String,
 }
 
 /// A model.
@@ -37,6 +53,12 @@ pub struct ModelParameter {
     /// The words of a choice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub choices: Option<&'static [&'static str]>,
+    /// The least value, as it is written, where the unit has smaller ones.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min: Option<&'static str>,
+    /// The greatest value, where the unit has larger ones.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max: Option<&'static str>,
     /// The default; null if a value is required or the model finds one.
     pub default: Option<&'static str>,
     /// A value as it is written.
@@ -66,8 +88,20 @@ impl Models {
     pub fn all() -> Models {
         let models = longwire_engine::all_models().into_iter();
         Models {
+            options: PARTS.iter().map(LinkOption::of).collect(),
             models: models.map(|(kind, info)| Model::of(kind, info)).collect(),
             presets: PRESETS.iter().map(NamedPreset::of).collect(),
+        }
+    }
+}
+
+impl LinkOption {
+    fn of(part: &Part) -> LinkOption {
+        LinkOption {
+            name: part.name,
+            summary: part.summary,
+            repeated: part.is_repeated,
+            default: part.default_text(),
         }
     }
 }
@@ -93,6 +127,8 @@ impl ModelParameter {
                 Unit::Choice(words) => Some(words),
                 _ => None,
             },
+            min: param.range.map(|range| range.min),
+            max: param.range.map(|range| range.max),
             default: param.default,
             example: param.unit.example(),
             help: param.help,

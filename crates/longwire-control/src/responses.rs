@@ -97,6 +97,45 @@ pub struct Overview {
     /// Whether the run has a page, and keeps its history from the start.
     #[serde(default)]
     pub view: bool,
+    /// The replay, if this is one: its links cannot be changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replay: Option<ReplayProgress>,
+}
+
+/// How far a replay is.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct ReplayProgress {
+    /// The share that has been sent, from 0 to 1; null if the length is not known.
+    pub sent: Option<f64>,
+    /// The inputs: traces, or a generator.
+    pub inputs: Vec<ReplayedInput>,
+}
+
+/// An input of a replay.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct ReplayedInput {
+    /// Its name.
+    pub name: String,
+    /// The share that has been read, from 0 to 1, ahead of its time; null if the length is
+    /// not known.
+    pub read: Option<f64>,
+    /// By how much frames were read after they were due, at most, in microseconds.
+    pub behind_max_us: f64,
+}
+
+impl ReplayProgress {
+    /// Returns how far a replay is.
+    pub fn of(report: &RunReport) -> ReplayProgress {
+        let inputs = report.inputs.iter().map(|input| ReplayedInput {
+            name: input.name.clone(),
+            read: input.fraction,
+            behind_max_us: input.behind_max_us,
+        });
+        ReplayProgress {
+            sent: report.progress(),
+            inputs: inputs.collect(),
+        }
+    }
 }
 
 /// A page of links.
@@ -138,6 +177,9 @@ pub struct Changes {
     pub changes: Vec<Done>,
     /// Earlier changes that are not kept.
     pub forgotten: u64,
+    /// The parameter `skip` for the changes before these.
+    #[serde(default)]
+    pub next: Option<usize>,
 }
 
 /// The events of the scenario that are still to come.

@@ -11,13 +11,13 @@ use super::refusal::Refusal;
 use super::registry::Models;
 use super::reply::Reply;
 use super::responses::{Changes, Links, Overview, Paths, Ports, Report, Rules, Stats};
-use super::responses::{ScenarioEvent, Skipped, Upcoming};
+use super::responses::{ReplayProgress, ScenarioEvent, Skipped, Upcoming};
 use super::route::{Answer, Call, Method, Route, Work};
 use super::state::ApiState;
 use super::stream;
 use super::view::table::SORTS;
 use super::view::{self, answers};
-use longwire_fabric::LinkView;
+use longwire_fabric::{Done, LinkView};
 use longwire_topology::glob::is_pattern;
 
 /// The most links, rules or changes of one answer, and their number by default.
@@ -189,16 +189,21 @@ pub static ROUTES: [Route; 24] = [
     ),
     get(
         "/v1/changes",
-        "Changes that were made, the last ones of many",
-        &[],
+        "Changes that were made, the oldest first",
+        &[
+            Parameter::new(
+                "skip",
+                Kind::Number(0, u32::MAX as u64),
+                "leave out so many of the newest",
+            ),
+            Parameter::new(
+                "limit",
+                Kind::Number(1, PAGE_MAX),
+                "only so many of the newest; all by default",
+            ),
+        ],
         Answer::Json("Changes"),
-        Work::Slow(|state, _| {
-            let remembered = state.controller.changes();
-            Reply::json(&Changes {
-                changes: remembered.made.into(),
-                forgotten: remembered.forgotten,
-            })
-        }),
+        Work::Slow(changes),
     ),
     Route {
         method: Method::Post,
@@ -336,8 +341,9 @@ fn overview(state: &ApiState, call: &Call) -> Result<Reply, Refusal> {
         seed: controller.seed(),
         links: controller.link_count(),
         paths: controller.paths().len(),
-        may_change: call.may_change,
+        may_change: call.may_change && controller.takes_changes(),
         view: state.view.keeps_all(),
+        replay: (!controller.takes_changes()).then(|| ReplayProgress::of(&controller.report())),
     })
 }
 
@@ -389,6 +395,20 @@ fn rules(state: &ApiState, call: &Call) -> Result<Reply, Refusal> {
     rules.truncate(limit);
     let next = more.then_some(skip + limit);
     Reply::json(&Rules { rules, next })
+}
+
+fn changes(state: &ApiState, call: &Call) -> Result<Reply, Refusal> {
+    let limit = call.query.number("limit").unwrap_or(PAGE_MAX) as usize;
+    let skip = call.query.number("skip").unwrap_or(0) as usize;
+    let remembered = state.controller.changes();
+    let mut changes: Vec<Done> = remembered.made.into();
+    changes.truncate(changes.len().saturating_sub(skip));
+    let older = changes.len().saturating_sub(limit);
+    Reply::json(&Changes {
+        changes: changes.split_off(older),
+        forgotten: remembered.forgotten,
+        next: (older > 0).then_some(skip + limit),
+    })
 }
 
 fn scenario(state: &ApiState, call: &Call) -> Result<Reply, Refusal> {

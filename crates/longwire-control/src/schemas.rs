@@ -8,7 +8,7 @@ use longwire_topology::schema;
 use schemars::Schema;
 use schemars::generate::{SchemaGenerator, SchemaSettings};
 use schemars::transform::RecursiveTransform;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::registry::Models;
 use super::responses::{
@@ -32,6 +32,11 @@ pub fn all() -> Map<String, Value> {
     for (name, section) in sent {
         let mut schema = schema::of_section(section);
         lead_to_options(&mut schema);
+        match name {
+            "Options" => allow_null(&mut schema),
+            "Change" => allow_null(&mut schema["properties"]["set"]["additionalProperties"]),
+            _ => {}
+        }
         all.insert(name.to_owned(), schema);
     }
     for (option, schema) in schema::options() {
@@ -118,6 +123,19 @@ fn forbid_null(property: &mut Value) {
                 property.append(&mut one);
             }
         }
+    }
+}
+
+/// Options that a change sets may be null: their default.
+fn allow_null(section: &mut Value) {
+    let options = schema::options();
+    let properties = section["properties"].as_object_mut();
+    for (name, property) in properties.into_iter().flatten() {
+        let option = options.get(name).map(|option| &option["description"]);
+        *property = json!({
+            "description": option,
+            "anyOf": [property.take(), { "type": "null" }],
+        });
     }
 }
 

@@ -127,6 +127,8 @@ pub struct Part {
     texts: fn(&LinkSpec) -> Option<Vec<String>>,
     doubts: fn(&LinkSpec) -> Vec<String>,
     files: fn(&LinkSpec) -> Vec<String>,
+    default: fn() -> Vec<String>,
+    clear: fn(&mut LinkSpec),
 }
 
 impl Part {
@@ -162,6 +164,17 @@ impl Part {
             ([], Some(absent)) => Vec::from([absent.to_string()]),
             _ => texts,
         })
+    }
+
+    /// Returns the text that gives a link the part's default.
+    pub fn default_text(&self) -> String {
+        let absent = self.absent.map(ToString::to_string);
+        absent.unwrap_or_else(|| (self.default)().concat())
+    }
+
+    /// Takes the part out of a specification, as if it were not given.
+    pub fn clear(&self, spec: &mut LinkSpec) {
+        (self.clear)(spec);
     }
 
     /// Returns the paths of files and plugins that its models were made of.
@@ -240,6 +253,8 @@ macro_rules! link_parts {
                 texts: |spec| spec.$part.as_ref().map(Setting::texts),
                 doubts: |spec| spec.$part.as_ref().map_or(Vec::new(), Setting::doubts),
                 files: |spec| spec.$part.as_ref().map_or(Vec::new(), Setting::files),
+                default: || <$held as Default>::default().texts(),
+                clear: |spec| spec.$part = None,
             },
         )*];
 

@@ -97,6 +97,11 @@ impl Controller {
         }
     }
 
+    /// Whether the links can be changed; those of a replay cannot.
+    pub fn takes_changes(&self) -> bool {
+        self.handle.takes_orders()
+    }
+
     /// Returns the time for which the network has run.
     pub fn elapsed(&self) -> Nanos {
         self.handle.elapsed()
@@ -129,6 +134,7 @@ impl Controller {
     /// Looks at the network as it is now.
     pub fn look<R>(&self, look: impl FnOnce(&Numbered) -> R) -> R {
         let now = self.elapsed();
+        self.handle.refresh();
         let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
         if !state.is_behind(now) {
             return look(&state.network);

@@ -27,7 +27,12 @@ pub(super) fn change(actions: &[Action]) -> Value {
             Action::Set {
                 pattern,
                 options: set,
-            } => change["set"][pattern] = Value::Object(options(set)),
+                resets,
+            } => {
+                let mut set = options(set);
+                set.extend(resets.iter().map(|name| ((*name).to_owned(), Value::Null)));
+                change["set"][pattern] = Value::Object(set);
+            }
             Action::State { pattern, state } => {
                 let field = &mut change[field_of(*state)];
                 match field.as_array_mut() {

@@ -22,8 +22,9 @@ pub struct Prepared {
 
 /// A change of a link's known state.
 pub(super) enum Effect {
-    /// Options that lie over those that links have.
-    Options(Vec<LinkId>, Box<LinkSpec>),
+    /// Options that lie over those that links have, and the names of those that links then
+    /// have no longer.
+    Options(Vec<LinkId>, Box<LinkSpec>, Vec<&'static str>),
     /// Whether they carry frames.
     State(Vec<LinkId>, State),
     /// Whose frames take whose links.
@@ -34,7 +35,7 @@ impl Effect {
     /// Returns the number of links that it changes.
     pub fn links(&self) -> usize {
         match self {
-            Effect::Options(links, _) | Effect::State(links, _) => links.len(),
+            Effect::Options(links, ..) | Effect::State(links, _) => links.len(),
             Effect::Moved(..) => 0,
         }
     }
@@ -58,14 +59,18 @@ impl Numbered {
         let mut effects = Vec::new();
         for action in &command.actions {
             match action {
-                Action::Set { pattern, options } => {
+                Action::Set {
+                    pattern,
+                    options,
+                    resets,
+                } => {
                     let links = self.fitting(pattern);
                     for link in &links {
                         let change = options.build_change(loader);
                         let name = &self.links[link.0 as usize].name;
                         changes.push((*link, change.map_err(|error| refused(name, &error))?));
                     }
-                    effects.push(Effect::Options(links, options.clone()));
+                    effects.push(Effect::Options(links, options.clone(), resets.clone()));
                 }
                 Action::State { pattern, state } => {
                     let links = self.fitting(pattern);

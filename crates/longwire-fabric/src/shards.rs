@@ -52,7 +52,10 @@ impl Numbered {
                 .iter()
                 .flat_map(|ramp| [0, ramp.steps].map(|n| ramp.step(n)));
             for action in event.actions.iter().cloned().chain(ends) {
-                if let Action::Set { pattern, options } = action {
+                if let Action::Set {
+                    pattern, options, ..
+                } = action
+                {
                     self.note_change(&pattern, &options, &mut links);
                 }
             }

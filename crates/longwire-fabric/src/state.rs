@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use longwire_engine::{LinkId, LinkSpec, Nanos};
+use longwire_engine::{LinkId, LinkSpec, Nanos, Part};
 
 use super::changes::{Changes, Done};
 use super::numbered::{Numbered, Removals};
@@ -62,7 +62,7 @@ impl Numbered {
     /// Notes what has changed.
     fn apply(&mut self, effect: Effect) {
         match effect {
-            Effect::Options(links, over) => {
+            Effect::Options(links, over, resets) => {
                 // Links that had the same options have the same again.
                 let mut made: HashMap<*const LinkSpec, Arc<LinkSpec>> = HashMap::new();
                 let mut under = Vec::new();
@@ -71,7 +71,13 @@ impl Numbered {
                     let options = Arc::clone(&link.options);
                     let key = Arc::as_ptr(&options);
                     let new = made.entry(key);
-                    let new = new.or_insert_with(|| Arc::new(options.overlay(&over)));
+                    let new = new.or_insert_with(|| {
+                        let mut new = options.overlay(&over);
+                        for part in resets.iter().filter_map(|name| Part::named(name)) {
+                            part.clear(&mut new);
+                        }
+                        Arc::new(new)
+                    });
                     link.options = Arc::clone(new);
                     // What a key points to stays while the key is used.
                     under.push(options);

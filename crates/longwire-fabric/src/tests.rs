@@ -306,11 +306,7 @@ fn impossible() -> Vec<(Value, &'static str, &'static str)> {
         (json!([]), "", "no JSON object"),
         (json!({}), "", "nothing is changed"),
         (json!({ "sett": {} }), "sett", "there is no 'sett'"),
-        (
-            json!({ "set": { "first": { "rate": null } } }),
-            "set.first.rate",
-            "null",
-        ),
+        (json!({ "set": { "first": null } }), "set.first", "null"),
         (
             json!({ "set": { "first": { "rate": "fast" } } }),
             "set.first.rate",
@@ -407,4 +403,37 @@ fn a_look_at_a_change_leaves_no_trace() {
         site.controller.tidy();
         assert_eq!(site.seen(), before);
     }
+}
+
+#[test]
+fn null_restores_the_default_of_an_option() {
+    let site = Site::new(NETWORK);
+    site.change(&json!({ "add": { "link": [{
+        "name": "x", "match": "src=10.9.0.1", "rate": "8mbit", "delay": "50ms",
+    }] } }));
+    let link = || site.controller.link("x").expect("it is there").up;
+    let before = link();
+    let limit = |of: &WayView| {
+        of.queue
+            .map(|queue| (queue.packets_limit, queue.bytes_limit))
+    };
+    assert!(!before.options.contains_key("queue"));
+    site.change(&json!({ "set": { "x": { "queue": "7p", "loss": "1%", "order": "reorder" } } }));
+    let changed = link();
+    assert_eq!(limit(&changed), Some((Some(7), None)));
+    assert_eq!(changed.options["queue"], "7p");
+    let body = json!({ "set": { "x": { "queue": null, "loss": null, "order": null } } });
+    site.change(&body);
+    let after = link();
+    assert_eq!(
+        (&after.options, limit(&after)),
+        (&before.options, limit(&before))
+    );
+    // The limit is derived again: it follows the rate.
+    site.change(&json!({ "set": { "x": { "rate": "80mbit" } } }));
+    assert!(limit(&link()) > limit(&before), "{:?}", link().queue);
+    let last = site.controller.changes().made;
+    assert!(last.iter().any(
+        |done| serde_json::from_str::<Value>(&done.change.to_string()).ok() == Some(body.clone())
+    ));
 }

@@ -126,13 +126,10 @@ impl Controller {
             let numbers = network.numbers[index as usize];
             Some((network.view(index), numbers))
         })?;
-        let asked = self
-            .handle()
-            .query(move |core| [up, down].map(|link| core.occupancy(link)));
-        let [up, down] = asked.unwrap_or_default();
-        view.up.queue = up;
+        let mut queues = self.occupancies(vec![up, down]).into_iter();
+        view.up.queue = queues.next().flatten();
         if let Some(view) = &mut view.down {
-            view.queue = down;
+            view.queue = queues.next().flatten();
         }
         Some(view)
     }

@@ -71,6 +71,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         port,
         link,
         sent: None,
+        cells: None,
     };
     let feed = Box::new(Countdown { left: 50 });
     let plan = NetworkPlan::replay(vec![feed], vec![output], ReplayConfig::default());

@@ -65,6 +65,22 @@ pub struct RunReport<L = LinkReport> {
     pub error: Option<String>,
 }
 
+impl RunReport {
+    /// Returns the share of a replay that has been sent, from 0 to 1: of the inputs that was
+    /// read, less the frames still waiting. `None` of other runs, and of inputs whose length
+    /// is not known.
+    pub fn progress(&self) -> Option<f64> {
+        let read = self.inputs.iter().map(|input| input.fraction);
+        let read: Option<Vec<f64>> = read.collect();
+        let read = read.filter(|read| !read.is_empty())?;
+        let read = read.into_iter().fold(1.0, f64::min);
+        let arrived: u64 = self.links.iter().map(|link| link.traffic.packets_in).sum();
+        let waiting: u64 = self.links.iter().map(|link| link.in_flight).sum();
+        let gone = arrived.saturating_sub(waiting) as f64;
+        Some(read * gone / arrived.max(1) as f64)
+    }
+}
+
 impl<L> RunReport<L> {
     /// Adds notes made at the end.
     pub fn add_closing_notes(&mut self, notes: impl IntoIterator<Item = String>) {

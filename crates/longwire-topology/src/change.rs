@@ -98,7 +98,8 @@ impl Topology {
         let mut source = JsonSource::default();
         let file = source.read(object).map_err(|fault| match fault {
             JsonFault::Null { field, pointer } => {
-                let mut problems = refused(&field, "is null", "leave it out");
+                let remedy = "leave it out; only options under set can be null";
+                let mut problems = refused(&field, "is null", remedy);
                 problems[0].pointer = pointer;
                 problems
             }

@@ -151,6 +151,7 @@ fn sets(table: &Table<'_>, at: &str, builder: &mut Builder) -> Vec<Action> {
         actions.push(Action::Set {
             pattern: pattern.value.to_owned(),
             options: Box::new(options),
+            resets: tree::resets(table).iter().map(|part| part.name).collect(),
         });
     }
     actions

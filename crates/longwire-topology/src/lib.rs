@@ -45,6 +45,7 @@ mod links;
 mod matchers;
 pub mod ns;
 mod options;
+mod outputs;
 mod pair;
 mod paths;
 mod plan;

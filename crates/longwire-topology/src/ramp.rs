@@ -113,6 +113,7 @@ impl Ramp {
         Action::Set {
             pattern: self.pattern.clone(),
             options: Box::new(spec),
+            resets: Vec::new(),
         }
     }
 }

@@ -325,7 +325,9 @@ fn event_lines(event: &Event) -> Vec<String> {
 /// An action in words.
 pub fn in_words(action: &Action) -> String {
     match action {
-        Action::Set { pattern, options } => {
+        Action::Set {
+            pattern, options, ..
+        } => {
             let options = options.given().into_iter();
             let options: Vec<String> = options
                 .map(|(name, text)| format!("{name} {text}"))

@@ -46,6 +46,9 @@ pub enum Action {
         pattern: String,
         /// The options.
         options: Box<LinkSpec>,
+        /// The names of those among them that are defaults: the links are then as if these
+        /// had not been given.
+        resets: Vec<&'static str>,
     },
     /// Links go down, come up, or hold what they have.
     State {

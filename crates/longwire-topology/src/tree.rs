@@ -213,6 +213,7 @@ fn option_texts(part: &Part, value: &Value<'_>) -> Result<Vec<Placed<String>>, &
     let one = |value: &Value<'_>| {
         let text = match &value.content {
             Content::Text(text) | Content::Number(text, ..) => text.to_string(),
+            Content::Null => part.default_text(),
             _ => return Err("a text in quotes"),
         };
         let span = value.span.clone();
@@ -225,6 +226,15 @@ fn option_texts(part: &Part, value: &Value<'_>) -> Result<Vec<Placed<String>>, &
             .map_err(|_| "a text in quotes, or a list of them"),
         _ => one(value).map(|text| vec![text]),
     }
+}
+
+/// The options in a table that a change sets back to their defaults.
+pub(super) fn resets(table: &Table<'_>) -> Vec<&'static Part> {
+    let is_null = |part: &&Part| {
+        let value = table.get(part.name);
+        value.is_some_and(|value| matches!(value.content, Content::Null))
+    };
+    PARTS.iter().filter(is_null).collect()
 }
 
 /// The options of a link in a table, as texts with their places.

@@ -33,6 +33,8 @@ pub(super) enum Content<'t> {
     Table(Table<'t>),
     /// A date or time of TOML, which no field takes.
     Time,
+    /// A null of JSON: the default of an option.
+    Null,
 }
 
 /// How a number is written.
@@ -113,6 +115,7 @@ impl<'t> Value<'t> {
             Content::List(_) => "array",
             Content::Table(_) => "table",
             Content::Time => "datetime",
+            Content::Null => "null",
         }
     }
 }
@@ -157,7 +160,7 @@ const TEXT_MAX: usize = 1 << 20;
 /// Values that no JSON body may contain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum JsonFault {
-    /// A null, at the field of this path and pointer (RFC 6901).
+    /// A null that is no option of a `set`, at the field of this path and pointer (RFC 6901).
     Null { field: String, pointer: String },
     /// A name or a text of more bytes than there can be.
     TooLong,
@@ -218,6 +221,18 @@ impl JsonSource {
         }
     }
 
+    /// Whether a value is that of an option which a change sets: `/set/NAME/OPTION`.
+    fn is_option(&self, number: usize) -> bool {
+        let of = |number: usize| self.steps.get(number.checked_sub(1)?);
+        let Some((links, Step::Name(_))) = of(number) else {
+            return false;
+        };
+        let Some((set, Step::Name(_))) = of(*links) else {
+            return false;
+        };
+        matches!(of(*set), Some((0, Step::Name(name))) if name == "set")
+    }
+
     fn number(&mut self, parent: usize, step: Step) -> usize {
         self.steps.push((parent, step));
         self.steps.len()
@@ -242,6 +257,7 @@ impl JsonSource {
 
     fn value<'t>(&mut self, value: &'t Json, number: usize) -> Result<Value<'t>, JsonFault> {
         let content = match value {
+            Json::Null if self.is_option(number) => Content::Null,
             Json::Null => {
                 let (field, pointer) = (self.path(number), self.pointer(number));
                 return Err(JsonFault::Null { field, pointer });
@@ -347,11 +363,32 @@ mod tests {
 
     #[test]
     fn null_is_named() {
+        for (body, field, pointer) in [
+            (json!({ "set": null }), "set", "/set"),
+            (json!({ "set": { "a": null } }), "set.a", "/set/a"),
+            (
+                json!({ "set": { "a": { "loss": [null] } } }),
+                "set.a.loss",
+                "/set/a/loss/0",
+            ),
+            (
+                json!({ "add": { "a": { "rate": null } } }),
+                "add.a.rate",
+                "/add/a/rate",
+            ),
+            (
+                json!({ "x": { "set": { "a": { "rate": null } } } }),
+                "x.set.a.rate",
+                "/x/set/a/rate",
+            ),
+        ] {
+            let fault = JsonFault::Null {
+                field: field.to_owned(),
+                pointer: pointer.to_owned(),
+            };
+            assert_eq!(read(&body).map(drop), Err(fault));
+        }
         let body = json!({ "set": { "a": { "rate": null } } });
-        let fault = JsonFault::Null {
-            field: "set.a.rate".to_owned(),
-            pointer: "/set/a/rate".to_owned(),
-        };
-        assert_eq!(read(&body).map(drop), Err(fault));
+        assert_eq!(read(&body).map(drop), Ok(()), "the default of an option");
     }
 }

@@ -18,6 +18,14 @@ export interface Run {
   may_change: boolean;
   /** Whether the run keeps histories: it was started with `--view`. */
   view: boolean;
+  /** The replay, if the run is one: nothing can be changed. */
+  replay?: ReplayProgress;
+}
+
+export interface ReplayProgress {
+  /** The share that has been sent; null if the length is not known. */
+  sent: number | null;
+  inputs: { name: string; read: number | null; behind_max_us: number }[];
 }
 
 export interface Totals {
@@ -203,6 +211,7 @@ export interface Preset {
 }
 
 export interface Registry {
+  options: { name: string; default: string }[];
   models: Model[];
   presets: Preset[];
 }

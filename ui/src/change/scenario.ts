@@ -33,14 +33,16 @@ function tomlValue(value: unknown): string {
 /** The fields of a change that `[[at]]` has too. */
 const fields = ['set', 'up', 'down', 'pause', 'move', 'outage'] as const;
 
-function withoutDefaults(change: Change): Change {
+/** The change with the texts of defaults in place of null, which TOML does not have. */
+function writable(change: Change, defaults: Record<string, string>): Change {
   if (!change.set) return change;
   const set: Record<string, Record<string, OptionValue>> = {};
   for (const [name, options] of Object.entries(change.set)) {
-    const kept = Object.entries(options).filter(
-      (entry): entry is [string, OptionValue] => entry[1] !== null,
-    );
-    if (kept.length > 0) set[name] = Object.fromEntries(kept);
+    const values = Object.entries(options).map(([option, value]) => [
+      option,
+      value ?? defaults[option] ?? 'none',
+    ]);
+    set[name] = Object.fromEntries(values);
   }
   return { ...change, set };
 }
@@ -59,11 +61,15 @@ export function recorded(changes: ChangeDone[], from_ns: number, to_ns: number):
 
 /**
  * A scenario file that does these changes again, at times from `origin_ns`:
- * 0 keeps the times of the run.
+ * 0 keeps the times of the run. `defaults` are those of options, as `/v1/models` has them.
  */
-export function scenarioOf(changes: ChangeDone[], origin_ns: number): string {
+export function scenarioOf(
+  changes: ChangeDone[],
+  origin_ns: number,
+  defaults: Record<string, string>,
+): string {
   const blocks = changes.map(({ at_ns, change }) => {
-    const kept = withoutDefaults(change);
+    const kept = writable(change, defaults);
     const lines = fields
       .filter((field) => kept[field] !== undefined)
       .map((field) => `${field} = ${tomlValue(kept[field])}`);

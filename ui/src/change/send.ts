@@ -1,8 +1,8 @@
-import { ApiError, type Client } from '../api/client';
+import type { Client } from '../api/client';
 import type { Change, Changed, Link, Links } from '../api/types';
 import { Store } from '../data/store';
 import { targetsOf } from './describe';
-import { hasNull, pushEntry, type UndoEntry, undoOf, withoutNull } from './undo';
+import { pushEntry, type UndoEntry, undoOf } from './undo';
 
 /** Of more links than this, the options before a change are not kept. */
 const mostLinks = 1000;
@@ -32,26 +32,8 @@ export async function send(client: Client, change: Change): Promise<Changed> {
   return changed;
 }
 
-/** Takes a change back. Returns options that could not be reset to their defaults. */
-export async function takeBack(client: Client, entry: UndoEntry): Promise<string[]> {
-  const left: string[] = [];
-  let change = entry.undo;
-  if (hasNull(change) && !(await accepts(client, change))) {
-    const substitute = withoutNull(change);
-    change = substitute.change;
-    left.push(...substitute.left);
-  }
-  if (targetsOf(change).length > 0) await send(client, change);
+/** Takes a change back. */
+export async function takeBack(client: Client, entry: UndoEntry): Promise<void> {
+  if (targetsOf(entry.undo).length > 0) await send(client, entry.undo);
   undoStore.set(undoStore.get().filter((each) => each.at_ns !== entry.at_ns));
-  return left;
-}
-
-async function accepts(client: Client, change: Change): Promise<boolean> {
-  try {
-    await client.json('/v1/changes?check=true', { method: 'POST', body: change });
-    return true;
-  } catch (error) {
-    if (error instanceof ApiError && (error.status === 422 || error.status === 400)) return false;
-    throw error;
-  }
 }

@@ -24,7 +24,7 @@ function directionsOf(links: Link[]): { name: string; link: Link; side: Side }[]
  * The change that gives links back the options and states that they have in
  * `before`; null when the change does more than set those.
  *
- * An option that was not given is set to null, which stands for its default.
+ * An option that was not given is set to null: the run restores its default.
  */
 export function undoOf(change: Change, before: Link[]): Change | null {
   if (change.add !== undefined || change.remove !== undefined || change.move !== undefined) {
@@ -49,41 +49,6 @@ export function undoOf(change: Change, before: Link[]): Change | null {
   }
   if (Object.keys(set).length > 0) undo.set = set;
   return targetsOf(undo).length > 0 ? undo : null;
-}
-
-/** Values that do what an option does that was not given, where there is one. */
-const defaults: Record<string, OptionValue> = {
-  rate: 'unlimited',
-  delay: '0ms',
-  framing: 'none',
-  loss: [],
-  corrupt: '0%',
-  duplicate: '0%',
-  reorder: '0%,1ms',
-  order: 'in-order',
-  mtu: 'none',
-  rewrite: [],
-};
-
-/** The change without null, for a run that does not take it; and what it cannot reset. */
-export function withoutNull(change: Change): { change: Change; left: string[] } {
-  const left: string[] = [];
-  const set: Change['set'] = {};
-  for (const [name, options] of Object.entries(change.set ?? {})) {
-    const kept: Record<string, OptionValue | null> = {};
-    for (const [option, value] of Object.entries(options)) {
-      const instead = value ?? defaults[option];
-      if (instead === undefined) left.push(`${name}: ${option}`);
-      else kept[option] = instead;
-    }
-    if (Object.keys(kept).length > 0) set[name] = kept;
-  }
-  const { set: _, ...rest } = change;
-  return { change: Object.keys(set).length > 0 ? { ...rest, set } : rest, left };
-}
-
-export function hasNull(change: Change): boolean {
-  return Object.values(change.set ?? {}).some((options) => Object.values(options).includes(null));
 }
 
 const mostEntries = 20;

@@ -45,7 +45,8 @@ export function Header({ route, status }: { route: Route; status: Status }) {
           <span class="dot" aria-hidden="true" />
           {phaseNames[status.phase]} <span class="num">{runTime(totals?.elapsed_s)}</span>
         </span>
-        {run?.may_change === false && <span class="tag">read only</span>}
+        {run?.replay && <span class="tag">replay</span>}
+        {run?.may_change === false && !run.replay && <span class="tag">read only</span>}
         <button
           type="button"
           class="quiet"

@@ -14,10 +14,11 @@ import { timelineEnd, timelineOf } from '../../src/change/events';
 import { draftOf, parseOption, writeOption } from '../../src/change/optiontext';
 import { hintOf } from '../../src/change/registry';
 import { recorded, scenarioOf, timeText } from '../../src/change/scenario';
-import { hasNull, pushEntry, type UndoEntry, undoOf, withoutNull } from '../../src/change/undo';
+import { pushEntry, type UndoEntry, undoOf } from '../../src/change/undo';
 
 const time = { unit: 'time', help: '', example: '20ms' };
 const registry: Registry = {
+  options: [],
   models: [
     {
       kind: 'rate',
@@ -264,17 +265,6 @@ describe('undo', () => {
     expect(undoOf({ set: { none: { rate: '1mbit' } } }, links)).toBeNull();
   });
 
-  test('puts values for defaults, and names those that have none', () => {
-    const change = {
-      set: { 'a.up': { rate: null, queue: null, loss: '1%' }, 'b.up': { queue: null } },
-    };
-    expect(hasNull(change)).toBe(true);
-    expect(withoutNull(change)).toEqual({
-      change: { set: { 'a.up': { rate: 'unlimited', loss: '1%' } } },
-      left: ['a.up: queue', 'b.up: queue'],
-    });
-  });
-
   test('is kept up to a bound', () => {
     let entries: UndoEntry[] = [];
     for (let at = 0; at < 100; at += 1)
@@ -326,15 +316,21 @@ describe('the recorder', () => {
           in: '1s',
           set: { 'adsl*.up': { rate: '5mbit', loss: ['1%', '2%'] }, b: { delay: '5ms' } },
         }),
+        done(1_700_000_000, { set: { a: { queue: null } } }),
         done(2e9, { down: 'a"b', move: { a: 'b' }, outage: '5ms' }),
       ],
       1e9,
+      { queue: 'derived' },
     );
     expect(text.split('\n').slice(1)).toEqual([
       '',
       '[[at]]',
       'time = "0.5s"',
       'set = { "adsl*.up" = { rate = "5mbit", loss = ["1%", "2%"] }, b = { delay = "5ms" } }',
+      '',
+      '[[at]]',
+      'time = "0.7s"',
+      'set = { a = { queue = "derived" } }',
       '',
       '[[at]]',
       'time = "1s"',

@@ -63,6 +63,9 @@ pub fn fidelity(state: &ApiState, _call: &Call) -> Result<Reply, Refusal> {
 /// # Errors
 /// If there is no such direction.
 pub fn flows(state: &ApiState, call: &Call) -> Result<Reply, Refusal> {
+    if !state.controller.takes_changes() {
+        return Err(Refusal::conflict("the flows of a replay are not counted"));
+    }
     let view = &state.view;
     let flows = view.flows().read(&call.name, &state.controller);
     view.wanted.notify_one();

@@ -154,8 +154,11 @@ impl History {
         let now = controller.elapsed();
         for (index, recorded) in self.recorded.iter_mut().enumerate() {
             let occupancy = queues.get(index).copied().flatten();
-            let queued = occupancy.map_or(0, |occupancy| occupancy.packets);
-            recorded.sample(now, controller.clock_time(now), queued);
+            let occupancy = occupancy.map(|occupancy| occupancy.packets);
+            let clock = controller.clock_time(now);
+            // Of a fabric it is as of the last arrival: since then the queue may have drained.
+            let current = !controller.takes_changes() || recorded.is_busy(clock);
+            recorded.sample(now, occupancy.filter(|_| current));
         }
     }
 }
@@ -184,8 +187,13 @@ impl Recorded {
         self.direction = now;
     }
 
-    /// `clock` is `now` on the clock of departures.
-    fn sample(&mut self, now: Nanos, clock: Nanos, queued: u64) {
+    /// Whether frames are in the queue or in service at `now` on the clock of departures.
+    fn is_busy(&self, now: Nanos) -> bool {
+        self.direction.cells.watch_delays().backlog(now) > Nanos::ZERO
+    }
+
+    /// Takes a sample; `queued`: the frames in the queue, if they are known.
+    fn sample(&mut self, now: Nanos, queued: Option<u64>) {
         let cells = &self.direction.cells;
         let (before, totals) = (&self.totals, cells.totals());
         let delays = cells.watch_delays();
@@ -210,12 +218,7 @@ impl Recorded {
                 totals.handovers.late + totals.handovers.overload,
                 before.handovers.late + before.handovers.overload,
             ) as u32,
-            // The occupancy is as of the last arrival: since then the queue may have drained.
-            queued: if delays.backlog(clock) > Nanos::ZERO {
-                queued
-            } else {
-                totals.queued()
-            },
+            queued: queued.unwrap_or_else(|| totals.queued()),
             delays: self.read_delays.since(&self.delays),
             rate: self.rate.or_else(|| {
                 let served = self.read_delays.rate_since(&self.delays);

@@ -5,7 +5,7 @@ use core::fmt;
 
 use longwire_packet::fragment::fragment;
 use longwire_packet::frame::{ETHERNET_HEADER_LEN, mac_header_len};
-use longwire_units::{UnitError, parse_count};
+use longwire_units::parse_count;
 
 use crate::models::{Entry, Kind, PartModel};
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
@@ -75,23 +75,19 @@ impl fmt::Display for Mtu {
     }
 }
 
-/// Every IPv4 link carries at least this much (RFC 791, section 3.2).
-const MTU_MIN: u64 = 68;
-
-/// Length of the longest IP packet.
-const MTU_MAX: u64 = 65_535;
-
+/// Every IPv4 link carries at least 68 bytes (RFC 791, section 3.2), and no IP packet is longer
+/// than 65,535.
 const BYTES: Param = Param::new("bytes", Unit::Count)
+    .within(
+        "68",
+        "65535",
+        "68 to 65535 bytes after the MAC header; write 'none' for no limit",
+    )
     .help("the largest payload after the Ethernet header, 68 to 65535 bytes");
 
 fn bytes(arguments: &Arguments<'_>) -> Result<u32, SpecError> {
-    arguments.read(BYTES.name, |text| match parse_count(text)? {
-        mtu @ MTU_MIN..=MTU_MAX => Ok(mtu as u32),
-        _ => Err(UnitError::OutOfRange {
-            text: text.into(),
-            range: "68 to 65535 bytes after the MAC header; write 'none' for no limit",
-        }),
-    })
+    let bytes = arguments.read(BYTES.name, parse_count)?;
+    Ok(bytes as u32)
 }
 
 /// MTU policies.

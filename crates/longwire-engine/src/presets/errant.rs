@@ -64,6 +64,7 @@ const fn column(name: &'static str, help: &'static str) -> Param {
         }),
         default: None,
         help,
+        range: None,
     }
 }
 

@@ -142,11 +142,16 @@ impl<'a> Arguments<'a> {
             key,
             example: self.example(key),
         })?;
-        parse(text).map_err(|source| SpecError::Value {
-            model: self.model.name,
-            key,
-            source,
-        })
+        let in_range = self
+            .param(key)
+            .map_or(Ok(()), |param| param.check_range(text));
+        in_range
+            .and_then(|()| parse(text))
+            .map_err(|source| SpecError::Value {
+                model: self.model.name,
+                key,
+                source,
+            })
     }
 
     /// Returns the index of a choice parameter's word.

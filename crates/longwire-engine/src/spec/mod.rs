@@ -82,6 +82,20 @@ pub struct Param {
     pub default: Option<&'static str>,
     /// One line of help.
     pub help: &'static str,
+    /// The values that it takes, if they are fewer than those of its unit.
+    pub range: Option<ParamRange>,
+}
+
+/// The least and the greatest value of a parameter that is a plain number, as they are
+/// written. Both are among its values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ParamRange {
+    /// The least.
+    pub min: &'static str,
+    /// The greatest.
+    pub max: &'static str,
+    /// The range in words, for messages.
+    pub words: &'static str,
 }
 
 /// Common facts about a registered model: the source of its help, its documentation and

@@ -2,11 +2,10 @@
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
-use core::ops::RangeInclusive;
 
-use longwire_units::{UnitError, parse_real};
+use longwire_units::{UnitError, parse_count, parse_ratio, parse_real};
 
-use crate::spec::{Arguments, Param, SpecError, Unit};
+use crate::spec::{Arguments, Param, ParamRange, Unit};
 
 impl Param {
     /// A parameter without a default and without help.
@@ -16,6 +15,7 @@ impl Param {
             unit,
             default: None,
             help: "",
+            range: None,
         }
     }
 
@@ -35,28 +35,44 @@ impl Param {
         self.help = help;
         self
     }
-}
 
-impl Arguments<'_> {
-    /// Reads a number in a range, which `words` names.
-    ///
-    /// # Errors
-    /// If it is no number, or outside.
-    pub(crate) fn real_within(
-        &self,
-        key: &'static str,
-        range: RangeInclusive<f64>,
+    /// The same parameter with a range, which `words` names. Values outside are refused
+    /// when it is read. Only units that are plain numbers have ranges.
+    pub const fn within(
+        mut self,
+        min: &'static str,
+        max: &'static str,
         words: &'static str,
-    ) -> Result<f64, SpecError> {
-        self.read(key, |text| match parse_real(text)? {
-            value if range.contains(&value) => Ok(value),
-            _ => Err(UnitError::OutOfRange {
-                text: text.into(),
-                range: words,
-            }),
+    ) -> Param {
+        self.range = Some(ParamRange { min, max, words });
+        self
+    }
+
+    /// Refuses a value outside of the range.
+    pub(super) fn check_range(&self, text: &str) -> Result<(), UnitError> {
+        let Some(range) = self.range else {
+            return Ok(());
+        };
+        let (min, max) = (self.number(range.min)?, self.number(range.max)?);
+        if (min..=max).contains(&self.number(text)?) {
+            return Ok(());
+        }
+        Err(UnitError::OutOfRange {
+            text: text.into(),
+            range: range.words,
         })
     }
 
+    fn number(&self, text: &str) -> Result<f64, UnitError> {
+        match self.unit {
+            Unit::Count => parse_count(text).map(|count| count as f64),
+            Unit::Ratio => parse_ratio(text),
+            _ => parse_real(text),
+        }
+    }
+}
+
+impl Arguments<'_> {
     /// Returns those of these parameters that were given, for a model's description.
     pub(crate) fn given(&self, params: &[Param]) -> Vec<(&'static str, String)> {
         let given = params.iter().filter_map(|param| {

@@ -6,7 +6,7 @@ use std::fmt::Display;
 
 use longwire_engine::models::{self, Entry, Kind};
 use longwire_engine::spec::{ModelInfo, Param, SpecError, Unit, reads};
-use longwire_engine::{Hook, Loader, Plugin, TakePiece};
+use longwire_engine::{Hook, LinkSpec, Loader, NoLoader, PARTS, Plugin, TakePiece};
 
 fn is_kebab_case(name: &str) -> bool {
     let word = |word: &str| {
@@ -33,6 +33,7 @@ fn assert_described(info: &ModelInfo) {
         unit,
         default,
         help,
+        range: _,
     } in info.params
     {
         assert!(is_kebab_case(key), "{name}: {key}");
@@ -199,6 +200,69 @@ fn a_loss_model_is_known_by_its_registered_name() {
                 .parse_with(&text, &Examples(entry.info))
                 .unwrap();
             assert_eq!(placed.model.name(), entry.info.name);
+        }
+    }
+}
+
+#[test]
+fn every_part_has_a_text_for_its_default() {
+    for part in &PARTS {
+        let text = part.default_text();
+        let mut spec = LinkSpec::new();
+        part.add(&mut spec, &text, &NoLoader)
+            .unwrap_or_else(|error| panic!("{}={text}: {error}", part.name));
+        let built = spec.build(&NoLoader).expect("no plugins").describe();
+        let default = LinkSpec::new().build(&NoLoader).expect("no plugins");
+        assert_eq!(built, default.describe(), "{}={text}", part.name);
+        part.clear(&mut spec);
+        assert_eq!(spec, LinkSpec::new(), "{}", part.name);
+    }
+}
+
+#[test]
+fn ranges_are_checked_at_their_ends() {
+    let with = |part: &str, text: String| {
+        let part = PARTS
+            .iter()
+            .find(|known| known.name == part)
+            .expect("a part");
+        part.add(&mut LinkSpec::new(), &text, &NoLoader)
+    };
+    for (part, given, key, inside, outside) in [
+        ("mtu", "drop:", "bytes", ["68", "65535"], ["67", "65536"]),
+        (
+            "delay",
+            "pareto:scale=1ms,",
+            "shape",
+            ["0.1", "1000"],
+            ["0.09", "1001"],
+        ),
+        (
+            "delay",
+            "weibull:scale=1ms,",
+            "shape",
+            ["0.1", "100"],
+            ["0.09", "101"],
+        ),
+        ("corrupt", "ber:", "rate", ["0", "0.5"], ["0.51", "0.6"]),
+    ] {
+        let name = given.split(':').next();
+        let models = PARTS
+            .iter()
+            .filter(|known| known.name == part)
+            .flat_map(|part| part.models());
+        let params = models.filter(|(_, model)| Some(model.name) == name);
+        let param = params
+            .flat_map(|(_, model)| model.params)
+            .find(|param| param.name == key);
+        let range = param.and_then(|param| param.range).expect("a range");
+        assert_eq!([range.min, range.max], inside, "{given}{key}");
+        for value in inside {
+            with(part, format!("{given}{key}={value}")).expect("inside");
+        }
+        for value in outside {
+            let error = with(part, format!("{given}{key}={value}")).expect_err("outside");
+            assert!(error.to_string().contains(range.words), "{error}");
         }
     }
 }

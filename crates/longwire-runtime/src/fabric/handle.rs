@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
-use longwire_engine::Nanos;
+use longwire_engine::{LinkId, Nanos};
 
+use super::building::Occupancy;
 use super::core::Core;
 use super::orders::{Operation, Order, Task};
 use super::report::InsideCounts;
@@ -19,8 +20,8 @@ use crate::thread::{Bell, Control};
 /// to other threads.
 #[derive(Clone)]
 pub struct FabricHandle {
-    orders: Sender<Order>,
-    bell: Arc<Bell>,
+    /// Takes orders to the deciding thread; a replay has none.
+    orders: Option<(Sender<Order>, Arc<Bell>)>,
     control: Arc<Control>,
     facts: Arc<RunFacts>,
 }
@@ -34,18 +35,39 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 impl FabricHandle {
     /// Returns a handle that sends orders and rings the bell of the deciding
-    /// thread.
+    /// thread, if there is one.
     pub(crate) fn new(
-        (orders, bell): (Sender<Order>, Arc<Bell>),
+        orders: Option<(Sender<Order>, Arc<Bell>)>,
         control: Arc<Control>,
         facts: Arc<RunFacts>,
     ) -> FabricHandle {
         FabricHandle {
             orders,
-            bell,
             control,
             facts,
         }
+    }
+
+    /// Returns a handle of a replay, whose links take no orders.
+    pub(crate) fn observer(control: Arc<Control>, facts: Arc<RunFacts>) -> FabricHandle {
+        FabricHandle::new(None, control, facts)
+    }
+
+    /// Whether the links take orders; those of a replay do not.
+    pub fn takes_orders(&self) -> bool {
+        self.orders.is_some()
+    }
+
+    /// Brings the counters of a replay up to the present; those of a fabric always are.
+    pub fn refresh(&self) {
+        self.facts.refresh();
+    }
+
+    /// Returns the occupancy of the queue before an output of a replay, as of the last
+    /// refresh.
+    pub fn output_occupancy(&self, output: LinkId) -> Option<Occupancy> {
+        let output = self.facts.sources.observed.get(output.0 as usize)?;
+        Some(output.occupancy())
     }
 
     /// Schedules an operation at a time after the start, or now. The caller
@@ -62,8 +84,10 @@ impl FabricHandle {
     fn send(&self, at: Nanos, task: Task) {
         // A fabric that has ended takes no orders, and no caller waits for
         // them.
-        let _ = self.orders.send(Order { at, task });
-        self.bell.ring();
+        if let Some((orders, bell)) = &self.orders {
+            let _ = orders.send(Order { at, task });
+            bell.ring();
+        }
     }
 
     /// Makes a change on the deciding thread, now, and returns its result;
@@ -134,7 +158,11 @@ impl FabricHandle {
     }
 
     /// Returns the current report; without the switch if the fabric has ended.
+    /// Outputs of a replay count as ports.
     pub fn report(&self) -> RunReport {
+        if !self.takes_orders() {
+            return self.facts.report_of_outputs();
+        }
         let facts = Arc::clone(&self.facts);
         // Read on the deciding thread: no frame moves meanwhile.
         let asked = self.query(move |core| (facts.port_counts(), core.inside()));

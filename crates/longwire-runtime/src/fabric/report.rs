@@ -10,6 +10,7 @@ use crate::ledger::{
     Artifact, CoreCounts, Counter, Memory, NamedCounts, Spread, StageTotals, Traffic, histogram,
 };
 use crate::port_loss::LostPort;
+use crate::report::LinkReport;
 use crate::summary;
 
 /// The report of one port.
@@ -116,6 +117,24 @@ impl PortReport {
             lateness_buckets: summary::lateness_buckets(shared),
             memory: stages.memory,
             lost: shared.loss.get(epoch),
+        }
+    }
+
+    /// Returns the report of a replay's output, by which no frames arrive.
+    pub(crate) fn of_output(link: &LinkReport) -> PortReport {
+        PortReport {
+            name: link.name.clone(),
+            traffic: Traffic {
+                packets_in: 0,
+                bytes_in: 0,
+                ..link.traffic
+            },
+            artifacts: link.artifacts.clone(),
+            lateness_us: link.lateness_us,
+            lateness_own_us: link.lateness_own_us,
+            lateness_buckets: link.lateness_buckets.clone(),
+            memory: link.memory,
+            lost: None,
         }
     }
 

@@ -132,6 +132,17 @@ impl LinkCells {
         handovers.late_max_ns.raise(lateness.as_nanos());
     }
 
+    /// Replaces the counts by those of a link that counts elsewhere.
+    pub(crate) fn replace(&self, totals: &LinkTotals) {
+        self.traffic.set(&totals.traffic);
+        let others = self.others();
+        for reason in DropReason::ALL {
+            others.drops[reason.index()].set(totals.drops[reason]);
+        }
+        others.effects.set(&totals.effects);
+        others.handovers.set(&totals.handovers);
+    }
+
     /// Returns the counts.
     pub fn totals(&self) -> LinkTotals {
         let left = self.traffic.read();
@@ -276,6 +287,11 @@ pub(crate) struct StageTotals {
 }
 
 impl StageTotals {
+    /// Returns the count of a kind.
+    pub fn artifact(&self, kind: Artifact) -> u64 {
+        self.artifacts[kind as usize]
+    }
+
     /// Adds the counts of one more stage.
     pub fn add(&mut self, stage: &StageCells) {
         self.traffic.add(&stage.traffic.read());

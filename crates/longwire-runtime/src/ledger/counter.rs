@@ -184,6 +184,11 @@ macro_rules! counters {
             pub fn read(&self) -> $totals {
                 $totals { $( $name: self.$name.get(), )+ }
             }
+
+            /// Replaces the counts, one by one.
+            pub fn set(&self, totals: &$totals) {
+                $( self.$name.set(totals.$name); )+
+            }
         }
     )+ };
 }

@@ -13,7 +13,7 @@ use crate::fabric::{InsideCounts, Order, PortReport};
 use crate::host::StayAwake;
 use crate::ledger::StageTotals;
 use crate::record::{Epoch, RecordingParts};
-use crate::replay::ReplayInput;
+use crate::replay::{ObservedOutput, ReplayInput};
 use crate::report::{LinkReport, RunReport};
 use crate::stage::AddressWatch;
 use crate::summary;
@@ -54,6 +54,8 @@ pub(crate) struct ReportSources {
     pub links: Vec<ReportSource>,
     pub inputs: Vec<ReplayInput>,
     pub ports: Vec<(String, Arc<LinkShared>)>,
+    /// The outputs of a replay that clients look at.
+    pub observed: Vec<Arc<ObservedOutput>>,
 }
 
 /// Data of a direction for reports.
@@ -90,9 +92,24 @@ impl RunFacts {
         PortCounts(ports.map(|(_, shared)| shared.port_totals()).collect())
     }
 
+    /// Brings the counters of a replay's outputs up to the present.
+    pub fn refresh(&self) {
+        let now = monotonic_now();
+        for output in &self.sources.observed {
+            output.refresh(now);
+        }
+    }
+
     /// Returns the report as of the last bursts of the stages.
     pub fn report(&self) -> RunReport {
         self.report_of(&self.port_counts(), None)
+    }
+
+    /// Returns the report of a replay, with its outputs as ports too.
+    pub fn report_of_outputs(&self) -> RunReport {
+        let mut report = self.report();
+        report.ports = report.links.iter().map(PortReport::of_output).collect();
+        report
     }
 
     /// Returns the report with these counters.

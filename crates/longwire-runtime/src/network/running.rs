@@ -71,7 +71,7 @@ pub fn start(
         notes: assembly.notes,
         sources: assembly.sources,
     });
-    let handle = |orders| FabricHandle::new(orders, control, Arc::clone(&facts));
+    let handle = |orders| FabricHandle::new(Some(orders), control, Arc::clone(&facts));
     Ok(RunningNetwork {
         handle: assembly.orders.map(handle),
         facts,
@@ -95,6 +95,12 @@ impl RunningNetwork {
     /// Returns the handle for orders, if the network can be changed.
     pub fn handle(&self) -> Option<&FabricHandle> {
         self.handle.as_ref()
+    }
+
+    /// Returns a handle that reads the counters of a replay and changes nothing: it takes no
+    /// orders, and its queries have no answer.
+    pub fn observer(&self) -> FabricHandle {
+        FabricHandle::observer(Arc::clone(self.threads.control()), Arc::clone(&self.facts))
     }
 
     /// Whether the run has ended by itself: every input has ended and all of a

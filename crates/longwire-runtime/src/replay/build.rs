@@ -7,6 +7,7 @@ use longwire_io::TxPort;
 use longwire_io::delay_line::{DelayLineConfig, delay_line};
 use longwire_io::port::AnyTx;
 
+use super::observed::{ObservedOutput, OfferLogger};
 use super::pacer::Pacer;
 use super::pump::Pump;
 use super::reader::Reader;
@@ -197,6 +198,7 @@ impl ReplayBuilder<'_> {
             port,
             link: setup,
             sent,
+            cells,
         } = output;
         let link_id = LinkId(self.assembly.sources.links.len() as u32);
         let run = self.foundation.config;
@@ -214,7 +216,12 @@ impl ReplayBuilder<'_> {
         let shared = Arc::new(LinkShared::new());
         let link = Link::new(link, run.seed, link_id);
         let (in_order, mtu) = (link.in_order(), link.mtu());
-        let decider = Decider::new(link, link_id, Arc::clone(&shared), record_handle());
+        let mut decider = Decider::new(link, link_id, Arc::clone(&shared), record_handle());
+        if let Some(cells) = cells {
+            let observed = Arc::new(ObservedOutput::new(cells, Arc::clone(&shared)));
+            self.assembly.sources.observed.push(Arc::clone(&observed));
+            decider.log_to(OfferLogger::new(observed, !transparent));
+        }
         let (at_arrival, at_egress) = place_link(decider);
         let parts = EgressParts {
             port: port.tx,

@@ -1,9 +1,12 @@
 //! Configuration of a replay.
 
+use std::sync::Arc;
+
 use longwire_engine::{Bytes, Nanos};
 use longwire_io::port::Port;
 
 use crate::config::LinkSetup;
+use crate::ledger::LinkCells;
 use crate::record::Epoch;
 use crate::sent::SentLog;
 
@@ -15,6 +18,9 @@ pub struct ReplayOutput {
     pub link: LinkSetup,
     /// Notes each frame before it leaves, for a receiver in the same process.
     pub sent: Option<SentLog>,
+    /// Counters as of the present, for clients that look at the replay: brought up to date
+    /// by its [observer](crate::RunningNetwork::observer).
+    pub cells: Option<Arc<LinkCells>>,
 }
 
 /// The start of a replay.

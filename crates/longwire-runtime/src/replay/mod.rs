@@ -9,6 +9,7 @@ mod alarms;
 mod build;
 mod config;
 mod disturbance;
+mod observed;
 mod pacer;
 mod pump;
 mod reader;
@@ -16,4 +17,5 @@ mod summary;
 
 pub(crate) use build::ReplayPlan;
 pub use config::{ReplayConfig, ReplayOutput, Start};
+pub(crate) use observed::{ObservedOutput, OfferLogger};
 pub(crate) use summary::ReplayInput;

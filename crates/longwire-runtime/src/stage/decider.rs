@@ -3,11 +3,12 @@
 
 use std::sync::Arc;
 
-use longwire_engine::{Delivery, FrameMeta, Link, LinkId, Verdict};
+use longwire_engine::{Delivery, FrameMeta, Link, LinkId, Nanos, Verdict};
 
 use crate::counters::LinkShared;
 use crate::ledger::Artifact;
 use crate::record::{Event, RecordHandle};
+use crate::replay::OfferLogger;
 
 /// A link with its accounts.
 pub struct Decider {
@@ -17,6 +18,8 @@ pub struct Decider {
     record_handle: Option<Box<RecordHandle>>,
     /// Frames offered so far, if they are recorded.
     offered: u64,
+    /// Logs what is decided ahead of its time, for clients.
+    log: Option<Box<OfferLogger>>,
 }
 
 impl Decider {
@@ -32,16 +35,42 @@ impl Decider {
             shared,
             record_handle: record_handle.map(Box::new),
             offered: 0,
+            log: None,
+        }
+    }
+
+    /// Logs all decisions, for a replay that clients look at.
+    pub(crate) fn log_to(&mut self, log: OfferLogger) {
+        self.log = Some(Box::new(log));
+    }
+
+    /// Logs that the queue has decided up to `time`.
+    pub(super) fn decided_until(&mut self, time: Nanos) {
+        if let Some(log) = &mut self.log {
+            log.reached(time);
+        }
+    }
+
+    /// Logs a delivery that the queue decided about later.
+    pub(super) fn log_delivery(&mut self, frame: FrameMeta, delivery: &Delivery) {
+        if let Some(log) = &mut self.log {
+            log.delivered(frame, delivery);
         }
     }
 
     /// Offers one wire frame.
     #[inline(always)]
     pub(super) fn offer(&mut self, meta: FrameMeta, bytes: &[u8]) -> Verdict {
+        if let Some(log) = &mut self.log {
+            log.offered(meta);
+        }
         let verdict = self.link.offer(meta, bytes);
         self.shared.link.link.decided(&verdict, false);
         if self.record_handle.is_some() {
             self.record_offer(meta.len, bytes, verdict);
+        }
+        if let (Some(log), Verdict::Deliver(delivery)) = (&mut self.log, &verdict) {
+            log.delivered(meta, delivery);
         }
         verdict
     }
@@ -110,8 +139,11 @@ impl Decider {
         self.publish();
     }
 
-    /// Publishes the lengths of the queue, and what the recorder lost.
+    /// Publishes the lengths of the queue, what the recorder lost, and what was logged.
     pub(super) fn publish(&mut self) {
+        if let Some(log) = &mut self.log {
+            log.enter();
+        }
         let (packets, bytes) = self.link.occupancy_max();
         let cells = &self.shared.link.stage;
         cells.queue.queue_packets_max.set(packets.0);

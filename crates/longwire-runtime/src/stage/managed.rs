@@ -142,11 +142,20 @@ impl ManagedLine {
             let Some((number, verdict)) = self.decider.link.poll(until, &bytes) else {
                 return;
             };
+            self.decider.decided_until(until);
             let Some(held) = self.held.get(number) else {
                 continue;
             };
             let (offered, copy) = (held.offered, held.delivered);
             self.decider.decided_later(offered, verdict, copy);
+            if let (Verdict::Deliver(delivery), false) = (&verdict, copy) {
+                let frame = line.descriptor(&held.frame);
+                let meta = FrameMeta {
+                    arrival: frame.release,
+                    len: frame.wire_len,
+                };
+                self.decider.log_delivery(meta, delivery);
+            }
             match verdict {
                 Verdict::Deliver(delivery) => self.deliver(number, &delivery, line),
                 Verdict::Drop(_) => self.free(number, line, account),

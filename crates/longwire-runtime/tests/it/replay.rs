@@ -108,6 +108,7 @@ fn output(tx: AnyTx, line: &str) -> ReplayOutput {
             config: spec.build(&NoLoader).expect("no plugins"),
         },
         sent: None,
+        cells: None,
     }
 }
 

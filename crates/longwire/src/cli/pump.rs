@@ -6,14 +6,14 @@ use std::str::FromStr;
 
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use longwire_engine::trace::moment;
-use longwire_engine::{Bytes, LinkConfig, Nanos};
+use longwire_engine::{Bytes, LinkConfig, LinkSpec, Nanos};
 use longwire_io::port::options::{OpenOptions, Purpose};
 use longwire_io::port::registry;
 use longwire_runtime::record::Epoch;
 use longwire_runtime::replay::{ReplayConfig, ReplayOutput, Start};
 use longwire_runtime::{Faults, LinkSetup, Recorder, RunConfig};
 
-use super::{DuplexArgs, LaunchBy, RecordArgs, ReportArgs, SeedArgs, Wait};
+use super::{ControlArgs, DuplexArgs, LaunchBy, RecordArgs, ReportArgs, SeedArgs, Wait};
 use crate::Error;
 use crate::report::finish::{check_file, files_of_ports};
 
@@ -92,6 +92,10 @@ pub struct PumpArgs {
     /// Recordings.
     #[command(flatten)]
     pub record: RecordArgs,
+
+    /// The control API.
+    #[command(flatten)]
+    pub control: ControlArgs,
 
     /// The report.
     #[command(flatten)]
@@ -205,6 +209,7 @@ impl PumpArgs {
                 port,
                 link,
                 sent: None,
+                cells: None,
             })
         });
         outputs.collect()
@@ -221,6 +226,20 @@ impl PumpArgs {
         } else {
             self.link.0.link_up()
         }
+    }
+
+    /// Returns the options of the link before each output; `ways` as for
+    /// [`PumpArgs::outputs`].
+    ///
+    /// # Errors
+    /// If the link's options do not fit together.
+    pub fn specs(&self, ways: bool) -> Result<Vec<LinkSpec>, Error> {
+        let link = self.link.0.specs()?;
+        let mut specs = vec![link.up; self.to.len()];
+        if let Some(second) = specs.get_mut(1).filter(|_| ways) {
+            *second = link.down;
+        }
+        Ok(specs)
     }
 
     /// Whether frames leave when they are due: no link is emulated.

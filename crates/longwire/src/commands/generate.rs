@@ -3,6 +3,7 @@
 
 use std::io;
 use std::process::ExitCode;
+use std::sync::atomic::AtomicBool;
 
 use clap::Args;
 use longwire_engine::Nanos;
@@ -15,6 +16,7 @@ use serde::Serialize;
 
 use super::generate_file;
 use super::replay;
+use super::replay_control::ReplayControl;
 use crate::cli::{LINK_HELP, Paint, PumpArgs, TrafficArgs};
 use crate::profile::{self, ProfileArgs, write_probes};
 use crate::receiving::{ReceivedByLink, refused};
@@ -25,7 +27,7 @@ use crate::report::stderr::print_line;
 use crate::report::{start, text};
 use crate::signals::stop_flag;
 use crate::watch::watch_live;
-use crate::{Error, Globals, rights};
+use crate::{Error, Globals};
 
 const EXAMPLES: &str = "\
 Every frame is due at a time that is computed from the start: a million frames a
@@ -107,6 +109,9 @@ pub fn run(args: &GenerateArgs, globals: &Globals) -> Result<ExitCode, Error> {
     start::warn(&args.traffic.doubts(), globals)?;
     let capture = args.pump.to.first().map(String::as_str);
     let capture = capture.map(generate_file::capture).transpose()?.flatten();
+    if capture.is_some() || args.profile.profile.is_some() {
+        refuse_control(args)?;
+    }
     if args.profile.profile.is_some() {
         if capture.is_some() {
             return Err(Error::Usage(
@@ -127,12 +132,7 @@ pub fn run(args: &GenerateArgs, globals: &Globals) -> Result<ExitCode, Error> {
     check_sending(args, &config)?;
     let stop = stop_flag()?;
     let receiver = args.receive.as_deref().map(receive).transpose()?;
-    let (running, warnings) = start_run(&args.pump, config, globals)?;
-    rights::give_up(&args.pump.report, &[]);
-    start::notes(running.notes(), globals)?;
-    watch_live(&running, &stop, None, globals)?;
-    let mut report = running.stop();
-    report.notes.extend(warnings);
+    let report = send(&args.pump, config, &stop, globals)?;
     let receiver = receiver.map(|receiver| receiver.settle(&report, args.settle, &stop));
     let received = receiver
         .as_ref()
@@ -166,6 +166,41 @@ pub fn run(args: &GenerateArgs, globals: &Globals) -> Result<ExitCode, Error> {
         return Err(Error::Failed(format!("the receiver: {error}")));
     }
     Ok(code)
+}
+
+/// Sends generated frames until all have left, or a signal stops it.
+///
+/// # Errors
+/// If the configuration does not fit together, or the run cannot be started.
+fn send(
+    pump: &PumpArgs,
+    config: GeneratorConfig,
+    stop: &AtomicBool,
+    globals: &Globals,
+) -> Result<RunReport, Error> {
+    let feed = feed(config)?;
+    let mut outputs = pump.outputs(false, feed.is_paced())?;
+    let control = ReplayControl::bind(pump, &mut outputs, false)?;
+    let (running, warnings) = replay::start(pump, vec![feed], outputs, globals)?;
+    start::notes(running.notes(), globals)?;
+    let server = control.serve(&running, pump, globals)?;
+    watch_live(&running, stop, None, globals)?;
+    drop(server);
+    let mut report = running.stop();
+    report.notes.extend(warnings);
+    Ok(report)
+}
+
+/// Refuses the control API of what is no one run in real time.
+fn refuse_control(args: &GenerateArgs) -> Result<(), Error> {
+    if args.pump.control.is_given() {
+        return Err(Error::Usage(
+            "--control and --view show one run that sends to a port: leave them out with \
+             --profile and with --to pcap:FILE"
+                .to_owned(),
+        ));
+    }
+    Ok(())
 }
 
 /// Refuses options that do not fit traffic that a port sends.
@@ -217,18 +252,14 @@ fn receive(port: &str) -> Result<Receiver, Error> {
     opened.map_err(|error| refused(port, error))
 }
 
-/// Starts one run; returns it with its warnings.
+/// Returns the feed of generated frames.
 ///
 /// # Errors
-/// If the configuration does not fit together, or the run cannot be started.
-fn start_run(
-    pump: &PumpArgs,
-    config: GeneratorConfig,
-    globals: &Globals,
-) -> Result<(RunningNetwork, Vec<String>), Error> {
+/// If the configuration does not fit together.
+fn feed(config: GeneratorConfig) -> Result<Box<dyn Feed>, Error> {
     let usage = |error: GeneratorError| Error::Usage(error.to_string());
     let feed = GeneratorFeed::new(config).map_err(usage)?;
-    start_feed(pump, Box::new(feed), globals)
+    Ok(Box::new(feed))
 }
 
 /// Starts one run of a feed; returns it with its warnings.

@@ -12,6 +12,7 @@ use longwire_runtime::feed::trace::{Moment, TraceConfig, TraceFeed, in_one_time_
 use longwire_runtime::replay::ReplayOutput;
 use longwire_runtime::{Feed, NetworkPlan, RunningNetwork, network};
 
+use super::replay_control::ReplayControl;
 use crate::cli::{AlterArgs, PumpArgs, ReceiverArgs};
 use crate::receiving::{Receivers, with_received};
 use crate::report::finish::{ReportStream, finish_received};
@@ -19,7 +20,7 @@ use crate::report::start as announcement;
 use crate::report::words::count_of;
 use crate::signals::stop_flag;
 use crate::watch::watch_live;
-use crate::{Error, Globals, rights};
+use crate::{Error, Globals};
 
 const EXAMPLES: &str = "\
 Every frame is sent at its own time after the first one's, from the schedule
@@ -40,7 +41,8 @@ Examples:
   longwire replay trace.pcap --to eth1 --topspeed --loop 100
   longwire replay both.pcap --split client=10.0.0.0/8 --to eth1 --to eth2
   longwire replay trace.pcap --to eth1 --map 10.0.0.0/8=192.168.0.0/16 --dst-mac 02:00:00:00:00:01
-  longwire replay trace.pcap --to eth1 --delay 20ms --loss 1% --link-rate 10mbit";
+  longwire replay trace.pcap --to eth1 --delay 20ms --loss 1% --link-rate 10mbit
+  longwire replay trace.pcap --to eth1 --view            a page that shows it";
 
 /// Arguments of `replay`.
 #[derive(Debug, Args)]
@@ -188,11 +190,13 @@ pub fn run(args: &ReplayArgs, globals: &Globals) -> Result<ExitCode, Error> {
     let feeds = args.feeds()?;
     let ways = args.alter.split.is_some();
     let mut outputs = args.pump.outputs(ways, !args.pace.topspeed)?;
+    let control = ReplayControl::bind(&args.pump, &mut outputs, ways)?;
     let receivers = Receivers::open(&args.receivers, &mut outputs, globals)?;
     let (running, warnings) = start(&args.pump, feeds, outputs, globals)?;
-    rights::give_up(&args.pump.report, &[]);
     announcement::notes(running.notes(), globals)?;
+    let server = control.serve(&running, &args.pump, globals)?;
     watch_live(&running, &stop, None, globals)?;
+    drop(server);
     let mut report = running.stop();
     report.notes.extend(warnings);
     let received = receivers.finish(&mut report);

@@ -82,7 +82,7 @@ impl ReplayLine {
             .iter()
             .map(|link| link.traffic.packets_out)
             .sum();
-        match fraction(&report) {
+        match report.progress() {
             Some(fraction) => {
                 let done = (fraction * WHOLE as f64) as u64;
                 self.progress.at(done, Some(WHOLE));
@@ -95,21 +95,6 @@ impl ReplayLine {
     pub fn clear(&mut self) {
         self.progress.clear();
     }
-}
-
-/// Returns the share that has been sent: frames read, less those still waiting.
-fn fraction(report: &RunReport) -> Option<f64> {
-    let read = report.inputs.iter().map(|input| input.fraction);
-    let read: Option<Vec<f64>> = read.collect();
-    let read = read?.into_iter().fold(1.0, f64::min);
-    let arrived: u64 = report
-        .links
-        .iter()
-        .map(|link| link.traffic.packets_in)
-        .sum();
-    let waiting: u64 = report.links.iter().map(|link| link.in_flight).sum();
-    let gone = arrived.saturating_sub(waiting) as f64;
-    Some(read * gone / arrived.max(1) as f64)
 }
 
 #[cfg(test)]
@@ -165,6 +150,6 @@ mod tests {
             links: vec![link],
             ..RunReport::default()
         };
-        assert_eq!(fraction(&report), Some(0.25));
+        assert_eq!(report.progress(), Some(0.25));
     }
 }

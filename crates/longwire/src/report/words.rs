@@ -42,12 +42,15 @@ pub fn rate(bits: f64) -> String {
     }
 }
 
-/// Formats a share: `0.02%`, `20%`.
+/// Formats a share: `0.0089%`, `0.02%`, `20.0%`.
 pub fn percent(share: f64) -> String {
     let percent = share * 100.0;
     match percent {
         0.0 => "0%".to_owned(),
-        p if p < 0.01 => format!("{p:.1e}%"),
+        // A frame in a hundred million, and fewer.
+        p if p < 1e-6 => "less than 0.000001%".to_owned(),
+        // Two digits.
+        p if p < 0.01 => format!("{p:.0$}%", (1.0 - p.log10().floor()) as usize),
         p if p < 10.0 => format!("{p:.2}%"),
         p if p < 99.95 => format!("{p:.1}%"),
         p => format!("{p:.0}%"),
@@ -72,6 +75,18 @@ mod tests {
         assert_eq!(count(999), "999");
         assert_eq!(count(1_000), "1,000");
         assert_eq!(count(1_234_567), "1,234,567");
+    }
+
+    #[test]
+    fn shares_are_written_out() {
+        assert_eq!(percent(0.0), "0%");
+        assert_eq!(percent(8.9e-5), "0.0089%");
+        assert_eq!(percent(1.2e-7), "0.000012%");
+        assert_eq!(percent(1e-8), "0.0000010%");
+        assert_eq!(percent(1e-12), "less than 0.000001%");
+        assert_eq!(percent(2e-4), "0.02%");
+        assert_eq!(percent(0.2), "20.0%");
+        assert_eq!(percent(1.0), "100%");
     }
 
     #[test]

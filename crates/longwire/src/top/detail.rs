@@ -8,7 +8,7 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Paragraph, Sparkline};
 
 use super::draw::{clock, colour};
-use super::source::{Detail, written};
+use super::source::{CHANGES_SHOWN, Detail, written};
 use crate::report::words::{count, micros, rate};
 
 /// A row of the history: its name, the last value in words, and the values.
@@ -137,7 +137,7 @@ fn draw_row(frame: &mut Frame<'_>, area: Rect, row: &Row) {
 }
 
 fn changes(detail: &Detail) -> Vec<Line<'_>> {
-    let last = detail.changes.changes.iter().rev().take(3);
+    let last = detail.changes.changes.iter().rev().take(CHANGES_SHOWN);
     let line = |at_ns: u64, change: String| {
         Line::styled(
             format!("{}  {change}", clock(at_ns as f64 / 1e9)),

@@ -15,6 +15,9 @@ use serde_json::{Value, json};
 use super::screen::Sort;
 use crate::Error;
 
+/// The number of changes that are shown: the newest.
+pub const CHANGES_SHOWN: usize = 3;
+
 /// The part of the run that is shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Query {
@@ -185,7 +188,7 @@ fn look_at(client: &mut Client, name: &str) -> Result<Detail, Error> {
         name: name.to_owned(),
         link: read(client.get(&format!("/v1/links/{}", escaped(link_of(name))))?)?,
         columns: read(client.get(&format!("/v1/history/{}", escaped(name)))?)?,
-        changes: read(client.get("/v1/changes")?)?,
+        changes: read(client.get(&format!("/v1/changes?limit={CHANGES_SHOWN}"))?)?,
     })
 }
 

@@ -1,4 +1,4 @@
-import { useMayChange } from '../../data/use';
+import { useMayChange, useRun } from '../../data/use';
 import { Loading } from '../../ui/loading';
 import { ChangeForm } from './form';
 import { ChangeList } from './list';
@@ -8,11 +8,17 @@ import { Timeline } from './timeline';
 /** What was, is being and will be changed, and the form that changes it. */
 export function Changes({ target }: { target: string | null }) {
   const mayChange = useMayChange();
+  const replays = useRun()?.replay !== undefined;
   return (
     <>
       <h1>Changes</h1>
       {mayChange === null ? (
         <Loading label="Asking the run" />
+      ) : replays ? (
+        <p class="notice">
+          This run is a replay: its frames are read ahead and its links have decided about them, so
+          that nothing can be changed. Start it again with other options.
+        </p>
       ) : (
         <Parts mayChange={mayChange} target={target} />
       )}

@@ -19,12 +19,8 @@ export function ChangeList({ mayChange }: { mayChange: boolean }) {
   const [said, setSaid] = useState('');
   const undo = async (entry: UndoEntry): Promise<void> => {
     try {
-      const left = await takeBack(client, entry);
-      setSaid(
-        left.length === 0
-          ? `Taken back: ${entry.text}`
-          : `Taken back, but for the defaults of ${left.join(', ')}, which a change cannot restore.`,
-      );
+      await takeBack(client, entry);
+      setSaid(`Taken back: ${entry.text}`);
     } catch (error) {
       setSaid(error instanceof ApiError ? error.message : String(error));
     }

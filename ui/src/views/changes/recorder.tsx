@@ -1,7 +1,8 @@
 import { useState } from 'preact/hooks';
+import type { Registry } from '../../api/types';
 import { recorded, scenarioOf } from '../../change/scenario';
 import { Store, useStore } from '../../data/store';
-import { useChanges, useTotals } from '../../data/use';
+import { useChanges, useDocument, useTotals } from '../../data/use';
 import { count, runTime } from '../../format';
 import { download } from '../../ui/download';
 
@@ -22,7 +23,11 @@ export function Recorder() {
   const part = recording
     ? recorded(changes, recording.from_ns, recording.to_ns ?? Number.POSITIVE_INFINITY)
     : [];
-  const text = recording ? scenarioOf(part, fromStart ? 0 : recording.from_ns) : '';
+  const registry = useDocument<Registry>('/v1/models', 0).value;
+  const defaults = Object.fromEntries(
+    (registry?.options ?? []).map((option) => [option.name, option.default]),
+  );
+  const text = recording ? scenarioOf(part, fromStart ? 0 : recording.from_ns, defaults) : '';
   const active = recording !== null && recording.to_ns === null;
   return (
     <section aria-labelledby="recorder-title">

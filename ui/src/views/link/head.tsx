@@ -1,6 +1,6 @@
 import type { Link } from '../../api/types';
 import { valueText } from '../../change/describe';
-import { useMayChange } from '../../data/use';
+import { useMayChange, useRun } from '../../data/use';
 import { byteCount, count } from '../../format';
 import { href } from '../../router';
 import { StateLabel } from '../../ui/state';
@@ -16,6 +16,7 @@ interface Props {
 /** Name, state and options of a direction, with the ways to its other views. */
 export function LinkHead({ name, direction, link, view }: Props) {
   const mayChange = useMayChange();
+  const replays = useRun()?.replay !== undefined;
   const full = `${name}.${direction}`;
   const held = link?.[direction];
   const directions = link && !link.down ? (['up'] as const) : (['up', 'down'] as const);
@@ -42,12 +43,14 @@ export function LinkHead({ name, direction, link, view }: Props) {
           >
             Charts
           </a>
-          <a
-            href={href({ view: 'flows', name: full })}
-            aria-current={view === 'flows' ? 'page' : undefined}
-          >
-            Flows
-          </a>
+          {!replays && (
+            <a
+              href={href({ view: 'flows', name: full })}
+              aria-current={view === 'flows' ? 'page' : undefined}
+            >
+              Flows
+            </a>
+          )}
         </nav>
         {mayChange && (
           <div class="actions">

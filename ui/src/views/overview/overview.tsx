@@ -2,6 +2,7 @@ import type { Links, Path, Port, Rule } from '../../api/types';
 import { useDocument, useMayChange, useRun } from '../../data/use';
 import { Loading } from '../../ui/loading';
 import { TopologyPicture } from './picture';
+import { ReplayState } from './replay';
 import { LinkTable } from './table';
 
 /** Up to so many links are drawn; more are read in the table. */
@@ -22,7 +23,8 @@ export function Overview() {
   return (
     <>
       {heading}
-      {run.links <= mostDrawn && run.links > 0 && <DrawnTopology />}
+      {run.replay && <ReplayState />}
+      {!run.replay && run.links <= mostDrawn && run.links > 0 && <DrawnTopology />}
       <LinkTable canChange={mayChange === true} />
     </>
   );

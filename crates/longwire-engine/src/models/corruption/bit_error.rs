@@ -4,8 +4,8 @@ use alloc::boxed::Box;
 use core::fmt;
 
 use longwire_packet::edit::Corruption;
+use longwire_units::parse_ratio;
 use longwire_units::random::Stream;
-use longwire_units::{UnitError, parse_ratio};
 
 use super::CorruptionModel;
 use super::random::{CHECKSUM, checksum_word, repair};
@@ -22,19 +22,14 @@ static INFO: ModelInfo = ModelInfo {
               number in a frame is binomial; loss ber loses such frames instead",
     params: &[
         Param::new("rate", Unit::Ratio)
+            .within("0", "0.5", "0 to 0.5, where nothing of a frame is left")
             .help("the bit error rate, a bare ratio from 0 to 0.5, such as 1e-6"),
         CHECKSUM,
     ],
 };
 
 fn build(arguments: &Arguments<'_>) -> Result<Box<dyn CorruptionModel>, SpecError> {
-    let rate = arguments.read("rate", |text| match parse_ratio(text)? {
-        rate if rate <= 0.5 => Ok(rate),
-        _ => Err(UnitError::OutOfRange {
-            text: text.into(),
-            range: "0 to 0.5, where nothing of a frame is left",
-        }),
-    })?;
+    let rate = arguments.read("rate", parse_ratio)?;
     Ok(Box::new(BitErrorCorruption {
         rate,
         repair: repair(arguments)?,

@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 use core::fmt;
 
-use longwire_units::Nanos;
+use longwire_units::{Nanos, parse_real};
 
 use super::DelayModel;
 use super::sampled::{CORRELATION, Common, Distribution, LOCATION, MAX, MIN, Tails, sampled};
@@ -21,6 +21,7 @@ static INFO: ModelInfo = ModelInfo {
     params: &[
         Param::new("scale", Unit::Time).help("the least of the Pareto distributed time"),
         Param::with_default("shape", Unit::Real, "3")
+            .within("0.1", "1000", "0.1 to 1000")
             .help("how fast long delays become rare, 0.1 to 1000; 3 is that of netem's table"),
         LOCATION,
         MIN,
@@ -33,7 +34,7 @@ fn build(arguments: &Arguments<'_>) -> Result<Box<dyn DelayModel>, SpecError> {
     let common = Common::read(arguments)?;
     let pareto = Pareto {
         scale: arguments.required("scale")?,
-        shape: arguments.real_within("shape", 0.1..=1000.0, "0.1 to 1000")?,
+        shape: arguments.read("shape", parse_real)?,
     };
     if pareto.scale == Nanos::ZERO {
         return Err(arguments.invalid("scale=0 leaves nothing to vary; the least is 1ns"));

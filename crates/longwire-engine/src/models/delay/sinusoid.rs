@@ -5,8 +5,8 @@ use alloc::format;
 use core::f64::consts::PI;
 use core::fmt;
 
-use longwire_units::Nanos;
 use longwire_units::random::Stream;
+use longwire_units::{Nanos, parse_real};
 
 use super::DelayModel;
 use crate::frame_context::FrameContext;
@@ -27,6 +27,7 @@ static INFO: ModelInfo = ModelInfo {
             .help("how far the delay goes from the mean, at most as far as the mean"),
         Param::new("period", Unit::Time).help("the time from one greatest delay to the next"),
         Param::with_default("phase", Unit::Real, "0")
+            .within("-360", "360", "-360 to 360 degrees")
             .help("where it begins, in degrees from -360 to 360: 90 is at the greatest delay"),
     ],
 };
@@ -36,7 +37,7 @@ fn build(arguments: &Arguments<'_>) -> Result<Box<dyn DelayModel>, SpecError> {
         mean: arguments.required("mean")?,
         amplitude: arguments.required("amplitude")?,
         period: arguments.required("period")?,
-        phase: arguments.real_within("phase", -360.0..=360.0, "-360 to 360 degrees")?,
+        phase: arguments.read("phase", parse_real)?,
         epoch: Nanos::ZERO,
     };
     let Sinusoid {

@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 use core::fmt;
 
-use longwire_units::Nanos;
+use longwire_units::{Nanos, parse_real};
 
 use super::DelayModel;
 use super::sampled::{CORRELATION, Common, Distribution, LOCATION, MAX, MIN, Tails, sampled};
@@ -21,6 +21,7 @@ static INFO: ModelInfo = ModelInfo {
         Param::new("scale", Unit::Time)
             .help("the time that a fraction 1/e of the delays (36.8 %) is above"),
         Param::new("shape", Unit::Real)
+            .within("0.1", "100", "0.1 to 100")
             .help("below 1 the tail is longer than the exponential's, above 1 shorter; 0.1 to 100"),
         LOCATION,
         MIN,
@@ -33,7 +34,7 @@ fn build(arguments: &Arguments<'_>) -> Result<Box<dyn DelayModel>, SpecError> {
     let common = Common::read(arguments)?;
     let weibull = Weibull {
         scale: arguments.required("scale")?,
-        shape: arguments.real_within("shape", 0.1..=100.0, "0.1 to 100")?,
+        shape: arguments.read("shape", parse_real)?,
     };
     if weibull.scale == Nanos::ZERO {
         return Err(arguments.invalid("scale=0 leaves nothing to vary; the least is 1ns"));

@@ -56,6 +56,7 @@ const fn transition(
         unit: Unit::Probability,
         default,
         help,
+        range: None,
     }
 }
 

@@ -46,7 +46,11 @@ fn timed(mut change: Value, when: &WhenArgs) -> Value {
 }
 
 fn set(args: &SetArgs) -> Value {
-    json!({ "set": { args.name.as_str(): table(args.options.iter().cloned()) } })
+    let mut options = table(args.options.iter().cloned());
+    for value in options.values_mut().filter(|value| **value == "") {
+        *value = Value::Null;
+    }
+    json!({ "set": { args.name.as_str(): options } })
 }
 
 fn names(what: &str, args: &NamesArgs) -> Value {
@@ -166,6 +170,10 @@ mod tests {
                     "set": { "adsl*": { "rate": "5mbit", "loss": ["1%", "ber:rate=1e-6"] } },
                     "in": "2s",
                 }),
+            ),
+            (
+                "set x.up queue= delay=1ms",
+                json!({ "set": { "x.up": { "queue": null, "delay": "1ms" } } }),
             ),
             (
                 "add new7 --match src=10.0.0.7 --rate 1mbit --template adsl",

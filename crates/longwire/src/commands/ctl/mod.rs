@@ -151,7 +151,8 @@ pub struct SetArgs {
     #[arg(value_name = "NAME")]
     pub name: String,
 
-    /// Options, as in rate=5mbit; loss and rewrite may be repeated
+    /// Options, as in rate=5mbit; loss and rewrite may be repeated. Without a
+    /// value, as in queue=, an option gets its default
     #[arg(value_name = "OPTION=VALUE", required = true, value_parser = body::option)]
     pub options: Vec<(String, String)>,
 

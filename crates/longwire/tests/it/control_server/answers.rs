@@ -85,7 +85,7 @@ fn problems_point_into_the_body(socket: &str, wrong: &str) {
     for (request, body, pointer) in [
         ("POST /v1/changes", wrong, "/set/home/delay"),
         ("PATCH /v1/links/ho*", r#"{"delay":"soon"}"#, "/delay"),
-        ("PATCH /v1/links/home", r#"{"delay":null}"#, "/delay"),
+        ("PATCH /v1/links/home", r#"{"loss":[null]}"#, "/loss/0"),
         (
             "POST /v1/links",
             r#"{"name":"more","match":"src=10.8.8.8","up":{"loss":["1%","x"]}}"#,
@@ -169,4 +169,73 @@ fn links_are_read_and_changed() {
     let large = format!(r#"{{"x":"{}"}}"#, "x".repeat(17 << 20));
     assert_eq!(status("POST /v1/changes", &large), 413);
     assert_eq!(status("GET /v1", ""), 200);
+}
+
+#[test]
+fn changes_are_read_a_page_at_a_time_from_the_newest() {
+    let Some(stage) = Stage::new() else { return };
+    let socket = stage.socket();
+    let _running = stage.start(NETWORK, &["--control", &socket]);
+    for delay in 1..=5 {
+        let change = format!(r#"{{ "delay": "{delay}ms" }}"#);
+        let changed = ask(&socket, "PATCH /v1/links/home.up", &change);
+        assert_eq!(changed.status, 200, "{changed:?}");
+    }
+    let page = |query: &str| {
+        let page = ask(&socket, &format!("GET /v1/changes{query}"), "").json();
+        let delays = page["changes"].as_array().expect("changes").iter();
+        let delays = delays.map(|done| {
+            let delay = &done["change"]["set"]["home.up"]["delay"];
+            delay.as_str().unwrap_or("of the scenario").to_owned()
+        });
+        let delays: Vec<String> = delays.filter(|delay| delay.ends_with("ms")).collect();
+        (delays.join(" "), page["next"].as_u64())
+    };
+    let all = page("").0;
+    assert_eq!((all.as_str(), page("").1), ("1ms 2ms 3ms 4ms 5ms", None));
+    assert_eq!(page("?limit=2"), ("4ms 5ms".to_owned(), Some(2)));
+    assert_eq!(page("?limit=2&skip=2"), ("2ms 3ms".to_owned(), Some(4)));
+    assert_eq!(page("?limit=10000&skip=99"), (String::new(), None));
+    assert_eq!(ask(&socket, "GET /v1/changes?limit=0", "").status, 400);
+}
+
+#[test]
+fn null_takes_an_option_back() {
+    let Some(stage) = Stage::new() else { return };
+    let socket = stage.socket();
+    let _running = stage.start(NETWORK, &["--control", &socket]);
+    let options = || {
+        let link = ask(&socket, "GET /v1/links/home", "").json();
+        (
+            link["up"]["options"].clone(),
+            link["up"]["queue"]["packets_limit"].clone(),
+        )
+    };
+    let before = options();
+    for body in [
+        r#"{ "rate": "1mbit", "queue": "9p" }"#,
+        r#"{ "rate": null, "queue": null }"#,
+    ] {
+        let changed = ask(&socket, "PATCH /v1/links/home.up", body);
+        assert_eq!(changed.status, 200, "{changed:?}");
+        assert_eq!(
+            options() == before,
+            body.contains("null"),
+            "{:?}",
+            options()
+        );
+    }
+    // `ctl` writes no value instead, and null is for options alone.
+    let refused = ask(
+        &socket,
+        "POST /v1/changes",
+        r#"{ "set": { "home": null } }"#,
+    );
+    assert_eq!(refused.status, 400, "{refused:?}");
+    let refused = ask(
+        &socket,
+        "POST /v1/links",
+        r#"{ "name": "x", "rate": null }"#,
+    );
+    assert_eq!(refused.status, 400, "{refused:?}");
 }

@@ -10,6 +10,7 @@ mod files;
 mod holding;
 mod large;
 mod metrics;
+mod replay;
 mod schema;
 mod sockets;
 mod tokens;

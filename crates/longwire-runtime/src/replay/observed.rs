@@ -1,0 +1,338 @@
+//! Counters of a replay's output as of the present, for clients that look at it.
+//!
+//! A replay reads frames ahead of their time, and its links decide about them then. The
+//! thread that decides logs what it counts with the times of the frames; a client that looks
+//! takes the entries whose time has come. Frames that left are counted when they leave.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use longwire_engine::{Delivery, FrameMeta, Nanos};
+
+use crate::counters::LinkShared;
+use crate::fabric::Occupancy;
+use crate::ledger::{Artifact, Handovers, LinkCells, LinkTotals, StageTotals, Traffic};
+
+/// The arrivals of an entry are within this time.
+const ENTRY_TIME: Nanos = Nanos::from_millis(2);
+
+/// The most entries ahead of the present: two minutes of a trace. Of more, each two become
+/// one.
+const ENTRIES_MAX: usize = 1 << 16;
+
+/// The most frames ahead of the present whose delays are kept; of others, none are shown. The
+/// default read-ahead holds fewer.
+const DELAYS_MAX: usize = 1 << 19;
+
+/// An output of a replay that clients look at.
+pub(crate) struct ObservedOutput {
+    cells: Arc<LinkCells>,
+    shared: Arc<LinkShared>,
+    log: Mutex<OfferLog>,
+}
+
+/// Offered frames whose time has not come, and the counts of those before.
+#[derive(Default)]
+struct OfferLog {
+    ahead: VecDeque<Offers>,
+    /// Delays in `ahead`.
+    delays: usize,
+    /// The counts of the last entry whose time has come.
+    reached: LinkTotals,
+    /// The departures and lengths of frames in the queue and in service.
+    queue: VecDeque<(Nanos, u32)>,
+}
+
+/// Frames that were offered within a short time.
+struct Offers {
+    /// The arrival of the last one.
+    until: Nanos,
+    /// The counts of the link up to then.
+    totals: LinkTotals,
+    delays: Vec<OfferedDelivery>,
+}
+
+/// A delivery of a frame, as of its arrival.
+#[derive(Clone, Copy, Debug)]
+struct OfferedDelivery {
+    arrival: Nanos,
+    /// The length of the frame in bytes.
+    len: u32,
+    delivery: Delivery,
+}
+
+impl ObservedOutput {
+    /// Returns an output whose counts go to `cells`, which no other thread writes.
+    pub fn new(cells: Arc<LinkCells>, shared: Arc<LinkShared>) -> ObservedOutput {
+        ObservedOutput {
+            cells,
+            shared,
+            log: Mutex::default(),
+        }
+    }
+
+    fn log(&self) -> MutexGuard<'_, OfferLog> {
+        self.log.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Brings the cells up to `now`.
+    pub fn refresh(&self, now: Nanos) {
+        let mut log = self.log();
+        log.reach(now, &self.cells);
+        let mut stages = StageTotals::default();
+        stages.add(&self.shared.egress);
+        let offered = &log.reached.traffic;
+        self.cells.replace(&LinkTotals {
+            traffic: Traffic {
+                // A frame that has left has arrived, also within an entry.
+                packets_in: offered.packets_in.max(stages.traffic.packets_out),
+                bytes_in: offered.bytes_in.max(stages.traffic.bytes_out),
+                ..stages.traffic
+            },
+            handovers: self.handovers(&stages),
+            ..log.reached.clone()
+        });
+    }
+
+    fn handovers(&self, stages: &StageTotals) -> Handovers {
+        let late = Artifact::ALL.into_iter().filter(|kind| kind.is_late());
+        let late = late.map(|kind| stages.artifact(kind)).sum();
+        let lateness = self.shared.lateness.lock();
+        let lateness = lateness.unwrap_or_else(PoisonError::into_inner);
+        Handovers {
+            late,
+            late_max_ns: if late > 0 { lateness.max() } else { 0 },
+            ..Handovers::default()
+        }
+    }
+
+    /// Returns the frames in the queue at the last refresh, without those that it will drop.
+    pub fn occupancy(&self) -> Occupancy {
+        let log = self.log();
+        let stages = &self.shared.link.stage;
+        Occupancy {
+            packets: log.queue.len() as u64,
+            bytes: log.queue.iter().map(|(_, len)| u64::from(*len)).sum(),
+            packets_max: stages.queue.queue_packets_max.get(),
+            bytes_max: stages.queue.queue_bytes_max.get(),
+            packets_limit: None,
+            bytes_limit: None,
+        }
+    }
+}
+
+impl OfferLog {
+    /// Takes the entries up to `now`.
+    fn reach(&mut self, now: Nanos, cells: &LinkCells) {
+        while self.ahead.front().is_some_and(|offers| offers.until <= now) {
+            let Some(offers) = self.ahead.pop_front() else {
+                break;
+            };
+            self.delays -= offers.delays.len();
+            self.reached = offers.totals;
+            for offered in offers.delays {
+                let OfferedDelivery {
+                    arrival,
+                    len,
+                    delivery,
+                } = offered;
+                if let Some(delays) = cells.delays() {
+                    delays.delivered(arrival, len, &delivery);
+                }
+                if delivery.departure > now {
+                    self.queue.push_back((delivery.departure, len));
+                }
+            }
+        }
+        while self.queue.front().is_some_and(|(left, _)| *left <= now) {
+            self.queue.pop_front();
+        }
+    }
+
+    fn push(&mut self, mut offers: Offers) {
+        offers.delays.truncate(DELAYS_MAX - self.delays);
+        self.delays += offers.delays.len();
+        if self.ahead.len() >= ENTRIES_MAX {
+            self.thin();
+        }
+        self.ahead.push_back(offers);
+    }
+
+    /// Makes one entry of each two.
+    fn thin(&mut self) {
+        let mut entries = std::mem::take(&mut self.ahead).into_iter();
+        while let Some(mut first) = entries.next() {
+            if let Some(second) = entries.next() {
+                first.until = second.until;
+                first.totals = second.totals;
+                first.delays.extend(second.delays);
+            }
+            self.ahead.push_back(first);
+        }
+    }
+}
+
+/// Logs what a link decides ahead of its time, on the thread that decides.
+pub(crate) struct OfferLogger {
+    output: Arc<ObservedOutput>,
+    traffic: Traffic,
+    /// The first and the last time since the last entry.
+    open: Option<(Nanos, Nanos)>,
+    /// Deliveries since the last entry; `None` if the link adds no delay.
+    delays: Option<Vec<OfferedDelivery>>,
+}
+
+impl OfferLogger {
+    /// Returns the log of an output; `delays`: its link adds a delay.
+    pub fn new(output: Arc<ObservedOutput>, delays: bool) -> OfferLogger {
+        OfferLogger {
+            output,
+            traffic: Traffic::default(),
+            open: None,
+            delays: delays.then(Vec::new),
+        }
+    }
+
+    /// Counts a frame that is about to be offered to the link.
+    pub fn offered(&mut self, frame: FrameMeta) {
+        self.reached(frame.arrival);
+        self.traffic.packets_in += 1;
+        self.traffic.bytes_in += u64::from(frame.len);
+    }
+
+    /// Notes that the link has decided up to `time`.
+    pub fn reached(&mut self, time: Nanos) {
+        match &mut self.open {
+            Some((first, last)) if time.saturating_sub(*first) < ENTRY_TIME => {
+                *last = time.max(*last);
+            }
+            _ => {
+                self.enter();
+                self.open = Some((time, time));
+            }
+        }
+    }
+
+    /// Notes a delivery.
+    pub fn delivered(&mut self, frame: FrameMeta, delivery: &Delivery) {
+        if let Some(delays) = &mut self.delays {
+            delays.push(OfferedDelivery {
+                arrival: frame.arrival,
+                len: frame.len,
+                delivery: *delivery,
+            });
+        }
+    }
+
+    /// Makes an entry of what was decided since the last one.
+    pub fn enter(&mut self) {
+        let Some((_, until)) = self.open.take() else {
+            return;
+        };
+        let decided = self.output.shared.link.link.totals();
+        let delays = self.delays.as_mut().map(std::mem::take);
+        self.output.log().push(Offers {
+            until,
+            totals: LinkTotals {
+                traffic: self.traffic,
+                ..decided
+            },
+            delays: delays.unwrap_or_default(),
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use longwire_engine::DropReason;
+    use longwire_engine::verdict::Edits;
+
+    use super::*;
+
+    const MILLIS: fn(u64) -> Nanos = Nanos::from_millis;
+
+    fn delivered(arrival: Nanos, departure: Nanos, release: Nanos) -> OfferedDelivery {
+        OfferedDelivery {
+            arrival,
+            len: 100,
+            delivery: Delivery {
+                departure,
+                release,
+                raised: false,
+                edits: Edits::NONE,
+                more: false,
+            },
+        }
+    }
+
+    #[test]
+    fn frames_count_when_their_time_has_come() {
+        let (cells, shared) = (Arc::new(LinkCells::default()), Arc::new(LinkShared::new()));
+        cells.watch_delays();
+        let output = ObservedOutput::new(Arc::clone(&cells), Arc::clone(&shared));
+        let output = Arc::new(output);
+        let mut logger = OfferLogger::new(Arc::clone(&output), true);
+        // One frame every 10 ms, read at once: each waits 15 ms in the queue; the second is lost.
+        for number in 0..4 {
+            let arrival = MILLIS(10 * number);
+            logger.offered(FrameMeta { arrival, len: 100 });
+            if number == 1 {
+                shared.link.link.dropped(DropReason::Loss);
+            } else {
+                let departure = arrival.saturating_add(MILLIS(15));
+                let OfferedDelivery { delivery, .. } =
+                    delivered(arrival, departure, departure.saturating_add(MILLIS(20)));
+                logger.delivered(FrameMeta { arrival, len: 100 }, &delivery);
+            }
+        }
+        logger.enter();
+        let at = |millis| {
+            output.refresh(MILLIS(millis));
+            let totals = cells.totals();
+            let queued = output.occupancy().packets;
+            (totals.traffic.packets_in, totals.drops.total(), queued)
+        };
+        assert_eq!(at(0), (1, 0, 1));
+        assert_eq!(at(9), (1, 0, 1));
+        assert_eq!(at(10), (2, 1, 1));
+        assert_eq!(at(15), (2, 1, 0));
+        assert_eq!(at(30), (4, 1, 2));
+        assert_eq!(at(60), (4, 1, 0));
+        let mut counts = crate::ledger::DelayCounts::default();
+        cells.watch_delays().read(&mut counts);
+        let found = counts.since(&crate::ledger::DelayCounts::default());
+        let median = found.expect("frames were counted").total[0];
+        assert!(median.as_nanos().abs_diff(35_000_000) < 350_000, "{median}");
+    }
+
+    #[test]
+    fn a_log_has_a_limit_and_stays_true() {
+        let mut log = OfferLog::default();
+        let frames = ENTRIES_MAX as u64 + 10;
+        for number in 0..frames {
+            let at = MILLIS(10 * number);
+            let totals = LinkTotals {
+                traffic: Traffic {
+                    packets_in: number + 1,
+                    ..Traffic::default()
+                },
+                ..LinkTotals::default()
+            };
+            let delays = vec![delivered(at, at, at); 9];
+            log.push(Offers {
+                until: at,
+                totals,
+                delays,
+            });
+        }
+        assert_eq!(log.ahead.len(), ENTRIES_MAX / 2 + 10);
+        assert_eq!(log.delays, DELAYS_MAX);
+        // An entry counts two frames: the second of them may not have come.
+        for half in [frames / 2, frames] {
+            log.reach(MILLIS(10 * half - 1), &LinkCells::default());
+            let reached = log.reached.traffic.packets_in;
+            assert!(half - reached <= 2, "{reached} of {half}");
+        }
+        assert_eq!((log.delays, log.queue.len()), (0, 0));
+    }
+}

@@ -1,0 +1,80 @@
+//! The control API of commands that send frames at times known ahead: clients look at the
+//! run and change nothing.
+
+use std::sync::Arc;
+use std::sync::mpsc::channel;
+
+use longwire_control::{Bound, Server};
+use longwire_fabric::{Controller, Numbered};
+use longwire_io::rights::Capability;
+use longwire_runtime::replay::ReplayOutput;
+use longwire_runtime::{FileLoader, RunningNetwork};
+use longwire_topology::Topology;
+
+use crate::cli::PumpArgs;
+use crate::report::start;
+use crate::{Error, Globals, rights, view};
+
+/// The control API of a replay that has not started.
+pub(super) struct ReplayControl {
+    bound: Bound,
+    /// The links before the outputs; `None` without addresses.
+    links: Option<Numbered>,
+}
+
+impl ReplayControl {
+    /// Takes the addresses, and has the outputs counted for clients, if there are any
+    /// addresses. `ways`: the outputs are the two directions of a conversation.
+    ///
+    /// # Errors
+    /// If an address cannot be had.
+    pub fn bind(
+        pump: &PumpArgs,
+        outputs: &mut [ReplayOutput],
+        ways: bool,
+    ) -> Result<ReplayControl, Error> {
+        let bound = longwire_control::bind(&pump.control.config())?;
+        if !pump.control.is_given() {
+            return Ok(ReplayControl { bound, links: None });
+        }
+        let named = outputs.iter().map(|output| output.link.name.clone());
+        let topology = Topology::outputs(named.zip(pump.specs(ways)?));
+        let topology = topology.map_err(|problems| {
+            let problems = problems.iter().map(ToString::to_string);
+            Error::Usage(problems.collect::<Vec<_>>().join("\n"))
+        })?;
+        let links = Numbered::new(topology);
+        for (output, link) in outputs.iter_mut().zip(links.links()) {
+            output.cells = Some(Arc::clone(&link.cells));
+        }
+        Ok(ReplayControl {
+            bound,
+            links: Some(links),
+        })
+    }
+
+    /// Gives up the rights that the run does not need, and answers about it until the server
+    /// is dropped. `None` without addresses.
+    ///
+    /// # Errors
+    /// If the terminal cannot be written, or a thread not be had.
+    pub fn serve(
+        self,
+        running: &RunningNetwork,
+        pump: &PumpArgs,
+        globals: &Globals,
+    ) -> Result<Option<Server>, Error> {
+        let Some(links) = self.links else {
+            rights::give_up(&pump.report, &[]);
+            return Ok(None);
+        };
+        rights::give_up(&pump.report, &[Capability::DacOverride]);
+        start::notes(self.bound.notes(), globals)?;
+        if let Some(urls) = self.bound.view_urls() {
+            view::announce(urls);
+        }
+        let loader = FileLoader::reporting_to(pump.faults());
+        let controller = Controller::new(links, running.observer(), loader, channel());
+        Ok(self.bound.serve(Arc::new(controller))?)
+    }
+}
