@@ -25,6 +25,8 @@ use self::source::{Request, Update};
 use crate::commands::ctl::{RunAddress, connect};
 use crate::signals::stop_flag;
 use crate::{Error, Globals};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use std::os::fd::AsFd;
 
 /// Interval at which keys and signals are looked for.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -96,7 +98,10 @@ pub fn run(args: &TopArgs, _globals: &Globals) -> Result<ExitCode, Error> {
         if stop.load(Ordering::Relaxed) {
             return Ok(ExitCode::SUCCESS);
         }
-        if event::poll(LOOK_EVERY)?
+        if hung_up(LOOK_EVERY) {
+            return Ok(ExitCode::SUCCESS);
+        }
+        if event::poll(Duration::ZERO)?
             && let Event::Key(key) = event::read()?
             && key.kind == KeyEventKind::Press
         {
@@ -115,6 +120,20 @@ pub fn run(args: &TopArgs, _globals: &Globals) -> Result<ExitCode, Error> {
             }
         }
     }
+}
+
+/// Waits for input, and returns whether the terminal is gone. crossterm reads the end of its
+/// input forever.
+fn hung_up(patience: Duration) -> bool {
+    let stdin = io::stdin();
+    let mut input = [PollFd::new(stdin.as_fd(), PollFlags::POLLIN)];
+    let patience = PollTimeout::try_from(patience).unwrap_or(PollTimeout::MAX);
+    let gone = PollFlags::POLLHUP | PollFlags::POLLERR | PollFlags::POLLNVAL;
+    // A signal, such as that of a new size, ends the wait early.
+    poll(&mut input, patience).is_ok()
+        && input[0]
+            .revents()
+            .is_some_and(|found| found.intersects(gone))
 }
 
 /// A terminal that is restored however the command ends. Panics are covered by the hook of

@@ -143,3 +143,32 @@ fn without_a_terminal_top_names_what_prints_lines() {
     assert_eq!(ended.code, 2, "{ended:?}");
     assert!(ended.stderr.contains("longwire ctl watch"), "{ended:?}");
 }
+
+#[test]
+fn top_ends_with_its_terminal() {
+    if !have("tmux") {
+        return;
+    }
+    let Some(user) = User::all().into_iter().next() else {
+        return;
+    };
+    let mut run = user.exec_command(&["-q", "--control", "h.sock", "--", "sleep", "60"]);
+    let mut run = run.spawn().expect("it starts");
+    while !user.exists("h.sock") {
+        sleep(Duration::from_millis(20));
+    }
+    let line = format!("{} top --control h.sock", user.program());
+    let terminal = Terminal::start(&user, &format!("exec {line}"));
+    terminal.wait_for("live");
+    let pid = terminal.tmux(&["display-message", "-p", "#{pane_pid}"]);
+    let process = format!("/proc/{}", pid.trim());
+    assert!(std::path::Path::new(&process).exists(), "{process}");
+    drop(terminal);
+    let start = Instant::now();
+    while std::path::Path::new(&process).exists() {
+        assert!(start.elapsed() < PATIENCE, "top goes on without a terminal");
+        sleep(Duration::from_millis(20));
+    }
+    let _ = run.kill();
+    let _ = run.wait();
+}
