@@ -167,3 +167,36 @@ pub fn unit_name(unit: Unit) -> &'static str {
         Unit::Choice(_) => "choice",
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use longwire_engine::{LinkSpec, NoLoader};
+
+    use super::*;
+
+    #[test]
+    fn the_ranges_of_parameters_are_those_that_are_checked() {
+        let models = Models::all().models;
+        for (kind, model, given, key, outside) in [
+            ("mtu", "drop", "", "bytes", ["67", "65536"]),
+            ("delay", "pareto", "scale=1ms,", "shape", ["0.09", "1001"]),
+            ("delay", "weibull", "scale=1ms,", "shape", ["0.09", "101"]),
+            ("corrupt", "ber", "", "rate", ["0.51", "0.6"]),
+        ] {
+            let read = |value: &str| {
+                let text = format!("{model}:{given}{key}={value}");
+                LinkSpec::new().set(kind, &text, &NoLoader)
+            };
+            let mut models = models.iter();
+            let found = models.find(|known| (known.kind, known.name) == (kind, model));
+            let mut params = found.expect("a model").params.iter();
+            let param = params.find(|param| param.name == key).expect("a parameter");
+            for end in [param.min, param.max] {
+                read(end.expect("it has a range")).expect("inside");
+            }
+            for value in outside {
+                read(value).expect_err("outside");
+            }
+        }
+    }
+}

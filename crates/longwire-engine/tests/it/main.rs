@@ -23,6 +23,7 @@ mod lookahead;
 mod loss_chains;
 mod loss_content;
 mod loss_schedules;
+mod moment;
 mod netem_trace;
 mod network;
 mod opportunities;
