@@ -47,10 +47,10 @@ pub enum Error {
     Exec(Box<EnvironmentError>),
     /// An error of a link in an interface in use.
     #[error(transparent)]
-    Attach(#[from] AttachError),
+    Attach(Box<AttachError>),
     /// A target of `attach` that is not found.
     #[error(transparent)]
-    Target(#[from] TargetError),
+    Target(Box<TargetError>),
     /// An error of a verdict log.
     #[error(transparent)]
     Log(#[from] LogError),
@@ -72,6 +72,18 @@ pub enum Error {
     /// The work was begun and could not be finished.
     #[error("{0}")]
     Failed(String),
+}
+
+impl From<AttachError> for Error {
+    fn from(error: AttachError) -> Error {
+        Error::Attach(Box::new(error))
+    }
+}
+
+impl From<TargetError> for Error {
+    fn from(error: TargetError) -> Error {
+        Error::Target(Box::new(error))
+    }
 }
 
 impl From<NetError> for Error {

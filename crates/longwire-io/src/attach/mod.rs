@@ -51,7 +51,7 @@ const CARRIER_PATIENCE: Duration = Duration::from_secs(2);
 
 /// An interface to attach to.
 #[derive(Debug)]
-pub struct Place<'a> {
+pub struct AttachPlace<'a> {
     /// Its namespace.
     pub namespace: &'a NetNamespace,
     /// Its name there; `None` for that of the default route.
@@ -107,7 +107,7 @@ fn names_of(interface: u32) -> [String; 2] {
 /// # Errors
 /// If the kernel is too old, the interface does not exist or has no Ethernet header, has a
 /// link of Longwire already, or without CAP_NET_ADMIN, CAP_BPF and CAP_SYS_ADMIN.
-pub fn prepare(place: &Place<'_>) -> Result<Prepared, AttachError> {
+pub fn prepare(place: &AttachPlace<'_>) -> Result<Prepared, AttachError> {
     if place.selection.to.len() > PREFIXES_MAX {
         return Err(AttachError::TooManyPrefixes);
     }
@@ -312,7 +312,7 @@ fn make_devices(names: &[String; 2], hub: &NetNamespace) -> Result<[u32; 2], Att
             b: end(Some(hub)),
         });
         made?;
-        // An address of its own would show in the container, and send reports of its own.
+        // Its link-local address would show in the container and send multicast reports.
         let _ = sysctl::set(&format!("ipv6/conf/{name}/disable_ipv6"), "1");
         hub.run(|| link::link_up(name))??;
         link::link_up(name)?;

@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 use clap::{ArgGroup, Args, Subcommand};
 use longwire_attach::{ContainerName, Found, PodName, Target};
 use longwire_engine::Nanos;
-use longwire_io::attach::{Attachment, Engage, Place, Prepared, Selection, prepare};
+use longwire_io::attach::{AttachPlace, Attachment, Engage, Prepared, Selection, prepare};
 use longwire_io::net::address::Prefix;
 use longwire_io::net::{NetNamespace, link_names};
 use longwire_runtime::RunningNetwork;
 use longwire_topology::{PairPlan, PortPlan, Topology};
 
-use super::attach_runs::{self, DetachArgs, NewRun, SetArgs};
+use super::attach_runs::{self, AttachSetArgs, DetachArgs, NewRun};
 use super::run_network::{self, NetworkSetup};
 use crate::cli::{
     ControlArgs, DUPLEX_HELP, DuplexArgs, LINK_HELP, RecordArgs, ReportArgs, RunningArgs, SeedArgs,
@@ -48,7 +48,7 @@ Examples:
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 #[command(group = ArgGroup::new("target").required(true))]
 pub struct AttachArgs {
-    /// What to do with links that are attached
+    /// List, change or remove attached links
     #[command(subcommand)]
     pub action: Option<AttachAction>,
 
@@ -129,7 +129,7 @@ pub enum AttachAction {
     /// List the links that are attached
     List,
     /// Change options of an attached link
-    Set(SetArgs),
+    Set(AttachSetArgs),
     /// Remove an attached link, and wait until it is gone
     Detach(DetachArgs),
 }
@@ -266,7 +266,7 @@ fn prepare_all(
     selection: &Selection,
 ) -> Result<Vec<Prepared>, Error> {
     let prepare = |interface| {
-        prepare(&Place {
+        prepare(&AttachPlace {
             namespace,
             interface,
             selection: selection.clone(),

@@ -29,7 +29,7 @@ const NAME_MAX: usize = 64;
 
 /// Arguments of `attach set`.
 #[derive(Debug, Args)]
-pub struct SetArgs {
+pub struct AttachSetArgs {
     /// The link's name in `attach list`
     #[arg(value_name = "NAME")]
     pub name: String,
@@ -59,7 +59,7 @@ pub struct DetachArgs {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Record {
     name: String,
-    /// What it is attached to.
+    /// The target, as a sentence names it.
     place: String,
     interfaces: Vec<String>,
     pid: i32,
@@ -98,7 +98,8 @@ impl Drop for Registered {
 }
 
 impl NewRun {
-    /// Chooses the name, of a short and a long description of the place. Nothing is written yet, except missing directories.
+    /// Chooses the name from a short and a long description of the place. Nothing is
+    /// written yet, except missing directories.
     pub(super) fn create(
         name: Option<&str>,
         [label, place]: [&str; 2],
@@ -219,7 +220,7 @@ fn links_of(record: &Record) -> Option<Vec<Value>> {
 fn words(links: &[Value]) -> String {
     let options = |link: &Value| {
         let options = link.get("options").and_then(Value::as_object);
-        options.map_or_else(String::new, |options| text_of(options))
+        options.map_or_else(String::new, text_of)
     };
     match links {
         [up, down, ..] if options(up) == options(down) => options(up),
@@ -238,7 +239,7 @@ fn text_of(options: &Map<String, Value>) -> String {
 }
 
 /// Changes options of an attached link.
-pub(super) fn set(args: &SetArgs, globals: &Globals) -> Result<ExitCode, Error> {
+pub(super) fn set(args: &AttachSetArgs, globals: &Globals) -> Result<ExitCode, Error> {
     let record = named(&args.name)?;
     let mut client = Client::new(Address::Unix(record.control.clone()), None)?;
     let direction = args.direction.as_ref();
@@ -381,7 +382,7 @@ fn all_directories() -> Vec<PathBuf> {
     all.into_iter().map(|run| run.join(DIRECTORY)).collect()
 }
 
-/// Refuses a name that is no file name of its own, or that a socket's path cannot hold.
+/// Refuses a name that is not one whole file name, or that a socket's path cannot hold.
 fn checked(name: &str) -> Result<&str, Error> {
     if !name.is_empty() && name.len() <= NAME_MAX && name == tidy(name) {
         return Ok(name);

@@ -51,7 +51,7 @@ pub struct XdpPort {
 }
 
 /// Resources held by both halves.
-pub(super) struct Attachment {
+pub(super) struct AttachedProgram {
     port: String,
     _link: crate::bpf::Link,
     _program: Program,
@@ -107,7 +107,7 @@ pub fn open(name: &str, options: &OpenOptions) -> Result<XdpPort, PortError> {
         },
     };
     let settings = Settings::apply(&interface, needs, lock, &mut notes);
-    let attachment = Arc::new(Attachment {
+    let attachment = Arc::new(AttachedProgram {
         port: port.clone(),
         _link: link,
         _program: program,
@@ -307,7 +307,7 @@ impl OpenSockets {
     fn finish(
         self,
         port: &str,
-        attachment: Arc<Attachment>,
+        attachment: Arc<AttachedProgram>,
         frame_max: usize,
         notes: Vec<String>,
     ) -> Result<XdpPort, PortError> {

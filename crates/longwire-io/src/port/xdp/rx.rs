@@ -10,7 +10,7 @@ use longwire_engine::Nanos;
 use super::super::offload::finish_if_partial;
 use super::super::socket::{checked, failure, get_option, pending_error};
 use super::super::{Offload, PortError, PortLosses, ReceiveResult, RxFrame, RxPort};
-use super::Attachment;
+use super::AttachedProgram;
 use super::program::STAMP_LEN;
 use super::rings::{Consumer, Producer};
 use super::umem::Umem;
@@ -70,7 +70,7 @@ pub struct XdpRx {
     umem: Arc<Umem>,
     /// Readable when any queue is; only where there is more than one.
     any: Option<OwnedFd>,
-    attachment: Arc<Attachment>,
+    attachment: Arc<AttachedProgram>,
     frame_max: usize,
     last: Nanos,
     unusable: u64,
@@ -82,7 +82,7 @@ impl XdpRx {
     pub(super) fn new(
         queues: Vec<Queue>,
         umem: Arc<Umem>,
-        attachment: Arc<Attachment>,
+        attachment: Arc<AttachedProgram>,
         frame_max: usize,
     ) -> io::Result<XdpRx> {
         let any = match queues.len() {

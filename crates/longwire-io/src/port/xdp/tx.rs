@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::super::sampling::Sampler;
 use super::super::socket::failure;
 use super::super::{PortError, PortLosses, PushResult, SendStamp, StampedBy, TxFrame, TxPort};
-use super::Attachment;
+use super::AttachedProgram;
 use super::sender::Sender;
 
 /// Bytes of an Ethernet header: the minimum of a frame.
@@ -14,14 +14,14 @@ const ETHERNET: usize = 14;
 /// The sending half of `xdp:IF`.
 pub struct XdpTx {
     sender: Sender,
-    attachment: Arc<Attachment>,
+    attachment: Arc<AttachedProgram>,
     frame_max: usize,
     sampler: Sampler,
     losses: PortLosses,
 }
 
 impl XdpTx {
-    pub(super) fn new(sender: Sender, attachment: Arc<Attachment>, frame_max: usize) -> XdpTx {
+    pub(super) fn new(sender: Sender, attachment: Arc<AttachedProgram>, frame_max: usize) -> XdpTx {
         XdpTx {
             sender,
             attachment,

@@ -33,6 +33,19 @@ fn join(joined: &Joined) {
     }
 }
 
+/// Removes near's device, and with it its peer.
+fn delete(joined: &Joined) {
+    let deleted = joined.near.run(|| link_delete(DEVICE));
+    deleted.expect("entered").expect("deleted");
+}
+
+/// Options of the links that are attached.
+const OPTIONS: [&[&str]; 3] = [
+    &["--delay", "2ms"],
+    &["--rate", "10mbit", "--delay", "1ms"],
+    &["--loss", "20%", "--delay", "3ms"],
+];
+
 #[test]
 fn any_order_of_events_leaves_a_working_interface() {
     let Some(joined) = Joined::new() else { return };
@@ -51,22 +64,13 @@ fn any_order_of_events_leaves_a_working_interface() {
     for step in 0..steps {
         match (attached.take(), draws.below(6)) {
             (None, 0) => {
-                joined
-                    .near
-                    .run(|| link_delete(DEVICE))
-                    .expect("entered")
-                    .expect("deleted");
+                delete(&joined);
                 join(&joined);
                 drop(std::mem::replace(&mut traffic, flood(&joined)));
             }
             (None, _) => {
                 let name = name_of("any");
-                let options: [&[&str]; 3] = [
-                    &["--delay", "2ms"],
-                    &["--rate", "10mbit", "--delay", "1ms"],
-                    &["--loss", "20%", "--delay", "3ms"],
-                ];
-                attached = Some(joined.attach(&name, draws.pick(&options)));
+                attached = Some(joined.attach(&name, draws.pick(&OPTIONS)));
             }
             (Some(run), 0) => run.kill(),
             (Some(run), 1) => {
@@ -78,11 +82,7 @@ fn any_order_of_events_leaves_a_working_interface() {
                 );
             }
             (Some(run), 2) => {
-                joined
-                    .near
-                    .run(|| link_delete(DEVICE))
-                    .expect("entered")
-                    .expect("deleted");
+                delete(&joined);
                 let ran = run.program.end();
                 assert!(ran.stdout.contains("went away"), "step {step}: {ran:?}");
                 join(&joined);

@@ -113,7 +113,7 @@ impl Joined {
         }
     }
 
-    /// What `ip` shows of near's device: addresses, routes and qdiscs.
+    /// The answers of `ip` about near's device: addresses, routes and qdiscs.
     fn settings(&self) -> String {
         let show = |words: &[&str]| well(words, run_in(&self.near, words));
         [
