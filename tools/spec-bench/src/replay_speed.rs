@@ -187,6 +187,7 @@ impl SpeedTrace {
             port: port(sink),
             link: LinkSetup::new("out", LinkConfig::default()),
             sent: None,
+            cells: None,
         };
         let config = RunConfig {
             realtime: false,

@@ -1,7 +1,7 @@
 //! `longwire top`: the links of a run in a terminal, as a client of its control API.
 //!
-//! A thread asks the run ([`source`]); this one reads keys, keeps what is shown
-//! ([`screen::TopScreen`]) and draws it ([`draw`]).
+//! A thread asks the run (`source`); this one reads keys, keeps what is shown
+//! (`screen::TopScreen`) and draws it (`draw`).
 
 mod detail;
 mod draw;
