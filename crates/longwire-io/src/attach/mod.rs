@@ -12,7 +12,7 @@
 //!  stack ◀─ eth0 ingress ◀(marked)─ inner ◀═══ inner port ◀────────────┘
 //! ```
 //!
-//! `inner` and `outer` are veth pairs. Four eBPF programs ([`program`]) move frames
+//! `inner` and `outer` are veth pairs. Four eBPF programs (`program`) move frames
 //! between them and the interface. Those at the interface are before the programs of
 //! others, so that each frame runs through the others once: what arrives, after the link;
 //! what is sent, after the link, before the interface's qdisc.
@@ -102,7 +102,7 @@ fn names_of(interface: u32) -> [String; 2] {
 }
 
 /// Makes the devices and programs of an attachment, and opens its ports. No frame is taken
-/// before [`Prepared::engage`].
+/// before [`Engage::engage`].
 ///
 /// # Errors
 /// If the kernel is too old, the interface does not exist or has no Ethernet header, has a
