@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 use clap::{ArgGroup, Args, Subcommand};
 use longwire_attach::{ContainerName, Found, PodName, Target};
 use longwire_engine::Nanos;
-use longwire_io::attach::{AttachPlace, Attachment, Engage, Prepared, Selection, prepare};
+use longwire_io::attach::{Attachment, Engage, Selection};
 use longwire_io::net::address::Prefix;
-use longwire_io::net::{NetNamespace, link_names};
+use longwire_node::place;
 use longwire_runtime::RunningNetwork;
-use longwire_topology::{PairPlan, PortPlan, Topology};
+use longwire_topology::Topology;
 
 use super::attach_runs::{self, AttachSetArgs, DetachArgs, NewRun};
 use super::run_network::{self, NetworkSetup};
@@ -163,7 +163,7 @@ fn attach(args: &AttachArgs, globals: &Globals) -> Result<ExitCode, Error> {
     let selection = Selection {
         to: args.to.clone(),
     };
-    let prepared = prepare_all(&namespace, args.interface.as_deref(), &selection)?;
+    let prepared = place::prepare_all(&namespace, args.interface.as_deref(), &selection)?;
     // Held, it would keep the namespace when everything else has left it.
     drop(namespace);
     let interfaces: Vec<String> = prepared
@@ -182,7 +182,7 @@ fn attach(args: &AttachArgs, globals: &Globals) -> Result<ExitCode, Error> {
     for prepared in prepared {
         let interface = prepared.interface().to_owned();
         let (engage, inner, outer) = prepared.into_parts();
-        let [a, b] = port_names(&interface);
+        let [a, b] = place::port_names(&interface);
         ports.extend([(a, inner), (b, outer)]);
         engages.push(engage);
     }
@@ -216,24 +216,8 @@ fn attach(args: &AttachArgs, globals: &Globals) -> Result<ExitCode, Error> {
     run_network::finish(&report, &args.report, globals, ReportStream::Stdout)
 }
 
-/// Names of the ports of an interface: towards its namespace, and towards its wire.
-fn port_names(interface: &str) -> [String; 2] {
-    [format!("{interface}.inner"), format!("{interface}.outer")]
-}
-
 fn topology(interfaces: &[String], args: &AttachArgs) -> Result<Topology, Error> {
-    let pairs = interfaces.iter().map(|interface| PairPlan {
-        link: interface.clone(),
-        ports: port_names(interface).map(|name| PortPlan {
-            name,
-            opens: "null".to_owned(),
-        }),
-    });
-    let read = Topology::pairs(
-        pairs.collect(),
-        args.link.specs()?,
-        args.scenario.as_deref(),
-    );
+    let read = place::topology(interfaces, args.link.specs()?, args.scenario.as_deref());
     read.map_err(|problems| {
         let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
         Error::Usage(problems.join("\n"))
@@ -257,32 +241,6 @@ fn target(args: &AttachArgs) -> Result<Found, Error> {
         )));
     }
     Ok(found)
-}
-
-/// Prepares each interface that is named.
-fn prepare_all(
-    namespace: &NetNamespace,
-    interface: Option<&str>,
-    selection: &Selection,
-) -> Result<Vec<Prepared>, Error> {
-    let prepare = |interface| {
-        prepare(&AttachPlace {
-            namespace,
-            interface,
-            selection: selection.clone(),
-        })
-    };
-    if interface != Some("all") {
-        return Ok(vec![prepare(interface)?]);
-    }
-    let names = namespace.run(link_names)??;
-    let names: Vec<String> = names.into_iter().filter(|name| name != "lo").collect();
-    if names.is_empty() {
-        let message = "there is no interface but lo in the namespace";
-        return Err(Error::Failed(message.to_owned()));
-    }
-    let prepared = names.iter().map(|name| Ok(prepare(Some(name))?));
-    prepared.collect()
 }
 
 /// The life of the attachments of a run: they begin with its first turn, and end before it.
