@@ -56,7 +56,7 @@ impl Entry {
         self.turn.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes the turn if nobody has it.
+    /// Takes the turn if it is free.
     pub fn try_turn(&self) -> Option<MutexGuard<'_, ()>> {
         self.turn.try_lock().ok()
     }

@@ -70,8 +70,8 @@ pub struct NodeConfig {
 }
 
 impl NodeConfig {
-    /// The usual configuration, with attachments in this directory; what happens is told
-    /// nobody.
+    /// The usual configuration, with attachments in this directory; notices
+    /// go nowhere.
     pub fn in_directory(directory: impl Into<PathBuf>) -> NodeConfig {
         NodeConfig {
             directory: directory.into(),
@@ -363,7 +363,7 @@ impl NodeShared {
         Ok(())
     }
 
-    /// Notes that an attachment waits; tells it once for each reason.
+    /// Notes that an attachment waits; notifies once for each reason.
     fn wait_for(&self, entry: &Entry, reason: String) {
         let mut state = entry.state();
         let is_news = state.reason.as_ref() != Some(&reason);
@@ -375,7 +375,7 @@ impl NodeShared {
         }
     }
 
-    /// Looks at each attachment whose turn nobody has: links whose target is gone end, and
+    /// Looks at each attachment whose turn is free: links whose target is gone end, and
     /// those whose target may have returned are attached again.
     fn look(self: &Arc<NodeShared>, pool: &Pool) {
         let entries: Vec<_> = self.entries().values().cloned().collect();

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use longwire_engine::presets::Duplex;
-use longwire_io::attach::{AttachPlace, Prepared, Selection, prepare};
+use longwire_io::attach::{AttachPlace, Prepared, Selection, is_device_of_link, prepare};
 use longwire_io::net::{NetNamespace, link_names};
 use longwire_topology::{PairPlan, PortPlan, Problem, Topology};
 
@@ -33,7 +33,8 @@ pub fn prepare_all(
         return Ok(vec![prepare(interface)?]);
     }
     let names = namespace.run(link_names)??;
-    let names: Vec<String> = names.into_iter().filter(|name| name != "lo").collect();
+    let is_meant = |name: &String| name != "lo" && !is_device_of_link(name);
+    let names: Vec<String> = names.into_iter().filter(is_meant).collect();
     if names.is_empty() {
         return Err(LinkFailure::NoInterface);
     }

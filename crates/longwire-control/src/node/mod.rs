@@ -320,7 +320,7 @@ impl NodeApi {
     }
 }
 
-/// Refuses clients that may not attach. Over TCP nobody may: a target is any container of
+/// Refuses clients that may not attach. Over TCP none may: a target is any container of
 /// the machine, and options name any file.
 fn may_attach(caller: &Caller) -> Result<(), Refusal> {
     let refused = |error| Err(Refusal::new(StatusCode::FORBIDDEN, error));

@@ -16,6 +16,7 @@ use longwire_topology::Topology;
 
 use super::attach_runs::{self, AttachSetArgs, DetachArgs, NewRun};
 use super::run_network::{self, NetworkSetup};
+use super::{attach_list, attach_node};
 use crate::cli::{
     ControlArgs, DUPLEX_HELP, DuplexArgs, LINK_HELP, RecordArgs, ReportArgs, RunningArgs, SeedArgs,
 };
@@ -38,6 +39,7 @@ Examples:
   longwire attach --container web --up-delay 40ms --up-rate 5mbit
   longwire attach --pod shop/cart-0 --preset lte --view
   longwire attach --netns blue --to 10.0.3.0/24 --delay 80ms    only this traffic
+  longwire attach --node --container web --delay 80ms           in the background
   longwire attach list
   longwire attach set blue-eth0 delay=120ms
   longwire attach detach blue-eth0";
@@ -84,6 +86,14 @@ pub struct AttachArgs {
     #[arg(long, value_name = "PREFIX", help_heading = "Place")]
     #[arg(value_delimiter = ',')]
     pub to: Vec<Prefix>,
+
+    /// Have the node of this machine attach it (`longwire node`), and return
+    #[arg(long, help_heading = "Running")]
+    #[arg(conflicts_with_all = [
+        "time", "scenario", "capture", "log", "control", "view", "report", "require", "wait",
+        "placement", "memory", "tolerance", "grace", "no_realtime",
+    ])]
+    pub node: bool,
 
     /// The name for `list`, `set` and `detach`; without it, made of the place
     #[arg(long, value_name = "NAME", help_heading = "Place")]
@@ -141,25 +151,25 @@ pub enum AttachAction {
 pub fn run(args: &AttachArgs, globals: &Globals) -> Result<ExitCode, Error> {
     match &args.action {
         None => attach(args, globals),
-        Some(AttachAction::List) => attach_runs::list(globals),
+        Some(AttachAction::List) => attach_list::list(globals),
         Some(AttachAction::Set(args)) => attach_runs::set(args, globals),
         Some(AttachAction::Detach(args)) => attach_runs::detach(args, globals),
     }
 }
 
 fn attach(args: &AttachArgs, globals: &Globals) -> Result<ExitCode, Error> {
-    let files = [args.scenario.as_deref(), args.record.log.as_deref()];
-    let files = files.into_iter().flatten();
-    check_file(
-        args.report.report.as_deref(),
-        files.filter_map(std::path::Path::to_str),
-    )?;
+    check_files(args)?;
+    let found = target(args)?;
+    if args.node {
+        attach_node::attach(args, &found, globals)?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let Found {
         namespace,
         label,
         description,
         ..
-    } = target(args)?;
+    } = found;
     let selection = Selection {
         to: args.to.clone(),
     };
@@ -214,6 +224,16 @@ fn attach(args: &AttachArgs, globals: &Globals) -> Result<ExitCode, Error> {
     let mut report = carried?;
     report.run.notes.extend(gone);
     run_network::finish(&report, &args.report, globals, ReportStream::Stdout)
+}
+
+/// Refuses a report in a file that the run reads or writes.
+fn check_files(args: &AttachArgs) -> Result<(), Error> {
+    let files = [args.scenario.as_deref(), args.record.log.as_deref()];
+    let files = files.into_iter().flatten();
+    check_file(
+        args.report.report.as_deref(),
+        files.filter_map(std::path::Path::to_str),
+    )
 }
 
 fn topology(interfaces: &[String], args: &AttachArgs) -> Result<Topology, Error> {

@@ -2,6 +2,8 @@
 //! lines here.
 
 pub mod attach;
+mod attach_list;
+mod attach_node;
 mod attach_runs;
 pub mod check;
 pub mod completions;

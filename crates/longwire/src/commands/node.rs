@@ -135,7 +135,7 @@ pub fn run(args: &NodeArgs, globals: &Globals) -> Result<ExitCode, Error> {
         run: args.running.config(1, &Faults::new()),
         notify: Arc::new(move |notice| {
             if says {
-                tell(notice);
+                print_notice(notice);
             }
             if let (Notice::Ended { name, report }, Some(reports)) = (notice, &reports) {
                 write_report(reports, name, report);
@@ -144,7 +144,7 @@ pub fn run(args: &NodeArgs, globals: &Globals) -> Result<ExitCode, Error> {
     })?;
     let node = Arc::new(node);
     let server = bound.serve_node(Arc::clone(&node) as Arc<_>)?;
-    // Without a service manager there is nobody to tell.
+    // Without a service manager this does nothing.
     let _ = sd_notify::notify(&[NotifyState::Ready]);
     if says {
         print_line(format_args!("ready"));
@@ -159,7 +159,7 @@ pub fn run(args: &NodeArgs, globals: &Globals) -> Result<ExitCode, Error> {
 }
 
 /// Prints what happens, a line each.
-fn tell(notice: &Notice) {
+fn print_notice(notice: &Notice) {
     match notice {
         Notice::Attached {
             name,
