@@ -1,6 +1,6 @@
 import type { Link } from '../../api/types';
 import { valueText } from '../../change/describe';
-import { useMayChange, useRun } from '../../data/use';
+import { useEnded, useMayChange, useRun } from '../../data/use';
 import { byteCount, count } from '../../format';
 import { href } from '../../router';
 import { StateLabel } from '../../ui/state';
@@ -16,6 +16,7 @@ interface Props {
 /** Name, state and options of a direction, with the ways to its other views. */
 export function LinkHead({ name, direction, link, view }: Props) {
   const mayChange = useMayChange();
+  const ended = useEnded();
   const replays = useRun()?.replay !== undefined;
   const full = `${name}.${direction}`;
   const held = link?.[direction];
@@ -55,9 +56,11 @@ export function LinkHead({ name, direction, link, view }: Props) {
         {mayChange && (
           <div class="actions">
             <StateButtons target={full} state={held?.state ?? null} />
-            <a class="button" href={href({ view: 'changes', target: full })}>
-              Change …
-            </a>
+            {!ended && (
+              <a class="button" href={href({ view: 'changes', target: full })}>
+                Change …
+              </a>
+            )}
           </div>
         )}
       </div>
