@@ -111,9 +111,17 @@ impl History {
     ) -> Option<&VecDeque<HistorySample>> {
         self.requests += 1;
         let mut place = self.place(name);
-        if place.is_none() {
+        let unnamed = match place {
+            Some(_) => None,
+            None => Some(controller.direction(name)?),
+        };
+        if let Some(direction) = &unnamed {
+            // Where both directions are one, it has several names: `out` and `out.up`.
+            let known = |recorded: &Recorded| recorded.direction.id == direction.id;
+            place = self.recorded.iter().position(known);
+        }
+        if let Some(direction) = unnamed.filter(|_| place.is_none()) {
             let before = self.ids();
-            let direction = controller.direction(name)?;
             if self.recorded.len() >= KEPT {
                 let oldest = (0..self.recorded.len()).min_by_key(|at| self.recorded[*at].read)?;
                 self.recorded.swap_remove(oldest);
