@@ -72,9 +72,9 @@ fn no_listener(folders: &[PathBuf], dead: &[PathBuf]) -> String {
         ),
     };
     format!(
-        "no run that can be controlled was found in {}{found}; start one with `longwire run \
-         network.toml --control {1}/net.sock`, or say where it listens with --control or \
-         {ADDRESS}",
+        "no run that can be controlled was found in {}{found}; start one with --view, or as in \
+         `longwire run network.toml --control {1}/net.sock`, or say where it listens with \
+         --control or {ADDRESS}",
         written(folders.iter().map(PathBuf::as_path)),
         place.display()
     )
