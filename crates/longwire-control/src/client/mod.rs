@@ -19,6 +19,7 @@ use tokio::runtime::{Builder, Runtime};
 
 use self::connection::{Asked, Connection, Wanted};
 use super::Address;
+use crate::time_limit::within;
 
 pub use error::{ClientError, ONLY_OWNER, Refused};
 
@@ -36,6 +37,8 @@ pub struct Client {
     address: Address,
     authorization: Option<HeaderValue>,
     kept: Option<(Connection, Instant)>,
+    /// The longest time of a request, less than the limits of its parts.
+    time_limit: Option<Duration>,
 }
 
 /// The decision of a stream's reader.
@@ -80,7 +83,13 @@ impl Client {
             address,
             authorization,
             kept: None,
+            time_limit: None,
         })
+    }
+
+    /// Limits the time of each request but [`Client::stream`], connecting included.
+    pub fn set_time_limit(&mut self, limit: Duration) {
+        self.time_limit = Some(limit);
     }
 
     /// Returns the address of the server.
@@ -105,6 +114,22 @@ impl Client {
         self.ask(Method::POST, path, Some(body))
     }
 
+    /// Creates or changes what is at a path.
+    ///
+    /// # Errors
+    /// As [`Client::get`].
+    pub fn put(&mut self, path: &str, body: &Value) -> Result<Value, ClientError> {
+        self.ask(Method::PUT, path, Some(body))
+    }
+
+    /// Removes what is at a path.
+    ///
+    /// # Errors
+    /// As [`Client::get`].
+    pub fn delete(&mut self, path: &str) -> Result<Value, ClientError> {
+        self.ask(Method::DELETE, path, None)
+    }
+
     fn ask(
         &mut self,
         method: Method,
@@ -120,13 +145,24 @@ impl Client {
         let kept = self.kept.take();
         let kept = kept.filter(|(_, used)| used.elapsed() < IDLE_MAX);
         let address = &self.address;
-        let asked: Result<(Asked, Connection), ClientError> = self.runtime.block_on(async {
+        let ask = async {
             let mut connection = match kept {
                 Some((connection, _)) if connection.is_open().await => connection,
                 _ => Connection::open(address).await?,
             };
             let asked = connection.ask(&wanted).await?;
             Ok((asked, connection))
+        };
+        let asked: Result<(Asked, Connection), ClientError> = self.runtime.block_on(async {
+            let Some(limit) = self.time_limit else {
+                return ask.await;
+            };
+            let slow = || ClientError::Slow {
+                address: address.clone(),
+                what: "did not answer",
+                seconds: limit.as_secs(),
+            };
+            within(limit, ask).await.ok_or_else(slow)?
         });
         let (asked, connection) = asked?;
         self.kept = Some((connection, Instant::now()));

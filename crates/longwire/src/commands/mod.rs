@@ -4,6 +4,7 @@
 pub mod attach;
 mod attach_runs;
 pub mod check;
+pub mod cni;
 pub mod completions;
 pub mod ctl;
 pub mod doctor;
@@ -41,6 +42,7 @@ use crate::top::{self, TopArgs};
 use crate::{Error, Globals};
 use attach::AttachArgs;
 use check::CheckArgs;
+use cni::CniArgs;
 use completions::CompletionsArgs;
 use ctl::CtlArgs;
 use doctor::DoctorArgs;
@@ -67,6 +69,8 @@ pub enum Command {
     Run(RunArgs),
     /// Put a link into an interface in use: of a container, a namespace, a process
     Attach(Box<AttachArgs>),
+    /// The CNI plugin, which container runtimes run, and its installation
+    Cni(CniArgs),
     /// Receive frames at a port, and compare them with those sent
     Receive(ReceiveArgs),
     /// Generate traffic at exact times, and run tests made of it
@@ -114,6 +118,7 @@ impl Command {
             Command::Generate(args) => generate::run(args, globals),
             Command::Run(args) => run::run(args, globals),
             Command::Attach(args) => attach::run(args, globals),
+            Command::Cni(args) => cni::run(args, globals),
             Command::Receive(args) => receive::run(args, globals),
             Command::Replay(args) => replay::run(args, globals),
             Command::Simulate(args) => simulate::run(args, globals),
