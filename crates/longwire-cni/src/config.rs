@@ -14,8 +14,8 @@ use crate::parameters::Parameters;
 /// Versions of the specification, oldest first. Chained plugins are as in 0.3.1 since then.
 pub(crate) const VERSIONS: [&str; 4] = ["0.3.1", "0.4.0", "1.0.0", "1.1.0"];
 
-/// Fields that the specification or a runtime has in each configuration, beside those with
-/// names that start with `cni.dev/`.
+/// Fields that the specification or a runtime has in each configuration, in addition to those
+/// with names that start with `cni.dev/`.
 const GENERAL: [&str; 13] = [
     "args",
     "capabilities",

@@ -1,8 +1,8 @@
 //! A chained CNI plugin: a link for every container of a network.
 //!
-//! The plugin creates and changes no interface. It tells the node process, `longwire
-//! node`, which namespace and interface there is, and what link it gets, and passes the
-//! result of the plugins before it on unchanged.
+//! The plugin creates and changes no interface. It reports the namespace, the interface and
+//! the options of the link to the node process, `longwire node`, and passes the result of
+//! the plugins before it on unchanged.
 //!
 //! [`answer`] is the whole plugin. It implements version 1.1 of the specification
 //! (<https://www.cni.dev/docs/spec/>), and earlier ones from 0.3.1.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use hyper::body::Incoming;
 use hyper::header::ACCEPT;
 use hyper::{Request, Response, StatusCode};
+use longwire_fabric::Controller;
 use longwire_runtime::host::{normal_priority, prompt_priority, release_free_memory};
 use longwire_topology::Problem;
 use serde_json::Value;
@@ -62,6 +63,11 @@ impl Api {
             trimming: AtomicBool::new(false),
             turn: Semaphore::new(1),
         }
+    }
+
+    /// Whether it is the API of this run.
+    pub fn is_of(&self, controller: &Arc<Controller>) -> bool {
+        Arc::ptr_eq(&self.state.controller, controller)
     }
 
     /// Answers a request that was let in.

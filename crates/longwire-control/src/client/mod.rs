@@ -114,7 +114,7 @@ impl Client {
         self.ask(Method::POST, path, Some(body))
     }
 
-    /// Creates or changes what is at a path.
+    /// Has something made, or changed into this.
     ///
     /// # Errors
     /// As [`Client::get`].
@@ -122,7 +122,7 @@ impl Client {
         self.ask(Method::PUT, path, Some(body))
     }
 
-    /// Removes what is at a path.
+    /// Has something removed.
     ///
     /// # Errors
     /// As [`Client::get`].

@@ -101,6 +101,14 @@ fn names_of(interface: u32) -> [String; 2] {
     [format!("lw-in{interface}"), format!("lw-out{interface}")]
 }
 
+/// Whether an interface has the name of a device of another attachment.
+pub fn is_device_of_link(name: &str) -> bool {
+    let number = name
+        .strip_prefix("lw-in")
+        .or_else(|| name.strip_prefix("lw-out"));
+    number.is_some_and(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
+}
+
 /// Makes the devices and programs of an attachment, and opens its ports. No frame is taken
 /// before [`Engage::engage`].
 ///
