@@ -3,7 +3,7 @@
 pub mod image;
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -31,12 +31,18 @@ impl Engine {
     /// Starts containerd without its CRI, and imports the image.
     pub fn start() -> Option<Engine> {
         let settings = |_: &Folder| "disabled_plugins = ['io.containerd.grpc.v1.cri']\n".to_owned();
-        Engine::start_with("longwire", settings)
+        let network = NetNamespace::current().expect("a namespace");
+        let namespace = format!("longwire-{}", std::process::id());
+        Engine::start_with(&namespace, &network, settings)
     }
 
-    /// Starts containerd with these settings, and imports the image into a namespace whose
-    /// name starts with `namespace`; `None` where it cannot run.
-    pub fn start_with(namespace: &str, settings: impl Fn(&Folder) -> String) -> Option<Engine> {
+    /// Starts containerd in a network and with these settings, and imports the image into a
+    /// namespace of containerd; `None` where it cannot run.
+    pub fn start_with(
+        namespace: &str,
+        network: &NetNamespace,
+        settings: impl Fn(&Folder) -> String,
+    ) -> Option<Engine> {
         if !nix::unistd::geteuid().is_root() {
             return skip("needs root, for containerd");
         }
@@ -64,17 +70,15 @@ impl Engine {
         );
         fs::write(folder.file("config.toml"), configuration).expect("a file");
         let log = fs::File::create(folder.file("log")).expect("a file");
-        let process = Command::new("containerd")
-            .args(["--config", &folder.file("config.toml")])
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(log)
-            .spawn()
-            .expect("containerd");
+        let mut command = Command::new("containerd");
+        command.args(["--config", &folder.file("config.toml")]);
+        command.stdin(Stdio::null()).stdout(Stdio::null());
+        command.stderr(log);
+        let process = network.run(|| command.spawn()).expect("entered");
         let engine = Engine {
-            process,
+            process: process.expect("containerd"),
             folder,
-            namespace: format!("{namespace}-{}", std::process::id()),
+            namespace: namespace.to_owned(),
         };
         let begin = Instant::now();
         while engine.ctr(&["version"]).code != 0 {
@@ -145,13 +149,23 @@ impl Drop for Engine {
             .arg(self.process.id().to_string())
             .status();
         let _ = self.process.wait();
-        // runc and the kernel keep these; removal fails if they are in use.
-        let hierarchies = fs::read_dir("/sys/fs/cgroup").into_iter().flatten();
-        let hierarchies = hierarchies.flatten().map(|entry| entry.path());
-        let cgroups = hierarchies.chain([PathBuf::from("/sys/fs/cgroup")]);
-        for parent in cgroups.chain([PathBuf::from("/run/containerd/runc")]) {
-            let _ = fs::remove_dir(parent.join(&self.namespace));
+        // Of pods whose test failed: the folder could not be removed.
+        let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+        let points = mounts.lines().filter_map(|line| line.split(' ').nth(1));
+        for point in points.filter(|point| Path::new(point).starts_with(self.folder.path())) {
+            let _ = Command::new("umount").arg(point).status();
         }
+        remove_cgroups(&self.namespace);
+        let _ = fs::remove_dir(Path::new("/run/containerd/runc").join(&self.namespace));
+    }
+}
+
+/// Removes the cgroups of this name, which runc and the kernel keep; those in use stay.
+pub fn remove_cgroups(name: &str) {
+    let hierarchies = fs::read_dir("/sys/fs/cgroup").into_iter().flatten();
+    let hierarchies = hierarchies.flatten().map(|entry| entry.path());
+    for parent in hierarchies.chain([PathBuf::from("/sys/fs/cgroup")]) {
+        let _ = fs::remove_dir(parent.join(name));
     }
 }
 
