@@ -355,6 +355,8 @@ impl NodeShared {
             interfaces: link.interfaces.clone(),
         };
         let mut state = entry.state();
+        // A reason is there if it has waited.
+        state.returns += u64::from(state.reason.is_some());
         state.started = state.started.or(link.started);
         state.link = Some(link);
         state.reason = None;
@@ -383,28 +385,32 @@ impl NodeShared {
             let Some(_turn) = entry.try_turn() else {
                 continue;
             };
-            let (gone, is_due) = {
+            let gone = {
                 let mut state = entry.state();
                 let gone = state.link.as_mut().and_then(AttachedLink::look);
-                let gone = gone.and_then(|reason| Some((state.link.take()?, reason)));
-                (gone, state.is_due())
+                if gone.is_none() && !state.is_due() {
+                    continue;
+                }
+                // Not twice, should all threads be busy.
+                state.postpone();
+                state.reason = gone.clone().or(state.reason.take());
+                gone.and_then(|reason| Some((state.link.take()?, reason)))
             };
-            if gone.is_none() && !is_due {
-                continue;
-            }
-            // Not twice, should all threads be busy.
-            entry.state().postpone();
+            let link = gone.map(|(link, reason)| {
+                let name = entry.name.clone();
+                self.notify(&Notice::Waits { name, reason });
+                link
+            });
             let (shared, entry) = (Arc::clone(self), Arc::clone(&entry));
-            pool.give(move || shared.renew(&entry, gone));
+            pool.give(move || shared.renew(&entry, link));
         }
     }
 
     /// Ends links whose target is gone, and makes an attempt to attach again.
-    fn renew(&self, entry: &Entry, gone: Option<(AttachedLink, String)>) {
+    fn renew(&self, entry: &Entry, gone: Option<AttachedLink>) {
         let _turn = entry.take_turn();
-        if let Some((link, reason)) = gone {
+        if let Some(link) = gone {
             self.end(&entry.name, link);
-            self.wait_for(entry, reason);
         }
         {
             let state = entry.state();
@@ -413,10 +419,7 @@ impl NodeShared {
             }
         }
         match self.attach(entry) {
-            Ok(()) => {
-                entry.state().returns += 1;
-                self.keep(entry);
-            }
+            Ok(()) => self.keep(entry),
             Err(failure) => self.wait_for(entry, failure.to_string()),
         }
     }

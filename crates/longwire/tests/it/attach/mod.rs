@@ -16,6 +16,7 @@ use crate::common::{Ran, longwire};
 
 mod containers;
 mod interleaved;
+mod node;
 mod streams;
 
 const DEVICE: &str = "eth0";
