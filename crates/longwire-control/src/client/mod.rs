@@ -19,6 +19,7 @@ use tokio::runtime::{Builder, Runtime};
 
 use self::connection::{Asked, Connection, Wanted};
 use super::Address;
+use crate::time_limit::within;
 
 pub use error::{ClientError, ONLY_OWNER, Refused};
 
@@ -38,6 +39,8 @@ pub struct Client {
     /// The attachment of a node whose run is asked.
     attachment: Option<String>,
     kept: Option<(Connection, Instant)>,
+    /// The longest time of a request, less than the limits of its parts.
+    time_limit: Option<Duration>,
 }
 
 /// The decision of a stream's reader.
@@ -83,6 +86,7 @@ impl Client {
             authorization,
             attachment: None,
             kept: None,
+            time_limit: None,
         })
     }
 
@@ -101,6 +105,11 @@ impl Client {
             Some(name) => format!("/v1/attachments/{name}/{}", below(path)),
             None => path.to_owned(),
         }
+    }
+
+    /// Limits the time of each request but [`Client::stream`], connecting included.
+    pub fn set_time_limit(&mut self, limit: Duration) {
+        self.time_limit = Some(limit);
     }
 
     /// Returns the address of the server.
@@ -157,13 +166,24 @@ impl Client {
         let kept = self.kept.take();
         let kept = kept.filter(|(_, used)| used.elapsed() < IDLE_MAX);
         let address = &self.address;
-        let asked: Result<(Asked, Connection), ClientError> = self.runtime.block_on(async {
+        let ask = async {
             let mut connection = match kept {
                 Some((connection, _)) if connection.is_open().await => connection,
                 _ => Connection::open(address).await?,
             };
             let asked = connection.ask(&wanted).await?;
             Ok((asked, connection))
+        };
+        let asked: Result<(Asked, Connection), ClientError> = self.runtime.block_on(async {
+            let Some(limit) = self.time_limit else {
+                return ask.await;
+            };
+            let slow = || ClientError::Slow {
+                address: address.clone(),
+                what: "did not answer",
+                seconds: limit.as_secs(),
+            };
+            within(limit, ask).await.ok_or_else(slow)?
         });
         let (asked, connection) = asked?;
         self.kept = Some((connection, Instant::now()));

@@ -14,6 +14,7 @@ use crate::common::process::{PATIENCE, RunningProgram, wait_for_word};
 use crate::common::site::{run_in, well};
 use crate::common::{Ran, longwire};
 
+mod containers;
 mod interleaved;
 mod node;
 mod streams;
@@ -45,14 +46,7 @@ impl Joined {
 
     /// Attaches a link to near's device.
     fn attach(&self, name: &str, options: &[&str]) -> Attached {
-        let mut command = self.command(name, options);
-        command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut program = RunningProgram::of(command.spawn().expect("it starts"));
-        wait_for_word(&mut program, ATTACHED);
-        Attached {
-            program,
-            name: name.to_owned(),
-        }
+        started(self.command(name, options), name)
     }
 
     fn command(&self, name: &str, options: &[&str]) -> Command {
@@ -130,6 +124,18 @@ impl Joined {
 fn path_of(namespace: &NetNamespace) -> String {
     let descriptor = namespace.as_fd().as_raw_fd();
     format!("/proc/{}/fd/{descriptor}", std::process::id())
+}
+
+/// Starts a `longwire attach`, and waits until the link is attached.
+fn started(mut command: Command, name: &str) -> Attached {
+    command.stdin(Stdio::null());
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut program = RunningProgram::of(command.spawn().expect("it starts"));
+    wait_for_word(&mut program, ATTACHED);
+    Attached {
+        program,
+        name: name.to_owned(),
+    }
 }
 
 /// A running `longwire attach`.
