@@ -36,6 +36,8 @@ pub struct Client {
     runtime: Runtime,
     address: Address,
     authorization: Option<HeaderValue>,
+    /// The attachment of a node whose run is asked.
+    attachment: Option<String>,
     kept: Option<(Connection, Instant)>,
     /// The longest time of a request, less than the limits of its parts.
     time_limit: Option<Duration>,
@@ -82,9 +84,27 @@ impl Client {
             runtime,
             address,
             authorization,
+            attachment: None,
             kept: None,
             time_limit: None,
         })
+    }
+
+    /// Asks the run of an attachment of a node: paths are those of its control API.
+    #[must_use]
+    pub fn of_attachment(self, name: &str) -> Client {
+        Client {
+            attachment: Some(name.to_owned()),
+            ..self
+        }
+    }
+
+    /// Returns a path as the server knows it.
+    fn whole(&self, path: &str) -> String {
+        match &self.attachment {
+            Some(name) => format!("/v1/attachments/{name}/{}", below(path)),
+            None => path.to_owned(),
+        }
     }
 
     /// Limits the time of each request but [`Client::stream`], connecting included.
@@ -136,6 +156,7 @@ impl Client {
         path: &str,
         body: Option<&Value>,
     ) -> Result<Value, ClientError> {
+        let path = &self.whole(path);
         let wanted = Wanted {
             method,
             path,
@@ -180,6 +201,7 @@ impl Client {
         stop: &AtomicBool,
         mut take: impl FnMut(Value) -> Result<Next, E>,
     ) -> Result<Ended, E> {
+        let path = &self.whole(path);
         let wanted = Wanted {
             method: Method::GET,
             path,
@@ -212,6 +234,16 @@ impl Client {
                 }
             }
         })
+    }
+}
+
+/// Returns a path of the control API below that of an attachment.
+fn below(path: &str) -> &str {
+    match path.strip_prefix("/v1") {
+        // The overview of the run.
+        Some("") => "run",
+        Some(rest) => rest.trim_start_matches('/'),
+        None => path.trim_start_matches('/'),
     }
 }
 

@@ -13,10 +13,11 @@ use longwire_io::net::address::Prefix;
 use longwire_node::place;
 use longwire_runtime::RunningNetwork;
 use longwire_topology::Topology;
+use serde_json::json;
 
 use super::attach_runs::{self, AttachSetArgs, DetachArgs, NewRun};
 use super::run_network::{self, NetworkSetup};
-use super::{attach_list, attach_node};
+use super::{attach_list, attach_names, attach_node, attach_spec};
 use crate::cli::{
     ControlArgs, DUPLEX_HELP, DuplexArgs, LINK_HELP, RecordArgs, ReportArgs, RunningArgs, SeedArgs,
 };
@@ -161,8 +162,7 @@ fn attach(args: &AttachArgs, globals: &Globals) -> Result<ExitCode, Error> {
     check_files(args)?;
     let found = target(args)?;
     if args.node {
-        attach_node::attach(args, &found, globals)?;
-        return Ok(ExitCode::SUCCESS);
+        return attach_by_node(args, &found, globals);
     }
     let Found {
         namespace,
@@ -224,6 +224,24 @@ fn attach(args: &AttachArgs, globals: &Globals) -> Result<ExitCode, Error> {
     let mut report = carried?;
     report.run.notes.extend(gone);
     run_network::finish(&report, &args.report, globals, ReportStream::Stdout)
+}
+
+/// Has the node attach the link, and returns.
+fn attach_by_node(args: &AttachArgs, found: &Found, globals: &Globals) -> Result<ExitCode, Error> {
+    let spec = attach_spec::spec(args, found)?;
+    let name = attach_names::name(
+        args.name.as_deref(),
+        &found.label,
+        args.interface.as_deref(),
+    )?;
+    let view = attach_node::put(&name, &spec)?;
+    if globals.json {
+        println!("{}", json!(view));
+    } else if !globals.quiet {
+        let interfaces = view.interfaces.join(", ");
+        println!("attached to {interfaces} as '{name}', by the node");
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Refuses a report in a file that the run reads or writes.

@@ -3,8 +3,10 @@
 
 pub mod attach;
 mod attach_list;
+mod attach_names;
 mod attach_node;
 mod attach_runs;
+mod attach_spec;
 pub mod check;
 pub mod cni;
 pub mod completions;
