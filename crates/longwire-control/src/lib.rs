@@ -36,6 +36,7 @@ mod error;
 mod guard;
 mod limit;
 mod metrics;
+pub mod node;
 mod openapi;
 mod patience;
 mod places;
@@ -69,6 +70,7 @@ use tokio::sync::watch;
 use self::api::Api;
 use self::guard::{Files, Tokens};
 use self::limit::Limit;
+use self::node::{Attachments, NodeApi};
 use self::refusal::Refusal;
 use self::server::{Background, Gate, Handler, Listener, Slow, serve};
 use self::state::ApiState;
@@ -289,6 +291,26 @@ impl Bound {
         let sampling: Background = Box::pin(view::sampler::sample(state));
         self.serve_with(handler, stop, slow, Some(sampling))
             .map(Some)
+    }
+
+    /// Answers about a node until the server is dropped. `None` when there are no addresses.
+    ///
+    /// # Errors
+    /// If the thread cannot be had.
+    pub fn serve_node(
+        self,
+        attachments: Arc<dyn Attachments>,
+    ) -> Result<Option<Server>, ControlError> {
+        if self.listeners.is_empty() {
+            return Ok(None);
+        }
+        let (stop, stopped) = watch::channel(false);
+        let slow = Slow::new()?;
+        let api = NodeApi::new(attachments, self.files.clone(), stopped, slow.handle());
+        let api = Arc::new(api);
+        let handler: Arc<Handler> =
+            Arc::new(move |request, caller| Box::pin(Arc::clone(&api).answer(request, caller)));
+        self.serve_with(handler, stop, slow, None).map(Some)
     }
 
     /// Answers with anything.

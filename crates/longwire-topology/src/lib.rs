@@ -36,6 +36,7 @@ mod analysis;
 mod builder;
 mod change;
 mod draft;
+mod duplex;
 mod events;
 pub mod fields;
 mod files;
@@ -76,6 +77,7 @@ use longwire_runtime::OnPortLoss;
 use toml::de::DeTable;
 
 pub use change::{Added, Change, Moment};
+pub use duplex::duplex_of_json;
 pub use files::Files;
 pub use pair::PairPlan;
 pub use plan::{

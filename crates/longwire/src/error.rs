@@ -13,6 +13,7 @@ use longwire_fabric::NetworkError;
 use longwire_io::PortError;
 use longwire_io::attach::AttachError;
 use longwire_io::net::NetError;
+use longwire_node::{LinkFailure, NodeError};
 use longwire_plot::PlotError;
 use longwire_runtime::{RecordError, StartError, suggest};
 use longwire_testbed::EnvironmentError;
@@ -51,6 +52,12 @@ pub enum Error {
     /// A target of `attach` that is not found.
     #[error(transparent)]
     Target(Box<TargetError>),
+    /// An error of a link at a place that exists.
+    #[error(transparent)]
+    Link(Box<LinkFailure>),
+    /// A node cannot start.
+    #[error(transparent)]
+    Node(#[from] NodeError),
     /// An error of a verdict log.
     #[error(transparent)]
     Log(#[from] LogError),
@@ -77,6 +84,12 @@ pub enum Error {
 impl From<AttachError> for Error {
     fn from(error: AttachError) -> Error {
         Error::Attach(Box::new(error))
+    }
+}
+
+impl From<LinkFailure> for Error {
+    fn from(error: LinkFailure) -> Error {
+        Error::Link(Box::new(error))
     }
 }
 

@@ -18,6 +18,7 @@ const ORDER: [&str; 15] = [
     "longwire-topology",
     "longwire-fabric",
     "longwire-control",
+    "longwire-node",
     "longwire",
     "longwire-python",
 ];

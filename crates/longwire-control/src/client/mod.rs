@@ -105,6 +105,22 @@ impl Client {
         self.ask(Method::POST, path, Some(body))
     }
 
+    /// Has something made, or changed into this.
+    ///
+    /// # Errors
+    /// As [`Client::get`].
+    pub fn put(&mut self, path: &str, body: &Value) -> Result<Value, ClientError> {
+        self.ask(Method::PUT, path, Some(body))
+    }
+
+    /// Has something removed.
+    ///
+    /// # Errors
+    /// As [`Client::get`].
+    pub fn delete(&mut self, path: &str) -> Result<Value, ClientError> {
+        self.ask(Method::DELETE, path, None)
+    }
+
     fn ask(
         &mut self,
         method: Method,

@@ -6,8 +6,10 @@ mod table;
 mod text;
 
 use std::fmt;
+use std::sync::Arc;
 
 use hyper::StatusCode;
+use longwire_fabric::Controller;
 use longwire_runtime::RunReport;
 use longwire_runtime::fabric::{LinkTotals, PortReport};
 use longwire_runtime::ledger::{Counter, Scope};
@@ -31,6 +33,8 @@ const EACH_MAX: usize = 20_000;
 /// The counters at one time.
 #[derive(Debug)]
 struct Snapshot {
+    /// The attachment of a node whose counters they are.
+    attachment: Option<String>,
     elapsed_s: f64,
     report: RunReport,
     count: usize,
@@ -63,19 +67,44 @@ pub fn answer(state: &ApiState, call: &Call) -> Result<Reply, Refusal> {
         vec![(None, sums)]
     };
     let snapshot = Snapshot {
+        attachment: None,
         elapsed_s: controller.elapsed().as_secs_f64(),
         report: controller.report(),
         count,
         links,
     };
+    written(Snapshots(vec![snapshot]), &call.accept)
+}
+
+/// `/metrics` of a node: each attachment's, with its name as a label and its links by
+/// direction. `accept` is the header of that name.
+pub fn of_attachments(runs: &[(String, Arc<Controller>)], accept: &str) -> Result<Reply, Refusal> {
+    let snapshots = runs.iter().map(|(name, controller)| {
+        let mut links = Vec::new();
+        controller.each_totals("*", &mut |name, totals| {
+            links.push((Some(split(name)), totals));
+        });
+        Snapshot {
+            attachment: Some(name.clone()),
+            elapsed_s: controller.elapsed().as_secs_f64(),
+            report: controller.report(),
+            count: links.len(),
+            links,
+        }
+    });
+    written(Snapshots(snapshots.collect()), accept)
+}
+
+/// Writes metrics in the format that is accepted.
+fn written(snapshots: Snapshots, accept: &str) -> Result<Reply, Refusal> {
     let mut registry = Registry::with_prefix("longwire");
-    registry.register_collector(Box::new(snapshot));
+    registry.register_collector(Box::new(snapshots));
     let mut text = String::new();
     encode(&mut text, &registry).map_err(|_| {
         let error = "the metrics cannot be written";
         Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, error)
     })?;
-    let (kind, text) = if text::prefers_open_metrics(&call.accept) {
+    let (kind, text) = if text::prefers_open_metrics(accept) {
         (OPEN_METRICS, text)
     } else {
         (METRICS_TEXT, text::plain(&text))
@@ -97,51 +126,72 @@ fn split(name: &str) -> (String, &'static str) {
     (name.to_owned(), "both")
 }
 
-impl Collector for Snapshot {
+/// The counters of one run, or of each of a node's attachments.
+#[derive(Debug)]
+struct Snapshots(Vec<Snapshot>);
+
+impl Collector for Snapshots {
     fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
         metrics()
             .iter()
-            .try_for_each(|metric| metric.write(self, &mut encoder))
+            .try_for_each(|metric| metric.write(&self.0, &mut encoder))
     }
 }
 
 const NO_EXEMPLAR: Option<&Exemplar<NoLabelSet, u64>> = None;
 
 impl Metric {
-    fn write(&self, from: &Snapshot, encoder: &mut DescriptorEncoder) -> fmt::Result {
+    fn write(&self, all: &[Snapshot], encoder: &mut DescriptorEncoder) -> fmt::Result {
         let mut out =
             encoder.encode_descriptor(&self.name, self.help, self.unit.as_ref(), self.kind())?;
+        if let Source::Info = self.source {
+            return out.encode_info(&[("version", env!("CARGO_PKG_VERSION"))]);
+        }
+        all.iter()
+            .try_for_each(|from| self.write_one(from, &mut out))
+    }
+
+    /// Writes the values of one run.
+    fn write_one(&self, from: &Snapshot, out: &mut MetricEncoder) -> fmt::Result {
         let report = &from.report;
         match self.source {
-            Source::Info => out.encode_info(&[("version", env!("CARGO_PKG_VERSION"))]),
-            Source::Run(value) => out.encode_gauge(&value(from)),
-            Source::Switch(value) => self.write_value(&mut out, &[], value(report)),
-            Source::SwitchBy(label, values) => values(report)
-                .into_iter()
-                .try_for_each(|(name, count)| self.write_value(&mut out, &[(label, name)], count)),
+            Source::Info => Ok(()),
+            Source::Run(value) => match from.labels(&[]).as_slice() {
+                [] => out.encode_gauge(&value(from)),
+                labels => out.encode_family(&labels)?.encode_gauge(&value(from)),
+            },
+            Source::Switch(value) => self.write_value(out, &from.labels(&[]), value(report)),
+            Source::SwitchBy(label, values) => {
+                values(report).into_iter().try_for_each(|(name, count)| {
+                    self.write_value(out, &from.labels(&[(label, name)]), count)
+                })
+            }
             Source::Counter(counter, Scope::Run) => {
-                self.write_value(&mut out, &[], value(report.counts.counted(), counter))
+                let value = value(report.counts.counted(), counter);
+                self.write_value(out, &from.labels(&[]), value)
             }
             Source::Counter(counter, Scope::Port) => report.ports.iter().try_for_each(|port| {
-                self.write_value(&mut out, &label(port), value(port.counted(), counter))
+                let value = value(port.counted(), counter);
+                self.write_value(out, &from.labels(&[label(port)]), value)
             }),
             Source::PortArtifacts => report.ports.iter().try_for_each(|port| {
                 let mut artifacts = port.artifacts.iter();
-                let [name] = label(port);
                 artifacts.try_for_each(|(kind, count)| {
-                    self.write_value(&mut out, &[name, ("kind", kind)], *count)
+                    let labels = from.labels(&[label(port), ("kind", kind)]);
+                    self.write_value(out, &labels, *count)
                 })
             }),
             Source::PortLateness => {
                 let mut ports = report.ports.iter();
-                ports.try_for_each(|port| lateness(&mut out, port))
+                ports.try_for_each(|port| lateness(out, &from.labels(&[label(port)]), port))
             }
             Source::Counter(counter, Scope::Link) => from.each_link(|labels, totals| {
-                self.write_value(&mut out, labels, value(totals.counted(), counter))
+                let value = value(totals.counted(), counter);
+                self.write_value(out, &from.labels(labels), value)
             }),
-            Source::LinkGauge(value) => {
-                from.each_link(|labels, totals| self.write_value(&mut out, labels, value(totals)))
-            }
+            Source::LinkGauge(value) => from.each_link(|labels, totals| {
+                self.write_value(out, &from.labels(labels), value(totals))
+            }),
             Source::LinkDrops => from.each_link(|labels, totals| {
                 // For single links, reasons without drops are left out: they would be
                 // most of the text.
@@ -150,7 +200,7 @@ impl Metric {
                     0 if !labels.is_empty() => Ok(()),
                     _ => {
                         let labels = [labels, &[("reason", reason)]].concat();
-                        self.write_value(&mut out, &labels, count)
+                        self.write_value(out, &from.labels(&labels), count)
                     }
                 })
             }),
@@ -176,6 +226,16 @@ impl Metric {
 }
 
 impl Snapshot {
+    /// Returns labels behind that of the attachment.
+    fn labels<'a>(&'a self, labels: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
+        let attachment = self.attachment.as_deref();
+        let attachment = attachment.map(|name| ("attachment", name));
+        attachment
+            .into_iter()
+            .chain(labels.iter().copied())
+            .collect()
+    }
+
     /// Passes the labels and the counters of each link.
     fn each_link(
         &self,
@@ -196,13 +256,17 @@ fn value(counted: impl Iterator<Item = (&'static Counter, u64)>, of: &Counter) -
     counted.next().map_or(0, |(_, value)| value)
 }
 
-fn label(port: &PortReport) -> [(&str, &str); 1] {
-    [("port", port.name.as_str())]
+fn label(port: &PortReport) -> (&str, &str) {
+    ("port", port.name.as_str())
 }
 
-fn lateness(out: &mut MetricEncoder, port: &PortReport) -> fmt::Result {
+fn lateness(out: &mut MetricEncoder, labels: &[(&str, &str)], port: &PortReport) -> fmt::Result {
     let lateness = &port.lateness_us;
     let sum_s = lateness.mean * lateness.count as f64 / 1e6;
-    out.encode_family(&label(port))?
-        .encode_histogram::<NoLabelSet>(sum_s, lateness.count, &port.lateness_buckets, None)
+    out.encode_family(&labels)?.encode_histogram::<NoLabelSet>(
+        sum_s,
+        lateness.count,
+        &port.lateness_buckets,
+        None,
+    )
 }

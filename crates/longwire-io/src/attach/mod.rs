@@ -46,6 +46,8 @@ const PROGRAM: &str = "longwire";
 /// The largest MTU of a veth device: the interface's limits apply, not those of the way
 /// through the link.
 const MTU: u32 = 65_535;
+/// The most names that are tried for the devices.
+const ATTEMPTS: u32 = 64;
 /// Patience for a new device to come up, which takes well under a millisecond.
 const CARRIER_PATIENCE: Duration = Duration::from_secs(2);
 
@@ -97,8 +99,22 @@ impl std::fmt::Debug for Prepared {
 }
 
 /// Names of the devices for an interface: they say what they are for, and fit.
-fn names_of(interface: u32) -> [String; 2] {
-    [format!("lw-in{interface}"), format!("lw-out{interface}")]
+fn names_of(interface: u32, attempt: u32) -> [String; 2] {
+    let number = match attempt {
+        0 => interface.to_string(),
+        _ => format!("{interface}.{attempt}"),
+    };
+    [format!("lw-in{number}"), format!("lw-out{number}")]
+}
+
+/// Whether an interface has the name of a device of another attachment.
+pub fn is_device_of_link(name: &str) -> bool {
+    let number = name
+        .strip_prefix("lw-in")
+        .or_else(|| name.strip_prefix("lw-out"));
+    number.is_some_and(|number| {
+        !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit() || b == b'.')
+    })
 }
 
 /// Makes the devices and programs of an attachment, and opens its ports. No frame is taken
@@ -115,8 +131,7 @@ pub fn prepare(place: &AttachPlace<'_>) -> Result<Prepared, AttachError> {
     let revisions = place.namespace.run(|| revisions(&found))??;
     let hub = NetNamespace::new()?;
     hub.run(quiet)??;
-    let names = names_of(found.index);
-    let devices = place.namespace.run(|| make_devices(&names, &hub))??;
+    let (names, devices) = make_devices(place.namespace, &found, &hub)?;
     let mut attachment = Attachment {
         interface: found.name.clone(),
         index: found.index,
@@ -296,30 +311,58 @@ fn quiet() -> Result<(), NetError> {
     }
 }
 
+/// Makes the veth pairs between a namespace and the hub. Returns the names, and the numbers
+/// of the devices in the namespace.
+fn make_devices(
+    namespace: &NetNamespace,
+    interface: &Interface,
+    hub: &NetNamespace,
+) -> Result<([String; 2], [u32; 2]), AttachError> {
+    let mut attempt = 0;
+    loop {
+        let names = names_of(interface.index, attempt);
+        match namespace.run(|| make_pairs(&names, hub))? {
+            Ok(numbers) => return Ok((names, numbers)),
+            // The kernel removes the devices of an attachment that has ended after a moment.
+            Err(AttachError::Net(error)) if exists(&error) && attempt < ATTEMPTS => attempt += 1,
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+fn exists(error: &NetError) -> bool {
+    error.io().map(io::Error::kind) == Some(io::ErrorKind::AlreadyExists)
+}
+
 /// Makes the veth pairs between the calling thread's namespace and the hub. Returns the
 /// numbers of the devices here.
-fn make_devices(names: &[String; 2], hub: &NetNamespace) -> Result<[u32; 2], AttachError> {
-    let mut numbers = [0; 2];
-    for (number, name) in numbers.iter_mut().zip(names) {
-        let end = |namespace| End {
-            name,
-            namespace,
-            mtu: Some(MTU),
-            ..End::default()
-        };
-        let made = veth::create(&VethConfig {
-            a: end(None),
-            b: end(Some(hub)),
-        });
-        made?;
-        // Its link-local address would show in the container and send multicast reports.
-        let _ = sysctl::set(&format!("ipv6/conf/{name}/disable_ipv6"), "1");
-        hub.run(|| link::link_up(name))??;
-        link::link_up(name)?;
-        link::wait_running(name, CARRIER_PATIENCE)?;
-        *number = link::link_index(name)?;
-    }
-    Ok(numbers)
+fn make_pairs(names: &[String; 2], hub: &NetNamespace) -> Result<[u32; 2], AttachError> {
+    let [inner, outer] = names;
+    let first = make_pair(inner, hub)?;
+    let second = make_pair(outer, hub).inspect_err(|_| {
+        // For another attempt with other names.
+        let _ = link::link_delete(inner);
+    })?;
+    Ok([first, second])
+}
+
+fn make_pair(name: &str, hub: &NetNamespace) -> Result<u32, AttachError> {
+    let end = |namespace| End {
+        name,
+        namespace,
+        mtu: Some(MTU),
+        ..End::default()
+    };
+    veth::create(&VethConfig {
+        a: end(None),
+        b: end(Some(hub)),
+    })?;
+    // Its link-local address would show in the container and send multicast reports.
+    let _ = sysctl::set(&format!("ipv6/conf/{name}/disable_ipv6"), "1");
+    hub.run(|| link::link_up(name))??;
+    link::link_up(name)?;
+    link::wait_running(name, CARRIER_PATIENCE)?;
+    Ok(link::link_index(name)?)
 }
 
 fn open(device: &str) -> Result<Port, PortError> {

@@ -8,14 +8,15 @@ use std::time::{Duration, Instant};
 use clap::{ArgGroup, Args, Subcommand};
 use longwire_attach::{ContainerName, Found, PodName, Target};
 use longwire_engine::Nanos;
-use longwire_io::attach::{AttachPlace, Attachment, Engage, Prepared, Selection, prepare};
+use longwire_io::attach::{Attachment, Engage, Selection};
 use longwire_io::net::address::Prefix;
-use longwire_io::net::{NetNamespace, link_names};
+use longwire_node::place;
 use longwire_runtime::RunningNetwork;
-use longwire_topology::{PairPlan, PortPlan, Topology};
+use longwire_topology::Topology;
 
 use super::attach_runs::{self, AttachSetArgs, DetachArgs, NewRun};
 use super::run_network::{self, NetworkSetup};
+use super::{attach_list, attach_node};
 use crate::cli::{
     ControlArgs, DUPLEX_HELP, DuplexArgs, LINK_HELP, RecordArgs, ReportArgs, RunningArgs, SeedArgs,
 };
@@ -38,6 +39,7 @@ Examples:
   longwire attach --container web --up-delay 40ms --up-rate 5mbit
   longwire attach --pod shop/cart-0 --preset lte --view
   longwire attach --netns blue --to 10.0.3.0/24 --delay 80ms    only this traffic
+  longwire attach --node --container web --delay 80ms           in the background
   longwire attach list
   longwire attach set blue-eth0 delay=120ms
   longwire attach detach blue-eth0";
@@ -84,6 +86,14 @@ pub struct AttachArgs {
     #[arg(long, value_name = "PREFIX", help_heading = "Place")]
     #[arg(value_delimiter = ',')]
     pub to: Vec<Prefix>,
+
+    /// Have the node of this machine attach it (`longwire node`), and return
+    #[arg(long, help_heading = "Running")]
+    #[arg(conflicts_with_all = [
+        "time", "scenario", "capture", "log", "control", "view", "report", "require", "wait",
+        "placement", "memory", "tolerance", "grace", "no_realtime",
+    ])]
+    pub node: bool,
 
     /// The name for `list`, `set` and `detach`; without it, made of the place
     #[arg(long, value_name = "NAME", help_heading = "Place")]
@@ -141,29 +151,29 @@ pub enum AttachAction {
 pub fn run(args: &AttachArgs, globals: &Globals) -> Result<ExitCode, Error> {
     match &args.action {
         None => attach(args, globals),
-        Some(AttachAction::List) => attach_runs::list(globals),
+        Some(AttachAction::List) => attach_list::list(globals),
         Some(AttachAction::Set(args)) => attach_runs::set(args, globals),
         Some(AttachAction::Detach(args)) => attach_runs::detach(args, globals),
     }
 }
 
 fn attach(args: &AttachArgs, globals: &Globals) -> Result<ExitCode, Error> {
-    let files = [args.scenario.as_deref(), args.record.log.as_deref()];
-    let files = files.into_iter().flatten();
-    check_file(
-        args.report.report.as_deref(),
-        files.filter_map(std::path::Path::to_str),
-    )?;
+    check_files(args)?;
+    let found = target(args)?;
+    if args.node {
+        attach_node::attach(args, &found, globals)?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let Found {
         namespace,
         label,
         description,
         ..
-    } = target(args)?;
+    } = found;
     let selection = Selection {
         to: args.to.clone(),
     };
-    let prepared = prepare_all(&namespace, args.interface.as_deref(), &selection)?;
+    let prepared = place::prepare_all(&namespace, args.interface.as_deref(), &selection)?;
     // Held, it would keep the namespace when everything else has left it.
     drop(namespace);
     let interfaces: Vec<String> = prepared
@@ -182,7 +192,7 @@ fn attach(args: &AttachArgs, globals: &Globals) -> Result<ExitCode, Error> {
     for prepared in prepared {
         let interface = prepared.interface().to_owned();
         let (engage, inner, outer) = prepared.into_parts();
-        let [a, b] = port_names(&interface);
+        let [a, b] = place::port_names(&interface);
         ports.extend([(a, inner), (b, outer)]);
         engages.push(engage);
     }
@@ -216,24 +226,18 @@ fn attach(args: &AttachArgs, globals: &Globals) -> Result<ExitCode, Error> {
     run_network::finish(&report, &args.report, globals, ReportStream::Stdout)
 }
 
-/// Names of the ports of an interface: towards its namespace, and towards its wire.
-fn port_names(interface: &str) -> [String; 2] {
-    [format!("{interface}.inner"), format!("{interface}.outer")]
+/// Refuses a report in a file that the run reads or writes.
+fn check_files(args: &AttachArgs) -> Result<(), Error> {
+    let files = [args.scenario.as_deref(), args.record.log.as_deref()];
+    let files = files.into_iter().flatten();
+    check_file(
+        args.report.report.as_deref(),
+        files.filter_map(std::path::Path::to_str),
+    )
 }
 
 fn topology(interfaces: &[String], args: &AttachArgs) -> Result<Topology, Error> {
-    let pairs = interfaces.iter().map(|interface| PairPlan {
-        link: interface.clone(),
-        ports: port_names(interface).map(|name| PortPlan {
-            name,
-            opens: "null".to_owned(),
-        }),
-    });
-    let read = Topology::pairs(
-        pairs.collect(),
-        args.link.specs()?,
-        args.scenario.as_deref(),
-    );
+    let read = place::topology(interfaces, args.link.specs()?, args.scenario.as_deref());
     read.map_err(|problems| {
         let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
         Error::Usage(problems.join("\n"))
@@ -257,32 +261,6 @@ fn target(args: &AttachArgs) -> Result<Found, Error> {
         )));
     }
     Ok(found)
-}
-
-/// Prepares each interface that is named.
-fn prepare_all(
-    namespace: &NetNamespace,
-    interface: Option<&str>,
-    selection: &Selection,
-) -> Result<Vec<Prepared>, Error> {
-    let prepare = |interface| {
-        prepare(&AttachPlace {
-            namespace,
-            interface,
-            selection: selection.clone(),
-        })
-    };
-    if interface != Some("all") {
-        return Ok(vec![prepare(interface)?]);
-    }
-    let names = namespace.run(link_names)??;
-    let names: Vec<String> = names.into_iter().filter(|name| name != "lo").collect();
-    if names.is_empty() {
-        let message = "there is no interface but lo in the namespace";
-        return Err(Error::Failed(message.to_owned()));
-    }
-    let prepared = names.iter().map(|name| Ok(prepare(Some(name))?));
-    prepared.collect()
 }
 
 /// The life of the attachments of a run: they begin with its first turn, and end before it.

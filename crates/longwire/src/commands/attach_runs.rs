@@ -11,13 +11,15 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use clap::Args;
 use longwire_control::Address;
 use longwire_control::client::Client;
+use longwire_control::node::AttachmentView;
 use longwire_io::run_directory;
+use longwire_node::place;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::table::Table;
+use super::attach_node;
 use crate::{Error, Globals};
 
 /// The directory of the files, in the run directory.
@@ -57,18 +59,18 @@ pub struct DetachArgs {
 
 /// An attached link, as its file describes it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct Record {
-    name: String,
+pub(super) struct Record {
+    pub name: String,
     /// The target, as a sentence names it.
-    place: String,
-    interfaces: Vec<String>,
-    pid: i32,
+    pub place: String,
+    pub interfaces: Vec<String>,
+    pub pid: i32,
     /// Start of the process in clock ticks after boot (field 22 of /proc/PID/stat): another
     /// process with its number has another one.
     started: u64,
     /// Unix time of the start, in seconds.
     since_unix: u64,
-    control: PathBuf,
+    pub control: PathBuf,
 }
 
 /// The name and the socket of a run that is about to attach.
@@ -106,16 +108,11 @@ impl NewRun {
         interfaces: &[String],
     ) -> Result<NewRun, Error> {
         let directory = own_directory()?;
-        let name = match name {
-            Some(name) => checked(name)?.to_owned(),
-            None => {
-                let interface = match interfaces {
-                    [one] => one,
-                    _ => "all",
-                };
-                tidy(&format!("{label}-{interface}"))
-            }
+        let interface = match interfaces {
+            [one] => Some(one.as_str()),
+            _ => Some(place::ALL),
         };
+        let name = self::name(name, label, interface)?;
         if records(&directory)?
             .iter()
             .any(|record| record.name == name)
@@ -167,84 +164,27 @@ impl NewRun {
     }
 }
 
-/// Prints the attached links.
-pub(super) fn list(globals: &Globals) -> Result<ExitCode, Error> {
-    let mut found = Vec::new();
-    for directory in all_directories() {
-        found.extend(records(&directory)?);
-    }
-    found.sort_by(|a, b| a.name.cmp(&b.name));
-    if globals.json {
-        let rows: Vec<Value> = found
-            .iter()
-            .map(|record| {
-                let mut row = json!(record);
-                row["links"] = links_of(record).map_or(Value::Null, Value::from);
-                row
-            })
-            .collect();
-        println!(
-            "{}",
-            serde_json::to_string_pretty(&rows).map_err(io::Error::from)?
-        );
-        return Ok(ExitCode::SUCCESS);
-    }
-    if found.is_empty() {
-        if !globals.quiet {
-            println!("no link is attached");
-        }
-        return Ok(ExitCode::SUCCESS);
-    }
-    let mut table = Table::headed("name | place | interfaces | pid | options");
-    for record in &found {
-        table.row(vec![
-            record.name.clone(),
-            record.place.clone(),
-            record.interfaces.join(","),
-            record.pid.to_string(),
-            links_of(record).map_or_else(|| "(does not respond)".to_owned(), |links| words(&links)),
-        ]);
-    }
-    table.print();
-    Ok(ExitCode::SUCCESS)
-}
-
-/// Returns the links of a run, from its control API.
-fn links_of(record: &Record) -> Option<Vec<Value>> {
-    let mut client = Client::new(Address::Unix(record.control.clone()), None).ok()?;
-    let answer = client.get("/v1/links").ok()?;
-    answer.get("links").unwrap_or(&answer).as_array().cloned()
-}
-
-/// The options of the first interface's link, each direction.
-fn words(links: &[Value]) -> String {
-    let options = |link: &Value| {
-        let options = link.get("options").and_then(Value::as_object);
-        options.map_or_else(String::new, text_of)
-    };
-    match links {
-        [up, down, ..] if options(up) == options(down) => options(up),
-        [up, down, ..] => format!("up {}; down {}", options(up), options(down)),
-        _ => String::new(),
-    }
-}
-
-fn text_of(options: &Map<String, Value>) -> String {
-    let word = |(name, value): (&String, &Value)| match value {
-        Value::String(value) => format!("{name}={value}"),
-        value => format!("{name}={value}"),
-    };
-    let words: Vec<String> = options.iter().map(word).collect();
-    words.join(" ")
-}
-
 /// Changes options of an attached link.
 pub(super) fn set(args: &AttachSetArgs, globals: &Globals) -> Result<ExitCode, Error> {
-    let record = named(&args.name)?;
+    let mut options: Map<String, Value> = super::ctl::table(args.options.iter().cloned());
+    for value in options.values_mut().filter(|value| **value == "") {
+        *value = Value::Null;
+    }
+    let record = match named(&args.name)? {
+        Named::Run(record) => record,
+        Named::OfNode(view) => {
+            let view = attach_node::set(&view, args.direction.as_deref(), &options)?;
+            if globals.json {
+                println!("{}", json!(view));
+            } else if !globals.quiet {
+                println!("'{}' was changed", view.name);
+            }
+            return Ok(ExitCode::SUCCESS);
+        }
+    };
     let mut client = Client::new(Address::Unix(record.control.clone()), None)?;
     let direction = args.direction.as_ref();
     let direction = direction.map_or_else(String::new, |direction| format!(".{direction}"));
-    let options: Map<String, Value> = super::ctl::table(args.options.iter().cloned());
     let links: Map<String, Value> = record
         .interfaces
         .iter()
@@ -261,20 +201,30 @@ pub(super) fn set(args: &AttachSetArgs, globals: &Globals) -> Result<ExitCode, E
 
 /// Ends runs of `attach`, and waits until they are gone.
 pub(super) fn detach(args: &DetachArgs, globals: &Globals) -> Result<ExitCode, Error> {
-    let found = if args.all {
-        let mut found = Vec::new();
-        for directory in all_directories() {
-            found.extend(records(&directory)?);
-        }
-        found
+    let found: Vec<Named> = if args.all {
+        let of_node = attach_node::views()?.into_iter();
+        let of_node = of_node.map(|view| Named::OfNode(Box::new(view)));
+        runs()?.into_iter().map(Named::Run).chain(of_node).collect()
     } else {
         let found = args.names.iter().map(|name| named(name));
-        found.collect::<Result<Vec<_>, _>>()?
+        found.collect::<Result<_, _>>()?
     };
-    for record in &found {
-        end(record, Signal::SIGTERM)?;
+    let mut ending = Vec::new();
+    for named in found {
+        match named {
+            Named::Run(record) => {
+                end(&record, Signal::SIGTERM)?;
+                ending.push(record);
+            }
+            Named::OfNode(view) => {
+                attach_node::detach(&view.name)?;
+                if !globals.quiet {
+                    println!("'{}' was detached", view.name);
+                }
+            }
+        }
     }
-    for record in &found {
+    for record in &ending {
         let deadline = Instant::now() + PATIENCE;
         while record.is_alive() {
             if Instant::now() > deadline {
@@ -306,15 +256,34 @@ impl Record {
     }
 }
 
-fn named(name: &str) -> Result<Record, Error> {
+/// An attached link that is named.
+enum Named {
+    Run(Record),
+    OfNode(Box<AttachmentView>),
+}
+
+/// Returns the runs of `attach`, of this user and of the system.
+pub(super) fn runs() -> Result<Vec<Record>, Error> {
     let mut all = Vec::new();
     for directory in all_directories() {
         all.extend(records(&directory)?);
     }
+    Ok(all)
+}
+
+fn named(name: &str) -> Result<Named, Error> {
+    let all = runs()?;
     if let Some(record) = all.iter().find(|record| record.name == name) {
-        return Ok(record.clone());
+        return Ok(Named::Run(record.clone()));
     }
-    let names: Vec<&str> = all.iter().map(|record| record.name.as_str()).collect();
+    let of_node = attach_node::views()?;
+    if let Some(view) = of_node.iter().find(|view| view.name == name) {
+        return Ok(Named::OfNode(Box::new(view.clone())));
+    }
+    let names = all.iter().map(|record| record.name.as_str());
+    let names: Vec<&str> = names
+        .chain(of_node.iter().map(|view| view.name.as_str()))
+        .collect();
     let present = match names.as_slice() {
         [] => "none is".to_owned(),
         names => format!("attached are {}", names.join(", ")),
@@ -380,6 +349,21 @@ fn own_directory() -> Result<PathBuf, Error> {
 fn all_directories() -> Vec<PathBuf> {
     let all = run_directory::all(std::env::var_os(run_directory::VARIABLE));
     all.into_iter().map(|run| run.join(DIRECTORY)).collect()
+}
+
+/// Returns the name that is given, or one made of a place and its interface.
+pub(super) fn name(
+    given: Option<&str>,
+    label: &str,
+    interface: Option<&str>,
+) -> Result<String, Error> {
+    match given {
+        Some(name) => Ok(checked(name)?.to_owned()),
+        None => Ok(tidy(&match interface {
+            Some(interface) => format!("{label}-{interface}"),
+            None => label.to_owned(),
+        })),
+    }
 }
 
 /// Refuses a name that is not one whole file name, or that a socket's path cannot hold.

@@ -2,6 +2,8 @@
 //! lines here.
 
 pub mod attach;
+mod attach_list;
+mod attach_node;
 mod attach_runs;
 pub mod check;
 pub mod completions;
@@ -19,6 +21,7 @@ pub mod import;
 pub mod man;
 pub mod model_pages;
 pub mod models;
+pub mod node;
 pub mod plot;
 pub mod preset;
 pub mod receive;
@@ -49,6 +52,7 @@ use generate::GenerateArgs;
 use import::ImportArgs;
 use man::ManArgs;
 use models::ModelsArgs;
+use node::NodeArgs;
 use plot::PlotArgs;
 use preset::PresetArgs;
 use receive::ReceiveArgs;
@@ -67,6 +71,8 @@ pub enum Command {
     Run(RunArgs),
     /// Put a link into an interface in use: of a container, a namespace, a process
     Attach(Box<AttachArgs>),
+    /// Attach links of this machine as an API asks, until stopped
+    Node(NodeArgs),
     /// Receive frames at a port, and compare them with those sent
     Receive(ReceiveArgs),
     /// Generate traffic at exact times, and run tests made of it
@@ -114,6 +120,7 @@ impl Command {
             Command::Generate(args) => generate::run(args, globals),
             Command::Run(args) => run::run(args, globals),
             Command::Attach(args) => attach::run(args, globals),
+            Command::Node(args) => node::run(args, globals),
             Command::Receive(args) => receive::run(args, globals),
             Command::Replay(args) => replay::run(args, globals),
             Command::Simulate(args) => simulate::run(args, globals),

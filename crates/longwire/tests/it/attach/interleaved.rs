@@ -12,7 +12,7 @@ use crate::common::process::RunningProgram;
 const STEPS: u64 = 60;
 
 /// Makes the pair again after a device was removed.
-fn join(joined: &Joined) {
+pub(super) fn join(joined: &Joined) {
     let end = |namespace| veth::End {
         name: DEVICE,
         namespace,

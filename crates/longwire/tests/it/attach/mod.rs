@@ -15,6 +15,7 @@ use crate::common::site::{run_in, well};
 use crate::common::{Ran, longwire};
 
 mod interleaved;
+mod node;
 mod streams;
 
 const DEVICE: &str = "eth0";

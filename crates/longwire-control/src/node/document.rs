@@ -1,0 +1,170 @@
+//! The OpenAPI 3.1 document of a node.
+
+use schemars::JsonSchema;
+use schemars::generate::{SchemaGenerator, SchemaSettings};
+use serde_json::{Map, Value, json};
+
+use super::views::{
+    AttachmentList, AttachmentSpec, AttachmentView, Detached, Health, NodeOverview,
+};
+use crate::reply::JSON;
+use crate::responses::ErrorBody;
+use crate::schemas::place;
+
+/// A request: method, path, help, schema of the body, schema of the answer.
+type Operation = (
+    &'static str,
+    &'static str,
+    &'static str,
+    Option<&'static str>,
+    &'static str,
+);
+
+/// All requests that are answered with JSON.
+const OPERATIONS: [Operation; 7] = [
+    ("get", "/v1", "The node", None, "NodeOverview"),
+    ("get", "/v1/health", "Whether it answers", None, "Health"),
+    (
+        "get",
+        "/v1/attachments",
+        "All attachments, in the order of their names",
+        None,
+        "AttachmentList",
+    ),
+    (
+        "get",
+        "/v1/attachments/{name}",
+        "An attachment",
+        None,
+        "AttachmentView",
+    ),
+    (
+        "put",
+        "/v1/attachments/{name}",
+        "Attach a link, or change the one that is attached; nothing happens if it is as asked",
+        Some("AttachmentSpec"),
+        "AttachmentView",
+    ),
+    (
+        "delete",
+        "/v1/attachments/{name}",
+        "Remove a link; one that does not exist is no error",
+        None,
+        "Detached",
+    ),
+    (
+        "get",
+        "/v1/attachments/{name}/{path}",
+        "The control API of the attachment's run, such as links, stats, report and changes; \
+         changes are made by its methods",
+        None,
+        "Any",
+    ),
+];
+
+/// The document.
+pub(super) fn document() -> Value {
+    let mut paths = Map::new();
+    for operation in OPERATIONS {
+        let (method, path, ..) = operation;
+        let entry = paths.entry(path).or_insert_with(|| json!({}));
+        entry[method] = described(operation);
+    }
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Longwire node API",
+            "version": env!("CARGO_PKG_VERSION"),
+            "description": "Attaches links to containers, pods and namespaces of a machine. Below \
+                            each attachment is the control API of its run; /metrics has the \
+                            counters of all.",
+            "license": { "name": "Apache-2.0 OR MIT", "identifier": "Apache-2.0 OR MIT" },
+        },
+        "servers": [{
+            "url": "http://localhost",
+            "description": "The Unix socket of `longwire node`",
+        }],
+        "paths": paths,
+        "components": { "schemas": schemas() },
+    })
+}
+
+fn described((method, path, help, body, answer): Operation) -> Value {
+    let braces = ["name", "path"].into_iter();
+    let parameters = braces
+        .filter(|name| path.contains(&format!("{{{name}}}")))
+        .map(|name| {
+            json!({ "name": name, "in": "path", "required": true, "schema": { "type": "string" } })
+        });
+    let content = |schema| json!({ JSON: { "schema": { "$ref": place(schema) } } });
+    let good = |text: &str| json!({ "description": text, "content": content(answer) });
+    let mut responses = json!({
+        "200": good("Done"),
+        "default": { "description": "An error", "content": content("Error") },
+    });
+    if method == "put" {
+        responses["201"] = good("Attached");
+    }
+    let mut operation = json!({
+        "summary": help,
+        "parameters": parameters.collect::<Vec<_>>(),
+        "responses": responses,
+    });
+    if let Some(body) = body {
+        operation["requestBody"] = json!({ "required": true, "content": content(body) });
+    }
+    operation
+}
+
+fn schemas() -> Map<String, Value> {
+    let settings = SchemaSettings::draft2020_12();
+    let settings =
+        settings.with(|settings| settings.definitions_path = "/components/schemas".into());
+    let mut generator = settings.into_generator();
+    fn add<T: JsonSchema>(generator: &mut SchemaGenerator) {
+        generator.subschema_for::<T>();
+    }
+    for add in [
+        add::<AttachmentList>,
+        add::<AttachmentSpec>,
+        add::<AttachmentView>,
+        add::<Detached>,
+        add::<ErrorBody>,
+        add::<Health>,
+        add::<NodeOverview>,
+    ] {
+        add(&mut generator);
+    }
+    let mut schemas = generator.take_definitions(true);
+    schemas.insert("Any".to_owned(), json!({}));
+    schemas
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_reference_leads_to_a_schema() {
+        fn check(value: &Value, all: &Value) {
+            match value {
+                Value::Object(fields) => {
+                    if let Some(to) = fields.get("$ref").and_then(Value::as_str) {
+                        let pointer = to.strip_prefix('#').expect("within the document");
+                        assert!(all.pointer(pointer).is_some(), "{to}");
+                    }
+                    fields.values().for_each(|value| check(value, all));
+                }
+                Value::Array(items) => items.iter().for_each(|value| check(value, all)),
+                _ => {}
+            }
+        }
+        let document = document();
+        check(&document, &document);
+        assert!(
+            document
+                .pointer("/components/schemas/AttachmentSpec/properties/target")
+                .is_some()
+        );
+    }
+}

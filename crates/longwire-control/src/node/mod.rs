@@ -1,0 +1,390 @@
+//! The API of a node: attachments come and go, and below each is the control API of its
+//! run.
+
+mod document;
+mod views;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use hyper::body::Incoming;
+use hyper::header::ACCEPT;
+use hyper::{Method, Request, Response, StatusCode, Uri};
+use longwire_fabric::Controller;
+use longwire_runtime::host::normal_priority;
+use longwire_topology::Problem;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tokio::runtime::Handle;
+use tokio::sync::{Semaphore, watch};
+use tokio::task::spawn_blocking;
+
+use crate::api::{Api, WORK_MAX, parse_body, take_place};
+use crate::bodies::Bodies;
+use crate::config::Detail;
+use crate::guard::{Caller, Files, Peer, Rights};
+use crate::metrics;
+use crate::refusal::Refusal;
+use crate::reply::{Body, Reply};
+use crate::state::{ApiState, STREAMS_MAX};
+
+pub use views::{
+    AttachmentList, AttachmentSpec, AttachmentState, AttachmentView, Detached, Health,
+    NodeOverview, TargetSpec,
+};
+
+/// The path of all attachments.
+const ATTACHMENTS: &str = "/v1/attachments";
+
+/// The attachments of a node. Everything may be called from any thread, and may take as
+/// long as attaching takes.
+pub trait Attachments: Send + Sync {
+    /// Returns all, in the order of their names.
+    fn list(&self) -> Vec<AttachmentView>;
+
+    /// Returns one.
+    fn get(&self, name: &str) -> Option<AttachmentView>;
+
+    /// Makes an attachment, or changes the link of an existing one. Returns whether it is
+    /// new.
+    ///
+    /// # Errors
+    /// Why nothing was done.
+    fn put(&self, name: &str, spec: &AttachmentSpec) -> Result<(bool, AttachmentView), NotDone>;
+
+    /// Removes an attachment; `None` if there is none of this name.
+    fn remove(&self, name: &str) -> Option<Detached>;
+
+    /// Returns the run of an attachment, while it has one.
+    fn controller(&self, name: &str) -> Option<Arc<Controller>>;
+}
+
+/// Why a request about an attachment is not done.
+#[derive(Clone, Debug)]
+pub enum NotDone {
+    /// It is wrong.
+    Wrong(Vec<Problem>),
+    /// There is an attachment of that name for another place, or at that interface.
+    Conflict(String),
+    /// The target does not exist, or no link can be attached to it.
+    Failed(String),
+}
+
+impl From<NotDone> for Refusal {
+    fn from(error: NotDone) -> Refusal {
+        match error {
+            NotDone::Wrong(problems) => Refusal::problems(problems),
+            NotDone::Conflict(error) => Refusal::conflict(error),
+            NotDone::Failed(error) => Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, error),
+        }
+    }
+}
+
+/// Answers requests to a node.
+pub(crate) struct NodeApi {
+    attachments: Arc<dyn Attachments>,
+    bodies: Bodies,
+    /// The APIs of runs that were asked for, by the attachment's name.
+    runs: Mutex<HashMap<String, Arc<Api>>>,
+    /// Places for requests that are worked on, and for streams, of all runs together: of
+    /// each alone they would leave no connection for others.
+    work: Arc<Semaphore>,
+    streams: Arc<Semaphore>,
+    files: Files,
+    stopped: watch::Receiver<bool>,
+    slow: Handle,
+}
+
+/// The part of a path that says what a request is about.
+#[derive(Debug, PartialEq, Eq)]
+enum About<'a> {
+    Node,
+    Health,
+    Document,
+    Metrics,
+    All,
+    One(&'a str),
+    /// A path of the control API of this attachment's run.
+    Run(&'a str, &'a str),
+}
+
+fn about(path: &str) -> Option<About<'_>> {
+    let rest = match path {
+        "/v1" => return Some(About::Node),
+        "/v1/health" => return Some(About::Health),
+        "/v1/openapi.json" => return Some(About::Document),
+        "/metrics" => return Some(About::Metrics),
+        ATTACHMENTS => return Some(About::All),
+        path => path.strip_prefix(ATTACHMENTS)?.strip_prefix('/')?,
+    };
+    match rest.split_once('/') {
+        None if rest.is_empty() => None,
+        None => Some(About::One(rest)),
+        Some((name, rest)) if !name.is_empty() && !rest.is_empty() => Some(About::Run(name, rest)),
+        Some(_) => None,
+    }
+}
+
+impl NodeApi {
+    pub(crate) fn new(
+        attachments: Arc<dyn Attachments>,
+        files: Files,
+        stopped: watch::Receiver<bool>,
+        slow: Handle,
+    ) -> NodeApi {
+        NodeApi {
+            attachments,
+            bodies: Bodies::new(),
+            runs: Mutex::default(),
+            work: Arc::new(Semaphore::new(WORK_MAX)),
+            streams: Arc::new(Semaphore::new(STREAMS_MAX)),
+            files,
+            stopped,
+            slow,
+        }
+    }
+
+    /// Answers a request that was let in.
+    pub(crate) async fn answer(
+        self: Arc<NodeApi>,
+        request: Request<Incoming>,
+        caller: Caller,
+    ) -> Response<Body> {
+        let answered = self.handle(request, caller).await;
+        answered.unwrap_or_else(Refusal::into_response)
+    }
+
+    async fn handle(
+        self: Arc<NodeApi>,
+        request: Request<Incoming>,
+        caller: Caller,
+    ) -> Result<Response<Body>, Refusal> {
+        let path = request.uri().path().to_owned();
+        let about = about(&path).ok_or_else(|| {
+            Refusal::missing("there is no such path; GET /v1/openapi.json tells all there are")
+        })?;
+        if let About::Run(name, rest) = about {
+            return self.in_run(name, rest, request, caller).await;
+        }
+        let takes: &[&str] = match about {
+            About::One(_) => &["GET", "PUT", "DELETE"],
+            _ => &["GET"],
+        };
+        let is_head = request.method() == Method::HEAD;
+        if !is_head && !takes.contains(&request.method().as_str()) {
+            return Err(Refusal::method(takes));
+        }
+        let reply = match (about, request.method()) {
+            (About::One(name), &Method::PUT) => {
+                let name = name.to_owned();
+                self.put(name, request, &caller).await?
+            }
+            (About::One(name), &Method::DELETE) => {
+                may_attach(&caller)?;
+                let name = name.to_owned();
+                let remove = move |node: &NodeApi| match node.attachments.remove(&name) {
+                    Some(detached) => Reply::json(&detached),
+                    None => json(
+                        StatusCode::OK,
+                        &Detached {
+                            name,
+                            ..Detached::default()
+                        },
+                    ),
+                };
+                self.work(remove).await?
+            }
+            (About::One(name), _) => {
+                let name = name.to_owned();
+                let get = move |node: &NodeApi| match node.attachments.get(&name) {
+                    Some(view) => Reply::json(&view),
+                    None => Err(missing(&name)),
+                };
+                self.work(get).await?
+            }
+            (About::Health, _) => Reply::json(&Health {
+                status: "ok".to_owned(),
+            })?,
+            (About::Document, _) => Reply::json(&document::document())?,
+            (About::Metrics, _) => {
+                let accepts = request.headers().get_all(ACCEPT).iter();
+                let accepts: Vec<&str> = accepts.filter_map(|value| value.to_str().ok()).collect();
+                let accepts = accepts.join(",");
+                self.work(move |node| node.metrics(&accepts)).await?
+            }
+            (About::All, _) => {
+                let list = |node: &NodeApi| {
+                    Reply::json(&AttachmentList {
+                        attachments: node.attachments.list(),
+                    })
+                };
+                self.work(list).await?
+            }
+            (About::Node | About::Run(..), _) => self.work(NodeApi::overview).await?,
+        };
+        Ok(reply.into_response())
+    }
+
+    /// Works on a thread that may wait.
+    async fn work(
+        self: Arc<NodeApi>,
+        work: impl FnOnce(&NodeApi) -> Result<Reply, Refusal> + Send + 'static,
+    ) -> Result<Reply, Refusal> {
+        let places = Arc::clone(&self.work);
+        let _place = take_place(&places)?;
+        let worked = spawn_blocking(move || {
+            normal_priority();
+            work(&self)
+        });
+        worked.await.unwrap_or_else(|_| {
+            let error = "the answer could not be made; this is a fault of Longwire";
+            Err(Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, error))
+        })
+    }
+
+    async fn put(
+        self: Arc<NodeApi>,
+        name: String,
+        request: Request<Incoming>,
+        caller: &Caller,
+    ) -> Result<Reply, Refusal> {
+        may_attach(caller)?;
+        let body = self.bodies.read(request.into_body()).await?;
+        self.work(move |node| {
+            let spec = spec(&parse_body(&body.bytes)?)?;
+            let (is_new, view) = node.attachments.put(&name, &spec)?;
+            let status = if is_new {
+                StatusCode::CREATED
+            } else {
+                StatusCode::OK
+            };
+            json(status, &view)
+        })
+        .await
+    }
+
+    fn overview(&self) -> Result<Reply, Refusal> {
+        let all = self.attachments.list();
+        let waiting = |view: &&AttachmentView| view.state == AttachmentState::Waiting;
+        Reply::json(&NodeOverview {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            attachments: all.len(),
+            waiting: all.iter().filter(waiting).count(),
+        })
+    }
+
+    fn metrics(&self, accept: &str) -> Result<Reply, Refusal> {
+        let all = self.attachments.list();
+        let runs = all.into_iter().filter_map(|view| {
+            let controller = self.attachments.controller(&view.name)?;
+            Some((view.name, controller))
+        });
+        let runs: Vec<_> = runs.collect();
+        metrics::of_attachments(&runs, accept)
+    }
+
+    /// Answers a request to the run of an attachment.
+    async fn in_run(
+        self: Arc<NodeApi>,
+        name: &str,
+        rest: &str,
+        mut request: Request<Incoming>,
+        caller: Caller,
+    ) -> Result<Response<Body>, Refusal> {
+        let (node, owned) = (Arc::clone(&self), name.to_owned());
+        let api = spawn_blocking(move || node.run(&owned)).await;
+        let api = api.ok().flatten().ok_or_else(|| missing(name))?;
+        let path = match rest {
+            "metrics" => "/metrics".to_owned(),
+            rest => format!("/v1/{rest}"),
+        };
+        let target = match request.uri().query() {
+            Some(query) => format!("{path}?{query}"),
+            None => path,
+        };
+        let target: Uri = target
+            .parse()
+            .map_err(|_| Refusal::bad("the path is not one of a URL"))?;
+        *request.uri_mut() = target;
+        Ok(api.answer(request, caller).await)
+    }
+
+    /// Returns the API of an attachment's run.
+    fn run(&self, name: &str) -> Option<Arc<Api>> {
+        let controller = self.attachments.controller(name);
+        let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
+        // Runs that ended are not kept alive by requests about others.
+        runs.retain(|name, api| {
+            let present = self.attachments.controller(name);
+            present.is_some_and(|present| api.is_of(&present))
+        });
+        let controller = controller?;
+        let api = runs.entry(name.to_owned()).or_insert_with(|| {
+            let stopped = self.stopped.clone();
+            let state = ApiState::new(controller, Detail::Each, stopped, self.slow.clone());
+            let state = state.with_streams(Arc::clone(&self.streams));
+            let api = Api::new(Arc::new(state), self.files.clone());
+            Arc::new(api.with_work(Arc::clone(&self.work)))
+        });
+        Some(Arc::clone(api))
+    }
+}
+
+/// Refuses clients that may not attach. Over TCP none may: a target is any container of
+/// the machine, and options name any file.
+fn may_attach(caller: &Caller) -> Result<(), Refusal> {
+    let refused = |error| Err(Refusal::new(StatusCode::FORBIDDEN, error));
+    match (caller.peer, caller.rights) {
+        (Peer::Tcp(_), _) => refused(
+            "attachments are made and removed over the Unix socket of the node; over TCP they \
+             are read, and their links changed",
+        ),
+        (_, Rights::Read) => refused("this token may read only; nothing was changed"),
+        (Peer::Unix, Rights::Change) => Ok(()),
+    }
+}
+
+fn spec(body: &Value) -> Result<AttachmentSpec, Refusal> {
+    AttachmentSpec::deserialize(body).map_err(|error| {
+        Refusal::bad(format!(
+            "the body is no attachment, as in {{\"target\": {{\"container\": \"web\"}}, \
+             \"link\": {{\"delay\": \"80ms\"}}}}: {error}"
+        ))
+    })
+}
+
+fn json(status: StatusCode, value: &impl Serialize) -> Result<Reply, Refusal> {
+    let reply = Reply::json(value)?;
+    Ok(Reply { status, ..reply })
+}
+
+fn missing(name: &str) -> Refusal {
+    Refusal::missing(format!(
+        "there is no attachment '{name}', or its target does not exist now; GET {ATTACHMENTS} \
+         lists them"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_below_an_attachment_are_those_of_its_run() {
+        for (path, found) in [
+            ("/v1/attachments", Some(About::All)),
+            ("/v1/attachments/web", Some(About::One("web"))),
+            (
+                "/v1/attachments/web/links/a",
+                Some(About::Run("web", "links/a")),
+            ),
+            ("/v1/attachments/", None),
+            ("/v1/attachments/web/", None),
+            ("/v1/attachments//links", None),
+            ("/v1/attachmentsweb", None),
+            ("/v1/links", None),
+        ] {
+            assert_eq!(about(path), found, "{path}");
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! The bodies of requests and answers about attachments.
+
+use std::path::PathBuf;
+
+use longwire_topology::Problem;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// An attachment that is wanted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AttachmentSpec {
+    /// Its place.
+    pub target: TargetSpec,
+    /// The interface: that of the default route if there is none here; `all` for each
+    /// but lo.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interface: Option<String>,
+    /// Only packets to and from these prefixes; all if there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub to: Vec<String>,
+    /// Whether the target may share the network of the machine.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub host_network: bool,
+    /// Options of the link as in a `[[link]]` table: those of both directions, `up` and
+    /// `down` for one, and `preset`. Up is what the interface's namespace sends.
+    #[serde(default)]
+    pub link: Map<String, Value>,
+    /// The seed of every random stream; 1 if there is none here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
+    /// Whether the attachment waits for a target that does not exist yet. Without this, it
+    /// must exist at first, and may go and return later.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub wait: bool,
+}
+
+/// The place of an attachment: one of these.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum TargetSpec {
+    /// A name of `ip netns`, or a path.
+    Netns(PathBuf),
+    /// The network namespace of this process.
+    Pid(u32),
+    /// A container: a name, an ID or its start, as in `docker:web` where several runtimes
+    /// have one of that name.
+    Container(String),
+    /// A pod of Kubernetes on this machine, as in `shop/cart-0`.
+    Pod(String),
+}
+
+/// The state of an attachment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum AttachmentState {
+    /// Its link carries the interface's packets.
+    Attached,
+    /// Its target or interface does not exist; the link is attached once it does.
+    Waiting,
+}
+
+/// An attachment.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct AttachmentView {
+    /// Its name.
+    pub name: String,
+    /// Its state.
+    pub state: AttachmentState,
+    /// Why it waits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// A description of the target that was found.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<String>,
+    /// The interfaces with a link.
+    pub interfaces: Vec<String>,
+    /// Unix time of the start of its links, in seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since_unix: Option<u64>,
+    /// How often its links were attached again.
+    pub returns: u64,
+    /// The attachment as it is wanted.
+    pub spec: AttachmentSpec,
+    /// Valid options that are probably not meant, of the last request.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<Problem>,
+}
+
+/// All attachments.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct AttachmentList {
+    /// In the order of their names.
+    pub attachments: Vec<AttachmentView>,
+}
+
+/// The end of an attachment.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Detached {
+    /// Its name.
+    pub name: String,
+    /// Frames that entered its links, in both directions.
+    pub packets_in: u64,
+    /// Frames that left them.
+    pub packets_out: u64,
+    /// Frames that its links lost.
+    pub dropped: u64,
+    /// Frames that were on its links at the end.
+    pub in_flight: u64,
+}
+
+/// The node.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct NodeOverview {
+    /// The version of Longwire.
+    pub version: String,
+    /// How many attachments there are.
+    pub attachments: usize,
+    /// How many of them wait.
+    pub waiting: usize,
+}
+
+/// The node works.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Health {
+    /// `ok`.
+    pub status: String,
+}

@@ -1,0 +1,106 @@
+//! One attachment of a node.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use longwire_control::node::{AttachmentState, AttachmentView};
+
+use crate::link::AttachedLink;
+use crate::wanted::Wanted;
+
+/// Time between attempts to attach to a target that does not exist.
+const RETRY: Duration = Duration::from_millis(500);
+
+/// An attachment.
+pub(crate) struct Entry {
+    pub name: String,
+    /// Held while the attachment is made, changed or removed.
+    turn: Mutex<()>,
+    /// Held for moments.
+    state: Mutex<EntryState>,
+}
+
+/// The state of an attachment.
+pub(crate) struct EntryState {
+    pub wanted: Wanted,
+    /// Start of the process of a PID, once it is known.
+    pub started: Option<u64>,
+    /// Its links, while the target exists.
+    pub link: Option<AttachedLink>,
+    /// Why there are none.
+    pub reason: Option<String>,
+    pub returns: u64,
+    pub removed: bool,
+    next_try: Instant,
+}
+
+impl Entry {
+    pub fn new(name: String, wanted: Wanted, started: Option<u64>) -> Entry {
+        Entry {
+            name,
+            turn: Mutex::new(()),
+            state: Mutex::new(EntryState {
+                wanted,
+                started,
+                link: None,
+                reason: None,
+                returns: 0,
+                removed: false,
+                next_try: Instant::now(),
+            }),
+        }
+    }
+
+    /// Waits for the turn to make, change or remove it.
+    pub fn take_turn(&self) -> MutexGuard<'_, ()> {
+        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes the turn if it is free.
+    pub fn try_turn(&self) -> Option<MutexGuard<'_, ()>> {
+        self.turn.try_lock().ok()
+    }
+
+    /// Returns the state. It is not to be held while anything is waited for.
+    pub fn state(&self) -> MutexGuard<'_, EntryState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the attachment as clients see it.
+    pub fn view(&self) -> AttachmentView {
+        let state = self.state();
+        let link = state.link.as_ref();
+        AttachmentView {
+            name: self.name.clone(),
+            state: match link {
+                Some(_) => AttachmentState::Attached,
+                None => AttachmentState::Waiting,
+            },
+            reason: state.reason.clone(),
+            place: link.map(|link| link.description.clone()),
+            interfaces: link.map_or_else(Vec::new, |link| link.interfaces.clone()),
+            since_unix: link.map(|link| link.since_unix),
+            returns: state.returns,
+            spec: state.wanted.spec.clone(),
+            warnings: state.wanted.warnings.clone(),
+        }
+    }
+}
+
+impl EntryState {
+    /// Notes why there is no link, and that another attempt is made later.
+    pub fn wait_for(&mut self, reason: String) {
+        self.reason = Some(reason);
+        self.postpone();
+    }
+
+    /// Makes the next attempt one interval from now.
+    pub fn postpone(&mut self) {
+        self.next_try = Instant::now() + RETRY;
+    }
+
+    /// Whether it is time for an attempt.
+    pub fn is_due(&self) -> bool {
+        self.link.is_none() && !self.removed && Instant::now() >= self.next_try
+    }
+}

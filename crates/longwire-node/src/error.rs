@@ -1,0 +1,73 @@
+//! Errors of a node.
+
+use std::io;
+use std::path::PathBuf;
+
+use longwire_attach::TargetError;
+use longwire_fabric::NetworkError;
+use longwire_io::attach::AttachError;
+use longwire_io::net::NetError;
+use longwire_runtime::StartError;
+use longwire_topology::Problem;
+
+/// Why a node cannot start.
+#[derive(Debug, thiserror::Error)]
+pub enum NodeError {
+    /// The directory of attachments.
+    #[error("cannot use the directory of attachments {}: {source}", path.display())]
+    Directory {
+        /// The directory.
+        path: PathBuf,
+        /// The reason.
+        source: io::Error,
+    },
+    /// Another node uses the directory.
+    #[error("another node uses {}: its attachments would be made twice", path.display())]
+    InUse {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// Threads.
+    #[error("cannot start a thread: {0}")]
+    Thread(io::Error),
+}
+
+/// Why a link is not attached.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say it")]
+pub enum LinkFailure {
+    #[error(transparent)]
+    Target(Box<TargetError>),
+    #[error(
+        "{description} is in the network of this machine, so the link would be for all of the \
+         machine's traffic: ask for host_network if that is meant, with prefixes for a part"
+    )]
+    HostNetwork { description: String },
+    #[error("process {pid} has ended; the process with its number now is another")]
+    OtherProcess { pid: u32 },
+    #[error("there is no interface but lo in the namespace")]
+    NoInterface,
+    #[error(transparent)]
+    Attach(Box<AttachError>),
+    #[error(transparent)]
+    Net(Box<NetError>),
+    #[error(transparent)]
+    Network(Box<NetworkError>),
+    #[error(transparent)]
+    Start(Box<StartError>),
+    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    Topology(Vec<Problem>),
+}
+
+macro_rules! from {
+    ($($error:ident => $variant:ident),*) => {
+        $(impl From<$error> for LinkFailure {
+            fn from(error: $error) -> LinkFailure {
+                LinkFailure::$variant(Box::new(error))
+            }
+        })*
+    };
+}
+
+from!(TargetError => Target, AttachError => Attach, NetError => Net, NetworkError => Network,
+      StartError => Start);

@@ -1,0 +1,31 @@
+//! Links of a machine's containers, pods and namespaces, attached as they are wanted.
+//!
+//! A [`Node`] holds attachments: each names a target and the options of a link, and has a
+//! separate run of the engine while the target exists. A target that goes away, such as a
+//! container that restarts, gets its link again when it returns. Attachments are kept in
+//! a directory, and a node that starts finds them there.
+//!
+//! ```no_run
+//! use longwire_control::node::{AttachmentSpec, Attachments};
+//! use longwire_node::{Node, NodeConfig};
+//!
+//! let node = Node::start(NodeConfig::in_directory("/run/longwire/node"))?;
+//! let spec: AttachmentSpec = serde_json::from_str(
+//!     r#"{ "target": { "container": "web" }, "link": { "delay": "80ms" } }"#,
+//! )?;
+//! let (is_new, view) = node.put("web", &spec).map_err(|error| format!("{error:?}"))?;
+//! println!("{is_new}: {:?}", view.interfaces);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod entry;
+mod error;
+mod link;
+mod node;
+pub mod place;
+mod pool;
+mod store;
+mod wanted;
+
+pub use error::{LinkFailure, NodeError};
+pub use node::{Node, NodeConfig, Notice};

@@ -1,0 +1,164 @@
+//! The links of one attachment while its target exists: a separate run of the engine.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::channel;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use longwire_attach::{Found, Target};
+use longwire_engine::LinkSpec;
+use longwire_fabric::{Controller, NetworkReport, Numbered};
+use longwire_io::attach::Attachment;
+use longwire_runtime::fabric::Sharding;
+use longwire_runtime::shards::ShardCount;
+use longwire_runtime::{Faults, FileLoader, NetworkPlan, RunConfig, RunningNetwork, network};
+use longwire_topology::steps::Steps;
+
+use crate::wanted::Wanted;
+use crate::{LinkFailure, place};
+
+/// The longest wait at the end for frames that are still on a link.
+const DRAIN: Duration = Duration::from_secs(2);
+
+/// Links in the interfaces of a target. When this is dropped, the interfaces work as
+/// before.
+pub(crate) struct AttachedLink {
+    // Dropped first: no frame enters a run that has ended.
+    attached: Vec<Attachment>,
+    running: RunningNetwork,
+    pub controller: Arc<Controller>,
+    /// Options of the links at the start, for the report.
+    options: Vec<Arc<LinkSpec>>,
+    pub description: String,
+    pub interfaces: Vec<String>,
+    pub since_unix: u64,
+    /// Start of the target's process, of a target that is a PID.
+    pub started: Option<u64>,
+}
+
+impl AttachedLink {
+    /// Finds the target and attaches links to its interfaces. `started` is the start of the
+    /// process of a PID, once it is known.
+    ///
+    /// # Errors
+    /// If the target does not exist, or no link can be attached to it.
+    pub fn attach(
+        wanted: &Wanted,
+        started: Option<u64>,
+        config: &RunConfig,
+    ) -> Result<AttachedLink, LinkFailure> {
+        let found = wanted.target.resolve()?;
+        check(&found, wanted, started)?;
+        let is_process = matches!(wanted.target, Target::Pid(_));
+        let started = found.started.filter(|_| is_process);
+        let Found {
+            namespace,
+            description,
+            ..
+        } = found;
+        let interface = wanted.spec.interface.as_deref();
+        let prepared = place::prepare_all(&namespace, interface, &wanted.selection)?;
+        // Held, it would keep the namespace when everything else has left it.
+        drop(namespace);
+        let interfaces = prepared
+            .iter()
+            .map(|prepared| prepared.interface().to_owned());
+        let interfaces: Vec<String> = interfaces.collect();
+        let topology = place::topology(&interfaces, wanted.link.clone(), None);
+        let numbered = Numbered::new(topology.map_err(LinkFailure::Topology)?);
+        let faults = Faults::new();
+        let loader = || FileLoader::reporting_to(&faults);
+        let stop = AtomicBool::new(false);
+        let mut parts = numbered.parts_in_steps(&loader(), Steps::ignored(), &stop)?;
+        let one = ShardCount::exactly(1).unwrap_or(ShardCount::Auto);
+        parts.sharding = Sharding::planned(&numbered.shard_plan(one, 1));
+        let (mut ports, mut engages) = (Vec::new(), Vec::new());
+        for (prepared, interface) in prepared.into_iter().zip(&interfaces) {
+            let (engage, inner, outer) = prepared.into_parts();
+            let [a, b] = place::port_names(interface);
+            ports.extend([(a, inner), (b, outer)]);
+            engages.push(engage);
+        }
+        let config = RunConfig {
+            seed: wanted.spec.seed.unwrap_or(config.seed),
+            faults: faults.clone(),
+            ..config.clone()
+        };
+        let running = network::start(NetworkPlan::changeable(ports, parts), config, None)?;
+        let handle = running.handle().cloned();
+        let handle = handle.unwrap_or_else(|| unreachable!("its plan is changeable"));
+        let options = numbered.options();
+        let controller = Controller::new(numbered, handle, loader(), channel());
+        let attached = engages.into_iter().map(|engage| Ok(engage.engage()?));
+        let since = SystemTime::now().duration_since(UNIX_EPOCH);
+        Ok(AttachedLink {
+            attached: attached.collect::<Result<_, LinkFailure>>()?,
+            running,
+            controller: Arc::new(controller),
+            options,
+            description,
+            interfaces,
+            since_unix: since.unwrap_or_default().as_secs(),
+            started,
+        })
+    }
+
+    /// Does what is to be done now and then. Returns why no link is left, once there is
+    /// none.
+    pub fn look(&mut self) -> Option<String> {
+        self.controller.tidy();
+        let mut gone = Vec::new();
+        self.attached.retain(|attachment| {
+            let here = attachment.is_attached();
+            if !here {
+                gone.push(attachment.interface().to_owned());
+            }
+            here
+        });
+        if self.running.ended() {
+            let error = self.running.snapshot().error;
+            return Some(error.unwrap_or_else(|| "its run has ended".to_owned()));
+        }
+        self.attached
+            .is_empty()
+            .then(|| format!("'{}' went away", gone.join("', '")))
+    }
+
+    /// Ends the links: new frames pass by, those on the links arrive as decided, for 2 s
+    /// at most.
+    pub fn end(mut self) -> NetworkReport {
+        self.attached.iter_mut().for_each(Attachment::release);
+        let since = Instant::now();
+        while !self.attached.is_empty()
+            && self.running.snapshot().in_flight > 0
+            && since.elapsed() < DRAIN
+        {
+            if self.running.wait(Duration::from_millis(1)) {
+                break;
+            }
+        }
+        let until = self.controller.elapsed();
+        let run = self.running.stop();
+        let mut report = self
+            .controller
+            .look(|network| NetworkReport::new(run, network));
+        report.set_options(&self.options);
+        report.changes = self.controller.changes().until(until);
+        report
+    }
+}
+
+/// Refuses a target that is not meant.
+fn check(found: &Found, wanted: &Wanted, started: Option<u64>) -> Result<(), LinkFailure> {
+    if let (Target::Pid(pid), Some(_)) = (&wanted.target, started)
+        && found.started != started
+    {
+        return Err(LinkFailure::OtherProcess { pid: *pid });
+    }
+    if found.is_host && !wanted.spec.host_network {
+        return Err(LinkFailure::HostNetwork {
+            description: found.description.clone(),
+        });
+    }
+    Ok(())
+}

@@ -1,0 +1,461 @@
+//! All attachments of a machine.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use longwire_control::node::{AttachmentSpec, AttachmentView, Attachments, Detached, NotDone};
+use longwire_fabric::{Controller, NetworkReport};
+use longwire_io::attach::AttachError;
+use longwire_runtime::{FileAccess, RunConfig};
+
+use crate::entry::Entry;
+use crate::link::AttachedLink;
+use crate::pool::Pool;
+use crate::store::{Store, Stored};
+use crate::wanted::{self, Wanted};
+use crate::{LinkFailure, NodeError};
+
+/// Interval between looks at the attachments.
+const LOOK: Duration = Duration::from_millis(200);
+/// The most attachments.
+const ATTACHMENTS_MAX: usize = 4096;
+
+/// Something that happened to an attachment.
+#[derive(Debug)]
+pub enum Notice {
+    /// Its links carry frames.
+    Attached {
+        /// The attachment.
+        name: String,
+        /// A description of the target.
+        place: String,
+        /// The interfaces.
+        interfaces: Vec<String>,
+    },
+    /// It has no links, and waits for its target.
+    Waits {
+        /// The attachment.
+        name: String,
+        /// Why.
+        reason: String,
+    },
+    /// Its run has ended.
+    Ended {
+        /// The attachment.
+        name: String,
+        /// The report of the run.
+        report: Box<NetworkReport>,
+    },
+    /// Its file could not be written, removed or read: a later node does not find it, or
+    /// finds it again.
+    Store {
+        /// The attachment or file, and the reason.
+        problem: String,
+    },
+}
+
+/// The configuration of a node.
+#[derive(Clone)]
+pub struct NodeConfig {
+    /// The directory in which attachments are kept.
+    pub directory: PathBuf,
+    /// Execution of the runs.
+    pub run: RunConfig,
+    /// Receives what happens, from any thread.
+    pub notify: Arc<dyn Fn(&Notice) + Send + Sync>,
+}
+
+impl NodeConfig {
+    /// The usual configuration, with attachments in this directory; notices
+    /// go nowhere.
+    pub fn in_directory(directory: impl Into<PathBuf>) -> NodeConfig {
+        NodeConfig {
+            directory: directory.into(),
+            run: RunConfig::default(),
+            notify: Arc::new(|_| ()),
+        }
+    }
+}
+
+/// All attachments of a machine. When this is dropped, every link is removed; attachments
+/// stay in their directory.
+pub struct Node {
+    shared: Arc<NodeShared>,
+    pool: Arc<Pool>,
+    stop: Option<Sender<()>>,
+    keeper: Option<JoinHandle<()>>,
+}
+
+struct NodeShared {
+    config: NodeConfig,
+    store: Store,
+    entries: Mutex<BTreeMap<String, Arc<Entry>>>,
+}
+
+impl Node {
+    /// Starts a node: attaches what its directory has. Targets that do not exist are waited
+    /// for.
+    ///
+    /// # Errors
+    /// If the directory cannot be used, or the system has no threads.
+    pub fn start(config: NodeConfig) -> Result<Node, NodeError> {
+        let store = Store::open(&config.directory)?;
+        let read = store.read().map_err(|source| NodeError::Directory {
+            path: config.directory.clone(),
+            source,
+        });
+        let (stored, strange) = read?;
+        let shared = Arc::new(NodeShared {
+            config,
+            store,
+            entries: Mutex::default(),
+        });
+        for problem in strange {
+            shared.notify(&Notice::Store { problem });
+        }
+        let pool = Arc::new(Pool::new()?);
+        let attempts = stored.into_iter().map(|stored| {
+            let (done, attempted) = channel::<()>();
+            let shared = Arc::clone(&shared);
+            pool.give(move || {
+                shared.restore(stored);
+                drop(done);
+            });
+            attempted
+        });
+        let attempts: Vec<_> = attempts.collect();
+        for attempted in attempts {
+            let _ = attempted.recv();
+        }
+        let (stop, stopped) = channel::<()>();
+        let (kept, working) = (Arc::clone(&shared), Arc::clone(&pool));
+        let keeper = thread::Builder::new().name("longwire-keeper".to_owned());
+        let keeper = keeper.spawn(move || {
+            while stopped.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
+                kept.look(&working);
+            }
+        });
+        Ok(Node {
+            shared,
+            pool,
+            stop: Some(stop),
+            keeper: Some(keeper.map_err(NodeError::Thread)?),
+        })
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        self.stop = None;
+        if let Some(keeper) = self.keeper.take() {
+            let _ = keeper.join();
+        }
+        let entries: Vec<_> = self.shared.entries().values().cloned().collect();
+        let ends = entries.into_iter().map(|entry| {
+            let (done, ended) = channel::<()>();
+            let shared = Arc::clone(&self.shared);
+            self.pool.give(move || {
+                let _turn = entry.take_turn();
+                let link = {
+                    let mut state = entry.state();
+                    state.removed = true;
+                    state.link.take()
+                };
+                if let Some(link) = link {
+                    shared.end(&entry.name, link);
+                }
+                drop(done);
+            });
+            ended
+        });
+        let ends: Vec<_> = ends.collect();
+        for ended in ends {
+            let _ = ended.recv();
+        }
+    }
+}
+
+impl Attachments for Node {
+    fn list(&self) -> Vec<AttachmentView> {
+        let entries: Vec<_> = self.shared.entries().values().cloned().collect();
+        entries.iter().map(|entry| entry.view()).collect()
+    }
+
+    fn get(&self, name: &str) -> Option<AttachmentView> {
+        let entry = self.shared.entries().get(name).cloned();
+        entry.map(|entry| entry.view())
+    }
+
+    fn put(&self, name: &str, spec: &AttachmentSpec) -> Result<(bool, AttachmentView), NotDone> {
+        wanted::check_name(name)?;
+        let (shared, name, spec) = (Arc::clone(&self.shared), name.to_owned(), spec.clone());
+        let put = self.pool.run(move || {
+            let wanted = Wanted::read(&spec)?;
+            shared.put(&name, &wanted)
+        });
+        put.unwrap_or_else(|| Err(fault()))
+    }
+
+    fn remove(&self, name: &str) -> Option<Detached> {
+        let (shared, name) = (Arc::clone(&self.shared), name.to_owned());
+        self.pool.run(move || shared.remove(&name)).flatten()
+    }
+
+    fn controller(&self, name: &str) -> Option<Arc<Controller>> {
+        let entry = self.shared.entries().get(name).cloned()?;
+        let state = entry.state();
+        state.link.as_ref().map(|link| Arc::clone(&link.controller))
+    }
+}
+
+fn fault() -> NotDone {
+    NotDone::Failed("the link could not be attached; this is a fault of Longwire".to_owned())
+}
+
+impl NodeShared {
+    fn entries(&self) -> MutexGuard<'_, BTreeMap<String, Arc<Entry>>> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn notify(&self, notice: &Notice) {
+        (self.config.notify)(notice);
+    }
+
+    /// Makes or changes an attachment.
+    fn put(&self, name: &str, wanted: &Wanted) -> Result<(bool, AttachmentView), NotDone> {
+        loop {
+            let mut entries = self.entries();
+            let (entry, is_new) = match entries.get(name) {
+                Some(entry) => (Arc::clone(entry), false),
+                None if entries.len() >= ATTACHMENTS_MAX => {
+                    let error = format!("there are {ATTACHMENTS_MAX} attachments already");
+                    return Err(NotDone::Conflict(error));
+                }
+                None => {
+                    let entry = Entry::new(name.to_owned(), wanted.clone(), None);
+                    let entry = Arc::new(entry);
+                    entries.insert(name.to_owned(), Arc::clone(&entry));
+                    (entry, true)
+                }
+            };
+            // Before another finds it: others see it made, or not at all.
+            let made = is_new.then(|| entry.take_turn());
+            drop(entries);
+            let _turn = made.unwrap_or_else(|| entry.take_turn());
+            if entry.state().removed {
+                continue;
+            }
+            if is_new {
+                self.make(&entry, wanted)?;
+            } else {
+                self.change(&entry, wanted)?;
+            }
+            self.keep(&entry);
+            return Ok((is_new, entry.view()));
+        }
+    }
+
+    /// Makes a new attachment. It is removed again if that fails, unless it may wait.
+    fn make(&self, entry: &Arc<Entry>, wanted: &Wanted) -> Result<(), NotDone> {
+        let Err(failure) = self.attach(entry) else {
+            return Ok(());
+        };
+        if wanted.spec.wait {
+            self.wait_for(entry, failure.to_string());
+            return Ok(());
+        }
+        entry.state().removed = true;
+        self.entries().remove(&entry.name);
+        Err(match &failure {
+            LinkFailure::Attach(error) if matches!(**error, AttachError::Taken { .. }) => {
+                NotDone::Conflict(failure.to_string())
+            }
+            failure => NotDone::Failed(failure.to_string()),
+        })
+    }
+
+    /// Gives an existing attachment other options.
+    fn change(&self, entry: &Entry, wanted: &Wanted) -> Result<(), NotDone> {
+        let (old, running) = {
+            let state = entry.state();
+            let running = state.link.as_ref();
+            let running =
+                running.map(|link| (Arc::clone(&link.controller), link.interfaces.clone()));
+            (state.wanted.clone(), running)
+        };
+        if !wanted.is_at_place_of(&old) {
+            return Err(NotDone::Conflict(format!(
+                "'{}' is attached to another place: remove it first, or choose another name",
+                entry.name
+            )));
+        }
+        if let Some((controller, interfaces)) = running
+            && let Some(change) = wanted::change(&old.link, &wanted.link, &interfaces)
+        {
+            let changed = controller.change(&change, Some(&FileAccess::Any));
+            changed.map_err(NotDone::Wrong)?;
+        }
+        entry.state().wanted = wanted.clone();
+        Ok(())
+    }
+
+    fn remove(&self, name: &str) -> Option<Detached> {
+        let entry = self.entries().get(name).cloned()?;
+        let _turn = entry.take_turn();
+        let link = {
+            let mut state = entry.state();
+            if state.removed {
+                return None;
+            }
+            state.removed = true;
+            state.link.take()
+        };
+        if let Err(error) = self.store.remove(name) {
+            let problem = format!("'{name}' cannot be removed: {error}");
+            self.notify(&Notice::Store { problem });
+        }
+        self.entries().remove(name);
+        let mut detached = link.map_or_else(Detached::default, |link| self.end(name, link));
+        name.clone_into(&mut detached.name);
+        Some(detached)
+    }
+
+    /// Makes an attachment of the directory.
+    fn restore(&self, stored: Stored) {
+        let wanted = match Wanted::read(&stored.spec) {
+            Ok(wanted) => wanted,
+            Err(error) => {
+                let problem = format!("'{}' cannot be attached again: {error:?}", stored.name);
+                self.notify(&Notice::Store { problem });
+                return;
+            }
+        };
+        let entry = Arc::new(Entry::new(stored.name.clone(), wanted, stored.started));
+        let _turn = entry.take_turn();
+        self.entries().insert(stored.name, Arc::clone(&entry));
+        if let Err(failure) = self.attach(&entry) {
+            self.wait_for(&entry, failure.to_string());
+        }
+    }
+
+    /// Attaches the links of an attachment whose turn the caller has.
+    fn attach(&self, entry: &Entry) -> Result<(), LinkFailure> {
+        let (wanted, started) = {
+            let state = entry.state();
+            (state.wanted.clone(), state.started)
+        };
+        let link = AttachedLink::attach(&wanted, started, &self.config.run)?;
+        let notice = Notice::Attached {
+            name: entry.name.clone(),
+            place: link.description.clone(),
+            interfaces: link.interfaces.clone(),
+        };
+        let mut state = entry.state();
+        // A reason is there if it has waited.
+        state.returns += u64::from(state.reason.is_some());
+        state.started = state.started.or(link.started);
+        state.link = Some(link);
+        state.reason = None;
+        drop(state);
+        self.notify(&notice);
+        Ok(())
+    }
+
+    /// Notes that an attachment waits; notifies once for each reason.
+    fn wait_for(&self, entry: &Entry, reason: String) {
+        let mut state = entry.state();
+        let is_news = state.reason.as_ref() != Some(&reason);
+        state.wait_for(reason.clone());
+        drop(state);
+        if is_news {
+            let name = entry.name.clone();
+            self.notify(&Notice::Waits { name, reason });
+        }
+    }
+
+    /// Looks at each attachment whose turn is free: links whose target is gone end, and
+    /// those whose target may have returned are attached again.
+    fn look(self: &Arc<NodeShared>, pool: &Pool) {
+        let entries: Vec<_> = self.entries().values().cloned().collect();
+        for entry in entries {
+            let Some(_turn) = entry.try_turn() else {
+                continue;
+            };
+            let gone = {
+                let mut state = entry.state();
+                let gone = state.link.as_mut().and_then(AttachedLink::look);
+                if gone.is_none() && !state.is_due() {
+                    continue;
+                }
+                // Not twice, should all threads be busy.
+                state.postpone();
+                state.reason = gone.clone().or(state.reason.take());
+                gone.and_then(|reason| Some((state.link.take()?, reason)))
+            };
+            let link = gone.map(|(link, reason)| {
+                let name = entry.name.clone();
+                self.notify(&Notice::Waits { name, reason });
+                link
+            });
+            let (shared, entry) = (Arc::clone(self), Arc::clone(&entry));
+            pool.give(move || shared.renew(&entry, link));
+        }
+    }
+
+    /// Ends links whose target is gone, and makes an attempt to attach again.
+    fn renew(&self, entry: &Entry, gone: Option<AttachedLink>) {
+        let _turn = entry.take_turn();
+        if let Some(link) = gone {
+            self.end(&entry.name, link);
+        }
+        {
+            let state = entry.state();
+            if state.removed || state.link.is_some() {
+                return;
+            }
+        }
+        match self.attach(entry) {
+            Ok(()) => self.keep(entry),
+            Err(failure) => self.wait_for(entry, failure.to_string()),
+        }
+    }
+
+    /// Ends links, and passes their report on.
+    fn end(&self, name: &str, link: AttachedLink) -> Detached {
+        let report = link.end();
+        let sum =
+            |count: fn(&longwire_fabric::LinkRow) -> u64| report.links.iter().map(count).sum();
+        let detached = Detached {
+            name: name.to_owned(),
+            packets_in: sum(|link| link.totals.traffic.packets_in),
+            packets_out: sum(|link| link.totals.traffic.packets_out),
+            dropped: sum(|link| link.totals.drops.total()),
+            in_flight: report.run.in_flight,
+        };
+        self.notify(&Notice::Ended {
+            name: name.to_owned(),
+            report: Box::new(report),
+        });
+        detached
+    }
+
+    /// Writes an attachment into the directory.
+    fn keep(&self, entry: &Entry) {
+        let stored = {
+            let state = entry.state();
+            Stored {
+                name: entry.name.clone(),
+                spec: state.wanted.spec.clone(),
+                started: state.started,
+            }
+        };
+        if let Err(error) = self.store.write(&stored) {
+            let problem = format!("'{}' cannot be kept: {error}", entry.name);
+            self.notify(&Notice::Store { problem });
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! The interfaces of a place, and the topology of links in them.
+
+use std::path::Path;
+
+use longwire_engine::presets::Duplex;
+use longwire_io::attach::{AttachPlace, Prepared, Selection, is_device_of_link, prepare};
+use longwire_io::net::{NetNamespace, link_names};
+use longwire_topology::{PairPlan, PortPlan, Problem, Topology};
+
+use crate::LinkFailure;
+
+/// The word for all interfaces of a namespace but lo.
+pub const ALL: &str = "all";
+
+/// Prepares a link in each interface that is named: one, that of the default route, or
+/// [`ALL`].
+///
+/// # Errors
+/// If an interface does not exist, or no link can be attached to it.
+pub fn prepare_all(
+    namespace: &NetNamespace,
+    interface: Option<&str>,
+    selection: &Selection,
+) -> Result<Vec<Prepared>, LinkFailure> {
+    let prepare = |interface| {
+        prepare(&AttachPlace {
+            namespace,
+            interface,
+            selection: selection.clone(),
+        })
+    };
+    if interface != Some(ALL) {
+        return Ok(vec![prepare(interface)?]);
+    }
+    let names = namespace.run(link_names)??;
+    let is_meant = |name: &String| name != "lo" && !is_device_of_link(name);
+    let names: Vec<String> = names.into_iter().filter(is_meant).collect();
+    if names.is_empty() {
+        return Err(LinkFailure::NoInterface);
+    }
+    let prepared = names.iter().map(|name| Ok(prepare(Some(name))?));
+    prepared.collect()
+}
+
+/// Returns the names of the ports of an interface: towards its namespace, and towards its
+/// wire.
+pub fn port_names(interface: &str) -> [String; 2] {
+    [format!("{interface}.inner"), format!("{interface}.outer")]
+}
+
+/// Returns the topology of one link in each of these interfaces.
+///
+/// # Errors
+/// What is wrong in the scenario, or with a name.
+pub fn topology(
+    interfaces: &[String],
+    link: Duplex,
+    scenario: Option<&Path>,
+) -> Result<Topology, Vec<Problem>> {
+    let pairs = interfaces.iter().map(|interface| PairPlan {
+        link: interface.clone(),
+        ports: port_names(interface).map(|name| PortPlan {
+            name,
+            opens: "null".to_owned(),
+        }),
+    });
+    Topology::pairs(pairs.collect(), link, scenario)
+}

@@ -1,0 +1,95 @@
+//! Threads that attach and detach: with all rights of the program, which the threads of
+//! the API have given up.
+
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+
+use crate::NodeError;
+
+/// Most of the time of attaching is waiting for the kernel.
+const THREADS: usize = 8;
+
+type Job = Box<dyn FnOnce() + Send>;
+
+/// Threads for work that waits. When this is dropped, what was given is still done.
+pub(crate) struct Pool {
+    jobs: Option<Sender<Job>>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Pool {
+    /// # Errors
+    /// If the system has no threads.
+    pub fn new() -> Result<Pool, NodeError> {
+        let (jobs, given) = channel::<Job>();
+        let given = Arc::new(Mutex::new(given));
+        let mut pool = Pool {
+            jobs: Some(jobs),
+            threads: Vec::new(),
+        };
+        for _ in 0..THREADS {
+            let given = Arc::clone(&given);
+            let thread = thread::Builder::new().name("longwire-attach".to_owned());
+            let thread = thread.spawn(move || work(&given));
+            pool.threads.push(thread.map_err(NodeError::Thread)?);
+        }
+        Ok(pool)
+    }
+
+    /// Has something done, and does not wait for it.
+    pub fn give(&self, job: impl FnOnce() + Send + 'static) {
+        let jobs = self.jobs.as_ref();
+        // There is a sender until this is dropped, and a thread that receives.
+        jobs.map(|jobs| jobs.send(Box::new(job)));
+    }
+
+    /// Has something done, and waits for it; `None` if it panicked.
+    pub fn run<R: Send + 'static>(&self, job: impl FnOnce() -> R + Send + 'static) -> Option<R> {
+        let (done, result) = channel();
+        self.give(move || {
+            let _ = done.send(job());
+        });
+        result.recv().ok()
+    }
+}
+
+fn work(given: &Mutex<Receiver<Job>>) {
+    loop {
+        let job = {
+            let given = given.lock().unwrap_or_else(PoisonError::into_inner);
+            given.recv()
+        };
+        let Ok(job) = job else {
+            return;
+        };
+        // A panic in one attachment is no reason to leave the others without a thread.
+        let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(job));
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        self.jobs = None;
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_costs_no_thread() {
+        let pool = Pool::new().expect("threads");
+        for _ in 0..2 * THREADS {
+            assert_eq!(
+                pool.run(|| -> u8 { std::panic::resume_unwind(Box::new(())) }),
+                None
+            );
+        }
+        assert_eq!(pool.run(|| 7), Some(7));
+    }
+}

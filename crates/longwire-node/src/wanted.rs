@@ -1,0 +1,204 @@
+//! An attachment that is wanted, read and checked.
+
+use std::collections::BTreeSet;
+
+use longwire_attach::{ContainerName, PodName, Target};
+use longwire_control::node::{AttachmentSpec, NotDone, TargetSpec};
+use longwire_engine::LinkSpec;
+use longwire_engine::presets::Duplex;
+use longwire_io::attach::Selection;
+use longwire_io::net::address::Prefix;
+use longwire_topology::{Problem, duplex_of_json};
+use serde_json::{Map, Value, json};
+
+/// The longest name of an attachment.
+const NAME_MAX: usize = 64;
+
+/// An attachment that is wanted.
+#[derive(Clone, Debug)]
+pub(crate) struct Wanted {
+    pub spec: AttachmentSpec,
+    pub target: Target,
+    pub selection: Selection,
+    pub link: Duplex,
+    pub warnings: Vec<Problem>,
+}
+
+impl Wanted {
+    /// Reads what a request says. Files that models name are read.
+    ///
+    /// # Errors
+    /// All that is wrong.
+    pub fn read(spec: &AttachmentSpec) -> Result<Wanted, NotDone> {
+        let mut problems = Vec::new();
+        let mut refuse = |pointer: &str, reason: String| {
+            problems.push(Problem {
+                file: "attachment".to_owned(),
+                pointer: pointer.to_owned(),
+                field: pointer.trim_start_matches('/').replace('/', "."),
+                reason,
+                ..Problem::default()
+            });
+        };
+        let target = target(&spec.target);
+        let target = target.map_err(|reason| refuse("/target", reason)).ok();
+        let mut to: Vec<Prefix> = Vec::new();
+        for (position, text) in spec.to.iter().enumerate() {
+            match text.parse() {
+                Ok(prefix) => to.push(prefix),
+                Err(error) => refuse(&format!("/to/{position}"), format!("'{text}': {error}")),
+            }
+        }
+        let link = match duplex_of_json(&spec.link) {
+            Ok(link) => Some(link),
+            Err(wrong) => {
+                problems.extend(wrong.into_iter().map(|problem| Problem {
+                    pointer: format!("/link{}", problem.pointer),
+                    ..problem
+                }));
+                None
+            }
+        };
+        match (target, link) {
+            (Some(target), Some((link, warnings))) if problems.is_empty() => Ok(Wanted {
+                spec: spec.clone(),
+                target,
+                selection: Selection { to },
+                link,
+                warnings,
+            }),
+            _ => Err(NotDone::Wrong(problems)),
+        }
+    }
+
+    /// Whether this one differs from another in its link's options alone.
+    pub fn is_at_place_of(&self, other: &Wanted) -> bool {
+        let at = |wanted: &Wanted| AttachmentSpec {
+            link: Map::new(),
+            wait: false,
+            ..wanted.spec.clone()
+        };
+        at(self) == at(other)
+    }
+}
+
+fn target(spec: &TargetSpec) -> Result<Target, String> {
+    Ok(match spec {
+        TargetSpec::Netns(path) => Target::Netns(path.clone()),
+        TargetSpec::Pid(pid) => Target::Pid(*pid),
+        TargetSpec::Container(name) => {
+            let name = name.parse::<ContainerName>();
+            Target::Container(name.map_err(|error| error.to_string())?)
+        }
+        TargetSpec::Pod(name) => {
+            let name = name.parse::<PodName>();
+            Target::Pod(name.map_err(|error| error.to_string())?)
+        }
+    })
+}
+
+/// Returns the change of running links that turns options into others; `None` if they are
+/// equal.
+pub(crate) fn change(from: &Duplex, to: &Duplex, interfaces: &[String]) -> Option<Value> {
+    let mut set = Map::new();
+    for (direction, from, to) in [("up", &from.up, &to.up), ("down", &from.down, &to.down)] {
+        let options = difference(from, to);
+        if options.is_empty() {
+            continue;
+        }
+        for interface in interfaces {
+            set.insert(format!("{interface}.{direction}"), json!(options));
+        }
+    }
+    (!set.is_empty()).then(|| json!({ "set": set }))
+}
+
+/// Returns the options that differ, as in the new ones; those that are no more are null.
+fn difference(from: &LinkSpec, to: &LinkSpec) -> Map<String, Value> {
+    let (from_given, to_given) = (from.given(), to.given());
+    let names = from_given.iter().chain(&to_given);
+    let names: BTreeSet<&str> = names.map(|(name, _)| *name).collect();
+    let mut options = Map::new();
+    for name in names {
+        let (before, after) = (from.texts(name), to.texts(name));
+        if before == after {
+            continue;
+        }
+        let value = match after.as_slice() {
+            [] => Value::Null,
+            [one] => json!(one),
+            several => json!(several),
+        };
+        options.insert(name.to_owned(), value);
+    }
+    options
+}
+
+/// Refuses a name that is not one whole file name.
+///
+/// # Errors
+/// What names are.
+pub(crate) fn check_name(name: &str) -> Result<(), NotDone> {
+    let is_fine = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    let fits = (1..=NAME_MAX).contains(&name.len()) && name.chars().all(is_fine);
+    if fits && !name.starts_with('.') {
+        return Ok(());
+    }
+    Err(NotDone::Wrong(vec![Problem {
+        file: "attachment".to_owned(),
+        field: "name".to_owned(),
+        reason: format!(
+            "'{name}': a name has 1 to {NAME_MAX} letters, digits, '.', '_' and '-', and no '.' \
+             at its start"
+        ),
+        ..Problem::default()
+    }]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wanted(body: &Value) -> Result<Wanted, NotDone> {
+        Wanted::read(&serde_json::from_value(body.clone()).expect("an attachment"))
+    }
+
+    #[test]
+    fn everything_wrong_is_told_with_its_place() {
+        let body = json!({
+            "target": { "container": "" },
+            "to": ["10.0.0.0/8", "10.0.0.0/33"],
+            "link": { "up": { "delay": "soon" } },
+        });
+        let Err(NotDone::Wrong(problems)) = wanted(&body) else {
+            panic!("it is wrong");
+        };
+        let pointers: Vec<&str> = problems.iter().map(|p| p.pointer.as_str()).collect();
+        assert_eq!(pointers, ["/target", "/to/1", "/link/up/delay"]);
+    }
+
+    #[test]
+    fn a_change_has_what_differs() {
+        let read = |link: Value| {
+            wanted(&json!({ "target": { "pid": 1 }, "link": link })).expect("an attachment")
+        };
+        let old = read(json!({ "delay": "20ms", "loss": "1%" }));
+        let new = read(json!({ "delay": "20ms", "up": { "rate": "1mbit" } }));
+        assert!(new.is_at_place_of(&old));
+        let changed = change(&old.link, &new.link, &["eth0".to_owned()]);
+        let expected = json!({ "set": {
+            "eth0.up": { "loss": null, "rate": "1mbit" },
+            "eth0.down": { "loss": null },
+        } });
+        assert_eq!(changed, Some(expected));
+        assert_eq!(change(&new.link, &new.link, &["eth0".to_owned()]), None);
+    }
+
+    #[test]
+    fn names_are_file_names() {
+        assert!(check_name("web-eth0").is_ok());
+        for wrong in ["", ".x", "a/b", "a b", "ü", &"x".repeat(65)] {
+            assert!(check_name(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! The options of one link in a JSON object, as a `[[link]]` table has them.
+
+use longwire_engine::presets::Duplex;
+use serde_json::{Map, Value};
+
+use super::fields;
+use super::options::OptionStore;
+use super::problem::{Complaints, Problem};
+use super::tree;
+use super::value::{JsonFault, JsonSource};
+
+/// The place of the options in messages.
+const AT: &str = "link";
+
+/// Reads the options of a link: those of both directions, and tables `up` and `down` for
+/// one, over those of a `preset`. Returns warnings as well. Files that models name are
+/// read as this user may.
+///
+/// # Errors
+/// All that is wrong, by field; pointers are into `options`.
+pub fn duplex_of_json(
+    options: &Map<String, Value>,
+) -> Result<(Duplex, Vec<Problem>), Vec<Problem>> {
+    let mut source = JsonSource::default();
+    let table = source.read(options).map_err(|fault| {
+        let (field, pointer, reason) = match fault {
+            JsonFault::Null { field, pointer } => (field, pointer, "is null"),
+            JsonFault::TooLong => {
+                let reason = "a name has more than 4 KiB, or a text more than 1 MiB";
+                (AT.to_owned(), String::new(), reason)
+            }
+        };
+        vec![Problem {
+            file: AT.to_owned(),
+            field,
+            pointer,
+            reason: reason.to_owned(),
+            is_malformed: true,
+            ..Problem::default()
+        }]
+    })?;
+    let mut complaints = Complaints::of_json(AT, source);
+    complaints.checking_shape = true;
+    tree::check(&fields::DEFAULTS, &table, AT, &mut complaints);
+    complaints.checking_shape = false;
+    let duplex = OptionStore::default().duplex(&table, AT, &mut complaints);
+    let warnings = complaints.finish()?;
+    Ok((duplex, warnings))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn read(options: &Value) -> Result<(Duplex, Vec<Problem>), Vec<Problem>> {
+        duplex_of_json(options.as_object().expect("an object"))
+    }
+
+    #[test]
+    fn options_of_one_direction_are_over_those_of_both() {
+        let options = json!({ "delay": "20ms", "up": { "delay": "5ms", "rate": "1mbit" } });
+        let (duplex, warnings) = read(&options).expect("options");
+        assert_eq!(warnings, []);
+        assert_eq!(duplex.up.texts("delay"), ["5ms"]);
+        assert_eq!(duplex.up.texts("rate"), ["1mbit"]);
+        assert_eq!(duplex.down.texts("delay"), ["20ms"]);
+        assert_eq!(duplex.down.texts("rate"), <[&str; 0]>::default());
+    }
+
+    #[test]
+    fn mistakes_have_their_pointers() {
+        let problems = read(&json!({ "delay": "soon", "down": { "loss": "1%" } }));
+        let problems = problems.expect_err("no time");
+        assert_eq!(problems[0].pointer, "/delay");
+        assert!(!problems[0].is_malformed);
+        let problems = read(&json!({ "dealy": "1ms" })).expect_err("no option");
+        assert!(problems[0].is_malformed, "{problems:?}");
+        let problems = read(&json!({ "up": { "delay": null } })).expect_err("no value");
+        assert_eq!(problems[0].pointer, "/up/delay");
+    }
+}

@@ -1,0 +1,116 @@
+//! `longwire attach list`: the links of runs of `attach`, and those of the node.
+
+use std::io;
+use std::process::ExitCode;
+
+use longwire_control::Address;
+use longwire_control::client::Client;
+use longwire_control::node::AttachmentState;
+use serde_json::{Map, Value, json};
+
+use super::attach_node;
+use super::attach_runs::{Record, runs};
+use crate::table::Table;
+use crate::{Error, Globals};
+
+/// Prints the attached links.
+pub(super) fn list(globals: &Globals) -> Result<ExitCode, Error> {
+    let mut found = runs()?;
+    found.sort_by(|a, b| a.name.cmp(&b.name));
+    let of_node = attach_node::views()?;
+    if globals.json {
+        let rows: Vec<Value> = found
+            .iter()
+            .map(|record| {
+                let mut row = json!(record);
+                row["links"] = links_of(record).map_or(Value::Null, Value::from);
+                row
+            })
+            .chain(of_node.iter().map(|view| {
+                let mut row = json!(view);
+                row["node"] = Value::Bool(true);
+                row
+            }))
+            .collect();
+        println!(
+            "{}",
+            serde_json::to_string_pretty(&rows).map_err(io::Error::from)?
+        );
+        return Ok(ExitCode::SUCCESS);
+    }
+    if found.is_empty() && of_node.is_empty() {
+        if !globals.quiet {
+            println!("no link is attached");
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut table = Table::headed("name | place | interfaces | by | options");
+    for record in &found {
+        table.row(vec![
+            record.name.clone(),
+            record.place.clone(),
+            record.interfaces.join(","),
+            format!("PID {}", record.pid),
+            links_of(record).map_or_else(|| "(does not respond)".to_owned(), |links| words(&links)),
+        ]);
+    }
+    for view in of_node {
+        let place = view.place.or(view.reason).unwrap_or_default();
+        table.row(vec![
+            view.name,
+            match view.state {
+                AttachmentState::Attached => place,
+                AttachmentState::Waiting => format!("waits: {place}"),
+            },
+            view.interfaces.join(","),
+            "node".to_owned(),
+            spec_words(&view.spec.link),
+        ]);
+    }
+    table.print();
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The options of an attachment of the node, each direction.
+fn spec_words(link: &Map<String, Value>) -> String {
+    let mut both = link.clone();
+    let directions = ["up", "down"].map(|name| (name, both.remove(name)));
+    let mut parts = vec![text_of(&both)];
+    for (name, options) in &directions {
+        let options = options.as_ref().and_then(Value::as_object);
+        if let Some(options) = options.filter(|options| !options.is_empty()) {
+            parts.push(format!("{name} {}", text_of(options)));
+        }
+    }
+    parts.retain(|part| !part.is_empty());
+    parts.join("; ")
+}
+
+/// Returns the links of a run, from its control API.
+fn links_of(record: &Record) -> Option<Vec<Value>> {
+    let mut client = Client::new(Address::Unix(record.control.clone()), None).ok()?;
+    let answer = client.get("/v1/links").ok()?;
+    answer.get("links").unwrap_or(&answer).as_array().cloned()
+}
+
+/// The options of the first interface's link, each direction.
+fn words(links: &[Value]) -> String {
+    let options = |link: &Value| {
+        let options = link.get("options").and_then(Value::as_object);
+        options.map_or_else(String::new, text_of)
+    };
+    match links {
+        [up, down, ..] if options(up) == options(down) => options(up),
+        [up, down, ..] => format!("up {}; down {}", options(up), options(down)),
+        _ => String::new(),
+    }
+}
+
+fn text_of(options: &Map<String, Value>) -> String {
+    let word = |(name, value): (&String, &Value)| match value {
+        Value::String(value) => format!("{name}={value}"),
+        value => format!("{name}={value}"),
+    };
+    let words: Vec<String> = options.iter().map(word).collect();
+    words.join(" ")
+}

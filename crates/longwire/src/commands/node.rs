@@ -1,0 +1,195 @@
+//! `longwire node`: all attached links of a machine, made and removed over an API.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use clap::Args;
+use longwire_control::{Address, Config, Detail, LIMIT_DEFAULT};
+use longwire_fabric::NetworkReport;
+use longwire_io::run_directory;
+use longwire_node::{Node, NodeConfig, Notice};
+use longwire_runtime::Faults;
+use sd_notify::NotifyState;
+
+use crate::cli::RunningArgs;
+use crate::report::document::Document;
+use crate::report::network::verdict_on;
+use crate::report::start;
+use crate::report::stderr::print_line;
+use crate::signals::stop_flag;
+use crate::{Error, Globals};
+
+/// The name of the socket, in the run directory.
+pub const SOCKET: &str = "node.sock";
+/// The directory of attachments, in the run directory.
+const DIRECTORY: &str = "node";
+/// Interval between looks at the flag that a signal sets.
+const LOOK: Duration = Duration::from_millis(50);
+
+const EXAMPLES: &str = "\
+One process has the links of all attachments of this machine. Attachments are kept in a
+directory: a node that starts attaches them again. While no node runs, traffic passes. A
+target that goes away, such as a container that restarts, gets its link again.
+
+Examples:
+  longwire node
+  longwire attach --node --container web --delay 80ms --name web
+  longwire attach list
+  curl --unix-socket /run/longwire/node.sock http://node/v1/attachments
+  curl --unix-socket /run/longwire/node.sock -X PUT http://node/v1/attachments/web \\
+      -d '{\"target\": {\"container\": \"web\"}, \"link\": {\"delay\": \"80ms\"}}'
+  systemctl enable --now longwire-node        with the packages' unit";
+
+/// Arguments of `node`.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct NodeArgs {
+    /// Listen at a Unix socket, which only its owner may open, or on TCP with a token;
+    /// without it, at node.sock in the run directory; may be repeated
+    #[arg(long, value_name = "PATH|tcp:ADDR:PORT", help_heading = "Control")]
+    pub control: Vec<Address>,
+
+    /// The token that clients over TCP must send: the first line of FILE. They may change
+    /// links; attachments are made over a Unix socket only
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "control",
+        help_heading = "Control"
+    )]
+    pub control_token_file: Option<PathBuf>,
+
+    /// A second token, which allows reading and no changes
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "control",
+        help_heading = "Control"
+    )]
+    pub control_read_token_file: Option<PathBuf>,
+
+    /// The directory in which attachments are kept; without it, one in the run directory,
+    /// which is empty after the machine starts
+    #[arg(long, value_name = "DIR", help_heading = "Running")]
+    pub state: Option<PathBuf>,
+
+    /// Write the report of each run into this directory, when its links are removed
+    #[arg(long, value_name = "DIR", help_heading = "Running")]
+    pub reports: Option<PathBuf>,
+
+    /// Execution of the links.
+    #[command(flatten)]
+    pub running: RunningArgs,
+}
+
+/// Runs the node until a signal stops it.
+///
+/// # Errors
+/// If the socket or the directory cannot be used, or another node uses them.
+pub fn run(args: &NodeArgs, globals: &Globals) -> Result<ExitCode, Error> {
+    args.running.refuse_shards()?;
+    let stop = stop_flag()?;
+    let directory = || {
+        let directory = run_directory::own().ok_or_else(|| {
+            let variable = run_directory::VARIABLE;
+            Error::Failed(format!("{variable} names no directory for runtime files"))
+        })?;
+        let created = run_directory::create(&directory);
+        created.map_err(Error::file(&directory, "cannot create the run directory"))?;
+        Ok::<_, Error>(directory)
+    };
+    let mut addresses = args.control.clone();
+    if addresses.is_empty() {
+        addresses.push(Address::Unix(directory()?.join(SOCKET)));
+    }
+    let state = match &args.state {
+        Some(state) => state.clone(),
+        None => directory()?.join(DIRECTORY),
+    };
+    if let Some(reports) = &args.reports {
+        let made = fs::create_dir_all(reports);
+        made.map_err(Error::file(
+            reports,
+            "cannot create the directory of reports",
+        ))?;
+    }
+    // Clients that connect before the node starts wait until it does.
+    let bound = longwire_control::bind(&Config {
+        addresses,
+        token_file: args.control_token_file.clone(),
+        read_token_file: args.control_read_token_file.clone(),
+        limit: LIMIT_DEFAULT,
+        metrics: Detail::Each,
+        ..Config::default()
+    })?;
+    start::notes(bound.notes(), globals)?;
+    let says = !globals.quiet;
+    let reports = args.reports.clone();
+    let node = Node::start(NodeConfig {
+        directory: state,
+        run: args.running.config(1, &Faults::new()),
+        notify: Arc::new(move |notice| {
+            if says {
+                print_notice(notice);
+            }
+            if let (Notice::Ended { name, report }, Some(reports)) = (notice, &reports) {
+                write_report(reports, name, report);
+            }
+        }),
+    })?;
+    let node = Arc::new(node);
+    let server = bound.serve_node(Arc::clone(&node) as Arc<_>)?;
+    // Without a service manager this does nothing.
+    let _ = sd_notify::notify(&[NotifyState::Ready]);
+    if says {
+        print_line(format_args!("ready"));
+    }
+    while !stop.load(Ordering::Relaxed) {
+        thread::sleep(LOOK);
+    }
+    let _ = sd_notify::notify(&[NotifyState::Stopping]);
+    drop(server);
+    drop(node);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Prints what happens, a line each.
+fn print_notice(notice: &Notice) {
+    match notice {
+        Notice::Attached {
+            name,
+            place,
+            interfaces,
+        } => {
+            let interfaces = interfaces.join(", ");
+            print_line(format_args!("{name}: attached to {interfaces} of {place}"));
+        }
+        Notice::Waits { name, reason } => print_line(format_args!("{name}: waits: {reason}")),
+        Notice::Ended { name, report } => {
+            let verdict = verdict_on(report);
+            print_line(format_args!("{name}: detached; {}", verdict.line));
+        }
+        Notice::Store { problem } => print_line(format_args!("warning: {problem}")),
+    }
+}
+
+/// Writes a report, with the Unix time in milliseconds in its name: an attachment may have
+/// several runs.
+fn write_report(directory: &Path, name: &str, report: &NetworkReport) {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let now = now.unwrap_or_default().as_millis();
+    let path = directory.join(format!("{name}.{now}.json"));
+    let document = Document::new(report, verdict_on(report));
+    let written = serde_json::to_vec_pretty(&document).map_err(Into::into);
+    if let Err(error) = written.and_then(|text| fs::write(&path, text)) {
+        print_line(format_args!(
+            "warning: the report {} cannot be written: {error}",
+            path.display()
+        ));
+    }
+}

@@ -1,0 +1,257 @@
+//! `longwire node`: attachments over its API.
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use longwire_control::Address;
+use longwire_control::client::{Client, ClientError};
+use longwire_io::net::link_delete;
+use longwire_testbed::support::Folder;
+use nix::sys::signal::Signal;
+use serde_json::{Value, json};
+
+use super::interleaved::join;
+use super::{DEVICE, Joined, path_of};
+use crate::common::process::{PATIENCE, RunningProgram, wait_for_word};
+
+/// A running node with a directory of attachments.
+struct RunningNode {
+    program: RunningProgram,
+    socket: PathBuf,
+}
+
+impl RunningNode {
+    fn start(folder: &Folder) -> RunningNode {
+        let mut command = command(folder);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut program = RunningProgram::of(command.spawn().expect("it starts"));
+        wait_for_word(&mut program, "ready");
+        RunningNode {
+            program,
+            socket: folder.file("node.sock").into(),
+        }
+    }
+
+    fn client(&self) -> Client {
+        Client::new(Address::Unix(self.socket.clone()), None).expect("a client")
+    }
+
+    fn put(&self, name: &str, body: &Value) -> Value {
+        let put = self.client().put(&path(name), body);
+        put.expect("it is attached")
+    }
+
+    /// The status with which an attachment is refused.
+    fn refused(&self, name: &str, body: &Value) -> u16 {
+        match self.client().put(&path(name), body) {
+            Err(ClientError::Refused(refused)) => refused.status,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn get(&self, name: &str) -> Value {
+        self.client().get(&path(name)).expect("an attachment")
+    }
+
+    /// Waits until an attachment is in a state.
+    #[track_caller]
+    fn wait_for(&self, name: &str, state: &str) -> Value {
+        let end = Instant::now() + PATIENCE;
+        loop {
+            let view = self.get(name);
+            if view["state"] == state {
+                return view;
+            }
+            assert!(Instant::now() < end, "{view}");
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+    }
+
+    fn kill(self) {
+        self.program.signal(Signal::SIGKILL);
+        let _ = self.program.end();
+    }
+}
+
+fn command(folder: &Folder) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_longwire"));
+    command.args(["node", "--state", &folder.file("state")]);
+    command.args(["--control", &folder.file("node.sock")]);
+    command.args(["--reports", &folder.file("reports")]);
+    command.stdin(Stdio::null());
+    command
+}
+
+fn path(name: &str) -> String {
+    format!("/v1/attachments/{name}")
+}
+
+/// An attachment to near's device.
+fn attachment(joined: &Joined, link: Value) -> Value {
+    json!({
+        "target": { "netns": path_of(&joined.near) },
+        "interface": DEVICE,
+        "link": link,
+    })
+}
+
+#[test]
+fn attachments_are_made_changed_and_removed() {
+    let Some(joined) = Joined::new() else { return };
+    let folder = Folder::new();
+    let node = RunningNode::start(&folder);
+    let made = node.put("near", &attachment(&joined, json!({ "delay": "15ms" })));
+    assert_eq!(made["interfaces"], json!([DEVICE]), "{made}");
+    joined.assert_round_trip(30.0);
+    // Again the same, then others in one direction.
+    let again = node.put("near", &attachment(&joined, json!({ "delay": "15ms" })));
+    assert_eq!(again, made);
+    let link = json!({ "delay": "15ms", "up": { "delay": "40ms" } });
+    node.put("near", &attachment(&joined, link));
+    joined.assert_round_trip(55.0);
+
+    let mut client = node.client();
+    let changed = client.post(
+        &format!("{}/changes", path("near")),
+        &json!({ "set": { "eth0": { "delay": "1ms" } } }),
+    );
+    changed.expect("the control API of its run");
+    joined.assert_round_trip(2.0);
+    let links = client.get(&format!("{}/links", path("near")));
+    let links = links.expect("links");
+    assert_eq!(links["links"][0]["down"]["options"]["delay"], "1ms");
+
+    let removed = client.delete(&path("near")).expect("removed");
+    assert!(removed["packets_in"].as_u64() >= Some(48), "{removed}");
+    assert_eq!(removed["packets_in"], removed["packets_out"], "{removed}");
+    let removed = client.delete(&path("near")).expect("none is no error");
+    assert_eq!(removed["packets_in"], 0, "{removed}");
+    joined.assert_round_trip(0.0);
+    joined.assert_clean();
+    let reports = std::fs::read_dir(folder.file("reports")).expect("reports");
+    assert_eq!(reports.count(), 1);
+}
+
+#[test]
+fn a_killed_node_lets_traffic_pass_and_attaches_again() {
+    let Some(joined) = Joined::new() else { return };
+    let folder = Folder::new();
+    let node = RunningNode::start(&folder);
+    node.put("near", &attachment(&joined, json!({ "delay": "15ms" })));
+    joined.assert_round_trip(30.0);
+    node.kill();
+    joined.assert_round_trip(0.0);
+    let node = RunningNode::start(&folder);
+    // It is ready when what was attached is attached again.
+    assert_eq!(node.get("near")["state"], "attached");
+    joined.assert_round_trip(30.0);
+    node.program.signal(Signal::SIGTERM);
+    let ran = node.program.end();
+    assert_eq!(ran.code, 0, "{ran:?}");
+    joined.assert_round_trip(0.0);
+    joined.assert_clean();
+    // Also after a proper end.
+    let node = RunningNode::start(&folder);
+    joined.assert_round_trip(30.0);
+    node.client().delete(&path("near")).expect("removed");
+    joined.assert_clean();
+}
+
+#[test]
+fn a_target_that_returns_gets_its_link_again() {
+    let Some(joined) = Joined::new() else { return };
+    let folder = Folder::new();
+    let node = RunningNode::start(&folder);
+    node.put("near", &attachment(&joined, json!({ "delay": "15ms" })));
+    let deleted = joined.near.run(|| link_delete(DEVICE));
+    deleted.expect("entered").expect("deleted");
+    let waiting = node.wait_for("near", "waiting");
+    assert!(waiting["reason"].is_string(), "{waiting}");
+    join(&joined);
+    let attached = node.wait_for("near", "attached");
+    assert_eq!(attached["returns"], 1, "{attached}");
+    joined.assert_round_trip(30.0);
+}
+
+#[test]
+fn wrong_requests_change_nothing() {
+    let Some(joined) = Joined::new() else { return };
+    let folder = Folder::new();
+    let node = RunningNode::start(&folder);
+    let good = attachment(&joined, json!({ "delay": "15ms" }));
+    node.put("near", &good);
+    let at = |target: Value| json!({ "target": target });
+    let cases = [
+        ("other", good.clone(), 409),
+        ("near", at(json!({ "pid": 1 })), 409),
+        ("new", at(json!({ "netns": "no-such-name" })), 422),
+        ("new", at(json!({ "pid": std::process::id() })), 422),
+        ("new", attachment(&joined, json!({ "delay": "soon" })), 422),
+        ("near", attachment(&joined, json!({ "rate": "0" })), 422),
+        ("new", json!({ "link": {} }), 400),
+        ("new", json!([]), 400),
+        (".new", good.clone(), 422),
+    ];
+    for (name, body, status) in cases {
+        assert_eq!(node.refused(name, &body), status, "{name}: {body}");
+    }
+    joined.assert_round_trip(30.0);
+    let all = node.client().get("/v1/attachments").expect("a list");
+    let all = all["attachments"].as_array().map(Vec::len);
+    assert_eq!(all, Some(1));
+    // One that may wait does.
+    let mut waits = at(json!({ "netns": "no-such-name" }));
+    waits["wait"] = true.into();
+    assert_eq!(node.put("waits", &waits)["state"], "waiting");
+    assert_eq!(node.get("waits")["interfaces"], json!([]));
+
+    // A second node would make the same attachments.
+    let mut second = command(&folder);
+    second.args(["--control", &folder.file("second.sock")]);
+    let second = crate::common::ran(second.output().expect("it starts"));
+    assert_ne!(second.code, 0, "{second:?}");
+}
+
+#[test]
+fn many_attachments_are_made_at_once() {
+    let Some(joined) = Joined::new() else { return };
+    let folder = Folder::new();
+    let node = RunningNode::start(&folder);
+    let body = attachment(&joined, json!({ "delay": "1ms" }));
+    std::thread::scope(|scope| {
+        // One of them gets the interface, and one name is taken.
+        let made: Vec<_> = (0..8)
+            .map(|number| {
+                let (node, body) = (&node, &body);
+                scope.spawn(move || {
+                    let name = path(&format!("n{}", number % 4));
+                    node.client().put(&name, body).is_ok()
+                })
+            })
+            .collect();
+        let made = made.into_iter().map(|made| made.join().expect("no panic"));
+        let made = made.filter(|made| *made).count();
+        assert!((1..=2).contains(&made), "{made}");
+    });
+    let all = node.client().get("/v1/attachments").expect("a list");
+    let all = all["attachments"].as_array().expect("a list").clone();
+    assert_eq!(all.len(), 1, "{all:?}");
+    joined.assert_round_trip(2.0);
+}
+
+#[test]
+fn an_interface_is_free_again_at_once() {
+    let Some(joined) = Joined::new() else { return };
+    let folder = Folder::new();
+    let node = RunningNode::start(&folder);
+    let body = attachment(&joined, json!({ "delay": "1ms" }));
+    // The kernel removes the devices of one while those of the next are made.
+    for round in 0..12 {
+        node.put(&format!("round{round}"), &body);
+        let removed = node.client().delete(&path(&format!("round{round}")));
+        removed.expect("removed");
+    }
+    joined.assert_round_trip(0.0);
+    joined.assert_clean();
+}
