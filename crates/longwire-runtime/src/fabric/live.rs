@@ -74,10 +74,11 @@ impl FabricParts {
         let mut lines = Vec::new();
         let mut sources = ReportSources::default();
         let form = form_for(named.iter().map(|(_, port)| &port.tx));
+        let ports = named.len();
         for (index, (name, port)) in named.into_iter().enumerate() {
             notes.extend(port.notes);
             let shared = Arc::new(LinkShared::new());
-            let place = (Clock::Monotonic, budget, form);
+            let place = (Clock::Monotonic, line_of(budget, ports), form);
             let (mut stage, line) = ingress_stage(port.rx, place, &shared)?;
             stage.watch_addresses(addresses.port(index));
             ingress.push(stage.on_port_loss(on_port_loss));
@@ -141,16 +142,24 @@ pub(super) fn form_for<'a, T: TxPort + 'a>(mut ports: impl Iterator<Item = &'a T
     }
 }
 
+/// With more ports than this, their lines take ordinary pages, and few at the start.
+const PORTS_FEW: usize = 32;
+
+/// Returns the configuration of the line of one of many ports.
+pub(super) fn line_of(budget: Bytes, ports: usize) -> DelayLineConfig {
+    DelayLineConfig {
+        budget,
+        huge_pages: ports <= PORTS_FEW,
+    }
+}
+
 /// Builds the ingress stage of a port, and the line to the deciding stage.
 pub(super) fn ingress_stage<R: RxPort>(
     port: R,
-    (clock, budget, form): (Clock, Bytes, CutForm),
+    (clock, line, form): (Clock, DelayLineConfig, CutForm),
     shared: &Arc<LinkShared>,
 ) -> Result<(Ingress<R>, DelayLineReader), StartError> {
-    let (writer, reader) = delay_line(&DelayLineConfig {
-        budget,
-        huge_pages: true,
-    })?;
+    let (writer, reader) = delay_line(&line)?;
     let parts = IngressParts {
         port,
         link: None,

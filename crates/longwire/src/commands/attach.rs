@@ -10,6 +10,7 @@ use longwire_attach::{ContainerName, Found, PodName, Target};
 use longwire_engine::Nanos;
 use longwire_io::attach::{Attachment, Engage, Selection};
 use longwire_io::net::address::Prefix;
+use longwire_io::net::grace::ExpeditedGrace;
 use longwire_node::place;
 use longwire_runtime::RunningNetwork;
 use longwire_topology::Topology;
@@ -214,6 +215,7 @@ fn attach(args: &AttachArgs, globals: &Globals) -> Result<ExitCode, Error> {
         gone: Vec::new(),
         released: None,
         stop: &stop,
+        hurry: None,
     };
     let mut until = until_stopped(&stop, args.time);
     let carried = run_network::carry(setup, ports, control, globals, &mut |running, pause| {
@@ -274,6 +276,8 @@ struct Life<'a> {
     /// When frames ceased to be taken, at the end.
     released: Option<Instant>,
     stop: &'a AtomicBool,
+    /// From the end on, as the kernel waits for each program and ring. Dropped last.
+    hurry: Option<ExpeditedGrace>,
 }
 
 /// The longest wait at the end for frames that are still on the link.
@@ -315,6 +319,7 @@ impl Life<'_> {
             )?;
         }
         if over || self.attached.is_empty() {
+            self.hurry = Some(ExpeditedGrace::begin());
             // New frames pass by; those on the link arrive as it decided.
             self.attached.iter_mut().for_each(Attachment::release);
             self.released = Some(Instant::now());
@@ -324,6 +329,7 @@ impl Life<'_> {
     }
 
     fn begin(&mut self, globals: &Globals) -> Result<(), Error> {
+        let _hurry = ExpeditedGrace::begin();
         for engage in self.engages.drain(..) {
             self.attached.push(engage.engage()?);
         }
