@@ -238,7 +238,8 @@ impl Drop for TrimLater {
     }
 }
 
-fn fault() -> Refusal {
+/// Returns the refusal of a request whose work failed midway.
+pub fn fault() -> Refusal {
     let error = "the answer could not be made; this is a fault of Longwire";
     Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, error)
 }

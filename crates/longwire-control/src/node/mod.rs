@@ -19,7 +19,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::spawn_blocking;
 
-use crate::api::{Api, WORK_MAX, parse_body, take_place};
+use crate::api::{Api, WORK_MAX, fault, parse_body, take_place};
 use crate::bodies::Bodies;
 use crate::config::Detail;
 use crate::guard::{Caller, Files, Peer, Rights};
@@ -236,10 +236,7 @@ impl NodeApi {
             normal_priority();
             work(&self)
         });
-        worked.await.unwrap_or_else(|_| {
-            let error = "the answer could not be made; this is a fault of Longwire";
-            Err(Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, error))
-        })
+        worked.await.unwrap_or_else(|_| Err(fault()))
     }
 
     async fn put(
@@ -292,8 +289,11 @@ impl NodeApi {
         caller: Caller,
     ) -> Result<Response<Body>, Refusal> {
         let (node, owned) = (Arc::clone(&self), name.to_owned());
-        let api = spawn_blocking(move || node.run(&owned)).await;
-        let api = api.ok().flatten().ok_or_else(|| missing(name))?;
+        let api = {
+            let _place = take_place(&self.work)?;
+            spawn_blocking(move || node.run(&owned)).await
+        };
+        let api = api.map_err(|_| fault())?.ok_or_else(|| missing(name))?;
         let path = match rest {
             "metrics" => "/metrics".to_owned(),
             "run" => "/v1".to_owned(),

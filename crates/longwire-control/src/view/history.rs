@@ -1,7 +1,8 @@
 //! The last minutes of directions, sampled ten times a second.
 //!
 //! With `--view`, all directions of a network with at most [`KEPT`] are recorded from the start
-//! of the run. Otherwise those are that clients read, the least recently read giving way.
+//! of the run. Otherwise a direction is recorded while clients read it, and the least recently
+//! read one is replaced.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

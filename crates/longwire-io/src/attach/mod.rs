@@ -301,9 +301,12 @@ impl Engage {
             attached.collect::<io::Result<Vec<Link>>>()
         })?;
         let mut attachment = self.attachment;
-        attachment.taking = attached.map_err(|source| AttachError::Changed {
-            interface: attachment.interface.clone(),
-            source,
+        attachment.taking = attached.map_err(|source| match source.raw_os_error() {
+            Some(libc::ESTALE) => AttachError::Changed {
+                interface: attachment.interface.clone(),
+                source,
+            },
+            _ => AttachError::program(source),
         })?;
         let programs = self.taking.into_iter().map(|(_, program, _)| program);
         attachment._programs.extend(programs);

@@ -32,10 +32,12 @@ impl ExpeditedGrace {
         let directory = run_directory::own().filter(|_| Path::new(SETTING).exists());
         let marker = directory.and_then(|directory| {
             run_directory::create(&directory).ok()?;
-            let private = run_directory::is_private(&directory);
+            // Another user could have placed a link under the marker's name.
+            if !run_directory::is_private(&directory) {
+                return None;
+            }
             begin_with(&directory.join(MARKER), Path::new(SETTING))
                 .ok()
-                .filter(|_| private)
                 .flatten()
         });
         ExpeditedGrace { marker }

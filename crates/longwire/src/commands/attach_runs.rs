@@ -173,17 +173,21 @@ impl NewRun {
     pub(super) fn register(mut self, pins: Vec<Pins>) -> Result<Registered, Error> {
         self.record.pins = pins.iter().map(|pins| pins.name().to_owned()).collect();
         let text = serde_json::to_string_pretty(&self.record).map_err(io::Error::from)?;
+        // Under its name it is whole, also if this process is killed meanwhile.
+        let written = self.file.with_extension("new");
+        let failed = || Error::file(&self.file, "cannot record the attachment");
         let mut options = fs::OpenOptions::new();
-        let options = options.write(true).create_new(true).mode(0o644);
-        let mut file = options
-            .open(&self.file)
-            .map_err(Error::file(&self.file, "cannot record the attachment"))?;
-        let registered = Registered {
+        let options = options.write(true).create(true).truncate(true).mode(0o644);
+        let made = options
+            .open(&written)
+            .and_then(|mut file| file.write_all(text.as_bytes()))
+            .and_then(|()| fs::hard_link(&written, &self.file));
+        let _ = fs::remove_file(&written);
+        made.map_err(failed())?;
+        Ok(Registered {
             name: self.record.name,
             file: self.file,
-        };
-        file.write_all(text.as_bytes())?;
-        Ok(registered)
+        })
     }
 }
 
