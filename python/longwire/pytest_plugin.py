@@ -82,6 +82,15 @@ def _options(item: pytest.Item) -> dict[str, Any]:
     return options
 
 
+def _refuse_misspelt(item: pytest.Item) -> None:
+    """Fails a test with a marker that is nearly ``link``: its options would have no effect."""
+    known = {re.split(r"[(:]", line)[0].strip() for line in item.config.getini("markers")}
+    for marker in item.iter_markers():
+        near = difflib.get_close_matches(marker.name, ("link",), 1, 0.7)
+        if marker.name not in known and near:
+            pytest.fail(f"there is no marker {marker.name}; did you mean link?", pytrace=False)
+
+
 def _start(options: dict[str, Any]) -> LiveLink:
     """Starts the link; a wrong option fails the test without a trace of this package."""
     problem = None
@@ -106,6 +115,7 @@ def _link_preset(request: pytest.FixtureRequest) -> str | None:
 def link(request: pytest.FixtureRequest, _link_preset: str | None) -> Iterator[LiveLink]:
     """A link between two networks, with the options of the marker ``link``."""
     config = request.config
+    _refuse_misspelt(request.node)
     options = _options(request.node)
     options.pop("presets", None)
     if _link_preset is not None:

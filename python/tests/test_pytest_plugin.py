@@ -68,6 +68,13 @@ def test_a_wrong_marker_is_a_plain_error(
     assert "Traceback" not in text and "run.py" not in text
 
 
+def test_a_misspelt_marker_is_an_error(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(PASSING.replace("mark.link", "mark.lnk"))
+    result = pytester.runpytest_subprocess()
+    result.assert_outcomes(errors=1, warnings=1)
+    assert "there is no marker lnk; did you mean link?" in result.stdout.str()
+
+
 def test_a_failed_test_leaves_its_report_and_captures(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(FAILING)
     result = pytester.runpytest_subprocess()

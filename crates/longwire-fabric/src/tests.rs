@@ -295,7 +295,7 @@ fn a_change_is_made_at_its_time_and_seen_then() {
     let moved = site.controller.link("second").expect("there").moved_to;
     assert_eq!(moved.as_deref(), Some("first"));
     site.change(&json!({ "move": { "second": "second" } }));
-    assert!(site.takes(2) < 20 * MS);
+    site.takes_less(2, 20 * MS);
 
     // Paused: what comes waits.
     site.change(&json!({ "pause": ["second.up"] }));

@@ -27,8 +27,17 @@ export function program(): string {
 }
 
 /** Starts `longwire exec --view`, and returns when its page can be opened. */
-export async function startRun(options: string[], command: string[]): Promise<Run> {
-  const child = spawn(program(), ['exec', '--view', ...options, '--', ...command], {
+export function startRun(options: string[], command: string[]): Promise<Run> {
+  return start(['exec', '--view', ...options, '--', ...command]);
+}
+
+/** The same of `longwire generate`, whose links are those of a replay. */
+export function startGenerator(options: string[]): Promise<Run> {
+  return start(['generate', '--view', ...options]);
+}
+
+async function start(words: string[]): Promise<Run> {
+  const child = spawn(program(), words, {
     stdio: ['ignore', 'pipe', 'pipe'],
     // A desktop would open the page in its own browser.
     env: { ...process.env, DISPLAY: '', WAYLAND_DISPLAY: '' },

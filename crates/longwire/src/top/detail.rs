@@ -19,11 +19,15 @@ struct Row {
     shade: Color,
 }
 
+/// The most lines of the options, and of the counts.
+const HEAD_MAX: u16 = 3;
+
 /// Draws a direction.
 pub fn draw(frame: &mut Frame<'_>, area: Rect, detail: &Detail) {
     let rows = rows(&detail.columns);
     let head = head(detail);
-    let [about_lines, count_lines] = [&head[0], &head[1]].map(|line| height_of(line, area.width));
+    let [about_lines, count_lines] =
+        [&head[0], &head[1]].map(|line| height_of(line, area.width, HEAD_MAX));
     let [about, counts] = head.map(wrapped);
     let above = about_lines + count_lines;
     let height = area.height.saturating_sub(above + 1 + CHANGES_SHOWN as u16) / rows.len() as u16;

@@ -13,12 +13,16 @@ use super::screen::{Lost, Prompt, Sort, TopScreen};
 use super::source::Snapshot;
 use crate::report::words::{count, micros, rate};
 
-/// Lines above the table's rows, and below them, which a message may take.
-const ABOVE: u16 = 7;
+/// Lines above the table's rows at the most, and below them, which a message may take.
+const ABOVE: u16 = FIXED + VERDICT_MAX + 2;
 const BELOW: u16 = 1;
 
-/// Lines of a message or of a verdict that does not fit into one.
-const WRAPPED_MAX: u16 = 3;
+/// Lines of the header without the verdict.
+const FIXED: u16 = 3;
+
+/// The most lines of a verdict and of a message that do not fit into one.
+const VERDICT_MAX: u16 = 3;
+const MESSAGE_MAX: u16 = 6;
 
 /// Characters of a row's sparkline.
 const SPARKS: usize = 10;
@@ -65,9 +69,13 @@ fn bold() -> Style {
 /// Draws all of it.
 pub fn draw(frame: &mut Frame<'_>, screen: &TopScreen) {
     let foot = footer(screen);
-    let below = height_of(&foot, frame.area().width);
+    let width = frame.area().width;
+    let below = height_of(&foot, width, MESSAGE_MAX);
+    let lines = screen.shown.as_deref().map(|shown| header(shown, screen));
+    let verdict = lines.as_ref().and_then(|lines| lines.last());
+    let verdict = verdict.map_or(1, |line| height_of(line, width, VERDICT_MAX));
     let parts = [
-        Constraint::Length(ABOVE - 2),
+        Constraint::Length(FIXED + verdict),
         Constraint::Min(1),
         Constraint::Length(below),
     ];
@@ -75,7 +83,7 @@ pub fn draw(frame: &mut Frame<'_>, screen: &TopScreen) {
     match &screen.shown {
         None => frame.render_widget(Paragraph::new("asking the run …"), head),
         Some(shown) => {
-            frame.render_widget(wrapped(header(shown, screen)), head);
+            frame.render_widget(wrapped(lines.unwrap_or_default()), head);
             match (&screen.detail, &shown.detail) {
                 (Some(name), Some(detail)) if *name == detail.name => {
                     detail::draw(frame, body, detail);
@@ -98,8 +106,8 @@ pub fn wrapped<'a>(lines: impl Into<Text<'a>>) -> Paragraph<'a> {
     Paragraph::new(lines).wrap(Wrap { trim: true })
 }
 
-/// Returns the number of lines that a text takes on a screen of this width, within limits.
-pub fn height_of(text: &Line<'_>, width: u16) -> u16 {
+/// Returns the number of lines that a text takes on a screen of this width, at most `most`.
+pub fn height_of(text: &Line<'_>, width: u16, most: u16) -> u16 {
     let (mut lines, mut used) = (1, 0);
     for word in text.to_string().split_whitespace() {
         let word = word.chars().count() as u16;
@@ -109,7 +117,7 @@ pub fn height_of(text: &Line<'_>, width: u16) -> u16 {
             used += word + u16::from(used > 0);
         }
     }
-    lines.clamp(BELOW, WRAPPED_MAX)
+    lines.clamp(1, most)
 }
 
 /// Run and sums, then the fidelity: it is always on the screen.

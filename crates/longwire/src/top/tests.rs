@@ -104,7 +104,7 @@ fn the_table_scrolls_with_the_chosen_row() {
     let query = screen
         .new_query(rows_of(24))
         .expect("other rows are asked for");
-    assert_eq!((screen.chosen, query.offset, query.limit), (99, 84, 16));
+    assert_eq!((screen.chosen, query.offset, query.limit), (99, 85, 15));
     press(&mut screen, KeyCode::Home);
     assert_eq!(
         screen

@@ -9,7 +9,7 @@ use crate::report::artifacts;
 use crate::report::verdict::{
     IN_TIME, SHARE_SMALL, Verdict, kinds, lateness, machine_hints, own_share, stopped,
 };
-use crate::report::words::{count, links_in_words, micros};
+use crate::report::words::{count, links_in_words, micros, percent};
 
 /// Returns the verdict on a network.
 pub(super) fn of(report: &NetworkReport) -> Verdict {
@@ -160,9 +160,19 @@ fn lost_of(ports: &[PortReport]) -> String {
     }
 }
 
-/// Returns the artifacts of a port, if it has any: `left 12 late, 3 memory`.
+/// Returns the artifacts of a port, if it has any: `left 12 late, 3 memory`, or with their
+/// share if all of these frames left: `left 12 late (0.15% of 8,000 frames sent)`.
 fn artifacts_of(port: &PortReport) -> Option<String> {
-    kinds(&port.artifacts).map(|kinds| format!("{} {kinds}", port.name))
+    let kinds = kinds(&port.artifacts)?;
+    let mut happened = port.artifacts.nonzero();
+    let sent = port.traffic.packets_out;
+    let share = if sent > 0 && happened.all(|(kind, _)| artifacts::is_late(kind)) {
+        let share = port.artifacts.total() as f64 / sent as f64;
+        format!(" ({} of {} frames sent)", percent(share), count(sent))
+    } else {
+        String::new()
+    };
+    Some(format!("{} {kinds}{share}", port.name))
 }
 
 fn praise(report: &NetworkReport) -> String {
@@ -251,6 +261,20 @@ mod tests {
                  at the most"
             )
         );
+    }
+
+    #[test]
+    fn late_frames_have_their_share_of_the_frames_sent() {
+        let mut report = report(&[0, 0]);
+        report.run.ports[0].artifacts = [("late", 3)].into();
+        let line = of(&report).line;
+        assert!(
+            line.ends_with(": right 3 late (1.00% of 300 frames sent)"),
+            "{line}"
+        );
+        report.run.ports[0].artifacts = [("late", 3), ("memory", 1)].into();
+        let line = of(&report).line;
+        assert!(line.ends_with("right 3 late, 1 memory"), "{line}");
     }
 
     #[test]
