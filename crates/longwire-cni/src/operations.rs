@@ -120,8 +120,8 @@ impl Call<'_> {
     }
 
     /// Removes attachments of this network whose namespace is gone: their removal was asked
-    /// for while the node was away. One that is attached has a namespace, in whatever mounts
-    /// its path may be seen.
+    /// for while the node was away. One that is attached has a namespace, though its path
+    /// may be in the mounts of another runtime.
     fn sweep(&mut self, node: &mut Node) -> Result<(), NodeError> {
         let own = self.name();
         for old in node.list()? {
