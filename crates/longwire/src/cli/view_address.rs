@@ -1,17 +1,20 @@
 //! The address of `--view`, which may be left out.
 
 use std::ffi::OsString;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 /// The option, and the end of options.
 const VIEW: &str = "--view";
 const DASHES: &str = "--";
 
-/// Reads an address with a port, or a port of the loopback address.
+/// Reads an address, a port of the loopback address, or both. Without a port the system chooses.
 pub(super) fn view_address(text: &str) -> Result<SocketAddr, String> {
     let port = text.strip_prefix("localhost:").unwrap_or(text);
     if let Ok(port) = port.parse::<u16>() {
         return Ok((Ipv4Addr::LOCALHOST, port).into());
+    }
+    if let Ok(address) = text.parse::<IpAddr>() {
+        return Ok((address, 0).into());
     }
     text.parse().map_err(|_| {
         "write a port, as in --view=8080, or an IP address with a port, as in \
@@ -45,6 +48,7 @@ mod tests {
             ("8080", "127.0.0.1:8080"),
             ("localhost:8080", "127.0.0.1:8080"),
             ("0.0.0.0:1", "0.0.0.0:1"),
+            ("0.0.0.0", "0.0.0.0:0"),
             ("[::1]:0", "[::1]:0"),
         ] {
             assert_eq!(
@@ -52,7 +56,7 @@ mod tests {
                 Ok(address.into())
             );
         }
-        for text in ["", "127.0.0.1", "70000", "example.org:80", "network.toml"] {
+        for text in ["", "70000", "example.org:80", "network.toml"] {
             let error = view_address(text).expect_err(text);
             assert!(error.contains("--view=8080"), "{error}");
         }
