@@ -27,6 +27,7 @@ use std::time::Duration;
 
 use crate::bpf::tcx::{self, Hook};
 use crate::bpf::{self, Link, ProgramKind};
+use crate::net::grace::ExpeditedGrace;
 use crate::net::interface::{self, Interface};
 use crate::net::veth::{self, End, VethConfig};
 use crate::net::{NetError, NetNamespace, address, link, sysctl};
@@ -51,6 +52,15 @@ const PROGRAM: &str = "longwire";
 const MTU: u32 = 65_535;
 /// The most names that are tried for the devices.
 const ATTEMPTS: u32 = 64;
+/// Memory of the receive rings of all ports of a run together, in bytes, and its limits
+/// for one port.
+const RINGS_BYTES: usize = 128 << 20;
+const RING_MIN: usize = 512 << 10;
+const RING_MAX: usize = 4 << 20;
+/// With more interfaces than this in a run, ports send without AF_XDP, to save memory.
+const INTERFACES_FEW: usize = 16;
+/// Bytes of an Ethernet header with a VLAN tag.
+const ETHERNET: usize = 14 + 4;
 /// Patience for a new device to come up, which takes well under a millisecond.
 const CARRIER_PATIENCE: Duration = Duration::from_secs(2);
 
@@ -65,15 +75,51 @@ pub struct AttachPlace<'a> {
     pub selection: Selection,
 }
 
+/// The namespace of a run with its ends of the veth pairs.
+#[derive(Debug)]
+pub struct AttachHub {
+    namespace: NetNamespace,
+    /// The number of interfaces, which share the memory of the run.
+    interfaces: usize,
+}
+
+impl AttachHub {
+    /// Makes a namespace for the links in this many interfaces of one namespace.
+    ///
+    /// # Errors
+    /// Without CAP_SYS_ADMIN.
+    pub fn new(interfaces: usize) -> Result<AttachHub, AttachError> {
+        let namespace = NetNamespace::new()?;
+        namespace.run(quiet)??;
+        Ok(AttachHub {
+            namespace,
+            interfaces: interfaces.max(1),
+        })
+    }
+
+    /// Returns the options of the ports for an interface.
+    fn options(&self, interface: &Interface) -> OpenOptions {
+        let ring = RINGS_BYTES / (2 * self.interfaces);
+        OpenOptions {
+            // That of the veth pair is as long as a frame can be.
+            frame_usual: Some(interface.mtu as usize + ETHERNET),
+            ring_bytes: Some(ring.clamp(RING_MIN, RING_MAX)),
+            sends_by_xdp: self.interfaces <= INTERFACES_FEW,
+            private: true,
+            ..OpenOptions::default()
+        }
+    }
+}
+
 /// A link's place in an interface. When this is dropped, the interface works as before.
 pub struct Attachment {
     interface: String,
     index: u32,
     /// The programs at the interface, removed first: later frames no longer enter.
     taking: Vec<Link>,
-    _giving: Vec<Link>,
+    giving: Vec<Link>,
     _programs: Vec<OwnedFd>,
-    hub: NetNamespace,
+    _hub: NetNamespace,
     /// Paths of the links, for an interface that stays closed when the process ends.
     pins: Option<Pins>,
 }
@@ -128,31 +174,30 @@ pub fn is_device_of_link(name: &str) -> bool {
 /// # Errors
 /// If the kernel is too old, the interface does not exist or has no Ethernet header, has a
 /// link of Longwire already, or without CAP_NET_ADMIN, CAP_BPF and CAP_SYS_ADMIN.
-pub fn prepare(place: &AttachPlace<'_>) -> Result<Prepared, AttachError> {
+pub fn prepare(place: &AttachPlace<'_>, hub: &AttachHub) -> Result<Prepared, AttachError> {
+    let _hurry = ExpeditedGrace::begin();
     if place.selection.to.len() > PREFIXES_MAX {
         return Err(AttachError::TooManyPrefixes);
     }
     let found = place.namespace.run(|| find(place.interface))??;
     let revisions = place.namespace.run(|| revisions(&found))??;
-    let hub = NetNamespace::new()?;
-    hub.run(quiet)??;
-    let (names, devices) = make_devices(place.namespace, &found, &hub)?;
+    let (names, devices) = make_devices(place.namespace, &found, &hub.namespace)?;
     let mut attachment = Attachment {
         interface: found.name.clone(),
         index: found.index,
         taking: Vec::new(),
-        _giving: Vec::new(),
+        giving: Vec::new(),
         _programs: Vec::new(),
-        hub,
+        _hub: hub.namespace.try_clone()?,
         pins: None,
     };
-    let ports = attachment.hub.run(|| {
-        let [inner, outer] = &names;
-        Ok::<_, AttachError>((open(inner)?, open(outer)?))
+    let ports = hub.namespace.run(|| {
+        let ([inner, outer], options) = (&names, hub.options(&found));
+        Ok::<_, AttachError>((open(inner, &options)?, open(outer, &options)?))
     })?;
     let (inner, outer) = ports?;
 
-    let mark = mark_of(attachment.hub.inode());
+    let mark = mark_of(hub.namespace.inode() ^ u64::from(found.index) << 32);
     let load = |name: &str, instructions: &[_]| {
         let name = format!("{PROGRAM}_{name}");
         bpf::load_program(ProgramKind::Tcx, &name, instructions).map_err(AttachError::program)
@@ -171,7 +216,7 @@ pub fn prepare(place: &AttachPlace<'_>) -> Result<Prepared, AttachError> {
         });
         attached.collect::<io::Result<Vec<Link>>>()
     })?;
-    attachment._giving = giving.map_err(AttachError::program)?;
+    attachment.giving = giving.map_err(AttachError::program)?;
     attachment._programs = givers.into_iter().map(|(_, program)| program).collect();
     let [egress, ingress] = revisions;
     let take = |sending, device| {
@@ -247,6 +292,7 @@ impl Engage {
 
     fn engage_links(self, closed: bool) -> Result<Attachment, AttachError> {
         let pins = closed.then(|| self.pins());
+        let _hurry = ExpeditedGrace::begin();
         let index = self.attachment.index;
         let attached = self.namespace.run(|| {
             let attached = self.taking.iter().map(|(hook, program, revision)| {
@@ -289,6 +335,7 @@ impl Attachment {
     /// Stops taking frames. Those that are on the link are still delivered while the ports
     /// are open.
     pub fn release(&mut self) {
+        let _hurry = ExpeditedGrace::begin();
         for link in &mut self.taking {
             // If its path cannot be removed, a link of no interface stays there, which the
             // next attachment replaces.
@@ -308,10 +355,13 @@ impl Attachment {
 
 impl Drop for Attachment {
     fn drop(&mut self) {
-        // Of an interface that is gone, nothing is to stay.
-        if self.pins.is_some() && !self.is_attached() {
+        let _hurry = ExpeditedGrace::begin();
+        // Of an interface that is gone, nothing is to stay; one that is to stay closed keeps
+        // its programs.
+        if !self.stays_closed() {
             self.release();
         }
+        self.giving.clear();
     }
 }
 
@@ -430,8 +480,8 @@ fn make_pair(name: &str, index: u32, hub: &NetNamespace) -> Result<u32, AttachEr
     Ok(link::link_index(name)?)
 }
 
-fn open(device: &str) -> Result<Port, PortError> {
-    registry::open(&format!("packet:{device}"), &OpenOptions::default())
+fn open(device: &str, options: &OpenOptions) -> Result<Port, PortError> {
+    registry::open(&format!("packet:{device}"), options)
 }
 
 /// Returns numbers for the two devices in the interface's namespace. The kernel counts from
@@ -445,7 +495,7 @@ fn indices_of(seed: u64) -> [u32; 2] {
 
 /// Returns a mark for frames that pass. Marks of others are small numbers and bit masks;
 /// this one has bits in every byte, and is another for each attachment.
-fn mark_of(inode: u64) -> u32 {
-    let mixed = inode.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+fn mark_of(seed: u64) -> u32 {
+    let mixed = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     0x4c57_0000 | (mixed >> 48) as u32 | 1
 }

@@ -10,6 +10,7 @@ use longwire_attach::{ContainerName, Found, PodName, Target};
 use longwire_engine::Nanos;
 use longwire_io::attach::{Attachment, Engage, Pins, Selection};
 use longwire_io::net::address::Prefix;
+use longwire_io::net::grace::ExpeditedGrace;
 use longwire_node::place;
 use longwire_packet::filter::{Filter, LANGUAGE};
 use longwire_runtime::RunningNetwork;
@@ -252,6 +253,7 @@ fn attach(args: &AttachArgs, globals: &Globals) -> Result<ExitCode, Error> {
         released: None,
         fail: args.fail,
         stop: &stop,
+        hurry: None,
     };
     let mut until = until_stopped(&stop, args.time);
     let carried = run_network::carry(setup, ports, control, globals, &mut |running, pause| {
@@ -331,6 +333,8 @@ struct Life<'a> {
     released: Option<Instant>,
     fail: FailMode,
     stop: &'a AtomicBool,
+    /// From the end on, as the kernel waits for each program and ring. Dropped last.
+    hurry: Option<ExpeditedGrace>,
 }
 
 /// The longest wait at the end for frames that are still on the link.
@@ -372,6 +376,7 @@ impl Life<'_> {
             )?;
         }
         if over || self.attached.is_empty() {
+            self.hurry = Some(ExpeditedGrace::begin());
             // New frames pass by; those on the link arrive as it decided.
             self.attached.iter_mut().for_each(Attachment::release);
             self.released = Some(Instant::now());
@@ -381,6 +386,7 @@ impl Life<'_> {
     }
 
     fn begin(&mut self, globals: &Globals) -> Result<(), Error> {
+        let _hurry = ExpeditedGrace::begin();
         let new = self
             .new
             .take()
