@@ -17,6 +17,9 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// The same where the answer changes nothing for the caller.
 const SHORT_PATIENCE: Duration = Duration::from_secs(3);
 
+/// The state of an attachment whose target does not exist.
+const WAITING: &str = "waiting";
+
 /// A call: parameters, configuration, and lines for the log.
 pub(crate) struct Call<'a> {
     pub parameters: &'a Parameters,
@@ -117,14 +120,18 @@ impl Call<'_> {
     }
 
     /// Removes attachments of this network whose namespace is gone: their removal was asked
-    /// for while the node was away.
+    /// for while the node was away. One that is attached has a namespace, though its path
+    /// may be in the mounts of another runtime.
     fn sweep(&mut self, node: &mut Node) -> Result<(), NodeError> {
+        let own = self.name();
         for old in node.list()? {
+            let is_idle = old.state == WAITING || old.name == own;
             let is_gone = old.spec.target.netns.is_some_and(|path| !path.exists());
-            if is_gone && is_of_network(&old.name, &self.config.name) {
+            if is_idle && is_gone && is_of_network(&old.name, &self.config.name) {
                 node.delete(&old.name)?;
+                let name = &old.name;
                 self.log
-                    .push(format!("removed {}, whose namespace is gone", old.name));
+                    .push(format!("removed {name}, whose namespace is gone"));
             }
         }
         Ok(())
@@ -167,7 +174,7 @@ impl Call<'_> {
         let Some(found) = found else {
             return not_attached("does not exist");
         };
-        if found.state == "waiting" {
+        if found.state == WAITING {
             return not_attached(&format!("waits: {}", found.reason.unwrap_or_default()));
         }
         let is_here = found.spec.target.netns.as_deref()

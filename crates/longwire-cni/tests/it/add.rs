@@ -89,14 +89,31 @@ fn without_the_node_a_container_waits_or_has_no_link() {
 
 #[test]
 fn links_of_namespaces_that_are_gone_are_removed() {
-    let attachment = |name: &str, netns: &str| {
-        json!({ "name": name, "state": "waiting",
+    let attachment = |name: &str, state: &str, netns: &str| {
+        json!({ "name": name, "state": state,
         "interfaces": [], "spec": { "target": { "netns": netns }, "link": {} } })
     };
     let node = willing(json!([
-        attachment("cni-pods-1-eth0-6cccd23600000000", "/run/netns/gone"),
-        attachment("cni-pods-2-eth0-6cccd23600000000", "/proc/self/ns/net"),
-        attachment("cni-others-3-eth0-1111111100000000", "/run/netns/gone"),
+        attachment(
+            "cni-pods-1-eth0-6cccd23600000000",
+            "waiting",
+            "/run/netns/gone"
+        ),
+        attachment(
+            "cni-pods-2-eth0-6cccd23600000000",
+            "waiting",
+            "/proc/self/ns/net"
+        ),
+        attachment(
+            "cni-pods-3-eth0-6cccd23600000000",
+            "attached",
+            "/run/netns/other-mounts"
+        ),
+        attachment(
+            "cni-others-4-eth0-1111111100000000",
+            "waiting",
+            "/run/netns/gone"
+        ),
         json!({ "name": "web", "spec": { "target": { "container": "web" } } }),
     ]));
     Call::new("ADD", &node.socket()).well();

@@ -1,5 +1,7 @@
 //! A chain of plugins, run as a runtime runs them.
 
+use std::thread;
+
 use serde_json::json;
 
 use super::{Machine, Pod};
@@ -118,6 +120,43 @@ fn containers_come_and_go_while_the_node_is_away() {
         pod.well(&machine, "DEL", &config, "");
         pod.well(&machine, "DEL", &machine.bridge(), "");
     }
+    assert!(machine.attachments().is_empty());
+}
+
+#[test]
+fn containers_start_and_end_at_the_same_time() {
+    let Some(machine) = Machine::new() else {
+        return;
+    };
+    let config = machine.plugin(&json!({ "delay": "15ms" }));
+    let pods: Vec<Pod> = (0..6)
+        .map(|number| Pod::new(&format!("pod{number}")))
+        .collect();
+    let start = |pod: &Pod| {
+        let (previous, address) = pod.add_to_bridge(&machine);
+        pod.well(&machine, "ADD", &config, &previous);
+        address
+    };
+    let addresses: Vec<String> = thread::scope(|scope| {
+        let started = pods.iter().map(|pod| scope.spawn(|| start(pod)));
+        let started: Vec<_> = started.collect();
+        started
+            .into_iter()
+            .map(|thread| thread.join().expect("an address"))
+            .collect()
+    });
+    assert_eq!(machine.attachments().len(), pods.len());
+    for address in &addresses {
+        machine.assert_round_trip(address, 30.0);
+    }
+    thread::scope(|scope| {
+        for pod in &pods {
+            scope.spawn(|| {
+                pod.well(&machine, "DEL", &config, "");
+                pod.well(&machine, "DEL", &machine.bridge(), "");
+            });
+        }
+    });
     assert!(machine.attachments().is_empty());
 }
 
