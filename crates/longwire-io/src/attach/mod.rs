@@ -23,7 +23,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::bpf::tcx::{self, Hook};
 use crate::bpf::{self, Link, ProgramKind};
@@ -39,10 +39,13 @@ mod filter;
 mod pins;
 mod program;
 mod selection;
+mod watch;
 
 pub use error::AttachError;
 pub use pins::Pins;
 pub use selection::{PREFIXES_MAX, Selection};
+
+use watch::Watch;
 
 /// Start of the names of programs at interfaces.
 const PROGRAM: &str = "longwire";
@@ -51,6 +54,10 @@ const PROGRAM: &str = "longwire";
 const MTU: u32 = 65_535;
 /// Patience for a new device to come up, which takes well under a millisecond.
 const CARRIER_PATIENCE: Duration = Duration::from_secs(2);
+
+/// Patience for the devices of another link of the interface to go away.
+const DEVICES_PATIENCE: Duration = Duration::from_secs(2);
+const DEVICES_PAUSE: Duration = Duration::from_millis(5);
 
 /// An interface to attach to.
 #[derive(Debug)]
@@ -74,6 +81,7 @@ pub struct Attachment {
     hub: NetNamespace,
     /// Paths of the links, for an interface that stays closed when the process ends.
     pins: Option<Pins>,
+    watch: Watch,
 }
 
 impl std::fmt::Debug for Attachment {
@@ -125,20 +133,32 @@ pub fn prepare(place: &AttachPlace<'_>) -> Result<Prepared, AttachError> {
         return Err(AttachError::TooManyPrefixes);
     }
     let found = place.namespace.run(|| find(place.interface))??;
-    let revisions = place.namespace.run(|| revisions(&found))??;
+    let mut seen = place.namespace.run(|| revisions(&found))??;
+    let started = Instant::now();
     let hub = NetNamespace::new()?;
     hub.run(quiet)??;
     let names = names_of(found.index);
     let indices = indices_of(hub.inode());
-    let devices = place
-        .namespace
-        .run(|| make_devices(&names, indices, &hub))??;
+    let devices = loop {
+        let made = place
+            .namespace
+            .run(|| make_devices(&names, indices, &hub))?;
+        match made {
+            // Of a link that is being attached, or of one that the kernel is removing.
+            Err(error) if error.is_taken_name() && started.elapsed() < DEVICES_PATIENCE => {
+                seen = place.namespace.run(|| revisions(&found))??;
+                std::thread::sleep(DEVICES_PAUSE);
+            }
+            made => break made?,
+        }
+    };
     let mut attachment = Attachment {
         interface: found.name.clone(),
         index: found.index,
         taking: Vec::new(),
         _giving: Vec::new(),
         _programs: Vec::new(),
+        watch: Watch::new(&hub, &names[0], found.index)?,
         hub,
         pins: None,
     };
@@ -169,7 +189,7 @@ pub fn prepare(place: &AttachPlace<'_>) -> Result<Prepared, AttachError> {
     })?;
     attachment._giving = giving.map_err(AttachError::program)?;
     attachment._programs = givers.into_iter().map(|(_, program)| program).collect();
-    let [egress, ingress] = revisions;
+    let [egress, ingress] = seen;
     let take = |sending, device| {
         let selected = place.selection.node(sending);
         program::take(mark, selected.as_ref(), device).ok_or(AttachError::FilterTooComplex)
@@ -275,11 +295,10 @@ impl Attachment {
         &self.interface
     }
 
-    /// Whether the interface still exists and frames are taken.
+    /// Whether the interface is still where it was, and frames are taken.
     pub fn is_attached(&self) -> bool {
-        self.taking
-            .iter()
-            .all(|link| link.is_attached().unwrap_or(false))
+        let mut links = self.taking.iter();
+        links.all(|link| link.is_attached().unwrap_or(false)) && self.watch.is_there()
     }
 
     /// Stops taking frames. Those that are on the link are still delivered while the ports
@@ -311,6 +330,18 @@ impl Drop for Attachment {
     }
 }
 
+/// Checks that this kernel has the links of attachments, and that this process may make
+/// them.
+///
+/// # Errors
+/// [`AttachError::OldKernel`] before Linux 6.6; [`AttachError::Program`] without the rights.
+pub fn check_kernel() -> Result<(), AttachError> {
+    // Each namespace has it.
+    const LO: u32 = 1;
+    let found = tcx::programs(LO, Hook::Ingress);
+    found.map(drop).map_err(AttachError::of_query)
+}
+
 /// Finds the interface in the calling thread's namespace.
 fn find(name: Option<&str>) -> Result<Interface, AttachError> {
     let found = match name {
@@ -326,6 +357,9 @@ fn find(name: Option<&str>) -> Result<Interface, AttachError> {
             Interface::find_index(index)?
         }
     };
+    if found.name == "lo" {
+        return Err(AttachError::Loopback);
+    }
     if !found.is_ethernet() {
         return Err(AttachError::NoEthernet {
             interface: found.name,

@@ -10,14 +10,14 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-pub(crate) mod assembler;
-pub(crate) mod instruction;
-pub(crate) mod tcx;
+pub mod assembler;
+pub mod instruction;
+pub mod tcx;
 
 #[cfg(test)]
 use tcx::bpf_answering;
 
-pub(crate) use instruction::Instruction;
+pub use instruction::Instruction;
 
 const MAP_CREATE: libc::c_int = 0;
 const MAP_UPDATE_ELEM: libc::c_int = 2;
@@ -26,6 +26,7 @@ const OBJ_PIN: libc::c_int = 6;
 const OBJ_GET: libc::c_int = 7;
 const LINK_CREATE: libc::c_int = 28;
 const LINK_DETACH: libc::c_int = 34;
+const ENABLE_STATS: libc::c_int = 32;
 
 const MAP_TYPE_XSKMAP: u32 = 17;
 const PROG_TYPE_SCHED_CLS: u32 = 3;
@@ -88,7 +89,7 @@ struct PathAndObject {
 
 /// A program's attachment to an interface. It ends when this is dropped or the process
 /// ends, unless it has a path ([`Link::pin`]).
-pub(crate) struct Link {
+pub struct Link {
     descriptor: OwnedFd,
     path: Option<PathBuf>,
 }
@@ -103,7 +104,7 @@ impl Link {
 
     /// Gives the link a path in a BPF file system. From now on, it stays when this is
     /// dropped and when the process ends.
-    pub(crate) fn pin(&mut self, path: &Path) -> io::Result<()> {
+    pub fn pin(&mut self, path: &Path) -> io::Result<()> {
         let text = CString::new(path.as_os_str().as_bytes())?;
         let attributes = PathAndObject {
             path: text.as_ptr() as u64,
@@ -118,7 +119,7 @@ impl Link {
     }
 
     /// Opens the link that has this path.
-    pub(crate) fn pinned(path: &Path) -> io::Result<Link> {
+    pub fn pinned(path: &Path) -> io::Result<Link> {
         let text = CString::new(path.as_os_str().as_bytes())?;
         let attributes = PathAndObject {
             path: text.as_ptr() as u64,
@@ -135,7 +136,7 @@ impl Link {
     }
 
     /// Removes the link's path, if it has one: it ends again when this is dropped.
-    pub(crate) fn unpin(&mut self) -> io::Result<()> {
+    pub fn unpin(&mut self) -> io::Result<()> {
         match self.path.take().map(std::fs::remove_file) {
             Some(Err(error)) if error.kind() != io::ErrorKind::NotFound => Err(error),
             _ => Ok(()),
@@ -143,7 +144,7 @@ impl Link {
     }
 
     /// Takes the program off its interface.
-    pub(crate) fn detach(&self) {
+    pub fn detach(&self) {
         let attributes = LinkDetach {
             link: number(self.descriptor.as_fd()),
         };
@@ -194,7 +195,7 @@ fn number(descriptor: BorrowedFd<'_>) -> u32 {
 }
 
 /// Creates a map from queue numbers to AF_XDP sockets.
-pub(crate) fn create_socket_map(queues: u32) -> io::Result<OwnedFd> {
+pub fn create_socket_map(queues: u32) -> io::Result<OwnedFd> {
     let attributes = MapCreate {
         map_type: MAP_TYPE_XSKMAP,
         key_size: 4,
@@ -206,11 +207,7 @@ pub(crate) fn create_socket_map(queues: u32) -> io::Result<OwnedFd> {
 }
 
 /// Enters a socket into the map. The kernel removes it when the socket is closed.
-pub(crate) fn enter_socket(
-    map: BorrowedFd<'_>,
-    queue: u32,
-    socket: BorrowedFd<'_>,
-) -> io::Result<()> {
+pub fn enter_socket(map: BorrowedFd<'_>, queue: u32, socket: BorrowedFd<'_>) -> io::Result<()> {
     let value = number(socket);
     let attributes = MapUpdate {
         map: number(map),
@@ -226,7 +223,7 @@ pub(crate) fn enter_socket(
 
 /// The place that a program is made for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ProgramKind {
+pub enum ProgramKind {
     /// Before the kernel has built a packet: [`attach_xdp`].
     Xdp,
     /// At the traffic control hook of a device: [`tcx::attach`].
@@ -235,7 +232,7 @@ pub(crate) enum ProgramKind {
 
 /// Loads a program into the kernel, which verifies it. `name` is shown by tools; it has at
 /// most 15 letters, digits and underscores.
-pub(crate) fn load_program(
+pub fn load_program(
     kind: ProgramKind,
     name: &str,
     instructions: &[Instruction],
@@ -266,6 +263,18 @@ pub(crate) fn load_program(
     // SAFETY: the attributes of PROG_LOAD; instructions and licence live
     // during the call, and the count is that of the slice.
     unsafe { bpf(PROG_LOAD, &attributes) }.map(owned)
+}
+
+/// Has the kernel count the runs of all programs while the result is open
+/// ([`tcx::run_count`]).
+///
+/// # Errors
+/// Without CAP_SYS_ADMIN.
+pub fn enable_stats() -> io::Result<OwnedFd> {
+    /// BPF_STATS_RUN_TIME.
+    const RUN_TIME: u32 = 0;
+    // SAFETY: the attributes of ENABLE_STATS, one number.
+    unsafe { bpf(ENABLE_STATS, &RUN_TIME) }.map(owned)
 }
 
 #[cfg(test)]
@@ -300,11 +309,7 @@ pub(crate) fn run_program(program: BorrowedFd<'_>, frame: &[u8]) -> io::Result<u
 }
 
 /// Attaches an XDP program to an interface.
-pub(crate) fn attach_xdp(
-    program: BorrowedFd<'_>,
-    interface: u32,
-    mode_flags: u32,
-) -> io::Result<Link> {
+pub fn attach_xdp(program: BorrowedFd<'_>, interface: u32, mode_flags: u32) -> io::Result<Link> {
     let attributes = LinkCreate {
         program: number(program),
         target: interface,
