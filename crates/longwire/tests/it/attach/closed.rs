@@ -103,7 +103,7 @@ fn nothing_passes_once_the_program_is_killed() {
             (streams, killed)
         });
         for Numbered { sent, arrived } in &streams {
-            assert!(arrived.len() > 100, "{} arrived", arrived.len());
+            assert!(arrived.len() > 20, "{} arrived", arrived.len());
             for (number, at) in arrived {
                 assert!(sent[*number] < killed, "{number} passed after the kill");
                 let delay = at.duration_since(sent[*number]);
