@@ -104,7 +104,7 @@ impl Link {
 
     /// Gives the link a path in a BPF file system. From now on, it stays when this is
     /// dropped and when the process ends.
-    pub fn pin(&mut self, path: &Path) -> io::Result<()> {
+    pub(crate) fn pin(&mut self, path: &Path) -> io::Result<()> {
         let text = CString::new(path.as_os_str().as_bytes())?;
         let attributes = PathAndObject {
             path: text.as_ptr() as u64,
@@ -119,7 +119,7 @@ impl Link {
     }
 
     /// Opens the link that has this path.
-    pub fn pinned(path: &Path) -> io::Result<Link> {
+    pub(crate) fn pinned(path: &Path) -> io::Result<Link> {
         let text = CString::new(path.as_os_str().as_bytes())?;
         let attributes = PathAndObject {
             path: text.as_ptr() as u64,
@@ -136,7 +136,7 @@ impl Link {
     }
 
     /// Removes the link's path, if it has one: it ends again when this is dropped.
-    pub fn unpin(&mut self) -> io::Result<()> {
+    pub(crate) fn unpin(&mut self) -> io::Result<()> {
         match self.path.take().map(std::fs::remove_file) {
             Some(Err(error)) if error.kind() != io::ErrorKind::NotFound => Err(error),
             _ => Ok(()),
@@ -144,7 +144,7 @@ impl Link {
     }
 
     /// Takes the program off its interface.
-    pub fn detach(&self) {
+    pub(crate) fn detach(&self) {
         let attributes = LinkDetach {
             link: number(self.descriptor.as_fd()),
         };
@@ -195,7 +195,7 @@ fn number(descriptor: BorrowedFd<'_>) -> u32 {
 }
 
 /// Creates a map from queue numbers to AF_XDP sockets.
-pub fn create_socket_map(queues: u32) -> io::Result<OwnedFd> {
+pub(crate) fn create_socket_map(queues: u32) -> io::Result<OwnedFd> {
     let attributes = MapCreate {
         map_type: MAP_TYPE_XSKMAP,
         key_size: 4,
@@ -207,7 +207,11 @@ pub fn create_socket_map(queues: u32) -> io::Result<OwnedFd> {
 }
 
 /// Enters a socket into the map. The kernel removes it when the socket is closed.
-pub fn enter_socket(map: BorrowedFd<'_>, queue: u32, socket: BorrowedFd<'_>) -> io::Result<()> {
+pub(crate) fn enter_socket(
+    map: BorrowedFd<'_>,
+    queue: u32,
+    socket: BorrowedFd<'_>,
+) -> io::Result<()> {
     let value = number(socket);
     let attributes = MapUpdate {
         map: number(map),
@@ -232,6 +236,10 @@ pub enum ProgramKind {
 
 /// Loads a program into the kernel, which verifies it. `name` is shown by tools; it has at
 /// most 15 letters, digits and underscores.
+///
+/// # Errors
+/// EPERM without CAP_BPF and CAP_NET_ADMIN; EINVAL or EACCES for a program that the kernel
+/// refuses.
 pub fn load_program(
     kind: ProgramKind,
     name: &str,
@@ -309,7 +317,11 @@ pub(crate) fn run_program(program: BorrowedFd<'_>, frame: &[u8]) -> io::Result<u
 }
 
 /// Attaches an XDP program to an interface.
-pub fn attach_xdp(program: BorrowedFd<'_>, interface: u32, mode_flags: u32) -> io::Result<Link> {
+pub(crate) fn attach_xdp(
+    program: BorrowedFd<'_>,
+    interface: u32,
+    mode_flags: u32,
+) -> io::Result<Link> {
     let attributes = LinkCreate {
         program: number(program),
         target: interface,

@@ -49,6 +49,10 @@ struct LinkCreateTcx {
 
 /// Attaches a program before all others of the hook, if its programs are still those of
 /// `revision` ([`programs`]). The interface is one of the calling thread's namespace.
+///
+/// # Errors
+/// ESTALE if the programs have changed; ENODEV without the interface; EPERM without
+/// CAP_BPF and CAP_NET_ADMIN; EINVAL before Linux 6.6.
 pub fn attach(
     program: BorrowedFd<'_>,
     interface: u32,
@@ -93,6 +97,9 @@ pub struct Programs {
 }
 
 /// Returns the programs of a hook of the calling thread's namespace.
+///
+/// # Errors
+/// ENODEV without the interface; EPERM without CAP_NET_ADMIN; EINVAL before Linux 6.6.
 pub fn programs(interface: u32, hook: Hook) -> io::Result<Programs> {
     let mut ids = [0_u32; PROGRAMS_MAX];
     let mut query = ProgQuery {
@@ -206,7 +213,7 @@ struct LinkInfo {
 impl Link {
     /// Whether the link still has its interface. It loses it when the interface goes away,
     /// with its namespace or alone, and when somebody detaches it.
-    pub fn is_attached(&self) -> io::Result<bool> {
+    pub(crate) fn is_attached(&self) -> io::Result<bool> {
         let info: LinkInfo = info_of(self.descriptor.as_fd())?;
         Ok(info.interface != 0)
     }
