@@ -15,7 +15,7 @@
 mod arena;
 pub mod attach;
 mod bell;
-mod bpf;
+pub mod bpf;
 mod collapse;
 pub mod delay_line;
 mod event;

@@ -24,6 +24,8 @@ pub enum AttachError {
          interfaces there are {present}"
     )]
     NoDefaultRoute { present: String },
+    #[error("lo carries what a namespace sends to itself: no link can be between: name another")]
+    Loopback,
     #[error("'{interface}' has no Ethernet header, as tunnels have none: attach to another device")]
     NoEthernet { interface: String },
     #[error(
@@ -79,6 +81,59 @@ impl AttachError {
         match source.raw_os_error() {
             Some(libc::EINVAL | libc::EOPNOTSUPP) => AttachError::OldKernel { source },
             _ => AttachError::Program { source },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::attach::check_kernel;
+
+    /// Makes bpf(2) fail with an error in the calling thread.
+    fn refuse_bpf(errno: u32) {
+        let statement = |code, value| libc::sock_filter {
+            code,
+            jt: 0,
+            jf: 0,
+            k: value,
+        };
+        let mut filter = [
+            // The number of the system call.
+            statement(0x20, 0),
+            libc::sock_filter {
+                jf: 1,
+                ..statement(0x15, libc::SYS_bpf as u32)
+            },
+            statement(0x06, libc::SECCOMP_RET_ERRNO | errno),
+            statement(0x06, libc::SECCOMP_RET_ALLOW),
+        ];
+        let program = libc::sock_fprog {
+            len: filter.len() as u16,
+            filter: filter.as_mut_ptr(),
+        };
+        // SAFETY: the first takes no address; the second a program that lives during the
+        // call. Both change the calling thread alone.
+        let done = unsafe {
+            libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+                | libc::prctl(
+                    libc::PR_SET_SECCOMP,
+                    libc::SECCOMP_MODE_FILTER,
+                    &raw const program,
+                )
+        };
+        assert_eq!(done, 0, "{}", io::Error::last_os_error());
+    }
+
+    #[test]
+    fn a_kernel_without_tcx_is_named_with_the_alternative() {
+        for (errno, word) in [(libc::EINVAL, "longwire exec"), (libc::EPERM, "CAP_BPF")] {
+            let found = std::thread::spawn(move || {
+                refuse_bpf(errno.cast_unsigned());
+                check_kernel()
+            });
+            let error = found.join().expect("a result").expect_err("an old kernel");
+            assert!(error.to_string().contains(word), "{error}");
         }
     }
 }

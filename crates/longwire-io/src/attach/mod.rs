@@ -40,10 +40,13 @@ mod filter;
 mod pins;
 mod program;
 mod selection;
+mod watch;
 
 pub use error::AttachError;
 pub use pins::Pins;
 pub use selection::{PREFIXES_MAX, Selection};
+
+use watch::Watch;
 
 /// Start of the names of programs at interfaces.
 const PROGRAM: &str = "longwire";
@@ -122,6 +125,7 @@ pub struct Attachment {
     _hub: NetNamespace,
     /// Paths of the links, for an interface that stays closed when the process ends.
     pins: Option<Pins>,
+    watch: Watch,
 }
 
 impl std::fmt::Debug for Attachment {
@@ -180,8 +184,10 @@ pub fn prepare(place: &AttachPlace<'_>, hub: &AttachHub) -> Result<Prepared, Att
         return Err(AttachError::TooManyPrefixes);
     }
     let found = place.namespace.run(|| find(place.interface))??;
-    let revisions = place.namespace.run(|| revisions(&found))??;
+    place.namespace.run(|| revisions(&found))??;
     let (names, devices) = make_devices(place.namespace, &found, &hub.namespace)?;
+    // Another link may have been attached meanwhile.
+    let seen = place.namespace.run(|| revisions(&found))??;
     let mut attachment = Attachment {
         interface: found.name.clone(),
         index: found.index,
@@ -189,6 +195,7 @@ pub fn prepare(place: &AttachPlace<'_>, hub: &AttachHub) -> Result<Prepared, Att
         giving: Vec::new(),
         _programs: Vec::new(),
         _hub: hub.namespace.try_clone()?,
+        watch: Watch::new(&hub.namespace, &names[0], found.index)?,
         pins: None,
     };
     let ports = hub.namespace.run(|| {
@@ -218,7 +225,7 @@ pub fn prepare(place: &AttachPlace<'_>, hub: &AttachHub) -> Result<Prepared, Att
     })?;
     attachment.giving = giving.map_err(AttachError::program)?;
     attachment._programs = givers.into_iter().map(|(_, program)| program).collect();
-    let [egress, ingress] = revisions;
+    let [egress, ingress] = seen;
     let take = |sending, device| {
         let selected = place.selection.node(sending);
         program::take(mark, selected.as_ref(), device).ok_or(AttachError::FilterTooComplex)
@@ -328,11 +335,10 @@ impl Attachment {
         &self.interface
     }
 
-    /// Whether the interface still exists and frames are taken.
+    /// Whether the interface is still where it was, and frames are taken.
     pub fn is_attached(&self) -> bool {
-        self.taking
-            .iter()
-            .all(|link| link.is_attached().unwrap_or(false))
+        let mut links = self.taking.iter();
+        links.all(|link| link.is_attached().unwrap_or(false)) && self.watch.is_there()
     }
 
     /// Stops taking frames. Those that are on the link are still delivered while the ports
@@ -368,6 +374,18 @@ impl Drop for Attachment {
     }
 }
 
+/// Checks that this kernel has the links of attachments, and that this process may make
+/// them.
+///
+/// # Errors
+/// [`AttachError::OldKernel`] before Linux 6.6; [`AttachError::Program`] without the rights.
+pub fn check_kernel() -> Result<(), AttachError> {
+    // Each namespace has it.
+    const LO: u32 = 1;
+    let found = tcx::programs(LO, Hook::Ingress);
+    found.map(drop).map_err(AttachError::of_query)
+}
+
 /// Finds the interface in the calling thread's namespace.
 fn find(name: Option<&str>) -> Result<Interface, AttachError> {
     let found = match name {
@@ -383,6 +401,9 @@ fn find(name: Option<&str>) -> Result<Interface, AttachError> {
             Interface::find_index(index)?
         }
     };
+    if found.name == "lo" {
+        return Err(AttachError::Loopback);
+    }
     if !found.is_ethernet() {
         return Err(AttachError::NoEthernet {
             interface: found.name,

@@ -10,7 +10,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use nix::sys::statfs::statfs;
+use nix::sys::statfs::{BPF_FS_MAGIC, statfs};
 
 use crate::bpf::Link;
 
@@ -20,8 +20,6 @@ use super::AttachError;
 const MOUNTED_AT: &str = "/sys/fs/bpf";
 /// Start of the names of pins in it.
 const PREFIX: &str = "longwire";
-/// Type of the BPF file system (BPF_FS_MAGIC).
-const BPF_FS: i64 = 0xcafe_4a11;
 
 /// The paths of the links at one interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,7 +63,7 @@ impl Pins {
     /// If the BPF file system is not mounted, with how to mount it.
     pub fn check() -> Result<(), AttachError> {
         match statfs(MOUNTED_AT) {
-            Ok(found) if found.filesystem_type().0 == BPF_FS => Ok(()),
+            Ok(found) if found.filesystem_type() == BPF_FS_MAGIC => Ok(()),
             _ => Err(AttachError::NoBpfFileSystem),
         }
     }

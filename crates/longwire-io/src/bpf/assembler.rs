@@ -4,12 +4,12 @@ use super::instruction::{EXIT, Instruction, SKIP};
 
 /// A place in a program, which may come later than the jumps to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Label(usize);
+pub struct Label(usize);
 
 /// A program that is being written. Jumps lead forward. Instructions that cannot be reached
 /// are left out: the kernel refuses programs with such.
 #[derive(Debug, Default)]
-pub(crate) struct Assembler {
+pub struct Assembler {
     instructions: Vec<Instruction>,
     /// Where each label is, once it is placed.
     places: Vec<Option<usize>>,
@@ -21,7 +21,7 @@ pub(crate) struct Assembler {
 
 impl Assembler {
     /// Appends an instruction that does not jump.
-    pub(crate) fn put(&mut self, instruction: Instruction) {
+    pub fn put(&mut self, instruction: Instruction) {
         if !self.is_over {
             self.instructions.push(instruction);
         }
@@ -29,14 +29,14 @@ impl Assembler {
     }
 
     /// Appends instructions that do not jump.
-    pub(crate) fn put_all(&mut self, instructions: impl IntoIterator<Item = Instruction>) {
+    pub fn put_all(&mut self, instructions: impl IntoIterator<Item = Instruction>) {
         for instruction in instructions {
             self.put(instruction);
         }
     }
 
     /// Appends a conditional instruction, which jumps to a label.
-    pub(crate) fn jump(&mut self, condition: Instruction, to: Label) {
+    pub fn jump(&mut self, condition: Instruction, to: Label) {
         if !self.is_over {
             self.jumps.push((self.instructions.len(), to));
             self.instructions.push(condition);
@@ -44,25 +44,25 @@ impl Assembler {
     }
 
     /// Jumps to a label always.
-    pub(crate) fn go(&mut self, to: Label) {
+    pub fn go(&mut self, to: Label) {
         self.jump(SKIP, to);
         self.is_over = true;
     }
 
     /// Returns a label that is not placed yet.
-    pub(crate) fn label(&mut self) -> Label {
+    pub fn label(&mut self) -> Label {
         self.places.push(None);
         Label(self.places.len() - 1)
     }
 
     /// Places a label here.
-    pub(crate) fn place(&mut self, label: Label) {
+    pub fn place(&mut self, label: Label) {
         self.places[label.0] = Some(self.instructions.len());
         self.is_over &= self.jumps.iter().all(|(_, to)| *to != label);
     }
 
     /// Returns the program. `None` if a jump is too long for an instruction.
-    pub(crate) fn finish(mut self) -> Option<Vec<Instruction>> {
+    pub fn finish(mut self) -> Option<Vec<Instruction>> {
         for (at, label) in self.jumps {
             let distance = self.places[label.0]?.checked_sub(at + 1)?;
             self.instructions[at].offset = i16::try_from(distance).ok()?;

@@ -6,12 +6,15 @@ const MAP_DESCRIPTOR: u8 = 1;
 /// One eBPF instruction, as `struct bpf_insn` lays it out.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Instruction {
-    pub(crate) code: u8,
+pub struct Instruction {
+    /// The operation.
+    pub code: u8,
     /// Destination register in the low half, source in the high one.
-    pub(crate) registers: u8,
-    pub(crate) offset: i16,
-    pub(crate) immediate: i32,
+    pub registers: u8,
+    /// Distance of a jump, or offset in memory.
+    pub offset: i16,
+    /// A number.
+    pub immediate: i32,
 }
 
 const fn op(code: u8, to: u8, from: u8, offset: i16, immediate: i32) -> Instruction {
@@ -24,82 +27,83 @@ const fn op(code: u8, to: u8, from: u8, offset: i16, immediate: i32) -> Instruct
 }
 
 /// Copies a register of 64 bits.
-pub(crate) const fn move_register(to: u8, from: u8) -> Instruction {
+pub const fn move_register(to: u8, from: u8) -> Instruction {
     op(0xbf, to, from, 0, 0)
 }
 
 /// Sets a register to a number, sign-extended.
-pub(crate) const fn move_number(to: u8, value: i32) -> Instruction {
+pub const fn move_number(to: u8, value: i32) -> Instruction {
     op(0xb7, to, 0, 0, value)
 }
 
 /// Adds a number.
-pub(crate) const fn add_number(to: u8, value: i32) -> Instruction {
+pub const fn add_number(to: u8, value: i32) -> Instruction {
     op(0x07, to, 0, 0, value)
 }
 
 /// Loads 32 bits from memory.
-pub(crate) const fn load_word(to: u8, from: u8, offset: i16) -> Instruction {
+pub const fn load_word(to: u8, from: u8, offset: i16) -> Instruction {
     op(0x61, to, from, offset, 0)
 }
 
 /// Stores 64 bits.
-pub(crate) const fn store_double(to: u8, from: u8, offset: i16) -> Instruction {
+pub const fn store_double(to: u8, from: u8, offset: i16) -> Instruction {
     op(0x7b, to, from, offset, 0)
 }
 
 /// Calls a helper of the kernel: arguments from register 1 on, result in register 0.
-pub(crate) const fn call(helper: i32) -> Instruction {
+pub const fn call(helper: i32) -> Instruction {
     op(0x85, 0, 0, 0, helper)
 }
 
 /// Skips `distance` instructions if the register does not have that value.
-pub(crate) const fn skip_unless(register: u8, value: i32, distance: i16) -> Instruction {
+pub const fn skip_unless(register: u8, value: i32, distance: i16) -> Instruction {
     op(0x55, register, 0, distance, value)
 }
 
 /// Skips `distance` instructions if `register` is above `other`.
-pub(crate) const fn skip_above(register: u8, other: u8, distance: i16) -> Instruction {
+pub const fn skip_above(register: u8, other: u8, distance: i16) -> Instruction {
     op(0x2d, register, other, distance, 0)
 }
 
 /// Returns register 0.
-pub(crate) const EXIT: Instruction = op(0x95, 0, 0, 0, 0);
+pub const EXIT: Instruction = op(0x95, 0, 0, 0, 0);
 
 /// Stores 32 bits of a register.
-pub(crate) const fn store_word(to: u8, from: u8, offset: i16) -> Instruction {
+pub const fn store_word(to: u8, from: u8, offset: i16) -> Instruction {
     op(0x63, to, from, offset, 0)
 }
 
 /// Stores a number as 64 bits, sign-extended.
-pub(crate) const fn store_number(to: u8, offset: i16, value: i32) -> Instruction {
+pub const fn store_number(to: u8, offset: i16, value: i32) -> Instruction {
     op(0x7a, to, 0, offset, value)
 }
 
 /// Loads 8 bits from memory.
-pub(crate) const fn load_byte(to: u8, from: u8, offset: i16) -> Instruction {
+pub const fn load_byte(to: u8, from: u8, offset: i16) -> Instruction {
     op(0x71, to, from, offset, 0)
 }
 
 /// Loads 16 bits from memory.
-pub(crate) const fn load_half(to: u8, from: u8, offset: i16) -> Instruction {
+pub const fn load_half(to: u8, from: u8, offset: i16) -> Instruction {
     op(0x69, to, from, offset, 0)
 }
 
 /// Loads 64 bits from memory.
-pub(crate) const fn load_double(to: u8, from: u8, offset: i16) -> Instruction {
+pub const fn load_double(to: u8, from: u8, offset: i16) -> Instruction {
     op(0x79, to, from, offset, 0)
 }
 
 /// Exchanges network and host byte order of the low `bits` (16 or 32), and clears the rest.
-pub(crate) const fn swap(register: u8, bits: i32) -> Instruction {
+pub const fn swap(register: u8, bits: i32) -> Instruction {
     op(0xdc, register, 0, 0, bits)
 }
 
 /// An operation on 32 bits; the other half of the result is zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(crate) enum Alu {
+#[allow(missing_docs, reason = "their names say it")]
+pub enum Alu {
     Add = 0x00,
     Subtract = 0x10,
     Multiply = 0x20,
@@ -113,24 +117,25 @@ pub(crate) enum Alu {
 }
 
 /// Computes with two registers, and leaves the result in the first.
-pub(crate) const fn compute(alu: Alu, to: u8, from: u8) -> Instruction {
+pub const fn compute(alu: Alu, to: u8, from: u8) -> Instruction {
     op(alu as u8 | 0x0c, to, from, 0, 0)
 }
 
 /// Computes with a register and a number.
-pub(crate) const fn compute_number(alu: Alu, to: u8, value: u32) -> Instruction {
+pub const fn compute_number(alu: Alu, to: u8, value: u32) -> Instruction {
     op(alu as u8 | 0x04, to, 0, 0, value.cast_signed())
 }
 
 /// Adds a register of 64 bits.
-pub(crate) const fn add_register(to: u8, from: u8) -> Instruction {
+pub const fn add_register(to: u8, from: u8) -> Instruction {
     op(0x0f, to, from, 0, 0)
 }
 
 /// A comparison of two numbers without sign.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(crate) enum Compare {
+#[allow(missing_docs, reason = "their names say it")]
+pub enum Compare {
     Equal = 0x10,
     Above = 0x20,
     AtLeast = 0x30,
@@ -140,20 +145,20 @@ pub(crate) enum Compare {
 }
 
 /// Skips if the comparison of the low halves of two registers holds.
-pub(crate) const fn skip_if(compare: Compare, register: u8, other: u8) -> Instruction {
+pub const fn skip_if(compare: Compare, register: u8, other: u8) -> Instruction {
     op(compare as u8 | 0x0e, register, other, 0, 0)
 }
 
 /// Skips if the comparison of the low half of a register with a number holds.
-pub(crate) const fn skip_if_number(compare: Compare, register: u8, value: u32) -> Instruction {
+pub const fn skip_if_number(compare: Compare, register: u8, value: u32) -> Instruction {
     op(compare as u8 | 0x06, register, 0, 0, value.cast_signed())
 }
 
 /// Skips always.
-pub(crate) const SKIP: Instruction = op(0x05, 0, 0, 0, 0);
+pub const SKIP: Instruction = op(0x05, 0, 0, 0, 0);
 
 /// Loads the address of a map, which takes two instruction slots.
-pub(crate) const fn load_map(to: u8, map: i32) -> [Instruction; 2] {
+pub const fn load_map(to: u8, map: i32) -> [Instruction; 2] {
     [op(0x18, to, MAP_DESCRIPTOR, 0, map), op(0, 0, 0, 0, 0)]
 }
 

@@ -10,14 +10,14 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-pub(crate) mod assembler;
-pub(crate) mod instruction;
-pub(crate) mod tcx;
+pub mod assembler;
+pub mod instruction;
+pub mod tcx;
 
 #[cfg(test)]
 use tcx::bpf_answering;
 
-pub(crate) use instruction::Instruction;
+pub use instruction::Instruction;
 
 const MAP_CREATE: libc::c_int = 0;
 const MAP_UPDATE_ELEM: libc::c_int = 2;
@@ -26,6 +26,7 @@ const OBJ_PIN: libc::c_int = 6;
 const OBJ_GET: libc::c_int = 7;
 const LINK_CREATE: libc::c_int = 28;
 const LINK_DETACH: libc::c_int = 34;
+const ENABLE_STATS: libc::c_int = 32;
 
 const MAP_TYPE_XSKMAP: u32 = 17;
 const PROG_TYPE_SCHED_CLS: u32 = 3;
@@ -88,7 +89,7 @@ struct PathAndObject {
 
 /// A program's attachment to an interface. It ends when this is dropped or the process
 /// ends, unless it has a path ([`Link::pin`]).
-pub(crate) struct Link {
+pub struct Link {
     descriptor: OwnedFd,
     path: Option<PathBuf>,
 }
@@ -226,7 +227,7 @@ pub(crate) fn enter_socket(
 
 /// The place that a program is made for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ProgramKind {
+pub enum ProgramKind {
     /// Before the kernel has built a packet: [`attach_xdp`].
     Xdp,
     /// At the traffic control hook of a device: [`tcx::attach`].
@@ -235,7 +236,11 @@ pub(crate) enum ProgramKind {
 
 /// Loads a program into the kernel, which verifies it. `name` is shown by tools; it has at
 /// most 15 letters, digits and underscores.
-pub(crate) fn load_program(
+///
+/// # Errors
+/// EPERM without CAP_BPF and CAP_NET_ADMIN; EINVAL or EACCES for a program that the kernel
+/// refuses.
+pub fn load_program(
     kind: ProgramKind,
     name: &str,
     instructions: &[Instruction],
@@ -266,6 +271,18 @@ pub(crate) fn load_program(
     // SAFETY: the attributes of PROG_LOAD; instructions and licence live
     // during the call, and the count is that of the slice.
     unsafe { bpf(PROG_LOAD, &attributes) }.map(owned)
+}
+
+/// Has the kernel count the runs of all programs while the result is open
+/// ([`tcx::run_count`]).
+///
+/// # Errors
+/// Without CAP_SYS_ADMIN.
+pub fn enable_stats() -> io::Result<OwnedFd> {
+    /// BPF_STATS_RUN_TIME.
+    const RUN_TIME: u32 = 0;
+    // SAFETY: the attributes of ENABLE_STATS, one number.
+    unsafe { bpf(ENABLE_STATS, &RUN_TIME) }.map(owned)
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ const PROGRAMS_MAX: usize = 64;
 
 /// The direction of a hook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Hook {
+pub enum Hook {
     /// Frames that arrive at the device.
     Ingress,
     /// Frames that the device is to send.
@@ -49,7 +49,11 @@ struct LinkCreateTcx {
 
 /// Attaches a program before all others of the hook, if its programs are still those of
 /// `revision` ([`programs`]). The interface is one of the calling thread's namespace.
-pub(crate) fn attach(
+///
+/// # Errors
+/// ESTALE if the programs have changed; ENODEV without the interface; EPERM without
+/// CAP_BPF and CAP_NET_ADMIN; EINVAL before Linux 6.6.
+pub fn attach(
     program: BorrowedFd<'_>,
     interface: u32,
     hook: Hook,
@@ -85,15 +89,18 @@ struct ProgQuery {
 
 /// The programs of a hook.
 #[derive(Debug)]
-pub(crate) struct Programs {
+pub struct Programs {
     /// Their names, in the order in which they run.
-    pub(crate) names: Vec<String>,
+    pub names: Vec<String>,
     /// Number of the list, which every change increases.
-    pub(crate) revision: u64,
+    pub revision: u64,
 }
 
 /// Returns the programs of a hook of the calling thread's namespace.
-pub(crate) fn programs(interface: u32, hook: Hook) -> io::Result<Programs> {
+///
+/// # Errors
+/// ENODEV without the interface; EPERM without CAP_NET_ADMIN; EINVAL before Linux 6.6.
+pub fn programs(interface: u32, hook: Hook) -> io::Result<Programs> {
     let mut ids = [0_u32; PROGRAMS_MAX];
     let mut query = ProgQuery {
         target: interface,
@@ -146,7 +153,7 @@ struct GetInfo {
     info: u64,
 }
 
-/// The first fields of `struct bpf_prog_info`, up to the name.
+/// The first fields of `struct bpf_prog_info`, up to the counters.
 #[repr(C)]
 #[derive(Default)]
 struct ProgInfo {
@@ -162,6 +169,20 @@ struct ProgInfo {
     map_count: u32,
     maps: u64,
     name: [u8; 16],
+    /// From the interface to the tags of programs.
+    _more: [u64; 14],
+    run_time_ns: u64,
+    run_count: u64,
+}
+
+/// Returns how often a program has run while counting was enabled
+/// ([`super::enable_stats`]).
+///
+/// # Errors
+/// If the kernel does not let this process look at it.
+pub fn run_count(program: BorrowedFd<'_>) -> io::Result<u64> {
+    let info: ProgInfo = info_of(program)?;
+    Ok(info.run_count)
 }
 
 /// Returns the name of a program, or its number if it cannot be looked at.

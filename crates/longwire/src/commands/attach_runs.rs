@@ -363,8 +363,10 @@ fn records(directory: &Path) -> Result<Vec<Record>, Error> {
         let Some(mut record) = read(&path) else {
             continue;
         };
-        record.closed = !record.is_alive() && record.pins().any(|pins| pins.are_attached());
-        if record.closed || record.is_alive() {
+        // Asked once: it may end meanwhile, and is then to be found closed.
+        let alive = record.is_alive();
+        record.closed = !alive && record.pins().any(|pins| pins.are_attached());
+        if record.closed || alive {
             found.push(record);
         } else {
             // Of interfaces that are gone; none are left usually.

@@ -5,6 +5,7 @@
 //! and its fix. A file that is missing, as in containers, is a finding and
 //! never an error.
 
+mod attach;
 mod cpu;
 mod interfaces;
 mod memory;
@@ -105,12 +106,14 @@ pub fn examine(program: Option<&Path>) -> Vec<Group> {
     let exec = program.map(trial::check);
     let mut rights = rights::check(exec.as_ref());
     rights.extend(exec);
+    let mut packets = packets::check();
+    packets.push(attach::check());
     vec![
         group("processor", cpu::check()),
         group("timing", timing::check()),
         group("memory", memory::check()),
         group("permissions", rights),
-        group("packet input and output", packets::check()),
+        group("packet input and output", packets),
         group("interfaces", interfaces::check()),
     ]
 }

@@ -36,13 +36,18 @@ fn pins() -> usize {
 }
 
 /// Numbered datagrams of one direction: when each was sent, and which arrived when.
-struct Numbered {
-    sent: Vec<Instant>,
-    arrived: Vec<(usize, Instant)>,
+pub(super) struct Numbered {
+    pub sent: Vec<Instant>,
+    pub arrived: Vec<(usize, Instant)>,
 }
 
 /// Sends datagrams from one namespace to another until `over`, and waits for late ones.
-fn number(from: &NetNamespace, to: &NetNamespace, side: Side, over: &AtomicBool) -> Numbered {
+pub(super) fn number(
+    from: &NetNamespace,
+    to: &NetNamespace,
+    side: Side,
+    over: &AtomicBool,
+) -> Numbered {
     let address = SocketAddr::new(Plan::USUAL.v4_of(side).into(), 9_000);
     let receiver = to.run(|| UdpSocket::bind(address)).expect("entered");
     let receiver = receiver.expect("a socket");

@@ -1,12 +1,16 @@
 //! Attachments, changes, ends and lost interfaces in random order, under traffic.
 
-use longwire_io::net::{addr_add, link_delete, link_up, veth};
+use longwire_io::net::{NetNamespace, addr_add, link, link_delete, link_up, veth};
 use longwire_testbed::support::Draws;
 use longwire_testbed::{Plan, Side};
+use nix::sys::signal::Signal;
 use std::net::IpAddr;
+use std::process::Stdio;
+use std::time::Duration;
 
 use super::{Attached, DEVICE, Joined, name_of};
-use crate::common::process::RunningProgram;
+use crate::common::process::{RunningProgram, wait_for_word};
+use crate::common::site::{run_in, well};
 
 /// Steps in an ordinary run; `LONGWIRE_INTERLEAVINGS` asks for more.
 const STEPS: u64 = 60;
@@ -25,12 +29,23 @@ pub(super) fn join(joined: &Joined) {
     let made = joined.near.run(|| veth::create(&pair));
     made.expect("entered").expect("a pair");
     for (namespace, side) in [(&joined.near, Side::Near), (&joined.far, Side::Far)] {
-        let set_up = || {
-            addr_add(DEVICE, IpAddr::V4(Plan::USUAL.v4_of(side)), 24)?;
-            link_up(DEVICE)
-        };
-        namespace.run(set_up).expect("entered").expect("a device");
+        set_up(namespace, side);
     }
+}
+
+/// Gives a device its address, and brings it up.
+fn set_up(namespace: &NetNamespace, side: Side) {
+    let set_up = || {
+        addr_add(DEVICE, IpAddr::V4(Plan::USUAL.v4_of(side)), 24)?;
+        link_up(DEVICE)
+    };
+    namespace.run(set_up).expect("entered").expect("a device");
+}
+
+/// Runs `ip` in near's namespace.
+fn ip(joined: &Joined, words: &[&str]) {
+    let words = [&["ip"], words].concat();
+    let _ = well(&words, run_in(&joined.near, &words));
 }
 
 /// Removes near's device, and with it its peer.
@@ -62,11 +77,20 @@ fn any_order_of_events_leaves_a_working_interface() {
     };
     let mut traffic = flood(&joined);
     for step in 0..steps {
-        match (attached.take(), draws.below(6)) {
+        match (attached.take(), draws.below(10)) {
             (None, 0) => {
                 delete(&joined);
                 join(&joined);
                 drop(std::mem::replace(&mut traffic, flood(&joined)));
+            }
+            (None, 1) => {
+                // Killed at any moment before it says that it is attached.
+                let mut command = joined.command(&name_of("any"), &["--delay", "1ms"]);
+                command.stdout(Stdio::null()).stderr(Stdio::null());
+                let run = RunningProgram::of(command.spawn().expect("it starts"));
+                std::thread::sleep(Duration::from_millis(draws.below(120)));
+                run.signal(Signal::SIGKILL);
+                let _ = run.end();
             }
             (None, _) => {
                 let name = name_of("any");
@@ -88,6 +112,44 @@ fn any_order_of_events_leaves_a_working_interface() {
                 join(&joined);
                 drop(std::mem::replace(&mut traffic, flood(&joined)));
             }
+            (Some(run), 3) => {
+                ip(
+                    &joined,
+                    &["link", "set", DEVICE, "mtu", draws.pick(&["1300", "9000"])],
+                );
+                assert!(joined.round_trip().is_some(), "step {step}");
+                attached = Some(run);
+            }
+            (Some(run), 4) => {
+                ip(&joined, &["link", "set", DEVICE, "down"]);
+                ip(&joined, &["link", "set", DEVICE, "up"]);
+                attached = Some(run);
+            }
+            (Some(run), 5) => {
+                for [from, to] in [[DEVICE, "renamed0"], ["renamed0", DEVICE]] {
+                    ip(&joined, &["link", "set", from, "down"]);
+                    ip(&joined, &["link", "set", from, "name", to]);
+                    ip(&joined, &["link", "set", to, "up"]);
+                }
+                attached = Some(run);
+            }
+            (Some(run), 6) => {
+                // Away and back: the link stays behind, the interface works.
+                let away = NetNamespace::new().expect("a namespace");
+                let moved = joined.near.run(|| link::move_to(DEVICE, &away));
+                moved.expect("entered").expect("moved");
+                let ran = run.program.end();
+                assert!(ran.stdout.contains("went away"), "step {step}: {ran:?}");
+                let moved = away.run(|| link::move_to(DEVICE, &joined.near));
+                moved.expect("entered").expect("moved");
+                set_up(&joined.near, Side::Near);
+                drop(std::mem::replace(&mut traffic, flood(&joined)));
+            }
+            (Some(run), 7) => {
+                let refused = joined.refused(&name_of("second"), &[]);
+                assert!(refused.stderr.contains("attach list"), "{refused:?}");
+                attached = Some(run);
+            }
             (Some(run), change) => {
                 let delay = format!("delay={change}ms");
                 run.set(&[&delay]);
@@ -104,4 +166,39 @@ fn any_order_of_events_leaves_a_working_interface() {
     }
     joined.assert_round_trip(0.0);
     joined.assert_clean();
+}
+
+#[test]
+fn links_end_with_the_namespace() {
+    let Some(joined) = Joined::new() else { return };
+    // Two interfaces of one namespace, each with a link.
+    let pair = |namespace| veth::End {
+        name: "eth1",
+        namespace,
+        ..veth::End::default()
+    };
+    let pair = veth::VethConfig {
+        a: pair(Some(&joined.near)),
+        b: pair(Some(&joined.far)),
+    };
+    veth::create(&pair).expect("a pair");
+    let first = joined.attach(&name_of("first-of-two"), &["--delay", "2ms"]);
+    let mut command = joined.command(&name_of("second-of-two"), &["--delay", "2ms"]);
+    let words: Vec<_> = command.get_args().map(|word| word.to_owned()).collect();
+    let words = words.into_iter();
+    let words = words.map(|word| if word == DEVICE { "eth1".into() } else { word });
+    command = std::process::Command::new(command.get_program());
+    command.args(words).stdin(Stdio::null());
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut second = RunningProgram::of(command.spawn().expect("it starts"));
+    wait_for_word(&mut second, super::ATTACHED);
+    joined.assert_round_trip(4.0);
+    // The last descriptor: the programs of the links hold none.
+    let Joined { near, far, .. } = joined;
+    drop(near);
+    for ran in [first.program.end(), second.end()] {
+        assert!(ran.stdout.contains("went away"), "{ran:?}");
+    }
+    let names = far.run(longwire_io::net::link_names).expect("entered");
+    assert_eq!(names.expect("names"), ["lo"], "the other ends are gone too");
 }

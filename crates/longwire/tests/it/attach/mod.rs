@@ -14,10 +14,12 @@ use crate::common::process::{PATIENCE, RunningProgram, wait_for_word};
 use crate::common::site::{run_in, well};
 use crate::common::{Ran, longwire};
 
+mod accounts;
 mod closed;
 mod containers;
 mod interleaved;
 mod node;
+mod others;
 mod streams;
 
 const DEVICE: &str = "eth0";
@@ -320,11 +322,29 @@ fn a_run_ends_with_its_interface() {
 fn wrong_places_are_refused_with_what_is_there() {
     let Some(joined) = Joined::new() else { return };
     let netns = path_of(&joined.near);
-    let cases: [(&[&str], &str); 5] = [
+    let cases: [(&[&str], &str); 9] = [
         (&["--netns", &netns, "--interface", "wlan9"], DEVICE),
         (&["--netns", &netns], "--interface"),
         (&["--netns", "no-such-name"], "no-such-name"),
         (&["--pid", "999999999"], "999999999"),
+        // The kernel's threads are in the network of the machine.
+        (&["--pid", "2"], "--host-network"),
+        (&["--netns", &netns, "--interface", "lo"], "lo carries"),
+        (
+            &["--netns", &netns, "--interface", "sixteen-letters-"],
+            "no device",
+        ),
+        (
+            &[
+                "--netns",
+                &netns,
+                "--interface",
+                DEVICE,
+                "--filter",
+                "udp prot 5",
+            ],
+            "prot",
+        ),
         (
             &[
                 "--netns",
@@ -342,5 +362,26 @@ fn wrong_places_are_refused_with_what_is_there() {
         assert_ne!(ran.code, 0, "{words:?}");
         assert!(ran.stderr.contains(expected), "{words:?}: {ran:?}");
     }
+    joined.assert_clean();
+}
+
+#[test]
+fn of_links_attached_at_once_one_is() {
+    let Some(joined) = Joined::new() else { return };
+    let names = ["a", "b", "c", "d"].map(|name| name_of(&format!("race-{name}")));
+    let started = names.clone().map(|name| {
+        let mut command = joined.command(&name, &["--time", "4s", "--delay", "5ms"]);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        RunningProgram::of(command.spawn().expect("it starts"))
+    });
+    let ran = started.map(RunningProgram::end);
+    let attached = ran.iter().filter(|ran| ran.code == 0);
+    assert_eq!(attached.count(), 1, "{ran:?}");
+    for refused in ran.iter().filter(|ran| ran.code != 0) {
+        let words = ["attach list", "changed while"];
+        let is_told = words.iter().any(|word| refused.stderr.contains(word));
+        assert!(is_told, "{refused:?}");
+    }
+    joined.assert_round_trip(0.0);
     joined.assert_clean();
 }

@@ -1,0 +1,72 @@
+//! Whether an interface is still in the namespace in which a link was attached to it.
+//!
+//! The programs stay at an interface that is moved to another namespace, and there they
+//! would lose all of its frames. No descriptor of the namespace is held, as it would keep
+//! the namespace: the kernel is asked by the number that the link's namespace has for it.
+
+use std::sync::{Mutex, PoisonError};
+
+use crate::net::link::{INFO_INDEX, INFO_LEN};
+use crate::net::netlink::{Netlink, REQUEST};
+use crate::net::netlink_message::{Message, attribute, number_at};
+use crate::net::{NetError, NetNamespace};
+
+/// `IFLA_LINK_NETNSID`: the namespace of a veth device's other end.
+const PEER_NAMESPACE: u16 = 37;
+/// `IFLA_TARGET_NETNSID`: the namespace that a request is about.
+const TARGET_NAMESPACE: u16 = 46;
+
+pub(super) struct Watch {
+    /// A socket in the namespace of the link.
+    netlink: Mutex<Netlink>,
+    /// The number of the interface's namespace there.
+    namespace: u32,
+    /// The interface's number.
+    index: u32,
+}
+
+fn about(index: u32) -> Message {
+    let mut fixed = [0; INFO_LEN];
+    fixed[INFO_INDEX..INFO_INDEX + 4].copy_from_slice(&index.to_ne_bytes());
+    Message::new(libc::RTM_GETLINK, REQUEST, &fixed)
+}
+
+impl Watch {
+    /// Watches an interface. `device` is one of the hub's whose other end is in the
+    /// interface's namespace.
+    pub(super) fn new(hub: &NetNamespace, device: &str, index: u32) -> Result<Watch, NetError> {
+        let failed = |source| NetError::refused("look up", format!("device '{device}'"), source);
+        hub.run(|| {
+            let mut netlink = Netlink::route().map_err(failed)?;
+            let mut request = Message::new(libc::RTM_GETLINK, REQUEST, &[0; INFO_LEN]);
+            request.text(libc::IFLA_IFNAME, device);
+            let found = netlink.get(request, |payload| {
+                let number = attribute(payload.get(INFO_LEN..)?, PEER_NAMESPACE)?;
+                number_at(number, 0)
+            });
+            let namespace = found.map_err(failed)?.ok_or_else(|| NetError::NoDevice {
+                name: device.to_owned(),
+            })?;
+            Ok(Watch {
+                netlink: Mutex::new(netlink),
+                namespace,
+                index,
+            })
+        })?
+    }
+
+    /// Whether the interface is there.
+    pub(super) fn is_there(&self) -> bool {
+        let mut request = about(self.index);
+        request.number(TARGET_NAMESPACE, self.namespace);
+        let mut netlink = self.netlink.lock().unwrap_or_else(PoisonError::into_inner);
+        match netlink.get(request, |_| ()) {
+            Ok(()) => true,
+            // No such device, or no such namespace any longer.
+            Err(error) => !matches!(
+                error.source.raw_os_error(),
+                Some(libc::ENODEV | libc::EINVAL)
+            ),
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! Losses under traffic: each is one that the link reports, or one that an event explains.
+
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use longwire_testbed::Side;
+use serde_json::Value;
+
+use super::closed::{Numbered, number};
+use super::{Joined, name_of};
+use crate::common::site::run_in;
+
+/// Only the numbered datagrams of near: the link's counters are about them alone.
+const FILTER: [&str; 2] = ["--filter", "udp dst port 9000"];
+
+/// Runs events while near sends numbered datagrams.
+fn under_traffic<T>(joined: &Joined, events: impl FnOnce() -> T) -> (Numbered, T) {
+    joined.assert_round_trip(0.0);
+    let over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let stream = scope.spawn(|| number(&joined.near, &joined.far, Side::Far, &over));
+        thread::sleep(Duration::from_millis(50));
+        let happened = events();
+        thread::sleep(Duration::from_millis(50));
+        over.store(true, Ordering::Relaxed);
+        (stream.join().expect("a stream"), happened)
+    })
+}
+
+fn missing(stream: &Numbered) -> Vec<usize> {
+    let arrived: HashSet<usize> = stream.arrived.iter().map(|(number, _)| *number).collect();
+    assert_eq!(arrived.len(), stream.arrived.len(), "none arrives twice");
+    let sent = 0..stream.sent.len();
+    sent.filter(|number| !arrived.contains(number)).collect()
+}
+
+fn count(link: &Value, field: &str) -> u64 {
+    link[field]
+        .as_u64()
+        .unwrap_or_else(|| panic!("{field} of {link}"))
+}
+
+#[test]
+fn what_is_lost_is_what_links_report() {
+    let Some(joined) = Joined::new() else { return };
+    let (stream, reports) = under_traffic(&joined, || {
+        let mut reports = Vec::new();
+        for (round, loss) in ["0%", "5%", "30%", "0%"].into_iter().enumerate() {
+            let name = name_of(&format!("account{round}"));
+            let options = [&FILTER[..], &["--delay", "4ms", "--loss", loss]].concat();
+            let attached = joined.attach(&name, &options);
+            thread::sleep(Duration::from_millis(40));
+            attached.set(&["delay=8ms"]);
+            thread::sleep(Duration::from_millis(40));
+            reports.push(attached.detach());
+        }
+        reports
+    });
+    let (mut dropped, mut carried) = (0, 0);
+    for report in &reports {
+        let up = &report["links"][0];
+        let drops = up["dropped"].as_object();
+        let of_link: u64 = drops.map_or(0, |drops| drops.values().filter_map(Value::as_u64).sum());
+        assert_eq!(
+            count(up, "packets_in"),
+            count(up, "packets_out") + of_link,
+            "{up}"
+        );
+        let received = &report["links"][1];
+        assert_eq!(
+            count(received, "packets_in"),
+            0,
+            "nothing comes from port 9000"
+        );
+        dropped += of_link;
+        carried += count(up, "packets_in");
+    }
+    assert!(carried > 1_000, "{carried} of {}", stream.sent.len());
+    assert!(dropped > 50, "{dropped}");
+    assert_eq!(
+        missing(&stream).len() as u64,
+        dropped,
+        "every loss is in a report"
+    );
+    joined.assert_clean();
+}
+
+#[test]
+fn a_kill_loses_what_is_on_the_link() {
+    let Some(joined) = Joined::new() else { return };
+    let delay = Duration::from_millis(20);
+    let options = [&FILTER[..], &["--delay", "20ms"]].concat();
+    let (stream, killed) = under_traffic(&joined, || {
+        let attached = joined.attach(&name_of("lost"), &options);
+        thread::sleep(Duration::from_millis(100));
+        let before = Instant::now();
+        attached.kill();
+        (before, Instant::now())
+    });
+    let missing = missing(&stream);
+    assert!(!missing.is_empty(), "frames were on the link");
+    for number in missing {
+        let at = stream.sent[number];
+        // Delivered until the kill, taken until the end of the process.
+        let early = killed.0.duration_since(at) > delay * 2;
+        assert!(!early, "{number} was lost before the kill");
+        assert!(at <= killed.1, "{number} was lost after the end");
+    }
+    joined.assert_clean();
+}
+
+#[test]
+fn later_fragments_have_no_ports() {
+    let Some(joined) = Joined::new() else { return };
+    joined.assert_round_trip(0.0);
+    for (filter, expected) in [("udp dst port 9000", 1), ("udp", 3), ("fragment", 3)] {
+        let options = ["--filter", filter, "--delay", "2ms"];
+        let attached = joined.attach(&name_of("pieces"), &options);
+        let socket = joined.near.run(|| std::net::UdpSocket::bind("0.0.0.0:0"));
+        let socket = socket.expect("entered").expect("a socket");
+        let sent = socket.send_to(&[7; 4_000], (joined.far_address, 9_000));
+        assert_eq!(sent.expect("three fragments"), 4_000);
+        thread::sleep(Duration::from_millis(30));
+        let report = attached.detach();
+        let up = &report["links"][0];
+        assert_eq!(count(up, "packets_in"), expected, "{filter}: {up}");
+    }
+}
+
+#[test]
+fn the_way_back_has_source_and_destination_exchanged() {
+    let Some(joined) = Joined::new() else { return };
+    let attached = joined.attach(
+        &name_of("back"),
+        &[
+            "--filter",
+            "icmp and dst host 10.199.7.1",
+            "--delay",
+            "20ms",
+        ],
+    );
+    let other = "10.199.7.1".parse().expect("an address");
+    let add = |address: &str| longwire_io::net::addr_add("eth0", address.parse().expect("one"), 24);
+    joined
+        .far
+        .run(|| add("10.199.7.1"))
+        .expect("entered")
+        .expect("an address");
+    joined
+        .near
+        .run(|| add("10.199.7.2"))
+        .expect("entered")
+        .expect("an address");
+    joined.assert_round_trip(0.0);
+    let found = joined.round_trip_to(other).expect("answers");
+    assert!(found > 39.9 && found < 55.0, "{found} ms");
+    let report = attached.detach();
+    assert_eq!(count(&report["links"][0], "packets_in"), 8, "{report}");
+    assert_eq!(count(&report["links"][1], "packets_in"), 8, "{report}");
+}
+
+#[test]
+fn an_interface_that_is_moved_away_works_there() {
+    let Some(joined) = Joined::new() else { return };
+    let attached = joined.attach(&name_of("moved"), &["--delay", "5ms"]);
+    joined.assert_round_trip(10.0);
+    let third = longwire_io::net::NetNamespace::new().expect("a namespace");
+    let moved = joined
+        .near
+        .run(|| longwire_io::net::link::move_to("eth0", &third));
+    moved.expect("entered").expect("moved");
+    let ran = attached.program.end();
+    assert!(ran.stdout.contains("went away"), "{ran:?}");
+    let address = longwire_testbed::Plan::USUAL.v4_of(Side::Near);
+    let set_up = || {
+        longwire_io::net::addr_add("eth0", address.into(), 24)?;
+        longwire_io::net::link_up("eth0")
+    };
+    third.run(set_up).expect("entered").expect("up");
+    let words = [
+        "ping",
+        "-c",
+        "2",
+        "-i",
+        "0.1",
+        "-W",
+        "2",
+        "-q",
+        &joined.far_address.to_string(),
+    ];
+    let ran = run_in(&third, &words);
+    assert!(ran.stdout.contains(" 0% packet loss"), "{ran:?}");
+    joined.assert_clean();
+}

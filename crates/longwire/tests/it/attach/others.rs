@@ -1,0 +1,257 @@
+//! Programs of others at the same interface, shaped like those of container networks.
+
+use std::net::{IpAddr, UdpSocket};
+use std::os::fd::{AsFd, OwnedFd};
+
+use longwire_io::bpf::assembler::Assembler;
+use longwire_io::bpf::instruction::{
+    Compare, EXIT, Instruction, call, load_word, move_number, move_register, skip_if_number,
+    store_word,
+};
+use longwire_io::bpf::tcx::{self, Hook, run_count};
+use longwire_io::bpf::{Link, ProgramKind, enable_stats, load_program};
+use longwire_io::net::link::{link_index, link_stats};
+use longwire_io::net::{NetNamespace, addr_add, link_up, veth};
+
+use super::{DEVICE, Joined, name_of};
+use crate::common::site::{run_in, well};
+
+/// TCX_NEXT and TCX_DROP.
+const NEXT: i32 = -1;
+const DROP: i32 = 2;
+/// Offsets in `struct __sk_buff`.
+const LENGTH: i16 = 0;
+const MARK: i16 = 8;
+const PROTOCOL: i16 = 16;
+
+/// A program of another at an interface.
+struct Other {
+    program: OwnedFd,
+    _link: Link,
+}
+
+impl Other {
+    /// Puts it before all others of the hook.
+    fn attach(
+        namespace: &NetNamespace,
+        device: &str,
+        hook: Hook,
+        name: &str,
+        instructions: &[Instruction],
+    ) -> Other {
+        let program = load_program(ProgramKind::Tcx, name, instructions).expect("accepted");
+        let attach = || {
+            let index = link_index(device).expect("a device");
+            let found = tcx::programs(index, hook)?;
+            tcx::attach(program.as_fd(), index, hook, found.revision)
+        };
+        let link = namespace.run(attach).expect("entered").expect("attached");
+        Other {
+            _link: link,
+            program,
+        }
+    }
+
+    fn runs(&self) -> u64 {
+        run_count(self.program.as_fd()).expect("a count")
+    }
+}
+
+fn order(namespace: &NetNamespace, hook: Hook) -> Vec<String> {
+    let programs = || tcx::programs(link_index(DEVICE).expect("a device"), hook);
+    let found = namespace.run(programs).expect("entered");
+    found.expect("programs").names
+}
+
+/// Marks frames, as Cilium marks them with identities.
+fn marking() -> Vec<Instruction> {
+    vec![
+        move_number(2, 0x0f00),
+        store_word(1, 2, MARK),
+        move_number(0, NEXT),
+        EXIT,
+    ]
+}
+
+/// Drops frames of one length.
+fn dropping(length: u32) -> Vec<Instruction> {
+    let mut program = Assembler::default();
+    let other = program.label();
+    program.put(load_word(2, 1, LENGTH));
+    program.jump(skip_if_number(Compare::Unequal, 2, length), other);
+    program.put_all([move_number(0, DROP), EXIT]);
+    program.place(other);
+    program.put_all([move_number(0, NEXT), EXIT]);
+    program.finish().expect("a program")
+}
+
+#[test]
+fn other_programs_stay_and_see_each_frame_once() {
+    let Some(joined) = Joined::new() else { return };
+    let _counting = enable_stats().expect("root may count");
+    let put = |hook, name, program: &[Instruction]| {
+        Other::attach(&joined.near, DEVICE, hook, name, program)
+    };
+    // 777 bytes of payload, and the headers.
+    let dropper = put(Hook::Egress, "other_drop", &dropping(819));
+    let marker = put(Hook::Egress, "other_mark", &marking());
+    let receiver = put(Hook::Ingress, "other_in", &marking());
+    let before = ["other_mark", "other_drop"];
+    assert_eq!(order(&joined.near, Hook::Egress), before);
+    joined.assert_round_trip(0.0);
+
+    let attached = joined.attach(&name_of("others"), &["--delay", "20ms"]);
+    let with_link = ["longwire_out", "other_mark", "other_drop"];
+    assert_eq!(order(&joined.near, Hook::Egress), with_link);
+    assert_eq!(
+        order(&joined.near, Hook::Ingress),
+        ["longwire_in", "other_in"]
+    );
+    let counts = || [&marker, &dropper, &receiver].map(Other::runs);
+    let stats = || {
+        let stats = joined.near.run(|| link_stats(DEVICE)).expect("entered");
+        stats.expect("statistics").tx_packets
+    };
+    let (start, sent_before) = (counts(), stats());
+    joined.assert_round_trip(40.0);
+    let socket = joined
+        .near
+        .run(|| UdpSocket::bind("0.0.0.0:0"))
+        .expect("entered");
+    let socket = socket.expect("a socket");
+    for length in [100, 777].into_iter().cycle().take(40) {
+        let sent = socket.send_to(&vec![1; length], (joined.far_address, 9_999));
+        assert_eq!(sent.ok(), Some(length));
+    }
+    joined.assert_round_trip(40.0);
+    let report = attached.detach();
+    let (end, sent_after) = (counts(), stats());
+    let count = |link: usize| {
+        report["links"][link]["packets_out"]
+            .as_u64()
+            .expect("a count")
+    };
+    let (up, down) = (count(0), count(1));
+    let ran: Vec<u64> = start
+        .iter()
+        .zip(end)
+        .map(|(start, end)| end - start)
+        .collect();
+    assert_eq!(ran, [up, up, down], "each frame once, after the link");
+    assert_eq!(sent_after - sent_before, up - 20, "twenty are dropped");
+    assert_eq!(order(&joined.near, Hook::Egress), before);
+    assert_eq!(order(&joined.near, Hook::Ingress), ["other_in"]);
+    joined.assert_round_trip(0.0);
+    joined.assert_clean();
+}
+
+#[test]
+fn classic_filters_stay_and_delays_do_not_multiply() {
+    let Some(joined) = Joined::new() else { return };
+    let tc = |words: &[&str]| {
+        let words = [&["tc"], words].concat();
+        well(&words, run_in(&joined.near, &words))
+    };
+    tc(&["qdisc", "add", "dev", DEVICE, "clsact"]);
+    for hook in ["ingress", "egress"] {
+        // Of all bytes of all frames.
+        let program = "1,6 0 0 4294967295";
+        tc(&[
+            "filter", "add", "dev", DEVICE, hook, "bpf", "bytecode", program, "flowid", "1:1",
+        ]);
+    }
+    let filters = || ["ingress", "egress"].map(|hook| tc(&["filter", "show", "dev", DEVICE, hook]));
+    let before = filters();
+    assert!(before[0].contains("bytecode"), "{before:?}");
+    let attached = joined.attach(&name_of("classic"), &["--delay", "20ms"]);
+    joined.assert_round_trip(40.0);
+    assert_eq!(filters(), before);
+    let _ = attached.detach();
+    assert_eq!(filters(), before);
+    joined.assert_round_trip(0.0);
+}
+
+/// Redirects IPv4 with a helper, as Cilium's host routing does; other frames go on.
+fn redirecting(helper: i32, arguments: &[i32]) -> Vec<Instruction> {
+    let mut program = Assembler::default();
+    let other = program.label();
+    program.put_all([move_register(6, 1), load_word(2, 1, PROTOCOL)]);
+    let ipv4 = u32::from(0x0800_u16.to_be());
+    program.jump(skip_if_number(Compare::Unequal, 2, ipv4), other);
+    for (register, value) in (1..).zip(arguments) {
+        program.put(move_number(register, *value));
+    }
+    program.put_all([call(helper), EXIT]);
+    program.place(other);
+    program.put_all([move_number(0, NEXT), EXIT]);
+    program.finish().expect("a program")
+}
+
+#[test]
+fn a_pod_behind_redirects_of_the_host_has_the_delay_that_is_asked_for() {
+    /// `bpf_redirect_neigh` and `bpf_redirect_peer`.
+    const REDIRECT_NEIGH: i32 = 152;
+    const REDIRECT_PEER: i32 = 155;
+    if !nix::unistd::geteuid().is_root() {
+        return longwire_testbed::support::skip("attaching takes root").unwrap_or(());
+    }
+    let [pod, host, far] = [(); 3].map(|()| NetNamespace::new().expect("a namespace"));
+    // Cilium rewrites addresses of Ethernet; here the pod has those of the host's device.
+    let mac = Some([2, 0, 0, 0, 0, 0x10]);
+    let end = |name, namespace, mac| veth::End {
+        name,
+        namespace: Some(namespace),
+        mac,
+        ..veth::End::default()
+    };
+    for (a, b) in [
+        (end(DEVICE, &pod, mac), end("lxc", &host, None)),
+        (end("up", &host, mac), end(DEVICE, &far, None)),
+    ] {
+        veth::create(&veth::VethConfig { a, b }).expect("a pair");
+    }
+    let address = |last: u8, third: u8| IpAddr::from([10, 88, third, last]);
+    for (namespace, device, third, last) in [
+        (&pod, DEVICE, 1, 2),
+        (&host, "lxc", 1, 1),
+        (&host, "up", 2, 1),
+        (&far, DEVICE, 2, 2),
+    ] {
+        let set_up = || {
+            addr_add(device, address(last, third), 24)?;
+            link_up(device)
+        };
+        namespace.run(set_up).expect("entered").expect("a device");
+    }
+    for (namespace, network, gateway) in [(&pod, 2, 1), (&far, 1, 2)] {
+        let route = [
+            "ip",
+            "route",
+            "add",
+            &format!("10.88.{network}.0/24"),
+            "via",
+            &format!("10.88.{gateway}.1"),
+        ];
+        let _ = well(&route, run_in(namespace, &route));
+    }
+    let index = |device: &str| {
+        let found = host.run(|| link_index(device)).expect("entered");
+        found.expect("a device").cast_signed()
+    };
+    let (up, lxc) = (index("up"), index("lxc"));
+    let out = redirecting(REDIRECT_NEIGH, &[up, 0, 0, 0]);
+    let back = redirecting(REDIRECT_PEER, &[lxc, 0]);
+    let _out = Other::attach(&host, "lxc", Hook::Ingress, "cil_from_pod", &out);
+    let _back = Other::attach(&host, "up", Hook::Ingress, "cil_to_pod", &back);
+    let pod = Joined {
+        near: pod,
+        far,
+        far_address: address(2, 2),
+    };
+    pod.assert_round_trip(0.0);
+    let attached = pod.attach(&name_of("pod"), &["--delay", "100ms"]);
+    pod.assert_round_trip(200.0);
+    let _ = attached.detach();
+    pod.assert_round_trip(0.0);
+    pod.assert_clean();
+}
