@@ -71,7 +71,7 @@ pub(super) fn measure(place: Place, time: Duration, trips: u32) -> Result<Traffi
         Place::Exec => exec(""),
         Place::Control => {
             let socket = folder.path().join("control.sock");
-            exec(&format!("--control unix:{}", socket.display()))
+            exec(&format!("--control {}", socket.display()))
         }
     }
 }
