@@ -63,7 +63,7 @@ impl Wanted {
             (Some(target), Some((link, warnings))) if problems.is_empty() => Ok(Wanted {
                 spec: spec.clone(),
                 target,
-                selection: Selection { to },
+                selection: Selection { to, filter: None },
                 link,
                 warnings,
             }),

@@ -202,5 +202,6 @@ fn end<'a>(
         mac: Some(mac),
         tx_queue_len: None,
         queues: Some(config.queues),
+        index: None,
     }
 }

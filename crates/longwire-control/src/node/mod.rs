@@ -296,6 +296,7 @@ impl NodeApi {
         let api = api.ok().flatten().ok_or_else(|| missing(name))?;
         let path = match rest {
             "metrics" => "/metrics".to_owned(),
+            "run" => "/v1".to_owned(),
             rest => format!("/v1/{rest}"),
         };
         let target = match request.uri().query() {

@@ -36,8 +36,25 @@ pub enum AttachError {
         interface: String,
         source: io::Error,
     },
+    #[error(
+        "the filter cannot be evaluated in the kernel: bytes at computed places of the frame \
+         (ether[…]), and very long filters, are too much for it"
+    )]
+    FilterTooComplex,
     #[error("at most {} prefixes can be selected", super::PREFIXES_MAX)]
     TooManyPrefixes,
+    #[error(
+        "fail-closed keeps its programs in the BPF file system, and none is mounted at \
+         /sys/fs/bpf: mount -t bpf bpf /sys/fs/bpf"
+    )]
+    NoBpfFileSystem,
+    #[error(
+        "the programs are kept in another BPF file system than the one that is mounted here at \
+         /sys/fs/bpf: run this in the mount namespace of the emulator"
+    )]
+    OtherBpfFileSystem,
+    #[error("the programs cannot be kept in, or removed from, /sys/fs/bpf: {source}")]
+    Pin { source: io::Error },
     #[error(transparent)]
     Net(#[from] NetError),
     #[error(transparent)]

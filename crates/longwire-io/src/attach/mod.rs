@@ -36,10 +36,13 @@ use crate::port::options::OpenOptions;
 use crate::port::registry::{self, Port};
 
 mod error;
+mod filter;
+mod pins;
 mod program;
 mod selection;
 
 pub use error::AttachError;
+pub use pins::Pins;
 pub use selection::{PREFIXES_MAX, Selection};
 
 /// Start of the names of programs at interfaces.
@@ -117,6 +120,8 @@ pub struct Attachment {
     giving: Vec<Link>,
     _programs: Vec<OwnedFd>,
     _hub: NetNamespace,
+    /// Paths of the links, for an interface that stays closed when the process ends.
+    pins: Option<Pins>,
 }
 
 impl std::fmt::Debug for Attachment {
@@ -184,6 +189,7 @@ pub fn prepare(place: &AttachPlace<'_>, hub: &AttachHub) -> Result<Prepared, Att
         giving: Vec::new(),
         _programs: Vec::new(),
         _hub: hub.namespace.try_clone()?,
+        pins: None,
     };
     let ports = hub.namespace.run(|| {
         let ([inner, outer], options) = (&names, hub.options(&found));
@@ -213,8 +219,11 @@ pub fn prepare(place: &AttachPlace<'_>, hub: &AttachHub) -> Result<Prepared, Att
     attachment.giving = giving.map_err(AttachError::program)?;
     attachment._programs = givers.into_iter().map(|(_, program)| program).collect();
     let [egress, ingress] = revisions;
-    let out = program::take(mark, &place.selection, true, inside);
-    let back = program::take(mark, &place.selection, false, outside);
+    let take = |sending, device| {
+        let selected = place.selection.node(sending);
+        program::take(mark, selected.as_ref(), device).ok_or(AttachError::FilterTooComplex)
+    };
+    let (out, back) = (take(true, inside)?, take(false, outside)?);
     Ok(Prepared {
         namespace: place.namespace.try_clone()?,
         taking: [
@@ -264,6 +273,25 @@ impl Engage {
     /// If the interface is gone, or the programs at it have changed since
     /// [`prepare`]: then another may have attached a link.
     pub fn engage(self) -> Result<Attachment, AttachError> {
+        self.engage_links(false)
+    }
+
+    /// As [`Engage::engage`], and the interface stays closed if this process ends, or the
+    /// attachment is dropped, before [`Attachment::release`].
+    ///
+    /// # Errors
+    /// As those of [`Engage::engage`], and if no BPF file system is mounted.
+    pub fn engage_closed(self) -> Result<Attachment, AttachError> {
+        self.engage_links(true)
+    }
+
+    /// Returns the paths of [`Engage::engage_closed`].
+    pub fn pins(&self) -> Pins {
+        Pins::of_interface(self.namespace.inode(), self.attachment.index)
+    }
+
+    fn engage_links(self, closed: bool) -> Result<Attachment, AttachError> {
+        let pins = closed.then(|| self.pins());
         let _hurry = ExpeditedGrace::begin();
         let index = self.attachment.index;
         let attached = self.namespace.run(|| {
@@ -279,6 +307,14 @@ impl Engage {
         })?;
         let programs = self.taking.into_iter().map(|(_, program, _)| program);
         attachment._programs.extend(programs);
+        if let Some(pins) = pins {
+            let pinned = pins.pin(&mut attachment.taking);
+            attachment.pins = Some(pins);
+            if let Err(error) = pinned {
+                attachment.release();
+                return Err(error);
+            }
+        }
         Ok(attachment)
     }
 }
@@ -300,14 +336,31 @@ impl Attachment {
     /// are open.
     pub fn release(&mut self) {
         let _hurry = ExpeditedGrace::begin();
+        for link in &mut self.taking {
+            // If its path cannot be removed, a link of no interface stays there, which the
+            // next attachment replaces.
+            if link.unpin().is_err() {
+                link.detach();
+            }
+        }
         self.taking.clear();
+        self.pins = None;
+    }
+
+    /// Whether its interface stays closed when this is dropped.
+    pub fn stays_closed(&self) -> bool {
+        self.pins.is_some() && self.is_attached()
     }
 }
 
 impl Drop for Attachment {
     fn drop(&mut self) {
-        self.release();
         let _hurry = ExpeditedGrace::begin();
+        // Of an interface that is gone, nothing is to stay; one that is to stay closed keeps
+        // its programs.
+        if !self.stays_closed() {
+            self.release();
+        }
         self.giving.clear();
     }
 }
@@ -376,7 +429,9 @@ fn make_devices(
     let mut attempt = 0;
     loop {
         let names = names_of(interface.index, attempt);
-        match namespace.run(|| make_pairs(&names, hub))? {
+        let place = u64::from(interface.index) << 32 | u64::from(attempt);
+        let indices = indices_of(hub.inode() ^ place);
+        match namespace.run(|| make_pairs(&names, indices, hub))? {
             Ok(numbers) => return Ok((names, numbers)),
             // The kernel removes the devices of an attachment that has ended after a moment.
             Err(AttachError::Net(error)) if exists(&error) && attempt < ATTEMPTS => attempt += 1,
@@ -391,26 +446,31 @@ fn exists(error: &NetError) -> bool {
 
 /// Makes the veth pairs between the calling thread's namespace and the hub. Returns the
 /// numbers of the devices here.
-fn make_pairs(names: &[String; 2], hub: &NetNamespace) -> Result<[u32; 2], AttachError> {
+fn make_pairs(
+    names: &[String; 2],
+    indices: [u32; 2],
+    hub: &NetNamespace,
+) -> Result<[u32; 2], AttachError> {
     let [inner, outer] = names;
-    let first = make_pair(inner, hub)?;
-    let second = make_pair(outer, hub).inspect_err(|_| {
+    let first = make_pair(inner, indices[0], hub)?;
+    let second = make_pair(outer, indices[1], hub).inspect_err(|_| {
         // For another attempt with other names.
         let _ = link::link_delete(inner);
     })?;
     Ok([first, second])
 }
 
-fn make_pair(name: &str, hub: &NetNamespace) -> Result<u32, AttachError> {
-    let end = |namespace| End {
+fn make_pair(name: &str, index: u32, hub: &NetNamespace) -> Result<u32, AttachError> {
+    let end = |namespace, index| End {
         name,
         namespace,
         mtu: Some(MTU),
+        index,
         ..End::default()
     };
     veth::create(&VethConfig {
-        a: end(None),
-        b: end(Some(hub)),
+        a: end(None, Some(index)),
+        b: end(Some(hub), None),
     })?;
     // Its link-local address would show in the container and send multicast reports.
     let _ = sysctl::set(&format!("ipv6/conf/{name}/disable_ipv6"), "1");
@@ -424,9 +484,18 @@ fn open(device: &str, options: &OpenOptions) -> Result<Port, PortError> {
     registry::open(&format!("packet:{device}"), options)
 }
 
+/// Returns numbers for the two devices in the interface's namespace. The kernel counts from
+/// one, so that other devices have small numbers. The programs redirect by number: when the
+/// interface is moved to another namespace, or stays closed, they find no device there.
+fn indices_of(seed: u64) -> [u32; 2] {
+    let mixed = seed.wrapping_mul(0xd6e8_feb8_6659_fd93) >> 34;
+    let even = 0x4000_0000 | mixed as u32 & !1;
+    [even, even | 1]
+}
+
 /// Returns a mark for frames that pass. Marks of others are small numbers and bit masks;
 /// this one has bits in every byte, and is another for each attachment.
-fn mark_of(inode: u64) -> u32 {
-    let mixed = inode.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+fn mark_of(seed: u64) -> u32 {
+    let mixed = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     0x4c57_0000 | (mixed >> 48) as u32 | 1
 }

@@ -7,12 +7,15 @@
 //! | ingress of the inner device | mark, then to the interface's ingress |
 //! | ingress of the outer device | mark, then to the interface's egress |
 
+use longwire_packet::filter::tree::Node;
+
+use super::filter::facts::CONTEXT;
+use super::filter::select;
+use crate::bpf::assembler::Assembler;
 use crate::bpf::instruction::{
-    EXIT, Instruction, call, load_word, move_number, move_register, skip, skip_unless_word,
+    Compare, EXIT, Instruction, call, load_word, move_number, move_register, skip_if_number,
     store_word,
 };
-
-use super::selection::Selection;
 
 /// The helper `bpf_redirect`, from linux/bpf.h.
 const REDIRECT: i32 = 23;
@@ -25,30 +28,24 @@ const NEXT: i32 = -1;
 /// Offset of the mark in `struct __sk_buff`.
 const MARK: i16 = 8;
 
-/// Returns the program that takes selected frames off the interface to a device.
-pub(super) fn take(
-    mark: u32,
-    selection: &Selection,
-    sending: bool,
-    device: u32,
-) -> Vec<Instruction> {
-    let mut program = vec![
-        move_register(6, 1),
-        load_word(2, 6, MARK),
-        skip_unless_word(2, mark, 4),
-        move_number(2, 0),
-        store_word(6, 2, MARK),
-        move_number(0, NEXT),
-        EXIT,
-    ];
-    let selecting = selection.instructions(sending);
-    if !selecting.is_empty() {
-        program.extend(selecting);
-        // Not selected: register 0 is 0.
-        program.extend([skip_unless_word(0, 0, 2), move_number(0, NEXT), EXIT]);
+/// Returns the program that takes selected frames off the interface to a device; all frames
+/// without a test. `None` if the test is too much for a program.
+pub(super) fn take(mark: u32, selected: Option<&Node>, device: u32) -> Option<Vec<Instruction>> {
+    let mut program = Assembler::default();
+    let [unmarked, taken, passing] = [(); 3].map(|()| program.label());
+    program.put_all([move_register(CONTEXT, 1), load_word(2, CONTEXT, MARK)]);
+    program.jump(skip_if_number(Compare::Unequal, 2, mark), unmarked);
+    program.put_all([move_number(2, 0), store_word(CONTEXT, 2, MARK)]);
+    program.go(passing);
+    program.place(unmarked);
+    if let Some(node) = selected {
+        select(&mut program, node, taken, passing)?;
     }
-    program.extend(redirect(device, SEND));
-    program
+    program.place(taken);
+    program.put_all(redirect(device, SEND));
+    program.place(passing);
+    program.put_all([move_number(0, NEXT), EXIT]);
+    program.finish()
 }
 
 /// Returns the program that gives frames back to the interface, marked.
@@ -65,9 +62,4 @@ fn redirect(device: u32, flags: i32) -> [Instruction; 4] {
         call(REDIRECT),
         EXIT,
     ]
-}
-
-/// Skips over the rest of a list of instructions that is appended.
-pub(super) fn skip_over(rest: usize) -> Instruction {
-    skip(i16::try_from(rest).unwrap_or(i16::MAX))
 }

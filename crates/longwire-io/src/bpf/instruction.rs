@@ -71,32 +71,86 @@ pub(crate) const fn store_word(to: u8, from: u8, offset: i16) -> Instruction {
     op(0x63, to, from, offset, 0)
 }
 
-/// Applies a mask, sign-extended to 64 bits.
-pub(crate) const fn and_number(to: u8, mask: i32) -> Instruction {
-    op(0x57, to, 0, 0, mask)
+/// Stores a number as 64 bits, sign-extended.
+pub(crate) const fn store_number(to: u8, offset: i16, value: i32) -> Instruction {
+    op(0x7a, to, 0, offset, value)
 }
 
-/// Skips `distance` instructions if the low half of a register does not have that value.
-pub(crate) const fn skip_unless_word(register: u8, value: u32, distance: i16) -> Instruction {
-    op(0x56, register, 0, distance, value.cast_signed())
+/// Loads 8 bits from memory.
+pub(crate) const fn load_byte(to: u8, from: u8, offset: i16) -> Instruction {
+    op(0x71, to, from, offset, 0)
 }
 
-/// Skips `distance` instructions.
-pub(crate) const fn skip(distance: i16) -> Instruction {
-    op(0x05, 0, 0, distance, 0)
+/// Loads 16 bits from memory.
+pub(crate) const fn load_half(to: u8, from: u8, offset: i16) -> Instruction {
+    op(0x69, to, from, offset, 0)
 }
 
-/// Loads 16 bits of the packet into register 0, in host byte order. Register 6 must be the
-/// program's context; registers 1 to 5 are lost. Ends the program with 0 if the packet is
-/// shorter.
-pub(crate) const fn packet_half(offset: i32) -> Instruction {
-    op(0x28, 0, 0, 0, offset)
+/// Loads 64 bits from memory.
+pub(crate) const fn load_double(to: u8, from: u8, offset: i16) -> Instruction {
+    op(0x79, to, from, offset, 0)
 }
 
-/// Loads 32 bits of the packet as [`packet_half`] does.
-pub(crate) const fn packet_word(offset: i32) -> Instruction {
-    op(0x20, 0, 0, 0, offset)
+/// Exchanges network and host byte order of the low `bits` (16 or 32), and clears the rest.
+pub(crate) const fn swap(register: u8, bits: i32) -> Instruction {
+    op(0xdc, register, 0, 0, bits)
 }
+
+/// An operation on 32 bits; the other half of the result is zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Alu {
+    Add = 0x00,
+    Subtract = 0x10,
+    Multiply = 0x20,
+    Divide = 0x30,
+    Or = 0x40,
+    And = 0x50,
+    Left = 0x60,
+    Right = 0x70,
+    Remainder = 0x90,
+    Exclusive = 0xa0,
+}
+
+/// Computes with two registers, and leaves the result in the first.
+pub(crate) const fn compute(alu: Alu, to: u8, from: u8) -> Instruction {
+    op(alu as u8 | 0x0c, to, from, 0, 0)
+}
+
+/// Computes with a register and a number.
+pub(crate) const fn compute_number(alu: Alu, to: u8, value: u32) -> Instruction {
+    op(alu as u8 | 0x04, to, 0, 0, value.cast_signed())
+}
+
+/// Adds a register of 64 bits.
+pub(crate) const fn add_register(to: u8, from: u8) -> Instruction {
+    op(0x0f, to, from, 0, 0)
+}
+
+/// A comparison of two numbers without sign.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Compare {
+    Equal = 0x10,
+    Above = 0x20,
+    AtLeast = 0x30,
+    Unequal = 0x50,
+    Below = 0xa0,
+    AtMost = 0xb0,
+}
+
+/// Skips if the comparison of the low halves of two registers holds.
+pub(crate) const fn skip_if(compare: Compare, register: u8, other: u8) -> Instruction {
+    op(compare as u8 | 0x0e, register, other, 0, 0)
+}
+
+/// Skips if the comparison of the low half of a register with a number holds.
+pub(crate) const fn skip_if_number(compare: Compare, register: u8, value: u32) -> Instruction {
+    op(compare as u8 | 0x06, register, 0, 0, value.cast_signed())
+}
+
+/// Skips always.
+pub(crate) const SKIP: Instruction = op(0x05, 0, 0, 0, 0);
 
 /// Loads the address of a map, which takes two instruction slots.
 pub(crate) const fn load_map(to: u8, map: i32) -> [Instruction; 2] {

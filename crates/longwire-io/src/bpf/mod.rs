@@ -4,17 +4,26 @@
 //! The layouts are those of `union bpf_attr` in linux/bpf.h, as far as they are used;
 //! the kernel takes missing fields as zero.
 
+use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 
+pub(crate) mod assembler;
 pub(crate) mod instruction;
 pub(crate) mod tcx;
+
+#[cfg(test)]
+use tcx::bpf_answering;
 
 pub(crate) use instruction::Instruction;
 
 const MAP_CREATE: libc::c_int = 0;
 const MAP_UPDATE_ELEM: libc::c_int = 2;
 const PROG_LOAD: libc::c_int = 5;
+const OBJ_PIN: libc::c_int = 6;
+const OBJ_GET: libc::c_int = 7;
 const LINK_CREATE: libc::c_int = 28;
 const LINK_DETACH: libc::c_int = 34;
 
@@ -69,20 +78,88 @@ struct LinkDetach {
     link: u32,
 }
 
-/// A program's attachment to an interface, which ends when this is dropped or the
-/// process ends.
-pub(crate) struct Link(OwnedFd);
+/// `union bpf_attr` of OBJ_PIN and OBJ_GET.
+#[repr(C)]
+struct PathAndObject {
+    path: u64,
+    object: u32,
+    flags: u32,
+}
 
-impl Drop for Link {
-    fn drop(&mut self) {
+/// A program's attachment to an interface. It ends when this is dropped or the process
+/// ends, unless it has a path ([`Link::pin`]).
+pub(crate) struct Link {
+    descriptor: OwnedFd,
+    path: Option<PathBuf>,
+}
+
+impl Link {
+    fn new(descriptor: libc::c_int) -> Link {
+        Link {
+            descriptor: owned(descriptor),
+            path: None,
+        }
+    }
+
+    /// Gives the link a path in a BPF file system. From now on, it stays when this is
+    /// dropped and when the process ends.
+    pub(crate) fn pin(&mut self, path: &Path) -> io::Result<()> {
+        let text = CString::new(path.as_os_str().as_bytes())?;
+        let attributes = PathAndObject {
+            path: text.as_ptr() as u64,
+            object: number(self.descriptor.as_fd()),
+            flags: 0,
+        };
+        // SAFETY: the attributes of OBJ_PIN; the path is a string that lives during the
+        // call.
+        unsafe { bpf(OBJ_PIN, &attributes) }?;
+        self.path = Some(path.to_owned());
+        Ok(())
+    }
+
+    /// Opens the link that has this path.
+    pub(crate) fn pinned(path: &Path) -> io::Result<Link> {
+        let text = CString::new(path.as_os_str().as_bytes())?;
+        let attributes = PathAndObject {
+            path: text.as_ptr() as u64,
+            object: 0,
+            flags: 0,
+        };
+        // SAFETY: the attributes of OBJ_GET; the path is a string that lives during the
+        // call.
+        let opened = unsafe { bpf(OBJ_GET, &attributes) }?;
+        Ok(Link {
+            descriptor: owned(opened),
+            path: Some(path.to_owned()),
+        })
+    }
+
+    /// Removes the link's path, if it has one: it ends again when this is dropped.
+    pub(crate) fn unpin(&mut self) -> io::Result<()> {
+        match self.path.take().map(std::fs::remove_file) {
+            Some(Err(error)) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// Takes the program off its interface.
+    pub(crate) fn detach(&self) {
         let attributes = LinkDetach {
-            link: number(self.0.as_fd()),
+            link: number(self.descriptor.as_fd()),
         };
         // Closing the descriptor is not enough while a child of this process has a copy
         // of it, as every child has until it starts its program. If this fails, closing
         // detaches, too.
         // SAFETY: the attributes of LINK_DETACH, without addresses.
         let _ = unsafe { bpf(LINK_DETACH, &attributes) };
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        if self.path.is_none() {
+            self.detach();
+        }
     }
 }
 
@@ -191,6 +268,37 @@ pub(crate) fn load_program(
     unsafe { bpf(PROG_LOAD, &attributes) }.map(owned)
 }
 
+#[cfg(test)]
+#[repr(C)]
+#[derive(Default)]
+struct ProgTestRun {
+    program: u32,
+    result: u32,
+    input_len: u32,
+    output_len: u32,
+    input: u64,
+    output: u64,
+    repeat: u32,
+    duration: u32,
+}
+
+/// Runs a program once with a frame; returns its result.
+#[cfg(test)]
+pub(crate) fn run_program(program: BorrowedFd<'_>, frame: &[u8]) -> io::Result<u32> {
+    const PROG_TEST_RUN: libc::c_int = 10;
+    let mut attributes = ProgTestRun {
+        program: number(program),
+        input_len: frame.len() as u32,
+        input: frame.as_ptr() as u64,
+        repeat: 1,
+        ..ProgTestRun::default()
+    };
+    // SAFETY: the attributes of PROG_TEST_RUN, which the kernel fills in; the frame lives
+    // during the call, and there is no output.
+    unsafe { bpf_answering(PROG_TEST_RUN, &mut attributes) }?;
+    Ok(attributes.result)
+}
+
 /// Attaches an XDP program to an interface.
 pub(crate) fn attach_xdp(
     program: BorrowedFd<'_>,
@@ -204,5 +312,5 @@ pub(crate) fn attach_xdp(
         flags: mode_flags,
     };
     // SAFETY: the attributes of LINK_CREATE, without addresses.
-    unsafe { bpf(LINK_CREATE, &attributes) }.map(|link| Link(owned(link)))
+    unsafe { bpf(LINK_CREATE, &attributes) }.map(Link::new)
 }

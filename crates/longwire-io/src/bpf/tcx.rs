@@ -65,7 +65,7 @@ pub(crate) fn attach(
         expected_revision: revision,
     };
     // SAFETY: the attributes of LINK_CREATE, without addresses.
-    unsafe { bpf(LINK_CREATE, &attributes) }.map(|link| Link(owned(link)))
+    unsafe { bpf(LINK_CREATE, &attributes) }.map(Link::new)
 }
 
 #[repr(C)]
@@ -120,7 +120,10 @@ pub(crate) fn programs(interface: u32, hook: Hook) -> io::Result<Programs> {
 
 /// # Safety
 /// As for [`bpf`]; the kernel also writes to `attributes`.
-unsafe fn bpf_answering<T>(command: libc::c_int, attributes: &mut T) -> io::Result<libc::c_int> {
+pub(super) unsafe fn bpf_answering<T>(
+    command: libc::c_int,
+    attributes: &mut T,
+) -> io::Result<libc::c_int> {
     // SAFETY: the caller's promise, for a structure that may be written.
     let result = unsafe {
         libc::syscall(
@@ -190,7 +193,7 @@ impl Link {
     /// Whether the link still has its interface. It loses it when the interface goes away,
     /// with its namespace or alone, and when somebody detaches it.
     pub(crate) fn is_attached(&self) -> io::Result<bool> {
-        let info: LinkInfo = info_of(self.0.as_fd())?;
+        let info: LinkInfo = info_of(self.descriptor.as_fd())?;
         Ok(info.interface != 0)
     }
 }

@@ -9,9 +9,9 @@ use super::netlink_message::{Message, attribute, attributes, number_at, text_of}
 use super::{NetError, NetNamespace};
 
 /// Bytes of `struct ifinfomsg`.
-const INFO_LEN: usize = 16;
+pub(super) const INFO_LEN: usize = 16;
 /// Offset of the device's number in `struct ifinfomsg`.
-const INFO_INDEX: usize = 4;
+pub(super) const INFO_INDEX: usize = 4;
 const UP: u32 = libc::IFF_UP as u32;
 
 /// Builds `struct ifinfomsg` with the flags to change and their new values.

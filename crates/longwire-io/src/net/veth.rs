@@ -1,6 +1,6 @@
 //! Virtual Ethernet pairs: frames sent into one end arrive at the other.
 
-use super::link::{fd_number, info};
+use super::link::{INFO_INDEX, INFO_LEN, fd_number, info};
 use super::netlink::{Netlink, REQUEST};
 use super::netlink_message::Message;
 use super::{NetError, NetNamespace};
@@ -30,6 +30,8 @@ pub struct End<'a> {
     /// Queues in each direction; `None` for the kernel's default of one for each
     /// possible core.
     pub queues: Option<u32>,
+    /// Number of the device in its namespace; `None` for the next one that is free.
+    pub index: Option<u32>,
 }
 
 /// Configuration of a pair.
@@ -49,12 +51,12 @@ pub struct VethConfig<'a> {
 /// name is taken, if the MTU is out of range.
 pub fn create(config: &VethConfig<'_>) -> Result<(), NetError> {
     let flags = REQUEST | (libc::NLM_F_CREATE | libc::NLM_F_EXCL) as u16;
-    let mut message = Message::new(libc::RTM_NEWLINK, flags, &info(0, 0));
+    let mut message = Message::new(libc::RTM_NEWLINK, flags, &described(&config.a));
     describe(&mut message, &config.a);
     message.nested(libc::IFLA_LINKINFO, |link| {
         link.text(INFO_KIND, "veth").nested(INFO_DATA, |data| {
             data.nested(PEER, |peer| {
-                peer.raw(&info(0, 0));
+                peer.raw(&described(&config.b));
                 describe(peer, &config.b);
             });
         });
@@ -65,6 +67,15 @@ pub fn create(config: &VethConfig<'_>) -> Result<(), NetError> {
             let what = format!("the veth pair '{}' and '{}'", config.a.name, config.b.name);
             NetError::refused("make", what, source)
         })
+}
+
+/// `struct ifinfomsg` of an end.
+fn described(end: &End<'_>) -> [u8; INFO_LEN] {
+    let mut bytes = info(0, 0);
+    if let Some(index) = end.index {
+        bytes[INFO_INDEX..INFO_INDEX + 4].copy_from_slice(&index.to_ne_bytes());
+    }
+    bytes
 }
 
 fn describe(message: &mut Message, end: &End<'_>) {

@@ -7,7 +7,8 @@ use super::facts::{Facts, Layer};
 
 /// A number of a frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Expression {
+#[allow(missing_docs, reason = "their names say it")]
+pub enum Expression {
     Number(u32),
     /// The frame's length.
     Length,
@@ -32,7 +33,8 @@ pub(super) enum Expression {
 
 /// A field that both versions of IP have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum IpNumber {
+#[allow(missing_docs, reason = "their names say it")]
+pub enum IpNumber {
     Ttl,
     Dscp,
     Ecn,
@@ -40,7 +42,8 @@ pub(super) enum IpNumber {
 
 /// An operation on two numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Operation {
+#[allow(missing_docs, reason = "their names say it")]
+pub enum Operation {
     Add,
     Subtract,
     Multiply,
@@ -73,7 +76,7 @@ impl Operation {
 impl Expression {
     /// Returns the number, if the frame has it.
     #[inline]
-    pub fn value(&self, facts: &Facts<'_>) -> Option<u32> {
+    pub(super) fn value(&self, facts: &Facts<'_>) -> Option<u32> {
         match self {
             Expression::Number(number) => Some(*number),
             Expression::Length => Some(facts.len()),
@@ -96,7 +99,7 @@ impl Expression {
     }
 
     /// Combines two numbers; computed at once if both are constants.
-    pub fn joined(operation: Operation, left: Expression, right: Expression) -> Expression {
+    pub(super) fn joined(operation: Operation, left: Expression, right: Expression) -> Expression {
         if let (Expression::Number(a), Expression::Number(b)) = (&left, &right)
             && let Some(number) = operation.of(*a, *b)
         {
@@ -106,7 +109,7 @@ impl Expression {
     }
 
     /// Returns some bits of bytes in a layer, as a number.
-    pub fn bits(layer: Layer, offset: u32, size: usize, mask: u32) -> Expression {
+    pub(super) fn bits(layer: Layer, offset: u32, size: usize, mask: u32) -> Expression {
         let whole = Expression::Load {
             layer,
             offset,

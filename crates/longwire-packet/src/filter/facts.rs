@@ -10,7 +10,8 @@ use crate::header::{IpHeader, IpVersion, Piece, Transport};
 
 /// A filter.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Node {
+#[allow(missing_docs, reason = "their names say it")]
+pub enum Node {
     Test(Test),
     Not(Box<Node>),
     All(Vec<Node>),
@@ -19,7 +20,8 @@ pub(super) enum Node {
 
 /// One test of a frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Test {
+#[allow(missing_docs, reason = "their names say it")]
+pub enum Test {
     /// The type behind all VLAN tags.
     EtherType(u16),
     /// A VLAN tag, counted from the outermost, of this VLAN if one is given.
@@ -52,7 +54,8 @@ pub(super) enum Test {
 
 /// The side of an address or port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Side {
+#[allow(missing_docs, reason = "their names say it")]
+pub enum Side {
     Source,
     Destination,
     Either,
@@ -61,9 +64,10 @@ pub(super) enum Side {
 
 /// The protocol that carries an IPv4 address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Carrier {
+pub enum Carrier {
     /// IP, ARP or RARP.
     Any,
+    /// IP.
     Ip,
     /// A packet of this type, laid out as ARP.
     Arp(u16),
@@ -71,7 +75,8 @@ pub(super) enum Carrier {
 
 /// A kind of destinations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Group {
+#[allow(missing_docs, reason = "their names say it")]
+pub enum Group {
     EtherBroadcast,
     EtherMulticast,
     Ip4Multicast,
@@ -80,7 +85,7 @@ pub(super) enum Group {
 
 /// Where bytes are counted from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Layer {
+pub enum Layer {
     /// The frame.
     Ether,
     /// The outermost VLAN tag's content.
@@ -99,7 +104,8 @@ pub(super) enum Layer {
 
 /// How two numbers compare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Relation {
+#[allow(missing_docs, reason = "their names say it")]
+pub enum Relation {
     Equal,
     Unequal,
     Less,
@@ -109,7 +115,8 @@ pub(super) enum Relation {
 }
 
 impl Relation {
-    pub(super) fn holds(self, a: u32, b: u32) -> bool {
+    /// Whether it holds between two numbers.
+    pub fn holds(self, a: u32, b: u32) -> bool {
         match self {
             Relation::Equal => a == b,
             Relation::Unequal => a != b,
@@ -121,14 +128,19 @@ impl Relation {
     }
 }
 
-/// Types of Ethernet frames.
-pub(super) const ARP: u16 = 0x0806;
-pub(super) const RARP: u16 = 0x8035;
+/// The type of ARP's Ethernet frames.
+pub const ARP: u16 = 0x0806;
+/// Reverse ARP.
+pub const RARP: u16 = 0x8035;
 
-const TCP: u8 = 6;
+/// The number of TCP.
+pub const TCP: u8 = 6;
+
+/// Offset of the flags in a TCP header.
+pub const FLAGS_AT: u32 = 13;
 
 /// Protocols with ports that tests look at: TCP, UDP, SCTP.
-const WITH_PORTS: [u8; 3] = [TCP, 17, 132];
+pub const WITH_PORTS: [u8; 3] = [TCP, 17, 132];
 
 /// Where the first VLAN tag's content is.
 const TAG_AT: usize = 14;
@@ -298,7 +310,6 @@ impl<'a> Facts<'a> {
     }
 
     fn has_flag(&self, flags: u8) -> Option<bool> {
-        const FLAGS_AT: u32 = 13;
         let set = self.load(Layer::Transport(TCP), FLAGS_AT, 1)?;
         Some(set & u32::from(flags) != 0)
     }
@@ -307,7 +318,7 @@ impl<'a> Facts<'a> {
 impl Node {
     /// Whether the frame matches.
     #[inline]
-    pub fn matches(&self, facts: &Facts<'_>) -> bool {
+    pub(super) fn matches(&self, facts: &Facts<'_>) -> bool {
         match self {
             Node::Test(test) => test.matches(facts),
             Node::Not(filter) => !filter.matches(facts),

@@ -6,6 +6,7 @@ mod expression;
 mod facts;
 mod fields;
 mod grammar;
+mod mirror;
 mod names;
 mod own;
 mod parser;
@@ -33,6 +34,16 @@ macro_rules! filter_language {
     };
 }
 
+/// The tests of a filter, for programs that evaluate them elsewhere than here.
+/// [`Filter::matches`] defines their meaning.
+pub mod tree {
+    pub use super::expression::{Expression, IpNumber, Operation};
+    pub use super::facts::{
+        ARP, Carrier, FLAGS_AT, Group, Layer, Node, RARP, Relation, Side, TCP, Test, WITH_PORTS,
+    };
+    pub use super::values::Net;
+}
+
 /// The language of filters in a sentence, for all help texts.
 pub const LANGUAGE: &str = crate::filter_language!();
 
@@ -51,6 +62,11 @@ impl Filter {
     pub fn parse(text: &str) -> Result<Filter, FilterError> {
         let root = grammar::parse(text)?;
         Ok(Filter { root })
+    }
+
+    /// Returns its tests.
+    pub fn root(&self) -> &Node {
+        &self.root
     }
 
     /// Whether a frame of `wire_len` bytes, of which `bytes` are the first, matches. A

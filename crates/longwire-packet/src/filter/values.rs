@@ -9,16 +9,18 @@ use crate::header::IpVersion;
 
 /// The first bits of addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Net {
+pub struct Net {
+    /// The version of IP.
     pub version: IpVersion,
-    /// Of IPv4, only the first four bytes count.
+    /// The address. Of IPv4, only the first four bytes count.
     pub address: [u8; 16],
+    /// How many bits are compared.
     pub prefix: u8,
 }
 
 impl Net {
     /// A whole address.
-    pub fn host(text: &str) -> Option<Net> {
+    pub(crate) fn host(text: &str) -> Option<Net> {
         if let Ok(address) = Ipv6Addr::from_str(text) {
             return Some(Net {
                 version: IpVersion::V6,
@@ -41,7 +43,7 @@ impl Net {
     }
 
     /// An address with a prefix length, as in 10.0.0.0/8.
-    pub fn with_prefix(text: &str) -> Option<Net> {
+    pub(crate) fn with_prefix(text: &str) -> Option<Net> {
         let (start, prefix) = text.split_once('/')?;
         let whole = Net::host(start).or_else(|| Net::short(start))?;
         let bits = Net::bits(whole.version);
@@ -50,13 +52,13 @@ impl Net {
     }
 
     /// An address with or without a prefix length.
-    pub fn host_or_prefix(text: &str) -> Option<Net> {
+    pub(crate) fn host_or_prefix(text: &str) -> Option<Net> {
         Net::with_prefix(text).or_else(|| Net::host(text))
     }
 
     /// The first one to three numbers of an IPv4 address, which are then the
     /// prefix: 192.168 is 192.168.0.0/16.
-    pub fn short(text: &str) -> Option<Net> {
+    pub(super) fn short(text: &str) -> Option<Net> {
         let mut octets = [0; 4];
         let mut count = 0;
         for part in text.split('.') {

@@ -5,19 +5,21 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use clap::{ArgGroup, Args, Subcommand};
+use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 use longwire_attach::{ContainerName, Found, PodName, Target};
 use longwire_engine::Nanos;
-use longwire_io::attach::{Attachment, Engage, Selection};
+use longwire_io::attach::{Attachment, Engage, Pins, Selection};
 use longwire_io::net::address::Prefix;
 use longwire_io::net::grace::ExpeditedGrace;
 use longwire_node::place;
+use longwire_packet::filter::{Filter, LANGUAGE};
 use longwire_runtime::RunningNetwork;
 use longwire_topology::Topology;
+use serde_json::json;
 
 use super::attach_runs::{self, AttachSetArgs, DetachArgs, NewRun};
 use super::run_network::{self, NetworkSetup};
-use super::{attach_list, attach_node};
+use super::{attach_list, attach_names, attach_node, attach_spec};
 use crate::cli::{
     ControlArgs, DUPLEX_HELP, DuplexArgs, LINK_HELP, RecordArgs, ReportArgs, RunningArgs, SeedArgs,
 };
@@ -40,6 +42,8 @@ Examples:
   longwire attach --container web --up-delay 40ms --up-rate 5mbit
   longwire attach --pod shop/cart-0 --preset lte --view
   longwire attach --netns blue --to 10.0.3.0/24 --delay 80ms    only this traffic
+  longwire attach --pid 4711 --filter 'udp dst port 53' --loss 30%
+  longwire attach --pid 4711 --fail closed --delay 80ms
   longwire attach --node --container web --delay 80ms           in the background
   longwire attach list
   longwire attach set blue-eth0 delay=120ms
@@ -88,11 +92,22 @@ pub struct AttachArgs {
     #[arg(value_delimiter = ',')]
     pub to: Vec<Prefix>,
 
+    /// Only these packets, as the interface's namespace sends them: 'udp dst port 53'.
+    /// Received ones match with source and destination exchanged
+    #[arg(long, value_name = "FILTER", help_heading = "Place", long_help = filter_help())]
+    pub filter: Option<Filter>,
+
+    /// If the program is killed, traffic passes by (open), or nothing passes until
+    /// `detach` (closed). Closed needs a BPF file system at /sys/fs/bpf
+    #[arg(long, value_enum, value_name = "open|closed", default_value = "open")]
+    #[arg(help_heading = "Running", hide_possible_values = true)]
+    pub fail: FailMode,
+
     /// Have the node of this machine attach it (`longwire node`), and return
     #[arg(long, help_heading = "Running")]
     #[arg(conflicts_with_all = [
         "time", "scenario", "capture", "log", "control", "view", "report", "require", "wait",
-        "placement", "memory", "tolerance", "grace", "no_realtime",
+        "placement", "memory", "tolerance", "grace", "no_realtime", "fail", "filter",
     ])]
     pub node: bool,
 
@@ -134,6 +149,25 @@ pub struct AttachArgs {
     pub report: ReportArgs,
 }
 
+fn filter_help() -> String {
+    format!(
+        "Only packets that match, as the interface's namespace sends them. Received ones match \
+         with source and destination exchanged, so that 'udp dst port 53' takes requests that \
+         it sends and their responses. Others pass by the link. Filters are written \
+         {LANGUAGE}. The kernel evaluates them"
+    )
+}
+
+/// The state of an interface whose emulator has been killed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum FailMode {
+    /// Traffic passes without the link.
+    #[default]
+    Open,
+    /// The traffic of the link does not pass.
+    Closed,
+}
+
 /// An action on attached links.
 #[derive(Debug, Subcommand)]
 pub enum AttachAction {
@@ -160,10 +194,12 @@ pub fn run(args: &AttachArgs, globals: &Globals) -> Result<ExitCode, Error> {
 
 fn attach(args: &AttachArgs, globals: &Globals) -> Result<ExitCode, Error> {
     check_files(args)?;
+    if args.fail == FailMode::Closed {
+        Pins::check()?;
+    }
     let found = target(args)?;
     if args.node {
-        attach_node::attach(args, &found, globals)?;
-        return Ok(ExitCode::SUCCESS);
+        return attach_by_node(args, &found, globals);
     }
     let Found {
         namespace,
@@ -173,6 +209,7 @@ fn attach(args: &AttachArgs, globals: &Globals) -> Result<ExitCode, Error> {
     } = found;
     let selection = Selection {
         to: args.to.clone(),
+        filter: args.filter.clone(),
     };
     let prepared = place::prepare_all(&namespace, args.interface.as_deref(), &selection)?;
     // Held, it would keep the namespace when everything else has left it.
@@ -207,25 +244,34 @@ fn attach(args: &AttachArgs, globals: &Globals) -> Result<ExitCode, Error> {
         report: &args.report,
         gives_up: false,
     };
-    let mut life = Life {
-        engages,
-        attached: Vec::new(),
-        new: Some(new),
-        run: None,
-        gone: Vec::new(),
-        released: None,
-        stop: &stop,
-        hurry: None,
-    };
+    let mut life = Life::new(engages, new, args.fail, &stop);
     let mut until = until_stopped(&stop, args.time);
     let carried = run_network::carry(setup, ports, control, globals, &mut |running, pause| {
         life.turn(running, pause, &mut until, globals)
     });
     let gone = std::mem::take(&mut life.gone);
-    drop(life);
+    life.end(globals);
     let mut report = carried?;
     report.run.notes.extend(gone);
     run_network::finish(&report, &args.report, globals, ReportStream::Stdout)
+}
+
+/// Has the node attach the link, and returns.
+fn attach_by_node(args: &AttachArgs, found: &Found, globals: &Globals) -> Result<ExitCode, Error> {
+    let spec = attach_spec::spec(args, found)?;
+    let name = attach_names::name(
+        args.name.as_deref(),
+        &found.label,
+        args.interface.as_deref(),
+    )?;
+    let view = attach_node::put(&name, &spec)?;
+    if globals.json {
+        println!("{}", json!(view));
+    } else if !globals.quiet {
+        let interfaces = view.interfaces.join(", ");
+        println!("attached to {interfaces} as '{name}', by the node");
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Refuses a report in a file that the run reads or writes.
@@ -275,6 +321,7 @@ struct Life<'a> {
     gone: Vec<String>,
     /// When frames ceased to be taken, at the end.
     released: Option<Instant>,
+    fail: FailMode,
     stop: &'a AtomicBool,
     /// From the end on, as the kernel waits for each program and ring. Dropped last.
     hurry: Option<ExpeditedGrace>,
@@ -283,7 +330,21 @@ struct Life<'a> {
 /// The longest wait at the end for frames that are still on the link.
 const DRAIN: Duration = Duration::from_secs(2);
 
-impl Life<'_> {
+impl<'a> Life<'a> {
+    fn new(engages: Vec<Engage>, new: NewRun, fail: FailMode, stop: &'a AtomicBool) -> Life<'a> {
+        Life {
+            engages,
+            attached: Vec::new(),
+            new: Some(new),
+            run: None,
+            gone: Vec::new(),
+            released: None,
+            fail,
+            stop,
+            hurry: None,
+        }
+    }
+
     /// One pause of the run. Returns whether it is over.
     fn turn(
         &mut self,
@@ -330,14 +391,28 @@ impl Life<'_> {
 
     fn begin(&mut self, globals: &Globals) -> Result<(), Error> {
         let _hurry = ExpeditedGrace::begin();
-        for engage in self.engages.drain(..) {
-            self.attached.push(engage.engage()?);
-        }
         let new = self
             .new
             .take()
             .unwrap_or_else(|| unreachable!("it begins once"));
-        let registered = new.register()?;
+        let closed = self.fail == FailMode::Closed;
+        let pins = self.engages.iter().filter(|_| closed).map(Engage::pins);
+        // First, so that a closed interface has an entry whenever the process is killed.
+        let registered = new.register(pins.collect())?;
+        for engage in self.engages.drain(..) {
+            let attached = if closed {
+                engage.engage_closed()
+            } else {
+                engage.engage()
+            };
+            match attached {
+                Ok(attachment) => self.attached.push(attachment),
+                Err(error) => {
+                    self.attached.iter_mut().for_each(Attachment::release);
+                    return Err(error.into());
+                }
+            }
+        }
         let names: Vec<&str> = self.attached.iter().map(Attachment::interface).collect();
         let (list, name) = (names.join(", "), registered.name());
         // With --json too: who starts it in the background waits for this line.
@@ -346,5 +421,20 @@ impl Life<'_> {
         }
         self.run = Some(registered);
         Ok(())
+    }
+
+    /// Ends the attachments. Those of a run that failed stay closed if that was asked for.
+    fn end(mut self, globals: &Globals) {
+        let closed = self.attached.iter().filter(|one| one.stays_closed());
+        let closed: Vec<&str> = closed.map(Attachment::interface).collect();
+        if let Some(run) = self.run.take_if(|_| !closed.is_empty()) {
+            let name = run.keep();
+            if !globals.quiet {
+                print_line(format_args!(
+                    "{} stays closed: `longwire attach detach {name}` opens it",
+                    closed.join(", ")
+                ));
+            }
+        }
     }
 }

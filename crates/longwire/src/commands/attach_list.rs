@@ -51,7 +51,7 @@ pub(super) fn list(globals: &Globals) -> Result<ExitCode, Error> {
             record.place.clone(),
             record.interfaces.join(","),
             format!("PID {}", record.pid),
-            links_of(record).map_or_else(|| "(does not respond)".to_owned(), |links| words(&links)),
+            state_of(record),
         ]);
     }
     for view in of_node {
@@ -69,6 +69,14 @@ pub(super) fn list(globals: &Globals) -> Result<ExitCode, Error> {
     }
     table.print();
     Ok(ExitCode::SUCCESS)
+}
+
+/// The options of a run's first link, or why it has none.
+fn state_of(record: &Record) -> String {
+    if record.closed {
+        return "closed, its emulator has ended".to_owned();
+    }
+    links_of(record).map_or_else(|| "(does not respond)".to_owned(), |links| words(&links))
 }
 
 /// The options of an attachment of the node, each direction.

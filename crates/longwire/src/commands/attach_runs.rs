@@ -12,6 +12,7 @@ use clap::Args;
 use longwire_control::Address;
 use longwire_control::client::Client;
 use longwire_control::node::AttachmentView;
+use longwire_io::attach::Pins;
 use longwire_io::run_directory;
 use longwire_node::place;
 use nix::sys::signal::{Signal, kill};
@@ -19,15 +20,13 @@ use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::attach_node;
+use super::{attach_names, attach_node};
 use crate::{Error, Globals};
 
 /// The directory of the files, in the run directory.
 const DIRECTORY: &str = "attached";
 /// How long `detach` waits for a run to end before it kills it.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The longest name.
-const NAME_MAX: usize = 64;
 
 /// Arguments of `attach set`.
 #[derive(Debug, Args)]
@@ -71,6 +70,12 @@ pub(super) struct Record {
     /// Unix time of the start, in seconds.
     since_unix: u64,
     pub control: PathBuf,
+    /// Names of the pins of an attachment that fails closed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pins: Vec<String>,
+    /// The process has ended, and the interfaces are closed.
+    #[serde(default, skip_deserializing)]
+    pub closed: bool,
 }
 
 /// The name and the socket of a run that is about to attach.
@@ -90,11 +95,21 @@ impl Registered {
     pub(super) fn name(&self) -> &str {
         &self.name
     }
+
+    /// Leaves the entry, for interfaces that stay closed. Returns its name.
+    pub(super) fn keep(mut self) -> String {
+        self.file = PathBuf::new();
+        std::mem::take(&mut self.name)
+    }
 }
 
 impl Drop for Registered {
     fn drop(&mut self) {
-        // A file that stays names a process that is gone: `list` removes it.
+        // A file that stays names a process that is gone: `list` removes it, unless
+        // interfaces stay closed.
+        if std::thread::panicking() {
+            return;
+        }
         let _ = fs::remove_file(&self.file);
     }
 }
@@ -112,11 +127,16 @@ impl NewRun {
             [one] => Some(one.as_str()),
             _ => Some(place::ALL),
         };
-        let name = self::name(name, label, interface)?;
-        if records(&directory)?
-            .iter()
-            .any(|record| record.name == name)
-        {
+        let name = attach_names::name(name, label, interface)?;
+        let of_name = |record: &Record| record.name == name;
+        let present = records(&directory)?.into_iter().find(of_name);
+        if present.as_ref().is_some_and(|record| record.closed) {
+            return Err(Error::Usage(format!(
+                "'{name}' is closed, and its emulator has ended: `longwire attach detach {name}` \
+                 opens it"
+            )));
+        }
+        if present.is_some() {
             return Err(Error::Usage(format!(
                 "a link named '{name}' is attached already: choose another with --name, or change \
                  it with `longwire attach set {name} …`"
@@ -133,6 +153,8 @@ impl NewRun {
             started: start_of(pid).unwrap_or_default(),
             since_unix: since.unwrap_or_default().as_secs(),
             control: control.clone(),
+            pins: Vec::new(),
+            closed: false,
             name,
         };
         Ok(NewRun {
@@ -147,8 +169,9 @@ impl NewRun {
         &self.address
     }
 
-    /// Writes the entry.
-    pub(super) fn register(self) -> Result<Registered, Error> {
+    /// Writes the entry, with the pins of interfaces that are to fail closed.
+    pub(super) fn register(mut self, pins: Vec<Pins>) -> Result<Registered, Error> {
+        self.record.pins = pins.iter().map(|pins| pins.name().to_owned()).collect();
         let text = serde_json::to_string_pretty(&self.record).map_err(io::Error::from)?;
         let mut options = fs::OpenOptions::new();
         let options = options.write(true).create_new(true).mode(0o644);
@@ -171,6 +194,13 @@ pub(super) fn set(args: &AttachSetArgs, globals: &Globals) -> Result<ExitCode, E
         *value = Value::Null;
     }
     let record = match named(&args.name)? {
+        Named::Run(record) if record.closed => {
+            return Err(Error::Failed(format!(
+                "'{0}' is closed, and its emulator has ended: `longwire attach detach {0}` opens \
+                 it",
+                record.name
+            )));
+        }
         Named::Run(record) => record,
         Named::OfNode(view) => {
             let view = attach_node::set(&view, args.direction.as_deref(), &options)?;
@@ -213,7 +243,9 @@ pub(super) fn detach(args: &DetachArgs, globals: &Globals) -> Result<ExitCode, E
     for named in found {
         match named {
             Named::Run(record) => {
-                end(&record, Signal::SIGTERM)?;
+                if !record.closed {
+                    end(&record, Signal::SIGTERM)?;
+                }
                 ending.push(record);
             }
             Named::OfNode(view) => {
@@ -232,6 +264,7 @@ pub(super) fn detach(args: &DetachArgs, globals: &Globals) -> Result<ExitCode, E
             }
             std::thread::sleep(Duration::from_millis(5));
         }
+        record.open()?;
         if !globals.quiet {
             println!("'{}' was detached", record.name);
         }
@@ -253,6 +286,23 @@ impl Record {
     /// Whether its process still runs.
     fn is_alive(&self) -> bool {
         start_of(self.pid).is_some_and(|started| started == self.started)
+    }
+
+    fn pins(&self) -> impl Iterator<Item = Pins> {
+        self.pins.iter().filter_map(|name| Pins::named(name))
+    }
+
+    /// Opens the interfaces that its process has left closed.
+    fn open(&self) -> Result<(), Error> {
+        for pins in self.pins() {
+            pins.remove()?;
+        }
+        if !self.pins.is_empty() {
+            let file = self.control.with_file_name(DIRECTORY);
+            let _ = fs::remove_file(file.join(format!("{}.json", self.name)));
+            let _ = fs::remove_file(&self.control);
+        }
+        Ok(())
     }
 }
 
@@ -306,12 +356,15 @@ fn records(directory: &Path) -> Result<Vec<Record>, Error> {
             continue;
         }
         // Being written, or removed since it was listed.
-        let Some(record) = read(&path) else {
+        let Some(mut record) = read(&path) else {
             continue;
         };
-        if record.is_alive() {
+        record.closed = !record.is_alive() && record.pins().any(|pins| pins.are_attached());
+        if record.closed || record.is_alive() {
             found.push(record);
         } else {
+            // Of interfaces that are gone; none are left usually.
+            record.pins().for_each(|pins| drop(pins.remove()));
             let _ = fs::remove_file(&path);
             let _ = fs::remove_file(&record.control);
         }
@@ -351,52 +404,9 @@ fn all_directories() -> Vec<PathBuf> {
     all.into_iter().map(|run| run.join(DIRECTORY)).collect()
 }
 
-/// Returns the name that is given, or one made of a place and its interface.
-pub(super) fn name(
-    given: Option<&str>,
-    label: &str,
-    interface: Option<&str>,
-) -> Result<String, Error> {
-    match given {
-        Some(name) => Ok(checked(name)?.to_owned()),
-        None => Ok(tidy(&match interface {
-            Some(interface) => format!("{label}-{interface}"),
-            None => label.to_owned(),
-        })),
-    }
-}
-
-/// Refuses a name that is not one whole file name, or that a socket's path cannot hold.
-fn checked(name: &str) -> Result<&str, Error> {
-    if !name.is_empty() && name.len() <= NAME_MAX && name == tidy(name) {
-        return Ok(name);
-    }
-    Err(Error::Usage(format!(
-        "--name '{name}': a name has 1 to {NAME_MAX} letters, digits, '.', '_' and '-', and no \
-         '.' at its start"
-    )))
-}
-
-/// Replaces what a name may not hold.
-fn tidy(name: &str) -> String {
-    let name = name.trim_start_matches('.');
-    let kept = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
-    let kept = name.chars().map(|c| if kept(c) { c } else { '-' });
-    kept.take(NAME_MAX).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn names_are_file_names() {
-        assert_eq!(tidy("../x y"), "-x-y");
-        assert!(checked("web-eth0").is_ok());
-        for wrong in ["", ".x", "a/b", "a b", &"x".repeat(65)] {
-            assert!(checked(wrong).is_err(), "{wrong}");
-        }
-    }
 
     #[test]
     fn a_process_is_known_by_its_start() {

@@ -1,0 +1,270 @@
+//! Numbers of a frame, and their arithmetic.
+
+use longwire_packet::filter::tree::{ARP, Expression, IpNumber, Layer, Operation, RARP};
+
+use super::facts::{
+    CONTEXT, FIRST, HEADER, IP_AT, LENGTH, PIECE, PROTOCOL, SCRATCH, SHIFT, STACK, TAGS,
+    TRANSPORT_AT, TYPE, TYPE_AT, VERSION, VLAN_TAG, VLAN_TYPE, WAITING, WHOLE, load,
+};
+use crate::bpf::assembler::{Assembler, Label};
+use crate::bpf::instruction::{
+    Alu, Compare, add_number, add_register, compute, compute_number, load_byte, load_double,
+    load_half, load_word, move_number, move_register, skip_if_number, store_double, swap,
+};
+
+/// The most values that wait for others, as each `(` of an expression makes one.
+const WAITING_MAX: i16 = 40;
+/// Offset of the outermost tag's type in a frame with tags.
+const TAG_TYPE: u32 = 12;
+/// Offset of what follows that tag.
+const AFTER_TAG: u32 = 16;
+/// Frames are shorter than this; the kernel's helper takes larger offsets for negative ones.
+const OFFSET_MAX: u32 = 0x00ff_ffff;
+
+/// Appends what leaves a number in register 0, or goes to `otherwise` if the frame does not
+/// have it. `depth` values wait on the stack. `None` if that cannot be done in the kernel.
+pub(super) fn value(
+    program: &mut Assembler,
+    of: &Expression,
+    depth: i16,
+    otherwise: Label,
+) -> Option<()> {
+    match of {
+        Expression::Number(number) => program.put(move_number(0, number.cast_signed())),
+        Expression::Length | Expression::Captured => program.put_all([
+            load_word(0, CONTEXT, LENGTH),
+            load_double(1, STACK, SHIFT),
+            compute(Alu::Add, 0, 1),
+        ]),
+        Expression::Ip(field) => ip_number(program, *field, otherwise),
+        Expression::Load {
+            layer,
+            offset,
+            size,
+        } => return number_at(program, *layer, *offset, *size, otherwise),
+        Expression::LoadAt {
+            layer,
+            offset,
+            size,
+        } => {
+            value(program, offset, depth, otherwise)?;
+            program.jump(skip_if_number(Compare::Above, 0, OFFSET_MAX), otherwise);
+            let waiting = wait(program, depth)?;
+            begin(program, *layer, otherwise)?;
+            program.put_all([load_double(0, STACK, waiting), add_register(2, 0)]);
+            return loaded(program, *size, otherwise);
+        }
+        Expression::Binary(operation, sides) => {
+            value(program, &sides.0, depth, otherwise)?;
+            let waiting = wait(program, depth)?;
+            value(program, &sides.1, depth + 1, otherwise)?;
+            program.put_all([move_register(2, 0), load_double(0, STACK, waiting)]);
+            combined(program, *operation, otherwise);
+        }
+    }
+    Some(())
+}
+
+/// Keeps register 0 on the stack. Returns where.
+pub(super) fn wait(program: &mut Assembler, depth: i16) -> Option<i16> {
+    if depth >= WAITING_MAX {
+        return None;
+    }
+    let place = WAITING - 8 * depth;
+    program.put(store_double(STACK, 0, place));
+    Some(place)
+}
+
+/// Combines registers 0 and 2.
+fn combined(program: &mut Assembler, operation: Operation, otherwise: Label) {
+    let alu = match operation {
+        Operation::Add => Alu::Add,
+        Operation::Subtract => Alu::Subtract,
+        Operation::Multiply => Alu::Multiply,
+        Operation::Divide => Alu::Divide,
+        Operation::Remainder => Alu::Remainder,
+        Operation::And => Alu::And,
+        Operation::Or => Alu::Or,
+        Operation::Exclusive => Alu::Exclusive,
+        Operation::Left => Alu::Left,
+        Operation::Right => Alu::Right,
+    };
+    match operation {
+        Operation::Divide | Operation::Remainder => {
+            program.jump(skip_if_number(Compare::Equal, 2, 0), otherwise);
+            program.put(compute(alu, 0, 2));
+        }
+        Operation::Left | Operation::Right => {
+            let [within, done] = [(); 2].map(|()| program.label());
+            program.jump(skip_if_number(Compare::Below, 2, 32), within);
+            program.put(move_number(0, 0));
+            program.go(done);
+            program.place(within);
+            program.put(compute(alu, 0, 2));
+            program.place(done);
+        }
+        _ => program.put(compute(alu, 0, 2)),
+    }
+}
+
+fn ip_number(program: &mut Assembler, field: IpNumber, otherwise: Label) {
+    let [six, done] = [(); 2].map(|()| program.label());
+    program.put(load_double(1, STACK, VERSION));
+    program.jump(skip_if_number(Compare::Equal, 1, 0), otherwise);
+    program.jump(skip_if_number(Compare::Equal, 1, 6), six);
+    let bits = |program: &mut Assembler| match field {
+        IpNumber::Ttl => {}
+        IpNumber::Dscp => program.put(compute_number(Alu::Right, 0, 2)),
+        IpNumber::Ecn => program.put(compute_number(Alu::And, 0, 3)),
+    };
+    let byte = if field == IpNumber::Ttl { 8 } else { 1 };
+    program.put(load_byte(0, STACK, HEADER + byte));
+    bits(program);
+    program.go(done);
+    program.place(six);
+    if field == IpNumber::Ttl {
+        program.put(load_byte(0, STACK, HEADER + 7));
+    } else {
+        // The traffic class lies across two bytes.
+        program.put_all([
+            load_half(0, STACK, HEADER),
+            swap(0, 16),
+            compute_number(Alu::Right, 0, 4),
+            compute_number(Alu::And, 0, 0xff),
+        ]);
+    }
+    bits(program);
+    program.place(done);
+}
+
+/// Leaves the offset of a layer in register 2.
+fn begin(program: &mut Assembler, layer: Layer, otherwise: Label) -> Option<()> {
+    let mut require = |place: i16, wanted: &[u32]| {
+        let found = program.label();
+        program.put(load_double(0, STACK, place));
+        for number in wanted {
+            program.jump(skip_if_number(Compare::Equal, 0, *number), found);
+        }
+        program.go(otherwise);
+        program.place(found);
+    };
+    match layer {
+        // Their offsets depend on where the outermost tag is.
+        Layer::Ether | Layer::Tag => return None,
+        Layer::Resolution => require(TYPE, &[ARP.into(), RARP.into()]),
+        Layer::Typed(wanted) => require(TYPE, &[wanted.into()]),
+        Layer::Ip4 => require(VERSION, &[4]),
+        Layer::Ip6 => require(VERSION, &[6]),
+        Layer::Transport(protocol) => {
+            require(PIECE, &[WHOLE, FIRST].map(i32::cast_unsigned));
+            require(PROTOCOL, &[protocol.into()]);
+        }
+    }
+    let (place, more) = match layer {
+        Layer::Ip4 | Layer::Ip6 => (IP_AT, 0),
+        Layer::Transport(_) => (TRANSPORT_AT, 0),
+        _ => (TYPE_AT, 2),
+    };
+    program.put_all([load_double(2, STACK, place), add_number(2, more)]);
+    Some(())
+}
+
+/// Leaves the number at a constant place in a layer in register 0.
+pub(super) fn number_at(
+    program: &mut Assembler,
+    layer: Layer,
+    offset: u32,
+    size: usize,
+    otherwise: Label,
+) -> Option<()> {
+    if offset > OFFSET_MAX {
+        program.go(otherwise);
+        return Some(());
+    }
+    match layer {
+        Layer::Ether => number_in_frame(program, offset, size, otherwise),
+        Layer::Tag => {
+            program.put(load_double(0, STACK, TAGS));
+            program.jump(skip_if_number(Compare::Equal, 0, 0), otherwise);
+            number_in_frame(program, offset + 14, size, otherwise)
+        }
+        _ => {
+            begin(program, layer, otherwise)?;
+            program.put(add_number(2, offset.cast_signed()));
+            loaded(program, size, otherwise)
+        }
+    }
+}
+
+/// Leaves the number at an offset of the frame in register 0.
+fn number_in_frame(
+    program: &mut Assembler,
+    offset: u32,
+    size: usize,
+    otherwise: Label,
+) -> Option<()> {
+    let end = offset + size as u32;
+    if end <= TAG_TYPE {
+        program.put(move_number(2, offset.cast_signed()));
+        return loaded(program, size, otherwise);
+    }
+    if offset >= AFTER_TAG {
+        program.put_all([
+            move_number(2, offset.cast_signed()),
+            load_double(0, STACK, SHIFT),
+            compute(Alu::Subtract, 2, 0),
+        ]);
+        return loaded(program, size, otherwise);
+    }
+    let [within, done] = [(); 2].map(|()| program.label());
+    program.put(load_double(0, STACK, SHIFT));
+    program.jump(skip_if_number(Compare::Equal, 0, 0), within);
+    // Byte by byte, each from where it is.
+    program.put(move_number(7, 0));
+    for at in offset..end {
+        match at {
+            TAG_TYPE..AFTER_TAG => {
+                let field = if at < TAG_TYPE + 2 {
+                    VLAN_TYPE
+                } else {
+                    VLAN_TAG
+                };
+                program.put(load_word(0, CONTEXT, field));
+                if field == VLAN_TYPE {
+                    program.put(swap(0, 16));
+                }
+                if at % 2 == 0 {
+                    program.put(compute_number(Alu::Right, 0, 8));
+                }
+                program.put(compute_number(Alu::And, 0, 0xff));
+            }
+            _ => {
+                let there = if at < TAG_TYPE { at } else { at - 4 };
+                program.put(move_number(2, there.cast_signed()));
+                load(program, SCRATCH, 1, otherwise);
+                program.put(load_byte(0, STACK, SCRATCH));
+            }
+        }
+        program.put_all([compute_number(Alu::Left, 7, 8), compute(Alu::Or, 7, 0)]);
+    }
+    program.put(move_register(0, 7));
+    program.go(done);
+    program.place(within);
+    program.put(move_number(2, offset.cast_signed()));
+    loaded(program, size, otherwise)?;
+    program.place(done);
+    Some(())
+}
+
+/// Leaves the number at the offset in register 2 in register 0.
+fn loaded(program: &mut Assembler, size: usize, otherwise: Label) -> Option<()> {
+    let len = i32::try_from(size).ok()?;
+    load(program, SCRATCH, len, otherwise);
+    match size {
+        1 => program.put(load_byte(0, STACK, SCRATCH)),
+        2 => program.put_all([load_half(0, STACK, SCRATCH), swap(0, 16)]),
+        4 => program.put_all([load_word(0, STACK, SCRATCH), swap(0, 32)]),
+        _ => return None,
+    }
+    Some(())
+}

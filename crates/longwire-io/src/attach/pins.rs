@@ -1,0 +1,145 @@
+//! Programs of an attachment that stay when their process ends: fail-closed.
+//!
+//! The links of the programs at the interface get paths in the BPF file system, so that the
+//! kernel keeps them. Without the process the programs still redirect frames, to devices
+//! that no one reads, and soon to devices that are gone: nothing passes. No program is put
+//! in place or exchanged when the process ends, so that there is no moment between.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use nix::sys::statfs::statfs;
+
+use crate::bpf::Link;
+
+use super::AttachError;
+
+/// Where the BPF file system usually is.
+const MOUNTED_AT: &str = "/sys/fs/bpf";
+/// Start of the names of pins in it.
+const PREFIX: &str = "longwire";
+/// Type of the BPF file system (BPF_FS_MAGIC).
+const BPF_FS: i64 = 0xcafe_4a11;
+
+/// The paths of the links at one interface.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pins {
+    name: String,
+    /// Number of the BPF file system: each mount namespace may have another.
+    file_system: u64,
+}
+
+impl Pins {
+    /// Paths for the interface of this number in a namespace.
+    pub(super) fn of_interface(namespace: u64, index: u32) -> Pins {
+        let file_system = mounted();
+        Pins {
+            name: format!("{namespace}-{index}-{file_system}"),
+            file_system,
+        }
+    }
+
+    /// Returns the pins of a name that [`Pins::name`] has returned; `None` for a text that
+    /// cannot be one.
+    pub fn named(name: &str) -> Option<Pins> {
+        let numbers: Result<Vec<u64>, _> = name.split('-').map(str::parse).collect();
+        match numbers.as_deref() {
+            Ok([_, _, file_system]) => Some(Pins {
+                name: name.to_owned(),
+                file_system: *file_system,
+            }),
+            _ => None,
+        }
+    }
+
+    /// Returns their name, for [`Pins::named`].
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Checks that pins can be made.
+    ///
+    /// # Errors
+    /// If the BPF file system is not mounted, with how to mount it.
+    pub fn check() -> Result<(), AttachError> {
+        match statfs(MOUNTED_AT) {
+            Ok(found) if found.filesystem_type().0 == BPF_FS => Ok(()),
+            _ => Err(AttachError::NoBpfFileSystem),
+        }
+    }
+
+    fn paths(&self) -> [PathBuf; 2] {
+        let path = |hook| format!("{PREFIX}-{}-{hook}", self.name);
+        ["in", "out"].map(|hook| Path::new(MOUNTED_AT).join(path(hook)))
+    }
+
+    /// Gives the links of an interface their paths. Those of an interface that is gone are
+    /// replaced.
+    pub(super) fn pin(&self, links: &mut [Link]) -> Result<(), AttachError> {
+        Pins::check()?;
+        let failed = |source| AttachError::Pin { source };
+        if !self.are_attached() {
+            self.remove_all().map_err(failed)?;
+        }
+        for (link, path) in links.iter_mut().zip(self.paths()) {
+            link.pin(&path).map_err(failed)?;
+        }
+        Ok(())
+    }
+
+    /// Whether a program is still at the interface. Without a view of the BPF file system
+    /// that cannot be known, and is assumed.
+    pub fn are_attached(&self) -> bool {
+        let is_attached = |path: &PathBuf| match Link::pinned(path) {
+            Ok(link) => link.is_attached().unwrap_or(true),
+            Err(error) => error.kind() != io::ErrorKind::NotFound,
+        };
+        mounted() != self.file_system || self.paths().iter().any(is_attached)
+    }
+
+    /// Removes the programs from the interface. It is no error if there are none.
+    ///
+    /// # Errors
+    /// If the BPF file system is not mounted here, or without the rights.
+    pub fn remove(&self) -> Result<(), AttachError> {
+        Pins::check()?;
+        if mounted() != self.file_system {
+            return Err(AttachError::OtherBpfFileSystem);
+        }
+        let removed = self.remove_all();
+        removed.map_err(|source| AttachError::Pin { source })
+    }
+
+    fn remove_all(&self) -> io::Result<()> {
+        for path in self.paths() {
+            match Link::pinned(&path) {
+                // Without its path it ends when it is dropped.
+                Ok(mut link) => link.unpin()?,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns the number of the file system at the place of the BPF file system.
+fn mounted() -> u64 {
+    fs::metadata(MOUNTED_AT).map_or(0, |found| found.dev())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_from_a_file_leads_nowhere_else() {
+        let pins = Pins::of_interface(4_026_532_288, 2);
+        assert_eq!(Pins::named(pins.name()), Some(pins));
+        for wrong in ["", "../x", "1-2-a", "1/2-3-4", "1-2"] {
+            assert_eq!(Pins::named(wrong), None, "{wrong}");
+        }
+    }
+}
