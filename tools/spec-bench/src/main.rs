@@ -208,11 +208,13 @@ fn run(cli: &Cli) -> Result<(), Error> {
             let rows = trains::measure(&chosen(args, quick, TrainsArgs::quick))?;
             show(cli, &rows, |rows| trains::print(rows))
         }
-        Bench::Attach(args) => {
-            let rows = attach::measure(&chosen(args, quick, AttachArgs::quick))?;
-            show(cli, &rows, |rows| attach::print(rows))
-        }
+        Bench::Attach(args) => measure_attach(cli, args),
     }
+}
+
+fn measure_attach(cli: &Cli, args: &AttachArgs) -> Result<(), Error> {
+    let rows = attach::measure(&chosen(args, cli.quick, AttachArgs::quick))?;
+    show(cli, &rows, |rows| attach::print(rows))
 }
 
 /// Returns the arguments, or those of a quick measurement.

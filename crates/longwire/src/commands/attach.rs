@@ -244,17 +244,7 @@ fn attach(args: &AttachArgs, globals: &Globals) -> Result<ExitCode, Error> {
         report: &args.report,
         gives_up: false,
     };
-    let mut life = Life {
-        engages,
-        attached: Vec::new(),
-        new: Some(new),
-        run: None,
-        gone: Vec::new(),
-        released: None,
-        fail: args.fail,
-        stop: &stop,
-        hurry: None,
-    };
+    let mut life = Life::new(engages, new, args.fail, &stop);
     let mut until = until_stopped(&stop, args.time);
     let carried = run_network::carry(setup, ports, control, globals, &mut |running, pause| {
         life.turn(running, pause, &mut until, globals)
@@ -340,7 +330,21 @@ struct Life<'a> {
 /// The longest wait at the end for frames that are still on the link.
 const DRAIN: Duration = Duration::from_secs(2);
 
-impl Life<'_> {
+impl<'a> Life<'a> {
+    fn new(engages: Vec<Engage>, new: NewRun, fail: FailMode, stop: &'a AtomicBool) -> Life<'a> {
+        Life {
+            engages,
+            attached: Vec::new(),
+            new: Some(new),
+            run: None,
+            gone: Vec::new(),
+            released: None,
+            fail,
+            stop,
+            hurry: None,
+        }
+    }
+
     /// One pause of the run. Returns whether it is over.
     fn turn(
         &mut self,

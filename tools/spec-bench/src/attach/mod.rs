@@ -16,7 +16,7 @@ use serde::Serialize;
 
 use longwire::Error;
 use longwire::table::Table;
-use traffic::{Place, Traffic};
+use traffic::{Place, PlaceTraffic};
 
 /// Arguments of `attach`.
 #[derive(Clone, Debug, Args)]
@@ -59,7 +59,7 @@ pub(super) struct AttachRow {
     kept: bool,
     /// Smallest and largest of the rounds, of what was measured.
     range: [f64; 2],
-    /// What was measured: attached, and at the witnesses, if there are any.
+    /// The measured value while attached, and those of the witnesses, if there are any.
     attached: f64,
     bare: Option<f64>,
     exec: Option<f64>,
@@ -85,7 +85,7 @@ const IDLE_PERCENT: f64 = 0.1;
 pub(super) fn measure(args: &AttachArgs) -> Result<Vec<AttachRow>, Error> {
     let time = Duration::from_nanos(args.time.as_nanos());
     let rounds = args.rounds.max(1);
-    let mut found: Vec<Vec<Traffic>> = vec![Vec::new(); Place::ALL.len()];
+    let mut found: Vec<Vec<PlaceTraffic>> = vec![Vec::new(); Place::ALL.len()];
     let mut errors: Vec<Vec<f64>> = vec![Vec::new(); DELAYS.len()];
     let mut attach = Vec::new();
     for round in 1..=rounds {
@@ -98,7 +98,7 @@ pub(super) fn measure(args: &AttachArgs) -> Result<Vec<AttachRow>, Error> {
         }
         attach.push(run::attach_ms()?);
     }
-    let column = |value: fn(&Traffic) -> f64| -> Vec<Vec<f64>> {
+    let column = |value: fn(&PlaceTraffic) -> f64| -> Vec<Vec<f64>> {
         found
             .iter()
             .map(|rounds| rounds.iter().map(value).collect())

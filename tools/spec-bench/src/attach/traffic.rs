@@ -1,4 +1,4 @@
-//! Traffic through one place in one round.
+//! PlaceTraffic through one place in one round.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::run::{AttachRun, interface_of};
 use crate::exec_run::ExecRun;
 use crate::program;
 
-/// What is between two hosts.
+/// The path between two hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     /// A veth pair alone.
@@ -39,7 +39,7 @@ impl Place {
 
 /// The results of one round.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Traffic {
+pub(super) struct PlaceTraffic {
     /// The median of round trips, in microseconds.
     pub rtt_us: f64,
     pub tcp_gbit: f64,
@@ -57,9 +57,9 @@ const PATIENCE: Duration = Duration::from_millis(500);
 ///
 /// # Errors
 /// If it cannot be made, or a flow fails.
-pub(super) fn measure(place: Place, time: Duration, trips: u32) -> Result<Traffic, Error> {
+pub(super) fn measure(place: Place, time: Duration, trips: u32) -> Result<PlaceTraffic, Error> {
     let folder = Folder::create()?;
-    let exec = |options| -> Result<Traffic, Error> {
+    let exec = |options| -> Result<PlaceTraffic, Error> {
         let run = ExecRun::start(&program::path()?, folder.path(), options)?;
         let found = flows(run.path(), time, trips)?;
         run.stop()?;
@@ -71,7 +71,7 @@ pub(super) fn measure(place: Place, time: Duration, trips: u32) -> Result<Traffi
         Place::Exec => exec(""),
         Place::Control => {
             let socket = folder.path().join("control.sock");
-            exec(&format!("--control unix:{}", socket.display()))
+            exec(&format!("--control {}", socket.display()))
         }
     }
 }
@@ -102,7 +102,7 @@ fn attached<T>(
     found
 }
 
-fn flows(path: Path<'_>, time: Duration, trips: u32) -> Result<Traffic, Error> {
+fn flows(path: Path<'_>, time: Duration, trips: u32) -> Result<PlaceTraffic, Error> {
     let flood = UdpFlow {
         frame_len: 64,
         per_second: 0,
@@ -111,7 +111,7 @@ fn flows(path: Path<'_>, time: Duration, trips: u32) -> Result<Traffic, Error> {
         patience: PATIENCE,
         flows: 1,
     };
-    Ok(Traffic {
+    Ok(PlaceTraffic {
         rtt_us: rtt_us(path, trips)?,
         tcp_gbit: tcp_flow(path, time, time / 4)?.goodput / 1e9,
         udp_kpps: udp_flow(path, flood)?.received as f64 / time.as_secs_f64() / 1e3,
