@@ -219,34 +219,20 @@ fn extensions(program: &mut Assembler, found: Label, done: Label) {
             program.jump(skip_if_number(Compare::Equal, 9, protocol), kind);
         }
         program.go(last);
-        let header = |program: &mut Assembler, len: i32| {
-            program.put(move_register(2, 8));
-            load(program, SCRATCH, len, done);
-        };
-        // The length in a header's second byte, in units of 8 or 4 bytes.
-        let length = |program: &mut Assembler, more: u32, shift: u32| {
-            program.put_all([
-                load_byte(9, STACK, SCRATCH),
-                load_byte(0, STACK, SCRATCH + 1),
-                compute_number(Alu::Add, 0, more),
-                compute_number(Alu::Left, 0, shift),
-                compute(Alu::Add, 8, 0),
-            ]);
-        };
         program.place(options);
-        header(program, 2);
-        length(program, 1, 3);
+        header(program, 2, done);
+        skip_header(program, 1, 3);
         program.go(next);
         program.place(routing);
-        header(program, 4);
-        length(program, 1, 3);
+        header(program, 4, done);
+        skip_header(program, 1, 3);
         program.go(next);
         program.place(authentication);
-        header(program, 2);
-        length(program, 2, 2);
+        header(program, 2, done);
+        skip_header(program, 2, 2);
         program.go(next);
         program.place(fragment);
-        header(program, 4);
+        header(program, 4, done);
         program.put_all([
             load_byte(9, STACK, SCRATCH),
             add_number(8, 8),
@@ -272,6 +258,24 @@ fn extensions(program: &mut Assembler, found: Label, done: Label) {
         store_double(STACK, 0, SCRATCH),
     ]);
     program.go(found);
+}
+
+/// Reads this much of an extension header into the scratch place.
+fn header(program: &mut Assembler, len: i32, done: Label) {
+    program.put(move_register(2, 8));
+    load(program, SCRATCH, len, done);
+}
+
+/// Goes on behind an extension header: its length is in its second byte, in units of 8 or
+/// 4 bytes.
+fn skip_header(program: &mut Assembler, more: u32, shift: u32) {
+    program.put_all([
+        load_byte(9, STACK, SCRATCH),
+        load_byte(0, STACK, SCRATCH + 1),
+        compute_number(Alu::Add, 0, more),
+        compute_number(Alu::Left, 0, shift),
+        compute(Alu::Add, 8, 0),
+    ]);
 }
 
 /// Leaves in the scratch place which piece of a packet it is, by the field with the offset

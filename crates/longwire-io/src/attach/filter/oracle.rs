@@ -92,7 +92,7 @@ const FILTERS: [&str; 78] = [
     "arp.opcode == 1 or ip.addr == 10.0.0.0/8",
 ];
 
-/// A program that returns 1 for frames that match. `tag` is put beside the frame before.
+/// A program that returns 1 for frames that match. `tag` is put next to the frame before.
 fn compiled(filter: &Filter, tag: Option<(u16, u16)>) -> OwnedFd {
     /// `bpf_skb_vlan_push`.
     const VLAN_PUSH: i32 = 18;
