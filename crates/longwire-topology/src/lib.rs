@@ -35,6 +35,7 @@
 mod analysis;
 mod builder;
 mod change;
+mod cluster;
 mod draft;
 mod events;
 pub mod fields;
@@ -79,7 +80,8 @@ pub use change::{Added, Change, Moment};
 pub use files::Files;
 pub use pair::PairPlan;
 pub use plan::{
-    Class, Hop, LinkPlan, PathPlan, PortPlan, RulePlan, Target, Topology, Unmatched, Way,
+    Class, Cluster, Hop, HostPlan, LinkPlan, PathPlan, PortPlan, RulePlan, Target, Topology,
+    Unmatched, Way,
 };
 pub use problem::Problem;
 pub use ramp::Ramp;
@@ -308,6 +310,7 @@ fn finish(
 ) -> Result<Topology, Vec<Problem>> {
     let unmatched = unmatched(file, &mut builder);
     let bridge = switching::bridge(file, &builder.ports, &mut Complaints::new("", ""));
+    let cluster = cluster::read(file, &bridge, unmatched, &timeline, &mut builder);
     analysis::warn_of_unused(file, &mut builder, &timeline);
     let order = match tree::text(file, "classify").map(|word| word.value) {
         Some("specific") => Order::MostSpecific,
@@ -317,6 +320,7 @@ fn finish(
         seed: tree::whole(file, "seed"),
         order,
         unmatched,
+        cluster,
         on_port_loss: match tree::text(file, "on-port-loss").map(|word| word.value) {
             Some("continue") => OnPortLoss::Continue,
             _ => OnPortLoss::End,
