@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use longwire_engine::LinkSpec;
+use longwire_hosts::HostsReport;
 use longwire_runtime::fabric::LinkTotals;
 use longwire_runtime::ledger::NamedCounts;
 use longwire_runtime::report::NetworkDocument;
@@ -48,6 +49,9 @@ pub struct NetworkReport {
     pub links: Vec<LinkRow>,
     /// The changes of the network while it ran.
     pub changes: Changes,
+    /// The exchange with other hosts, if the network is divided among several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hosts: Option<HostsReport>,
 }
 
 impl NetworkReport {
@@ -67,6 +71,7 @@ impl NetworkReport {
             links: rows.collect(),
             run,
             changes: Changes::default(),
+            hosts: None,
         }
     }
 

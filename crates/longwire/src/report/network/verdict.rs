@@ -208,6 +208,7 @@ mod tests {
             },
             links: links.collect(),
             changes: Changes::default(),
+            hosts: None,
         }
     }
 
