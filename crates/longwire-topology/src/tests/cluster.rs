@@ -88,6 +88,22 @@ fn the_only_link_between_two_ports_needs_no_matcher() {
 }
 
 #[test]
+fn devices_of_two_hosts_may_have_one_name() {
+    let text = |other: &str| {
+        format!(
+            "host = [{{ name = 'x', address = '192.0.2.1', ports = ['a', 'c'] }}, \
+             {{ name = 'y', address = '192.0.2.2', ports = 'b' }}]
+             ports = {{ a = 'packet:eth1', b = 'packet:eth1', c = 'packet:{other}' }}
+             switching = {{ mode = 'static' }}"
+        )
+    };
+    assert!(Topology::parse("net.toml", &text("eth2"), Path::new("")).is_ok());
+    let problems = Topology::parse("net.toml", &text("eth1"), Path::new(""));
+    let problems = problems.expect_err("one host opens eth1 twice");
+    assert_eq!(problems[0].field, "ports.c", "{problems:?}");
+}
+
+#[test]
 fn one_host_may_have_anything() {
     let text = "host = [{ name = 'x', address = '192.0.2.1', ports = ['a', 'b', 'c'] }]
         ports = { a = 'packet:eth1', b = 'packet:eth2', c = 'packet:eth3' }
