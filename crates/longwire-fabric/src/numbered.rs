@@ -242,6 +242,7 @@ impl Numbered {
             orders: Vec::new(),
             on_port_loss: self.topology.on_port_loss,
             sharding: None,
+            remote: None,
         })
     }
 

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use longwire_engine::LinkSpec;
+use longwire_hosts::HostsReport;
 use longwire_runtime::fabric::LinkTotals;
-use longwire_runtime::ledger::NamedCounts;
+use longwire_runtime::ledger::{NamedCounts, Traffic};
 use longwire_runtime::report::NetworkDocument;
 use longwire_runtime::{Artifact, LinkReport, RunReport, Spread};
 use serde::Serialize;
@@ -48,6 +49,9 @@ pub struct NetworkReport {
     pub links: Vec<LinkRow>,
     /// The changes of the network while it ran.
     pub changes: Changes,
+    /// The exchange with other hosts, if the network is divided among several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hosts: Option<HostsReport>,
 }
 
 impl NetworkReport {
@@ -67,6 +71,7 @@ impl NetworkReport {
             links: rows.collect(),
             run,
             changes: Changes::default(),
+            hosts: None,
         }
     }
 
@@ -105,9 +110,33 @@ impl NetworkReport {
             ..LinkReport::default()
         });
         RunReport {
-            links: ports.chain(links).chain(self.unrecorded()).collect(),
+            links: ports
+                .chain(links)
+                .chain(self.unrecorded())
+                .chain(self.underlay_losses())
+                .collect(),
             ..self.run.clone()
         }
+    }
+
+    /// Frames that the underlay lost, as a link for each host that they came from.
+    fn underlay_losses(&self) -> impl Iterator<Item = LinkReport> {
+        let peers = self.hosts.iter().flat_map(|hosts| &hosts.peers);
+        let lossy = peers.filter(|peer| peer.frames_lost > 0);
+        lossy.map(|peer| LinkReport {
+            name: format!("host {}", peer.name),
+            traffic: Traffic {
+                packets_in: peer.frames_received + peer.frames_lost,
+                packets_out: peer.frames_received,
+                ..Traffic::default()
+            },
+            artifacts: [(Artifact::UnderlayLost.name(), peer.frames_lost)]
+                .into_iter()
+                .collect(),
+            lateness_us: Spread::UNMEASURED,
+            lateness_own_us: Spread::UNMEASURED,
+            ..LinkReport::default()
+        })
     }
 
     /// The events that the recording lost, as a link of this name.

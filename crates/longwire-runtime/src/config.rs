@@ -3,6 +3,7 @@
 use longwire_engine::{Bytes, LinkConfig, Nanos};
 
 use crate::faults::Faults;
+use crate::record::Epoch;
 
 /// Configuration of one direction of a run.
 #[derive(Debug)]
@@ -72,6 +73,8 @@ pub struct RunConfig {
     pub realtime: bool,
     /// Receives the faults of the links' plugins; a fault ends the run.
     pub faults: Faults,
+    /// The instant from which schedules count; `None`: the start.
+    pub epoch: Option<Epoch>,
 }
 
 impl Default for RunConfig {
@@ -85,6 +88,7 @@ impl Default for RunConfig {
             grace: GRACE,
             realtime: true,
             faults: Faults::new(),
+            epoch: None,
         }
     }
 }

@@ -106,6 +106,7 @@ impl<'a> Builder<'a> {
             order: Order::First,
             unmatched: Unmatched::Pass,
             on_port_loss: OnPortLoss::End,
+            cluster: None,
             timeline,
             replaced: 0,
             warnings,

@@ -35,6 +35,7 @@
 mod analysis;
 mod builder;
 mod change;
+mod cluster;
 mod draft;
 mod duplex;
 mod events;
@@ -81,7 +82,8 @@ pub use duplex::duplex_of_json;
 pub use files::Files;
 pub use pair::PairPlan;
 pub use plan::{
-    Class, Hop, LinkPlan, PathPlan, PortPlan, RulePlan, Target, Topology, Unmatched, Way,
+    Class, Cluster, Hop, HostPlan, LinkPlan, PathPlan, PortPlan, RulePlan, Target, Topology,
+    Unmatched, Way,
 };
 pub use problem::Problem;
 pub use ramp::Ramp;
@@ -310,6 +312,7 @@ fn finish(
 ) -> Result<Topology, Vec<Problem>> {
     let unmatched = unmatched(file, &mut builder);
     let bridge = switching::bridge(file, &builder.ports, &mut Complaints::new("", ""));
+    let cluster = cluster::read(file, &bridge, unmatched, &timeline, &mut builder);
     analysis::warn_of_unused(file, &mut builder, &timeline);
     let order = match tree::text(file, "classify").map(|word| word.value) {
         Some("specific") => Order::MostSpecific,
@@ -319,6 +322,7 @@ fn finish(
         seed: tree::whole(file, "seed"),
         order,
         unmatched,
+        cluster,
         on_port_loss: match tree::text(file, "on-port-loss").map(|word| word.value) {
             Some("continue") => OnPortLoss::Continue,
             _ => OnPortLoss::End,

@@ -1,6 +1,7 @@
 //! The plan that a run is built from.
 
 use std::collections::{BTreeSet, HashMap};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -144,6 +145,42 @@ pub enum Unmatched {
     Link(u32),
 }
 
+/// A machine that runs a part of a network.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostPlan {
+    /// Its name.
+    pub name: String,
+    /// Where the other hosts reach it.
+    pub address: SocketAddr,
+    /// Where it receives.
+    pub listen: SocketAddr,
+    /// The ports that it opens.
+    pub ports: Vec<PortIndex>,
+}
+
+/// The machines that run a network together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cluster {
+    /// The hosts, in the order of the file. The first gives the others the time.
+    pub hosts: Vec<HostPlan>,
+    /// The file with the key that all hosts share.
+    pub key: Option<PathBuf>,
+    /// The longest UDP payload between hosts, in bytes.
+    pub mtu: u16,
+    /// By port: the index of its host.
+    pub owners: Vec<usize>,
+    /// By link: the index of the host that decides about its direction up, and about its
+    /// direction down. `None`: no frame crosses it.
+    pub deciders: Vec<[Option<usize>; 2]>,
+}
+
+impl Cluster {
+    /// Returns the index of a host.
+    pub fn host_named(&self, name: &str) -> Option<usize> {
+        self.hosts.iter().position(|host| host.name == name)
+    }
+}
+
 /// A file's contents, checked: all names are known, all options right.
 #[derive(Clone, Debug)]
 pub struct Topology {
@@ -166,6 +203,8 @@ pub struct Topology {
     pub unmatched: Unmatched,
     /// The handling of a lost port.
     pub on_port_loss: OnPortLoss,
+    /// The machines that run it together, if it is divided among several.
+    pub cluster: Option<Cluster>,
     /// The scenario.
     pub timeline: Timeline,
     /// The number of events of the file that are replaced by those of a scenario in a

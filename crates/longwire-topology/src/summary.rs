@@ -1,6 +1,7 @@
 //! A topology in numbers and in words.
 
 use std::collections::HashMap;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use longwire_engine::{BitRate, LinkSpec, Nanos};
@@ -10,7 +11,7 @@ use longwire_runtime::OnPortLoss;
 use longwire_units::number_of;
 use serde::Serialize;
 
-use super::plan::{LinkPlan, Topology, Unmatched};
+use super::plan::{HostPlan, LinkPlan, Topology, Unmatched};
 use super::timeline::{Action, Event};
 
 /// The memory of a frame in addition to its bytes, roughly: its descriptor and its
@@ -60,11 +61,27 @@ pub struct Summary {
     pub on_port_loss: &'static str,
     /// Events of the file that do not happen, for `--scenario` has others.
     pub replaced: usize,
+    /// The machines that run it together.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<HostSummary>,
     /// The first events of the timeline, in words: a line for each change and
     /// each ramp.
     pub timeline: Vec<String>,
     /// The time of the last event; `None` without an end.
     pub timeline_end_ns: Option<u64>,
+}
+
+/// A machine that runs a part of a topology.
+#[derive(Clone, Debug, Serialize)]
+pub struct HostSummary {
+    /// Its name.
+    pub name: String,
+    /// Where the other hosts reach it.
+    pub address: SocketAddr,
+    /// The names of its ports.
+    pub ports: Vec<String>,
+    /// The number of directions of links that it decides about.
+    pub directions: usize,
 }
 
 /// Links with the same options.
@@ -108,6 +125,18 @@ impl Facts {
             delay,
             memory,
         }
+    }
+}
+
+impl HostSummary {
+    fn line(&self) -> String {
+        format!(
+            "host       {} ({}): ports {}; decides {}",
+            self.name,
+            self.address,
+            self.ports.join(", "),
+            number_of(self.directions as u64, "direction")
+        )
     }
 }
 
@@ -173,6 +202,7 @@ impl Summary {
             },
             on_port_loss: topology.on_port_loss.name(),
             replaced: topology.replaced,
+            hosts: hosts(topology),
             timeline: timeline(&topology.timeline.events),
             timeline_end_ns: topology.timeline.end().map(Nanos::as_nanos),
         }
@@ -228,6 +258,7 @@ impl Summary {
         if self.on_port_loss == OnPortLoss::Continue.name() {
             lines.push("port loss  the run goes on without a port that goes away".to_owned());
         }
+        lines.extend(self.hosts.iter().map(HostSummary::line));
         if self.paths > 0 {
             lines.push(format!("paths      {}", self.paths));
         }
@@ -269,6 +300,31 @@ impl Summary {
             ));
         }
     }
+}
+
+/// The machines, with the links that each decides about.
+fn hosts(topology: &Topology) -> Vec<HostSummary> {
+    let Some(cluster) = &topology.cluster else {
+        return Vec::new();
+    };
+    let summary = |(index, host): (usize, &HostPlan)| {
+        let ports = host.ports.iter();
+        let ports = ports.map(|port| topology.ports[usize::from(port.0)].name.clone());
+        let deciders = topology.links.iter().zip(&cluster.deciders);
+        let directions = deciders.flat_map(|(link, ways)| match link.down {
+            Some(_) => &ways[..],
+            None => &ways[..1],
+        });
+        HostSummary {
+            name: host.name.clone(),
+            address: host.address,
+            ports: ports.collect(),
+            directions: directions
+                .filter(|decider| **decider == Some(index))
+                .count(),
+        }
+    };
+    cluster.hosts.iter().enumerate().map(summary).collect()
 }
 
 /// The number of directions of links by their options, most frequent first.

@@ -25,6 +25,7 @@ pub(super) fn ports(file: &Table<'_>, complaints: &mut Complaints) -> Vec<PortPl
     };
     let mut ports: Vec<PortPlan> = Vec::new();
     let mut check = PortCheck::default();
+    let hosts = tree::tables(file, "host");
     for (name, value) in tree::entries(table) {
         let Some(opens) = value.as_str() else {
             continue;
@@ -33,6 +34,12 @@ pub(super) fn ports(file: &Table<'_>, complaints: &mut Complaints) -> Vec<PortPl
             name: name.value.to_owned(),
             opens: opens.to_owned(),
         };
+        // Devices of two machines may have one name.
+        let opens = |host: &Placed<&Table<'_>>| {
+            let mut ports = tree::texts(host.value, "ports").into_iter();
+            ports.any(|port| port.value == name.value)
+        };
+        check.host = hosts.iter().position(opens);
         check.port(&port, &value.span, complaints);
         ports.push(port);
     }
@@ -47,8 +54,10 @@ pub(super) fn ports(file: &Table<'_>, complaints: &mut Complaints) -> Vec<PortPl
 /// Checks ports one after the other.
 #[derive(Debug, Default)]
 pub(super) struct PortCheck {
-    /// The name of the port that opens each device.
-    used: HashMap<String, String>,
+    /// The machine that opens the port, if the file has several.
+    host: Option<usize>,
+    /// The name of the port that opens each device of a machine.
+    used: HashMap<(Option<usize>, String), String>,
 }
 
 impl PortCheck {
@@ -72,7 +81,9 @@ impl PortCheck {
         // A bare name of an interface means auto.
         let device = if argument.is_empty() { opens } else { argument };
         if opens != "null"
-            && let Some(other) = self.used.insert(device.to_owned(), name.clone())
+            && let Some(other) = self
+                .used
+                .insert((self.host, device.to_owned()), name.clone())
         {
             let reason = format!("'{device}' is port '{other}' already");
             complaints.refuse(span.clone(), &at, reason, "a port can be opened once");

@@ -4,7 +4,7 @@ use crate::source::{SourceFile, Violation};
 
 /// The order of the crates, from pure to practical: each may depend on those
 /// before it.
-const ORDER: [&str; 17] = [
+const ORDER: [&str; 18] = [
     "longwire-units",
     "longwire-packet",
     "longwire-engine",
@@ -13,6 +13,7 @@ const ORDER: [&str; 17] = [
     "longwire-io",
     "longwire-attach",
     "longwire-runtime",
+    "longwire-hosts",
     "longwire-traffic",
     "longwire-testbed",
     "longwire-topology",

@@ -329,7 +329,7 @@ impl Core {
             }
             Target::Pass => {
                 self.counts.passed.add(1);
-                return self.state.waiting.push(PASSING, meta.arrival, frame);
+                return self.state.wait_on(PASSING, meta.arrival, frame);
             }
             Target::Drop => Err(frame),
             Target::Path(path) if lost => {
@@ -357,11 +357,18 @@ impl Core {
 
     /// Drops frames to this port from now on.
     pub(super) fn lose_port(&mut self, port: usize) {
+        self.set_reachable(PortIndex(port as u16), false);
+        self.close_lanes();
+    }
+
+    /// Drops frames to a port from now on, or no longer: that of another host, which went
+    /// away or came back.
+    pub fn set_reachable(&mut self, port: PortIndex, is_reachable: bool) {
+        let port = usize::from(port.0);
         if port >= self.lost_ports.len() {
             self.lost_ports.resize(port + 1, false);
         }
-        self.lost_ports[port] = true;
-        self.close_lanes();
+        self.lost_ports[port] = !is_reachable;
     }
 
     /// Returns the next frame that is due by `now`: its handle, its release,

@@ -110,6 +110,7 @@ impl Core {
     fn plan_lanes(&self) -> Option<Vec<Lane>> {
         let lines = self.state.frames.line_count();
         if self.state.ledger.is_some()
+            || self.state.remote.is_some()
             || self.state.flows.is_some()
             || self.lost_ports.contains(&true)
             || self.classifier.len() > RULES_MAX

@@ -15,6 +15,7 @@ use super::frames::Frames;
 use super::ledger::Ledger;
 use super::orders::Operation;
 use super::pipeline;
+use super::remote::RemoteParts;
 use super::shards::Sharding;
 use super::stage::Fabric;
 use super::state::Target;
@@ -47,6 +48,9 @@ pub struct FabricParts {
     pub on_port_loss: OnPortLoss,
     /// The distribution of the links over shards; `None`: one thread decides.
     pub sharding: Option<Sharding>,
+    /// The other hosts of the network, if it has any. Then there are no shards, and
+    /// ports of other hosts neither receive nor send.
+    pub remote: Option<RemoteParts>,
 }
 
 /// The maximum default memory for frames that arrived by one port.
@@ -95,6 +99,7 @@ impl FabricParts {
             let (threads, count) = sharding.size();
             shards = format!("; {count} shards of links on {threads} threads");
         }
+        let remote = self.remote.take();
         let mut core = pipeline::build(self, Frames::new(lines), config.seed, epoch)?;
         core.record(foundation.recorded.ledger().map(Ledger::in_order));
         let (orders, given) = channel();
@@ -102,8 +107,13 @@ impl FabricParts {
         let fabric = Fabric::new(core, outputs, given, Clock::Monotonic, times);
         let mut fabric = fabric.on_port_loss(on_port_loss);
         fabric.watch_addresses(&addresses);
+        let decided_by = remote.map(|remote| fabric.connect(remote));
         let workers = workers(ingress, fabric, config, foundation.control)?;
         let deciding = workers.last().map(|worker| Arc::clone(&worker.bell));
+        if let (Some(decided_by), Some(bell)) = (decided_by, &deciding) {
+            // A network is started once.
+            let _ = decided_by.set(Arc::clone(bell));
+        }
         let stages = match workers.len() {
             1 => "one thread for all ports",
             _ => "a thread that receives and one that decides and sends",

@@ -2,20 +2,22 @@
 //! links decide, and hands due frames to the output ports.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::sync::mpsc::Receiver;
+use std::sync::{Arc, OnceLock};
 
 use longwire_engine::{LinkId, Nanos};
 use longwire_io::delay_line::Descriptor;
-use longwire_io::{PortError, PushResult, RxPort, TxPort};
+use longwire_io::{Bell, PortError, PushResult, RxPort, TxPort};
 
 use super::backlog::Backlog;
 use super::core::Core;
 use super::frames::{Exit, Frame, Frames};
 use super::orders::Order;
+use super::remote::{RemoteExits, RemoteParts, RemoteReader};
 use super::report::InsideCounts;
 use crate::clock::Clock;
 use crate::counters::LinkShared;
+use crate::ledger::Artifact;
 use crate::port_loss::OnPortLoss;
 use crate::record::RecordHandle;
 use crate::stage::{Account, AddressWatch, BURST, Ingress, Judge, Step};
@@ -41,6 +43,8 @@ pub struct Fabric<T> {
     slack_max: Nanos,
     backlog: Backlog,
     on_port_loss: OnPortLoss,
+    /// Frames from other hosts.
+    inbound: Vec<RemoteReader>,
 }
 
 /// An output port with its account's counters, and the handle that records its
@@ -56,6 +60,8 @@ struct FabricOutput<T> {
     full: bool,
     /// It went away, and the network continues.
     lost: bool,
+    /// It is a port of another host, to which frames travel when they are decided.
+    is_remote: bool,
 }
 
 /// A frame that is due.
@@ -132,6 +138,7 @@ impl<T: TxPort> Fabric<T> {
             ready: VecDeque::new(),
             full: false,
             lost: false,
+            is_remote: false,
         };
         Fabric {
             core,
@@ -143,7 +150,44 @@ impl<T: TxPort> Fabric<T> {
             slack_max,
             backlog: Backlog::new(tolerance),
             on_port_loss: OnPortLoss::End,
+            inbound: Vec::new(),
         }
+    }
+
+    /// Connects the stage with other hosts. Returns where the bell of its thread must be
+    /// set.
+    pub(super) fn connect(&mut self, remote: RemoteParts) -> Arc<OnceLock<Arc<Bell>>> {
+        let exits = RemoteExits::new(remote.exits, remote.outbound, remote.bell);
+        for (index, output) in self.outputs.iter_mut().enumerate() {
+            output.is_remote = exits.has(index);
+        }
+        self.core.state.remote = Some(Box::new(exits));
+        self.inbound = remote.inbound;
+        remote.deciding
+    }
+
+    /// Puts frames from other hosts into the release queue. Returns their number.
+    fn receive_remote(&mut self) -> usize {
+        let mut received = 0;
+        for line in &mut self.inbound {
+            while let Some(frame) = line.front() {
+                received += 1;
+                let exit = Exit::One(frame.port);
+                let state = &mut self.core.state;
+                let len = frame.bytes.len() as u32;
+                let waiting = state.frames.adopt(frame.bytes, len, exit, None);
+                let queue_line = LinkId(frame.line);
+                state.waiting.push(queue_line, frame.release, waiting);
+                if frame.is_late
+                    && let Some(output) = self.outputs.get(usize::from(frame.port.0))
+                {
+                    output.account.cells().artifacts[Artifact::Underlay].add(1);
+                }
+                line.advance();
+            }
+            line.settle();
+        }
+        received
     }
 
     /// Sets the reaction to a port that goes away.
@@ -227,6 +271,10 @@ impl<T: TxPort> Fabric<T> {
             self.lose_ports();
         }
         self.core.close_wasteful_lanes();
+        taken += self.receive_remote();
+        if let Some(remote) = &mut self.core.state.remote {
+            remote.publish();
+        }
         self.make_ready(now);
         self.note_backlog(now);
         let mut sent = 0;
@@ -276,7 +324,8 @@ impl<T: TxPort> Fabric<T> {
                 },
                 Exit::AllBut(arrival) => {
                     for (index, output) in self.outputs.iter_mut().enumerate() {
-                        if index != usize::from(arrival.0) && !output.lost {
+                        let leaves = !output.lost && !output.is_remote;
+                        if index != usize::from(arrival.0) && leaves {
                             let copy = self.core.state.frames.copy(&mut frame);
                             output.ready.push_back(ready(copy));
                         }
@@ -426,11 +475,13 @@ impl<T: TxPort> Fabric<T> {
         let waiting = self.core.next_release();
         let frames = &mut self.core.state.frames;
         let arrival = frames.next_arrival(Nanos::MAX);
+        let has_inbound = self.inbound.iter_mut().any(|line| !line.is_empty());
         let times = [
             decision,
             frames.next_release(),
             waiting,
             arrival.map(|(_, meta)| meta.arrival),
+            has_inbound.then_some(Nanos::ZERO),
         ];
         times.into_iter().flatten().min()
     }

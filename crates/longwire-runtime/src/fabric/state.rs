@@ -12,6 +12,7 @@ use longwire_io::prefetch_to_read;
 use super::flows::FlowSketch;
 use super::frames::{Frame, Frames};
 use super::ledger::Ledger;
+use super::remote::RemoteExits;
 use super::watched::WatchedLinks;
 use crate::ledger::LinkCells;
 
@@ -40,6 +41,8 @@ pub(super) struct FabricState {
     pub watched: Option<Box<WatchedLinks>>,
     /// The flows of the link that a client looks at.
     pub flows: Option<Box<FlowSketch>>,
+    /// The way out to other hosts, if the network has any.
+    pub remote: Option<Box<RemoteExits>>,
     /// Links whose data is prefetched; the memory is reused.
     links_ahead: Vec<LinkId>,
 }
@@ -67,6 +70,7 @@ impl FabricState {
             ledger: None,
             watched: None,
             flows: None,
+            remote: None,
             links_ahead: Vec::new(),
         }
     }
@@ -83,7 +87,20 @@ impl FabricState {
     /// Puts a frame that has left its last link into the release queue.
     #[inline]
     pub(super) fn wait(&mut self, frame: Frame, last: LinkId, release: Nanos) {
-        self.waiting.push(line_of(last), release, frame);
+        self.wait_on(line_of(last), release, frame);
+    }
+
+    /// Puts a decided frame on a line of the release queue, unless it leaves by a port of
+    /// another host: then it travels at once.
+    #[inline]
+    pub(super) fn wait_on(&mut self, line: LinkId, release: Nanos, frame: Frame) {
+        let frame = match &mut self.remote {
+            None => Some(frame),
+            Some(remote) => remote.send(&mut self.frames, line, release, frame),
+        };
+        if let Some(frame) = frame {
+            self.waiting.push(line, release, frame);
+        }
     }
 
     /// Prefetches all data of the links that the next frames on these paths cross first,

@@ -151,6 +151,13 @@ artifacts! {
     Overload = "overload": Late,
         "the network carries more than this machine can: frames were handed over later and later. \
          Fewer links, lower rates, fewer other programs, or more cores would help";
+    /// Came from another host after its release.
+    Underlay = "underlay": Late,
+        "frames came from another host after their release: the network between the hosts takes \
+         longer than the delay of the links; a longer delay or a faster underlay would help";
+    /// Lost on the way from another host.
+    UnderlayLost = "underlay_lost": Lost,
+        "the network between the hosts lost frames: no link dropped them";
     /// A captured frame stamped before the frame in front of it; the only artifact of
     /// virtual time.
     TimeWentBack = "time_went_back": Other,

@@ -38,7 +38,7 @@ pub fn start(
     // Schedules of all links count from one instant.
     let epoch = match &plan.0 {
         Carriers::Replay(replay) => replay.config.epoch(),
-        _ => Epoch::now(),
+        _ => config.epoch.unwrap_or_else(Epoch::now),
     };
     let recorded = RecordingParts::by(recorder);
     let mut threads = Threads::new(config.faults.clone());

@@ -74,6 +74,7 @@ fn network(
             orders: Vec::new(),
             on_port_loss: OnPortLoss::End,
             sharding: None,
+            remote: None,
         },
         cells,
     }

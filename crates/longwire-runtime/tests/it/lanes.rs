@@ -100,6 +100,7 @@ pub(crate) fn parts(case: &Case) -> (FabricParts, Vec<Arc<LinkCells>>) {
         orders: orders.collect(),
         on_port_loss: OnPortLoss::End,
         sharding: None,
+        remote: None,
     };
     (parts, cells)
 }

@@ -108,6 +108,7 @@ fn begin(
         orders: Vec::new(),
         on_port_loss: OnPortLoss::End,
         sharding: None,
+        remote: None,
     };
     let source = Source {
         per_second,

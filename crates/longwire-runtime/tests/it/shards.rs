@@ -177,6 +177,7 @@ impl Case {
             orders: self.changes.iter().map(order).collect(),
             on_port_loss: OnPortLoss::End,
             sharding,
+            remote: None,
         };
         (parts, cells)
     }

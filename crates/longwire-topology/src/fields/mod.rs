@@ -2,9 +2,11 @@
 //! the reader, its messages and the JSON schema follow.
 
 mod events;
+mod hosts;
 mod links;
 
 pub use events::{ADD, CHANGE, EVENT, RAMP, SET};
+pub use hosts::{HOST, UNDERLAY, UNDERLAY_MTU_MAX, UNDERLAY_MTU_MIN};
 pub use links::{DEFAULTS, DOWNWARDS, LINK, ONE_WAY, PATH, TEMPLATE};
 
 /// A table of the file.
@@ -68,6 +70,9 @@ pub const LINKS_MAX: u64 = 1 << 22;
 /// The most ports.
 pub const PORTS_MAX: u64 = 1024;
 
+/// The most hosts.
+pub const HOSTS_MAX: usize = 256;
+
 /// The most steps of a ramp.
 pub const STEPS_MAX: u64 = 1_000_000;
 
@@ -122,6 +127,16 @@ pub static FILE: Section = Section {
             "path",
             Kind::Tables(&PATH),
             "links that are crossed one after the other",
+        ),
+        field(
+            "host",
+            Kind::Tables(&HOST),
+            "a machine that runs a part of the network",
+        ),
+        field(
+            "underlay",
+            Kind::Table(&UNDERLAY),
+            "the network between the hosts",
         ),
         field(
             "at",

@@ -77,12 +77,41 @@ const REFUSED: &str = "
     [[link]] -- name = 'x' -- [[at]] -- time = '5s' -- \
         ramp = { x = { option = 'delay', from = 'normal:mean=1ms', to = '2ms', time = '1s' } } | \
         8 | at.ramp.x | plain numbers
+    [[host]] -- address = '192.0.2.1' | 4 | host.name | no name
+    [[host]] -- name = 'x' | 4 | host.address | no address
+    [[host]] -- name = 'x' -- address = 'localhost' | 6 | host.address | no IP address
+    [[host]] -- name = 'x' -- address = '192.0.2.1' -- listen = ':1' | 7 | host.listen | \
+        no IP address
+    [[host]] -- name = 'x' -- address = '192.0.2.1' -- ports = ['a', 'c'] | 7 | host.ports | \
+        no port 'c'
+    [[host]] -- name = 'x' -- address = '192.0.2.1' -- ports = ['a', 'b', 'a'] | 7 | host.ports | \
+        'a' is of 'this host' already
+    [[host]] -- name = 'x' -- address = '192.0.2.1' -- ports = ['a'] | 4 | host.ports | of no host
+    [[host]] -- name = 'x' -- address = '192.0.2.1' -- ports = ['a', 'b'] -- [[host]] -- \
+        name = 'x' -- address = '192.0.2.2' | 9 | host.name | two hosts 'x'
+    [[host]] -- name = 'x' -- address = '192.0.2.1' -- ports = ['a', 'b'] -- [[host]] -- \
+        name = 'y' -- address = '192.0.2.1:4795' | 10 | host.address | of another host
+    [underlay] -- mtu = 1200 | 4 | underlay | no hosts
+    DIVIDED [underlay] -- mtu = 100 | 13 | underlay.mtu | 548 to 65000
+    DIVIDED [switching] -- mode = 'bridge' | 4 | switching.mode | learns from the frames of all
+    DIVIDED [[link]] -- name = 'x' -- match = 'src=10.0.0.1' | 12 | link.match | add in-port=NAME
+    DIVIDED [[link]] -- name = 'x' -- match = 'in-port=a' -- shared = true | 12 | link.match | \
+        'one' and of 'two' cross 'x'
+    DIVIDED [[link]] -- name = 'x' -- match = ['in-port=a', 'in-port=b'] | 12 | link.match | \
+        cross 'x'
+    DIVIDED [[link]] -- name = 'x' -- match = 'in-port=a' -- [[link]] -- name = 'y' -- \
+        match = 'in-port=b' -- [[at]] -- time = '1s' -- move = { x = 'y' } | 15 | link.match | \
+        cross 'y'
 ";
+
+/// Two hosts, each with a port, in eight lines.
+const DIVIDED: &str = "[[host]] -- name = 'one' -- address = '192.0.2.1' -- ports = 'a' -- \
+    [[host]] -- name = 'two' -- address = '192.0.2.2' -- ports = 'b' -- ";
 
 #[test]
 fn every_refusal_says_where_and_what() {
     for [text, line, field, said] in rows(REFUSED) {
-        let problems = refused(&text.replace(" -- ", "\n"));
+        let problems = refused(&text.replace("DIVIDED ", DIVIDED).replace(" -- ", "\n"));
         assert_eq!(problems.len(), 1, "{text}\n{problems:?}");
         let problem = &problems[0];
         assert_eq!(

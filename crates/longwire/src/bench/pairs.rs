@@ -48,6 +48,7 @@ pub fn parts(links: u32, mut config: impl FnMut(u32) -> LinkConfig) -> Result<Fa
         orders: Vec::new(),
         on_port_loss: OnPortLoss::End,
         sharding: None,
+        remote: None,
     })
 }
 

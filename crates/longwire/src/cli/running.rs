@@ -81,6 +81,7 @@ impl RunningArgs {
             grace: self.grace,
             realtime: !self.no_realtime,
             faults: faults.clone(),
+            epoch: None,
         }
     }
 }

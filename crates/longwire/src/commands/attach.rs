@@ -235,6 +235,7 @@ fn attach(args: &AttachArgs, globals: &Globals) -> Result<ExitCode, Error> {
         engages.push(engage);
     }
     let setup = NetworkSetup {
+        hosts: None,
         seed: run_network::seed(&topology, args.seed.seed)?,
         topology,
         remarks,

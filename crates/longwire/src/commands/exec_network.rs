@@ -57,6 +57,7 @@ pub(super) fn run(
     start::notes(&notes, globals)?;
     remarks.extend(notes);
     let setup = NetworkSetup {
+        hosts: None,
         seed: run_network::seed(&topology, args.seed.seed)?,
         topology,
         remarks,
@@ -66,7 +67,6 @@ pub(super) fn run(
         report: &args.report,
         gives_up: false,
     };
-
     let commands = Commands::new(&mut environment, command, args, globals);
     let mut commands = commands.with_nodes(&nodes);
     let (mut started, mut ended) = (false, None);

@@ -21,7 +21,8 @@ mod exec_words;
 pub mod generate;
 mod generate_file;
 pub mod import;
-pub mod man;
+pub mod key;
+mod man;
 pub mod model_pages;
 pub mod models;
 pub mod node;
@@ -32,6 +33,7 @@ pub mod replay;
 mod replay_control;
 pub mod report;
 pub mod run;
+mod run_hosts;
 mod run_network;
 mod run_pair;
 pub mod schema;
@@ -54,6 +56,7 @@ use doctor::DoctorArgs;
 use exec_args::ExecArgs;
 use generate::GenerateArgs;
 use import::ImportArgs;
+use key::KeyArgs;
 use man::ManArgs;
 use models::ModelsArgs;
 use node::NodeArgs;
@@ -93,6 +96,8 @@ pub enum Command {
     Top(TopArgs),
     /// Check a topology, and show the resulting network
     Check(CheckArgs),
+    /// Make the key that the hosts of a network share
+    Key(KeyArgs),
     /// Print the JSON Schema of topologies
     Schema(SchemaArgs),
     /// Convert a script of ns-2 or Emulab to a topology
@@ -134,6 +139,7 @@ impl Command {
             Command::Ctl(args) => ctl::run(args, globals),
             Command::Top(args) => top::run(args, globals),
             Command::Check(args) => check::run(args, globals),
+            Command::Key(args) => key::run(args),
             Command::Schema(args) => schema::run(args),
             Command::Import(args) => import::run(args),
             Command::Plot(args) => plot::run(args, globals),

@@ -29,6 +29,7 @@ Examples:
   longwire run xdp:eth1 xdp:eth2 --ab-rate 10mbit --ba-rate 50mbit --loss 0.1%
   longwire run network.toml                 many links, from a file
   longwire run network.toml --control /run/longwire/a.sock     and `longwire ctl`
+  longwire run network.toml --host west     this machine's part of a network
   longwire run network.toml --scenario rush-hour.toml --capture run --log run.csv
   longwire run packet:eth1 packet:eth2 --delay 5ms --time 1min \\
       --require 'lateness.p99<50us,artifacts-lost=0,artifacts-own<5%,packets_in>0' --json";
@@ -50,6 +51,11 @@ pub struct RunArgs {
     /// `[[at]]` tables
     #[arg(long, value_name = "FILE", help_heading = "Running")]
     pub scenario: Option<PathBuf>,
+
+    /// The host that this machine is, of a network that its file divides among
+    /// several (docs/hosts.md)
+    #[arg(long, value_name = "NAME", help_heading = "Running")]
+    pub host: Option<String>,
 
     /// The link.
     #[command(flatten)]
@@ -131,6 +137,11 @@ pub fn run(args: &RunArgs, globals: &Globals) -> Result<ExitCode, Error> {
             )))
         };
     };
+    if args.host.is_some() {
+        return Err(Error::Usage(
+            "--host is for a network that a file describes".to_owned(),
+        ));
+    }
     if args.scenario.is_some() {
         return Err(Error::Usage(
             "--scenario is for a network that a file describes; one link's rate and delay change \

@@ -16,6 +16,7 @@ use longwire_runtime::{Faults, FileLoader, NetworkPlan, RunningNetwork, network}
 use longwire_units::number_of;
 
 use super::run::RunArgs;
+use super::run_hosts::{self, HostRun};
 use crate::cli::{DuplexArgs, RecordArgs, ReportArgs, RunningArgs, SEED_DEFAULT};
 use crate::receiving::ReceivedByLink;
 use crate::report::document::Document;
@@ -32,6 +33,9 @@ use longwire_topology::{Command, Problem, Topology};
 
 /// Time before a command's execution at which it is prepared.
 const AHEAD: Nanos = Nanos::from_secs(2);
+
+/// The port in place of one that another host opens.
+const ELSEWHERE: &str = "null";
 
 /// Runs the network that a file describes.
 ///
@@ -60,13 +64,19 @@ pub(super) fn run_topology(
     let stop = stop_flag()?;
     // Clients that connect before the run starts wait until it does.
     let control = longwire_control::bind(&args.control.config())?;
-    let mut ports = Vec::new();
-    for port in &topology.ports {
-        let opened = registry::open(&port.opens, &OpenOptions::default())?;
-        ports.push((port.name.clone(), opened));
-    }
+    let host = run_hosts::host_of(&topology, args.host.as_deref())?;
+    let ports = open_ports(&topology, host)?;
+    let seed = seed(&topology, args.seed.seed)?;
+    let hosts = match host {
+        Some(host) => {
+            args.running.refuse_shards()?;
+            Some(HostRun::start(&topology, (host, seed), &stop, globals)?)
+        }
+        None => None,
+    };
     let setup = NetworkSetup {
-        seed: seed(&topology, args.seed.seed)?,
+        hosts,
+        seed,
         topology,
         remarks,
         stop: &stop,
@@ -78,6 +88,23 @@ pub(super) fn run_topology(
     let mut pause = until_stopped(&stop, args.time);
     let report = carry(setup, ports, control, globals, &mut pause)?;
     finish(&report, &args.report, globals, ReportStream::Stdout)
+}
+
+/// Opens the ports of a network, or those of one of its hosts.
+fn open_ports(topology: &Topology, host: Option<usize>) -> Result<Vec<(String, Port)>, Error> {
+    let cluster = topology.cluster.as_ref();
+    let mut ports = Vec::new();
+    for (index, port) in topology.ports.iter().enumerate() {
+        let owner = cluster.map(|cluster| cluster.owners[index]);
+        let opens = if host.is_none() || owner == host {
+            &port.opens
+        } else {
+            ELSEWHERE
+        };
+        let opened = registry::open(opens, &OpenOptions::default())?;
+        ports.push((port.name.clone(), opened));
+    }
+    Ok(ports)
 }
 
 /// Refuses a requirement about an unknown link before the run, rather than at
@@ -105,6 +132,8 @@ fn refuse_unknown_links(topology: &Topology, args: &ReportArgs) -> Result<(), Er
 pub(super) struct NetworkSetup<'a> {
     /// The network.
     pub topology: Topology,
+    /// The host of the network that this machine is, if it has several.
+    pub hosts: Option<HostRun>,
     /// Remarks for its report.
     pub remarks: Vec<String>,
     /// Set to give up before it runs.
@@ -149,7 +178,9 @@ pub(super) fn carry(
     let prepare = |command: &Command| numbered.plan(command, &loader, &bin);
     let given = first_commands(&mut scenario, &mut parts, prepare, setup.stop)?;
     let recorder = setup.record.network_recorder(&numbered, setup.report)?;
-    let config = setup.running.config(setup.seed, &faults);
+    let mut config = setup.running.config(setup.seed, &faults);
+    let connection = setup.hosts;
+    let connection = connection.map(|hosts| hosts.connect(&mut parts, &mut config));
     steps.steps().begin("starting", None);
     let running = network::start(NetworkPlan::changeable(ports, parts), config, recorder);
     drop(steps);
@@ -161,6 +192,8 @@ pub(super) fn carry(
     }
     let handle = running.handle().cloned();
     let handle = handle.unwrap_or_else(|| unreachable!("its plan is changeable"));
+    let hosts = connection.map(|connection| connection.watch(handle.clone()));
+    let hosts = hosts.transpose()?;
     let options = numbered.options();
     let controller = Arc::new(Controller::new(
         numbered,
@@ -185,6 +218,7 @@ pub(super) fn carry(
     report.set_options(&options);
     report.changes = controller.changes().until(until);
     report.run.notes.extend(setup.remarks);
+    hosts.into_iter().for_each(|hosts| hosts.stop(&mut report));
     report.run.notes.extend(late.remark());
     report.run.error = report.run.error.or(failed);
     Ok(report)

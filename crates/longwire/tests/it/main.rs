@@ -19,6 +19,7 @@ mod flows;
 mod fuzz_seeds;
 mod generate;
 mod generated;
+mod hosts;
 mod interfaces;
 mod live;
 mod model_pages;

@@ -6,6 +6,7 @@ use std::io::{self, Write};
 
 use longwire_engine::Nanos;
 use longwire_fabric::{Changes, LinkRow, NetworkReport};
+use longwire_hosts::HostsReport;
 use longwire_runtime::RunReport;
 use longwire_units::number_of;
 
@@ -29,6 +30,9 @@ pub fn write_text(out: &mut impl Write, report: &NetworkReport, paint: Paint) ->
     write_links(out, &report.links)?;
     if let Some(line) = verdict::overload_line(report) {
         writeln!(out, "{line}")?;
+    }
+    if let Some(hosts) = &report.hosts {
+        write_hosts(out, hosts)?;
     }
     write_changes(out, &report.changes)?;
     write_rest(out, &report.run)?;
@@ -63,6 +67,35 @@ fn write_ports(out: &mut impl Write, run: &RunReport) -> io::Result<()> {
         ]);
     }
     writeln!(out, "{}", ports.text())
+}
+
+/// Writes a row for each of the other hosts.
+fn write_hosts(out: &mut impl Write, hosts: &HostsReport) -> io::Result<()> {
+    let mut table = Table::new(&[
+        "host",
+        "sent",
+        "received",
+        "lost",
+        "late",
+        "round trip us",
+        "clock ms",
+        "± us",
+    ]);
+    for peer in &hosts.peers {
+        let offset = peer.clock_offset_ns;
+        let offset = offset.map_or("-".to_owned(), |by| format!("{:+.3}", by as f64 / 1e6));
+        table.row(vec![
+            peer.name.clone(),
+            peer.frames_sent.to_string(),
+            peer.frames_received.to_string(),
+            peer.frames_lost.to_string(),
+            peer.frames_late.to_string(),
+            format!("{:.1}", peer.round_trip_ns as f64 / 1e3),
+            offset,
+            format!("{:.1}", peer.clock_uncertainty_ns as f64 / 1e3),
+        ]);
+    }
+    writeln!(out, "{}", table.text())
 }
 
 fn write_links(out: &mut impl Write, links: &[LinkRow]) -> io::Result<()> {

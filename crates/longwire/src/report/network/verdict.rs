@@ -3,6 +3,8 @@
 
 use longwire_engine::DropReason;
 use longwire_fabric::{LinkRow, NetworkReport};
+use longwire_hosts::PeerReport;
+use longwire_runtime::Artifact;
 use longwire_runtime::fabric::PortReport;
 
 use crate::report::artifacts;
@@ -15,11 +17,19 @@ use crate::report::words::{count, links_in_words, micros, percent};
 pub(super) fn of(report: &NetworkReport) -> Verdict {
     let ports = &report.run.ports;
     let arrived: u64 = ports.iter().map(|port| port.traffic.packets_in).sum();
-    let artifacts: Vec<String> = ports.iter().filter_map(artifacts_of).collect();
-    let artifacts = artifacts.join("; ");
+    let peers = report.hosts.iter().flat_map(|hosts| &hosts.peers);
+    let lossy: Vec<&PeerReport> = peers.filter(|peer| peer.frames_lost > 0).collect();
+    let underlay = lossy
+        .iter()
+        .map(|peer| format!("host {} {} lost", peer.name, peer.frames_lost));
+    let artifacts = ports.iter().filter_map(artifacts_of).chain(underlay);
+    let artifacts = artifacts.collect::<Vec<_>>().join("; ");
     let judged = report.judged();
     let share = judged.links.iter().map(own_share).fold(0.0, f64::max);
-    let any = |kind: &str| ports.iter().any(|port| port.artifacts.of(kind) > 0);
+    let any = |kind: &str| {
+        let is_lost = kind == Artifact::UnderlayLost.name() && !lossy.is_empty();
+        is_lost || ports.iter().any(|port| port.artifacts.of(kind) > 0)
+    };
     let mut hints: Vec<String> = artifacts::hints(any).collect();
     hints.extend(machine_hints(&report.run, any("late")));
     let (faithful, line) = if let Some(error) = &report.run.error {
@@ -189,6 +199,7 @@ fn praise(report: &NetworkReport) -> String {
 #[cfg(test)]
 mod tests {
     use longwire_fabric::Changes;
+    use longwire_hosts::HostsReport;
     use longwire_runtime::RunReport;
     use longwire_runtime::fabric::LinkTotals;
     use longwire_runtime::ledger::{Handovers, Traffic};
@@ -237,7 +248,36 @@ mod tests {
             },
             links: links.collect(),
             changes: Changes::default(),
+            hosts: None,
         }
+    }
+
+    #[test]
+    fn frames_that_the_underlay_lost_are_named() {
+        let mut report = report(&[0]);
+        let before = of(&report);
+        assert!(!before.line.contains("host east"), "{}", before.line);
+        let peer = PeerReport {
+            name: "east".to_owned(),
+            frames_received: 70,
+            frames_lost: 30,
+            ..PeerReport::default()
+        };
+        report.hosts = Some(HostsReport {
+            peers: vec![peer],
+            ..HostsReport::default()
+        });
+        let verdict = of(&report);
+        assert!(!verdict.faithful, "{}", verdict.line);
+        assert!(
+            verdict.line.contains("host east 30 lost"),
+            "{}",
+            verdict.line
+        );
+        let judged = report.judged();
+        let row = judged.links.iter().find(|row| row.name == "host east");
+        let row = row.expect("a row of the host");
+        assert_eq!(row.artifacts.of(Artifact::UnderlayLost.name()), 30);
     }
 
     #[test]

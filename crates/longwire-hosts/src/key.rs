@@ -1,0 +1,130 @@
+//! The key that all hosts of a network share.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+/// Bytes of a key.
+const LEN: usize = 32;
+
+/// The longest file that may have a key, in bytes.
+const FILE_MAX: u64 = 4096;
+
+/// A shared key. A machine that has it is a host of the network.
+#[derive(Clone)]
+pub struct Key([u8; LEN]);
+
+/// A key cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum KeyError {
+    /// The file cannot be read or written.
+    #[error("{}: {error}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        error: io::Error,
+    },
+    /// It has no key.
+    #[error("{}: no key; it must have 64 hexadecimal digits, as `longwire key` writes them", .0.display())]
+    Malformed(PathBuf),
+}
+
+impl std::fmt::Debug for Key {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("Key(…)")
+    }
+}
+
+impl Key {
+    /// Returns a key of these bytes.
+    pub fn new(bytes: [u8; LEN]) -> Key {
+        Key(bytes)
+    }
+
+    /// Returns a random key.
+    ///
+    /// # Errors
+    /// The kernel provides no random bytes.
+    pub fn generate() -> io::Result<Key> {
+        let mut bytes = [0; LEN];
+        File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+        Ok(Key(bytes))
+    }
+
+    /// Reads a key from a file: 64 hexadecimal digits in its first line that is no remark
+    /// (`#`).
+    ///
+    /// # Errors
+    /// If the file cannot be read, or has no key.
+    pub fn read(path: &Path) -> Result<Key, KeyError> {
+        let failed = |error| KeyError::File {
+            path: path.to_owned(),
+            error,
+        };
+        let mut text = String::new();
+        let file = File::open(path).map_err(failed)?;
+        file.take(FILE_MAX)
+            .read_to_string(&mut text)
+            .map_err(failed)?;
+        let lines = text.lines().map(str::trim);
+        let mut lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
+        let key = lines.next().and_then(from_hex);
+        key.ok_or_else(|| KeyError::Malformed(path.to_owned()))
+    }
+
+    /// Writes the key into a new file, which only its owner may read.
+    ///
+    /// # Errors
+    /// If the file exists, or cannot be written.
+    pub fn write(&self, path: &Path) -> Result<(), KeyError> {
+        let failed = |error| KeyError::File {
+            path: path.to_owned(),
+            error,
+        };
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true).mode(0o600);
+        let mut file = options.open(path).map_err(failed)?;
+        writeln!(file, "{}", self.to_hex()).map_err(failed)
+    }
+
+    /// Returns the key as it stands in its file.
+    pub fn to_hex(&self) -> String {
+        self.0.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8; LEN] {
+        &self.0
+    }
+}
+
+fn from_hex(text: &str) -> Option<Key> {
+    if text.len() != 2 * LEN || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return None;
+    }
+    let mut bytes = [0; LEN];
+    for (byte, digits) in bytes.iter_mut().zip(text.as_bytes().chunks(2)) {
+        let digits = std::str::from_utf8(digits).ok()?;
+        *byte = u8::from_str_radix(digits, 16).ok()?;
+    }
+    Some(Key(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_read_as_they_are_written() {
+        let key = Key::generate().expect("random bytes");
+        let other = Key::generate().expect("random bytes");
+        assert_ne!(key.to_hex(), other.to_hex());
+        let read = from_hex(&key.to_hex()).expect("a key");
+        assert_eq!(read.bytes(), key.bytes());
+        assert_eq!(format!("{key:?}"), "Key(…)");
+        for wrong in ["", "00", &"g".repeat(64), &"0".repeat(63), &"é".repeat(32)] {
+            assert!(from_hex(wrong).is_none(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! Frames of a network between machines: sessions over UDP, authenticated and encrypted,
+//! with the offsets of the machines' clocks.
+//!
+//! ```text
+//!  deciding stage ═▶ outbound line ─┐                        ┌─▶ inbound line ═▶ deciding stage
+//!                                   ├─▶ Peer ─▶ UDP ─▶ Peer ─┤
+//!  (release on this host's clock)   │  session, batches,     │  (release on that host's clock)
+//!                                   │  pieces, offsets       │
+//! ```
+//!
+//! [`Peer`] is the protocol: it takes the time and datagrams, returns datagrams, and does
+//! no I/O. [`Transport`] runs it on a socket, in a thread.
+//! [`docs/decisions/0046-hosts.md`] says what is sent and why.
+//!
+//! [`docs/decisions/0046-hosts.md`]: ../../../docs/decisions/0046-hosts.md
+
+mod clock;
+mod key;
+mod offset;
+mod peer;
+mod pieces;
+mod report;
+mod session;
+mod transport;
+mod window;
+mod wire;
+
+use blake2::{Blake2s256, Digest};
+
+pub use clock::{ClockShift, Stamp};
+pub use key::{Key, KeyError};
+pub use offset::OffsetEstimator;
+pub use peer::{Identity, InboundFrame, Peer, PeerEvent, Rejection};
+pub use report::{HostsReport, PeerReport};
+pub use transport::{HostEvent, PeerSetup, Transport, TransportError, TransportSetup};
+
+/// Returns the digest of a text, BLAKE2s-256: hosts compare what they run by it.
+pub fn digest(text: &[u8]) -> [u8; 32] {
+    Blake2s256::digest(text).into()
+}

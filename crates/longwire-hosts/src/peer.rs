@@ -1,0 +1,625 @@
+//! The exchange with one other host: sessions, frames, time. It does no I/O, and takes
+//! the time as an argument.
+
+use std::collections::VecDeque;
+
+use longwire_engine::Nanos;
+
+use crate::clock::Stamp;
+use crate::key::Key;
+use crate::offset::OffsetEstimator;
+use crate::pieces::PartialFrames;
+use crate::report::PeerReport;
+use crate::session::{Handshake, SealError, Session};
+use crate::wire::{
+    BATCH_LEN, FRAME_HEAD_LEN, FrameHead, HEADER_LEN, Introduction, KIND_DATA, KIND_INITIATE,
+    KIND_RESPOND, PIECE_HEAD_LEN, PieceHead, Ping, RECORD_BATCH, RECORD_FRAME, RECORD_PIECE,
+    RECORD_PING, RECORD_PONG, Reader, TAG_LEN, Write,
+};
+
+/// Interval of handshakes without an answer.
+const HANDSHAKE_EVERY: Nanos = Nanos::from_millis(250);
+
+/// Interval of pings, and the one until the offset is known.
+const PING_EVERY: Nanos = Nanos::from_millis(100);
+const PING_FIRST: Nanos = Nanos::from_millis(10);
+
+/// A host that is silent for longer is gone.
+const SILENCE_MAX: Nanos = Nanos::from_secs(1);
+
+/// A wall clock that moves by more than this against the monotonic one between two pings
+/// was set: the kernel adjusts it by at most 500 ppm.
+const WALL_STEP_MIN: u64 = 1_000_000;
+
+/// This host, as it introduces itself.
+#[derive(Clone, Debug)]
+pub struct Identity {
+    /// Its index in the file.
+    pub index: u16,
+    /// The digest of the network that it runs; hosts of another one are refused.
+    pub digest: [u8; 32],
+    /// A number that no other start of the host has.
+    pub instance: u64,
+    /// The longest UDP payload, in bytes.
+    pub mtu: usize,
+}
+
+/// An event that a user should know of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PeerEvent {
+    /// Frames can be sent to it.
+    Connected {
+        /// It was started again since it was last connected.
+        restarted: bool,
+    },
+    /// It does not answer any more.
+    Silent,
+    /// It runs another network.
+    OtherNetwork,
+    /// Its wall clock was set, by these nanoseconds.
+    ClockSet(i64),
+    /// Its monotonic clock jumped, by these nanoseconds: the machine was suspended or moved.
+    ClockJumped(i64),
+}
+
+/// The reason why a datagram was dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rejection {
+    /// No session could authenticate it.
+    Foreign,
+    /// It came before.
+    Replayed,
+}
+
+/// A frame from another host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InboundFrame<'a> {
+    /// The output port.
+    pub port: u16,
+    /// The line of the release queue: the last link.
+    pub line: u32,
+    /// When it must be handed to the port, on our clock; for a late frame, now.
+    pub release: Nanos,
+    /// It came after its release.
+    pub is_late: bool,
+    /// Its bytes.
+    pub bytes: &'a [u8],
+}
+
+/// The exchange with one other host.
+pub struct Peer {
+    own: Identity,
+    key: Key,
+    /// The index of the other host: the one with the lower index begins handshakes.
+    index: u16,
+    handshake: Option<Handshake>,
+    handshake_at: Nanos,
+    session: Option<Session>,
+    /// A session that the other host has not used yet: its first message may be a replayed
+    /// one.
+    pending: Option<(Session, Introduction)>,
+    theirs: Option<Introduction>,
+    heard_at: Nanos,
+    ping_at: Nanos,
+    is_connected: bool,
+    has_restarted: bool,
+    /// The other host knows the offset of our clock.
+    is_ready: bool,
+    offset: OffsetEstimator,
+    epoch: Option<(Nanos, Nanos)>,
+    wall_lead: Option<i64>,
+    /// Records that will be sent together.
+    batch: Vec<u8>,
+    frames_begun: u32,
+    frame_number: u32,
+    partial: PartialFrames,
+    /// By port: the last release on both clocks, so that releases keep their order.
+    converted: Vec<(u64, u64)>,
+    /// Frames that the other host had sent in this session when it sent the latest, and
+    /// those that came.
+    expected: u64,
+    received: u64,
+    lost_before: u64,
+    records: Vec<u8>,
+    datagram: Vec<u8>,
+    report: PeerReport,
+    events: VecDeque<PeerEvent>,
+}
+
+impl Peer {
+    /// Returns the exchange with the host of this index and name.
+    pub fn new(own: Identity, key: Key, index: u16, name: &str) -> Peer {
+        Peer {
+            own,
+            key,
+            index,
+            handshake: None,
+            handshake_at: Nanos::ZERO,
+            session: None,
+            pending: None,
+            theirs: None,
+            heard_at: Nanos::ZERO,
+            ping_at: Nanos::ZERO,
+            is_connected: false,
+            has_restarted: false,
+            is_ready: false,
+            offset: OffsetEstimator::default(),
+            epoch: None,
+            wall_lead: None,
+            batch: Vec::new(),
+            frames_begun: 0,
+            frame_number: 0,
+            partial: PartialFrames::default(),
+            converted: Vec::new(),
+            expected: 0,
+            received: 0,
+            lost_before: 0,
+            records: Vec::new(),
+            datagram: Vec::new(),
+            report: PeerReport {
+                name: name.to_owned(),
+                ..PeerReport::default()
+            },
+            events: VecDeque::new(),
+        }
+    }
+
+    /// Whether frames can be sent to it.
+    pub fn is_connected(&self) -> bool {
+        self.is_connected
+    }
+
+    /// Returns the next event.
+    pub fn next_event(&mut self) -> Option<PeerEvent> {
+        self.events.pop_front()
+    }
+
+    /// Returns the epoch that the other host knows, on our monotonic clock and its wall
+    /// clock; `None` until both are known.
+    pub fn epoch(&self, now: Nanos) -> Option<(Nanos, Nanos)> {
+        let (monotonic, wall) = self.epoch?;
+        let ours = monotonic
+            .as_nanos()
+            .wrapping_add_signed(self.offset.at(now)?);
+        Some((Nanos::from_nanos(ours), wall))
+    }
+
+    /// Returns the report as of now.
+    pub fn report(&self, now: Stamp) -> PeerReport {
+        let offset = self.offset.at(now.monotonic);
+        let ahead = self.wall_lead.zip(offset).map(|(theirs, offset)| {
+            let apart = theirs.wrapping_sub(now.wall_lead());
+            apart.wrapping_sub(offset)
+        });
+        PeerReport {
+            connected: self.is_connected,
+            frames_lost: self.lost_before + self.expected.saturating_sub(self.received),
+            round_trip_ns: self.offset.round_trip_ns(),
+            clock_offset_ns: ahead,
+            clock_uncertainty_ns: self.offset.uncertainty_ns(),
+            clock_skew_ppm: self.offset.skew_ppm(),
+            ..self.report.clone()
+        }
+    }
+
+    fn introduction(&self) -> Introduction {
+        Introduction {
+            index: self.own.index,
+            digest: self.own.digest,
+            instance: self.own.instance,
+        }
+    }
+
+    /// Does what is due: handshakes, pings, noticing silence. `epoch` is that of the run,
+    /// once this host knows it. Returns when to call again.
+    pub fn poll(
+        &mut self,
+        now: Stamp,
+        epoch: Option<(Nanos, Nanos)>,
+        send: &mut dyn FnMut(&[u8]),
+    ) -> Nanos {
+        let at = now.monotonic;
+        let silent = at.saturating_sub(self.heard_at) > SILENCE_MAX;
+        if silent && self.is_connected {
+            self.disconnect();
+            self.report.outages += 1;
+            self.events.push_back(PeerEvent::Silent);
+        }
+        let begins = self.own.index < self.index && (self.session.is_none() || silent);
+        if begins && at >= self.handshake_at {
+            self.handshake_at = at.saturating_add(HANDSHAKE_EVERY);
+            if let Some((handshake, datagram)) = Handshake::begin(&self.key, &self.introduction()) {
+                self.handshake = Some(handshake);
+                self.count_sent(datagram.len());
+                send(&datagram);
+            }
+        }
+        let mut next = at.saturating_add(HANDSHAKE_EVERY);
+        if begins {
+            next = next.min(self.handshake_at);
+        }
+        if self.session.is_some() {
+            if at >= self.ping_at {
+                let is_ready = self.offset.at(at).is_some();
+                let every = if is_ready { PING_EVERY } else { PING_FIRST };
+                self.ping_at = at.saturating_add(every);
+                let ping = Ping {
+                    sent: at,
+                    wall: now.wall,
+                    is_ready,
+                    epoch,
+                };
+                let mut records = Vec::new();
+                ping.write(&mut records);
+                self.send_records(&records, send);
+            }
+            next = next.min(self.ping_at);
+        }
+        next
+    }
+
+    fn disconnect(&mut self) {
+        self.is_connected = false;
+        self.is_ready = false;
+        self.batch.clear();
+    }
+
+    fn count_sent(&mut self, len: usize) {
+        self.report.datagrams_sent += 1;
+        self.report.bytes_sent += len as u64;
+    }
+
+    fn send_records(&mut self, records: &[u8], send: &mut dyn FnMut(&[u8])) {
+        let Some(session) = &mut self.session else {
+            return;
+        };
+        if session.seal(records, &mut self.datagram).is_some() {
+            let len = self.datagram.len();
+            self.count_sent(len);
+            send(&self.datagram);
+        }
+    }
+
+    /// Adds a frame to the current batch, and sends batches that are full. `release` is on
+    /// our clock. Returns whether the host is connected; otherwise the frame is dropped.
+    pub fn push(
+        &mut self,
+        (port, line, release): (u16, u32, Nanos),
+        bytes: &[u8],
+        send: &mut dyn FnMut(&[u8]),
+    ) -> bool {
+        if !self.is_connected {
+            self.report.frames_unsent += 1;
+            return false;
+        }
+        let head = FrameHead {
+            port,
+            line,
+            release,
+        };
+        self.report.frames_sent += 1;
+        let room = self.own.mtu.saturating_sub(HEADER_LEN + TAG_LEN);
+        if BATCH_LEN + FRAME_HEAD_LEN + bytes.len() > room {
+            self.push_pieces(head, bytes, room, send);
+            return true;
+        }
+        self.make_room(FRAME_HEAD_LEN + bytes.len(), room, send);
+        self.frames_begun = self.frames_begun.wrapping_add(1);
+        self.batch.u8(RECORD_FRAME);
+        head.write(&mut self.batch);
+        self.batch.u16(bytes.len() as u16);
+        self.batch.extend_from_slice(bytes);
+        true
+    }
+
+    /// Cuts a frame into pieces.
+    fn push_pieces(
+        &mut self,
+        head: FrameHead,
+        bytes: &[u8],
+        room: usize,
+        send: &mut dyn FnMut(&[u8]),
+    ) {
+        let mut whole = Vec::with_capacity(FRAME_HEAD_LEN + bytes.len());
+        head.write(&mut whole);
+        whole.extend_from_slice(bytes);
+        let len_max = room.saturating_sub(BATCH_LEN + PIECE_HEAD_LEN).max(1);
+        let count = whole.len().div_ceil(len_max);
+        self.frame_number = self.frame_number.wrapping_add(1);
+        for (index, piece) in whole.chunks(len_max).enumerate() {
+            self.make_room(PIECE_HEAD_LEN + piece.len(), room, send);
+            if index == 0 {
+                self.frames_begun = self.frames_begun.wrapping_add(1);
+            }
+            self.batch.u8(RECORD_PIECE);
+            self.batch.u32(self.frame_number);
+            self.batch.u8(index as u8);
+            self.batch.u8(count as u8);
+            self.batch.u16(piece.len() as u16);
+            self.batch.extend_from_slice(piece);
+        }
+    }
+
+    /// Begins a batch, after sending the current one if it has no room for `len` bytes.
+    fn make_room(&mut self, len: usize, room: usize, send: &mut dyn FnMut(&[u8])) {
+        if self.batch.len() + len > room {
+            self.flush(send);
+        }
+        if self.batch.is_empty() {
+            self.batch.u8(RECORD_BATCH);
+            self.batch.u32(self.frames_begun);
+            // Room for an order of batches, for a later version that asks for lost ones.
+            self.batch.u32(0);
+        }
+    }
+
+    /// Sends the current batch.
+    pub fn flush(&mut self, send: &mut dyn FnMut(&[u8])) {
+        if !self.batch.is_empty() {
+            let batch = std::mem::take(&mut self.batch);
+            self.send_records(&batch, send);
+            self.batch = batch;
+            self.batch.clear();
+        }
+    }
+
+    /// Takes a datagram that came from the host's address; passes its frames to `take`.
+    ///
+    /// # Errors
+    /// If it is dropped.
+    pub fn receive(
+        &mut self,
+        now: Stamp,
+        datagram: &[u8],
+        send: &mut dyn FnMut(&[u8]),
+        take: &mut dyn FnMut(InboundFrame<'_>),
+    ) -> Result<(), Rejection> {
+        match datagram.first() {
+            Some(&KIND_INITIATE) if self.own.index > self.index => self.answer(datagram, send),
+            Some(&KIND_RESPOND) => self.complete(now, datagram),
+            Some(&KIND_DATA) => self.open(now, datagram, send, take),
+            _ => Err(Rejection::Foreign),
+        }
+    }
+
+    fn answer(&mut self, datagram: &[u8], send: &mut dyn FnMut(&[u8])) -> Result<(), Rejection> {
+        let answered = Handshake::answer(&self.key, datagram, &self.introduction());
+        let (session, theirs, answer) = answered.ok_or(Rejection::Foreign)?;
+        if theirs.index != self.index {
+            return Err(Rejection::Foreign);
+        }
+        self.pending = Some((session, theirs));
+        self.count_sent(answer.len());
+        send(&answer);
+        Ok(())
+    }
+
+    fn complete(&mut self, now: Stamp, datagram: &[u8]) -> Result<(), Rejection> {
+        let handshake = self.handshake.as_mut().ok_or(Rejection::Replayed)?;
+        let theirs = handshake.accept(datagram).ok_or(Rejection::Foreign)?;
+        let session = self.handshake.take().and_then(Handshake::into_session);
+        let session = session.filter(|_| theirs.index == self.index);
+        let session = session.ok_or(Rejection::Foreign)?;
+        self.begin_session(now, session, theirs);
+        Ok(())
+    }
+
+    fn begin_session(&mut self, now: Stamp, session: Session, theirs: Introduction) {
+        if theirs.digest != self.own.digest {
+            self.events.push_back(PeerEvent::OtherNetwork);
+        }
+        if let Some(before) = self.theirs
+            && before.instance != theirs.instance
+        {
+            if self.is_connected {
+                self.report.outages += 1;
+                self.events.push_back(PeerEvent::Silent);
+            }
+            self.disconnect();
+            self.has_restarted = true;
+            self.offset = OffsetEstimator::default();
+            self.epoch = None;
+            self.wall_lead = None;
+            self.converted.clear();
+        }
+        self.session = Some(session);
+        self.theirs = Some(theirs);
+        self.report.sessions += 1;
+        self.heard_at = now.monotonic;
+        self.ping_at = now.monotonic;
+        self.batch.clear();
+        self.frames_begun = 0;
+        self.partial.clear();
+        self.lost_before += self.expected.saturating_sub(self.received);
+        (self.expected, self.received) = (0, 0);
+    }
+
+    fn open(
+        &mut self,
+        now: Stamp,
+        datagram: &[u8],
+        send: &mut dyn FnMut(&[u8]),
+        take: &mut dyn FnMut(InboundFrame<'_>),
+    ) -> Result<(), Rejection> {
+        let mut records = std::mem::take(&mut self.records);
+        let opened = self.open_in_session(now, datagram, &mut records);
+        if opened.is_ok() {
+            self.heard_at = now.monotonic;
+            // Records of an authenticated host end where their lengths say.
+            let _ = self.read(now, Reader(&records), send, take);
+        }
+        self.records = records;
+        opened
+    }
+
+    fn open_in_session(
+        &mut self,
+        now: Stamp,
+        datagram: &[u8],
+        records: &mut Vec<u8>,
+    ) -> Result<(), Rejection> {
+        let current = self.session.as_mut();
+        let opened = current.map_or(Err(SealError::Unknown), |session| {
+            session.open(datagram, records)
+        });
+        match opened {
+            Ok(()) => return Ok(()),
+            Err(SealError::Replayed) => {
+                self.report.replayed += 1;
+                return Err(Rejection::Replayed);
+            }
+            Err(SealError::Unknown | SealError::Forged) => {}
+        }
+        // The other host has the answer to its handshake, and uses the new keys.
+        let (mut session, theirs) = self.pending.take().ok_or(Rejection::Foreign)?;
+        if session.open(datagram, records).is_err() {
+            self.pending = Some((session, theirs));
+            return Err(Rejection::Foreign);
+        }
+        self.begin_session(now, session, theirs);
+        Ok(())
+    }
+
+    /// Reads records; `None` if they end too early.
+    fn read(
+        &mut self,
+        now: Stamp,
+        mut reader: Reader<'_>,
+        send: &mut dyn FnMut(&[u8]),
+        take: &mut dyn FnMut(InboundFrame<'_>),
+    ) -> Option<()> {
+        let mut begun = 0u64;
+        while let Some(kind) = reader.u8() {
+            match kind {
+                RECORD_BATCH => {
+                    let ahead = reader.u32()?.wrapping_sub(self.expected as u32) as i32;
+                    begun = self.expected.wrapping_add_signed(ahead.into());
+                    reader.u32()?;
+                }
+                RECORD_FRAME => {
+                    let head = FrameHead::read(&mut reader)?;
+                    let len = reader.u16()?;
+                    begun += 1;
+                    self.deliver(now, head, reader.bytes(len.into())?, take);
+                }
+                RECORD_PIECE => {
+                    let head = PieceHead::read(&mut reader)?;
+                    let len = reader.u16()?;
+                    let bytes = reader.bytes(len.into())?;
+                    begun += u64::from(head.index == 0);
+                    let mut partial = std::mem::take(&mut self.partial);
+                    if let Some(whole) = partial.take(head, bytes) {
+                        let mut whole = Reader(whole);
+                        if let Some(head) = FrameHead::read(&mut whole) {
+                            self.deliver(now, head, whole.0, take);
+                        }
+                    }
+                    self.partial = partial;
+                }
+                RECORD_PING => {
+                    let ping = Ping::read(&mut reader)?;
+                    self.pinged(now, &ping, send);
+                }
+                RECORD_PONG => {
+                    let stamps = [reader.time()?, reader.time()?, reader.time()?];
+                    self.ponged(now, stamps);
+                }
+                _ => return None,
+            }
+            self.expected = self.expected.max(begun);
+        }
+        Some(())
+    }
+
+    fn pinged(&mut self, now: Stamp, ping: &Ping, send: &mut dyn FnMut(&[u8])) {
+        let mut records = Vec::new();
+        records.u8(RECORD_PONG);
+        records.time(ping.sent);
+        records.time(now.monotonic);
+        records.time(now.monotonic);
+        self.send_records(&records, send);
+        self.is_ready = ping.is_ready;
+        self.epoch = ping.epoch.or(self.epoch);
+        let stamp = Stamp {
+            monotonic: ping.sent,
+            wall: ping.wall,
+        };
+        let lead = stamp.wall_lead();
+        if let Some(before) = self.wall_lead.replace(lead) {
+            let step = lead.wrapping_sub(before);
+            if step.unsigned_abs() > WALL_STEP_MIN {
+                self.events.push_back(PeerEvent::ClockSet(step));
+            }
+        }
+        self.connect(now.monotonic);
+    }
+
+    fn ponged(&mut self, now: Stamp, [sent, received, answered]: [Nanos; 3]) {
+        let stamps = [sent, received, answered, now.monotonic];
+        if let Some(step) = self.offset.exchange(stamps) {
+            self.events.push_back(PeerEvent::ClockJumped(step));
+            self.converted.clear();
+        }
+        self.connect(now.monotonic);
+    }
+
+    /// Notes that frames can be sent, once both hosts know the other's clock.
+    fn connect(&mut self, now: Nanos) {
+        let is_same = self.theirs.is_some_and(|it| it.digest == self.own.digest);
+        let is_ready = self.is_ready && is_same && self.offset.at(now).is_some();
+        if is_ready && !self.is_connected {
+            self.is_connected = true;
+            let restarted = std::mem::take(&mut self.has_restarted);
+            self.events.push_back(PeerEvent::Connected { restarted });
+        }
+    }
+
+    /// Passes a frame on, with its release on our clock.
+    fn deliver(
+        &mut self,
+        now: Stamp,
+        head: FrameHead,
+        bytes: &[u8],
+        take: &mut dyn FnMut(InboundFrame<'_>),
+    ) {
+        let Some(offset) = self.offset.at(now.monotonic) else {
+            return;
+        };
+        let theirs = head.release.as_nanos();
+        let release = self.in_order(head.port, theirs, theirs.wrapping_add_signed(offset));
+        let spare = release.wrapping_sub(now.monotonic.as_nanos()) as i64;
+        let is_late = spare < 0;
+        self.received += 1;
+        self.report.frames_received += 1;
+        let least = self.report.spare_min_ns.unwrap_or(i64::MAX);
+        self.report.spare_min_ns = Some(least.min(spare));
+        if is_late {
+            self.report.frames_late += 1;
+            let late = spare.unsigned_abs();
+            self.report.late_max_ns = self.report.late_max_ns.max(late);
+        }
+        take(InboundFrame {
+            port: head.port,
+            line: head.line,
+            release: Nanos::from_nanos(release).max(now.monotonic),
+            is_late,
+            bytes,
+        });
+    }
+
+    /// Returns a release on our clock that is not before those of frames that the other
+    /// host released before, although the estimated offset may have changed.
+    fn in_order(&mut self, port: u16, theirs: u64, ours: u64) -> u64 {
+        let port = usize::from(port);
+        if port >= self.converted.len() {
+            self.converted.resize(port + 1, (0, 0));
+        }
+        let (theirs_last, ours_last) = self.converted[port];
+        if theirs < theirs_last {
+            return ours.min(ours_last);
+        }
+        let ours = ours.max(ours_last);
+        self.converted[port] = (theirs, ours);
+        ours
+    }
+}

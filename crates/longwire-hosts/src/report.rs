@@ -1,0 +1,63 @@
+//! The report of the exchange with other hosts.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The part of a report about other hosts.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Hosts")]
+pub struct HostsReport {
+    /// The name of this host.
+    pub name: String,
+    /// Datagrams from unknown senders, and those that no session could authenticate.
+    pub foreign: u64,
+    /// The other hosts.
+    pub peers: Vec<PeerReport>,
+}
+
+/// The report of the exchange with one host.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Peer")]
+pub struct PeerReport {
+    /// Its name.
+    pub name: String,
+    /// Whether it answered at the end.
+    pub connected: bool,
+    /// Sessions that were established; each has its own keys.
+    pub sessions: u64,
+    /// How often the host was silent for longer than a second.
+    pub outages: u64,
+    /// Frames sent to it.
+    pub frames_sent: u64,
+    /// Frames for it that were not sent, because it did not answer.
+    pub frames_unsent: u64,
+    /// Frames received from it.
+    pub frames_received: u64,
+    /// Frames that the underlay lost on the way from it.
+    pub frames_lost: u64,
+    /// Frames that came from it after their release.
+    pub frames_late: u64,
+    /// By how much the latest of them came late, in nanoseconds.
+    pub late_max_ns: u64,
+    /// The least time that was left until the release of a frame, in nanoseconds; negative
+    /// for a late one. Absent before the first frame.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spare_min_ns: Option<i64>,
+    /// Datagrams sent to it, with those of sessions and clocks.
+    pub datagrams_sent: u64,
+    /// UDP payload sent to it, in bytes.
+    pub bytes_sent: u64,
+    /// Datagrams that had come before.
+    pub replayed: u64,
+    /// The shortest round trip, in nanoseconds.
+    pub round_trip_ns: u64,
+    /// By how much its wall clock is ahead of ours, in nanoseconds. Absent before it was
+    /// estimated.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clock_offset_ns: Option<i64>,
+    /// By how much estimated offsets may be wrong, in nanoseconds: half of the shortest
+    /// round trip.
+    pub clock_uncertainty_ns: u64,
+    /// By how much our clock is faster than its, in parts per million.
+    pub clock_skew_ppm: f64,
+}

@@ -1,0 +1,200 @@
+//! Sessions: Noise handshakes, and datagrams sealed with their keys.
+
+use snow::{Builder, HandshakeState, StatelessTransportState};
+
+use crate::key::Key;
+use crate::window::ReplayWindow;
+use crate::wire::{HEADER_LEN, Introduction, KIND_DATA, KIND_INITIATE, KIND_RESPOND, TAG_LEN};
+
+/// Both sides know the key before; each session has fresh keys (Noise, sections 7.5 and 9).
+const PATTERN: &str = "Noise_NNpsk0_25519_ChaChaPoly_BLAKE2s";
+
+/// Separates these messages from those of any other protocol with the same key.
+const PROLOGUE: &[u8] = b"longwire hosts 1";
+
+/// The longest Noise message, and so the longest datagram, in bytes.
+pub const DATAGRAM_MAX: usize = 65_535;
+
+/// A handshake that waits for its answer.
+pub struct Handshake(Box<HandshakeState>);
+
+/// Keys of two hosts, and the numbers of their datagrams.
+pub struct Session {
+    keys: StatelessTransportState,
+    /// Distinguishes the session from the one before: the start of the handshake's hash.
+    tag: [u8; 3],
+    next: u64,
+    window: ReplayWindow,
+}
+
+/// The reason why a datagram is not of a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SealError {
+    /// It is of another session, or of none.
+    Unknown,
+    /// It came before, or is too old.
+    Replayed,
+    /// Its sender does not have the key, or it was changed.
+    Forged,
+}
+
+fn builder(key: &Key) -> Option<Builder<'_>> {
+    let builder = Builder::new(PATTERN.parse().ok()?);
+    let builder = builder.psk(0, key.bytes()).ok()?;
+    builder.prologue(PROLOGUE).ok()
+}
+
+impl Handshake {
+    /// Begins a handshake. Returns it, and the datagram to send.
+    pub fn begin(key: &Key, own: &Introduction) -> Option<(Handshake, Vec<u8>)> {
+        let mut state = builder(key)?.build_initiator().ok()?;
+        let datagram = message(&mut state, KIND_INITIATE, own)?;
+        Some((Handshake(Box::new(state)), datagram))
+    }
+
+    /// Answers a handshake. Returns the session, the other host's introduction, and the
+    /// datagram to send; `None` if its sender does not have the key.
+    pub fn answer(
+        key: &Key,
+        datagram: &[u8],
+        own: &Introduction,
+    ) -> Option<(Session, Introduction, Vec<u8>)> {
+        let mut state = builder(key)?.build_responder().ok()?;
+        let theirs = introduction(&mut state, datagram)?;
+        let answer = message(&mut state, KIND_RESPOND, own)?;
+        Some((Session::new(state)?, theirs, answer))
+    }
+
+    /// Takes the answer. Returns the other host's introduction, or `None` if this is no
+    /// answer; then the handshake still waits for one.
+    pub fn accept(&mut self, datagram: &[u8]) -> Option<Introduction> {
+        introduction(&mut self.0, datagram)
+    }
+
+    /// Returns the session of a handshake whose answer was accepted.
+    pub fn into_session(self) -> Option<Session> {
+        Session::new(*self.0)
+    }
+}
+
+fn message(state: &mut HandshakeState, kind: u8, own: &Introduction) -> Option<Vec<u8>> {
+    let mut datagram = vec![0; 256];
+    datagram[0] = kind;
+    let len = state.write_message(&own.bytes(), &mut datagram[1..]).ok()?;
+    datagram.truncate(1 + len);
+    Some(datagram)
+}
+
+fn introduction(state: &mut HandshakeState, datagram: &[u8]) -> Option<Introduction> {
+    let mut payload = [0; 256];
+    let len = state.read_message(datagram.get(1..)?, &mut payload).ok()?;
+    Introduction::read(payload.get(..len)?)
+}
+
+impl Session {
+    fn new(state: HandshakeState) -> Option<Session> {
+        let tag = state.get_handshake_hash().first_chunk().copied()?;
+        Some(Session {
+            keys: state.into_stateless_transport_mode().ok()?,
+            tag,
+            next: 0,
+            window: ReplayWindow::default(),
+        })
+    }
+
+    /// Seals records into a datagram.
+    pub fn seal(&mut self, records: &[u8], datagram: &mut Vec<u8>) -> Option<()> {
+        let number = self.next;
+        self.next += 1;
+        datagram.clear();
+        datagram.push(KIND_DATA);
+        datagram.extend_from_slice(&self.tag);
+        datagram.extend_from_slice(&number.to_le_bytes());
+        datagram.resize(HEADER_LEN + records.len() + TAG_LEN, 0);
+        let sealed = &mut datagram[HEADER_LEN..];
+        self.keys.write_message(number, records, sealed).ok()?;
+        Some(())
+    }
+
+    /// Opens a datagram; its records are written to `records`.
+    ///
+    /// # Errors
+    /// If it is not of this session, or has come before.
+    pub fn open(&mut self, datagram: &[u8], records: &mut Vec<u8>) -> Result<(), SealError> {
+        let header = datagram.first_chunk::<HEADER_LEN>();
+        let header = header.ok_or(SealError::Unknown)?;
+        let [_, a, b, c, number @ ..] = header;
+        if [*a, *b, *c] != self.tag {
+            return Err(SealError::Unknown);
+        }
+        let number = u64::from_le_bytes(*number);
+        if !self.window.is_new(number) {
+            return Err(SealError::Replayed);
+        }
+        let sealed = &datagram[HEADER_LEN..];
+        records.resize(sealed.len(), 0);
+        let len = self.keys.read_message(number, sealed, records);
+        let len = len.map_err(|_| SealError::Forged)?;
+        records.truncate(len);
+        self.window.note(number);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn introduction(index: u16) -> Introduction {
+        Introduction {
+            index,
+            digest: [7; 32],
+            instance: 3,
+        }
+    }
+
+    fn sessions() -> (Session, Session) {
+        let key = Key::new([5; 32]);
+        let (mut handshake, first) = Handshake::begin(&key, &introduction(0)).expect("a handshake");
+        let answered = Handshake::answer(&key, &first, &introduction(1));
+        let (there, theirs, second) = answered.expect("an answer");
+        assert_eq!(theirs, introduction(0));
+        for at in 1..second.len() {
+            let mut changed = second.clone();
+            changed[at] ^= 1;
+            assert_eq!(handshake.accept(&changed), None, "byte {at}");
+        }
+        assert_eq!(handshake.accept(&second), Some(introduction(1)));
+        (handshake.into_session().expect("a session"), there)
+    }
+
+    #[test]
+    fn sealed_records_are_opened_once_and_only_unchanged() {
+        let (mut here, mut there) = sessions();
+        let (mut datagram, mut records) = (Vec::new(), Vec::new());
+        here.seal(b"a frame", &mut datagram).expect("sealed");
+        assert_eq!(datagram.len(), HEADER_LEN + 7 + TAG_LEN);
+        assert!(!datagram.windows(5).any(|bytes| bytes == b"frame"));
+        for at in 4..datagram.len() {
+            let mut changed = datagram.clone();
+            changed[at] ^= 1;
+            assert_eq!(there.open(&changed, &mut records), Err(SealError::Forged));
+        }
+        assert_eq!(there.open(&datagram, &mut records), Ok(()));
+        assert_eq!(records, b"a frame");
+        assert_eq!(
+            there.open(&datagram, &mut records),
+            Err(SealError::Replayed)
+        );
+        assert_eq!(here.open(&datagram, &mut records), Err(SealError::Forged));
+        let (mut other, _) = sessions();
+        assert_eq!(other.open(&datagram, &mut records), Err(SealError::Unknown));
+    }
+
+    #[test]
+    fn another_key_makes_no_session() {
+        let (_, first) = Handshake::begin(&Key::new([5; 32]), &introduction(0)).expect("one");
+        assert!(Handshake::answer(&Key::new([6; 32]), &first, &introduction(1)).is_none());
+        assert!(Handshake::answer(&Key::new([5; 32]), &[], &introduction(1)).is_none());
+    }
+}

@@ -1,0 +1,477 @@
+//! The thread that carries frames between hosts, on one UDP socket.
+
+use std::io;
+use std::net::{SocketAddr, UdpSocket};
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::thread::JoinHandle;
+
+use longwire_engine::{Bytes, Nanos};
+use longwire_io::Bell;
+use longwire_packet::bridge::PortIndex;
+use longwire_runtime::fabric::{RemoteFrame, RemoteParts, RemoteReader, RemoteWriter, remote_line};
+use longwire_runtime::record::Epoch;
+use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::sys::socket::{setsockopt, sockopt};
+use nix::sys::time::TimeSpec;
+
+use crate::clock::{ClockShift, Stamp};
+use crate::key::Key;
+use crate::peer::{Identity, InboundFrame, Peer, PeerEvent, Rejection};
+use crate::report::HostsReport;
+use crate::session::DATAGRAM_MAX;
+
+/// Datagrams that are received before frames are sent.
+const BURST: usize = 64;
+
+/// Memory of a line of frames to another host or from it.
+const LINE_MEMORY: Bytes = Bytes(256 << 20);
+
+/// The size of the socket's buffers, in bytes: 10 ms at 6 Gbit/s.
+const SOCKET_BUFFER: usize = 8 << 20;
+
+/// The longest sleep of the thread.
+const SLEEP_MAX: Nanos = Nanos::from_millis(50);
+
+/// Interval at which the report is published.
+const REPORT_EVERY: Nanos = Nanos::from_millis(100);
+
+/// Time from the moment when all hosts are connected to the epoch: they must hear of it.
+const EPOCH_AHEAD: Nanos = Nanos::from_millis(500);
+
+/// A wall clock that moves by more than this against the monotonic one was set.
+const WALL_STEP_MIN: u64 = 1_000_000;
+
+/// Another host.
+#[derive(Clone, Debug)]
+pub struct PeerSetup {
+    /// Its index in the file.
+    pub index: u16,
+    /// Its name.
+    pub name: String,
+    /// Where it is reached.
+    pub address: SocketAddr,
+}
+
+/// The setup of a transport.
+#[derive(Clone, Debug)]
+pub struct TransportSetup {
+    /// This host's name.
+    pub name: String,
+    /// This host, as it introduces itself. The host with index 0 chooses the epoch.
+    pub identity: Identity,
+    /// The shared key.
+    pub key: Key,
+    /// Where this host receives.
+    pub listen: SocketAddr,
+    /// The other hosts.
+    pub peers: Vec<PeerSetup>,
+    /// A shift of the wall clock, for tests.
+    pub shift: ClockShift,
+}
+
+/// A transport cannot be started.
+#[derive(Debug, thiserror::Error)]
+pub enum TransportError {
+    /// The socket cannot be opened.
+    #[error(
+        "cannot receive at {address}: {error}; `listen` of the host must be an address of this machine"
+    )]
+    Socket {
+        /// The address.
+        address: SocketAddr,
+        /// The reason.
+        error: io::Error,
+    },
+    /// The system has no memory or no thread.
+    #[error("cannot start the exchange with other hosts: {0}")]
+    System(String),
+}
+
+/// An event of the exchange, as a sentence can be made of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostEvent {
+    /// When it happened, on the monotonic clock.
+    pub at: Nanos,
+    /// The index of the host among the peers; `None`: this host.
+    pub peer: Option<usize>,
+    /// The event.
+    pub event: PeerEvent,
+}
+
+/// The exchange with all other hosts, in a thread. Dropped, it ends.
+#[derive(Debug)]
+pub struct Transport {
+    shared: Arc<Shared>,
+    events: Receiver<HostEvent>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    stop: AtomicBool,
+    bell: Arc<Bell>,
+    epoch: OnceLock<Epoch>,
+    report: Mutex<HostsReport>,
+}
+
+impl Transport {
+    /// Starts the exchange. Returns it, and the parts of the network that are elsewhere;
+    /// `exits` has the index among the peers of each port's host.
+    ///
+    /// # Errors
+    /// If the socket cannot be opened, or there is no memory or thread.
+    pub fn start(
+        setup: TransportSetup,
+        exits: Vec<Option<usize>>,
+    ) -> Result<(Transport, RemoteParts), TransportError> {
+        let socket = open(setup.listen).map_err(|error| TransportError::Socket {
+            address: setup.listen,
+            error,
+        })?;
+        let system = |error: &dyn std::fmt::Display| TransportError::System(error.to_string());
+        let bell = Arc::new(Bell::new().map_err(|error| system(&error))?);
+        let shared = Arc::new(Shared {
+            stop: AtomicBool::new(false),
+            bell: Arc::clone(&bell),
+            epoch: OnceLock::new(),
+            report: Mutex::default(),
+        });
+        let deciding = Arc::new(OnceLock::new());
+        let mut parts = RemoteParts {
+            exits,
+            outbound: Vec::new(),
+            inbound: Vec::new(),
+            bell,
+            deciding: Arc::clone(&deciding),
+        };
+        let mut peers = Vec::new();
+        for peer in &setup.peers {
+            let (writer, outbound) = remote_line(LINE_MEMORY).map_err(|error| system(&error))?;
+            let (inbound, reader) = remote_line(LINE_MEMORY).map_err(|error| system(&error))?;
+            parts.outbound.push(writer);
+            parts.inbound.push(reader);
+            let identity = setup.identity.clone();
+            peers.push(ConnectedPeer {
+                peer: Peer::new(identity, setup.key.clone(), peer.index, &peer.name),
+                address: peer.address,
+                outbound,
+                inbound,
+                next: Nanos::ZERO,
+            });
+        }
+        let (events, received) = channel();
+        let exchange = Exchange {
+            name: setup.name,
+            is_first: setup.identity.index == 0,
+            socket,
+            peers,
+            shared: Arc::clone(&shared),
+            deciding,
+            events,
+            shift: setup.shift,
+            wall_lead: setup.shift.now().wall_lead(),
+            foreign: 0,
+            report_at: Nanos::ZERO,
+        };
+        let thread = std::thread::Builder::new().name("longwire-hosts".to_owned());
+        let thread = thread.spawn(move || exchange.run());
+        let thread = thread.map_err(|error| system(&error))?;
+        let transport = Transport {
+            shared,
+            events: received,
+            thread: Some(thread),
+        };
+        Ok((transport, parts))
+    }
+
+    /// Returns the epoch of the run, once the hosts have agreed on it.
+    pub fn epoch(&self) -> Option<Epoch> {
+        self.shared.epoch.get().copied()
+    }
+
+    /// Returns the events since the last call.
+    pub fn events(&self) -> Vec<HostEvent> {
+        self.events.try_iter().collect()
+    }
+
+    /// Returns the report, which is at most 0.1 s old.
+    pub fn report(&self) -> HostsReport {
+        let report = self.shared.report.lock();
+        report.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Ends the exchange, and returns the last report.
+    pub fn stop(mut self) -> HostsReport {
+        self.end();
+        self.report()
+    }
+
+    fn end(&mut self) {
+        self.shared.stop.store(true, Ordering::SeqCst);
+        self.shared.bell.ring();
+        if let Some(thread) = self.thread.take() {
+            // A thread that panicked has nothing more to report.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Transport {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+fn open(listen: SocketAddr) -> io::Result<UdpSocket> {
+    let socket = UdpSocket::bind(listen)?;
+    socket.set_nonblocking(true)?;
+    // With CAP_NET_ADMIN beyond the system's limit; without, up to it.
+    if setsockopt(&socket, sockopt::RcvBufForce, &SOCKET_BUFFER).is_err() {
+        setsockopt(&socket, sockopt::RcvBuf, &SOCKET_BUFFER)?;
+    }
+    if setsockopt(&socket, sockopt::SndBufForce, &SOCKET_BUFFER).is_err() {
+        setsockopt(&socket, sockopt::SndBuf, &SOCKET_BUFFER)?;
+    }
+    Ok(socket)
+}
+
+/// A peer with its address and its lines.
+struct ConnectedPeer {
+    peer: Peer,
+    address: SocketAddr,
+    outbound: RemoteReader,
+    inbound: RemoteWriter,
+    /// When it must be polled.
+    next: Nanos,
+}
+
+/// The state of the thread.
+struct Exchange {
+    name: String,
+    is_first: bool,
+    socket: UdpSocket,
+    peers: Vec<ConnectedPeer>,
+    shared: Arc<Shared>,
+    deciding: Arc<OnceLock<Arc<Bell>>>,
+    events: Sender<HostEvent>,
+    shift: ClockShift,
+    /// How far our wall clock was ahead of the monotonic one.
+    wall_lead: i64,
+    foreign: u64,
+    report_at: Nanos,
+}
+
+impl Exchange {
+    fn run(mut self) {
+        let mut datagram = vec![0; DATAGRAM_MAX];
+        while !self.shared.stop.load(Ordering::Relaxed) {
+            let received = self.receive(&mut datagram);
+            let sent = self.send();
+            let next = self.poll();
+            if received + sent == 0 {
+                self.sleep(next);
+            }
+        }
+        self.report(self.shift.now());
+    }
+
+    /// Receives a burst of datagrams; returns their number.
+    fn receive(&mut self, buffer: &mut [u8]) -> usize {
+        let mut received = 0;
+        let mut now = self.shift.now();
+        while received < BURST {
+            let Ok((len, from)) = self.socket.recv_from(buffer) else {
+                // Nothing is there, or an earlier datagram had no receiver.
+                break;
+            };
+            received += 1;
+            if received % 8 == 0 {
+                now = self.shift.now();
+            }
+            let peer = self.peers.iter_mut().find(|peer| peer.address == from);
+            let taken = match peer {
+                Some(peer) => peer.receive(now, &buffer[..len], &self.socket),
+                None => Err(Rejection::Foreign),
+            };
+            self.foreign += u64::from(taken == Err(Rejection::Foreign));
+        }
+        if received > 0 {
+            let mut has_new = false;
+            for peer in &mut self.peers {
+                has_new |= peer.inbound.publish();
+            }
+            if has_new && let Some(bell) = self.deciding.get() {
+                bell.ring_if_asleep();
+            }
+        }
+        received
+    }
+
+    /// Sends the frames of the deciding stage; returns their number.
+    fn send(&mut self) -> usize {
+        let socket = &self.socket;
+        self.peers.iter_mut().map(|peer| peer.send(socket)).sum()
+    }
+
+    /// Does what is due; returns when to do so again.
+    fn poll(&mut self) -> Nanos {
+        let now = self.shift.now();
+        let epoch = self.agree(now);
+        let mut next = now.monotonic.saturating_add(SLEEP_MAX);
+        for index in 0..self.peers.len() {
+            let peer = &mut self.peers[index];
+            if now.monotonic >= peer.next {
+                let (socket, address) = (&self.socket, peer.address);
+                peer.next = peer.peer.poll(now, epoch, &mut |datagram| {
+                    send_to(socket, address, datagram);
+                });
+            }
+            next = next.min(peer.next);
+            while let Some(event) = peer.peer.next_event() {
+                // Whether a session was new or old, its next ping is due at once.
+                peer.next = Nanos::ZERO;
+                let event = HostEvent {
+                    at: now.monotonic,
+                    peer: Some(index),
+                    event,
+                };
+                let _ = self.events.send(event);
+            }
+        }
+        if now.monotonic >= self.report_at {
+            self.report_at = now.monotonic.saturating_add(REPORT_EVERY);
+            self.watch_wall_clock(now);
+            self.report(now);
+        }
+        next.min(self.report_at)
+    }
+
+    /// Returns the epoch on both clocks, once there is one: that of a host that knows it,
+    /// or one that the first host chooses when all are connected.
+    fn agree(&self, now: Stamp) -> Option<(Nanos, Nanos)> {
+        let both = |epoch: &Epoch| (epoch.monotonic, epoch.wall);
+        if let Some(epoch) = self.shared.epoch.get() {
+            return Some(both(epoch));
+        }
+        let mut known = self.peers.iter();
+        let known = known.find_map(|peer| peer.peer.epoch(now.monotonic));
+        let all = || self.peers.iter().all(|peer| peer.peer.is_connected());
+        let chosen = || {
+            (self.is_first && all()).then(|| {
+                let after = |time: Nanos| time.saturating_add(EPOCH_AHEAD);
+                (after(now.monotonic), after(now.wall))
+            })
+        };
+        let (monotonic, wall) = known.or_else(chosen)?;
+        let epoch = self.shared.epoch.get_or_init(|| Epoch { monotonic, wall });
+        Some(both(epoch))
+    }
+
+    fn watch_wall_clock(&mut self, now: Stamp) {
+        let lead = now.wall_lead();
+        let step = lead.wrapping_sub(self.wall_lead);
+        self.wall_lead = lead;
+        if step.unsigned_abs() > WALL_STEP_MIN {
+            let event = HostEvent {
+                at: now.monotonic,
+                peer: None,
+                event: PeerEvent::ClockSet(step),
+            };
+            let _ = self.events.send(event);
+        }
+    }
+
+    fn report(&self, now: Stamp) {
+        let peers = self.peers.iter().map(|peer| peer.peer.report(now));
+        let report = HostsReport {
+            name: self.name.clone(),
+            foreign: self.foreign,
+            peers: peers.collect(),
+        };
+        *self
+            .shared
+            .report
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = report;
+    }
+
+    /// Sleeps until a datagram comes, the deciding stage has frames, or `until`.
+    fn sleep(&mut self, until: Nanos) {
+        let bell = Arc::clone(&self.shared.bell);
+        bell.asleep();
+        // Frames published before the announcement have rung no bell.
+        let mut is_idle = !self.shared.stop.load(Ordering::SeqCst);
+        for peer in &mut self.peers {
+            is_idle &= peer.outbound.is_empty();
+        }
+        if is_idle {
+            let now = self.shift.now().monotonic;
+            let timeout = until.saturating_sub(now).as_nanos();
+            let timeout = TimeSpec::new(0, timeout.min(SLEEP_MAX.as_nanos()) as i64);
+            let mut sources = [
+                PollFd::new(self.socket.as_fd(), PollFlags::POLLIN),
+                PollFd::new(bell.event().as_fd(), PollFlags::POLLIN),
+            ];
+            // Interrupted or not, the loop looks again.
+            let _ = ppoll(&mut sources, Some(timeout), None);
+        }
+        bell.awake();
+        bell.event().clear();
+    }
+}
+
+impl ConnectedPeer {
+    fn receive(
+        &mut self,
+        now: Stamp,
+        datagram: &[u8],
+        socket: &UdpSocket,
+    ) -> Result<(), Rejection> {
+        let (address, inbound) = (self.address, &mut self.inbound);
+        let before = self.peer.is_connected();
+        let mut take = |frame: InboundFrame<'_>| {
+            // Without memory the frame is lost: the deciding stage is far behind.
+            let _ = inbound.push(&RemoteFrame {
+                port: PortIndex(frame.port),
+                line: frame.line,
+                release: frame.release,
+                is_late: frame.is_late,
+                bytes: frame.bytes,
+            });
+        };
+        let mut send = |datagram: &[u8]| send_to(socket, address, datagram);
+        let taken = self.peer.receive(now, datagram, &mut send, &mut take);
+        if before != self.peer.is_connected() || !before {
+            self.next = Nanos::ZERO;
+        }
+        taken
+    }
+
+    fn send(&mut self, socket: &UdpSocket) -> usize {
+        let address = self.address;
+        let mut send = |datagram: &[u8]| send_to(socket, address, datagram);
+        let mut sent = 0;
+        while sent < BURST
+            && let Some(frame) = self.outbound.front()
+        {
+            let to = (frame.port.0, frame.line, frame.release);
+            self.peer.push(to, frame.bytes, &mut send);
+            self.outbound.advance();
+            sent += 1;
+        }
+        if sent > 0 {
+            self.peer.flush(&mut send);
+            self.outbound.settle();
+        }
+        sent
+    }
+}
+
+/// Sends a datagram. One that the kernel does not take is lost like one on the way: the
+/// receiver counts its frames.
+fn send_to(socket: &UdpSocket, address: SocketAddr, datagram: &[u8]) {
+    let _ = socket.send_to(datagram, address);
+}

@@ -1,0 +1,216 @@
+//! The cost of a frame between two hosts. `LONGWIRE_FIGURES=1 cargo test --release -p
+//! longwire-hosts --test figures -- --nocapture` measures it; without the variable, a short
+//! round checks that the measurement works.
+
+use std::net::UdpSocket;
+use std::time::{Duration, Instant};
+
+use longwire_engine::Nanos;
+use longwire_hosts::{
+    ClockShift, Identity, Key, Peer, PeerSetup, Stamp, Transport, TransportSetup,
+};
+use longwire_packet::bridge::PortIndex;
+use longwire_runtime::fabric::{RemoteFrame, RemoteParts};
+use nix::time::{ClockId, clock_gettime};
+
+fn identity(index: u16) -> Identity {
+    Identity {
+        index,
+        digest: [1; 32],
+        instance: 1 + u64::from(index),
+        mtu: 1_400,
+    }
+}
+
+fn peers() -> [Peer; 2] {
+    let key = Key::new([4; 32]);
+    [0, 1].map(|index| Peer::new(identity(index), key.clone(), 1 - index, "other"))
+}
+
+/// Exchanges datagrams of two hosts until they are connected; the time then.
+fn connect([a, b]: &mut [Peer; 2]) -> Nanos {
+    let mut now = Nanos::from_secs(1);
+    let stamp = |at: Nanos| Stamp {
+        monotonic: at,
+        wall: at,
+    };
+    while !(a.is_connected() && b.is_connected()) {
+        now = now.saturating_add(Nanos::from_millis(1));
+        let (mut to_a, mut to_b) = (Vec::new(), Vec::new());
+        a.poll(stamp(now), None, &mut |it| to_b.push(it.to_vec()));
+        b.poll(stamp(now), None, &mut |it| to_a.push(it.to_vec()));
+        while !(to_a.is_empty() && to_b.is_empty()) {
+            for datagram in std::mem::take(&mut to_a) {
+                let mut send = |it: &[u8]| to_b.push(it.to_vec());
+                let _ = a.receive(stamp(now), &datagram, &mut send, &mut |_| {});
+            }
+            for datagram in std::mem::take(&mut to_b) {
+                let mut send = |it: &[u8]| to_a.push(it.to_vec());
+                let _ = b.receive(stamp(now), &datagram, &mut send, &mut |_| {});
+            }
+        }
+    }
+    now
+}
+
+/// Returns the CPU time of this thread, in nanoseconds: other programs take the wall's.
+fn cpu_time() -> u64 {
+    let time = clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).expect("Linux has this clock");
+    time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64
+}
+
+/// Sends frames from one host to the other in memory, in bursts; prints the cost of a
+/// frame.
+fn in_memory(len: usize, burst: usize, frames: usize) {
+    let mut both = peers();
+    let now = connect(&mut both);
+    let [a, b] = both;
+    let (mut a, mut b) = (a, b);
+    let stamp = Stamp {
+        monotonic: now,
+        wall: now,
+    };
+    let release = now.saturating_add(Nanos::from_secs(1));
+    let before = a.report(stamp);
+    let bytes = vec![7; len];
+    let (mut sealing, mut opening) = (0, 0);
+    let mut received = 0;
+    let mut datagrams: Vec<Vec<u8>> = Vec::new();
+    for _ in 0..frames / burst {
+        let mut used = 0;
+        let began = cpu_time();
+        {
+            let mut send = |it: &[u8]| {
+                if used == datagrams.len() {
+                    datagrams.push(Vec::new());
+                }
+                datagrams[used].clear();
+                datagrams[used].extend_from_slice(it);
+                used += 1;
+            };
+            for _ in 0..burst {
+                a.push((1, 2, release), &bytes, &mut send);
+            }
+            a.flush(&mut send);
+        }
+        sealing += cpu_time() - began;
+        let began = cpu_time();
+        for datagram in &datagrams[..used] {
+            let taken = b.receive(stamp, datagram, &mut |_| {}, &mut |frame| {
+                received += usize::from(frame.bytes.len() == len);
+            });
+            taken.expect("it is of the session");
+        }
+        opening += cpu_time() - began;
+    }
+    let sent = frames / burst * burst;
+    assert_eq!(received, sent);
+    let report = a.report(stamp);
+    let bytes_sent = report.bytes_sent - before.bytes_sent;
+    let datagrams = report.datagrams_sent - before.datagrams_sent;
+    let headers = 28 * datagrams;
+    let overhead = (bytes_sent + headers) as f64 / sent as f64 - len as f64;
+    println!(
+        "{len:5} B, {burst:2} at once: {:6.0} ns to send, {:6.0} ns to receive; {overhead:.1} B more a frame, with UDP and IPv4",
+        sealing as f64 / sent as f64,
+        opening as f64 / sent as f64,
+    );
+}
+
+fn start(index: u16, ports: [u16; 2]) -> (Transport, RemoteParts) {
+    let address = |index: usize| ([127, 0, 0, 1], ports[index]).into();
+    let own = usize::from(index);
+    let setup = TransportSetup {
+        name: index.to_string(),
+        identity: identity(index),
+        key: Key::new([4; 32]),
+        listen: address(own),
+        peers: vec![PeerSetup {
+            index: 1 - index,
+            name: "other".to_owned(),
+            address: address(1 - own),
+        }],
+        shift: ClockShift::default(),
+    };
+    let exits = vec![(own == 1).then_some(0), (own == 0).then_some(0)];
+    Transport::start(setup, exits).expect("it starts")
+}
+
+/// Sends frames over loopback for a time, as fast as they are received; prints the rate.
+fn over_loopback(len: usize, time: Duration) {
+    // Ports that were free a moment ago.
+    let free = || UdpSocket::bind("127.0.0.1:0").and_then(|it| it.local_addr());
+    let ports = [free(), free()].map(|address| address.expect("a port").port());
+    let (a, mut from) = start(0, ports);
+    let (b, mut to) = start(1, ports);
+    let began = Instant::now();
+    while a.epoch().is_none() || b.epoch().is_none() {
+        assert!(
+            began.elapsed() < Duration::from_secs(60),
+            "{:?}",
+            a.report()
+        );
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let bytes = vec![7; len];
+    let (mut sent, mut received) = (0u64, 0u64);
+    let began = Instant::now();
+    let mut heard = began;
+    while began.elapsed() < time {
+        // At most this many on the way: more would overflow the socket.
+        while sent < received + 512 {
+            from.outbound[0].push(&RemoteFrame {
+                port: PortIndex(1),
+                line: 1,
+                release: Nanos::from_secs(1 << 30),
+                is_late: false,
+                bytes: &bytes,
+            });
+            sent += 1;
+        }
+        from.outbound[0].publish();
+        from.bell.ring_if_asleep();
+        let before = received;
+        while to.inbound[0].front().is_some() {
+            to.inbound[0].advance();
+            received += 1;
+        }
+        to.inbound[0].settle();
+        if received > before {
+            heard = Instant::now();
+        } else if heard.elapsed() > Duration::from_millis(200) {
+            // Frames were lost.
+            sent = received;
+            heard = Instant::now();
+        } else {
+            std::thread::yield_now();
+        }
+    }
+    let rate = received as f64 / began.elapsed().as_secs_f64();
+    let (sending, receiving) = (a.stop(), b.stop());
+    println!(
+        "{len:5} B over loopback: {:.0} frames/s, {} lost, {} late",
+        rate, receiving.peers[0].frames_lost, receiving.peers[0].frames_late
+    );
+    assert!(sending.peers[0].frames_sent >= received && received > 0);
+}
+
+/// The variable that asks for the long measurement.
+const LONG: &str = "LONGWIRE_FIGURES";
+
+#[test]
+fn figures() {
+    if std::env::var_os(LONG).is_none() {
+        in_memory(64, 4, 40);
+        in_memory(1_514, 1, 20);
+        return over_loopback(64, Duration::from_millis(200));
+    }
+    for len in [64, 512, 1_300, 1_514] {
+        for burst in [1, 32] {
+            in_memory(len, burst, 320_000);
+        }
+    }
+    for len in [64, 512, 1_300, 1_514] {
+        over_loopback(len, Duration::from_secs(3));
+    }
+}

@@ -1,0 +1,399 @@
+//! Two hosts and an underlay in virtual time: sessions, frames, clocks.
+
+use std::collections::BTreeMap;
+
+use longwire_engine::Nanos;
+use longwire_hosts::{Identity, Key, Peer, PeerEvent, PeerReport, Rejection, Stamp};
+
+const MTU: usize = 1_400;
+
+/// A host: its peer, and its clocks against the time of the test.
+struct Host {
+    peer: Peer,
+    monotonic_ahead: u64,
+    wall_ahead: i64,
+    next: u64,
+    events: Vec<PeerEvent>,
+    /// Frames that came: number, release on the clock of the test, whether late.
+    frames: Vec<(u32, u64, bool)>,
+    rejected: Vec<Rejection>,
+}
+
+impl Host {
+    fn new(index: u16, key: u8, instance: u64, monotonic_ahead: u64) -> Host {
+        let identity = Identity {
+            index,
+            digest: [9; 32],
+            instance,
+            mtu: MTU,
+        };
+        Host {
+            peer: Peer::new(identity, Key::new([key; 32]), 1 - index, "other"),
+            monotonic_ahead,
+            wall_ahead: 0,
+            next: 0,
+            events: Vec::new(),
+            frames: Vec::new(),
+            rejected: Vec::new(),
+        }
+    }
+
+    fn stamp(&self, at: u64) -> Stamp {
+        let wall = 1_700_000_000_000_000_000_u64 + at;
+        Stamp {
+            monotonic: Nanos::from_nanos(at + self.monotonic_ahead),
+            wall: Nanos::from_nanos(wall.wrapping_add_signed(self.wall_ahead)),
+        }
+    }
+}
+
+/// Two hosts and what is on the way between them.
+struct World {
+    now: u64,
+    hosts: [Host; 2],
+    /// By arrival: the receiver, and a datagram.
+    flying: BTreeMap<(u64, u64), (usize, Vec<u8>)>,
+    sent: u64,
+    state: u64,
+    delay: u64,
+    jitter: u64,
+    /// One datagram of this number is lost; 0: none.
+    loses: u64,
+    /// Whether every datagram comes twice.
+    repeats: bool,
+    /// A host that neither sends nor receives.
+    dead: Option<usize>,
+    longest: usize,
+}
+
+const MILLI: u64 = 1_000_000;
+
+impl World {
+    fn new(delay: u64) -> World {
+        World {
+            now: 1_000 * MILLI,
+            hosts: [
+                Host::new(0, 1, 10, 0),
+                Host::new(1, 1, 20, 7_777_777_777_777),
+            ],
+            flying: BTreeMap::new(),
+            sent: 0,
+            state: 1,
+            delay,
+            jitter: 0,
+            loses: 0,
+            repeats: false,
+            dead: None,
+            longest: 0,
+        }
+    }
+
+    fn draw(&mut self, below: u64) -> u64 {
+        self.state = self
+            .state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        if below == 0 {
+            0
+        } else {
+            (self.state >> 33) % below
+        }
+    }
+
+    fn fly(&mut self, from: usize, datagrams: Vec<Vec<u8>>) {
+        for datagram in datagrams {
+            self.longest = self.longest.max(datagram.len());
+            let times = if self.repeats { 2 } else { 1 };
+            for _ in 0..times {
+                if self.loses > 0 && self.draw(self.loses) == 0 {
+                    continue;
+                }
+                let at = self.now + self.delay + self.draw(self.jitter);
+                self.sent += 1;
+                self.flying
+                    .insert((at, self.sent), (1 - from, datagram.clone()));
+            }
+        }
+    }
+
+    fn run_until(&mut self, end: u64) {
+        loop {
+            let flying = self.flying.first_key_value().map(|((at, _), _)| *at);
+            let dead = self.dead;
+            let due = self.hosts.iter().enumerate();
+            let due = due.filter(|(index, _)| Some(*index) != dead);
+            let due = due.map(|(_, host)| host.next);
+            let next = flying.into_iter().chain(due).min().unwrap_or(end);
+            if next > end {
+                self.now = end;
+                return;
+            }
+            self.now = self.now.max(next);
+            for index in 0..2 {
+                if self.hosts[index].next <= self.now && self.dead != Some(index) {
+                    self.poll(index);
+                }
+            }
+            while let Some(entry) = self.flying.first_entry()
+                && entry.key().0 <= self.now
+            {
+                let (to, datagram) = entry.remove();
+                if self.dead != Some(to) {
+                    self.receive(to, &datagram);
+                }
+            }
+        }
+    }
+
+    fn poll(&mut self, index: usize) {
+        let mut sent = Vec::new();
+        let host = &mut self.hosts[index];
+        let now = host.stamp(self.now);
+        let next = host.peer.poll(now, None, &mut |it| sent.push(it.to_vec()));
+        host.next = (next.as_nanos() - host.monotonic_ahead).max(self.now + 1);
+        host.events
+            .extend(std::iter::from_fn(|| host.peer.next_event()));
+        self.fly(index, sent);
+    }
+
+    fn receive(&mut self, to: usize, datagram: &[u8]) {
+        let mut sent = Vec::new();
+        let host = &mut self.hosts[to];
+        let (now, ahead) = (host.stamp(self.now), host.monotonic_ahead);
+        let frames = &mut host.frames;
+        let taken = host.peer.receive(
+            now,
+            datagram,
+            &mut |it| sent.push(it.to_vec()),
+            &mut |frame| {
+                let number = frame.line;
+                assert_eq!(frame.bytes, bytes_of(number), "frame {number}");
+                assert_eq!(u32::from(frame.port), number % 3);
+                frames.push((number, frame.release.as_nanos() - ahead, frame.is_late));
+            },
+        );
+        host.rejected.extend(taken.err());
+        host.events
+            .extend(std::iter::from_fn(|| host.peer.next_event()));
+        host.next = self.now;
+        self.fly(to, sent);
+    }
+
+    /// Sends a frame from a host, with a release on the clock of the test.
+    fn push(&mut self, from: usize, number: u32, release: u64) -> bool {
+        let mut sent = Vec::new();
+        let host = &mut self.hosts[from];
+        let release = Nanos::from_nanos(release + host.monotonic_ahead);
+        let to = ((number % 3) as u16, number, release);
+        let mut send = |it: &[u8]| sent.push(it.to_vec());
+        let pushed = host.peer.push(to, &bytes_of(number), &mut send);
+        if number % 5 == 4 {
+            host.peer.flush(&mut send);
+        }
+        self.fly(from, sent);
+        pushed
+    }
+
+    fn report(&self, index: usize) -> PeerReport {
+        let host = &self.hosts[index];
+        host.peer.report(host.stamp(self.now))
+    }
+
+    fn connect(&mut self) {
+        self.run_until(self.now + 1_000 * MILLI);
+        for host in &self.hosts {
+            assert_eq!(host.events, [PeerEvent::Connected { restarted: false }]);
+        }
+    }
+}
+
+/// Frames of 0 to 9,000 bytes, so that some are cut into pieces.
+fn bytes_of(number: u32) -> Vec<u8> {
+    let len = match number % 7 {
+        0 => 9_000,
+        1 => 0,
+        2 => 1_514,
+        _ => 60 + number as usize % 600,
+    };
+    (0..len).map(|at| (at as u32 ^ number) as u8).collect()
+}
+
+#[test]
+fn frames_come_whole_with_their_releases() {
+    let mut world = World::new(MILLI / 2);
+    world.connect();
+    let start = world.now;
+    for number in 0..1_000 {
+        let at = start + u64::from(number) * 100_000;
+        world.run_until(at);
+        assert!(world.push(0, number, at + 5 * MILLI));
+    }
+    world.run_until(world.now + 100 * MILLI);
+    let report = world.report(1);
+    assert_eq!((report.frames_received, report.frames_lost), (1_000, 0));
+    assert_eq!((report.frames_late, report.replayed), (0, 0));
+    assert!(world.longest <= MTU, "{}", world.longest);
+    for (number, release, is_late) in &world.hosts[1].frames {
+        let expected = start + u64::from(*number) * 100_000 + 5 * MILLI;
+        assert_eq!((*release, *is_late), (expected, false), "frame {number}");
+    }
+    // Five frames share a batch, and the first of them waits for the last.
+    let spare = report.spare_min_ns.expect("frames came");
+    assert!((4_000_000..=4_600_000).contains(&spare), "{spare}");
+}
+
+#[test]
+fn late_lost_and_repeated_frames_are_counted() {
+    let mut world = World::new(2 * MILLI);
+    world.connect();
+    (world.jitter, world.loses, world.repeats) = (MILLI, 10, true);
+    let start = world.now;
+    for number in 0..2_000 {
+        let at = start + u64::from(number) * 100_000;
+        world.run_until(at);
+        world.push(0, number, at + 2 * MILLI + MILLI / 2);
+    }
+    world.loses = 0;
+    world.run_until(world.now + 100 * MILLI);
+    let report = world.report(1);
+    let came = world.hosts[1].frames.len() as u64;
+    assert_eq!(report.frames_received + report.frames_lost, 2_000);
+    assert_eq!(came, report.frames_received);
+    assert!(
+        report.frames_lost > 0 && report.frames_lost < 200,
+        "{report:?}"
+    );
+    assert!(report.frames_late > 500, "{report:?}");
+    assert!(report.replayed > 500, "{report:?}");
+    let mut numbers: Vec<u32> = world.hosts[1].frames.iter().map(|it| it.0).collect();
+    numbers.sort_unstable();
+    numbers.dedup();
+    assert_eq!(numbers.len() as u64, came, "a frame came twice");
+}
+
+#[test]
+fn releases_keep_their_order_while_the_estimate_moves() {
+    let mut world = World::new(MILLI / 2);
+    world.connect();
+    world.jitter = 3 * MILLI;
+    let start = world.now;
+    for number in 0..3_000 {
+        let at = start + u64::from(number) * 1_000_000;
+        world.run_until(at);
+        world.push(0, number, at + 10 * MILLI);
+    }
+    world.run_until(world.now + 100 * MILLI);
+    for port in 0..3 {
+        let frames = world.hosts[1].frames.iter().filter(|it| it.0 % 3 == port);
+        let mut frames: Vec<(u32, u64)> = frames.map(|it| (it.0, it.1)).collect();
+        frames.sort_unstable();
+        assert!(frames.len() > 900);
+        assert!(frames.windows(2).all(|two| two[0].1 <= two[1].1));
+    }
+}
+
+#[test]
+fn a_clock_that_is_set_is_reported_and_moves_no_frame() {
+    let mut world = World::new(MILLI / 2);
+    world.hosts[1].wall_ahead = -100 * MILLI as i64;
+    world.connect();
+    let offset = world.report(0).clock_offset_ns.expect("an offset");
+    assert!((offset + 100 * MILLI as i64).abs() < 1_000, "{offset}");
+    world.hosts[1].wall_ahead = 50 * MILLI as i64;
+    world.run_until(world.now + 500 * MILLI);
+    let expected = PeerEvent::ClockSet(150 * MILLI as i64);
+    assert_eq!(world.hosts[0].events[1..], [expected]);
+    let at = world.now;
+    world.push(1, 4, at + 5 * MILLI);
+    world.run_until(at + 10 * MILLI);
+    assert_eq!(world.hosts[0].frames, [(4, at + 5 * MILLI, false)]);
+}
+
+#[test]
+fn a_host_that_was_started_again_gets_new_keys() {
+    for dead in [1, 0] {
+        let mut world = World::new(MILLI / 2);
+        world.connect();
+        let before = world.report(1 - dead).sessions;
+        let old: Vec<_> = world.flying.values().cloned().collect();
+        world.hosts[dead] = Host::new(dead as u16, 1, 99 + dead as u64, 55 * MILLI);
+        world.flying.clear();
+        let alive = &mut world.hosts[1 - dead];
+        alive.events.clear();
+        assert!(alive.peer.is_connected());
+        world.dead = Some(dead);
+        world.run_until(world.now + 3_000 * MILLI);
+        world.dead = None;
+        assert_eq!(world.hosts[1 - dead].events, [PeerEvent::Silent]);
+        assert!(!world.push(1 - dead, 4, world.now));
+        world.run_until(world.now + 2_000 * MILLI);
+        let alive = &world.hosts[1 - dead];
+        let back = PeerEvent::Connected { restarted: true };
+        assert_eq!(alive.events, [PeerEvent::Silent, back], "host {dead} died");
+        let report = world.report(1 - dead);
+        assert_eq!(report.sessions, before + 1);
+        assert_eq!((report.frames_unsent, report.outages > 0), (1, true));
+        assert!(world.push(1 - dead, 9, world.now + 5 * MILLI));
+        world.run_until(world.now + 100 * MILLI);
+        assert_eq!(world.hosts[dead].frames.len(), 1);
+        // Datagrams of the old session are foreign now.
+        for (to, datagram) in old {
+            let rejected = world.hosts[to].rejected.len();
+            world.receive(to, &datagram);
+            assert_eq!(world.hosts[to].rejected.len(), rejected + 1);
+        }
+    }
+}
+
+#[test]
+fn strangers_are_foreign_and_disturb_nothing() {
+    let mut world = World::new(MILLI / 2);
+    world.connect();
+    let mut strangers = World::new(MILLI / 2);
+    strangers.hosts = [Host::new(0, 2, 1, 0), Host::new(1, 2, 2, 0)];
+    strangers.connect();
+    let mut theirs = Vec::new();
+    let mut host = Host::new(0, 2, 5, 0);
+    host.peer
+        .poll(host.stamp(0), None, &mut |it| theirs.push(it.to_vec()));
+    assert_eq!(theirs.len(), 1);
+    theirs.extend(strangers.flying.values().map(|(_, it)| it.clone()));
+    theirs.extend([
+        vec![],
+        vec![3],
+        vec![3; 11],
+        vec![3; 40],
+        vec![2; 60],
+        vec![1; 60],
+    ]);
+    let count = theirs.len();
+    for datagram in theirs {
+        for to in 0..2 {
+            world.receive(to, &datagram);
+        }
+    }
+    for host in &world.hosts {
+        assert_eq!(host.rejected.len(), count, "{:?}", host.rejected);
+        assert!(host.peer.is_connected());
+    }
+    world.push(0, 4, world.now + 5 * MILLI);
+    world.run_until(world.now + 10 * MILLI);
+    assert_eq!(world.hosts[1].frames.len(), 1);
+}
+
+#[test]
+fn hosts_of_other_networks_are_not_connected() {
+    let mut world = World::new(MILLI / 2);
+    let identity = Identity {
+        index: 1,
+        digest: [8; 32],
+        instance: 1,
+        mtu: MTU,
+    };
+    world.hosts[1].peer = Peer::new(identity, Key::new([1; 32]), 0, "other");
+    world.run_until(world.now + 2_000 * MILLI);
+    for host in &world.hosts {
+        assert!(!host.peer.is_connected());
+        assert!(host.events.contains(&PeerEvent::OtherNetwork));
+    }
+}

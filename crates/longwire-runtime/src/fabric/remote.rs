@@ -1,0 +1,249 @@
+//! Frames between this host and others that run parts of the same network.
+//!
+//! A frame whose output port is another host's leaves the deciding stage as soon as its
+//! last link has decided, with its release. A transport takes it to the other host, where
+//! it waits in the release queue like any other
+//! ([0046](../../../../docs/decisions/0046-hosts.md)).
+
+use std::sync::{Arc, OnceLock};
+
+use longwire_engine::{Bytes, LinkId, Nanos};
+use longwire_io::delay_line::{
+    ArenaError, DelayLineConfig, DelayLineReader, DelayLineWriter, Note, delay_line,
+};
+use longwire_io::{Bell, Offload};
+use longwire_packet::bridge::PortIndex;
+
+use super::frames::{Exit, Frame, Frames};
+
+/// Bytes that follow those of a frame on its line: the port, and whether it is late.
+const SUFFIX_LEN: usize = 3;
+
+/// A frame on its way from one host to another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RemoteFrame<'a> {
+    /// The output port.
+    pub port: PortIndex,
+    /// The line of the release queue: 0 without a link, else one more than the last link.
+    pub line: u32,
+    /// When it must be handed to the port, on this host's clock.
+    pub release: Nanos,
+    /// It reached this host after its release.
+    pub is_late: bool,
+    /// Its bytes.
+    pub bytes: &'a [u8],
+}
+
+/// The side of a line between stage and transport that puts frames on it.
+#[derive(Debug)]
+pub struct RemoteWriter {
+    line: DelayLineWriter,
+    with_suffix: Vec<u8>,
+    has_new: bool,
+}
+
+/// The side that takes them off.
+#[derive(Debug)]
+pub struct RemoteReader(DelayLineReader);
+
+/// Creates a line between stage and transport, for frames to one host or from it.
+///
+/// # Errors
+/// As [`delay_line`].
+pub fn remote_line(budget: Bytes) -> Result<(RemoteWriter, RemoteReader), ArenaError> {
+    let (line, reader) = delay_line(&DelayLineConfig {
+        budget,
+        huge_pages: false,
+    })?;
+    let writer = RemoteWriter {
+        line,
+        with_suffix: Vec::new(),
+        has_new: false,
+    };
+    Ok((writer, RemoteReader(reader)))
+}
+
+impl RemoteWriter {
+    /// Puts a frame on the line; `false` if there is no memory for it.
+    pub fn push(&mut self, frame: &RemoteFrame<'_>) -> bool {
+        let bytes = &mut self.with_suffix;
+        bytes.clear();
+        bytes.extend_from_slice(frame.bytes);
+        bytes.extend_from_slice(&frame.port.0.to_le_bytes());
+        bytes.push(frame.is_late.into());
+        let note = Note {
+            release: frame.release,
+            link: LinkId(frame.line),
+            offload: Offload::NONE,
+            part: None,
+            wire_len: 0,
+        };
+        let pushed = self.line.push(bytes, note).is_ok();
+        self.has_new |= pushed;
+        pushed
+    }
+
+    /// Publishes the frames pushed so far; returns whether there were any.
+    pub fn publish(&mut self) -> bool {
+        self.line.publish();
+        std::mem::take(&mut self.has_new)
+    }
+}
+
+impl RemoteReader {
+    /// Returns the next frame.
+    pub fn front(&mut self) -> Option<RemoteFrame<'_>> {
+        let descriptor = self.0.front()?;
+        let bytes = self.0.front_bytes();
+        let (bytes, suffix) = bytes.split_at_checked(bytes.len().checked_sub(SUFFIX_LEN)?)?;
+        let [low, high, late] = suffix.first_chunk::<SUFFIX_LEN>()?;
+        Some(RemoteFrame {
+            port: PortIndex(u16::from_le_bytes([*low, *high])),
+            line: descriptor.link.0,
+            release: descriptor.release,
+            is_late: *late != 0,
+            bytes,
+        })
+    }
+
+    /// Whether no frame is on the line.
+    pub fn is_empty(&mut self) -> bool {
+        self.0.front().is_none()
+    }
+
+    /// Takes the next frame off.
+    pub fn advance(&mut self) {
+        self.0.advance();
+    }
+
+    /// Returns memory to the writer.
+    pub fn settle(&mut self) {
+        self.0.settle();
+    }
+}
+
+/// The other hosts of a network.
+#[derive(Debug)]
+pub struct RemoteParts {
+    /// By port: the index of its host among the others; `None`: it is of this host.
+    pub exits: Vec<Option<usize>>,
+    /// Frames to each of the other hosts.
+    pub outbound: Vec<RemoteWriter>,
+    /// Frames from each of them.
+    pub inbound: Vec<RemoteReader>,
+    /// Wakes the transport.
+    pub bell: Arc<Bell>,
+    /// Set to the bell of the deciding thread at the start, for the transport.
+    pub deciding: Arc<OnceLock<Arc<Bell>>>,
+}
+
+/// The way out to other hosts.
+#[derive(Debug)]
+pub(super) struct RemoteExits {
+    exits: Vec<Option<usize>>,
+    outbound: Vec<RemoteWriter>,
+    bell: Arc<Bell>,
+    /// Frames for which there was no memory.
+    pub lost: u64,
+}
+
+impl RemoteExits {
+    pub fn new(exits: Vec<Option<usize>>, outbound: Vec<RemoteWriter>, bell: Arc<Bell>) -> Self {
+        RemoteExits {
+            exits,
+            outbound,
+            bell,
+            lost: 0,
+        }
+    }
+
+    /// Whether a port is another host's.
+    pub fn has(&self, port: usize) -> bool {
+        matches!(self.exits.get(port), Some(Some(_)))
+    }
+
+    /// Sends a decided frame to the hosts of its output ports. Returns it, if it also
+    /// leaves by ports of this host.
+    pub fn send(
+        &mut self,
+        frames: &mut Frames,
+        line: LinkId,
+        release: Nanos,
+        frame: Frame,
+    ) -> Option<Frame> {
+        match frame.exit {
+            Exit::One(port) => {
+                if !self.has(port.0.into()) {
+                    return Some(frame);
+                }
+                self.push(port, line, release, frames.bytes(&frame));
+                frames.free(frame);
+                None
+            }
+            Exit::AllBut(arrival) => {
+                for port in (0..self.exits.len() as u16).map(PortIndex) {
+                    if port != arrival && self.has(port.0.into()) {
+                        self.push(port, line, release, frames.bytes(&frame));
+                    }
+                }
+                Some(frame)
+            }
+        }
+    }
+
+    fn push(&mut self, port: PortIndex, line: LinkId, release: Nanos, bytes: &[u8]) {
+        let Some(Some(host)) = self.exits.get(usize::from(port.0)) else {
+            return;
+        };
+        let frame = RemoteFrame {
+            port,
+            line: line.0,
+            release,
+            is_late: false,
+            bytes,
+        };
+        if !self.outbound[*host].push(&frame) {
+            self.lost += 1;
+        }
+    }
+
+    /// Makes the frames visible to the transport.
+    pub fn publish(&mut self) {
+        let mut has_new = false;
+        for line in &mut self.outbound {
+            has_new |= line.publish();
+        }
+        if has_new {
+            self.bell.ring_if_asleep();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_cross_a_line_unchanged() {
+        let (mut writer, mut reader) = remote_line(Bytes(1 << 20)).expect("a line");
+        let sent: Vec<Vec<u8>> = (0..50).map(|n| vec![n as u8; n * 30]).collect();
+        let frame = |number: usize| RemoteFrame {
+            port: PortIndex(1_000 + number as u16),
+            line: u32::MAX - number as u32,
+            release: Nanos::from_nanos(u64::MAX / 2 + number as u64),
+            is_late: number.is_multiple_of(3),
+            bytes: &sent[number],
+        };
+        for number in 0..sent.len() {
+            assert!(writer.push(&frame(number)));
+        }
+        assert!(reader.is_empty());
+        assert!(writer.publish());
+        assert!(!writer.publish());
+        for number in 0..sent.len() {
+            assert_eq!(reader.front(), Some(frame(number)));
+            reader.advance();
+        }
+        assert!(reader.is_empty());
+    }
+}

@@ -1,0 +1,129 @@
+//! Hosts, and which of them decides about a link.
+
+use std::path::Path;
+
+use crate::Topology;
+use crate::summary::Summary;
+
+const HOSTS: &str = "
+[[host]]
+name = 'west'
+address = '192.0.2.1'
+ports = ['a', 'c']
+[[host]]
+name = 'east'
+address = '[2001:db8::2]:7000'
+listen = '[::]:7000'
+ports = 'b'
+[underlay]
+key = 'network.key'
+";
+
+fn read(network: &str) -> Topology {
+    let text = format!("{network}{HOSTS}");
+    let topology = Topology::parse("net.toml", &text, Path::new("/etc/longwire"));
+    topology.unwrap_or_else(|problems| panic!("{text}\n{problems:?}"))
+}
+
+#[test]
+fn each_direction_is_decided_where_its_frames_enter() {
+    let topology = read(
+        "[ports]
+        a = 'packet:eth1'
+        b = 'packet:eth2'
+        c = 'packet:eth3'
+        [switching]
+        mode = 'static'
+        [switching.stations]
+        '02:00:00:00:00:01' = 'a'
+        [[link]]
+        name = 'ab'
+        match = 'in-port=a'
+        down = { match = 'in-port=b' }
+        [[link]]
+        name = 'core'
+        [[link]]
+        name = 'unused'
+        [[path]]
+        name = 'p'
+        via = ['core']
+        match = 'in-port=c'
+        match-back = 'in-port=b,proto=udp'
+        ",
+    );
+    let cluster = topology.cluster.as_ref().expect("hosts");
+    assert_eq!(cluster.owners, [0, 1, 0]);
+    let (west, east) = (Some(0), Some(1));
+    assert_eq!(cluster.deciders, [[west, east], [west, east], [None, None]]);
+    assert_eq!(cluster.hosts[0].address.to_string(), "192.0.2.1:4795");
+    assert_eq!(cluster.hosts[0].listen, cluster.hosts[0].address);
+    assert_eq!(cluster.hosts[1].listen.to_string(), "[::]:7000");
+    assert_eq!(cluster.host_named("east"), Some(1));
+    assert_eq!(cluster.host_named("north"), None);
+    assert_eq!(
+        cluster.key.as_deref(),
+        Some(Path::new("/etc/longwire/network.key"))
+    );
+    assert_eq!(cluster.mtu, 1400);
+    let lines = Summary::of(&topology).lines().join("\n");
+    assert!(
+        lines.contains("host       west (192.0.2.1:4795): ports a, c; decides 2 directions"),
+        "{lines}"
+    );
+    assert!(
+        lines.contains("host       east ([2001:db8::2]:7000): ports b; decides 2 directions"),
+        "{lines}"
+    );
+}
+
+#[test]
+fn the_only_link_between_two_ports_needs_no_matcher() {
+    let text = "host = [{ name = 'x', address = '192.0.2.1', ports = 'a' }, \
+                { name = 'y', address = '192.0.2.2', ports = 'b' }]
+        ports = { a = 'packet:eth1', b = 'packet:eth2' }
+        link = [{ name = 'wire', delay = '1ms' }]";
+    let topology = Topology::parse("net.toml", text, Path::new("")).expect("a topology");
+    let cluster = topology.cluster.expect("hosts");
+    assert_eq!(cluster.deciders, [[Some(0), Some(1)]]);
+}
+
+#[test]
+fn devices_of_two_hosts_may_have_one_name() {
+    let text = |other: &str| {
+        format!(
+            "host = [{{ name = 'x', address = '192.0.2.1', ports = ['a', 'c'] }}, \
+             {{ name = 'y', address = '192.0.2.2', ports = 'b' }}]
+             ports = {{ a = 'packet:eth1', b = 'packet:eth1', c = 'packet:{other}' }}
+             switching = {{ mode = 'static' }}"
+        )
+    };
+    assert!(Topology::parse("net.toml", &text("eth2"), Path::new("")).is_ok());
+    let problems = Topology::parse("net.toml", &text("eth1"), Path::new(""));
+    let problems = problems.expect_err("one host opens eth1 twice");
+    assert_eq!(problems[0].field, "ports.c", "{problems:?}");
+}
+
+#[test]
+fn one_host_may_have_anything() {
+    let text = "host = [{ name = 'x', address = '192.0.2.1', ports = ['a', 'b', 'c'] }]
+        ports = { a = 'packet:eth1', b = 'packet:eth2', c = 'packet:eth3' }
+        link = [{ name = 'wire', match = 'any', shared = true }]";
+    let topology = Topology::parse("net.toml", text, Path::new("")).expect("a topology");
+    let cluster = topology.cluster.expect("hosts");
+    assert_eq!(cluster.deciders, [[Some(0), Some(0)]]);
+}
+
+#[test]
+fn unmatched_frames_of_several_hosts_cannot_share_a_link() {
+    let text = "unmatched = 'link:wire'
+        host = [{ name = 'x', address = '192.0.2.1', ports = 'a' }, \
+                { name = 'y', address = '192.0.2.2', ports = 'b' }]
+        ports = { a = 'packet:eth1', b = 'packet:eth2' }
+        link = [{ name = 'wire' }]";
+    let problems = Topology::parse("net.toml", text, Path::new("")).expect_err("refused");
+    assert_eq!(problems.len(), 1, "{problems:?}");
+    assert_eq!(
+        (problems[0].line, problems[0].field.as_str()),
+        (1, "unmatched")
+    );
+}

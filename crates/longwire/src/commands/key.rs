@@ -1,0 +1,40 @@
+//! `longwire key`: makes the key that the hosts of a network share.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use longwire_hosts::Key;
+
+use crate::Error;
+
+/// Arguments of `key`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Who has the key can send frames into the network. Copy the file to all hosts by
+a way that others cannot read.
+
+Examples:
+  longwire key network.key      for key = \"network.key\" under [underlay]")]
+pub struct KeyArgs {
+    /// The file to write, which must not exist; only its owner may read it. Without it,
+    /// the key is printed
+    pub file: Option<PathBuf>,
+}
+
+/// Makes a key.
+///
+/// # Errors
+/// If the kernel has no random bytes, or the file exists or cannot be written.
+pub fn run(args: &KeyArgs) -> Result<ExitCode, Error> {
+    let key = Key::generate()?;
+    match &args.file {
+        Some(file) => {
+            let written = key.write(file);
+            written.map_err(|error| Error::Failed(error.to_string()))?;
+        }
+        None => writeln!(io::stdout(), "{}", key.to_hex())?,
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,344 @@
+//! `longwire run FILE.toml --host NAME`: one host of a network of several.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use longwire_engine::Nanos;
+use longwire_fabric::NetworkReport;
+use longwire_hosts::{
+    ClockShift, HostEvent, HostsReport, Identity, Key, PeerEvent, PeerSetup, Transport,
+    TransportSetup,
+};
+use longwire_packet::bridge::PortIndex;
+use longwire_runtime::RunConfig;
+use longwire_runtime::clock::monotonic_now;
+use longwire_runtime::fabric::{FabricHandle, FabricParts, RemoteParts};
+use longwire_runtime::record::Epoch;
+use longwire_topology::{Cluster, Topology};
+
+use crate::report::start;
+use crate::{Error, Globals};
+
+/// The variable by which tests shift the wall clock of a host: `MS` or `MS,MS@MS`.
+const SHIFT_VARIABLE: &str = "LONGWIRE_TEST_CLOCK_SHIFT";
+
+/// Interval at which events of other hosts are applied.
+const LOOK_EVERY: Duration = Duration::from_millis(5);
+
+/// Time after which the hosts that have not answered are named.
+const NAMED_AFTER: Nanos = Nanos::from_secs(2);
+
+/// One host of a network, which has agreed with the others on the epoch.
+pub(super) struct HostRun {
+    transport: Transport,
+    others: Others,
+    /// The parts of the network that other hosts run.
+    parts: RemoteParts,
+    /// The epoch of the run, the same on all hosts.
+    epoch: Epoch,
+}
+
+/// The other hosts.
+#[derive(Clone)]
+struct Others {
+    names: Vec<String>,
+    /// By host: its ports.
+    ports: Vec<Vec<PortIndex>>,
+}
+
+/// Returns the index of the host that `--host` names; `None` for a file without hosts.
+///
+/// # Errors
+/// If one of them does not name the other.
+pub(super) fn host_of(topology: &Topology, host: Option<&str>) -> Result<Option<usize>, Error> {
+    let names = |cluster: &Cluster| {
+        let names = cluster.hosts.iter().map(|host| host.name.clone());
+        names.collect::<Vec<_>>().join(", ")
+    };
+    match (&topology.cluster, host) {
+        (None, None) => Ok(None),
+        (None, Some(_)) => Err(Error::Usage(
+            "the file has no [[host]], so there is no --host".to_owned(),
+        )),
+        (Some(cluster), None) => Err(Error::Usage(format!(
+            "the network is divided among hosts: write --host NAME with one of {}",
+            names(cluster)
+        ))),
+        (Some(cluster), Some(name)) => match cluster.host_named(name) {
+            Some(index) => Ok(Some(index)),
+            None => Err(Error::Usage(format!(
+                "--host: the file has no host '{name}'; it has {}",
+                names(cluster)
+            ))),
+        },
+    }
+}
+
+impl HostRun {
+    /// Connects with the other hosts, and waits until all have agreed on the epoch, and it
+    /// has come; until `stop` is set at most.
+    ///
+    /// # Errors
+    /// If the key cannot be read, the socket not be opened, another host runs another
+    /// network, or the wait was interrupted.
+    pub fn start(
+        topology: &Topology,
+        (index, seed): (usize, u64),
+        stop: &AtomicBool,
+        globals: &Globals,
+    ) -> Result<HostRun, Error> {
+        let cluster = topology.cluster.as_ref();
+        let cluster = cluster.unwrap_or_else(|| unreachable!("only a network of hosts has one"));
+        let Some(key) = &cluster.key else {
+            let message = "the hosts have no key: write [underlay] with key = \"FILE\", and make \
+                           the file with `longwire key FILE`";
+            return Err(Error::Usage(message.to_owned()));
+        };
+        let key = Key::read(key).map_err(|error| Error::Usage(error.to_string()))?;
+        let setup = setup(topology, cluster, (index, seed), key);
+        let others = Others::of(cluster, index);
+        let place = |host: usize| host - usize::from(host > index);
+        let exits = cluster.owners.iter();
+        let exits = exits.map(|owner| (*owner != index).then(|| place(*owner)));
+        let started = Transport::start(setup, exits.collect());
+        let (transport, parts) = started.map_err(|error| Error::Failed(error.to_string()))?;
+        let epoch = wait_for_epoch(&transport, &others, stop, globals)?;
+        Ok(HostRun {
+            transport,
+            others,
+            parts,
+            epoch,
+        })
+    }
+
+    /// Connects the network with the other hosts.
+    pub fn connect(self, parts: &mut FabricParts, config: &mut RunConfig) -> HostConnection {
+        parts.remote = Some(self.parts);
+        config.epoch = Some(self.epoch);
+        HostConnection {
+            transport: self.transport,
+            others: self.others,
+            epoch: self.epoch.monotonic,
+        }
+    }
+}
+
+impl Others {
+    fn of(cluster: &Cluster, index: usize) -> Others {
+        let others = cluster.hosts.iter().enumerate();
+        let others = others.filter(|(host, _)| *host != index);
+        let (names, ports) = others
+            .map(|(_, host)| (host.name.clone(), host.ports.clone()))
+            .unzip();
+        Others { names, ports }
+    }
+}
+
+fn setup(
+    topology: &Topology,
+    cluster: &Cluster,
+    (index, seed): (usize, u64),
+    key: Key,
+) -> TransportSetup {
+    let peers = cluster.hosts.iter().enumerate();
+    let peers = peers.filter(|(host, _)| *host != index);
+    let peers = peers.map(|(host, plan)| PeerSetup {
+        index: host as u16,
+        name: plan.name.clone(),
+        address: plan.address,
+    });
+    let shift = std::env::var(SHIFT_VARIABLE).ok();
+    let shift = shift.and_then(|text| ClockShift::parse(&text, monotonic_now()));
+    TransportSetup {
+        name: cluster.hosts[index].name.clone(),
+        identity: Identity {
+            index: index as u16,
+            digest: longwire_hosts::digest(network_text(topology, cluster, seed).as_bytes()),
+            // Two starts are not within a nanosecond.
+            instance: monotonic_now().as_nanos() ^ u64::from(std::process::id()) << 48,
+            mtu: cluster.mtu.into(),
+        },
+        key,
+        listen: cluster.hosts[index].listen,
+        peers: peers.collect(),
+        shift: shift.unwrap_or_default(),
+    }
+}
+
+/// Everything that decides about frames, as text: hosts with different texts must not run
+/// together. Files that models name are not in it.
+fn network_text(topology: &Topology, cluster: &Cluster, seed: u64) -> String {
+    use std::fmt::Write;
+
+    let mut text = format!(
+        "{seed} {:?} {:?} {:?} {:?}\n{:?}\n",
+        topology.bridge, topology.order, topology.unmatched, topology.paths, topology.timeline
+    );
+    for host in &cluster.hosts {
+        let _ = writeln!(text, "{} {} {:?}", host.name, host.address, host.ports);
+    }
+    for port in &topology.ports {
+        let _ = writeln!(text, "{}", port.name);
+    }
+    for link in &topology.links {
+        let down = link.down.as_ref().map(|down| down.given());
+        let _ = writeln!(text, "{} {:?} {down:?}", link.name, link.up.given());
+    }
+    for rule in &topology.rules {
+        let _ = writeln!(text, "{} {:?}", rule.matcher, rule.target);
+    }
+    text
+}
+
+/// Waits until the hosts have agreed on the epoch, and it has come.
+fn wait_for_epoch(
+    transport: &Transport,
+    others: &Others,
+    stop: &AtomicBool,
+    globals: &Globals,
+) -> Result<Epoch, Error> {
+    let started = monotonic_now();
+    let mut has_named = false;
+    loop {
+        if stop.load(Ordering::Relaxed) {
+            let message = "interrupted before all hosts were connected";
+            return Err(Error::Failed(message.to_owned()));
+        }
+        for event in transport.events() {
+            if let (PeerEvent::OtherNetwork, Some(peer)) = (event.event, event.peer) {
+                return Err(Error::Usage(format!(
+                    "host '{}' runs another file, seed or scenario: all hosts need the same",
+                    others.names[peer]
+                )));
+            }
+        }
+        let now = monotonic_now();
+        if let Some(epoch) = transport.epoch()
+            && epoch.monotonic <= now
+        {
+            return Ok(epoch);
+        }
+        if !has_named && now.saturating_sub(started) > NAMED_AFTER {
+            has_named = true;
+            let report = transport.report();
+            let silent = report.peers.iter().filter(|peer| !peer.connected);
+            let silent: Vec<&str> = silent.map(|peer| peer.name.as_str()).collect();
+            start::notes(
+                [&format!("waiting for hosts: {}", silent.join(", "))],
+                globals,
+            )?;
+        }
+        std::thread::sleep(LOOK_EVERY);
+    }
+}
+
+/// The exchange with other hosts, before the network runs.
+pub(super) struct HostConnection {
+    transport: Transport,
+    others: Others,
+    epoch: Nanos,
+}
+
+/// The watch of the other hosts while the network runs.
+pub(super) struct HostWatch {
+    stop: Arc<AtomicBool>,
+    thread: JoinHandle<(HostsReport, Vec<String>)>,
+}
+
+impl HostConnection {
+    /// Watches the other hosts: those that go away take their ports with them.
+    ///
+    /// # Errors
+    /// If no thread can be started.
+    pub fn watch(self, handle: FabricHandle) -> Result<HostWatch, Error> {
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = Arc::clone(&stop);
+        let thread = std::thread::Builder::new().name("longwire-watch".to_owned());
+        let thread = thread.spawn(move || self.run(&handle, &stopped));
+        let thread = thread.map_err(|error| Error::Failed(error.to_string()))?;
+        Ok(HostWatch { stop, thread })
+    }
+
+    fn run(self, handle: &FabricHandle, stop: &AtomicBool) -> (HostsReport, Vec<String>) {
+        let mut notes = Vec::new();
+        let report = self.transport.report();
+        let silent = report.peers.iter().enumerate();
+        for (peer, _) in silent.filter(|(_, peer)| !peer.connected) {
+            self.set_reachable(peer, false, handle);
+        }
+        while !stop.load(Ordering::Relaxed) {
+            for event in self.transport.events() {
+                match (event.event, event.peer) {
+                    (PeerEvent::Connected { .. }, Some(peer)) => {
+                        self.set_reachable(peer, true, handle);
+                    }
+                    (PeerEvent::Silent, Some(peer)) => self.set_reachable(peer, false, handle),
+                    _ => {}
+                }
+                notes.extend(self.sentence(&event));
+            }
+            std::thread::sleep(LOOK_EVERY);
+        }
+        (self.transport.stop(), notes)
+    }
+
+    fn set_reachable(&self, peer: usize, is_reachable: bool, handle: &FabricHandle) {
+        let ports = self.others.ports[peer].clone();
+        handle.order(
+            None,
+            Box::new(move |core, _| {
+                for port in ports {
+                    core.set_reachable(port, is_reachable);
+                }
+            }),
+        );
+    }
+
+    /// Returns an event as a note of the report.
+    fn sentence(&self, event: &HostEvent) -> Option<String> {
+        let at = event.at.saturating_sub(self.epoch).as_secs_f64();
+        let who = match event.peer {
+            Some(peer) => format!("host '{}'", self.others.names[peer]),
+            None => "this host".to_owned(),
+        };
+        let millis = |by: i64| by as f64 / 1e6;
+        let what = match event.event {
+            // Connections of the start come before the epoch.
+            PeerEvent::Connected { .. } if event.at <= self.epoch => return None,
+            PeerEvent::Connected { restarted: false } => "is connected".to_owned(),
+            PeerEvent::Connected { restarted: true } => {
+                "was started again: its links begin anew".to_owned()
+            }
+            PeerEvent::Silent => {
+                "does not answer: links drop frames to its ports (port_lost)".to_owned()
+            }
+            PeerEvent::OtherNetwork => {
+                "runs another file, seed or scenario, and is ignored".to_owned()
+            }
+            PeerEvent::ClockSet(by) => format!(
+                "had its wall clock set by {:+.3} ms; frames do not depend on it",
+                millis(by)
+            ),
+            PeerEvent::ClockJumped(by) => format!(
+                "had a jump of its monotonic clock by {:+.3} ms: frames of that moment left at \
+                 wrong times",
+                millis(by)
+            ),
+        };
+        Some(format!("at {at:.3} s: {who} {what}"))
+    }
+}
+
+impl HostWatch {
+    /// Ends the exchange, and adds its report and notes about its events to that of the
+    /// network.
+    pub fn stop(self, report: &mut NetworkReport) {
+        self.stop.store(true, Ordering::Relaxed);
+        // A thread that panicked has no report.
+        let (hosts, notes) = self.thread.join().unwrap_or_default();
+        report.hosts = Some(hosts);
+        report.run.notes.extend(notes);
+    }
+}

@@ -1,0 +1,422 @@
+//! Networks on several hosts: namespaces with a process each, clocks that differ, and an
+//! underlay that Longwire emulates. What the hosts decide is compared with a simulation on
+//! one machine.
+//! Needs root. Without it this passes without having run, except in CI.
+
+use std::fmt::Write;
+use std::net::{IpAddr, Ipv4Addr, UdpSocket};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use longwire_io::net::veth::End;
+use longwire_io::net::{NetNamespace, addr_add, link_up};
+use longwire_testbed::support::{Folder, device, skip, wire};
+use nix::sys::signal::Signal;
+use serde_json::Value;
+
+use crate::common::process::{PATIENCE, RunningProgram, wait_for_word};
+use crate::common::recording::decided;
+use crate::common::site::{Network, Site, run_in, well};
+use crate::common::{longwire, write};
+
+/// The device of a host towards its station.
+const DEVICE: &str = "port0";
+
+/// Hosts with a station each, and the network between the hosts.
+struct Cluster {
+    /// The hosts are the stations of the underlay.
+    site: Site,
+    stations: Vec<NetNamespace>,
+    dir: Folder,
+}
+
+/// A host that runs.
+struct RunningHost {
+    program: RunningProgram,
+    number: usize,
+}
+
+impl Cluster {
+    /// `None` for a user who may not make networks.
+    fn new(count: usize, link: &str) -> Option<Cluster> {
+        if !nix::unistd::geteuid().is_root() {
+            return skip("time namespaces take root");
+        }
+        let site = Site::new(count)?;
+        let mut stations = Vec::new();
+        for (number, host) in site.stations.iter().enumerate() {
+            let station = NetNamespace::new().expect("a namespace");
+            let end = End {
+                mac: Some(mac(number)),
+                ..device("eth0", Some(&station))
+            };
+            wire(device(DEVICE, Some(host)), end).expect("a wire");
+            let prepared = station.run(|| {
+                link_up("lo")?;
+                addr_add("eth0", IpAddr::V4(address(number)), 24)
+            });
+            prepared.expect("it is entered").expect("an address");
+            stations.push(station);
+        }
+        let cluster = Cluster {
+            site,
+            stations,
+            dir: Folder::new(),
+        };
+        write(&cluster.file("net.toml"), network(count, link).as_bytes());
+        let made = longwire(&["key", &cluster.file("net.key")]);
+        assert_eq!(made.code, 0, "{made:?}");
+        Some(cluster)
+    }
+
+    fn file(&self, name: &str) -> String {
+        self.dir.file(name)
+    }
+
+    /// Starts the underlay: each host sends over a link with these options.
+    fn underlay(&self, options: &str) -> Network {
+        let mut text = "[ports]\n".to_owned();
+        for number in 0..self.stations.len() {
+            let _ = writeln!(text, "p{number} = 'packet:p{number}'");
+        }
+        text += "[switching]\nmode = 'bridge'\n";
+        for number in 0..self.stations.len() {
+            let _ = writeln!(
+                text,
+                "[[link]]\nname = 'u{number}'\nmatch = 'in-port=p{number}'\nshared = true\n{options}"
+            );
+        }
+        let file = self.file("underlay.toml");
+        write(&file, text.as_bytes());
+        self.site.start(&file)
+    }
+
+    /// Starts a host. The clocks of hosts are hours apart, and their wall clocks 100 ms.
+    fn start(&self, number: usize, shift: &str) -> RunningHost {
+        self.start_with(&self.file("net.toml"), number, shift)
+    }
+
+    fn start_with(&self, file: &str, number: usize, shift: &str) -> RunningHost {
+        let mut command = Command::new("unshare");
+        let ahead = (number * 5_000).to_string();
+        command.args(["--time", "--monotonic", &ahead]);
+        command.arg(env!("CARGO_BIN_EXE_longwire"));
+        let name = format!("h{number}");
+        let of = |end: &str| self.file(&format!("{name}{end}"));
+        command.args(["run", file, "--host", &name]);
+        command.args([
+            "--capture",
+            &of(""),
+            "--log",
+            &of(".csv"),
+            "--report",
+            &of(".json"),
+        ]);
+        command.args(["--tolerance", "10s", "--no-realtime"]);
+        command.env("LONGWIRE_TEST_CLOCK_SHIFT", shift);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        RunningHost {
+            program: RunningProgram::start(&self.site.stations[number], &mut command),
+            number,
+        }
+    }
+
+    fn start_all(&self) -> Vec<RunningHost> {
+        let shifts = ["0", "100", "-100"];
+        let hosts = 0..self.stations.len();
+        let mut hosts: Vec<_> = hosts.map(|it| self.start(it, shifts[it % 3])).collect();
+        hosts.iter_mut().for_each(RunningHost::wait);
+        hosts
+    }
+
+    /// Sends pings from a station to another one; they need no answer.
+    fn ping(&self, from: usize, to: usize, options: &[&str]) -> i32 {
+        let to = address(to).to_string();
+        let command = [&["ping", "-q"], options, &[to.as_str()]].concat();
+        run_in(&self.stations[from], &command).code
+    }
+
+    fn wait_for_answer(&self, from: usize, to: usize) {
+        let began = Instant::now();
+        while self.ping(from, to, &["-c", "2", "-i", "0.1", "-W", "1"]) != 0 {
+            assert!(began.elapsed() < PATIENCE, "no answer of station {to}");
+        }
+    }
+
+    /// Sends pings from all stations to the next one, at once.
+    fn talk(&self, count: &str) {
+        std::thread::scope(|scope| {
+            for from in 0..self.stations.len() {
+                let to = (from + 1) % self.stations.len();
+                scope.spawn(move || {
+                    self.ping(
+                        from,
+                        to,
+                        &["-c", count, "-i", "0.01", "-s", "1400", "-W", "1"],
+                    );
+                });
+            }
+        });
+    }
+
+    /// Compares the verdicts of all hosts with those of one machine; returns their number.
+    fn compare(&self, reports: &[Value]) -> usize {
+        let epoch = reports[0]["epoch_ns"].to_string();
+        let (file, log) = (self.file("net.toml"), self.file("one.csv"));
+        let inputs: Vec<String> = (0..self.stations.len())
+            .map(|number| self.file(&format!("h{number}.in.pcapng")))
+            .collect();
+        let mut arguments = vec!["simulate", &file, "--log", &log, "--epoch", &epoch];
+        for input in &inputs {
+            arguments.extend(["--in", input]);
+        }
+        let simulated = longwire(&arguments);
+        assert_eq!(simulated.code, 0, "{simulated:?}");
+        let mut compared = 0;
+        for (number, report) in reports.iter().enumerate() {
+            assert_eq!(report["epoch_ns"].to_string(), epoch, "host {number}");
+            assert_eq!(report["unrecorded"], 0, "host {number}");
+            let (link, own) = (format!("l{number}"), self.file(&format!("h{number}.csv")));
+            let (live, again) = (decided(&own, &link), decided(&log, &link));
+            for (frame, row) in &live {
+                assert_eq!(Some(row), again.get(frame), "{link}");
+            }
+            assert!(live.len() > 20, "{link}: {} rows", live.len());
+            compared += live.len();
+        }
+        compared
+    }
+}
+
+impl RunningHost {
+    fn wait(&mut self) {
+        wait_for_word(&mut self.program, "placement:");
+    }
+
+    /// Stops it, and returns its report.
+    fn stop(self, cluster: &Cluster) -> Value {
+        self.program.signal(Signal::SIGINT);
+        let ended = self.program.end();
+        assert_eq!(ended.code, 0, "{ended:?}");
+        let report = std::fs::read(cluster.file(&format!("h{}.json", self.number)));
+        serde_json::from_slice(&report.expect("a report")).expect("JSON")
+    }
+}
+
+fn stop_all(hosts: Vec<RunningHost>, cluster: &Cluster) -> Vec<Value> {
+    hosts.into_iter().map(|host| host.stop(cluster)).collect()
+}
+
+fn address(station: usize) -> Ipv4Addr {
+    Ipv4Addr::new(10, 8, 0, station as u8 + 1)
+}
+
+fn mac(station: usize) -> [u8; 6] {
+    [2, 0, 0, 0, 2, station as u8]
+}
+
+/// A switch with a port on each host; its frames cross the host's link with these options.
+fn network(count: usize, link: &str) -> String {
+    let (mut ports, mut stations) = ("[ports]\n".to_owned(), String::new());
+    let (mut links, mut hosts) = (String::new(), String::new());
+    for number in 0..count {
+        let _ = writeln!(ports, "r{number} = 'packet:{DEVICE}'");
+        let _ = writeln!(stations, "'02:00:00:00:02:{number:02x}' = 'r{number}'");
+        let _ = writeln!(
+            links,
+            "[[link]]\nname = 'l{number}'\nmatch = 'in-port=r{number}'\nshared = true\n{link}"
+        );
+        let _ = writeln!(
+            hosts,
+            "[[host]]\nname = 'h{number}'\naddress = '10.9.0.{}'\nports = 'r{number}'",
+            number + 1
+        );
+    }
+    format!(
+        "{ports}[switching]\nmode = 'static'\n[switching.stations]\n{stations}{links}{hosts}\
+         [underlay]\nkey = 'net.key'\n"
+    )
+}
+
+/// Sums a number over all peers of all hosts.
+fn total(reports: &[Value], name: &str) -> u64 {
+    let peers = |report: &Value| report["hosts"]["peers"].as_array().cloned();
+    let peers = reports.iter().filter_map(peers).flatten();
+    peers.map(|peer| peer[name].as_u64().expect(name)).sum()
+}
+
+/// A link whose verdicts need all its random streams, and leave 4 ms for the underlay.
+const LINK: &str = "rate = '50mbit'\ndelay = 'uniform:min=4ms,max=6ms'\nloss = '3%'\n\
+                    duplicate = '1%'\n";
+
+#[test]
+fn verdicts_are_those_of_one_machine_whatever_the_underlay_does() {
+    let underlays = [
+        "delay = '50us'",
+        "delay = '500us'\nloss = '0.1%'",
+        "delay = 'uniform:min=1ms,max=3ms'\nloss = '0.1%'",
+        "delay = '8ms'",
+    ];
+    let Some(cluster) = Cluster::new(2, LINK) else {
+        return;
+    };
+    for underlay in underlays {
+        let network = cluster.underlay(underlay);
+        let hosts = cluster.start_all();
+        cluster.wait_for_answer(0, 1);
+        cluster.talk("100");
+        let reports = stop_all(hosts, &cluster);
+        network.stop();
+        let compared = cluster.compare(&reports);
+        let [received, late, lost] =
+            ["frames_received", "frames_late", "frames_lost"].map(|name| total(&reports, name));
+        println!(
+            "{underlay:?}: {compared} verdicts equal; {received} received, {late} late, {lost} lost"
+        );
+        assert!(received > 200, "{received}");
+        let artifacts = reports.iter().zip(["r0", "r1"]).map(|(report, port)| {
+            let ports = report["ports"].as_array().expect("ports");
+            let port = ports
+                .iter()
+                .find(|it| it["name"] == port)
+                .expect("its port");
+            port["artifacts"]["underlay"].as_u64().expect("a count")
+        });
+        assert_eq!(artifacts.sum::<u64>(), late);
+        // A busy machine delays some frames of a fast underlay, and none of a slow one
+        // comes early.
+        if underlay.contains("8ms") {
+            assert_eq!(late, received);
+        } else {
+            assert!(late < received / 2, "{late} of {received}");
+        }
+    }
+}
+
+#[test]
+fn three_and_eight_hosts_decide_like_one() {
+    for count in [3, 8] {
+        let Some(cluster) = Cluster::new(count, LINK) else {
+            return;
+        };
+        let network = cluster.underlay("delay = 'uniform:min=200us,max=600us'\nloss = '0.1%'");
+        let hosts = cluster.start_all();
+        cluster.wait_for_answer(0, count - 1);
+        cluster.talk("60");
+        let reports = stop_all(hosts, &cluster);
+        network.stop();
+        println!(
+            "{count} hosts: {} verdicts equal",
+            cluster.compare(&reports)
+        );
+        for (number, report) in reports.iter().enumerate() {
+            for peer in report["hosts"]["peers"].as_array().expect("peers") {
+                assert_eq!(peer["sessions"], 1, "host {number}: {peer}");
+                // Wall clocks are 0, 100 or -100 ms ahead.
+                let ahead = |it: usize| [0, 100, -100][it % 3] as f64;
+                let other = peer["name"].as_str().and_then(|it| it[1..].parse().ok());
+                let expected = ahead(other.expect("a number")) - ahead(number);
+                let found = peer["clock_offset_ns"].as_f64().expect("an offset") / 1e6;
+                let allowed = peer["clock_uncertainty_ns"].as_f64().expect("a bound") / 1e6;
+                // Both readings of a stamp may be interrupted.
+                assert!((found - expected).abs() < allowed + 20.0, "{found}: {peer}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_host_that_dies_takes_its_links_down_and_comes_back() {
+    let Some(cluster) = Cluster::new(3, "delay = '5ms'\n") else {
+        return;
+    };
+    let network = cluster.underlay("delay = '300us'");
+    let mut hosts = cluster.start_all();
+    cluster.wait_for_answer(0, 1);
+    cluster.wait_for_answer(0, 2);
+
+    hosts.remove(1).program.signal(Signal::SIGKILL);
+    // The others go on, and notice.
+    let began = Instant::now();
+    while began.elapsed() < Duration::from_secs(3) {
+        cluster.wait_for_answer(0, 2);
+        cluster.ping(0, 1, &["-c", "3", "-i", "0.05", "-W", "1"]);
+    }
+    let stranger = cluster.site.stations[2].run(|| {
+        let socket = UdpSocket::bind("10.9.0.3:0")?;
+        (0..10).try_for_each(|byte| socket.send_to(&[byte; 80], "10.9.0.1:4795").map(drop))
+    });
+    stranger
+        .expect("it is entered")
+        .expect("datagrams are sent");
+
+    let mut again = cluster.start(1, "100,50@3000");
+    again.wait();
+    cluster.wait_for_answer(0, 1);
+    cluster.wait_for_answer(2, 1);
+    // Its wall clock is set once it has run for three seconds.
+    std::thread::sleep(Duration::from_secs(4));
+    hosts.push(again);
+    let reports = stop_all(hosts, &cluster);
+    network.stop();
+
+    let epochs: Vec<&Value> = reports.iter().map(|report| &report["epoch_ns"]).collect();
+    assert!(epochs.iter().all(|epoch| *epoch == epochs[0]), "{epochs:?}");
+    for report in &reports[..2] {
+        let peers = report["hosts"]["peers"].as_array().expect("peers");
+        let dead = peers.iter().find(|peer| peer["name"] == "h1").expect("h1");
+        assert_eq!(
+            (&dead["sessions"], &dead["connected"]),
+            (&2.into(), &true.into()),
+            "{dead}"
+        );
+        assert!(dead["outages"].as_u64() >= Some(1), "{dead}");
+        let notes = report["notes"].to_string();
+        for said in [
+            "'h1' does not answer",
+            "'h1' was started again",
+            "clock set by +50",
+        ] {
+            assert!(notes.contains(said), "{said}: {notes}");
+        }
+    }
+    let first = &reports[0];
+    assert!(first["hosts"]["foreign"].as_u64() >= Some(10), "{first}");
+    let link = first["links"].as_array().and_then(|links| links.first());
+    let lost = link.map(|link| link["dropped"]["port_lost"].as_u64());
+    assert!(lost.flatten() >= Some(1), "{link:?}");
+}
+
+#[test]
+fn hosts_with_different_files_or_names_are_refused() {
+    let Some(cluster) = Cluster::new(2, "delay = '5ms'\n") else {
+        return;
+    };
+    let file = cluster.file("net.toml");
+    for (arguments, said) in [
+        (&["run", &file][..], "--host NAME with one of h0, h1"),
+        (&["run", &file, "--host", "h7"], "no host 'h7'"),
+        (&["run", &file, "--host", "h0", "--shards", "2"], "--shards"),
+        (&["run", "null", "null", "--host", "h0"], "--host is for"),
+        (&["key", &cluster.file("net.key")], "exists"),
+    ] {
+        let namespace = &cluster.site.stations[0];
+        let command = [&[env!("CARGO_BIN_EXE_longwire")], arguments].concat();
+        let refused = run_in(namespace, &command);
+        assert_ne!(refused.code, 0, "{arguments:?}");
+        assert!(refused.stderr.contains(said), "{said}: {refused:?}");
+    }
+    let checked = well(&["check"], longwire(&["check", &file]));
+    assert!(
+        checked.contains("host       h1 (10.9.0.2:4795)"),
+        "{checked}"
+    );
+    let _network = cluster.underlay("delay = '100us'");
+    let other = cluster.file("other.toml");
+    write(&other, network(2, "delay = '6ms'\n").as_bytes());
+    let first = cluster.start(0, "0");
+    let _second = cluster.start_with(&other, 1, "0");
+    let ended = first.program.end();
+    assert_eq!(ended.code, 2, "{ended:?}");
+    assert!(ended.stderr.contains("runs another file"), "{ended:?}");
+}
