@@ -49,7 +49,7 @@ pub(super) fn list(globals: &Globals) -> Result<ExitCode, Error> {
         table.row(vec![
             record.name.clone(),
             record.place.clone(),
-            few(&record.interfaces),
+            interfaces_of(&record.interfaces),
             format!("PID {}", record.pid),
             state_of(record),
         ]);
@@ -62,25 +62,13 @@ pub(super) fn list(globals: &Globals) -> Result<ExitCode, Error> {
                 AttachmentState::Attached => place,
                 AttachmentState::Waiting => format!("waits: {place}"),
             },
-            few(&view.interfaces),
+            interfaces_of(&view.interfaces),
             "node".to_owned(),
             spec_words(&view.spec.link),
         ]);
     }
     table.print();
     Ok(ExitCode::SUCCESS)
-}
-
-/// The first interfaces, and how many more there are.
-fn few(interfaces: &[String]) -> String {
-    const SHOWN: usize = 3;
-    match interfaces {
-        [shown @ .., _] if shown.len() >= SHOWN => {
-            let more = interfaces.len() - SHOWN;
-            format!("{} and {more} more", interfaces[..SHOWN].join(","))
-        }
-        all => all.join(","),
-    }
 }
 
 /// The options of a run's first link, or why it has none.
@@ -115,15 +103,27 @@ fn links_of(record: &Record) -> Option<Vec<Value>> {
 
 /// The options of the first interface's link, each direction.
 fn words(links: &[Value]) -> String {
-    let options = |link: &Value| {
-        let options = link.get("options").and_then(Value::as_object);
+    let options = |direction: &str| {
+        let options = links
+            .first()
+            .and_then(|link| link[direction].get("options"));
+        let options = options.and_then(Value::as_object);
         options.map_or_else(String::new, text_of)
     };
-    match links {
-        [up, down, ..] if options(up) == options(down) => options(up),
-        [up, down, ..] => format!("up {}; down {}", options(up), options(down)),
-        _ => String::new(),
+    let (up, down) = (options("up"), options("down"));
+    if up == down {
+        return up;
     }
+    format!("up {up}; down {down}")
+}
+
+/// The names of interfaces: the first of many.
+fn interfaces_of(names: &[String]) -> String {
+    const SHOWN: usize = 3;
+    if names.len() <= SHOWN {
+        return names.join(",");
+    }
+    format!("{},… ({})", names[..SHOWN].join(","), names.len())
 }
 
 fn text_of(options: &Map<String, Value>) -> String {

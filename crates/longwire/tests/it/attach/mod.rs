@@ -189,6 +189,10 @@ fn a_link_is_attached_changed_and_detached() {
 
     attached.set(&["delay=40ms", "--direction", "up"]);
     joined.assert_round_trip(55.0);
+    let listed = longwire(&["attach", "list"]).stdout;
+    let row = listed.lines().find(|line| line.contains(&name));
+    let options = row.is_some_and(|row| row.ends_with("up delay=40ms; down delay=15ms"));
+    assert!(options, "{listed}");
     let report = attached.detach();
     // A busy machine makes frames late. Nothing else may go wrong.
     let line = report["verdict"]["line"].as_str().expect("a line");
