@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"net"
 	"net/http"
@@ -151,7 +152,7 @@ func (l *Link) start(ctx context.Context, words []string) error {
 	}
 	theirs.Close()
 	if err != nil {
-		return &StartError{fmt.Sprintf("%v; the environment variable LONGWIRE names the program, else it is on PATH", err)}
+		return missing(name, err)
 	}
 	go func() {
 		// The state of the process has the exit code.
@@ -161,6 +162,18 @@ func (l *Link) start(ctx context.Context, words []string) error {
 	stop := context.AfterFunc(ctx, l.kill)
 	defer stop()
 	return l.awaitProcesses(ctx, hello)
+}
+
+// missing returns why the program of this name cannot be started.
+func missing(name string, err error) error {
+	switch {
+	case !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, exec.ErrNotFound):
+		return &StartError{err.Error()}
+	case os.Getenv("LONGWIRE") != "":
+		return &StartError{fmt.Sprintf("the environment variable LONGWIRE names %s, which is no program: set it to the path of longwire, or remove it", name)}
+	default:
+		return &StartError{"the program longwire is not on PATH; the environment variable LONGWIRE may name it"}
+	}
 }
 
 // awaitProcesses reads the numbers of the processes in the networks.

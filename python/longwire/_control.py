@@ -41,6 +41,10 @@ class Control:
             text = None if body is None else json.dumps(body)
             connection.request(method, f"/v1{path}", body=text)
             return connection, connection.getresponse()
+        except socket.timeout as error:
+            connection.close()
+            message = f"{method} {path}: no answer within {timeout:.0f} s"
+            raise LongwireError(message) from error
         except (ConnectionError, FileNotFoundError, http.client.HTTPException) as error:
             connection.close()
             raise EndedError("the link has ended") from error

@@ -17,6 +17,11 @@ def program() -> str:
     """
     named = os.environ.get("LONGWIRE")
     if named:
+        if shutil.which(named) is None:
+            raise ProgramNotFoundError(
+                f"the environment variable LONGWIRE names {named}, which is no program: set it "
+                "to the path of longwire, or remove it"
+            )
         return named
     for directory in (sysconfig.get_path("scripts"), None):
         found = shutil.which("longwire", path=directory)

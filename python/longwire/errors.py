@@ -13,6 +13,12 @@ _INVALID = re.compile(r"invalid value '.*?' for '--(?P<field>[\w-]+).*?': (?P<re
 _OPTION = re.compile(r"--(?P<field>[\w-]+): (?P<reason>.*)", re.DOTALL)
 """How it reports an option that does not fit the others."""
 
+_UNKNOWN = re.compile(
+    r"unexpected argument '--(?P<field>[\w-]+)\S*' found(?:.*?argument exists: '--(?P<near>[\w-]+))?",
+    re.DOTALL,
+)
+"""How it reports an option that it does not have, and the nearest one."""
+
 
 class LongwireError(Exception):
     """Base of all exceptions of this package."""
@@ -29,15 +35,19 @@ class StartError(LongwireError):
     """
 
     def __init__(self, message: str) -> None:
+        unknown = _UNKNOWN.match(message)
+        remedy = f"did you mean --{unknown['near']}?" if unknown and unknown["near"] else None
+        if unknown:
+            message = f"there is no option --{unknown['field']}" + (f"; {remedy}" if remedy else "")
         super().__init__(message)
         self.message: str = message
         """The program's message."""
-        match = _INVALID.match(message) or _OPTION.match(message)
+        match = unknown or _INVALID.match(message) or _OPTION.match(message)
         self.field: str | None = match["field"] if match else None
         """The option with a wrong value, as in ``delay``."""
-        self.reason: str = match["reason"] if match else message
+        self.reason: str = match["reason"] if match and not unknown else message
         """The reason why it was refused, without the option."""
-        self.remedy: str | None = None
+        self.remedy: str | None = remedy
         """How to correct it, if the program knows."""
 
     @classmethod

@@ -18,6 +18,7 @@ Settings, in ``pytest.ini`` or ``pyproject.toml``:
 
 from __future__ import annotations
 
+import difflib
 import re
 import shutil
 import tempfile
@@ -26,11 +27,14 @@ from typing import Any, Iterator
 
 import pytest
 
-from .errors import FidelityError
+from .errors import FidelityError, ProgramNotFoundError, StartError
 from .live import LiveLink
 from .live import link as start_link
 
 _UNMET = ("fail", "skip", "retry")
+
+_OWN_OPTIONS = ("presets", "require", "topology", "up", "down")
+"""Options that are those of the marker and of ``longwire.link``, not of the program."""
 
 _RESULT = pytest.StashKey["dict[str, pytest.TestReport]"]()
 _UNMET_FOUND = pytest.StashKey[bool]()
@@ -68,8 +72,28 @@ def _options(item: pytest.Item) -> dict[str, Any]:
     """Returns the options of all markers of a test: those next to it win."""
     options: dict[str, Any] = {}
     for marker in reversed(list(item.iter_markers("link"))):
+        if marker.args:
+            pytest.fail(
+                f"the marker link takes options by name, as in link(delay=\"20ms\"), not "
+                f"{marker.args[0]!r}",
+                pytrace=False,
+            )
         options.update(marker.kwargs)
     return options
+
+
+def _start(options: dict[str, Any]) -> LiveLink:
+    """Starts the link; a wrong option fails the test without a trace of this package."""
+    problem = None
+    try:
+        return start_link(**options)
+    except (StartError, ProgramNotFoundError) as error:
+        problem = str(error)
+        # The program knows only options that are its own.
+        if isinstance(error, StartError) and error.field and error.remedy is None:
+            near = difflib.get_close_matches(error.field, _OWN_OPTIONS, 1)
+            problem += f"; did you mean {near[0]}?" if near and near[0] != error.field else ""
+    pytest.fail(f"the link of the marker does not start: {problem}", pytrace=False)
 
 
 @pytest.fixture
@@ -91,7 +115,7 @@ def link(request: pytest.FixtureRequest, _link_preset: str | None) -> Iterator[L
     if config.getini("link_capture"):
         options.setdefault("capture", directory / "link")
     try:
-        running = start_link(**options)
+        running = _start(options)
         try:
             yield running
         finally:

@@ -320,6 +320,10 @@ class Run:
         except subprocess.TimeoutExpired:
             self._kill()
             raise EndedError(f"the link has not ended in {_END_SECONDS:.0f} s") from None
+        except BaseException:
+            # Ctrl-C: nothing else ends the program once this object has let it go.
+            self._kill()
+            raise
         finally:
             self._process = None
             _open.discard(self)

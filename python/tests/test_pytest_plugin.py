@@ -48,6 +48,26 @@ def test_a_marker_configures_the_link(pytester: pytest.Pytester) -> None:
     assert not (pytester.path / ".longwire").exists()
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ('dealy="20ms"', "there is no option --dealy; did you mean --delay?"),
+        ('topolgy="x.toml"', "there is no option --topolgy; did you mean topology?"),
+        ('preset="ltee"', "unknown preset 'ltee'; did you mean 'lte'?"),
+        ('"20ms"', "takes options by name"),
+    ],
+)
+def test_a_wrong_marker_is_a_plain_error(
+    pytester: pytest.Pytester, options: str, message: str
+) -> None:
+    pytester.makepyfile(PASSING.replace('delay="20ms"', options))
+    result = pytester.runpytest_subprocess()
+    result.assert_outcomes(errors=1)
+    text = result.stdout.str()
+    assert message in text
+    assert "Traceback" not in text and "run.py" not in text
+
+
 def test_a_failed_test_leaves_its_report_and_captures(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(FAILING)
     result = pytester.runpytest_subprocess()

@@ -10,7 +10,7 @@ use crate::runner::{Runner, built, cargo, limited, root, run, run_all, target_di
 const OF_THE_PROGRAM: [&str; 6] = ["throughput", "accuracy", "rate", "live", "links", "shards"];
 
 /// Benches of `cargo spec-bench` that need no further arguments.
-const OF_THE_SPECIFICATION: [&str; 14] = [
+const OF_THE_SPECIFICATION: [&str; 15] = [
     "loss",
     "idle",
     "light",
@@ -25,6 +25,7 @@ const OF_THE_SPECIFICATION: [&str; 14] = [
     "replay",
     "verdict",
     "trains",
+    "attach",
 ];
 
 /// Benches that measure without criterion; the others run once with `cargo test`.

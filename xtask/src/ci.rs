@@ -8,7 +8,7 @@ use std::process::Command;
 use crate::runner::{
     Outcome, Runner, built, cargo, limited, locked, root, run, run_all, target_dir, workspace,
 };
-use crate::{bench, book, clients, deny, fuzz, leftovers, memory, page, python};
+use crate::{bench, book, clients, cni, deny, fuzz, leftovers, memory, page, python};
 
 /// Seconds that each fuzz target runs.
 const FUZZ_SECONDS: u32 = 5;
@@ -33,6 +33,7 @@ pub fn run_steps(runner: &mut Runner) {
     page::run_steps(runner);
     python::run_steps(runner);
     clients::run_steps(runner);
+    cni::run_steps(runner);
     fuzz::run_targets(runner, FUZZ_SECONDS);
     runner.step("nothing left behind", || leftovers::compare(&before));
 }

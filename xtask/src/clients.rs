@@ -22,7 +22,8 @@ pub fn run_steps(runner: &mut Runner) {
     go(runner, &document);
 }
 
-fn folder() -> PathBuf {
+/// Returns the folder of everything that is installed.
+pub fn folder() -> PathBuf {
     target_dir().join("clients")
 }
 
@@ -82,17 +83,14 @@ fn node(runner: &mut Runner, document: &Path) {
 }
 
 fn go(runner: &mut Runner, document: &Path) {
-    if let Some(why) = missing("go", "version", GO_MIN, "golang") {
+    if let Some(why) = missing_go() {
         runner.step("clients: Go", || Outcome::Skipped(why));
         return;
     }
     let go = |arguments: &[&str]| {
         let mut go = limited("go");
         go.args(arguments).current_dir(root().join("clients/go"));
-        go.env("GOPATH", folder().join("gopath"));
-        go.env("GOCACHE", folder().join("gocache"));
-        // So that the target folder can be removed; and no other toolchain is downloaded.
-        go.env("GOFLAGS", "-modcacherw").env("GOTOOLCHAIN", "local");
+        go_environment(&mut go);
         go.env("LONGWIRE", program());
         go
     };
@@ -113,6 +111,14 @@ fn go(runner: &mut Runner, document: &Path) {
     runner.step("clients: Go, tests", || {
         run(go(&["test", "-count=1", "./..."]))
     });
+}
+
+/// Keeps what Go downloads and builds in the folder.
+pub fn go_environment(go: &mut Command) {
+    go.env("GOPATH", folder().join("gopath"));
+    go.env("GOCACHE", folder().join("gocache"));
+    // So that the target folder can be removed; and no other toolchain is downloaded.
+    go.env("GOFLAGS", "-modcacherw").env("GOTOOLCHAIN", "local");
 }
 
 /// Fails if a file is not formatted.
@@ -145,6 +151,11 @@ fn compare(generated: &Path, committed: &str) -> Outcome {
 /// Returns a reason to skip what needs Node, unless it is there.
 pub fn missing_node() -> Option<String> {
     missing("node", "--version", NODE_MIN, "nodejs and npm")
+}
+
+/// Returns a reason to skip what needs Go, unless it is there.
+pub fn missing_go() -> Option<String> {
+    missing("go", "version", GO_MIN, "golang")
 }
 
 /// Returns a reason to skip a language, unless its program has a version or a later one.

@@ -11,6 +11,7 @@ mod bench;
 mod book;
 mod ci;
 mod clients;
+mod cni;
 mod deny;
 mod fuzz;
 mod leftovers;
@@ -40,6 +41,7 @@ cargo xtask TASK
   api             the control API with tools from PyPI: a generated client, schemathesis
   python          the Python package: built, installed, its types checked, tested
   clients         the clients in Node and Go: generated, their types checked, tested
+  cni             the CNI plugin with the CNI project's own runtime
   page            the page of the live view in ui/dist, which the program embeds
   page-test       the page: types, lint, tests, and in a browser against real runs
   wheel           the Python package for old systems: target/python/dist
@@ -67,6 +69,7 @@ fn main() -> ExitCode {
         ["book"] => book::run_steps(&mut runner),
         ["python"] => python::run_steps(&mut runner),
         ["clients"] => clients::run_steps(&mut runner),
+        ["cni"] => cni::run_steps(&mut runner),
         ["page"] => page::build(&mut runner),
         ["page-test"] => page::run_steps(&mut runner),
         ["wheel"] => python::build_release(&mut runner),

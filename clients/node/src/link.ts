@@ -76,14 +76,22 @@ export async function link(options: LinkOptions = {}): Promise<Link> {
     const processes = await started(program);
     return new Link(program, directory, processes);
   } catch (error) {
-    const reason =
-      error instanceof LongwireError
-        ? messages(directory)
-        : `${String(error)}; the environment variable LONGWIRE names the program, else it is on PATH`;
+    const reason = error instanceof LongwireError ? messages(directory) : missing(error);
     program.kill("SIGKILL");
     rmSync(directory, { recursive: true, force: true });
     throw new StartError(reason || "longwire ended before the link started");
   }
+}
+
+/** Why the program cannot be started. */
+function missing(error: unknown): string {
+  const named = process.env.LONGWIRE;
+  if ((error as NodeJS.ErrnoException).code !== "ENOENT") {
+    return String(error);
+  }
+  return named
+    ? `the environment variable LONGWIRE names ${named}, which is no program: set it to the path of longwire, or remove it`
+    : "the program longwire is not on PATH; the environment variable LONGWIRE may name it";
 }
 
 /** Waits until a process runs in each network, and returns their numbers. */

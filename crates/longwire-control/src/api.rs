@@ -12,7 +12,7 @@ use longwire_runtime::host::{normal_priority, prompt_priority, release_free_memo
 use longwire_topology::Problem;
 use serde_json::Value;
 use tokio::runtime::Handle;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 
@@ -45,7 +45,7 @@ pub struct Api {
     files: Files,
     bodies: Bodies,
     /// Places for requests that are worked on.
-    work: Semaphore,
+    work: Arc<Semaphore>,
     /// Whether memory is to be given back soon.
     trimming: AtomicBool,
     /// Changes are made one after the other; those that wait hold no thread.
@@ -59,10 +59,15 @@ impl Api {
             state,
             files,
             bodies: Bodies::new(),
-            work: Semaphore::new(WORK_MAX),
+            work: Arc::new(Semaphore::new(WORK_MAX)),
             trimming: AtomicBool::new(false),
             turn: Semaphore::new(1),
         }
+    }
+
+    /// Replaces the places for requests by those that several runs share.
+    pub fn with_work(self, work: Arc<Semaphore>) -> Api {
+        Api { work, ..self }
     }
 
     /// Whether it is the API of this run.
@@ -117,11 +122,7 @@ impl Api {
             let made = self.state.slowly(open);
             return made.await.unwrap_or_else(|| Err(fault())).map(stream::open);
         }
-        let _place = self.work.try_acquire().map_err(|_| {
-            Refusal::busy(format!(
-                "{WORK_MAX} requests are being worked on; try again"
-            ))
-        })?;
+        let _place = take_place(&self.work)?;
         let reply = Arc::clone(&self).work(route, call, body, caller).await;
         reply.map(Reply::into_response)
     }
@@ -215,6 +216,18 @@ impl Api {
     }
 }
 
+/// Takes one of the places for requests that are worked on.
+///
+/// # Errors
+/// 503 if there is none.
+pub fn take_place(work: &Semaphore) -> Result<SemaphorePermit<'_>, Refusal> {
+    work.try_acquire().map_err(|_| {
+        Refusal::busy(format!(
+            "{WORK_MAX} requests are being worked on; try again"
+        ))
+    })
+}
+
 /// Has memory given back once a request with a large body is done with, or
 /// given up.
 struct TrimLater(Arc<Api>);
@@ -225,7 +238,8 @@ impl Drop for TrimLater {
     }
 }
 
-fn fault() -> Refusal {
+/// Returns the refusal of a request whose work failed midway.
+pub fn fault() -> Refusal {
     let error = "the answer could not be made; this is a fault of Longwire";
     Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, error)
 }

@@ -148,6 +148,19 @@ pub fn bind(config: &Config) -> Result<Bound, ControlError> {
             }
         }
     }
+    if config.view.is_some() && config.addresses.is_empty() {
+        match socket::open_own() {
+            Ok((listener, named)) => {
+                notes.push(format!("control: {}", named.path().display()));
+                listeners.push(Listener::Unix(listener, named));
+            }
+            // The page works without it.
+            Err(error) => notes.push(format!(
+                "control: `longwire ctl` and `longwire top` need --control PATH, since no socket \
+                 could be opened for them: {error}"
+            )),
+        }
+    }
     let view = match &config.view {
         Some(view) => Some(bind_view(view, &mut listeners, &mut notes, &mut tokens)?),
         None => None,

@@ -31,6 +31,9 @@ use crate::error::{CANNOT_LISTEN, ControlError};
 /// Only its owner may connect.
 const MODE: u32 = 0o600;
 
+/// The names of sockets that no user named begin with this; the process follows.
+const OWN: &str = "view-";
+
 /// Another run that starts in the same folder is waited for so long.
 const PATIENCE: Duration = Duration::from_secs(2);
 
@@ -97,6 +100,44 @@ pub fn open(path: &Path) -> Result<(UnixListener, Named), ControlError> {
     let backlog = Backlog::MAXCONN;
     listen(&ours, backlog).map_err(ControlError::file(path, CANNOT_LISTEN))?;
     Ok((UnixListener::from(ours), named))
+}
+
+/// Listens at a socket of this process in a run directory, at which clients find the run
+/// without its address.
+///
+/// # Errors
+/// If there is no run directory in which this process may listen: that of the last one.
+pub fn open_own() -> Result<(UnixListener, Named), ControlError> {
+    let name = format!("{OWN}{}.sock", std::process::id());
+    // In a user namespace, root of the namespace may be any user.
+    let folders = run_directory::own().into_iter();
+    let folders = folders.chain(run_directory::all(env::var_os(run_directory::VARIABLE)));
+    let mut opened = Err(ControlError::Usage("there is no run directory".to_owned()));
+    for folder in folders {
+        opened = open(&folder.join(&name));
+        if opened.is_ok() {
+            remove_dead_of(&folder);
+            break;
+        }
+    }
+    opened
+}
+
+/// Removes sockets in this folder that [`open_own`] made for runs that were killed.
+fn remove_dead_of(folder: &Path) {
+    let own = |name: &str| name.starts_with(OWN) && name.ends_with(".sock");
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        if !entry.file_name().to_str().is_some_and(own) {
+            continue;
+        }
+        let path = entry.path();
+        if let Ok(address) = UnixAddr::new(&path)
+            && let Ok(_turn) = turn(&path)
+        {
+            // One of another user, or of a run that lives, stays.
+            let _ = remove_dead(&path, &address);
+        }
+    }
 }
 
 /// Keeps other runs from looking at sockets of this folder meanwhile.

@@ -46,6 +46,11 @@ impl ApiState {
         }
     }
 
+    /// Replaces the places for streams by those that several runs share.
+    pub fn with_streams(self, streams: Arc<Semaphore>) -> ApiState {
+        ApiState { streams, ..self }
+    }
+
     /// Replaces the view.
     pub fn with_view(self, view: View) -> ApiState {
         ApiState {

@@ -55,6 +55,18 @@ impl Controller {
         self.look(|network| network.direction(id))
     }
 
+    /// Returns the options of these directions as they are now, in their order; `None` for
+    /// removed ones.
+    pub fn options_of(&self, directions: &[LinkId]) -> Vec<Option<Arc<LinkSpec>>> {
+        self.look(|network| {
+            let links = directions.iter().map(|id| network.links.get(id.0 as usize));
+            links
+                .map(|link| link.filter(|link| !link.removed))
+                .map(|link| link.map(|link| Arc::clone(&link.options)))
+                .collect()
+        })
+    }
+
     /// Counts the delays of frames in these directions, and in no others, from now on.
     pub fn watch_delays(&self, directions: Vec<LinkId>) {
         self.handle().ask(move |core| core.watch(&directions));

@@ -16,6 +16,12 @@ use serde_json::{Value, json};
 use super::*;
 use longwire_topology::{State, Topology};
 
+/// Returns the time on the clock of arrivals.
+fn monotonic_now() -> Nanos {
+    let now = nix::time::clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC).expect("a clock");
+    Nanos::from_nanos(now.tv_sec() as u64 * 1_000_000_000 + now.tv_nsec() as u64)
+}
+
 /// A network between two ports whose other ends the test has.
 struct Site {
     running: RunningNetwork,
@@ -83,7 +89,7 @@ impl Site {
         bytes[30..34].copy_from_slice(&[10, 0, 1, 1]);
         let pushed = self.into[0].push(TxFrame {
             bytes: &bytes,
-            release: Nanos::ZERO,
+            release: monotonic_now(),
             offload: Offload::NONE,
             lent: None,
             wire_len: 60,
@@ -208,6 +214,7 @@ fn links_come_change_and_go_while_frames_cross_them() {
     // What is in flight arrives, and its link is not there any more.
     site.change(&json!({ "set": { "new": { "delay": "150ms" } } }));
     let before = site.packets_in("new");
+    let sent = Instant::now();
     site.send(9);
     while site.packets_in("new") == before {
         std::thread::sleep(MS);
@@ -215,11 +222,19 @@ fn links_come_change_and_go_while_frames_cross_them() {
     let changed = site.change(&json!({ "remove": ["new"] }));
     assert_eq!(changed.removed, 1);
     assert!(site.controller.link("new").is_none());
+    let of_first = site.packets_in("first");
     site.send(1);
-    let station = site.next(PATIENCE).expect("it arrives");
-    assert_eq!(station, 1, "{station}: what was on its way comes later");
-    let station = site.next(PATIENCE).expect("it arrives");
-    assert_eq!(station, 9);
+    while site.packets_in("first") == of_first {
+        std::thread::sleep(MS);
+    }
+    // An upper bound of the time between the two arrivals, which a busy machine stretches.
+    let between = sent.elapsed();
+    let arrived = [0; 2].map(|_| site.next(PATIENCE).expect("it arrives"));
+    if between < 130 * MS {
+        assert_eq!(arrived, [1, 9], "the frame in flight keeps its release");
+    } else {
+        assert!(arrived == [1, 9] || arrived == [9, 1], "{arrived:?}");
+    }
     site.takes_less(9, 30 * MS);
 
     // The name is free again, and the core has forgotten the old link.

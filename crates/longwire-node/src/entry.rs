@@ -31,6 +31,8 @@ pub(crate) struct EntryState {
     pub reason: Option<String>,
     pub returns: u64,
     pub removed: bool,
+    /// Whether a thread is going to end or attach its links.
+    pub queued: bool,
     next_try: Instant,
 }
 
@@ -46,6 +48,7 @@ impl Entry {
                 reason: None,
                 returns: 0,
                 removed: false,
+                queued: false,
                 next_try: Instant::now(),
             }),
         }
@@ -101,6 +104,6 @@ impl EntryState {
 
     /// Whether it is time for an attempt.
     pub fn is_due(&self) -> bool {
-        self.link.is_none() && !self.removed && Instant::now() >= self.next_try
+        self.link.is_none() && !self.removed && !self.queued && Instant::now() >= self.next_try
     }
 }

@@ -304,7 +304,13 @@ impl NodeShared {
     }
 
     fn remove(&self, name: &str) -> Option<Detached> {
-        let entry = self.entries().get(name).cloned()?;
+        let Some(entry) = self.entries().get(name).cloned() else {
+            // One that could not be read at the start, maybe.
+            if wanted::check_name(name).is_ok() {
+                let _ = self.store.remove(name);
+            }
+            return None;
+        };
         let _turn = entry.take_turn();
         let link = {
             let mut state = entry.state();
@@ -329,7 +335,10 @@ impl NodeShared {
         let wanted = match Wanted::read(&stored.spec) {
             Ok(wanted) => wanted,
             Err(error) => {
-                let problem = format!("'{}' cannot be attached again: {error:?}", stored.name);
+                let problem = format!(
+                    "'{}' cannot be attached again, until it is removed or made anew: {error:?}",
+                    stored.name
+                );
                 self.notify(&Notice::Store { problem });
                 return;
             }
@@ -391,8 +400,7 @@ impl NodeShared {
                 if gone.is_none() && !state.is_due() {
                     continue;
                 }
-                // Not twice, should all threads be busy.
-                state.postpone();
+                state.queued = true;
                 state.reason = gone.clone().or(state.reason.take());
                 gone.and_then(|reason| Some((state.link.take()?, reason)))
             };
@@ -409,6 +417,7 @@ impl NodeShared {
     /// Ends links whose target is gone, and makes an attempt to attach again.
     fn renew(&self, entry: &Entry, gone: Option<AttachedLink>) {
         let _turn = entry.take_turn();
+        entry.state().queued = false;
         if let Some(link) = gone {
             self.end(&entry.name, link);
         }

@@ -3,7 +3,10 @@
 use std::path::Path;
 
 use longwire_engine::presets::Duplex;
-use longwire_io::attach::{AttachPlace, Prepared, Selection, is_device_of_link, prepare};
+use longwire_io::attach::{
+    AttachHub, AttachPlace, Prepared, Selection, is_device_of_link, prepare,
+};
+use longwire_io::net::grace::ExpeditedGrace;
 use longwire_io::net::{NetNamespace, link_names};
 use longwire_topology::{PairPlan, PortPlan, Problem, Topology};
 
@@ -22,15 +25,16 @@ pub fn prepare_all(
     interface: Option<&str>,
     selection: &Selection,
 ) -> Result<Vec<Prepared>, LinkFailure> {
-    let prepare = |interface| {
-        prepare(&AttachPlace {
+    let prepare = |interface, hub: &AttachHub| {
+        let place = AttachPlace {
             namespace,
             interface,
             selection: selection.clone(),
-        })
+        };
+        prepare(&place, hub)
     };
     if interface != Some(ALL) {
-        return Ok(vec![prepare(interface)?]);
+        return Ok(vec![prepare(interface, &AttachHub::new(1)?)?]);
     }
     let names = namespace.run(link_names)??;
     let is_meant = |name: &String| name != "lo" && !is_device_of_link(name);
@@ -38,7 +42,9 @@ pub fn prepare_all(
     if names.is_empty() {
         return Err(LinkFailure::NoInterface);
     }
-    let prepared = names.iter().map(|name| Ok(prepare(Some(name))?));
+    let _hurry = ExpeditedGrace::begin();
+    let hub = AttachHub::new(names.len())?;
+    let prepared = names.iter().map(|name| Ok(prepare(Some(name), &hub)?));
     prepared.collect()
 }
 

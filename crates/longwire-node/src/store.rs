@@ -63,8 +63,8 @@ impl Store {
         self.directory.join(format!("{name}.json"))
     }
 
-    /// Writes an attachment. A reader sees the file before or after, also if the system
-    /// stops meanwhile.
+    /// Writes an attachment. A reader sees the file before or after, also if this process
+    /// ends meanwhile.
     ///
     /// # Errors
     /// If it cannot be written.

@@ -176,6 +176,7 @@ pub(crate) fn connect(
         .filter(|stages| !stages.ingress.is_empty())
         .count() as u64;
     let pauses: Vec<Arc<PauseHistory>> = spread.iter().map(|_| Arc::default()).collect();
+    control.count_pauses(&pauses);
     for (index, stages) in spread.iter_mut().enumerate() {
         // A frame is late by pauses of the thread that sends it, and of the
         // thread that received it.

@@ -2,8 +2,8 @@
 
 use std::any::Any;
 use std::os::fd::BorrowedFd;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use longwire_engine::Nanos;
 use longwire_io::port::{AnyRx, AnyTx};
@@ -15,6 +15,7 @@ use crate::fabric::Fabric;
 use crate::fabric::InsideCounts;
 use crate::faults::Faults;
 use crate::host;
+use crate::report::Pauses;
 use crate::stage::{Egress, Ingress};
 use crate::threads::ThreadPlan;
 use crate::waiting::{POLL, PauseLog, Waiter};
@@ -42,6 +43,8 @@ pub(crate) struct Control {
     pub inputs_ended: AtomicU64,
     /// Faults of plugins; a fault ends the run.
     pub faults: Faults,
+    /// The pauses that threads witness, a history for each.
+    pub pauses: Mutex<Vec<Arc<PauseHistory>>>,
 }
 
 impl Control {
@@ -50,13 +53,37 @@ impl Control {
     pub fn must_end(&self) -> bool {
         self.failed.load(Ordering::SeqCst) || self.faults.any()
     }
+
+    /// Has the pauses of threads counted in reports.
+    pub fn count_pauses(&self, of: &[Arc<PauseHistory>]) {
+        self.histories().extend_from_slice(of);
+    }
+
+    /// Returns the pauses of the machine that the threads have witnessed so far.
+    pub fn pauses(&self) -> Pauses {
+        let mut sum = Pauses::default();
+        for history in self.histories().iter() {
+            add_pauses(&mut sum, &history.log());
+        }
+        sum
+    }
+
+    pub(crate) fn histories(&self) -> MutexGuard<'_, Vec<Arc<PauseHistory>>> {
+        self.pauses.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Adds a log of pauses to a report's, which are in microseconds.
+pub(crate) fn add_pauses(pauses: &mut Pauses, log: &PauseLog) {
+    pauses.count += log.count;
+    pauses.total_us += log.total.as_micros_f64();
+    pauses.max_us = pauses.max_us.max(log.max.as_micros_f64());
 }
 
 /// The results of a thread.
 #[derive(Debug, Default)]
 pub(crate) struct ThreadEnd {
     pub error: Option<PortError>,
-    pub pauses: PauseLog,
     pub margin: Nanos,
     /// How long it waited for a core that was in use.
     pub core_wait: Nanos,
@@ -143,7 +170,6 @@ impl Worker {
         ThreadEnd {
             inside,
             error,
-            pauses: waiter.witness.log,
             core_wait: waiter.witness.waited(),
             margin: waiter.margin_max(),
             cpu: thread_cpu_time(),

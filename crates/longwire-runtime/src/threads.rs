@@ -11,11 +11,11 @@ use crate::faults::Faults;
 use crate::host;
 use crate::plugin::{Call, call_of, thread_id};
 use crate::record::RecordWriter;
-use crate::report::{Pauses, RunReport};
+use crate::report::RunReport;
 use crate::shutdown::is_hurried;
 use crate::start_error::StartError;
 use crate::stops::StopWatch;
-use crate::thread::{Bell, Control, ThreadEnd};
+use crate::thread::{Bell, Control, ThreadEnd, add_pauses};
 use crate::waiting::PauseLog;
 
 /// Interval at which a waiting thread checks a run.
@@ -270,7 +270,6 @@ impl ThreadResults {
         }
         add_pauses(&mut report.stops, &self.stops);
         for end in self.ends {
-            add_pauses(&mut report.pauses, &end.pauses);
             report.cpu_s += end.cpu.as_secs_f64();
             report.core_wait_s += end.core_wait.as_secs_f64();
             report.wake_margin_us = report.wake_margin_us.max(end.margin.as_micros_f64());
@@ -280,13 +279,6 @@ impl ThreadResults {
             }
         }
     }
-}
-
-/// Adds a log of pauses, in microseconds.
-fn add_pauses(pauses: &mut Pauses, log: &PauseLog) {
-    pauses.count += log.count;
-    pauses.total_us += log.total.as_micros_f64();
-    pauses.max_us = pauses.max_us.max(log.max.as_micros_f64());
 }
 
 fn spawn<T: Send + 'static>(

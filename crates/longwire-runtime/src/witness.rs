@@ -12,7 +12,7 @@
 use std::collections::VecDeque;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use longwire_engine::Nanos;
 use nix::sys::resource::{UsageWho, getrusage};
@@ -35,27 +35,53 @@ const SWITCH_MIN: Nanos = Nanos::from_micros(2);
 /// The number of pauses remembered: a frame is late by recent ones.
 const REMEMBERED: usize = 512;
 
-/// The pauses of one thread, for those that account for its frames.
+/// The pauses of one thread, for those that account for its frames and for reports.
 #[derive(Debug, Default)]
-pub(crate) struct PauseHistory(Mutex<VecDeque<Pause>>);
+pub(crate) struct PauseHistory(Mutex<WitnessedPauses>);
+
+#[derive(Debug, Default)]
+struct WitnessedPauses {
+    /// All of them.
+    log: PauseLog,
+    /// The last ones that excuse lateness.
+    recent: VecDeque<Pause>,
+}
 
 /// One pause: its start and its end.
 type Pause = (Nanos, Nanos);
 
 impl PauseHistory {
     /// Adds a pause, after those before.
-    pub fn add(&self, pause: Pause) {
-        let mut pauses = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if pauses.len() == REMEMBERED {
-            pauses.pop_front();
+    pub fn add(&self, (start, end): Pause) {
+        let mut pauses = self.pauses();
+        let length = end.saturating_sub(start);
+        pauses.log.add(length);
+        if length > PAUSE_MAX {
+            return;
         }
-        pauses.push_back(pause);
+        if pauses.recent.len() == REMEMBERED {
+            pauses.recent.pop_front();
+        }
+        pauses.recent.push_back((start, end));
+    }
+
+    /// Returns the number and the lengths of all pauses so far.
+    pub fn log(&self) -> PauseLog {
+        self.pauses().log
+    }
+
+    fn pauses(&self) -> MutexGuard<'_, WitnessedPauses> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Adds the parts of pauses between two times to `found`.
     fn collect(&self, (start, end): Pause, found: &mut Vec<Pause>) {
-        let pauses = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let recent = pauses.iter().rev().take_while(|(_, until)| *until > start);
+        let pauses = self.pauses();
+        let recent = pauses
+            .recent
+            .iter()
+            .rev()
+            .take_while(|(_, until)| *until > start);
         let within = recent.map(|(from, until)| (start.max(*from), end.min(*until)));
         found.extend(within.filter(|(from, until)| from < until));
     }
@@ -139,8 +165,6 @@ pub(crate) struct Witness {
     /// Sleeps since the accounts were read.
     sleeps: i64,
     shared: Arc<PauseHistory>,
-    /// All pauses of the thread.
-    pub log: PauseLog,
 }
 
 impl Witness {
@@ -153,7 +177,6 @@ impl Witness {
             read_at: Nanos::ZERO,
             sleeps: 0,
             shared,
-            log: PauseLog::default(),
         }
     }
 
@@ -195,6 +218,12 @@ impl Witness {
         }
     }
 
+    /// Returns the pauses of the thread so far.
+    #[cfg(test)]
+    pub fn log(&self) -> PauseLog {
+        self.shared.log()
+    }
+
     /// Returns how long the thread has waited for a core that was in use.
     pub fn waited(&self) -> Nanos {
         let accounts = self.file.as_ref().and_then(AccountsFile::read);
@@ -210,10 +239,7 @@ impl Witness {
         let gap = woke.saturating_sub(due);
         let stood = standstill(gap, before, self.before, sleeps);
         if let Some(length) = stood {
-            self.log.add(length);
-            if length <= PAUSE_MAX {
-                self.shared.add((due, due.saturating_add(length)));
-            }
+            self.shared.add((due, due.saturating_add(length)));
         }
     }
 
@@ -324,9 +350,9 @@ mod tests {
             // The sleep itself switches the context once.
             block(1);
             witness.slept(due, due, due.saturating_add(Nanos::from_millis(90)));
-            witness.log.count == 1
+            shared.log().count == 1
         });
-        assert!(seen, "{:?}", witness.log);
+        assert!(seen, "{:?}", shared.log());
         let all = stood_still(&[Arc::clone(&shared)], Nanos::ZERO, Nanos::MAX);
         // Others may have had the core for a part of the time.
         assert!(all <= Nanos::from_millis(90), "{all}");
@@ -340,7 +366,7 @@ mod tests {
             witness.slept(due, due, due.saturating_add(Nanos::from_nanos(800)));
         }
         witness.slept(due, due, due.saturating_add(Nanos::from_millis(90)));
-        assert_eq!(witness.log.count, 1);
+        assert_eq!(shared.log().count, 1);
         assert_eq!(
             stood_still(&[shared], Nanos::from_secs(6), Nanos::MAX),
             Nanos::ZERO
@@ -349,7 +375,7 @@ mod tests {
 
     #[test]
     fn a_timer_in_time_is_no_pause() {
-        let Some((mut witness, _)) = witness() else {
+        let Some((mut witness, shared)) = witness() else {
             return;
         };
         let due = Nanos::from_secs(5);
@@ -361,7 +387,7 @@ mod tests {
         ] {
             witness.slept(due, due, woke);
         }
-        assert_eq!(witness.log.count, 0);
+        assert_eq!(shared.log().count, 0);
     }
 
     #[test]
@@ -375,7 +401,8 @@ mod tests {
         witness.spun(now, now.saturating_add(micros(2_000)));
         // Longer than a pause of the machine: counted, and no excuse.
         witness.spun(now, now.saturating_add(Nanos::from_secs(1)));
-        assert_eq!(witness.log.count, 2);
+        assert_eq!(shared.log().count, 2);
+        assert_eq!(shared.log().max, Nanos::from_secs(1));
         let all = stood_still(&[shared], Nanos::ZERO, Nanos::MAX);
         assert_eq!(all, micros(2_000));
     }

@@ -2,13 +2,17 @@
 
 use std::process::ExitCode;
 
+use longwire::commands::cni;
 use longwire::report::stderr::print_line;
 use longwire::{Cli, Error};
 use longwire_runtime::shutdown;
 
 fn main() -> ExitCode {
+    let arguments: Vec<_> = std::env::args_os().collect();
+    if cni::is_plugin(&arguments) {
+        return cni::run_plugin().unwrap_or(ExitCode::FAILURE);
+    }
     // Wrong usage ends here: clap's message on stderr, exit code 2.
-    let arguments = std::env::args_os().collect();
     let cli = Cli::from_arguments(arguments).unwrap_or_else(|error| error.exit());
     let code = run(&cli);
     // An earlier call of `exit` is a plugin's.

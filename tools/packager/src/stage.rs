@@ -18,11 +18,15 @@ const COMPLETIONS: [(&str, &str); 3] = [
 ];
 
 /// Files of the repository, and where they are installed.
-const FILES: [(&str, &str); 10] = [
+const FILES: [(&str, &str); 11] = [
     ("include/longwire_plugin.h", "usr/include/longwire_plugin.h"),
     (
         "packaging/longwire@.service",
         "usr/lib/systemd/system/longwire@.service",
+    ),
+    (
+        "packaging/longwire-node.service",
+        "usr/lib/systemd/system/longwire-node.service",
     ),
     (
         "packaging/longwire.tmpfiles.conf",

@@ -105,14 +105,7 @@ impl ExecRun {
     /// # Errors
     /// If the program has ended.
     pub fn run_time(&self) -> Result<f64, Error> {
-        let mut nanos = 0.0;
-        for task in fs::read_dir(format!("/proc/{}/task", self.program.id()))? {
-            // A thread may end in between.
-            let text = fs::read_to_string(task?.path().join("schedstat")).unwrap_or_default();
-            let time = text.split(' ').next().and_then(|time| time.parse().ok());
-            nanos += time.unwrap_or(0.0);
-        }
-        Ok(nanos / 1e9)
+        run_time_of(self.program.id())
     }
 
     /// Returns the resident memory of the program, in bytes.
@@ -140,6 +133,22 @@ impl Drop for ExecRun {
         let _ = self.program.kill();
         let _ = self.program.wait();
     }
+}
+
+/// Returns the time that a process's threads have run, in seconds, as
+/// [`ExecRun::run_time`].
+///
+/// # Errors
+/// If the process has ended.
+pub fn run_time_of(process: u32) -> Result<f64, Error> {
+    let mut nanos = 0.0;
+    for task in fs::read_dir(format!("/proc/{process}/task"))? {
+        // A thread may end in between.
+        let text = fs::read_to_string(task?.path().join("schedstat")).unwrap_or_default();
+        let time = text.split(' ').next().and_then(|time| time.parse().ok());
+        nanos += time.unwrap_or(0.0);
+    }
+    Ok(nanos / 1e9)
 }
 
 /// Returns the process whose number appears in a file.

@@ -3,6 +3,7 @@
 //! `longwire bench` has the benches that users run on their own machines. Each
 //! bench here prints one table of the specification, or JSON with `--json`.
 
+mod attach;
 mod control;
 mod controllable;
 mod exec_run;
@@ -30,6 +31,7 @@ use longwire::Error;
 use longwire_engine::Nanos;
 use serde::Serialize;
 
+use crate::attach::AttachArgs;
 use crate::control::ControlArgs;
 use crate::controllable::ControllableArgs;
 use crate::light::LightArgs;
@@ -104,6 +106,8 @@ enum Bench {
     Scaling(ScalingArgs),
     /// TCP and floods of small datagrams through links with and without options
     Trains(TrainsArgs),
+    /// A link in an interface in use: round trips, throughput, time to attach, idle cost
+    Attach(AttachArgs),
 }
 
 /// Arguments of `loss`.
@@ -203,6 +207,10 @@ fn run(cli: &Cli) -> Result<(), Error> {
         Bench::Trains(args) => {
             let rows = trains::measure(&chosen(args, quick, TrainsArgs::quick))?;
             show(cli, &rows, |rows| trains::print(rows))
+        }
+        Bench::Attach(args) => {
+            let rows = attach::measure(&chosen(args, quick, AttachArgs::quick))?;
+            show(cli, &rows, |rows| attach::print(rows))
         }
     }
 }

@@ -27,6 +27,8 @@ export class Histories {
   private client: Client | null = null;
   private stream: Stream | null = null;
   private stopGather: () => void = () => {};
+  /** The run has ended: what is held is all that there will be. */
+  private ended = false;
 
   constructor(
     private readonly timers: Timers,
@@ -46,6 +48,7 @@ export class Histories {
       }
       return;
     }
+    if (this.ended) return;
     this.dropSurplus();
     if (this.held.size >= mostDirections) {
       const message = `${mostDirections} directions are shown in other tabs, which is the most`;
@@ -71,6 +74,7 @@ export class Histories {
     if (!held) return;
     held.wanted = false;
     held.stopRelease();
+    if (this.ended) return;
     held.stopRelease = this.timers.after(keepMs, () => {
       this.held.delete(direction);
       this.reopenSoon();
@@ -85,6 +89,7 @@ export class Histories {
 
   resume(client: Client): void {
     this.client = client;
+    this.ended = false;
     this.open();
   }
 
@@ -93,6 +98,12 @@ export class Histories {
     this.stopGather();
     this.stream?.close();
     this.stream = null;
+  }
+
+  /** Keeps what is held: the run has ended. */
+  end(): void {
+    this.ended = true;
+    for (const held of this.held.values()) held.stopRelease();
   }
 
   private dropSurplus(): void {

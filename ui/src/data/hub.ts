@@ -24,6 +24,9 @@ interface Entry {
   last: Update | null;
 }
 
+/** Documents that are kept after the last subscriber, for when the run has ended. */
+const mostKept = 32;
+
 /**
  * The one connection to the run. A stream of totals is always open: it says
  * that the run is there, and when it has ended. Documents are asked for and
@@ -32,6 +35,8 @@ interface Entry {
 export class Hub implements Source {
   private client: Client | null = null;
   private readonly entries = new Map<string, Entry>();
+  /** The last answers that nobody subscribes to, the newest at the end. */
+  private readonly kept = new Map<string, Update>();
   private base: Stream | null = null;
   private stopRetry: () => void = () => {};
   private status: Status;
@@ -53,6 +58,7 @@ export class Hub implements Source {
   connect(client: Client): void {
     this.client = client;
     this.stop();
+    this.kept.clear();
     this.setStatus('connecting', '');
     this.openBase();
   }
@@ -67,7 +73,9 @@ export class Hub implements Source {
     const key = topicKey(topic);
     let entry = this.entries.get(key);
     if (!entry) {
-      entry = { topic, listeners: new Set(), poll: null, last: null };
+      // What a run said that has ended is all that there is. Of one that lives, it is of before.
+      const last = (this.status.phase === 'ended' && this.kept.get(key)) || null;
+      entry = { topic, listeners: new Set(), poll: null, last };
       this.entries.set(key, entry);
       this.start(entry);
     } else if (topic.kind === 'history') {
@@ -88,6 +96,14 @@ export class Hub implements Source {
     entry.poll?.stop();
     if (entry.topic.kind === 'history') this.histories.release(entry.topic.direction);
     this.entries.delete(key);
+    if (entry.last) this.keep(key, entry.last);
+  }
+
+  private keep(key: string, last: Update): void {
+    this.kept.delete(key);
+    this.kept.set(key, last);
+    const oldest = this.kept.keys().next().value;
+    if (this.kept.size > mostKept && oldest !== undefined) this.kept.delete(oldest);
   }
 
   private start(entry: Entry): void {
@@ -144,6 +160,7 @@ export class Hub implements Source {
 
   private end(): void {
     this.stop();
+    this.histories.end();
     this.setStatus('ended', '');
   }
 

@@ -56,6 +56,11 @@ export function useStatus(): Status {
   return status;
 }
 
+/** Whether the run has ended: nothing can be asked or changed any more. */
+export function useEnded(): boolean {
+  return useStatus().phase === 'ended';
+}
+
 export function useTotals(): StatsEvent | null {
   const [event, setEvent] = useState<StatsEvent | null>(null);
   useTopic({ kind: 'totals' }, 'totals', (update) => {

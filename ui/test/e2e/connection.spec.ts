@@ -52,12 +52,33 @@ test('the end of the run is said, and the data stay', async ({ page }) => {
   await page.evaluate(() => (location.hash = '#/link/link.up'));
   await expect(page.locator('.chart')).toHaveCount(5);
   await seconds(1);
+  for (const hash of ['#/', '#/changes', '#/fidelity', '#/link/link.up']) {
+    await page.evaluate((to) => (location.hash = to), hash);
+    await seconds(1);
+  }
   await run.stop();
   await expect(page.getByText('The run has ended')).toBeVisible();
   await seconds(2);
   await expect(page.getByText('Connection lost')).toBeHidden();
   await expect(page.locator('.summary').first()).toContainText('delivered');
   expect((await glance(page))['Carried']).toContain('frames');
+  for (const name of ['Up', 'Pause', 'Down']) {
+    await expect(page.getByRole('button', { name, exact: true })).toBeDisabled();
+  }
+  // Other views say what they have, and none waits for an answer.
+  for (const [hash, text] of [
+    ['#/', 'Links'],
+    ['#/changes', 'nothing can be changed any more'],
+    ['#/fidelity', 'Pauses of the machine'],
+    ['#/flows/link.up', 'has not received this'],
+  ] as const) {
+    await page.evaluate((to) => (location.hash = to), hash);
+    await expect(page.getByRole('main').getByText(text).first()).toBeVisible();
+    await expect(page.getByText('Asking')).toHaveCount(0);
+  }
+  await expect(page.getByRole('button', { name: 'Apply' })).toHaveCount(0);
+  await page.evaluate(() => (location.hash = '#/link/link.up'));
+  await expect(page.locator('.chart')).toHaveCount(5);
 });
 
 test('tabs share one stream, and a tab without the token joins them', async ({ page, context }) => {

@@ -254,6 +254,35 @@ describe('the connection that tabs share', () => {
     expect(timers.pending).toBe(0);
   });
 
+  test('keeps what the run has said for views that are opened after its end', async () => {
+    const { timers, run, hub, phase } = await live();
+    const leave = [
+      hub.subscribe({ kind: 'document', path: '/v1', every_ms: 1000 }, () => {}),
+      hub.subscribe(history('l.up'), () => {}),
+    ];
+    await timers.pass(100);
+    run.stream('history').send(event({ 'l.up': columns(0, 3) }));
+    await timers.pass(0);
+    for (const end of leave) end();
+    await timers.pass(1000);
+    // While the run lives, an answer of before is not shown as one of now.
+    const early: Update[] = [];
+    run.refuse = 404;
+    hub.subscribe({ kind: 'document', path: '/v1', every_ms: 1000 }, (u) => early.push(u))();
+    run.refuse = null;
+    expect(early).toEqual([]);
+    run.stream('stats').send(event({ reason: 'the run has ended' }, 'end'));
+    await timers.pass(60_000);
+    expect(phase()).toBe('ended');
+    const seen: Update[] = [];
+    hub.subscribe({ kind: 'document', path: '/v1', every_ms: 1000 }, (u) => seen.push(u));
+    hub.subscribe(history('l.up'), (u) => seen.push(u));
+    hub.subscribe(history('other.up'), (u) => seen.push(u));
+    await timers.pass(60_000);
+    expect(seen.map(({ kind }) => kind)).toEqual(['document', 'history']);
+    expect(timers.pending).toBe(0);
+  });
+
   test('a refused token is not tried again until it is asked to', async () => {
     const { timers, run, hub, phase } = await live();
     run.refuse = 401;

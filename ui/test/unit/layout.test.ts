@@ -40,6 +40,12 @@ const parkingLot = topology(
 );
 
 describe('the picture of the topology', () => {
+  test('one link fits on a phone, and names of paths keep their room', () => {
+    const one = topology(['link'], {}, ['near', 'far']);
+    expect(layout(one, true).width).toBeLessThanOrEqual(344);
+    expect(layout(parkingLot, true)).toEqual(layout(parkingLot));
+  });
+
   test('one link between two ports', () => {
     const picture = layout(
       topology(

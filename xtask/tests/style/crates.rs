@@ -4,7 +4,7 @@ use crate::source::{SourceFile, Violation};
 
 /// The order of the crates, from pure to practical: each may depend on those
 /// before it.
-const ORDER: [&str; 15] = [
+const ORDER: [&str; 17] = [
     "longwire-units",
     "longwire-packet",
     "longwire-engine",
@@ -18,6 +18,7 @@ const ORDER: [&str; 15] = [
     "longwire-topology",
     "longwire-fabric",
     "longwire-control",
+    "longwire-cni",
     "longwire-node",
     "longwire",
     "longwire-python",

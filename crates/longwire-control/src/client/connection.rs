@@ -206,6 +206,9 @@ pub(super) fn parse(text: &[u8], address: &Address) -> Result<Value, ClientError
 impl Asked {
     /// The value in it, if it is good.
     pub fn json(&self, address: &Address) -> Result<Value, ClientError> {
+        if self.status == StatusCode::NO_CONTENT {
+            return Ok(Value::Null);
+        }
         if self.status.is_success() {
             return parse(&self.text, address);
         }

@@ -19,6 +19,7 @@ use tokio::runtime::{Builder, Runtime};
 
 use self::connection::{Asked, Connection, Wanted};
 use super::Address;
+use crate::time_limit::within;
 
 pub use error::{ClientError, ONLY_OWNER, Refused};
 
@@ -35,7 +36,11 @@ pub struct Client {
     runtime: Runtime,
     address: Address,
     authorization: Option<HeaderValue>,
+    /// The attachment of a node whose run is asked.
+    attachment: Option<String>,
     kept: Option<(Connection, Instant)>,
+    /// The longest time of a request, less than the limits of its parts.
+    time_limit: Option<Duration>,
 }
 
 /// The decision of a stream's reader.
@@ -79,8 +84,32 @@ impl Client {
             runtime,
             address,
             authorization,
+            attachment: None,
             kept: None,
+            time_limit: None,
         })
+    }
+
+    /// Asks the run of an attachment of a node: paths are those of its control API.
+    #[must_use]
+    pub fn of_attachment(self, name: &str) -> Client {
+        Client {
+            attachment: Some(name.to_owned()),
+            ..self
+        }
+    }
+
+    /// Returns a path as the server knows it.
+    fn whole(&self, path: &str) -> String {
+        match &self.attachment {
+            Some(name) => format!("/v1/attachments/{name}/{}", below(path)),
+            None => path.to_owned(),
+        }
+    }
+
+    /// Limits the time of each request but [`Client::stream`], connecting included.
+    pub fn set_time_limit(&mut self, limit: Duration) {
+        self.time_limit = Some(limit);
     }
 
     /// Returns the address of the server.
@@ -127,6 +156,7 @@ impl Client {
         path: &str,
         body: Option<&Value>,
     ) -> Result<Value, ClientError> {
+        let path = &self.whole(path);
         let wanted = Wanted {
             method,
             path,
@@ -136,13 +166,24 @@ impl Client {
         let kept = self.kept.take();
         let kept = kept.filter(|(_, used)| used.elapsed() < IDLE_MAX);
         let address = &self.address;
-        let asked: Result<(Asked, Connection), ClientError> = self.runtime.block_on(async {
+        let ask = async {
             let mut connection = match kept {
                 Some((connection, _)) if connection.is_open().await => connection,
                 _ => Connection::open(address).await?,
             };
             let asked = connection.ask(&wanted).await?;
             Ok((asked, connection))
+        };
+        let asked: Result<(Asked, Connection), ClientError> = self.runtime.block_on(async {
+            let Some(limit) = self.time_limit else {
+                return ask.await;
+            };
+            let slow = || ClientError::Slow {
+                address: address.clone(),
+                what: "did not answer",
+                seconds: limit.as_secs(),
+            };
+            within(limit, ask).await.ok_or_else(slow)?
         });
         let (asked, connection) = asked?;
         self.kept = Some((connection, Instant::now()));
@@ -160,6 +201,7 @@ impl Client {
         stop: &AtomicBool,
         mut take: impl FnMut(Value) -> Result<Next, E>,
     ) -> Result<Ended, E> {
+        let path = &self.whole(path);
         let wanted = Wanted {
             method: Method::GET,
             path,
@@ -192,6 +234,16 @@ impl Client {
                 }
             }
         })
+    }
+}
+
+/// Returns a path of the control API below that of an attachment.
+fn below(path: &str) -> &str {
+    match path.strip_prefix("/v1") {
+        // The overview of the run.
+        Some("") => "run",
+        Some(rest) => rest.trim_start_matches('/'),
+        None => path.trim_start_matches('/'),
     }
 }
 

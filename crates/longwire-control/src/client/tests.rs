@@ -212,3 +212,13 @@ fn being_told_to_stop_is_seen_while_nothing_comes() {
     drop(client);
     server.join().expect("the server ends");
 }
+
+#[test]
+fn a_request_has_a_time_limit() {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+    let address = listener.local_addr().expect("its address");
+    let mut client = Client::new(Address::Tcp(address), None).expect("a client");
+    client.set_time_limit(Duration::from_millis(100));
+    let error = client.delete("/v1/attachments/web").expect_err("no answer");
+    assert!(matches!(error, ClientError::Slow { .. }), "{error}");
+}

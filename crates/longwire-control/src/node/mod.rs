@@ -16,17 +16,17 @@ use longwire_topology::Problem;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::runtime::Handle;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tokio::task::spawn_blocking;
 
-use crate::api::{Api, parse_body};
+use crate::api::{Api, WORK_MAX, fault, parse_body, take_place};
 use crate::bodies::Bodies;
 use crate::config::Detail;
 use crate::guard::{Caller, Files, Peer, Rights};
 use crate::metrics;
 use crate::refusal::Refusal;
 use crate::reply::{Body, Reply};
-use crate::state::ApiState;
+use crate::state::{ApiState, STREAMS_MAX};
 
 pub use views::{
     AttachmentList, AttachmentSpec, AttachmentState, AttachmentView, Detached, Health,
@@ -86,6 +86,10 @@ pub(crate) struct NodeApi {
     bodies: Bodies,
     /// The APIs of runs that were asked for, by the attachment's name.
     runs: Mutex<HashMap<String, Arc<Api>>>,
+    /// Places for requests that are worked on, and for streams, of all runs together: of
+    /// each alone they would leave no connection for others.
+    work: Arc<Semaphore>,
+    streams: Arc<Semaphore>,
     files: Files,
     stopped: watch::Receiver<bool>,
     slow: Handle,
@@ -132,6 +136,8 @@ impl NodeApi {
             attachments,
             bodies: Bodies::new(),
             runs: Mutex::default(),
+            work: Arc::new(Semaphore::new(WORK_MAX)),
+            streams: Arc::new(Semaphore::new(STREAMS_MAX)),
             files,
             stopped,
             slow,
@@ -224,14 +230,13 @@ impl NodeApi {
         self: Arc<NodeApi>,
         work: impl FnOnce(&NodeApi) -> Result<Reply, Refusal> + Send + 'static,
     ) -> Result<Reply, Refusal> {
+        let places = Arc::clone(&self.work);
+        let _place = take_place(&places)?;
         let worked = spawn_blocking(move || {
             normal_priority();
             work(&self)
         });
-        worked.await.unwrap_or_else(|_| {
-            let error = "the answer could not be made; this is a fault of Longwire";
-            Err(Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, error))
-        })
+        worked.await.unwrap_or_else(|_| Err(fault()))
     }
 
     async fn put(
@@ -284,10 +289,14 @@ impl NodeApi {
         caller: Caller,
     ) -> Result<Response<Body>, Refusal> {
         let (node, owned) = (Arc::clone(&self), name.to_owned());
-        let api = spawn_blocking(move || node.run(&owned)).await;
-        let api = api.ok().flatten().ok_or_else(|| missing(name))?;
+        let api = {
+            let _place = take_place(&self.work)?;
+            spawn_blocking(move || node.run(&owned)).await
+        };
+        let api = api.map_err(|_| fault())?.ok_or_else(|| missing(name))?;
         let path = match rest {
             "metrics" => "/metrics".to_owned(),
+            "run" => "/v1".to_owned(),
             rest => format!("/v1/{rest}"),
         };
         let target = match request.uri().query() {
@@ -314,7 +323,9 @@ impl NodeApi {
         let api = runs.entry(name.to_owned()).or_insert_with(|| {
             let stopped = self.stopped.clone();
             let state = ApiState::new(controller, Detail::Each, stopped, self.slow.clone());
-            Arc::new(Api::new(Arc::new(state), self.files.clone()))
+            let state = state.with_streams(Arc::clone(&self.streams));
+            let api = Api::new(Arc::new(state), self.files.clone());
+            Arc::new(api.with_work(Arc::clone(&self.work)))
         });
         Some(Arc::clone(api))
     }

@@ -1,7 +1,8 @@
 //! The last minutes of directions, sampled ten times a second.
 //!
 //! With `--view`, all directions of a network with at most [`KEPT`] are recorded from the start
-//! of the run. Otherwise those are that clients read, the least recently read giving way.
+//! of the run. Otherwise a direction is recorded while clients read it, and the least recently
+//! read one is replaced.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -74,7 +75,7 @@ impl History {
         self.recorded.is_empty()
     }
 
-    /// Looks for links that were added or removed, and for changed options. Unless `all` are
+    /// Looks for links that were added or removed. Unless `all` are
     /// kept, ends records that no client reads.
     pub fn refresh(&mut self, all: bool, controller: &Controller) {
         let before = self.ids();
@@ -111,9 +112,17 @@ impl History {
     ) -> Option<&VecDeque<HistorySample>> {
         self.requests += 1;
         let mut place = self.place(name);
-        if place.is_none() {
+        let unnamed = match place {
+            Some(_) => None,
+            None => Some(controller.direction(name)?),
+        };
+        if let Some(direction) = &unnamed {
+            // Where both directions are one, it has several names: `out` and `out.up`.
+            let known = |recorded: &Recorded| recorded.direction.id == direction.id;
+            place = self.recorded.iter().position(known);
+        }
+        if let Some(direction) = unnamed.filter(|_| place.is_none()) {
             let before = self.ids();
-            let direction = controller.direction(name)?;
             if self.recorded.len() >= KEPT {
                 let oldest = (0..self.recorded.len()).min_by_key(|at| self.recorded[*at].read)?;
                 self.recorded.swap_remove(oldest);
@@ -150,9 +159,14 @@ impl History {
 
     /// Takes a sample of each recorded direction.
     pub fn sample(&mut self, controller: &Controller) {
-        let queues = controller.occupancies(self.ids());
+        let ids = self.ids();
+        let options = controller.options_of(&ids);
+        let queues = controller.occupancies(ids);
         let now = controller.elapsed();
         for (index, recorded) in self.recorded.iter_mut().enumerate() {
+            if let Some(options) = options.get(index).cloned().flatten() {
+                recorded.set_options(options);
+            }
             let occupancy = queues.get(index).copied().flatten();
             let occupancy = occupancy.map(|occupancy| occupancy.packets);
             let clock = controller.clock_time(now);
@@ -181,10 +195,15 @@ impl Recorded {
     }
 
     fn update(&mut self, now: Direction) {
-        if !Arc::ptr_eq(&now.options, &self.direction.options) {
-            self.rate = fixed_rate(&now.options);
-        }
+        self.set_options(Arc::clone(&now.options));
         self.direction = now;
+    }
+
+    fn set_options(&mut self, options: Arc<LinkSpec>) {
+        if !Arc::ptr_eq(&options, &self.direction.options) {
+            self.rate = fixed_rate(&options);
+            self.direction.options = options;
+        }
     }
 
     /// Whether frames are in the queue or in service at `now` on the clock of departures.

@@ -3,8 +3,8 @@
 //! [`crate::ViewConfig`] adds a TCP address to the control API, at which static files are served
 //! without a token and everything else with one of two tokens that the run makes. With it the
 //! run keeps the last minutes of a few directions from its start ([`history`]); otherwise,
-//! while a client reads them. So are the rates of all directions ([`table`]) and the flows of
-//! one ([`flows`]).
+//! while a client reads them. The rates of all directions ([`table`]) and the flows of one
+//! ([`flows`]) are kept while a client reads them.
 
 use std::fs::File;
 use std::io::{self, Read};

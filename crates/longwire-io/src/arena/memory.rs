@@ -19,6 +19,9 @@ const HUGE_PAGE: usize = 2 << 20;
 /// microsecond; a backlog within this size never pays it while frames flow.
 const TOUCHED_FIRST: usize = 4 << 20;
 
+/// As [`TOUCHED_FIRST`], of an arena that asks for no huge pages: one of many.
+const TOUCHED_SMALL: usize = 256 << 10;
+
 /// The mapping of an arena.
 ///
 /// It does not know which thread owns which bytes: that is its callers' protocol, and
@@ -75,7 +78,11 @@ impl Memory {
         if huge_pages {
             memory.huge_pages = memory.advise_huge_pages();
         }
-        memory.touch_first();
+        memory.touch_first(if huge_pages {
+            TOUCHED_FIRST
+        } else {
+            TOUCHED_SMALL
+        });
         Ok(memory)
     }
 
@@ -107,9 +114,9 @@ impl Memory {
     }
 
     /// Touches the first pages, so that the kernel allocates them.
-    fn touch_first(&mut self) {
+    fn touch_first(&mut self, bytes: usize) {
         const PAGE: usize = 4096;
-        for at in (0..self.len.min(TOUCHED_FIRST)).step_by(PAGE) {
+        for at in (0..self.len.min(bytes)).step_by(PAGE) {
             // SAFETY: `at` is within the mapping, and `&mut self` is exclusive.
             unsafe { self.base.add(at).write_volatile(0) };
         }

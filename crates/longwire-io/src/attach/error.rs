@@ -72,14 +72,6 @@ fn rights(error: &io::Error) -> &'static str {
 }
 
 impl AttachError {
-    /// Whether a device has the name of one that was to be made.
-    pub(super) fn is_taken_name(&self) -> bool {
-        let AttachError::Net(error) = self else {
-            return false;
-        };
-        error.io().and_then(io::Error::raw_os_error) == Some(libc::EEXIST)
-    }
-
     pub(super) fn program(source: io::Error) -> AttachError {
         AttachError::Program { source }
     }

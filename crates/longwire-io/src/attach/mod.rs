@@ -23,10 +23,11 @@
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::bpf::tcx::{self, Hook};
 use crate::bpf::{self, Link, ProgramKind};
+use crate::net::grace::ExpeditedGrace;
 use crate::net::interface::{self, Interface};
 use crate::net::veth::{self, End, VethConfig};
 use crate::net::{NetError, NetNamespace, address, link, sysctl};
@@ -52,12 +53,19 @@ const PROGRAM: &str = "longwire";
 /// The largest MTU of a veth device: the interface's limits apply, not those of the way
 /// through the link.
 const MTU: u32 = 65_535;
+/// The most names that are tried for the devices.
+const ATTEMPTS: u32 = 64;
+/// Memory of the receive rings of all ports of a run together, in bytes, and its limits
+/// for one port.
+const RINGS_BYTES: usize = 128 << 20;
+const RING_MIN: usize = 512 << 10;
+const RING_MAX: usize = 4 << 20;
+/// With more interfaces than this in a run, ports send without AF_XDP, to save memory.
+const INTERFACES_FEW: usize = 16;
+/// Bytes of an Ethernet header with a VLAN tag.
+const ETHERNET: usize = 14 + 4;
 /// Patience for a new device to come up, which takes well under a millisecond.
 const CARRIER_PATIENCE: Duration = Duration::from_secs(2);
-
-/// Patience for the devices of another link of the interface to go away.
-const DEVICES_PATIENCE: Duration = Duration::from_secs(2);
-const DEVICES_PAUSE: Duration = Duration::from_millis(5);
 
 /// An interface to attach to.
 #[derive(Debug)]
@@ -70,15 +78,51 @@ pub struct AttachPlace<'a> {
     pub selection: Selection,
 }
 
+/// The namespace of a run with its ends of the veth pairs.
+#[derive(Debug)]
+pub struct AttachHub {
+    namespace: NetNamespace,
+    /// The number of interfaces, which share the memory of the run.
+    interfaces: usize,
+}
+
+impl AttachHub {
+    /// Makes a namespace for the links in this many interfaces of one namespace.
+    ///
+    /// # Errors
+    /// Without CAP_SYS_ADMIN.
+    pub fn new(interfaces: usize) -> Result<AttachHub, AttachError> {
+        let namespace = NetNamespace::new()?;
+        namespace.run(quiet)??;
+        Ok(AttachHub {
+            namespace,
+            interfaces: interfaces.max(1),
+        })
+    }
+
+    /// Returns the options of the ports for an interface.
+    fn options(&self, interface: &Interface) -> OpenOptions {
+        let ring = RINGS_BYTES / (2 * self.interfaces);
+        OpenOptions {
+            // That of the veth pair is as long as a frame can be.
+            frame_usual: Some(interface.mtu as usize + ETHERNET),
+            ring_bytes: Some(ring.clamp(RING_MIN, RING_MAX)),
+            sends_by_xdp: self.interfaces <= INTERFACES_FEW,
+            private: true,
+            ..OpenOptions::default()
+        }
+    }
+}
+
 /// A link's place in an interface. When this is dropped, the interface works as before.
 pub struct Attachment {
     interface: String,
     index: u32,
     /// The programs at the interface, removed first: later frames no longer enter.
     taking: Vec<Link>,
-    _giving: Vec<Link>,
+    giving: Vec<Link>,
     _programs: Vec<OwnedFd>,
-    hub: NetNamespace,
+    _hub: NetNamespace,
     /// Paths of the links, for an interface that stays closed when the process ends.
     pins: Option<Pins>,
     watch: Watch,
@@ -110,8 +154,12 @@ impl std::fmt::Debug for Prepared {
 }
 
 /// Names of the devices for an interface: they say what they are for, and fit.
-fn names_of(interface: u32) -> [String; 2] {
-    [format!("lw-in{interface}"), format!("lw-out{interface}")]
+fn names_of(interface: u32, attempt: u32) -> [String; 2] {
+    let number = match attempt {
+        0 => interface.to_string(),
+        _ => format!("{interface}.{attempt}"),
+    };
+    [format!("lw-in{number}"), format!("lw-out{number}")]
 }
 
 /// Whether an interface has the name of a device of another attachment.
@@ -119,7 +167,9 @@ pub fn is_device_of_link(name: &str) -> bool {
     let number = name
         .strip_prefix("lw-in")
         .or_else(|| name.strip_prefix("lw-out"));
-    number.is_some_and(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
+    number.is_some_and(|number| {
+        !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit() || b == b'.')
+    })
 }
 
 /// Makes the devices and programs of an attachment, and opens its ports. No frame is taken
@@ -128,47 +178,31 @@ pub fn is_device_of_link(name: &str) -> bool {
 /// # Errors
 /// If the kernel is too old, the interface does not exist or has no Ethernet header, has a
 /// link of Longwire already, or without CAP_NET_ADMIN, CAP_BPF and CAP_SYS_ADMIN.
-pub fn prepare(place: &AttachPlace<'_>) -> Result<Prepared, AttachError> {
+pub fn prepare(place: &AttachPlace<'_>, hub: &AttachHub) -> Result<Prepared, AttachError> {
+    let _hurry = ExpeditedGrace::begin();
     if place.selection.to.len() > PREFIXES_MAX {
         return Err(AttachError::TooManyPrefixes);
     }
     let found = place.namespace.run(|| find(place.interface))??;
-    let mut seen = place.namespace.run(|| revisions(&found))??;
-    let started = Instant::now();
-    let hub = NetNamespace::new()?;
-    hub.run(quiet)??;
-    let names = names_of(found.index);
-    let indices = indices_of(hub.inode());
-    let devices = loop {
-        let made = place
-            .namespace
-            .run(|| make_devices(&names, indices, &hub))?;
-        match made {
-            // Of a link that is being attached, or of one that the kernel is removing.
-            Err(error) if error.is_taken_name() && started.elapsed() < DEVICES_PATIENCE => {
-                seen = place.namespace.run(|| revisions(&found))??;
-                std::thread::sleep(DEVICES_PAUSE);
-            }
-            made => break made?,
-        }
-    };
+    let revisions = place.namespace.run(|| revisions(&found))??;
+    let (names, devices) = make_devices(place.namespace, &found, &hub.namespace)?;
     let mut attachment = Attachment {
         interface: found.name.clone(),
         index: found.index,
         taking: Vec::new(),
-        _giving: Vec::new(),
+        giving: Vec::new(),
         _programs: Vec::new(),
-        watch: Watch::new(&hub, &names[0], found.index)?,
-        hub,
+        watch: Watch::new(&hub.namespace, &names[0], found.index)?,
+        _hub: hub.namespace.try_clone()?,
         pins: None,
     };
-    let ports = attachment.hub.run(|| {
-        let [inner, outer] = &names;
-        Ok::<_, AttachError>((open(inner)?, open(outer)?))
+    let ports = hub.namespace.run(|| {
+        let ([inner, outer], options) = (&names, hub.options(&found));
+        Ok::<_, AttachError>((open(inner, &options)?, open(outer, &options)?))
     })?;
     let (inner, outer) = ports?;
 
-    let mark = mark_of(attachment.hub.inode());
+    let mark = mark_of(hub.namespace.inode() ^ u64::from(found.index) << 32);
     let load = |name: &str, instructions: &[_]| {
         let name = format!("{PROGRAM}_{name}");
         bpf::load_program(ProgramKind::Tcx, &name, instructions).map_err(AttachError::program)
@@ -187,9 +221,9 @@ pub fn prepare(place: &AttachPlace<'_>) -> Result<Prepared, AttachError> {
         });
         attached.collect::<io::Result<Vec<Link>>>()
     })?;
-    attachment._giving = giving.map_err(AttachError::program)?;
+    attachment.giving = giving.map_err(AttachError::program)?;
     attachment._programs = givers.into_iter().map(|(_, program)| program).collect();
-    let [egress, ingress] = seen;
+    let [egress, ingress] = revisions;
     let take = |sending, device| {
         let selected = place.selection.node(sending);
         program::take(mark, selected.as_ref(), device).ok_or(AttachError::FilterTooComplex)
@@ -263,6 +297,7 @@ impl Engage {
 
     fn engage_links(self, closed: bool) -> Result<Attachment, AttachError> {
         let pins = closed.then(|| self.pins());
+        let _hurry = ExpeditedGrace::begin();
         let index = self.attachment.index;
         let attached = self.namespace.run(|| {
             let attached = self.taking.iter().map(|(hook, program, revision)| {
@@ -271,9 +306,12 @@ impl Engage {
             attached.collect::<io::Result<Vec<Link>>>()
         })?;
         let mut attachment = self.attachment;
-        attachment.taking = attached.map_err(|source| AttachError::Changed {
-            interface: attachment.interface.clone(),
-            source,
+        attachment.taking = attached.map_err(|source| match source.raw_os_error() {
+            Some(libc::ESTALE) => AttachError::Changed {
+                interface: attachment.interface.clone(),
+                source,
+            },
+            _ => AttachError::program(source),
         })?;
         let programs = self.taking.into_iter().map(|(_, program, _)| program);
         attachment._programs.extend(programs);
@@ -304,6 +342,7 @@ impl Attachment {
     /// Stops taking frames. Those that are on the link are still delivered while the ports
     /// are open.
     pub fn release(&mut self) {
+        let _hurry = ExpeditedGrace::begin();
         for link in &mut self.taking {
             // If its path cannot be removed, a link of no interface stays there, which the
             // next attachment replaces.
@@ -323,10 +362,13 @@ impl Attachment {
 
 impl Drop for Attachment {
     fn drop(&mut self) {
-        // Of an interface that is gone, nothing is to stay.
-        if self.pins.is_some() && !self.is_attached() {
+        let _hurry = ExpeditedGrace::begin();
+        // Of an interface that is gone, nothing is to stay; one that is to stay closed keeps
+        // its programs.
+        if !self.stays_closed() {
             self.release();
         }
+        self.giving.clear();
     }
 }
 
@@ -399,53 +441,83 @@ fn quiet() -> Result<(), NetError> {
     }
 }
 
+/// Makes the veth pairs between a namespace and the hub. Returns the names, and the numbers
+/// of the devices in the namespace.
+fn make_devices(
+    namespace: &NetNamespace,
+    interface: &Interface,
+    hub: &NetNamespace,
+) -> Result<([String; 2], [u32; 2]), AttachError> {
+    let mut attempt = 0;
+    loop {
+        let names = names_of(interface.index, attempt);
+        let place = u64::from(interface.index) << 32 | u64::from(attempt);
+        let indices = indices_of(hub.inode() ^ place);
+        match namespace.run(|| make_pairs(&names, indices, hub))? {
+            Ok(numbers) => return Ok((names, numbers)),
+            // The kernel removes the devices of an attachment that has ended after a moment.
+            Err(AttachError::Net(error)) if exists(&error) && attempt < ATTEMPTS => attempt += 1,
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+fn exists(error: &NetError) -> bool {
+    error.io().map(io::Error::kind) == Some(io::ErrorKind::AlreadyExists)
+}
+
 /// Makes the veth pairs between the calling thread's namespace and the hub. Returns the
 /// numbers of the devices here.
-fn make_devices(
+fn make_pairs(
     names: &[String; 2],
     indices: [u32; 2],
     hub: &NetNamespace,
 ) -> Result<[u32; 2], AttachError> {
-    let mut numbers = [0; 2];
-    for ((number, name), index) in numbers.iter_mut().zip(names).zip(indices) {
-        let end = |namespace, index| End {
-            name,
-            namespace,
-            mtu: Some(MTU),
-            index,
-            ..End::default()
-        };
-        let made = veth::create(&VethConfig {
-            a: end(None, Some(index)),
-            b: end(Some(hub), None),
-        });
-        made?;
-        // Its link-local address would show in the container and send multicast reports.
-        let _ = sysctl::set(&format!("ipv6/conf/{name}/disable_ipv6"), "1");
-        hub.run(|| link::link_up(name))??;
-        link::link_up(name)?;
-        link::wait_running(name, CARRIER_PATIENCE)?;
-        *number = link::link_index(name)?;
-    }
-    Ok(numbers)
+    let [inner, outer] = names;
+    let first = make_pair(inner, indices[0], hub)?;
+    let second = make_pair(outer, indices[1], hub).inspect_err(|_| {
+        // For another attempt with other names.
+        let _ = link::link_delete(inner);
+    })?;
+    Ok([first, second])
 }
 
-fn open(device: &str) -> Result<Port, PortError> {
-    registry::open(&format!("packet:{device}"), &OpenOptions::default())
+fn make_pair(name: &str, index: u32, hub: &NetNamespace) -> Result<u32, AttachError> {
+    let end = |namespace, index| End {
+        name,
+        namespace,
+        mtu: Some(MTU),
+        index,
+        ..End::default()
+    };
+    veth::create(&VethConfig {
+        a: end(None, Some(index)),
+        b: end(Some(hub), None),
+    })?;
+    // Its link-local address would show in the container and send multicast reports.
+    let _ = sysctl::set(&format!("ipv6/conf/{name}/disable_ipv6"), "1");
+    hub.run(|| link::link_up(name))??;
+    link::link_up(name)?;
+    link::wait_running(name, CARRIER_PATIENCE)?;
+    Ok(link::link_index(name)?)
+}
+
+fn open(device: &str, options: &OpenOptions) -> Result<Port, PortError> {
+    registry::open(&format!("packet:{device}"), options)
 }
 
 /// Returns numbers for the two devices in the interface's namespace. The kernel counts from
 /// one, so that other devices have small numbers. The programs redirect by number: when the
 /// interface is moved to another namespace, or stays closed, they find no device there.
-fn indices_of(inode: u64) -> [u32; 2] {
-    let mixed = inode.wrapping_mul(0xd6e8_feb8_6659_fd93) >> 34;
+fn indices_of(seed: u64) -> [u32; 2] {
+    let mixed = seed.wrapping_mul(0xd6e8_feb8_6659_fd93) >> 34;
     let even = 0x4000_0000 | mixed as u32 & !1;
     [even, even | 1]
 }
 
 /// Returns a mark for frames that pass. Marks of others are small numbers and bit masks;
 /// this one has bits in every byte, and is another for each attachment.
-fn mark_of(inode: u64) -> u32 {
-    let mixed = inode.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+fn mark_of(seed: u64) -> u32 {
+    let mixed = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     0x4c57_0000 | (mixed >> 48) as u32 | 1
 }

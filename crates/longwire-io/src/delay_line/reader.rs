@@ -5,6 +5,7 @@ use longwire_engine::Nanos;
 use super::SharedState;
 use super::record::{ALIGN, Descriptor, Head, Tail};
 use crate::arena::{ReturnProducer, SEGMENT};
+use crate::port::offload::finish_checksum;
 use crate::sync::{Arc, Ordering};
 
 mod in_place;
@@ -219,6 +220,37 @@ impl DelayLineReader {
                 memory.store(tail_at, tail.without_part());
             }
             memory.slice_mut(at + head.bytes_at(), head.stored())
+        }
+    }
+
+    /// Finishes the checksum of a held frame, if it is unfinished. The frame remains a part
+    /// of its train.
+    ///
+    /// # Panics
+    /// If the frame belongs to another delay line.
+    #[inline]
+    pub fn finish_checksum(&mut self, frame: &mut HeldFrame) {
+        let (_, head) = self.record_of(frame);
+        if head.had_checksum() {
+            self.finish_unfinished(frame);
+        }
+    }
+
+    #[inline(never)]
+    fn finish_unfinished(&mut self, frame: &mut HeldFrame) {
+        let Some(checksum) = self.descriptor(frame).offload.checksum else {
+            return;
+        };
+        let (at, head) = self.record_of(frame);
+        let memory = &self.shared.memory;
+        // SAFETY: as in `bytes_mut`: `frame` is the only handle of its record, borrowed
+        // exclusively; the head says that it has a tail.
+        unsafe {
+            let tail_at = at + size_of::<Head>();
+            let tail: Tail = memory.load(tail_at);
+            memory.store(tail_at, tail.without_checksum());
+            let bytes = memory.slice_mut(at + head.bytes_at(), head.stored());
+            finish_checksum(bytes, checksum);
         }
     }
 

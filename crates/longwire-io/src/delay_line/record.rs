@@ -28,6 +28,10 @@ const PART: u32 = 1 << 31;
 /// number that this would be.
 const NO_PART: u64 = u64::MAX;
 
+/// In place of `Checksum::start` and `Checksum::offset`: the checksum was finished. No
+/// frame has it there.
+const NO_CHECKSUM: u32 = u32::MAX;
+
 /// The reader's view of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Descriptor {
@@ -141,6 +145,12 @@ impl Head {
         self.word & PART != 0
     }
 
+    /// Whether the frame's checksum was unfinished when it was written.
+    #[inline(always)]
+    pub(super) fn had_checksum(self) -> bool {
+        self.word & CHECKSUM != 0
+    }
+
     /// Whether the record holds no frame any more.
     #[inline(always)]
     pub(super) fn is_void(self) -> bool {
@@ -208,7 +218,8 @@ impl Head {
             return;
         }
         let field = |number: u32| (tail.offload >> (16 * number)) as u16;
-        let checksum = (self.word & CHECKSUM != 0).then(|| Checksum {
+        let unfinished = self.word & CHECKSUM != 0 && tail.offload as u32 != NO_CHECKSUM;
+        let checksum = unfinished.then(|| Checksum {
             start: field(0),
             offset: field(1),
         });
@@ -235,6 +246,15 @@ impl Tail {
     pub(super) fn without_part(self) -> Tail {
         Tail {
             lent: NO_PART,
+            ..self
+        }
+    }
+
+    /// Returns the tail of the same frame with a finished checksum. Its record keeps its
+    /// size.
+    pub(super) fn without_checksum(self) -> Tail {
+        Tail {
+            offload: self.offload | u64::from(NO_CHECKSUM),
             ..self
         }
     }

@@ -9,6 +9,7 @@ use std::io;
 
 pub mod address;
 pub mod ethtool;
+pub mod grace;
 pub mod interface;
 pub mod link;
 pub mod neighbour;

@@ -94,6 +94,11 @@ impl Claim {
 }
 
 impl PortLock {
+    /// Returns no lock, for an interface that no other process finds.
+    pub(crate) fn none() -> PortLock {
+        PortLock { _held: Vec::new() }
+    }
+
     /// Acquires the locks for a port on an interface of the calling thread's namespace.
     ///
     /// # Errors

@@ -11,6 +11,14 @@ pub struct OpenOptions {
     pub offloads: bool,
     /// Bytes of memory for the receive ring; `None` for the port's default.
     pub ring_bytes: Option<usize>,
+    /// Bytes of the longest usual frame, for which the receive ring is divided; `None`:
+    /// those of the interface's MTU. Longer frames are received too, at a higher cost.
+    pub frame_usual: Option<usize>,
+    /// Wire-size frames leave by an AF_XDP socket where there is one, which takes 2 MiB.
+    pub sends_by_xdp: bool,
+    /// No other process finds the interface, and it goes away with this one: it is not
+    /// locked, its settings are left as they are, and nothing has to be restored.
+    pub private: bool,
     /// The kernel's network stack must not answer on the interface (IPv6 is switched
     /// off on it until the port is closed).
     pub quiet: bool,
@@ -61,6 +69,9 @@ impl Default for OpenOptions {
         OpenOptions {
             offloads: true,
             ring_bytes: None,
+            frame_usual: None,
+            sends_by_xdp: true,
+            private: false,
             quiet: true,
             xdp_mode: XdpMode::Best,
             gap_frames: None,

@@ -21,8 +21,8 @@ use crate::net::record::{PortRecord, Restorer, SettingsChange, Undo};
 /// when dropped, and after SIGKILL by the next port that is opened.
 #[derive(Debug)]
 pub(crate) struct Settings {
-    record: PortRecord,
-    restorer: Restorer,
+    /// `None`: nothing was changed.
+    changed: Option<(PortRecord, Restorer)>,
     // Dropped last: until then no other port changes the interface.
     _lock: PortLock,
 }
@@ -51,8 +51,15 @@ impl Settings {
             quiet(name, &mut changing, notes);
         }
         Settings {
-            record,
-            restorer: Restorer::open(name),
+            changed: Some((record, Restorer::open(name))),
+            _lock: lock,
+        }
+    }
+
+    /// Leaves the settings of an interface as they are.
+    pub(crate) fn untouched(lock: PortLock) -> Settings {
+        Settings {
+            changed: None,
             _lock: lock,
         }
     }
@@ -60,9 +67,9 @@ impl Settings {
 
 impl Drop for Settings {
     fn drop(&mut self) {
-        let restorer = &mut self.restorer;
-        self.record
-            .end(|device, undo| restorer.restore(device, undo));
+        if let Some((record, restorer)) = &mut self.changed {
+            record.end(|device, undo| restorer.restore(device, undo));
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 use crate::common::frames::{FrameSpec, pseudo_sum, verify};
 use longwire_io::port::offload::{
     Checksum, Headers, Joiner, Offload, Oversized, SegmentKind, Segments, TrainPart, cut,
-    finish_checksum, finish_if_partial, strip_jumbo,
+    cut_unfinished, finish_checksum, finish_if_partial, strip_jumbo,
 };
 use longwire_io::port::vnet;
 use proptest::prelude::*;
@@ -102,6 +102,14 @@ proptest! {
             prop_assert_eq!(out.len(), *len);
             check_numbers(&out, &spec, i, payload.len(), lens.len());
             payload.extend(verify(&out, &spec));
+            let mut later = Vec::new();
+            let offload = cut_unfinished(&super_frame, segments, i..i + 1, &mut later);
+            let offload = offload.expect("a wire frame");
+            prop_assert_eq!(offload.segments, None);
+            if let Some(checksum) = offload.checksum {
+                prop_assert!(finish_checksum(&mut later, checksum));
+            }
+            prop_assert_eq!(&later, &out);
         }
         prop_assert_eq!(payload, spec.payload);
         prop_assert_eq!(cut(&super_frame, segments, lens.len()..lens.len() + 1, &mut out), None);

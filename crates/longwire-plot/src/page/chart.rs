@@ -14,10 +14,10 @@ use crate::axis::{Axis, TIME};
 
 /// Sizes of a chart, in units of its SVG.
 const WIDTH: f64 = 900.0;
-const HEIGHT: f64 = 210.0;
+const HEIGHT: f64 = 220.0;
 const LEFT: f64 = 62.0;
 const RIGHT: f64 = 12.0;
-const TOP: f64 = 14.0;
+const TOP: f64 = 24.0;
 const BOTTOM: f64 = 30.0;
 
 /// Values are whole numbers up to about this: the precision of a chart.
@@ -108,7 +108,7 @@ fn frame(html: &mut Html, chart: &Chart, most: f64, (id, label): (&str, &str)) {
          <text class=\"unit xu\" x=\"{right}\" y=\"{}\">{}</text>\
          <path class=\"axis\" d=\"M{LEFT} {TOP}V{bottom}H{right}\"/>",
         LEFT - 6.0,
-        TOP - 3.0,
+        TOP - 12.0,
         y.unit,
         bottom + 28.0,
         escaped(&x.label("time")),

@@ -398,8 +398,8 @@ impl Core {
             return;
         };
         match late.artifact {
-            Artifact::Late => cells.late(late.lateness, false),
-            Artifact::Overload => cells.late(late.lateness, true),
+            Artifact::Late => cells.late(late.wire_frames, late.lateness, false),
+            Artifact::Overload => cells.late(late.wire_frames, late.lateness, true),
             _ => {}
         }
     }

@@ -3,8 +3,10 @@
 
 use longwire_engine::{FrameMeta, Nanos};
 use longwire_io::delay_line::{DelayLineReader, Descriptor, HeldFrame};
-use longwire_io::port::offload::TrainPart;
+use longwire_io::port::offload::{self, TrainPart};
 use longwire_packet::bridge::PortIndex;
+
+use crate::stage::wire_frames_of;
 
 use super::store::{FrameStore, StoredFrame, StoredHead};
 
@@ -57,8 +59,10 @@ pub(super) struct Frames {
     shared_free: Vec<u32>,
     /// Number of handles.
     handles: usize,
-    /// Number of frames that are queued or decided in place, on their lines.
+    /// Number of wire frames that are queued or decided in place, on their lines.
     pub in_place: usize,
+    /// Wire frames that have left lines in the records of others.
+    joined: u64,
 }
 
 impl Frames {
@@ -70,6 +74,7 @@ impl Frames {
             shared_free: Vec::new(),
             handles: 0,
             in_place: 0,
+            joined: 0,
         }
     }
 
@@ -93,10 +98,13 @@ impl Frames {
         next.filter(|(_, meta)| meta.arrival <= until)
     }
 
-    /// Takes the next frame off a line.
+    /// Takes the next frame off a line. Its checksum is finished: it is on no lane, so that
+    /// links and recorders may read its bytes.
     #[inline]
     pub fn take(&mut self, line: u16) -> Option<Frame> {
-        let frame = self.lines[usize::from(line)].take_arrived()?;
+        let reader = &mut self.lines[usize::from(line)];
+        let mut frame = reader.take_arrived()?;
+        reader.finish_checksum(&mut frame);
         // The switch decides the exit next.
         let exit = Exit::AllBut(PortIndex(line));
         Some(self.handle(FramePlace::Line(line, frame), exit))
@@ -323,7 +331,7 @@ impl Frames {
     /// since the start.
     pub fn taken(&self) -> u64 {
         let consumed: u64 = self.lines.iter().map(DelayLineReader::consumed).sum();
-        consumed + self.in_place as u64
+        consumed + self.joined + self.in_place as u64
     }
 
     /// Whether all lines are empty.
@@ -363,16 +371,45 @@ impl Frames {
         Some((self.off_its_line(line, held, exit), wire_len))
     }
 
-    /// Takes the first frame that was decided in place off its line; also
-    /// returns its release.
-    pub fn take_decided(&mut self, line: usize, exit: Exit) -> Option<(Frame, Nanos)> {
-        let release = self.lines[line].decided()?.release;
-        let held = self.lines[line].take()?;
-        Some((self.off_its_line(line, held, exit), release))
+    /// Takes the first frame that was decided in place off its line, or the wire frames of
+    /// a train; also returns their release.
+    pub fn take_decided(&mut self, line: usize, exit: Exit) -> Option<(Vec<Frame>, Nanos)> {
+        let next = self.lines[line].decided()?;
+        let Some(segments) = next.offload.segments else {
+            let held = self.lines[line].take()?;
+            return Some((vec![self.off_its_line(line, held, exit)], next.release));
+        };
+        let train = self.lines[line].front_bytes().to_vec();
+        let mut cut = Vec::new();
+        let frames = (0..wire_frames_of(&next).0 as usize).filter_map(|index| {
+            offload::cut(&train, segments, index..index + 1, &mut cut)?;
+            // With the number of its train it could be joined again, but a whole one has
+            // none.
+            let part = next.part.map(|part| TrainPart {
+                index: part.index + index as u16,
+                ..part
+            });
+            Some(self.adopt(&cut, cut.len() as u32, exit, part))
+        });
+        let frames = frames.collect();
+        self.pass_decided(line, &next);
+        Some((frames, next.release))
     }
 
-    fn off_its_line(&mut self, line: usize, held: HeldFrame, exit: Exit) -> Frame {
+    /// Passes over the first record that was decided in place, `next`. Returns the number
+    /// of its wire frames.
+    #[inline]
+    pub fn pass_decided(&mut self, line: usize, next: &Descriptor) -> u64 {
+        let frames = wire_frames_of(next).0;
+        self.lines[line].advance();
+        self.in_place -= frames as usize;
+        self.joined += u64::from(frames) - 1;
+        u64::from(frames)
+    }
+
+    fn off_its_line(&mut self, line: usize, mut held: HeldFrame, exit: Exit) -> Frame {
         self.in_place -= 1;
+        self.lines[line].finish_checksum(&mut held);
         self.handle(FramePlace::Line(line as u16, held), exit)
     }
 }

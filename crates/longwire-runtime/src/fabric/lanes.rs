@@ -156,9 +156,12 @@ impl Core {
     fn clear_lanes(&mut self) {
         let state = &mut self.state;
         for (line, lane) in self.lanes.open.iter().enumerate() {
-            while let Some((frame, release)) = state.frames.take_decided(line, Exit::One(lane.exit))
+            while let Some((frames, release)) =
+                state.frames.take_decided(line, Exit::One(lane.exit))
             {
-                state.wait(frame, lane.link, release);
+                for frame in frames {
+                    state.wait(frame, lane.link, release);
+                }
             }
         }
     }

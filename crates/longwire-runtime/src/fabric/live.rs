@@ -5,9 +5,9 @@ use std::sync::mpsc::channel;
 
 use longwire_engine::models::mtu::Mtu;
 use longwire_engine::{Bytes, LinkConfig, LinkId, Nanos};
-use longwire_io::RxPort;
 use longwire_io::delay_line::{DelayLineConfig, DelayLineReader, delay_line};
 use longwire_io::port::{AnyRx, AnyTx, Port};
+use longwire_io::{RxPort, TxPort};
 use longwire_packet::bridge::BridgeConfig;
 use longwire_packet::classify::Classifier;
 
@@ -26,7 +26,7 @@ use crate::ledger::LinkCells;
 use crate::network::{Assembly, Foundation, ReportSources, memory_held, memory_of};
 use crate::placement::{Layout, connect};
 use crate::port_loss::OnPortLoss;
-use crate::stage::{AddressWatch, Ingress, IngressParts};
+use crate::stage::{AddressWatch, CutForm, Ingress, IngressParts};
 use crate::start_error::StartError;
 use crate::thread::{Control, Stages, Worker};
 
@@ -73,10 +73,13 @@ impl FabricParts {
         let mut outputs = Vec::new();
         let mut lines = Vec::new();
         let mut sources = ReportSources::default();
+        let form = form_for(named.iter().map(|(_, port)| &port.tx));
+        let ports = named.len();
         for (index, (name, port)) in named.into_iter().enumerate() {
             notes.extend(port.notes);
             let shared = Arc::new(LinkShared::new());
-            let (mut stage, line) = ingress_stage(port.rx, Clock::Monotonic, budget, &shared)?;
+            let place = (Clock::Monotonic, line_of(budget, ports), form);
+            let (mut stage, line) = ingress_stage(port.rx, place, &shared)?;
             stage.watch_addresses(addresses.port(index));
             ingress.push(stage.on_port_loss(on_port_loss));
             lines.push(line);
@@ -129,17 +132,34 @@ impl FabricParts {
     }
 }
 
+/// Returns the form in which frames with offloads go to these ports: a frame may leave by
+/// any of them.
+pub(super) fn form_for<'a, T: TxPort + 'a>(mut ports: impl Iterator<Item = &'a T>) -> CutForm {
+    if ports.all(TxPort::takes_offload) {
+        CutForm::Unfinished
+    } else {
+        CutForm::Finished
+    }
+}
+
+/// With more ports than this, their lines take ordinary pages, and few at the start.
+const PORTS_FEW: usize = 32;
+
+/// Returns the configuration of the line of one of many ports.
+pub(super) fn line_of(budget: Bytes, ports: usize) -> DelayLineConfig {
+    DelayLineConfig {
+        budget,
+        huge_pages: ports <= PORTS_FEW,
+    }
+}
+
 /// Builds the ingress stage of a port, and the line to the deciding stage.
 pub(super) fn ingress_stage<R: RxPort>(
     port: R,
-    clock: Clock,
-    budget: Bytes,
+    (clock, line, form): (Clock, DelayLineConfig, CutForm),
     shared: &Arc<LinkShared>,
 ) -> Result<(Ingress<R>, DelayLineReader), StartError> {
-    let (writer, reader) = delay_line(&DelayLineConfig {
-        budget,
-        huge_pages: true,
-    })?;
+    let (writer, reader) = delay_line(&line)?;
     let parts = IngressParts {
         port,
         link: None,
@@ -148,7 +168,7 @@ pub(super) fn ingress_stage<R: RxPort>(
         mtu: Mtu::None,
         line: writer,
         clock,
-        keep_offload: false,
+        form,
         lend_from: None,
     };
     Ok((Ingress::new(parts, Arc::clone(shared)), reader))

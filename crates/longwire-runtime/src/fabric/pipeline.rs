@@ -11,7 +11,7 @@ use longwire_packet::bridge::Bridge;
 
 use super::core::Core;
 use super::frames::Frames;
-use super::live::{FabricParts, ingress_stage};
+use super::live::{FabricParts, form_for, ingress_stage, line_of};
 use super::orders::{Order, Task};
 use super::report::PortReport;
 use super::shards::Shards;
@@ -79,10 +79,12 @@ pub fn run_to_end<R: RxPort, T: TxPort>(
     let mut inputs = Vec::new();
     let mut outputs = Vec::new();
     let mut lines = Vec::new();
+    let form = form_for(ports.iter().map(|(_, tx)| tx));
     for (rx, tx) in ports {
         let shared = Arc::new(LinkShared::new());
         let clock = Clock::arrivals();
-        let (stage, reader) = ingress_stage(rx, clock.clone(), memory, &shared)?;
+        let (stage, reader) =
+            ingress_stage(rx, (clock.clone(), line_of(memory, 2), form), &shared)?;
         inputs.push(PipelineInput { stage, clock });
         lines.push(reader);
         outputs.push((tx, shared, None));

@@ -108,8 +108,7 @@ impl<T: TxPort> FabricOutput<T> {
             return Some(pushed);
         }
         account.taken_off(next);
-        reader.advance();
-        frames.in_place -= 1;
+        frames.pass_decided(line, next);
         Some(pushed)
     }
 }
@@ -340,11 +339,9 @@ impl<T: TxPort> Fabric<T> {
         let Some((line, _)) = self.core.lanes.feeder_of(index) else {
             return;
         };
-        while self.due_on_line(index, now).is_some() {
-            let frames = &mut self.core.state.frames;
-            frames.line(line).advance();
-            frames.in_place -= 1;
-            self.outputs[index].account.refuse(1);
+        while let Some(next) = self.due_on_line(index, now) {
+            let frames = self.core.state.frames.pass_decided(line, &next);
+            self.outputs[index].account.refuse(frames);
         }
     }
 

@@ -121,13 +121,13 @@ impl LinkCells {
         self.others().drops[reason.index()].add(1);
     }
 
-    /// Counts a frame that was handed over late.
-    pub(crate) fn late(&self, lateness: Nanos, overloaded: bool) {
+    /// Counts wire frames that were handed over late together.
+    pub(crate) fn late(&self, frames: u64, lateness: Nanos, overloaded: bool) {
         let handovers = &self.others().handovers;
         if overloaded {
-            handovers.overload.add(1);
+            handovers.overload.add(frames);
         } else {
-            handovers.late.add(1);
+            handovers.late.add(frames);
         }
         handovers.late_max_ns.raise(lateness.as_nanos());
     }

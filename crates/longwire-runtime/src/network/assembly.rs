@@ -79,6 +79,8 @@ pub(crate) struct RunFacts {
     pub began: Nanos,
     pub notes: Vec<String>,
     pub sources: ReportSources,
+    /// The state of the threads.
+    pub control: Arc<Control>,
 }
 
 /// Counters of the stages at the ports, as of one moment.
@@ -135,6 +137,7 @@ impl RunFacts {
             counts,
             in_flight,
             notes: self.notes.clone(),
+            pauses: self.control.pauses(),
             ..RunReport::default()
         }
     }

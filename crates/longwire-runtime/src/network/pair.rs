@@ -15,7 +15,8 @@ use crate::counters::LinkShared;
 use crate::placement::{self, Layout};
 use crate::record::RecordHandle;
 use crate::stage::{
-    AddressWatch, Decider, Egress, EgressParts, Ingress, IngressParts, place_link, shares_memory,
+    AddressWatch, CutForm, Decider, Egress, EgressParts, Ingress, IngressParts, place_link,
+    shares_memory,
 };
 use crate::start_error::StartError;
 
@@ -124,7 +125,11 @@ impl<R: RxPort, T: TxPort> Direction<R, T> {
             mtu,
             line: writer,
             clock: config.clock.clone(),
-            keep_offload: tx.takes_offload(),
+            form: if tx.takes_offload() {
+                CutForm::Trains
+            } else {
+                CutForm::Finished
+            },
             lend_from: lends.then_some(LEND_FROM),
         };
         let egress = EgressParts {

@@ -70,6 +70,7 @@ pub fn start(
         began,
         notes: assembly.notes,
         sources: assembly.sources,
+        control: Arc::clone(&control),
     });
     let handle = |orders| FabricHandle::new(Some(orders), control, Arc::clone(&facts));
     Ok(RunningNetwork {
@@ -136,5 +137,51 @@ impl RunningNetwork {
         stopped.add_to(&mut report);
         report.add_closing_notes(self.addresses.notes(monotonic_now()));
         report
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use longwire_engine::{Bytes, LinkConfig, Nanos};
+    use longwire_io::port::mem::pipe;
+    use longwire_io::port::{AnyRx, AnyTx, Port};
+
+    use super::*;
+    use crate::config::LinkSetup;
+
+    #[test]
+    fn pauses_are_in_the_reports_during_the_run_and_after_it() {
+        let cable = || pipe(Bytes(1 << 20)).expect("memory");
+        let ((_into, rx), (tx, _out)) = (cable(), cable());
+        let ((_back, other_rx), (other_tx, _back_out)) = (cable(), cable());
+        let port = |rx, tx| Port {
+            name: "pipe".to_owned(),
+            rx: AnyRx::Pipe(Box::new(rx)),
+            tx: AnyTx::Pipe(Box::new(tx)),
+            notes: Vec::new(),
+        };
+        let up = LinkSetup::new("up", LinkConfig::default());
+        let plan = NetworkPlan::link(port(rx, other_tx), port(other_rx, tx), up, None);
+        let config = RunConfig {
+            realtime: false,
+            ..RunConfig::default()
+        };
+        let running = start(plan, config, None).expect("it starts");
+        let (length, count) = (Nanos::from_secs(50), || running.snapshot().pauses);
+        for history in running.threads.control().histories().iter() {
+            history.add((
+                Nanos::from_secs(1),
+                Nanos::from_secs(1).saturating_add(length),
+            ));
+        }
+        let during = count();
+        assert!(during.count >= 1, "{during:?}");
+        assert_eq!(during.max_us, 50e6);
+        let after = running.stop().pauses;
+        assert!(after.count >= during.count && after.total_us >= during.total_us);
+        assert!(
+            after.total_us < during.total_us + 50e6,
+            "counted once: {after:?}"
+        );
     }
 }

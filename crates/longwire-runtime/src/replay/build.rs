@@ -118,6 +118,7 @@ fn threads(
     let mut threads = Vec::new();
     for (index, mut egress) in groups.into_iter().enumerate() {
         let pauses = Arc::new(PauseHistory::default());
+        control.count_pauses(std::slice::from_ref(&pauses));
         for stage in &mut egress {
             stage.excuse_by(&pauses);
         }

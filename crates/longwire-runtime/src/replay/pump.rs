@@ -51,7 +51,6 @@ impl Pump {
         }));
         ThreadEnd {
             error,
-            pauses: self.pacer.witness.log,
             core_wait: self.pacer.witness.waited(),
             margin: self.pacer.margin(),
             cpu: thread_cpu_time(),

@@ -21,7 +21,7 @@ use crate::sent::SentLog;
 
 /// Returns the number of wire frames in a buffer, and their bytes.
 #[inline]
-fn wire_frames_of(frame: &Descriptor) -> (u32, u64) {
+pub(crate) fn wire_frames_of(frame: &Descriptor) -> (u32, u64) {
     match frame.offload.segments {
         None => (1, u64::from(frame.len)),
         Some(segments) => {
@@ -72,6 +72,8 @@ pub(crate) struct LateFrame {
     /// The last link that the frame crossed, where links are counted too.
     pub link: Option<LinkId>,
     pub lateness: Nanos,
+    /// The number of wire frames in it.
+    pub wire_frames: u64,
     /// How the port's account counts it.
     pub artifact: Artifact,
 }
@@ -402,6 +404,7 @@ impl Account {
                     late(LateFrame {
                         link: (link != NO_LINK).then_some(link),
                         lateness,
+                        wire_frames: frames,
                         artifact,
                     });
                 }

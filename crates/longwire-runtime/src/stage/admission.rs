@@ -11,9 +11,8 @@ use longwire_io::{Offload, RxFrame};
 
 use super::addresses::PortAddresses;
 use super::decider::Decider;
-use super::segments::{Cutter, Run, TrainNumbers};
+use super::segments::{CutForm, Cutter, Run, TrainNumbers};
 use crate::counters::LinkShared;
-use crate::fabric::Gate;
 use crate::ledger::{Artifact, BurstCounts};
 
 /// Offers arriving frames to the link and puts delivered ones on the delay
@@ -28,14 +27,14 @@ pub(super) struct Admission {
     mtu: Mtu,
     /// Super-packets are always cut into their frames.
     cut_all: bool,
-    /// Wire frames pass on as they are, undecided.
-    undecided: bool,
+    /// Frames pass on as they are, undecided.
+    pub(super) undecided: bool,
     pub line: DelayLineWriter,
-    keep_offload: bool,
+    pub(super) form: CutForm,
     lend_from: usize,
     /// Memory of what is cut from super-packets.
-    piece: Vec<u8>,
-    trains: TrainNumbers,
+    pub(super) piece: Vec<u8>,
+    pub(super) trains: TrainNumbers,
     /// The bytes of a changed frame.
     scratch: Vec<u8>,
     fragments: Fragments,
@@ -54,7 +53,7 @@ pub(super) struct AdmissionParts {
     pub link_id: LinkId,
     pub mtu: Mtu,
     pub line: DelayLineWriter,
-    pub keep_offload: bool,
+    pub form: CutForm,
     pub lend_from: Option<usize>,
 }
 
@@ -71,7 +70,7 @@ impl Admission {
             link_id: parts.link_id,
             mtu: parts.mtu,
             line: parts.line,
-            keep_offload: parts.keep_offload,
+            form: parts.form,
             lend_from: parts.lend_from.unwrap_or(usize::MAX),
             piece: Vec::new(),
             trains: TrainNumbers::new(),
@@ -99,35 +98,6 @@ impl Admission {
         } else {
             self.admit_offloaded(frame);
         }
-    }
-
-    /// Processes an arriving buffer of a stage without a link; a wire frame passes the
-    /// link by the gate if it can.
-    #[inline]
-    pub fn admit_through(&mut self, frame: RxFrame<'_>, gate: &mut Gate<'_>) {
-        let is_wire_frame = frame.offload.checksum.is_none() && frame.offload.segments.is_none();
-        if !is_wire_frame || !self.undecided || !gate.admits(frame.arrival) {
-            gate.close();
-            return self.admit(frame);
-        }
-        self.latest = frame.arrival;
-        if let Some(addresses) = &self.addresses {
-            addresses.arrived(frame.bytes, frame.arrival);
-        }
-        self.count_arrival(frame.wire_len);
-        if self.line.make_room(frame.bytes.len()).is_err() {
-            self.shared.ingress.artifacts[Artifact::Memory].add(1);
-            return;
-        }
-        let verdict = gate.offer(frame.arrival, frame.wire_len, frame.bytes);
-        let release = match verdict {
-            Verdict::Deliver(delivery) => delivery.release,
-            Verdict::Queued => frame.arrival,
-            Verdict::Drop(_) => return,
-        };
-        self.keep_part(&frame, release, None);
-        self.line.publish();
-        gate.follow(&self.line, verdict != Verdict::Queued);
     }
 
     /// The common case: one buffer, one wire frame, delivered unchanged or
@@ -184,12 +154,18 @@ impl Admission {
 
     /// Puts a frame on the line, which may be a part of a train.
     #[inline(never)]
-    fn keep_part(&mut self, frame: &RxFrame<'_>, release: Nanos, part: Option<TrainPart>) {
-        if part.is_none() {
+    pub(super) fn keep_part(
+        &mut self,
+        frame: &RxFrame<'_>,
+        release: Nanos,
+        part: Option<TrainPart>,
+    ) {
+        if part.is_none() && frame.offload == Offload::NONE {
             return self.keep(frame, release);
         }
         let note = Note {
             part,
+            offload: frame.offload,
             ..self.note(release, frame.wire_len)
         };
         let kept = self.line.push(frame.bytes, note);
@@ -211,7 +187,7 @@ impl Admission {
     }
 
     #[inline]
-    fn count_kept(&mut self, kept: Result<(), BudgetExhausted>, wire_frames: u64) {
+    pub(super) fn count_kept(&mut self, kept: Result<(), BudgetExhausted>, wire_frames: u64) {
         count_kept(&mut self.counts, &self.shared, kept, wire_frames);
     }
 
@@ -262,8 +238,7 @@ impl Admission {
         cut
     }
 
-    /// Cuts a super-packet, finishes each of its frames, and admits them one by
-    /// one.
+    /// Cuts a super-packet, and admits its frames one by one, finished for a link.
     fn admit_cut(&mut self, frame: RxFrame<'_>) {
         let mut piece = std::mem::take(&mut self.piece);
         let train = self.trains.next();
@@ -272,9 +247,17 @@ impl Admission {
             // All frames are one run, which is cut below.
             cutter.decided(Some(frame.arrival));
         }
+        let form = match self.form {
+            CutForm::Unfinished if self.undecided => CutForm::Unfinished,
+            _ => CutForm::Finished,
+        };
         if let Some(run) = cutter.last_run() {
-            cutter.cut(run, false, |cut| {
-                self.admit_part(whole(cut.bytes, frame.arrival), cut.part);
+            cutter.cut(run, form, |cut| {
+                let piece = RxFrame {
+                    offload: cut.offload,
+                    ..whole(cut.bytes, frame.arrival)
+                };
+                self.admit_part(piece, cut.part);
             });
         }
         self.piece = piece;
@@ -303,8 +286,8 @@ impl Admission {
 
     fn keep_run(&mut self, cutter: &mut Cutter<'_>, run: Run) {
         let (line, counts, shared) = (&mut self.line, &mut self.counts, &self.shared);
-        let (link, keep_offload) = (self.link_id, self.keep_offload);
-        cutter.cut(run, keep_offload, |cut| {
+        let (link, form) = (self.link_id, self.form);
+        cutter.cut(run, form, |cut| {
             let note = Note {
                 release: run.release,
                 link,
@@ -318,7 +301,7 @@ impl Admission {
 
     /// Counts an arriving wire frame.
     #[inline]
-    fn count_arrival(&mut self, len: u32) {
+    pub(super) fn count_arrival(&mut self, len: u32) {
         self.counts.passed(1, len.into());
     }
 
@@ -336,7 +319,7 @@ impl Admission {
 
     /// Returns the note of a finished wire frame.
     #[inline]
-    fn note(&self, release: Nanos, wire_len: u32) -> Note {
+    pub(super) fn note(&self, release: Nanos, wire_len: u32) -> Note {
         Note {
             release,
             link: self.link_id,

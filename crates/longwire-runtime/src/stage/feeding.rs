@@ -13,6 +13,7 @@ use longwire_io::{Offload, PortError, RxFrame};
 use super::BURST;
 use super::admission::{Admission, AdmissionParts};
 use super::decider::Decider;
+use super::segments::CutForm;
 use crate::clock::monotonic_now;
 use crate::counters::LinkShared;
 use crate::feed::{Feed, FeedFrame, FeedStatus};
@@ -111,7 +112,7 @@ impl FeedStage {
                     link_id: output.link_id,
                     mtu: output.mtu,
                     line: output.line,
-                    keep_offload: false,
+                    form: CutForm::Finished,
                     lend_from: None,
                 },
                 output.shared,

@@ -11,6 +11,7 @@ use longwire_io::{PortError, ReceiveResult, RxFrame, RxPort, TxPort};
 use super::addresses::PortAddresses;
 use super::admission::{Admission, AdmissionParts};
 use super::decider::Decider;
+use super::segments::CutForm;
 use super::{BURST, Step};
 use crate::clock::Clock;
 use crate::counters::LinkShared;
@@ -34,8 +35,8 @@ pub struct IngressParts<R> {
     pub line: DelayLineWriter,
     /// The clock.
     pub clock: Clock,
-    /// The output port supports unfinished checksums and segments.
-    pub keep_offload: bool,
+    /// The form of frames with offloads, which the output port supports.
+    pub form: CutForm,
     /// Frames of at least this length stay in the port's own memory, if the
     /// output port can send from there.
     pub lend_from: Option<usize>,
@@ -69,7 +70,7 @@ impl<R: RxPort> Ingress<R> {
             link_id: parts.link_id,
             mtu: parts.mtu,
             line: parts.line,
-            keep_offload: parts.keep_offload,
+            form: parts.form,
             lend_from: parts.lend_from,
         };
         Ingress {

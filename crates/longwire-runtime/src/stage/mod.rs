@@ -8,13 +8,14 @@ mod decider;
 mod departures;
 mod egress;
 mod feeding;
+mod gated;
 mod ingress;
 mod managed;
 mod own;
 mod segments;
 mod send_stamps;
 
-pub(crate) use account::{Account, LateFrame};
+pub(crate) use account::{Account, LateFrame, wire_frames_of};
 pub(crate) use addresses::AddressWatch;
 pub use decider::Decider;
 pub(crate) use departures::DeparturesShared;
@@ -22,6 +23,7 @@ pub use egress::{Egress, EgressParts};
 pub(crate) use feeding::{FeedShared, FeedStage, FeedStep, FeedingOutput};
 pub use ingress::{Ingress, IngressParts, shares_memory};
 pub(crate) use own::{CorrectionsShared, Judge, own};
+pub use segments::CutForm;
 pub(crate) use send_stamps::SendStampsShared;
 
 use longwire_engine::Nanos;

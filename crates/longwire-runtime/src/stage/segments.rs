@@ -6,6 +6,18 @@ use longwire_engine::Nanos;
 use longwire_io::Offload;
 use longwire_io::port::offload::{self, TrainPart, WireFrames};
 
+/// The form in which the frames of a buffer with offloads are carried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CutForm {
+    /// Frames that leave together are one buffer, with the offloads of the input.
+    Trains,
+    /// Wire frames, with checksums left to the output port. For a stage without a link: the
+    /// deciding stage finishes those of which it needs the bytes.
+    Unfinished,
+    /// Wire frames, finished.
+    Finished,
+}
+
 /// Adjacent wire frames of one buffer that leave at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Run {
@@ -115,27 +127,43 @@ impl<'a> Cutter<'a> {
         std::mem::replace(&mut self.run, started)
     }
 
+    /// Returns the frame about which the decision was taken last, as a run.
+    pub fn last_frame(&self, release: Nanos) -> Run {
+        Run {
+            release,
+            first: self.next - 1,
+            end: self.next,
+        }
+    }
+
     /// Returns the run that ends with the buffer.
     pub fn last_run(&mut self) -> Option<Run> {
         self.run.take()
     }
 
-    /// Makes the buffers that carry a run: one, if the output port supports
-    /// offloads; otherwise each wire frame, finished.
-    pub fn cut(&mut self, run: Run, keep_offload: bool, mut keep: impl FnMut(&CutFrames<'_>)) {
+    /// Makes the buffers that carry a run: one for [`CutForm::Trains`], otherwise one for
+    /// each wire frame.
+    pub fn cut(&mut self, run: Run, form: CutForm, mut keep: impl FnMut(&CutFrames<'_>)) {
         let whole = run.first == 0 && run.end == self.wire_frames;
-        if whole && (keep_offload || self.offload.segments.is_none()) {
-            return self.keep_whole(keep_offload, keep);
+        if whole && (form == CutForm::Trains || self.offload.segments.is_none()) {
+            return self.keep_whole(form, keep);
         }
         let Some(segments) = self.offload.segments else {
             return;
         };
-        let step = if keep_offload { run.end - run.first } else { 1 };
+        let step = match form {
+            CutForm::Trains => run.end - run.first,
+            CutForm::Unfinished | CutForm::Finished => 1,
+        };
+        let cut = match form {
+            CutForm::Finished => offload::cut,
+            CutForm::Trains | CutForm::Unfinished => offload::cut_unfinished,
+        };
         let mut first = run.first;
         while first < run.end {
             let end = (first + step).min(run.end);
             self.piece.clear();
-            let made = offload::cut(self.bytes, segments, first..end, self.piece);
+            let made = cut(self.bytes, segments, first..end, self.piece);
             if let Some(offload) = made {
                 keep(&CutFrames {
                     bytes: self.piece,
@@ -153,14 +181,16 @@ impl<'a> Cutter<'a> {
     }
 
     /// Keeps the buffer as it is, with its checksum finished unless the port does that.
-    fn keep_whole(&mut self, keep_offload: bool, mut keep: impl FnMut(&CutFrames<'_>)) {
+    fn keep_whole(&mut self, form: CutForm, mut keep: impl FnMut(&CutFrames<'_>)) {
         let mut whole = CutFrames {
             bytes: self.bytes,
             offload: self.offload,
             wire_frames: self.wire_frames as u64,
             part: None,
         };
-        if !keep_offload && let Some(checksum) = self.offload.checksum {
+        if form == CutForm::Finished
+            && let Some(checksum) = self.offload.checksum
+        {
             self.piece.clear();
             self.piece.extend_from_slice(self.bytes);
             offload::finish_checksum(self.piece, checksum);

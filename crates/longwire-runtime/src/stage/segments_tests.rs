@@ -38,7 +38,7 @@ fn super_packet(segments: usize) -> (Vec<u8>, Offload) {
 
 /// Cuts a super-packet by these decisions; returns for each buffer its release,
 /// its wire frames, and the segments whose bytes it carries.
-fn cut(decisions: &[Option<u64>], keep_offload: bool) -> Vec<(u64, u64, Vec<u8>)> {
+fn cut(decisions: &[Option<u64>], form: CutForm) -> Vec<(u64, u64, Vec<u8>)> {
     let (frame, offload) = super_packet(decisions.len());
     let mut piece = Vec::new();
     let mut cutter = Cutter::new(1, &frame, offload, &mut piece);
@@ -52,7 +52,7 @@ fn cut(decisions: &[Option<u64>], keep_offload: bool) -> Vec<(u64, u64, Vec<u8>)
     runs.extend(cutter.last_run());
     let mut buffers = Vec::new();
     for run in runs {
-        cutter.cut(run, keep_offload, |cut| {
+        cutter.cut(run, form, |cut| {
             let wire_frames = cut.wire_frames;
             assert_eq!(cut.offload.segments.is_some(), wire_frames > 1);
             let mut carried = cut.bytes[HEADERS..].to_vec();
@@ -65,27 +65,30 @@ fn cut(decisions: &[Option<u64>], keep_offload: bool) -> Vec<(u64, u64, Vec<u8>)
 
 #[test]
 fn frames_that_leave_together_stay_together() {
-    let together = cut(&[Some(5), Some(5), Some(5)], true);
+    let together = cut(&[Some(5), Some(5), Some(5)], CutForm::Trains);
     assert_eq!(together, [(5, 3, vec![0, 1, 2])]);
 }
 
 #[test]
 fn frames_that_leave_apart_are_parted() {
-    let apart = cut(&[Some(1), Some(2), Some(2), Some(3)], true);
+    let apart = cut(&[Some(1), Some(2), Some(2), Some(3)], CutForm::Trains);
     let expected = [(1, 1, vec![0]), (2, 2, vec![1, 2]), (3, 1, vec![3])];
     assert_eq!(apart, expected);
 }
 
 #[test]
 fn a_lost_frame_parts_its_neighbours() {
-    let parted = cut(&[None, Some(7), None, Some(7), Some(7), None], true);
+    let parted = cut(
+        &[None, Some(7), None, Some(7), Some(7), None],
+        CutForm::Trains,
+    );
     assert_eq!(parted, [(7, 1, vec![1]), (7, 2, vec![3, 4])]);
-    assert_eq!(cut(&[None, None], true), []);
+    assert_eq!(cut(&[None, None], CutForm::Trains), []);
 }
 
 #[test]
 fn a_port_without_offloads_gets_wire_frames() {
-    let frames = cut(&[Some(4), Some(4), None, Some(4)], false);
+    let frames = cut(&[Some(4), Some(4), None, Some(4)], CutForm::Finished);
     let expected = [(4, 1, vec![0]), (4, 1, vec![1]), (4, 1, vec![3])];
     assert_eq!(frames, expected);
 }
@@ -105,7 +108,7 @@ fn an_unfinished_checksum_is_finished_for_a_port_without_offloads() {
     assert_eq!(cutter.decided(Some(Nanos::ZERO)), None);
     assert_eq!(cutter.next_wire_len(), None);
     let run = cutter.last_run().expect("one run");
-    cutter.cut(run, false, |cut| {
+    cutter.cut(run, CutForm::Finished, |cut| {
         assert_eq!((cut.offload, cut.wire_frames), (Offload::NONE, 1));
         let words = cut.bytes[34..].chunks(2);
         let total: u32 = words

@@ -57,15 +57,15 @@ fn spec(line: &str) -> LinkSpec {
 }
 
 /// A change of a link at a time.
-type Change = (u64, u32, &'static str);
+pub(crate) type Change = (u64, u32, &'static str);
 
-struct Case {
-    up: &'static str,
-    down: &'static str,
-    changes: Vec<Change>,
+pub(crate) struct Case {
+    pub(crate) up: &'static str,
+    pub(crate) down: &'static str,
+    pub(crate) changes: Vec<Change>,
 }
 
-fn parts(case: &Case) -> (FabricParts, Vec<Arc<LinkCells>>) {
+pub(crate) fn parts(case: &Case) -> (FabricParts, Vec<Arc<LinkCells>>) {
     let rule = |port: u16| {
         let matcher = Matcher {
             arrival_port: Some(PortIndex(port)),
@@ -110,7 +110,7 @@ struct Outcome {
     totals: Vec<LinkTotals>,
 }
 
-fn totals(cells: &[Arc<LinkCells>]) -> Vec<LinkTotals> {
+pub(crate) fn totals(cells: &[Arc<LinkCells>]) -> Vec<LinkTotals> {
     cells.iter().map(|cells| cells.totals()).collect()
 }
 
@@ -187,7 +187,7 @@ fn compare(case: &Case) {
     }
 }
 
-const LINKS: [&str; 8] = [
+pub(crate) const LINKS: [&str; 8] = [
     "",
     "rate=200mbit delay=20ms loss=1%",
     // Overloaded.

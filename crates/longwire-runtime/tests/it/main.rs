@@ -9,6 +9,7 @@ mod cut_frames;
 mod fabric;
 mod gap_frames;
 mod lanes;
+mod lanes_trains;
 mod live;
 mod loader;
 mod managed;

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use super::view_address::view_address;
 use crate::view;
 use clap::{ArgGroup, Args, ValueEnum};
 use longwire_control::{Address, Config, Detail, LIMIT_DEFAULT};
@@ -18,9 +19,9 @@ pub struct ControlArgs {
     pub control: Vec<Address>,
 
     /// Serve a page that shows the run and changes it, and print its URL with
-    /// a token that this run makes; at a port of the loopback address unless
-    /// an address is given, as in --view=127.0.0.1:8080
-    #[arg(long, value_name = "ADDR:PORT")]
+    /// a token that this run makes; at a free port of the loopback address unless
+    /// one is given, as in --view=8080 or --view=127.0.0.1:8080
+    #[arg(long, value_name = "ADDR:PORT", value_parser = view_address)]
     #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "127.0.0.1:0")]
     pub view: Option<SocketAddr>,
 

@@ -10,6 +10,7 @@ mod receivers;
 mod running;
 mod style;
 mod traffic;
+mod view_address;
 
 use std::ffi::OsString;
 
@@ -80,7 +81,19 @@ impl Cli {
     /// If it is wrong, and for `--help` and `--version`: clap's own error
     /// prints itself.
     pub fn from_arguments(arguments: Vec<OsString>) -> Result<Cli, clap::Error> {
-        let cli = Cli::try_parse_from(&arguments)?;
+        let parsed = Cli::try_parse_from(&arguments);
+        let end = match &parsed {
+            // The word after `--view` is parsed as the first of the command.
+            Ok(Cli {
+                command: Command::Exec(args),
+                ..
+            }) => arguments.len() - args.command.len(),
+            _ => arguments.len(),
+        };
+        if let Some(joined) = view_address::joined(&arguments, end) {
+            return Cli::from_arguments(joined);
+        }
+        let cli = parsed?;
         let reordered = match &cli.command {
             Command::Exec(args) => args.options_first(&arguments),
             _ => None,

@@ -10,14 +10,16 @@ use longwire_attach::{ContainerName, Found, PodName, Target};
 use longwire_engine::Nanos;
 use longwire_io::attach::{Attachment, Engage, Pins, Selection};
 use longwire_io::net::address::Prefix;
+use longwire_io::net::grace::ExpeditedGrace;
 use longwire_node::place;
 use longwire_packet::filter::{Filter, LANGUAGE};
 use longwire_runtime::RunningNetwork;
 use longwire_topology::Topology;
+use serde_json::json;
 
 use super::attach_runs::{self, AttachSetArgs, DetachArgs, NewRun};
 use super::run_network::{self, NetworkSetup};
-use super::{attach_list, attach_node};
+use super::{attach_list, attach_names, attach_node, attach_spec};
 use crate::cli::{
     ControlArgs, DUPLEX_HELP, DuplexArgs, LINK_HELP, RecordArgs, ReportArgs, RunningArgs, SeedArgs,
 };
@@ -197,8 +199,7 @@ fn attach(args: &AttachArgs, globals: &Globals) -> Result<ExitCode, Error> {
     }
     let found = target(args)?;
     if args.node {
-        attach_node::attach(args, &found, globals)?;
-        return Ok(ExitCode::SUCCESS);
+        return attach_by_node(args, &found, globals);
     }
     let Found {
         namespace,
@@ -252,6 +253,7 @@ fn attach(args: &AttachArgs, globals: &Globals) -> Result<ExitCode, Error> {
         released: None,
         fail: args.fail,
         stop: &stop,
+        hurry: None,
     };
     let mut until = until_stopped(&stop, args.time);
     let carried = run_network::carry(setup, ports, control, globals, &mut |running, pause| {
@@ -262,6 +264,24 @@ fn attach(args: &AttachArgs, globals: &Globals) -> Result<ExitCode, Error> {
     let mut report = carried?;
     report.run.notes.extend(gone);
     run_network::finish(&report, &args.report, globals, ReportStream::Stdout)
+}
+
+/// Has the node attach the link, and returns.
+fn attach_by_node(args: &AttachArgs, found: &Found, globals: &Globals) -> Result<ExitCode, Error> {
+    let spec = attach_spec::spec(args, found)?;
+    let name = attach_names::name(
+        args.name.as_deref(),
+        &found.label,
+        args.interface.as_deref(),
+    )?;
+    let view = attach_node::put(&name, &spec)?;
+    if globals.json {
+        println!("{}", json!(view));
+    } else if !globals.quiet {
+        let interfaces = view.interfaces.join(", ");
+        println!("attached to {interfaces} as '{name}', by the node");
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Refuses a report in a file that the run reads or writes.
@@ -313,6 +333,8 @@ struct Life<'a> {
     released: Option<Instant>,
     fail: FailMode,
     stop: &'a AtomicBool,
+    /// From the end on, as the kernel waits for each program and ring. Dropped last.
+    hurry: Option<ExpeditedGrace>,
 }
 
 /// The longest wait at the end for frames that are still on the link.
@@ -354,6 +376,7 @@ impl Life<'_> {
             )?;
         }
         if over || self.attached.is_empty() {
+            self.hurry = Some(ExpeditedGrace::begin());
             // New frames pass by; those on the link arrive as it decided.
             self.attached.iter_mut().for_each(Attachment::release);
             self.released = Some(Instant::now());
@@ -363,6 +386,7 @@ impl Life<'_> {
     }
 
     fn begin(&mut self, globals: &Globals) -> Result<(), Error> {
+        let _hurry = ExpeditedGrace::begin();
         let new = self
             .new
             .take()

@@ -49,7 +49,7 @@ pub(super) fn list(globals: &Globals) -> Result<ExitCode, Error> {
         table.row(vec![
             record.name.clone(),
             record.place.clone(),
-            record.interfaces.join(","),
+            few(&record.interfaces),
             format!("PID {}", record.pid),
             state_of(record),
         ]);
@@ -62,13 +62,25 @@ pub(super) fn list(globals: &Globals) -> Result<ExitCode, Error> {
                 AttachmentState::Attached => place,
                 AttachmentState::Waiting => format!("waits: {place}"),
             },
-            view.interfaces.join(","),
+            few(&view.interfaces),
             "node".to_owned(),
             spec_words(&view.spec.link),
         ]);
     }
     table.print();
     Ok(ExitCode::SUCCESS)
+}
+
+/// The first interfaces, and how many more there are.
+fn few(interfaces: &[String]) -> String {
+    const SHOWN: usize = 3;
+    match interfaces {
+        [shown @ .., _] if shown.len() >= SHOWN => {
+            let more = interfaces.len() - SHOWN;
+            format!("{} and {more} more", interfaces[..SHOWN].join(","))
+        }
+        all => all.join(","),
+    }
 }
 
 /// The options of a run's first link, or why it has none.

@@ -20,15 +20,13 @@ use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::attach_node;
+use super::{attach_names, attach_node};
 use crate::{Error, Globals};
 
 /// The directory of the files, in the run directory.
 const DIRECTORY: &str = "attached";
 /// How long `detach` waits for a run to end before it kills it.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The longest name.
-const NAME_MAX: usize = 64;
 
 /// Arguments of `attach set`.
 #[derive(Debug, Args)]
@@ -129,7 +127,7 @@ impl NewRun {
             [one] => Some(one.as_str()),
             _ => Some(place::ALL),
         };
-        let name = self::name(name, label, interface)?;
+        let name = attach_names::name(name, label, interface)?;
         let of_name = |record: &Record| record.name == name;
         let present = records(&directory)?.into_iter().find(of_name);
         if present.as_ref().is_some_and(|record| record.closed) {
@@ -175,21 +173,21 @@ impl NewRun {
     pub(super) fn register(mut self, pins: Vec<Pins>) -> Result<Registered, Error> {
         self.record.pins = pins.iter().map(|pins| pins.name().to_owned()).collect();
         let text = serde_json::to_string_pretty(&self.record).map_err(io::Error::from)?;
+        // Under its name it is whole, also if this process is killed meanwhile.
+        let written = self.file.with_extension("new");
+        let failed = || Error::file(&self.file, "cannot record the attachment");
         let mut options = fs::OpenOptions::new();
-        let options = options.write(true).create_new(true).mode(0o644);
-        let mut file = options
-            .open(&self.file)
-            .map_err(Error::file(&self.file, "cannot record the attachment"))?;
-        let registered = Registered {
+        let options = options.write(true).create(true).truncate(true).mode(0o644);
+        let made = options
+            .open(&written)
+            .and_then(|mut file| file.write_all(text.as_bytes()))
+            .and_then(|()| fs::hard_link(&written, &self.file));
+        let _ = fs::remove_file(&written);
+        made.map_err(failed())?;
+        Ok(Registered {
             name: self.record.name,
             file: self.file,
-        };
-        let written = file.write_all(text.as_bytes());
-        written.map_err(Error::file(
-            &registered.file,
-            "cannot record the attachment",
-        ))?;
-        Ok(registered)
+        })
     }
 }
 
@@ -412,52 +410,9 @@ fn all_directories() -> Vec<PathBuf> {
     all.into_iter().map(|run| run.join(DIRECTORY)).collect()
 }
 
-/// Returns the name that is given, or one made of a place and its interface.
-pub(super) fn name(
-    given: Option<&str>,
-    label: &str,
-    interface: Option<&str>,
-) -> Result<String, Error> {
-    match given {
-        Some(name) => Ok(checked(name)?.to_owned()),
-        None => Ok(tidy(&match interface {
-            Some(interface) => format!("{label}-{interface}"),
-            None => label.to_owned(),
-        })),
-    }
-}
-
-/// Refuses a name that is not one whole file name, or that a socket's path cannot hold.
-fn checked(name: &str) -> Result<&str, Error> {
-    if !name.is_empty() && name.len() <= NAME_MAX && name == tidy(name) {
-        return Ok(name);
-    }
-    Err(Error::Usage(format!(
-        "--name '{name}': a name has 1 to {NAME_MAX} letters, digits, '.', '_' and '-', and no \
-         '.' at its start"
-    )))
-}
-
-/// Replaces what a name may not hold.
-fn tidy(name: &str) -> String {
-    let name = name.trim_start_matches('.');
-    let kept = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
-    let kept = name.chars().map(|c| if kept(c) { c } else { '-' });
-    kept.take(NAME_MAX).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn names_are_file_names() {
-        assert_eq!(tidy("../x y"), "-x-y");
-        assert!(checked("web-eth0").is_ok());
-        for wrong in ["", ".x", "a/b", "a b", &"x".repeat(65)] {
-            assert!(checked(wrong).is_err(), "{wrong}");
-        }
-    }
 
     #[test]
     fn a_process_is_known_by_its_start() {

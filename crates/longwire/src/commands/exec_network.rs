@@ -132,6 +132,7 @@ fn topology(
     // The names of the ports stand for devices that are opened later.
     let ports = [("near", "null"), ("far", "null")];
     let topology = run_pair::between(ports, &args.link, args.scenario.as_deref())?;
-    let warnings = run_network::warn(&topology, globals)?;
+    let mut warnings = start::announce(&run_pair::directions(&args.link)?, globals)?;
+    warnings.extend(run_network::warn(&topology, globals)?);
     Ok((topology, warnings))
 }

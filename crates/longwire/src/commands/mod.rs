@@ -3,9 +3,12 @@
 
 pub mod attach;
 mod attach_list;
+mod attach_names;
 mod attach_node;
 mod attach_runs;
+mod attach_spec;
 pub mod check;
+pub mod cni;
 pub mod completions;
 pub mod ctl;
 pub mod doctor;
@@ -44,6 +47,7 @@ use crate::top::{self, TopArgs};
 use crate::{Error, Globals};
 use attach::AttachArgs;
 use check::CheckArgs;
+use cni::CniArgs;
 use completions::CompletionsArgs;
 use ctl::CtlArgs;
 use doctor::DoctorArgs;
@@ -73,6 +77,8 @@ pub enum Command {
     Attach(Box<AttachArgs>),
     /// Attach links of this machine as an API asks, until stopped
     Node(NodeArgs),
+    /// The CNI plugin, which container runtimes run, and its installation
+    Cni(CniArgs),
     /// Receive frames at a port, and compare them with those sent
     Receive(ReceiveArgs),
     /// Generate traffic at exact times, and run tests made of it
@@ -121,6 +127,7 @@ impl Command {
             Command::Run(args) => run::run(args, globals),
             Command::Attach(args) => attach::run(args, globals),
             Command::Node(args) => node::run(args, globals),
+            Command::Cni(args) => cni::run(args, globals),
             Command::Receive(args) => receive::run(args, globals),
             Command::Replay(args) => replay::run(args, globals),
             Command::Simulate(args) => simulate::run(args, globals),

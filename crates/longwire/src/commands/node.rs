@@ -87,6 +87,18 @@ pub struct NodeArgs {
     pub running: RunningArgs,
 }
 
+/// Returns the socket of the node of this user, or of the system; `None` if there is none.
+pub(super) fn socket() -> Option<PathBuf> {
+    let directories = run_directory::all(std::env::var_os(run_directory::VARIABLE));
+    let mut sockets = directories.iter().map(|run| run.join(SOCKET));
+    sockets.find(|socket| socket.exists())
+}
+
+/// Returns the error of a command that needs a node.
+pub(super) fn missing() -> Error {
+    Error::Usage("no node runs on this machine: start one with `longwire node`".to_owned())
+}
+
 /// Runs the node until a signal stops it.
 ///
 /// # Errors

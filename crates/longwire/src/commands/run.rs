@@ -140,7 +140,8 @@ pub fn run(args: &RunArgs, globals: &Globals) -> Result<ExitCode, Error> {
     }
     if args.control.is_given() {
         let topology = run_pair::topology(b, args)?;
-        let warnings = run_network::warn(&topology, globals)?;
+        let mut warnings = start::announce(&run_pair::directions(&args.link)?, globals)?;
+        warnings.extend(run_network::warn(&topology, globals)?);
         return run_network::run_topology((topology, warnings), args, globals);
     }
     args.running.refuse_shards()?;

@@ -7,6 +7,7 @@ use std::path::Path;
 use super::run::RunArgs;
 use crate::Error;
 use crate::cli::DuplexArgs;
+use longwire_runtime::LinkSetup;
 use longwire_topology::{PortPlan, Topology};
 
 /// Returns the topology of `run A B` with these options: ports `a` and `b`,
@@ -45,6 +46,18 @@ pub(super) fn between(
         });
         Error::Usage(problems.collect::<Vec<_>>().join("\n"))
     })
+}
+
+/// Returns both directions of the link, as the report of such a run names them.
+///
+/// # Errors
+/// As [`DuplexArgs::links`].
+pub(super) fn directions(link: &DuplexArgs) -> Result<[LinkSetup; 2], Error> {
+    let (up, down) = link.links()?;
+    Ok([
+        LinkSetup::new("link.up", up),
+        LinkSetup::new("link.down", down),
+    ])
 }
 
 fn refuse_what_networks_lack(args: &RunArgs) -> Result<(), Error> {

@@ -152,6 +152,17 @@ fn hints(report: &RunReport) -> Vec<String> {
     hints.extend(artifacts::hints(|kind| {
         report.links.iter().any(|link| link.artifacts.of(kind) > 0)
     }));
+    let late = report
+        .links
+        .iter()
+        .any(|link| link.artifacts.of("late") > 0);
+    hints.extend(machine_hints(report, late));
+    hints
+}
+
+/// Returns hints on pauses of the machine, and, if frames were `late`, on the cores.
+pub(crate) fn machine_hints(report: &RunReport, late: bool) -> Vec<String> {
+    let mut hints = Vec::new();
     let pauses = &report.pauses;
     if pauses.count > 0 {
         let times = match pauses.count {
@@ -165,10 +176,6 @@ fn hints(report: &RunReport) -> Vec<String> {
             micros(pauses.total_us),
         ));
     }
-    let late = report
-        .links
-        .iter()
-        .any(|link| link.artifacts.of("late") > 0);
     if late && report.core_wait_s > CORE_WAIT_MIN * report.duration_s {
         hints.push(format!(
             "cores: other programs used them; threads of the emulator waited {} in all for one",

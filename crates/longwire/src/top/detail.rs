@@ -7,7 +7,7 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Paragraph, Sparkline};
 
-use super::draw::{clock, colour};
+use super::draw::{clock, colour, height_of, wrapped};
 use super::source::{CHANGES_SHOWN, Detail, written};
 use crate::report::words::{count, micros, rate};
 
@@ -22,19 +22,28 @@ struct Row {
 /// Draws a direction.
 pub fn draw(frame: &mut Frame<'_>, area: Rect, detail: &Detail) {
     let rows = rows(&detail.columns);
-    let height = area.height.saturating_sub(6) / rows.len() as u16;
-    let mut parts = vec![Constraint::Length(3)];
+    let head = head(detail);
+    let [about_lines, count_lines] = [&head[0], &head[1]].map(|line| height_of(line, area.width));
+    let [about, counts] = head.map(wrapped);
+    let above = about_lines + count_lines;
+    let height = area.height.saturating_sub(above + 1 + CHANGES_SHOWN as u16) / rows.len() as u16;
+    let mut parts = vec![
+        Constraint::Length(about_lines),
+        Constraint::Length(count_lines + 1),
+    ];
     parts.extend(rows.iter().map(|_| Constraint::Length(height.clamp(1, 4))));
     parts.push(Constraint::Min(0));
     let areas = Layout::vertical(parts).split(area);
-    frame.render_widget(Paragraph::new(head(detail)), areas[0]);
-    for (row, area) in rows.iter().zip(&areas[1..]) {
+    frame.render_widget(about, areas[0]);
+    frame.render_widget(counts, areas[1]);
+    for (row, area) in rows.iter().zip(&areas[2..]) {
         draw_row(frame, *area, row);
     }
-    frame.render_widget(Paragraph::new(changes(detail)), areas[rows.len() + 1]);
+    frame.render_widget(wrapped(changes(detail)), areas[rows.len() + 2]);
 }
 
-fn head(detail: &Detail) -> Vec<Line<'_>> {
+/// Returns the name with the options, and the counts.
+fn head(detail: &Detail) -> [Line<'_>; 2] {
     let link = &detail.link;
     let is_down = detail.name.ends_with(".down");
     let way = link.down.as_ref().filter(|_| is_down).unwrap_or(&link.up);
@@ -43,7 +52,7 @@ fn head(detail: &Detail) -> Vec<Line<'_>> {
     let reasons: Vec<String> = reasons
         .map(|(name, drops)| format!("{name} {}", count(*drops)))
         .collect();
-    vec![
+    [
         Line::from(vec![
             Span::styled(
                 detail.name.as_str(),
@@ -64,7 +73,6 @@ fn head(detail: &Detail) -> Vec<Line<'_>> {
             count(totals.effects.ecn_marked),
             count(totals.handovers.late + totals.handovers.overload),
         )),
-        Line::raw(""),
     ]
 }
 

@@ -5,17 +5,20 @@ use longwire_topology::State;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
-use ratatui::text::{Line, Span};
-use ratatui::widgets::{Block, Clear, Paragraph};
+use ratatui::text::{Line, Span, Text};
+use ratatui::widgets::{Block, Clear, Paragraph, Wrap};
 
 use super::detail;
-use super::screen::{Prompt, Sort, TopScreen};
+use super::screen::{Lost, Prompt, Sort, TopScreen};
 use super::source::Snapshot;
 use crate::report::words::{count, micros, rate};
 
-/// Lines above the table's rows, and below them.
-const ABOVE: u16 = 5;
+/// Lines above the table's rows, and below them, which a message may take.
+const ABOVE: u16 = 7;
 const BELOW: u16 = 1;
+
+/// Lines of a message or of a verdict that does not fit into one.
+const WRAPPED_MAX: u16 = 3;
 
 /// Characters of a row's sparkline.
 const SPARKS: usize = 10;
@@ -30,7 +33,10 @@ const HELP: [(&str, &str); 11] = [
         "select names: a part of them, or a pattern with * and ?",
     ),
     ("Esc", "all names"),
-    ("e", "set options, as in rate=5mbit delay=20ms"),
+    (
+        "e",
+        "set options, as in rate=5mbit delay=20ms; Ctrl-U clears",
+    ),
     ("d, p, u", "stop the link, pause it, let it carry frames"),
     ("z", "take the last change back"),
     ("?", "this list"),
@@ -58,16 +64,18 @@ fn bold() -> Style {
 
 /// Draws all of it.
 pub fn draw(frame: &mut Frame<'_>, screen: &TopScreen) {
+    let foot = footer(screen);
+    let below = height_of(&foot, frame.area().width);
     let parts = [
-        Constraint::Length(3),
+        Constraint::Length(ABOVE - 2),
         Constraint::Min(1),
-        Constraint::Length(BELOW),
+        Constraint::Length(below),
     ];
-    let [head, body, foot] = Layout::vertical(parts).areas(frame.area());
+    let [head, body, foot_area] = Layout::vertical(parts).areas(frame.area());
     match &screen.shown {
         None => frame.render_widget(Paragraph::new("asking the run …"), head),
         Some(shown) => {
-            frame.render_widget(Paragraph::new(header(shown, screen)), head);
+            frame.render_widget(wrapped(header(shown, screen)), head);
             match (&screen.detail, &shown.detail) {
                 (Some(name), Some(detail)) if *name == detail.name => {
                     detail::draw(frame, body, detail);
@@ -79,10 +87,29 @@ pub fn draw(frame: &mut Frame<'_>, screen: &TopScreen) {
             }
         }
     }
-    frame.render_widget(Paragraph::new(footer(screen)), foot);
+    frame.render_widget(wrapped(foot), foot_area);
     if screen.help {
         help(frame, body);
     }
+}
+
+/// Returns lines that go on in the next one where the screen is too narrow.
+pub fn wrapped<'a>(lines: impl Into<Text<'a>>) -> Paragraph<'a> {
+    Paragraph::new(lines).wrap(Wrap { trim: true })
+}
+
+/// Returns the number of lines that a text takes on a screen of this width, within limits.
+pub fn height_of(text: &Line<'_>, width: u16) -> u16 {
+    let (mut lines, mut used) = (1, 0);
+    for word in text.to_string().split_whitespace() {
+        let word = word.chars().count() as u16;
+        if used > 0 && used + 1 + word > width {
+            (lines, used) = (lines + 1, word);
+        } else {
+            used += word + u16::from(used > 0);
+        }
+    }
+    lines.clamp(BELOW, WRAPPED_MAX)
 }
 
 /// Run and sums, then the fidelity: it is always on the screen.
@@ -90,10 +117,11 @@ fn header<'a>(shown: &'a Snapshot, screen: &'a TopScreen) -> Vec<Line<'a>> {
     let clock = clock(shown.overview.elapsed_s);
     let state = match &screen.lost {
         None => Span::styled("live", colour(Color::Green)),
-        Some(error) => Span::styled(
-            format!("no answer, asking again: {error}"),
-            colour(Color::Red),
+        Some(Lost::Ended) => Span::styled(
+            "THE RUN HAS ENDED",
+            colour(Color::Red).add_modifier(Modifier::BOLD),
         ),
+        Some(Lost::NoAnswer(_)) => Span::styled("no answer, asking again", colour(Color::Red)),
     };
     let mut first = vec![
         Span::styled(format!("longwire {clock}  "), bold()),
@@ -120,7 +148,12 @@ fn header<'a>(shown: &'a Snapshot, screen: &'a TopScreen) -> Vec<Line<'a>> {
         ),
         None => String::new(),
     };
-    vec![Line::from(first), Line::from(sums), fidelity(shown)]
+    let mut lines = vec![Line::from(first), Line::from(sums), fidelity(shown)];
+    lines.push(match &screen.lost {
+        Some(Lost::NoAnswer(error)) => Line::styled(error.as_str(), colour(Color::Red)),
+        _ => Line::raw(shown.fidelity.verdict.as_str()),
+    });
+    lines
 }
 
 fn fidelity(shown: &Snapshot) -> Line<'_> {
@@ -135,13 +168,12 @@ fn fidelity(shown: &Snapshot) -> Line<'_> {
     Line::from(vec![
         Span::styled(word, colour(shade).add_modifier(Modifier::BOLD)),
         Span::raw(format!(
-            "  late by p50 {}, p99 {}, max {}  artifacts {}  ",
+            "  late by p50 {}, p99 {}, max {}  artifacts {}",
             micros(lateness.p50),
             micros(lateness.p99),
             micros(lateness.max),
             count(artifacts),
         )),
-        Span::raw(fidelity.verdict.as_str()),
     ])
 }
 

@@ -65,11 +65,21 @@ pub struct Message {
     pub is_error: bool,
 }
 
+/// The reason for which what is shown is not of now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Lost {
+    /// The run has ended.
+    Ended,
+    /// It does not answer.
+    NoAnswer(String),
+}
+
 /// The state of the screen.
 #[derive(Debug)]
 pub struct TopScreen {
     pub shown: Option<Box<Snapshot>>,
-    pub lost: Option<String>,
+    /// Why the run does not answer.
+    pub lost: Option<Lost>,
     pub message: Option<Message>,
     pub prompt: Option<Prompt>,
     pub help: bool,
@@ -143,7 +153,8 @@ impl TopScreen {
                 self.back = back;
             }
             Update::Refused(error) => self.tell(format!("refused: {error}"), true),
-            Update::Lost(error) => self.lost = Some(error),
+            Update::Lost(error) => self.lost = Some(Lost::NoAnswer(error)),
+            Update::Ended => self.lost = Some(Lost::Ended),
             // Ends the command.
             Update::First(_) => {}
         }
@@ -173,7 +184,7 @@ impl TopScreen {
             return Step::Quit;
         }
         if let Some(prompt) = self.prompt.take() {
-            return self.type_in(prompt, key.code);
+            return self.type_in(prompt, key.code, control);
         }
         self.message = None;
         if self.help {
@@ -253,10 +264,17 @@ impl TopScreen {
         }
     }
 
-    fn type_in(&mut self, mut prompt: Prompt, code: KeyCode) -> Step {
+    fn type_in(&mut self, mut prompt: Prompt, code: KeyCode, control: bool) -> Step {
         let (Prompt::Search(text) | Prompt::Options(text)) = &mut prompt;
         match code {
             KeyCode::Esc => return Step::Stay,
+            // As in a shell: the whole line, and the last word.
+            KeyCode::Char('u') if control => text.clear(),
+            KeyCode::Char('w') if control => {
+                let kept = text.trim_end().rfind(' ').map_or(0, |space| space + 1);
+                text.truncate(kept);
+            }
+            KeyCode::Char(_) if control => {}
             KeyCode::Char(character) => text.push(character),
             KeyCode::Backspace => {
                 text.pop();

@@ -61,6 +61,9 @@ pub enum Update {
     Refused(String),
     /// The run does not answer; it is asked again.
     Lost(String),
+    /// The run has ended: no program listens at its address. It is asked again, since another
+    /// run may begin there.
+    Ended,
     /// It has never answered.
     First(Error),
 }
@@ -119,6 +122,9 @@ pub fn serve(
                 Update::Shown(Box::new(snapshot))
             }
             Err(error) if last.is_none() => Update::First(error),
+            Err(Error::Control(ClientError::Nobody { .. } | ClientError::Cut { .. })) => {
+                Update::Ended
+            }
             Err(error) => Update::Lost(error.to_string()),
         };
         if updates.send(update).is_err() {
@@ -214,6 +220,9 @@ fn change(client: &mut Client, request: &ChangeRequest) -> Update {
     match made {
         Ok(back) => Update::Made(request.text.clone(), back),
         Err(ClientError::Refused(refused)) => Update::Refused(refused.body.error),
+        Err(ClientError::Nobody { .. }) => {
+            Update::Refused("the run has ended, and cannot be changed any more".to_owned())
+        }
         Err(error) => Update::Lost(error.to_string()),
     }
 }

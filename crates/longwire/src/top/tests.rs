@@ -104,7 +104,7 @@ fn the_table_scrolls_with_the_chosen_row() {
     let query = screen
         .new_query(rows_of(24))
         .expect("other rows are asked for");
-    assert_eq!((screen.chosen, query.offset, query.limit), (99, 82, 18));
+    assert_eq!((screen.chosen, query.offset, query.limit), (99, 84, 16));
     press(&mut screen, KeyCode::Home);
     assert_eq!(
         screen
@@ -141,6 +141,43 @@ fn options_become_a_change_of_the_chosen_direction() {
     };
     assert_eq!(change.body, json!({ "pause": ["link.down"] }));
     let _ = Changed::default();
+}
+
+#[test]
+fn a_line_is_cleared_as_in_a_shell() {
+    let mut screen = shown(true, &[row("link.up", 2.0)]);
+    press(&mut screen, KeyCode::Char('e'));
+    for character in "loss=5% rate=1mbit".chars() {
+        press(&mut screen, KeyCode::Char(character));
+    }
+    let control = |key| KeyEvent::new(KeyCode::Char(key), KeyModifiers::CONTROL);
+    screen.press(control('w'));
+    assert!(
+        text(&screen).contains("link.up: loss=5% ▏"),
+        "{}",
+        text(&screen)
+    );
+    screen.press(control('u'));
+    screen.press(control('x'));
+    let Step::Change(change) = write(&mut screen, "delay=9ms") else {
+        panic!("{screen:?}");
+    };
+    assert_eq!(
+        change.body,
+        json!({ "set": { "link.up": { "delay": "9ms" } } })
+    );
+}
+
+#[test]
+fn long_lines_go_on_in_the_next() {
+    let mut screen = shown(true, &[row("link.up", 2.0)]);
+    let mut long = snapshot(true, &[row("link.up", 2.0)]);
+    long.fidelity.verdict = format!("{}the last word", "the network fell short ".repeat(5));
+    screen.update(Update::Shown(Box::new(long)));
+    assert!(text(&screen).contains("the last word"), "{}", text(&screen));
+    let refusal = format!("{}write 5mbit", "'fast' is no rate; ".repeat(6));
+    screen.update(Update::Refused(refusal));
+    assert!(text(&screen).contains("write 5mbit"), "{}", text(&screen));
 }
 
 #[test]
@@ -181,8 +218,15 @@ fn a_search_and_a_lost_run_are_on_the_screen() {
     assert_eq!(write(&mut screen, "adsl"), Step::Stay);
     let query = screen.new_query(rows_of(24)).expect("another selection");
     assert_eq!(query.pattern, "*adsl*");
-    screen.update(Update::Lost("it has ended".to_owned()));
+    screen.update(Update::Lost("it is stuck".to_owned()));
     assert!(text(&screen).contains("no answer"), "{}", text(&screen));
+    assert!(text(&screen).contains("it is stuck"), "{}", text(&screen));
+    screen.update(Update::Ended);
+    assert!(
+        text(&screen).contains("THE RUN HAS ENDED"),
+        "{}",
+        text(&screen)
+    );
     press(&mut screen, KeyCode::Char('?'));
     assert!(
         text(&screen).contains("take the last change back"),

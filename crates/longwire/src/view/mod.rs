@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 use longwire_control::{Judgement, PageFile, ViewConfig, ViewUrls};
 use longwire_fabric::{Controller, NetworkReport};
 
+use crate::report::network::verdict_on;
 use crate::report::stderr::print_line;
 use crate::report::verdict::Verdict;
 
@@ -40,11 +41,8 @@ pub fn judge(controller: &Controller) -> Judgement {
         return Judgement { faithful, line };
     }
     let report = controller.look(|network| NetworkReport::new(run, network));
-    let verdict = Verdict::of(&report.judged());
-    Judgement {
-        faithful: verdict.faithful,
-        line: verdict.line,
-    }
+    let Verdict { faithful, line, .. } = verdict_on(&report);
+    Judgement { faithful, line }
 }
 
 /// Prints the URLs of the page, also with `--quiet`: without them it cannot be opened. On a

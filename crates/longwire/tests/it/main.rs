@@ -10,6 +10,7 @@ mod bad_input;
 mod book;
 mod bridge;
 mod check_shards;
+mod cni;
 mod control;
 mod control_server;
 mod corpus;

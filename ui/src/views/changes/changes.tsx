@@ -1,4 +1,4 @@
-import { useMayChange, useRun } from '../../data/use';
+import { useEnded, useMayChange, useRun } from '../../data/use';
 import { Loading } from '../../ui/loading';
 import { ChangeForm } from './form';
 import { ChangeList } from './list';
@@ -26,10 +26,14 @@ export function Changes({ target }: { target: string | null }) {
   );
 }
 
-function Parts({ mayChange, target }: { mayChange: boolean; target: string | null }) {
+function Parts(props: { mayChange: boolean; target: string | null }) {
+  const { target } = props;
+  const ended = useEnded();
+  const mayChange = props.mayChange && !ended;
   return (
     <>
-      {!mayChange && (
+      {ended && <p class="notice">The run has ended: nothing can be changed any more.</p>}
+      {!props.mayChange && !ended && (
         <p class="notice">
           This page was opened with the token that may only read, so it has no controls. The other
           address that the run printed, or <code>longwire ctl</code>, can change the network.

@@ -11,6 +11,8 @@ interface Props {
   id: string;
   draft: OptionDraft | null;
   current: OptionValue | null;
+  /** Whether links are named, whose value of now is `current`. */
+  known: boolean;
   placed: Placed[];
   onDraft: (draft: OptionDraft | null) => void;
 }
@@ -18,7 +20,8 @@ interface Props {
 const writtenOut = '(text)';
 
 /** An option of a link: unchanged, a model with its parameters, or written out. */
-export function OptionRow({ registry, kind, id, draft, current, placed, onDraft }: Props) {
+export function OptionRow(props: Props) {
+  const { registry, kind, id, draft, current, known, placed, onDraft } = props;
   const model = draft?.mode === 'model' ? modelOf(registry, kind, draft.model) : null;
   const own = placed.filter(
     ({ param }) => param === null || !model?.params.some(({ name }) => name === param),
@@ -46,7 +49,11 @@ export function OptionRow({ registry, kind, id, draft, current, placed, onDraft 
         <option value={writtenOut}>written out …</option>
       </select>
       <span class="current" title="as it is now">
-        now <code>{current === null ? 'default' : valueText(current)}</code>
+        {known && (
+          <>
+            now <code>{current === null ? 'default' : valueText(current)}</code>
+          </>
+        )}
       </span>
       <div class="option-more">
         <span class="hint" id={`${id}-note`}>

@@ -99,6 +99,7 @@ export function PartFields({ registry, form, part, number, placed }: Props) {
               id={`${id}-${kind}`}
               draft={part.options[kind] ?? null}
               current={current.options(kind)}
+              known={current.known}
               placed={placed.filter((each) => each.option === kind)}
               onDraft={(draft) =>
                 form.setPart(part.id, (before) => {
@@ -134,6 +135,7 @@ function useCurrent(part: Part) {
   ).value;
   const directions = directionOptions(links, first);
   return {
+    known: directions.length > 0,
     fitting: table && keys.split(' ').length === 1 ? table.fitting : null,
     options: (kind: string): Options[string] | 'differs' | null => {
       const values = new Set(directions.map((options) => JSON.stringify(options[kind] ?? null)));

@@ -2,7 +2,7 @@ import { useState } from 'preact/hooks';
 import type { Registry } from '../../api/types';
 import { recorded, scenarioOf } from '../../change/scenario';
 import { Store, useStore } from '../../data/store';
-import { useChanges, useDocument, useTotals } from '../../data/use';
+import { useChanges, useDocument, useEnded, useTotals } from '../../data/use';
 import { count, runTime } from '../../format';
 import { download } from '../../ui/download';
 
@@ -17,6 +17,7 @@ const recordingStore = new Store<Recording | null>('longwire-recording', null);
 /** Turns the manual changes of a stretch of the run into a scenario file. */
 export function Recorder() {
   const recording = useStore(recordingStore);
+  const ended = useEnded();
   const now_ns = (useTotals()?.elapsed_s ?? 0) * 1e9;
   const changes = useChanges()?.changes ?? [];
   const [fromStart, setFromStart] = useState(true);
@@ -45,6 +46,7 @@ export function Recorder() {
           <>
             <button
               type="button"
+              disabled={ended}
               onClick={() => recordingStore.set({ from_ns: now_ns, to_ns: null })}
             >
               Record from now

@@ -4,7 +4,7 @@ import type { LinkState } from '../../api/types';
 import type { Action } from '../../change/draft';
 import { send, takeBack, undoStore } from '../../change/send';
 import { useStore } from '../../data/store';
-import { useConnection } from '../../data/use';
+import { useConnection, useEnded } from '../../data/use';
 
 const actions: { action: Exclude<Action, 'set'>; label: string; state: LinkState }[] = [
   { action: 'up', label: 'Up', state: 'up' },
@@ -17,6 +17,7 @@ export function StateButtons({ target, state }: { target: string; state: LinkSta
   const { client } = useConnection();
   const [problem, setProblem] = useState('');
   const newest = useStore(undoStore)[0];
+  const ended = useEnded();
   const run = async (work: () => Promise<unknown>): Promise<void> => {
     try {
       await work();
@@ -33,6 +34,7 @@ export function StateButtons({ target, state }: { target: string; state: LinkSta
             key={action}
             type="button"
             aria-pressed={state === result}
+            disabled={ended}
             onClick={() => void run(() => send(client, { [action]: [target] }))}
           >
             {label}
@@ -43,6 +45,7 @@ export function StateButtons({ target, state }: { target: string; state: LinkSta
         <button
           type="button"
           class="quiet"
+          disabled={ended}
           title={newest.text}
           onClick={() => void run(() => takeBack(client, newest))}
         >

@@ -1,6 +1,6 @@
 import type { Link } from '../../api/types';
 import { valueText } from '../../change/describe';
-import { useMayChange, useRun } from '../../data/use';
+import { useEnded, useMayChange, useRun } from '../../data/use';
 import { byteCount, count } from '../../format';
 import { href } from '../../router';
 import { StateLabel } from '../../ui/state';
@@ -16,48 +16,53 @@ interface Props {
 /** Name, state and options of a direction, with the ways to its other views. */
 export function LinkHead({ name, direction, link, view }: Props) {
   const mayChange = useMayChange();
+  const ended = useEnded();
   const replays = useRun()?.replay !== undefined;
   const full = `${name}.${direction}`;
+  const single = link !== null && !link.down;
   const held = link?.[direction];
-  const directions = link && !link.down ? (['up'] as const) : (['up', 'down'] as const);
   return (
     <div class="link-head">
       <div class="title-row">
-        <h1>{full}</h1>
+        <h1>{single ? name : full}</h1>
         {held && <StateLabel state={held.state} />}
-        <nav aria-label="Direction" class="segments">
-          {directions.map((each) => (
+        {!single && (
+          <nav aria-label="Direction" class="segments">
+            {(['up', 'down'] as const).map((each) => (
+              <a
+                key={each}
+                href={href({ view, name: `${name}.${each}` })}
+                aria-current={each === direction ? 'true' : undefined}
+              >
+                {each}
+              </a>
+            ))}
+          </nav>
+        )}
+        {!replays && (
+          <nav aria-label="Of this link" class="segments">
             <a
-              key={each}
-              href={href({ view, name: `${name}.${each}` })}
-              aria-current={each === direction ? 'true' : undefined}
+              href={href({ view: 'link', name: full })}
+              aria-current={view === 'link' ? 'page' : undefined}
             >
-              {each}
+              Charts
             </a>
-          ))}
-        </nav>
-        <nav aria-label="Of this link" class="segments">
-          <a
-            href={href({ view: 'link', name: full })}
-            aria-current={view === 'link' ? 'page' : undefined}
-          >
-            Charts
-          </a>
-          {!replays && (
             <a
               href={href({ view: 'flows', name: full })}
               aria-current={view === 'flows' ? 'page' : undefined}
             >
               Flows
             </a>
-          )}
-        </nav>
+          </nav>
+        )}
         {mayChange && (
           <div class="actions">
             <StateButtons target={full} state={held?.state ?? null} />
-            <a class="button" href={href({ view: 'changes', target: full })}>
-              Change …
-            </a>
+            {!ended && (
+              <a class="button" href={href({ view: 'changes', target: full })}>
+                Change …
+              </a>
+            )}
           </div>
         )}
       </div>

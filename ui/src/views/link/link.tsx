@@ -3,7 +3,7 @@ import type { Link } from '../../api/types';
 import { Chart } from '../../charts/chart';
 import { type RangeState, startRange, visible } from '../../charts/range';
 import { chartSpecs } from '../../charts/spec';
-import { useChanges, useDocument, useHistory } from '../../data/use';
+import { useChanges, useDocument, useHistory, useRun } from '../../data/use';
 import { Loading } from '../../ui/loading';
 import { Events } from './eventlist';
 import { concerning } from './events';
@@ -24,6 +24,7 @@ export function LinkView({ direction: name }: { direction: string }) {
   const link = useDocument<Link>(`/v1/links/${encodeURIComponent(linkName)}`, 1000);
   const { history, version, failure } = useHistory(full);
   const changes = useChanges();
+  const replays = useRun()?.replay !== undefined;
   const [state, setState] = useState<RangeState>(startRange);
   const canvases = useRef(new Map<string, HTMLCanvasElement>());
   const onCanvas = useCallback((id: string, canvas: HTMLCanvasElement | null) => {
@@ -74,7 +75,7 @@ export function LinkView({ direction: name }: { direction: string }) {
           />
         ))
       )}
-      <Events events={events} range={range} onShow={setState} />
+      {!replays && <Events events={events} range={range} onShow={setState} />}
     </>
   );
 }

@@ -6,16 +6,25 @@ import type { Link, Path, Port, Rule } from '../../api/types';
 
 export const boxWidth = 190;
 export const boxHeight = 76;
-const columnGap = 74;
 const rowGap = 22;
 const passHeight = 18;
-const portWidth = 96;
 export const portHeight = 40;
 const portGap = 20;
-const sideGap = 64;
-const margin = 10;
 /** Room for the names over the bars of the switch. */
 export const headRoom = 20;
+
+interface Widths {
+  port: number;
+  /** Between ports and the bars of the switch. */
+  side: number;
+  /** Between the bars and links, and between links. */
+  column: number;
+  margin: number;
+}
+
+const wide: Widths = { port: 96, side: 64, column: 74, margin: 10 };
+/** One link between two ports fits on a phone. */
+const narrow: Widths = { port: 52, side: 10, column: 12, margin: 1 };
 
 export interface Box {
   name: string;
@@ -36,6 +45,7 @@ export interface Way {
 export interface Picture {
   width: number;
   height: number;
+  portWidth: number;
   ports: (Box & { side: 'left' | 'right' })[];
   links: Box[];
   ways: Way[];
@@ -176,7 +186,8 @@ export function curve(points: [number, number][]): string {
   return d;
 }
 
-export function layout(topology: Topology): Picture {
+/** Places everything; `small` for a screen of 390 pixels, as far as the topology fits there. */
+export function layout(topology: Topology, small = false): Picture {
   const lanes = lanesOf(topology);
   const column = columnsOf(lanes);
   const columns = Math.max(1, ...[...column.values()].map((value) => value + 1));
@@ -192,23 +203,27 @@ export function layout(topology: Topology): Picture {
   for (const each of cells) stack(each, rowGap, inner);
   stack(ports.left, portGap, inner);
   stack(ports.right, portGap, inner);
-  const firstBar = margin + portWidth + sideGap;
-  const columnX = (at: number): number => firstBar + columnGap + at * (boxWidth + columnGap);
-  const lastBar = columnX(columns - 1) + boxWidth + columnGap;
-  const frame = { firstBar, lastBar, columnX, columns };
+  // Names of paths stand between the bar and the links.
+  const widths = small && columns === 1 && topology.paths.length === 0 ? narrow : wide;
+  const firstBar = widths.margin + widths.port + widths.side;
+  const columnX = (at: number): number =>
+    firstBar + widths.column + at * (boxWidth + widths.column);
+  const lastBar = columnX(columns - 1) + boxWidth + widths.column;
+  const frame = { firstBar, lastBar, columnX, columns, widths };
   return {
-    width: lastBar + sideGap + portWidth + margin,
-    height: inner + headRoom + margin,
+    width: lastBar + widths.side + widths.port + widths.margin,
+    height: inner + headRoom + wide.margin,
+    portWidth: widths.port,
     ports: [
       ...ports.left.map(({ name, y }) => ({
         name,
-        x: margin,
+        x: widths.margin,
         y: y + headRoom,
         side: 'left' as const,
       })),
       ...ports.right.map(({ name, y }) => ({
         name,
-        x: lastBar + sideGap,
+        x: lastBar + widths.side,
         y: y + headRoom,
         side: 'right' as const,
       })),
@@ -229,6 +244,7 @@ interface Frame {
   lastBar: number;
   columns: number;
   columnX: (at: number) => number;
+  widths: Widths;
 }
 
 function portCells(names: string[]): { name: string; height: number; y: number }[] {
@@ -240,12 +256,13 @@ function portEdges(
   frame: Frame,
   inner: number,
 ): string[] {
+  const { port, side, margin } = frame.widths;
   const clamp = (y: number): number => Math.max(0, Math.min(inner, y)) + headRoom;
   const edge = (x1: number, x2: number, y: number): string =>
     `M${x1} ${clamp(y)}L${x2} ${clamp(y)}`;
   return [
-    ...ports.left.map(({ y }) => edge(margin + portWidth, frame.firstBar, y + portHeight / 2)),
-    ...ports.right.map(({ y }) => edge(frame.lastBar, frame.lastBar + sideGap, y + portHeight / 2)),
+    ...ports.left.map(({ y }) => edge(margin + port, frame.firstBar, y + portHeight / 2)),
+    ...ports.right.map(({ y }) => edge(frame.lastBar, frame.lastBar + side, y + portHeight / 2)),
   ];
 }
 

@@ -1,5 +1,5 @@
 import type { Links, Path, Port, Rule } from '../../api/types';
-import { useDocument, useMayChange, useRun } from '../../data/use';
+import { useDocument, useEnded, useMayChange, useRun } from '../../data/use';
 import { Loading } from '../../ui/loading';
 import { TopologyPicture } from './picture';
 import { ReplayState } from './replay';
@@ -11,6 +11,7 @@ const mostDrawn = 12;
 export function Overview() {
   const run = useRun();
   const mayChange = useMayChange();
+  const ended = useEnded();
   const heading = <h1 class="sr-only">Overview</h1>;
   if (!run) {
     return (
@@ -25,7 +26,7 @@ export function Overview() {
       {heading}
       {run.replay && <ReplayState />}
       {!run.replay && run.links <= mostDrawn && run.links > 0 && <DrawnTopology />}
-      <LinkTable canChange={mayChange === true} />
+      <LinkTable canChange={mayChange === true && !ended} />
     </>
   );
 }

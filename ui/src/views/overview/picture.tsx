@@ -13,6 +13,7 @@ import {
   type Topology,
 } from './layout';
 import { rateOf } from './load';
+import { useSmall } from './small';
 
 /** Picture of a small network: ports, the switch, links with state and load, paths. */
 export function TopologyPicture({ topology }: { topology: Topology }) {
@@ -23,7 +24,8 @@ export function TopologyPicture({ topology }: { topology: Topology }) {
     topology.ports.map((port) => port.name),
   ]);
   // The names decide about the picture; counters, which change all the time, do not.
-  const picture = useMemo(() => layout(topology), [stamp]);
+  const small = useSmall();
+  const picture = useMemo(() => layout(topology, small), [stamp, small]);
   const table = useDocument<TablePage>('/v1/table?sort=name&order=asc&offset=0&limit=50', 1000);
   const rows = new Map(table.value?.rows.map((row) => [row.name, row]));
   const lost = new Set(topology.ports.filter((port) => port.lost).map((port) => port.name));
@@ -86,13 +88,16 @@ function Wires({ picture }: { picture: Picture }) {
 }
 
 function Ports({ picture, lost }: { picture: Picture; lost: Set<string> }) {
+  const letters = Math.floor(picture.portWidth / 7.3);
   return (
     <>
       {picture.ports.map(({ name, x, y }) => (
         <g key={name} class={lost.has(name) ? 'port lost' : 'port'}>
-          <rect x={x} y={y} width={96} height={portHeight} rx={4} />
-          <text x={x + 48} y={y + portHeight / 2 + 4} text-anchor="middle">
-            {lost.has(name) ? `${cut(name, 8)} (lost)` : cut(name, 13)}
+          <rect x={x} y={y} width={picture.portWidth} height={portHeight} rx={4} />
+          <text x={x + picture.portWidth / 2} y={y + portHeight / 2 + 4} text-anchor="middle">
+            {lost.has(name) && letters > 8
+              ? `${cut(name, letters - 5)} (lost)`
+              : cut(name, letters)}
           </text>
           <title>{lost.has(name) ? `port ${name}, which is lost` : `port ${name}`}</title>
         </g>

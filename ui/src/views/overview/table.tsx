@@ -34,7 +34,7 @@ export function LinkTable({ canChange }: { canChange: boolean }) {
         <p class="more" role="status">
           {table.known &&
             (table.fitting === table.directions
-              ? `${count(table.directions)} directions`
+              ? `${count(table.directions)} ${table.directions === 1 ? 'direction' : 'directions'}`
               : `${count(table.fitting)} of ${count(table.directions)} directions`)}
         </p>
         {canChange && (

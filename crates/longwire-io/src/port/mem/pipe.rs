@@ -129,7 +129,8 @@ impl RxPort for PipeRx {
         {
             take(RxFrame {
                 bytes: self.reader.front_bytes(),
-                arrival: now,
+                // The caller may have lost its core since it read the clock.
+                arrival: now.max(front.release),
                 offload: front.offload,
                 wire_len: front.wire_len,
                 lent: None,

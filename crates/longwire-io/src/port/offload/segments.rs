@@ -77,11 +77,52 @@ pub fn cut(
     range: Range<usize>,
     out: &mut Vec<u8>,
 ) -> Option<Offload> {
+    let is_wire_frame = range.len() == 1;
+    let (headers, offload) = cut_piece(super_frame, segments, range, out)?;
+    if !is_wire_frame {
+        return Some(offload);
+    }
+    if !has_no_checksum(out, &headers) {
+        write_transport_checksum(out, &headers);
+    }
+    Some(Offload::NONE)
+}
+
+/// As [`cut`], but leaves the checksum of a wire frame unfinished too, which saves a pass
+/// over its bytes where the next device finishes it.
+pub fn cut_unfinished(
+    super_frame: &[u8],
+    segments: Segments,
+    range: Range<usize>,
+    out: &mut Vec<u8>,
+) -> Option<Offload> {
+    let (_, offload) = cut_piece(super_frame, segments, range, out)?;
+    Some(offload)
+}
+
+/// Whether [`cut`] can cut a super-packet: its headers do not contradict `segments`.
+pub fn can_cut(super_frame: &[u8], segments: Segments) -> bool {
+    headers_of(super_frame, segments).is_some()
+}
+
+/// Returns the headers of a super-packet, unless they contradict `segments`.
+fn headers_of(super_frame: &[u8], segments: Segments) -> Option<Headers> {
     let headers = Headers::parse(super_frame)?;
-    let count = segments.wire_frames(super_frame.len()).len();
-    let lengths_match =
+    let matches =
         segments.kind.matches(&headers) && headers.payload_at == usize::from(segments.header_len);
-    if !lengths_match || range.is_empty() || range.end > count {
+    matches.then_some(headers)
+}
+
+/// As [`cut`], without finishing a checksum; also returns the headers.
+fn cut_piece(
+    super_frame: &[u8],
+    segments: Segments,
+    range: Range<usize>,
+    out: &mut Vec<u8>,
+) -> Option<(Headers, Offload)> {
+    let headers = headers_of(super_frame, segments)?;
+    let count = segments.wire_frames(super_frame.len()).len();
+    if range.is_empty() || range.end > count {
         return None;
     }
     let payload_len = usize::from(segments.payload_len).max(1);
@@ -100,16 +141,11 @@ pub fn cut(
     };
     write_network_header(out, &headers, &piece);
     write_transport_header(out, &headers, &piece);
-    if range.len() == 1 {
-        if !has_no_checksum(out, &headers) {
-            write_transport_checksum(out, &headers);
-        }
-        return Some(Offload::NONE);
-    }
-    Some(Offload {
+    let offload = Offload {
         checksum: write_unfinished_checksum(out, &headers),
-        segments: Some(segments),
-    })
+        segments: (range.len() > 1).then_some(segments),
+    };
+    Some((headers, offload))
 }
 
 /// The part of a super-packet that a frame carries.

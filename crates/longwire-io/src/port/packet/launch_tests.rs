@@ -82,7 +82,7 @@ fn frames_with_a_launch_time_pass_whole_and_in_order() {
             .run(|| {
                 let near = interface::find_up("packet:near", "near").expect("is there");
                 let mut notes = Vec::new();
-                let sockets = open_sockets("packet:near", &near, Some(holder), &mut notes);
+                let sockets = open_sockets("packet:near", &near, (Some(holder), true), &mut notes);
                 let lock =
                     PortLock::acquire("packet:near", &near, Purpose::Send, ReadMode::Nothing);
                 let needs = InterfaceNeeds {

@@ -56,6 +56,8 @@ const OVERSIZED_MAX: usize = 8 * 65_535 + 14 + 2 * 4;
 const RING_BYTES: usize = 4 * 1024 * 1024;
 /// Maximum bytes of super-packets that the kernel may hold, in addition to the ring.
 const RECEIVE_BUFFER: usize = 16 * 1024 * 1024;
+/// Bytes of an Ethernet header with a VLAN tag.
+const ETHERNET: usize = 14 + 4;
 /// Bytes of frames in transit to the driver.
 const SEND_BUFFER: usize = 8 * 1024 * 1024;
 /// Below this a note reports that the receive buffer is small: a TCP sender's window in
@@ -82,7 +84,11 @@ pub struct PacketPort {
 pub fn open(name: &str, options: &OpenOptions) -> Result<PacketPort, PortError> {
     let port = format!("packet:{name}");
     let interface = super::interface::find_up(&port, name)?;
-    let lock = PortLock::acquire(&port, &interface, options.purpose, ReadMode::Copies)?;
+    let lock = if options.private {
+        PortLock::none()
+    } else {
+        PortLock::acquire(&port, &interface, options.purpose, ReadMode::Copies)?
+    };
     let mut notes = Vec::new();
     let (receiving, ring) = open_rx(&port, &interface, options, &mut notes)?;
     let (tx, settings) = open_sending(&port, &interface, options, lock, &mut notes)?;
@@ -118,7 +124,7 @@ fn open_sending(
     notes: &mut Vec<String>,
 ) -> Result<(PacketTx, Arc<Settings>), PortError> {
     let launches = find_launch(port, interface, options.launch, notes)?;
-    let sockets = open_sockets(port, interface, launches, notes)?;
+    let sockets = open_sockets(port, interface, (launches, options.sends_by_xdp), notes)?;
     if !interface.running {
         notes.push(format!("{}: no carrier yet", interface.name));
     }
@@ -131,7 +137,11 @@ fn open_sending(
             Frames::WireSize
         },
     };
-    let settings = Arc::new(Settings::apply(interface, needs, lock, notes));
+    let settings = Arc::new(if options.private {
+        Settings::untouched(lock)
+    } else {
+        Settings::apply(interface, needs, lock, notes)
+    });
     let tx = PacketTx::new(sockets, port, interface, Arc::clone(&settings));
     Ok((tx, settings))
 }
@@ -140,7 +150,7 @@ fn open_sending(
 fn open_sockets(
     port: &str,
     interface: &Interface,
-    launches: Option<FrameHolder>,
+    (launches, sends_by_xdp): (Option<FrameHolder>, bool),
     notes: &mut Vec<String>,
 ) -> Result<Sockets, PortError> {
     let direct = open_tx(port, interface, launches.is_none())?;
@@ -152,8 +162,8 @@ fn open_sockets(
     }
     Ok(Sockets {
         fast: match launches {
-            Some(_) => None,
-            None => open_fast(interface, notes),
+            None if sends_by_xdp => open_fast(interface, notes),
+            _ => None,
         },
         direct,
         queued,
@@ -200,8 +210,9 @@ fn open_rx(
             buffer / 1024
         ));
     }
+    let usual = options.frame_usual;
     let layout = Layout::new(
-        interface.mtu as usize + 14 + 4,
+        usual.unwrap_or(interface.mtu as usize + ETHERNET),
         options.ring_bytes.unwrap_or(RING_BYTES),
     );
     let ring =

@@ -7,7 +7,7 @@
 #[path = "../../../../longwire-engine/tests/it/common/any_spec.rs"]
 pub mod any_spec;
 mod cases;
-mod offline;
+pub mod offline;
 pub mod ports;
 pub mod traffic;
 

@@ -19,6 +19,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use super::{attach_names, node};
 use crate::cli::{DUPLEX_HELP, DuplexTexts, LINK_HELP};
 use crate::error::EXIT_USAGE;
 use crate::{Error, Globals};
@@ -71,6 +72,11 @@ pub struct RunAddress {
         help_heading = "Run"
     )]
     pub control: Option<Address>,
+
+    /// The attachment of `longwire node` whose links are meant; --control is then the
+    /// socket of the node, node.sock in the run directory without it
+    #[arg(long, global = true, value_name = "NAME", help_heading = "Run")]
+    pub attachment: Option<String>,
 
     /// The file whose first line is the token, for a run that listens on TCP;
     /// without it, the one that LONGWIRE_TOKEN_FILE names
@@ -304,7 +310,10 @@ pub fn run(args: &CtlArgs, globals: &Globals) -> Result<ExitCode, Error> {
 /// # Errors
 /// If there is none, or its token cannot be read.
 pub fn connect(args: &RunAddress) -> Result<Client, Error> {
-    let address = place::find(args.control.as_ref(), |name| std::env::var_os(name))?;
+    let address = match (&args.control, &args.attachment) {
+        (None, Some(_)) => Address::Unix(node::socket().ok_or_else(node::missing)?),
+        (given, _) => place::find(given.as_ref(), |name| std::env::var_os(name))?,
+    };
     let named = std::env::var_os(place::TOKEN_FILE).filter(|named| !named.is_empty());
     let file = args.token_file.clone().or(named.map(PathBuf::from));
     let token = file.as_deref().map(read_token).transpose()?;
@@ -315,7 +324,11 @@ pub fn connect(args: &RunAddress) -> Result<Client, Error> {
             place::TOKEN_FILE
         )));
     }
-    Ok(Client::new(address, token.as_deref())?)
+    let client = Client::new(address, token.as_deref())?;
+    let Some(name) = &args.attachment else {
+        return Ok(client);
+    };
+    Ok(client.of_attachment(attach_names::checked(name)?))
 }
 
 fn act(action: &Action, client: &mut Client, globals: &Globals) -> Result<(), Error> {

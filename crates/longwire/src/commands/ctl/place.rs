@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use longwire_io::run_directory;
 
 use crate::Error;
+use crate::commands::node;
 use longwire_control::Address;
 use longwire_control::client::ONLY_OWNER;
 
@@ -71,9 +72,9 @@ fn no_listener(folders: &[PathBuf], dead: &[PathBuf]) -> String {
         ),
     };
     format!(
-        "no run that can be controlled was found in {}{found}; start one with `longwire run \
-         network.toml --control {1}/net.sock`, or say where it listens with --control or \
-         {ADDRESS}",
+        "no run that can be controlled was found in {}{found}; start one with --view, or as in \
+         `longwire run network.toml --control {1}/net.sock`, or say where it listens with \
+         --control or {ADDRESS}",
         written(folders.iter().map(PathBuf::as_path)),
         place.display()
     )
@@ -94,7 +95,9 @@ fn sockets(folder: &Path) -> Vec<PathBuf> {
     };
     let entries = entries.filter(is_socket).map(|entry| entry.path());
     let named = entries.filter(|path| path.extension().is_some_and(|end| end == "sock"));
-    let mut sockets: Vec<PathBuf> = named.collect();
+    // A node has no links, only attachments that have.
+    let runs = named.filter(|path| path.file_name().is_none_or(|name| name != node::SOCKET));
+    let mut sockets: Vec<PathBuf> = runs.collect();
     sockets.sort();
     sockets
 }

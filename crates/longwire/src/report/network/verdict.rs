@@ -6,7 +6,9 @@ use longwire_fabric::{LinkRow, NetworkReport};
 use longwire_runtime::fabric::PortReport;
 
 use crate::report::artifacts;
-use crate::report::verdict::{IN_TIME, SHARE_SMALL, Verdict, kinds, lateness, own_share, stopped};
+use crate::report::verdict::{
+    IN_TIME, SHARE_SMALL, Verdict, kinds, lateness, machine_hints, own_share, stopped,
+};
 use crate::report::words::{count, links_in_words, micros};
 
 /// Returns the verdict on a network.
@@ -17,15 +19,18 @@ pub(super) fn of(report: &NetworkReport) -> Verdict {
     let artifacts = artifacts.join("; ");
     let judged = report.judged();
     let share = judged.links.iter().map(own_share).fold(0.0, f64::max);
-    let hints = artifacts::hints(|kind| ports.iter().any(|port| port.artifacts.of(kind) > 0));
+    let any = |kind: &str| ports.iter().any(|port| port.artifacts.of(kind) > 0);
+    let mut hints: Vec<String> = artifacts::hints(any).collect();
+    hints.extend(machine_hints(&report.run, any("late")));
     let (faithful, line) = if let Some(error) = &report.run.error {
         (false, format!("the run ended early: {error}"))
     } else if let Some(lost) = lost_ports(report) {
         (false, format!("a port was lost: {lost}"))
     } else if let Some(overload) = Overload::of(&report.links) {
         let line = format!(
-            "the network fell behind what was asked for: {}; {artifacts}",
-            overload.links()
+            "the network fell behind what was asked for: {}{}",
+            overload.links(),
+            lost_of(ports),
         );
         (false, line)
     } else if report.run.stops.count > 0 {
@@ -45,27 +50,20 @@ pub(super) fn of(report: &NetworkReport) -> Verdict {
     Verdict {
         faithful,
         line,
-        hints: hints.collect(),
+        hints,
     }
 }
 
-/// Returns the range of late frames among links, if the network was overloaded.
+/// Returns the range of late frames among links, if the network was overloaded and has more
+/// links than the verdict describes.
 pub(super) fn overload_line(report: &NetworkReport) -> Option<String> {
-    let Overload {
-        least,
-        middle,
-        worst,
-        ..
-    } = Overload::of(&report.links)?;
+    let overload = Overload::of(&report.links).filter(|overload| overload.used > 2)?;
     let percent = |share: f64| format!("{:.1}%", share * 100.0);
     Some(format!(
-        "overload: of a link's frames {} late at the least, {} at the median, {} at the most \
-         ({}, up to {} late)",
-        percent(least),
-        percent(middle),
-        percent(share_late(worst)),
-        worst.name,
-        micros(worst.totals.handovers.late_max_ns as f64 / 1e3),
+        "overload: {} of a link's frames late at the least, {} at the median, {} at the most",
+        percent(overload.least),
+        percent(overload.middle),
+        percent(share_late(overload.worst)),
     ))
 }
 
@@ -103,12 +101,17 @@ impl Overload<'_> {
     }
 
     fn links(&self) -> String {
+        let (worst, frames) = (self.worst, self.worst.totals.traffic.packets_out);
         format!(
-            "{} of {} could not be served in time, the worst {} with {:.1}% of its frames",
+            "{} of {} could not be served in time, the worst {} with {} of its {} frames late \
+             ({:.1}%), by up to {}",
             count(self.behind as u64),
             links_in_words(self.used),
-            self.worst.name,
-            share_late(self.worst) * 100.0
+            worst.name,
+            count(worst.late()),
+            count(frames),
+            share_late(worst) * 100.0,
+            micros(worst.totals.handovers.late_max_ns as f64 / 1e3),
         )
     }
 }
@@ -139,6 +142,22 @@ fn lost_ports(report: &NetworkReport) -> Option<String> {
             count(frames)
         )
     })
+}
+
+/// Returns the artifacts of ports that are no lateness, which the links' frames have already,
+/// as the end of a sentence.
+fn lost_of(ports: &[PortReport]) -> String {
+    let others = ports.iter().filter_map(|port| {
+        let mut others = port.artifacts.clone();
+        others.retain(|kind, _| !artifacts::is_late(kind));
+        kinds(&others).map(|kinds| format!("{} {kinds}", port.name))
+    });
+    let others: Vec<String> = others.collect();
+    if others.is_empty() {
+        String::new()
+    } else {
+        format!("; {}", others.join("; "))
+    }
 }
 
 /// Returns the artifacts of a port, if it has any: `left 12 late, 3 memory`.
@@ -212,23 +231,34 @@ mod tests {
     }
 
     #[test]
-    fn an_overload_is_named_with_its_links() {
-        let report = report(&[0, 96, 12]);
+    fn an_overload_is_named_once_with_its_links() {
+        let mut report = report(&[0, 96, 12]);
+        report.run.ports[0].artifacts = [("overload", 108), ("late", 4), ("memory", 3)].into();
         let verdict = of(&report);
         assert!(!verdict.faithful);
         assert_eq!(
             verdict.line,
             "the network fell behind what was asked for: 2 of 3 links could not be served in \
-             time, the worst l1 with 96.0% of its frames; right 108 overload"
+             time, the worst l1 with 96 of its 100 frames late (96.0%), by up to 3.00 s; right 3 \
+             memory"
         );
-        assert!(verdict.hints[0].contains("more than this machine can"));
+        let has = |text: &str| verdict.hints.iter().any(|hint| hint.contains(text));
+        assert!(has("more than this machine can"));
         assert_eq!(
             overload_line(&report).as_deref(),
             Some(
-                "overload: of a link's frames 0.0% late at the least, 12.0% at the median, 96.0% \
-                 at the most (l1, up to 3.00 s late)"
+                "overload: 0.0% of a link's frames late at the least, 12.0% at the median, 96.0% \
+                 at the most"
             )
         );
+    }
+
+    #[test]
+    fn pauses_of_the_machine_are_named_as_of_a_pair() {
+        let mut report = report(&[0, 0]);
+        report.run.pauses.count = 2;
+        let hints = of(&report).hints;
+        assert!(hints[0].starts_with("pauses: the machine itself stood still 2 times"));
     }
 
     #[test]

@@ -16,6 +16,7 @@ use crate::common::{Ran, longwire};
 
 mod accounts;
 mod closed;
+mod containers;
 mod interleaved;
 mod node;
 mod others;
@@ -48,14 +49,7 @@ impl Joined {
 
     /// Attaches a link to near's device.
     fn attach(&self, name: &str, options: &[&str]) -> Attached {
-        let mut command = self.command(name, options);
-        command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut program = RunningProgram::of(command.spawn().expect("it starts"));
-        wait_for_word(&mut program, ATTACHED);
-        Attached {
-            program,
-            name: name.to_owned(),
-        }
+        started(self.command(name, options), name)
     }
 
     fn command(&self, name: &str, options: &[&str]) -> Command {
@@ -133,6 +127,18 @@ impl Joined {
 fn path_of(namespace: &NetNamespace) -> String {
     let descriptor = namespace.as_fd().as_raw_fd();
     format!("/proc/{}/fd/{descriptor}", std::process::id())
+}
+
+/// Starts a `longwire attach`, and waits until the link is attached.
+fn started(mut command: Command, name: &str) -> Attached {
+    command.stdin(Stdio::null());
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut program = RunningProgram::of(command.spawn().expect("it starts"));
+    wait_for_word(&mut program, ATTACHED);
+    Attached {
+        program,
+        name: name.to_owned(),
+    }
 }
 
 /// A running `longwire attach`.

@@ -239,3 +239,19 @@ fn many_attachments_are_made_at_once() {
     assert_eq!(all.len(), 1, "{all:?}");
     joined.assert_round_trip(2.0);
 }
+
+#[test]
+fn an_interface_is_free_again_at_once() {
+    let Some(joined) = Joined::new() else { return };
+    let folder = Folder::new();
+    let node = RunningNode::start(&folder);
+    let body = attachment(&joined, json!({ "delay": "1ms" }));
+    // The kernel removes the devices of one while those of the next are made.
+    for round in 0..12 {
+        node.put(&format!("round{round}"), &body);
+        let removed = node.client().delete(&path(&format!("round{round}")));
+        removed.expect("removed");
+    }
+    joined.assert_round_trip(0.0);
+    joined.assert_clean();
+}

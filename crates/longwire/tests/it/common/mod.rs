@@ -4,6 +4,7 @@
     reason = "each test file is a program of its own and uses some of these"
 )]
 
+pub mod containerd;
 pub mod process;
 pub mod recording;
 pub mod site;

@@ -68,6 +68,19 @@ impl Replay {
     }
 }
 
+/// The page asks for `out.up`, as of any link; both names are of the same samples.
+#[test]
+fn the_history_of_an_output_has_the_name_of_a_direction_too() {
+    let replay = Replay::start("replay TRACE --to null --link-rate 10mbit");
+    let samples = |replay: &Replay, name: &str| {
+        let columns = replay.get(&format!("/v1/history/{name}"));
+        column(&columns, "elapsed_s")
+    };
+    replay.wait_until(|replay| samples(replay, "out.up").len() >= 3);
+    let out = samples(&replay, "out");
+    assert!(samples(&replay, "out.up").starts_with(&out), "{out:?}");
+}
+
 fn number(value: &Value) -> f64 {
     value
         .as_f64()

@@ -258,3 +258,28 @@ fn a_link_that_changes_keeps_no_more_rights() {
         assert!(given_up, "{}", ended.stdout);
     }
 }
+
+#[test]
+fn the_link_is_printed_at_the_start_as_without_control() {
+    for user in User::all() {
+        let options = "--rate 10Mbps --delay 20ms --queue 3p";
+        for (more, names) in [
+            ("", ["up", "down"]),
+            ("--control a.sock", ["link.up", "link.down"]),
+        ] {
+            let line = format!("$LONGWIRE exec {options} {more} -- true");
+            let ended = well(user.shell(&line));
+            for name in names {
+                for wanted in [
+                    format!("{name}: rate 80mbit, framing none, queue 3p,"),
+                    format!("warning: {name}: rate: 10Mbps is 80mbit"),
+                    format!("warning: {name}: a queue of 3p is less"),
+                ] {
+                    let found = ended.stderr.matches(&format!("\n{wanted}")).count();
+                    let first = usize::from(ended.stderr.starts_with(&wanted));
+                    assert_eq!(found + first, 1, "{wanted}: {ended:?}");
+                }
+            }
+        }
+    }
+}

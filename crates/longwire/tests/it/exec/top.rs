@@ -129,10 +129,10 @@ fn a_run_is_shown_and_changed_by_keys() {
         let pid = nix::unistd::Pid::from_raw(run.id() as i32);
         nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGINT).expect("it runs");
         run.wait().expect("it ends");
-        terminal.wait_for("no answer, asking again");
+        terminal.wait_for("THE RUN HAS ENDED");
         terminal.keys(&["q"]);
         let screen = terminal.wait_for("ended 0");
-        assert!(!screen.contains("asking again"), "{screen}");
+        assert!(!screen.contains("HAS ENDED"), "{screen}");
     }
 }
 

@@ -105,3 +105,61 @@ fn the_rate_in_force_of_a_schedule_is_that_of_the_frames_served() {
         );
     }
 }
+
+/// The change comes at a scenario's second 1.234, within a period of the history.
+#[test]
+fn the_rate_in_force_is_that_of_the_sample() {
+    for user in User::all() {
+        let scenario = "[[at]]\ntime = \"1234ms\"\nset = { link = { rate = \"3mbit\" } }\n";
+        std::fs::write(user.dir.file("s.toml"), scenario).expect("a file");
+        let line = "sleep 2; curl -sS --fail --unix-socket v.sock \
+                    http://localhost/v1/history/link.up";
+        let line = format!(
+            "$LONGWIRE exec -q --control v.sock --view --rate 1mbit --scenario s.toml -- \
+             sh -c '{line}'"
+        );
+        let ended = well(user.shell(&line));
+        let history: Value = serde_json::from_str(&ended.stdout).expect("JSON");
+        let samples = column(&history, "elapsed_s").zip(column(&history, "rate_bits_per_s"));
+        let samples: Vec<(f64, f64)> = samples.collect();
+        assert!(samples.iter().any(|(at, _)| *at > 1.3), "{samples:?}");
+        for (at, rate) in samples {
+            let wanted = if at < 1.234 { 1e6 } else { 3e6 };
+            assert_eq!(rate, wanted, "at {at} s");
+        }
+    }
+}
+
+#[test]
+fn a_run_with_a_view_alone_is_found_without_its_address() {
+    for user in User::all() {
+        // Other runs of root may have a view.
+        let named = if user.is_root() {
+            "--control $LONGWIRE_CONTROL"
+        } else {
+            ""
+        };
+        let line = format!(
+            "env -u LONGWIRE_CONTROL $LONGWIRE ctl status {named}; ls -l $LONGWIRE_CONTROL"
+        );
+        let line = format!(
+            "mkdir -p run && export XDG_RUNTIME_DIR=$PWD/run && \
+             $LONGWIRE exec -q --view -- sh -c '{line}'; ls run/longwire"
+        );
+        let ended = user.shell(&line);
+        let place = if user.is_root() {
+            "/run/longwire".to_owned()
+        } else {
+            user.dir.path().join("run/longwire").display().to_string()
+        };
+        assert!(ended.stdout.contains(": longwire "), "{ended:?}");
+        assert!(
+            ended.stdout.contains(&format!("{place}/view-")),
+            "{ended:?}"
+        );
+        let socket = ended.stdout.lines().find(|line| line.starts_with('s'));
+        let socket = socket.and_then(|line| line.split(' ').next_back());
+        let socket = std::path::Path::new(socket.expect("its socket"));
+        assert!(!socket.exists(), "{ended:?}");
+    }
+}

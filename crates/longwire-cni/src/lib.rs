@@ -1,0 +1,74 @@
+//! A chained CNI plugin: a link for every container of a network.
+//!
+//! The plugin creates and changes no interface. It reports the namespace, the interface and
+//! the options of the link to the node process, `longwire node`, and passes the result of
+//! the plugins before it on unchanged.
+//!
+//! [`answer`] is the whole plugin. It implements version 1.1 of the specification
+//! (<https://www.cni.dev/docs/spec/>), and earlier ones from 0.3.1.
+
+mod config;
+mod error;
+mod name;
+mod node;
+mod operations;
+mod options;
+mod parameters;
+
+use std::io;
+
+use config::NetworkConfig;
+use error::{CniError, Reason};
+use operations::Call;
+use parameters::Parameters;
+
+/// The answer to a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// The text for stdout: a result, an error, or nothing.
+    pub output: String,
+    /// Lines for stderr, where runtimes have their log.
+    pub log: Vec<String>,
+    /// Whether the exit code is 0.
+    pub is_success: bool,
+}
+
+/// Carries out one call. `variable` returns environment variables; `input` is all of stdin.
+pub fn answer(
+    variable: &dyn Fn(&str) -> Option<String>,
+    input: impl FnOnce() -> io::Result<Vec<u8>>,
+) -> Answer {
+    let mut log = Vec::new();
+    let mut version = None;
+    let done = carry_out(variable, input, &mut version, &mut log);
+    let is_success = done.is_ok();
+    let output = done.unwrap_or_else(|error| error.to_json(version.as_deref()));
+    Answer {
+        output,
+        log,
+        is_success,
+    }
+}
+
+fn carry_out(
+    variable: &dyn Fn(&str) -> Option<String>,
+    input: impl FnOnce() -> io::Result<Vec<u8>>,
+    version: &mut Option<String>,
+    log: &mut Vec<String>,
+) -> Result<String, CniError> {
+    let parameters = Parameters::read(variable)?;
+    let input = input().map_err(|error| {
+        let message = format!("cannot read the configuration from stdin: {error}");
+        CniError::new(Reason::Read, message)
+    })?;
+    let config = NetworkConfig::read(&input)?;
+    if !config.version.is_empty() {
+        *version = Some(config.version.clone());
+    }
+    let mut call = Call {
+        parameters: &parameters,
+        config: &config,
+        log,
+    };
+    call.run()
+}

@@ -1,0 +1,252 @@
+//! The operations (CNI specification 1.1, section 2, "CNI operations").
+
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::config::{NetworkConfig, VERSIONS};
+use crate::error::{CniError, Reason};
+use crate::name::{is_of_network, name_of};
+use crate::node::{Node, NodeError};
+use crate::options::LinkOptions;
+use crate::parameters::{Operation, Parameters};
+
+/// The time that the node has for a request: it attaches a link in less than 50 ms.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// The same where the answer changes nothing for the caller.
+const SHORT_PATIENCE: Duration = Duration::from_secs(3);
+
+/// A call: parameters, configuration, and lines for the log.
+pub(crate) struct Call<'a> {
+    pub parameters: &'a Parameters,
+    pub config: &'a NetworkConfig<'a>,
+    pub log: &'a mut Vec<String>,
+}
+
+impl Call<'_> {
+    /// Carries out the operation; returns the text for stdout.
+    pub fn run(&mut self) -> Result<String, CniError> {
+        match self.parameters.operation {
+            Operation::Version => Ok(self.version()),
+            // A container must be removed with any configuration.
+            Operation::Del => {
+                self.del();
+                Ok(String::new())
+            }
+            operation => {
+                check_version(operation, &self.config.version)?;
+                self.run_checked(operation)
+            }
+        }
+    }
+
+    fn run_checked(&mut self, operation: Operation) -> Result<String, CniError> {
+        match operation {
+            Operation::Check => self.check()?,
+            Operation::Gc => self.gc()?,
+            Operation::Status => self.status()?,
+            _ => return self.add(),
+        }
+        Ok(String::new())
+    }
+
+    fn version(&self) -> String {
+        let version = match self.config.version.as_str() {
+            "" => VERSIONS[VERSIONS.len() - 1],
+            version => version,
+        };
+        json!({ "cniVersion": version, "supportedVersions": VERSIONS }).to_string()
+    }
+
+    fn name(&self) -> String {
+        let Parameters {
+            container,
+            interface,
+            ..
+        } = self.parameters;
+        name_of(&self.config.name, container, interface)
+    }
+
+    fn node(&self, limit: Duration) -> Result<Node, NodeError> {
+        let socket = self.config.socket().unwrap_or_default();
+        Node::new(socket, limit)
+    }
+
+    fn add(&mut self) -> Result<String, CniError> {
+        self.config.refuse_unknown_fields()?;
+        let previous = self.config.previous()?;
+        let options = self.config.options(self.parameters)?;
+        if !options.is_attached() {
+            return Ok(previous.to_owned());
+        }
+        let namespace = &self.parameters.namespace;
+        if !Path::new(namespace).exists() {
+            let message = format!("there is no network namespace {namespace}");
+            return Err(CniError::new(Reason::Container, message));
+        }
+        match self.attach(&options) {
+            Ok(()) => Ok(previous.to_owned()),
+            Err(NodeError::Away(reason)) if !self.config.is_required()? => {
+                self.log.push(format!("no link is attached: {reason}"));
+                Ok(previous.to_owned())
+            }
+            Err(error) => Err(of_node(error)),
+        }
+    }
+
+    fn attach(&mut self, options: &LinkOptions) -> Result<(), NodeError> {
+        const CONFLICT: u16 = 409;
+        let (name, parameters) = (self.name(), self.parameters);
+        let request = options.request(&parameters.namespace, &parameters.interface);
+        let mut node = self.node(PATIENCE)?;
+        let attached = match node.put(&name, &request) {
+            // The attachment of an earlier start of the container, whose end the node did
+            // not hear of.
+            Err(NodeError::Refused(CONFLICT, _)) => {
+                self.sweep(&mut node)?;
+                node.put(&name, &request)
+            }
+            attached => attached,
+        };
+        attached?;
+        if let Err(error) = self.sweep(&mut node) {
+            self.log.push(format!("old links stay: {}", error.reason()));
+        }
+        Ok(())
+    }
+
+    /// Removes attachments of this network whose namespace is gone: their removal was asked
+    /// for while the node was away.
+    fn sweep(&mut self, node: &mut Node) -> Result<(), NodeError> {
+        for old in node.list()? {
+            let is_gone = old.spec.target.netns.is_some_and(|path| !path.exists());
+            if is_gone && is_of_network(&old.name, &self.config.name) {
+                node.delete(&old.name)?;
+                self.log
+                    .push(format!("removed {}, whose namespace is gone", old.name));
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes the link. A node that is away has no link there: they end with its process.
+    fn del(&mut self) {
+        let name = self.name();
+        let deleted = self.node(SHORT_PATIENCE);
+        if let Err(error) = deleted.and_then(|mut node| node.delete(&name)) {
+            self.log
+                .push(format!("{name} is not removed: {}", error.reason()));
+        }
+    }
+
+    fn check(&mut self) -> Result<(), CniError> {
+        let options = self.config.options(self.parameters)?;
+        let previous = self.config.previous_result()?;
+        let interface = &self.parameters.interface;
+        let mut in_container = previous.interfaces.iter();
+        let is_listed =
+            in_container.any(|found| found.name == *interface && !found.sandbox.is_empty());
+        if !previous.interfaces.is_empty() && !is_listed {
+            let message = format!("{interface} is not an interface of prevResult");
+            return Err(CniError::new(Reason::Configuration, message));
+        }
+        if !options.is_attached() {
+            return Ok(());
+        }
+        let name = self.name();
+        let found = self.node(PATIENCE).and_then(|mut node| node.get(&name));
+        let found = match found {
+            Err(NodeError::Away(_)) if !self.config.is_required()? => return Ok(()),
+            found => found.map_err(of_node)?,
+        };
+        let not_attached = |reason: &str| {
+            let message = format!("the link of {interface} ({name}) {reason}");
+            Err(CniError::new(Reason::NotAttached, message))
+        };
+        let Some(found) = found else {
+            return not_attached("does not exist");
+        };
+        if found.state == "waiting" {
+            return not_attached(&format!("waits: {}", found.reason.unwrap_or_default()));
+        }
+        let is_here = found.spec.target.netns.as_deref()
+            == Some(Path::new(&self.parameters.namespace))
+            && found.interfaces.contains(interface);
+        if !is_here {
+            return not_attached("is attached to another place");
+        }
+        Ok(())
+    }
+
+    /// Removes all links of the network but those of valid attachments.
+    fn gc(&mut self) -> Result<(), CniError> {
+        let valid = self.config.valid_attachments()?;
+        let network = &self.config.name;
+        let valid = valid
+            .iter()
+            .map(|valid| name_of(network, &valid.container, &valid.interface));
+        let valid: Vec<String> = valid.collect();
+        let mut node = self.node(PATIENCE).map_err(of_node)?;
+        let all = node.list().map_err(of_node)?;
+        let old = all
+            .iter()
+            .filter(|found| is_of_network(&found.name, network) && !valid.contains(&found.name));
+        let mut errors = Vec::new();
+        for old in old {
+            if let Err(error) = node.delete(&old.name) {
+                errors.push(format!("{}: {}", old.name, error.reason()));
+            }
+        }
+        if errors.is_empty() {
+            return Ok(());
+        }
+        Err(CniError::new(Reason::Refused, "some links are not removed")
+            .with_details(errors.join("; ")))
+    }
+
+    fn status(&mut self) -> Result<(), CniError> {
+        let healthy = self
+            .node(SHORT_PATIENCE)
+            .and_then(|mut node| node.check_health());
+        match healthy {
+            Ok(()) => Ok(()),
+            Err(_) if !self.config.is_required()? => Ok(()),
+            Err(error) => Err(CniError {
+                reason: Reason::Unavailable,
+                ..of_node(error)
+            }),
+        }
+    }
+}
+
+/// Refuses a version that is not supported, or that does not have the operation.
+fn check_version(operation: Operation, version: &str) -> Result<(), CniError> {
+    let first = match operation {
+        Operation::Check => "0.4.0",
+        Operation::Gc | Operation::Status => "1.1.0",
+        _ => VERSIONS[0],
+    };
+    let since = VERSIONS.iter().skip_while(|known| **known != first);
+    if since.clone().any(|known| *known == version) {
+        return Ok(());
+    }
+    let since: Vec<&str> = since.copied().collect();
+    let message = format!("version '{version}' of the configuration is not supported");
+    let details = format!(
+        "for this operation, cniVersion is one of {}",
+        since.join(", ")
+    );
+    Err(CniError::new(Reason::Version, message).with_details(details))
+}
+
+fn of_node(error: NodeError) -> CniError {
+    match error {
+        NodeError::Away(reason) => CniError::new(Reason::Later, reason),
+        NodeError::Wrong(reason) => CniError::new(Reason::Configuration, reason),
+        NodeError::Refused(status, reason) => {
+            let message = format!("the node process refuses the link: {reason}");
+            CniError::new(Reason::Refused, message).with_details(format!("status {status}"))
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! The parameters of a call: environment variables (CNI specification 1.1, section 2).
+
+use crate::error::{CniError, Reason};
+
+/// An operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Operation {
+    Add,
+    Del,
+    Check,
+    Gc,
+    Status,
+    Version,
+}
+
+/// The parameters of a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Parameters {
+    pub operation: Operation,
+    /// Empty if not given, as are the others.
+    pub container: String,
+    pub namespace: String,
+    pub interface: String,
+    /// Pairs of `CNI_ARGS`.
+    pub arguments: Vec<(String, String)>,
+}
+
+/// A variable's name, and the rule for its value.
+type Rule = (&'static str, fn(&Parameters) -> bool);
+
+impl Parameters {
+    /// Reads the variables, and checks those that the operation needs.
+    pub fn read(variable: &dyn Fn(&str) -> Option<String>) -> Result<Parameters, CniError> {
+        let text = |name| variable(name).unwrap_or_default();
+        let operation = match text("CNI_COMMAND").as_str() {
+            "ADD" => Operation::Add,
+            "DEL" => Operation::Del,
+            "CHECK" => Operation::Check,
+            "GC" => Operation::Gc,
+            "STATUS" => Operation::Status,
+            "VERSION" => Operation::Version,
+            other => return Err(unknown_command(other)),
+        };
+        let parameters = Parameters {
+            operation,
+            container: text("CNI_CONTAINERID"),
+            namespace: text("CNI_NETNS"),
+            interface: text("CNI_IFNAME"),
+            arguments: pairs(&text("CNI_ARGS")),
+        };
+        parameters.check()?;
+        Ok(parameters)
+    }
+
+    fn check(&self) -> Result<(), CniError> {
+        let rules: [Rule; 3] = [
+            ("CNI_CONTAINERID", |given| is_container(&given.container)),
+            ("CNI_IFNAME", |given| is_interface(&given.interface)),
+            ("CNI_NETNS", |given| given.namespace.starts_with('/')),
+        ];
+        let needed = match self.operation {
+            Operation::Add | Operation::Check => &rules[..],
+            Operation::Del => &rules[..2],
+            Operation::Gc | Operation::Status | Operation::Version => &[],
+        };
+        let wrong = needed.iter().filter(|(_, is_right)| !is_right(self));
+        let wrong: Vec<&str> = wrong.map(|(name, _)| *name).collect();
+        if wrong.is_empty() {
+            return Ok(());
+        }
+        let message = format!("missing or wrong in the environment: {}", wrong.join(", "));
+        Err(CniError::new(Reason::Variables, message))
+    }
+}
+
+fn unknown_command(command: &str) -> CniError {
+    let message = match command {
+        "" => "CNI_COMMAND is not set: a container runtime runs this plugin".to_owned(),
+        command => format!("CNI_COMMAND is '{command}'"),
+    };
+    CniError::new(Reason::Variables, message)
+        .with_details("commands are ADD, DEL, CHECK, GC, STATUS and VERSION")
+}
+
+/// Whether a container's ID is one: a letter or digit, then also '_', '.' and '-'.
+fn is_container(id: &str) -> bool {
+    let starts_well = id.starts_with(|first: char| first.is_ascii_alphanumeric());
+    let is_allowed = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
+    starts_well && id.chars().all(is_allowed)
+}
+
+/// Whether the kernel takes a name of an interface.
+fn is_interface(name: &str) -> bool {
+    let is_wrong = |c: char| c == '/' || c == ':' || c.is_whitespace();
+    (1..=15).contains(&name.len()) && !matches!(name, "." | "..") && !name.contains(is_wrong)
+}
+
+/// Reads `KEY=VALUE;KEY=VALUE`. Text without `=` is another plugin's.
+fn pairs(text: &str) -> Vec<(String, String)> {
+    let pairs = text.split(';').filter_map(|pair| pair.split_once('='));
+    pairs
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .collect()
+}

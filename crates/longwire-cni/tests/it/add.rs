@@ -1,0 +1,205 @@
+//! ADD.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde_json::{Value, json};
+
+use crate::node::FakeNode;
+use crate::{Call, PREVIOUS};
+
+const NAME: &str = "cni-pods-3fa9c0ffee123-eth0-6cccd2360e708fe4";
+const AWAY: &str = "/nonexistent/node.sock";
+
+/// A node that attaches everything, and has these other attachments.
+fn willing(others: Value) -> FakeNode {
+    FakeNode::start(move |line, _| match line.split_once(' ') {
+        Some(("GET", "/v1/attachments")) => (200, json!({ "attachments": others })),
+        Some(("PUT", _)) => (201, json!({ "name": NAME })),
+        _ => (204, Value::Null),
+    })
+}
+
+#[test]
+fn the_node_hears_of_the_namespace_and_the_result_stays() {
+    let node = willing(json!([]));
+    let add = Call::new("ADD", &node.socket());
+    let add = add.field("link", json!({ "delay": "20ms", "rate": "1mbit" }));
+    let add = add.field("up", json!({ "loss": "1%" }));
+    let add = add
+        .field("to", json!(["10.0.0.0/8"]))
+        .field("seed", json!(7));
+    assert_eq!(add.well(), PREVIOUS);
+    let expected = json!({
+        "target": { "netns": "/proc/self/ns/net" }, "interface": "eth0",
+        "link": { "delay": "20ms", "rate": "1mbit", "up": { "loss": "1%" } },
+        "to": ["10.0.0.0/8"], "seed": 7,
+    });
+    let requests = node.requests();
+    assert_eq!(
+        requests[0],
+        (format!("PUT /v1/attachments/{NAME}"), expected)
+    );
+    assert_eq!(requests.len(), 2, "{requests:?}");
+}
+
+#[test]
+fn the_nearer_source_has_precedence() {
+    let node = willing(json!([]));
+    let link = |call: &Call| -> Value {
+        call.well();
+        node.requests()[0].1["link"]["delay"].clone()
+    };
+    let call = Call::new("ADD", &node.socket());
+    let call = call.field("link", json!({ "delay": "1ms" }));
+    assert_eq!(link(&call), "1ms");
+    let mut runtime = json!({ "longwire": { "link": { "delay": "2ms" } }, "portMappings": [] });
+    let call = call.field("runtimeConfig", runtime.clone());
+    assert_eq!(link(&call), "2ms");
+    runtime["io.kubernetes.cri.pod-annotations"] = json!({
+        "longwire.dev/link": "delay=3ms", "example.com/other": "x",
+    });
+    let call = call.field("runtimeConfig", runtime);
+    assert_eq!(link(&call), "3ms");
+    let call = call.variable(
+        "CNI_ARGS",
+        "IgnoreUnknown=1;LONGWIRE_DELAY=4ms;K8S_POD_NAME=a",
+    );
+    assert_eq!(link(&call), "4ms");
+}
+
+#[test]
+fn containers_without_a_link_are_passed_on() {
+    let add = Call::new("ADD", Path::new(AWAY)).field("attach", json!(false));
+    assert_eq!(add.well(), PREVIOUS);
+    let pod = json!({ "io.kubernetes.cri.pod-annotations": { "longwire.dev/attach": "true" } });
+    add.field("runtimeConfig", pod).fails(11);
+}
+
+#[test]
+fn without_the_node_a_container_waits_or_has_no_link() {
+    let add = Call::new("ADD", Path::new(AWAY));
+    let message = add.fails(11);
+    assert!(message.contains("`longwire node` must run"), "{message}");
+    let answer = add.field("required", json!(false)).run();
+    assert!(answer.is_success);
+    assert_eq!(answer.output, PREVIOUS);
+    assert!(answer.log[0].contains("no link is attached"), "{answer:?}");
+}
+
+#[test]
+fn links_of_namespaces_that_are_gone_are_removed() {
+    let attachment = |name: &str, netns: &str| {
+        json!({ "name": name, "state": "waiting",
+        "interfaces": [], "spec": { "target": { "netns": netns }, "link": {} } })
+    };
+    let node = willing(json!([
+        attachment("cni-pods-1-eth0-6cccd23600000000", "/run/netns/gone"),
+        attachment("cni-pods-2-eth0-6cccd23600000000", "/proc/self/ns/net"),
+        attachment("cni-others-3-eth0-1111111100000000", "/run/netns/gone"),
+        json!({ "name": "web", "spec": { "target": { "container": "web" } } }),
+    ]));
+    Call::new("ADD", &node.socket()).well();
+    let lines: Vec<String> = node.requests().into_iter().map(|(line, _)| line).collect();
+    let deleted = "DELETE /v1/attachments/cni-pods-1-eth0-6cccd23600000000";
+    assert_eq!(lines[2..], [deleted], "{lines:?}");
+}
+
+#[test]
+fn an_old_attachment_of_the_container_gives_way() {
+    let deleted = AtomicBool::new(false);
+    let node = FakeNode::start(move |line, _| match line.split_once(' ') {
+        Some(("PUT", _)) if deleted.load(Ordering::Relaxed) => (201, json!({})),
+        Some(("PUT", _)) => (409, json!({ "error": "it has another target" })),
+        Some(("DELETE", path)) => {
+            deleted.fetch_or(path.ends_with(NAME), Ordering::Relaxed);
+            (200, json!({ "name": NAME }))
+        }
+        _ => {
+            let gone =
+                json!({ "name": NAME, "spec": { "target": { "netns": "/run/netns/gone" } } });
+            (200, json!({ "attachments": [gone] }))
+        }
+    });
+    Call::new("ADD", &node.socket()).well();
+}
+
+#[test]
+fn refusals_of_the_node_have_codes() {
+    let problem = json!({ "field": "link.delay", "reason": "'soon' is no time", "remedy": "" });
+    let wrong = json!({ "error": "link.delay: 'soon' is no time", "problems": [problem] });
+    let plain = json!({ "error": "there is no interface eth0" });
+    for (status, body, code, part) in [
+        (400, wrong.clone(), 7, "'soon' is no time"),
+        (422, wrong, 7, "'soon' is no time"),
+        (422, plain.clone(), 101, "no interface eth0"),
+        (409, plain.clone(), 101, "no interface eth0"),
+        (500, plain, 101, "no interface eth0"),
+    ] {
+        let node = FakeNode::start(move |line, _| {
+            let is_list = line == "GET /v1/attachments";
+            let answer = (status, body.clone());
+            if is_list {
+                (200, json!({ "attachments": [] }))
+            } else {
+                answer
+            }
+        });
+        let call = Call::new("ADD", &node.socket()).field("required", json!(false));
+        let message = call.fails(code);
+        assert!(message.contains(part), "{message}");
+    }
+}
+
+#[test]
+fn wrong_calls_are_refused_before_the_node_is_asked() {
+    let node = willing(json!([]));
+    let call = || Call::new("ADD", &node.socket());
+    let annotations =
+        |name: &str, text: &str| json!({ "io.kubernetes.cri.pod-annotations": { name: text } });
+    for (call, code, part) in [
+        (call().without_previous(), 7, "prevResult"),
+        (
+            call().field("prevResult", Value::Null).without_previous(),
+            7,
+            "prevResult",
+        ),
+        (
+            call().field("lnik", json!({ "delay": 1 })),
+            2,
+            r#""lnik": {"delay":1}"#,
+        ),
+        (call().field("link", json!("80ms")), 6, "'link'"),
+        (
+            call().field("runtimeConfig", json!({ "longwire": { "x": 1 } })),
+            6,
+            "runtimeConfig",
+        ),
+        (
+            call().field("runtimeConfig", annotations("longwire.dev/link", "80ms")),
+            7,
+            "OPTION=VALUE",
+        ),
+        (
+            call().variable("CNI_NETNS", "/run/netns/gone"),
+            3,
+            "/run/netns/gone",
+        ),
+        (call().variable("CNI_NETNS", ""), 4, "CNI_NETNS"),
+        (
+            call().variable("CNI_CONTAINERID", "../x"),
+            4,
+            "CNI_CONTAINERID",
+        ),
+        (call().variable("CNI_IFNAME", "a/b"), 4, "CNI_IFNAME"),
+        (call().variable("CNI_COMMAND", "PUT"), 4, "CNI_COMMAND"),
+        (call().variable("CNI_COMMAND", ""), 4, "container runtime"),
+    ] {
+        let message = call.fails(code);
+        assert!(message.contains(part), "{message}");
+    }
+    for text in ["", "[]", "{", "{\"cniVersion\":1}"] {
+        crate::error_of(&call().run_with(text), 6);
+    }
+    assert_eq!(node.requests(), []);
+}

@@ -1,0 +1,189 @@
+//! DEL, CHECK, GC, STATUS and VERSION.
+
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use longwire_testbed::support::Folder;
+use serde_json::{Value, json};
+
+use crate::Call;
+use crate::node::FakeNode;
+
+const NAME: &str = "cni-pods-3fa9c0ffee123-eth0-6cccd2360e708fe4";
+const AWAY: &str = "/nonexistent/node.sock";
+
+/// The attachment of the calls' container.
+fn attached() -> Value {
+    json!({
+        "name": NAME, "state": "attached", "interfaces": ["eth0"],
+        "spec": { "target": { "netns": "/proc/self/ns/net" }, "link": { "delay": "80ms" } },
+    })
+}
+
+#[test]
+fn a_container_is_removed_in_any_case() {
+    for (status, body) in [
+        (204, Value::Null),
+        (200, json!({ "name": NAME, "received": 7 })),
+        (404, json!({ "error": "there is none" })),
+        (500, json!({ "error": "a fault" })),
+        (200, json!([])),
+    ] {
+        let node = FakeNode::start(move |_, _| (status, body.clone()));
+        let del = Call::new("DEL", &node.socket()).variable("CNI_NETNS", "");
+        assert_eq!(del.without_previous().well(), "");
+        let expected = (format!("DELETE /v1/attachments/{NAME}"), Value::Null);
+        assert_eq!(node.requests(), [expected]);
+    }
+    let del = Call::new("DEL", Path::new(AWAY)).field("lnik", json!(1));
+    let answer = del.field("link", json!("wrong")).run();
+    assert!(answer.is_success && answer.output.is_empty(), "{answer:?}");
+    assert!(answer.log[0].contains("is not removed"), "{answer:?}");
+    Call::new("DEL", Path::new(AWAY))
+        .variable("CNI_CONTAINERID", "")
+        .fails(4);
+}
+
+#[test]
+fn a_node_that_hangs_delays_a_removal_by_seconds() {
+    let folder = Folder::new();
+    let socket = folder.path().join("node.sock");
+    let _listener = UnixListener::bind(&socket).expect("a socket");
+    let begin = Instant::now();
+    assert_eq!(Call::new("DEL", &socket).well(), "");
+    let taken = begin.elapsed();
+    // The limit is 3 s; a loaded machine takes longer.
+    assert!(taken > Duration::from_secs(2), "{taken:?}");
+    assert!(taken < Duration::from_secs(20), "{taken:?}");
+}
+
+#[test]
+fn a_check_finds_the_link_or_says_why_not() {
+    let with = |status: u16, body: Value| {
+        let node = FakeNode::start(move |_, _| (status, body.clone()));
+        let check = Call::new("CHECK", &node.socket());
+        (node, check)
+    };
+    let (node, check) = with(200, attached());
+    assert_eq!(check.well(), "");
+    assert_eq!(node.requests()[0].0, format!("GET /v1/attachments/{NAME}"));
+    check.without_previous().fails(7);
+
+    let changed = |field: &str, value: Value| {
+        let mut body = attached();
+        body[field] = value;
+        body
+    };
+    let other = json!({ "target": { "netns": "/run/netns/other" } });
+    let mut waiting = changed("state", json!("waiting"));
+    waiting["reason"] = json!("there is no eth0");
+    for (status, body, part) in [
+        (404, json!({ "error": "none" }), "does not exist"),
+        (200, waiting, "waits: there is no eth0"),
+        (200, changed("interfaces", json!(["eth1"])), "another place"),
+        (200, changed("spec", other), "another place"),
+    ] {
+        let (_node, check) = with(status, body);
+        let message = check.fails(100);
+        assert!(message.contains(part), "{message}");
+    }
+
+    let away = || Call::new("CHECK", Path::new(AWAY));
+    away().fails(11);
+    away().field("required", json!(false)).well();
+    away().field("attach", json!(false)).well();
+    let message = away().variable("CNI_IFNAME", "eth1").fails(7);
+    assert!(message.contains("eth1 is not an interface"), "{message}");
+}
+
+#[test]
+fn links_of_invalid_attachments_are_collected() {
+    let all = [
+        "cni-pods-1-eth0-6cccd23600000001",
+        NAME,
+        "web",
+        "cni-pods-1-eth0-0000000000000002",
+    ];
+    let list: Vec<Value> = all.iter().map(|name| json!({ "name": name })).collect();
+    let start = |status: u16| {
+        let list = list.clone();
+        FakeNode::start(move |line, _| match line {
+            "GET /v1/attachments" => (200, json!({ "attachments": list })),
+            _ => (status, json!({ "error": "a fault" })),
+        })
+    };
+    let lines = |node: &FakeNode| -> Vec<String> {
+        node.requests()
+            .into_iter()
+            .skip(1)
+            .map(|(line, _)| line)
+            .collect()
+    };
+    let delete = |name: &str| format!("DELETE /v1/attachments/{name}");
+    let valid = json!([{ "containerID": "3fa9c0ffee1234567890", "ifname": "eth0" }]);
+    for field in ["cni.dev/valid-attachments", "cni.dev/attachments"] {
+        let node = start(200);
+        let gc = Call::new("GC", &node.socket()).without_previous();
+        assert_eq!(gc.field(field, valid.clone()).well(), "");
+        assert_eq!(lines(&node), [delete(all[0])]);
+    }
+    // All are tried, and the errors reported.
+    let node = start(500);
+    let message = Call::new("GC", &node.socket()).fails(101);
+    assert_eq!(lines(&node), [delete(all[0]), delete(NAME)]);
+    assert!(
+        message.contains(all[0]) && message.contains(NAME),
+        "{message}"
+    );
+    Call::new("GC", Path::new(AWAY)).fails(11);
+}
+
+#[test]
+fn the_status_is_that_of_the_node() {
+    let node = FakeNode::start(|_, _| (200, json!({ "status": "ok" })));
+    let status = Call::new("STATUS", &node.socket()).without_previous();
+    assert_eq!(status.well(), "");
+    assert_eq!(node.requests()[0].0, "GET /v1/health");
+    let away = Call::new("STATUS", Path::new(AWAY));
+    away.fails(50);
+    away.field("required", json!(false)).well();
+}
+
+#[test]
+fn versions_have_their_operations() {
+    let version = Call::new("VERSION", Path::new(AWAY));
+    for asked in ["0.2.0", "1.0.0", "9.9.9"] {
+        let output = version
+            .run_with(&json!({ "cniVersion": asked }).to_string())
+            .output;
+        let output: Value = serde_json::from_str(&output).expect("JSON");
+        let supported = ["0.3.1", "0.4.0", "1.0.0", "1.1.0"];
+        assert_eq!(
+            output,
+            json!({ "cniVersion": asked, "supportedVersions": supported })
+        );
+    }
+    for (operation, version) in [
+        ("ADD", "0.2.0"),
+        ("ADD", "1.2.0"),
+        ("ADD", ""),
+        ("CHECK", "0.3.1"),
+        ("GC", "1.0.0"),
+        ("STATUS", "1.0.0"),
+    ] {
+        let call = Call::new(operation, Path::new(AWAY)).field("cniVersion", json!(version));
+        let answer = call.run();
+        let error: Value = serde_json::from_str(&answer.output).expect("JSON");
+        assert_eq!(error["code"], 1, "{operation} {version}: {error}");
+        assert!(
+            error["details"]
+                .as_str()
+                .is_some_and(|text| text.contains("1.1.0"))
+        );
+    }
+    for version in ["0.3.1", "0.4.0", "1.0.0"] {
+        let call = Call::new("ADD", Path::new(AWAY)).field("attach", json!(false));
+        call.field("cniVersion", json!(version)).well();
+    }
+}

@@ -1,0 +1,135 @@
+//! Grace periods of the kernel (RCU), which system calls wait for: attaching a program,
+//! making or closing a packet ring. One takes 5 to 25 ms, expedited ones some 0.1 ms.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Seek, Write};
+use std::path::Path;
+
+use nix::fcntl::{Flock, FlockArg};
+
+use crate::run_directory;
+
+/// The machine's setting: 1 for expedited grace periods.
+const SETTING: &str = "/sys/kernel/rcu_expedited";
+/// The file in the run directory that a process locks while it has changed the setting. It
+/// is not empty after the process was killed meanwhile.
+const MARKER: &str = "rcu-expedited";
+
+/// Expedited grace periods of the whole machine, until this is dropped.
+///
+/// They cost the machine an interrupt on each busy core. On real-time machines
+/// `rcu_normal` overrides the setting.
+#[derive(Debug)]
+pub struct ExpeditedGrace {
+    /// `None`: the setting is not ours to restore.
+    marker: Option<Flock<File>>,
+}
+
+impl ExpeditedGrace {
+    /// Begins. Without the right to the setting, and if another process has changed it,
+    /// nothing is done.
+    pub fn begin() -> ExpeditedGrace {
+        let directory = run_directory::own().filter(|_| Path::new(SETTING).exists());
+        let marker = directory.and_then(|directory| {
+            run_directory::create(&directory).ok()?;
+            // Another user could have placed a link under the marker's name.
+            if !run_directory::is_private(&directory) {
+                return None;
+            }
+            begin_with(&directory.join(MARKER), Path::new(SETTING))
+                .ok()
+                .flatten()
+        });
+        ExpeditedGrace { marker }
+    }
+}
+
+/// Sets the setting to 1, unless it is, and returns the marker; `None` if the setting is not
+/// ours.
+fn begin_with(marker: &Path, setting: &Path) -> io::Result<Option<Flock<File>>> {
+    let mut options = File::options();
+    let file = options.read(true).write(true).create(true).open(marker)?;
+    let Ok(mut marker) = Flock::lock(file, FlockArg::LockExclusiveNonblock) else {
+        return Ok(None);
+    };
+    let mut left = String::new();
+    marker.read_to_string(&mut left)?;
+    let is_on = fs::read_to_string(setting)?.trim_end() != "0";
+    if is_on && left.is_empty() {
+        return Ok(None);
+    }
+    if left.is_empty() {
+        marker.write_all(b"0\n")?;
+    }
+    if let Err(error) = fs::write(setting, "1") {
+        marker.set_len(0)?;
+        return Err(error);
+    }
+    Ok(Some(marker))
+}
+
+/// Sets the setting to 0.
+fn end_with(marker: &mut File, setting: &Path) -> io::Result<()> {
+    fs::write(setting, "0")?;
+    marker.set_len(0)?;
+    marker.rewind()
+}
+
+impl Drop for ExpeditedGrace {
+    fn drop(&mut self) {
+        if let Some(marker) = &mut self.marker {
+            // What fails now, the next run repeats.
+            let _ = end_with(marker, Path::new(SETTING));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folder(name: &str) -> std::path::PathBuf {
+        let name = format!("longwire-grace-{name}-{}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        fs::create_dir_all(&folder).expect("a directory");
+        folder
+    }
+
+    #[test]
+    fn the_setting_is_restored_once_and_by_who_changed_it() {
+        let folder = folder("restored");
+        let (marker, setting) = (folder.join("marker"), folder.join("setting"));
+        let read = || fs::read_to_string(&setting).expect("a setting");
+        fs::write(&setting, "0\n").expect("it is written");
+        let mut first = begin_with(&marker, &setting)
+            .expect("it begins")
+            .expect("ours");
+        assert_eq!(read(), "1");
+        // Another process meanwhile.
+        assert!(begin_with(&marker, &setting).expect("it begins").is_none());
+        end_with(&mut first, &setting).expect("it ends");
+        drop(first);
+        assert_eq!(read(), "0");
+        // A user's own setting stays.
+        fs::write(&setting, "1\n").expect("it is written");
+        assert!(begin_with(&marker, &setting).expect("it begins").is_none());
+        fs::remove_dir_all(folder).expect("it is removed");
+    }
+
+    #[test]
+    fn the_setting_of_a_killed_process_is_restored_by_the_next() {
+        let folder = folder("killed");
+        let (marker, setting) = (folder.join("marker"), folder.join("setting"));
+        fs::write(&setting, "0\n").expect("it is written");
+        drop(begin_with(&marker, &setting).expect("it begins"));
+        assert_eq!(fs::read_to_string(&setting).expect("a setting"), "1");
+        let mut next = begin_with(&marker, &setting)
+            .expect("it begins")
+            .expect("left by one that was killed");
+        end_with(&mut next, &setting).expect("it ends");
+        drop(next);
+        assert_eq!(fs::read_to_string(&setting).expect("a setting"), "0");
+        assert_eq!(fs::read_to_string(&marker).expect("a marker"), "");
+        fs::remove_dir_all(folder).expect("it is removed");
+    }
+}

@@ -1,0 +1,126 @@
+//! Admission by the gate of a lane: frames are decided before they are put on the line,
+//! and a super-packet whose frames leave together stays one buffer.
+
+use longwire_engine::Verdict;
+use longwire_io::delay_line::Note;
+use longwire_io::port::offload::can_cut;
+use longwire_io::{Offload, RxFrame};
+
+use super::admission::Admission;
+use super::segments::{CutForm, Cutter, Run};
+use crate::fabric::Gate;
+use crate::ledger::Artifact;
+
+/// Bytes of a record besides those of its frame, at most: two heads and the alignment.
+const RECORD_EXTRA: usize = 48;
+
+impl Admission {
+    /// Processes an arriving buffer of a stage without a link; its frames pass the link by
+    /// the gate if they can.
+    #[inline]
+    pub fn admit_through(&mut self, frame: RxFrame<'_>, gate: &mut Gate<'_>) {
+        if !self.undecided || !gate.admits(frame.arrival) || !self.leaves_as_it_is(&frame) {
+            gate.close();
+            return self.admit(frame);
+        }
+        self.latest = frame.arrival;
+        if let Some(addresses) = &self.addresses {
+            addresses.arrived(frame.bytes, frame.arrival);
+        }
+        if frame.offload.segments.is_some() {
+            return self.admit_train_through(&frame, gate);
+        }
+        self.count_arrival(frame.wire_len);
+        if self.line.make_room(frame.bytes.len()).is_err() {
+            self.shared.ingress.artifacts[Artifact::Memory].add(1);
+            return;
+        }
+        let verdict = gate.offer(frame.arrival, frame.wire_len, frame.bytes);
+        let release = match verdict {
+            Verdict::Deliver(delivery) => delivery.release,
+            Verdict::Queued => frame.arrival,
+            Verdict::Drop(_) => return,
+        };
+        self.keep_part(&frame, release, None);
+        self.line.publish();
+        gate.follow(&self.line, verdict != Verdict::Queued);
+    }
+
+    /// Whether the output port takes the offloads of a frame, and its segments are what
+    /// its headers say.
+    #[inline]
+    fn leaves_as_it_is(&self, frame: &RxFrame<'_>) -> bool {
+        frame.offload == Offload::NONE
+            || self.form == CutForm::Unfinished
+                && frame
+                    .offload
+                    .segments
+                    .is_none_or(|segments| can_cut(frame.bytes, segments))
+    }
+
+    /// Offers the wire frames of a super-packet. Those that are decided and leave together
+    /// are one record of the line; a queued one is a record by itself, as its release is not
+    /// known.
+    fn admit_train_through(&mut self, frame: &RxFrame<'_>, gate: &mut Gate<'_>) {
+        let mut piece = std::mem::take(&mut self.piece);
+        let train = self.trains.next();
+        let mut cutter = Cutter::new(train, frame.bytes, frame.offload, &mut piece);
+        // Bytes that the run which is not on the line yet needs there.
+        let mut run_bytes = 0;
+        while let Some(len) = cutter.next_wire_len() {
+            self.count_arrival(len);
+            let bytes = len as usize + RECORD_EXTRA;
+            let verdict = if self.line.make_room(run_bytes + bytes).is_ok() {
+                Some(gate.offer(frame.arrival, len, frame.bytes))
+            } else {
+                self.shared.ingress.artifacts[Artifact::Memory].add(1);
+                None
+            };
+            let release = match verdict {
+                Some(Verdict::Deliver(delivery)) => Some(delivery.release),
+                _ => None,
+            };
+            match cutter.decided(release) {
+                Some(run) => {
+                    self.keep_through(&mut cutter, run, gate, true);
+                    run_bytes = 0;
+                }
+                None if release.is_none() => run_bytes = 0,
+                None => {}
+            }
+            if release.is_some() {
+                run_bytes += bytes;
+            }
+            if verdict == Some(Verdict::Queued) {
+                let queued = cutter.last_frame(frame.arrival);
+                self.keep_through(&mut cutter, queued, gate, false);
+            }
+        }
+        if let Some(run) = cutter.last_run() {
+            self.keep_through(&mut cutter, run, gate, true);
+        }
+        self.piece = piece;
+    }
+
+    /// Puts a run on the line as one record, for which there is space.
+    fn keep_through(
+        &mut self,
+        cutter: &mut Cutter<'_>,
+        run: Run,
+        gate: &mut Gate<'_>,
+        decided: bool,
+    ) {
+        cutter.cut(run, CutForm::Trains, |cut| {
+            let note = Note {
+                offload: cut.offload,
+                part: cut.part,
+                ..self.note(run.release, cut.bytes.len() as u32)
+            };
+            let kept = self.line.push(cut.bytes, note);
+            debug_assert!(kept.is_ok(), "there was space for it");
+            self.count_kept(kept, cut.wire_frames);
+        });
+        self.line.publish();
+        gate.follow(&self.line, decided);
+    }
+}

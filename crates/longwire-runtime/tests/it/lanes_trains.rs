@@ -1,0 +1,173 @@
+//! Trains and unfinished checksums on lanes: every wire frame leaves when and as it does
+//! from the same network frame by frame, whose frames are cut and finished before.
+
+use longwire_engine::{Bytes, FrameMeta, Nanos};
+use longwire_io::port::own::{OwnRx, OwnTx};
+use longwire_packet::bridge::PortIndex;
+use longwire_runtime::fabric::pipeline::run_to_end;
+use longwire_runtime::fabric::{LinkTotals, OutputFrame, Simulation};
+
+use crate::composed::offline::wire_frames;
+use crate::composed::ports::{Device, Frame, Script, Sink, UNKNOWN};
+use crate::composed::traffic::{Buffer, buffers, draws, segments};
+use crate::lanes::{Case, LINKS, parts, totals};
+
+/// The first arrival.
+const START: Nanos = Nanos::from_millis(1);
+
+/// Wire frames that left by each port, and the counts of the links.
+type Outcome = (Vec<Vec<Frame>>, Vec<LinkTotals>);
+
+/// Frame by frame, without lines and trains.
+fn simulated(case: &Case, buffers: &[Vec<Buffer>; 2]) -> Outcome {
+    let (parts, cells) = parts(case);
+    let mut simulation =
+        Simulation::new(&["a", "b"], parts, 3, Nanos::ZERO, None).expect("it starts");
+    let mut left = vec![Vec::new(), Vec::new()];
+    let mut all: Vec<_> = (0..2)
+        .flat_map(|port| {
+            wire_frames(&buffers[port], START)
+                .into_iter()
+                .map(move |frame| (port, frame))
+        })
+        .collect();
+    all.sort_by_key(|(port, frame)| (frame.at, *port));
+    let mut out = |leaving: OutputFrame<'_>| {
+        let port = usize::from(leaving.port.0);
+        left[port].push((leaving.release, leaving.bytes.to_vec()));
+        Ok::<(), ()>(())
+    };
+    for (port, frame) in all {
+        let meta = FrameMeta::new(frame.at, frame.bytes.len() as u32);
+        let port = PortIndex(port as u16);
+        let taken = simulation.frame(port, meta, &frame.bytes, &mut out);
+        taken.expect("nothing fails");
+    }
+    simulation
+        .advance(Nanos::MAX, &mut out)
+        .expect("nothing fails");
+    (left, totals(&cells))
+}
+
+/// With the stages of a live run, between ports that take offloads or do not.
+fn staged(case: &Case, buffers: &[Vec<Buffer>; 2], takes_offload: bool) -> Outcome {
+    let (parts, cells) = parts(case);
+    let sinks = [Sink::new(), Sink::new()];
+    let source =
+        |port: usize| -> Box<dyn OwnRx> { Box::new(Script::at(buffers[port].clone(), START)) };
+    let reports = if takes_offload {
+        let ports = (0..2).map(|port| (source(port), Device(sinks[port].clone())));
+        let end = run_to_end(ports.collect(), parts, 3, Bytes(64 << 20));
+        end.expect("it runs").reports
+    } else {
+        let port = |port: usize| -> Box<dyn OwnTx> { Box::new(sinks[port].clone()) };
+        let ports = (0..2).map(|number| (source(number), port(number)));
+        let end = run_to_end(ports.collect(), parts, 3, Bytes(64 << 20));
+        end.expect("it runs").reports
+    };
+    for report in reports {
+        assert_eq!(report.artifacts.values().sum::<u64>(), 0, "{}", case.up);
+    }
+    let left = sinks.iter().map(Sink::take).collect();
+    (left, totals(&cells))
+}
+
+/// Compares all ways; returns the number of frames that left in a buffer with others.
+fn compare(case: &Case, buffers: &[Vec<Buffer>; 2]) -> usize {
+    let (expected, expected_totals) = simulated(case, buffers);
+    let mut together = 0;
+    for takes_offload in [false, true] {
+        let (found, found_totals) = staged(case, buffers, takes_offload);
+        let name = format!("{}, {takes_offload}", case.up);
+        assert_eq!(found_totals, expected_totals, "{name}");
+        for (found, expected) in found.iter().zip(&expected) {
+            assert_eq!(found.len(), expected.len(), "{name}");
+            for (index, (found, expected)) in found.iter().zip(expected).enumerate() {
+                let in_time = found.0 == expected.0 || takes_offload && found.0 == UNKNOWN;
+                assert!(in_time && found.1 == expected.1, "{name}: frame {index}");
+                together += usize::from(found.0 == UNKNOWN);
+            }
+        }
+    }
+    together
+}
+
+fn traffic(seed: u64) -> [Vec<Buffer>; 2] {
+    [
+        buffers(&mut draws(2 * seed)),
+        buffers(&mut draws(2 * seed + 1)),
+    ]
+}
+
+#[test]
+fn trains_are_decided_as_their_frames_are() {
+    let mut together = 0;
+    for up in LINKS {
+        let case = Case {
+            up,
+            down: "rate=100mbit delay=3ms loss=2%",
+            changes: Vec::new(),
+        };
+        together += (0..8)
+            .map(|seed| compare(&case, &traffic(seed)))
+            .sum::<usize>();
+    }
+    assert!(together > 1_000, "{together}");
+}
+
+#[test]
+fn changes_find_trains_on_their_lines() {
+    let changes = vec![
+        (3_000, 0, "rate=80mbit"),
+        (6_000, 0, "loss=5%"),
+        (8_000, 0, "delay=1ms rate=unlimited"),
+        (8_500, 1, "delay=500us rate=unlimited"),
+        (9_000, 0, "queue=10p rate=200mbit"),
+        (14_000, 0, "delay=30ms rate=300mbit queue=derived"),
+        (19_000, 0, "queue=codel"),
+        (22_000, 0, "queue=100p"),
+        (23_000, 0, "rate=40mbit"),
+        (30_000, 0, "corrupt=20% delay=uniform:min=1ms,max=4ms"),
+        (34_000, 0, "corrupt=none delay=4ms rate=unlimited"),
+        (40_000, 0, "loss=none"),
+        (40_100, 0, "delay=5ms"),
+        (40_200, 0, "delay=4ms"),
+    ];
+    for up in LINKS {
+        let case = Case {
+            up,
+            down: "delay=7ms",
+            changes: changes.clone(),
+        };
+        for seed in 0..8 {
+            compare(&case, &traffic(seed));
+        }
+    }
+}
+
+/// Changes close the lanes while trains wait on them, and frames wait elsewhere too.
+#[test]
+fn frequent_changes_cut_trains_that_wait() {
+    let toggled = |n: u64| {
+        let text = ["delay=8ms", "delay=7ms", "delay=6ms", "delay=9ms"];
+        (1_500 + 700 * n, 0, text[n as usize % 4])
+    };
+    let case = Case {
+        up: "delay=5ms",
+        down: "",
+        changes: (0..60).map(toggled).collect(),
+    };
+    let trains = |gap: u64| (0..100).map(move |n| segments(n * gap, 20)).collect();
+    compare(&case, &[trains(400_000), trains(300_000)]);
+}
+
+#[test]
+fn a_train_leaves_in_one_piece() {
+    let case = Case {
+        up: "delay=20ms",
+        down: "",
+        changes: Vec::new(),
+    };
+    let together = compare(&case, &[vec![segments(0, 44)], Vec::new()]);
+    assert_eq!(together, 43, "all frames but the first");
+}

@@ -1,0 +1,68 @@
+//! The attachment of the node that the arguments of `attach --node` ask for.
+
+use std::path::{Path, PathBuf};
+
+use longwire_attach::{Found, Target};
+use longwire_control::node::{AttachmentSpec, TargetSpec};
+use longwire_engine::LinkSpec;
+use serde_json::{Map, Value};
+
+use super::attach::AttachArgs;
+use super::ctl;
+use crate::Error;
+
+/// Returns the attachment that arguments ask for.
+///
+/// # Errors
+/// If options are wrong, or name a file by a relative path.
+pub(super) fn spec(args: &AttachArgs, found: &Found) -> Result<AttachmentSpec, Error> {
+    let link = args.link.specs()?;
+    let files = link.up.files().chain(link.down.files());
+    if let Some(file) = files.into_iter().find(|file| Path::new(file).is_relative()) {
+        return Err(Error::Usage(format!(
+            "{file}: with --node, files are named by absolute paths: the node has another \
+             working directory"
+        )));
+    }
+    let target = match &found.target {
+        Target::Netns(path) => TargetSpec::Netns(absolute(path)?),
+        Target::Pid(pid) => TargetSpec::Pid(*pid),
+        // As the user names them: one of that name that is started later is meant too.
+        Target::Container(_) | Target::Pod(_) => match (&args.container, &args.pod) {
+            (Some(name), _) => TargetSpec::Container(name.to_string()),
+            (_, Some(name)) => TargetSpec::Pod(name.to_string()),
+            (None, None) => unreachable!("one of them found it"),
+        },
+    };
+    let (up, down) = (options(&link.up), options(&link.down));
+    let link = if up == down {
+        up
+    } else {
+        Map::from_iter([
+            ("up".to_owned(), up.into()),
+            ("down".to_owned(), down.into()),
+        ])
+    };
+    Ok(AttachmentSpec {
+        target,
+        interface: args.interface.clone(),
+        to: args.to.iter().map(ToString::to_string).collect(),
+        host_network: args.host_network,
+        link,
+        seed: Some(args.seed.seed),
+        wait: false,
+    })
+}
+
+/// A path that the node understands; names of `ip netns` stay.
+fn absolute(path: &Path) -> Result<PathBuf, Error> {
+    if path.components().count() == 1 && path.is_relative() {
+        return Ok(path.to_owned());
+    }
+    Ok(std::path::absolute(path)?)
+}
+
+fn options(spec: &LinkSpec) -> Map<String, Value> {
+    let given = spec.given().into_iter();
+    ctl::table(given.map(|(name, text)| (name.to_owned(), text)))
+}

@@ -1,0 +1,68 @@
+//! Links in all interfaces of a namespace, and what they cost while nothing crosses them.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use longwire::Error;
+use longwire_io::net::veth::{self, End, VethConfig};
+use longwire_io::net::{NetNamespace, link_up, sysctl};
+
+use super::run::AttachRun;
+
+/// The results of all rounds.
+#[derive(Debug, Default)]
+pub(super) struct Many {
+    pub attach_s: Vec<f64>,
+    /// CPU time of the program for each interface, of a core.
+    pub idle_percent: Vec<f64>,
+}
+
+/// From the attachment to the steady state.
+const SETTLING: Duration = Duration::from_millis(500);
+
+/// Attaches a link to each of this many interfaces, in every round.
+///
+/// # Errors
+/// If the devices cannot be made, or the links not be attached.
+pub(super) fn measure(interfaces: u32, rounds: usize, time: Duration) -> Result<Many, Error> {
+    let (near, far) = (quiet_namespace()?, quiet_namespace()?);
+    near.run(|| -> Result<(), Error> {
+        for number in 0..interfaces {
+            let name = format!("many{number}");
+            let end = |namespace| End {
+                name: &name,
+                namespace,
+                ..End::default()
+            };
+            veth::create(&VethConfig {
+                a: end(None),
+                b: end(Some(&far)),
+            })?;
+            far.run(|| link_up(&name))??;
+            link_up(&name)?;
+        }
+        Ok(())
+    })??;
+    let mut found = Many::default();
+    for round in 1..=rounds {
+        eprintln!("round {round} of {rounds}: {interfaces} interfaces");
+        let run = AttachRun::start(&near, "all", "--delay 10ms")?;
+        found.attach_s.push(run.took.as_secs_f64());
+        thread::sleep(SETTLING);
+        let (before, start) = (run.run_time()?, Instant::now());
+        thread::sleep(time);
+        let share = (run.run_time()? - before) / start.elapsed().as_secs_f64();
+        found
+            .idle_percent
+            .push(100.0 * share / f64::from(interfaces));
+    }
+    Ok(found)
+}
+
+/// Returns a namespace in whose devices the kernel sends nothing by itself.
+fn quiet_namespace() -> Result<NetNamespace, Error> {
+    let namespace = NetNamespace::new()?;
+    // A kernel without IPv6 has no such setting, and is silent.
+    let _ = namespace.run(|| sysctl::set("ipv6/conf/default/disable_ipv6", "1"))?;
+    Ok(namespace)
+}

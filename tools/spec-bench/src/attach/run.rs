@@ -1,0 +1,112 @@
+//! `longwire attach`, started as users do.
+
+use std::io::{BufRead, BufReader};
+use std::os::fd::{AsFd, AsRawFd};
+use std::process::{self, Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use longwire::Error;
+use longwire::bench::testbed::Testbed;
+use longwire_io::net::{NetNamespace, link_names};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use super::median;
+use crate::exec_run::run_time_of;
+use crate::program;
+
+/// Starts and ends for one time of `attach`.
+const STARTS: usize = 5;
+
+/// A running `longwire attach`.
+pub(super) struct AttachRun {
+    program: Child,
+    /// Time from its start until frames pass the link.
+    pub took: Duration,
+}
+
+impl AttachRun {
+    /// Attaches a link to an interface of a namespace, or to `all`.
+    ///
+    /// # Errors
+    /// If the program ends before that.
+    pub fn start(
+        namespace: &NetNamespace,
+        interface: &str,
+        options: &str,
+    ) -> Result<AttachRun, Error> {
+        let file = namespace.as_fd().as_raw_fd();
+        let place = format!("/proc/{}/fd/{file}", process::id());
+        let mut command = Command::new(program::path()?);
+        command.args(["attach", "--netns", &place, "--interface", interface]);
+        command.args(["--name", &format!("bench-{}-{file}", process::id())]);
+        command.args(options.split_whitespace());
+        command.stdin(Stdio::null()).stdout(Stdio::null());
+        command.stderr(Stdio::piped());
+        let start = Instant::now();
+        let mut program = command.spawn()?;
+        let stderr = program.stderr.take();
+        let mut lines = BufReader::new(stderr.ok_or_else(|| failed("it has no output"))?).lines();
+        let attached = lines
+            .by_ref()
+            .map_while(Result::ok)
+            .find(|line| line.starts_with("attached to"));
+        let took = start.elapsed();
+        let run = AttachRun { program, took };
+        if attached.is_none() {
+            return Err(failed("it ended before it was attached"));
+        }
+        // Its notes at the end have to go somewhere.
+        thread::spawn(move || lines.for_each(drop));
+        Ok(run)
+    }
+
+    /// Returns the time that its threads have run, in seconds.
+    ///
+    /// # Errors
+    /// If it has ended.
+    pub fn run_time(&self) -> Result<f64, Error> {
+        run_time_of(self.program.id())
+    }
+}
+
+impl Drop for AttachRun {
+    fn drop(&mut self) {
+        let process = i32::try_from(self.program.id()).unwrap_or(i32::MAX);
+        let _ = kill(Pid::from_raw(process), Signal::SIGTERM);
+        let _ = self.program.wait();
+    }
+}
+
+fn failed(reason: &str) -> Error {
+    Error::Failed(format!("longwire attach: {reason}"))
+}
+
+/// Returns the name of the only interface of a host.
+///
+/// # Errors
+/// If there is none.
+pub(super) fn interface_of(host: &NetNamespace) -> Result<String, Error> {
+    let names = host.run(link_names)??;
+    let found = names.into_iter().find(|name| name != "lo");
+    found.ok_or_else(|| failed("the host has no interface"))
+}
+
+/// Returns the time from the start of the program until a link is attached, in
+/// milliseconds: the median of some.
+///
+/// # Errors
+/// If it cannot be attached.
+pub(super) fn attach_ms() -> Result<f64, Error> {
+    let testbed = Testbed::bare()?;
+    let Testbed::Bare([near, _]) = &testbed else {
+        return Err(failed("the hosts have an emulator"));
+    };
+    let interface = interface_of(near)?;
+    let starts = (0..STARTS).map(|_| {
+        let run = AttachRun::start(near, &interface, "--delay 10ms")?;
+        Ok(run.took.as_secs_f64() * 1e3)
+    });
+    Ok(median(&starts.collect::<Result<Vec<f64>, Error>>()?))
+}

@@ -1,0 +1,131 @@
+//! Traffic through one place in one round.
+
+use std::time::Duration;
+
+use longwire::Error;
+use longwire::bench::testbed::Testbed;
+use longwire_testbed::support::Folder;
+use longwire_traffic::sockets::{Path, Probes, UdpFlow, probe_trips, tcp_flow, udp_flow};
+
+use super::run::{AttachRun, interface_of};
+use crate::exec_run::ExecRun;
+use crate::program;
+
+/// What is between two hosts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// A veth pair alone.
+    Bare,
+    /// A veth pair with an attached link.
+    Attached,
+    /// `longwire exec`.
+    Exec,
+    /// `longwire exec --control`, whose link can change.
+    Control,
+}
+
+impl Place {
+    pub const ALL: [Place; 4] = [Place::Bare, Place::Attached, Place::Exec, Place::Control];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Place::Bare => "bare pair",
+            Place::Attached => "attach",
+            Place::Exec => "exec",
+            Place::Control => "exec --control",
+        }
+    }
+}
+
+/// The results of one round.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Traffic {
+    /// The median of round trips, in microseconds.
+    pub rtt_us: f64,
+    pub tcp_gbit: f64,
+    /// 64-byte datagrams that arrived, thousand a second.
+    pub udp_kpps: f64,
+}
+
+/// Time between two probes.
+const INTERVAL: Duration = Duration::from_millis(2);
+
+/// Time for the last datagrams.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// Measures a place once; links have no delay.
+///
+/// # Errors
+/// If it cannot be made, or a flow fails.
+pub(super) fn measure(place: Place, time: Duration, trips: u32) -> Result<Traffic, Error> {
+    let folder = Folder::create()?;
+    let exec = |options| -> Result<Traffic, Error> {
+        let run = ExecRun::start(&program::path()?, folder.path(), options)?;
+        let found = flows(run.path(), time, trips)?;
+        run.stop()?;
+        Ok(found)
+    };
+    match place {
+        Place::Bare => flows(Testbed::bare()?.path(), time, trips),
+        Place::Attached => attached("", |path| flows(path, time, trips)),
+        Place::Exec => exec(""),
+        Place::Control => {
+            let socket = folder.path().join("control.sock");
+            exec(&format!("--control unix:{}", socket.display()))
+        }
+    }
+}
+
+/// Returns the median round trip over an attached link of this delay each way, less both
+/// delays, in microseconds.
+///
+/// # Errors
+/// As [`measure`].
+pub(super) fn rtt_error_us(delay: Duration, trips: u32) -> Result<f64, Error> {
+    let options = format!("--delay {}ms", delay.as_millis());
+    // Fewer, as each waits for the one before.
+    let trips = trips.min(3_000 / delay.as_millis() as u32).max(1);
+    let rtt = attached(&options, |path| rtt_us(path, trips))?;
+    Ok(rtt - 2.0 * delay.as_secs_f64() * 1e6)
+}
+
+/// Measures through an attached link with these options.
+fn attached<T>(
+    options: &str,
+    measure: impl FnOnce(Path<'_>) -> Result<T, Error>,
+) -> Result<T, Error> {
+    let testbed = Testbed::bare()?;
+    let near = testbed.path().from.namespace;
+    let run = AttachRun::start(near, &interface_of(near)?, options)?;
+    let found = measure(testbed.path());
+    drop(run);
+    found
+}
+
+fn flows(path: Path<'_>, time: Duration, trips: u32) -> Result<Traffic, Error> {
+    let flood = UdpFlow {
+        frame_len: 64,
+        per_second: 0,
+        count: None,
+        duration: time,
+        patience: PATIENCE,
+        flows: 1,
+    };
+    Ok(Traffic {
+        rtt_us: rtt_us(path, trips)?,
+        tcp_gbit: tcp_flow(path, time, time / 4)?.goodput / 1e9,
+        udp_kpps: udp_flow(path, flood)?.received as f64 / time.as_secs_f64() / 1e3,
+    })
+}
+
+fn rtt_us(path: Path<'_>, count: u32) -> Result<f64, Error> {
+    let probes = Probes {
+        frame_len: 100,
+        count,
+        interval: INTERVAL,
+        patience: PATIENCE,
+    };
+    let median = probe_trips(path, probes)?.median_ns();
+    let median = median.ok_or_else(|| Error::Failed("no probe was answered".to_owned()))?;
+    Ok(median as f64 / 1e3)
+}
