@@ -247,17 +247,7 @@ fn extensions(program: &mut Assembler, found: Label, done: Label) {
         program.go(next);
         program.place(fragment);
         header(program, 4);
-        program.put_all([
-            load_byte(9, STACK, SCRATCH),
-            add_number(8, 8),
-            load_half(0, STACK, SCRATCH + 2),
-            swap(0, 16),
-        ]);
-        piece(program, 0xfff8, 1);
-        program.put_all([
-            load_double(0, STACK, SCRATCH),
-            store_double(STACK, 0, WAITING),
-        ]);
+        fragment_header(program);
         program.place(next);
         program.put(load_double(0, STACK, WAITING));
         program.jump(
@@ -272,6 +262,21 @@ fn extensions(program: &mut Assembler, found: Label, done: Label) {
         store_double(STACK, 0, SCRATCH),
     ]);
     program.go(found);
+}
+
+/// Reads the fragment header in the scratch place.
+fn fragment_header(program: &mut Assembler) {
+    program.put_all([
+        load_byte(9, STACK, SCRATCH),
+        add_number(8, 8),
+        load_half(0, STACK, SCRATCH + 2),
+        swap(0, 16),
+    ]);
+    piece(program, 0xfff8, 1);
+    program.put_all([
+        load_double(0, STACK, SCRATCH),
+        store_double(STACK, 0, WAITING),
+    ]);
 }
 
 /// Leaves in the scratch place which piece of a packet it is, by the field with the offset

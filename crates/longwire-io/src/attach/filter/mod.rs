@@ -2,7 +2,7 @@
 //!
 //! [`Filter::matches`](longwire_packet::filter::Filter::matches) defines the meaning of a
 //! filter; a test compares both with random frames. The program looks at the frame as it is
-//! on the wire. Where the kernel keeps the outermost VLAN tag beside the frame, as it does
+//! on the wire. Where the kernel keeps the outermost VLAN tag outside of the frame, as it does
 //! for all that arrives, the tag counts as one in the frame.
 //!
 //! First the headers are read ([`facts`]), then come the tests ([`tests_of`]): each goes on

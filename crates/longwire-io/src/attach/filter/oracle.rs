@@ -92,7 +92,8 @@ const FILTERS: [&str; 78] = [
     "arp.opcode == 1 or ip.addr == 10.0.0.0/8",
 ];
 
-/// A program that returns 1 for frames that match. `tag` is put beside the frame before.
+/// A program that returns 1 for frames that match. `tag` is kept outside of
+/// the frame.
 fn compiled(filter: &Filter, tag: Option<(u16, u16)>) -> OwnedFd {
     /// `bpf_skb_vlan_push`.
     const VLAN_PUSH: i32 = 18;
@@ -271,7 +272,7 @@ fn the_kernel_and_the_filter_agree() {
         return longwire_testbed::support::skip("loading programs takes root").unwrap_or(());
     }
     let mut draws = Draws(16);
-    let (mut compared, mut matched, mut beside) = (0, 0, 0);
+    let (mut compared, mut matched, mut outside) = (0, 0, 0);
     for text in FILTERS {
         let filter = Filter::parse(text).unwrap_or_else(|error| panic!("{text}: {error}"));
         for filter in [filter.mirrored(), filter] {
@@ -294,13 +295,16 @@ fn the_kernel_and_the_filter_agree() {
                     of_tag.len() - 1
                 });
                 if let Some(found) = trial(&of_tag[known].1, &rest) {
-                    assert_eq!(found, expected, "{text}, tag beside: {frame:02x?}");
-                    beside += 1;
+                    assert_eq!(found, expected, "{text}, tag outside: {frame:02x?}");
+                    outside += 1;
                 }
             }
         }
     }
-    assert!(compared > 20_000 && beside > 5_000, "{compared}, {beside}");
+    assert!(
+        compared > 20_000 && outside > 5_000,
+        "{compared}, {outside}"
+    );
     assert!(
         matched > compared / 10 && matched < compared * 9 / 10,
         "{matched}"

@@ -61,6 +61,52 @@ const OPTIONS: [&[&str]; 3] = [
     &["--loss", "20%", "--delay", "3ms"],
 ];
 
+/// Kills a run at a moment at which it may not be attached yet.
+fn kill_early(joined: &Joined, after: Duration) {
+    let mut command = joined.command(&name_of("any"), &["--delay", "1ms"]);
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    let run = RunningProgram::of(command.spawn().expect("it starts"));
+    std::thread::sleep(after);
+    run.signal(Signal::SIGKILL);
+    let _ = run.end();
+}
+
+/// Sends without end.
+fn flood(joined: &Joined) -> RunningProgram {
+    let mut command = std::process::Command::new("ping");
+    let address = joined.far_address.to_string();
+    command.args(["-q", "-i", "0.002", &address]);
+    command.stdout(Stdio::null());
+    RunningProgram::start(&joined.near, &mut command)
+}
+
+/// An event after which the link is still attached.
+fn stay(joined: &Joined, run: &Attached, event: u64, draws: &mut Draws) {
+    match event {
+        3 => {
+            let mtu = draws.pick(&["1300", "9000"]);
+            ip(joined, &["link", "set", DEVICE, "mtu", mtu]);
+            assert!(joined.round_trip().is_some(), "with an MTU of {mtu}");
+        }
+        4 => {
+            ip(joined, &["link", "set", DEVICE, "down"]);
+            ip(joined, &["link", "set", DEVICE, "up"]);
+        }
+        5 => {
+            for [from, to] in [[DEVICE, "renamed0"], ["renamed0", DEVICE]] {
+                ip(joined, &["link", "set", from, "down"]);
+                ip(joined, &["link", "set", from, "name", to]);
+                ip(joined, &["link", "set", to, "up"]);
+            }
+        }
+        7 => {
+            let refused = joined.refused(&name_of("second"), &[]);
+            assert!(refused.stderr.contains("attach list"), "{refused:?}");
+        }
+        change => run.set(&[&format!("delay={change}ms")]),
+    }
+}
+
 #[test]
 fn any_order_of_events_leaves_a_working_interface() {
     let Some(joined) = Joined::new() else { return };
@@ -68,13 +114,6 @@ fn any_order_of_events_leaves_a_working_interface() {
     let steps = steps.map_or(STEPS, |steps| steps.parse().expect("a number"));
     let mut draws = Draws(7);
     let mut attached: Option<Attached> = None;
-    let flood = |joined: &Joined| {
-        let mut command = std::process::Command::new("ping");
-        let address = joined.far_address.to_string();
-        command.args(["-q", "-i", "0.002", &address]);
-        command.stdout(std::process::Stdio::null());
-        RunningProgram::start(&joined.near, &mut command)
-    };
     let mut traffic = flood(&joined);
     for step in 0..steps {
         match (attached.take(), draws.below(10)) {
@@ -83,15 +122,7 @@ fn any_order_of_events_leaves_a_working_interface() {
                 join(&joined);
                 drop(std::mem::replace(&mut traffic, flood(&joined)));
             }
-            (None, 1) => {
-                // Killed at any moment before it says that it is attached.
-                let mut command = joined.command(&name_of("any"), &["--delay", "1ms"]);
-                command.stdout(Stdio::null()).stderr(Stdio::null());
-                let run = RunningProgram::of(command.spawn().expect("it starts"));
-                std::thread::sleep(Duration::from_millis(draws.below(120)));
-                run.signal(Signal::SIGKILL);
-                let _ = run.end();
-            }
+            (None, 1) => kill_early(&joined, Duration::from_millis(draws.below(120))),
             (None, _) => {
                 let name = name_of("any");
                 attached = Some(joined.attach(&name, draws.pick(&OPTIONS)));
@@ -112,27 +143,6 @@ fn any_order_of_events_leaves_a_working_interface() {
                 join(&joined);
                 drop(std::mem::replace(&mut traffic, flood(&joined)));
             }
-            (Some(run), 3) => {
-                ip(
-                    &joined,
-                    &["link", "set", DEVICE, "mtu", draws.pick(&["1300", "9000"])],
-                );
-                assert!(joined.round_trip().is_some(), "step {step}");
-                attached = Some(run);
-            }
-            (Some(run), 4) => {
-                ip(&joined, &["link", "set", DEVICE, "down"]);
-                ip(&joined, &["link", "set", DEVICE, "up"]);
-                attached = Some(run);
-            }
-            (Some(run), 5) => {
-                for [from, to] in [[DEVICE, "renamed0"], ["renamed0", DEVICE]] {
-                    ip(&joined, &["link", "set", from, "down"]);
-                    ip(&joined, &["link", "set", from, "name", to]);
-                    ip(&joined, &["link", "set", to, "up"]);
-                }
-                attached = Some(run);
-            }
             (Some(run), 6) => {
                 // Away and back: the link stays behind, the interface works.
                 let away = NetNamespace::new().expect("a namespace");
@@ -145,14 +155,8 @@ fn any_order_of_events_leaves_a_working_interface() {
                 set_up(&joined.near, Side::Near);
                 drop(std::mem::replace(&mut traffic, flood(&joined)));
             }
-            (Some(run), 7) => {
-                let refused = joined.refused(&name_of("second"), &[]);
-                assert!(refused.stderr.contains("attach list"), "{refused:?}");
-                attached = Some(run);
-            }
-            (Some(run), change) => {
-                let delay = format!("delay={change}ms");
-                run.set(&[&delay]);
+            (Some(run), event) => {
+                stay(&joined, &run, event, &mut draws);
                 attached = Some(run);
             }
         }
