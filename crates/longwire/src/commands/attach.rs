@@ -194,9 +194,6 @@ pub fn run(args: &AttachArgs, globals: &Globals) -> Result<ExitCode, Error> {
 
 fn attach(args: &AttachArgs, globals: &Globals) -> Result<ExitCode, Error> {
     check_files(args)?;
-    if args.fail == FailMode::Closed {
-        Pins::check()?;
-    }
     let found = target(args)?;
     if args.node {
         return attach_by_node(args, &found, globals);
@@ -275,8 +272,12 @@ fn attach_by_node(args: &AttachArgs, found: &Found, globals: &Globals) -> Result
     Ok(ExitCode::SUCCESS)
 }
 
-/// Refuses a report in a file that the run reads or writes.
+/// Refuses a report in a file that the run reads or writes, and fail-closed without the
+/// file system that it takes.
 fn check_files(args: &AttachArgs) -> Result<(), Error> {
+    if args.fail == FailMode::Closed {
+        Pins::check()?;
+    }
     let files = [args.scenario.as_deref(), args.record.log.as_deref()];
     let files = files.into_iter().flatten();
     check_file(

@@ -61,114 +61,17 @@ const OPTIONS: [&[&str]; 3] = [
     &["--loss", "20%", "--delay", "3ms"],
 ];
 
-/// Events in any order, under traffic.
-struct Interleaving<'a> {
-    joined: &'a Joined,
-    draws: Draws,
-    traffic: RunningProgram,
+/// Kills a run at a moment at which it may not be attached yet.
+fn kill_early(joined: &Joined, after: Duration) {
+    let mut command = joined.command(&name_of("any"), &["--delay", "1ms"]);
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    let run = RunningProgram::of(command.spawn().expect("it starts"));
+    std::thread::sleep(after);
+    run.signal(Signal::SIGKILL);
+    let _ = run.end();
 }
 
-impl<'a> Interleaving<'a> {
-    fn new(joined: &'a Joined) -> Interleaving<'a> {
-        Interleaving {
-            joined,
-            draws: Draws(7),
-            traffic: flood(joined),
-        }
-    }
-
-    /// Starts the traffic again over a new interface.
-    fn renew(&mut self) {
-        drop(std::mem::replace(&mut self.traffic, flood(self.joined)));
-    }
-
-    /// An event without a link. Returns the link that there is after it.
-    fn without_link(&mut self, event: u64) -> Option<Attached> {
-        let joined = self.joined;
-        match event {
-            0 => {
-                delete(joined);
-                join(joined);
-                self.renew();
-                None
-            }
-            1 => {
-                // Killed at any moment before it says that it is attached.
-                let mut command = joined.command(&name_of("any"), &["--delay", "1ms"]);
-                command.stdout(Stdio::null()).stderr(Stdio::null());
-                let run = RunningProgram::of(command.spawn().expect("it starts"));
-                std::thread::sleep(Duration::from_millis(self.draws.below(120)));
-                run.signal(Signal::SIGKILL);
-                let _ = run.end();
-                None
-            }
-            _ => Some(joined.attach(&name_of("any"), self.draws.pick(&OPTIONS))),
-        }
-    }
-
-    /// An event that ends the link.
-    fn end(&mut self, run: Attached, event: u64) {
-        let joined = self.joined;
-        let went_away = |run: Attached| {
-            let ran = run.program.end();
-            assert!(ran.stdout.contains("went away"), "{ran:?}");
-        };
-        match event {
-            0 => run.kill(),
-            1 => {
-                let report = run.detach();
-                assert_eq!(report["error"], serde_json::Value::Null, "{report}");
-            }
-            2 => {
-                delete(joined);
-                went_away(run);
-                join(joined);
-                self.renew();
-            }
-            _ => {
-                // Away and back: the link stays behind, the interface works.
-                let away = NetNamespace::new().expect("a namespace");
-                let moved = joined.near.run(|| link::move_to(DEVICE, &away));
-                moved.expect("entered").expect("moved");
-                went_away(run);
-                let moved = away.run(|| link::move_to(DEVICE, &joined.near));
-                moved.expect("entered").expect("moved");
-                set_up(&joined.near, Side::Near);
-                self.renew();
-            }
-        }
-    }
-
-    /// An event that the link survives.
-    fn disturb(&mut self, run: &Attached, event: u64) {
-        let joined = self.joined;
-        match event {
-            4 => {
-                let mtu = self.draws.pick(&["1300", "9000"]);
-                ip(joined, &["link", "set", DEVICE, "mtu", mtu]);
-                assert!(joined.round_trip().is_some());
-            }
-            5 => {
-                ip(joined, &["link", "set", DEVICE, "down"]);
-                ip(joined, &["link", "set", DEVICE, "up"]);
-            }
-            6 => {
-                for [from, to] in [[DEVICE, "renamed0"], ["renamed0", DEVICE]] {
-                    ip(joined, &["link", "set", from, "down"]);
-                    ip(joined, &["link", "set", from, "name", to]);
-                    ip(joined, &["link", "set", to, "up"]);
-                }
-            }
-            7 => {
-                let refused = joined.refused(&name_of("second"), &[]);
-                assert!(refused.stderr.contains("attach list"), "{refused:?}");
-            }
-            change => run.set(&[&format!("delay={change}ms")]),
-        }
-    }
-}
-
-/// Pings from near to far.
+/// Sends without end.
 fn flood(joined: &Joined) -> RunningProgram {
     let mut command = std::process::Command::new("ping");
     let address = joined.far_address.to_string();
@@ -177,26 +80,86 @@ fn flood(joined: &Joined) -> RunningProgram {
     RunningProgram::start(&joined.near, &mut command)
 }
 
+/// An event after which the link is still attached.
+fn stay(joined: &Joined, run: &Attached, event: u64, draws: &mut Draws) {
+    match event {
+        3 => {
+            let mtu = draws.pick(&["1300", "9000"]);
+            ip(joined, &["link", "set", DEVICE, "mtu", mtu]);
+            assert!(joined.round_trip().is_some(), "with an MTU of {mtu}");
+        }
+        4 => {
+            ip(joined, &["link", "set", DEVICE, "down"]);
+            ip(joined, &["link", "set", DEVICE, "up"]);
+        }
+        5 => {
+            for [from, to] in [[DEVICE, "renamed0"], ["renamed0", DEVICE]] {
+                ip(joined, &["link", "set", from, "down"]);
+                ip(joined, &["link", "set", from, "name", to]);
+                ip(joined, &["link", "set", to, "up"]);
+            }
+        }
+        7 => {
+            let refused = joined.refused(&name_of("second"), &[]);
+            assert!(refused.stderr.contains("attach list"), "{refused:?}");
+        }
+        change => run.set(&[&format!("delay={change}ms")]),
+    }
+}
+
 #[test]
 fn any_order_of_events_leaves_a_working_interface() {
     let Some(joined) = Joined::new() else { return };
     let steps = std::env::var("LONGWIRE_INTERLEAVINGS").ok();
     let steps = steps.map_or(STEPS, |steps| steps.parse().expect("a number"));
-    let mut events = Interleaving::new(&joined);
+    let mut draws = Draws(7);
     let mut attached: Option<Attached> = None;
-    for _ in 0..steps {
-        let event = events.draws.below(10);
-        attached = match attached.take() {
-            None => events.without_link(event),
-            Some(run) if event < 4 => {
-                events.end(run, event);
-                None
+    let mut traffic = flood(&joined);
+    for step in 0..steps {
+        match (attached.take(), draws.below(10)) {
+            (None, 0) => {
+                delete(&joined);
+                join(&joined);
+                drop(std::mem::replace(&mut traffic, flood(&joined)));
             }
-            Some(run) => {
-                events.disturb(&run, event);
-                Some(run)
+            (None, 1) => kill_early(&joined, Duration::from_millis(draws.below(120))),
+            (None, _) => {
+                let name = name_of("any");
+                attached = Some(joined.attach(&name, draws.pick(&OPTIONS)));
             }
-        };
+            (Some(run), 0) => run.kill(),
+            (Some(run), 1) => {
+                let report = run.detach();
+                assert_eq!(
+                    report["error"],
+                    serde_json::Value::Null,
+                    "step {step}: {report}"
+                );
+            }
+            (Some(run), 2) => {
+                delete(&joined);
+                let ran = run.program.end();
+                assert!(ran.stdout.contains("went away"), "step {step}: {ran:?}");
+                join(&joined);
+                drop(std::mem::replace(&mut traffic, flood(&joined)));
+            }
+            (Some(run), 6) => {
+                // Away and back: the link stays behind, the interface works.
+                let away = NetNamespace::new().expect("a namespace");
+                let moved = joined.near.run(|| link::move_to(DEVICE, &away));
+                moved.expect("entered").expect("moved");
+                let ran = run.program.end();
+                assert!(ran.stdout.contains("went away"), "step {step}: {ran:?}");
+                let moved = away.run(|| link::move_to(DEVICE, &joined.near));
+                moved.expect("entered").expect("moved");
+                set_up(&joined.near, Side::Near);
+                drop(std::mem::replace(&mut traffic, flood(&joined)));
+            }
+            (Some(run), event) => {
+                stay(&joined, &run, event, &mut draws);
+                attached = Some(run);
+            }
+        }
         if attached.is_none() {
             joined.assert_round_trip(0.0);
             joined.assert_clean();
