@@ -92,13 +92,12 @@ impl FabricParts {
             outputs.push((port.tx, Arc::clone(&shared), output));
             sources.ports.push((name, shared));
         }
-        let mut shards = String::new();
-        if let Some(sharding) = &mut self.sharding {
+        let shards = self.sharding.as_mut().map(|sharding| {
             sharding.memory = Bytes(budget.0.saturating_mul(lines.len() as u64));
             sharding.realtime = config.realtime;
             let (threads, count) = sharding.size();
-            shards = format!("; {count} shards of links on {threads} threads");
-        }
+            format!("; {count} shards of links on {threads} threads")
+        });
         let remote = self.remote.take();
         let mut core = pipeline::build(self, Frames::new(lines), config.seed, epoch)?;
         core.record(foundation.recorded.ledger().map(Ledger::in_order));
@@ -118,10 +117,8 @@ impl FabricParts {
             1 => "one thread for all ports",
             _ => "a thread that receives and one that decides and sends",
         };
-        notes.push(format!(
-            "placement: {stages}{shards} ({} cores)",
-            host::cores()
-        ));
+        let (shards, cores) = (shards.unwrap_or_default(), host::cores());
+        notes.push(format!("placement: {stages}{shards} ({cores} cores)"));
         let threads = workers.into_iter().enumerate();
         Ok(Assembly {
             threads: threads
