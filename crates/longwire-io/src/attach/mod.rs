@@ -225,7 +225,7 @@ pub fn prepare(place: &AttachPlace<'_>, hub: &AttachHub) -> Result<Prepared, Att
     })?;
     attachment.giving = giving.map_err(AttachError::program)?;
     attachment._programs = givers.into_iter().map(|(_, program)| program).collect();
-    let [egress, ingress] = revisions;
+    let [egress, ingress] = seen;
     let take = |sending, device| {
         let selected = place.selection.node(sending);
         program::take(mark, selected.as_ref(), device).ok_or(AttachError::FilterTooComplex)
