@@ -183,6 +183,13 @@ impl HostReader {
                 ports.push(port);
             }
         }
+        if ports.is_empty() && self.is_fine {
+            self.is_fine = false;
+            let reason = format!("host '{}' has no ports", name.value);
+            let remedy = "write ports = [\"left\"], or leave the host out";
+            let complaints = &mut builder.complaints;
+            complaints.refuse(item.span.clone(), "host.ports", reason, remedy);
+        }
         self.hosts.push(HostPlan {
             name: name.value.to_owned(),
             address,

@@ -91,6 +91,8 @@ const REFUSED: &str = "
         name = 'x' -- address = '192.0.2.2' | 9 | host.name | two hosts 'x'
     [[host]] -- name = 'x' -- address = '192.0.2.1' -- ports = ['a', 'b'] -- [[host]] -- \
         name = 'y' -- address = '192.0.2.1:4795' | 10 | host.address | of another host
+    [[host]] -- name = 'x' -- address = '192.0.2.1' -- ports = ['a', 'b'] -- [[host]] -- \
+        name = 'y' -- address = '192.0.2.2' | 8 | host.ports | 'y' has no ports
     [underlay] -- mtu = 1200 | 4 | underlay | no hosts
     DIVIDED [underlay] -- mtu = 100 | 13 | underlay.mtu | 548 to 65000
     DIVIDED [switching] -- mode = 'bridge' | 4 | switching.mode | learns from the frames of all

@@ -6,6 +6,8 @@ const help: Record<string, string> = {
   late_receiver: 'Late because the output port was full. A faster receiver helps.',
   overload:
     'Late because the network carries more than the machine can. Fewer links or frames help.',
+  underlay: 'Came from another host after its release. A longer delay or a faster underlay helps.',
+  underlay_lost: 'Lost on the way from another host.',
   memory: 'No memory was left for a waiting frame. More --memory helps.',
   ring_full: 'The ring of the input port was full. A lower rate or another core helps.',
   refused: 'The output port did not take the frame.',
