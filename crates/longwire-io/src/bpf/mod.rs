@@ -88,7 +88,7 @@ struct PathAndObject {
 }
 
 /// A program's attachment to an interface. It ends when this is dropped or the process
-/// ends, unless it has a path ([`Link::pin`]).
+/// ends, unless it has a path (`Link::pin`).
 pub struct Link {
     descriptor: OwnedFd,
     path: Option<PathBuf>,
@@ -228,7 +228,7 @@ pub(crate) fn enter_socket(
 /// The place that a program is made for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProgramKind {
-    /// Before the kernel has built a packet: [`attach_xdp`].
+    /// Before the kernel has built a packet: `attach_xdp`.
     Xdp,
     /// At the traffic control hook of a device: [`tcx::attach`].
     Tcx,
