@@ -194,11 +194,16 @@ fn a_link_is_attached_changed_and_detached() {
     let options = row.is_some_and(|row| row.ends_with("up delay=40ms; down delay=15ms"));
     assert!(options, "{listed}");
     let report = attached.detach();
-    // A busy machine makes frames late. Nothing else may go wrong.
-    let line = report["verdict"]["line"].as_str().expect("a line");
-    let (_, faults) = line.split_once(": ").unwrap_or_default();
-    let mut faults = faults.split([';', ',']).filter(|fault| !fault.is_empty());
-    assert!(faults.all(|fault| fault.contains("late")), "{line}");
+    // A busy machine makes frames late. None is lost, and none made up.
+    let ports = report["ports"].as_array().expect("ports");
+    let sum = |counter: &str| {
+        ports
+            .iter()
+            .filter_map(|port| port[counter].as_u64())
+            .sum::<u64>()
+    };
+    assert!(sum("packets_in") >= 32, "{report}");
+    assert_eq!(sum("packets_in"), sum("packets_out"), "{report}");
     assert_eq!(report["in_flight"], 0, "what is on the link arrives");
     joined.assert_round_trip(0.0);
     assert_eq!(joined.settings(), before);
