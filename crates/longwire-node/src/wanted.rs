@@ -8,6 +8,7 @@ use longwire_engine::LinkSpec;
 use longwire_engine::presets::Duplex;
 use longwire_io::attach::Selection;
 use longwire_io::net::address::Prefix;
+use longwire_packet::filter::Filter;
 use longwire_topology::{Problem, duplex_of_json};
 use serde_json::{Map, Value, json};
 
@@ -49,6 +50,11 @@ impl Wanted {
                 Err(error) => refuse(&format!("/to/{position}"), format!("'{text}': {error}")),
             }
         }
+        let filter = spec.filter.as_ref().map(|text| text.parse::<Filter>());
+        let filter = filter.transpose().unwrap_or_else(|error| {
+            refuse("/filter", error.to_string());
+            None
+        });
         let link = match duplex_of_json(&spec.link) {
             Ok(link) => Some(link),
             Err(wrong) => {
@@ -63,7 +69,7 @@ impl Wanted {
             (Some(target), Some((link, warnings))) if problems.is_empty() => Ok(Wanted {
                 spec: spec.clone(),
                 target,
-                selection: Selection { to, filter: None },
+                selection: Selection { to, filter },
                 link,
                 warnings,
             }),
@@ -168,13 +174,14 @@ mod tests {
         let body = json!({
             "target": { "container": "" },
             "to": ["10.0.0.0/8", "10.0.0.0/33"],
+            "filter": "udp dst",
             "link": { "up": { "delay": "soon" } },
         });
         let Err(NotDone::Wrong(problems)) = wanted(&body) else {
             panic!("it is wrong");
         };
         let pointers: Vec<&str> = problems.iter().map(|p| p.pointer.as_str()).collect();
-        assert_eq!(pointers, ["/target", "/to/1", "/link/up/delay"]);
+        assert_eq!(pointers, ["/target", "/to/1", "/filter", "/link/up/delay"]);
     }
 
     #[test]

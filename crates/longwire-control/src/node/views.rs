@@ -20,6 +20,11 @@ pub struct AttachmentSpec {
     /// Only packets to and from these prefixes; all if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub to: Vec<String>,
+    /// Only packets that match, as the namespace sends them; of those that it receives, the
+    /// ones that match with source and destination exchanged. The language is that of
+    /// `--filter`, as in `udp dst port 53`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub filter: Option<String>,
     /// Whether the target may share the network of the machine.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub host_network: bool,

@@ -12,7 +12,7 @@ use longwire_io::attach::{Attachment, Engage, Pins, Selection};
 use longwire_io::net::address::Prefix;
 use longwire_io::net::grace::ExpeditedGrace;
 use longwire_node::place;
-use longwire_packet::filter::{Filter, LANGUAGE};
+use longwire_packet::filter::{Filter, FilterError, LANGUAGE};
 use longwire_runtime::RunningNetwork;
 use longwire_topology::Topology;
 use serde_json::json;
@@ -95,7 +95,8 @@ pub struct AttachArgs {
     /// Only these packets, as the interface's namespace sends them: 'udp dst port 53'.
     /// Received ones match with source and destination exchanged
     #[arg(long, value_name = "FILTER", help_heading = "Place", long_help = filter_help())]
-    pub filter: Option<Filter>,
+    #[arg(value_parser = filter)]
+    pub filter: Option<String>,
 
     /// If the program is killed, traffic passes by (open), or nothing passes until
     /// `detach` (closed). Closed needs a BPF file system at /sys/fs/bpf
@@ -107,7 +108,7 @@ pub struct AttachArgs {
     #[arg(long, help_heading = "Running")]
     #[arg(conflicts_with_all = [
         "time", "scenario", "capture", "log", "control", "view", "report", "require", "wait",
-        "placement", "memory", "tolerance", "grace", "no_realtime", "fail", "filter",
+        "placement", "memory", "tolerance", "grace", "no_realtime", "fail",
     ])]
     pub node: bool,
 
@@ -147,6 +148,11 @@ pub struct AttachArgs {
     /// The report.
     #[command(flatten)]
     pub report: ReportArgs,
+}
+
+/// Checks a filter, and keeps its text, which is sent to a node.
+fn filter(text: &str) -> Result<String, FilterError> {
+    Filter::parse(text).map(|_| text.to_owned())
 }
 
 fn filter_help() -> String {
@@ -206,7 +212,7 @@ fn attach(args: &AttachArgs, globals: &Globals) -> Result<ExitCode, Error> {
     } = found;
     let selection = Selection {
         to: args.to.clone(),
-        filter: args.filter.clone(),
+        filter: args.filter.as_deref().and_then(|text| text.parse().ok()),
     };
     let prepared = place::prepare_all(&namespace, args.interface.as_deref(), &selection)?;
     // Held, it would keep the namespace when everything else has left it.

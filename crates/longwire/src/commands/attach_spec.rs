@@ -47,6 +47,7 @@ pub(super) fn spec(args: &AttachArgs, found: &Found) -> Result<AttachmentSpec, E
         target,
         interface: args.interface.clone(),
         to: args.to.iter().map(ToString::to_string).collect(),
+        filter: args.filter.clone(),
         host_network: args.host_network,
         link,
         seed: Some(args.seed.seed),

@@ -175,6 +175,25 @@ fn a_target_that_returns_gets_its_link_again() {
 }
 
 #[test]
+fn a_filter_selects_packets() {
+    let Some(joined) = Joined::new() else { return };
+    let folder = Folder::new();
+    let node = RunningNode::start(&folder);
+    let mut body = attachment(&joined, json!({ "delay": "15ms" }));
+    for (filter, delay) in [("udp", 0.0), ("icmp", 30.0)] {
+        body["filter"] = filter.into();
+        node.put(filter, &body);
+        joined.assert_round_trip(delay);
+        let removed = node.client().delete(&path(filter)).expect("removed");
+        assert_eq!(
+            removed["packets_in"].as_u64() > Some(0),
+            delay > 0.0,
+            "{removed}"
+        );
+    }
+}
+
+#[test]
 fn wrong_requests_change_nothing() {
     let Some(joined) = Joined::new() else { return };
     let folder = Folder::new();
@@ -187,6 +206,11 @@ fn wrong_requests_change_nothing() {
         ("near", at(json!({ "pid": 1 })), 409),
         ("new", at(json!({ "netns": "no-such-name" })), 422),
         ("new", at(json!({ "pid": std::process::id() })), 422),
+        (
+            "new",
+            json!({ "target": { "pid": 1 }, "filter": "udp dst" }),
+            422,
+        ),
         ("new", attachment(&joined, json!({ "delay": "soon" })), 422),
         ("near", attachment(&joined, json!({ "rate": "0" })), 422),
         ("new", json!({ "link": {} }), 400),
