@@ -21,7 +21,8 @@ fn recorded(user: &User, options: &str) -> (Value, Value) {
     (next(), next())
 }
 
-/// Returns the number of frames of a column of rates. Periods are longer on a busy machine.
+/// Returns about the number of frames of a column of rates. Periods are longer on a busy
+/// machine, and neighbours add frames of their discovery.
 fn frames(columns: &Value, rates: &Value) -> f64 {
     let ends: Vec<f64> = column(columns, "elapsed_s").collect();
     let begins = std::iter::once(0.0).chain(ends.iter().copied());
@@ -56,7 +57,7 @@ fn delays_are_those_of_the_models_on_every_path_of_a_frame() {
             let (history, flows) = recorded(&user, &options);
             let frames = frames(&history, &history["packets_out_per_s"]);
             assert!(
-                (38.0..44.0).contains(&frames),
+                (36.0..52.0).contains(&frames),
                 "{more}: {frames} of 40: {history}"
             );
             for (name, wanted) in [("queueing_p50_us", 8_112.0), ("delay_p50_us", 28_112.0)] {
@@ -87,7 +88,7 @@ fn losses_have_their_reason() {
     for user in User::all() {
         let (history, flows) = recorded(&user, "--loss 100%");
         let lost = frames(&history, &history["drops_per_s"]["loss"]);
-        assert!((38.0..44.0).contains(&lost), "{history}");
+        assert!((36.0..52.0).contains(&lost), "{history}");
         assert_eq!(flows["packets"], 0, "{flows}");
         assert_eq!(column(&history, "delay_p50_us").count(), 0, "{history}");
     }
