@@ -29,8 +29,8 @@ use crate::reply::{Body, Reply};
 use crate::state::{ApiState, STREAMS_MAX};
 
 pub use views::{
-    AttachmentList, AttachmentSpec, AttachmentState, AttachmentView, Detached, Health,
-    NodeOverview, TargetSpec,
+    AttachmentList, AttachmentSpec, AttachmentState, AttachmentView, Detached, DirectionSpec,
+    Health, NodeOverview, TargetSpec,
 };
 
 /// The path of all attachments.
