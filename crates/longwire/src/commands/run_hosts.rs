@@ -46,6 +46,26 @@ struct Others {
     names: Vec<String>,
     /// By host: its ports.
     ports: Vec<Vec<PortIndex>>,
+    /// By host: whether it answers.
+    reachable: Arc<[AtomicBool]>,
+}
+
+/// Whether the other hosts of a running network answer.
+pub(super) struct Reach(Others);
+
+impl Reach {
+    /// Whether frames to a port find its host.
+    pub fn port(&self, port: PortIndex) -> bool {
+        let mut others = self.0.ports.iter().zip(self.0.reachable.iter());
+        let owner = others.find(|(ports, _)| ports.contains(&port));
+        owner.is_none_or(|(_, answers)| answers.load(Ordering::Relaxed))
+    }
+
+    /// Whether any other host answers.
+    pub fn any(&self) -> bool {
+        let mut all = self.0.reachable.iter();
+        all.any(|answers| answers.load(Ordering::Relaxed))
+    }
 }
 
 /// Returns the index of the host that `--host` names; `None` for a file without hosts.
@@ -113,6 +133,11 @@ impl HostRun {
         })
     }
 
+    /// Returns the state of the other hosts, which follows them while the network runs.
+    pub fn reach(&self) -> Reach {
+        Reach(self.others.clone())
+    }
+
     /// Connects the network with the other hosts.
     pub fn connect(self, parts: &mut FabricParts, config: &mut RunConfig) -> HostConnection {
         parts.remote = Some(self.parts);
@@ -129,10 +154,14 @@ impl Others {
     fn of(cluster: &Cluster, index: usize) -> Others {
         let others = cluster.hosts.iter().enumerate();
         let others = others.filter(|(host, _)| *host != index);
-        let (names, ports) = others
+        let (names, ports): (Vec<_>, _) = others
             .map(|(_, host)| (host.name.clone(), host.ports.clone()))
             .unzip();
-        Others { names, ports }
+        Others {
+            reachable: names.iter().map(|_| AtomicBool::new(true)).collect(),
+            names,
+            ports,
+        }
     }
 }
 
@@ -285,6 +314,7 @@ impl HostConnection {
     }
 
     fn set_reachable(&self, peer: usize, is_reachable: bool, handle: &FabricHandle) {
+        self.others.reachable[peer].store(is_reachable, Ordering::Relaxed);
         let ports = self.others.ports[peer].clone();
         handle.order(
             None,
