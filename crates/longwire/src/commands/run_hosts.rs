@@ -1,5 +1,6 @@
 //! `longwire run FILE.toml --host NAME`: one host of a network of several.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -106,12 +107,13 @@ impl HostRun {
     pub fn start(
         topology: &Topology,
         (index, seed): (usize, u64),
+        key: Option<&Path>,
         stop: &AtomicBool,
         globals: &Globals,
     ) -> Result<HostRun, Error> {
         let cluster = topology.cluster.as_ref();
         let cluster = cluster.unwrap_or_else(|| unreachable!("only a network of hosts has one"));
-        let Some(key) = &cluster.key else {
+        let Some(key) = key.or(cluster.key.as_deref()) else {
             let message = "the hosts have no key: write [underlay] with key = \"FILE\", and make \
                            the file with `longwire key FILE`";
             return Err(Error::Usage(message.to_owned()));

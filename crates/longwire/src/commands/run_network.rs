@@ -71,7 +71,14 @@ pub(super) fn run_topology(
     let hosts = match host {
         Some(host) => {
             args.running.refuse_shards()?;
-            Some(HostRun::start(&topology, (host, seed), &stop, globals)?)
+            let key = args.key.as_deref();
+            Some(HostRun::start(
+                &topology,
+                (host, seed),
+                key,
+                &stop,
+                globals,
+            )?)
         }
         None => None,
     };
