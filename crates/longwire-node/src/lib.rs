@@ -5,6 +5,8 @@
 //! container that restarts, gets its link again when it returns. Attachments are kept in
 //! a directory, and a node that starts finds them there.
 //!
+//! It also runs networks: topologies, or this machine's part of them.
+//!
 //! ```no_run
 //! use longwire_control::node::{AttachmentSpec, Attachments};
 //! use longwire_node::{Node, NodeConfig};
@@ -21,6 +23,7 @@
 mod entry;
 mod error;
 mod link;
+mod networks;
 mod node;
 pub mod place;
 mod pool;
@@ -28,4 +31,5 @@ mod store;
 mod wanted;
 
 pub use error::{LinkFailure, NodeError};
+pub use networks::{NetworkCommand, NetworkFiles, NetworkRun};
 pub use node::{Node, NodeConfig, Notice};

@@ -7,13 +7,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use longwire_control::node::{AttachmentSpec, AttachmentView, Attachments, Detached, NotDone};
+use longwire_control::node::{
+    AttachmentSpec, AttachmentView, Attachments, Detached, Networks, NotDone,
+};
 use longwire_fabric::{Controller, NetworkReport};
 use longwire_io::attach::AttachError;
 use longwire_runtime::{FileAccess, RunConfig};
 
 use crate::entry::Entry;
 use crate::link::AttachedLink;
+use crate::networks::{NetworkCommand, NodeNetworks};
 use crate::pool::Pool;
 use crate::store::{Known, Store, Stored};
 use crate::wanted::{self, Wanted};
@@ -21,6 +24,8 @@ use crate::{LinkFailure, NodeError};
 
 /// Interval between looks at the attachments.
 const LOOK: Duration = Duration::from_millis(200);
+/// The directory of networks, in that of attachments.
+const NETWORKS: &str = "networks";
 /// The most attachments.
 const ATTACHMENTS_MAX: usize = 4096;
 
@@ -50,6 +55,13 @@ pub enum Notice {
         /// The report of the run.
         report: Box<NetworkReport>,
     },
+    /// Something happened to a network.
+    Network {
+        /// The network.
+        name: String,
+        /// A sentence without its subject.
+        sentence: String,
+    },
     /// Its file could not be written, removed or read: a later node does not find it, or
     /// finds it again.
     Store {
@@ -67,6 +79,8 @@ pub struct NodeConfig {
     pub run: RunConfig,
     /// Receives what happens, from any thread.
     pub notify: Arc<dyn Fn(&Notice) + Send + Sync>,
+    /// Returns the command that runs a network; without it, the node runs none.
+    pub network: Option<NetworkCommand>,
 }
 
 impl NodeConfig {
@@ -77,6 +91,7 @@ impl NodeConfig {
             directory: directory.into(),
             run: RunConfig::default(),
             notify: Arc::new(|_| ()),
+            network: None,
         }
     }
 }
@@ -85,6 +100,7 @@ impl NodeConfig {
 /// stay in their directory.
 pub struct Node {
     shared: Arc<NodeShared>,
+    networks: Option<Arc<NodeNetworks>>,
     pool: Arc<Pool>,
     stop: Option<Sender<()>>,
     keeper: Option<JoinHandle<()>>,
@@ -131,6 +147,7 @@ impl Node {
         for attempted in attempts {
             let _ = attempted.recv();
         }
+        let networks = shared.networks(&pool);
         let (stop, stopped) = channel::<()>();
         let (kept, working) = (Arc::clone(&shared), Arc::clone(&pool));
         let keeper = thread::Builder::new().name("longwire-keeper".to_owned());
@@ -141,6 +158,7 @@ impl Node {
         });
         Ok(Node {
             shared,
+            networks,
             pool,
             stop: Some(stop),
             keeper: Some(keeper.map_err(NodeError::Thread)?),
@@ -151,6 +169,7 @@ impl Node {
 impl Drop for Node {
     fn drop(&mut self) {
         self.stop = None;
+        self.networks = None;
         if let Some(keeper) = self.keeper.take() {
             let _ = keeper.join();
         }
@@ -210,6 +229,11 @@ impl Attachments for Node {
         let state = entry.state();
         state.link.as_ref().map(|link| Arc::clone(&link.controller))
     }
+
+    fn networks(&self) -> Option<Arc<dyn Networks>> {
+        let networks = self.networks.as_ref()?;
+        Some(Arc::clone(networks) as Arc<dyn Networks>)
+    }
 }
 
 fn fault() -> NotDone {
@@ -237,6 +261,19 @@ fn check_others(
 }
 
 impl NodeShared {
+    /// Starts the networks of the directory.
+    fn networks(self: &Arc<NodeShared>, pool: &Arc<Pool>) -> Option<Arc<NodeNetworks>> {
+        let command = self.config.network.clone()?;
+        let directory = self.config.directory.join(NETWORKS);
+        let shared = Arc::clone(self);
+        let notify = Arc::new(move |name: &str, sentence| {
+            let name = name.to_owned();
+            shared.notify(&Notice::Network { name, sentence });
+        });
+        let networks = NodeNetworks::start(directory, command, notify, Arc::clone(pool));
+        Some(Arc::new(networks))
+    }
+
     fn entries(&self) -> MutexGuard<'_, BTreeMap<String, Arc<Entry>>> {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -13,7 +13,7 @@ use super::fields::LINKS_MAX;
 use super::matchers::PortNames;
 use super::options::OptionStore;
 use super::plan::{
-    Class, LinkPlan, PathPlan, PortPlan, RulePlan, Target, Topology, Unmatched, Way,
+    AttachPlan, Class, LinkPlan, PathPlan, PortPlan, RulePlan, Target, Topology, Unmatched, Way,
 };
 use super::problem::{Complaints, Place, Problem, meant};
 use super::timeline::Timeline;
@@ -29,6 +29,7 @@ pub(super) struct Builder<'a> {
     /// The folder of files that the file names.
     pub folder: &'a Path,
     pub ports: Vec<PortPlan>,
+    pub attached: Vec<AttachPlan>,
     pub pairs: Option<Vec<(PortIndex, PortIndex)>>,
     pub defaults: Duplex,
     pub templates: HashMap<String, Duplex>,
@@ -73,6 +74,7 @@ impl<'a> Builder<'a> {
             steps: Steps::ignored(),
             folder: Path::new(""),
             ports: Vec::new(),
+            attached: Vec::new(),
             pairs: None,
             defaults: Duplex::default(),
             templates: HashMap::new(),
@@ -99,6 +101,7 @@ impl<'a> Builder<'a> {
         Ok(Topology {
             seed: None,
             ports: self.ports,
+            attached: self.attached,
             bridge,
             links: self.links,
             paths: self.paths,

@@ -43,6 +43,7 @@ impl Topology {
             steps: Steps::ignored(),
             folder,
             ports: std::mem::take(&mut self.ports),
+            attached: std::mem::take(&mut self.attached),
             pairs,
             defaults: std::mem::take(&mut self.defaults),
             templates: std::mem::take(&mut self.templates),
@@ -87,6 +88,7 @@ impl<'a> Draft<'_, 'a> {
     fn give_back(&mut self) {
         let (topology, builder) = (&mut *self.topology, &mut self.builder);
         topology.ports = std::mem::take(&mut builder.ports);
+        topology.attached = std::mem::take(&mut builder.attached);
         topology.defaults = std::mem::take(&mut builder.defaults);
         topology.templates = std::mem::take(&mut builder.templates);
         topology.links = std::mem::take(&mut builder.links);

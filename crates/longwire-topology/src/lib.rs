@@ -33,6 +33,7 @@
 //! links of a topology and describes its timeline.
 
 mod analysis;
+mod attach;
 mod builder;
 mod change;
 mod cluster;
@@ -82,8 +83,8 @@ pub use duplex::duplex_of_json;
 pub use files::Files;
 pub use pair::PairPlan;
 pub use plan::{
-    Class, Cluster, Hop, HostPlan, LinkPlan, PathPlan, PortPlan, RulePlan, Target, Topology,
-    Unmatched, Way,
+    AttachPlan, Class, Cluster, Hop, HostPlan, LinkPlan, PathPlan, PortPlan, RulePlan, Target,
+    Topology, Unmatched, Way,
 };
 pub use problem::Problem;
 pub use ramp::Ramp;
@@ -278,6 +279,7 @@ fn begin<'a>(
 ) -> Builder<'a> {
     let mut store = OptionStore::default();
     let ports = switching::ports(file, &mut complaints);
+    let attached = attach::read(file, &ports, &mut complaints);
     let bridge = switching::bridge(file, &ports, &mut complaints);
     let pairs = match bridge.switching {
         Switching::Pairs(pairs) => Some(pairs),
@@ -297,6 +299,7 @@ fn begin<'a>(
         steps,
         folder,
         ports,
+        attached,
         pairs,
         defaults: defaults.unwrap_or_default(),
         templates,

@@ -5,8 +5,10 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use longwire_attach::Target as AttachTarget;
 use longwire_engine::LinkSpec;
 use longwire_engine::presets::Duplex;
+use longwire_io::attach::Selection;
 use longwire_packet::bridge::{BridgeConfig, PortIndex};
 use longwire_packet::classify::{Matcher, Order};
 use longwire_runtime::OnPortLoss;
@@ -48,6 +50,21 @@ pub struct PortPlan {
     pub name: String,
     /// The port to open, as on the command line: `packet:eth1`.
     pub opens: String,
+}
+
+/// A port at an interface that is in use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AttachPlan {
+    /// The port.
+    pub port: PortIndex,
+    /// The namespace of the interface.
+    pub target: AttachTarget,
+    /// Its name; `None` for that of the default route.
+    pub interface: Option<String>,
+    /// The packets that enter the network.
+    pub selection: Selection,
+    /// Whether the target may be in the network of the machine.
+    pub host_network: bool,
 }
 
 /// A named link.
@@ -188,6 +205,8 @@ pub struct Topology {
     pub seed: Option<u64>,
     /// The ports; a [`PortIndex`] counts in this order.
     pub ports: Vec<PortPlan>,
+    /// Those of the ports that are at interfaces in use.
+    pub attached: Vec<AttachPlan>,
     /// The switch, which selects the output port of a frame.
     pub bridge: BridgeConfig,
     /// The links in the order of the file.

@@ -85,6 +85,10 @@ fn kind(kind: Kind) -> Value {
         Kind::Flag => json!({ "type": "boolean" }),
         Kind::Choice(words) => json!({ "enum": words }),
         Kind::TextMap => json!({ "type": "object", "additionalProperties": text() }),
+        Kind::TextOrTableMap(of) => {
+            let each = json!({ "anyOf": [text(), section(of)] });
+            json!({ "type": "object", "additionalProperties": each })
+        }
         Kind::Table(of) => section(of),
         Kind::TableMap(of) => {
             json!({ "type": "object", "additionalProperties": section(of) })

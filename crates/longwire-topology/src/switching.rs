@@ -8,6 +8,7 @@ use longwire_packet::bridge::{
     Bridge, BridgeConfig, BridgeError, PortIndex, Reserved, StaticEntry, StormLimit, Switching,
 };
 
+use super::attach;
 use super::fields::PORTS_MAX;
 use super::plan::PortPlan;
 use super::problem::{Complaints, meant};
@@ -27,6 +28,11 @@ pub(super) fn ports(file: &Table<'_>, complaints: &mut Complaints) -> Vec<PortPl
     let mut check = PortCheck::default();
     let hosts = tree::tables(file, "host");
     for (name, value) in tree::entries(table) {
+        if let Some(opens) = value.as_table().map(attach::description) {
+            let name = name.value.to_owned();
+            ports.push(PortPlan { name, opens });
+            continue;
+        }
         let Some(opens) = value.as_str() else {
             continue;
         };

@@ -74,21 +74,20 @@ fn check_value(kind: Kind, value: &Value, path: &str, complaints: &mut Complaint
         (Kind::Choice(words), Content::Text(word)) if words.contains(&&**word) => return,
         (Kind::Choice(words), _) => format!("one of \"{}\"", words.join("\", \"")),
         (Kind::TextMap, Content::Table(table)) => {
-            for (name, _, value) in table.iter() {
-                let path = format!("{path}.{name}");
-                check_value(Kind::Text, value, &path, complaints);
-            }
-            return;
+            return check_each(table, path, |_| Kind::Text, complaints);
+        }
+        (Kind::TextOrTableMap(section), Content::Table(table)) => {
+            let kind = |value: &Value<'_>| match value.content {
+                Content::Table(_) => Kind::Table(section),
+                _ => Kind::Text,
+            };
+            return check_each(table, path, kind, complaints);
         }
         (Kind::Table(section), Content::Table(table)) => {
             return check(section, table, path, complaints);
         }
         (Kind::TableMap(section), Content::Table(table)) => {
-            for (name, _, value) in table.iter() {
-                let path = format!("{path}.{name}");
-                check_value(Kind::Table(section), value, &path, complaints);
-            }
-            return;
+            return check_each(table, path, |_| Kind::Table(section), complaints);
         }
         (Kind::Tables(section), Content::List(items)) => {
             for item in items {
@@ -97,7 +96,9 @@ fn check_value(kind: Kind, value: &Value, path: &str, complaints: &mut Complaint
             return;
         }
         (Kind::Tables(_), _) => format!("tables, each under [[{path}]]"),
-        (Kind::TextMap | Kind::Table(_) | Kind::TableMap(_), _) => "a table".to_owned(),
+        (Kind::TextMap | Kind::TextOrTableMap(_) | Kind::Table(_) | Kind::TableMap(_), _) => {
+            "a table".to_owned()
+        }
     };
     let shown = match &value.content {
         Content::Text(text) => format!("\"{text}\""),
@@ -110,6 +111,19 @@ fn check_value(kind: Kind, value: &Value, path: &str, complaints: &mut Complaint
         format!("is {shown}"),
         format!("write {expected}"),
     );
+}
+
+/// Checks the values of a table whose names are the user's.
+fn check_each(
+    table: &Table<'_>,
+    path: &str,
+    kind: impl Fn(&Value<'_>) -> Kind,
+    complaints: &mut Complaints,
+) {
+    for (name, _, value) in table.iter() {
+        let path = format!("{path}.{name}");
+        check_value(kind(value), value, &path, complaints);
+    }
 }
 
 fn is_text(value: &Value<'_>) -> bool {

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use schemars::generate::{SchemaGenerator, SchemaSettings};
 use serde_json::{Map, Value, json};
 
+use super::networks::{NetworkEnded, NetworkList, NetworkSpec, NetworkView};
 use super::views::{
     AttachmentList, AttachmentSpec, AttachmentView, Detached, Health, NodeOverview,
 };
@@ -21,7 +22,7 @@ type Operation = (
 );
 
 /// All requests that are answered with JSON.
-const OPERATIONS: [Operation; 7] = [
+const OPERATIONS: [Operation; 12] = [
     ("get", "/v1", "The node", None, "NodeOverview"),
     ("get", "/v1/health", "Whether it answers", None, "Health"),
     (
@@ -57,6 +58,42 @@ const OPERATIONS: [Operation; 7] = [
         "/v1/attachments/{name}/{path}",
         "The control API of the attachment's run, such as links, stats, report and changes; \
          changes are made by its methods",
+        None,
+        "Any",
+    ),
+    (
+        "get",
+        "/v1/networks",
+        "All networks, in the order of their names",
+        None,
+        "NetworkList",
+    ),
+    (
+        "get",
+        "/v1/networks/{name}",
+        "A network",
+        None,
+        "NetworkView",
+    ),
+    (
+        "put",
+        "/v1/networks/{name}",
+        "Run a topology, or this machine's part of one; nothing happens if it runs as asked",
+        Some("NetworkSpec"),
+        "NetworkView",
+    ),
+    (
+        "delete",
+        "/v1/networks/{name}",
+        "End a network; one that does not exist is no error",
+        None,
+        "NetworkEnded",
+    ),
+    (
+        "get",
+        "/v1/networks/{name}/{path}",
+        "The control API of the network's run; while it does not run, the report of the last \
+         one; changes are made by its methods",
         None,
         "Any",
     ),
@@ -103,7 +140,7 @@ fn described((method, path, help, body, answer): Operation) -> Value {
         "default": { "description": "An error", "content": content("Error") },
     });
     if method == "put" {
-        responses["201"] = good("Attached");
+        responses["201"] = good("Made");
     }
     let mut operation = json!({
         "summary": help,
@@ -131,6 +168,10 @@ fn schemas() -> Map<String, Value> {
         add::<Detached>,
         add::<ErrorBody>,
         add::<Health>,
+        add::<NetworkEnded>,
+        add::<NetworkList>,
+        add::<NetworkSpec>,
+        add::<NetworkView>,
         add::<NodeOverview>,
     ] {
         add(&mut generator);

@@ -2,6 +2,8 @@
 //! run.
 
 mod document;
+mod network_api;
+mod networks;
 mod views;
 
 use std::collections::HashMap;
@@ -28,6 +30,7 @@ use crate::refusal::Refusal;
 use crate::reply::{Body, Reply};
 use crate::state::{ApiState, STREAMS_MAX};
 
+pub use networks::{NetworkEnded, NetworkList, NetworkSpec, NetworkState, NetworkView, Networks};
 pub use views::{
     AttachmentList, AttachmentSpec, AttachmentState, AttachmentView, Detached, DirectionSpec,
     Health, NodeOverview, TargetSpec,
@@ -35,6 +38,9 @@ pub use views::{
 
 /// The path of all attachments.
 const ATTACHMENTS: &str = "/v1/attachments";
+
+/// The path of all networks.
+const NETWORKS: &str = "/v1/networks";
 
 /// The attachments of a node. Everything may be called from any thread, and may take as
 /// long as attaching takes.
@@ -57,6 +63,11 @@ pub trait Attachments: Send + Sync {
 
     /// Returns the run of an attachment, while it has one.
     fn controller(&self, name: &str) -> Option<Arc<Controller>>;
+
+    /// Returns the networks of the node; `None` if it runs none.
+    fn networks(&self) -> Option<Arc<dyn Networks>> {
+        None
+    }
 }
 
 /// Why a request about an attachment is not done.
@@ -96,7 +107,7 @@ pub(crate) struct NodeApi {
 }
 
 /// The part of a path that says what a request is about.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum About<'a> {
     Node,
     Health,
@@ -106,21 +117,39 @@ enum About<'a> {
     One(&'a str),
     /// A path of the control API of this attachment's run.
     Run(&'a str, &'a str),
+    Networks,
+    Network(&'a str),
+    /// A path of the control API of this network's run.
+    NetworkRun(&'a str, &'a str),
 }
 
 fn about(path: &str) -> Option<About<'_>> {
-    let rest = match path {
-        "/v1" => return Some(About::Node),
-        "/v1/health" => return Some(About::Health),
-        "/v1/openapi.json" => return Some(About::Document),
-        "/metrics" => return Some(About::Metrics),
-        ATTACHMENTS => return Some(About::All),
-        path => path.strip_prefix(ATTACHMENTS)?.strip_prefix('/')?,
-    };
+    let below = |parent: &str| path.strip_prefix(parent)?.strip_prefix('/');
+    match path {
+        "/v1" => Some(About::Node),
+        "/v1/health" => Some(About::Health),
+        "/v1/openapi.json" => Some(About::Document),
+        "/metrics" => Some(About::Metrics),
+        ATTACHMENTS => Some(About::All),
+        NETWORKS => Some(About::Networks),
+        _ => match (below(ATTACHMENTS), below(NETWORKS)) {
+            (Some(rest), _) => named(rest, About::One, About::Run),
+            (_, Some(rest)) => named(rest, About::Network, About::NetworkRun),
+            _ => None,
+        },
+    }
+}
+
+/// Reads a name, and what is below it.
+fn named<'a>(
+    rest: &'a str,
+    one: impl Fn(&'a str) -> About<'a>,
+    run: impl Fn(&'a str, &'a str) -> About<'a>,
+) -> Option<About<'a>> {
     match rest.split_once('/') {
         None if rest.is_empty() => None,
-        None => Some(About::One(rest)),
-        Some((name, rest)) if !name.is_empty() && !rest.is_empty() => Some(About::Run(name, rest)),
+        None => Some(one(rest)),
+        Some((name, rest)) if !name.is_empty() && !rest.is_empty() => Some(run(name, rest)),
         Some(_) => None,
     }
 }
@@ -163,56 +192,34 @@ impl NodeApi {
         let about = about(&path).ok_or_else(|| {
             Refusal::missing("there is no such path; GET /v1/openapi.json tells all there are")
         })?;
-        if let About::Run(name, rest) = about {
-            return self.in_run(name, rest, request, caller).await;
+        match about {
+            About::Run(name, rest) => return self.in_run(name, rest, request, caller).await,
+            About::NetworkRun(name, rest) => {
+                return self.in_network(name, rest, request, caller).await;
+            }
+            _ => {}
         }
         let takes: &[&str] = match about {
-            About::One(_) => &["GET", "PUT", "DELETE"],
+            About::One(_) | About::Network(_) => &["GET", "PUT", "DELETE"],
             _ => &["GET"],
         };
         let is_head = request.method() == Method::HEAD;
         if !is_head && !takes.contains(&request.method().as_str()) {
             return Err(Refusal::method(takes));
         }
-        let reply = match (about, request.method()) {
-            (About::One(name), &Method::PUT) => {
-                let name = name.to_owned();
-                self.put(name, request, &caller).await?
-            }
-            (About::One(name), &Method::DELETE) => {
-                may_attach(&caller)?;
-                let name = name.to_owned();
-                let remove = move |node: &NodeApi| match node.attachments.remove(&name) {
-                    Some(detached) => Reply::json(&detached),
-                    None => json(
-                        StatusCode::OK,
-                        &Detached {
-                            name,
-                            ..Detached::default()
-                        },
-                    ),
-                };
-                self.work(remove).await?
-            }
-            (About::One(name), _) => {
-                let name = name.to_owned();
-                let get = move |node: &NodeApi| match node.attachments.get(&name) {
-                    Some(view) => Reply::json(&view),
-                    None => Err(missing(&name)),
-                };
-                self.work(get).await?
-            }
-            (About::Health, _) => Reply::json(&Health {
+        let reply = match about {
+            About::One(name) => self.of_one(name, request, &caller).await?,
+            About::Health => Reply::json(&Health {
                 status: "ok".to_owned(),
             })?,
-            (About::Document, _) => Reply::json(&document::document())?,
-            (About::Metrics, _) => {
+            About::Document => Reply::json(&document::document())?,
+            About::Metrics => {
                 let accepts = request.headers().get_all(ACCEPT).iter();
                 let accepts: Vec<&str> = accepts.filter_map(|value| value.to_str().ok()).collect();
                 let accepts = accepts.join(",");
                 self.work(move |node| node.metrics(&accepts)).await?
             }
-            (About::All, _) => {
+            About::All => {
                 let list = |node: &NodeApi| {
                     Reply::json(&AttachmentList {
                         attachments: node.attachments.list(),
@@ -220,9 +227,45 @@ impl NodeApi {
                 };
                 self.work(list).await?
             }
-            (About::Node | About::Run(..), _) => self.work(NodeApi::overview).await?,
+            About::Networks | About::Network(_) => {
+                self.of_networks(about, request, &caller).await?
+            }
+            About::Node | About::Run(..) | About::NetworkRun(..) => {
+                self.work(NodeApi::overview).await?
+            }
         };
         Ok(reply.into_response())
+    }
+
+    /// Answers a request about an attachment.
+    async fn of_one(
+        self: Arc<NodeApi>,
+        name: &str,
+        request: Request<Incoming>,
+        caller: &Caller,
+    ) -> Result<Reply, Refusal> {
+        let name = name.to_owned();
+        match *request.method() {
+            Method::PUT => self.put(name, request, caller).await,
+            Method::DELETE => {
+                may_attach(caller)?;
+                let remove = move |node: &NodeApi| match node.attachments.remove(&name) {
+                    Some(detached) => Reply::json(&detached),
+                    None => Reply::json(&Detached {
+                        name,
+                        ..Detached::default()
+                    }),
+                };
+                self.work(remove).await
+            }
+            _ => {
+                let get = move |node: &NodeApi| match node.attachments.get(&name) {
+                    Some(view) => Reply::json(&view),
+                    None => Err(missing(&name)),
+                };
+                self.work(get).await
+            }
+        }
     }
 
     /// Works on a thread that may wait.
@@ -294,19 +337,8 @@ impl NodeApi {
             spawn_blocking(move || node.run(&owned)).await
         };
         let api = api.map_err(|_| fault())?.ok_or_else(|| missing(name))?;
-        let path = match rest {
-            "metrics" => "/metrics".to_owned(),
-            "run" => "/v1".to_owned(),
-            rest => format!("/v1/{rest}"),
-        };
-        let target = match request.uri().query() {
-            Some(query) => format!("{path}?{query}"),
-            None => path,
-        };
-        let target: Uri = target
-            .parse()
-            .map_err(|_| Refusal::bad("the path is not one of a URL"))?;
-        *request.uri_mut() = target;
+        let path = path_of_run(rest);
+        *request.uri_mut() = target(&path, &request)?;
         Ok(api.answer(request, caller).await)
     }
 
@@ -329,6 +361,25 @@ impl NodeApi {
         });
         Some(Arc::clone(api))
     }
+}
+
+/// Returns the path in the control API of a run.
+fn path_of_run(rest: &str) -> String {
+    match rest {
+        "metrics" => "/metrics".to_owned(),
+        "run" => "/v1".to_owned(),
+        rest => format!("/v1/{rest}"),
+    }
+}
+
+/// Returns a path with the query of a request.
+fn target(path: &str, request: &Request<Incoming>) -> Result<Uri, Refusal> {
+    let target = match request.uri().query() {
+        Some(query) => format!("{path}?{query}"),
+        None => path.to_owned(),
+    };
+    let target = target.parse();
+    target.map_err(|_| Refusal::bad("the path is not one of a URL"))
 }
 
 /// Refuses clients that may not attach. Over TCP none may: a target is any container of
@@ -383,6 +434,13 @@ mod tests {
             ("/v1/attachments/web/", None),
             ("/v1/attachments//links", None),
             ("/v1/attachmentsweb", None),
+            ("/v1/networks", Some(About::Networks)),
+            ("/v1/networks/mesh", Some(About::Network("mesh"))),
+            (
+                "/v1/networks/mesh/stats",
+                Some(About::NetworkRun("mesh", "stats")),
+            ),
+            ("/v1/networks/", None),
             ("/v1/links", None),
         ] {
             assert_eq!(about(path), found, "{path}");

@@ -39,6 +39,7 @@ mod error;
 mod filter;
 mod order;
 mod pins;
+mod port;
 mod program;
 mod selection;
 mod watch;
@@ -46,6 +47,7 @@ mod watch;
 pub use error::AttachError;
 pub use order::{Direction, Order};
 pub use pins::Pins;
+pub use port::{AttachedPort, PortEngage, prepare_port};
 pub use selection::{PREFIXES_MAX, Selection};
 
 use order::Rank;
@@ -181,7 +183,8 @@ fn names_of(interface: u32, attempt: u32) -> [String; 2] {
 pub fn is_device_of_link(name: &str) -> bool {
     let number = name
         .strip_prefix("lw-in")
-        .or_else(|| name.strip_prefix("lw-out"));
+        .or_else(|| name.strip_prefix("lw-out"))
+        .or_else(|| name.strip_prefix(port::DEVICE));
     number.is_some_and(|number| {
         !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit() || b == b'.')
     })

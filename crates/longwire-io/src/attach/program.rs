@@ -28,7 +28,7 @@ pub(super) const ARRIVE: i32 = 1;
 /// The flag of [`REDIRECT`] that has the device send the frame.
 pub(super) const SEND: i32 = 0;
 /// TCX_NEXT: the next program of the hook decides.
-const NEXT: i32 = -1;
+pub(super) const NEXT: i32 = -1;
 /// Offset of the mark in `struct __sk_buff`.
 const MARK: i16 = 8;
 /// Offset of the last word of the control block there, which the fewest programs have.
@@ -64,7 +64,7 @@ pub(super) fn give_back(mark: u32, interface: u32, flags: i32) -> Vec<Instructio
     program
 }
 
-fn redirect(device: u32, flags: i32) -> [Instruction; 4] {
+pub(super) fn redirect(device: u32, flags: i32) -> [Instruction; 4] {
     [
         move_number(1, device.cast_signed()),
         move_number(2, flags),

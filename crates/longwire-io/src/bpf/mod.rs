@@ -25,6 +25,7 @@ const PROG_LOAD: libc::c_int = 5;
 const OBJ_PIN: libc::c_int = 6;
 const OBJ_GET: libc::c_int = 7;
 const LINK_CREATE: libc::c_int = 28;
+const LINK_UPDATE: libc::c_int = 29;
 const LINK_DETACH: libc::c_int = 34;
 const ENABLE_STATS: libc::c_int = 32;
 
@@ -77,6 +78,14 @@ struct LinkCreate {
 #[repr(C)]
 struct LinkDetach {
     link: u32,
+}
+
+#[repr(C)]
+struct LinkUpdate {
+    link: u32,
+    program: u32,
+    flags: u32,
+    previous: u32,
 }
 
 /// `union bpf_attr` of OBJ_PIN and OBJ_GET.
@@ -141,6 +150,18 @@ impl Link {
             Some(Err(error)) if error.kind() != io::ErrorKind::NotFound => Err(error),
             _ => Ok(()),
         }
+    }
+
+    /// Replaces the program between two frames. This works from any namespace.
+    pub(crate) fn replace(&self, program: BorrowedFd<'_>) -> io::Result<()> {
+        let attributes = LinkUpdate {
+            link: number(self.descriptor.as_fd()),
+            program: number(program),
+            flags: 0,
+            previous: 0,
+        };
+        // SAFETY: the attributes of LINK_UPDATE, without addresses.
+        unsafe { bpf(LINK_UPDATE, &attributes) }.map(drop)
     }
 
     /// Takes the program off its interface.

@@ -1,10 +1,12 @@
 //! The fields there are: one table for each section of the file, from which
 //! the reader, its messages and the JSON schema follow.
 
+mod attach;
 mod events;
 mod hosts;
 mod links;
 
+pub use attach::{ATTACH, PORT};
 pub use events::{ADD, CHANGE, EVENT, RAMP, SET};
 pub use hosts::{HOST, UNDERLAY, UNDERLAY_MTU_MAX, UNDERLAY_MTU_MIN};
 pub use links::{DEFAULTS, DOWNWARDS, LINK, ONE_WAY, PATH, TEMPLATE};
@@ -52,6 +54,8 @@ pub enum Kind {
     Choice(&'static [&'static str]),
     /// A table of texts by names of the user's.
     TextMap,
+    /// A table of texts or tables by names of the user's.
+    TextOrTableMap(&'static Section),
     /// A table.
     Table(&'static Section),
     /// Tables by names of the user's.
@@ -104,8 +108,8 @@ pub static FILE: Section = Section {
         ),
         field(
             "ports",
-            Kind::TextMap,
-            "ports by name, as in left = \"packet:eth1\"; numbered from 0 in the order of the file",
+            Kind::TextOrTableMap(&PORT),
+            "ports by name, as in left = \"packet:eth1\", or left.attach = { pod = \"shop/cart-0\", to = \"10.0.0.2\" }; numbered from 0 in the order of the file",
         ),
         field(
             "switching",

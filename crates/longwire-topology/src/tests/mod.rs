@@ -8,6 +8,7 @@ use super::files::{Files, StartFiles};
 use super::summary::Summary;
 use super::*;
 
+mod attach;
 mod cluster;
 mod import;
 mod refused;

@@ -33,6 +33,7 @@ pub mod replay;
 mod replay_control;
 pub mod report;
 pub mod run;
+mod run_attached;
 mod run_hosts;
 mod run_network;
 mod run_pair;

@@ -1,8 +1,9 @@
 //! `longwire node`: all attached links of a machine, made and removed over an API.
 
 use std::fs;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread;
@@ -12,7 +13,7 @@ use clap::Args;
 use longwire_control::{Address, Config, Detail, LIMIT_DEFAULT};
 use longwire_fabric::NetworkReport;
 use longwire_io::run_directory;
-use longwire_node::{Node, NodeConfig, Notice};
+use longwire_node::{NetworkFiles, NetworkRun, Node, NodeConfig, Notice};
 use longwire_runtime::Faults;
 use sd_notify::NotifyState;
 
@@ -22,7 +23,7 @@ use crate::report::network::verdict_on;
 use crate::report::start;
 use crate::report::stderr::print_line;
 use crate::signals::stop_flag;
-use crate::{Error, Globals};
+use crate::{Error, Globals, parent};
 
 /// The name of the socket, in the run directory.
 pub const SOCKET: &str = "node.sock";
@@ -142,6 +143,7 @@ pub fn run(args: &NodeArgs, globals: &Globals) -> Result<ExitCode, Error> {
     start::notes(bound.notes(), globals)?;
     let says = !globals.quiet;
     let reports = args.reports.clone();
+    let no_realtime = args.running.no_realtime;
     let node = Node::start(NodeConfig {
         directory: state,
         run: args.running.config(1, &Faults::new()),
@@ -153,6 +155,9 @@ pub fn run(args: &NodeArgs, globals: &Globals) -> Result<ExitCode, Error> {
                 write_report(reports, name, report);
             }
         }),
+        network: Some(Arc::new(move |files, run| {
+            network_command(files, run, no_realtime)
+        })),
     })?;
     let node = Arc::new(node);
     let server = bound.serve_node(Arc::clone(&node) as Arc<_>)?;
@@ -168,6 +173,29 @@ pub fn run(args: &NodeArgs, globals: &Globals) -> Result<ExitCode, Error> {
     drop(server);
     drop(node);
     Ok(ExitCode::SUCCESS)
+}
+
+/// Returns the command that runs a network, which ends when this process does.
+fn network_command(files: &NetworkFiles, run: &NetworkRun, no_realtime: bool) -> Command {
+    // Its name may be taken by another program meanwhile; this one is this program.
+    let mut command = Command::new("/proc/self/exe");
+    command.arg0("longwire").arg("run").arg(files.topology());
+    command.arg("--control").arg(files.socket());
+    command.arg("--report").arg(files.report());
+    if let Some(host) = &run.host {
+        command.args(["--host", host]);
+    }
+    if run.has_key {
+        command.arg("--key").arg(files.key());
+    }
+    if let Some(seed) = run.seed {
+        command.args(["--seed", &seed.to_string()]);
+    }
+    if no_realtime {
+        command.arg("--no-realtime");
+    }
+    command.env(parent::VARIABLE, std::process::id().to_string());
+    command
 }
 
 /// Prints what happens, a line each.
@@ -186,6 +214,7 @@ fn print_notice(notice: &Notice) {
             let verdict = verdict_on(report);
             print_line(format_args!("{name}: detached; {}", verdict.line));
         }
+        Notice::Network { name, sentence } => print_line(format_args!("{name}: {sentence}")),
         Notice::Store { problem } => print_line(format_args!("warning: {problem}")),
     }
 }

@@ -18,7 +18,7 @@ use crate::report::finish::{ReportStream, check_file, files_of_ports, finish};
 use crate::report::start;
 use crate::signals::stop_flag;
 use crate::watch::watch_live;
-use crate::{Error, Globals, rights};
+use crate::{Error, Globals, parent, rights};
 
 const EXAMPLES: &str = "\
 Ctrl-C ends the run with its report. The directions are called ab (from A to
@@ -56,6 +56,10 @@ pub struct RunArgs {
     /// several (docs/hosts.md)
     #[arg(long, value_name = "NAME", help_heading = "Running")]
     pub host: Option<String>,
+
+    /// The file with the key that the hosts share, in place of that of the network's file
+    #[arg(long, value_name = "FILE", requires = "host", help_heading = "Running")]
+    pub key: Option<PathBuf>,
 
     /// The link.
     #[command(flatten)]
@@ -119,6 +123,11 @@ fn after_help() -> String {
 /// # Errors
 /// If a port cannot be opened or the run not be started.
 pub fn run(args: &RunArgs, globals: &Globals) -> Result<ExitCode, Error> {
+    if parent::follow() {
+        return Err(Error::Failed(
+            "the node that started this run has ended".to_owned(),
+        ));
+    }
     let files = [args.scenario.as_deref(), args.record.log.as_deref()];
     let files = files.into_iter().flatten().filter_map(Path::to_str);
     let ports = [Some(args.a.as_str()), args.b.as_deref()];

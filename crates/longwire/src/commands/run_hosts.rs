@@ -1,5 +1,6 @@
 //! `longwire run FILE.toml --host NAME`: one host of a network of several.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -46,6 +47,26 @@ struct Others {
     names: Vec<String>,
     /// By host: its ports.
     ports: Vec<Vec<PortIndex>>,
+    /// By host: whether it answers.
+    reachable: Arc<[AtomicBool]>,
+}
+
+/// Whether the other hosts of a running network answer.
+pub(super) struct Reach(Others);
+
+impl Reach {
+    /// Whether frames to a port find its host.
+    pub fn port(&self, port: PortIndex) -> bool {
+        let mut others = self.0.ports.iter().zip(self.0.reachable.iter());
+        let owner = others.find(|(ports, _)| ports.contains(&port));
+        owner.is_none_or(|(_, answers)| answers.load(Ordering::Relaxed))
+    }
+
+    /// Whether any other host answers.
+    pub fn any(&self) -> bool {
+        let mut all = self.0.reachable.iter();
+        all.any(|answers| answers.load(Ordering::Relaxed))
+    }
 }
 
 /// Returns the index of the host that `--host` names; `None` for a file without hosts.
@@ -86,12 +107,13 @@ impl HostRun {
     pub fn start(
         topology: &Topology,
         (index, seed): (usize, u64),
+        key: Option<&Path>,
         stop: &AtomicBool,
         globals: &Globals,
     ) -> Result<HostRun, Error> {
         let cluster = topology.cluster.as_ref();
         let cluster = cluster.unwrap_or_else(|| unreachable!("only a network of hosts has one"));
-        let Some(key) = &cluster.key else {
+        let Some(key) = key.or(cluster.key.as_deref()) else {
             let message = "the hosts have no key: write [underlay] with key = \"FILE\", and make \
                            the file with `longwire key FILE`";
             return Err(Error::Usage(message.to_owned()));
@@ -113,6 +135,11 @@ impl HostRun {
         })
     }
 
+    /// Returns the state of the other hosts, which follows them while the network runs.
+    pub fn reach(&self) -> Reach {
+        Reach(self.others.clone())
+    }
+
     /// Connects the network with the other hosts.
     pub fn connect(self, parts: &mut FabricParts, config: &mut RunConfig) -> HostConnection {
         parts.remote = Some(self.parts);
@@ -129,10 +156,14 @@ impl Others {
     fn of(cluster: &Cluster, index: usize) -> Others {
         let others = cluster.hosts.iter().enumerate();
         let others = others.filter(|(host, _)| *host != index);
-        let (names, ports) = others
+        let (names, ports): (Vec<_>, _) = others
             .map(|(_, host)| (host.name.clone(), host.ports.clone()))
             .unzip();
-        Others { names, ports }
+        Others {
+            reachable: names.iter().map(|_| AtomicBool::new(true)).collect(),
+            names,
+            ports,
+        }
     }
 }
 
@@ -285,6 +316,7 @@ impl HostConnection {
     }
 
     fn set_reachable(&self, peer: usize, is_reachable: bool, handle: &FabricHandle) {
+        self.others.reachable[peer].store(is_reachable, Ordering::Relaxed);
         let ports = self.others.ports[peer].clone();
         handle.order(
             None,

@@ -16,6 +16,7 @@ use longwire_runtime::{Faults, FileLoader, NetworkPlan, RunningNetwork, network}
 use longwire_units::number_of;
 
 use super::run::RunArgs;
+use super::run_attached::{self, NewPort, PortsInUse};
 use super::run_hosts::{self, HostRun};
 use crate::cli::{DuplexArgs, RecordArgs, ReportArgs, RunningArgs, SEED_DEFAULT};
 use crate::receiving::ReceivedByLink;
@@ -65,15 +66,25 @@ pub(super) fn run_topology(
     // Clients that connect before the run starts wait until it does.
     let control = longwire_control::bind(&args.control.config())?;
     let host = run_hosts::host_of(&topology, args.host.as_deref())?;
-    let ports = open_ports(&topology, host)?;
+    let (ports, attached) = open_ports(&topology, host)?;
     let seed = seed(&topology, args.seed.seed)?;
     let hosts = match host {
         Some(host) => {
             args.running.refuse_shards()?;
-            Some(HostRun::start(&topology, (host, seed), &stop, globals)?)
+            let key = args.key.as_deref();
+            Some(HostRun::start(
+                &topology,
+                (host, seed),
+                key,
+                &stop,
+                globals,
+            )?)
         }
         None => None,
     };
+    let has_attached = !attached.is_empty();
+    let reach = hosts.as_ref().map(HostRun::reach);
+    let mut attached = PortsInUse::new(attached, &topology, reach);
     let setup = NetworkSetup {
         hosts,
         seed,
@@ -83,28 +94,51 @@ pub(super) fn run_topology(
         running: &args.running,
         record: &args.record,
         report: &args.report,
-        gives_up: true,
+        // Ports at interfaces in use are attached and removed while it runs.
+        gives_up: !has_attached,
     };
-    let mut pause = until_stopped(&stop, args.time);
-    let report = carry(setup, ports, control, globals, &mut pause)?;
+    let mut until = until_stopped(&stop, args.time);
+    let mut report = carry(setup, ports, control, globals, &mut |running, pause| {
+        attached.turn(running, pause, &mut until, globals)
+    })?;
+    report.run.notes.extend(attached.into_notes());
     finish(&report, &args.report, globals, ReportStream::Stdout)
 }
 
+/// The ports of a run, and the places of those at interfaces that are in use.
+type OpenPorts = (Vec<(String, Port)>, Vec<NewPort>);
+
 /// Opens the ports of a network, or those of one of its hosts.
-fn open_ports(topology: &Topology, host: Option<usize>) -> Result<Vec<(String, Port)>, Error> {
+fn open_ports(topology: &Topology, host: Option<usize>) -> Result<OpenPorts, Error> {
     let cluster = topology.cluster.as_ref();
-    let mut ports = Vec::new();
-    for (index, port) in topology.ports.iter().enumerate() {
+    let is_here = |index: usize| {
         let owner = cluster.map(|cluster| cluster.owners[index]);
-        let opens = if host.is_none() || owner == host {
-            &port.opens
-        } else {
-            ELSEWHERE
+        host.is_none() || owner == host
+    };
+    let places = topology.attached.iter();
+    let places = places.filter(|plan| is_here(usize::from(plan.port.0)));
+    let count = places.clone().count();
+    let (mut ports, mut attached) = (Vec::new(), Vec::new());
+    for (index, port) in topology.ports.iter().enumerate() {
+        let place = places
+            .clone()
+            .find(|plan| usize::from(plan.port.0) == index);
+        let opened = match place {
+            Some(plan) => {
+                let (engage, opened) = run_attached::open(plan, count)?;
+                attached.push(NewPort {
+                    name: port.name.clone(),
+                    index: plan.port,
+                    engage,
+                });
+                opened
+            }
+            None if is_here(index) => registry::open(&port.opens, &OpenOptions::default())?,
+            None => registry::open(ELSEWHERE, &OpenOptions::default())?,
         };
-        let opened = registry::open(opens, &OpenOptions::default())?;
         ports.push((port.name.clone(), opened));
     }
-    Ok(ports)
+    Ok((ports, attached))
 }
 
 /// Refuses a requirement about an unknown link before the run, rather than at

@@ -6,6 +6,7 @@ mod common;
 mod addresses;
 mod aqm_live;
 mod attach;
+mod attached_ports;
 mod bad_input;
 mod book;
 mod bridge;

@@ -68,7 +68,7 @@ const LOAD_BYTES: i32 = 26;
 
 /// Appends a read of bytes at the offset in register 2, to a place on the stack. Goes to
 /// `otherwise` if the frame ends before.
-pub(super) fn load(program: &mut Assembler, to: i16, len: i32, otherwise: Label) {
+pub(in crate::attach) fn load(program: &mut Assembler, to: i16, len: i32, otherwise: Label) {
     program.put_all([
         move_register(1, CONTEXT),
         move_register(3, STACK),

@@ -1,0 +1,123 @@
+//! Requests about the networks of a node.
+
+use std::sync::Arc;
+
+use hyper::body::Incoming;
+use hyper::{Method, Request, Response, StatusCode};
+use serde::Deserialize;
+
+use super::networks::relay;
+use super::{
+    About, NETWORKS, NetworkEnded, NetworkList, NetworkSpec, Networks, NodeApi, json, may_attach,
+    path_of_run, target,
+};
+use crate::api::parse_body;
+use crate::guard::Caller;
+use crate::refusal::Refusal;
+use crate::reply::{Body, Reply};
+
+impl NodeApi {
+    /// Answers a request about all networks, or one.
+    pub(super) async fn of_networks(
+        self: Arc<NodeApi>,
+        about: About<'_>,
+        request: Request<Incoming>,
+        caller: &Caller,
+    ) -> Result<Reply, Refusal> {
+        let networks = self.networks()?;
+        let About::Network(name) = about else {
+            let list = move |_: &NodeApi| {
+                Reply::json(&NetworkList {
+                    networks: networks.list(),
+                })
+            };
+            return self.work(list).await;
+        };
+        let name = name.to_owned();
+        match *request.method() {
+            Method::PUT => {
+                may_attach(caller)?;
+                let body = self.bodies.read(request.into_body()).await?;
+                self.work(move |_| {
+                    let spec = NetworkSpec::deserialize(&parse_body(&body.bytes)?);
+                    let spec = spec.map_err(|error| {
+                        Refusal::bad(format!(
+                            "the body is no network, as in {{\"file\": \"[ports]…\", \
+                             \"host\": \"west\"}}: {error}"
+                        ))
+                    })?;
+                    let (is_new, view) = networks.put(&name, &spec)?;
+                    let status = if is_new {
+                        StatusCode::CREATED
+                    } else {
+                        StatusCode::OK
+                    };
+                    json(status, &view)
+                })
+                .await
+            }
+            Method::DELETE => {
+                may_attach(caller)?;
+                self.work(move |_| {
+                    let ended = networks.remove(&name);
+                    Reply::json(&ended.unwrap_or(NetworkEnded { name, report: None }))
+                })
+                .await
+            }
+            _ => {
+                self.work(move |_| match networks.get(&name) {
+                    Some(view) => Reply::json(&view),
+                    None => Err(missing(&name)),
+                })
+                .await
+            }
+        }
+    }
+
+    /// Answers a request to the run of a network. The report of the last run stands for
+    /// that of one that does not run.
+    pub(super) async fn in_network(
+        self: Arc<NodeApi>,
+        name: &str,
+        rest: &str,
+        request: Request<Incoming>,
+        caller: Caller,
+    ) -> Result<Response<Body>, Refusal> {
+        let networks = self.networks()?;
+        let is_reading = matches!(*request.method(), Method::GET | Method::HEAD);
+        if !is_reading {
+            may_attach(&caller)?;
+        }
+        if let Some(socket) = networks.socket(name) {
+            let target = target(&path_of_run(rest), &request)?;
+            return relay(&socket, target, request).await;
+        }
+        let (name, is_report) = (name.to_owned(), is_reading && rest == "report");
+        let reply = self.work(move |_| {
+            let report = networks.last_report(&name).filter(|_| is_report);
+            let view = || networks.get(&name).ok_or_else(|| missing(&name));
+            match report {
+                Some(report) => Reply::json(&report),
+                None => Err(Refusal::new(
+                    StatusCode::SERVICE_UNAVAILABLE,
+                    format!(
+                        "the network does not run now: {}",
+                        view()?.reason.unwrap_or_default()
+                    ),
+                )),
+            }
+        });
+        Ok(reply.await?.into_response())
+    }
+
+    fn networks(&self) -> Result<Arc<dyn Networks>, Refusal> {
+        let networks = self.attachments.networks();
+        networks.ok_or_else(|| Refusal::missing("this node runs no networks"))
+    }
+}
+
+fn missing(name: &str) -> Refusal {
+    Refusal::missing(format!(
+        "there is no network '{name}'; GET {NETWORKS} lists them"
+    ))
+}

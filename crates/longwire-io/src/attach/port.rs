@@ -1,0 +1,311 @@
+//! A port at an interface that is in use: packets that it sends to some addresses enter a
+//! network, and those that the network delivers arrive at it.
+//!
+//! ```text
+//!  stack ─▶ eth0 egress ──(selected)─▶ device ═══▶ port ─▶ network
+//!  stack ◀─ eth0 ingress ◀──────────── device ◀═══ port ◀─ network
+//! ```
+//!
+//! All other packets, ARP and what arrives from the wire pass as before. The network may
+//! join interfaces between which routers are: a delivered frame has the address of a router
+//! as its destination, which the program replaces by the interface's, so that the kernel
+//! accepts the frame.
+//!
+//! As of an attachment, the program at the interface ends with this process.
+
+use std::os::fd::{AsFd, OwnedFd};
+
+use longwire_packet::filter::tree::Node;
+
+use super::filter::facts::{CONTEXT, STACK, load};
+use super::filter::select;
+use super::program::{ARRIVE, NEXT, SEND, redirect};
+use super::watch::Watch;
+use super::{
+    ATTEMPTS, AttachError, AttachHub, AttachPlace, PREFIXES_MAX, PROGRAM, exists, find, indices_of,
+    make_pair, open,
+};
+use crate::bpf::assembler::Assembler;
+use crate::bpf::instruction::{
+    Alu, Compare, EXIT, Instruction, add_number, call, compute_number, load_byte, move_number,
+    move_register, skip_if_number, store_word,
+};
+use crate::bpf::tcx::{self, Hook};
+use crate::bpf::{self, Link, ProgramKind};
+use crate::net::NetNamespace;
+use crate::net::grace::ExpeditedGrace;
+use crate::net::interface::Interface;
+use crate::port::registry::Port;
+
+/// Start of the names of devices of ports.
+pub(super) const DEVICE: &str = "lw-port";
+/// The name of programs that take packets for a port. Several ports at one interface do not
+/// disturb each other.
+const PORT_PROGRAM: &str = "longwire_port";
+/// The most attempts to attach while others change the programs of the interface.
+const CHANGES_MAX: usize = 16;
+/// Bytes of a MAC address.
+const MAC_LEN: i32 = 6;
+/// The helper `bpf_skb_store_bytes`.
+const STORE_BYTES: i32 = 9;
+/// A place on the stack of the program that delivers.
+const SCRATCH: i16 = -8;
+
+/// A place at an interface for a port that is in use, and which takes no packets yet.
+pub struct PortEngage {
+    interface: String,
+    index: u32,
+    namespace: NetNamespace,
+    programs: [OwnedFd; 2],
+    giving: Link,
+    given: OwnedFd,
+    hub: NetNamespace,
+    watch: Watch,
+}
+
+impl std::fmt::Debug for PortEngage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("PortEngage").field(&self.interface).finish()
+    }
+}
+
+/// Makes the device and programs of a port at an interface, and opens it. No packet is taken
+/// before [`PortEngage::engage`].
+///
+/// # Errors
+/// As those of [`prepare`](super::prepare).
+pub fn prepare_port(
+    place: &AttachPlace<'_>,
+    hub: &AttachHub,
+) -> Result<(PortEngage, Port), AttachError> {
+    let _hurry = ExpeditedGrace::begin();
+    if place.selection.to.len() > PREFIXES_MAX {
+        return Err(AttachError::TooManyPrefixes);
+    }
+    let found = place.namespace.run(|| find(place.interface))??;
+    place
+        .namespace
+        .run(|| revision(&found.name, found.index))??;
+    let (name, device) = make_device(place.namespace, &found, hub)?;
+    let port = hub
+        .namespace
+        .run(|| open(&name, &hub.options(&found)).map_err(AttachError::from))??;
+    let load = |name: &str, instructions: &[_]| {
+        bpf::load_program(ProgramKind::Tcx, name, instructions).map_err(AttachError::program)
+    };
+    let selected = place.selection.node(true);
+    let taking = take(selected.as_ref(), device).ok_or(AttachError::FilterTooComplex)?;
+    let mac = found.mac.unwrap_or_default();
+    let delivering = deliver(found.index, mac).unwrap_or_else(|| unreachable!("it is short"));
+    let given = load("longwire_deliver", &delivering)?;
+    let giving = place.namespace.run(|| {
+        let programs = tcx::programs(device, Hook::Ingress)?;
+        tcx::attach(given.as_fd(), device, Hook::Ingress, programs.revision)
+    })?;
+    let passing = [move_number(0, NEXT), EXIT];
+    let engage = PortEngage {
+        namespace: place.namespace.try_clone()?,
+        programs: [load(PORT_PROGRAM, &taking)?, load(PORT_PROGRAM, &passing)?],
+        giving: giving.map_err(AttachError::program)?,
+        given,
+        hub: hub.namespace.try_clone()?,
+        watch: Watch::new(&hub.namespace, &name, found.index)?,
+        interface: found.name,
+        index: found.index,
+    };
+    Ok((engage, port))
+}
+
+impl PortEngage {
+    /// Takes packets from now on.
+    ///
+    /// # Errors
+    /// If the interface is gone, or has a link of Longwire.
+    pub fn engage(self) -> Result<AttachedPort, AttachError> {
+        let _hurry = ExpeditedGrace::begin();
+        let taking = self
+            .namespace
+            .run(|| attach(&self.interface, self.index, &self.programs[0]))??;
+        Ok(AttachedPort {
+            interface: self.interface,
+            taking: Some(taking),
+            programs: self.programs,
+            giving: Some(self.giving),
+            _given: self.given,
+            _hub: self.hub,
+            watch: self.watch,
+            takes: true,
+        })
+    }
+}
+
+/// Attaches the program, again if others were attached meanwhile.
+fn attach(interface: &str, index: u32, program: &OwnedFd) -> Result<Link, AttachError> {
+    let mut attempt = 0;
+    loop {
+        let revision = revision(interface, index)?;
+        match tcx::attach(program.as_fd(), index, Hook::Egress, revision) {
+            Ok(link) => return Ok(link),
+            Err(error) if error.raw_os_error() == Some(libc::ESTALE) && attempt < CHANGES_MAX => {
+                attempt += 1;
+            }
+            Err(error) => return Err(AttachError::program(error)),
+        }
+    }
+}
+
+/// A port at an interface. When this is dropped, the interface works as before.
+pub struct AttachedPort {
+    interface: String,
+    /// Removed first: later packets no longer enter.
+    taking: Option<Link>,
+    /// The one that takes packets, and the one that lets them pass.
+    programs: [OwnedFd; 2],
+    giving: Option<Link>,
+    _given: OwnedFd,
+    _hub: NetNamespace,
+    watch: Watch,
+    takes: bool,
+}
+
+impl std::fmt::Debug for AttachedPort {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("AttachedPort")
+            .field(&self.interface)
+            .finish()
+    }
+}
+
+impl AttachedPort {
+    /// Returns the name of the interface.
+    pub fn interface(&self) -> &str {
+        &self.interface
+    }
+
+    /// Whether the interface is still where it was, with the program of this port.
+    pub fn is_attached(&self) -> bool {
+        let link = self.taking.as_ref();
+        link.is_some_and(|link| link.is_attached().unwrap_or(false)) && self.watch.is_there()
+    }
+
+    /// Takes packets, or lets them pass by the network, from the next one on. What the
+    /// network delivers arrives in both cases.
+    ///
+    /// # Errors
+    /// If the kernel refuses, as for an interface that is gone.
+    pub fn set_taking(&mut self, takes: bool) -> Result<(), AttachError> {
+        if let Some(link) = self.taking.as_ref().filter(|_| takes != self.takes) {
+            let program = &self.programs[usize::from(!takes)];
+            let replaced = link.replace(program.as_fd());
+            replaced.map_err(AttachError::program)?;
+            self.takes = takes;
+        }
+        Ok(())
+    }
+
+    /// Whether packets are taken.
+    pub fn takes(&self) -> bool {
+        self.takes
+    }
+
+    /// Stops taking packets. Those in the network are still delivered while the port is
+    /// open.
+    pub fn release(&mut self) {
+        let _hurry = ExpeditedGrace::begin();
+        self.taking = None;
+    }
+}
+
+impl Drop for AttachedPort {
+    fn drop(&mut self) {
+        let _hurry = ExpeditedGrace::begin();
+        self.taking = None;
+        self.giving = None;
+    }
+}
+
+/// Returns the revision of the programs that see what an interface of the calling thread's
+/// namespace sends, unless a link of Longwire is among them.
+fn revision(interface: &str, index: u32) -> Result<u64, AttachError> {
+    let programs = tcx::programs(index, Hook::Egress).map_err(AttachError::of_query)?;
+    let is_link = |name: &String| name.starts_with(PROGRAM) && name != PORT_PROGRAM;
+    if programs.names.iter().any(is_link) {
+        return Err(AttachError::Taken {
+            interface: interface.to_owned(),
+        });
+    }
+    Ok(programs.revision)
+}
+
+/// Makes the veth pair between a namespace and the hub. Returns its name, and the number of
+/// its device in the namespace.
+fn make_device(
+    namespace: &NetNamespace,
+    interface: &Interface,
+    hub: &AttachHub,
+) -> Result<(String, u32), AttachError> {
+    let mut attempt = 0;
+    loop {
+        let name = match attempt {
+            0 => format!("{DEVICE}{}", interface.index),
+            _ => format!("{DEVICE}{}.{attempt}", interface.index),
+        };
+        let place = u64::from(interface.index) << 32 | u64::from(attempt);
+        let [index, _] = indices_of(hub.namespace.inode() ^ place);
+        match namespace.run(|| make_pair(&name, index, &hub.namespace))? {
+            Ok(number) => return Ok((name, number)),
+            // Of another port, or of one that has ended a moment ago.
+            Err(AttachError::Net(error)) if exists(&error) && attempt < ATTEMPTS => attempt += 1,
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Returns the program that takes selected frames to a device. `None` if the test is too
+/// much for a program.
+fn take(selected: Option<&Node>, device: u32) -> Option<Vec<Instruction>> {
+    let mut program = Assembler::default();
+    let [taken, passing] = [(); 2].map(|()| program.label());
+    program.put(move_register(CONTEXT, 1));
+    if let Some(node) = selected {
+        select(&mut program, node, taken, passing)?;
+    }
+    program.place(taken);
+    program.put_all(redirect(device, SEND));
+    program.place(passing);
+    program.put_all([move_number(0, NEXT), EXIT]);
+    program.finish()
+}
+
+/// Returns the program that gives frames to the interface, as frames to its address unless
+/// they are to a group.
+fn deliver(interface: u32, mac: [u8; 6]) -> Option<Vec<Instruction>> {
+    /// The bit of the first byte of an address that marks a group.
+    const GROUP: u32 = 1;
+    let [a, b, c, d, e, f] = mac;
+    let mut program = Assembler::default();
+    let ready = program.label();
+    program.put_all([move_register(CONTEXT, 1), move_number(2, 0)]);
+    load(&mut program, SCRATCH, 1, ready);
+    program.put_all([
+        load_byte(2, STACK, SCRATCH),
+        compute_number(Alu::And, 2, GROUP),
+    ]);
+    program.jump(skip_if_number(Compare::Unequal, 2, 0), ready);
+    program.put_all([
+        move_number(2, i32::from_ne_bytes([a, b, c, d])),
+        store_word(STACK, 2, SCRATCH),
+        move_number(2, i32::from_ne_bytes([e, f, 0, 0])),
+        store_word(STACK, 2, SCRATCH + 4),
+        move_register(1, CONTEXT),
+        move_number(2, 0),
+        move_register(3, STACK),
+        add_number(3, SCRATCH.into()),
+        move_number(4, MAC_LEN),
+        move_number(5, 0),
+        call(STORE_BYTES),
+    ]);
+    program.place(ready);
+    program.put_all(redirect(interface, ARRIVE));
+    program.finish()
+}

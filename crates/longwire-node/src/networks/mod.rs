@@ -1,0 +1,255 @@
+//! Networks that the node runs, each in a process of its machine: one that fails takes no
+//! other with it, and is started again.
+
+mod files;
+mod supervisor;
+mod toml_text;
+mod wanted;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+
+use longwire_control::node::{NetworkEnded, NetworkSpec, NetworkView, Networks, NotDone};
+use serde_json::Value;
+
+use crate::pool::Pool;
+use crate::wanted::check_name;
+use supervisor::Supervisor;
+use wanted::WantedNetwork;
+
+pub use files::NetworkFiles;
+pub use supervisor::{NetworkCommand, NetworkRun};
+
+/// The most networks.
+const NETWORKS_MAX: usize = 256;
+
+/// Receives what happens to a network: its name, and a sentence.
+type Notify = Arc<dyn Fn(&str, String) + Send + Sync>;
+
+/// The networks of a node. When this is dropped, all processes end; networks stay in their
+/// directory.
+pub(crate) struct NodeNetworks {
+    shared: Arc<NetworksShared>,
+    /// Threads with all rights of the program, which processes inherit.
+    pool: Arc<Pool>,
+}
+
+struct NetworksShared {
+    directory: PathBuf,
+    command: NetworkCommand,
+    notify: Notify,
+    /// Held while a network is made or removed.
+    turn: Mutex<()>,
+    running: Mutex<BTreeMap<String, RunningNetwork>>,
+}
+
+/// A network with its supervisor.
+struct RunningNetwork {
+    supervisor: Arc<Supervisor>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Drop for RunningNetwork {
+    fn drop(&mut self) {
+        self.supervisor.stop();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl NodeNetworks {
+    /// Starts the networks of a directory.
+    pub fn start(
+        directory: PathBuf,
+        command: NetworkCommand,
+        notify: Notify,
+        pool: Arc<Pool>,
+    ) -> NodeNetworks {
+        let shared = NetworksShared {
+            directory,
+            command,
+            notify,
+            turn: Mutex::default(),
+            running: Mutex::default(),
+        };
+        shared.restore();
+        NodeNetworks {
+            shared: Arc::new(shared),
+            pool,
+        }
+    }
+}
+
+impl Drop for NodeNetworks {
+    fn drop(&mut self) {
+        let running = std::mem::take(&mut *self.shared.running());
+        // All at once, and then each is waited for.
+        running
+            .values()
+            .for_each(|network| network.supervisor.stop());
+    }
+}
+
+impl Networks for NodeNetworks {
+    fn list(&self) -> Vec<NetworkView> {
+        let running = self.shared.running();
+        let views = running.iter();
+        views.map(|(name, network)| network.view(name)).collect()
+    }
+
+    fn get(&self, name: &str) -> Option<NetworkView> {
+        let running = self.shared.running();
+        running.get(name).map(|network| network.view(name))
+    }
+
+    fn put(&self, name: &str, spec: &NetworkSpec) -> Result<(bool, NetworkView), NotDone> {
+        check_name(name)?;
+        let (shared, name, spec) = (Arc::clone(&self.shared), name.to_owned(), spec.clone());
+        let put = self.pool.run(move || shared.put(&name, &spec));
+        let fault = "the network could not be started; this is a fault of Longwire";
+        put.unwrap_or_else(|| Err(NotDone::Failed(fault.to_owned())))
+    }
+
+    fn remove(&self, name: &str) -> Option<NetworkEnded> {
+        check_name(name).ok()?;
+        let (shared, name) = (Arc::clone(&self.shared), name.to_owned());
+        self.pool.run(move || shared.remove(&name)).flatten()
+    }
+
+    fn socket(&self, name: &str) -> Option<PathBuf> {
+        let running = self.shared.running();
+        let is_started = running.get(name)?.supervisor.state().pid.is_some();
+        is_started.then(|| self.shared.files(name).socket())
+    }
+
+    fn last_report(&self, name: &str) -> Option<Value> {
+        check_name(name).ok()?;
+        self.shared.files(name).last_report()
+    }
+}
+
+impl NetworksShared {
+    fn running(&self) -> MutexGuard<'_, BTreeMap<String, RunningNetwork>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take_turn(&self) -> MutexGuard<'_, ()> {
+        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn files(&self, name: &str) -> NetworkFiles {
+        NetworkFiles::new(self.directory.join(name))
+    }
+
+    /// Starts what the directory has.
+    fn restore(&self) {
+        let entries = fs::read_dir(&self.directory).into_iter().flatten();
+        for entry in entries.flatten() {
+            let Ok(name) = entry.file_name().into_string() else {
+                continue;
+            };
+            let files = self.files(&name);
+            let spec = files.read().map_err(|error| error.to_string());
+            let wanted = spec.and_then(|spec| {
+                let wanted = WantedNetwork::read(&spec, files.directory());
+                wanted.map_err(|error| format!("{error:?}"))
+            });
+            let begun = wanted.and_then(|wanted| {
+                let begun = self.begin(&name, wanted);
+                begun.map_err(|error| format!("{error:?}"))
+            });
+            if let Err(error) = begun {
+                let sentence = format!("cannot be run again, until it is removed: {error}");
+                (self.notify)(&name, sentence);
+            }
+        }
+    }
+
+    fn put(&self, name: &str, spec: &NetworkSpec) -> Result<(bool, NetworkView), NotDone> {
+        let files = self.files(name);
+        let wanted = WantedNetwork::read(spec, files.directory())?;
+        let _turn = self.take_turn();
+        let (old, count) = {
+            let running = self.running();
+            let network = running.get(name);
+            if let Some(network) = network.filter(|old| old.supervisor.wanted.spec == *spec) {
+                return Ok((false, network.view(name)));
+            }
+            (network.is_some(), running.len())
+        };
+        if !old && count >= NETWORKS_MAX {
+            let error = format!("there are {NETWORKS_MAX} networks already");
+            return Err(NotDone::Conflict(error));
+        }
+        let ended = self.running().remove(name);
+        drop(ended);
+        let failed = |error| NotDone::Failed(format!("the network cannot be kept: {error}"));
+        files.write(&wanted).map_err(failed)?;
+        self.begin(name, wanted)?;
+        let view = self.running().get(name).map(|network| network.view(name));
+        let fault = || NotDone::Failed("the network ended at once".to_owned());
+        Ok((!old, view.ok_or_else(fault)?))
+    }
+
+    /// Starts the supervisor of a network whose files are there.
+    fn begin(&self, name: &str, wanted: WantedNetwork) -> Result<(), NotDone> {
+        let (notify, owned) = (Arc::clone(&self.notify), name.to_owned());
+        let supervisor = Arc::new(Supervisor::new(
+            wanted,
+            self.files(name),
+            Arc::clone(&self.command),
+            Arc::new(move |sentence| notify(&owned, sentence)),
+        ));
+        let supervised = Arc::clone(&supervisor);
+        let thread = thread::Builder::new().name("longwire-network".to_owned());
+        let thread = thread.spawn(move || supervised.run());
+        let thread = thread.map_err(|error| NotDone::Failed(error.to_string()))?;
+        let network = RunningNetwork {
+            supervisor,
+            thread: Some(thread),
+        };
+        self.running().insert(name.to_owned(), network);
+        Ok(())
+    }
+
+    fn remove(&self, name: &str) -> Option<NetworkEnded> {
+        let _turn = self.take_turn();
+        let ended = self.running().remove(name);
+        let was_there = ended.is_some();
+        // Waits for its process, which writes its report.
+        drop(ended);
+        let files = self.files(name);
+        let report = files.last_report();
+        if let Err(error) = files.remove() {
+            (self.notify)(name, format!("cannot be removed: {error}"));
+        }
+        was_there.then(|| NetworkEnded {
+            name: name.to_owned(),
+            report,
+        })
+    }
+}
+
+impl RunningNetwork {
+    fn view(&self, name: &str) -> NetworkView {
+        let wanted = &self.supervisor.wanted;
+        let state = self.supervisor.state().clone();
+        NetworkView {
+            name: name.to_owned(),
+            state: state.state,
+            reason: state.reason,
+            pid: state.pid,
+            since_unix: state.since_unix,
+            restarts: state.restarts,
+            spec: NetworkSpec {
+                key: None,
+                ..wanted.spec.clone()
+            },
+            warnings: wanted.warnings.clone(),
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! The process of a network: started, watched and started again.
+
+use std::fs::File;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use longwire_control::Address;
+use longwire_control::client::Client;
+use longwire_control::node::NetworkState;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use super::files::NetworkFiles;
+use super::wanted::WantedNetwork;
+
+/// Returns the command that runs a network. The process ends with the thread that starts it.
+pub type NetworkCommand = Arc<dyn Fn(&NetworkFiles, &NetworkRun) -> Command + Send + Sync>;
+
+/// The options of a run.
+#[derive(Clone, Debug)]
+pub struct NetworkRun {
+    /// The host of the topology that this machine is.
+    pub host: Option<String>,
+    /// Whether there is a key in the network's files.
+    pub has_key: bool,
+    /// The seed.
+    pub seed: Option<u64>,
+}
+
+/// Interval between looks at the process.
+const LOOK: Duration = Duration::from_millis(20);
+/// Interval between looks for a target that does not exist.
+const RETRY: Duration = Duration::from_millis(500);
+/// The wait before a run that has failed is started again, which doubles each time.
+const BACKOFF_MIN: Duration = Duration::from_millis(250);
+const BACKOFF_MAX: Duration = Duration::from_secs(8);
+/// A run of this length was a good one: the next failure waits for the shortest time.
+const STABLE: Duration = Duration::from_secs(10);
+/// The longest wait for a process to end with its report.
+const ENDING: Duration = Duration::from_secs(8);
+/// The longest wait for an answer that shows that the network runs.
+const ANSWER: Duration = Duration::from_millis(300);
+
+/// The state of a network's process.
+#[derive(Clone, Debug)]
+pub(super) struct ProcessState {
+    pub state: NetworkState,
+    pub reason: Option<String>,
+    pub pid: Option<u32>,
+    pub since_unix: Option<u64>,
+    pub restarts: u64,
+}
+
+/// The supervisor of a network's process, on a thread for each network.
+pub(super) struct Supervisor {
+    pub wanted: WantedNetwork,
+    files: NetworkFiles,
+    command: NetworkCommand,
+    notify: Arc<dyn Fn(String) + Send + Sync>,
+    state: Mutex<ProcessState>,
+    stop: AtomicBool,
+}
+
+impl Supervisor {
+    pub fn new(
+        wanted: WantedNetwork,
+        files: NetworkFiles,
+        command: NetworkCommand,
+        notify: Arc<dyn Fn(String) + Send + Sync>,
+    ) -> Supervisor {
+        Supervisor {
+            wanted,
+            files,
+            command,
+            notify,
+            state: Mutex::new(ProcessState {
+                state: NetworkState::Starting,
+                reason: None,
+                pid: None,
+                since_unix: None,
+                restarts: 0,
+            }),
+            stop: AtomicBool::new(false),
+        }
+    }
+
+    pub fn state(&self) -> MutexGuard<'_, ProcessState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Asks the supervisor to end the process, and itself.
+    pub fn stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
+    fn stops(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Runs the network until it is asked to stop.
+    pub fn run(&self) {
+        let mut backoff = BACKOFF_MIN;
+        while !self.stops() {
+            if let Some(reason) = self.wanted.missing() {
+                self.wait(&reason, RETRY);
+                continue;
+            }
+            let started = Instant::now();
+            let ended = self.run_once();
+            if self.stops() {
+                break;
+            }
+            if started.elapsed() > STABLE {
+                backoff = BACKOFF_MIN;
+            }
+            self.state().restarts += 1;
+            self.wait(&ended, backoff);
+            backoff = (2 * backoff).min(BACKOFF_MAX);
+        }
+    }
+
+    /// Notes why the network does not run, and pauses.
+    fn wait(&self, reason: &str, pause: Duration) {
+        let is_news = {
+            let mut state = self.state();
+            let is_news = state.reason.as_deref() != Some(reason);
+            state.state = NetworkState::Waiting;
+            state.reason = Some(reason.to_owned());
+            is_news
+        };
+        if is_news {
+            (self.notify)(format!("waits: {reason}"));
+        }
+        let began = Instant::now();
+        while !self.stops() && began.elapsed() < pause {
+            std::thread::sleep(LOOK);
+        }
+    }
+
+    /// Runs the process to its end. Returns why it ended.
+    fn run_once(&self) -> String {
+        let mut child = match self.start() {
+            Ok(child) => child,
+            Err(error) => return format!("its process cannot be started: {error}"),
+        };
+        let ended = self.watch(&mut child);
+        let mut state = self.state();
+        state.pid = None;
+        state.since_unix = None;
+        drop(state);
+        let last = self.files.last_message();
+        let last = last.map_or(String::new(), |line| format!(": {line}"));
+        format!("{ended}{last}")
+    }
+
+    fn start(&self) -> std::io::Result<Child> {
+        let spec = &self.wanted.spec;
+        let run = NetworkRun {
+            host: spec.host.clone(),
+            has_key: spec.key.is_some(),
+            seed: spec.seed,
+        };
+        let mut command = (self.command)(&self.files, &run);
+        command.stdin(Stdio::null()).stdout(Stdio::null());
+        command.stderr(File::create(self.files.log())?);
+        let child = command.spawn()?;
+        let since = SystemTime::now().duration_since(UNIX_EPOCH);
+        let mut state = self.state();
+        state.state = NetworkState::Starting;
+        state.reason = None;
+        state.pid = Some(child.id());
+        state.since_unix = Some(since.unwrap_or_default().as_secs());
+        Ok(child)
+    }
+
+    /// Waits for the end of the process, or ends it. Returns how it ended.
+    fn watch(&self, child: &mut Child) -> String {
+        let mut asked: Option<Instant> = None;
+        let mut runs = false;
+        loop {
+            match child.try_wait() {
+                Ok(Some(status)) if status.success() => return "its run ended".to_owned(),
+                Ok(Some(status)) => return format!("its run failed ({status})"),
+                Err(error) => return format!("its process cannot be waited for: {error}"),
+                Ok(None) => {}
+            }
+            if self.stops() {
+                if asked.is_none() {
+                    let _ = kill(Pid::from_raw(child.id().cast_signed()), Signal::SIGTERM);
+                }
+                if asked.get_or_insert_with(Instant::now).elapsed() > ENDING {
+                    let _ = child.kill();
+                }
+            } else if !runs && self.answers() {
+                runs = true;
+                let mut state = self.state();
+                state.state = NetworkState::Running;
+                state.reason = None;
+                drop(state);
+                (self.notify)("runs".to_owned());
+            } else if !runs {
+                let waits = self.files.last_message();
+                self.state().reason = waits;
+            }
+            std::thread::sleep(LOOK);
+        }
+    }
+
+    /// Whether the run answers, which it does once the network runs.
+    fn answers(&self) -> bool {
+        let client = Client::new(Address::Unix(self.files.socket()), None);
+        client.is_ok_and(|mut client| {
+            client.set_time_limit(ANSWER);
+            client.get("/v1").is_ok()
+        })
+    }
+}

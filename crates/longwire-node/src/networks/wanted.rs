@@ -1,0 +1,86 @@
+//! A network that is wanted, read and checked.
+
+use std::path::Path;
+
+use longwire_control::node::{NetworkSpec, NotDone};
+use longwire_topology::{AttachPlan, Problem, Topology};
+
+use super::toml_text;
+
+/// A network that is wanted.
+#[derive(Clone, Debug)]
+pub(super) struct WantedNetwork {
+    pub spec: NetworkSpec,
+    /// The topology as text.
+    pub text: String,
+    /// The ports at interfaces of this machine.
+    pub attached: Vec<AttachPlan>,
+    pub warnings: Vec<Problem>,
+}
+
+impl WantedNetwork {
+    /// Reads a network. `folder` is where files that it names are searched.
+    ///
+    /// # Errors
+    /// All that is wrong.
+    pub fn read(spec: &NetworkSpec, folder: &Path) -> Result<WantedNetwork, NotDone> {
+        let Some(text) = toml_text::text(&spec.file) else {
+            let reason = "a topology is its text, or an object of its tables, without null";
+            return Err(refused("file", reason));
+        };
+        let topology = Topology::parse("file", &text, folder).map_err(NotDone::Wrong)?;
+        let host = host(spec, &topology)?;
+        if let Some(key) = &spec.key
+            && !(key.len() == 64 && key.bytes().all(|byte| byte.is_ascii_hexdigit()))
+        {
+            let reason = "a key has 64 hexadecimal digits, as `longwire key` writes them";
+            return Err(refused("key", reason));
+        }
+        let owners = topology.cluster.as_ref().map(|cluster| &cluster.owners);
+        let is_here = |plan: &AttachPlan| {
+            let owner = owners.map(|owners| owners[usize::from(plan.port.0)]);
+            owner == host
+        };
+        Ok(WantedNetwork {
+            spec: spec.clone(),
+            text,
+            attached: topology.attached.into_iter().filter(is_here).collect(),
+            warnings: topology.warnings,
+        })
+    }
+
+    /// Returns why a port has no place now; `None` if all have one.
+    pub fn missing(&self) -> Option<String> {
+        let mut targets = self.attached.iter().map(|plan| plan.target.resolve());
+        targets.find_map(|found| Some(found.err()?.to_string()))
+    }
+}
+
+/// Returns the index of the host that the network is for; `None` for one without hosts.
+fn host(spec: &NetworkSpec, topology: &Topology) -> Result<Option<usize>, NotDone> {
+    let Some(cluster) = &topology.cluster else {
+        return match spec.host {
+            Some(_) => Err(refused("host", "the topology has no [[host]]")),
+            None => Ok(None),
+        };
+    };
+    if spec.key.is_none() && cluster.key.is_none() {
+        let reason = "the hosts have no key: send one, or name a file in [underlay]";
+        return Err(refused("key", reason));
+    }
+    let index = spec.host.as_ref().and_then(|name| cluster.host_named(name));
+    let names = cluster.hosts.iter().map(|host| host.name.as_str());
+    let names: Vec<&str> = names.collect();
+    let reason = format!("this machine is one of the hosts: {}", names.join(", "));
+    index.map(Some).ok_or_else(|| refused("host", &reason))
+}
+
+fn refused(field: &str, reason: &str) -> NotDone {
+    NotDone::Wrong(vec![Problem {
+        file: "network".to_owned(),
+        pointer: format!("/{field}"),
+        field: field.to_owned(),
+        reason: reason.to_owned(),
+        ..Problem::default()
+    }])
+}

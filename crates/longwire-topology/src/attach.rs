@@ -1,0 +1,157 @@
+//! Ports at interfaces that are in use: `NAME.attach = { … }` in `[ports]`.
+
+use longwire_attach::{ContainerName, PodName, Target};
+use longwire_io::attach::Selection;
+use longwire_io::net::address::Prefix;
+use longwire_packet::bridge::PortIndex;
+use longwire_packet::filter::Filter;
+
+use super::plan::{AttachPlan, PortPlan};
+use super::problem::Complaints;
+use super::tree::{self, Placed};
+use super::value::{Span, Table};
+
+/// The names of the fields that name a namespace.
+const TARGETS: [&str; 4] = ["netns", "pid", "container", "pod"];
+
+/// Describes the place of a port, as in "attach pod shop/cart-0, eth0".
+pub(super) fn description(port: &Table<'_>) -> String {
+    let table = tree::table(port, "attach");
+    let target = table.and_then(|table| target(table)?.ok());
+    let target = target.map_or(String::new(), |target| format!(" {target}"));
+    let interface = table.and_then(|table| tree::text(table, "interface"));
+    let interface = interface.map_or(String::new(), |name| format!(", {}", name.value));
+    format!("attach{target}{interface}")
+}
+
+/// Reads the places of all ports that have one.
+pub(super) fn read(
+    file: &Table<'_>,
+    ports: &[PortPlan],
+    complaints: &mut Complaints,
+) -> Vec<AttachPlan> {
+    let mut plans: Vec<AttachPlan> = Vec::new();
+    let Some(table) = tree::table(file, "ports") else {
+        return plans;
+    };
+    for (name, value) in tree::entries(table) {
+        let Some(port) = value.as_table() else {
+            continue;
+        };
+        let index = ports.iter().position(|port| port.name == name.value);
+        let at = format!("ports.{}", name.value);
+        let (Some(index), Some(attach)) = (index, tree::table(port, "attach")) else {
+            let reason = "the port has no place";
+            let remedy = "write attach = { pod = \"shop/cart-0\", to = \"10.0.0.2\" }";
+            complaints.refuse(value.span.clone(), at, reason, remedy);
+            continue;
+        };
+        let place = (PortIndex(index as u16), value.span.clone());
+        let at = format!("{at}.attach");
+        if let Some(plan) = plan(attach, place, &at, complaints) {
+            if let Some(other) = plans.iter().find(|other| overlaps(other, &plan)) {
+                let other = &ports[usize::from(other.port.0)].name;
+                let reason = format!("port '{other}' takes packets to the same addresses");
+                let remedy = "give each port of an interface other addresses in `to`";
+                complaints.refuse(value.span.clone(), at, reason, remedy);
+            }
+            plans.push(plan);
+        }
+    }
+    plans
+}
+
+fn plan(
+    table: &Table<'_>,
+    (port, span): (PortIndex, Span),
+    at: &str,
+    complaints: &mut Complaints,
+) -> Option<AttachPlan> {
+    let target = match target(table) {
+        Some(Ok(target)) => Some(target),
+        Some(Err(reason)) => {
+            complaints.refuse(
+                span.clone(),
+                at,
+                reason,
+                "write it as for `longwire attach`",
+            );
+            None
+        }
+        None => {
+            let reason = "one of netns, pid, container and pod names the place";
+            complaints.refuse(span.clone(), at, reason, "write one of them");
+            None
+        }
+    };
+    let mut to = Vec::new();
+    for text in tree::texts(table, "to") {
+        to.extend(prefix(&text, at, complaints));
+    }
+    if tree::texts(table, "to").is_empty() {
+        let reason = "there are no addresses whose packets enter the network";
+        let remedy = "write to = [\"10.0.0.2\"]; ARP and all other packets pass by";
+        complaints.refuse(span, at, reason, remedy);
+    }
+    let filter = tree::text(table, "filter").and_then(|text| match text.value.parse::<Filter>() {
+        Ok(filter) => Some(filter),
+        Err(error) => {
+            let at = tree::under(at, "filter");
+            complaints.refuse(text.span, at, error.to_string(), "write it as tcpdump does");
+            None
+        }
+    });
+    Some(AttachPlan {
+        port,
+        target: target?,
+        interface: tree::text(table, "interface").map(|name| name.value.to_owned()),
+        selection: Selection { to, filter },
+        host_network: tree::flag(table, "host-network").unwrap_or(false),
+    })
+}
+
+/// Returns the namespace that is named; `None` unless exactly one is.
+fn target(table: &Table<'_>) -> Option<Result<Target, String>> {
+    let given = TARGETS.iter().filter(|name| table.contains_key(name));
+    if given.count() != 1 {
+        return None;
+    }
+    if let Some(pid) = tree::whole(table, "pid") {
+        return Some(Ok(Target::Pid(pid as u32)));
+    }
+    let text = |name| tree::text(table, name).map(|text| text.value);
+    if let Some(path) = text("netns") {
+        return Some(Ok(Target::Netns(path.into())));
+    }
+    if let Some(name) = text("container") {
+        let name = name.parse::<ContainerName>();
+        return Some(
+            name.map(Target::Container)
+                .map_err(|error| error.to_string()),
+        );
+    }
+    let name = text("pod")?.parse::<PodName>();
+    Some(name.map(Target::Pod).map_err(|error| error.to_string()))
+}
+
+/// Reads a prefix.
+fn prefix(text: &Placed<&str>, at: &str, complaints: &mut Complaints) -> Option<Prefix> {
+    match text.value.parse::<Prefix>() {
+        Ok(prefix) => Some(prefix),
+        Err(error) => {
+            let remedy = "write it as 10.0.0.2 or 10.0.3.0/24";
+            complaints.refuse(text.span.clone(), tree::under(at, "to"), error, remedy);
+            None
+        }
+    }
+}
+
+/// Whether both ports would take packets of one interface to one address.
+fn overlaps(one: &AttachPlan, other: &AttachPlan) -> bool {
+    if (&one.target, &one.interface) != (&other.target, &other.interface) {
+        return false;
+    }
+    let pairs = one.selection.to.iter();
+    let mut pairs = pairs.flat_map(|a| other.selection.to.iter().map(move |b| (a, b)));
+    pairs.any(|(a, b)| a.overlaps(b))
+}

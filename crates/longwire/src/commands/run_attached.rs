@@ -1,0 +1,177 @@
+//! Ports of a network at interfaces that are in use.
+
+use std::time::{Duration, Instant};
+
+use longwire_io::attach::{AttachHub, AttachPlace, AttachedPort, PortEngage, prepare_port};
+use longwire_io::net::grace::ExpeditedGrace;
+use longwire_io::port::registry::Port;
+use longwire_packet::bridge::{PortIndex, Switching};
+use longwire_runtime::{OnPortLoss, RunningNetwork};
+use longwire_topology::{AttachPlan, Topology};
+
+use super::run_hosts::Reach;
+use crate::report::start;
+use crate::{Error, Globals};
+
+/// The longest wait at the end for frames that are still in the network.
+const DRAIN: Duration = Duration::from_secs(2);
+
+/// Opens the port at an interface, which is one of `count` of this run.
+///
+/// # Errors
+/// If the target does not exist, or the interface cannot have a port.
+pub(super) fn open(plan: &AttachPlan, count: usize) -> Result<(PortEngage, Port), Error> {
+    let found = plan.target.resolve()?;
+    if found.is_host && !plan.host_network {
+        return Err(Error::Usage(format!(
+            "{} is in the network of this machine: write host-network = true if that is meant",
+            found.description
+        )));
+    }
+    let place = AttachPlace {
+        namespace: &found.namespace,
+        interface: plan.interface.as_deref(),
+        selection: plan.selection.clone(),
+    };
+    Ok(prepare_port(&place, &AttachHub::new(count)?)?)
+}
+
+/// A port at an interface, before the network runs.
+pub(super) struct NewPort {
+    /// Its name.
+    pub name: String,
+    /// Its index in the network.
+    pub index: PortIndex,
+    /// Its place.
+    pub engage: PortEngage,
+}
+
+/// The ports of a running network at interfaces. Packets enter from the first turn until
+/// the end, while the hosts that they may leave by are reachable.
+pub(super) struct PortsInUse {
+    waiting: Vec<NewPort>,
+    ports: Vec<(String, AttachedPort, PortReach)>,
+    on_loss: OnPortLoss,
+    reach: Option<Reach>,
+    switching: Switching,
+    /// When packets ceased to be taken, at the end.
+    released: Option<Instant>,
+    notes: Vec<String>,
+}
+
+/// The hosts by which packets of a port leave.
+enum PortReach {
+    /// The host of its partner.
+    Partner(PortIndex),
+    /// Any host.
+    Any,
+}
+
+impl PortsInUse {
+    pub fn new(waiting: Vec<NewPort>, topology: &Topology, reach: Option<Reach>) -> PortsInUse {
+        PortsInUse {
+            waiting,
+            ports: Vec::new(),
+            on_loss: topology.on_port_loss,
+            reach,
+            switching: topology.bridge.switching.clone(),
+            released: None,
+            notes: Vec::new(),
+        }
+    }
+
+    /// One pause of the run. Returns whether it is over.
+    pub fn turn(
+        &mut self,
+        running: &RunningNetwork,
+        pause: Duration,
+        until: &mut impl FnMut(&RunningNetwork, Duration) -> Result<bool, Error>,
+        globals: &Globals,
+    ) -> Result<bool, Error> {
+        self.engage()?;
+        if let Some(since) = self.released {
+            running.wait(Duration::from_millis(1));
+            return Ok(since.elapsed() > DRAIN || running.snapshot().in_flight == 0);
+        }
+        let over = until(running, pause)?;
+        self.follow_hosts()?;
+        let lost = self.lose_ports(globals)?;
+        if over || (lost && self.on_loss == OnPortLoss::End) {
+            if self.ports.is_empty() {
+                return Ok(true);
+            }
+            let _hurry = ExpeditedGrace::begin();
+            // New packets pass by; those in the network arrive as it decided.
+            self.ports
+                .iter_mut()
+                .for_each(|(_, port, _)| port.release());
+            self.released = Some(Instant::now());
+        }
+        Ok(false)
+    }
+
+    /// Returns notes for the report.
+    pub fn into_notes(self) -> Vec<String> {
+        self.notes
+    }
+
+    fn engage(&mut self) -> Result<(), Error> {
+        if self.waiting.is_empty() {
+            return Ok(());
+        }
+        let _hurry = ExpeditedGrace::begin();
+        for new in std::mem::take(&mut self.waiting) {
+            let reach = match &self.switching {
+                Switching::Pairs(pairs) => partner(pairs, new.index),
+                _ => PortReach::Any,
+            };
+            self.ports.push((new.name, new.engage.engage()?, reach));
+        }
+        Ok(())
+    }
+
+    /// Lets packets pass by the network while it would lose them, as their host is away.
+    fn follow_hosts(&mut self) -> Result<(), Error> {
+        let Some(reach) = &self.reach else {
+            return Ok(());
+        };
+        for (_, port, to) in &mut self.ports {
+            let is_reachable = match to {
+                PortReach::Partner(partner) => reach.port(*partner),
+                PortReach::Any => reach.any(),
+            };
+            // An interface that is gone is noticed otherwise.
+            if let Err(error) = port.set_taking(is_reachable)
+                && port.is_attached()
+            {
+                return Err(error.into());
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes ports whose interface went away. Returns whether there are any.
+    fn lose_ports(&mut self, globals: &Globals) -> Result<bool, Error> {
+        let before = self.notes.len();
+        let notes = &mut self.notes;
+        self.ports.retain(|(name, port, _)| {
+            let is_here = port.is_attached();
+            if !is_here {
+                let interface = port.interface();
+                notes.push(format!("port {name}: '{interface}' went away"));
+            }
+            is_here
+        });
+        start::notes(&self.notes[before..], globals)?;
+        Ok(self.notes.len() > before)
+    }
+}
+
+fn partner(pairs: &[(PortIndex, PortIndex)], port: PortIndex) -> PortReach {
+    let other = pairs.iter().find_map(|(a, b)| match port {
+        _ if port == *a => Some(*b),
+        _ if port == *b => Some(*a),
+        _ => None,
+    });
+    other.map_or(PortReach::Any, PortReach::Partner)
+}

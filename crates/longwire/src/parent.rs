@@ -1,0 +1,18 @@
+//! Runs that a node starts end with it, however it ends.
+
+use nix::sys::prctl;
+use nix::sys::signal::Signal;
+use nix::unistd::getppid;
+
+/// The variable with the ID of the process that this one ends with.
+pub(crate) const VARIABLE: &str = "LONGWIRE_PARENT";
+
+/// Has the kernel kill this process when its parent ends, if the parent asks for it.
+/// Returns whether the parent has ended already.
+pub(crate) fn follow() -> bool {
+    let Ok(parent) = std::env::var(VARIABLE) else {
+        return false;
+    };
+    let watched = prctl::set_pdeathsig(Signal::SIGKILL);
+    watched.is_err() || getppid().to_string() != parent
+}

@@ -1,0 +1,383 @@
+//! Ports at interfaces of pods on two machines, which are namespaces. The pods reach each
+//! other by routes over an underlay that Longwire emulates.
+//! Needs root and Linux 6.6. Without root this passes without having run, except in CI.
+
+use std::io::{Read, Write};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::{AsFd, AsRawFd};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use longwire_control::Address;
+use longwire_control::client::{Client, ClientError};
+use longwire_io::net::sysctl;
+use longwire_io::net::{NetNamespace, addr_add, link_names, link_up};
+use longwire_testbed::support::{Folder, device, skip, wire};
+use nix::sys::signal::Signal;
+use serde_json::{Value, json};
+
+use crate::common::process::{PATIENCE, RunningProgram, wait_for_word};
+use crate::common::site::{Network, Site, run_in, well};
+use crate::common::{longwire, write};
+
+/// Delay of the links between the pods, one way, in milliseconds.
+const DELAY: f64 = 20.0;
+
+/// Two machines with a pod each, and the network between the machines.
+struct Pods {
+    /// The machines are its stations.
+    site: Site,
+    pods: Vec<NetNamespace>,
+    dir: Folder,
+}
+
+/// A machine's part of the network of the pods.
+struct Part {
+    program: RunningProgram,
+    report: String,
+}
+
+fn machine(number: usize) -> String {
+    format!("10.9.0.{}", number + 1)
+}
+
+fn pod(number: usize) -> Ipv4Addr {
+    Ipv4Addr::new(10, 20, number as u8, 2)
+}
+
+/// A path at which other processes find a namespace of this one.
+fn path_of(namespace: &NetNamespace) -> String {
+    let descriptor = namespace.as_fd().as_raw_fd();
+    format!("/proc/{}/fd/{descriptor}", std::process::id())
+}
+
+impl Pods {
+    /// `None` for a user who may not make networks.
+    fn new() -> Option<Pods> {
+        if !nix::unistd::geteuid().is_root() {
+            return skip("ports at interfaces in use take root");
+        }
+        let site = Site::new(2)?;
+        let mut pods = Vec::new();
+        for (number, host) in site.stations.iter().enumerate() {
+            let pod_space = NetNamespace::new().expect("a namespace");
+            let end = device("eth0", Some(&pod_space));
+            wire(device("pod0", Some(host)), end).expect("a wire");
+            let gateway = format!("10.20.{number}.1");
+            let prepared = pod_space.run(|| {
+                link_up("lo")?;
+                addr_add("eth0", IpAddr::V4(pod(number)), 24)
+            });
+            prepared.expect("it is entered").expect("an address");
+            let prepared = host.run(|| {
+                addr_add("pod0", gateway.parse().expect("an address"), 24)?;
+                sysctl::set("ipv4/ip_forward", "1")
+            });
+            prepared.expect("it is entered").expect("an address");
+            let other = 1 - number;
+            let route = ["ip", "route", "add", "default", "via", &gateway];
+            well(&route, run_in(&pod_space, &route));
+            let (to, by) = (format!("10.20.{other}.0/24"), machine(other));
+            let route = ["ip", "route", "add", &to, "via", &by];
+            well(&route, run_in(host, &route));
+            pods.push(pod_space);
+        }
+        let pods = Pods {
+            site,
+            pods,
+            dir: Folder::new(),
+        };
+        let made = longwire(&["key", &pods.dir.file("net.key")]);
+        assert_eq!(made.code, 0, "{made:?}");
+        write(&pods.dir.file("net.toml"), pods.network().as_bytes());
+        Some(pods)
+    }
+
+    /// A network of a link between the pods.
+    fn network(&self) -> String {
+        let port = |name: &str, number: usize| {
+            let (place, to) = (path_of(&self.pods[number]), pod(1 - number));
+            format!(
+                "{name}.attach = {{ netns = '{place}', interface = 'eth0', to = ['{to}/32'] }}\n"
+            )
+        };
+        format!(
+            "[ports]\n{}{}[[link]]\nname = 'wire'\ndelay = '{DELAY}ms'\n\
+             [[host]]\nname = 'h0'\naddress = '{}'\nports = 'west'\n\
+             [[host]]\nname = 'h1'\naddress = '{}'\nports = 'east'\n\
+             [underlay]\nkey = 'net.key'\n",
+            port("west", 0),
+            port("east", 1),
+            machine(0),
+            machine(1)
+        )
+    }
+
+    /// Starts the underlay: half a millisecond each way.
+    fn underlay(&self) -> Network {
+        let file = self.dir.file("underlay.toml");
+        let text = "[ports]\na = 'packet:p0'\nb = 'packet:p1'\n\
+                    [[link]]\nname = 'under'\ndelay = '500us'\n";
+        write(&file, text.as_bytes());
+        self.site.start(&file)
+    }
+
+    fn start(&self, number: usize) -> Part {
+        let name = format!("h{number}");
+        let report = self.dir.file(&format!("{name}.json"));
+        let mut command = Command::new(env!("CARGO_BIN_EXE_longwire"));
+        command.args(["run", &self.dir.file("net.toml"), "--host", &name]);
+        command.args(["--report", &report, "--tolerance", "10s"]);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        Part {
+            program: RunningProgram::start(&self.site.stations[number], &mut command),
+            report,
+        }
+    }
+
+    /// Returns the median of some round trips between the pods, in milliseconds; `None` if
+    /// fewer than half came back.
+    fn round_trip(&self) -> Option<f64> {
+        let to = pod(1).to_string();
+        let command = ["ping", "-c", "21", "-i", "0.02", "-W", "1", &to];
+        let text = run_in(&self.pods[0], &command).stdout;
+        let times = text.split("time=").skip(1);
+        let times = times.filter_map(|rest| rest.split(' ').next()?.parse::<f64>().ok());
+        let mut times: Vec<f64> = times.collect();
+        times.sort_by(f64::total_cmp);
+        times.get(10).copied()
+    }
+
+    /// Returns the median round trip that comes closest to what is expected, until one is
+    /// within half a millisecond: a busy machine delays many.
+    fn closest(&self, expected: f64) -> f64 {
+        let (began, mut best) = (Instant::now(), f64::INFINITY);
+        while (best - expected).abs() > 0.5 && began.elapsed() < PATIENCE {
+            let found = self.round_trip().unwrap_or(f64::INFINITY);
+            if (found - expected).abs() < (best - expected).abs() {
+                best = found;
+            }
+        }
+        best
+    }
+
+    /// Sends megabytes from one pod to the other; each byte must arrive.
+    fn send(&self) {
+        const BLOCK: usize = 251 * 257;
+        const BLOCKS: usize = 40;
+        let address = SocketAddr::new(IpAddr::V4(pod(1)), 7_000);
+        let listener = self.pods[1].run(|| TcpListener::bind(address));
+        let listener = listener.expect("entered").expect("a listener");
+        let pattern: Vec<u8> = (0..BLOCK).map(|at| (at % 251) as u8).collect();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let stream = self.pods[0].run(|| TcpStream::connect(address));
+                let mut stream = stream.expect("entered").expect("a connection");
+                for _ in 0..BLOCKS {
+                    stream.write_all(&pattern).expect("no reset");
+                }
+            });
+            let (mut stream, _) = listener.accept().expect("a connection");
+            let mut received = Vec::new();
+            stream.read_to_end(&mut received).expect("no reset");
+            assert_eq!(received.len(), BLOCK * BLOCKS);
+            let mut bytes = received.iter().zip(0_usize..);
+            assert!(bytes.all(|(byte, at)| usize::from(*byte) == at % BLOCK % 251));
+        });
+    }
+
+    #[track_caller]
+    fn assert_clean(&self) {
+        let began = Instant::now();
+        for pod in &self.pods {
+            let left = || {
+                let names = pod.run(link_names).expect("entered").expect("names");
+                names.iter().any(|name| name.starts_with("lw-"))
+            };
+            while left() {
+                assert!(began.elapsed() < PATIENCE, "devices are left");
+                std::thread::sleep(Duration::from_millis(10));
+            }
+        }
+    }
+}
+
+impl Part {
+    fn stop(self) -> Value {
+        self.program.signal(Signal::SIGINT);
+        let ended = self.program.end();
+        assert_eq!(ended.code, 0, "{ended:?}");
+        let report = std::fs::read(self.report).expect("a report");
+        serde_json::from_slice(&report).expect("JSON")
+    }
+}
+
+#[test]
+fn the_delay_between_pods_of_two_machines_contains_the_underlay() {
+    let Some(pods) = Pods::new() else { return };
+    let underlay = pods.underlay();
+    let bare = pods.closest(1.0);
+    assert!(
+        bare > 0.9 && bare < 10.0,
+        "{bare} ms over the bare underlay"
+    );
+    let mut hosts = vec![pods.start(0), pods.start(1)];
+    for host in &mut hosts {
+        wait_for_word(&mut host.program, "placement:");
+    }
+    let found = pods.closest(2.0 * DELAY);
+    println!("bare {bare} ms, over the network {found} ms");
+    // The underlay is not added: that would make it longer by `bare`.
+    assert!(
+        (found - 2.0 * DELAY).abs() < 0.5,
+        "{found} ms, bare {bare} ms"
+    );
+    pods.send();
+
+    // Without its host, a pod's packets pass by, and soon those of the other pod, too.
+    let killed = hosts.pop().expect("two hosts").program;
+    killed.signal(Signal::SIGKILL);
+    let _ = killed.end();
+    let alone = pods.closest(bare);
+    assert!(
+        (alone - bare).abs() < 0.5 * DELAY,
+        "{alone} ms, bare {bare} ms"
+    );
+    // With it, they enter the network again.
+    let mut again = pods.start(1);
+    wait_for_word(&mut again.program, "placement:");
+    let found = pods.closest(2.0 * DELAY);
+    assert!(
+        (found - 2.0 * DELAY).abs() < 0.5,
+        "{found} ms, bare {bare} ms"
+    );
+    hosts.push(again);
+
+    let reports: Vec<Value> = hosts.into_iter().map(Part::stop).collect();
+    underlay.stop();
+    for (report, port) in reports.iter().zip(["west", "east"]) {
+        let peer = &report["hosts"]["peers"][0];
+        assert!(peer["frames_sent"].as_u64() > Some(10), "{peer}");
+        let trip = peer["round_trip_ns"].as_f64().expect("a time") / 1e6;
+        assert!(trip > 0.9 && trip < 10.0, "{trip} ms between the hosts");
+        let ports = report["ports"].as_array().expect("ports");
+        let port = ports
+            .iter()
+            .find(|it| it["name"] == port)
+            .expect("its port");
+        assert!(port["packets_in"].as_u64() > Some(10), "{port}");
+        assert!(!port["lateness_us"]["p50"].is_null(), "{port}");
+    }
+    pods.assert_clean();
+}
+
+/// The path of the network in the API of a node.
+const MESH: &str = "/v1/networks/mesh";
+
+/// A node of one of the machines.
+struct MachineNode {
+    program: RunningProgram,
+    socket: String,
+}
+
+impl MachineNode {
+    fn start(pods: &Pods, number: usize) -> MachineNode {
+        let of = |name: &str| pods.dir.file(&format!("{name}{number}"));
+        let (state, socket) = (of("state"), of("node.sock"));
+        let mut command = Command::new(env!("CARGO_BIN_EXE_longwire"));
+        command.args(["node", "--state", &state, "--control", &socket]);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut program = RunningProgram::start(&pods.site.stations[number], &mut command);
+        wait_for_word(&mut program, "ready");
+        MachineNode { program, socket }
+    }
+
+    fn client(&self) -> Client {
+        Client::new(Address::Unix(self.socket.clone().into()), None).expect("a client")
+    }
+
+    fn put(&self, pods: &Pods, number: usize) -> Value {
+        let key = std::fs::read_to_string(pods.dir.file("net.key")).expect("a key");
+        let key = key.lines().find(|line| line.len() == 64).expect("digits");
+        let body = json!({ "file": pods.network(), "host": format!("h{number}"), "key": key });
+        self.client().put(MESH, &body).expect("it runs")
+    }
+
+    /// Waits until the network is so.
+    #[track_caller]
+    fn wait_until(&self, is_so: impl Fn(&Value) -> bool) -> Value {
+        let began = Instant::now();
+        loop {
+            let view = self.client().get(MESH).expect("a network");
+            if is_so(&view) {
+                return view;
+            }
+            assert!(began.elapsed() < PATIENCE, "{view}");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+fn runs(view: &Value) -> bool {
+    view["state"] == "running"
+}
+
+#[test]
+fn nodes_run_a_network_and_start_it_again() {
+    let Some(pods) = Pods::new() else { return };
+    let underlay = pods.underlay();
+    let mut nodes = [0, 1].map(|number| MachineNode::start(&pods, number));
+    let made = nodes[0].put(&pods, 0);
+    assert_eq!(made["spec"]["key"], Value::Null, "{made}");
+    nodes[0].wait_until(|view| view["reason"].to_string().contains("waiting for hosts: h1"));
+    nodes[1].put(&pods, 1);
+    let first = nodes[0].wait_until(runs);
+    nodes[1].wait_until(runs);
+    let found = pods.closest(2.0 * DELAY);
+    assert!((found - 2.0 * DELAY).abs() < 1.0, "{found} ms");
+    // Asked again, nothing happens; what it counts is read.
+    assert_eq!(nodes[0].put(&pods, 0)["pid"], first["pid"]);
+    let mut client = nodes[0].client();
+    let links = client.get(&format!("{MESH}/links")).expect("links");
+    assert_eq!(links["links"][0]["name"], "wire", "{links}");
+    let stats = client.get(&format!("{MESH}/stats")).expect("counters");
+    assert!(stats.to_string().contains("packets"), "{stats}");
+
+    // A run that fails is started again.
+    let pid = first["pid"].as_i64().expect("a process") as i32;
+    let process = nix::unistd::Pid::from_raw(pid);
+    nix::sys::signal::kill(process, Signal::SIGKILL).expect("it runs");
+    let second = nodes[0].wait_until(|view| runs(view) && view["pid"] != first["pid"]);
+    assert_eq!(second["restarts"], 1, "{second}");
+    // With the node it ends, and a node that starts has it again.
+    let [node, other] = nodes;
+    node.program.signal(Signal::SIGKILL);
+    let _ = node.program.end();
+    let bare = pods.closest(1.0);
+    assert!(bare < DELAY, "{bare} ms");
+    nodes = [MachineNode::start(&pods, 0), other];
+    nodes[0].wait_until(runs);
+    let found = pods.closest(2.0 * DELAY);
+    assert!((found - 2.0 * DELAY).abs() < 1.0, "{found} ms");
+
+    let body = json!({ "file": { "ports": { "a": "null" }, "link": [{ "rat": 1 }] } });
+    for (body, status) in [(body, 422), (json!({ "file": 7 }), 422), (json!({}), 400)] {
+        match nodes[0].client().put("/v1/networks/other", &body) {
+            Err(ClientError::Refused(refused)) => assert_eq!(refused.status, status, "{body}"),
+            other => panic!("{body}: {other:?}"),
+        }
+    }
+    for node in &nodes {
+        let ended = node.client().delete(MESH).expect("it is removed");
+        let peer = &ended["report"]["hosts"]["peers"][0];
+        assert!(peer["frames_sent"].as_u64() > Some(10), "{ended}");
+        let list = node.client().get("/v1/networks").expect("a list");
+        assert_eq!(list["networks"], json!([]));
+    }
+    pods.assert_clean();
+    for node in nodes {
+        node.program.signal(Signal::SIGTERM);
+        assert_eq!(node.program.end().code, 0);
+    }
+    underlay.stop();
+}
