@@ -35,9 +35,10 @@ pub enum AttachError {
     )]
     Taken { interface: String },
     #[error(
-        "'{interface}' has a link of another version of Longwire, next to which there can be none"
+        "'{interface}' has a port of a network, or a link of another version of Longwire: no link \
+         can be next to it"
     )]
-    OtherVersion { interface: String },
+    OtherKind { interface: String },
     #[error("a link of all traffic cannot become one of a part, nor the other way round")]
     OtherPlace,
     #[error("the programs at '{interface}' changed while the link was being attached: {source}")]

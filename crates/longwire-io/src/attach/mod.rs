@@ -383,7 +383,8 @@ impl Attachment {
             .map(|(hook, _)| self.taker(*hook, selection));
         let programs: Vec<OwnedFd> = programs.collect::<Result<_, _>>()?;
         for ((_, link), program) in self.taking.iter().zip(&programs) {
-            link.update(program.as_fd()).map_err(AttachError::program)?;
+            link.replace(program.as_fd())
+                .map_err(AttachError::program)?;
         }
         // The links hold their programs.
         Ok(())
@@ -515,7 +516,7 @@ fn taken(interface: &str, by_all: bool) -> AttachError {
     if by_all {
         AttachError::Taken { interface }
     } else {
-        AttachError::OtherVersion { interface }
+        AttachError::OtherKind { interface }
     }
 }
 

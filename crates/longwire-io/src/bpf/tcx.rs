@@ -11,8 +11,6 @@ const PROG_GET_FD_BY_ID: libc::c_int = 13;
 const OBJ_GET_INFO_BY_FD: libc::c_int = 15;
 const PROG_QUERY: libc::c_int = 16;
 
-const LINK_UPDATE: libc::c_int = 29;
-
 /// BPF_F_BEFORE: without another program to be before, before all.
 const BEFORE: u32 = 1 << 3;
 /// BPF_F_AFTER.
@@ -236,27 +234,7 @@ struct LinkInfo {
     attach_type: u32,
 }
 
-#[repr(C)]
-struct LinkUpdate {
-    link: u32,
-    program: u32,
-    flags: u32,
-    old_program: u32,
-}
-
 impl Link {
-    /// Exchanges the program: each frame runs through the old one or the new one.
-    pub(crate) fn update(&self, program: BorrowedFd<'_>) -> io::Result<()> {
-        let attributes = LinkUpdate {
-            link: number(self.descriptor.as_fd()),
-            program: number(program),
-            flags: 0,
-            old_program: 0,
-        };
-        // SAFETY: the attributes of LINK_UPDATE, without addresses.
-        unsafe { bpf(LINK_UPDATE, &attributes) }.map(drop)
-    }
-
     /// Whether the link still has its interface. It loses it when the interface goes away,
     /// with its namespace or alone, and when it is detached.
     pub(crate) fn is_attached(&self) -> io::Result<bool> {
