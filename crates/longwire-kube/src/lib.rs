@@ -3,7 +3,13 @@
 //! The agent of each node turns the resources into attachments of `longwire node` on its
 //! machine; the controller sums up their status and places networks.
 
+pub mod agent;
 pub mod api;
+mod backoff;
+mod cache;
 pub mod facts;
+mod http;
+mod metrics;
 pub mod node;
 pub mod plan;
+pub mod watch;

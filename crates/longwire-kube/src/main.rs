@@ -1,7 +1,118 @@
 //! The program `longwire-kube`.
-fn main() {
-    println!(
-        "{}",
-        serde_json::to_string_pretty(&longwire_kube::api::definitions()).unwrap()
-    );
+
+use std::io::Write;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand, ValueEnum};
+use longwire_kube::agent::{self, AgentSettings};
+use longwire_kube::api::definitions;
+use longwire_kube::node::NodeClient;
+use longwire_kube::watch::connect;
+use tracing_subscriber::EnvFilter;
+
+/// Longwire on Kubernetes.
+#[derive(Debug, Parser)]
+#[command(version, about)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+    /// The format of the log
+    #[arg(long, global = true, value_enum, default_value = "json")]
+    log_format: LogFormat,
+    /// The log's level, or a filter such as `info,kube=debug`
+    #[arg(long, global = true, default_value = "info", env = "LONGWIRE_LOG")]
+    log: String,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum LogFormat {
+    /// A JSON object a line
+    Json,
+    /// For people
+    Text,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Print the definitions of the custom resources
+    Crds,
+    /// Attach links to the pods of a node
+    Agent {
+        /// The name of the node in the cluster
+        #[arg(long, env = "NODE_NAME")]
+        node: String,
+        /// The socket of `longwire node`
+        #[arg(long, default_value = "/run/longwire/node.sock")]
+        node_socket: PathBuf,
+        /// The address of /metrics, /healthz and /readyz
+        #[arg(long, default_value = "0.0.0.0:9471")]
+        listen: SocketAddr,
+    },
+    /// Remove all links of an agent from the node of this machine
+    Cleanup {
+        /// The socket of `longwire node`
+        #[arg(long, default_value = "/run/longwire/node.sock")]
+        node_socket: PathBuf,
+    },
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    log_to_stderr(arguments.log_format, &arguments.log);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    let done = match runtime {
+        Ok(runtime) => runtime.block_on(execute(arguments.command)),
+        Err(error) => Err(error.into()),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn log_to_stderr(format: LogFormat, filter: &str) {
+    let filter = EnvFilter::new(filter);
+    let log = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr);
+    match format {
+        LogFormat::Json => log.json().flatten_event(true).init(),
+        LogFormat::Text => log.init(),
+    }
+}
+
+async fn execute(command: Command) -> Result<(), Box<dyn std::error::Error>> {
+    match command {
+        Command::Crds => {
+            let mut out = std::io::stdout().lock();
+            for definition in definitions() {
+                write!(out, "---\n{}", serde_norway::to_string(&definition)?)?;
+            }
+        }
+        Command::Agent {
+            node,
+            node_socket,
+            listen,
+        } => {
+            let settings = AgentSettings {
+                node,
+                socket: node_socket,
+                listen,
+            };
+            agent::run(settings, connect().await?).await?;
+        }
+        Command::Cleanup { node_socket } => {
+            for name in agent::remove_all(&NodeClient::new(&node_socket)).await? {
+                println!("{name}");
+            }
+        }
+    }
+    Ok(())
 }

@@ -30,6 +30,13 @@ pub struct AttachmentView {
     pub spec: Value,
 }
 
+impl AttachmentView {
+    /// Returns whether its link carries packets.
+    pub fn is_attached(&self) -> bool {
+        self.state == AttachmentState::Attached
+    }
+}
+
 /// The state of an attachment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]

@@ -1,0 +1,214 @@
+//! Writes the slices of a node to the status of links.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use kube::api::{ListParams, Patch, PatchParams};
+use kube::{Api, Client, ResourceExt};
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio::time::sleep;
+
+use super::slices::Slices;
+use crate::api::{GROUP, Link, NodeStatus, VERSION};
+use crate::backoff::Backoff;
+use crate::metrics::Metrics;
+use crate::plan::ResourceKey;
+
+/// The shortest time between two rounds of writes.
+const ROUND: Duration = Duration::from_millis(500);
+
+/// The shortest time between two writes of a slice in which only counters differ.
+const COUNTERS: Duration = Duration::from_secs(5);
+
+/// The longest name of a field manager.
+const MANAGER_MAX: usize = 128;
+
+/// The task that writes. It ends with this.
+#[derive(Debug)]
+pub(super) struct StatusWriter(JoinHandle<()>);
+
+impl Drop for StatusWriter {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// Returns the field manager of a node: it owns the node's slices, and nothing else.
+pub fn field_manager(node: &str) -> String {
+    let mut manager = format!("longwire-agent-{node}");
+    // Names of nodes differ at their start, if they are as long as that.
+    manager.truncate(MANAGER_MAX);
+    manager
+}
+
+impl StatusWriter {
+    pub fn start(
+        client: Client,
+        node: &str,
+        mut latest: watch::Receiver<Option<Slices>>,
+        metrics: Metrics,
+    ) -> StatusWriter {
+        let node = node.to_owned();
+        let task = tokio::spawn(async move {
+            let mut writer = Writer {
+                client,
+                manager: field_manager(&node),
+                node,
+                written: None,
+                backoff: Backoff::default(),
+                metrics,
+            };
+            while latest.changed().await.is_ok() {
+                loop {
+                    let slices = latest.borrow_and_update().clone();
+                    let Some(wait) = writer.write(slices.unwrap_or_default()).await else {
+                        break;
+                    };
+                    sleep(wait).await;
+                }
+                sleep(ROUND).await;
+            }
+        });
+        StatusWriter(task)
+    }
+}
+
+struct Writer {
+    client: Client,
+    node: String,
+    manager: String,
+    /// Slices as they were written, and when; `None` before the first round.
+    written: Option<BTreeMap<ResourceKey, (NodeStatus, tokio::time::Instant)>>,
+    backoff: Backoff,
+    metrics: Metrics,
+}
+
+impl Writer {
+    /// Writes what differs. Returns the time after which the rest is written; `None` if
+    /// there is none.
+    async fn write(&mut self, slices: Slices) -> Option<Duration> {
+        match self.round(slices).await {
+            Ok(rest) => {
+                kube::runtime::utils::Backoff::reset(&mut self.backoff);
+                rest
+            }
+            Err(error) => {
+                tracing::warn!(%error, "status was not written");
+                self.backoff.next()
+            }
+        }
+    }
+
+    async fn round(&mut self, slices: Slices) -> Result<Option<Duration>, kube::Error> {
+        let mut written = match self.written.take() {
+            Some(written) => written,
+            None => self.find_leftovers().await?,
+        };
+        let result = self.write_into(&mut written, slices).await;
+        self.written = Some(written);
+        result
+    }
+
+    async fn write_into(
+        &self,
+        written: &mut BTreeMap<ResourceKey, (NodeStatus, tokio::time::Instant)>,
+        slices: Slices,
+    ) -> Result<Option<Duration>, kube::Error> {
+        let gone: Vec<ResourceKey> = written
+            .keys()
+            .filter(|key| !slices.contains_key(key))
+            .cloned()
+            .collect();
+        for key in gone {
+            self.apply(&key, None).await?;
+            written.remove(&key);
+        }
+        let mut rest: Option<Duration> = None;
+        for (key, slice) in slices {
+            if let Some((before, at)) = written.get(&key) {
+                if *before == slice {
+                    continue;
+                }
+                let until = COUNTERS.saturating_sub(at.elapsed());
+                if differ_in_counters_alone(before, &slice) && !until.is_zero() {
+                    rest = Some(rest.map_or(until, |rest| rest.min(until)));
+                    continue;
+                }
+            }
+            self.apply(&key, Some(&slice)).await?;
+            written.insert(key, (slice, tokio::time::Instant::now()));
+        }
+        Ok(rest)
+    }
+
+    /// Finds slices that an earlier agent of the node has left.
+    async fn find_leftovers(
+        &self,
+    ) -> Result<BTreeMap<ResourceKey, (NodeStatus, tokio::time::Instant)>, kube::Error> {
+        let links = Api::<Link>::all(self.client.clone());
+        let links = links.list(&ListParams::default()).await?;
+        let found = links.into_iter().filter_map(|link| {
+            let key = ResourceKey {
+                namespace: link.namespace().unwrap_or_default(),
+                name: link.name_any(),
+            };
+            let slices = link.status.unwrap_or_default().nodes;
+            let own = slices.into_iter().find(|slice| slice.node == self.node)?;
+            Some((key, (own, tokio::time::Instant::now())))
+        });
+        Ok(found.collect())
+    }
+
+    /// Writes a slice, or takes it away.
+    async fn apply(
+        &self,
+        key: &ResourceKey,
+        slice: Option<&NodeStatus>,
+    ) -> Result<(), kube::Error> {
+        self.metrics.count_status_write("Link");
+        apply_slice(&self.client, key, &self.manager, slice).await
+    }
+}
+
+/// Makes a slice the only thing that a field manager owns in the status of a link; without
+/// a slice, it owns nothing. A link that does not exist is no error.
+async fn apply_slice(
+    client: &Client,
+    key: &ResourceKey,
+    manager: &str,
+    slice: Option<&NodeStatus>,
+) -> Result<(), kube::Error> {
+    let links = Api::<Link>::namespaced(client.clone(), &key.namespace);
+    let status: Value = match slice {
+        Some(slice) => json!({ "nodes": [slice] }),
+        None => json!({}),
+    };
+    let patch = json!({
+        "apiVersion": format!("{GROUP}/{VERSION}"),
+        "kind": "Link",
+        "metadata": { "name": key.name },
+        "status": status,
+    });
+    let parameters = PatchParams::apply(manager).force();
+    match links
+        .patch_status(&key.name, &parameters, &Patch::Apply(patch))
+        .await
+    {
+        Ok(_) => Ok(()),
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+fn differ_in_counters_alone(one: &NodeStatus, other: &NodeStatus) -> bool {
+    let without = |slice: &NodeStatus| NodeStatus {
+        carried: 0,
+        dropped: 0,
+        artifacts: 0,
+        lateness_p99_us: 0,
+        ..slice.clone()
+    };
+    without(one) == without(other)
+}
