@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand, ValueEnum};
 use longwire_kube::agent::{self, AgentSettings};
 use longwire_kube::api::definitions;
+use longwire_kube::controller::{self, ControllerSettings};
 use longwire_kube::node::NodeClient;
 use longwire_kube::watch::connect;
 use tracing_subscriber::EnvFilter;
@@ -48,6 +49,18 @@ enum Command {
         node_socket: PathBuf,
         /// The address of /metrics, /healthz and /readyz
         #[arg(long, default_value = "0.0.0.0:9471")]
+        listen: SocketAddr,
+    },
+    /// Sum up the status of links, and place networks
+    Controller {
+        /// The namespace of the lease
+        #[arg(long, env = "POD_NAMESPACE", default_value = "longwire-system")]
+        namespace: String,
+        /// The name of this replica
+        #[arg(long, env = "POD_NAME")]
+        identity: String,
+        /// The address of /metrics, /healthz and /readyz
+        #[arg(long, default_value = "0.0.0.0:9472")]
         listen: SocketAddr,
     },
     /// Remove all links of an agent from the node of this machine
@@ -107,6 +120,18 @@ async fn execute(command: Command) -> Result<(), Box<dyn std::error::Error>> {
                 listen,
             };
             agent::run(settings, connect().await?).await?;
+        }
+        Command::Controller {
+            namespace,
+            identity,
+            listen,
+        } => {
+            let settings = ControllerSettings {
+                namespace,
+                identity,
+                listen,
+            };
+            controller::run(settings, connect().await?).await?;
         }
         Command::Cleanup { node_socket } => {
             for name in agent::remove_all(&NodeClient::new(&node_socket)).await? {

@@ -29,7 +29,6 @@ use slices::{Observed, Slices, slices};
 use writer::StatusWriter;
 
 pub use apply::remove_all;
-pub use writer::field_manager;
 
 /// The time in which changes are collected before they are applied.
 const DEBOUNCE: Duration = Duration::from_millis(50);

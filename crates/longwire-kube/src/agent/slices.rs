@@ -109,7 +109,9 @@ fn count_pods(
             Some(view) if view.is_attached() => {}
             Some(view) => {
                 waiting.insert(&wanted.pod);
-                let reason = view.reason.as_deref().unwrap_or("it waits");
+                // The rest of the node's text is about files of the machine.
+                let reason = view.reason.as_deref().and_then(|text| text.lines().next());
+                let reason = reason.unwrap_or("it waits");
                 let message = format!("{}: {reason}", wanted.pod);
                 hindrances.push(Hindrance::new(Reason::Waiting, message));
             }

@@ -3,27 +3,24 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use kube::api::{ListParams, Patch, PatchParams};
+use kube::api::ListParams;
 use kube::{Api, Client, ResourceExt};
-use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
 use super::slices::Slices;
-use crate::api::{GROUP, Link, NodeStatus, VERSION};
+use crate::api::{Link, NodeStatus};
 use crate::backoff::Backoff;
 use crate::metrics::Metrics;
 use crate::plan::ResourceKey;
+use crate::slice::{apply_slice, field_manager};
 
 /// The shortest time between two rounds of writes.
 const ROUND: Duration = Duration::from_millis(500);
 
 /// The shortest time between two writes of a slice in which only counters differ.
 const COUNTERS: Duration = Duration::from_secs(5);
-
-/// The longest name of a field manager.
-const MANAGER_MAX: usize = 128;
 
 /// The task that writes. It ends with this.
 #[derive(Debug)]
@@ -33,14 +30,6 @@ impl Drop for StatusWriter {
     fn drop(&mut self) {
         self.0.abort();
     }
-}
-
-/// Returns the field manager of a node: it owns the node's slices, and nothing else.
-pub fn field_manager(node: &str) -> String {
-    let mut manager = format!("longwire-agent-{node}");
-    // Names of nodes differ at their start, if they are as long as that.
-    manager.truncate(MANAGER_MAX);
-    manager
 }
 
 impl StatusWriter {
@@ -168,37 +157,7 @@ impl Writer {
         slice: Option<&NodeStatus>,
     ) -> Result<(), kube::Error> {
         self.metrics.count_status_write("Link");
-        apply_slice(&self.client, key, &self.manager, slice).await
-    }
-}
-
-/// Makes a slice the only thing that a field manager owns in the status of a link; without
-/// a slice, it owns nothing. A link that does not exist is no error.
-async fn apply_slice(
-    client: &Client,
-    key: &ResourceKey,
-    manager: &str,
-    slice: Option<&NodeStatus>,
-) -> Result<(), kube::Error> {
-    let links = Api::<Link>::namespaced(client.clone(), &key.namespace);
-    let status: Value = match slice {
-        Some(slice) => json!({ "nodes": [slice] }),
-        None => json!({}),
-    };
-    let patch = json!({
-        "apiVersion": format!("{GROUP}/{VERSION}"),
-        "kind": "Link",
-        "metadata": { "name": key.name },
-        "status": status,
-    });
-    let parameters = PatchParams::apply(manager).force();
-    match links
-        .patch_status(&key.name, &parameters, &Patch::Apply(patch))
-        .await
-    {
-        Ok(_) => Ok(()),
-        Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
-        Err(error) => Err(error),
+        apply_slice::<Link>(&self.client, key, &self.manager, slice).await
     }
 }
 
