@@ -10,6 +10,7 @@ mod cache;
 pub mod controller;
 pub mod facts;
 mod http;
+pub mod manifests;
 mod metrics;
 pub mod node;
 pub mod plan;

@@ -1,5 +1,6 @@
 //! The program `longwire-kube`.
 
+use std::fs;
 use std::io::Write;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -7,8 +8,8 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand, ValueEnum};
 use longwire_kube::agent::{self, AgentSettings};
-use longwire_kube::api::definitions;
 use longwire_kube::controller::{self, ControllerSettings};
+use longwire_kube::manifests::{crds, crds_template, manifests};
 use longwire_kube::node::NodeClient;
 use longwire_kube::watch::connect;
 use tracing_subscriber::EnvFilter;
@@ -39,6 +40,12 @@ enum LogFormat {
 enum Command {
     /// Print the definitions of the custom resources
     Crds,
+    /// Write the manifests that follow from the resources and from the Helm chart
+    #[command(hide = true)]
+    Manifests {
+        /// The folder `packaging` of the repository
+        packaging: PathBuf,
+    },
     /// Attach links to the pods of a node
     Agent {
         /// The name of the node in the cluster
@@ -104,10 +111,14 @@ fn log_to_stderr(format: LogFormat, filter: &str) {
 async fn execute(command: Command) -> Result<(), Box<dyn std::error::Error>> {
     match command {
         Command::Crds => {
-            let mut out = std::io::stdout().lock();
-            for definition in definitions() {
-                write!(out, "---\n{}", serde_norway::to_string(&definition)?)?;
+            std::io::stdout().lock().write_all(crds()?.as_bytes())?;
+        }
+        Command::Manifests { packaging } => {
+            for (name, text) in manifests()? {
+                fs::write(packaging.join("kubernetes").join(name), text)?;
             }
+            let template = packaging.join("helm/longwire/templates/crds.yaml");
+            fs::write(template, crds_template()?)?;
         }
         Command::Agent {
             node,
