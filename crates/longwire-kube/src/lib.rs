@@ -12,6 +12,7 @@ pub mod facts;
 mod http;
 pub mod manifests;
 mod metrics;
+pub mod network;
 pub mod node;
 pub mod plan;
 mod slice;

@@ -98,7 +98,8 @@ fn main() -> ExitCode {
 }
 
 fn log_to_stderr(format: LogFormat, filter: &str) {
-    let filter = EnvFilter::new(filter);
+    // The client logs each failure as an error; the watches report the same once.
+    let filter = EnvFilter::new(format!("kube_client=off,{filter}"));
     let log = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr);

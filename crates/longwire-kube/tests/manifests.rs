@@ -86,7 +86,7 @@ fn only_the_emulator_has_rights_on_its_machine() {
             assert_eq!(context["allowPrivilegeEscalation"], Value::Bool(false));
             assert_eq!(context["capabilities"]["drop"][0], Value::from("ALL"));
             let has_more = !context["capabilities"]["add"].is_null();
-            assert_eq!(has_more, container["name"] == Value::from("node"));
+            assert_eq!(has_more, container["name"] == "node");
         }
     }
 }

@@ -36,7 +36,7 @@ struct SeenLease {
     since: Instant,
 }
 
-/// What a candidate does about a lease.
+/// An attempt's relation to a lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Claim {
     /// It is another's.

@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 use crate::api::{FailMode, Link, LinkSpec, Reason, Scenario};
 use crate::facts::{Labels, PodFacts};
 
-pub use name::{PREFIX, Part, attachment_name};
+pub use name::{PREFIX, Part, attachment_name, network_name, resource_hash};
 pub use options::merge;
 pub use peers::{Selection, SelectionError};
 pub use timeline::{Timeline, TimelineError, parse_duration};

@@ -31,18 +31,35 @@ pub fn attachment_name(link: &ResourceKey, uid: &str, part: Part) -> String {
     if plain.len() <= NAME_MAX && !namespace.contains('-') {
         return plain;
     }
-    let mut hash = Fnv::default();
-    hash.write(namespace.as_bytes());
-    // Neither a namespace nor a name has this byte.
-    hash.write(b"/");
-    hash.write(name.as_bytes());
     // The start of the name is for people; the hash is what counts.
     let start: String = name.chars().take(6).collect();
     let start = start.trim_end_matches(['-', '.']);
     format!(
         "{PREFIX}{start}.{:012x}-{uid}{suffix}",
-        hash.0 & 0xffff_ffff_ffff
+        resource_hash(link) & 0xffff_ffff_ffff
     )
+}
+
+/// Returns the name of a network at the nodes: `kube-NAMESPACE-NAME`, or one with a hash.
+pub fn network_name(network: &ResourceKey) -> String {
+    let ResourceKey { namespace, name } = network;
+    let plain = format!("{PREFIX}{namespace}-{name}");
+    if plain.len() <= NAME_MAX && !namespace.contains('-') {
+        return plain;
+    }
+    let start: String = name.chars().take(32).collect();
+    let start = start.trim_end_matches(['-', '.']);
+    format!("{PREFIX}{start}.{:016x}", resource_hash(network))
+}
+
+/// Returns a hash of namespace and name, which is the same in all versions.
+pub fn resource_hash(key: &ResourceKey) -> u64 {
+    let mut hash = Fnv::default();
+    hash.write(key.namespace.as_bytes());
+    // Neither a namespace nor a name has this byte.
+    hash.write(b"/");
+    hash.write(key.name.as_bytes());
+    hash.0
 }
 
 /// The hash FNV-1a with 64 bits.
