@@ -51,6 +51,9 @@ enum Command {
         /// The name of the node in the cluster
         #[arg(long, env = "NODE_NAME")]
         node: String,
+        /// The namespace of the agent, with the secrets of networks
+        #[arg(long, env = "POD_NAMESPACE", default_value = "longwire-system")]
+        namespace: String,
         /// The socket of `longwire node`
         #[arg(long, default_value = "/run/longwire/node.sock")]
         node_socket: PathBuf,
@@ -123,11 +126,13 @@ async fn execute(command: Command) -> Result<(), Box<dyn std::error::Error>> {
         }
         Command::Agent {
             node,
+            namespace,
             node_socket,
             listen,
         } => {
             let settings = AgentSettings {
                 node,
+                namespace,
                 socket: node_socket,
                 listen,
             };

@@ -8,7 +8,7 @@ use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::api::NodeStatus;
+use crate::api::{Link, Network, NodeStatus};
 use crate::plan::ResourceKey;
 
 /// The longest name of a field manager.
@@ -22,28 +22,45 @@ pub fn field_manager(node: &str) -> String {
     manager
 }
 
+/// A kind of resource with slices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ResourceKind {
+    /// `Link`.
+    Link,
+    /// `Network`.
+    Network,
+}
+
+impl ResourceKind {
+    /// Returns its name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            ResourceKind::Link => "Link",
+            ResourceKind::Network => "Network",
+        }
+    }
+}
+
 /// Makes a slice the only thing that a field manager owns in the status of a resource;
 /// without a slice, it owns nothing.
 ///
 /// # Errors
 /// The API server does not answer, or refuses it.
-pub async fn apply_slice<K>(
+pub async fn apply_slice(
     client: &Client,
+    kind: ResourceKind,
     key: &ResourceKey,
     manager: &str,
     slice: Option<&NodeStatus>,
-) -> Result<(), kube::Error>
-where
-    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
-        + Clone
-        + Debug
-        + DeserializeOwned,
-{
+) -> Result<(), kube::Error> {
     let status: Value = match slice {
         Some(slice) => json!({ "nodes": [slice] }),
         None => json!({}),
     };
-    apply_status::<K>(client, key, manager, status).await
+    match kind {
+        ResourceKind::Link => apply_status::<Link>(client, key, manager, status).await,
+        ResourceKind::Network => apply_status::<Network>(client, key, manager, status).await,
+    }
 }
 
 /// Makes these fields the only ones that a field manager owns in the status of a resource.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::{Namespace, Pod};
+use k8s_openapi::api::core::v1::{Namespace, Pod, Secret};
 use kube::api::ObjectMeta;
 use kube::{Api, Client, ResourceExt};
 use tokio::sync::Notify;
@@ -10,6 +10,7 @@ use tokio::sync::Notify;
 use crate::api::{Link, Scenario};
 use crate::facts::{Labels, PodFacts};
 use crate::metrics::Metrics;
+use crate::network::{LABEL, SecretNetwork};
 use crate::plan::{ClusterState, needs_peers};
 use crate::watch::{Watch, all, start};
 
@@ -19,6 +20,8 @@ pub(super) struct Caches {
     changed: Arc<Notify>,
     metrics: Metrics,
     links: Watch<Link>,
+    /// The networks that the controller has placed.
+    secrets: Watch<Option<SecretNetwork>>,
     scenarios: Watch<Scenario>,
     namespaces: Watch<(String, Labels)>,
     /// The pods of the node.
@@ -28,10 +31,19 @@ pub(super) struct Caches {
 }
 
 impl Caches {
-    pub fn start(client: &Client, node: &str, changed: &Arc<Notify>, metrics: &Metrics) -> Caches {
+    pub fn start(
+        client: &Client,
+        node: &str,
+        namespace: &str,
+        changed: &Arc<Notify>,
+        metrics: &Metrics,
+    ) -> Caches {
+        let secrets = Api::<Secret>::namespaced(client.clone(), namespace);
+        let of_networks = all().labels(&format!("{LABEL}=true"));
         let here = all().fields(&format!("spec.nodeName={node}"));
         let pods = Api::<Pod>::all(client.clone());
         Caches {
+            secrets: start(secrets, of_networks, network_of, changed, metrics),
             links: start(
                 Api::all(client.clone()),
                 all(),
@@ -53,6 +65,12 @@ impl Caches {
             changed: Arc::clone(changed),
             metrics: metrics.clone(),
         }
+    }
+
+    /// Returns the networks that are placed, or `None` while the cache is not complete.
+    pub fn networks(&self) -> Option<Vec<SecretNetwork>> {
+        let secrets = self.secrets.cache.objects()?;
+        Some(secrets.into_iter().flatten().collect())
     }
 
     /// Returns the state of the cluster, or `None` while any cache that it needs is not
@@ -79,6 +97,10 @@ impl Caches {
             namespaces: self.namespaces.cache.objects()?.into_iter().collect(),
         })
     }
+}
+
+fn network_of(secret: Secret) -> Option<SecretNetwork> {
+    SecretNetwork::of(&secret)
 }
 
 fn facts_of(pod: Pod) -> PodFacts {

@@ -3,6 +3,7 @@
 mod apply;
 mod caches;
 mod differences;
+mod networks;
 mod slices;
 mod writer;
 
@@ -25,6 +26,7 @@ use crate::watch::ClusterError;
 
 use apply::Attempts;
 use caches::Caches;
+use networks::NetworkParts;
 use slices::{Observed, Slices, slices};
 use writer::StatusWriter;
 
@@ -50,6 +52,8 @@ const TURN_MIN: Duration = Duration::from_millis(10);
 pub struct AgentSettings {
     /// The name of the node in the cluster.
     pub node: String,
+    /// The namespace of the agent, with the secrets of networks.
+    pub namespace: String,
     /// The socket of `longwire node`.
     pub socket: PathBuf,
     /// The address of metrics and health.
@@ -104,6 +108,7 @@ struct Agent {
     caches: Caches,
     changed: Arc<Notify>,
     attempts: Attempts,
+    parts: NetworkParts,
     counters: BTreeMap<String, Counters>,
     counters_at: Option<Instant>,
     slices: watch::Sender<Option<Slices>>,
@@ -125,9 +130,16 @@ impl Agent {
         Agent {
             name: settings.node.clone(),
             node: NodeClient::new(&settings.socket),
-            caches: Caches::start(&client, &settings.node, &changed, &metrics),
+            caches: Caches::start(
+                &client,
+                &settings.node,
+                &settings.namespace,
+                &changed,
+                &metrics,
+            ),
             changed,
             attempts: Attempts::default(),
+            parts: NetworkParts::default(),
             counters: BTreeMap::new(),
             counters_at: None,
             slices,
@@ -174,6 +186,9 @@ impl Agent {
         let Some(state) = self.caches.state(&self.name) else {
             return Ok(None);
         };
+        let Some(networks) = self.caches.networks() else {
+            return Ok(None);
+        };
         self.metrics.count_turn();
         let plan = plan(&state);
         let listed = self.node.attachments().await;
@@ -181,7 +196,8 @@ impl Agent {
         let views = match listed {
             Ok(views) => views,
             Err(error) => {
-                self.publish(&plan, Observed::unreachable(&error));
+                let parts = networks::unreachable(&self.name, &networks, &error);
+                self.publish(&plan, Observed::unreachable(&error), parts);
                 return Err(error);
             }
         };
@@ -190,32 +206,35 @@ impl Agent {
             .attempts
             .apply(&self.node, &wanted, views, &self.metrics)
             .await;
-        self.read_counters(&views).await;
+        let are_due = self
+            .counters_at
+            .is_none_or(|at| at.elapsed() >= COUNTERS_EVERY);
+        self.counters.retain(|name, _| views.contains_key(name));
+        if are_due {
+            self.counters_at = Some(Instant::now());
+            self.read_counters(&views).await;
+        }
         let is_attached = |view: &&AttachmentView| view.is_attached();
         let attached = views.values().filter(is_attached).count();
         self.metrics
             .set_attachments(attached, views.len() - attached);
+        let parts = self
+            .parts
+            .apply(&self.node, &self.name, &networks, are_due)
+            .await?;
         let observed = Observed {
             views: &views,
             errors: self.attempts.errors(),
             counters: &self.counters,
             node_error: None,
         };
-        self.publish(&plan, observed);
+        self.publish(&plan, observed, parts);
         let retry = self.attempts.retry_after();
         let times = [Some(RESYNC), next, retry];
         Ok(times.into_iter().flatten().min())
     }
 
     async fn read_counters(&mut self, views: &BTreeMap<String, AttachmentView>) {
-        self.counters.retain(|name, _| views.contains_key(name));
-        let is_due = self
-            .counters_at
-            .is_none_or(|at| at.elapsed() >= COUNTERS_EVERY);
-        if !is_due {
-            return;
-        }
-        self.counters_at = Some(Instant::now());
         for view in views.values().filter(|view| view.is_attached()) {
             match self.node.counters(&view.name).await {
                 Ok(counters) => {
@@ -227,8 +246,9 @@ impl Agent {
         }
     }
 
-    fn publish(&self, plan: &Plan, observed: Observed<'_>) {
-        let slices = slices(&self.name, plan, &observed);
+    fn publish(&self, plan: &Plan, observed: Observed<'_>, parts: Slices) {
+        let mut slices = slices(&self.name, plan, &observed);
+        slices.extend(parts);
         self.slices.send_if_modified(|latest| {
             let is_new = latest.as_ref() != Some(&slices);
             *latest = Some(slices);

@@ -5,9 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::api::{NodeStatus, Reason};
 use crate::node::{AttachmentView, Counters, NodeError};
 use crate::plan::{Hindrance, Plan, ResourceKey, WantedAttachment};
+use crate::slice::ResourceKind;
 
-/// The slice of the node in each link that selects its pods.
-pub(super) type Slices = BTreeMap<ResourceKey, NodeStatus>;
+/// A resource with slices.
+pub(super) type SliceKey = (ResourceKind, ResourceKey);
+
+/// The slice of the node in each resource that has a part there.
+pub(super) type Slices = BTreeMap<SliceKey, NodeStatus>;
 
 /// The state of the node.
 #[derive(Clone, Copy, Debug)]
@@ -82,7 +86,7 @@ pub(super) fn slices(node: &str, plan: &Plan, observed: &Observed<'_>) -> Slices
             slice.pointer = hindrance.pointer;
             slice.remedy = hindrance.remedy;
         }
-        (key.clone(), slice)
+        ((ResourceKind::Link, key.clone()), slice)
     });
     slices.collect()
 }
@@ -133,11 +137,11 @@ fn count(length: usize) -> i64 {
 
 /// Returns the hindrance of an error. The first problem has the pointer; the message has
 /// all of them.
-fn hindrance_of(pod: &str, error: &NodeError) -> Hindrance {
+pub(super) fn hindrance_of(pod: &str, error: &NodeError) -> Hindrance {
     let reason = match error {
         NodeError::Unavailable { .. } => Reason::NodeUnavailable,
         NodeError::Conflict(_) => Reason::Conflict,
-        NodeError::Failed(_) => Reason::Failed,
+        NodeError::Failed(_) | NodeError::Missing(_) => Reason::Failed,
         NodeError::Refused { .. } => Reason::Refused,
     };
     let mut hindrance = Hindrance::new(reason, format!("{pod}: {error}"));

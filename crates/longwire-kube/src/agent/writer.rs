@@ -3,18 +3,18 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use kube::api::ListParams;
-use kube::{Api, Client, ResourceExt};
+use kube::api::{ListParams, ObjectMeta};
+use kube::{Api, Client};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
-use super::slices::Slices;
-use crate::api::{Link, NodeStatus};
+use super::slices::{SliceKey, Slices};
+use crate::api::{Link, Network, NodeStatus};
 use crate::backoff::Backoff;
 use crate::metrics::Metrics;
 use crate::plan::ResourceKey;
-use crate::slice::{apply_slice, field_manager};
+use crate::slice::{ResourceKind, apply_slice, field_manager};
 
 /// The shortest time between two rounds of writes.
 const ROUND: Duration = Duration::from_millis(500);
@@ -64,12 +64,15 @@ impl StatusWriter {
     }
 }
 
+/// Slices as they were written, and when.
+type Written = BTreeMap<SliceKey, (NodeStatus, tokio::time::Instant)>;
+
 struct Writer {
     client: Client,
     node: String,
     manager: String,
     /// Slices as they were written, and when; `None` before the first round.
-    written: Option<BTreeMap<ResourceKey, (NodeStatus, tokio::time::Instant)>>,
+    written: Option<Written>,
     backoff: Backoff,
     metrics: Metrics,
 }
@@ -102,10 +105,10 @@ impl Writer {
 
     async fn write_into(
         &self,
-        written: &mut BTreeMap<ResourceKey, (NodeStatus, tokio::time::Instant)>,
+        written: &mut Written,
         slices: Slices,
     ) -> Result<Option<Duration>, kube::Error> {
-        let gone: Vec<ResourceKey> = written
+        let gone: Vec<SliceKey> = written
             .keys()
             .filter(|key| !slices.contains_key(key))
             .cloned()
@@ -133,31 +136,38 @@ impl Writer {
     }
 
     /// Finds slices that an earlier agent of the node has left.
-    async fn find_leftovers(
-        &self,
-    ) -> Result<BTreeMap<ResourceKey, (NodeStatus, tokio::time::Instant)>, kube::Error> {
-        let links = Api::<Link>::all(self.client.clone());
-        let links = links.list(&ListParams::default()).await?;
-        let found = links.into_iter().filter_map(|link| {
+    async fn find_leftovers(&self) -> Result<Written, kube::Error> {
+        let mut found = Written::new();
+        let mut add = |kind, metadata: ObjectMeta, slices: Vec<NodeStatus>| {
             let key = ResourceKey {
-                namespace: link.namespace().unwrap_or_default(),
-                name: link.name_any(),
+                namespace: metadata.namespace.unwrap_or_default(),
+                name: metadata.name.unwrap_or_default(),
             };
+            let own = slices.into_iter().find(|slice| slice.node == self.node);
+            if let Some(own) = own {
+                found.insert((kind, key), (own, tokio::time::Instant::now()));
+            }
+        };
+        let all = ListParams::default();
+        for link in Api::<Link>::all(self.client.clone()).list(&all).await? {
             let slices = link.status.unwrap_or_default().nodes;
-            let own = slices.into_iter().find(|slice| slice.node == self.node)?;
-            Some((key, (own, tokio::time::Instant::now())))
-        });
-        Ok(found.collect())
+            add(ResourceKind::Link, link.metadata, slices);
+        }
+        for network in Api::<Network>::all(self.client.clone()).list(&all).await? {
+            let slices = network.status.unwrap_or_default().nodes;
+            add(ResourceKind::Network, network.metadata, slices);
+        }
+        Ok(found)
     }
 
     /// Writes a slice, or takes it away.
     async fn apply(
         &self,
-        key: &ResourceKey,
+        (kind, key): &SliceKey,
         slice: Option<&NodeStatus>,
     ) -> Result<(), kube::Error> {
-        self.metrics.count_status_write("Link");
-        apply_slice::<Link>(&self.client, key, &self.manager, slice).await
+        self.metrics.count_status_write(kind.as_str());
+        apply_slice(&self.client, *kind, key, &self.manager, slice).await
     }
 }
 

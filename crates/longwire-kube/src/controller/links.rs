@@ -14,7 +14,7 @@ use super::sums::{Notice, Sums, notices, verdicts};
 use crate::api::{Link, LinkStatus, NodeStatus};
 use crate::metrics::Metrics;
 use crate::plan::ResourceKey;
-use crate::slice::{apply_slice, apply_status, field_manager};
+use crate::slice::{ResourceKind, apply_slice, apply_status, field_manager};
 
 /// The shortest time between two writes in which only counters differ.
 const COUNTERS: Duration = Duration::from_secs(5);
@@ -84,7 +84,8 @@ impl LinkStatuses {
         let slices = link.status.iter().flat_map(|status| &status.nodes);
         for slice in slices.filter(|slice| !nodes.contains(&slice.node)) {
             tracing::info!(link = %key, node = slice.node, "a node has gone");
-            apply_slice::<Link>(&self.client, key, &field_manager(&slice.node), None).await?;
+            let manager = field_manager(&slice.node);
+            apply_slice(&self.client, ResourceKind::Link, key, &manager, None).await?;
         }
         Ok(())
     }

@@ -2,6 +2,7 @@
 
 mod lease;
 mod links;
+mod networks;
 mod sums;
 
 use std::collections::BTreeSet;
@@ -24,6 +25,7 @@ use crate::watch::{Watch, all, start};
 
 use lease::{Candidate, RENEW_DEADLINE, RETRY};
 use links::LinkStatuses;
+use networks::Networks;
 
 /// The field manager of the controller, and its name in events.
 const MANAGER: &str = "longwire-controller";
@@ -142,6 +144,7 @@ struct Leader {
     nodes: Watch<String>,
     changed: Arc<Notify>,
     statuses: LinkStatuses,
+    networks: Networks,
     metrics: Metrics,
 }
 
@@ -156,6 +159,13 @@ impl Leader {
         Leader {
             links: start(Api::all(client.clone()), all(), link_of, &changed, &metrics),
             nodes: start(Api::all(client.clone()), all(), name_of, &changed, &metrics),
+            networks: Networks::new(
+                client.clone(),
+                &settings.namespace,
+                recorder.clone(),
+                &changed,
+                metrics.clone(),
+            ),
             statuses: LinkStatuses::new(client, recorder, metrics.clone()),
             changed,
             metrics,
@@ -186,7 +196,9 @@ impl Leader {
         };
         self.metrics.count_turn();
         let nodes: BTreeSet<String> = nodes.into_iter().collect();
-        self.statuses.update(&links, &nodes).await
+        let next = self.statuses.update(&links, &nodes).await?;
+        self.networks.update(&nodes).await?;
+        Ok(next)
     }
 }
 

@@ -105,7 +105,7 @@ fn accepted(generation: i64, slices: &[NodeStatus]) -> Verdict {
 }
 
 /// Returns the message of a refused spec: place, reason and remedy.
-fn refusal(slice: &NodeStatus) -> String {
+pub(super) fn refusal(slice: &NodeStatus) -> String {
     let place = slice
         .pointer
         .as_deref()

@@ -14,7 +14,9 @@ use serde_json::Value;
 use tokio::net::UnixStream;
 use tokio::time::timeout;
 
-use super::views::{AttachmentList, AttachmentView, Counters, Detached, Refusal, Wrong};
+use super::views::{
+    AttachmentList, AttachmentView, Counters, Detached, NetworkList, NetworkView, Refusal, Wrong,
+};
 
 /// The longest time of a request; attaching takes some 100 ms.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -44,6 +46,9 @@ pub enum NodeError {
     /// There is an attachment of that name for another place, or at that interface.
     #[error("{0}")]
     Conflict(String),
+    /// There is no such thing, or the node's version does not have it.
+    #[error("{0}")]
+    Missing(String),
     /// The node failed, or answered with something else.
     #[error("{0}")]
     Failed(String),
@@ -100,6 +105,44 @@ impl NodeClient {
         Ok(Counters::of_report(&report))
     }
 
+    /// Returns all networks.
+    ///
+    /// # Errors
+    /// See [`NodeError`]; `Missing` if the node's version has no networks.
+    pub async fn networks(&self) -> Result<Vec<NetworkView>, NodeError> {
+        let list: NetworkList = self.ask(Method::GET, "/v1/networks", None).await?;
+        Ok(list.networks)
+    }
+
+    /// Runs a network, in place of one of the same name.
+    ///
+    /// # Errors
+    /// See [`NodeError`].
+    pub async fn put_network(&self, name: &str, body: &Value) -> Result<NetworkView, NodeError> {
+        let path = format!("/v1/networks/{name}");
+        self.ask(Method::PUT, &path, Some(body)).await
+    }
+
+    /// Ends a network; one that does not exist is no error.
+    ///
+    /// # Errors
+    /// See [`NodeError`].
+    pub async fn delete_network(&self, name: &str) -> Result<(), NodeError> {
+        let path = format!("/v1/networks/{name}");
+        let _: Value = self.ask(Method::DELETE, &path, None).await?;
+        Ok(())
+    }
+
+    /// Returns the counters of a network's run.
+    ///
+    /// # Errors
+    /// See [`NodeError`].
+    pub async fn network_counters(&self, name: &str) -> Result<Counters, NodeError> {
+        let path = format!("/v1/networks/{name}/report");
+        let report: Value = self.ask(Method::GET, &path, None).await?;
+        Ok(Counters::of_report(&report))
+    }
+
     /// Sends a request and reads its answer.
     ///
     /// # Errors
@@ -125,6 +168,7 @@ impl NodeClient {
             error => error.to_owned(),
         };
         Err(match status {
+            StatusCode::NOT_FOUND => NodeError::Missing(message),
             StatusCode::CONFLICT => NodeError::Conflict(message),
             StatusCode::BAD_REQUEST | StatusCode::UNPROCESSABLE_ENTITY
                 if !refusal.problems.is_empty() || status == StatusCode::BAD_REQUEST =>

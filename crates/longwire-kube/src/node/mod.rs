@@ -4,4 +4,7 @@ mod client;
 mod views;
 
 pub use client::{NodeClient, NodeError};
-pub use views::{AttachmentList, AttachmentState, AttachmentView, Counters, Detached, Wrong};
+pub use views::{
+    AttachmentList, AttachmentState, AttachmentView, Counters, Detached, NetworkList, NetworkState,
+    NetworkView, Wrong,
+};

@@ -49,6 +49,43 @@ pub enum AttachmentState {
     Waiting,
 }
 
+/// All networks of a node.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub struct NetworkList {
+    /// In the order of their names.
+    pub networks: Vec<NetworkView>,
+}
+
+/// A network that a node runs.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub struct NetworkView {
+    /// Its name.
+    pub name: String,
+    /// Its state.
+    pub state: NetworkState,
+    /// Why it does not run.
+    #[serde(default)]
+    pub reason: Option<String>,
+}
+
+impl NetworkView {
+    /// Returns whether it carries frames.
+    pub fn is_running(&self) -> bool {
+        self.state == NetworkState::Running
+    }
+}
+
+/// The state of a network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum NetworkState {
+    /// It carries frames.
+    Running,
+    /// It waits for other hosts, for a pod, or for a new start.
+    #[serde(other)]
+    Waiting,
+}
+
 /// The end of an attachment.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct Detached {
