@@ -38,38 +38,9 @@ pub fn place(
     before: &[PortPlacement],
     udp_port: u16,
 ) -> Result<Placement, Hindrance> {
-    let refused = |pointer: &str, message: String| Hindrance {
-        reason: Reason::Refused,
-        message,
-        pointer: Some(pointer.to_owned()),
-        remedy: None,
-    };
     let topology = read_topology(&spec.topology);
-    let mut file = topology.map_err(|error| refused("/topology", error.to_string()))?;
-    let mut chosen: BTreeMap<&str, &PodFacts> = BTreeMap::new();
-    for (port, selection) in &spec.ports {
-        let selection = Selection::of(namespace, selection)
-            .map_err(|error| refused(&format!("/ports/{port}"), error.reason))?;
-        let fits = |pod: &&PodFacts| {
-            !pod.has_ended
-                && !pod.is_host_network
-                && pod.node.is_some()
-                && !pod.addresses.is_empty()
-                && selection.selects(pod, namespaces)
-        };
-        let old = before.iter().find(|old| old.port == *port);
-        let is_old = |pod: &PodFacts| old.is_some_and(|old| old.pod == pod.target());
-        // Names, and not the order of a cache, decide.
-        let pod = pods
-            .iter()
-            .filter(fits)
-            .min_by_key(|pod| (!is_old(pod), pod.target(), &pod.uid));
-        let pod = pod.ok_or_else(|| {
-            let message = format!("port '{port}' has no pod with an address");
-            Hindrance::new(Reason::Waiting, message)
-        })?;
-        chosen.insert(port, pod);
-    }
+    let mut file = topology.map_err(|error| refused("/topology".to_owned(), error.to_string()))?;
+    let chosen = choose(namespace, spec, pods, namespaces, before)?;
     let hosts = hosts(&chosen, agents, udp_port)?;
     let partners = partners(&file);
     let mut ports = Map::new();
@@ -106,6 +77,50 @@ pub fn place(
         ports: placement,
         hosts,
     })
+}
+
+/// Returns the pod of each port.
+fn choose<'a>(
+    namespace: &str,
+    spec: &'a NetworkSpec,
+    pods: &'a [PodFacts],
+    namespaces: &BTreeMap<String, Labels>,
+    before: &[PortPlacement],
+) -> Result<BTreeMap<&'a str, &'a PodFacts>, Hindrance> {
+    let mut chosen: BTreeMap<&str, &PodFacts> = BTreeMap::new();
+    for (port, selection) in &spec.ports {
+        let selection = Selection::of(namespace, selection)
+            .map_err(|error| refused(format!("/ports/{port}"), error.reason))?;
+        let fits = |pod: &&PodFacts| {
+            !pod.has_ended
+                && !pod.is_host_network
+                && pod.node.is_some()
+                && !pod.addresses.is_empty()
+                && selection.selects(pod, namespaces)
+        };
+        let old = before.iter().find(|old| old.port == *port);
+        let is_old = |pod: &PodFacts| old.is_some_and(|old| old.pod == pod.target());
+        // Names, and not the order of a cache, decide.
+        let pod = pods
+            .iter()
+            .filter(fits)
+            .min_by_key(|pod| (!is_old(pod), pod.target(), &pod.uid));
+        let pod = pod.ok_or_else(|| {
+            let message = format!("port '{port}' has no pod with an address");
+            Hindrance::new(Reason::Waiting, message)
+        })?;
+        chosen.insert(port, pod);
+    }
+    Ok(chosen)
+}
+
+fn refused(pointer: String, message: String) -> Hindrance {
+    Hindrance {
+        reason: Reason::Refused,
+        message,
+        pointer: Some(pointer),
+        remedy: None,
+    }
 }
 
 /// Returns the nodes of pods, with the addresses of their emulators.
