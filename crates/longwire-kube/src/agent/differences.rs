@@ -42,7 +42,7 @@ pub(super) fn differences(
 fn is_same(spec: &Value, body: &Value) -> bool {
     let defaults = [
         ("direction", Value::from("both")),
-        ("priority", Value::from(0)),
+        ("priority", Value::Null),
         ("fail", Value::from("open")),
         ("host_network", Value::from(false)),
     ];
@@ -84,7 +84,7 @@ mod tests {
         let body = json!({ "target": { "pod": "shop/a" }, "link": { "delay": "1ms" } });
         let with_defaults = json!({
             "target": { "pod": "shop/a" }, "link": { "delay": "1ms" },
-            "direction": "both", "priority": 0, "seed": null,
+            "direction": "both", "priority": null, "seed": null,
         });
         let wanted = BTreeMap::from([
             ("kube-a".to_owned(), body.clone()),

@@ -84,10 +84,11 @@ pub struct LinkSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "time_schema")]
     pub start_at: Option<String>,
-    /// The link that takes a packet which several links of a pod select: the one with the
-    /// highest priority. 0 without it.
+    /// The link that takes a packet which several links of a pod select: the one of the
+    /// lowest priority, and of equal ones the oldest. 128 for a link with `to` or `filter`,
+    /// and 255 for one of all traffic, without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub priority: Option<i32>,
+    pub priority: Option<u8>,
     /// The traffic's fate when the emulator is killed: `open` (the default) lets it pass
     /// without a link, `closed` stops it.
     #[serde(default, skip_serializing_if = "Option::is_none")]

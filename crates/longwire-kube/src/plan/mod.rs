@@ -288,7 +288,7 @@ fn body(spec: &LinkSpec, pod: &PodFacts, to: &[String], part: Part) -> Value {
     if part == Part::Up {
         put("direction", json!("up"));
     }
-    if let Some(priority) = spec.priority.filter(|priority| *priority != 0) {
+    if let Some(priority) = spec.priority {
         put("priority", json!(priority));
     }
     if spec.fail == Some(FailMode::Closed) {
