@@ -20,6 +20,7 @@ mod offset;
 mod peer;
 mod pieces;
 mod report;
+mod resend;
 mod session;
 mod transport;
 mod window;

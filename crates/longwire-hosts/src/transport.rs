@@ -312,8 +312,9 @@ impl Exchange {
 
     /// Sends the frames of the deciding stage; returns their number.
     fn send(&mut self) -> usize {
-        let socket = &self.socket;
-        self.peers.iter_mut().map(|peer| peer.send(socket)).sum()
+        let (socket, shift) = (&self.socket, self.shift);
+        let peers = self.peers.iter_mut();
+        peers.map(|peer| peer.send(socket, shift)).sum()
     }
 
     /// Does what is due; returns when to do so again.
@@ -323,13 +324,18 @@ impl Exchange {
         let mut next = now.monotonic.saturating_add(SLEEP_MAX);
         for index in 0..self.peers.len() {
             let peer = &mut self.peers[index];
-            if now.monotonic >= peer.next {
+            let soonest = peer.peer.soonest().unwrap_or(peer.next);
+            if now.monotonic >= peer.next.min(soonest) {
                 let (socket, address) = (&self.socket, peer.address);
                 peer.next = peer.peer.poll(now, epoch, &mut |datagram| {
                     send_to(socket, address, datagram);
                 });
             }
             next = next.min(peer.next);
+            next = peer
+                .peer
+                .soonest()
+                .map_or(next, |soonest| next.min(soonest));
             while let Some(event) = peer.peer.next_event() {
                 // Whether a session was new or old, its next ping is due at once.
                 peer.next = Nanos::ZERO;
@@ -450,20 +456,23 @@ impl ConnectedPeer {
         taken
     }
 
-    fn send(&mut self, socket: &UdpSocket) -> usize {
-        let address = self.address;
+    fn send(&mut self, socket: &UdpSocket, shift: ClockShift) -> usize {
+        if self.outbound.front().is_none() {
+            return 0;
+        }
+        let (address, now) = (self.address, shift.now().monotonic);
         let mut send = |datagram: &[u8]| send_to(socket, address, datagram);
         let mut sent = 0;
         while sent < BURST
             && let Some(frame) = self.outbound.front()
         {
             let to = (frame.port.0, frame.line, frame.release);
-            self.peer.push(to, frame.bytes, &mut send);
+            self.peer.push(now, to, frame.bytes, &mut send);
             self.outbound.advance();
             sent += 1;
         }
         if sent > 0 {
-            self.peer.flush(&mut send);
+            self.peer.flush(now, &mut send);
             self.outbound.settle();
         }
         sent

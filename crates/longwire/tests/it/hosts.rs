@@ -294,6 +294,33 @@ fn verdicts_are_those_of_one_machine_whatever_the_underlay_does() {
 }
 
 #[test]
+fn what_the_underlay_loses_is_sent_again_in_time() {
+    let Some(cluster) = Cluster::new(2, "rate = '50mbit'\ndelay = '60ms'\n") else {
+        return;
+    };
+    let network = cluster.underlay("delay = '500us'\nloss = '2%'");
+    let hosts = cluster.start_all();
+    cluster.wait_for_answer(0, 1);
+    cluster.talk("300");
+    // What was sent last comes, too.
+    cluster.ping(0, 1, &["-c", "1", "-W", "1"]);
+    let reports = stop_all(hosts, &cluster);
+    network.stop();
+    let [received, lost, recovered, resent] = [
+        "frames_received",
+        "frames_lost",
+        "frames_recovered",
+        "datagrams_resent",
+    ]
+    .map(|name| total(&reports, name));
+    println!("{received} received, {recovered} of them again, {resent} sent again, {lost} lost");
+    assert!(received > 600 && recovered > 0, "{received} {recovered}");
+    assert!(resent >= recovered / 2, "{resent} for {recovered}");
+    assert_eq!(lost, 0);
+    cluster.compare(&reports);
+}
+
+#[test]
 fn three_and_eight_hosts_decide_like_one() {
     for count in [3, 8] {
         let Some(cluster) = Cluster::new(count, LINK) else {
