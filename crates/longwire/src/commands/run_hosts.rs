@@ -153,6 +153,18 @@ impl HostRun {
 }
 
 impl Others {
+    /// Notes an event. Returns the host that answers from now on, or does not any more.
+    fn note(&self, event: &HostEvent) -> Option<(usize, bool)> {
+        let answers = match event.event {
+            PeerEvent::Connected { .. } => true,
+            PeerEvent::Silent => false,
+            _ => return None,
+        };
+        let peer = event.peer?;
+        self.reachable[peer].store(answers, Ordering::Relaxed);
+        Some((peer, answers))
+    }
+
     fn of(cluster: &Cluster, index: usize) -> Others {
         let others = cluster.hosts.iter().enumerate();
         let others = others.filter(|(host, _)| *host != index);
@@ -160,7 +172,7 @@ impl Others {
             .map(|(_, host)| (host.name.clone(), host.ports.clone()))
             .unzip();
         Others {
-            reachable: names.iter().map(|_| AtomicBool::new(true)).collect(),
+            reachable: names.iter().map(|_| AtomicBool::new(false)).collect(),
             names,
             ports,
         }
@@ -238,6 +250,7 @@ fn wait_for_epoch(
             return Err(Error::Failed(message.to_owned()));
         }
         for event in transport.events() {
+            others.note(&event);
             if let (PeerEvent::OtherNetwork, Some(peer)) = (event.event, event.peer) {
                 return Err(Error::Usage(format!(
                     "host '{}' runs another file, seed or scenario: all hosts need the same",
@@ -294,19 +307,15 @@ impl HostConnection {
 
     fn run(self, handle: &FabricHandle, stop: &AtomicBool) -> (HostsReport, Vec<String>) {
         let mut notes = Vec::new();
-        let report = self.transport.report();
-        let silent = report.peers.iter().enumerate();
-        for (peer, _) in silent.filter(|(_, peer)| !peer.connected) {
-            self.set_reachable(peer, false, handle);
+        for (peer, answers) in self.others.reachable.iter().enumerate() {
+            if !answers.load(Ordering::Relaxed) {
+                self.set_reachable(peer, false, handle);
+            }
         }
         while !stop.load(Ordering::Relaxed) {
             for event in self.transport.events() {
-                match (event.event, event.peer) {
-                    (PeerEvent::Connected { .. }, Some(peer)) => {
-                        self.set_reachable(peer, true, handle);
-                    }
-                    (PeerEvent::Silent, Some(peer)) => self.set_reachable(peer, false, handle),
-                    _ => {}
+                if let Some((peer, answers)) = self.others.note(&event) {
+                    self.set_reachable(peer, answers, handle);
                 }
                 notes.extend(self.sentence(&event));
             }
@@ -316,7 +325,6 @@ impl HostConnection {
     }
 
     fn set_reachable(&self, peer: usize, is_reachable: bool, handle: &FabricHandle) {
-        self.others.reachable[peer].store(is_reachable, Ordering::Relaxed);
         let ports = self.others.ports[peer].clone();
         handle.order(
             None,
