@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use longwire_control::node::{AttachmentState, AttachmentView};
 
 use crate::link::AttachedLink;
+use crate::store::Known;
 use crate::wanted::Wanted;
 
 /// Time between attempts to attach to a target that does not exist.
@@ -23,8 +24,7 @@ pub(crate) struct Entry {
 /// The state of an attachment.
 pub(crate) struct EntryState {
     pub wanted: Wanted,
-    /// Start of the process of a PID, once it is known.
-    pub started: Option<u64>,
+    pub known: Known,
     /// Its links, while the target exists.
     pub link: Option<AttachedLink>,
     /// Why there are none.
@@ -37,13 +37,13 @@ pub(crate) struct EntryState {
 }
 
 impl Entry {
-    pub fn new(name: String, wanted: Wanted, started: Option<u64>) -> Entry {
+    pub fn new(name: String, wanted: Wanted, known: Known) -> Entry {
         Entry {
             name,
             turn: Mutex::new(()),
             state: Mutex::new(EntryState {
                 wanted,
-                started,
+                known,
                 link: None,
                 reason: None,
                 returns: 0,

@@ -8,12 +8,13 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use longwire_attach::{Found, Target};
 use longwire_engine::LinkSpec;
 use longwire_fabric::{Controller, NetworkReport, Numbered};
-use longwire_io::attach::Attachment;
+use longwire_io::attach::{Attachment, Selection};
 use longwire_runtime::fabric::Sharding;
 use longwire_runtime::shards::ShardCount;
 use longwire_runtime::{Faults, FileLoader, NetworkPlan, RunConfig, RunningNetwork, network};
 use longwire_topology::steps::Steps;
 
+use crate::store::Known;
 use crate::wanted::Wanted;
 use crate::{LinkFailure, place};
 
@@ -32,23 +33,21 @@ pub(crate) struct AttachedLink {
     pub description: String,
     pub interfaces: Vec<String>,
     pub since_unix: u64,
-    /// Start of the target's process, of a target that is a PID.
-    pub started: Option<u64>,
+    pub known: Known,
 }
 
 impl AttachedLink {
-    /// Finds the target and attaches links to its interfaces. `started` is the start of the
-    /// process of a PID, once it is known.
+    /// Finds the target and attaches links to its interfaces.
     ///
     /// # Errors
     /// If the target does not exist, or no link can be attached to it.
     pub fn attach(
         wanted: &Wanted,
-        started: Option<u64>,
+        known: Known,
         config: &RunConfig,
     ) -> Result<AttachedLink, LinkFailure> {
         let found = wanted.target.resolve()?;
-        check(&found, wanted, started)?;
+        check(&found, wanted, known.started)?;
         let is_process = matches!(wanted.target, Target::Pid(_));
         let started = found.started.filter(|_| is_process);
         let Found {
@@ -57,7 +56,9 @@ impl AttachedLink {
             ..
         } = found;
         let interface = wanted.spec.interface.as_deref();
-        let prepared = place::prepare_all(&namespace, interface, &wanted.selection)?;
+        let mut part = wanted.part.clone();
+        part.order.serial = known.serial;
+        let prepared = place::prepare_all(&namespace, interface, &part)?;
         // Held, it would keep the namespace when everything else has left it.
         drop(namespace);
         let interfaces = prepared
@@ -90,17 +91,32 @@ impl AttachedLink {
         let options = numbered.options();
         let controller = Controller::new(numbered, handle, loader(), channel());
         let attached = engages.into_iter().map(|engage| Ok(engage.engage()?));
+        let attached: Vec<Attachment> = attached.collect::<Result<_, LinkFailure>>()?;
         let since = SystemTime::now().duration_since(UNIX_EPOCH);
         Ok(AttachedLink {
-            attached: attached.collect::<Result<_, LinkFailure>>()?,
+            known: Known {
+                started,
+                serial: attached.iter().map(Attachment::serial).max(),
+            },
+            attached,
             running,
             controller: Arc::new(controller),
             options,
             description,
             interfaces,
             since_unix: since.unwrap_or_default().as_secs(),
-            started,
         })
+    }
+
+    /// Takes another part of the traffic from now on.
+    ///
+    /// # Errors
+    /// If the kernel refuses it.
+    pub fn select(&mut self, selection: &Selection) -> Result<(), LinkFailure> {
+        for attachment in &mut self.attached {
+            attachment.select(selection)?;
+        }
+        Ok(())
     }
 
     /// Does what is to be done now and then. Returns why no link is left, once there is

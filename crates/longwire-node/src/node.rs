@@ -18,7 +18,7 @@ use crate::entry::Entry;
 use crate::link::AttachedLink;
 use crate::networks::{NetworkCommand, NodeNetworks};
 use crate::pool::Pool;
-use crate::store::{Store, Stored};
+use crate::store::{Known, Store, Stored};
 use crate::wanted::{self, Wanted};
 use crate::{LinkFailure, NodeError};
 
@@ -240,6 +240,26 @@ fn fault() -> NotDone {
     NotDone::Failed("the link could not be attached; this is a fault of Longwire".to_owned())
 }
 
+/// Refuses an attachment of which another has all the traffic.
+fn check_others(
+    entries: &BTreeMap<String, Arc<Entry>>,
+    name: &str,
+    wanted: &Wanted,
+) -> Result<(), NotDone> {
+    let mut others = entries.values().filter(|entry| entry.name != name);
+    let same = others.find(|entry| {
+        let state = entry.state();
+        !state.removed && state.wanted.is_for_same_traffic(wanted)
+    });
+    match same {
+        Some(same) => Err(NotDone::Conflict(format!(
+            "'{}' is attached there for the same traffic",
+            same.name
+        ))),
+        None => Ok(()),
+    }
+}
+
 impl NodeShared {
     /// Starts the networks of the directory.
     fn networks(self: &Arc<NodeShared>, pool: &Arc<Pool>) -> Option<Arc<NodeNetworks>> {
@@ -266,6 +286,7 @@ impl NodeShared {
     fn put(&self, name: &str, wanted: &Wanted) -> Result<(bool, AttachmentView), NotDone> {
         loop {
             let mut entries = self.entries();
+            check_others(&entries, name, wanted)?;
             let (entry, is_new) = match entries.get(name) {
                 Some(entry) => (Arc::clone(entry), false),
                 None if entries.len() >= ATTACHMENTS_MAX => {
@@ -273,7 +294,7 @@ impl NodeShared {
                     return Err(NotDone::Conflict(error));
                 }
                 None => {
-                    let entry = Entry::new(name.to_owned(), wanted.clone(), None);
+                    let entry = Entry::new(name.to_owned(), wanted.clone(), Known::default());
                     let entry = Arc::new(entry);
                     entries.insert(name.to_owned(), Arc::clone(&entry));
                     (entry, true)
@@ -336,7 +357,14 @@ impl NodeShared {
             let changed = controller.change(&change, Some(&FileAccess::Any));
             changed.map_err(NotDone::Wrong)?;
         }
-        entry.state().wanted = wanted.clone();
+        let mut state = entry.state();
+        if wanted.part.selection != old.part.selection
+            && let Some(link) = &mut state.link
+        {
+            let selected = link.select(&wanted.part.selection);
+            selected.map_err(|failure| NotDone::Failed(failure.to_string()))?;
+        }
+        state.wanted = wanted.clone();
         Ok(())
     }
 
@@ -380,7 +408,7 @@ impl NodeShared {
                 return;
             }
         };
-        let entry = Arc::new(Entry::new(stored.name.clone(), wanted, stored.started));
+        let entry = Arc::new(Entry::new(stored.name.clone(), wanted, stored.known));
         let _turn = entry.take_turn();
         self.entries().insert(stored.name, Arc::clone(&entry));
         if let Err(failure) = self.attach(&entry) {
@@ -390,11 +418,11 @@ impl NodeShared {
 
     /// Attaches the links of an attachment whose turn the caller has.
     fn attach(&self, entry: &Entry) -> Result<(), LinkFailure> {
-        let (wanted, started) = {
+        let (wanted, known) = {
             let state = entry.state();
-            (state.wanted.clone(), state.started)
+            (state.wanted.clone(), state.known)
         };
-        let link = AttachedLink::attach(&wanted, started, &self.config.run)?;
+        let link = AttachedLink::attach(&wanted, known, &self.config.run)?;
         let notice = Notice::Attached {
             name: entry.name.clone(),
             place: link.description.clone(),
@@ -403,7 +431,10 @@ impl NodeShared {
         let mut state = entry.state();
         // A reason is there if it has waited.
         state.returns += u64::from(state.reason.is_some());
-        state.started = state.started.or(link.started);
+        state.known = Known {
+            started: known.started.or(link.known.started),
+            serial: known.serial.or(link.known.serial),
+        };
         state.link = Some(link);
         state.reason = None;
         drop(state);
@@ -496,7 +527,7 @@ impl NodeShared {
             Stored {
                 name: entry.name.clone(),
                 spec: state.wanted.spec.clone(),
-                started: state.started,
+                known: state.known,
             }
         };
         if let Err(error) = self.store.write(&stored) {

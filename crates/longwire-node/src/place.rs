@@ -4,7 +4,7 @@ use std::path::Path;
 
 use longwire_engine::presets::Duplex;
 use longwire_io::attach::{
-    AttachHub, AttachPlace, Prepared, Selection, is_device_of_link, prepare,
+    AttachHub, AttachPlace, Direction, Order, Prepared, Selection, is_device_of_link, prepare,
 };
 use longwire_io::net::grace::ExpeditedGrace;
 use longwire_io::net::{NetNamespace, link_names};
@@ -15,6 +15,17 @@ use crate::LinkFailure;
 /// The word for all interfaces of a namespace but lo.
 pub const ALL: &str = "all";
 
+/// The part of an interface's traffic that a link is for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Part {
+    /// The frames.
+    pub selection: Selection,
+    /// The directions.
+    pub direction: Direction,
+    /// The place among other links of the interface.
+    pub order: Order,
+}
+
 /// Prepares a link in each interface that is named: one, that of the default route, or
 /// [`ALL`].
 ///
@@ -23,13 +34,15 @@ pub const ALL: &str = "all";
 pub fn prepare_all(
     namespace: &NetNamespace,
     interface: Option<&str>,
-    selection: &Selection,
+    part: &Part,
 ) -> Result<Vec<Prepared>, LinkFailure> {
     let prepare = |interface, hub: &AttachHub| {
         let place = AttachPlace {
             namespace,
             interface,
-            selection: selection.clone(),
+            selection: part.selection.clone(),
+            direction: part.direction,
+            order: part.order,
         };
         prepare(&place, hub)
     };

@@ -18,10 +18,20 @@ use crate::NodeError;
 pub(crate) struct Stored {
     pub name: String,
     pub spec: AttachmentSpec,
+    #[serde(flatten)]
+    pub known: Known,
+}
+
+/// Facts about an attachment that are found when it is attached for the first time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Known {
     /// Start of the process of a PID, in clock ticks since the start of the system: a later
     /// process with that number is another one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started: Option<u64>,
+    /// Its number among the attachments of its priority at its interface, the oldest first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub serial: Option<u16>,
 }
 
 /// The directory. It is locked while this exists.
@@ -128,7 +138,10 @@ mod tests {
         let stored = Stored {
             name: "web".to_owned(),
             spec: serde_json::from_value(spec).expect("an attachment"),
-            started: Some(3),
+            known: Known {
+                started: Some(3),
+                serial: None,
+            },
         };
         store.write(&stored).expect("written");
         fs::write(directory.join("other.json"), "{").expect("written");
@@ -137,8 +150,8 @@ mod tests {
         let (found, strange) = store.read().expect("read");
         assert_eq!(found.len(), 1);
         assert_eq!(
-            (&found[0].name, &found[0].spec),
-            (&stored.name, &stored.spec)
+            (&found[0].name, &found[0].spec, found[0].known),
+            (&stored.name, &stored.spec, stored.known)
         );
         assert_eq!(strange.len(), 1, "{strange:?}");
         store.remove("web").expect("removed");

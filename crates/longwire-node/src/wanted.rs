@@ -3,14 +3,16 @@
 use std::collections::BTreeSet;
 
 use longwire_attach::{ContainerName, PodName, Target};
-use longwire_control::node::{AttachmentSpec, NotDone, TargetSpec};
+use longwire_control::node::{AttachmentSpec, DirectionSpec, NotDone, TargetSpec};
 use longwire_engine::LinkSpec;
 use longwire_engine::presets::Duplex;
-use longwire_io::attach::Selection;
+use longwire_io::attach::{Direction, Order, Selection};
 use longwire_io::net::address::Prefix;
 use longwire_packet::filter::Filter;
 use longwire_topology::{Problem, duplex_of_json};
 use serde_json::{Map, Value, json};
+
+use crate::place::Part;
 
 /// The longest name of an attachment.
 const NAME_MAX: usize = 64;
@@ -20,7 +22,7 @@ const NAME_MAX: usize = 64;
 pub(crate) struct Wanted {
     pub spec: AttachmentSpec,
     pub target: Target,
-    pub selection: Selection,
+    pub part: Part,
     pub link: Duplex,
     pub warnings: Vec<Problem>,
 }
@@ -69,7 +71,18 @@ impl Wanted {
             (Some(target), Some((link, warnings))) if problems.is_empty() => Ok(Wanted {
                 spec: spec.clone(),
                 target,
-                selection: Selection { to, filter },
+                part: Part {
+                    selection: Selection { to, filter },
+                    direction: match spec.direction {
+                        DirectionSpec::Both => Direction::Both,
+                        DirectionSpec::Up => Direction::Up,
+                        DirectionSpec::Down => Direction::Down,
+                    },
+                    order: Order {
+                        priority: spec.priority,
+                        serial: None,
+                    },
+                },
                 link,
                 warnings,
             }),
@@ -77,14 +90,33 @@ impl Wanted {
         }
     }
 
-    /// Whether this one differs from another in its link's options alone.
+    /// Whether this one differs from another in its link's options and its part of the
+    /// traffic alone.
     pub fn is_at_place_of(&self, other: &Wanted) -> bool {
         let at = |wanted: &Wanted| AttachmentSpec {
             link: Map::new(),
+            to: Vec::new(),
+            filter: None,
             wait: false,
             ..wanted.spec.clone()
         };
-        at(self) == at(other)
+        at(self) == at(other) && self.takes_all() == other.takes_all()
+    }
+
+    fn takes_all(&self) -> bool {
+        self.part.selection.takes_all()
+    }
+
+    /// Whether this one takes exactly what another takes, so that only one of them would
+    /// have any traffic.
+    pub fn is_for_same_traffic(&self, other: &Wanted) -> bool {
+        let (own, others) = (&self.spec, &other.spec);
+        own.target == others.target
+            && own.interface == others.interface
+            && self.part.selection == other.part.selection
+            && (self.spec.direction == other.spec.direction
+                || self.spec.direction.is_both()
+                || other.spec.direction.is_both())
     }
 }
 

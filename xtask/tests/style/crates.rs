@@ -25,6 +25,10 @@ const ORDER: [&str; 18] = [
     "longwire-python",
 ];
 
+/// Crates with a workspace and a lock file that the others' builds do not see; they depend
+/// on none of [`ORDER`], and none depends on them.
+const SEPARATE: [&str; 1] = ["longwire-kube"];
+
 /// The crate with the set-up of tests: crates before it may have it as a
 /// dev-dependency.
 const TEST_SETUP: &str = "longwire-testbed";
@@ -66,9 +70,28 @@ pub fn check(files: &[SourceFile]) -> Vec<Violation> {
         |file: &&SourceFile| file.path.starts_with("crates/") && file.path.ends_with("/Cargo.toml");
     for file in files.iter().filter(in_crates) {
         let name = file.path.split('/').nth(1).unwrap_or_default();
-        if !ORDER.contains(&name) {
+        if SEPARATE.contains(&name) {
+            violations.extend(check_separate(file));
+        } else if !ORDER.contains(&name) {
             let what = "a crate without a place in the order of the style test";
             violations.push(Violation::new(&file.path, 0, what));
+        }
+    }
+    violations
+}
+
+fn check_separate(file: &SourceFile) -> Vec<Violation> {
+    let Some((path, text)) = file.text() else {
+        return Vec::new();
+    };
+    let mut violations = Vec::new();
+    if !text.contains("\n[workspace]\n") {
+        violations.push(Violation::new(path, 0, "lacks a separate workspace"));
+    }
+    for (line, _, dependency) in dependencies(text) {
+        if ORDER.contains(&dependency) {
+            let what = format!("must not depend on {dependency}");
+            violations.push(Violation::new(path, line, what));
         }
     }
     violations
@@ -178,6 +201,19 @@ mod tests {
             assert_eq!(complaints(pure, "[dev-dependencies]\nproptest = \"1\""), 0);
             assert_eq!(complaints(pure, "[dependencies]\nlibc = \"1\""), 1);
         }
+    }
+
+    #[test]
+    fn separate_crates_have_a_workspace_and_none_of_the_others() {
+        let complaints = |text: &str| {
+            let bytes = text.as_bytes().to_vec();
+            let path = "Cargo.toml".to_owned();
+            check_separate(&SourceFile { path, bytes }).len()
+        };
+        assert_eq!(complaints("[package]\n[workspace]\n"), 0);
+        assert_eq!(complaints("[package]\n"), 1);
+        let on_io = "[package]\n[workspace]\n[dependencies]\nlongwire-io = \"1\"\n";
+        assert_eq!(complaints(on_io), 1);
     }
 
     #[test]

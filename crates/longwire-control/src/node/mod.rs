@@ -32,8 +32,8 @@ use crate::state::{ApiState, STREAMS_MAX};
 
 pub use networks::{NetworkEnded, NetworkList, NetworkSpec, NetworkState, NetworkView, Networks};
 pub use views::{
-    AttachmentList, AttachmentSpec, AttachmentState, AttachmentView, Detached, Health,
-    NodeOverview, TargetSpec,
+    AttachmentList, AttachmentSpec, AttachmentState, AttachmentView, Detached, DirectionSpec,
+    Health, NodeOverview, TargetSpec,
 };
 
 /// The path of all attachments.

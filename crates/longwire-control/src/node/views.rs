@@ -25,6 +25,15 @@ pub struct AttachmentSpec {
     /// `--filter`, as in `udp dst port 53`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub filter: Option<String>,
+    /// Only what the namespace sends (`up`) or receives (`down`); the other direction passes
+    /// without a link.
+    #[serde(default, skip_serializing_if = "DirectionSpec::is_both")]
+    pub direction: DirectionSpec,
+    /// Where several attachments of an interface select a packet, the one of the lowest
+    /// priority has it, and of equal ones the oldest. 128 with `to` or `filter`, and 255
+    /// without, if there is none here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority: Option<u8>,
     /// Whether the target may share the network of the machine.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub host_network: bool,
@@ -39,6 +48,26 @@ pub struct AttachmentSpec {
     /// must exist at first, and may go and return later.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub wait: bool,
+}
+
+/// The directions of an attachment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum DirectionSpec {
+    /// Frames that the interface's namespace sends and receives.
+    #[default]
+    Both,
+    /// Sent frames alone.
+    Up,
+    /// Received frames alone.
+    Down,
+}
+
+impl DirectionSpec {
+    /// Whether it is both directions.
+    pub fn is_both(&self) -> bool {
+        *self == DirectionSpec::Both
+    }
 }
 
 /// The place of an attachment: one of these.

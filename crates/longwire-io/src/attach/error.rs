@@ -30,9 +30,17 @@ pub enum AttachError {
     NoEthernet { interface: String },
     #[error(
         "'{interface}' has a link of Longwire already: `longwire attach list` shows it, \
-         `longwire attach set` changes it, `longwire attach detach` removes it"
+         `longwire attach set` changes it, `longwire attach detach` removes it; links of parts of \
+         the traffic can be next to it: --to, --filter"
     )]
     Taken { interface: String },
+    #[error(
+        "'{interface}' has a port of a network, or a link of another version of Longwire: no link \
+         can be next to it"
+    )]
+    OtherKind { interface: String },
+    #[error("a link of all traffic cannot become one of a part, nor the other way round")]
+    OtherPlace,
     #[error("the programs at '{interface}' changed while the link was being attached: {source}")]
     Changed {
         interface: String,

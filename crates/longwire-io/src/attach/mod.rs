@@ -22,10 +22,10 @@
 //! namespace goes with its last descriptor, and the veth pairs with the namespace.
 
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
-use crate::bpf::tcx::{self, Hook};
+use crate::bpf::tcx::{self, Hook, Position, Programs};
 use crate::bpf::{self, Link, ProgramKind};
 use crate::net::grace::ExpeditedGrace;
 use crate::net::interface::{self, Interface};
@@ -37,6 +37,7 @@ use crate::port::registry::{self, Port};
 
 mod error;
 mod filter;
+mod order;
 mod pins;
 mod port;
 mod program;
@@ -44,14 +45,18 @@ mod selection;
 mod watch;
 
 pub use error::AttachError;
+pub use order::{Direction, Order};
 pub use pins::Pins;
 pub use port::{AttachedPort, PortEngage, prepare_port};
 pub use selection::{PREFIXES_MAX, Selection};
 
+use order::Rank;
 use watch::Watch;
 
-/// Start of the names of programs at interfaces.
+/// Start of the names of programs at devices of attachments.
 const PROGRAM: &str = "longwire";
+/// The most attempts to attach a program while others change those of the interface.
+const RACES: u32 = 64;
 /// The largest MTU of a veth device: the interface's limits apply, not those of the way
 /// through the link.
 const MTU: u32 = 65_535;
@@ -64,6 +69,8 @@ const RING_MIN: usize = 512 << 10;
 const RING_MAX: usize = 4 << 20;
 /// With more interfaces than this in a run, ports send without AF_XDP, to save memory.
 const INTERFACES_FEW: usize = 16;
+/// The hooks of an interface, in the order in which programs are attached.
+const HOOKS: [Hook; 2] = [Hook::Ingress, Hook::Egress];
 /// Bytes of an Ethernet header with a VLAN tag.
 const ETHERNET: usize = 14 + 4;
 /// Patience for a new device to come up, which takes well under a millisecond.
@@ -78,6 +85,10 @@ pub struct AttachPlace<'a> {
     pub interface: Option<&'a str>,
     /// The frames to take.
     pub selection: Selection,
+    /// The directions in which they are taken.
+    pub direction: Direction,
+    /// The place among other attachments of the interface.
+    pub order: Order,
 }
 
 /// The namespace of a run with its ends of the veth pairs.
@@ -120,8 +131,12 @@ impl AttachHub {
 pub struct Attachment {
     interface: String,
     index: u32,
+    rank: Rank,
+    mark: u32,
+    /// The numbers of the devices that frames are taken to: inner and outer.
+    devices: [u32; 2],
     /// The programs at the interface, removed first: later frames no longer enter.
-    taking: Vec<Link>,
+    taking: Vec<(Hook, Link)>,
     giving: Vec<Link>,
     _programs: Vec<OwnedFd>,
     _hub: NetNamespace,
@@ -142,7 +157,7 @@ impl std::fmt::Debug for Attachment {
 pub struct Prepared {
     attachment: Attachment,
     namespace: NetNamespace,
-    taking: [(Hook, OwnedFd, u64); 2],
+    taking: Vec<(Hook, OwnedFd)>,
     /// The port of frames that the interface's namespace sends and receives.
     pub inner: Port,
     /// The port of frames that the interface sends and receives on its wire.
@@ -180,20 +195,32 @@ pub fn is_device_of_link(name: &str) -> bool {
 ///
 /// # Errors
 /// If the kernel is too old, the interface does not exist or has no Ethernet header, has a
-/// link of Longwire already, or without CAP_NET_ADMIN, CAP_BPF and CAP_SYS_ADMIN.
+/// link that takes all frames already if this one is to, or without CAP_NET_ADMIN, CAP_BPF and CAP_SYS_ADMIN.
 pub fn prepare(place: &AttachPlace<'_>, hub: &AttachHub) -> Result<Prepared, AttachError> {
     let _hurry = ExpeditedGrace::begin();
     if place.selection.to.len() > PREFIXES_MAX {
         return Err(AttachError::TooManyPrefixes);
     }
     let found = place.namespace.run(|| find(place.interface))??;
-    place.namespace.run(|| revisions(&found))??;
+    let takes_all = place.selection.takes_all();
+    let rank = place.namespace.run(|| {
+        let hooks = hooks_of(&found)?;
+        let rank = Rank::new(place.order, takes_all, &hooks);
+        for (programs, hook) in hooks.iter().zip(HOOKS) {
+            if place.direction.has(hook) {
+                rank.position(programs)
+                    .map_err(|_| taken(&found.name, takes_all))?;
+            }
+        }
+        Ok::<_, AttachError>(rank)
+    })??;
     let (names, devices) = make_devices(place.namespace, &found, &hub.namespace)?;
-    // Another link may have been attached meanwhile.
-    let seen = place.namespace.run(|| revisions(&found))??;
     let mut attachment = Attachment {
         interface: found.name.clone(),
         index: found.index,
+        rank,
+        mark: mark_of(place.namespace.inode() ^ u64::from(found.index) << 32),
+        devices,
         taking: Vec::new(),
         giving: Vec::new(),
         _programs: Vec::new(),
@@ -207,14 +234,13 @@ pub fn prepare(place: &AttachPlace<'_>, hub: &AttachHub) -> Result<Prepared, Att
     })?;
     let (inner, outer) = ports?;
 
-    let mark = mark_of(hub.namespace.inode() ^ u64::from(found.index) << 32);
     let load = |name: &str, instructions: &[_]| {
         let name = format!("{PROGRAM}_{name}");
         bpf::load_program(ProgramKind::Tcx, &name, instructions).map_err(AttachError::program)
     };
     let [inside, outside] = devices;
-    let arriving = program::give_back(mark, found.index, program::ARRIVE);
-    let sending = program::give_back(mark, found.index, program::SEND);
+    let arriving = program::give_back(attachment.mark, found.index, program::ARRIVE);
+    let sending = program::give_back(attachment.mark, found.index, program::SEND);
     let givers = [
         (inside, load("arrive", &arriving)?),
         (outside, load("send", &sending)?),
@@ -222,24 +248,19 @@ pub fn prepare(place: &AttachPlace<'_>, hub: &AttachHub) -> Result<Prepared, Att
     let giving = place.namespace.run(|| {
         let attached = givers.iter().map(|(device, program)| {
             let programs = tcx::programs(*device, Hook::Ingress)?;
-            tcx::attach(program.as_fd(), *device, Hook::Ingress, programs.revision)
+            let (program, first) = (program.as_fd(), Position::First);
+            tcx::attach(program, *device, Hook::Ingress, first, programs.revision)
         });
         attached.collect::<io::Result<Vec<Link>>>()
     })?;
     attachment.giving = giving.map_err(AttachError::program)?;
     attachment._programs = givers.into_iter().map(|(_, program)| program).collect();
-    let [egress, ingress] = seen;
-    let take = |sending, device| {
-        let selected = place.selection.node(sending);
-        program::take(mark, selected.as_ref(), device).ok_or(AttachError::FilterTooComplex)
-    };
-    let (out, back) = (take(true, inside)?, take(false, outside)?);
+    let hooks = HOOKS.into_iter().filter(|hook| place.direction.has(*hook));
+    let taking = hooks.map(|hook| Ok((hook, attachment.taker(hook, &place.selection)?)));
+    let taking: Result<_, AttachError> = taking.collect();
     Ok(Prepared {
         namespace: place.namespace.try_clone()?,
-        taking: [
-            (Hook::Ingress, load("in", &back)?, ingress),
-            (Hook::Egress, load("out", &out)?, egress),
-        ],
+        taking: taking?,
         attachment,
         inner,
         outer,
@@ -267,7 +288,7 @@ impl Prepared {
 pub struct Engage {
     attachment: Attachment,
     namespace: NetNamespace,
-    taking: [(Hook, OwnedFd, u64); 2],
+    taking: Vec<(Hook, OwnedFd)>,
 }
 
 impl std::fmt::Debug for Engage {
@@ -280,8 +301,8 @@ impl Engage {
     /// Takes frames from now on.
     ///
     /// # Errors
-    /// If the interface is gone, or the programs at it have changed since
-    /// [`prepare`]: then another may have attached a link.
+    /// If the interface is gone, or another link that takes all frames was attached since
+    /// [`prepare`].
     pub fn engage(self) -> Result<Attachment, AttachError> {
         self.engage_links(false)
     }
@@ -297,28 +318,27 @@ impl Engage {
 
     /// Returns the paths of [`Engage::engage_closed`].
     pub fn pins(&self) -> Pins {
-        Pins::of_interface(self.namespace.inode(), self.attachment.index)
+        let attachment = &self.attachment;
+        Pins::new(
+            self.namespace.inode(),
+            attachment.index,
+            attachment.rank.number(),
+        )
     }
 
     fn engage_links(self, closed: bool) -> Result<Attachment, AttachError> {
         let pins = closed.then(|| self.pins());
         let _hurry = ExpeditedGrace::begin();
-        let index = self.attachment.index;
-        let attached = self.namespace.run(|| {
-            let attached = self.taking.iter().map(|(hook, program, revision)| {
-                tcx::attach(program.as_fd(), index, *hook, *revision)
-            });
-            attached.collect::<io::Result<Vec<Link>>>()
-        })?;
         let mut attachment = self.attachment;
-        attachment.taking = attached.map_err(|source| match source.raw_os_error() {
-            Some(libc::ESTALE) => AttachError::Changed {
-                interface: attachment.interface.clone(),
-                source,
-            },
-            _ => AttachError::program(source),
+        let attached = self.namespace.run(|| {
+            let attached = self.taking.iter().map(|(hook, program)| {
+                let link = attachment.attach(*hook, program.as_fd())?;
+                Ok::<_, AttachError>((*hook, link))
+            });
+            attached.collect::<Result<Vec<_>, _>>()
         })?;
-        let programs = self.taking.into_iter().map(|(_, program, _)| program);
+        attachment.taking = attached?;
+        let programs = self.taking.into_iter().map(|(_, program)| program);
         attachment._programs.extend(programs);
         if let Some(pins) = pins {
             let pinned = pins.pin(&mut attachment.taking);
@@ -338,17 +358,86 @@ impl Attachment {
         &self.interface
     }
 
+    /// Returns its serial number among the attachments of its priority ([`Order`]).
+    pub fn serial(&self) -> u16 {
+        self.rank.serial
+    }
+
+    /// Takes other frames from now on. No frame is lost or goes past the link that is in
+    /// both selections.
+    ///
+    /// # Errors
+    /// If the kernel refuses the programs, or if one selection is of all frames and the
+    /// other is not: their places among other attachments differ.
+    pub fn select(&mut self, selection: &Selection) -> Result<(), AttachError> {
+        if selection.to.len() > PREFIXES_MAX {
+            return Err(AttachError::TooManyPrefixes);
+        }
+        if selection.takes_all() != self.rank.takes_all {
+            return Err(AttachError::OtherPlace);
+        }
+        let _hurry = ExpeditedGrace::begin();
+        let programs = self
+            .taking
+            .iter()
+            .map(|(hook, _)| self.taker(*hook, selection));
+        let programs: Vec<OwnedFd> = programs.collect::<Result<_, _>>()?;
+        for ((_, link), program) in self.taking.iter().zip(&programs) {
+            link.replace(program.as_fd())
+                .map_err(AttachError::program)?;
+        }
+        // The links hold their programs.
+        Ok(())
+    }
+
+    /// Loads the program that takes frames at a hook of the interface.
+    fn taker(&self, hook: Hook, selection: &Selection) -> Result<OwnedFd, AttachError> {
+        let [inside, outside] = self.devices;
+        let (sending, device) = match hook {
+            Hook::Egress => (true, inside),
+            Hook::Ingress => (false, outside),
+        };
+        let selected = selection.node(sending);
+        let program = program::take(self.mark, selected.as_ref(), device);
+        let program = program.ok_or(AttachError::FilterTooComplex)?;
+        let name = self.rank.name(hook);
+        bpf::load_program(ProgramKind::Tcx, &name, &program).map_err(AttachError::program)
+    }
+
+    /// Attaches a program at the interface, in the calling thread's namespace, at its place
+    /// among those that are there at that moment.
+    fn attach(&self, hook: Hook, program: BorrowedFd<'_>) -> Result<Link, AttachError> {
+        let mut attempt = 0;
+        loop {
+            let programs = tcx::programs(self.index, hook).map_err(AttachError::program)?;
+            let position = self.rank.position(&programs);
+            let position = position.map_err(|_| taken(&self.interface, self.rank.takes_all))?;
+            let link = tcx::attach(program, self.index, hook, position, programs.revision);
+            match link {
+                Ok(link) => return Ok(link),
+                Err(error) if is_race(&error) && attempt < RACES => attempt += 1,
+                Err(source) if is_race(&source) => {
+                    return Err(AttachError::Changed {
+                        interface: self.interface.clone(),
+                        source,
+                    });
+                }
+                Err(error) => return Err(AttachError::program(error)),
+            }
+        }
+    }
+
     /// Whether the interface is still where it was, and frames are taken.
     pub fn is_attached(&self) -> bool {
         let mut links = self.taking.iter();
-        links.all(|link| link.is_attached().unwrap_or(false)) && self.watch.is_there()
+        links.all(|(_, link)| link.is_attached().unwrap_or(false)) && self.watch.is_there()
     }
 
     /// Stops taking frames. Those that are on the link are still delivered while the ports
     /// are open.
     pub fn release(&mut self) {
         let _hurry = ExpeditedGrace::begin();
-        for link in &mut self.taking {
+        for (_, link) in &mut self.taking {
             // If its path cannot be removed, a link of no interface stays there, which the
             // next attachment replaces.
             if link.unpin().is_err() {
@@ -415,20 +504,29 @@ fn find(name: Option<&str>) -> Result<Interface, AttachError> {
     Ok(found)
 }
 
-/// Returns the revisions of the interface's lists of programs, egress first, unless a link
-/// of Longwire is in them.
-fn revisions(interface: &Interface) -> Result<[u64; 2], AttachError> {
-    let mut revisions = [0; 2];
-    for (revision, hook) in revisions.iter_mut().zip([Hook::Egress, Hook::Ingress]) {
-        let programs = tcx::programs(interface.index, hook).map_err(AttachError::of_query)?;
-        if programs.names.iter().any(|name| name.starts_with(PROGRAM)) {
-            return Err(AttachError::Taken {
-                interface: interface.name.clone(),
-            });
-        }
-        *revision = programs.revision;
+/// Returns the programs at the interface, in the order of [`HOOKS`].
+fn hooks_of(interface: &Interface) -> Result<[Programs; 2], AttachError> {
+    let [ingress, egress] = HOOKS.map(|hook| tcx::programs(interface.index, hook));
+    let ingress = ingress.map_err(AttachError::of_query)?;
+    Ok([ingress, egress.map_err(AttachError::of_query)?])
+}
+
+fn taken(interface: &str, by_all: bool) -> AttachError {
+    let interface = interface.to_owned();
+    if by_all {
+        AttachError::Taken { interface }
+    } else {
+        AttachError::OtherKind { interface }
     }
-    Ok(revisions)
+}
+
+/// Whether the programs of a hook were changed between a look at them and an attempt.
+fn is_race(error: &io::Error) -> bool {
+    // ENOENT and ERANGE: the program that the place refers to is gone.
+    matches!(
+        error.raw_os_error(),
+        Some(libc::ESTALE | libc::ENOENT | libc::ERANGE)
+    )
 }
 
 /// Makes the calling thread's namespace one whose devices send nothing by themselves.
@@ -521,7 +619,7 @@ fn indices_of(seed: u64) -> [u32; 2] {
 }
 
 /// Returns a mark for frames that pass. Marks of others are small numbers and bit masks;
-/// this one has bits in every byte, and is another for each attachment.
+/// this one has bits in every byte, and is another for each interface.
 fn mark_of(seed: u64) -> u32 {
     let mixed = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     0x4c57_0000 | (mixed >> 48) as u32 | 1

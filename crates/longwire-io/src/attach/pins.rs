@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use nix::sys::statfs::{BPF_FS_MAGIC, statfs};
 
 use crate::bpf::Link;
+use crate::bpf::tcx::Hook;
 
 use super::AttachError;
 
@@ -21,7 +22,7 @@ const MOUNTED_AT: &str = "/sys/fs/bpf";
 /// Start of the names of pins in it.
 const PREFIX: &str = "longwire";
 
-/// The paths of the links at one interface.
+/// The paths of the links of one attachment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pins {
     name: String,
@@ -30,11 +31,12 @@ pub struct Pins {
 }
 
 impl Pins {
-    /// Paths for the interface of this number in a namespace.
-    pub(super) fn of_interface(namespace: u64, index: u32) -> Pins {
+    /// Paths for the attachment of this number at the interface of this number in a
+    /// namespace.
+    pub(super) fn new(namespace: u64, index: u32, attachment: u32) -> Pins {
         let file_system = mounted();
         Pins {
-            name: format!("{namespace}-{index}-{file_system}"),
+            name: format!("{namespace}-{index}-{attachment}-{file_system}"),
             file_system,
         }
     }
@@ -44,7 +46,7 @@ impl Pins {
     pub fn named(name: &str) -> Option<Pins> {
         let numbers: Result<Vec<u64>, _> = name.split('-').map(str::parse).collect();
         match numbers.as_deref() {
-            Ok([_, _, file_system]) => Some(Pins {
+            Ok([_, _, _, file_system]) => Some(Pins {
                 name: name.to_owned(),
                 file_system: *file_system,
             }),
@@ -68,21 +70,28 @@ impl Pins {
         }
     }
 
-    fn paths(&self) -> [PathBuf; 2] {
-        let path = |hook| format!("{PREFIX}-{}-{hook}", self.name);
-        ["in", "out"].map(|hook| Path::new(MOUNTED_AT).join(path(hook)))
+    fn path(&self, hook: Hook) -> PathBuf {
+        let word = match hook {
+            Hook::Ingress => "in",
+            Hook::Egress => "out",
+        };
+        Path::new(MOUNTED_AT).join(format!("{PREFIX}-{}-{word}", self.name))
     }
 
-    /// Gives the links of an interface their paths. Those of an interface that is gone are
+    fn paths(&self) -> [PathBuf; 2] {
+        [Hook::Ingress, Hook::Egress].map(|hook| self.path(hook))
+    }
+
+    /// Gives the links of an attachment their paths. Those of an interface that is gone are
     /// replaced.
-    pub(super) fn pin(&self, links: &mut [Link]) -> Result<(), AttachError> {
+    pub(super) fn pin(&self, links: &mut [(Hook, Link)]) -> Result<(), AttachError> {
         Pins::check()?;
         let failed = |source| AttachError::Pin { source };
         if !self.are_attached() {
             self.remove_all().map_err(failed)?;
         }
-        for (link, path) in links.iter_mut().zip(self.paths()) {
-            link.pin(&path).map_err(failed)?;
+        for (hook, link) in links {
+            link.pin(&self.path(*hook)).map_err(failed)?;
         }
         Ok(())
     }
@@ -134,9 +143,9 @@ mod tests {
 
     #[test]
     fn a_name_from_a_file_leads_nowhere_else() {
-        let pins = Pins::of_interface(4_026_532_288, 2);
+        let pins = Pins::new(4_026_532_288, 2, 0x80_0000);
         assert_eq!(Pins::named(pins.name()), Some(pins));
-        for wrong in ["", "../x", "1-2-a", "1/2-3-4", "1-2"] {
+        for wrong in ["", "../x", "1-2-3-a", "1/2-3-4-5", "1-2-3"] {
             assert_eq!(Pins::named(wrong), None, "{wrong}");
         }
     }

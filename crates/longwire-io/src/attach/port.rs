@@ -30,7 +30,7 @@ use crate::bpf::instruction::{
     Alu, Compare, EXIT, Instruction, add_number, call, compute_number, load_byte, move_number,
     move_register, skip_if_number, store_word,
 };
-use crate::bpf::tcx::{self, Hook};
+use crate::bpf::tcx::{self, Hook, Position};
 use crate::bpf::{self, Link, ProgramKind};
 use crate::net::NetNamespace;
 use crate::net::grace::ExpeditedGrace;
@@ -100,7 +100,8 @@ pub fn prepare_port(
     let given = load("longwire_deliver", &delivering)?;
     let giving = place.namespace.run(|| {
         let programs = tcx::programs(device, Hook::Ingress)?;
-        tcx::attach(given.as_fd(), device, Hook::Ingress, programs.revision)
+        let (given, first) = (given.as_fd(), Position::First);
+        tcx::attach(given, device, Hook::Ingress, first, programs.revision)
     })?;
     let passing = [move_number(0, NEXT), EXIT];
     let engage = PortEngage {
@@ -144,7 +145,13 @@ fn attach(interface: &str, index: u32, program: &OwnedFd) -> Result<Link, Attach
     let mut attempt = 0;
     loop {
         let revision = revision(interface, index)?;
-        match tcx::attach(program.as_fd(), index, Hook::Egress, revision) {
+        match tcx::attach(
+            program.as_fd(),
+            index,
+            Hook::Egress,
+            Position::First,
+            revision,
+        ) {
             Ok(link) => return Ok(link),
             Err(error) if error.raw_os_error() == Some(libc::ESTALE) && attempt < CHANGES_MAX => {
                 attempt += 1;

@@ -2,10 +2,14 @@
 //!
 //! | where | program |
 //! |---|---|
-//! | egress of the interface | marked: remove the mark, go on; selected: to the inner device |
-//! | ingress of the interface | marked: remove the mark, go on; selected: to the outer device |
+//! | egress of the interface | marked: remove the mark, note it, go on; noted: go on; selected: to the inner device |
+//! | ingress of the interface | the same, with the outer device |
 //! | ingress of the inner device | mark, then to the interface's ingress |
 //! | ingress of the outer device | mark, then to the interface's egress |
+//!
+//! The attachments of an interface have one mark: the first program removes it, as others
+//! must not see it, and leaves a note for the next ones in the frame's control block, which
+//! lasts while the programs of a hook run.
 
 use longwire_packet::filter::tree::Node;
 
@@ -27,6 +31,8 @@ pub(super) const SEND: i32 = 0;
 pub(super) const NEXT: i32 = -1;
 /// Offset of the mark in `struct __sk_buff`.
 const MARK: i16 = 8;
+/// Offset of the last word of the control block there, which the fewest programs have.
+const NOTE: i16 = 64;
 
 /// Returns the program that takes selected frames off the interface to a device; all frames
 /// without a test. `None` if the test is too much for a program.
@@ -35,9 +41,12 @@ pub(super) fn take(mark: u32, selected: Option<&Node>, device: u32) -> Option<Ve
     let [unmarked, taken, passing] = [(); 3].map(|()| program.label());
     program.put_all([move_register(CONTEXT, 1), load_word(2, CONTEXT, MARK)]);
     program.jump(skip_if_number(Compare::Unequal, 2, mark), unmarked);
-    program.put_all([move_number(2, 0), store_word(CONTEXT, 2, MARK)]);
+    program.put_all([store_word(CONTEXT, 2, NOTE), move_number(2, 0)]);
+    program.put_all([store_word(CONTEXT, 2, MARK)]);
     program.go(passing);
     program.place(unmarked);
+    program.put_all([load_word(2, CONTEXT, NOTE)]);
+    program.jump(skip_if_number(Compare::Equal, 2, mark), passing);
     if let Some(node) = selected {
         select(&mut program, node, taken, passing)?;
     }

@@ -9,7 +9,7 @@ use longwire_packet::header::IpVersion;
 use crate::net::address::Prefix;
 
 /// The most prefixes of one attachment: the kernel's programs have a largest length.
-pub const PREFIXES_MAX: usize = 64;
+pub const PREFIXES_MAX: usize = 512;
 
 /// The frames to take: all, or a part. The kernel selects them; others never reach the
 /// process.
@@ -25,6 +25,11 @@ pub struct Selection {
 }
 
 impl Selection {
+    /// Whether every frame is taken.
+    pub fn takes_all(&self) -> bool {
+        self.to.is_empty() && self.filter.is_none()
+    }
+
     /// Returns the test of frames that are sent, or received. `None` if all are taken.
     pub(super) fn node(&self, sending: bool) -> Option<Node> {
         let side = if sending {

@@ -13,6 +13,10 @@ const PROG_QUERY: libc::c_int = 16;
 
 /// BPF_F_BEFORE: without another program to be before, before all.
 const BEFORE: u32 = 1 << 3;
+/// BPF_F_AFTER.
+const AFTER: u32 = 1 << 4;
+/// BPF_F_ID: the other program is given by its number.
+const BY_NUMBER: u32 = 1 << 5;
 /// As many programs as the kernel lets one hook have (BPF_MPROG_MAX).
 const PROGRAMS_MAX: usize = 64;
 
@@ -47,8 +51,19 @@ struct LinkCreateTcx {
     expected_revision: u64,
 }
 
-/// Attaches a program before all others of the hook, if its programs are still those of
-/// `revision` ([`programs`]). The interface is one of the calling thread's namespace.
+/// The place of a program among those of its hook, which run in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Position {
+    /// Before all others.
+    First,
+    /// Before the program of this number.
+    Before(u32),
+    /// After the program of this number.
+    After(u32),
+}
+
+/// Attaches a program at a hook, if its programs are still those of `revision`
+/// ([`programs`]). The interface is one of the calling thread's namespace.
 ///
 /// # Errors
 /// ESTALE if the programs have changed; ENODEV without the interface; EPERM without
@@ -57,14 +72,20 @@ pub fn attach(
     program: BorrowedFd<'_>,
     interface: u32,
     hook: Hook,
+    position: Position,
     revision: u64,
 ) -> io::Result<Link> {
+    let (flags, relative) = match position {
+        Position::First => (BEFORE, 0),
+        Position::Before(id) => (BEFORE | BY_NUMBER, id),
+        Position::After(id) => (AFTER | BY_NUMBER, id),
+    };
     let attributes = LinkCreateTcx {
         program: number(program),
         target: interface,
         attach_type: hook.attach_type(),
-        flags: BEFORE,
-        relative: 0,
+        flags,
+        relative,
         _padding: 0,
         expected_revision: revision,
     };
@@ -92,6 +113,8 @@ struct ProgQuery {
 pub struct Programs {
     /// Their names, in the order in which they run.
     pub names: Vec<String>,
+    /// Their numbers.
+    pub ids: Vec<u32>,
     /// Number of the list, which every change increases.
     pub revision: u64,
 }
@@ -121,6 +144,7 @@ pub fn programs(interface: u32, hook: Hook) -> io::Result<Programs> {
     let count = (query.count as usize).min(PROGRAMS_MAX);
     Ok(Programs {
         names: ids[..count].iter().map(|id| name_of(*id)).collect(),
+        ids: ids[..count].to_vec(),
         revision: query.revision,
     })
 }
@@ -212,7 +236,7 @@ struct LinkInfo {
 
 impl Link {
     /// Whether the link still has its interface. It loses it when the interface goes away,
-    /// with its namespace or alone, and when somebody detaches it.
+    /// with its namespace or alone, and when it is detached.
     pub(crate) fn is_attached(&self) -> io::Result<bool> {
         let info: LinkInfo = info_of(self.descriptor.as_fd())?;
         Ok(info.interface != 0)

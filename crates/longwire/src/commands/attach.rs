@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 use longwire_attach::{ContainerName, Found, PodName, Target};
 use longwire_engine::Nanos;
-use longwire_io::attach::{Attachment, Engage, Pins, Selection};
+use longwire_io::attach::{Attachment, Direction, Engage, Order, Pins, Selection};
 use longwire_io::net::address::Prefix;
 use longwire_io::net::grace::ExpeditedGrace;
-use longwire_node::place;
+use longwire_node::place::{self, Part};
 use longwire_packet::filter::{Filter, FilterError, LANGUAGE};
 use longwire_runtime::RunningNetwork;
 use longwire_topology::Topology;
@@ -98,6 +98,17 @@ pub struct AttachArgs {
     #[arg(value_parser = filter)]
     pub filter: Option<String>,
 
+    /// Only what the interface's namespace sends (up) or receives (down)
+    #[arg(long, value_enum, value_name = "both|up|down", default_value = "both")]
+    #[arg(help_heading = "Place", hide_possible_values = true)]
+    pub direction: DirectionArg,
+
+    /// Of several links at the interface that select a packet, the one of the lowest
+    /// priority has it, then the oldest: 0 to 255, usually 128, and 255 without --to and
+    /// --filter
+    #[arg(long, value_name = "N", help_heading = "Place")]
+    pub priority: Option<u8>,
+
     /// If the program is killed, traffic passes by (open), or nothing passes until
     /// `detach` (closed). Closed needs a BPF file system at /sys/fs/bpf
     #[arg(long, value_enum, value_name = "open|closed", default_value = "open")]
@@ -174,6 +185,18 @@ pub enum FailMode {
     Closed,
 }
 
+/// The directions of a link.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum DirectionArg {
+    /// Frames that the interface's namespace sends and receives.
+    #[default]
+    Both,
+    /// Sent frames alone.
+    Up,
+    /// Received frames alone.
+    Down,
+}
+
 /// An action on attached links.
 #[derive(Debug, Subcommand)]
 pub enum AttachAction {
@@ -210,11 +233,7 @@ fn attach(args: &AttachArgs, globals: &Globals) -> Result<ExitCode, Error> {
         description,
         ..
     } = found;
-    let selection = Selection {
-        to: args.to.clone(),
-        filter: args.filter.as_deref().and_then(|text| text.parse().ok()),
-    };
-    let prepared = place::prepare_all(&namespace, args.interface.as_deref(), &selection)?;
+    let prepared = place::prepare_all(&namespace, args.interface.as_deref(), &part(args))?;
     // Held, it would keep the namespace when everything else has left it.
     drop(namespace);
     let interfaces: Vec<String> = prepared
@@ -258,6 +277,24 @@ fn attach(args: &AttachArgs, globals: &Globals) -> Result<ExitCode, Error> {
     let mut report = carried?;
     report.run.notes.extend(gone);
     run_network::finish(&report, &args.report, globals, ReportStream::Stdout)
+}
+
+fn part(args: &AttachArgs) -> Part {
+    Part {
+        selection: Selection {
+            to: args.to.clone(),
+            filter: args.filter.as_deref().and_then(|text| text.parse().ok()),
+        },
+        direction: match args.direction {
+            DirectionArg::Both => Direction::Both,
+            DirectionArg::Up => Direction::Up,
+            DirectionArg::Down => Direction::Down,
+        },
+        order: Order {
+            priority: args.priority,
+            serial: None,
+        },
+    }
 }
 
 /// Has the node attach the link, and returns.

@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use longwire_attach::{Found, Target};
-use longwire_control::node::{AttachmentSpec, TargetSpec};
+use longwire_control::node::{AttachmentSpec, DirectionSpec, TargetSpec};
 use longwire_engine::LinkSpec;
 use serde_json::{Map, Value};
 
-use super::attach::AttachArgs;
+use super::attach::{AttachArgs, DirectionArg};
 use super::ctl;
 use crate::Error;
 
@@ -48,6 +48,12 @@ pub(super) fn spec(args: &AttachArgs, found: &Found) -> Result<AttachmentSpec, E
         interface: args.interface.clone(),
         to: args.to.iter().map(ToString::to_string).collect(),
         filter: args.filter.clone(),
+        direction: match args.direction {
+            DirectionArg::Both => DirectionSpec::Both,
+            DirectionArg::Up => DirectionSpec::Up,
+            DirectionArg::Down => DirectionSpec::Down,
+        },
+        priority: args.priority,
         host_network: args.host_network,
         link,
         seed: Some(args.seed.seed),

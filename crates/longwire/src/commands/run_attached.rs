@@ -2,7 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use longwire_io::attach::{AttachHub, AttachPlace, AttachedPort, PortEngage, prepare_port};
+use longwire_io::attach::{
+    AttachHub, AttachPlace, AttachedPort, Direction, Order, PortEngage, prepare_port,
+};
 use longwire_io::net::grace::ExpeditedGrace;
 use longwire_io::port::registry::Port;
 use longwire_packet::bridge::{PortIndex, Switching};
@@ -32,6 +34,8 @@ pub(super) fn open(plan: &AttachPlan, count: usize) -> Result<(PortEngage, Port)
         namespace: &found.namespace,
         interface: plan.interface.as_deref(),
         selection: plan.selection.clone(),
+        direction: Direction::Both,
+        order: Order::default(),
     };
     Ok(prepare_port(&place, &AttachHub::new(count)?)?)
 }

@@ -10,6 +10,7 @@ use longwire_io::net::NetNamespace;
 use longwire_testbed::{Plan, Side};
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
+use nix::sys::socket::{setsockopt, sockopt::RcvBufForce};
 
 use super::{DEVICE, Joined, name_of};
 use crate::common::longwire;
@@ -51,6 +52,8 @@ pub(super) fn number(
     let address = SocketAddr::new(Plan::USUAL.v4_of(side).into(), 9_000);
     let receiver = to.run(|| UdpSocket::bind(address)).expect("entered");
     let receiver = receiver.expect("a socket");
+    // A thread that waits for a busy core must not lose what has arrived.
+    setsockopt(&receiver, RcvBufForce, &(16 << 20)).expect("root may");
     let sender = from.run(|| UdpSocket::bind("0.0.0.0:0")).expect("entered");
     let sender = sender.expect("a socket");
     let timeout = Some(Duration::from_millis(300));

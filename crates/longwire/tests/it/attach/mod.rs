@@ -20,6 +20,7 @@ mod containers;
 mod interleaved;
 mod node;
 mod others;
+mod several;
 mod streams;
 
 const DEVICE: &str = "eth0";

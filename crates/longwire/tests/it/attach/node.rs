@@ -16,13 +16,13 @@ use super::{DEVICE, Joined, path_of};
 use crate::common::process::{PATIENCE, RunningProgram, wait_for_word};
 
 /// A running node with a directory of attachments.
-struct RunningNode {
+pub(super) struct RunningNode {
     program: RunningProgram,
     socket: PathBuf,
 }
 
 impl RunningNode {
-    fn start(folder: &Folder) -> RunningNode {
+    pub(super) fn start(folder: &Folder) -> RunningNode {
         let mut command = command(folder);
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut program = RunningProgram::of(command.spawn().expect("it starts"));
@@ -33,30 +33,30 @@ impl RunningNode {
         }
     }
 
-    fn client(&self) -> Client {
+    pub(super) fn client(&self) -> Client {
         Client::new(Address::Unix(self.socket.clone()), None).expect("a client")
     }
 
-    fn put(&self, name: &str, body: &Value) -> Value {
+    pub(super) fn put(&self, name: &str, body: &Value) -> Value {
         let put = self.client().put(&path(name), body);
         put.expect("it is attached")
     }
 
     /// The status with which an attachment is refused.
-    fn refused(&self, name: &str, body: &Value) -> u16 {
+    pub(super) fn refused(&self, name: &str, body: &Value) -> u16 {
         match self.client().put(&path(name), body) {
             Err(ClientError::Refused(refused)) => refused.status,
             other => panic!("{other:?}"),
         }
     }
 
-    fn get(&self, name: &str) -> Value {
+    pub(super) fn get(&self, name: &str) -> Value {
         self.client().get(&path(name)).expect("an attachment")
     }
 
     /// Waits until an attachment is in a state.
     #[track_caller]
-    fn wait_for(&self, name: &str, state: &str) -> Value {
+    pub(super) fn wait_for(&self, name: &str, state: &str) -> Value {
         let end = Instant::now() + PATIENCE;
         loop {
             let view = self.get(name);
@@ -68,7 +68,7 @@ impl RunningNode {
         }
     }
 
-    fn kill(self) {
+    pub(super) fn kill(self) {
         self.program.signal(Signal::SIGKILL);
         let _ = self.program.end();
     }
@@ -88,7 +88,7 @@ fn path(name: &str) -> String {
 }
 
 /// An attachment to near's device.
-fn attachment(joined: &Joined, link: Value) -> Value {
+pub(super) fn attachment(joined: &Joined, link: Value) -> Value {
     json!({
         "target": { "netns": path_of(&joined.near) },
         "interface": DEVICE,

@@ -8,7 +8,7 @@ use longwire_io::bpf::instruction::{
     Compare, EXIT, Instruction, call, load_word, move_number, move_register, skip_if_number,
     store_word,
 };
-use longwire_io::bpf::tcx::{self, Hook, run_count};
+use longwire_io::bpf::tcx::{self, Hook, Position, run_count};
 use longwire_io::bpf::{Link, ProgramKind, enable_stats, load_program};
 use longwire_io::net::link::{link_index, link_stats};
 use longwire_io::net::{NetNamespace, addr_add, link_up, veth};
@@ -43,7 +43,13 @@ impl Other {
         let attach = || {
             let index = link_index(device).expect("a device");
             let found = tcx::programs(index, hook)?;
-            tcx::attach(program.as_fd(), index, hook, found.revision)
+            tcx::attach(
+                program.as_fd(),
+                index,
+                hook,
+                Position::First,
+                found.revision,
+            )
         };
         let link = namespace.run(attach).expect("entered").expect("attached");
         Other {
@@ -101,11 +107,11 @@ fn other_programs_stay_and_see_each_frame_once() {
     joined.assert_round_trip(0.0);
 
     let attached = joined.attach(&name_of("others"), &["--delay", "20ms"]);
-    let with_link = ["longwire_out", "other_mark", "other_drop"];
+    let with_link = ["longwireOff0000", "other_mark", "other_drop"];
     assert_eq!(order(&joined.near, Hook::Egress), with_link);
     assert_eq!(
         order(&joined.near, Hook::Ingress),
-        ["longwire_in", "other_in"]
+        ["longwireIff0000", "other_in"]
     );
     let counts = || [&marker, &dropper, &receiver].map(Other::runs);
     let stats = || {

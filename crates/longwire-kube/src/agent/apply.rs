@@ -1,0 +1,158 @@
+//! Requests to the node, with the memory of those that failed.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use futures::{StreamExt, stream};
+use serde_json::Value;
+
+use super::differences::{Differences, differences};
+use super::is_ours;
+use crate::metrics::{Metrics, NodeRequest};
+use crate::node::{AttachmentView, NodeClient, NodeError};
+
+/// The number of requests at once.
+const AT_ONCE: usize = 8;
+
+/// The time after which a request that failed is repeated.
+const REPEAT: Duration = Duration::from_secs(2);
+
+/// The time after which a request that was refused is repeated unchanged: a file or a
+/// version of the node may have changed.
+const REPEAT_REFUSED: Duration = Duration::from_secs(30);
+
+/// Requests that failed, by the attachment's name.
+#[derive(Debug, Default)]
+pub(super) struct Attempts {
+    failed: BTreeMap<String, FailedPut>,
+    errors: BTreeMap<String, NodeError>,
+}
+
+#[derive(Debug)]
+struct FailedPut {
+    body: Value,
+    next: Instant,
+}
+
+impl Attempts {
+    /// Sends the requests that the differences ask for. Returns the agents' attachments
+    /// as they are then.
+    pub async fn apply(
+        &mut self,
+        node: &NodeClient,
+        wanted: &BTreeMap<String, Value>,
+        views: Vec<AttachmentView>,
+        metrics: &Metrics,
+    ) -> BTreeMap<String, AttachmentView> {
+        let Differences { remove, put } = differences(wanted, &views);
+        let exists = |name: &str| views.iter().any(|view| view.name == name);
+        let now = Instant::now();
+        self.forget(wanted, &put);
+        let removals = remove.iter().map(|name| async move {
+            let removed = node.delete(name).await;
+            metrics.count_request(NodeRequest::Delete, &removed);
+            match removed {
+                Ok(_) => tracing::info!(name, "detached"),
+                Err(error) => tracing::warn!(name, %error, "not detached"),
+            }
+        });
+        let removals = stream::iter(removals).buffer_unordered(AT_ONCE);
+        removals.collect::<Vec<()>>().await;
+        let due = put
+            .iter()
+            .filter(|name| self.is_due(name, &wanted[*name], now));
+        let puts = due.map(|name| {
+            let is_there = exists(name);
+            async move {
+                let result = put_or_replace(node, name, &wanted[name], is_there).await;
+                metrics.count_request(NodeRequest::Put, &result);
+                (name.clone(), result)
+            }
+        });
+        let puts: Vec<_> = puts.collect();
+        let results: Vec<_> = stream::iter(puts).buffer_unordered(AT_ONCE).collect().await;
+        let kept = views
+            .into_iter()
+            .filter(|view| is_ours(&view.name) && !remove.contains(&view.name));
+        let mut views: BTreeMap<_, _> = kept.map(|view| (view.name.clone(), view)).collect();
+        for (name, result) in results {
+            match result {
+                Ok(view) => {
+                    tracing::info!(name, state = ?view.state, "put");
+                    self.failed.remove(&name);
+                    self.errors.remove(&name);
+                    views.insert(name, view);
+                }
+                Err(error) => self.note(name, wanted, error),
+            }
+        }
+        views
+    }
+
+    /// Returns the errors of the last requests, by the attachment's name.
+    pub fn errors(&self) -> &BTreeMap<String, NodeError> {
+        &self.errors
+    }
+
+    /// Returns the time until a request is repeated.
+    pub fn retry_after(&self) -> Option<Duration> {
+        let next = self.failed.values().map(|failed| failed.next).min()?;
+        Some(next.saturating_duration_since(Instant::now()))
+    }
+
+    /// Forgets what is not wanted any more, and what has become right in the meantime.
+    fn forget(&mut self, wanted: &BTreeMap<String, Value>, put: &[String]) {
+        let differs = |name: &String| wanted.contains_key(name) && put.contains(name);
+        self.failed.retain(|name, _| differs(name));
+        self.errors.retain(|name, _| differs(name));
+    }
+
+    fn is_due(&self, name: &str, body: &Value, now: Instant) -> bool {
+        let failed = self.failed.get(name);
+        failed.is_none_or(|failed| failed.body != *body || failed.next <= now)
+    }
+
+    fn note(&mut self, name: String, wanted: &BTreeMap<String, Value>, error: NodeError) {
+        tracing::warn!(name, %error, "not attached");
+        let after = match error {
+            NodeError::Refused { .. } => REPEAT_REFUSED,
+            _ => REPEAT,
+        };
+        let failed = FailedPut {
+            body: wanted[&name].clone(),
+            next: Instant::now() + after,
+        };
+        self.failed.insert(name.clone(), failed);
+        self.errors.insert(name, error);
+    }
+}
+
+/// Puts an attachment. One for another place cannot be changed: it is removed first.
+async fn put_or_replace(
+    node: &NodeClient,
+    name: &str,
+    body: &Value,
+    exists: bool,
+) -> Result<AttachmentView, NodeError> {
+    match node.put(name, body).await {
+        Err(NodeError::Conflict(_)) if exists => {
+            node.delete(name).await?;
+            node.put(name, body).await
+        }
+        result => result,
+    }
+}
+
+/// Removes all attachments of agents from a node. Returns their names.
+///
+/// # Errors
+/// The node does not answer, or did not remove one.
+pub async fn remove_all(node: &NodeClient) -> Result<Vec<String>, NodeError> {
+    let views = node.attachments().await?;
+    let names = views.into_iter().map(|view| view.name);
+    let names: Vec<String> = names.filter(|name| is_ours(name)).collect();
+    for name in &names {
+        node.delete(name).await?;
+    }
+    Ok(names)
+}

@@ -1,0 +1,111 @@
+//! Requests that make the attachments of a node the wanted ones.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::is_ours;
+use crate::node::AttachmentView;
+
+/// Requests to a node.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Differences {
+    /// Attachments of an agent that are not wanted, to be removed first: their interfaces
+    /// may be those of new ones.
+    pub remove: Vec<String>,
+    /// Wanted attachments that do not exist or are not as they should be.
+    pub put: Vec<String>,
+}
+
+/// Compares the wanted attachments with those that exist. Those of others are left alone.
+pub(super) fn differences(
+    wanted: &BTreeMap<String, Value>,
+    views: &[AttachmentView],
+) -> Differences {
+    let existing = |name: &str| views.iter().find(|view| view.name == name);
+    let ours = views.iter().filter(|view| is_ours(&view.name));
+    let unwanted = ours.filter(|view| !wanted.contains_key(&view.name));
+    let differs = |(name, body): &(&String, &Value)| {
+        existing(name).is_none_or(|view| !is_same(&view.spec, body))
+    };
+    Differences {
+        remove: unwanted.map(|view| view.name.clone()).collect(),
+        put: wanted
+            .iter()
+            .filter(differs)
+            .map(|(name, _)| name.clone())
+            .collect(),
+    }
+}
+
+/// Returns whether an attachment is as asked for. A node may add fields with their defaults.
+fn is_same(spec: &Value, body: &Value) -> bool {
+    let defaults = [
+        ("direction", Value::from("both")),
+        ("priority", Value::Null),
+        ("fail", Value::from("open")),
+        ("host_network", Value::from(false)),
+    ];
+    let normal = |value: &Value| {
+        let mut value = value.clone();
+        if let Value::Object(fields) = &mut value {
+            fields.retain(|name, value| {
+                let is_default =
+                    |(field, default): &(&str, Value)| field == name && default == value;
+                !value.is_null() && !defaults.iter().any(is_default)
+            });
+        }
+        value
+    };
+    normal(spec) == normal(body)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{from_value, json};
+
+    use super::*;
+
+    fn view(name: &str, spec: Value) -> AttachmentView {
+        let view = json!({ "name": name, "state": "attached", "spec": spec, "interfaces": [] });
+        from_value(view).expect("a view")
+    }
+
+    #[test]
+    fn only_attachments_of_an_agent_are_removed() {
+        let views = [view("web", json!({})), view("kube-shop-x-1", json!({}))];
+        let found = differences(&BTreeMap::new(), &views);
+        assert_eq!(found.remove, ["kube-shop-x-1"]);
+        assert!(found.put.is_empty());
+    }
+
+    #[test]
+    fn equal_attachments_are_left_alone() {
+        let body = json!({ "target": { "pod": "shop/a" }, "link": { "delay": "1ms" } });
+        let with_defaults = json!({
+            "target": { "pod": "shop/a" }, "link": { "delay": "1ms" },
+            "direction": "both", "priority": null, "seed": null,
+        });
+        let wanted = BTreeMap::from([
+            ("kube-a".to_owned(), body.clone()),
+            ("kube-b".to_owned(), body.clone()),
+            ("kube-c".to_owned(), body.clone()),
+            ("kube-d".to_owned(), body),
+        ]);
+        let views = [
+            view("kube-a", with_defaults),
+            view(
+                "kube-b",
+                json!({ "target": { "pod": "shop/a" }, "link": {} }),
+            ),
+            view(
+                "kube-c",
+                json!({ "target": { "pod": "shop/a" }, "link": { "delay": "1ms" },
+                        "direction": "up" }),
+            ),
+        ];
+        let found = differences(&wanted, &views);
+        assert!(found.remove.is_empty());
+        assert_eq!(found.put, ["kube-b", "kube-c", "kube-d"]);
+    }
+}

@@ -1,0 +1,287 @@
+//! The agent of a node: makes the attachments of `longwire node` those of the plan.
+
+mod apply;
+mod caches;
+mod differences;
+mod networks;
+mod slices;
+mod writer;
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+use kube::Client;
+use serde_json::Value;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::{Notify, watch};
+
+use crate::http::{Health, serve};
+use crate::metrics::{Metrics, NodeRequest};
+use crate::node::{AttachmentView, Counters, NodeClient, NodeError};
+use crate::plan::{PREFIX, Plan, WantedAttachment, plan};
+use crate::watch::ClusterError;
+
+use apply::Attempts;
+use caches::Caches;
+use networks::NetworkParts;
+use slices::{Observed, Slices, slices};
+use writer::StatusWriter;
+
+pub use apply::remove_all;
+
+/// The time in which changes are collected before they are applied.
+const DEBOUNCE: Duration = Duration::from_millis(50);
+
+/// The longest time between two comparisons with the node.
+const RESYNC: Duration = Duration::from_secs(30);
+
+/// The time after which a node that did not answer is asked again.
+const RETRY: Duration = Duration::from_millis(500);
+
+/// The time between two readings of counters.
+const COUNTERS_EVERY: Duration = Duration::from_secs(5);
+
+/// The shortest time until the next turn, so that a scenario does not keep a core busy.
+const TURN_MIN: Duration = Duration::from_millis(10);
+
+/// Settings of an agent.
+#[derive(Clone, Debug)]
+pub struct AgentSettings {
+    /// The name of the node in the cluster.
+    pub node: String,
+    /// The namespace of the agent, with the secrets of networks.
+    pub namespace: String,
+    /// The socket of `longwire node`.
+    pub socket: PathBuf,
+    /// The address of metrics and health.
+    pub listen: SocketAddr,
+}
+
+/// An error that ends the agent.
+#[derive(Debug, thiserror::Error)]
+pub enum AgentError {
+    /// There is no cluster.
+    #[error(transparent)]
+    Cluster(#[from] ClusterError),
+    /// The address of metrics cannot be bound.
+    #[error("{address}: {error}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// The error.
+        error: std::io::Error,
+    },
+    /// No signals.
+    #[error("signals: {0}")]
+    Signal(std::io::Error),
+}
+
+/// Runs an agent until SIGTERM or SIGINT. Attachments stay: the next agent finds them.
+///
+/// # Errors
+/// See [`AgentError`].
+pub async fn run(settings: AgentSettings, client: Client) -> Result<(), AgentError> {
+    let (metrics, health) = (Metrics::default(), Arc::<Health>::default());
+    let address = settings.listen;
+    let address = serve(address, metrics.clone(), Arc::clone(&health))
+        .await
+        .map_err(|error| AgentError::Listen { address, error })?;
+    tracing::info!(node = settings.node, %address, "agent starts");
+    let mut terminate = signal(SignalKind::terminate()).map_err(AgentError::Signal)?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(AgentError::Signal)?;
+    let mut agent = Agent::new(&settings, client, metrics, health);
+    tokio::select! {
+        () = agent.work() => {}
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+    tracing::info!("agent ends; attachments stay");
+    Ok(())
+}
+
+struct Agent {
+    name: String,
+    node: NodeClient,
+    caches: Caches,
+    changed: Arc<Notify>,
+    attempts: Attempts,
+    parts: NetworkParts,
+    counters: BTreeMap<String, Counters>,
+    counters_at: Option<Instant>,
+    slices: watch::Sender<Option<Slices>>,
+    /// Writes the slices; ends with this.
+    _writer: StatusWriter,
+    metrics: Metrics,
+    health: Arc<Health>,
+}
+
+impl Agent {
+    fn new(
+        settings: &AgentSettings,
+        client: Client,
+        metrics: Metrics,
+        health: Arc<Health>,
+    ) -> Agent {
+        let changed = Arc::<Notify>::default();
+        let (slices, latest) = watch::channel(None);
+        Agent {
+            name: settings.node.clone(),
+            node: NodeClient::new(&settings.socket),
+            caches: Caches::start(
+                &client,
+                &settings.node,
+                &settings.namespace,
+                &changed,
+                &metrics,
+            ),
+            changed,
+            attempts: Attempts::default(),
+            parts: NetworkParts::default(),
+            counters: BTreeMap::new(),
+            counters_at: None,
+            slices,
+            _writer: StatusWriter::start(client, &settings.node, latest, metrics.clone()),
+            metrics,
+            health,
+        }
+    }
+
+    async fn work(&mut self) {
+        let mut wait = RETRY;
+        loop {
+            let changed_at = tokio::select! {
+                () = self.changed.notified() => Some(Instant::now()),
+                () = tokio::time::sleep(wait) => None,
+            };
+            if changed_at.is_some() {
+                tokio::time::sleep(DEBOUNCE).await;
+            }
+            match self.turn().await {
+                Ok(Some(next)) => {
+                    self.health.beat(true);
+                    wait = next.clamp(TURN_MIN, COUNTERS_EVERY);
+                    if let Some(changed_at) = changed_at {
+                        self.metrics.observe_reaction(changed_at.elapsed());
+                    }
+                }
+                Ok(None) => {
+                    self.health.beat(false);
+                    wait = RETRY;
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "the node was not brought up to date");
+                    self.health.beat(false);
+                    wait = RETRY;
+                }
+            }
+        }
+    }
+
+    /// Makes the node's attachments those of the plan. Returns the time until the next
+    /// turn, or `None` while a cache is not complete: then nothing is applied.
+    async fn turn(&mut self) -> Result<Option<Duration>, NodeError> {
+        let Some(state) = self.caches.state(&self.name) else {
+            return Ok(None);
+        };
+        let Some(networks) = self.caches.networks() else {
+            return Ok(None);
+        };
+        self.metrics.count_turn();
+        let plan = plan(&state);
+        let listed = self.node.attachments().await;
+        self.metrics.count_request(NodeRequest::List, &listed);
+        let views = match listed {
+            Ok(views) => views,
+            Err(error) => {
+                let parts = networks::unreachable(&self.name, &networks, &error);
+                self.publish(&plan, Observed::unreachable(&error), parts);
+                return Err(error);
+            }
+        };
+        let (wanted, next) = at_time(&plan.attachments, &views);
+        let views = self
+            .attempts
+            .apply(&self.node, &wanted, views, &self.metrics)
+            .await;
+        let are_due = self
+            .counters_at
+            .is_none_or(|at| at.elapsed() >= COUNTERS_EVERY);
+        self.counters.retain(|name, _| views.contains_key(name));
+        if are_due {
+            self.counters_at = Some(Instant::now());
+            self.read_counters(&views).await;
+        }
+        let is_attached = |view: &&AttachmentView| view.is_attached();
+        let attached = views.values().filter(is_attached).count();
+        self.metrics
+            .set_attachments(attached, views.len() - attached);
+        let parts = self
+            .parts
+            .apply(&self.node, &self.name, &networks, are_due)
+            .await?;
+        let observed = Observed {
+            views: &views,
+            errors: self.attempts.errors(),
+            counters: &self.counters,
+            node_error: None,
+        };
+        self.publish(&plan, observed, parts);
+        let retry = self.attempts.retry_after();
+        let times = [Some(RESYNC), next, retry];
+        Ok(times.into_iter().flatten().min())
+    }
+
+    async fn read_counters(&mut self, views: &BTreeMap<String, AttachmentView>) {
+        for view in views.values().filter(|view| view.is_attached()) {
+            match self.node.counters(&view.name).await {
+                Ok(counters) => {
+                    self.counters.insert(view.name.clone(), counters);
+                }
+                // The link may have gone since; the next list says so.
+                Err(error) => tracing::debug!(name = view.name, %error, "no counters"),
+            }
+        }
+    }
+
+    fn publish(&self, plan: &Plan, observed: Observed<'_>, parts: Slices) {
+        let mut slices = slices(&self.name, plan, &observed);
+        slices.extend(parts);
+        self.slices.send_if_modified(|latest| {
+            let is_new = latest.as_ref() != Some(&slices);
+            *latest = Some(slices);
+            is_new
+        });
+    }
+}
+
+/// Returns the bodies of attachments as they should be now, and the time until one of them
+/// changes.
+fn at_time(
+    wanted: &BTreeMap<String, WantedAttachment>,
+    views: &[AttachmentView],
+) -> (BTreeMap<String, Value>, Option<Duration>) {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    let now = now.unwrap_or_default();
+    let mut next: Option<Duration> = None;
+    let bodies = wanted.iter().map(|(name, wanted)| {
+        let mut body = wanted.body.clone();
+        if let (Some(timeline), Some(link)) = (&wanted.timeline, wanted.body["link"].as_object()) {
+            let view = views.iter().find(|view| view.name == *name);
+            let since = view.and_then(|view| view.since_unix);
+            let (options, until) = timeline.at(link, now, since.map(Duration::from_secs));
+            body["link"] = Value::Object(options);
+            next = [next, until].into_iter().flatten().min();
+        }
+        (name.clone(), body)
+    });
+    let bodies = bodies.collect();
+    (bodies, next)
+}
+
+/// Returns whether an attachment was made by an agent.
+fn is_ours(name: &str) -> bool {
+    name.starts_with(PREFIX)
+}

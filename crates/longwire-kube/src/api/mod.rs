@@ -1,0 +1,30 @@
+//! Custom resources of the group `longwire.dev`.
+
+// The fields of two printer columns of one resource are no duplicates.
+#![allow(clippy::duplicated_attributes)]
+
+mod link;
+mod network;
+mod scenario;
+mod selection;
+mod status;
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::CustomResourceExt;
+
+pub use link::{FailMode, Link, LinkSpec, LinkStatus};
+pub use network::{HostPlacement, Network, NetworkSpec, NetworkStatus, PortPlacement};
+pub use scenario::{Repeat, Scenario, ScenarioSpec, Step};
+pub use selection::{Peers, PodSelection};
+pub use status::{NodeStatus, Reason};
+
+/// The group of all resources.
+pub const GROUP: &str = "longwire.dev";
+
+/// The version of all resources.
+pub const VERSION: &str = "v1alpha1";
+
+/// Returns the definitions of all resources, in the order of their names.
+pub fn definitions() -> Vec<CustomResourceDefinition> {
+    vec![Link::crd(), Network::crd(), Scenario::crd()]
+}

@@ -1,0 +1,139 @@
+//! A local copy of objects of the cluster, kept current by a watch.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use kube::runtime::watcher::Event;
+
+use crate::plan::ResourceKey;
+
+/// Objects by name, as the last complete list and the changes since then have them.
+///
+/// A list that is being read does not show before it is complete: a watch that breaks in
+/// between leaves the objects as they were.
+#[derive(Debug)]
+pub struct Cache<T> {
+    contents: Mutex<Contents<T>>,
+}
+
+#[derive(Debug)]
+struct Contents<T> {
+    objects: BTreeMap<ResourceKey, T>,
+    /// The list that is being read.
+    incoming: BTreeMap<ResourceKey, T>,
+    is_synced: bool,
+}
+
+impl<T> Default for Cache<T> {
+    fn default() -> Cache<T> {
+        Cache {
+            contents: Mutex::new(Contents {
+                objects: BTreeMap::new(),
+                incoming: BTreeMap::new(),
+                is_synced: false,
+            }),
+        }
+    }
+}
+
+impl<T: Clone + PartialEq> Cache<T> {
+    /// Returns all objects in the order of their names, or `None` before the first list is
+    /// complete.
+    pub fn objects(&self) -> Option<Vec<T>> {
+        let contents = self.contents();
+        let objects = || contents.objects.values().cloned().collect();
+        contents.is_synced.then(objects)
+    }
+
+    /// Returns whether a list was complete once.
+    pub fn is_synced(&self) -> bool {
+        self.contents().is_synced
+    }
+
+    /// Applies an event of a watch. Returns whether anything that is visible changed.
+    pub fn apply(&self, event: Event<(ResourceKey, T)>) -> bool {
+        let mut contents = self.contents();
+        match event {
+            Event::Apply((key, object)) => {
+                let before = contents.objects.insert(key.clone(), object);
+                before.as_ref() != contents.objects.get(&key)
+            }
+            Event::Delete((key, _)) => contents.objects.remove(&key).is_some(),
+            Event::Init => {
+                contents.incoming.clear();
+                false
+            }
+            Event::InitApply((key, object)) => {
+                contents.incoming.insert(key, object);
+                false
+            }
+            Event::InitDone => {
+                let objects = std::mem::take(&mut contents.incoming);
+                let is_new = !contents.is_synced || contents.objects != objects;
+                contents.objects = objects;
+                contents.is_synced = true;
+                is_new
+            }
+        }
+    }
+
+    fn contents(&self) -> MutexGuard<'_, Contents<T>> {
+        self.contents.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(name: &str, value: u32) -> (ResourceKey, u32) {
+        let key = ResourceKey {
+            namespace: "shop".to_owned(),
+            name: name.to_owned(),
+        };
+        (key, value)
+    }
+
+    #[test]
+    fn nothing_shows_before_the_first_list_is_complete() {
+        let cache = Cache::default();
+        assert!(!cache.apply(Event::Init));
+        assert!(!cache.apply(Event::InitApply(named("a", 1))));
+        assert_eq!(cache.objects(), None);
+        assert!(cache.apply(Event::InitDone));
+        assert_eq!(cache.objects(), Some(vec![1]));
+    }
+
+    #[test]
+    fn a_list_that_breaks_changes_nothing() {
+        let cache = Cache::default();
+        for event in [
+            Event::Init,
+            Event::InitApply(named("a", 1)),
+            Event::InitApply(named("b", 2)),
+            Event::InitDone,
+        ] {
+            cache.apply(event);
+        }
+        cache.apply(Event::Init);
+        cache.apply(Event::InitApply(named("b", 2)));
+        assert_eq!(cache.objects(), Some(vec![1, 2]));
+        // The watch begins again: what the broken list had does not count.
+        cache.apply(Event::Init);
+        cache.apply(Event::InitApply(named("c", 3)));
+        assert!(cache.apply(Event::InitDone));
+        assert_eq!(cache.objects(), Some(vec![3]));
+    }
+
+    #[test]
+    fn equal_objects_are_no_change() {
+        let cache = Cache::default();
+        cache.apply(Event::Init);
+        cache.apply(Event::InitDone);
+        assert!(cache.apply(Event::Apply(named("a", 1))));
+        assert!(!cache.apply(Event::Apply(named("a", 1))));
+        assert!(cache.apply(Event::Apply(named("a", 2))));
+        assert!(cache.apply(Event::Delete(named("a", 2))));
+        assert!(!cache.apply(Event::Delete(named("a", 2))));
+    }
+}

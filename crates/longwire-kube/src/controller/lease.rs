@@ -1,0 +1,215 @@
+//! Leader election by a Lease, as client-go does it: times are those of the local clock, so
+//! clocks of machines need not agree.
+
+use std::time::{Duration, Instant};
+
+use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
+use k8s_openapi::jiff::Timestamp;
+use kube::api::PostParams;
+use kube::{Api, Client};
+
+/// The time after which a leader that was not seen to renew has lost the lease.
+const DURATION: Duration = Duration::from_secs(15);
+
+/// The time after which a leader that could not renew stops to lead.
+pub(super) const RENEW_DEADLINE: Duration = Duration::from_secs(10);
+
+/// The time between two attempts.
+pub(super) const RETRY: Duration = Duration::from_secs(2);
+
+/// A candidate.
+#[derive(Debug)]
+pub(super) struct Candidate {
+    leases: Api<Lease>,
+    name: String,
+    identity: String,
+    seen: Option<SeenLease>,
+}
+
+/// The holder of a lease as it was seen, and since when it did not change.
+#[derive(Clone, Debug, PartialEq)]
+struct SeenLease {
+    holder: Option<String>,
+    renewed: Option<MicroTime>,
+    transitions: Option<i32>,
+    since: Instant,
+}
+
+/// An attempt's relation to a lease.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Claim {
+    /// It is another's.
+    Leave,
+    /// It is the candidate's.
+    Renew,
+    /// It is free.
+    Take,
+}
+
+impl Candidate {
+    pub fn new(client: Client, namespace: &str, name: &str, identity: &str) -> Candidate {
+        Candidate {
+            leases: Api::namespaced(client, namespace),
+            name: name.to_owned(),
+            identity: identity.to_owned(),
+            seen: None,
+        }
+    }
+
+    /// Takes or renews the lease. Returns whether the candidate has it.
+    ///
+    /// # Errors
+    /// The API server does not answer. That another candidate was faster is no error.
+    pub async fn attempt(&mut self) -> Result<bool, kube::Error> {
+        let Some(mut lease) = self.leases.get_opt(&self.name).await? else {
+            let lease = Lease {
+                metadata: ObjectMeta {
+                    name: Some(self.name.clone()),
+                    ..ObjectMeta::default()
+                },
+                spec: Some(self.spec(None)),
+            };
+            let created = self.leases.create(&PostParams::default(), &lease).await;
+            return or_too_late(created);
+        };
+        let spec = lease.spec.take().unwrap_or_default();
+        self.see(&spec, Instant::now());
+        if self.claim(Instant::now()) == Claim::Leave {
+            return Ok(false);
+        }
+        lease.spec = Some(self.spec(Some(&spec)));
+        // The resource version is that of the lease as it was read: of two candidates, one
+        // succeeds.
+        let replaced = self
+            .leases
+            .replace(&self.name, &PostParams::default(), &lease)
+            .await;
+        or_too_late(replaced)
+    }
+
+    /// Gives the lease back, so that the next leader need not wait.
+    pub async fn release(&self) -> Result<(), kube::Error> {
+        let Some(mut lease) = self.leases.get_opt(&self.name).await? else {
+            return Ok(());
+        };
+        let spec = lease.spec.get_or_insert_default();
+        if spec.holder_identity.as_ref() != Some(&self.identity) {
+            return Ok(());
+        }
+        spec.holder_identity = None;
+        spec.lease_duration_seconds = Some(1);
+        self.leases
+            .replace(&self.name, &PostParams::default(), &lease)
+            .await?;
+        Ok(())
+    }
+
+    fn see(&mut self, spec: &LeaseSpec, now: Instant) {
+        let is_same = self.seen.as_ref().is_some_and(|seen| {
+            seen.holder == spec.holder_identity
+                && seen.renewed == spec.renew_time
+                && seen.transitions == spec.lease_transitions
+        });
+        if !is_same {
+            self.seen = Some(SeenLease {
+                holder: spec.holder_identity.clone(),
+                renewed: spec.renew_time.clone(),
+                transitions: spec.lease_transitions,
+                since: now,
+            });
+        }
+    }
+
+    fn claim(&self, now: Instant) -> Claim {
+        let Some(seen) = &self.seen else {
+            return Claim::Take;
+        };
+        match seen.holder.as_deref() {
+            None | Some("") => Claim::Take,
+            Some(holder) if holder == self.identity => Claim::Renew,
+            Some(_) if now.saturating_duration_since(seen.since) >= DURATION => Claim::Take,
+            Some(_) => Claim::Leave,
+        }
+    }
+
+    fn spec(&self, before: Option<&LeaseSpec>) -> LeaseSpec {
+        let now = MicroTime(Timestamp::now());
+        let is_held =
+            before.is_some_and(|lease| lease.holder_identity.as_ref() == Some(&self.identity));
+        let acquired = before.and_then(|lease| lease.acquire_time.clone());
+        let transitions = before
+            .and_then(|lease| lease.lease_transitions)
+            .unwrap_or(0);
+        LeaseSpec {
+            acquire_time: acquired.filter(|_| is_held).or_else(|| Some(now.clone())),
+            holder_identity: Some(self.identity.clone()),
+            lease_duration_seconds: Some(DURATION.as_secs() as i32),
+            lease_transitions: Some(transitions + i32::from(before.is_some() && !is_held)),
+            renew_time: Some(now),
+            ..LeaseSpec::default()
+        }
+    }
+}
+
+fn or_too_late<T>(result: Result<T, kube::Error>) -> Result<bool, kube::Error> {
+    match result {
+        Ok(_) => Ok(true),
+        Err(kube::Error::Api(status)) if status.code == 409 => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn candidate() -> Candidate {
+        let config = kube::Config::new("http://127.0.0.1:1".parse().expect("a URL"));
+        let client = Client::try_from(config).expect("a client");
+        Candidate::new(client, "longwire-system", "controller", "me")
+    }
+
+    fn held_by(holder: &str, transitions: i32) -> LeaseSpec {
+        LeaseSpec {
+            holder_identity: Some(holder.to_owned()),
+            lease_transitions: Some(transitions),
+            ..LeaseSpec::default()
+        }
+    }
+
+    #[tokio::test]
+    async fn a_lease_is_taken_when_its_holder_is_silent() {
+        let mut me = candidate();
+        let begin = Instant::now();
+        let second = |second| begin + Duration::from_secs(second);
+        me.see(&held_by("other", 1), begin);
+        assert_eq!(me.claim(second(14)), Claim::Leave);
+        assert_eq!(me.claim(second(15)), Claim::Take);
+        // It was renewed: the time begins again.
+        me.see(&held_by("other", 2), second(14));
+        assert_eq!(me.claim(second(28)), Claim::Leave);
+        me.see(&held_by("other", 2), second(28));
+        assert_eq!(me.claim(second(29)), Claim::Take);
+    }
+
+    #[tokio::test]
+    async fn a_lease_that_was_given_back_is_free() {
+        let mut me = candidate();
+        me.see(&held_by("", 1), Instant::now());
+        assert_eq!(me.claim(Instant::now()), Claim::Take);
+        me.see(&held_by("me", 2), Instant::now());
+        assert_eq!(me.claim(Instant::now()), Claim::Renew);
+    }
+
+    #[tokio::test]
+    async fn transitions_count_changes_of_the_holder() {
+        let me = candidate();
+        assert_eq!(me.spec(None).lease_transitions, Some(0));
+        assert_eq!(me.spec(Some(&held_by("me", 3))).lease_transitions, Some(3));
+        assert_eq!(
+            me.spec(Some(&held_by("other", 3))).lease_transitions,
+            Some(4)
+        );
+    }
+}

@@ -1,0 +1,198 @@
+//! The status of links: sums, conditions and events.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use k8s_openapi::api::core::v1::ObjectReference;
+use k8s_openapi::jiff::Timestamp;
+use kube::runtime::events::{Event, EventType, Recorder};
+use kube::{Client, Resource};
+use serde_json::json;
+use tokio::time::{Duration, Instant};
+
+use super::MANAGER;
+use super::sums::{Notice, Sums, notices, verdicts};
+use crate::api::{Link, LinkStatus, NodeStatus};
+use crate::metrics::Metrics;
+use crate::plan::ResourceKey;
+use crate::slice::{ResourceKind, apply_slice, apply_status, field_manager};
+
+/// The shortest time between two writes in which only counters differ.
+const COUNTERS: Duration = Duration::from_secs(5);
+
+/// The status of all links, as this controller has written it.
+pub(super) struct LinkStatuses {
+    client: Client,
+    recorder: Recorder,
+    metrics: Metrics,
+    seen: BTreeMap<ResourceKey, SeenLink>,
+    /// Whether a round was complete: before, slices are those of another controller's time.
+    has_begun: bool,
+}
+
+struct SeenLink {
+    uid: Option<String>,
+    slices: Vec<NodeStatus>,
+    written_at: Option<Instant>,
+}
+
+impl LinkStatuses {
+    pub fn new(client: Client, recorder: Recorder, metrics: Metrics) -> LinkStatuses {
+        LinkStatuses {
+            client,
+            recorder,
+            metrics,
+            seen: BTreeMap::new(),
+            has_begun: false,
+        }
+    }
+
+    /// Writes the status of all links that is not as it should be. Returns the time until
+    /// counters may be written; `None` if there are none.
+    ///
+    /// # Errors
+    /// The API server does not answer, or refuses a status.
+    pub async fn update(
+        &mut self,
+        links: &[Link],
+        nodes: &BTreeSet<String>,
+    ) -> Result<Option<Duration>, kube::Error> {
+        let mut rest: Option<Duration> = None;
+        let mut keys = BTreeSet::new();
+        for link in links {
+            let key = ResourceKey {
+                namespace: link.metadata.namespace.clone().unwrap_or_default(),
+                name: link.metadata.name.clone().unwrap_or_default(),
+            };
+            self.drop_lost_nodes(&key, link, nodes).await?;
+            let wait = self.update_link(&key, link).await?;
+            rest = [rest, wait].into_iter().flatten().min();
+            keys.insert(key);
+        }
+        self.seen.retain(|key, _| keys.contains(key));
+        self.has_begun = true;
+        Ok(rest)
+    }
+
+    /// Takes away the slices of nodes that are not in the cluster any more, in the name of
+    /// their agents.
+    async fn drop_lost_nodes(
+        &self,
+        key: &ResourceKey,
+        link: &Link,
+        nodes: &BTreeSet<String>,
+    ) -> Result<(), kube::Error> {
+        let slices = link.status.iter().flat_map(|status| &status.nodes);
+        for slice in slices.filter(|slice| !nodes.contains(&slice.node)) {
+            tracing::info!(link = %key, node = slice.node, "a node has gone");
+            let manager = field_manager(&slice.node);
+            apply_slice(&self.client, ResourceKind::Link, key, &manager, None).await?;
+        }
+        Ok(())
+    }
+
+    async fn update_link(
+        &mut self,
+        key: &ResourceKey,
+        link: &Link,
+    ) -> Result<Option<Duration>, kube::Error> {
+        let empty = LinkStatus::default();
+        let status = link.status.as_ref().unwrap_or(&empty);
+        let uid = link.metadata.uid.clone();
+        let is_seen = self.seen.get(key).is_some_and(|seen| seen.uid == uid);
+        if !is_seen {
+            // A link that is new is about to be attached; one of another controller's time
+            // is as it is.
+            let slices = if self.has_begun {
+                Vec::new()
+            } else {
+                status.nodes.clone()
+            };
+            let seen = SeenLink {
+                uid,
+                slices,
+                written_at: None,
+            };
+            self.seen.insert(key.clone(), seen);
+        }
+        let seen = self.seen.get_mut(key).expect("it was inserted");
+        let notices = notices(&seen.slices, &status.nodes);
+        seen.slices.clone_from(&status.nodes);
+        let wanted = wanted(link, status);
+        let differs = wanted != without_slices(status);
+        let are_counters = differs && without_counters(&wanted) == without_counters(status);
+        let passed = seen.written_at.map(|at| at.elapsed());
+        let wait = passed.map_or(Duration::ZERO, |passed| COUNTERS.saturating_sub(passed));
+        if are_counters && !wait.is_zero() {
+            return Ok(Some(wait));
+        }
+        if differs {
+            seen.written_at = Some(Instant::now());
+            self.metrics.count_status_write("Link");
+            apply_status::<Link>(&self.client, key, MANAGER, json!(wanted)).await?;
+        }
+        let reference = link.object_ref(&());
+        for notice in notices {
+            publish(&self.recorder, &reference, notice).await?;
+        }
+        Ok(None)
+    }
+}
+
+/// Publishes an event.
+pub(super) async fn publish(
+    recorder: &Recorder,
+    reference: &ObjectReference,
+    notice: Notice,
+) -> Result<(), kube::Error> {
+    let event = Event {
+        type_: if notice.is_warning {
+            EventType::Warning
+        } else {
+            EventType::Normal
+        },
+        reason: notice.reason.to_owned(),
+        note: Some(notice.note),
+        action: "Attach".to_owned(),
+        secondary: None,
+    };
+    recorder.publish(&event, reference).await
+}
+
+/// Returns the part of a status that the controller writes.
+fn wanted(link: &Link, status: &LinkStatus) -> LinkStatus {
+    let generation = link.metadata.generation.unwrap_or_default();
+    let sums = Sums::of(&status.nodes);
+    let now = Timestamp::now();
+    let conditions = verdicts(generation, &status.nodes).into_iter();
+    let conditions = conditions
+        .map(|verdict| verdict.into_condition(generation, &status.conditions, now))
+        .collect();
+    LinkStatus {
+        observed_generation: Some(generation),
+        pods: Some(sums.pods),
+        attached: Some(sums.attached),
+        carried: Some(sums.carried),
+        dropped: Some(sums.dropped),
+        artifacts: Some(sums.artifacts),
+        lateness_p99_us: Some(sums.lateness_p99_us),
+        conditions,
+        nodes: Vec::new(),
+    }
+}
+
+fn without_slices(status: &LinkStatus) -> LinkStatus {
+    LinkStatus {
+        nodes: Vec::new(),
+        ..status.clone()
+    }
+}
+
+fn without_counters(status: &LinkStatus) -> LinkStatus {
+    LinkStatus {
+        carried: None,
+        dropped: None,
+        artifacts: None,
+        lateness_p99_us: None,
+        ..without_slices(status)
+    }
+}

@@ -1,0 +1,214 @@
+//! The controller: one of its replicas leads, and sums up what the agents report.
+
+mod lease;
+mod links;
+mod networks;
+mod sums;
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Node;
+use kube::runtime::events::{Recorder, Reporter};
+use kube::{Api, Client, ResourceExt};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::agent::AgentError;
+use crate::api::Link;
+use crate::http::{Health, serve};
+use crate::metrics::Metrics;
+use crate::watch::{Watch, all, start};
+
+use lease::{Candidate, RENEW_DEADLINE, RETRY};
+use links::LinkStatuses;
+use networks::Networks;
+
+/// The field manager of the controller, and its name in events.
+const MANAGER: &str = "longwire-controller";
+
+/// The name of the lease.
+const LEASE: &str = "longwire-controller";
+
+/// The time in which changes are collected.
+const DEBOUNCE: Duration = Duration::from_millis(200);
+
+/// The longest time between two rounds.
+const RESYNC: Duration = Duration::from_secs(30);
+
+/// The time after which a round that failed is repeated.
+const REPEAT: Duration = Duration::from_secs(2);
+
+/// Settings of a controller.
+#[derive(Clone, Debug)]
+pub struct ControllerSettings {
+    /// The namespace of the lease and of the secrets of networks.
+    pub namespace: String,
+    /// The name of this replica.
+    pub identity: String,
+    /// The address of metrics and health.
+    pub listen: SocketAddr,
+}
+
+/// Runs a controller until SIGTERM or SIGINT.
+///
+/// # Errors
+/// The address of metrics cannot be bound.
+pub async fn run(settings: ControllerSettings, client: Client) -> Result<(), AgentError> {
+    let (metrics, health) = (Metrics::default(), Arc::<Health>::default());
+    let address = settings.listen;
+    let address = serve(address, metrics.clone(), Arc::clone(&health))
+        .await
+        .map_err(|error| AgentError::Listen { address, error })?;
+    tracing::info!(identity = settings.identity, %address, "controller starts");
+    let mut terminate = signal(SignalKind::terminate()).map_err(AgentError::Signal)?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(AgentError::Signal)?;
+    let ControllerSettings {
+        namespace,
+        identity,
+        ..
+    } = &settings;
+    let mut candidate = Candidate::new(client.clone(), namespace, LEASE, identity);
+    tokio::select! {
+        () = campaign(&mut candidate, &settings, &client, &metrics, &health) => {}
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+    metrics.set_leader(false);
+    // The next leader waits for the lease's end if this fails.
+    let released = timeout(RETRY, candidate.release()).await;
+    tracing::info!(
+        is_released = matches!(released, Ok(Ok(()))),
+        "controller ends"
+    );
+    Ok(())
+}
+
+/// Tries to get the lease, and leads as long as it has it.
+async fn campaign(
+    candidate: &mut Candidate,
+    settings: &ControllerSettings,
+    client: &Client,
+    metrics: &Metrics,
+    health: &Health,
+) {
+    loop {
+        let attempt = candidate.attempt().await;
+        health.beat(attempt.is_ok());
+        match attempt {
+            Ok(true) => {
+                tracing::info!("leads");
+                metrics.set_leader(true);
+                let leader = Leader::new(settings, client.clone(), metrics.clone());
+                tokio::select! {
+                    () = leader.work() => {}
+                    () = keep(candidate, health) => {}
+                }
+                metrics.set_leader(false);
+                tracing::warn!("leads no longer");
+            }
+            Ok(false) => {}
+            Err(error) => tracing::warn!(%error, "no lease"),
+        }
+        sleep(RETRY).await;
+    }
+}
+
+/// Renews the lease. Returns when it is lost, or could not be renewed in time.
+async fn keep(candidate: &mut Candidate, health: &Health) {
+    let mut renewed = Instant::now();
+    loop {
+        sleep(RETRY).await;
+        let left = RENEW_DEADLINE.saturating_sub(renewed.elapsed());
+        match timeout(left, candidate.attempt()).await {
+            Ok(Ok(true)) => {
+                renewed = Instant::now();
+                health.beat(true);
+            }
+            Ok(Ok(false)) => return,
+            Ok(Err(error)) => tracing::warn!(%error, "the lease was not renewed"),
+            Err(_) => {}
+        }
+        if renewed.elapsed() >= RENEW_DEADLINE {
+            return;
+        }
+    }
+}
+
+/// The replica that leads, from its start to its end.
+struct Leader {
+    links: Watch<Link>,
+    nodes: Watch<String>,
+    changed: Arc<Notify>,
+    statuses: LinkStatuses,
+    networks: Networks,
+    metrics: Metrics,
+}
+
+impl Leader {
+    fn new(settings: &ControllerSettings, client: Client, metrics: Metrics) -> Leader {
+        let changed = Arc::<Notify>::default();
+        let reporter = Reporter {
+            controller: MANAGER.to_owned(),
+            instance: Some(settings.identity.clone()),
+        };
+        let recorder = Recorder::new(client.clone(), reporter);
+        Leader {
+            links: start(Api::all(client.clone()), all(), link_of, &changed, &metrics),
+            nodes: start(Api::all(client.clone()), all(), name_of, &changed, &metrics),
+            networks: Networks::new(
+                client.clone(),
+                &settings.namespace,
+                recorder.clone(),
+                &changed,
+                metrics.clone(),
+            ),
+            statuses: LinkStatuses::new(client, recorder, metrics.clone()),
+            changed,
+            metrics,
+        }
+    }
+
+    async fn work(mut self) {
+        let mut wait = RESYNC;
+        loop {
+            tokio::select! {
+                () = self.changed.notified() => sleep(DEBOUNCE).await,
+                () = sleep(wait) => {}
+            }
+            wait = match self.round().await {
+                Ok(next) => next.unwrap_or(RESYNC).min(RESYNC),
+                Err(error) => {
+                    tracing::warn!(%error, "a round was not complete");
+                    REPEAT
+                }
+            };
+        }
+    }
+
+    async fn round(&mut self) -> Result<Option<Duration>, kube::Error> {
+        let (Some(links), Some(nodes)) = (self.links.cache.objects(), self.nodes.cache.objects())
+        else {
+            return Ok(None);
+        };
+        self.metrics.count_turn();
+        let nodes: BTreeSet<String> = nodes.into_iter().collect();
+        let next = self.statuses.update(&links, &nodes).await?;
+        self.networks.update(&nodes).await?;
+        Ok(next)
+    }
+}
+
+fn link_of(mut link: Link) -> Link {
+    link.metadata.managed_fields = None;
+    // Each write gives a new one, which is no change.
+    link.metadata.resource_version = None;
+    link
+}
+
+fn name_of(node: Node) -> String {
+    node.name_any()
+}

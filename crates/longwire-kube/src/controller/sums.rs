@@ -1,0 +1,334 @@
+//! Sums and conditions of a resource, from the slices of its nodes.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use k8s_openapi::jiff::Timestamp;
+
+use crate::api::{NodeStatus, Reason};
+
+/// Sums over the slices of a resource.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Sums {
+    pub pods: i64,
+    pub attached: i64,
+    pub carried: i64,
+    pub dropped: i64,
+    pub artifacts: i64,
+    pub lateness_p99_us: i64,
+}
+
+impl Sums {
+    pub fn of(slices: &[NodeStatus]) -> Sums {
+        let mut sums = Sums::default();
+        for slice in slices {
+            sums.pods += slice.pods;
+            sums.attached += slice.attached;
+            sums.carried += slice.carried;
+            sums.dropped += slice.dropped;
+            sums.artifacts += slice.artifacts;
+            sums.lateness_p99_us = sums.lateness_p99_us.max(slice.lateness_p99_us);
+        }
+        sums
+    }
+}
+
+/// The verdict of a condition, without its time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Verdict {
+    pub kind: &'static str,
+    /// `None` for what is not known.
+    pub is_true: Option<bool>,
+    pub reason: &'static str,
+    pub message: String,
+}
+
+impl Verdict {
+    /// Returns the condition. One that says the same as before keeps its time.
+    pub fn into_condition(
+        self,
+        generation: i64,
+        before: &[Condition],
+        now: Timestamp,
+    ) -> Condition {
+        let status = match self.is_true {
+            Some(true) => "True",
+            Some(false) => "False",
+            None => "Unknown",
+        };
+        let before = before.iter().find(|before| before.type_ == self.kind);
+        let time = before
+            .filter(|before| before.status == status)
+            .map_or(Time(now), |before| before.last_transition_time.clone());
+        Condition {
+            type_: self.kind.to_owned(),
+            status: status.to_owned(),
+            reason: self.reason.to_owned(),
+            message: self.message,
+            observed_generation: Some(generation),
+            last_transition_time: time,
+        }
+    }
+}
+
+/// Returns the conditions of a link: `Accepted`, `Attached` and `Faithful`.
+pub(super) fn verdicts(generation: i64, slices: &[NodeStatus]) -> Vec<Verdict> {
+    let sums = Sums::of(slices);
+    vec![
+        accepted(generation, slices),
+        attached(&sums, slices),
+        faithful(&sums, slices),
+    ]
+}
+
+fn accepted(generation: i64, slices: &[NodeStatus]) -> Verdict {
+    let verdict = |is_true, reason, message| Verdict {
+        kind: "Accepted",
+        is_true,
+        reason,
+        message,
+    };
+    let current = slices
+        .iter()
+        .filter(|slice| slice.observed_generation == generation);
+    let current: Vec<&NodeStatus> = current.collect();
+    let refused = current
+        .iter()
+        .find(|slice| slice.reason == Some(Reason::Refused));
+    if let Some(slice) = refused {
+        return verdict(Some(false), "Refused", refusal(slice));
+    }
+    let unknown = |slice: &&&NodeStatus| slice.reason == Some(Reason::NodeUnavailable);
+    if current.iter().all(|slice| unknown(&slice)) {
+        let message = "no node has read it yet: no pod is selected, or no agent answers";
+        return verdict(None, "NotRead", message.to_owned());
+    }
+    verdict(Some(true), "Valid", "the spec is valid".to_owned())
+}
+
+/// Returns the message of a refused spec: place, reason and remedy.
+pub(super) fn refusal(slice: &NodeStatus) -> String {
+    let place = slice
+        .pointer
+        .as_deref()
+        .map(|pointer| format!("spec{pointer}: "));
+    let reason = slice.message.as_deref().unwrap_or("refused");
+    let remedy = slice.remedy.as_deref().map(|remedy| format!("; {remedy}"));
+    format!(
+        "{}{reason}{}",
+        place.unwrap_or_default(),
+        remedy.unwrap_or_default()
+    )
+}
+
+fn attached(sums: &Sums, slices: &[NodeStatus]) -> Verdict {
+    let verdict = |is_true, reason, message| Verdict {
+        kind: "Attached",
+        is_true: Some(is_true),
+        reason,
+        message,
+    };
+    if sums.pods == 0 {
+        return verdict(false, "NoPods", "no pod is selected".to_owned());
+    }
+    let message = format!("{} of {} pods", sums.attached, sums.pods);
+    if sums.attached >= sums.pods {
+        return verdict(true, "AllPods", message);
+    }
+    let hindered = slices.iter().filter(|slice| slice.attached < slice.pods);
+    let gravest = hindered.max_by_key(|slice| (slice.reason, std::cmp::Reverse(&slice.node)));
+    let why = gravest.and_then(|slice| {
+        let text = slice.message.as_deref()?;
+        Some(format!("; {}: {text}", slice.node))
+    });
+    let reason = gravest
+        .and_then(|slice| slice.reason)
+        .map_or("Pending", name_of);
+    verdict(false, reason, message + &why.unwrap_or_default())
+}
+
+fn faithful(sums: &Sums, slices: &[NodeStatus]) -> Verdict {
+    let verdict = |is_true, reason, message| Verdict {
+        kind: "Faithful",
+        is_true,
+        reason,
+        message,
+    };
+    if sums.artifacts > 0 {
+        let worst = slices.iter().max_by_key(|slice| slice.artifacts);
+        let worst = worst.map_or("", |slice| &slice.node);
+        let message = "failures of the emulator, most of them on";
+        return verdict(Some(false), "Artifacts", format!("{message} {worst}"));
+    }
+    if sums.attached == 0 {
+        return verdict(None, "NoLinks", "no link is attached".to_owned());
+    }
+    let message = "the network was as asked for".to_owned();
+    verdict(Some(true), "NoArtifacts", message)
+}
+
+/// Returns the name of a reason, as in the status.
+pub(super) fn name_of(reason: Reason) -> &'static str {
+    match reason {
+        Reason::Waiting => "Waiting",
+        Reason::NoPeers => "NoPeers",
+        Reason::HostNetwork => "HostNetwork",
+        Reason::Conflict => "Conflict",
+        Reason::NodeUnavailable => "NodeUnavailable",
+        Reason::Failed => "Failed",
+        Reason::Refused => "Refused",
+    }
+}
+
+/// An event about a resource.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Notice {
+    pub is_warning: bool,
+    pub reason: &'static str,
+    pub note: String,
+}
+
+/// Returns the events of a change of the slices.
+pub(super) fn notices(before: &[NodeStatus], now: &[NodeStatus]) -> Vec<Notice> {
+    let mut notices = Vec::new();
+    let none = NodeStatus::default();
+    for slice in now {
+        let old = before.iter().find(|old| old.node == slice.node);
+        let old = old.unwrap_or(&none);
+        let place = format!(
+            "{} of {} pods on {}",
+            slice.attached, slice.pods, slice.node
+        );
+        if slice.attached > old.attached {
+            notices.push(Notice {
+                is_warning: false,
+                reason: "Attached",
+                note: place.clone(),
+            });
+        }
+        let is_new = (old.reason, &old.message) != (slice.reason, &slice.message);
+        let is_refused = slice.reason == Some(Reason::Refused);
+        if is_refused && is_new {
+            notices.push(Notice {
+                is_warning: true,
+                reason: "Refused",
+                note: refusal(slice),
+            });
+        }
+        // A pod that has gone takes its link with it; only one that stays has lost it.
+        if slice.attached < old.attached && slice.attached < slice.pods {
+            let why = slice.message.as_deref().unwrap_or("no reason is known");
+            notices.push(Notice {
+                is_warning: true,
+                reason: "Lost",
+                note: format!("{place}: {why}"),
+            });
+        }
+    }
+    notices
+}
+
+#[cfg(test)]
+mod tests {
+    use std::slice::from_ref;
+
+    use super::*;
+
+    fn slice(node: &str, pods: i64, attached: i64) -> NodeStatus {
+        NodeStatus {
+            node: node.to_owned(),
+            observed_generation: 2,
+            pods,
+            attached,
+            ..NodeStatus::default()
+        }
+    }
+
+    fn states(slices: &[NodeStatus]) -> Vec<(Option<bool>, &'static str)> {
+        let verdicts = verdicts(2, slices).into_iter();
+        verdicts.map(|it| (it.is_true, it.reason)).collect()
+    }
+
+    #[test]
+    fn a_link_that_works_has_three_true_conditions() {
+        let slices = [slice("n0", 2, 2), slice("n1", 1, 1)];
+        let all = [
+            (Some(true), "Valid"),
+            (Some(true), "AllPods"),
+            (Some(true), "NoArtifacts"),
+        ];
+        assert_eq!(states(&slices), all);
+    }
+
+    #[test]
+    fn nothing_is_known_about_a_link_without_pods() {
+        let none = [
+            (None, "NotRead"),
+            (Some(false), "NoPods"),
+            (None, "NoLinks"),
+        ];
+        assert_eq!(states(&[]), none);
+    }
+
+    #[test]
+    fn a_refused_spec_has_its_place_and_remedy() {
+        let mut wrong = slice("n1", 1, 0);
+        wrong.reason = Some(Reason::Refused);
+        wrong.message = Some("'soon' is no time".to_owned());
+        wrong.pointer = Some("/link/delay".to_owned());
+        wrong.remedy = Some("write 20ms".to_owned());
+        let verdict = &verdicts(2, &[slice("n0", 1, 1), wrong.clone()])[0];
+        assert_eq!(verdict.is_true, Some(false));
+        assert_eq!(
+            verdict.message,
+            "spec/link/delay: 'soon' is no time; write 20ms"
+        );
+        // Those of an earlier generation do not count any more.
+        wrong.observed_generation = 1;
+        assert_eq!(
+            states(&[slice("n0", 1, 1), wrong])[0],
+            (Some(true), "Valid")
+        );
+    }
+
+    #[test]
+    fn artifacts_make_a_link_unfaithful() {
+        let mut bad = slice("n1", 1, 1);
+        bad.artifacts = 3;
+        let verdict = &verdicts(2, &[slice("n0", 1, 1), bad])[2];
+        assert_eq!(verdict.is_true, Some(false));
+        assert!(verdict.message.ends_with("n1"), "{}", verdict.message);
+    }
+
+    #[test]
+    fn events_are_about_changes() {
+        let reasons = |before: Option<&NodeStatus>, now: &NodeStatus| {
+            let before: Vec<NodeStatus> = before.into_iter().cloned().collect();
+            let notices = notices(&before, from_ref(now)).into_iter();
+            notices.map(|it| it.reason).collect::<Vec<_>>()
+        };
+        let (none, one, two) = (slice("n0", 2, 0), slice("n0", 2, 1), slice("n0", 2, 2));
+        assert_eq!(reasons(None, &two), ["Attached"]);
+        assert!(reasons(Some(&two), &two).is_empty());
+        assert_eq!(reasons(Some(&two), &one), ["Lost"]);
+        // A pod went away.
+        assert!(reasons(Some(&two), &slice("n0", 1, 1)).is_empty());
+        let mut refused = none;
+        refused.reason = Some(Reason::Refused);
+        assert_eq!(reasons(None, &refused), ["Refused"]);
+        assert!(reasons(Some(&refused), &refused).is_empty());
+    }
+
+    #[test]
+    fn a_condition_keeps_its_time_while_it_stays() {
+        let verdict = || accepted(2, &[slice("n0", 1, 1)]);
+        let (early, late) = (Timestamp::UNIX_EPOCH, Timestamp::MAX);
+        let first = verdict().into_condition(2, &[], early);
+        let second = verdict().into_condition(2, from_ref(&first), late);
+        assert_eq!(first, second);
+        let changed = Verdict {
+            is_true: None,
+            ..verdict()
+        };
+        let third = changed.into_condition(2, &[first], late);
+        assert_eq!(third.last_transition_time, Time(late));
+    }
+}

@@ -1,0 +1,19 @@
+//! Longwire on Kubernetes.
+//!
+//! The agent of each node turns the resources into attachments of `longwire node` on its
+//! machine; the controller sums up their status and places networks.
+
+pub mod agent;
+pub mod api;
+mod backoff;
+mod cache;
+pub mod controller;
+pub mod facts;
+mod http;
+pub mod manifests;
+mod metrics;
+pub mod network;
+pub mod node;
+pub mod plan;
+mod slice;
+pub mod watch;

@@ -1,0 +1,160 @@
+//! The program `longwire-kube`.
+
+use std::fs;
+use std::io::Write;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand, ValueEnum};
+use longwire_kube::agent::{self, AgentSettings};
+use longwire_kube::controller::{self, ControllerSettings};
+use longwire_kube::manifests::{crds, crds_template, manifests};
+use longwire_kube::node::NodeClient;
+use longwire_kube::watch::connect;
+use tracing_subscriber::EnvFilter;
+
+/// Longwire on Kubernetes.
+#[derive(Debug, Parser)]
+#[command(version, about)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+    /// The format of the log
+    #[arg(long, global = true, value_enum, default_value = "json")]
+    log_format: LogFormat,
+    /// The log's level, or a filter such as `info,kube=debug`
+    #[arg(long, global = true, default_value = "info", env = "LONGWIRE_LOG")]
+    log: String,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum LogFormat {
+    /// A JSON object a line
+    Json,
+    /// For people
+    Text,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Print the definitions of the custom resources
+    Crds,
+    /// Write the manifests that follow from the resources and from the Helm chart
+    #[command(hide = true)]
+    Manifests {
+        /// The folder `packaging` of the repository
+        packaging: PathBuf,
+    },
+    /// Attach links to the pods of a node
+    Agent {
+        /// The name of the node in the cluster
+        #[arg(long, env = "NODE_NAME")]
+        node: String,
+        /// The namespace of the agent, with the secrets of networks
+        #[arg(long, env = "POD_NAMESPACE", default_value = "longwire-system")]
+        namespace: String,
+        /// The socket of `longwire node`
+        #[arg(long, default_value = "/run/longwire/node.sock")]
+        node_socket: PathBuf,
+        /// The address of /metrics, /healthz and /readyz
+        #[arg(long, default_value = "0.0.0.0:9471")]
+        listen: SocketAddr,
+    },
+    /// Sum up the status of links, and place networks
+    Controller {
+        /// The namespace of the lease
+        #[arg(long, env = "POD_NAMESPACE", default_value = "longwire-system")]
+        namespace: String,
+        /// The name of this replica
+        #[arg(long, env = "POD_NAME")]
+        identity: String,
+        /// The address of /metrics, /healthz and /readyz
+        #[arg(long, default_value = "0.0.0.0:9472")]
+        listen: SocketAddr,
+    },
+    /// Remove all links of an agent from the node of this machine
+    Cleanup {
+        /// The socket of `longwire node`
+        #[arg(long, default_value = "/run/longwire/node.sock")]
+        node_socket: PathBuf,
+    },
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    log_to_stderr(arguments.log_format, &arguments.log);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    let done = match runtime {
+        Ok(runtime) => runtime.block_on(execute(arguments.command)),
+        Err(error) => Err(error.into()),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn log_to_stderr(format: LogFormat, filter: &str) {
+    // The client logs each failure as an error; the watches report the same once.
+    let filter = EnvFilter::new(format!("kube_client=off,{filter}"));
+    let log = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr);
+    match format {
+        LogFormat::Json => log.json().flatten_event(true).init(),
+        LogFormat::Text => log.init(),
+    }
+}
+
+async fn execute(command: Command) -> Result<(), Box<dyn std::error::Error>> {
+    match command {
+        Command::Crds => {
+            std::io::stdout().lock().write_all(crds()?.as_bytes())?;
+        }
+        Command::Manifests { packaging } => {
+            for (name, text) in manifests()? {
+                fs::write(packaging.join("kubernetes").join(name), text)?;
+            }
+            let template = packaging.join("helm/longwire/templates/crds.yaml");
+            fs::write(template, crds_template()?)?;
+        }
+        Command::Agent {
+            node,
+            namespace,
+            node_socket,
+            listen,
+        } => {
+            let settings = AgentSettings {
+                node,
+                namespace,
+                socket: node_socket,
+                listen,
+            };
+            agent::run(settings, connect().await?).await?;
+        }
+        Command::Controller {
+            namespace,
+            identity,
+            listen,
+        } => {
+            let settings = ControllerSettings {
+                namespace,
+                identity,
+                listen,
+            };
+            controller::run(settings, connect().await?).await?;
+        }
+        Command::Cleanup { node_socket } => {
+            for name in agent::remove_all(&NodeClient::new(&node_socket)).await? {
+                println!("{name}");
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,289 @@
+//! The nodes of a network: those where the pods of its ports are.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, SocketAddr};
+
+use serde_json::{Map, Value, json};
+
+use super::topology::read_topology;
+use crate::api::{HostPlacement, NetworkSpec, PortPlacement, Reason};
+use crate::facts::{Labels, PodFacts};
+use crate::plan::{Hindrance, Selection};
+
+/// The address of the emulator of each node.
+pub type Agents = BTreeMap<String, IpAddr>;
+
+/// A network with the pods of its ports, and the nodes where they are.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Placement {
+    /// The topology with its ports and hosts.
+    pub file: Map<String, Value>,
+    /// The pod and the node of each port, in the order of the ports' names.
+    pub ports: Vec<PortPlacement>,
+    /// The address of each node.
+    pub hosts: Vec<HostPlacement>,
+}
+
+/// Places a network of a namespace. A port keeps the pod that it had `before`, as long as
+/// that is selected; else it gets the first one by name.
+///
+/// # Errors
+/// The reason for which it cannot be placed.
+pub fn place(
+    namespace: &str,
+    spec: &NetworkSpec,
+    pods: &[PodFacts],
+    namespaces: &BTreeMap<String, Labels>,
+    agents: &Agents,
+    before: &[PortPlacement],
+    udp_port: u16,
+) -> Result<Placement, Hindrance> {
+    let topology = read_topology(&spec.topology);
+    let mut file = topology.map_err(|error| refused("/topology".to_owned(), error.to_string()))?;
+    let chosen = choose(namespace, spec, pods, namespaces, before)?;
+    let hosts = hosts(&chosen, agents, udp_port)?;
+    let partners = partners(&file);
+    let mut ports = Map::new();
+    for (port, pod) in &chosen {
+        let own: BTreeSet<IpAddr> = pod.addresses.iter().copied().collect();
+        let others = chosen.iter().filter(|(other, _)| match &partners {
+            Some(pairs) => pairs.get(*port).is_some_and(|partner| partner == *other),
+            None => *other != port,
+        });
+        let to: BTreeSet<String> = others
+            .flat_map(|(_, other)| &other.addresses)
+            .filter(|address| !own.contains(address))
+            .map(IpAddr::to_string)
+            .collect();
+        let attach = json!({ "attach": { "pod": pod.target(), "to": to } });
+        ports.insert((*port).to_owned(), attach);
+    }
+    file.insert("ports".to_owned(), Value::Object(ports));
+    let placement: Vec<PortPlacement> = chosen
+        .iter()
+        .map(|(port, pod)| PortPlacement {
+            port: (*port).to_owned(),
+            pod: pod.target(),
+            node: pod.node.clone().unwrap_or_default(),
+        })
+        .collect();
+    if hosts.len() > 1 {
+        file.insert("host".to_owned(), host_tables(&hosts, &placement));
+    } else {
+        file.remove("underlay");
+    }
+    Ok(Placement {
+        file,
+        ports: placement,
+        hosts,
+    })
+}
+
+/// Returns the pod of each port.
+fn choose<'a>(
+    namespace: &str,
+    spec: &'a NetworkSpec,
+    pods: &'a [PodFacts],
+    namespaces: &BTreeMap<String, Labels>,
+    before: &[PortPlacement],
+) -> Result<BTreeMap<&'a str, &'a PodFacts>, Hindrance> {
+    let mut chosen: BTreeMap<&str, &PodFacts> = BTreeMap::new();
+    for (port, selection) in &spec.ports {
+        let selection = Selection::of(namespace, selection)
+            .map_err(|error| refused(format!("/ports/{port}"), error.reason))?;
+        let fits = |pod: &&PodFacts| {
+            !pod.has_ended
+                && !pod.is_host_network
+                && pod.node.is_some()
+                && !pod.addresses.is_empty()
+                && selection.selects(pod, namespaces)
+        };
+        let old = before.iter().find(|old| old.port == *port);
+        let is_old = |pod: &PodFacts| old.is_some_and(|old| old.pod == pod.target());
+        // Names, and not the order of a cache, decide.
+        let pod = pods
+            .iter()
+            .filter(fits)
+            .min_by_key(|pod| (!is_old(pod), pod.target(), &pod.uid));
+        let pod = pod.ok_or_else(|| {
+            let message = format!("port '{port}' has no pod with an address");
+            Hindrance::new(Reason::Waiting, message)
+        })?;
+        chosen.insert(port, pod);
+    }
+    Ok(chosen)
+}
+
+fn refused(pointer: String, message: String) -> Hindrance {
+    Hindrance {
+        reason: Reason::Refused,
+        message,
+        pointer: Some(pointer),
+        remedy: None,
+    }
+}
+
+/// Returns the nodes of pods, with the addresses of their emulators.
+fn hosts(
+    chosen: &BTreeMap<&str, &PodFacts>,
+    agents: &Agents,
+    udp_port: u16,
+) -> Result<Vec<HostPlacement>, Hindrance> {
+    let nodes: BTreeSet<&str> = chosen
+        .values()
+        .filter_map(|pod| pod.node.as_deref())
+        .collect();
+    let hosts = nodes.into_iter().map(|node| {
+        let address = agents.get(node).ok_or_else(|| {
+            let message = format!("no emulator runs on {node}");
+            Hindrance::new(Reason::NodeUnavailable, message)
+        })?;
+        Ok(HostPlacement {
+            node: node.to_owned(),
+            address: SocketAddr::new(*address, udp_port).to_string(),
+        })
+    });
+    hosts.collect()
+}
+
+fn host_tables(hosts: &[HostPlacement], ports: &[PortPlacement]) -> Value {
+    let tables = hosts.iter().map(|host| {
+        let ports = ports.iter().filter(|port| port.node == host.node);
+        let ports: Vec<&str> = ports.map(|port| port.port.as_str()).collect();
+        json!({ "name": host.node, "address": host.address, "ports": ports })
+    });
+    tables.collect()
+}
+
+/// Returns the partner of each port, if the topology has pairs of ports.
+fn partners(file: &Map<String, Value>) -> Option<BTreeMap<String, String>> {
+    let pairs = file.get("switch")?.get("pairs")?.as_array()?;
+    let mut partners = BTreeMap::new();
+    for pair in pairs {
+        let (one, other) = (pair.get(0)?.as_str()?, pair.get(1)?.as_str()?);
+        partners.insert(one.to_owned(), other.to_owned());
+        partners.insert(other.to_owned(), one.to_owned());
+    }
+    Some(partners)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pod(name: &str, app: &str, node: &str, last: u8) -> PodFacts {
+        PodFacts {
+            uid: format!("uid-{name}"),
+            namespace: "shop".to_owned(),
+            name: name.to_owned(),
+            labels: Labels::from([("app".to_owned(), app.to_owned())]),
+            node: Some(node.to_owned()),
+            addresses: vec![IpAddr::from([10, 0, 0, last])],
+            is_host_network: false,
+            has_ended: false,
+        }
+    }
+
+    fn spec() -> NetworkSpec {
+        let app = |app: &str| json!({ "podSelector": { "matchLabels": { "app": app } } });
+        let spec = json!({
+            "topology": { "link": [{ "name": "wan", "delay": "20ms" }] },
+            "ports": { "cart": app("cart"), "store": app("store") },
+        });
+        serde_json::from_value(spec).expect("a spec")
+    }
+
+    fn placed(pods: &[PodFacts], before: &[PortPlacement]) -> Result<Placement, Hindrance> {
+        let agents = Agents::from([
+            ("n0".to_owned(), IpAddr::from([10, 1, 0, 1])),
+            ("n1".to_owned(), IpAddr::from([10, 1, 0, 2])),
+        ]);
+        place(
+            "shop",
+            &spec(),
+            pods,
+            &BTreeMap::new(),
+            &agents,
+            before,
+            4801,
+        )
+    }
+
+    #[test]
+    fn hosts_are_the_nodes_of_the_pods() {
+        let pods = [
+            pod("cart-0", "cart", "n0", 1),
+            pod("store-0", "store", "n1", 2),
+        ];
+        let placement = placed(&pods, &[]).expect("it is placed");
+        let expected = json!({
+            "link": [{ "name": "wan", "delay": "20ms" }],
+            "ports": {
+                "cart": { "attach": { "pod": "shop/cart-0", "to": ["10.0.0.2"] } },
+                "store": { "attach": { "pod": "shop/store-0", "to": ["10.0.0.1"] } },
+            },
+            "host": [
+                { "name": "n0", "address": "10.1.0.1:4801", "ports": ["cart"] },
+                { "name": "n1", "address": "10.1.0.2:4801", "ports": ["store"] },
+            ],
+        });
+        assert_eq!(Value::Object(placement.file), expected);
+    }
+
+    #[test]
+    fn one_node_needs_no_hosts() {
+        let pods = [
+            pod("cart-0", "cart", "n0", 1),
+            pod("store-0", "store", "n0", 2),
+        ];
+        let placement = placed(&pods, &[]).expect("it is placed");
+        assert!(!placement.file.contains_key("host"));
+        assert_eq!(placement.hosts.len(), 1);
+    }
+
+    #[test]
+    fn a_port_keeps_its_pod() {
+        let mut pods = vec![
+            pod("cart-1", "cart", "n0", 1),
+            pod("store-0", "store", "n1", 2),
+        ];
+        let first = placed(&pods, &[]).expect("it is placed");
+        pods.push(pod("cart-0", "cart", "n1", 3));
+        let second = placed(&pods, &first.ports).expect("it is placed");
+        assert_eq!(first, second);
+        // Without that one, the next takes its place.
+        pods.remove(0);
+        let third = placed(&pods, &first.ports).expect("it is placed");
+        assert_eq!(third.ports[0].pod, "shop/cart-0");
+    }
+
+    #[test]
+    fn a_network_waits_for_its_pods_and_emulators() {
+        let alone = [pod("cart-0", "cart", "n0", 1)];
+        let waits = placed(&alone, &[]).expect_err("no store");
+        assert_eq!(waits.reason, Reason::Waiting);
+        let elsewhere = [
+            pod("cart-0", "cart", "n0", 1),
+            pod("store-0", "store", "n9", 2),
+        ];
+        let waits = placed(&elsewhere, &[]).expect_err("no emulator");
+        assert_eq!(waits.reason, Reason::NodeUnavailable);
+    }
+
+    #[test]
+    fn a_port_of_a_pair_sends_to_its_partner_alone() {
+        let mut spec = spec();
+        spec.topology["switch"] = json!({ "mode": "pairs", "pairs": [["cart", "store"]] });
+        spec.ports
+            .insert("more".to_owned(), spec.ports["cart"].clone());
+        let pods = [
+            pod("cart-0", "cart", "n0", 1),
+            pod("store-0", "store", "n0", 2),
+        ];
+        let agents = Agents::from([("n0".to_owned(), IpAddr::from([10, 1, 0, 1]))]);
+        let placement = place("shop", &spec, &pods, &BTreeMap::new(), &agents, &[], 4801);
+        let file = placement.expect("it is placed").file;
+        assert_eq!(file["ports"]["cart"]["attach"]["to"], json!(["10.0.0.2"]));
+        assert_eq!(file["ports"]["more"]["attach"]["to"], json!([]));
+    }
+}

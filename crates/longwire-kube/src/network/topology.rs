@@ -1,0 +1,116 @@
+//! The topology of a network, as its author wrote it.
+
+use serde_json::{Map, Value};
+
+/// A topology that cannot be placed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TopologyError {
+    /// It is neither text nor an object.
+    #[error("a topology is TOML text or an object")]
+    Kind,
+    /// The text is no TOML.
+    #[error("{0}")]
+    Toml(String),
+    /// It has a table that follows from the placement.
+    #[error("`{0}` follows from spec.ports and from where the pods are; leave it out")]
+    Placed(&'static str),
+    /// A value names a file or a plugin.
+    #[error("{0}: topologies of a Network name no files and no plugins")]
+    File(String),
+}
+
+/// Tables that follow from the placement.
+const PLACED: [&str; 2] = ["ports", "host"];
+
+/// Reads a topology.
+///
+/// # Errors
+/// See [`TopologyError`].
+pub fn read_topology(topology: &Value) -> Result<Map<String, Value>, TopologyError> {
+    let file = match topology {
+        Value::Object(file) => file.clone(),
+        Value::String(text) => {
+            let table: toml::Table = text
+                .parse()
+                .map_err(|error: toml::de::Error| TopologyError::Toml(error.to_string()))?;
+            match serde_json::to_value(table) {
+                Ok(Value::Object(file)) => file,
+                _ => return Err(TopologyError::Kind),
+            }
+        }
+        _ => return Err(TopologyError::Kind),
+    };
+    if let Some(name) = PLACED.iter().find(|name| file.contains_key(**name)) {
+        return Err(TopologyError::Placed(name));
+    }
+    if file
+        .get("underlay")
+        .is_some_and(|it| it.get("key").is_some())
+    {
+        return Err(TopologyError::Placed("underlay.key"));
+    }
+    match find_file(&file) {
+        Some(pointer) => Err(TopologyError::File(pointer)),
+        None => Ok(file),
+    }
+}
+
+/// Returns the pointer to the first value that may be a file or a plugin. Prefixes in the
+/// matchers of links have a `/` too.
+fn find_file(table: &Map<String, Value>) -> Option<String> {
+    let entries = table.iter().filter(|(name, _)| !name.starts_with("match"));
+    entries.into_iter().find_map(|(name, value)| {
+        let is_wrong = name.contains("plugin");
+        let rest = is_wrong.then(String::new).or_else(|| find_in(value))?;
+        Some(format!(
+            "/{}{rest}",
+            name.replace('~', "~0").replace('/', "~1")
+        ))
+    })
+}
+
+fn find_in(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => {
+            (text.contains(['/', '\\']) || text.contains("plugin")).then(String::new)
+        }
+        Value::Array(items) => items
+            .iter()
+            .enumerate()
+            .find_map(|(position, item)| Some(format!("/{position}{}", find_in(item)?))),
+        Value::Object(table) => find_file(table),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn text_and_object_are_the_same() {
+        let text = "[[link]]\nname = \"wan\"\nmatch = \"dst=10.0.0.0/8\"\ndelay = \"20ms\"\n";
+        let object = json!({ "link": [
+            { "name": "wan", "match": "dst=10.0.0.0/8", "delay": "20ms" }] });
+        let read = read_topology(&json!(text)).expect("it is right");
+        assert_eq!(Value::Object(read), object);
+        assert!(read_topology(&object).is_ok());
+    }
+
+    #[test]
+    fn wrong_topologies_are_refused() {
+        let wrong = |value: Value| read_topology(&value).expect_err("it is wrong");
+        assert_eq!(wrong(json!(7)), TopologyError::Kind);
+        assert!(matches!(wrong(json!("[[link")), TopologyError::Toml(_)));
+        assert_eq!(
+            wrong(json!({ "ports": {} })),
+            TopologyError::Placed("ports")
+        );
+        let key = json!({ "underlay": { "key": "x" } });
+        assert_eq!(wrong(key), TopologyError::Placed("underlay.key"));
+        let file = json!({ "link": [{ "name": "a" }, { "delay": "trace:/etc/shadow" }] });
+        assert_eq!(wrong(file), TopologyError::File("/link/1/delay".to_owned()));
+    }
+}

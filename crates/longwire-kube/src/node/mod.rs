@@ -1,0 +1,10 @@
+//! The API of `longwire node`, over its Unix socket.
+
+mod client;
+mod views;
+
+pub use client::{NodeClient, NodeError};
+pub use views::{
+    AttachmentList, AttachmentState, AttachmentView, Counters, Detached, NetworkList, NetworkState,
+    NetworkView, Wrong,
+};

@@ -1,0 +1,175 @@
+//! Answers of a node: the fields that the agent reads.
+
+use serde::Deserialize;
+use serde_json::Value;
+
+/// All attachments of a node.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub struct AttachmentList {
+    /// In the order of their names.
+    pub attachments: Vec<AttachmentView>,
+}
+
+/// An attachment.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub struct AttachmentView {
+    /// Its name.
+    pub name: String,
+    /// Its state.
+    pub state: AttachmentState,
+    /// Why it waits.
+    #[serde(default)]
+    pub reason: Option<String>,
+    /// Unix time of the start of its links, in seconds.
+    #[serde(default)]
+    pub since_unix: Option<u64>,
+    /// How often its links were attached again.
+    #[serde(default)]
+    pub returns: u64,
+    /// The attachment as it was asked for.
+    pub spec: Value,
+}
+
+impl AttachmentView {
+    /// Returns whether its link carries packets.
+    pub fn is_attached(&self) -> bool {
+        self.state == AttachmentState::Attached
+    }
+}
+
+/// The state of an attachment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AttachmentState {
+    /// Its link carries packets.
+    Attached,
+    /// Its target or interface does not exist yet, or a state that this program does not
+    /// know.
+    #[serde(other)]
+    Waiting,
+}
+
+/// All networks of a node.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub struct NetworkList {
+    /// In the order of their names.
+    pub networks: Vec<NetworkView>,
+}
+
+/// A network that a node runs.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub struct NetworkView {
+    /// Its name.
+    pub name: String,
+    /// Its state.
+    pub state: NetworkState,
+    /// Why it does not run.
+    #[serde(default)]
+    pub reason: Option<String>,
+}
+
+impl NetworkView {
+    /// Returns whether it carries frames.
+    pub fn is_running(&self) -> bool {
+        self.state == NetworkState::Running
+    }
+}
+
+/// The state of a network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum NetworkState {
+    /// It carries frames.
+    Running,
+    /// It waits for other hosts, for a pod, or for a new start.
+    #[serde(other)]
+    Waiting,
+}
+
+/// The end of an attachment.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub struct Detached {
+    /// Frames that left its links.
+    #[serde(default)]
+    pub packets_out: u64,
+    /// Frames that its links lost.
+    #[serde(default)]
+    pub dropped: u64,
+}
+
+/// The reason for which a request is refused.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub struct Refusal {
+    /// In one line.
+    #[serde(default)]
+    pub error: String,
+    /// Everything that is wrong.
+    #[serde(default)]
+    pub problems: Vec<Wrong>,
+}
+
+/// One thing that is wrong with a request.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+pub struct Wrong {
+    /// The pointer (RFC 6901) to the value in the request's body.
+    #[serde(default)]
+    pub pointer: String,
+    /// The field or option.
+    #[serde(default)]
+    pub field: String,
+    /// The reason.
+    #[serde(default)]
+    pub reason: String,
+    /// The remedy; empty if there is none.
+    #[serde(default)]
+    pub remedy: String,
+}
+
+/// Sums of a run's links, from its report.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Frames that the links delivered.
+    pub carried: u64,
+    /// Frames that the links dropped.
+    pub dropped: u64,
+    /// Failures of the emulator.
+    pub artifacts: u64,
+    /// The highest 99th percentile of lateness of a link, in microseconds.
+    pub lateness_p99_us: u64,
+}
+
+impl Counters {
+    /// Reads a report. Fields that it does not have count as 0.
+    pub fn of_report(report: &Value) -> Counters {
+        let links = report["links"].as_array();
+        let mut sum = Counters::default();
+        for link in links.into_iter().flatten() {
+            sum.carried += link["packets_out"].as_u64().unwrap_or(0);
+            sum.dropped += total(&link["drops"]);
+            sum.artifacts += total(&link["artifacts"]);
+            let late = link["lateness_us"]["p99"].as_f64().unwrap_or(0.0);
+            sum.lateness_p99_us = sum.lateness_p99_us.max(late.ceil() as u64);
+        }
+        // Ports have artifacts that no link is the cause of.
+        let ports = report["ports"].as_array();
+        for port in ports.into_iter().flatten() {
+            sum.artifacts += total(&port["artifacts"]);
+        }
+        sum
+    }
+
+    /// Adds others; of the lateness, the higher one stays.
+    pub fn add(&mut self, other: Counters) {
+        self.carried += other.carried;
+        self.dropped += other.dropped;
+        self.artifacts += other.artifacts;
+        self.lateness_p99_us = self.lateness_p99_us.max(other.lateness_p99_us);
+    }
+}
+
+/// Returns the sum of an object's numbers.
+fn total(counters: &Value) -> u64 {
+    let fields = counters.as_object();
+    let numbers = fields.into_iter().flatten().filter_map(|(_, n)| n.as_u64());
+    numbers.sum()
+}

@@ -1,0 +1,302 @@
+//! The plan of a node: the attachments that it should have, as a pure function of the
+//! cluster's state and the time.
+
+mod name;
+mod options;
+mod peers;
+mod timeline;
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+use crate::api::{FailMode, Link, LinkSpec, Reason, Scenario};
+use crate::facts::{Labels, PodFacts};
+
+pub use name::{PREFIX, Part, attachment_name, network_name, resource_hash};
+pub use options::merge;
+pub use peers::{Selection, SelectionError};
+pub use timeline::{Timeline, TimelineError, parse_duration};
+
+use options::find_file;
+use peers::{Ends, Peering};
+
+/// The state of the cluster that the plan of a node follows from.
+#[derive(Clone, Debug, Default)]
+pub struct ClusterState {
+    /// The node.
+    pub node: String,
+    /// All links.
+    pub links: Vec<Link>,
+    /// All scenarios.
+    pub scenarios: Vec<Scenario>,
+    /// The pods of the node, and all others if a link selects peers by labels.
+    pub pods: Vec<PodFacts>,
+    /// The labels of all namespaces.
+    pub namespaces: BTreeMap<String, Labels>,
+}
+
+/// The name of a resource.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ResourceKey {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+}
+
+impl std::fmt::Display for ResourceKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}/{}", self.namespace, self.name)
+    }
+}
+
+/// An attachment that a node should have.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WantedAttachment {
+    /// The link that it is for.
+    pub link: ResourceKey,
+    /// The pod, as in `shop/cart-0`.
+    pub pod: String,
+    /// The body of the request to the node, with the options of the link before any step of
+    /// its scenario.
+    pub body: Value,
+    /// The changes of the link with time.
+    pub timeline: Option<Timeline>,
+}
+
+/// A reason for which a link has no attachment at some or all of its pods.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hindrance {
+    /// The kind.
+    pub reason: Reason,
+    /// A sentence.
+    pub message: String,
+    /// The pointer (RFC 6901) from `spec` to the value that is wrong.
+    pub pointer: Option<String>,
+    /// The remedy.
+    pub remedy: Option<String>,
+}
+
+impl Hindrance {
+    /// A hindrance that no value of the spec is the cause of.
+    pub fn new(reason: Reason, message: impl Into<String>) -> Hindrance {
+        Hindrance {
+            reason,
+            message: message.into(),
+            pointer: None,
+            remedy: None,
+        }
+    }
+
+    /// A value of the spec that is wrong.
+    fn refused(pointer: &str, message: impl Into<String>, remedy: &str) -> Hindrance {
+        Hindrance {
+            reason: Reason::Refused,
+            message: message.into(),
+            pointer: Some(pointer.to_owned()),
+            remedy: (!remedy.is_empty()).then(|| remedy.to_owned()),
+        }
+    }
+}
+
+/// A link on the node.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LinkPlan {
+    /// The generation of its spec.
+    pub generation: i64,
+    /// The pods of the node that it selects, as in `shop/cart-0`.
+    pub pods: Vec<String>,
+    /// Reasons for which a pod has no attachment.
+    pub hindrances: Vec<Hindrance>,
+}
+
+/// The plan of a node.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Plan {
+    /// Attachments by name.
+    pub attachments: BTreeMap<String, WantedAttachment>,
+    /// Links that select pods of the node.
+    pub links: BTreeMap<ResourceKey, LinkPlan>,
+}
+
+/// Returns whether a plan needs the pods of other nodes.
+pub fn needs_peers(links: &[Link]) -> bool {
+    links.iter().any(|link| {
+        let to = link.spec.to.as_ref();
+        to.is_some_and(|to| to.pod_selector.is_some() || to.namespace_selector.is_some())
+    })
+}
+
+/// Makes the plan of a node.
+pub fn plan(state: &ClusterState) -> Plan {
+    let mut plan = Plan::default();
+    for link in &state.links {
+        // A deleted link that another's finalizer holds has no effect any more.
+        if link.metadata.deletion_timestamp.is_none() {
+            plan_link(state, link, &mut plan);
+        }
+    }
+    plan
+}
+
+fn plan_link(state: &ClusterState, link: &Link, plan: &mut Plan) {
+    let key = ResourceKey {
+        namespace: link.metadata.namespace.clone().unwrap_or_default(),
+        name: link.metadata.name.clone().unwrap_or_default(),
+    };
+    let mut link_plan = LinkPlan {
+        generation: link.metadata.generation.unwrap_or_default(),
+        ..LinkPlan::default()
+    };
+    let ends = match Ends::of(&key.namespace, &link.spec) {
+        Ok(ends) => ends,
+        Err(error) => {
+            let remedy = "see the operators of label selectors";
+            let hindrance = Hindrance::refused(error.pointer, error.reason, remedy);
+            link_plan.hindrances.push(hindrance);
+            plan.links.insert(key, link_plan);
+            return;
+        }
+    };
+    let is_here = |pod: &&PodFacts| {
+        !pod.has_ended
+            && pod.node.as_deref() == Some(state.node.as_str())
+            && ends.from.selects(pod, &state.namespaces)
+    };
+    let pods: Vec<&PodFacts> = state.pods.iter().filter(is_here).collect();
+    if pods.is_empty() {
+        return;
+    }
+    link_plan.pods = pods.iter().map(|pod| pod.target()).collect();
+    link_plan.pods.sort();
+    let timeline = check_options(&link.spec).and_then(|()| timeline(state, &key, &link.spec));
+    match timeline {
+        Err(hindrance) => link_plan.hindrances.push(hindrance),
+        Ok(timeline) => {
+            for pod in pods {
+                let wanted = plan_pod(state, &key, &link.spec, &ends, pod);
+                match wanted {
+                    Err(hindrance) => link_plan.hindrances.push(hindrance),
+                    Ok(wanted) => {
+                        plan.attachments
+                            .extend(wanted.into_iter().map(|(name, body)| {
+                                let wanted = WantedAttachment {
+                                    link: key.clone(),
+                                    pod: pod.target(),
+                                    body,
+                                    timeline: timeline.clone(),
+                                };
+                                (name, wanted)
+                            }))
+                    }
+                }
+            }
+        }
+    }
+    plan.links.insert(key, link_plan);
+}
+
+/// Refuses options that name files or plugins: the node reads those as root, for a user who
+/// may only create a Link.
+fn check_options(spec: &LinkSpec) -> Result<(), Hindrance> {
+    match find_file(&spec.link) {
+        None => Ok(()),
+        Some(pointer) => Err(Hindrance::refused(
+            &format!("/link{pointer}"),
+            "options of a Link name no files and no plugins",
+            "use a model, or a preset",
+        )),
+    }
+}
+
+fn timeline(
+    state: &ClusterState,
+    key: &ResourceKey,
+    spec: &LinkSpec,
+) -> Result<Option<Timeline>, Hindrance> {
+    let Some(name) = &spec.scenario else {
+        return Ok(None);
+    };
+    let mut scenarios = state.scenarios.iter();
+    let scenario = scenarios.find(|scenario| {
+        scenario.metadata.namespace.as_ref() == Some(&key.namespace)
+            && scenario.metadata.name.as_ref() == Some(name)
+    });
+    let scenario = scenario.ok_or_else(|| {
+        let message = format!("there is no Scenario '{name}' in {}", key.namespace);
+        Hindrance::refused("/scenario", message, "create it, or name another")
+    })?;
+    let timeline = Timeline::read(&scenario.spec, spec.start_at.as_deref());
+    let timeline = timeline.map_err(|error| {
+        Hindrance::refused("/scenario", format!("Scenario '{name}': {error}"), "")
+    })?;
+    Ok(Some(timeline))
+}
+
+/// Returns the attachments of a pod for a link, by name.
+fn plan_pod(
+    state: &ClusterState,
+    key: &ResourceKey,
+    spec: &LinkSpec,
+    ends: &Ends,
+    pod: &PodFacts,
+) -> Result<Vec<(String, Value)>, Hindrance> {
+    if pod.is_host_network {
+        let message = format!("{} has the network of its machine", pod.target());
+        return Err(Hindrance::new(Reason::HostNetwork, message));
+    }
+    let name = |part| attachment_name(key, &pod.uid, part);
+    let body = |to: &[String], part| body(spec, pod, to, part);
+    match ends.peers_of(pod, state) {
+        Peering::All => Ok(vec![(name(Part::Both), body(&[], Part::Both))]),
+        Peering::Prefixes { both, up } => {
+            let parts = [(Part::Both, both), (Part::Up, up)].into_iter();
+            let parts = parts.filter(|(_, to)| !to.is_empty());
+            let wanted: Vec<_> = parts
+                .map(|(part, to)| (name(part), body(&to, part)))
+                .collect();
+            if wanted.is_empty() {
+                let message = format!("no peer of {} has an address", pod.target());
+                return Err(Hindrance::new(Reason::NoPeers, message));
+            }
+            Ok(wanted)
+        }
+    }
+}
+
+/// Returns the body of the request to the node. Fields that say nothing are left out.
+fn body(spec: &LinkSpec, pod: &PodFacts, to: &[String], part: Part) -> Value {
+    let mut body = Map::new();
+    let mut put = |name: &str, value: Value| {
+        body.insert(name.to_owned(), value);
+    };
+    put("target", json!({ "pod": pod.target() }));
+    if let Some(interface) = &spec.interface {
+        put("interface", json!(interface));
+    }
+    if !to.is_empty() {
+        put("to", json!(to));
+    }
+    if let Some(filter) = &spec.filter {
+        put("filter", json!(filter));
+    }
+    put("link", Value::Object(spec.link.clone()));
+    if let Some(seed) = spec.seed {
+        put("seed", json!(seed));
+    }
+    if part == Part::Up {
+        put("direction", json!("up"));
+    }
+    if let Some(priority) = spec.priority {
+        put("priority", json!(priority));
+    }
+    if spec.fail == Some(FailMode::Closed) {
+        put("fail", json!(FailMode::Closed.as_str()));
+    }
+    put("wait", json!(true));
+    Value::Object(body)
+}
+
+#[cfg(test)]
+mod tests;

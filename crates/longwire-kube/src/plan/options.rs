@@ -1,0 +1,133 @@
+//! Options of a link as JSON: changes by a step, and those that no Link may have.
+
+use serde_json::{Map, Value};
+
+/// The directions that have options of one of them.
+const DIRECTIONS: [&str; 2] = ["up", "down"];
+
+/// Applies the options of a step to those of a link. An option of both directions also
+/// replaces the one of `up` and of `down`; null takes an option away.
+pub fn merge(link: &mut Map<String, Value>, set: &Map<String, Value>) {
+    for (name, value) in set {
+        if DIRECTIONS.contains(&name.as_str())
+            && let Value::Object(set) = value
+        {
+            let direction = link.entry(name.as_str()).or_insert_with(empty);
+            if let Value::Object(direction) = direction {
+                set.iter()
+                    .for_each(|(name, value)| put(direction, name, value));
+            }
+            continue;
+        }
+        for direction in DIRECTIONS {
+            if let Some(Value::Object(direction)) = link.get_mut(direction) {
+                direction.remove(name);
+            }
+        }
+        put(link, name, value);
+    }
+    for direction in DIRECTIONS {
+        if link
+            .get(direction)
+            .is_some_and(|options| *options == empty())
+        {
+            link.remove(direction);
+        }
+    }
+}
+
+fn empty() -> Value {
+    Value::Object(Map::new())
+}
+
+fn put(options: &mut Map<String, Value>, name: &str, value: &Value) {
+    if value.is_null() {
+        options.remove(name);
+    } else {
+        options.insert(name.to_owned(), value.clone());
+    }
+}
+
+/// Returns the pointer to the first value or name that may be a file or a plugin.
+pub fn find_file(options: &Map<String, Value>) -> Option<String> {
+    options.iter().find_map(|(name, value)| {
+        let pointer = format!("/{}", name.replace('~', "~0").replace('/', "~1"));
+        if names_file(name) {
+            return Some(pointer);
+        }
+        find_in(value).map(|rest| pointer + &rest)
+    })
+}
+
+fn find_in(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => names_file(text).then(String::new),
+        Value::Array(items) => items
+            .iter()
+            .enumerate()
+            .find_map(|(position, item)| find_in(item).map(|rest| format!("/{position}{rest}"))),
+        Value::Object(options) => find_file(options),
+        Value::Null | Value::Bool(_) | Value::Number(_) => None,
+    }
+}
+
+/// Returns whether a text may name a file; the CNI plugin has the same rule for
+/// annotations.
+fn names_file(text: &str) -> bool {
+    text.contains(['/', '\\']) || text.contains("plugin")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn object(value: Value) -> Map<String, Value> {
+        match value {
+            Value::Object(map) => map,
+            other => panic!("{other} is no object"),
+        }
+    }
+
+    #[test]
+    fn a_step_replaces_options_of_both_directions() {
+        let mut link =
+            object(json!({ "delay": "20ms", "up": { "delay": "5ms", "rate": "1mbit" } }));
+        merge(
+            &mut link,
+            &object(json!({ "delay": "40ms", "down": { "loss": "1%" } })),
+        );
+        let expected =
+            json!({ "delay": "40ms", "up": { "rate": "1mbit" }, "down": { "loss": "1%" } });
+        assert_eq!(Value::Object(link), expected);
+    }
+
+    #[test]
+    fn null_takes_an_option_away() {
+        let mut link = object(json!({ "delay": "20ms", "down": { "loss": "1%" } }));
+        merge(
+            &mut link,
+            &object(json!({ "delay": null, "down": { "loss": null } })),
+        );
+        assert_eq!(Value::Object(link), json!({}));
+    }
+
+    #[test]
+    fn files_are_found_with_their_place() {
+        let find = |value| find_file(&object(value));
+        assert_eq!(find(json!({ "delay": "20ms", "loss": "1%" })), None);
+        assert_eq!(
+            find(json!({ "up": { "delay": "trace:/etc/shadow" } })).as_deref(),
+            Some("/up/delay")
+        );
+        assert_eq!(
+            find(json!({ "loss": ["1%", { "x": "a\\b" }] })).as_deref(),
+            Some("/loss/1/x")
+        );
+        assert_eq!(
+            find(json!({ "plugin": "x.so" })).as_deref(),
+            Some("/plugin")
+        );
+    }
+}

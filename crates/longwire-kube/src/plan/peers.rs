@@ -1,0 +1,196 @@
+//! Selectors, and the peers of a pod.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use kube::core::{Selector, SelectorExt};
+
+use super::ClusterState;
+use crate::api::{LinkSpec, PodSelection};
+use crate::facts::{Labels, PodFacts};
+
+/// A selector that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{pointer}: {reason}")]
+pub struct SelectionError {
+    /// The pointer (RFC 6901) from `spec` to the selector.
+    pub pointer: &'static str,
+    /// The reason.
+    pub reason: String,
+}
+
+/// Pods by their labels and those of their namespaces.
+#[derive(Clone, Debug)]
+pub struct Selection {
+    pods: Selector,
+    namespaces: Namespaces,
+}
+
+/// The namespaces of selected pods.
+#[derive(Clone, Debug)]
+enum Namespaces {
+    Own(String),
+    Labelled(Selector),
+}
+
+impl Selection {
+    /// Reads the pods of a resource of this namespace.
+    ///
+    /// # Errors
+    /// An operator is unknown, or has wrong values.
+    pub fn of(namespace: &str, selection: &PodSelection) -> Result<Selection, SelectionError> {
+        Selection::read(
+            namespace,
+            Some((&selection.pod_selector, "/from/podSelector")),
+            selection
+                .namespace_selector
+                .as_ref()
+                .map(|selector| (selector, "/from/namespaceSelector")),
+        )
+    }
+
+    fn read(
+        namespace: &str,
+        pods: Option<(&LabelSelector, &'static str)>,
+        namespaces: Option<(&LabelSelector, &'static str)>,
+    ) -> Result<Selection, SelectionError> {
+        let pods = pods.map(parse).transpose()?.unwrap_or_default();
+        let namespaces = match namespaces {
+            None => Namespaces::Own(namespace.to_owned()),
+            Some(selector) => Namespaces::Labelled(parse(selector)?),
+        };
+        Ok(Selection { pods, namespaces })
+    }
+
+    /// Returns whether a pod is selected. A namespace without known labels is not.
+    pub fn selects(&self, pod: &PodFacts, namespaces: &BTreeMap<String, Labels>) -> bool {
+        let is_in_namespace = match &self.namespaces {
+            Namespaces::Own(namespace) => *namespace == pod.namespace,
+            Namespaces::Labelled(selector) => namespaces
+                .get(&pod.namespace)
+                .is_some_and(|labels| selector.matches(labels)),
+        };
+        is_in_namespace && self.pods.matches(&pod.labels)
+    }
+}
+
+fn parse((selector, pointer): (&LabelSelector, &'static str)) -> Result<Selector, SelectionError> {
+    let empty_values = selector.match_expressions.iter().flatten().find(|one| {
+        let needs_values = matches!(one.operator.as_str(), "In" | "NotIn");
+        needs_values && one.values.as_ref().is_none_or(Vec::is_empty)
+    });
+    if let Some(one) = empty_values {
+        return Err(SelectionError {
+            pointer,
+            reason: format!("{} of '{}' needs values", one.operator, one.key),
+        });
+    }
+    Selector::try_from(selector.clone()).map_err(|error| SelectionError {
+        pointer,
+        reason: error.to_string(),
+    })
+}
+
+/// Both ends of a link.
+#[derive(Clone, Debug)]
+pub(super) struct Ends {
+    /// The pods whose traffic takes the link.
+    pub from: Selection,
+    to: OtherEnd,
+}
+
+#[derive(Clone, Debug)]
+enum OtherEnd {
+    All,
+    Prefixes(Vec<String>),
+    Pods(Selection),
+}
+
+/// The traffic of a pod that takes the link.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Peering {
+    /// All of it.
+    All,
+    /// That to and from prefixes, in the order of their text.
+    Prefixes {
+        /// Those whose traffic the pod shapes in both directions.
+        both: Vec<String>,
+        /// Those of pods that shape what they send to this pod: here, only what the pod
+        /// sends is shaped.
+        up: Vec<String>,
+    },
+}
+
+impl Ends {
+    pub fn of(namespace: &str, spec: &LinkSpec) -> Result<Ends, SelectionError> {
+        let from = Selection::of(namespace, &spec.from)?;
+        let to = match &spec.to {
+            None => OtherEnd::All,
+            Some(to) => match &to.cidrs {
+                Some(prefixes) => {
+                    let mut prefixes = prefixes.clone();
+                    prefixes.sort();
+                    prefixes.dedup();
+                    OtherEnd::Prefixes(prefixes)
+                }
+                None => OtherEnd::Pods(Selection::read(
+                    namespace,
+                    to.pod_selector
+                        .as_ref()
+                        .map(|selector| (selector, "/to/podSelector")),
+                    to.namespace_selector
+                        .as_ref()
+                        .map(|selector| (selector, "/to/namespaceSelector")),
+                )?),
+            },
+        };
+        Ok(Ends { from, to })
+    }
+
+    /// Returns the peers of a pod that `from` selects.
+    pub fn peers_of(&self, pod: &PodFacts, state: &ClusterState) -> Peering {
+        let to = match &self.to {
+            OtherEnd::All => return Peering::All,
+            OtherEnd::Prefixes(prefixes) => {
+                return Peering::Prefixes {
+                    both: prefixes.clone(),
+                    up: Vec::new(),
+                };
+            }
+            OtherEnd::Pods(to) => to,
+        };
+        let is_peer = to.selects(pod, &state.namespaces);
+        let own: BTreeSet<IpAddr> = pod.addresses.iter().copied().collect();
+        let (mut both, mut up) = (BTreeSet::new(), BTreeSet::new());
+        for peer in &state.pods {
+            if peer.has_ended || peer.uid == pod.uid || !to.selects(peer, &state.namespaces) {
+                continue;
+            }
+            // The peer has this link too, to this pod: each end shapes what it sends.
+            let is_mutual =
+                is_peer && !peer.is_host_network && self.from.selects(peer, &state.namespaces);
+            let addresses = peer
+                .addresses
+                .iter()
+                .filter(|address| !own.contains(address));
+            let prefixes = if is_mutual { &mut up } else { &mut both };
+            prefixes.extend(addresses.map(prefix));
+        }
+        // An address of the machine may be that of several pods.
+        let up: BTreeSet<String> = up.difference(&both).cloned().collect();
+        Peering::Prefixes {
+            both: both.into_iter().collect(),
+            up: up.into_iter().collect(),
+        }
+    }
+}
+
+/// Returns the prefix of one address.
+fn prefix(address: &IpAddr) -> String {
+    let bits = match address {
+        IpAddr::V4(_) => 32,
+        IpAddr::V6(_) => 128,
+    };
+    format!("{address}/{bits}")
+}

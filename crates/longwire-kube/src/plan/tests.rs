@@ -1,0 +1,326 @@
+use std::net::IpAddr;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use proptest::prelude::*;
+use serde_json::from_value;
+
+use super::*;
+
+const NODES: [&str; 3] = ["n0", "n1", "n2"];
+
+fn pod(number: u8, node: &str, labels: &[(&str, &str)]) -> PodFacts {
+    PodFacts {
+        uid: format!("uid-{number}"),
+        namespace: "shop".to_owned(),
+        name: format!("pod-{number}"),
+        labels: labels
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect(),
+        node: Some(node.to_owned()),
+        addresses: vec![IpAddr::from([10, 0, 0, number])],
+        is_host_network: false,
+        has_ended: false,
+    }
+}
+
+fn link(name: &str, spec: Value) -> Link {
+    Link {
+        metadata: ObjectMeta {
+            name: Some(name.to_owned()),
+            namespace: Some("shop".to_owned()),
+            generation: Some(3),
+            ..ObjectMeta::default()
+        },
+        spec: from_value(spec).expect("a spec"),
+        status: None,
+    }
+}
+
+fn state(node: &str, links: Vec<Link>, pods: Vec<PodFacts>) -> ClusterState {
+    let labels = |name: &str| Labels::from([("team".to_owned(), name.to_owned())]);
+    ClusterState {
+        node: node.to_owned(),
+        links,
+        scenarios: Vec::new(),
+        pods,
+        namespaces: [("shop", labels("a")), ("other", labels("b"))]
+            .into_iter()
+            .map(|(name, labels)| (name.to_owned(), labels))
+            .collect(),
+    }
+}
+
+fn by_label(name: &str, value: &str) -> Value {
+    json!({ "podSelector": { "matchLabels": { name: value } } })
+}
+
+fn bodies(plan: &Plan) -> Vec<Value> {
+    let wanted = plan.attachments.values();
+    wanted.map(|wanted| wanted.body.clone()).collect()
+}
+
+#[test]
+fn a_link_without_peers_takes_all_traffic() {
+    let slow = link(
+        "slow",
+        json!({ "from": by_label("app", "cart"), "link": { "delay": "40ms" } }),
+    );
+    let pods = vec![
+        pod(1, "n0", &[("app", "cart")]),
+        pod(2, "n0", &[("app", "web")]),
+        pod(3, "n1", &[("app", "cart")]),
+    ];
+    let plan = plan(&state("n0", vec![slow], pods));
+    let names: Vec<&String> = plan.attachments.keys().collect();
+    assert_eq!(names, ["kube-shop-slow-uid-1"]);
+    let expected = json!({
+        "target": { "pod": "shop/pod-1" }, "link": { "delay": "40ms" }, "wait": true,
+    });
+    assert_eq!(bodies(&plan), [expected]);
+    let key = ResourceKey {
+        namespace: "shop".to_owned(),
+        name: "slow".to_owned(),
+    };
+    assert_eq!(plan.links[&key].pods, ["shop/pod-1"]);
+    assert_eq!(plan.links[&key].generation, 3);
+}
+
+#[test]
+fn each_field_reaches_the_node() {
+    let all = link(
+        "all",
+        json!({
+            "from": by_label("app", "cart"), "to": { "cidrs": ["10.9.0.0/16", "10.8.0.0/16"] },
+            "interface": "eth1", "filter": "tcp", "link": { "up": { "rate": 5 } }, "seed": 7,
+            "priority": 2, "fail": "closed",
+        }),
+    );
+    let plan = plan(&state(
+        "n0",
+        vec![all],
+        vec![pod(1, "n0", &[("app", "cart")])],
+    ));
+    let expected = json!({
+        "target": { "pod": "shop/pod-1" }, "interface": "eth1",
+        "to": ["10.8.0.0/16", "10.9.0.0/16"], "filter": "tcp", "link": { "up": { "rate": 5 } },
+        "seed": 7, "priority": 2, "fail": "closed", "wait": true,
+    });
+    assert_eq!(bodies(&plan), [expected]);
+}
+
+#[test]
+fn peers_without_an_address_never_mean_all_traffic() {
+    let pair = link(
+        "pair",
+        json!({ "from": by_label("app", "cart"), "to": by_label("app", "db") }),
+    );
+    let mut db = pod(2, "n1", &[("app", "db")]);
+    db.addresses.clear();
+    let mut ended = pod(3, "n1", &[("app", "db")]);
+    ended.has_ended = true;
+    let pods = vec![pod(1, "n0", &[("app", "cart")]), db, ended];
+    let plan = plan(&state("n0", vec![pair], pods));
+    assert!(plan.attachments.is_empty());
+    let hindrances: Vec<_> = plan.links.values().flat_map(|l| &l.hindrances).collect();
+    assert_eq!(hindrances.len(), 1);
+    assert_eq!(hindrances[0].reason, Reason::NoPeers);
+}
+
+#[test]
+fn mutual_peers_shape_only_what_they_send() {
+    let mesh = link(
+        "mesh",
+        json!({
+            "from": by_label("app", "cart"),
+            "to": { "podSelector": {} }, "link": { "delay": "40ms" },
+        }),
+    );
+    let pods = vec![
+        pod(1, "n0", &[("app", "cart")]),
+        pod(2, "n1", &[("app", "cart")]),
+        pod(3, "n1", &[("app", "web")]),
+    ];
+    let plan = plan(&state("n0", vec![mesh], pods));
+    let wanted: Vec<(&str, &Value, Option<&Value>)> = plan
+        .attachments
+        .iter()
+        .map(|(name, wanted)| {
+            let body = &wanted.body;
+            (name.as_str(), &body["to"], body.get("direction"))
+        })
+        .collect();
+    let (both, up) = (json!(["10.0.0.3/32"]), json!(["10.0.0.2/32"]));
+    assert_eq!(
+        wanted,
+        [
+            ("kube-shop-mesh-uid-1", &both, None),
+            ("kube-shop-mesh-uid-1-up", &up, Some(&json!("up"))),
+        ]
+    );
+}
+
+#[test]
+fn the_network_of_a_machine_is_never_touched() {
+    let slow = link("slow", json!({ "from": { "podSelector": {} } }));
+    let mut system = pod(1, "n0", &[]);
+    system.is_host_network = true;
+    let plan = plan(&state("n0", vec![slow], vec![system]));
+    assert!(plan.attachments.is_empty());
+    let link = plan.links.values().next().expect("the link has a pod here");
+    assert_eq!(link.hindrances[0].reason, Reason::HostNetwork);
+}
+
+#[test]
+fn wrong_specs_are_refused_with_their_place() {
+    let operator = json!({ "podSelector": { "matchExpressions":
+        [{ "key": "app", "operator": "Like", "values": ["x"] }] } });
+    let without = json!({ "podSelector": { "matchExpressions":
+        [{ "key": "app", "operator": "NotIn", "values": [] }] } });
+    let all = json!({ "podSelector": {} });
+    for (spec, pointer) in [
+        (json!({ "from": operator }), "/from/podSelector"),
+        (json!({ "from": without }), "/from/podSelector"),
+        (json!({ "from": all, "to": operator }), "/to/podSelector"),
+        (
+            json!({ "from": all, "link": { "up": { "delay": "trace:/etc/x" } } }),
+            "/link/up/delay",
+        ),
+        (json!({ "from": all, "scenario": "none" }), "/scenario"),
+    ] {
+        let wrong = link("wrong", spec);
+        let plan = plan(&state("n0", vec![wrong], vec![pod(1, "n0", &[])]));
+        assert!(plan.attachments.is_empty());
+        let hindrance = &plan.links.values().next().expect("it is there").hindrances[0];
+        assert_eq!(hindrance.reason, Reason::Refused);
+        assert_eq!(hindrance.pointer.as_deref(), Some(pointer));
+    }
+}
+
+#[test]
+fn namespaces_are_selected_by_their_labels() {
+    let spec = json!({ "from": {
+        "podSelector": {}, "namespaceSelector": { "matchLabels": { "team": "b" } } } });
+    let mut other = pod(1, "n0", &[]);
+    other.namespace = "other".to_owned();
+    let mut unknown = pod(2, "n0", &[]);
+    unknown.namespace = "new".to_owned();
+    let pods = vec![other, unknown, pod(3, "n0", &[])];
+    let plan = plan(&state("n0", vec![link("x", spec)], pods));
+    let pods: Vec<&str> = plan.attachments.values().map(|w| w.pod.as_str()).collect();
+    assert_eq!(pods, ["other/pod-1"]);
+}
+
+/// Returns how often a link shapes a packet from one pod to another: at its sender and at
+/// its receiver.
+fn times_shaped(plans: &[Plan], from: &PodFacts, to: &PodFacts) -> usize {
+    let wanted = plans.iter().flat_map(|plan| plan.attachments.values());
+    let shapes = |wanted: &&WantedAttachment| {
+        let body = &wanted.body;
+        let has = |pod: &PodFacts| {
+            let prefix = json!(format!("{}/32", pod.addresses[0]));
+            body["to"].as_array().is_some_and(|to| to.contains(&prefix))
+        };
+        let is_up_only = body.get("direction") == Some(&json!("up"));
+        let sends = wanted.pod == from.target() && has(to);
+        let receives = wanted.pod == to.target() && !is_up_only && has(from);
+        sends || receives
+    };
+    wanted.filter(shapes).count()
+}
+
+fn some_pods() -> impl Strategy<Value = Vec<PodFacts>> {
+    let one = (0..3usize, 0..3u8, 0..3u8, any::<bool>());
+    proptest::collection::vec(one, 1..9).prop_map(|pods| {
+        let pods = pods.into_iter().zip(1..);
+        pods.map(|((node, app, tier, is_host_network), number)| {
+            let (app, tier) = (app.to_string(), tier.to_string());
+            let mut pod = pod(number, NODES[node], &[("app", &app), ("tier", &tier)]);
+            pod.is_host_network = is_host_network && number % 3 == 0;
+            pod
+        })
+        .collect()
+    })
+}
+
+fn some_selector() -> impl Strategy<Value = Value> {
+    let key = prop_oneof![Just("app"), Just("tier"), Just("absent")];
+    let value = (0..3u8).prop_map(|value| value.to_string());
+    prop_oneof![
+        Just(json!({})),
+        (key.clone(), value.clone()).prop_map(|(k, v)| json!({ "matchLabels": { k: v } })),
+        (key, value, 0..4usize).prop_map(|(key, value, operator)| {
+            let operator = ["In", "NotIn", "Exists", "DoesNotExist"][operator];
+            let values = if operator.len() < 6 && operator != "Exists" {
+                json!([value])
+            } else {
+                json!([])
+            };
+            json!({ "matchExpressions":
+                [{ "key": key, "operator": operator, "values": values }] })
+        }),
+    ]
+}
+
+/// Label selectors as their documentation describes them, read from JSON.
+fn selects(selector: &Value, pod: &PodFacts) -> bool {
+    let label = |key: &str| pod.labels.get(key).map(String::as_str);
+    let labels = selector["matchLabels"].as_object();
+    let equal = labels
+        .into_iter()
+        .flatten()
+        .all(|(key, value)| label(key) == value.as_str());
+    let expressions = selector["matchExpressions"].as_array();
+    equal
+        && expressions.into_iter().flatten().all(|one| {
+            let value = label(one["key"].as_str().expect("a key"));
+            let is_in = value.is_some_and(|v| one["values"] == json!([v]));
+            match one["operator"].as_str() {
+                Some("In") => is_in,
+                Some("NotIn") => !is_in,
+                Some("Exists") => value.is_some(),
+                _ => value.is_none(),
+            }
+        })
+}
+
+proptest! {
+    #[test]
+    fn each_direction_of_a_pair_is_shaped_once(
+        pods in some_pods(),
+        from in some_selector(),
+        to in some_selector(),
+    ) {
+        let spec = json!({ "from": { "podSelector": from }, "to": { "podSelector": to } });
+        let plans: Vec<Plan> = NODES
+            .iter()
+            .map(|node| plan(&state(node, vec![link("x", spec.clone())], pods.clone())))
+            .collect();
+        let has_link = |one: &PodFacts, other: &PodFacts| {
+            !one.is_host_network && selects(&from, one) && selects(&to, other)
+        };
+        for (i, a) in pods.iter().enumerate() {
+            for (j, b) in pods.iter().enumerate() {
+                let expected = i != j && (has_link(a, b) || has_link(b, a));
+                prop_assert_eq!(times_shaped(&plans, a, b), usize::from(expected), "{} {}", i, j);
+            }
+        }
+    }
+
+    #[test]
+    fn the_order_of_caches_changes_nothing(
+        pods in some_pods(),
+        from in some_selector(),
+        to in some_selector(),
+        turn in 0..9usize,
+    ) {
+        let spec = json!({ "from": { "podSelector": from }, "to": { "podSelector": to } });
+        let other = json!({ "from": { "podSelector": to }, "link": { "loss": "1%" } });
+        let links = vec![link("x", spec), link("y", other)];
+        let one = state("n0", links.clone(), pods.clone());
+        let mut turned = state("n0", links.into_iter().rev().collect(), pods);
+        let turn = turn % turned.pods.len();
+        turned.pods.rotate_left(turn);
+        prop_assert_eq!(plan(&one).attachments, plan(&turned).attachments);
+    }
+}

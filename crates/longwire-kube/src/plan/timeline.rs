@@ -1,0 +1,281 @@
+//! The options of a link at a time, from its scenario.
+
+use std::time::Duration;
+
+use k8s_openapi::jiff::Timestamp;
+use serde_json::{Map, Value};
+
+use super::options::{find_file, merge};
+use crate::api::ScenarioSpec;
+
+/// The shortest repetition.
+const EVERY_MIN: Duration = Duration::from_millis(100);
+
+/// A scenario that has no meaning.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TimelineError {
+    /// A time is not of the form `1m30s`.
+    #[error("'{0}' is no duration, as in 500ms, 90s or 1m30s")]
+    Duration(String),
+    /// The start is not a time.
+    #[error("startAt '{0}' is no time, as in 2026-11-24T09:30:00Z")]
+    Start(String),
+    /// A step is after the end of a repetition.
+    #[error("step {position} is at {at:?}, after its repetition of {every:?}")]
+    AfterRepeat {
+        /// The number of the step, from 0.
+        position: usize,
+        /// Its time.
+        at: Duration,
+        /// The time of a repetition.
+        every: Duration,
+    },
+    /// A repetition is too short.
+    #[error("a repetition takes at least 100ms")]
+    TooShort,
+    /// An option names a file or a plugin.
+    #[error("step {0} names a file or a plugin")]
+    File(usize),
+}
+
+/// Changes of a link with time.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Timeline {
+    /// The steps, in order of time.
+    steps: Vec<(Duration, Map<String, Value>)>,
+    /// The time of a repetition, and how many there are.
+    repeat: Option<(Duration, Option<u64>)>,
+    /// The start as Unix time; `None` for when the link was attached.
+    start: Option<Duration>,
+}
+
+impl Timeline {
+    /// Reads a scenario, with the start that a Link has for it (RFC 3339).
+    ///
+    /// # Errors
+    /// See [`TimelineError`].
+    pub fn read(spec: &ScenarioSpec, start: Option<&str>) -> Result<Timeline, TimelineError> {
+        let start = start.map(parse_time).transpose()?;
+        let mut steps = Vec::with_capacity(spec.steps.len());
+        for (position, step) in spec.steps.iter().enumerate() {
+            if find_file(&step.set).is_some() {
+                return Err(TimelineError::File(position));
+            }
+            steps.push((parse_duration(&step.at)?, step.set.clone()));
+        }
+        let repeat = match &spec.repeat {
+            None => None,
+            Some(repeat) => {
+                let every = parse_duration(&repeat.every)?;
+                if every < EVERY_MIN {
+                    return Err(TimelineError::TooShort);
+                }
+                let times = repeat.times.map(|times| times.max(1).unsigned_abs());
+                Some((every, times))
+            }
+        };
+        if let Some((every, _)) = repeat
+            && let Some(position) = steps.iter().position(|(at, _)| *at >= every)
+        {
+            let at = steps[position].0;
+            return Err(TimelineError::AfterRepeat {
+                position,
+                at,
+                every,
+            });
+        }
+        // Stable: steps of the same time are applied in their order.
+        steps.sort_by_key(|(at, _)| *at);
+        Ok(Timeline {
+            steps,
+            repeat,
+            start,
+        })
+    }
+
+    /// Returns the options of a link at a time, and the time until the next change.
+    ///
+    /// `now` and `attached` are Unix time; `attached` is `None` for a link that is not
+    /// attached yet.
+    pub fn at(
+        &self,
+        link: &Map<String, Value>,
+        now: Duration,
+        attached: Option<Duration>,
+    ) -> (Map<String, Value>, Option<Duration>) {
+        let mut options = link.clone();
+        let Some(start) = self.start.or(attached) else {
+            return (options, None);
+        };
+        let Some(elapsed) = now.checked_sub(start) else {
+            return (options, Some(start - now));
+        };
+        let (elapsed, until_end) = self.within(elapsed);
+        let mut next = until_end;
+        for (at, set) in &self.steps {
+            if *at <= elapsed {
+                merge(&mut options, set);
+            } else {
+                next = Some(*at - elapsed);
+                break;
+            }
+        }
+        (options, next)
+    }
+
+    /// Returns the time within the repetition, and the time until the next one begins.
+    fn within(&self, elapsed: Duration) -> (Duration, Option<Duration>) {
+        let Some((every, times)) = self.repeat else {
+            return (elapsed, None);
+        };
+        let passed = elapsed.as_nanos() / every.as_nanos();
+        let is_last = |repetition: u128| times.is_some_and(|times| repetition + 1 >= times.into());
+        if is_last(passed) && passed > 0 || times == Some(1) {
+            // The last repetition goes on without an end.
+            let before = times.map_or(0, |times| u128::from(times) - 1);
+            let begin = multiple(every, before);
+            return (elapsed - begin, None);
+        }
+        let begin = multiple(every, passed);
+        let inside = elapsed - begin;
+        (inside, Some(every - inside))
+    }
+}
+
+/// Returns a multiple that is not longer than a time which was given.
+fn multiple(every: Duration, times: u128) -> Duration {
+    const SECOND: u128 = 1_000_000_000;
+    let nanos = every.as_nanos() * times;
+    let seconds = u64::try_from(nanos / SECOND).unwrap_or(u64::MAX);
+    Duration::new(seconds, (nanos % SECOND) as u32)
+}
+
+fn parse_time(text: &str) -> Result<Duration, TimelineError> {
+    let wrong = || TimelineError::Start(text.to_owned());
+    let time: Timestamp = text.parse().map_err(|_| wrong())?;
+    Duration::try_from(time.as_duration()).map_err(|_| wrong())
+}
+
+/// Parses a duration of numbers with the units `ms`, `s`, `m` and `h`, as in `1m30s`.
+///
+/// # Errors
+/// The text has another form, or the duration is too long.
+pub fn parse_duration(text: &str) -> Result<Duration, TimelineError> {
+    let wrong = || TimelineError::Duration(text.to_owned());
+    let mut total = Duration::ZERO;
+    let mut rest = text;
+    if rest.is_empty() {
+        return Err(wrong());
+    }
+    while !rest.is_empty() {
+        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.');
+        let (number, after) = rest.split_at(digits.ok_or_else(wrong)?);
+        let letters = after.find(|c: char| c.is_ascii_digit());
+        let (unit, after) = after.split_at(letters.unwrap_or(after.len()));
+        let seconds = match unit {
+            "ms" => 0.001,
+            "s" => 1.0,
+            "m" => 60.0,
+            "h" => 3600.0,
+            _ => return Err(wrong()),
+        };
+        let number: f64 = number.parse().map_err(|_| wrong())?;
+        let part = Duration::try_from_secs_f64(number * seconds).map_err(|_| wrong())?;
+        total = total.checked_add(part).ok_or_else(wrong)?;
+        rest = after;
+    }
+    Ok(total)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn timeline(spec: Value, start: Option<&str>) -> Result<Timeline, TimelineError> {
+        Timeline::read(&serde_json::from_value(spec).expect("a scenario"), start)
+    }
+
+    fn seconds(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    fn delay_at(timeline: &Timeline, now: u64) -> (Value, Option<Duration>) {
+        let link = Map::from_iter([("delay".to_owned(), json!("5ms"))]);
+        let (options, next) = timeline.at(&link, seconds(1000 + now), Some(seconds(1000)));
+        (options["delay"].clone(), next)
+    }
+
+    fn two_steps(repeat: Value) -> Value {
+        json!({
+            "steps": [
+                { "at": "20s", "set": { "delay": "40ms" } },
+                { "at": "10s", "set": { "delay": "20ms" } },
+            ],
+            "repeat": repeat,
+        })
+    }
+
+    #[test]
+    fn steps_are_applied_in_order_of_time() {
+        let timeline = timeline(two_steps(Value::Null), None).expect("it is right");
+        assert_eq!(delay_at(&timeline, 0), (json!("5ms"), Some(seconds(10))));
+        assert_eq!(delay_at(&timeline, 9), (json!("5ms"), Some(seconds(1))));
+        assert_eq!(delay_at(&timeline, 10), (json!("20ms"), Some(seconds(10))));
+        assert_eq!(delay_at(&timeline, 99), (json!("40ms"), None));
+    }
+
+    #[test]
+    fn a_repetition_begins_with_the_options_of_the_link() {
+        let timeline = timeline(two_steps(json!({ "every": "30s", "times": 2 })), None);
+        let timeline = timeline.expect("it is right");
+        assert_eq!(delay_at(&timeline, 25), (json!("40ms"), Some(seconds(5))));
+        assert_eq!(delay_at(&timeline, 30), (json!("5ms"), Some(seconds(10))));
+        assert_eq!(delay_at(&timeline, 50), (json!("40ms"), None));
+        // After the last repetition, its last step stays.
+        assert_eq!(delay_at(&timeline, 1000), (json!("40ms"), None));
+    }
+
+    #[test]
+    fn a_repetition_without_end_goes_on() {
+        let timeline = timeline(two_steps(json!({ "every": "30s" })), None).expect("it is right");
+        let late = 30 * 1_000_000;
+        assert_eq!(delay_at(&timeline, late), (json!("5ms"), Some(seconds(10))));
+        assert_eq!(
+            delay_at(&timeline, late + 12),
+            (json!("20ms"), Some(seconds(8)))
+        );
+    }
+
+    #[test]
+    fn a_start_is_before_the_attachment_or_after_it() {
+        let timeline = timeline(two_steps(Value::Null), Some("1970-01-01T00:20:00Z"));
+        let timeline = timeline.expect("it is right");
+        assert_eq!(delay_at(&timeline, 0), (json!("5ms"), Some(seconds(200))));
+        assert_eq!(delay_at(&timeline, 211), (json!("20ms"), Some(seconds(9))));
+    }
+
+    #[test]
+    fn wrong_scenarios_are_refused() {
+        let one = |at: &str| json!({ "steps": [{ "at": at, "set": { "delay": "1ms" } }] });
+        for wrong in ["", "10", "s", "1 s", "-1s", "1d", "1..2s", "9e9h"] {
+            let result = timeline(one(wrong), None);
+            assert_eq!(result, Err(TimelineError::Duration(wrong.to_owned())));
+        }
+        let after = timeline(two_steps(json!({ "every": "15s" })), None);
+        assert!(matches!(after, Err(TimelineError::AfterRepeat { .. })));
+        let file = json!({ "steps": [{ "at": "1s", "set": { "delay": "trace:/etc/x" } }] });
+        assert_eq!(timeline(file, None), Err(TimelineError::File(0)));
+        let start = timeline(one("1s"), Some("tomorrow"));
+        assert_eq!(start, Err(TimelineError::Start("tomorrow".to_owned())));
+    }
+
+    #[test]
+    fn durations_add_up() {
+        let read = |text| parse_duration(text).expect("it is right");
+        assert_eq!(read("1m30s"), seconds(90));
+        assert_eq!(read("0.5s500ms"), seconds(1));
+        assert_eq!(read("2h"), seconds(7200));
+    }
+}

@@ -1,0 +1,108 @@
+//! The manifests are those that follow from the resources and from the chart.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use longwire_kube::manifests::{crds_template, manifests};
+use serde::Deserialize;
+use serde_norway::{Deserializer, Value};
+
+fn packaging() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging")
+}
+
+fn read(path: &str) -> String {
+    fs::read_to_string(packaging().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+fn objects(text: &str) -> Vec<Value> {
+    let documents = Deserializer::from_str(text);
+    documents
+        .map(|document| Value::deserialize(document).expect("YAML"))
+        .filter(|value| !value.is_null())
+        .collect()
+}
+
+const HOW: &str = "run: longwire-kube manifests packaging";
+
+#[test]
+fn plain_manifests_are_those_of_the_chart() {
+    for (name, text) in manifests().expect("the chart is right") {
+        assert!(
+            read(&format!("kubernetes/{name}")) == text,
+            "{name} is old; {HOW}"
+        );
+    }
+}
+
+#[test]
+fn the_chart_has_the_definitions_of_the_resources() {
+    let text = crds_template().expect("YAML");
+    let found = read("helm/longwire/templates/crds.yaml");
+    assert!(found == text, "crds.yaml of the chart is old; {HOW}");
+    // Helm would read other braces as a template.
+    assert_eq!(text.matches("{{").count(), 2);
+}
+
+#[test]
+fn kustomize_has_all_manifests() {
+    let list = &objects(&read("kubernetes/kustomization.yaml"))[0];
+    let listed: BTreeSet<String> = list["resources"]
+        .as_sequence()
+        .expect("a list")
+        .iter()
+        .map(|name| name.as_str().expect("a name").to_owned())
+        .collect();
+    let folder = fs::read_dir(packaging().join("kubernetes")).expect("a folder");
+    let files: BTreeSet<String> = folder
+        .map(|entry| {
+            entry
+                .expect("an entry")
+                .file_name()
+                .into_string()
+                .expect("a name")
+        })
+        .filter(|name| name.ends_with(".yaml") && name != "kustomization.yaml")
+        .collect();
+    assert_eq!(listed, files);
+}
+
+#[test]
+fn only_the_emulator_has_rights_on_its_machine() {
+    let manifests = manifests().expect("the chart is right");
+    let all: Vec<Value> = manifests
+        .iter()
+        .flat_map(|(_, text)| objects(text))
+        .collect();
+    let pods = all.iter().map(|object| &object["spec"]["template"]["spec"]);
+    let pods: Vec<&Value> = pods.filter(|pod| !pod.is_null()).collect();
+    assert_eq!(pods.len(), 2);
+    for pod in pods {
+        assert!(pod["hostNetwork"].is_null());
+        for container in pod["containers"].as_sequence().expect("containers") {
+            let context = &container["securityContext"];
+            assert!(context["privileged"].is_null());
+            assert_eq!(context["allowPrivilegeEscalation"], Value::Bool(false));
+            assert_eq!(context["capabilities"]["drop"][0], Value::from("ALL"));
+            let has_more = !context["capabilities"]["add"].is_null();
+            assert_eq!(has_more, container["name"] == "node");
+        }
+    }
+}
+
+#[test]
+fn roles_name_all_that_they_allow() {
+    let manifests = manifests().expect("the chart is right");
+    let all = manifests.iter().flat_map(|(_, text)| objects(text));
+    let rules = all.filter_map(|object| object["rules"].as_sequence().cloned());
+    let mut count = 0;
+    for rule in rules.flatten() {
+        count += 1;
+        for field in ["apiGroups", "resources", "verbs"] {
+            let values = rule[field].as_sequence().expect("a list");
+            assert!(!values.contains(&Value::from("*")), "{rule:?}");
+        }
+    }
+    assert!(count > 5, "{count} rules");
+}

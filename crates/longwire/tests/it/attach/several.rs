@@ -1,0 +1,197 @@
+//! Several links at one interface, each for a part of the traffic.
+
+use std::net::IpAddr;
+
+use longwire_io::bpf::tcx::{Hook, programs};
+use longwire_io::net::addr_add;
+use longwire_io::net::link::link_index;
+use longwire_testbed::support::Folder;
+use serde_json::{Value, json};
+
+use super::node::{RunningNode, attachment};
+use super::{DEVICE, Joined, name_of};
+
+/// Other addresses of far, next to its usual one.
+const SECOND: &str = "10.98.7.2";
+const THIRD: &str = "10.98.7.3";
+
+/// Networks in which far has three addresses.
+fn joined() -> Option<(Joined, [IpAddr; 3])> {
+    let joined = Joined::new()?;
+    let more = [SECOND, THIRD].map(|address| address.parse().expect("an address"));
+    let added = joined.far.run(|| {
+        more.iter()
+            .try_for_each(|address| addr_add(DEVICE, *address, 24))
+    });
+    added.expect("entered").expect("added");
+    let own = "10.98.7.1".parse().expect("an address");
+    let added = joined.near.run(|| addr_add(DEVICE, own, 24));
+    added.expect("entered").expect("added");
+    let [second, third] = more;
+    let addresses = [joined.far_address, second, third];
+    Some((joined, addresses))
+}
+
+/// Asserts the round trips to addresses, in milliseconds.
+#[track_caller]
+fn assert_round_trips(joined: &Joined, addresses: [IpAddr; 3], expected: [f64; 3]) {
+    for (address, expected) in addresses.into_iter().zip(expected) {
+        let mut found = f64::INFINITY;
+        for _ in 0..10 {
+            found = found.min(joined.round_trip_to(address).expect("answers"));
+            assert!(
+                found > expected - 0.1,
+                "{address}: {found} ms, not {expected}"
+            );
+            if found < expected + 5.0 {
+                break;
+            }
+        }
+        assert!(
+            found < expected + 5.0,
+            "{address}: {found} ms, not {expected}"
+        );
+    }
+}
+
+fn names(joined: &Joined) -> Vec<String> {
+    let found = joined.near.run(|| {
+        let index = link_index(DEVICE).expect("a device");
+        programs(index, Hook::Egress)
+    });
+    found.expect("entered").expect("programs").names
+}
+
+fn prefix(address: IpAddr) -> String {
+    format!("{address}/32")
+}
+
+/// Frames in and out of each link of a report.
+fn counts(report: &Value) -> Vec<[u64; 2]> {
+    let links = report["links"].as_array().expect("links");
+    let count = |link: &Value, name: &str| link[name].as_u64().expect("a count");
+    links
+        .iter()
+        .map(|link| [count(link, "packets_in"), count(link, "packets_out")])
+        .collect()
+}
+
+#[test]
+fn each_link_has_its_part_and_the_rest_passes() {
+    let Some((joined, addresses)) = joined() else {
+        return;
+    };
+    let [first, second, _] = addresses;
+    assert_round_trips(&joined, addresses, [0.0; 3]);
+    let name = name_of("several-a");
+    let a = joined.attach(&name, &["--delay", "10ms", "--to", &prefix(first)]);
+    let name = name_of("several-b");
+    let b = joined.attach(&name, &["--delay", "30ms", "--to", &prefix(second)]);
+    assert_round_trips(&joined, addresses, [20.0, 60.0, 0.0]);
+    // One for the rest is behind them, though it takes all.
+    let c = joined.attach(&name_of("several-c"), &["--delay", "50ms"]);
+    assert_round_trips(&joined, addresses, [20.0, 60.0, 100.0]);
+    let refused = joined.refused(&name_of("several-d"), &["--delay", "1ms"]);
+    assert!(
+        refused.stderr.contains("link of Longwire already"),
+        "{refused:?}"
+    );
+    // Before them, with half of the ways, and a filter.
+    let options = ["--delay", "5ms", "--priority", "7", "--direction", "up"];
+    let filter = ["--filter", "icmp"];
+    let d = joined.attach(&name_of("several-e"), &[&options[..], &filter].concat());
+    assert_round_trips(&joined, addresses, [15.0, 35.0, 55.0]);
+    let report = d.detach();
+    let found = counts(&report);
+    assert!(found[0][0] >= 24 && found[0][0] == found[0][1], "{found:?}");
+    assert_eq!(found[1], [0, 0], "nothing of the other direction");
+    assert_round_trips(&joined, addresses, [20.0, 60.0, 100.0]);
+    let found = counts(&a.detach());
+    assert!(
+        found.iter().all(|[entered, left]| entered == left),
+        "{found:?}"
+    );
+    // Its part is now one of the rest.
+    assert_round_trips(&joined, addresses, [100.0, 60.0, 100.0]);
+    c.detach();
+    assert_round_trips(&joined, addresses, [0.0, 60.0, 0.0]);
+    b.kill();
+    assert_round_trips(&joined, addresses, [0.0; 3]);
+    joined.assert_clean();
+}
+
+#[test]
+fn a_node_that_starts_again_keeps_the_order() {
+    let Some((joined, addresses)) = joined() else {
+        return;
+    };
+    let folder = Folder::new();
+    let node = RunningNode::start(&folder);
+    let body = |delay: &str, to: &[String]| {
+        let mut body = attachment(&joined, json!({ "delay": delay }));
+        body["to"] = json!(to);
+        body
+    };
+    let [first, second, third] = addresses.map(prefix);
+    // The names are not in the order in which they are made. All have the first address.
+    node.put("z", &body("10ms", std::slice::from_ref(&first)));
+    node.put("b", &body("20ms", &[first.clone(), second.clone()]));
+    node.put(
+        "m",
+        &body("30ms", &[first.clone(), second.clone(), third.clone()]),
+    );
+    let expected = ["longwireo800000", "longwireo800001", "longwireo800002"];
+    assert_eq!(names(&joined), expected);
+    assert_round_trips(&joined, addresses, [20.0, 40.0, 60.0]);
+    let same = body("1ms", &[first.clone(), second.clone()]);
+    assert_eq!(node.refused("other", &same), 409);
+
+    node.kill();
+    assert_round_trips(&joined, addresses, [0.0; 3]);
+    let node = RunningNode::start(&folder);
+    assert_eq!(names(&joined), expected);
+    assert_round_trips(&joined, addresses, [20.0, 40.0, 60.0]);
+
+    // Another part, without another link.
+    node.put("b", &body("20ms", std::slice::from_ref(&third)));
+    assert_eq!(node.get("b")["returns"], 0);
+    assert_round_trips(&joined, addresses, [20.0, 60.0, 40.0]);
+    let mut client = node.client();
+    client.delete("/v1/attachments/z").expect("removed");
+    assert_round_trips(&joined, addresses, [60.0, 60.0, 40.0]);
+}
+
+#[test]
+fn another_part_is_taken_without_a_lost_packet() {
+    let Some((joined, addresses)) = joined() else {
+        return;
+    };
+    let folder = Folder::new();
+    let node = RunningNode::start(&folder);
+    let [first, second, _] = addresses.map(prefix);
+    let body = |to: &[&String]| {
+        let mut body = attachment(&joined, json!({ "delay": "2ms" }));
+        body["to"] = json!(to);
+        body
+    };
+    node.put("part", &body(&[&first]));
+    let ping = std::thread::scope(|scope| {
+        let pinging = scope.spawn(|| {
+            let address = joined.far_address.to_string();
+            let words = [
+                "ping", "-c", "400", "-i", "0.005", "-W", "2", "-q", &address,
+            ];
+            crate::common::site::run_in(&joined.near, &words)
+        });
+        for _ in 0..10 {
+            node.put("part", &body(&[&first, &second]));
+            node.put("part", &body(&[&second]));
+            node.put("part", &body(&[&first]));
+        }
+        pinging.join().expect("it ends")
+    });
+    assert!(ping.stdout.contains("400 received"), "{ping:?}");
+    let removed = node.client().delete("/v1/attachments/part");
+    let removed = removed.expect("removed");
+    assert_eq!(removed["packets_in"], removed["packets_out"], "{removed}");
+}
