@@ -22,6 +22,7 @@ mod pieces;
 mod report;
 mod resend;
 mod session;
+mod socket;
 mod transport;
 mod window;
 mod wire;
