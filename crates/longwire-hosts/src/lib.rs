@@ -20,7 +20,9 @@ mod offset;
 mod peer;
 mod pieces;
 mod report;
+mod resend;
 mod session;
+mod socket;
 mod transport;
 mod window;
 mod wire;
@@ -34,7 +36,24 @@ pub use peer::{Identity, InboundFrame, Peer, PeerEvent, Rejection};
 pub use report::{HostsReport, PeerReport};
 pub use transport::{HostEvent, PeerSetup, Transport, TransportError, TransportSetup};
 
-/// Returns the digest of a text, BLAKE2s-256: hosts compare what they run by it.
-pub fn digest(text: &[u8]) -> [u8; 32] {
-    Blake2s256::digest(text).into()
+/// The digest of a network, BLAKE2s-256: hosts compare what they run by it.
+#[derive(Clone, Default)]
+pub struct NetworkDigest(Blake2s256);
+
+impl std::fmt::Debug for NetworkDigest {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("NetworkDigest")
+    }
+}
+
+impl NetworkDigest {
+    /// Adds bytes.
+    pub fn add(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    /// Returns the digest of all bytes.
+    pub fn finish(self) -> [u8; 32] {
+        self.0.finalize().into()
+    }
 }

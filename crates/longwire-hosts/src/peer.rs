@@ -10,11 +10,12 @@ use crate::key::Key;
 use crate::offset::OffsetEstimator;
 use crate::pieces::PartialFrames;
 use crate::report::PeerReport;
+use crate::resend::{MissingBatches, ResendTimes, SentBatches};
 use crate::session::{Handshake, SealError, Session};
 use crate::wire::{
     BATCH_LEN, FRAME_HEAD_LEN, FrameHead, HEADER_LEN, Introduction, KIND_DATA, KIND_INITIATE,
-    KIND_RESPOND, PIECE_HEAD_LEN, PieceHead, Ping, RECORD_BATCH, RECORD_FRAME, RECORD_PIECE,
-    RECORD_PING, RECORD_PONG, Reader, TAG_LEN, Write,
+    KIND_RESPOND, PIECE_HEAD_LEN, PieceHead, Ping, RECORD_AGAIN, RECORD_BATCH, RECORD_FRAME,
+    RECORD_MISSING, RECORD_PIECE, RECORD_PING, RECORD_PONG, RECORD_TAIL, Reader, TAG_LEN, Write,
 };
 
 /// Interval of handshakes without an answer.
@@ -30,6 +31,9 @@ const SILENCE_MAX: Nanos = Nanos::from_secs(1);
 /// A wall clock that moves by more than this against the monotonic one between two pings
 /// was set: the kernel adjusts it by at most 500 ppm.
 const WALL_STEP_MIN: u64 = 1_000_000;
+
+/// The most batches that one record asks for.
+const MISSING_AT_ONCE: usize = 64;
 
 /// This host, as it introduces itself.
 #[derive(Clone, Debug)]
@@ -110,6 +114,10 @@ pub struct Peer {
     wall_lead: Option<i64>,
     /// Records that will be sent together.
     batch: Vec<u8>,
+    /// The latest release in it.
+    batch_deadline: Nanos,
+    sent: SentBatches,
+    missing: MissingBatches,
     frames_begun: u32,
     frame_number: u32,
     partial: PartialFrames,
@@ -147,6 +155,9 @@ impl Peer {
             epoch: None,
             wall_lead: None,
             batch: Vec::new(),
+            batch_deadline: Nanos::ZERO,
+            sent: SentBatches::default(),
+            missing: MissingBatches::default(),
             frames_begun: 0,
             frame_number: 0,
             partial: PartialFrames::default(),
@@ -202,6 +213,17 @@ impl Peer {
         }
     }
 
+    /// Returns when to call [`Peer::poll`] for the sake of lost datagrams, before the time
+    /// that it returned.
+    pub fn soonest(&self) -> Option<Nanos> {
+        let (tail, ask) = (self.sent.tail_at(), self.missing.ask_at());
+        tail.into_iter().chain(ask).min()
+    }
+
+    fn resend_times(&self) -> ResendTimes {
+        ResendTimes::of_round_trip(self.offset.round_trip_ns())
+    }
+
     fn introduction(&self) -> Introduction {
         Introduction {
             index: self.own.index,
@@ -255,7 +277,30 @@ impl Peer {
             }
             next = next.min(self.ping_at);
         }
-        next
+        self.poll_batches(at, send);
+        self.soonest().map_or(next, |soonest| next.min(soonest))
+    }
+
+    /// Asks for batches that are missing, and lets the other host miss the last one.
+    fn poll_batches(&mut self, now: Nanos, send: &mut dyn FnMut(&[u8])) {
+        let times = self.resend_times();
+        let is_due = |at: Option<Nanos>| at.is_some_and(|at| at <= now);
+        if is_due(self.missing.ask_at()) {
+            let asked = self.missing.ask(now, MISSING_AT_ONCE, times);
+            let mut records = vec![RECORD_MISSING];
+            records.u8(asked.len() as u8);
+            asked.iter().for_each(|number| records.u32(*number));
+            self.send_records(&records, send);
+        }
+        if is_due(self.sent.tail_at()) {
+            let next = self.sent.next();
+            if self.sent.take_tail(now, times) {
+                let mut records = vec![RECORD_TAIL];
+                records.u32(next);
+                self.send_records(&records, send);
+            }
+        }
+        self.sent.trim(now);
     }
 
     fn disconnect(&mut self) {
@@ -284,6 +329,7 @@ impl Peer {
     /// our clock. Returns whether the host is connected; otherwise the frame is dropped.
     pub fn push(
         &mut self,
+        now: Nanos,
         (port, line, release): (u16, u32, Nanos),
         bytes: &[u8],
         send: &mut dyn FnMut(&[u8]),
@@ -298,12 +344,12 @@ impl Peer {
             release,
         };
         self.report.frames_sent += 1;
-        let room = self.own.mtu.saturating_sub(HEADER_LEN + TAG_LEN);
-        if BATCH_LEN + FRAME_HEAD_LEN + bytes.len() > room {
-            self.push_pieces(head, bytes, room, send);
+        if BATCH_LEN + FRAME_HEAD_LEN + bytes.len() > self.room() {
+            self.push_pieces(now, head, bytes, send);
             return true;
         }
-        self.make_room(FRAME_HEAD_LEN + bytes.len(), room, send);
+        self.make_room(now, FRAME_HEAD_LEN + bytes.len(), send);
+        self.batch_deadline = self.batch_deadline.max(release);
         self.frames_begun = self.frames_begun.wrapping_add(1);
         self.batch.u8(RECORD_FRAME);
         head.write(&mut self.batch);
@@ -315,19 +361,21 @@ impl Peer {
     /// Cuts a frame into pieces.
     fn push_pieces(
         &mut self,
+        now: Nanos,
         head: FrameHead,
         bytes: &[u8],
-        room: usize,
         send: &mut dyn FnMut(&[u8]),
     ) {
         let mut whole = Vec::with_capacity(FRAME_HEAD_LEN + bytes.len());
         head.write(&mut whole);
         whole.extend_from_slice(bytes);
-        let len_max = room.saturating_sub(BATCH_LEN + PIECE_HEAD_LEN).max(1);
+        let len_max = self.room().saturating_sub(BATCH_LEN + PIECE_HEAD_LEN);
+        let len_max = len_max.max(1);
         let count = whole.len().div_ceil(len_max);
         self.frame_number = self.frame_number.wrapping_add(1);
         for (index, piece) in whole.chunks(len_max).enumerate() {
-            self.make_room(PIECE_HEAD_LEN + piece.len(), room, send);
+            self.make_room(now, PIECE_HEAD_LEN + piece.len(), send);
+            self.batch_deadline = self.batch_deadline.max(head.release);
             if index == 0 {
                 self.frames_begun = self.frames_begun.wrapping_add(1);
             }
@@ -340,27 +388,44 @@ impl Peer {
         }
     }
 
+    /// The longest records of a datagram, in bytes.
+    fn room(&self) -> usize {
+        self.own.mtu.saturating_sub(HEADER_LEN + TAG_LEN)
+    }
+
     /// Begins a batch, after sending the current one if it has no room for `len` bytes.
-    fn make_room(&mut self, len: usize, room: usize, send: &mut dyn FnMut(&[u8])) {
-        if self.batch.len() + len > room {
-            self.flush(send);
+    fn make_room(&mut self, now: Nanos, len: usize, send: &mut dyn FnMut(&[u8])) {
+        if self.batch.len() + len > self.room() {
+            self.flush(now, send);
         }
         if self.batch.is_empty() {
             self.batch.u8(RECORD_BATCH);
             self.batch.u32(self.frames_begun);
-            // Room for an order of batches, for a later version that asks for lost ones.
-            self.batch.u32(0);
+            self.batch.u32(self.sent.next());
+            self.batch_deadline = Nanos::ZERO;
         }
     }
 
     /// Sends the current batch.
-    pub fn flush(&mut self, send: &mut dyn FnMut(&[u8])) {
+    pub fn flush(&mut self, now: Nanos, send: &mut dyn FnMut(&[u8])) {
         if !self.batch.is_empty() {
             let batch = std::mem::take(&mut self.batch);
             self.send_records(&batch, send);
-            self.batch = batch;
-            self.batch.clear();
+            let (deadline, times) = (self.batch_deadline, self.resend_times());
+            self.batch = self.sent.keep(batch, deadline, now, times);
         }
+    }
+
+    /// Sends batches again that the other host misses, while they come in time.
+    fn resend(&mut self, now: Nanos, low: u32, send: &mut dyn FnMut(&[u8])) {
+        let times = self.resend_times();
+        let Some(records) = self.sent.again(low, now, times) else {
+            return;
+        };
+        let mut records = records.to_vec();
+        records[0] = RECORD_AGAIN;
+        self.report.datagrams_resent += 1;
+        self.send_records(&records, send);
     }
 
     /// Takes a datagram that came from the host's address; passes its frames to `take`.
@@ -428,6 +493,8 @@ impl Peer {
         self.heard_at = now.monotonic;
         self.ping_at = now.monotonic;
         self.batch.clear();
+        self.sent = SentBatches::default();
+        self.missing = MissingBatches::default();
         self.frames_begun = 0;
         self.partial.clear();
         self.lost_before += self.expected.saturating_sub(self.received);
@@ -488,19 +555,24 @@ impl Peer {
         send: &mut dyn FnMut(&[u8]),
         take: &mut dyn FnMut(InboundFrame<'_>),
     ) -> Option<()> {
-        let mut begun = 0u64;
+        let (mut begun, mut is_again) = (0u64, false);
         while let Some(kind) = reader.u8() {
             match kind {
-                RECORD_BATCH => {
+                RECORD_BATCH | RECORD_AGAIN => {
+                    is_again = kind == RECORD_AGAIN;
                     let ahead = reader.u32()?.wrapping_sub(self.expected as u32) as i32;
                     begun = self.expected.wrapping_add_signed(ahead.into());
-                    reader.u32()?;
+                    let (number, times) = (reader.u32()?, self.resend_times());
+                    if !self.missing.accept(number, now.monotonic, times) {
+                        return Some(());
+                    }
                 }
                 RECORD_FRAME => {
                     let head = FrameHead::read(&mut reader)?;
                     let len = reader.u16()?;
                     begun += 1;
                     self.deliver(now, head, reader.bytes(len.into())?, take);
+                    self.report.frames_recovered += u64::from(is_again);
                 }
                 RECORD_PIECE => {
                     let head = PieceHead::read(&mut reader)?;
@@ -512,6 +584,7 @@ impl Peer {
                         let mut whole = Reader(whole);
                         if let Some(head) = FrameHead::read(&mut whole) {
                             self.deliver(now, head, whole.0, take);
+                            self.report.frames_recovered += u64::from(is_again);
                         }
                     }
                     self.partial = partial;
@@ -523,6 +596,15 @@ impl Peer {
                 RECORD_PONG => {
                     let stamps = [reader.time()?, reader.time()?, reader.time()?];
                     self.ponged(now, stamps);
+                }
+                RECORD_TAIL => {
+                    let times = self.resend_times();
+                    self.missing.hear_of(reader.u32()?, now.monotonic, times);
+                }
+                RECORD_MISSING => {
+                    for _ in 0..reader.u8()? {
+                        self.resend(now.monotonic, reader.u32()?, send);
+                    }
                 }
                 _ => return None,
             }

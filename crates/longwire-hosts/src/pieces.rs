@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use crate::wire::PieceHead;
 
-/// Frames of which some pieces are here. When there are more, the oldest is given up.
-const PARTIAL_MAX: usize = 256;
+/// Frames of which some pieces are here: others come while lost ones are sent again. When there are more, the oldest is given up.
+const PARTIAL_MAX: usize = 1024;
 
 /// Frames whose pieces have not all come.
 #[derive(Debug, Default)]

@@ -35,6 +35,13 @@ pub struct PeerReport {
     pub frames_received: u64,
     /// Frames that the underlay lost on the way from it.
     pub frames_lost: u64,
+    /// Frames that the underlay lost on the way from it at first, and that came when they
+    /// were sent again.
+    #[serde(default)]
+    pub frames_recovered: u64,
+    /// Datagrams that it missed, and that were sent to it again.
+    #[serde(default)]
+    pub datagrams_resent: u64,
     /// Frames that came from it after their release.
     pub frames_late: u64,
     /// By how much the latest of them came late, in nanoseconds.

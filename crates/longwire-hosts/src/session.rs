@@ -12,9 +12,6 @@ const PATTERN: &str = "Noise_NNpsk0_25519_ChaChaPoly_BLAKE2s";
 /// Separates these messages from those of any other protocol with the same key.
 const PROLOGUE: &[u8] = b"longwire hosts 1";
 
-/// The longest Noise message, and so the longest datagram, in bytes.
-pub const DATAGRAM_MAX: usize = 65_535;
-
 /// A handshake that waits for its answer.
 pub struct Handshake(Box<HandshakeState>);
 

@@ -1,7 +1,7 @@
 //! The thread that carries frames between hosts, on one UDP socket.
 
 use std::io;
-use std::net::{SocketAddr, UdpSocket};
+use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -14,23 +14,19 @@ use longwire_packet::bridge::PortIndex;
 use longwire_runtime::fabric::{RemoteFrame, RemoteParts, RemoteReader, RemoteWriter, remote_line};
 use longwire_runtime::record::Epoch;
 use nix::poll::{PollFd, PollFlags, ppoll};
-use nix::sys::socket::{setsockopt, sockopt};
 use nix::sys::time::TimeSpec;
 
 use crate::clock::{ClockShift, Stamp};
 use crate::key::Key;
 use crate::peer::{Identity, InboundFrame, Peer, PeerEvent, Rejection};
 use crate::report::HostsReport;
-use crate::session::DATAGRAM_MAX;
+use crate::socket::{DatagramSocket, Outbox};
 
-/// Datagrams that are received before frames are sent.
+/// Frames that are sent to a host before datagrams are received.
 const BURST: usize = 64;
 
 /// Memory of a line of frames to another host or from it.
 const LINE_MEMORY: Bytes = Bytes(256 << 20);
-
-/// The size of the socket's buffers, in bytes: 10 ms at 6 Gbit/s.
-const SOCKET_BUFFER: usize = 8 << 20;
 
 /// The longest sleep of the thread.
 const SLEEP_MAX: Nanos = Nanos::from_millis(50);
@@ -127,7 +123,8 @@ impl Transport {
         setup: TransportSetup,
         exits: Vec<Option<usize>>,
     ) -> Result<(Transport, RemoteParts), TransportError> {
-        let socket = open(setup.listen).map_err(|error| TransportError::Socket {
+        let socket = DatagramSocket::open(setup.listen, setup.identity.mtu);
+        let socket = socket.map_err(|error| TransportError::Socket {
             address: setup.listen,
             error,
         })?;
@@ -225,19 +222,6 @@ impl Drop for Transport {
     }
 }
 
-fn open(listen: SocketAddr) -> io::Result<UdpSocket> {
-    let socket = UdpSocket::bind(listen)?;
-    socket.set_nonblocking(true)?;
-    // With CAP_NET_ADMIN beyond the system's limit; without, up to it.
-    if setsockopt(&socket, sockopt::RcvBufForce, &SOCKET_BUFFER).is_err() {
-        setsockopt(&socket, sockopt::RcvBuf, &SOCKET_BUFFER)?;
-    }
-    if setsockopt(&socket, sockopt::SndBufForce, &SOCKET_BUFFER).is_err() {
-        setsockopt(&socket, sockopt::SndBuf, &SOCKET_BUFFER)?;
-    }
-    Ok(socket)
-}
-
 /// A peer with its address and its lines.
 struct ConnectedPeer {
     peer: Peer,
@@ -252,7 +236,7 @@ struct ConnectedPeer {
 struct Exchange {
     name: String,
     is_first: bool,
-    socket: UdpSocket,
+    socket: DatagramSocket,
     peers: Vec<ConnectedPeer>,
     shared: Arc<Shared>,
     deciding: Arc<OnceLock<Arc<Bell>>>,
@@ -266,11 +250,11 @@ struct Exchange {
 
 impl Exchange {
     fn run(mut self) {
-        let mut datagram = vec![0; DATAGRAM_MAX];
         while !self.shared.stop.load(Ordering::Relaxed) {
-            let received = self.receive(&mut datagram);
+            let received = self.receive();
             let sent = self.send();
             let next = self.poll();
+            self.socket.flush();
             if received + sent == 0 {
                 self.sleep(next);
             }
@@ -278,22 +262,19 @@ impl Exchange {
         self.report(self.shift.now());
     }
 
-    /// Receives a burst of datagrams; returns their number.
-    fn receive(&mut self, buffer: &mut [u8]) -> usize {
-        let mut received = 0;
+    /// Receives datagrams; returns their number.
+    fn receive(&mut self) -> usize {
+        let received = self.socket.receive();
         let mut now = self.shift.now();
-        while received < BURST {
-            let Ok((len, from)) = self.socket.recv_from(buffer) else {
-                // Nothing is there, or an earlier datagram had no receiver.
-                break;
-            };
-            received += 1;
-            if received % 8 == 0 {
+        let DatagramSocket { inbox, outbox, .. } = &mut self.socket;
+        for index in 0..received {
+            if index % 8 == 7 {
                 now = self.shift.now();
             }
+            let (datagram, from) = inbox.get(index);
             let peer = self.peers.iter_mut().find(|peer| peer.address == from);
             let taken = match peer {
-                Some(peer) => peer.receive(now, &buffer[..len], &self.socket),
+                Some(peer) => peer.receive(now, datagram, outbox),
                 None => Err(Rejection::Foreign),
             };
             self.foreign += u64::from(taken == Err(Rejection::Foreign));
@@ -312,8 +293,14 @@ impl Exchange {
 
     /// Sends the frames of the deciding stage; returns their number.
     fn send(&mut self) -> usize {
-        let socket = &self.socket;
-        self.peers.iter_mut().map(|peer| peer.send(socket)).sum()
+        let mut sent = 0;
+        for peer in &mut self.peers {
+            sent += peer.send(&mut self.socket.outbox, self.shift);
+            if self.socket.outbox.is_full() {
+                self.socket.flush();
+            }
+        }
+        sent
     }
 
     /// Does what is due; returns when to do so again.
@@ -323,13 +310,18 @@ impl Exchange {
         let mut next = now.monotonic.saturating_add(SLEEP_MAX);
         for index in 0..self.peers.len() {
             let peer = &mut self.peers[index];
-            if now.monotonic >= peer.next {
-                let (socket, address) = (&self.socket, peer.address);
+            let soonest = peer.peer.soonest().unwrap_or(peer.next);
+            if now.monotonic >= peer.next.min(soonest) {
+                let (outbox, address) = (&mut self.socket.outbox, peer.address);
                 peer.next = peer.peer.poll(now, epoch, &mut |datagram| {
-                    send_to(socket, address, datagram);
+                    outbox.push(address, datagram);
                 });
             }
             next = next.min(peer.next);
+            next = peer
+                .peer
+                .soonest()
+                .map_or(next, |soonest| next.min(soonest));
             while let Some(event) = peer.peer.next_event() {
                 // Whether a session was new or old, its next ping is due at once.
                 peer.next = Nanos::ZERO;
@@ -428,7 +420,7 @@ impl ConnectedPeer {
         &mut self,
         now: Stamp,
         datagram: &[u8],
-        socket: &UdpSocket,
+        outbox: &mut Outbox,
     ) -> Result<(), Rejection> {
         let (address, inbound) = (self.address, &mut self.inbound);
         let before = self.peer.is_connected();
@@ -442,7 +434,7 @@ impl ConnectedPeer {
                 bytes: frame.bytes,
             });
         };
-        let mut send = |datagram: &[u8]| send_to(socket, address, datagram);
+        let mut send = |datagram: &[u8]| outbox.push(address, datagram);
         let taken = self.peer.receive(now, datagram, &mut send, &mut take);
         if before != self.peer.is_connected() || !before {
             self.next = Nanos::ZERO;
@@ -450,28 +442,25 @@ impl ConnectedPeer {
         taken
     }
 
-    fn send(&mut self, socket: &UdpSocket) -> usize {
-        let address = self.address;
-        let mut send = |datagram: &[u8]| send_to(socket, address, datagram);
+    fn send(&mut self, outbox: &mut Outbox, shift: ClockShift) -> usize {
+        if self.outbound.front().is_none() {
+            return 0;
+        }
+        let (address, now) = (self.address, shift.now().monotonic);
+        let mut send = |datagram: &[u8]| outbox.push(address, datagram);
         let mut sent = 0;
         while sent < BURST
             && let Some(frame) = self.outbound.front()
         {
             let to = (frame.port.0, frame.line, frame.release);
-            self.peer.push(to, frame.bytes, &mut send);
+            self.peer.push(now, to, frame.bytes, &mut send);
             self.outbound.advance();
             sent += 1;
         }
         if sent > 0 {
-            self.peer.flush(&mut send);
+            self.peer.flush(now, &mut send);
             self.outbound.settle();
         }
         sent
     }
-}
-
-/// Sends a datagram. One that the kernel does not take is lost like one on the way: the
-/// receiver counts its frames.
-fn send_to(socket: &UdpSocket, address: SocketAddr, datagram: &[u8]) {
-    let _ = socket.send_to(datagram, address);
 }

@@ -4,7 +4,7 @@
 //! datagram    kind 1 │ session 3 │ number 8 │ records, encrypted │ tag 16
 //! handshake   kind 1 │ Noise message with an introduction
 //! records     batch 9 │ frame 17 + bytes │ frame … │ piece 9 + bytes
-//!             ping 34 │ pong 25
+//!             ping 34 │ pong 25 │ tail 5 │ missing 2 + 4 each
 //! ```
 //!
 //! Numbers are little-endian. Times are those of the sender's CLOCK_MONOTONIC, in
@@ -34,9 +34,13 @@ pub const RECORD_FRAME: u8 = 2;
 pub const RECORD_PIECE: u8 = 3;
 pub const RECORD_PING: u8 = 4;
 pub const RECORD_PONG: u8 = 5;
+pub const RECORD_TAIL: u8 = 6;
+pub const RECORD_MISSING: u8 = 7;
+/// A batch that is sent again.
+pub const RECORD_AGAIN: u8 = 8;
 
 /// The version of these formats.
-pub const VERSION: u8 = 1;
+pub const VERSION: u8 = 2;
 
 /// Where a frame goes, and when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

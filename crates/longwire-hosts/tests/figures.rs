@@ -89,9 +89,9 @@ fn in_memory(len: usize, burst: usize, frames: usize) {
                 used += 1;
             };
             for _ in 0..burst {
-                a.push((1, 2, release), &bytes, &mut send);
+                a.push(now, (1, 2, release), &bytes, &mut send);
             }
-            a.flush(&mut send);
+            a.flush(now, &mut send);
         }
         sealing += cpu_time() - began;
         let began = cpu_time();

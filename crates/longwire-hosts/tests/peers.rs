@@ -64,6 +64,8 @@ struct World {
     /// A host that neither sends nor receives.
     dead: Option<usize>,
     longest: usize,
+    /// Frames that are pushed before they are sent.
+    together: u32,
 }
 
 const MILLI: u64 = 1_000_000;
@@ -85,6 +87,7 @@ impl World {
             repeats: false,
             dead: None,
             longest: 0,
+            together: 5,
         }
     }
 
@@ -183,13 +186,16 @@ impl World {
     fn push(&mut self, from: usize, number: u32, release: u64) -> bool {
         let mut sent = Vec::new();
         let host = &mut self.hosts[from];
+        let now = host.stamp(self.now).monotonic;
         let release = Nanos::from_nanos(release + host.monotonic_ahead);
         let to = ((number % 3) as u16, number, release);
         let mut send = |it: &[u8]| sent.push(it.to_vec());
-        let pushed = host.peer.push(to, &bytes_of(number), &mut send);
-        if number % 5 == 4 {
-            host.peer.flush(&mut send);
+        let pushed = host.peer.push(now, to, &bytes_of(number), &mut send);
+        if (number + 1).is_multiple_of(self.together) {
+            host.peer.flush(now, &mut send);
         }
+        // As the thread does after each turn.
+        host.next = self.now;
         self.fly(from, sent);
         pushed
     }
@@ -269,6 +275,37 @@ fn late_lost_and_repeated_frames_are_counted() {
     numbers.sort_unstable();
     numbers.dedup();
     assert_eq!(numbers.len() as u64, came, "a frame came twice");
+}
+
+#[test]
+fn nothing_is_lost_while_there_is_time_to_send_again() {
+    // One of ten datagrams is lost, also those that ask, and those that are sent again.
+    for (jitter, pause) in [(0, 100_000), (MILLI, 100_000), (MILLI, 20 * MILLI)] {
+        let mut world = World::new(MILLI / 2);
+        world.connect();
+        (world.jitter, world.loses) = (jitter, 10);
+        world.together = if pause > MILLI { 1 } else { 5 };
+        let start = world.now;
+        for number in 0..2_000 {
+            let at = start + u64::from(number) * pause;
+            world.run_until(at);
+            world.push(0, number, at + 40 * MILLI);
+        }
+        world.run_until(world.now + 100 * MILLI);
+        let (sender, receiver) = (world.report(0), world.report(1));
+        let frames = &world.hosts[1].frames;
+        let late = frames.iter().filter(|it| it.2).count();
+        assert!(
+            receiver.frames_lost <= 1 && late <= 1,
+            "{jitter}: {receiver:?}"
+        );
+        assert!(receiver.frames_recovered > 50, "{jitter}: {receiver:?}");
+        assert!(sender.datagrams_resent > 50, "{jitter}: {sender:?}");
+        let mut numbers: Vec<u32> = frames.iter().map(|it| it.0).collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        assert_eq!(numbers.len(), frames.len(), "a frame came twice");
+    }
 }
 
 #[test]

@@ -115,7 +115,6 @@ impl Supervisor {
             if started.elapsed() > STABLE {
                 backoff = BACKOFF_MIN;
             }
-            self.state().restarts += 1;
             self.wait(&ended, backoff);
             backoff = (2 * backoff).min(BACKOFF_MAX);
         }
@@ -139,19 +138,20 @@ impl Supervisor {
         }
     }
 
-    /// Runs the process to its end. Returns why it ended.
+    /// Runs the process to its end. Returns why it ended; another one is started later.
     fn run_once(&self) -> String {
         let mut child = match self.start() {
             Ok(child) => child,
             Err(error) => return format!("its process cannot be started: {error}"),
         };
         let ended = self.watch(&mut child);
-        let mut state = self.state();
-        state.pid = None;
-        state.since_unix = None;
-        drop(state);
         let last = self.files.last_message();
         let last = last.map_or(String::new(), |line| format!(": {line}"));
+        let mut state = self.state();
+        state.state = NetworkState::Waiting;
+        state.pid = None;
+        state.since_unix = None;
+        state.restarts += 1;
         format!("{ended}{last}")
     }
 

@@ -6,20 +6,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use longwire_engine::Nanos;
+use longwire_engine::{Loader, Nanos};
 use longwire_fabric::NetworkReport;
 use longwire_hosts::{
-    ClockShift, HostEvent, HostsReport, Identity, Key, PeerEvent, PeerSetup, Transport,
-    TransportSetup,
+    ClockShift, HostEvent, HostsReport, Identity, Key, NetworkDigest, PeerEvent, PeerSetup,
+    Transport, TransportSetup,
 };
 use longwire_packet::bridge::PortIndex;
-use longwire_runtime::RunConfig;
 use longwire_runtime::clock::monotonic_now;
 use longwire_runtime::fabric::{FabricHandle, FabricParts, RemoteParts};
 use longwire_runtime::record::Epoch;
+use longwire_runtime::{FileLoader, RunConfig};
 use longwire_topology::{Cluster, Topology};
 
-use crate::report::start;
+use crate::report::{Requirement, start};
 use crate::{Error, Globals};
 
 /// The variable by which tests shift the wall clock of a host: `MS` or `MS,MS@MS`.
@@ -119,7 +119,7 @@ impl HostRun {
             return Err(Error::Usage(message.to_owned()));
         };
         let key = Key::read(key).map_err(|error| Error::Usage(error.to_string()))?;
-        let setup = setup(topology, cluster, (index, seed), key);
+        let setup = setup(topology, cluster, (index, seed), key)?;
         let others = Others::of(cluster, index);
         let place = |host: usize| host - usize::from(host > index);
         let exits = cluster.owners.iter();
@@ -133,6 +133,29 @@ impl HostRun {
             parts,
             epoch,
         })
+    }
+
+    /// Refuses bounds on times that the clocks of the hosts are too uncertain for.
+    ///
+    /// # Errors
+    /// Each such bound, with the host.
+    pub fn refuse_uncertain(&self, required: &Requirement) -> Result<(), Error> {
+        let report = self.transport.report();
+        let peers = report.peers.iter().filter(|peer| peer.connected);
+        let Some(worst) = peers.max_by_key(|peer| peer.clock_uncertainty_ns) else {
+            return Ok(());
+        };
+        let uncertainty = Nanos::from_nanos(worst.clock_uncertainty_ns);
+        let finer = required.bounds_below(uncertainty);
+        if finer.is_empty() {
+            return Ok(());
+        }
+        Err(Error::Usage(format!(
+            "--require {}: the clocks are known to {uncertainty}, half of the round trip to host \
+             '{}'; no finer bound can be judged",
+            finer.join(","),
+            worst.name
+        )))
     }
 
     /// Returns the state of the other hosts, which follows them while the network runs.
@@ -153,6 +176,18 @@ impl HostRun {
 }
 
 impl Others {
+    /// Notes an event. Returns the host that answers from now on, or does not any more.
+    fn note(&self, event: &HostEvent) -> Option<(usize, bool)> {
+        let answers = match event.event {
+            PeerEvent::Connected { .. } => true,
+            PeerEvent::Silent => false,
+            _ => return None,
+        };
+        let peer = event.peer?;
+        self.reachable[peer].store(answers, Ordering::Relaxed);
+        Some((peer, answers))
+    }
+
     fn of(cluster: &Cluster, index: usize) -> Others {
         let others = cluster.hosts.iter().enumerate();
         let others = others.filter(|(host, _)| *host != index);
@@ -160,7 +195,7 @@ impl Others {
             .map(|(_, host)| (host.name.clone(), host.ports.clone()))
             .unzip();
         Others {
-            reachable: names.iter().map(|_| AtomicBool::new(true)).collect(),
+            reachable: names.iter().map(|_| AtomicBool::new(false)).collect(),
             names,
             ports,
         }
@@ -172,7 +207,7 @@ fn setup(
     cluster: &Cluster,
     (index, seed): (usize, u64),
     key: Key,
-) -> TransportSetup {
+) -> Result<TransportSetup, Error> {
     let peers = cluster.hosts.iter().enumerate();
     let peers = peers.filter(|(host, _)| *host != index);
     let peers = peers.map(|(host, plan)| PeerSetup {
@@ -182,11 +217,11 @@ fn setup(
     });
     let shift = std::env::var(SHIFT_VARIABLE).ok();
     let shift = shift.and_then(|text| ClockShift::parse(&text, monotonic_now()));
-    TransportSetup {
+    Ok(TransportSetup {
         name: cluster.hosts[index].name.clone(),
         identity: Identity {
             index: index as u16,
-            digest: longwire_hosts::digest(network_text(topology, cluster, seed).as_bytes()),
+            digest: digest(topology, cluster, seed)?,
             // Two starts are not within a nanosecond.
             instance: monotonic_now().as_nanos() ^ u64::from(std::process::id()) << 48,
             mtu: cluster.mtu.into(),
@@ -195,11 +230,29 @@ fn setup(
         listen: cluster.hosts[index].listen,
         peers: peers.collect(),
         shift: shift.unwrap_or_default(),
-    }
+    })
 }
 
-/// Everything that decides about frames, as text: hosts with different texts must not run
-/// together. Files that models name are not in it.
+/// Returns the digest of everything that decides about frames, with the files and plugins
+/// that models name: hosts with different ones must not run together.
+fn digest(topology: &Topology, cluster: &Cluster, seed: u64) -> Result<[u8; 32], Error> {
+    let mut digest = NetworkDigest::default();
+    digest.add(network_text(topology, cluster, seed).as_bytes());
+    let loader = FileLoader::default();
+    for name in topology.files.iter() {
+        let mut contents = NetworkDigest::default();
+        let read = loader.read(name, &mut |piece| {
+            contents.add(piece);
+            Ok(())
+        });
+        read.map_err(|reason| Error::Usage(format!("{name}: {reason}")))?;
+        digest.add(name.as_bytes());
+        digest.add(&contents.finish());
+    }
+    Ok(digest.finish())
+}
+
+/// Everything in the topology that decides about frames, as text.
 fn network_text(topology: &Topology, cluster: &Cluster, seed: u64) -> String {
     use std::fmt::Write;
 
@@ -238,6 +291,7 @@ fn wait_for_epoch(
             return Err(Error::Failed(message.to_owned()));
         }
         for event in transport.events() {
+            others.note(&event);
             if let (PeerEvent::OtherNetwork, Some(peer)) = (event.event, event.peer) {
                 return Err(Error::Usage(format!(
                     "host '{}' runs another file, seed or scenario: all hosts need the same",
@@ -294,19 +348,15 @@ impl HostConnection {
 
     fn run(self, handle: &FabricHandle, stop: &AtomicBool) -> (HostsReport, Vec<String>) {
         let mut notes = Vec::new();
-        let report = self.transport.report();
-        let silent = report.peers.iter().enumerate();
-        for (peer, _) in silent.filter(|(_, peer)| !peer.connected) {
-            self.set_reachable(peer, false, handle);
+        for (peer, answers) in self.others.reachable.iter().enumerate() {
+            if !answers.load(Ordering::Relaxed) {
+                self.set_reachable(peer, false, handle);
+            }
         }
         while !stop.load(Ordering::Relaxed) {
             for event in self.transport.events() {
-                match (event.event, event.peer) {
-                    (PeerEvent::Connected { .. }, Some(peer)) => {
-                        self.set_reachable(peer, true, handle);
-                    }
-                    (PeerEvent::Silent, Some(peer)) => self.set_reachable(peer, false, handle),
-                    _ => {}
+                if let Some((peer, answers)) = self.others.note(&event) {
+                    self.set_reachable(peer, answers, handle);
                 }
                 notes.extend(self.sentence(&event));
             }
@@ -316,7 +366,6 @@ impl HostConnection {
     }
 
     fn set_reachable(&self, peer: usize, is_reachable: bool, handle: &FabricHandle) {
-        self.others.reachable[peer].store(is_reachable, Ordering::Relaxed);
         let ports = self.others.ports[peer].clone();
         handle.order(
             None,

@@ -72,13 +72,11 @@ pub(super) fn run_topology(
         Some(host) => {
             args.running.refuse_shards()?;
             let key = args.key.as_deref();
-            Some(HostRun::start(
-                &topology,
-                (host, seed),
-                key,
-                &stop,
-                globals,
-            )?)
+            let run = HostRun::start(&topology, (host, seed), key, &stop, globals)?;
+            if let Some(required) = &args.report.require {
+                run.refuse_uncertain(required)?;
+            }
+            Some(run)
         }
         None => None,
     };

@@ -271,6 +271,71 @@ fn the_delay_between_pods_of_two_machines_contains_the_underlay() {
     pods.assert_clean();
 }
 
+#[test]
+fn ports_at_one_interface_take_packets_to_their_addresses() {
+    if !nix::unistd::geteuid().is_root() {
+        return skip("ports at interfaces in use take root").unwrap_or_default();
+    }
+    let Some(site) = Site::new(3) else { return };
+    let made = ["ip", "link", "add", "br0", "up", "type", "bridge"];
+    well(&made, run_in(&site.middle, &made));
+    for port in ["p0", "p1", "p2"] {
+        let joined = ["ip", "link", "set", port, "master", "br0"];
+        well(&joined, run_in(&site.middle, &joined));
+    }
+    site.wait_for_answer(0, 1);
+    let port = |name: &str, at: usize, to: usize| {
+        let place = path_of(&site.stations[at]);
+        format!(
+            "{name}.attach = {{ netns = '{place}', to = '{}', interface = 'eth0' }}\n",
+            machine(to)
+        )
+    };
+    let text = format!(
+        "on-port-loss = 'continue'\n[ports]\n{}{}{}{}[switching]\npairs = [['ab', 'ba'], ['ac', 'ca']]\n\
+         [[link]]\nname = 'b'\nmatch = 'in-port=ab'\ndelay = '10ms'\n\
+         [[link]]\nname = 'c'\nmatch = 'in-port=ac'\ndelay = '30ms'\n",
+        port("ab", 0, 1),
+        port("ac", 0, 2),
+        port("ba", 1, 0),
+        port("ca", 2, 0)
+    );
+    let dir = Folder::new();
+    let file = dir.file("net.toml");
+    write(&file, text.as_bytes());
+    // In the namespace of this test, as no port is a device of the run's.
+    let mut command = Command::new(env!("CARGO_BIN_EXE_longwire"));
+    command.args(["run", &file, "--tolerance", "10s"]);
+    command.args(["--report", &dir.file("report.json")]);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut program = RunningProgram::start(&site.middle, &mut command);
+    wait_for_word(&mut program, "placement:");
+    let taken = |to: usize, delays: f64| {
+        let began = Instant::now();
+        while site
+            .round_trip(0, to)
+            .is_none_or(|found| found < delays - 0.1)
+        {
+            assert!(began.elapsed() < PATIENCE, "it does not begin");
+        }
+        site.assert_round_trip(0, &machine(to), delays);
+    };
+    taken(1, 20.0);
+    taken(2, 60.0);
+    site.assert_round_trip(1, &machine(2), 0.0);
+    // Stations still learn each other's hardware addresses.
+    let neighbours = site.said(0, &["ip", "neigh", "flush", "all"]);
+    assert_eq!(neighbours, "");
+    taken(1, 20.0);
+    let checked = well(&["check"], longwire(&["check", &file]));
+    assert!(checked.contains("attach namespace"), "{checked}");
+
+    program.signal(Signal::SIGINT);
+    let ended = program.end();
+    assert_eq!(ended.code, 0, "{ended:?}");
+    site.assert_round_trip(0, &machine(2), 0.0);
+}
+
 /// The path of the network in the API of a node.
 const MESH: &str = "/v1/networks/mesh";
 

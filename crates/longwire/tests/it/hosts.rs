@@ -97,6 +97,16 @@ impl Cluster {
     }
 
     fn start_with(&self, file: &str, number: usize, shift: &str) -> RunningHost {
+        self.start_as(file, number, shift, |_| {})
+    }
+
+    fn start_as(
+        &self,
+        file: &str,
+        number: usize,
+        shift: &str,
+        adapt: impl FnOnce(&mut Command),
+    ) -> RunningHost {
         let mut command = Command::new("unshare");
         let ahead = (number * 5_000).to_string();
         command.args(["--time", "--monotonic", &ahead]);
@@ -113,6 +123,7 @@ impl Cluster {
             &of(".json"),
         ]);
         command.args(["--tolerance", "10s", "--no-realtime"]);
+        adapt(&mut command);
         command.env("LONGWIRE_TEST_CLOCK_SHIFT", shift);
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         RunningHost {
@@ -294,6 +305,33 @@ fn verdicts_are_those_of_one_machine_whatever_the_underlay_does() {
 }
 
 #[test]
+fn what_the_underlay_loses_is_sent_again_in_time() {
+    let Some(cluster) = Cluster::new(2, "rate = '50mbit'\ndelay = '400ms'\n") else {
+        return;
+    };
+    let network = cluster.underlay("delay = '500us'\nloss = '2%'");
+    let hosts = cluster.start_all();
+    cluster.wait_for_answer(0, 1);
+    cluster.talk("300");
+    // What was sent last comes, too.
+    cluster.ping(0, 1, &["-c", "1", "-W", "1"]);
+    let reports = stop_all(hosts, &cluster);
+    network.stop();
+    let [received, lost, recovered, resent] = [
+        "frames_received",
+        "frames_lost",
+        "frames_recovered",
+        "datagrams_resent",
+    ]
+    .map(|name| total(&reports, name));
+    println!("{received} received, {recovered} of them again, {resent} sent again, {lost} lost");
+    assert!(received > 600 && recovered > 0, "{received} {recovered}");
+    assert!(resent >= recovered / 2, "{resent} for {recovered}");
+    assert_eq!(lost, 0);
+    cluster.compare(&reports);
+}
+
+#[test]
 fn three_and_eight_hosts_decide_like_one() {
     for count in [3, 8] {
         let Some(cluster) = Cluster::new(count, LINK) else {
@@ -419,4 +457,42 @@ fn hosts_with_different_files_or_names_are_refused() {
     let ended = first.program.end();
     assert_eq!(ended.code, 2, "{ended:?}");
     assert!(ended.stderr.contains("runs another file"), "{ended:?}");
+}
+
+#[test]
+fn files_of_models_are_compared_and_bounds_below_the_clocks_refused() {
+    let Some(cluster) = Cluster::new(2, "delay = '5ms'\n") else {
+        return;
+    };
+    let _network = cluster.underlay("delay = '500us'");
+    // One name, and other contents on each host.
+    let file = cluster.file("net.toml");
+    write(&file, network(2, "rate = 'trace:file=rates'\n").as_bytes());
+    let start = |number: usize, rate: &str| {
+        let folder = cluster.file(&format!("folder{number}"));
+        std::fs::create_dir(&folder).expect("a folder");
+        write(
+            &format!("{folder}/rates"),
+            format!("0s {rate}\n").as_bytes(),
+        );
+        cluster.start_as(&file, number, "0", |command| {
+            command.current_dir(folder);
+        })
+    };
+    let (host, other) = (start(0, "1mbit"), start(1, "2mbit"));
+    let ended = host.program.end();
+    assert!(ended.stderr.contains("runs another file"), "{ended:?}");
+    drop(other);
+
+    write(&file, network(2, "delay = '5ms'\n").as_bytes());
+    let host = cluster.start_as(&file, 0, "0", |command| {
+        command.args(["--require", "lateness.p99<10us,packets_in>=0"]);
+    });
+    let _other = cluster.start(1, "0");
+    let ended = host.program.end();
+    assert_eq!(ended.code, 2, "{ended:?}");
+    assert!(
+        ended.stderr.contains("the clocks are known to"),
+        "{ended:?}"
+    );
 }

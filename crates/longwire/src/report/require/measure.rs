@@ -228,6 +228,11 @@ impl Measure {
         }
     }
 
+    /// Whether it compares a time with a release, which other hosts may have decided.
+    pub(super) fn is_of_clocks(&self) -> bool {
+        matches!(self, Measure::Time(times, _) if times.name != "gap")
+    }
+
     /// Returns the value: nanoseconds or a count. A missing count in a report
     /// is zero; `None` where nothing was measured.
     pub(super) fn of(&self, link: &LinkReport) -> Option<f64> {

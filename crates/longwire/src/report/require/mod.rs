@@ -242,6 +242,20 @@ impl Requirement {
         unknown.collect()
     }
 
+    /// Returns the clauses that limit times of frames to less than this.
+    pub fn bounds_below(&self, least: Nanos) -> Vec<&str> {
+        let is_finer = |clause: &&Clause| {
+            let limits = !matches!(
+                clause.comparison,
+                Comparison::Greater | Comparison::GreaterOrEqual
+            );
+            let below = matches!(clause.value, Value::Plain(value) if value < least.as_nanos());
+            limits && below && clause.measure.is_of_clocks()
+        };
+        let finer = self.clauses.iter().filter(is_finer);
+        finer.map(|clause| clause.text.as_str()).collect()
+    }
+
     /// Returns a sentence for each clause and link that the run did not meet; of
     /// receivers, see [`Requirement::unmet_by_receivers`].
     pub fn unmet(&self, report: &RunReport) -> Vec<String> {

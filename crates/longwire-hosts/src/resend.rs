@@ -1,0 +1,294 @@
+//! Batches that the underlay lost: kept by their sender, asked for by their receiver.
+//!
+//! Batches of a session are numbered. A receiver that misses one asks for it, and the sender
+//! sends it again while a frame in it can still come in time. If no batch follows a lost
+//! one, the sender's *tail*, a record with the next number, lets the receiver miss it.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use longwire_engine::Nanos;
+
+/// Memory of the batches that are kept for one host, in bytes.
+const KEPT_MAX: usize = 32 << 20;
+/// Buffers that are kept for later batches.
+const SPARE_MAX: usize = 256;
+/// The most missing batches that a receiver remembers; of more, the oldest are lost.
+const MISSING_MAX: usize = 4096;
+/// How often a batch is asked for.
+const ASKS_MAX: u8 = 4;
+/// Tails after a batch that no other follows: the first may be lost, too.
+const TAILS: u8 = 2;
+/// The least wait for a batch that another one has overtaken, and the longest.
+const REORDER_MIN: u64 = 50_000;
+const REORDER_MAX: u64 = 1_000_000;
+/// The wait for a batch that was asked for, beyond one and a half round trips.
+const RETRY_EXTRA: u64 = 500_000;
+
+/// Waits that follow from the underlay's round trip.
+#[derive(Clone, Copy, Debug)]
+pub struct ResendTimes {
+    round_trip: Nanos,
+}
+
+impl ResendTimes {
+    /// Returns those of a round trip, in nanoseconds.
+    pub fn of_round_trip(round_trip_ns: u64) -> ResendTimes {
+        ResendTimes {
+            round_trip: Nanos::from_nanos(round_trip_ns),
+        }
+    }
+
+    /// The wait before an overtaken batch is asked for, and before a tail is sent.
+    fn reorder(self) -> Nanos {
+        let eighth = self.round_trip.as_nanos() / 8;
+        Nanos::from_nanos(eighth.clamp(REORDER_MIN, REORDER_MAX))
+    }
+
+    /// The wait before it is asked for again.
+    fn retry(self) -> Nanos {
+        Nanos::from_nanos(self.round_trip.as_nanos() * 3 / 2 + RETRY_EXTRA)
+    }
+
+    /// Whether a datagram that is sent now comes before a time.
+    fn comes_before(self, now: Nanos, end: Nanos) -> bool {
+        now.saturating_add(Nanos::from_nanos(self.round_trip.as_nanos() / 2)) < end
+    }
+}
+
+/// The number of a batch from its low half, next to a known number.
+fn whole(low: u32, near: u64) -> u64 {
+    let ahead = low.wrapping_sub(near as u32) as i32;
+    near.wrapping_add_signed(ahead.into())
+}
+
+/// Batches that were sent, until their frames are due.
+#[derive(Debug, Default)]
+pub struct SentBatches {
+    kept: VecDeque<SentBatch>,
+    /// The number of the next batch.
+    next: u64,
+    bytes: usize,
+    spare: Vec<Vec<u8>>,
+    tails_left: u8,
+    tail_at: Nanos,
+}
+
+#[derive(Debug)]
+struct SentBatch {
+    records: Vec<u8>,
+    /// The latest release in it, on our clock.
+    deadline: Nanos,
+}
+
+impl SentBatches {
+    /// Returns the low half of the next batch's number.
+    pub fn next(&self) -> u32 {
+        self.next as u32
+    }
+
+    /// Keeps a batch that is sent now. Returns an empty buffer for another one.
+    pub fn keep(
+        &mut self,
+        records: Vec<u8>,
+        deadline: Nanos,
+        now: Nanos,
+        times: ResendTimes,
+    ) -> Vec<u8> {
+        self.trim(now);
+        self.next += 1;
+        self.bytes += records.len();
+        self.kept.push_back(SentBatch { records, deadline });
+        self.tails_left = TAILS;
+        self.tail_at = now.saturating_add(times.reorder());
+        self.spare.pop().unwrap_or_default()
+    }
+
+    /// Forgets batches that would come too late, and the oldest of too many.
+    pub fn trim(&mut self, now: Nanos) {
+        while let Some(first) = self.kept.front()
+            && (first.deadline <= now || self.bytes > KEPT_MAX)
+        {
+            let first = self.kept.pop_front();
+            let mut records = first.map(|first| first.records).unwrap_or_default();
+            self.bytes -= records.len();
+            records.clear();
+            if self.spare.len() < SPARE_MAX {
+                self.spare.push(records);
+            }
+        }
+    }
+
+    /// Returns a batch that is missing, if it is here and comes in time.
+    pub fn again(&self, low: u32, now: Nanos, times: ResendTimes) -> Option<&[u8]> {
+        let back = self.next.checked_sub(whole(low, self.next))?;
+        let index = self.kept.len().checked_sub(usize::try_from(back).ok()?)?;
+        let batch = self.kept.get(index)?;
+        let is_useful = times.comes_before(now, batch.deadline);
+        is_useful.then_some(batch.records.as_slice())
+    }
+
+    /// Returns when a tail is due.
+    pub fn tail_at(&self) -> Option<Nanos> {
+        (self.tails_left > 0).then_some(self.tail_at)
+    }
+
+    /// Notes that a tail is due; returns whether the last batch could be sent again.
+    pub fn take_tail(&mut self, now: Nanos, times: ResendTimes) -> bool {
+        let last = self.kept.back().map(|batch| batch.deadline);
+        // The question takes half a round trip, too.
+        let asked = now.saturating_add(times.round_trip);
+        let is_useful = last.is_some_and(|deadline| times.comes_before(asked, deadline));
+        self.tails_left = if is_useful { self.tails_left - 1 } else { 0 };
+        self.tail_at = now.saturating_add(times.retry());
+        is_useful
+    }
+}
+
+/// Batches that did not come, although later ones did.
+#[derive(Debug, Default)]
+pub struct MissingBatches {
+    /// The number after the highest one that is known.
+    next: u64,
+    missing: BTreeMap<u64, MissingBatch>,
+    /// Not after the earliest time at which one is to be asked for.
+    ask_at: Option<Nanos>,
+}
+
+#[derive(Debug)]
+struct MissingBatch {
+    /// `None` once it was asked for often enough.
+    ask_at: Option<Nanos>,
+    asks: u8,
+}
+
+impl MissingBatches {
+    /// Notes a batch; false for one that has come before.
+    pub fn accept(&mut self, low: u32, now: Nanos, times: ResendTimes) -> bool {
+        let number = whole(low, self.next);
+        if number < self.next {
+            return self.missing.remove(&number).is_some();
+        }
+        self.miss_until(number, now, times);
+        self.next = number + 1;
+        true
+    }
+
+    /// Notes the sender's next number: all before were sent.
+    pub fn hear_of(&mut self, low: u32, now: Nanos, times: ResendTimes) {
+        let number = whole(low, self.next);
+        if number > self.next {
+            self.miss_until(number, now, times);
+            self.next = number;
+        }
+    }
+
+    fn miss_until(&mut self, end: u64, now: Nanos, times: ResendTimes) {
+        let first = self.next.max(end.saturating_sub(MISSING_MAX as u64));
+        let ask_at = now.saturating_add(times.reorder());
+        for number in first..end {
+            let batch = MissingBatch {
+                ask_at: Some(ask_at),
+                asks: 0,
+            };
+            self.missing.insert(number, batch);
+            self.ask_at = Some(self.ask_at.map_or(ask_at, |before| before.min(ask_at)));
+        }
+        while self.missing.len() > MISSING_MAX {
+            self.missing.pop_first();
+        }
+    }
+
+    /// Returns when to ask for a batch.
+    pub fn ask_at(&self) -> Option<Nanos> {
+        self.ask_at
+    }
+
+    /// Returns the low halves of the numbers to ask for now, up to `max`.
+    pub fn ask(&mut self, now: Nanos, max: usize, times: ResendTimes) -> Vec<u32> {
+        let mut asked = Vec::new();
+        let mut next: Option<Nanos> = None;
+        for (number, batch) in &mut self.missing {
+            let is_due = batch.ask_at.is_some_and(|at| at <= now);
+            if is_due && asked.len() < max {
+                asked.push(*number as u32);
+                batch.asks += 1;
+                let again = now.saturating_add(times.retry());
+                batch.ask_at = (batch.asks < ASKS_MAX).then_some(again);
+            }
+            next = match (next, batch.ask_at) {
+                (Some(one), Some(other)) => Some(one.min(other)),
+                (one, other) => one.or(other),
+            };
+        }
+        self.ask_at = next;
+        asked
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MILLI: u64 = 1_000_000;
+
+    fn at(millis: u64) -> Nanos {
+        Nanos::from_millis(millis)
+    }
+
+    fn times() -> ResendTimes {
+        ResendTimes::of_round_trip(MILLI)
+    }
+
+    #[test]
+    fn a_batch_is_sent_again_while_it_comes_in_time() {
+        let mut sent = SentBatches::default();
+        for number in 0..3 {
+            assert_eq!(sent.next(), number);
+            let records = vec![number as u8; 10];
+            sent.keep(records, at(10 + u64::from(number)), at(1), times());
+        }
+        assert_eq!(sent.again(1, at(2), times()), Some(&[1; 10][..]));
+        assert_eq!(sent.again(3, at(2), times()), None, "not sent yet");
+        assert_eq!(sent.again(u32::MAX, at(2), times()), None);
+        assert_eq!(sent.again(0, at(10), times()), None, "too late");
+        sent.trim(at(11));
+        assert_eq!(sent.again(1, at(11), times()), None);
+        assert!(sent.again(2, at(11), times()).is_some());
+        assert!(sent.keep(vec![9; 4], at(20), at(11), times()).is_empty());
+        assert_eq!(sent.again(3, at(11), times()), Some(&[9; 4][..]));
+        assert!(sent.take_tail(at(12), times()) && sent.take_tail(at(13), times()));
+        assert_eq!(sent.tail_at(), None);
+    }
+
+    #[test]
+    fn each_batch_is_accepted_once_and_missing_ones_are_asked_for() {
+        // Numbers of the wire are halves: these cross their end.
+        let mut missing = MissingBatches {
+            next: u64::from(u32::MAX) - 1,
+            ..MissingBatches::default()
+        };
+        let low = |number: u64| (u64::from(u32::MAX) - 1 + number) as u32;
+        assert!(missing.accept(low(0), at(1), times()));
+        assert!(!missing.accept(low(0), at(1), times()));
+        assert!(missing.accept(low(4), at(1), times()));
+        assert!(missing.accept(low(2), at(1), times()), "overtaken");
+        assert!(missing.ask(at(1), 9, times()).is_empty(), "on its way");
+        assert_eq!(missing.ask(at(2), 9, times()), [low(1), low(3)]);
+        assert!(missing.ask_at() > Some(at(2)));
+        assert!(missing.accept(low(3), at(3), times()));
+        assert!(!missing.accept(low(3), at(3), times()));
+        for round in 1..ASKS_MAX {
+            assert_eq!(missing.ask(at(10 * u64::from(round)), 9, times()), [low(1)]);
+        }
+        assert_eq!(
+            (missing.ask(at(90), 9, times()).len(), missing.ask_at()),
+            (0, None)
+        );
+        assert!(missing.accept(low(1), at(99), times()), "late, but it came");
+        missing.hear_of(low(6), at(100), times());
+        missing.hear_of(low(3), at(100), times());
+        assert_eq!(missing.ask(at(110), 9, times()), [low(5)]);
+        assert!(missing.accept(low(100_000), at(111), times()));
+        assert!(missing.missing.len() <= MISSING_MAX);
+    }
+}
