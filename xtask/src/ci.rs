@@ -8,7 +8,7 @@ use std::process::Command;
 use crate::runner::{
     Outcome, Runner, built, cargo, limited, locked, root, run, run_all, target_dir, workspace,
 };
-use crate::{bench, book, clients, cni, deny, fuzz, leftovers, memory, page, python};
+use crate::{bench, book, clients, cni, deny, fuzz, kube, leftovers, memory, page, python};
 
 /// Seconds that each fuzz target runs.
 const FUZZ_SECONDS: u32 = 5;
@@ -34,6 +34,7 @@ pub fn run_steps(runner: &mut Runner) {
     python::run_steps(runner);
     clients::run_steps(runner);
     cni::run_steps(runner);
+    kube::run_steps(runner);
     fuzz::run_targets(runner, FUZZ_SECONDS);
     runner.step("nothing left behind", || leftovers::compare(&before));
 }
@@ -51,6 +52,7 @@ fn format() -> Outcome {
     run_all([
         cargo(["fmt", "--all", "--check"]),
         cargo(["fmt", "--check"].into_iter().chain(FUZZ_MANIFEST)),
+        cargo(["fmt", "--check"].into_iter().chain(kube::MANIFEST)),
     ])
 }
 
