@@ -532,11 +532,15 @@ fn is_race(error: &io::Error) -> bool {
 /// Makes the calling thread's namespace one whose devices send nothing by themselves.
 fn quiet() -> Result<(), NetError> {
     match sysctl::set("ipv6/conf/default/disable_ipv6", "1") {
-        // A kernel without IPv6.
+        // A kernel without IPv6, or a container that may not write settings: there the
+        // devices are asked to have no addresses.
         Err(error)
-            if error
-                .io()
-                .is_some_and(|e| e.kind() == io::ErrorKind::NotFound) =>
+            if error.io().is_some_and(|e| {
+                matches!(
+                    e.kind(),
+                    io::ErrorKind::NotFound | io::ErrorKind::ReadOnlyFilesystem
+                )
+            }) =>
         {
             Ok(())
         }
@@ -597,9 +601,14 @@ fn make_pair(name: &str, index: u32, hub: &NetNamespace) -> Result<u32, AttachEr
         a: end(None, Some(index)),
         b: end(Some(hub), None),
     })?;
-    // Its link-local address would show in the container and send multicast reports.
+    // Its link-local address would show in the container and send multicast reports. A
+    // kernel without IPv6 knows neither request.
+    let _ = link::link_without_own_address(name);
     let _ = sysctl::set(&format!("ipv6/conf/{name}/disable_ipv6"), "1");
-    hub.run(|| link::link_up(name))??;
+    hub.run(|| {
+        let _ = link::link_without_own_address(name);
+        link::link_up(name)
+    })??;
     link::link_up(name)?;
     link::wait_running(name, CARRIER_PATIENCE)?;
     Ok(link::link_index(name)?)

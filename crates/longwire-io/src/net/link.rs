@@ -79,6 +79,24 @@ pub(crate) fn link_down_by(netlink: &mut Netlink, name: &str) -> Result<(), NetE
     request_by(netlink, "take down", name, message)
 }
 
+/// Has a device that is down get no address by itself, so that it sends nothing of IPv6.
+///
+/// # Errors
+/// [`NetError::NoDevice`] if there is none of that name; [`NetError::NetlinkError`]
+/// without CAP_NET_ADMIN, or on a kernel without IPv6.
+pub(crate) fn link_without_own_address(name: &str) -> Result<(), NetError> {
+    /// IFLA_INET6_ADDR_GEN_MODE, and its value for none.
+    const GENERATION: u16 = 8;
+    const NONE: u8 = 1;
+    let mut message = about(libc::RTM_NEWLINK, name, 0, 0);
+    message.nested(libc::IFLA_AF_SPEC, |families| {
+        families.nested(libc::AF_INET6 as u16, |of_v6| {
+            of_v6.attribute(GENERATION, &[NONE]);
+        });
+    });
+    request("set the addresses of", name, message)
+}
+
 /// Removes a device; of a veth pair, both ends.
 ///
 /// # Errors

@@ -201,11 +201,13 @@ impl Agent {
                 return Err(error);
             }
         };
-        let (wanted, next) = at_time(&plan.attachments, &views);
+        let (wanted, _) = at_time(&plan.attachments, views.iter());
         let views = self
             .attempts
             .apply(&self.node, &wanted, views, &self.metrics)
             .await;
+        // A link that was attached just now has steps from now on.
+        let (_, next) = at_time(&plan.attachments, views.values());
         let are_due = self
             .counters_at
             .is_none_or(|at| at.elapsed() >= COUNTERS_EVERY);
@@ -258,21 +260,23 @@ impl Agent {
 }
 
 /// Returns the bodies of attachments as they should be now, and the time until one of them
-/// changes.
-fn at_time(
+/// changes, or until it may be known when it will.
+fn at_time<'a>(
     wanted: &BTreeMap<String, WantedAttachment>,
-    views: &[AttachmentView],
+    views: impl Iterator<Item = &'a AttachmentView>,
 ) -> (BTreeMap<String, Value>, Option<Duration>) {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     let now = now.unwrap_or_default();
+    let since = views.filter_map(|view| Some((view.name.as_str(), view.since_unix?)));
+    let since: BTreeMap<&str, u64> = since.collect();
     let mut next: Option<Duration> = None;
     let bodies = wanted.iter().map(|(name, wanted)| {
         let mut body = wanted.body.clone();
         if let (Some(timeline), Some(link)) = (&wanted.timeline, wanted.body["link"].as_object()) {
-            let view = views.iter().find(|view| view.name == *name);
-            let since = view.and_then(|view| view.since_unix);
-            let (options, until) = timeline.at(link, now, since.map(Duration::from_secs));
+            let since = since.get(name.as_str()).copied().map(Duration::from_secs);
+            let (options, until) = timeline.at(link, now, since);
             body["link"] = Value::Object(options);
+            let until = until.or(since.is_none().then_some(RETRY));
             next = [next, until].into_iter().flatten().min();
         }
         (name.clone(), body)

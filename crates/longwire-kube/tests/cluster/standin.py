@@ -1,0 +1,123 @@
+"""A stand-in for `longwire node`: its attachments are entries of a table, and every request
+is noted with its time. Tests of the control plane need pods without network namespaces;
+tests/cluster/test_pods.py has the real node."""
+
+from __future__ import annotations
+
+import json
+import os
+import socketserver
+import threading
+import time
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+
+
+class StandIn:
+    """A node on a Unix socket."""
+
+    def __init__(self, socket: Path):
+        self.socket = socket
+        self.lock = threading.Lock()
+        self.attachments: dict[str, dict] = {}
+        self.requests: list[tuple[float, str, str, dict | None]] = []
+        self.server: _Server | None = None
+        self.start()
+
+    def start(self) -> None:
+        self.socket.unlink(missing_ok=True)
+        self.server = _Server(str(self.socket), _Handler)
+        self.server.node = self
+        threading.Thread(target=self.server.serve_forever, args=(0.02,), daemon=True).start()
+
+    def stop(self, forget: bool = True) -> None:
+        """Ends; one that is started again knows no attachments, if it is to forget them."""
+        self.server.shutdown()
+        self.server.server_close()
+        self.socket.unlink(missing_ok=True)
+        if forget:
+            self.attachments.clear()
+
+    def pods(self) -> dict[str, list[str]]:
+        """The prefixes of each pod's attachments."""
+        with self.lock:
+            views = list(self.attachments.values())
+        found: dict[str, list[str]] = {}
+        for view in views:
+            spec = view["spec"]
+            found.setdefault(spec["target"]["pod"], []).extend(spec.get("to", []))
+        return {pod: sorted(to) for pod, to in found.items()}
+
+    def spec_of(self, pod: str) -> dict | None:
+        with self.lock:
+            specs = [view["spec"] for view in self.attachments.values()]
+        return next((spec for spec in specs if spec["target"]["pod"] == pod), None)
+
+    def changes(self, since: float) -> list[tuple[str, str]]:
+        """Requests that change something, after a point of the monotonic clock."""
+        with self.lock:
+            return [(method, path) for at, method, path, _ in self.requests if at >= since and method != "GET"]
+
+    # The API.
+
+    def put(self, name: str, spec: dict) -> tuple[int, dict]:
+        if "delay" in spec.get("link", {}) and not str(spec["link"]["delay"])[:1].isdigit():
+            problem = {"file": "attachment", "pointer": "/link/delay", "field": "delay",
+                       "reason": "'soon' is no time", "remedy": "write a number with a unit: 20ms"}
+            return 422, {"error": "delay: 'soon' is no time", "problems": [problem]}
+        with self.lock:
+            is_new = name not in self.attachments
+            view = {"name": name, "state": "attached", "interfaces": ["eth0"], "since_unix": int(time.time()),
+                    "returns": 0, "spec": spec}
+            self.attachments[name] = view
+        return (201 if is_new else 200), view
+
+    def answer(self, method: str, path: str, body: dict | None) -> tuple[int, dict]:
+        with self.lock:
+            self.requests.append((time.monotonic(), method, path, body))
+        if path == "/v1/attachments":
+            with self.lock:
+                return 200, {"attachments": [self.attachments[name] for name in sorted(self.attachments)]}
+        if path == "/v1/networks":
+            return 200, {"networks": []}
+        if path.startswith("/v1/attachments/"):
+            name, _, rest = path.removeprefix("/v1/attachments/").partition("/")
+            if rest == "report" and name in self.attachments:
+                link = {"packets_in": 1010, "packets_out": 1000, "drops": {"loss": 10}, "artifacts": {},
+                        "lateness_us": {"p99": 41.5}}
+                return 200, {"links": [link, link], "ports": []}
+            if method == "PUT" and not rest:
+                return self.put(name, body)
+            if method == "DELETE" and not rest:
+                with self.lock:
+                    self.attachments.pop(name, None)
+                return 200, {"name": name, "packets_in": 0, "packets_out": 0, "dropped": 0, "in_flight": 0}
+        return 404, {"error": f"there is no {path}"}
+
+
+class _Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
+    daemon_threads = True
+    node: StandIn
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def _answer(self) -> None:
+        length = int(self.headers.get("content-length") or 0)
+        body = json.loads(self.rfile.read(length)) if length else None
+        status, answer = self.server.node.answer(self.command, self.path, body)
+        text = json.dumps(answer).encode()
+        self.send_response(status)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
+
+    do_GET = do_PUT = do_DELETE = do_POST = _answer
+
+    def address_string(self) -> str:
+        return "unix"
+
+    def log_message(self, *_) -> None:
+        pass
