@@ -100,9 +100,7 @@ impl NodeClient {
     /// # Errors
     /// See [`NodeError`].
     pub async fn counters(&self, name: &str) -> Result<Counters, NodeError> {
-        let path = format!("/v1/attachments/{name}/report");
-        let report: Value = self.ask(Method::GET, &path, None).await?;
-        Ok(Counters::of_report(&report))
+        self.counters_of(&format!("/v1/attachments/{name}")).await
     }
 
     /// Returns all networks.
@@ -138,9 +136,15 @@ impl NodeClient {
     /// # Errors
     /// See [`NodeError`].
     pub async fn network_counters(&self, name: &str) -> Result<Counters, NodeError> {
-        let path = format!("/v1/networks/{name}/report");
-        let report: Value = self.ask(Method::GET, &path, None).await?;
-        Ok(Counters::of_report(&report))
+        self.counters_of(&format!("/v1/networks/{name}")).await
+    }
+
+    async fn counters_of(&self, run: &str) -> Result<Counters, NodeError> {
+        let stats: Value = self.ask(Method::GET, &format!("{run}/stats"), None).await?;
+        let report: Value = self
+            .ask(Method::GET, &format!("{run}/report"), None)
+            .await?;
+        Ok(Counters::of_run(&stats, &report))
     }
 
     /// Sends a request and reads its answer.

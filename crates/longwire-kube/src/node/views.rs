@@ -125,7 +125,7 @@ pub struct Wrong {
     pub remedy: String,
 }
 
-/// Sums of a run's links, from its report.
+/// Sums of a run, from its statistics and its report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Frames that the links delivered.
@@ -139,21 +139,18 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// Reads a report. Fields that it does not have count as 0.
-    pub fn of_report(report: &Value) -> Counters {
-        let links = report["links"].as_array();
-        let mut sum = Counters::default();
-        for link in links.into_iter().flatten() {
-            sum.carried += link["packets_out"].as_u64().unwrap_or(0);
-            sum.dropped += total(&link["drops"]);
-            sum.artifacts += total(&link["artifacts"]);
-            let late = link["lateness_us"]["p99"].as_f64().unwrap_or(0.0);
-            sum.lateness_p99_us = sum.lateness_p99_us.max(late.ceil() as u64);
-        }
-        // Ports have artifacts that no link is the cause of.
-        let ports = report["ports"].as_array();
-        for port in ports.into_iter().flatten() {
+    /// Reads the statistics and the report of a run. Fields that they do not have count as 0.
+    pub fn of_run(stats: &Value, report: &Value) -> Counters {
+        let totals = &stats["totals"];
+        let mut sum = Counters {
+            carried: totals["packets_out"].as_u64().unwrap_or(0),
+            dropped: total(&totals["drops"]),
+            ..Counters::default()
+        };
+        for port in report["ports"].as_array().into_iter().flatten() {
             sum.artifacts += total(&port["artifacts"]);
+            let late = port["lateness_us"]["p99"].as_f64().unwrap_or(0.0);
+            sum.lateness_p99_us = sum.lateness_p99_us.max(late.ceil() as u64);
         }
         sum
     }

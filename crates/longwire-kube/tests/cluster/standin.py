@@ -82,10 +82,10 @@ class StandIn:
             return 200, {"networks": []}
         if path.startswith("/v1/attachments/"):
             name, _, rest = path.removeprefix("/v1/attachments/").partition("/")
+            if rest == "stats" and name in self.attachments:
+                return 200, {"links": 2, "totals": {"packets_in": 2020, "packets_out": 2000, "drops": {"loss": 20}}}
             if rest == "report" and name in self.attachments:
-                link = {"packets_in": 1010, "packets_out": 1000, "drops": {"loss": 10}, "artifacts": {},
-                        "lateness_us": {"p99": 41.5}}
-                return 200, {"links": [link, link], "ports": []}
+                return 200, {"ports": [{"artifacts": {"late": 0}, "lateness_us": {"p99": 41.5}}]}
             if method == "PUT" and not rest:
                 return self.put(name, body)
             if method == "DELETE" and not rest:

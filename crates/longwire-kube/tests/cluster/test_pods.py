@@ -246,7 +246,7 @@ def test_a_network_counts_the_underlay_once(cluster, clean):
     before = round_trip(cluster, "a", b)
     cluster.apply({
         "apiVersion": "longwire.dev/v1alpha1", "kind": "Network", "metadata": {"name": "wan", "namespace": "default"},
-        "spec": {"topology": '[[link]]\nname = "wan"\nbetween = ["a", "b"]\ndelay = "20ms"\n',
+        "spec": {"topology": '[[link]]\nname = "wan"\ndelay = "20ms"\n',
                  "ports": {"a": by_label(app="a"), "b": by_label(app="b")}},
     })
 
