@@ -16,6 +16,9 @@ const FUZZ_SECONDS: u32 = 5;
 /// The manifest of the fuzz targets, which are a separate workspace.
 pub const FUZZ_MANIFEST: [&str; 2] = ["--manifest-path", "fuzz/Cargo.toml"];
 
+/// The manifest of the crate for Kubernetes, which has a separate workspace.
+pub const KUBE_MANIFEST: [&str; 2] = ["--manifest-path", "crates/longwire-kube/Cargo.toml"];
+
 /// Runs every step, those that fail soonest first.
 pub fn run_steps(runner: &mut Runner) {
     let before = leftovers::look();
@@ -51,6 +54,7 @@ fn format() -> Outcome {
     run_all([
         cargo(["fmt", "--all", "--check"]),
         cargo(["fmt", "--check"].into_iter().chain(FUZZ_MANIFEST)),
+        cargo(["fmt", "--check"].into_iter().chain(KUBE_MANIFEST)),
     ])
 }
 

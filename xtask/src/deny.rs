@@ -1,6 +1,6 @@
 //! Licences, origins and known vulnerabilities of the dependencies.
 
-use crate::ci::FUZZ_MANIFEST;
+use crate::ci::{FUZZ_MANIFEST, KUBE_MANIFEST};
 use crate::runner::{Outcome, Runner, cargo, run, run_all, succeeds};
 
 /// Runs the checks that need only the lock file, and then the advisories.
@@ -17,7 +17,11 @@ pub fn run_steps(runner: &mut Runner) {
                 .args(["check", "bans", "licenses", "sources"]);
             command
         };
-        run_all([check(&["--workspace"]), check(&FUZZ_MANIFEST)])
+        run_all([
+            check(&["--workspace"]),
+            check(&FUZZ_MANIFEST),
+            check(&KUBE_MANIFEST),
+        ])
     });
     runner.step("advisories", || {
         // The database is a git repository on the network, which not every
