@@ -37,6 +37,7 @@ pub fn run_steps(runner: &mut Runner) {
     python::run_steps(runner);
     clients::run_steps(runner);
     cni::run_steps(runner);
+    runner.step("kube", kube);
     fuzz::run_targets(runner, FUZZ_SECONDS);
     runner.step("nothing left behind", || leftovers::compare(&before));
 }
@@ -70,7 +71,16 @@ fn clippy() -> Outcome {
     let mut fuzz = clippy(&FUZZ_MANIFEST);
     // Both workspaces share the checked dependencies.
     fuzz.env("CARGO_TARGET_DIR", target_dir());
-    run_all([clippy(&["--workspace"]), fuzz])
+    run_all([clippy(&["--workspace"]), fuzz, clippy(&KUBE_MANIFEST)])
+}
+
+/// Tests the crate for Kubernetes, with a node of this build.
+fn kube() -> Outcome {
+    let mut test = cargo(["test"]);
+    test.args(KUBE_MANIFEST)
+        .args(locked())
+        .env("LONGWIRE", built(Path::new("longwire")));
+    run_all([cargo(["build", "--package", "longwire"]), test])
 }
 
 fn docs() -> Outcome {
