@@ -107,7 +107,11 @@ async fn a_node_has_what_is_wanted_and_what_others_made() {
     }
     let found = apply(&mut attempts, &node, &BTreeMap::new()).await;
     assert_eq!(found.keys().collect::<Vec<_>>(), ["web"]);
-    node.put("kube-shop-b-1", &mine).await.expect("it is made");
+    // The same traffic has one link.
+    let same = node.put("kube-shop-b-1", &mine).await;
+    assert!(matches!(same, Err(NodeError::Conflict(_))), "{same:?}");
+    let other = body(json!({ "loss": "1%" }), "10.0.0.8/32");
+    node.put("kube-shop-b-1", &other).await.expect("it is made");
     let removed = remove_all(&node).await.expect("they are removed");
     assert_eq!(removed, ["kube-shop-b-1"]);
     assert_eq!(node.attachments().await.expect("a list").len(), 1);
