@@ -8,16 +8,13 @@ use std::process::Command;
 use crate::runner::{
     Outcome, Runner, built, cargo, limited, locked, root, run, run_all, target_dir, workspace,
 };
-use crate::{bench, book, clients, cni, deny, fuzz, leftovers, memory, page, python};
+use crate::{bench, book, clients, cni, deny, fuzz, kube, leftovers, memory, page, python};
 
 /// Seconds that each fuzz target runs.
 const FUZZ_SECONDS: u32 = 5;
 
 /// The manifest of the fuzz targets, which are a separate workspace.
 pub const FUZZ_MANIFEST: [&str; 2] = ["--manifest-path", "fuzz/Cargo.toml"];
-
-/// The manifest of the crate for Kubernetes, which has a separate workspace.
-pub const KUBE_MANIFEST: [&str; 2] = ["--manifest-path", "crates/longwire-kube/Cargo.toml"];
 
 /// Runs every step, those that fail soonest first.
 pub fn run_steps(runner: &mut Runner) {
@@ -37,7 +34,7 @@ pub fn run_steps(runner: &mut Runner) {
     python::run_steps(runner);
     clients::run_steps(runner);
     cni::run_steps(runner);
-    runner.step("kube", kube);
+    kube::run_steps(runner);
     fuzz::run_targets(runner, FUZZ_SECONDS);
     runner.step("nothing left behind", || leftovers::compare(&before));
 }
@@ -55,7 +52,7 @@ fn format() -> Outcome {
     run_all([
         cargo(["fmt", "--all", "--check"]),
         cargo(["fmt", "--check"].into_iter().chain(FUZZ_MANIFEST)),
-        cargo(["fmt", "--check"].into_iter().chain(KUBE_MANIFEST)),
+        cargo(["fmt", "--check"].into_iter().chain(kube::MANIFEST)),
     ])
 }
 
@@ -71,16 +68,7 @@ fn clippy() -> Outcome {
     let mut fuzz = clippy(&FUZZ_MANIFEST);
     // Both workspaces share the checked dependencies.
     fuzz.env("CARGO_TARGET_DIR", target_dir());
-    run_all([clippy(&["--workspace"]), fuzz, clippy(&KUBE_MANIFEST)])
-}
-
-/// Tests the crate for Kubernetes, with a node of this build.
-fn kube() -> Outcome {
-    let mut test = cargo(["test"]);
-    test.args(KUBE_MANIFEST)
-        .args(locked())
-        .env("LONGWIRE", built(Path::new("longwire")));
-    run_all([cargo(["build", "--package", "longwire"]), test])
+    run_all([clippy(&["--workspace"]), fuzz])
 }
 
 fn docs() -> Outcome {

@@ -1,6 +1,7 @@
 //! Licences, origins and known vulnerabilities of the dependencies.
 
-use crate::ci::{FUZZ_MANIFEST, KUBE_MANIFEST};
+use crate::ci::FUZZ_MANIFEST;
+use crate::kube;
 use crate::runner::{Outcome, Runner, cargo, run, run_all, succeeds};
 
 /// Runs the checks that need only the lock file, and then the advisories.
@@ -17,11 +18,8 @@ pub fn run_steps(runner: &mut Runner) {
                 .args(["check", "bans", "licenses", "sources"]);
             command
         };
-        run_all([
-            check(&["--workspace"]),
-            check(&FUZZ_MANIFEST),
-            check(&KUBE_MANIFEST),
-        ])
+        let separate = [check(&FUZZ_MANIFEST), check(&kube::MANIFEST)];
+        run_all([check(&["--workspace"])].into_iter().chain(separate))
     });
     runner.step("advisories", || {
         // The database is a git repository on the network, which not every

@@ -14,6 +14,7 @@ mod clients;
 mod cni;
 mod deny;
 mod fuzz;
+mod kube;
 mod leftovers;
 mod long;
 mod memory;
@@ -23,6 +24,7 @@ mod python;
 mod runner;
 mod test;
 
+use kube::KubeTest;
 use runner::Runner;
 
 const USAGE: &str = "\
@@ -42,6 +44,8 @@ cargo xtask TASK
   python          the Python package: built, installed, its types checked, tested
   clients         the clients in Node and Go: generated, their types checked, tested
   cni             the CNI plugin with the CNI project's own runtime
+  kube            longwire-kube: clippy and its tests
+  kube-test control|pods  longwire-kube with a real control plane; with kubelets and pods, too
   page            the page of the live view in ui/dist, which the program embeds
   page-test       the page: types, lint, tests, and in a browser against real runs
   wheel           the Python package for old systems: target/python/dist
@@ -70,6 +74,9 @@ fn main() -> ExitCode {
         ["python"] => python::run_steps(&mut runner),
         ["clients"] => clients::run_steps(&mut runner),
         ["cni"] => cni::run_steps(&mut runner),
+        ["kube"] => kube::run_steps(&mut runner),
+        ["kube-test", "control", rest @ ..] => kube::test(&mut runner, KubeTest::Control, rest),
+        ["kube-test", "pods", rest @ ..] => kube::test(&mut runner, KubeTest::Pods, rest),
         ["page"] => page::build(&mut runner),
         ["page-test"] => page::run_steps(&mut runner),
         ["wheel"] => python::build_release(&mut runner),

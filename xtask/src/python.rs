@@ -48,6 +48,18 @@ pub fn build_release(runner: &mut Runner) {
     });
 }
 
+/// Returns pytest, in an environment of its tools.
+///
+/// # Errors
+/// The reason for which there is none.
+pub fn with_pytest() -> Result<Command, Outcome> {
+    let venv = target_dir().join("python/venv");
+    match install_tools(&venv) {
+        Outcome::Passed => Ok(tool(&venv, "pytest")),
+        other => Err(other),
+    }
+}
+
 fn install_tools(venv: &Path) -> Outcome {
     if !succeeds("python3", &["-m", "venv", "--help"]) {
         return Outcome::Skipped("needs python3 with venv (Debian: python3-venv)".to_owned());

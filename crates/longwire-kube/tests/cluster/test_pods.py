@@ -115,6 +115,17 @@ def attached(cluster: Machines, name: str, count: int = 1) -> dict:
     return until(probe, 60, f"the link {name} is attached", 0.2)
 
 
+def counted(cluster: Machines, kind: str, name: str) -> dict:
+    """The status once it has counters."""
+    def probe():
+        status = cluster.get(kind, name).get("status", {})
+        if not status.get("carried", 0) > 100:
+            raise RuntimeError(f"{status}")
+        return status
+
+    return until(probe, 30, "counters in the status", 0.3)
+
+
 @pytest.fixture
 def clean(cluster):
     yield
@@ -139,8 +150,7 @@ def test_ping_and_iperf3_across_a_link(cluster, clean):
     rate = result["end"]["sum_received"]["bits_per_second"] / 1e6
     print(f"iperf3 over 20 Mbit/s: {rate:.1f} Mbit/s")
     assert 10 < rate < 20, rate
-    status = until(lambda: (s := cluster.get("links.longwire.dev", "slow")["status"]).get("carried", 0) > 100 and s, 30,
-                   "counters in the status")
+    status = counted(cluster, "links.longwire.dev", "slow")
     print(cluster.kubectl("get", "links.longwire.dev", "-o", "wide"))
     assert status["pods"] == 1
     cluster.kubectl("delete", "link.longwire.dev", "slow")
@@ -239,7 +249,14 @@ def test_a_network_counts_the_underlay_once(cluster, clean):
         "spec": {"topology": '[[link]]\nname = "wan"\nbetween = ["a", "b"]\ndelay = "20ms"\n',
                  "ports": {"a": by_label(app="a"), "b": by_label(app="b")}},
     })
-    found = until(lambda: (t := round_trip(cluster, "a", b)) and t > 30 and t, 60, "the network")
+
+    def probe() -> float:
+        found = round_trip(cluster, "a", b)
+        if not found or found < 30:
+            raise RuntimeError(f"{found} ms; {cluster.get('networks.longwire.dev', 'wan').get('status')}")
+        return found
+
+    found = until(probe, 60, "the network")
     print(f"\nbare {before} ms; 20 ms each way over an underlay of {UNDERLAY} ms: {found} ms")
     assert abs(found - 40) < 0.5, found
     until(lambda: [c for c in cluster.get("networks.longwire.dev", "wan").get("status", {}).get("conditions", [])

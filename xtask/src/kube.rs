@@ -1,0 +1,186 @@
+//! `longwire-kube`, which has a workspace to itself, and its tests against Kubernetes.
+//!
+//! The programs of Kubernetes are built from the Go module proxy into `target/kube/bin`,
+//! once: kube-apiserver, kubelet and the others of one version, and kwok. etcd, containerd
+//! and runc are those of the system. No registry of images is needed.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::clients::{go_environment, missing_go};
+use crate::python::with_pytest;
+use crate::runner::{
+    Outcome, Runner, cargo, limited, locked, root, run, run_all, succeeds, target_dir, workspace,
+};
+
+/// The manifest of the crate.
+pub const MANIFEST: [&str; 2] = ["--manifest-path", "crates/longwire-kube/Cargo.toml"];
+
+/// The version of kwok, and its module.
+const KWOK: &str = "sigs.k8s.io/kwok/cmd/kwok@v0.7.0";
+/// The version of Kubernetes, which kubelets report; `programs/go.mod` has it too.
+const VERSION: &str = "v1.35.4";
+/// The programs of the control plane, and then those of machines.
+const CONTROL: [&str; 2] = ["kube-apiserver", "kubectl"];
+const MACHINES: [&str; 3] = ["kube-controller-manager", "kube-scheduler", "kubelet"];
+
+/// A test against Kubernetes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KubeTest {
+    /// The controller and agents against a control plane, with nodes and pods of kwok.
+    Control,
+    /// Kubelets and pods on two machines, which are namespaces.
+    Pods,
+}
+
+/// Runs the checks of the crate.
+pub fn run_steps(runner: &mut Runner) {
+    runner.step("kube: clippy and tests", || {
+        let lint = ["clippy", "--all-targets"].into_iter().chain(MANIFEST);
+        let mut lint = cargo(lint);
+        lint.args(locked()).args(["--", "--deny", "warnings"]);
+        let mut test = cargo(["test"].into_iter().chain(MANIFEST));
+        test.args(locked());
+        // Some tests speak to a node of this build.
+        test.env("LONGWIRE", target_dir().join("debug/longwire"));
+        let program = cargo(["build", "--package", "longwire"]);
+        let commands = [lint, test].map(|mut command| {
+            command.env("CARGO_TARGET_DIR", target());
+            command
+        });
+        run_all([program].into_iter().chain(commands))
+    });
+}
+
+/// Builds what a test takes, and runs it.
+pub fn test(runner: &mut Runner, which: KubeTest, words: &[&str]) {
+    let mut is_built = false;
+    runner.step("kube: programs", || {
+        let outcome = programs(which);
+        is_built = matches!(outcome, Outcome::Passed);
+        outcome
+    });
+    if !is_built {
+        return;
+    }
+    let file = match which {
+        KubeTest::Control => "test_control.py",
+        KubeTest::Pods => "test_pods.py",
+    };
+    runner.step(&format!("kube: {file}"), || {
+        let folder = root().join("crates/longwire-kube/tests/cluster");
+        let mut command = match with_pytest() {
+            Ok(command) => command,
+            Err(outcome) => return outcome,
+        };
+        command
+            .args(["-q", "-s", "-p", "no:cacheprovider", "--durations=5", file])
+            .args(words)
+            .current_dir(folder)
+            .env("PYTHONDONTWRITEBYTECODE", "1")
+            .env("LONGWIRE", target_dir().join("debug/longwire"))
+            .env("LONGWIRE_KUBE", target().join("debug/longwire-kube"))
+            .env("LONGWIRE_KUBE_BIN", bin())
+            .env("LONGWIRE_PACKAGING", root().join("packaging"));
+        run(command)
+    });
+}
+
+/// The target directory of the crate: its dependencies have other features than ours.
+fn target() -> PathBuf {
+    target_dir().join("kube/target")
+}
+
+fn bin() -> PathBuf {
+    target_dir().join("kube/bin")
+}
+
+/// Builds the programs that are missing.
+fn programs(which: KubeTest) -> Outcome {
+    if let Some(why) = missing_go() {
+        return Outcome::Failed(why);
+    }
+    let takes = match which {
+        KubeTest::Control => &["etcd", "etcdctl", "openssl"][..],
+        KubeTest::Pods => &[
+            "etcd",
+            "openssl",
+            "containerd",
+            "runc",
+            "iperf3",
+            "ping",
+            "busybox",
+        ],
+    };
+    let is_missing = |name: &&&str| !succeeds("which", &[name]);
+    if let Some(name) = takes.iter().find(is_missing) {
+        return Outcome::Failed(format!(
+            "needs {name}: apt-get install etcd-server etcd-client openssl containerd runc iperf3 \
+             iputils-ping busybox containernetworking-plugins"
+        ));
+    }
+    let mut build = cargo(["build"].into_iter().chain(MANIFEST));
+    build.args(locked()).env("CARGO_TARGET_DIR", target());
+    let mut longwire = workspace("build");
+    longwire.args(["--bin", "longwire"]);
+    match run_all([build, longwire]) {
+        Outcome::Passed => {}
+        other => return other,
+    }
+    let wanted = match which {
+        KubeTest::Control => CONTROL.to_vec(),
+        KubeTest::Pods => [&CONTROL[..], &MACHINES].concat(),
+    };
+    let wanted: Vec<&str> = wanted
+        .into_iter()
+        .filter(|name| !bin().join(name).exists())
+        .collect();
+    match kubernetes(&wanted) {
+        Outcome::Passed => {}
+        other => return other,
+    }
+    if which == KubeTest::Pods || bin().join("kwok").exists() {
+        return Outcome::Passed;
+    }
+    let mut kwok = limited("go");
+    kwok.args(["install", "-ldflags", "-s -w", KWOK]);
+    go_environment(&mut kwok);
+    kwok.env("GOBIN", bin());
+    run(kwok)
+}
+
+/// Builds programs of Kubernetes.
+fn kubernetes(names: &[&str]) -> Outcome {
+    if names.is_empty() {
+        return Outcome::Passed;
+    }
+    // A copy, as `go mod tidy` completes go.mod with some hundred modules.
+    let module = target_dir().join("kube/programs");
+    let from = root().join("crates/longwire-kube/tests/cluster/programs");
+    if let Err(error) = copy(&from, &module) {
+        return Outcome::Failed(format!("{}: {error}", module.display()));
+    }
+    let go = |words: &[&str]| {
+        let mut command = limited("go");
+        go_environment(&mut command);
+        command.args(words).current_dir(&module);
+        command
+    };
+    let flags = format!("-s -w -X k8s.io/component-base/version.gitVersion={VERSION}");
+    let builds = names.iter().map(|name| {
+        let mut command = go(&["build", "-ldflags", &flags, "-o"]);
+        command.arg(bin().join(name));
+        command.arg(format!("k8s.io/kubernetes/cmd/{name}"));
+        command
+    });
+    run_all([go(&["mod", "tidy"])].into_iter().chain(builds))
+}
+
+fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        fs::copy(entry.path(), to.join(entry.file_name()))?;
+    }
+    Ok(())
+}
