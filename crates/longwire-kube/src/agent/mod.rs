@@ -5,6 +5,8 @@ mod caches;
 mod differences;
 mod networks;
 mod slices;
+#[cfg(test)]
+mod tests;
 mod writer;
 
 use std::collections::BTreeMap;
