@@ -21,6 +21,9 @@ use crate::{LinkFailure, place};
 /// The longest wait at the end for frames that are still on a link.
 const DRAIN: Duration = Duration::from_secs(2);
 
+/// With more links in a node than this, their memory begins small.
+const FEW: usize = 16;
+
 /// Links in the interfaces of a target. When this is dropped, the interfaces work as
 /// before.
 pub(crate) struct AttachedLink {
@@ -37,13 +40,15 @@ pub(crate) struct AttachedLink {
 }
 
 impl AttachedLink {
-    /// Finds the target and attaches links to its interfaces.
+    /// Finds the target and attaches links to its interfaces. Their memory is that of one of
+    /// `sharing` links.
     ///
     /// # Errors
     /// If the target does not exist, or no link can be attached to it.
     pub fn attach(
         wanted: &Wanted,
         known: Known,
+        sharing: usize,
         config: &RunConfig,
     ) -> Result<AttachedLink, LinkFailure> {
         let found = wanted.target.resolve()?;
@@ -58,6 +63,7 @@ impl AttachedLink {
         let interface = wanted.spec.interface.as_deref();
         let mut part = wanted.part.clone();
         part.order.serial = known.serial;
+        part.sharing = sharing;
         let prepared = place::prepare_all(&namespace, interface, &part)?;
         // Held, it would keep the namespace when everything else has left it.
         drop(namespace);
@@ -83,6 +89,7 @@ impl AttachedLink {
         let config = RunConfig {
             seed: wanted.spec.seed.unwrap_or(config.seed),
             faults: faults.clone(),
+            huge_pages: sharing <= FEW,
             ..config.clone()
         };
         let running = network::start(NetworkPlan::changeable(ports, parts), config, None)?;

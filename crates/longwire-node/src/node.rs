@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -110,6 +111,8 @@ struct NodeShared {
     config: NodeConfig,
     store: Store,
     entries: Mutex<BTreeMap<String, Arc<Entry>>>,
+    /// The number of attachments in the directory, at the start.
+    restoring: AtomicUsize,
 }
 
 impl Node {
@@ -129,6 +132,7 @@ impl Node {
             config,
             store,
             entries: Mutex::default(),
+            restoring: AtomicUsize::new(stored.len()),
         });
         for problem in strange {
             shared.notify(&Notice::Store { problem });
@@ -147,6 +151,7 @@ impl Node {
         for attempted in attempts {
             let _ = attempted.recv();
         }
+        shared.restoring.store(0, Ordering::Relaxed);
         let networks = shared.networks(&pool);
         let (stop, stopped) = channel::<()>();
         let (kept, working) = (Arc::clone(&shared), Arc::clone(&pool));
@@ -416,13 +421,23 @@ impl NodeShared {
         }
     }
 
+    /// Returns the number of links among which the memory of rings is divided: those that
+    /// there are, or will be once all of the directory are attached again, and as many that
+    /// may still come.
+    fn sharing(&self) -> usize {
+        2 * self
+            .entries()
+            .len()
+            .max(self.restoring.load(Ordering::Relaxed))
+    }
+
     /// Attaches the links of an attachment whose turn the caller has.
     fn attach(&self, entry: &Entry) -> Result<(), LinkFailure> {
         let (wanted, known) = {
             let state = entry.state();
             (state.wanted.clone(), state.known)
         };
-        let link = AttachedLink::attach(&wanted, known, &self.config.run)?;
+        let link = AttachedLink::attach(&wanted, known, self.sharing(), &self.config.run)?;
         let notice = Notice::Attached {
             name: entry.name.clone(),
             place: link.description.clone(),

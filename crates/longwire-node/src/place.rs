@@ -24,6 +24,9 @@ pub struct Part {
     pub direction: Direction,
     /// The place among other links of the interface.
     pub order: Order,
+    /// The number of links among which the memory of rings is divided; 0 for those of the
+    /// interfaces.
+    pub sharing: usize,
 }
 
 /// Prepares a link in each interface that is named: one, that of the default route, or
@@ -47,7 +50,7 @@ pub fn prepare_all(
         prepare(&place, hub)
     };
     if interface != Some(ALL) {
-        return Ok(vec![prepare(interface, &AttachHub::new(1)?)?]);
+        return Ok(vec![prepare(interface, &AttachHub::new(part.sharing)?)?]);
     }
     let names = namespace.run(link_names)??;
     let is_meant = |name: &String| name != "lo" && !is_device_of_link(name);
@@ -56,7 +59,7 @@ pub fn prepare_all(
         return Err(LinkFailure::NoInterface);
     }
     let _hurry = ExpeditedGrace::begin();
-    let hub = AttachHub::new(names.len())?;
+    let hub = AttachHub::new(names.len().max(part.sharing))?;
     let prepared = names.iter().map(|name| Ok(prepare(Some(name), &hub)?));
     prepared.collect()
 }

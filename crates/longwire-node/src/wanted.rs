@@ -78,6 +78,7 @@ impl Wanted {
                         DirectionSpec::Up => Direction::Up,
                         DirectionSpec::Down => Direction::Down,
                     },
+                    sharing: 0,
                     order: Order {
                         priority: spec.priority,
                         serial: None,

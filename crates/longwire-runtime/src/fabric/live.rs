@@ -82,7 +82,11 @@ impl FabricParts {
         for (index, (name, port)) in named.into_iter().enumerate() {
             notes.extend(port.notes);
             let shared = Arc::new(LinkShared::new());
-            let place = (Clock::Monotonic, line_of(budget, ports), form);
+            let place = (
+                Clock::Monotonic,
+                line_of(budget, ports, config.huge_pages),
+                form,
+            );
             let (mut stage, line) = ingress_stage(port.rx, place, &shared)?;
             stage.watch_addresses(addresses.port(index));
             ingress.push(stage.on_port_loss(on_port_loss));
@@ -153,10 +157,10 @@ pub(super) fn form_for<'a, T: TxPort + 'a>(mut ports: impl Iterator<Item = &'a T
 const PORTS_FEW: usize = 32;
 
 /// Returns the configuration of the line of one of many ports.
-pub(super) fn line_of(budget: Bytes, ports: usize) -> DelayLineConfig {
+pub(super) fn line_of(budget: Bytes, ports: usize, huge_pages: bool) -> DelayLineConfig {
     DelayLineConfig {
         budget,
-        huge_pages: ports <= PORTS_FEW,
+        huge_pages: huge_pages && ports <= PORTS_FEW,
     }
 }
 

@@ -84,7 +84,7 @@ pub fn run_to_end<R: RxPort, T: TxPort>(
         let shared = Arc::new(LinkShared::new());
         let clock = Clock::arrivals();
         let (stage, reader) =
-            ingress_stage(rx, (clock.clone(), line_of(memory, 2), form), &shared)?;
+            ingress_stage(rx, (clock.clone(), line_of(memory, 2, true), form), &shared)?;
         inputs.push(PipelineInput { stage, clock });
         lines.push(reader);
         outputs.push((tx, shared, None));

@@ -82,6 +82,7 @@ impl RunningArgs {
             realtime: !self.no_realtime,
             faults: faults.clone(),
             epoch: None,
+            huge_pages: true,
         }
     }
 }

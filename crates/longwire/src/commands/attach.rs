@@ -290,6 +290,7 @@ fn part(args: &AttachArgs) -> Part {
             DirectionArg::Up => Direction::Up,
             DirectionArg::Down => Direction::Down,
         },
+        sharing: 0,
         order: Order {
             priority: args.priority,
             serial: None,

@@ -17,7 +17,7 @@ use crate::common::process::{PATIENCE, RunningProgram, wait_for_word};
 
 /// A running node with a directory of attachments.
 pub(super) struct RunningNode {
-    program: RunningProgram,
+    pub(super) program: RunningProgram,
     socket: PathBuf,
 }
 

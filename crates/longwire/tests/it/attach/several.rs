@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::node::{RunningNode, attachment};
 use super::{DEVICE, Joined, name_of};
+use crate::common::site::{run_in, well};
 
 /// Other addresses of far, next to its usual one.
 const SECOND: &str = "10.98.7.2";
@@ -194,4 +195,40 @@ fn another_part_is_taken_without_a_lost_packet() {
     let removed = node.client().delete("/v1/attachments/part");
     let removed = removed.expect("removed");
     assert_eq!(removed["packets_in"], removed["packets_out"], "{removed}");
+}
+
+#[test]
+fn many_attachments_of_a_node_share_memory_and_return() {
+    const MANY: usize = 40;
+    const RESIDENT_MAX_KB: u64 = 300_000;
+    let Some(joined) = Joined::new() else { return };
+    let folder = Folder::new();
+    let mut node = RunningNode::start(&folder);
+    for number in 0..MANY {
+        let (near, far) = (format!("many{number}"), format!("peer{number}"));
+        let words = [
+            "ip", "link", "add", &near, "up", "type", "veth", "peer", &far,
+        ];
+        well(&words, run_in(&joined.near, &words));
+        let mut body = attachment(&joined, json!({ "delay": "1ms" }));
+        body["interface"] = near.as_str().into();
+        node.put(&near, &body);
+    }
+    let resident_kb = |node: &mut RunningNode| -> u64 {
+        let status = format!("/proc/{}/status", node.program.child().id());
+        let status = std::fs::read_to_string(status).expect("it runs");
+        let line = status.lines().find(|line| line.starts_with("VmRSS:"));
+        let number = line.and_then(|line| line.split_whitespace().nth(1));
+        number.expect("a number").parse().expect("a number")
+    };
+    let made = resident_kb(&mut node);
+    assert!(made < 2 * RESIDENT_MAX_KB, "{made} kB");
+    node.kill();
+    let mut node = RunningNode::start(&folder);
+    let all = node.client().get("/v1/attachments").expect("a list");
+    let all = all["attachments"].as_array().expect("a list");
+    let attached = all.iter().filter(|view| view["state"] == "attached");
+    assert_eq!(attached.count(), MANY);
+    let again = resident_kb(&mut node);
+    assert!(again < RESIDENT_MAX_KB, "{again} kB");
 }
