@@ -72,7 +72,8 @@ pub enum AttachError {
 }
 
 fn rights(error: &io::Error) -> &'static str {
-    if error.kind() == io::ErrorKind::PermissionDenied {
+    // EACCES is of the same kind, and of the verifier or a security module: root has it too.
+    if error.raw_os_error() == Some(libc::EPERM) {
         "; attaching takes CAP_BPF, CAP_NET_ADMIN and CAP_SYS_ADMIN: run it as root"
     } else {
         ""
@@ -131,6 +132,14 @@ mod tests {
                 )
         };
         assert_eq!(done, 0, "{}", io::Error::last_os_error());
+    }
+
+    #[test]
+    fn only_missing_rights_ask_for_root() {
+        for (errno, asked) in [(libc::EPERM, true), (libc::EACCES, false)] {
+            let error = AttachError::program(io::Error::from_raw_os_error(errno));
+            assert_eq!(error.to_string().contains("as root"), asked, "{error}");
+        }
     }
 
     #[test]

@@ -259,8 +259,8 @@ pub enum ProgramKind {
 /// most 15 letters, digits and underscores.
 ///
 /// # Errors
-/// EPERM without CAP_BPF and CAP_NET_ADMIN; EINVAL or EACCES for a program that the kernel
-/// refuses.
+/// EPERM without CAP_BPF and CAP_NET_ADMIN. For a program that the verifier refuses, an
+/// error without a number, with the last lines of its log.
 pub fn load_program(
     kind: ProgramKind,
     name: &str,
@@ -273,7 +273,7 @@ pub fn load_program(
         ProgramKind::Xdp => (PROG_TYPE_XDP, ATTACH_XDP),
         ProgramKind::Tcx => (PROG_TYPE_SCHED_CLS, 0),
     };
-    let attributes = ProgLoad {
+    let mut attributes = ProgLoad {
         prog_type,
         instruction_count: instructions.len() as u32,
         instructions: instructions.as_ptr() as u64,
@@ -291,7 +291,45 @@ pub fn load_program(
     };
     // SAFETY: the attributes of PROG_LOAD; instructions and licence live
     // during the call, and the count is that of the slice.
-    unsafe { bpf(PROG_LOAD, &attributes) }.map(owned)
+    let error = match unsafe { bpf(PROG_LOAD, &attributes) } {
+        Ok(loaded) => return Ok(owned(loaded)),
+        Err(error) => error,
+    };
+    if !matches!(error.raw_os_error(), Some(libc::EACCES | libc::EINVAL)) {
+        return Err(error);
+    }
+    // Only a second time with a log, which takes time and memory. The kernel keeps its end
+    // if it is too long.
+    let mut log = vec![0_u8; VERIFIER_LOG];
+    attributes.log_level = 1;
+    attributes.log_size = log.len() as u32;
+    attributes.log = log.as_mut_ptr() as u64;
+    // SAFETY: as before; the log is writable memory of the stated size.
+    match unsafe { bpf(PROG_LOAD, &attributes) } {
+        Ok(loaded) => Ok(owned(loaded)),
+        Err(_) => Err(refused(error, &log)),
+    }
+}
+
+/// Size of the buffer for the verifier's log, in bytes.
+const VERIFIER_LOG: usize = 64 << 10;
+/// Lines of the verifier's log in an error. The last is the count of instructions.
+const VERIFIER_LINES: usize = 4;
+
+/// Returns the error of a program that was refused, with the end of the verifier's log. The
+/// log is empty if a security module refused it.
+fn refused(error: io::Error, log: &[u8]) -> io::Error {
+    let end = log.iter().position(|byte| *byte == 0);
+    let log = String::from_utf8_lossy(&log[..end.unwrap_or(log.len())]);
+    let lines: Vec<&str> = log.lines().filter(|line| !line.is_empty()).collect();
+    if lines.is_empty() {
+        return error;
+    }
+    let last = lines[lines.len().saturating_sub(VERIFIER_LINES)..].join("; ");
+    io::Error::new(
+        error.kind(),
+        format!("{error}: the verifier reports: {last}"),
+    )
 }
 
 /// Has the kernel count the runs of all programs while the result is open
@@ -351,4 +389,37 @@ pub(crate) fn attach_xdp(
     };
     // SAFETY: the attributes of LINK_CREATE, without addresses.
     unsafe { bpf(LINK_CREATE, &attributes) }.map(Link::new)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::instruction::{EXIT, load_word, move_number};
+    use super::*;
+
+    #[test]
+    fn a_refused_program_has_the_end_of_the_verifiers_log() {
+        // Register 5 has no value.
+        let program = [load_word(0, 5, 0), EXIT];
+        match load_program(ProgramKind::Tcx, "refused", &program) {
+            Err(error) if error.raw_os_error() == Some(libc::EPERM) => {
+                eprintln!("not run: {error}");
+            }
+            Err(error) => {
+                assert_eq!(error.raw_os_error(), None, "{error}");
+                assert!(error.to_string().contains("R5 !read_ok"), "{error}");
+            }
+            Ok(_) => panic!("a program that reads what was never written was loaded"),
+        }
+        let program = [move_number(0, 0), EXIT];
+        if let Err(error) = load_program(ProgramKind::Tcx, "accepted", &program) {
+            assert_eq!(error.raw_os_error(), Some(libc::EPERM), "{error}");
+        }
+    }
+
+    #[test]
+    fn an_empty_log_leaves_the_error() {
+        let error = io::Error::from_raw_os_error(libc::EACCES);
+        let error = refused(error, &[0; 8]);
+        assert_eq!(error.raw_os_error(), Some(libc::EACCES));
+    }
 }
