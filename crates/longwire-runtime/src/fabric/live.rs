@@ -78,15 +78,11 @@ impl FabricParts {
         let mut lines = Vec::new();
         let mut sources = ReportSources::default();
         let form = form_for(named.iter().map(|(_, port)| &port.tx));
-        let ports = named.len();
+        let line_config = line_of(budget, named.len(), config.huge_pages);
         for (index, (name, port)) in named.into_iter().enumerate() {
             notes.extend(port.notes);
             let shared = Arc::new(LinkShared::new());
-            let place = (
-                Clock::Monotonic,
-                line_of(budget, ports, config.huge_pages),
-                form,
-            );
+            let place = (Clock::Monotonic, line_config, form);
             let (mut stage, line) = ingress_stage(port.rx, place, &shared)?;
             stage.watch_addresses(addresses.port(index));
             ingress.push(stage.on_port_loss(on_port_loss));
