@@ -66,9 +66,11 @@ class StandIn:
                        "reason": "'soon' is no time", "remedy": "write a number with a unit: 20ms"}
             return 422, {"error": "delay: 'soon' is no time", "problems": [problem]}
         with self.lock:
-            is_new = name not in self.attachments
-            view = {"name": name, "state": "attached", "interfaces": ["eth0"], "since_unix": int(time.time()),
-                    "returns": 0, "spec": spec}
+            old = self.attachments.get(name)
+            is_new = old is None
+            since = int(time.time()) if is_new else old["since_unix"]
+            view = {"name": name, "state": "attached", "interfaces": ["eth0"], "since_unix": since, "returns": 0,
+                    "spec": spec}
             self.attachments[name] = view
         return (201 if is_new else 200), view
 

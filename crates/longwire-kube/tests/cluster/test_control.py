@@ -124,6 +124,25 @@ def cluster(running):
     running.clear()
 
 
+def test_accounts_may_do_what_they_need_and_no_more(cluster):
+    """First: an API server that has just been started again refuses everything for a moment."""
+    cluster.pod("cart-0", "n1", app="cart")
+    cluster.link("slow", **{"from": by_label(app="cart"), "link": {"delay": "80ms"}})
+    until(lambda: cluster.condition("slow", "Attached").get("status") == "True", PATIENCE, "a status")
+    can = lambda account, *words: cluster.bed.kubectl(
+        "auth", "can-i", *words, f"--as=system:serviceaccount:longwire-system:{account}", check=False
+    ).split()[0]
+    for account in ["longwire-agent", "longwire-controller"]:
+        assert can(account, "list", "pods", "--all-namespaces") == "yes"
+        for forbidden in (["list", "secrets", "--all-namespaces"], ["delete", "pods", "--all-namespaces"],
+                          ["create", "pods", "-n", SPACE], ["update", "links.longwire.dev", "-n", SPACE],
+                          ["get", "secrets", "-n", SPACE], ["patch", "nodes"]):
+            assert can(account, *forbidden) == "no", (account, forbidden)
+    for process in cluster.bed.processes:
+        if process.name.startswith(("agent", "controller")):
+            assert "forbidden" not in process.log.read_text().lower(), process.tail()
+
+
 def test_a_link_follows_its_pods(cluster):
     node = cluster.nodes["n1"]
     cluster.link("slow", **{"from": by_label(app="cart"), "link": {"delay": "80ms"}})
@@ -339,21 +358,6 @@ def test_a_scenario_changes_the_link_with_time(cluster):
     assert [delay for delay, _ in seen] == ["80ms", "200ms", "300ms"], seen
     between = seen[2][1] - seen[1][1]
     assert abs(between - 1) < 0.5 * FOLLOWS_WITHIN, seen
-
-
-def test_accounts_may_do_what_they_need_and_no_more(cluster):
-    can = lambda account, *words: cluster.bed.kubectl(
-        "auth", "can-i", *words, f"--as=system:serviceaccount:longwire-system:{account}", check=False
-    ).split()[0]
-    for account in ["longwire-agent", "longwire-controller"]:
-        assert can(account, "list", "pods", "--all-namespaces") == "yes"
-        for forbidden in (["list", "secrets", "--all-namespaces"], ["delete", "pods", "--all-namespaces"],
-                          ["create", "pods", "-n", SPACE], ["update", "links.longwire.dev", "-n", SPACE],
-                          ["get", "secrets", "-n", SPACE], ["patch", "nodes"]):
-            assert can(account, *forbidden) == "no", (account, forbidden)
-    for process in cluster.bed.processes:
-        if process.name.startswith(("agent", "controller")):
-            assert "forbidden" not in process.log.read_text().lower(), process.tail()
 
 
 def test_many_pods_come_and_go(cluster):
