@@ -6,9 +6,10 @@ use std::sync::mpsc::channel;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use longwire_attach::{Found, Target};
+use longwire_control::node::FailSpec;
 use longwire_engine::LinkSpec;
 use longwire_fabric::{Controller, NetworkReport, Numbered};
-use longwire_io::attach::{Attachment, Selection};
+use longwire_io::attach::{Attachment, Engage, Selection};
 use longwire_runtime::fabric::Sharding;
 use longwire_runtime::shards::ShardCount;
 use longwire_runtime::{Faults, FileLoader, NetworkPlan, RunConfig, RunningNetwork, network};
@@ -97,8 +98,7 @@ impl AttachedLink {
         let handle = handle.unwrap_or_else(|| unreachable!("its plan is changeable"));
         let options = numbered.options();
         let controller = Controller::new(numbered, handle, loader(), channel());
-        let attached = engages.into_iter().map(|engage| Ok(engage.engage()?));
-        let attached: Vec<Attachment> = attached.collect::<Result<_, LinkFailure>>()?;
+        let attached = engage_all(engages, wanted.spec.fail)?;
         let since = SystemTime::now().duration_since(UNIX_EPOCH);
         Ok(AttachedLink {
             known: Known {
@@ -169,6 +169,16 @@ impl AttachedLink {
         report.changes = self.controller.changes().until(until);
         report
     }
+}
+
+fn engage_all(engages: Vec<Engage>, fail: FailSpec) -> Result<Vec<Attachment>, LinkFailure> {
+    let attached = engages.into_iter().map(|engage| {
+        Ok(match fail {
+            FailSpec::Open => engage.engage()?,
+            FailSpec::Closed => engage.engage_closed()?,
+        })
+    });
+    attached.collect()
 }
 
 /// Refuses a target that is not meant.

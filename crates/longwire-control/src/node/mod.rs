@@ -33,7 +33,7 @@ use crate::state::{ApiState, STREAMS_MAX};
 pub use networks::{NetworkEnded, NetworkList, NetworkSpec, NetworkState, NetworkView, Networks};
 pub use views::{
     AttachmentList, AttachmentSpec, AttachmentState, AttachmentView, Detached, DirectionSpec,
-    Health, NodeOverview, TargetSpec,
+    FailSpec, Health, NodeOverview, TargetSpec,
 };
 
 /// The path of all attachments.

@@ -34,6 +34,10 @@ pub struct AttachmentSpec {
     /// without, if there is none here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<u8>,
+    /// The traffic's fate while the node does not run: `open` lets it pass without a link,
+    /// `closed` lets nothing of it pass if the node was killed.
+    #[serde(default, skip_serializing_if = "FailSpec::is_open")]
+    pub fail: FailSpec,
     /// Whether the target may share the network of the machine.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub host_network: bool,
@@ -67,6 +71,24 @@ impl DirectionSpec {
     /// Whether it is both directions.
     pub fn is_both(&self) -> bool {
         *self == DirectionSpec::Both
+    }
+}
+
+/// The fate of traffic whose emulator was killed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum FailSpec {
+    /// It passes without a link.
+    #[default]
+    Open,
+    /// It does not pass.
+    Closed,
+}
+
+impl FailSpec {
+    /// Whether the traffic passes.
+    pub fn is_open(&self) -> bool {
+        *self == FailSpec::Open
     }
 }
 

@@ -23,18 +23,16 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::time::Duration;
 
 use crate::bpf::tcx::{self, Hook, Position, Programs};
 use crate::bpf::{self, Link, ProgramKind};
 use crate::net::grace::ExpeditedGrace;
 use crate::net::interface::{self, Interface};
-use crate::net::veth::{self, End, VethConfig};
-use crate::net::{NetError, NetNamespace, address, link, sysctl};
-use crate::port::PortError;
+use crate::net::{NetNamespace, address};
 use crate::port::options::OpenOptions;
-use crate::port::registry::{self, Port};
+use crate::port::registry::Port;
 
+mod devices;
 mod error;
 mod filter;
 mod order;
@@ -44,12 +42,14 @@ mod program;
 mod selection;
 mod watch;
 
+pub use devices::is_device_of_link;
 pub use error::AttachError;
 pub use order::{Direction, Order};
 pub use pins::Pins;
 pub use port::{AttachedPort, PortEngage, prepare_port};
 pub use selection::{PREFIXES_MAX, Selection};
 
+use devices::{make_devices, open, quiet};
 use order::Rank;
 use watch::Watch;
 
@@ -57,11 +57,6 @@ use watch::Watch;
 const PROGRAM: &str = "longwire";
 /// The most attempts to attach a program while others change those of the interface.
 const RACES: u32 = 64;
-/// The largest MTU of a veth device: the interface's limits apply, not those of the way
-/// through the link.
-const MTU: u32 = 65_535;
-/// The most names that are tried for the devices.
-const ATTEMPTS: u32 = 64;
 /// Memory of the receive rings of all ports of a run together, in bytes, and its limits
 /// for one port.
 const RINGS_BYTES: usize = 128 << 20;
@@ -73,8 +68,6 @@ const INTERFACES_FEW: usize = 16;
 const HOOKS: [Hook; 2] = [Hook::Ingress, Hook::Egress];
 /// Bytes of an Ethernet header with a VLAN tag.
 const ETHERNET: usize = 14 + 4;
-/// Patience for a new device to come up, which takes well under a millisecond.
-const CARRIER_PATIENCE: Duration = Duration::from_secs(2);
 
 /// An interface to attach to.
 #[derive(Debug)]
@@ -170,26 +163,6 @@ impl std::fmt::Debug for Prepared {
     }
 }
 
-/// Names of the devices for an interface: they say what they are for, and fit.
-fn names_of(interface: u32, attempt: u32) -> [String; 2] {
-    let number = match attempt {
-        0 => interface.to_string(),
-        _ => format!("{interface}.{attempt}"),
-    };
-    [format!("lw-in{number}"), format!("lw-out{number}")]
-}
-
-/// Whether an interface has the name of a device of another attachment.
-pub fn is_device_of_link(name: &str) -> bool {
-    let number = name
-        .strip_prefix("lw-in")
-        .or_else(|| name.strip_prefix("lw-out"))
-        .or_else(|| name.strip_prefix(port::DEVICE));
-    number.is_some_and(|number| {
-        !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit() || b == b'.')
-    })
-}
-
 /// Makes the devices and programs of an attachment, and opens its ports. No frame is taken
 /// before [`Engage::engage`].
 ///
@@ -202,18 +175,7 @@ pub fn prepare(place: &AttachPlace<'_>, hub: &AttachHub) -> Result<Prepared, Att
         return Err(AttachError::TooManyPrefixes);
     }
     let found = place.namespace.run(|| find(place.interface))??;
-    let takes_all = place.selection.takes_all();
-    let rank = place.namespace.run(|| {
-        let hooks = hooks_of(&found)?;
-        let rank = Rank::new(place.order, takes_all, &hooks);
-        for (programs, hook) in hooks.iter().zip(HOOKS) {
-            if place.direction.has(hook) {
-                rank.position(programs)
-                    .map_err(|_| taken(&found.name, takes_all))?;
-            }
-        }
-        Ok::<_, AttachError>(rank)
-    })??;
+    let rank = place.namespace.run(|| rank_at(place, &found))??;
     let (names, devices) = make_devices(place.namespace, &found, &hub.namespace)?;
     let mut attachment = Attachment {
         interface: found.name.clone(),
@@ -267,6 +229,23 @@ pub fn prepare(place: &AttachPlace<'_>, hub: &AttachHub) -> Result<Prepared, Att
     })
 }
 
+/// Returns the rank at an interface of the calling thread's namespace, unless there is no
+/// place for it.
+fn rank_at(place: &AttachPlace<'_>, found: &Interface) -> Result<Rank, AttachError> {
+    let takes_all = place.selection.takes_all();
+    let hooks = hooks_of(found)?;
+    let rank = Rank::new(place.order, takes_all, &hooks);
+    let pins = Pins::new(place.namespace.inode(), found.index, rank.number());
+    for (programs, hook) in hooks.iter().zip(HOOKS) {
+        let is_left = || place.order.serial.is_some() && pins.left(hook).is_some();
+        if place.direction.has(hook) && !is_left() {
+            rank.position(programs)
+                .map_err(|_| taken(&found.name, takes_all))?;
+        }
+    }
+    Ok(rank)
+}
+
 impl Prepared {
     /// Returns the name of the interface.
     pub fn interface(&self) -> &str {
@@ -308,7 +287,9 @@ impl Engage {
     }
 
     /// As [`Engage::engage`], and the interface stays closed if this process ends, or the
-    /// attachment is dropped, before [`Attachment::release`].
+    /// attachment is dropped, before [`Attachment::release`]. Where a process that has ended
+    /// has left it closed for an attachment of this [`Order`], it is closed until that
+    /// moment.
     ///
     /// # Errors
     /// As those of [`Engage::engage`], and if no BPF file system is mounted.
@@ -332,7 +313,15 @@ impl Engage {
         let mut attachment = self.attachment;
         let attached = self.namespace.run(|| {
             let attached = self.taking.iter().map(|(hook, program)| {
-                let link = attachment.attach(*hook, program.as_fd())?;
+                let left = pins.as_ref().and_then(|pins| pins.left(*hook));
+                let link = match left {
+                    Some(link) => {
+                        let replaced = link.replace(program.as_fd());
+                        replaced.map_err(AttachError::program)?;
+                        link
+                    }
+                    None => attachment.attach(*hook, program.as_fd())?,
+                };
                 Ok::<_, AttachError>((*hook, link))
             });
             attached.collect::<Result<Vec<_>, _>>()
@@ -527,104 +516,6 @@ fn is_race(error: &io::Error) -> bool {
         error.raw_os_error(),
         Some(libc::ESTALE | libc::ENOENT | libc::ERANGE)
     )
-}
-
-/// Makes the calling thread's namespace one whose devices send nothing by themselves.
-fn quiet() -> Result<(), NetError> {
-    match sysctl::set("ipv6/conf/default/disable_ipv6", "1") {
-        // A kernel without IPv6, or a container that may not write settings: there the
-        // devices are asked to have no addresses.
-        Err(error)
-            if error.io().is_some_and(|e| {
-                matches!(
-                    e.kind(),
-                    io::ErrorKind::NotFound | io::ErrorKind::ReadOnlyFilesystem
-                )
-            }) =>
-        {
-            Ok(())
-        }
-        result => result,
-    }
-}
-
-/// Makes the veth pairs between a namespace and the hub. Returns the names, and the numbers
-/// of the devices in the namespace.
-fn make_devices(
-    namespace: &NetNamespace,
-    interface: &Interface,
-    hub: &NetNamespace,
-) -> Result<([String; 2], [u32; 2]), AttachError> {
-    let mut attempt = 0;
-    loop {
-        let names = names_of(interface.index, attempt);
-        let place = u64::from(interface.index) << 32 | u64::from(attempt);
-        let indices = indices_of(hub.inode() ^ place);
-        match namespace.run(|| make_pairs(&names, indices, hub))? {
-            Ok(numbers) => return Ok((names, numbers)),
-            // The kernel removes the devices of an attachment that has ended after a moment.
-            Err(AttachError::Net(error)) if exists(&error) && attempt < ATTEMPTS => attempt += 1,
-            Err(error) => return Err(error),
-        }
-    }
-}
-
-fn exists(error: &NetError) -> bool {
-    error.io().map(io::Error::kind) == Some(io::ErrorKind::AlreadyExists)
-}
-
-/// Makes the veth pairs between the calling thread's namespace and the hub. Returns the
-/// numbers of the devices here.
-fn make_pairs(
-    names: &[String; 2],
-    indices: [u32; 2],
-    hub: &NetNamespace,
-) -> Result<[u32; 2], AttachError> {
-    let [inner, outer] = names;
-    let first = make_pair(inner, indices[0], hub)?;
-    let second = make_pair(outer, indices[1], hub).inspect_err(|_| {
-        // For another attempt with other names.
-        let _ = link::link_delete(inner);
-    })?;
-    Ok([first, second])
-}
-
-fn make_pair(name: &str, index: u32, hub: &NetNamespace) -> Result<u32, AttachError> {
-    let end = |namespace, index| End {
-        name,
-        namespace,
-        mtu: Some(MTU),
-        index,
-        ..End::default()
-    };
-    veth::create(&VethConfig {
-        a: end(None, Some(index)),
-        b: end(Some(hub), None),
-    })?;
-    // Its link-local address would show in the container and send multicast reports. A
-    // kernel without IPv6 knows neither request.
-    let _ = link::link_without_own_address(name);
-    let _ = sysctl::set(&format!("ipv6/conf/{name}/disable_ipv6"), "1");
-    hub.run(|| {
-        let _ = link::link_without_own_address(name);
-        link::link_up(name)
-    })??;
-    link::link_up(name)?;
-    link::wait_running(name, CARRIER_PATIENCE)?;
-    Ok(link::link_index(name)?)
-}
-
-fn open(device: &str, options: &OpenOptions) -> Result<Port, PortError> {
-    registry::open(&format!("packet:{device}"), options)
-}
-
-/// Returns numbers for the two devices in the interface's namespace. The kernel counts from
-/// one, so that other devices have small numbers. The programs redirect by number: when the
-/// interface is moved to another namespace, or stays closed, they find no device there.
-fn indices_of(seed: u64) -> [u32; 2] {
-    let mixed = seed.wrapping_mul(0xd6e8_feb8_6659_fd93) >> 34;
-    let even = 0x4000_0000 | mixed as u32 & !1;
-    [even, even | 1]
 }
 
 /// Returns a mark for frames that pass. Marks of others are small numbers and bit masks;

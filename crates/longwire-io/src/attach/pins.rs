@@ -90,10 +90,16 @@ impl Pins {
         if !self.are_attached() {
             self.remove_all().map_err(failed)?;
         }
-        for (hook, link) in links {
+        for (hook, link) in links.iter_mut().filter(|(_, link)| !link.has_path()) {
             link.pin(&self.path(*hook)).map_err(failed)?;
         }
         Ok(())
+    }
+
+    /// Opens the link that a process which has ended left at a hook.
+    pub(super) fn left(&self, hook: Hook) -> Option<Link> {
+        let link = Link::pinned(&self.path(hook)).ok()?;
+        link.is_attached().ok()?.then_some(link)
     }
 
     /// Whether a program is still at the interface. Without a view of the BPF file system

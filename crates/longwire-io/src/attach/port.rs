@@ -17,14 +17,12 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use longwire_packet::filter::tree::Node;
 
+use super::devices::{ATTEMPTS, exists, indices_of, make_pair, open};
 use super::filter::facts::{CONTEXT, STACK, load};
 use super::filter::select;
 use super::program::{ARRIVE, NEXT, SEND, redirect};
 use super::watch::Watch;
-use super::{
-    ATTEMPTS, AttachError, AttachHub, AttachPlace, PREFIXES_MAX, PROGRAM, exists, find, indices_of,
-    make_pair, open,
-};
+use super::{AttachError, AttachHub, AttachPlace, PREFIXES_MAX, PROGRAM, find};
 use crate::bpf::assembler::Assembler;
 use crate::bpf::instruction::{
     Alu, Compare, EXIT, Instruction, add_number, call, compute_number, load_byte, move_number,

@@ -144,6 +144,10 @@ impl Link {
         })
     }
 
+    pub(crate) fn has_path(&self) -> bool {
+        self.path.is_some()
+    }
+
     /// Removes the link's path, if it has one: it ends again when this is dropped.
     pub(crate) fn unpin(&mut self) -> io::Result<()> {
         match self.path.take().map(std::fs::remove_file) {

@@ -119,7 +119,7 @@ pub struct AttachArgs {
     #[arg(long, help_heading = "Running")]
     #[arg(conflicts_with_all = [
         "time", "scenario", "capture", "log", "control", "view", "report", "require", "wait",
-        "placement", "memory", "tolerance", "grace", "no_realtime", "fail",
+        "placement", "memory", "tolerance", "grace", "no_realtime",
     ])]
     pub node: bool,
 

@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use longwire_attach::{Found, Target};
-use longwire_control::node::{AttachmentSpec, DirectionSpec, TargetSpec};
+use longwire_control::node::{AttachmentSpec, DirectionSpec, FailSpec, TargetSpec};
 use longwire_engine::LinkSpec;
 use serde_json::{Map, Value};
 
-use super::attach::{AttachArgs, DirectionArg};
+use super::attach::{AttachArgs, DirectionArg, FailMode};
 use super::ctl;
 use crate::Error;
 
@@ -54,6 +54,10 @@ pub(super) fn spec(args: &AttachArgs, found: &Found) -> Result<AttachmentSpec, E
             DirectionArg::Down => DirectionSpec::Down,
         },
         priority: args.priority,
+        fail: match args.fail {
+            FailMode::Open => FailSpec::Open,
+            FailMode::Closed => FailSpec::Closed,
+        },
         host_network: args.host_network,
         link,
         seed: Some(args.seed.seed),

@@ -7,13 +7,16 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use longwire_io::net::NetNamespace;
+use longwire_testbed::support::Folder;
 use longwire_testbed::{Plan, Side};
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::socket::{setsockopt, sockopt::RcvBufForce};
 
+use super::node::{RunningNode, attachment};
 use super::{DEVICE, Joined, name_of};
 use crate::common::longwire;
+use serde_json::json;
 
 const BPF: &str = "/sys/fs/bpf";
 const NONE: Option<&str> = None;
@@ -79,6 +82,50 @@ pub(super) fn number(
         let arrived = receiving.join().expect("it received");
         Numbered { sent, arrived }
     })
+}
+
+#[test]
+fn a_node_that_is_killed_leaves_interfaces_closed_until_it_is_back() {
+    let Some(joined) = Joined::new() else { return };
+    mounts(true);
+    joined.assert_round_trip(0.0);
+    let folder = Folder::new();
+    let mut body = attachment(&joined, json!({ "delay": "15ms" }));
+    body["fail"] = "closed".into();
+    let node = RunningNode::start(&folder);
+    node.put("closed", &body);
+    assert_eq!(pins(), 2);
+    let over = AtomicBool::new(false);
+    let stream = thread::scope(|scope| {
+        let stream = scope.spawn(|| number(&joined.near, &joined.far, Side::Far, &over));
+        let mut node = node;
+        for _ in 0..3 {
+            thread::sleep(Duration::from_millis(150));
+            node.kill();
+            assert_eq!(pins(), 2);
+            thread::sleep(Duration::from_millis(100));
+            node = RunningNode::start(&folder);
+            assert_eq!(node.get("closed")["state"], "attached");
+            assert_eq!(pins(), 2);
+        }
+        thread::sleep(Duration::from_millis(150));
+        over.store(true, Ordering::Relaxed);
+        let stream = stream.join().expect("a stream");
+        joined.assert_round_trip(30.0);
+        let removed = node.client().delete("/v1/attachments/closed");
+        removed.expect("removed");
+        stream
+    });
+    assert_eq!(pins(), 0);
+    joined.assert_round_trip(0.0);
+    joined.assert_clean();
+    let Numbered { sent, arrived } = stream;
+    assert!(arrived.len() > 1_000, "{} of {}", arrived.len(), sent.len());
+    for (number, at) in arrived {
+        let delay = at.duration_since(sent[number]);
+        let by_link = delay + Duration::from_millis(1) > Duration::from_millis(15);
+        assert!(by_link, "{number} passed by the link, in {delay:?}");
+    }
 }
 
 #[test]

@@ -1,0 +1,138 @@
+//! The devices of attachments: veth pairs between the namespace of an interface and the hub.
+
+use std::io;
+use std::time::Duration;
+
+use super::{AttachError, port};
+use crate::net::interface::Interface;
+use crate::net::veth::{self, End, VethConfig};
+use crate::net::{NetError, NetNamespace, link, sysctl};
+use crate::port::PortError;
+use crate::port::options::OpenOptions;
+use crate::port::registry::{self, Port};
+
+/// The largest MTU of a veth device: the interface's limits apply, not those of the way
+/// through the link.
+const MTU: u32 = 65_535;
+/// The most names that are tried for the devices.
+pub(super) const ATTEMPTS: u32 = 64;
+/// Patience for a new device to come up, which takes well under a millisecond.
+const CARRIER_PATIENCE: Duration = Duration::from_secs(2);
+
+/// Names of the devices for an interface: they say what they are for, and fit.
+fn names_of(interface: u32, attempt: u32) -> [String; 2] {
+    let number = match attempt {
+        0 => interface.to_string(),
+        _ => format!("{interface}.{attempt}"),
+    };
+    [format!("lw-in{number}"), format!("lw-out{number}")]
+}
+
+/// Whether an interface has the name of a device of another attachment.
+pub fn is_device_of_link(name: &str) -> bool {
+    let number = name
+        .strip_prefix("lw-in")
+        .or_else(|| name.strip_prefix("lw-out"))
+        .or_else(|| name.strip_prefix(port::DEVICE));
+    number.is_some_and(|number| {
+        !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit() || b == b'.')
+    })
+}
+
+/// Makes the calling thread's namespace one whose devices send nothing by themselves.
+pub(super) fn quiet() -> Result<(), NetError> {
+    match sysctl::set("ipv6/conf/default/disable_ipv6", "1") {
+        // A kernel without IPv6, or a container that may not write settings: there the
+        // devices are asked to have no addresses.
+        Err(error)
+            if error.io().is_some_and(|e| {
+                matches!(
+                    e.kind(),
+                    io::ErrorKind::NotFound | io::ErrorKind::ReadOnlyFilesystem
+                )
+            }) =>
+        {
+            Ok(())
+        }
+        result => result,
+    }
+}
+
+/// Makes the veth pairs between a namespace and the hub. Returns the names, and the numbers
+/// of the devices in the namespace.
+pub(super) fn make_devices(
+    namespace: &NetNamespace,
+    interface: &Interface,
+    hub: &NetNamespace,
+) -> Result<([String; 2], [u32; 2]), AttachError> {
+    let mut attempt = 0;
+    loop {
+        let names = names_of(interface.index, attempt);
+        let place = u64::from(interface.index) << 32 | u64::from(attempt);
+        let indices = indices_of(hub.inode() ^ place);
+        match namespace.run(|| make_pairs(&names, indices, hub))? {
+            Ok(numbers) => return Ok((names, numbers)),
+            // The kernel removes the devices of an attachment that has ended after a moment.
+            Err(AttachError::Net(error)) if exists(&error) && attempt < ATTEMPTS => attempt += 1,
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+pub(super) fn exists(error: &NetError) -> bool {
+    error.io().map(io::Error::kind) == Some(io::ErrorKind::AlreadyExists)
+}
+
+/// Makes the veth pairs between the calling thread's namespace and the hub. Returns the
+/// numbers of the devices here.
+fn make_pairs(
+    names: &[String; 2],
+    indices: [u32; 2],
+    hub: &NetNamespace,
+) -> Result<[u32; 2], AttachError> {
+    let [inner, outer] = names;
+    let first = make_pair(inner, indices[0], hub)?;
+    let second = make_pair(outer, indices[1], hub).inspect_err(|_| {
+        // For another attempt with other names.
+        let _ = link::link_delete(inner);
+    })?;
+    Ok([first, second])
+}
+
+pub(super) fn make_pair(name: &str, index: u32, hub: &NetNamespace) -> Result<u32, AttachError> {
+    let end = |namespace, index| End {
+        name,
+        namespace,
+        mtu: Some(MTU),
+        index,
+        ..End::default()
+    };
+    veth::create(&VethConfig {
+        a: end(None, Some(index)),
+        b: end(Some(hub), None),
+    })?;
+    // Its link-local address would show in the container and send multicast reports. A
+    // kernel without IPv6 knows neither request.
+    let _ = link::link_without_own_address(name);
+    let _ = sysctl::set(&format!("ipv6/conf/{name}/disable_ipv6"), "1");
+    hub.run(|| {
+        let _ = link::link_without_own_address(name);
+        link::link_up(name)
+    })??;
+    link::link_up(name)?;
+    link::wait_running(name, CARRIER_PATIENCE)?;
+    Ok(link::link_index(name)?)
+}
+
+pub(super) fn open(device: &str, options: &OpenOptions) -> Result<Port, PortError> {
+    registry::open(&format!("packet:{device}"), options)
+}
+
+/// Returns numbers for the two devices in the interface's namespace. The kernel counts from
+/// one, so that other devices have small numbers. The programs redirect by number: when the
+/// interface is moved to another namespace, or stays closed, they find no device there.
+pub(super) fn indices_of(seed: u64) -> [u32; 2] {
+    let mixed = seed.wrapping_mul(0xd6e8_feb8_6659_fd93) >> 34;
+    let even = 0x4000_0000 | mixed as u32 & !1;
+    [even, even | 1]
+}
