@@ -1,8 +1,10 @@
 //! Runs every test, and repeats the closing lines of all test programs at the
-//! end.
+//! end. A few tests that failed next to others run again alone: both outcomes are
+//! shown.
 
+use std::collections::BTreeSet;
 use std::env;
-use std::io::{self, BufRead, BufReader, PipeReader, Write};
+use std::io::{self, BufRead, BufReader, Write};
 use std::process::{Command, ExitCode};
 use std::thread;
 
@@ -14,16 +16,32 @@ use crate::runner::{Outcome, cargo, is_ci, locked};
 const SUITE_STARTS: [&str; 2] = ["Running ", "Doc-tests "];
 const SUITE_ENDS: &str = "test result: ";
 
+/// Beginning and end of the line of a test that failed.
+const TEST_STARTS: &str = "test ";
+const TEST_FAILED: &str = " ... FAILED";
+
+/// How many failed tests may run again. More are no accident of a busy machine.
+const AGAIN_MAX: usize = 3;
+
 /// Number of tests that a test program runs at a time.
 const THREADS: &str = "RUST_TEST_THREADS";
 
-/// Returns three for each core: many tests wait for programs or for time to pass.
+/// Returns two for each core: many tests wait for programs or for time to pass, and more
+/// of them delay each other's frames.
 fn threads() -> usize {
-    3 * thread::available_parallelism().map_or(1, usize::from)
+    2 * thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// The suites of one run: headline and closing line.
-type Closings = Vec<(String, String)>;
+/// Outcomes of the test programs of one run.
+#[derive(Default)]
+struct Suites {
+    /// Headline and closing line of each.
+    closings: Vec<(String, String)>,
+    /// Names of the tests that failed.
+    failed: BTreeSet<String>,
+    /// Whether a test program ended without a closing line.
+    has_crashed: bool,
+}
 
 /// Runs the tests; `chosen` are further arguments of `cargo test`.
 pub fn run(chosen: &[&str]) -> ExitCode {
@@ -43,26 +61,33 @@ pub fn run(chosen: &[&str]) -> ExitCode {
         build.args(locked());
         commands.insert(0, build);
     }
-    let mut closings = Closings::new();
+    let mut suites = Suites::default();
     let mut failed = false;
     for mut command in commands {
         if env::var_os(THREADS).is_none() {
             command.env(THREADS, threads().to_string());
         }
-        match watch(command, &mut closings) {
-            Ok(passed) => failed |= !passed,
-            Err(error) => {
-                eprintln!("cannot run the tests: {error}");
-                failed = true;
-            }
-        }
+        failed |= !watch(command, &mut suites);
+    }
+    let mut unsteady = BTreeSet::new();
+    if chosen.is_empty() && failed && suites.all_are_named() {
+        unsteady = std::mem::take(&mut suites.failed);
+        failed = !again(&unsteady, &mut suites);
     }
     if let Outcome::Failed(what) = leftovers::compare(&before) {
         eprintln!("\n{what}");
         // On a shared machine, another user may have made it.
         failed |= is_ci();
     }
-    close(&closings);
+    close(&suites);
+    for name in &unsteady {
+        let outcome = if suites.failed.contains(name) {
+            "failed again"
+        } else {
+            "passed"
+        };
+        println!("failed next to other tests, and {outcome} alone: {name}");
+    }
     if failed {
         ExitCode::FAILURE
     } else {
@@ -70,38 +95,79 @@ pub fn run(chosen: &[&str]) -> ExitCode {
     }
 }
 
-/// Runs one `cargo test`, and passes its output on. Cargo announces suites on
-/// stderr and test programs report on stdout: one pipe keeps the two in order.
-fn watch(mut command: Command, closings: &mut Closings) -> io::Result<bool> {
+/// Runs these tests of the workspace one at a time; returns whether they passed.
+fn again(names: &BTreeSet<String>, suites: &mut Suites) -> bool {
+    println!("\n==== {} failed tests again, alone", names.len());
+    let mut command = cargo(["test", "--no-fail-fast", "--workspace"]);
+    command.args(locked()).args(["--", "--exact"]).args(names);
+    command.env(THREADS, "1");
+    watch(command, suites)
+}
+
+/// Runs one `cargo test`, and passes its output on; returns whether it succeeded.
+fn watch(command: Command, suites: &mut Suites) -> bool {
+    try_watch(command, suites).unwrap_or_else(|error| {
+        eprintln!("cannot run the tests: {error}");
+        false
+    })
+}
+
+/// Cargo announces suites on stderr and test programs report on stdout: one pipe keeps
+/// the two in order.
+fn try_watch(mut command: Command, suites: &mut Suites) -> io::Result<bool> {
     let (reader, writer) = io::pipe()?;
     command.stdout(writer.try_clone()?).stderr(writer);
     let mut child = command.spawn()?;
     // The command holds the write end of the pipe open.
     drop(command);
-    pass_on(reader, closings)?;
+    suites.pass_on(BufReader::new(reader), &mut io::stdout().lock())?;
     Ok(child.wait()?.success())
 }
 
-fn pass_on(reader: PipeReader, closings: &mut Closings) -> io::Result<()> {
-    let mut suite = String::new();
-    let mut out = io::stdout().lock();
-    for line in BufReader::new(reader).split(b'\n') {
-        let line = String::from_utf8_lossy(&line?).into_owned();
-        writeln!(out, "{line}")?;
-        let words = line.trim_start();
-        if SUITE_STARTS.iter().any(|start| words.starts_with(start)) {
-            suite = line;
-        } else if words.starts_with(SUITE_ENDS) {
-            closings.push((suite.clone(), line));
+impl Suites {
+    /// Copies the output of tests, and notes their outcomes.
+    fn pass_on(&mut self, output: impl BufRead, out: &mut impl Write) -> io::Result<()> {
+        let mut suite = String::new();
+        let mut is_open = false;
+        for line in output.split(b'\n') {
+            let line = String::from_utf8_lossy(&line?).into_owned();
+            writeln!(out, "{line}")?;
+            let words = line.trim_start();
+            let test = line.strip_prefix(TEST_STARTS);
+            if let Some(name) = test.and_then(|line| line.strip_suffix(TEST_FAILED)) {
+                self.failed.insert(name.to_owned());
+            } else if SUITE_STARTS.iter().any(|start| words.starts_with(start)) {
+                suite = line;
+                self.has_crashed |= is_open;
+                is_open = true;
+            } else if words.starts_with(SUITE_ENDS) {
+                is_open = false;
+                self.closings.push((suite.clone(), line));
+            }
         }
+        self.has_crashed |= is_open;
+        out.flush()
     }
-    out.flush()
+
+    /// Whether all that failed are tests whose names are known, and few.
+    fn all_are_named(&self) -> bool {
+        let closings = self.closings.iter();
+        let failed: usize = closings.filter_map(|(_, line)| failures(line)).sum();
+        !self.has_crashed && failed == self.failed.len() && (1..=AGAIN_MAX).contains(&failed)
+    }
+}
+
+/// Returns the number of failed tests in a closing line.
+fn failures(closing: &str) -> Option<usize> {
+    let (before, _) = closing.split_once(" failed;")?;
+    before.rsplit(' ').next()?.parse().ok()
 }
 
 /// Prints every suite that had a test again, so that one screen shows all.
-fn close(closings: &Closings) {
+fn close(suites: &Suites) {
     println!("\n==== all suites");
-    for (suite, result) in closings.iter().filter(|(_, result)| !is_empty(result)) {
+    let closings = suites.closings.iter();
+    for (suite, result) in closings.filter(|(_, result)| !is_empty(result)) {
         println!("{suite}\n{result}");
     }
 }
@@ -126,5 +192,32 @@ mod tests {
         ] {
             assert!(!is_empty(&format!("{SUITE_ENDS}{kept}; 0 measured")));
         }
+    }
+
+    fn read(output: &str) -> Suites {
+        let mut suites = Suites::default();
+        let copied = suites.pass_on(output.as_bytes(), &mut io::sink());
+        copied.expect("a sink takes all");
+        suites
+    }
+
+    #[test]
+    fn only_a_few_named_tests_run_again() {
+        let one = "     Running tests/it/main.rs (target/it)\ntest a::b ... ok\n\
+                   test c::d ... FAILED\ntest result: FAILED. 1 passed; 1 failed; 0 ignored\n";
+        let suites = read(one);
+        assert_eq!(suites.failed, BTreeSet::from(["c::d".to_owned()]));
+        assert!(suites.all_are_named());
+        assert!(!read("test result: ok. 7 passed; 0 failed; 0 ignored\n").all_are_named());
+        let unnamed = one.replace("test c::d ... FAILED\n", "");
+        assert!(!read(&unnamed).all_are_named());
+        let many: String = (0..4)
+            .map(|it| one.replace("c::d", &format!("c::{it}")))
+            .collect();
+        assert!(!read(&many).all_are_named());
+        let killed = format!("   Doc-tests one\ntest e::f ... ok\n{one}");
+        assert!(read(&killed).has_crashed && !read(&killed).all_are_named());
+        let killed = format!("{one}   Doc-tests one\ntest e::f ... ok\n");
+        assert!(!read(&killed).all_are_named());
     }
 }
