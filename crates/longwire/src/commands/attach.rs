@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 use longwire_attach::{ContainerName, Found, PodName, Target};
+use longwire_control::node::DirectionSpec;
 use longwire_engine::Nanos;
 use longwire_io::attach::{Attachment, Direction, Engage, Order, Pins, Selection};
 use longwire_io::net::address::Prefix;
@@ -18,6 +19,7 @@ use longwire_topology::Topology;
 use serde_json::json;
 
 use super::attach_runs::{self, AttachSetArgs, DetachArgs, NewRun};
+use super::attach_traffic::SelectedTraffic;
 use super::run_network::{self, NetworkSetup};
 use super::{attach_list, attach_names, attach_node, attach_spec};
 use crate::cli::{
@@ -243,7 +245,13 @@ fn attach(args: &AttachArgs, globals: &Globals) -> Result<ExitCode, Error> {
     let topology = topology(&interfaces, args)?;
     let remarks = run_network::warn(&topology, globals)?;
     let stop = stop_flag()?;
-    let new = NewRun::create(args.name.as_deref(), [&label, &description], &interfaces)?;
+    let traffic = traffic(args);
+    let new = NewRun::create(
+        args.name.as_deref(),
+        [&label, &description],
+        &interfaces,
+        traffic,
+    )?;
     let mut control = args.control.config();
     control.addresses.push(new.address().clone());
     let control = longwire_control::bind(&control)?;
@@ -298,9 +306,22 @@ fn part(args: &AttachArgs) -> Part {
     }
 }
 
+fn traffic(args: &AttachArgs) -> SelectedTraffic {
+    SelectedTraffic {
+        to: args.to.iter().map(ToString::to_string).collect(),
+        filter: args.filter.clone(),
+        direction: match args.direction {
+            DirectionArg::Both => DirectionSpec::Both,
+            DirectionArg::Up => DirectionSpec::Up,
+            DirectionArg::Down => DirectionSpec::Down,
+        },
+        priority: args.priority,
+    }
+}
+
 /// Has the node attach the link, and returns.
 fn attach_by_node(args: &AttachArgs, found: &Found, globals: &Globals) -> Result<ExitCode, Error> {
-    let spec = attach_spec::spec(args, found)?;
+    let spec = attach_spec::spec(args, found, traffic(args))?;
     let name = attach_names::name(
         args.name.as_deref(),
         &found.label,

@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::attach_node;
 use super::attach_runs::{Record, runs};
+use super::attach_traffic::SelectedTraffic;
 use crate::table::Table;
 use crate::{Error, Globals};
 
@@ -44,12 +45,13 @@ pub(super) fn list(globals: &Globals) -> Result<ExitCode, Error> {
         }
         return Ok(ExitCode::SUCCESS);
     }
-    let mut table = Table::headed("name | place | interfaces | by | options");
+    let mut table = Table::headed("name | place | interfaces | traffic | by | options");
     for record in &found {
         table.row(vec![
             record.name.clone(),
             record.place.clone(),
             interfaces_of(&record.interfaces),
+            record.traffic.words(),
             format!("PID {}", record.pid),
             state_of(record),
         ]);
@@ -63,6 +65,7 @@ pub(super) fn list(globals: &Globals) -> Result<ExitCode, Error> {
                 AttachmentState::Waiting => format!("waits: {place}"),
             },
             interfaces_of(&view.interfaces),
+            SelectedTraffic::of_spec(&view.spec).words(),
             "node".to_owned(),
             spec_words(&view.spec.link),
         ]);

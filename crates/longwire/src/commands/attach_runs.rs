@@ -20,6 +20,7 @@ use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use super::attach_traffic::SelectedTraffic;
 use super::{attach_names, attach_node};
 use crate::{Error, Globals};
 
@@ -63,6 +64,8 @@ pub(super) struct Record {
     /// The target, as a sentence names it.
     pub place: String,
     pub interfaces: Vec<String>,
+    #[serde(flatten)]
+    pub traffic: SelectedTraffic,
     pub pid: i32,
     /// Start of the process in clock ticks after boot (field 22 of /proc/PID/stat): another
     /// process with its number has another one.
@@ -121,6 +124,7 @@ impl NewRun {
         name: Option<&str>,
         [label, place]: [&str; 2],
         interfaces: &[String],
+        traffic: SelectedTraffic,
     ) -> Result<NewRun, Error> {
         let directory = own_directory()?;
         let interface = match interfaces {
@@ -149,6 +153,7 @@ impl NewRun {
         let record = Record {
             place: place.to_owned(),
             interfaces: interfaces.to_vec(),
+            traffic,
             pid,
             started: start_of(pid).unwrap_or_default(),
             since_unix: since.unwrap_or_default().as_secs(),

@@ -3,11 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use longwire_attach::{Found, Target};
-use longwire_control::node::{AttachmentSpec, DirectionSpec, FailSpec, TargetSpec};
+use longwire_control::node::{AttachmentSpec, FailSpec, TargetSpec};
 use longwire_engine::LinkSpec;
 use serde_json::{Map, Value};
 
-use super::attach::{AttachArgs, DirectionArg, FailMode};
+use super::attach::{AttachArgs, FailMode};
+use super::attach_traffic::SelectedTraffic;
 use super::ctl;
 use crate::Error;
 
@@ -15,7 +16,11 @@ use crate::Error;
 ///
 /// # Errors
 /// If options are wrong, or name a file by a relative path.
-pub(super) fn spec(args: &AttachArgs, found: &Found) -> Result<AttachmentSpec, Error> {
+pub(super) fn spec(
+    args: &AttachArgs,
+    found: &Found,
+    traffic: SelectedTraffic,
+) -> Result<AttachmentSpec, Error> {
     let link = args.link.specs()?;
     let files = link.up.files().chain(link.down.files());
     if let Some(file) = files.into_iter().find(|file| Path::new(file).is_relative()) {
@@ -46,14 +51,10 @@ pub(super) fn spec(args: &AttachArgs, found: &Found) -> Result<AttachmentSpec, E
     Ok(AttachmentSpec {
         target,
         interface: args.interface.clone(),
-        to: args.to.iter().map(ToString::to_string).collect(),
-        filter: args.filter.clone(),
-        direction: match args.direction {
-            DirectionArg::Both => DirectionSpec::Both,
-            DirectionArg::Up => DirectionSpec::Up,
-            DirectionArg::Down => DirectionSpec::Down,
-        },
-        priority: args.priority,
+        to: traffic.to,
+        filter: traffic.filter,
+        direction: traffic.direction,
+        priority: traffic.priority,
         fail: match args.fail {
             FailMode::Open => FailSpec::Open,
             FailMode::Closed => FailSpec::Closed,

@@ -7,6 +7,7 @@ mod attach_names;
 mod attach_node;
 mod attach_runs;
 mod attach_spec;
+mod attach_traffic;
 pub mod check;
 pub mod cni;
 pub mod completions;

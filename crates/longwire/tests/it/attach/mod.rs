@@ -17,6 +17,7 @@ use crate::common::{Ran, longwire};
 mod accounts;
 mod closed;
 mod containers;
+mod frames;
 mod interleaved;
 mod node;
 mod others;

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::node::{RunningNode, attachment};
 use super::{DEVICE, Joined, name_of};
+use crate::common::longwire;
 use crate::common::site::{run_in, well};
 
 /// Other addresses of far, next to its usual one.
@@ -231,4 +232,36 @@ fn many_attachments_of_a_node_share_memory_and_return() {
     assert_eq!(attached.count(), MANY);
     let again = resident_kb(&mut node);
     assert!(again < RESIDENT_MAX_KB, "{again} kB");
+}
+
+#[test]
+fn lists_show_the_traffic_of_each() {
+    let Some((joined, addresses)) = joined() else {
+        return;
+    };
+    let (some, rest) = (name_of("list-some"), name_of("list-rest"));
+    let to = prefix(addresses[1]);
+    let options = ["--to", &to, "--priority", "7", "--direction", "up"];
+    let of_some = joined.attach(&some, &options);
+    let of_rest = joined.attach(&rest, &["--filter", "udp dst port 53"]);
+    let listed = longwire(&["attach", "list"]).stdout;
+    for (name, words) in [
+        (&some, format!("to {to}; up only; priority 7")),
+        (&rest, "filter 'udp dst port 53'".to_owned()),
+    ] {
+        let row = listed.lines().find(|line| line.contains(name.as_str()));
+        assert!(row.is_some_and(|row| row.contains(&words)), "{listed}");
+    }
+    let rows = longwire(&["attach", "list", "--json"]).json();
+    let rows = rows.as_array().expect("rows").iter();
+    let row = rows
+        .clone()
+        .find(|row| row["name"] == some.as_str())
+        .expect("listed");
+    assert_eq!(
+        (&row["to"], &row["priority"], &row["direction"]),
+        (&json!([to]), &json!(7), &json!("up"))
+    );
+    let _ = (of_some.detach(), of_rest.detach());
+    joined.assert_clean();
 }

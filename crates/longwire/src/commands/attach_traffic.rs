@@ -1,0 +1,52 @@
+//! The traffic that an attachment selects, as lists show it.
+
+use longwire_control::node::{AttachmentSpec, DirectionSpec};
+use serde::{Deserialize, Serialize};
+
+/// The packets of an interface that have a link, in the words of their options.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct SelectedTraffic {
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub to: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub filter: Option<String>,
+    #[serde(default, skip_serializing_if = "DirectionSpec::is_both")]
+    pub direction: DirectionSpec,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority: Option<u8>,
+}
+
+impl SelectedTraffic {
+    /// Returns the traffic of an attachment of the node.
+    pub(super) fn of_spec(spec: &AttachmentSpec) -> SelectedTraffic {
+        SelectedTraffic {
+            to: spec.to.clone(),
+            filter: spec.filter.clone(),
+            direction: spec.direction,
+            priority: spec.priority,
+        }
+    }
+
+    /// Returns a cell of a table.
+    pub(super) fn words(&self) -> String {
+        let mut words = Vec::new();
+        if !self.to.is_empty() {
+            words.push(format!("to {}", self.to.join(" ")));
+        }
+        if let Some(filter) = &self.filter {
+            words.push(format!("filter '{filter}'"));
+        }
+        match self.direction {
+            DirectionSpec::Both => {}
+            DirectionSpec::Up => words.push("up only".to_owned()),
+            DirectionSpec::Down => words.push("down only".to_owned()),
+        }
+        if let Some(priority) = self.priority {
+            words.push(format!("priority {priority}"));
+        }
+        if words.is_empty() {
+            return "all".to_owned();
+        }
+        words.join("; ")
+    }
+}
