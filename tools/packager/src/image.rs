@@ -10,8 +10,8 @@ use crate::run::{At, Result, write};
 use crate::stage::archive_name;
 use crate::tree::{Tree, gzip};
 
-/// The image's name without its tag.
-pub const NAME: &str = "ghcr.io/longwire/longwire";
+/// The start of images' names; a program's name and its tag follow.
+const REGISTRY: &str = "ghcr.io/longwire/";
 
 const TYPE_INDEX: &str = "application/vnd.oci.image.index.v1+json";
 const TYPE_MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
@@ -29,7 +29,8 @@ pub struct Layer {
 
 /// Writes the image of the program, on layers that are below.
 pub fn write_image(places: &Places, program: &Program, layers: &[Layer]) -> Result<()> {
-    let content = image(layers, program.elf.architecture, places.time)?.tar(places.time)?;
+    let image = image(program.name, layers, program.elf.architecture, places.time)?;
+    let content = image.tar(places.time)?;
     write(&places.package(&file_name(program)), &content)
 }
 
@@ -38,8 +39,13 @@ pub fn file_name(program: &Program) -> String {
     format!("{}-oci.tar", archive_name(program).trim_end_matches("-gnu"))
 }
 
-/// Returns the files of the image's tar.
-fn image(layers: &[Layer], architecture: &str, time: u64) -> Result<Tree> {
+/// Returns the name of a program's image, with its tag.
+pub fn reference(program: &str) -> String {
+    format!("{REGISTRY}{program}:{VERSION}")
+}
+
+/// Returns the files of the tar of a program's image.
+fn image(name: &str, layers: &[Layer], architecture: &str, time: u64) -> Result<Tree> {
     let architecture = match architecture {
         "aarch64" => "arm64",
         _ => "amd64",
@@ -63,7 +69,7 @@ fn image(layers: &[Layer], architecture: &str, time: u64) -> Result<Tree> {
         "created": created,
         "architecture": architecture,
         "os": "linux",
-        "config": configuration(),
+        "config": configuration(name),
         "rootfs": { "type": "layers", "diff_ids": plain },
         "history": history,
     });
@@ -74,7 +80,7 @@ fn image(layers: &[Layer], architecture: &str, time: u64) -> Result<Tree> {
     let mut manifest = blob(TYPE_MANIFEST, bytes(&manifest)?);
     manifest["platform"] = json!({ "architecture": architecture, "os": "linux" });
     manifest["annotations"] = json!({
-        "io.containerd.image.name": format!("{NAME}:{VERSION}"),
+        "io.containerd.image.name": reference(name),
         "org.opencontainers.image.ref.name": VERSION,
     });
     let index = json!({ "schemaVersion": 2, "mediaType": TYPE_INDEX, "manifests": [manifest] });
@@ -85,20 +91,20 @@ fn image(layers: &[Layer], architecture: &str, time: u64) -> Result<Tree> {
     );
     let layers: Vec<String> = parts.iter().map(path).collect();
     let saved = json!([{
-        "Config": path(&config), "RepoTags": [format!("{NAME}:{VERSION}")], "Layers": layers,
+        "Config": path(&config), "RepoTags": [reference(name)], "Layers": layers,
     }]);
     files.file("manifest.json", bytes(&saved)?);
     Ok(files)
 }
 
-fn configuration() -> Value {
+fn configuration(name: &str) -> Value {
     json!({
-        "Entrypoint": ["/usr/bin/longwire"],
+        "Entrypoint": [format!("/usr/bin/{name}")],
         "Cmd": ["--help"],
         "Env": ["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"],
         "WorkingDir": "/work",
         "Labels": {
-            "org.opencontainers.image.title": "longwire",
+            "org.opencontainers.image.title": name,
             "org.opencontainers.image.version": VERSION,
             "org.opencontainers.image.licenses": env!("CARGO_PKG_LICENSE"),
             "org.opencontainers.image.source": env!("CARGO_PKG_REPOSITORY"),
@@ -148,7 +154,7 @@ mod tests {
             tree: tree.clone(),
             created_by,
         }];
-        let image = image(&layers, "x86_64", 7).expect("it is made");
+        let image = image("longwire", &layers, "x86_64", 7).expect("it is made");
         // From the index of the OCI layout.
         let index = json_at(&image, "index.json");
         let manifest = json_at(&image, &path(&index["manifests"][0]));
@@ -170,7 +176,7 @@ mod tests {
 
     #[test]
     fn names_of_blobs_are_their_digests() {
-        let image = image(&[], "aarch64", 7).expect("it is made");
+        let image = image("longwire-kube", &[], "aarch64", 7).expect("it is made");
         let mut count = 0;
         for (path, node) in image.iter() {
             if let (Some(digest), Node::File(_, content)) =

@@ -23,7 +23,7 @@ mod tree;
 use image::Layer;
 use metadata::Metadata;
 use places::{Places, VERSION};
-use program::Program;
+use program::{KUBE, LONGWIRE, Program};
 use run::{Result, write};
 
 #[derive(Debug, Parser)]
@@ -55,6 +55,8 @@ enum Kind {
     Rpm,
     /// An image for containers
     Image,
+    /// An image of the agent and the controller of Kubernetes
+    KubeImage,
     /// The bill of materials, as CycloneDX
     Sbom,
 }
@@ -107,7 +109,7 @@ fn main() -> ExitCode {
 
 fn package(args: &PackageArgs) -> Result<()> {
     let places = Places::new(args.out.clone())?;
-    let program = Program::prepare(&places, args.binary.as_deref())?;
+    let program = Program::prepare(LONGWIRE, &places, args.binary.as_deref())?;
     match program.check() {
         Err(error) if args.trial => println!("  not for others: {error}"),
         result => result?,
@@ -118,12 +120,29 @@ fn package(args: &PackageArgs) -> Result<()> {
         program.elf.glibc_text(),
         program.elf.libraries.join(" ")
     );
-    write_packages(&places, &program, &args.only)
+    write_packages(&places, &program, &args.only)?;
+    // A program that is given is the emulator.
+    if args.only.contains(&Kind::KubeImage) || args.only.is_empty() && args.binary.is_none() {
+        write_kube_image(&places)?;
+    }
+    sums::write_sums(&places)
+}
+
+/// Builds the agent and controller of Kubernetes, and writes their image.
+fn write_kube_image(places: &Places) -> Result<()> {
+    let program = Program::prepare(KUBE, places, None)?;
+    program.check()?;
+    let metadata = Metadata::read(KUBE, program.elf.architecture)?;
+    let layers = [
+        base::layer(places, &program)?,
+        stage::kube_layer(&program, &metadata)?,
+    ];
+    image::write_image(places, &program, &layers)
 }
 
 fn test(args: TestArgs) -> Result<ExitCode> {
     let places = Places::new(args.out)?;
-    let built = program::built(&places);
+    let built = LONGWIRE.built(&places);
     let context = check::Context {
         scratch: places.work.join("test"),
         binary: args.binary.or_else(|| built.is_file().then_some(built)),
@@ -133,12 +152,12 @@ fn test(args: TestArgs) -> Result<ExitCode> {
     check::run(&context, &args.only)
 }
 
-/// Writes packages of these kinds, or of all kinds if there are none, and the checksums.
+/// Writes packages of the emulator of these kinds, or of all kinds if there are none.
 fn write_packages(places: &Places, program: &Program, only: &[Kind]) -> Result<()> {
     let kinds = Kind::value_variants().iter();
     let kinds = kinds.filter(|kind| only.is_empty() || only.contains(kind));
     std::fs::create_dir_all(&places.out).map_err(|error| error.to_string())?;
-    let metadata = Metadata::read(program.elf.architecture)?;
+    let metadata = Metadata::read(LONGWIRE, program.elf.architecture)?;
     let tree = stage::tree(places, program, &metadata)?;
     stage::write_stage(places, &tree)?;
     for kind in kinds {
@@ -150,13 +169,14 @@ fn write_packages(places: &Places, program: &Program, only: &[Kind]) -> Result<(
                 let layers = [base::layer(places, program)?, own_layer(&tree)];
                 image::write_image(places, program, &layers)?;
             }
+            Kind::KubeImage => {}
             Kind::Sbom => {
                 let path = places.package(&format!("{}.cdx.json", stage::archive_name(program)));
                 write(&path, &metadata.bill(places, program)?)?;
             }
         }
     }
-    sums::write_sums(places)
+    Ok(())
 }
 
 /// Returns the image's layer with the program. Containers have no service manager and no

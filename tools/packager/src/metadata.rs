@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::image::hex;
-use crate::places::{Places, VERSION, rfc3339, root};
-use crate::program::Program;
+use crate::places::{Places, VERSION, rfc3339};
+use crate::program::{Program, Source};
 use crate::run::{At, Result, list, read, text};
 
 /// Name and version of a crate.
@@ -34,18 +34,23 @@ pub struct Metadata {
 }
 
 impl Metadata {
-    /// Asks cargo for the crates of the program.
-    pub fn read(architecture: &str) -> Result<Metadata> {
+    /// Asks cargo for the crates of a program.
+    pub fn read(source: Source, architecture: &str) -> Result<Metadata> {
+        let workspace = source.workspace();
         let triple = format!("{architecture}-unknown-linux-gnu");
         let cargo = |arguments: &[&str]| -> Result<String> {
-            text(Command::new("cargo").args(arguments).current_dir(root()))
+            text(
+                Command::new("cargo")
+                    .args(arguments)
+                    .current_dir(&workspace),
+            )
         };
         // Unlike `cargo metadata`, `cargo tree` enables the features of one package alone.
         let tree = [
             "tree",
             "--locked",
             "--package",
-            "longwire",
+            source.name,
             "--target",
             &triple,
             "--edges",
@@ -65,7 +70,7 @@ impl Metadata {
             &triple,
         ];
         let all: Value = serde_json::from_str(&cargo(&all)?).at("cargo metadata")?;
-        let lock = String::from_utf8_lossy(&read(&root().join("Cargo.lock"))?).into_owned();
+        let lock = String::from_utf8_lossy(&read(&workspace.join("Cargo.lock"))?).into_owned();
         let checksums = checksums(&lock);
         let mut crates = BTreeMap::new();
         let ids = ids(&all);
@@ -273,10 +278,11 @@ fn word(value: &Value) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::program::LONGWIRE;
 
     #[test]
     fn the_program_has_its_crates_and_no_others() {
-        let metadata = Metadata::read("x86_64").expect("cargo knows them");
+        let metadata = Metadata::read(LONGWIRE, "x86_64").expect("cargo knows them");
         let names: Vec<&str> = metadata
             .crates
             .keys()
@@ -303,7 +309,7 @@ mod tests {
 
     #[test]
     fn licences_of_others_have_their_texts() {
-        let metadata = Metadata::read("x86_64").expect("cargo knows them");
+        let metadata = Metadata::read(LONGWIRE, "x86_64").expect("cargo knows them");
         let page = metadata.notices().expect("they can be read");
         assert!(page.contains("\ntokio ") && page.contains("Permission is hereby granted"));
         assert!(!page.contains("\nlongwire-engine "));

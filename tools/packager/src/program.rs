@@ -1,4 +1,4 @@
-//! The program of the packages: built for an old glibc, its debug information apart.
+//! The programs of the packages: built for an old glibc, their debug information apart.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -21,9 +21,45 @@ const PROFILE: &str = "dist";
 /// Name of the file with the debug information, as `.gnu_debuglink` has it.
 pub const DEBUG_FILE: &str = "longwire.debug";
 
+/// A program of this repository.
+#[derive(Clone, Copy, Debug)]
+pub struct Source {
+    /// The name of its package and of its file.
+    pub name: &'static str,
+    /// The directory of its workspace, from the root.
+    directory: &'static str,
+}
+
+/// The emulator.
+pub const LONGWIRE: Source = Source {
+    name: "longwire",
+    directory: "",
+};
+
+/// The agent and the controller of Kubernetes.
+pub const KUBE: Source = Source {
+    name: "longwire-kube",
+    directory: "crates/longwire-kube",
+};
+
+impl Source {
+    /// Returns the directory of its workspace.
+    pub fn workspace(&self) -> PathBuf {
+        root().join(self.directory)
+    }
+
+    /// Returns where the built program is.
+    pub fn built(&self, places: &Places) -> PathBuf {
+        let directory = places.target.join(triple()).join(PROFILE);
+        directory.join(self.name)
+    }
+}
+
 /// The program, and its debug information.
 #[derive(Debug)]
 pub struct Program {
+    /// Its name.
+    pub name: &'static str,
     /// The stripped program.
     pub bytes: Vec<u8>,
     /// The facts of the stripped program.
@@ -36,10 +72,10 @@ pub struct Program {
 
 impl Program {
     /// Builds the program, or takes one that is built, and strips it.
-    pub fn prepare(places: &Places, given: Option<&Path>) -> Result<Program> {
+    pub fn prepare(source: Source, places: &Places, given: Option<&Path>) -> Result<Program> {
         match given {
-            Some(path) => strip(places, path),
-            None => strip(places, &build(places)?),
+            Some(path) => strip(source, places, path),
+            None => strip(source, places, &build(source, places)?),
         }
     }
 
@@ -53,7 +89,7 @@ impl Program {
                 self.elf.glibc_text()
             ));
         }
-        if self.bytes.len() > SIZE_MAX {
+        if self.name == LONGWIRE.name && self.bytes.len() > SIZE_MAX {
             return Err(format!(
                 "the stripped program has {} bytes, more than {SIZE_MAX}",
                 self.bytes.len()
@@ -63,10 +99,12 @@ impl Program {
     }
 }
 
-/// Builds the page of the live view, and the program, which embeds it, with cargo-zigbuild,
-/// which is installed from PyPI.
-fn build(places: &Places) -> Result<PathBuf> {
-    build_page()?;
+/// Builds a program with cargo-zigbuild, which is installed from PyPI. Before the emulator,
+/// builds the page of the live view, which it embeds.
+fn build(source: Source, places: &Places) -> Result<PathBuf> {
+    if source.name == LONGWIRE.name {
+        build_page()?;
+    }
     let venv = places.work.join("venv");
     install_zig(&venv)?;
     let (major, minor, _) = GLIBC;
@@ -78,18 +116,18 @@ fn build(places: &Places) -> Result<PathBuf> {
         .args(["zigbuild", "--locked", "--profile", PROFILE])
         .args([
             "--package",
-            "longwire",
+            source.name,
             "--bin",
-            "longwire",
+            source.name,
             "--target",
             &target,
         ])
-        .current_dir(root())
+        .current_dir(source.workspace())
         .env("PATH", env::join_paths(directories).at("PATH")?)
         .env("CARGO_TARGET_DIR", &places.target)
         .env("RUSTFLAGS", without_paths());
     run(&mut command)?;
-    Ok(built(places))
+    Ok(source.built(places))
 }
 
 /// Builds the page with Node: packages always contain it.
@@ -113,12 +151,6 @@ fn build_page() -> Result<()> {
 
 fn triple() -> String {
     format!("{}-unknown-linux-gnu", env::consts::ARCH)
-}
-
-/// Returns where the built program is.
-pub fn built(places: &Places) -> PathBuf {
-    let directory = places.target.join(triple()).join(PROFILE);
-    directory.join("longwire")
 }
 
 /// Returns flags that keep the directories of this machine out of the program: it is
@@ -148,13 +180,13 @@ fn install_zig(venv: &Path) -> Result<()> {
 }
 
 /// Splits a program in the stripped program and its debug information.
-fn strip(places: &Places, from: &Path) -> Result<Program> {
+fn strip(source: Source, places: &Places, from: &Path) -> Result<Program> {
     let objcopy = env::var("OBJCOPY").unwrap_or_else(|_| "objcopy".to_owned());
     if !exists(&objcopy) && !Path::new(&objcopy).exists() {
         return Err("needs objcopy (Debian: binutils)".to_owned());
     }
     let has_lines = Elf::read(&read(from)?).at(from)?.has_lines;
-    let (path, debug) = (places.work.join("longwire"), places.work.join(DEBUG_FILE));
+    let (path, debug) = (places.work.join(source.name), places.work.join(DEBUG_FILE));
     std::fs::create_dir_all(&places.work).at(&places.work)?;
     let mut strip = Command::new(&objcopy);
     strip.arg("--strip-all");
@@ -167,6 +199,7 @@ fn strip(places: &Places, from: &Path) -> Result<Program> {
     run(strip.arg(from).arg(&path))?;
     let bytes = read(&path)?;
     Ok(Program {
+        name: source.name,
         elf: Elf::read(&bytes).at(&path)?,
         bytes,
         debug: if has_lines { Some(read(&debug)?) } else { None },

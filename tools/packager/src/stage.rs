@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::path::Path;
 use std::process::Command;
 
+use crate::image::Layer;
 use crate::metadata::Metadata;
 use crate::places::{Places, VERSION, root};
 use crate::program::{DEBUG_FILE, Program};
@@ -74,6 +75,25 @@ pub fn tree(places: &Places, program: &Program, metadata: &Metadata) -> Result<T
     Ok(tree)
 }
 
+/// Returns the layer of the image for Kubernetes.
+pub fn kube_layer(program: &Program, metadata: &Metadata) -> Result<Layer> {
+    let mut tree = Tree::default();
+    tree.program("usr/bin/longwire-kube", program.bytes.clone());
+    let documents = "usr/share/doc/longwire-kube";
+    for licence in ["LICENSE-APACHE", "LICENSE-MIT"] {
+        tree.file(
+            &format!("{documents}/{licence}"),
+            read(&root().join(licence))?,
+        );
+    }
+    let notices = gzip(metadata.notices()?.as_bytes())?;
+    tree.file(&format!("{documents}/third-party-licenses.txt.gz"), notices);
+    Ok(Layer {
+        tree,
+        created_by: format!("longwire-kube {VERSION}"),
+    })
+}
+
 /// Writes the files to the directory in which `cargo deb` and `cargo generate-rpm` look
 /// for `target/release/stage`, and gives them the time of the packages.
 pub fn write_stage(places: &Places, tree: &Tree) -> Result<()> {
@@ -98,7 +118,8 @@ fn set_times(path: &Path, time: u64) -> Result<()> {
 
 /// Returns the start of archives' names.
 pub fn archive_name(program: &Program) -> String {
-    format!("longwire-{VERSION}-{}-linux-gnu", program.elf.architecture)
+    let architecture = program.elf.architecture;
+    format!("{}-{VERSION}-{architecture}-linux-gnu", program.name)
 }
 
 /// Writes the archive that is unpacked anywhere, and that of the debug information.

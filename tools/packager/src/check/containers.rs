@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::containers_spec::Bundle;
 use super::engines;
 use super::{Context, Outcome, ensure, is_root, missing};
-use crate::image::NAME;
+use crate::image::reference;
 use crate::places::VERSION;
 use crate::run::{At, Finished, Result, finish, run, text, write};
 
@@ -87,7 +87,7 @@ pub fn image(context: &Context) -> Result<Outcome> {
     let image = context.package("-oci.tar")?;
     let engine = Containerd::start(context)?;
     run(engine.ctr(&["images", "import"]).arg(&image))?;
-    let reference = format!("{NAME}:{VERSION}");
+    let reference = reference("longwire");
     run(&mut engine.ctr(&["images", "check", &format!("name=={reference}")]))?;
     let version = finish(&mut engine.container(&[], &reference, &["longwire", "--version"]))?;
     ensure(version.text.contains(VERSION), || version.text.clone())?;

@@ -7,8 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::containers::{CONNECT, judge};
 use super::{Context, ensure};
-use crate::image::NAME;
-use crate::places::VERSION;
+use crate::image::reference;
 use crate::run::{At, Result, exists, finish, run, text};
 
 /// The start of the remedy in a refusal.
@@ -76,7 +75,7 @@ fn use_engine(
     image: &Path,
 ) -> Result<()> {
     run(engine().args(["load", "--input"]).arg(image))?;
-    let reference = format!("{NAME}:{VERSION}");
+    let reference = reference("longwire");
     let mut images = engine();
     images.args(["images", "--format", "{{.Repository}}:{{.Tag}}"]);
     let names = text(&mut images)?;

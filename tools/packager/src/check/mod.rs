@@ -9,6 +9,7 @@ mod containers;
 mod containers_spec;
 mod distributions;
 mod engines;
+mod kube;
 mod program;
 mod release;
 
@@ -31,7 +32,7 @@ struct Check {
     run: fn(&Context) -> Result<Outcome>,
 }
 
-const CHECKS: [Check; 10] = [
+const CHECKS: [Check; 11] = [
     Check {
         name: "program",
         summary: "glibc, size, debug information, no paths of this machine",
@@ -73,6 +74,11 @@ const CHECKS: [Check; 10] = [
         run: containers::image,
     },
     Check {
+        name: "kube-image",
+        summary: "the program of the image for Kubernetes, in the image's files",
+        run: kube::image,
+    },
+    Check {
         name: "action",
         summary: "the script of the GitHub Action, with a release on this machine",
         run: action::install,
@@ -98,10 +104,22 @@ pub struct Context {
 }
 
 impl Context {
-    /// Returns the package whose name has this ending.
+    /// Returns the package of the emulator whose name has this ending.
     fn package(&self, ending: &str) -> Result<PathBuf> {
+        self.found(ending, |path| !path.contains("longwire-kube"))
+    }
+
+    /// Returns the image for Kubernetes.
+    fn kube_image(&self) -> Result<PathBuf> {
+        self.found("-oci.tar", |path| path.contains("longwire-kube"))
+    }
+
+    fn found(&self, ending: &str, is_meant: fn(&str) -> bool) -> Result<PathBuf> {
         let found = list(&self.places.out)?.into_iter();
-        let mut found = found.filter(|path| path.to_string_lossy().ends_with(ending));
+        let mut found = found.filter(|path| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            name.ends_with(ending) && is_meant(&name)
+        });
         match (found.next(), found.next()) {
             (Some(path), None) => Ok(path),
             (None, _) => Err(format!(

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use super::{Context, Outcome, ensure, missing};
 use crate::places::Places;
-use crate::program::Program;
+use crate::program::{LONGWIRE, Program};
 use crate::run::{Result, list, read, run};
+use crate::sums::write_sums;
 use crate::write_packages;
 
 /// Builds all packages twice from the same program, at different times and in different
@@ -25,8 +26,9 @@ pub fn reproducible(context: &Context) -> Result<Outcome> {
             out: base.join("out"),
             time: context.places.time,
         };
-        let program = Program::prepare(&places, Some(&given))?;
+        let program = Program::prepare(LONGWIRE, &places, Some(&given))?;
         write_packages(&places, &program, &[])?;
+        write_sums(&places)?;
         made.push(places.out);
         // Times in whole seconds would otherwise agree by chance.
         std::thread::sleep(Duration::from_millis(1100));
