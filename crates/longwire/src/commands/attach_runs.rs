@@ -266,12 +266,14 @@ pub(super) fn detach(args: &DetachArgs, globals: &Globals) -> Result<ExitCode, E
         }
     }
     for record in &ending {
-        let deadline = Instant::now() + PATIENCE;
-        while record.is_alive() {
-            if Instant::now() > deadline {
-                end(record, Signal::SIGKILL)?;
+        if !has_ended(record) {
+            end(record, Signal::SIGKILL)?;
+            if !has_ended(record) {
+                return Err(Error::Failed(format!(
+                    "process {} of '{}' does not end, although it was killed: the kernel holds it",
+                    record.pid, record.name
+                )));
             }
-            std::thread::sleep(Duration::from_millis(5));
         }
         record.open()?;
         if !globals.quiet {
@@ -279,6 +281,18 @@ pub(super) fn detach(args: &DetachArgs, globals: &Globals) -> Result<ExitCode, E
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Waits until a run's process has ended; false if it takes too long.
+fn has_ended(record: &Record) -> bool {
+    let deadline = Instant::now() + PATIENCE;
+    while record.is_alive() {
+        if Instant::now() > deadline {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    true
 }
 
 fn end(record: &Record, signal: Signal) -> Result<(), Error> {

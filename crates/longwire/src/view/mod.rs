@@ -1,9 +1,14 @@
 //! The live view: its page, the judgement it shows, and the browser.
 
 use std::env;
-use std::io::IsTerminal;
+use std::fs;
+use std::io::{IsTerminal, Write};
 use std::net::SocketAddr;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Duration;
 
 use longwire_control::{Judgement, PageFile, ViewConfig, ViewUrls};
 use longwire_fabric::{Controller, NetworkReport};
@@ -11,6 +16,9 @@ use longwire_fabric::{Controller, NetworkReport};
 use crate::report::network::verdict_on;
 use crate::report::stderr::print_line;
 use crate::report::verdict::Verdict;
+
+/// The time in which the browser of a desktop reads the page that leads to the view.
+const READ_WITHIN: Duration = Duration::from_secs(20);
 
 /// The files of the page; none if it was not built.
 static BUILT: &[PageFile] = include!(concat!(env!("OUT_DIR"), "/page.rs"));
@@ -62,10 +70,35 @@ fn open_in_browser(url: &str) {
         return;
     }
     // The URL has been printed: without `xdg-open`, a person opens it.
-    let _ = Command::new("xdg-open")
-        .arg(url)
+    let Some(page) = redirection(url) else {
+        return;
+    };
+    let browser = Command::new("xdg-open")
+        .arg(&page)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn();
+    // The browser reads the page after `xdg-open` has ended.
+    thread::spawn(move || {
+        if let Ok(mut browser) = browser {
+            let _ = browser.wait();
+            thread::sleep(READ_WITHIN);
+        }
+        let _ = fs::remove_file(page);
+    });
+}
+
+/// Writes a page that leads to a URL, which only this user can read: every user of the
+/// machine sees the arguments of a program, and the URL has the token.
+fn redirection(url: &str) -> Option<PathBuf> {
+    let directory = PathBuf::from(env::var_os("XDG_RUNTIME_DIR")?);
+    let page = directory.join(format!("longwire-view-{}.html", std::process::id()));
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create(true).truncate(true).mode(0o600);
+    let url = url.replace('&', "&amp;").replace('"', "&quot;");
+    let text = format!(r#"<!doctype html><meta http-equiv="refresh" content="0; url={url}">"#);
+    let mut file = options.open(&page).ok()?;
+    file.write_all(text.as_bytes()).ok()?;
+    Some(page)
 }
