@@ -55,8 +55,11 @@ fn adaptive_spins_when_the_release_is_near_and_sleeps_to_just_before_when_far() 
     let near = monotonic_now().saturating_add(Nanos::from_micros(1));
     assert!(waiter.plan(Some(near)).is_none());
     let far = monotonic_now().saturating_add(Nanos::from_millis(100));
+    let early = far.saturating_sub(LONG_ENDS_BEFORE);
+    assert_eq!(waiter.plan(Some(far)), Some(early), "and sleeps again");
     let margin = waiter.margin_max();
-    assert_eq!(waiter.plan(Some(far)), Some(far.saturating_sub(margin)));
+    let rest = waiter.wake_at(early, far);
+    assert_eq!(rest, far.saturating_sub(margin));
     waiter.active();
     assert!(waiter.plan(Some(far)).is_none(), "lingers after traffic");
 }
@@ -182,11 +185,13 @@ fn a_time_that_had_passed_before_the_wait_is_no_pause() {
 fn short_and_long_sleeps_have_margins_of_their_own() {
     let mut waiter = new_waiter(WaitMode::Adaptive);
     let now = Nanos::from_secs(1);
-    let (near, far) = (Nanos::from_micros(100), Nanos::from_millis(50));
-    assert_ne!(class_of(near), class_of(far));
+    let (near, far) = (Nanos::from_micros(100), Nanos::from_millis(1));
+    let [class_near, class_far] = [near, far].map(|length| class_of(length).expect("not long"));
+    assert_ne!(class_near, class_far);
+    assert_eq!(class_of(LONG), None);
     for _ in 0..1_000 {
-        waiter.margins.learn(class_of(near), Nanos::from_micros(5));
-        waiter.margins.learn(class_of(far), Nanos::from_micros(90));
+        waiter.margins.learn(class_near, Nanos::from_micros(5));
+        waiter.margins.learn(class_far, Nanos::from_micros(90));
     }
     let margin = |waiter: &mut Waiter, length: Nanos| {
         let next = now.saturating_add(length);

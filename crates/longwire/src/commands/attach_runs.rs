@@ -4,6 +4,7 @@
 use std::fs;
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -26,6 +27,11 @@ use crate::{Error, Globals};
 
 /// The directory of the files, in the run directory.
 const DIRECTORY: &str = "attached";
+/// Before and after the link's name in the name of its control socket.
+const SOCKET_PREFIX: &str = "attach-";
+const SOCKET_SUFFIX: &str = ".sock";
+/// Maximum time from the creation of a control socket until a run listens on it.
+const BEGIN_MAX: Duration = Duration::from_secs(60);
 /// How long `detach` waits for a run to end before it kills it.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -147,7 +153,7 @@ impl NewRun {
             )));
         }
         let run = directory.parent().unwrap_or(&directory);
-        let control = run.join(format!("attach-{name}.sock"));
+        let control = run.join(format!("{SOCKET_PREFIX}{name}{SOCKET_SUFFIX}"));
         let since = SystemTime::now().duration_since(UNIX_EPOCH);
         let pid = std::process::id().cast_signed();
         let record = Record {
@@ -368,6 +374,7 @@ fn named(name: &str) -> Result<Named, Error> {
 
 /// Reads the entries of a directory. Entries of processes that are gone are removed.
 fn records(directory: &Path) -> Result<Vec<Record>, Error> {
+    remove_dead_sockets(directory.parent().unwrap_or(directory));
     let entries = match fs::read_dir(directory) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         entries => entries.map_err(Error::file(directory, "cannot list attached links"))?,
@@ -395,6 +402,26 @@ fn records(directory: &Path) -> Result<Vec<Record>, Error> {
         }
     }
     Ok(found)
+}
+
+/// Removes control sockets of runs that were killed before they had an entry.
+fn remove_dead_sockets(run: &Path) {
+    for entry in fs::read_dir(run).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        if !(name.starts_with(SOCKET_PREFIX) && name.ends_with(SOCKET_SUFFIX)) {
+            continue;
+        }
+        let path = entry.path();
+        let made = entry.metadata().and_then(|socket| socket.modified());
+        let age = made.ok().and_then(|made| made.elapsed().ok());
+        // A younger one may not listen yet.
+        let is_old = age.is_some_and(|age| age > BEGIN_MAX);
+        let refused = |error: io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
+        if is_old && UnixStream::connect(&path).is_err_and(refused) {
+            let _ = fs::remove_file(&path);
+        }
+    }
 }
 
 fn read(path: &Path) -> Option<Record> {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use longwire_engine::DropReason;
+use longwire_fabric::NetworkReport;
 use longwire_runtime::LinkReport;
 
 use super::words::count;
@@ -49,15 +50,37 @@ impl UndeliveredFrames {
         if frames == 0 || links.iter().any(|link| link.traffic.packets_out > 0) {
             return None;
         }
+        let in_flight = links.iter().map(|link| link.in_flight).sum();
+        let drops = links.iter().flat_map(|link| link.drops.nonzero());
+        Some(UndeliveredFrames::new(frames, in_flight, drops))
+    }
+
+    /// Returns the frames of a network; `None` if one was delivered, or none arrived.
+    pub fn of_network(report: &NetworkReport) -> Option<UndeliveredFrames> {
+        let run = &report.run;
+        let frames: u64 = run.ports.iter().map(|port| port.traffic.packets_in).sum();
+        if frames == 0 || run.ports.iter().any(|port| port.traffic.packets_out > 0) {
+            return None;
+        }
+        let drops = report.links.iter().flat_map(|row| row.totals.drops.iter());
+        let drops = drops.filter(|(_, dropped)| *dropped > 0);
+        Some(UndeliveredFrames::new(frames, run.in_flight, drops))
+    }
+
+    fn new<'a>(
+        frames: u64,
+        in_flight: u64,
+        dropped: impl Iterator<Item = (&'a str, u64)>,
+    ) -> UndeliveredFrames {
         let mut drops = BTreeMap::new();
-        for (reason, dropped) in links.iter().flat_map(|link| link.drops.nonzero()) {
+        for (reason, dropped) in dropped {
             *drops.entry(reason.to_owned()).or_insert(0) += dropped;
         }
-        Some(UndeliveredFrames {
+        UndeliveredFrames {
             frames,
-            in_flight: links.iter().map(|link| link.in_flight).sum(),
+            in_flight,
             drops,
-        })
+        }
     }
 
     /// Whether the configured models lost the frames, or frames are still under
@@ -76,11 +99,11 @@ impl UndeliveredFrames {
         if self.in_flight > 0 {
             reasons.push(format!("{} still on their way", count(self.in_flight)));
         }
-        format!(
-            "none of {} frames delivered: {}",
-            count(self.frames),
-            reasons.join(", ")
-        )
+        let frames = format!("none of {} frames delivered", count(self.frames));
+        match reasons.is_empty() {
+            true => frames,
+            false => format!("{frames}: {}", reasons.join(", ")),
+        }
     }
 
     /// Returns remedies, if the configuration does not explain the loss.

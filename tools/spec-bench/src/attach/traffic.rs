@@ -83,10 +83,23 @@ pub(super) fn measure(place: Place, time: Duration, trips: u32) -> Result<PlaceT
 /// As [`measure`].
 pub(super) fn rtt_error_us(delay: Duration, trips: u32) -> Result<f64, Error> {
     let options = format!("--delay {}ms", delay.as_millis());
-    // Fewer, as each waits for the one before.
-    let trips = trips.min(3_000 / delay.as_millis() as u32).max(1);
-    let rtt = attached(&options, |path| rtt_us(path, trips))?;
+    let trips = trips_of(delay, trips);
+    let rtt = attached(&options, |path| rtt_us(path, trips, INTERVAL))?;
     Ok(rtt - 2.0 * delay.as_secs_f64() * 1e6)
+}
+
+/// Returns the median round trip of the bare pair, in microseconds, with pauses as long as
+/// [`rtt_error_us`] has between its frames: a core that was idle is slow to send.
+///
+/// # Errors
+/// As [`measure`].
+pub(super) fn paused_rtt_us(delay: Duration, trips: u32) -> Result<f64, Error> {
+    rtt_us(Testbed::bare()?.path(), trips_of(delay, trips), delay * 2)
+}
+
+/// Returns the number of round trips for a delay: fewer, as each waits for the one before.
+fn trips_of(delay: Duration, trips: u32) -> u32 {
+    trips.min(3_000 / delay.as_millis() as u32).max(1)
 }
 
 /// Measures through an attached link with these options.
@@ -112,17 +125,17 @@ fn flows(path: Path<'_>, time: Duration, trips: u32) -> Result<PlaceTraffic, Err
         flows: 1,
     };
     Ok(PlaceTraffic {
-        rtt_us: rtt_us(path, trips)?,
+        rtt_us: rtt_us(path, trips, INTERVAL)?,
         tcp_gbit: tcp_flow(path, time, time / 4)?.goodput / 1e9,
         udp_kpps: udp_flow(path, flood)?.received as f64 / time.as_secs_f64() / 1e3,
     })
 }
 
-fn rtt_us(path: Path<'_>, count: u32) -> Result<f64, Error> {
+fn rtt_us(path: Path<'_>, count: u32, interval: Duration) -> Result<f64, Error> {
     let probes = Probes {
         frame_len: 100,
         count,
-        interval: INTERVAL,
+        interval,
         patience: PATIENCE,
     };
     let median = probe_trips(path, probes)?.median_ns();

@@ -8,6 +8,7 @@ use longwire_runtime::Artifact;
 use longwire_runtime::fabric::PortReport;
 
 use crate::report::artifacts;
+use crate::report::undelivered::UndeliveredFrames;
 use crate::report::verdict::{
     IN_TIME, SHARE_SMALL, Verdict, kinds, lateness, machine_hints, own_share, stopped,
 };
@@ -54,6 +55,9 @@ pub(super) fn of(report: &NetworkReport) -> Verdict {
     } else if arrived == 0 {
         let line = "no frame arrived: there is no verdict on the network";
         (true, line.to_owned())
+    } else if let Some(undelivered) = UndeliveredFrames::of_network(report) {
+        hints.extend(undelivered.hints());
+        undelivered_line(&undelivered)
     } else {
         (true, praise(report))
     };
@@ -183,6 +187,16 @@ fn artifacts_of(port: &PortReport) -> Option<String> {
         String::new()
     };
     Some(format!("{} {kinds}{share}", port.name))
+}
+
+/// Returns whether a network that delivered no frame met its configuration, with the reasons.
+fn undelivered_line(undelivered: &UndeliveredFrames) -> (bool, String) {
+    let verdict = match undelivered.asked_for() {
+        true => "the network was what was asked for",
+        false => "the network is not usable",
+    };
+    let line = format!("{verdict}: {}", undelivered.line());
+    (undelivered.asked_for(), line)
 }
 
 fn praise(report: &NetworkReport) -> String {
@@ -323,6 +337,31 @@ mod tests {
         report.run.pauses.count = 2;
         let hints = of(&report).hints;
         assert!(hints[0].starts_with("pauses: the machine itself stood still 2 times"));
+    }
+
+    #[test]
+    fn a_network_that_delivered_nothing_says_where_its_frames_are() {
+        let mut report = report(&[0]);
+        report.run.ports[0].traffic.packets_out = 0;
+        report.run.ports[0].traffic.packets_in = 13;
+        report.run.in_flight = 13;
+        let verdict = of(&report);
+        assert!(verdict.faithful);
+        let text = "the network was what was asked for: none of 13 frames delivered: 13 still on";
+        assert!(verdict.line.starts_with(text), "{}", verdict.line);
+
+        report.run.in_flight = 0;
+        report.links[0].totals.drops[DropReason::Loss] = 13;
+        let verdict = of(&report);
+        assert!(verdict.faithful, "{}", verdict.line);
+        assert!(verdict.line.ends_with("13 dropped by loss"));
+
+        report.links[0].totals.drops[DropReason::Mtu] = 1;
+        let verdict = of(&report);
+        assert!(!verdict.faithful);
+        let text = "the network is not usable: none of 13 frames delivered: 13 dropped by loss, 1";
+        assert!(verdict.line.starts_with(text), "{}", verdict.line);
+        assert!(verdict.hints[0].contains("--mtu"));
     }
 
     #[test]
