@@ -18,8 +18,9 @@
 //! what is sent, after the link, before the interface's qdisc.
 //!
 //! The programs are held by descriptors (TCX links, Linux 6.6). When this process ends,
-//! however it ends, the kernel removes them, and the interface works as before; the
-//! namespace goes with its last descriptor, and the veth pairs with the namespace.
+//! however it ends, they take no more frames (`alive`), the kernel removes them, and the
+//! interface works as before; the namespace goes with its last descriptor, and the veth
+//! pairs with the namespace.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -32,6 +33,7 @@ use crate::net::{NetNamespace, address};
 use crate::port::options::OpenOptions;
 use crate::port::registry::Port;
 
+mod alive;
 mod devices;
 mod error;
 mod filter;
@@ -42,6 +44,7 @@ mod program;
 mod selection;
 mod watch;
 
+pub use alive::closed_at_end;
 pub use devices::is_device_of_link;
 pub use error::AttachError;
 pub use order::{Direction, Order};
@@ -49,8 +52,10 @@ pub use pins::Pins;
 pub use port::{AttachedPort, PortEngage, prepare_port};
 pub use selection::{PREFIXES_MAX, Selection};
 
+use alive::AliveCall;
 use devices::{make_devices, open, quiet};
 use order::Rank;
+use program::Destination;
 use watch::Watch;
 
 /// Start of the names of programs at devices of attachments.
@@ -130,6 +135,9 @@ pub struct Attachment {
     devices: [u32; 2],
     /// The programs at the interface, removed first: later frames no longer enter.
     taking: Vec<(Hook, Link)>,
+    /// Those that these programs call, and those that the programs before the last
+    /// [`Attachment::select`] did, which may still run.
+    calls: [Vec<AliveCall>; 2],
     giving: Vec<Link>,
     _programs: Vec<OwnedFd>,
     _hub: NetNamespace,
@@ -146,11 +154,20 @@ impl std::fmt::Debug for Attachment {
     }
 }
 
+/// A program that takes frames at a hook of the interface.
+struct Taker {
+    hook: Hook,
+    program: OwnedFd,
+    /// What it calls, unless it is to take frames also after the process has ended.
+    call: Option<AliveCall>,
+}
+
 /// The two ends of an attachment, before frames are taken.
 pub struct Prepared {
     attachment: Attachment,
     namespace: NetNamespace,
-    taking: Vec<(Hook, OwnedFd)>,
+    selection: Selection,
+    taking: Vec<Taker>,
     /// The port of frames that the interface's namespace sends and receives.
     pub inner: Port,
     /// The port of frames that the interface sends and receives on its wire.
@@ -171,6 +188,7 @@ impl std::fmt::Debug for Prepared {
 /// link that takes all frames already if this one is to, or without CAP_NET_ADMIN, CAP_BPF and CAP_SYS_ADMIN.
 pub fn prepare(place: &AttachPlace<'_>, hub: &AttachHub) -> Result<Prepared, AttachError> {
     let _hurry = ExpeditedGrace::begin();
+    alive::start().map_err(AttachError::program)?;
     if place.selection.to.len() > PREFIXES_MAX {
         return Err(AttachError::TooManyPrefixes);
     }
@@ -184,6 +202,7 @@ pub fn prepare(place: &AttachPlace<'_>, hub: &AttachHub) -> Result<Prepared, Att
         mark: mark_of(place.namespace.inode() ^ u64::from(found.index) << 32),
         devices,
         taking: Vec::new(),
+        calls: Default::default(),
         giving: Vec::new(),
         _programs: Vec::new(),
         _hub: hub.namespace.try_clone()?,
@@ -218,10 +237,11 @@ pub fn prepare(place: &AttachPlace<'_>, hub: &AttachHub) -> Result<Prepared, Att
     attachment.giving = giving.map_err(AttachError::program)?;
     attachment._programs = givers.into_iter().map(|(_, program)| program).collect();
     let hooks = HOOKS.into_iter().filter(|hook| place.direction.has(*hook));
-    let taking = hooks.map(|hook| Ok((hook, attachment.taker(hook, &place.selection)?)));
+    let taking = hooks.map(|hook| attachment.taker(hook, &place.selection, false));
     let taking: Result<_, AttachError> = taking.collect();
     Ok(Prepared {
         namespace: place.namespace.try_clone()?,
+        selection: place.selection.clone(),
         taking: taking?,
         attachment,
         inner,
@@ -257,6 +277,7 @@ impl Prepared {
         let engage = Engage {
             attachment: self.attachment,
             namespace: self.namespace,
+            selection: self.selection,
             taking: self.taking,
         };
         (engage, self.inner, self.outer)
@@ -267,7 +288,8 @@ impl Prepared {
 pub struct Engage {
     attachment: Attachment,
     namespace: NetNamespace,
-    taking: Vec<(Hook, OwnedFd)>,
+    selection: Selection,
+    taking: Vec<Taker>,
 }
 
 impl std::fmt::Debug for Engage {
@@ -311,8 +333,14 @@ impl Engage {
         let pins = closed.then(|| self.pins());
         let _hurry = ExpeditedGrace::begin();
         let mut attachment = self.attachment;
+        let mut takers = self.taking;
+        if closed {
+            for taker in &mut takers {
+                *taker = attachment.taker(taker.hook, &self.selection, true)?;
+            }
+        }
         let attached = self.namespace.run(|| {
-            let attached = self.taking.iter().map(|(hook, program)| {
+            let attached = takers.iter().map(|Taker { hook, program, .. }| {
                 let left = pins.as_ref().and_then(|pins| pins.left(*hook));
                 let link = match left {
                     Some(link) => {
@@ -327,8 +355,7 @@ impl Engage {
             attached.collect::<Result<Vec<_>, _>>()
         })?;
         attachment.taking = attached?;
-        let programs = self.taking.into_iter().map(|(_, program)| program);
-        attachment._programs.extend(programs);
+        attachment.calls[0] = takers.into_iter().filter_map(|taker| taker.call).collect();
         if let Some(pins) = pins {
             let pinned = pins.pin(&mut attachment.taking);
             attachment.pins = Some(pins);
@@ -366,31 +393,52 @@ impl Attachment {
             return Err(AttachError::OtherPlace);
         }
         let _hurry = ExpeditedGrace::begin();
-        let programs = self
+        let closed = self.pins.is_some();
+        let takers = self
             .taking
             .iter()
-            .map(|(hook, _)| self.taker(*hook, selection));
-        let programs: Vec<OwnedFd> = programs.collect::<Result<_, _>>()?;
+            .map(|(hook, _)| self.taker(*hook, selection, closed));
+        let takers: Vec<Taker> = takers.collect::<Result<_, _>>()?;
+        // The links hold their programs.
+        let (programs, calls): (Vec<_>, Vec<_>) = takers
+            .into_iter()
+            .map(|taker| (taker.program, taker.call))
+            .unzip();
+        let calls = calls.into_iter().flatten().collect();
+        self.calls = [calls, std::mem::take(&mut self.calls[0])];
         for ((_, link), program) in self.taking.iter().zip(&programs) {
             link.replace(program.as_fd())
                 .map_err(AttachError::program)?;
         }
-        // The links hold their programs.
         Ok(())
     }
 
-    /// Loads the program that takes frames at a hook of the interface.
-    fn taker(&self, hook: Hook, selection: &Selection) -> Result<OwnedFd, AttachError> {
+    /// Loads the program that takes frames at a hook of the interface; also after this
+    /// process has ended if `closed`.
+    fn taker(&self, hook: Hook, selection: &Selection, closed: bool) -> Result<Taker, AttachError> {
         let [inside, outside] = self.devices;
         let (sending, device) = match hook {
             Hook::Egress => (true, inside),
             Hook::Ingress => (false, outside),
         };
         let selected = selection.node(sending);
-        let program = program::take(self.mark, selected.as_ref(), device);
+        let call = match closed {
+            true => None,
+            false => Some(AliveCall::to(device).map_err(AttachError::program)?),
+        };
+        let destination = match &call {
+            None => Destination::Device(device),
+            Some((_, array)) => Destination::WhileAlive(array.as_fd()),
+        };
+        let program = program::take(self.mark, selected.as_ref(), destination);
         let program = program.ok_or(AttachError::FilterTooComplex)?;
         let name = self.rank.name(hook);
-        bpf::load_program(ProgramKind::Tcx, &name, &program).map_err(AttachError::program)
+        let loaded = bpf::load_program(ProgramKind::Tcx, &name, &program);
+        Ok(Taker {
+            hook,
+            program: loaded.map_err(AttachError::program)?,
+            call: call.map(|(call, _)| call),
+        })
     }
 
     /// Attaches a program at the interface, in the calling thread's namespace, at its place
@@ -434,6 +482,7 @@ impl Attachment {
             }
         }
         self.taking.clear();
+        self.calls = Default::default();
         self.pins = None;
     }
 

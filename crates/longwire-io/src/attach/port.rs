@@ -17,10 +17,11 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use longwire_packet::filter::tree::Node;
 
+use super::alive::{self, AliveCall};
 use super::devices::{ATTEMPTS, exists, indices_of, make_pair, open};
 use super::filter::facts::{CONTEXT, STACK, load};
 use super::filter::select;
-use super::program::{ARRIVE, NEXT, SEND, redirect};
+use super::program::{ARRIVE, Destination, NEXT, redirect};
 use super::watch::Watch;
 use super::{AttachError, AttachHub, AttachPlace, PREFIXES_MAX, PROGRAM, find};
 use crate::bpf::assembler::Assembler;
@@ -55,6 +56,7 @@ pub struct PortEngage {
     index: u32,
     namespace: NetNamespace,
     programs: [OwnedFd; 2],
+    call: AliveCall,
     giving: Link,
     given: OwnedFd,
     hub: NetNamespace,
@@ -77,6 +79,7 @@ pub fn prepare_port(
     hub: &AttachHub,
 ) -> Result<(PortEngage, Port), AttachError> {
     let _hurry = ExpeditedGrace::begin();
+    alive::start().map_err(AttachError::program)?;
     if place.selection.to.len() > PREFIXES_MAX {
         return Err(AttachError::TooManyPrefixes);
     }
@@ -92,7 +95,9 @@ pub fn prepare_port(
         bpf::load_program(ProgramKind::Tcx, name, instructions).map_err(AttachError::program)
     };
     let selected = place.selection.node(true);
-    let taking = take(selected.as_ref(), device).ok_or(AttachError::FilterTooComplex)?;
+    let (call, array) = AliveCall::to(device).map_err(AttachError::program)?;
+    let taking = take(selected.as_ref(), Destination::WhileAlive(array.as_fd()));
+    let taking = taking.ok_or(AttachError::FilterTooComplex)?;
     let mac = found.mac.unwrap_or_default();
     let delivering = deliver(found.index, mac).unwrap_or_else(|| unreachable!("it is short"));
     let given = load("longwire_deliver", &delivering)?;
@@ -105,6 +110,7 @@ pub fn prepare_port(
     let engage = PortEngage {
         namespace: place.namespace.try_clone()?,
         programs: [load(PORT_PROGRAM, &taking)?, load(PORT_PROGRAM, &passing)?],
+        call,
         giving: giving.map_err(AttachError::program)?,
         given,
         hub: hub.namespace.try_clone()?,
@@ -129,6 +135,7 @@ impl PortEngage {
             interface: self.interface,
             taking: Some(taking),
             programs: self.programs,
+            _call: self.call,
             giving: Some(self.giving),
             _given: self.given,
             _hub: self.hub,
@@ -166,6 +173,7 @@ pub struct AttachedPort {
     taking: Option<Link>,
     /// The one that takes packets, and the one that lets them pass.
     programs: [OwnedFd; 2],
+    _call: AliveCall,
     giving: Option<Link>,
     _given: OwnedFd,
     _hub: NetNamespace,
@@ -266,9 +274,9 @@ fn make_device(
     }
 }
 
-/// Returns the program that takes selected frames to a device. `None` if the test is too
-/// much for a program.
-fn take(selected: Option<&Node>, device: u32) -> Option<Vec<Instruction>> {
+/// Returns the program that takes selected frames. `None` if the test is too much for a
+/// program.
+fn take(selected: Option<&Node>, destination: Destination<'_>) -> Option<Vec<Instruction>> {
     let mut program = Assembler::default();
     let [taken, passing] = [(); 2].map(|()| program.label());
     program.put(move_register(CONTEXT, 1));
@@ -276,7 +284,7 @@ fn take(selected: Option<&Node>, device: u32) -> Option<Vec<Instruction>> {
         select(&mut program, node, taken, passing)?;
     }
     program.place(taken);
-    program.put_all(redirect(device, SEND));
+    program.put_all(destination.instructions());
     program.place(passing);
     program.put_all([move_number(0, NEXT), EXIT]);
     program.finish()

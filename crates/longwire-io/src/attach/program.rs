@@ -2,7 +2,7 @@
 //!
 //! | where | program |
 //! |---|---|
-//! | egress of the interface | marked: remove the mark, note it, go on; noted: go on; selected: to the inner device |
+//! | egress of the interface | marked: remove the mark, note it, go on; noted: go on; selected: to the inner device, while this process lives (`alive`) |
 //! | ingress of the interface | the same, with the outer device |
 //! | ingress of the inner device | mark, then to the interface's ingress |
 //! | ingress of the outer device | mark, then to the interface's egress |
@@ -11,17 +11,21 @@
 //! must not see it, and leaves a note for the next ones in the frame's control block, which
 //! lasts while the programs of a hook run.
 
+use std::os::fd::{AsRawFd, BorrowedFd};
+
 use longwire_packet::filter::tree::Node;
 
 use super::filter::facts::CONTEXT;
 use super::filter::select;
 use crate::bpf::assembler::Assembler;
 use crate::bpf::instruction::{
-    Compare, EXIT, Instruction, call, load_word, move_number, move_register, skip_if_number,
-    store_word,
+    Compare, EXIT, Instruction, call, load_map, load_word, move_number, move_register,
+    skip_if_number, store_word,
 };
 
-/// The helper `bpf_redirect`, from linux/bpf.h.
+/// The helper `bpf_tail_call`, from linux/bpf.h.
+const TAIL_CALL: i32 = 12;
+/// The helper `bpf_redirect`.
 const REDIRECT: i32 = 23;
 /// The flag of [`REDIRECT`] that makes a frame arrive at the device.
 pub(super) const ARRIVE: i32 = 1;
@@ -34,9 +38,37 @@ const MARK: i16 = 8;
 /// Offset of the last word of the control block there, which the fewest programs have.
 const NOTE: i16 = 64;
 
-/// Returns the program that takes selected frames off the interface to a device; all frames
-/// without a test. `None` if the test is too much for a program.
-pub(super) fn take(mark: u32, selected: Option<&Node>, device: u32) -> Option<Vec<Instruction>> {
+/// Where taken frames go.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Destination<'a> {
+    /// To this device, also after the process has ended.
+    Device(u32),
+    /// To the device of a program array, as long as that is not empty; then they pass.
+    WhileAlive(BorrowedFd<'a>),
+}
+
+impl Destination<'_> {
+    /// Returns the instructions, which go on if the frame is to pass.
+    pub fn instructions(self) -> Vec<Instruction> {
+        match self {
+            Destination::Device(device) => redirect(device, SEND).to_vec(),
+            Destination::WhileAlive(array) => {
+                let mut program = vec![move_register(1, CONTEXT)];
+                program.extend(load_map(2, array.as_raw_fd()));
+                program.extend([move_number(3, 0), call(TAIL_CALL)]);
+                program
+            }
+        }
+    }
+}
+
+/// Returns the program that takes selected frames off the interface; all frames without a
+/// test. `None` if the test is too much for a program.
+pub(super) fn take(
+    mark: u32,
+    selected: Option<&Node>,
+    destination: Destination<'_>,
+) -> Option<Vec<Instruction>> {
     let mut program = Assembler::default();
     let [unmarked, taken, passing] = [(); 3].map(|()| program.label());
     program.put_all([move_register(CONTEXT, 1), load_word(2, CONTEXT, MARK)]);
@@ -51,7 +83,7 @@ pub(super) fn take(mark: u32, selected: Option<&Node>, device: u32) -> Option<Ve
         select(&mut program, node, taken, passing)?;
     }
     program.place(taken);
-    program.put_all(redirect(device, SEND));
+    program.put_all(destination.instructions());
     program.place(passing);
     program.put_all([move_number(0, NEXT), EXIT]);
     program.finish()

@@ -29,6 +29,7 @@ const LINK_UPDATE: libc::c_int = 29;
 const LINK_DETACH: libc::c_int = 34;
 const ENABLE_STATS: libc::c_int = 32;
 
+const MAP_TYPE_PROG_ARRAY: u32 = 3;
 const MAP_TYPE_XSKMAP: u32 = 17;
 const PROG_TYPE_SCHED_CLS: u32 = 3;
 const PROG_TYPE_XDP: u32 = 6;
@@ -219,29 +220,36 @@ fn number(descriptor: BorrowedFd<'_>) -> u32 {
     descriptor.as_raw_fd().cast_unsigned()
 }
 
-/// Creates a map from queue numbers to AF_XDP sockets.
+/// Creates a map from queue numbers to AF_XDP sockets. The kernel removes a socket from it
+/// when the socket is closed.
 pub(crate) fn create_socket_map(queues: u32) -> io::Result<OwnedFd> {
+    create_map(MAP_TYPE_XSKMAP, queues)
+}
+
+/// Creates an array of one program, which others call by its index 0. The kernel empties it
+/// when its last descriptor is closed, while programs may still use it.
+pub(crate) fn create_program_array() -> io::Result<OwnedFd> {
+    create_map(MAP_TYPE_PROG_ARRAY, 1)
+}
+
+fn create_map(map_type: u32, max_entries: u32) -> io::Result<OwnedFd> {
     let attributes = MapCreate {
-        map_type: MAP_TYPE_XSKMAP,
+        map_type,
         key_size: 4,
         value_size: 4,
-        max_entries: queues,
+        max_entries,
     };
     // SAFETY: the attributes of MAP_CREATE, without addresses.
     unsafe { bpf(MAP_CREATE, &attributes) }.map(owned)
 }
 
-/// Enters a socket into the map. The kernel removes it when the socket is closed.
-pub(crate) fn enter_socket(
-    map: BorrowedFd<'_>,
-    queue: u32,
-    socket: BorrowedFd<'_>,
-) -> io::Result<()> {
-    let value = number(socket);
+/// Enters a socket or a program into a map.
+pub(crate) fn enter(map: BorrowedFd<'_>, index: u32, entry: BorrowedFd<'_>) -> io::Result<()> {
+    let value = number(entry);
     let attributes = MapUpdate {
         map: number(map),
         _padding: 0,
-        key: &raw const queue as u64,
+        key: &raw const index as u64,
         value: &raw const value as u64,
         flags: 0,
     };

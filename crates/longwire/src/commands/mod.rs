@@ -27,6 +27,7 @@ mod man;
 pub mod model_pages;
 pub mod models;
 pub mod node;
+mod node_end;
 pub mod plot;
 pub mod preset;
 pub mod receive;

@@ -17,6 +17,7 @@ use longwire_node::{NetworkFiles, NetworkRun, Node, NodeConfig, Notice};
 use longwire_runtime::Faults;
 use sd_notify::NotifyState;
 
+use super::node_end;
 use crate::cli::RunningArgs;
 use crate::report::document::Document;
 use crate::report::network::verdict_on;
@@ -86,6 +87,10 @@ pub struct NodeArgs {
     /// Execution of the links.
     #[command(flatten)]
     pub running: RunningArgs,
+
+    /// Instead of a node, run the child of one, which shortens its end
+    #[arg(long, value_name = "PID", hide = true)]
+    pub end_of: Option<u32>,
 }
 
 /// Returns the socket of the node of this user, or of the system; `None` if there is none.
@@ -105,6 +110,9 @@ pub(super) fn missing() -> Error {
 /// # Errors
 /// If the socket or the directory cannot be used, or another node uses them.
 pub fn run(args: &NodeArgs, globals: &Globals) -> Result<ExitCode, Error> {
+    if let Some(node) = args.end_of {
+        return node_end::shorten(node);
+    }
     args.running.refuse_shards()?;
     let stop = stop_flag()?;
     let directory = || {
@@ -159,6 +167,11 @@ pub fn run(args: &NodeArgs, globals: &Globals) -> Result<ExitCode, Error> {
             network_command(files, run, no_realtime)
         })),
     })?;
+    if let Err(error) = node_end::start() {
+        print_line(format_args!(
+            "warning: if this node is killed, it will take long to end: {error}"
+        ));
+    }
     let node = Arc::new(node);
     let server = bound.serve_node(Arc::clone(&node) as Arc<_>)?;
     // Without a service manager this does nothing.

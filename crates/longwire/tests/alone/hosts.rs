@@ -15,7 +15,7 @@ use nix::sys::signal::Signal;
 use serde_json::Value;
 
 use crate::common::process::{PATIENCE, RunningProgram, wait_for_word};
-use crate::common::recording::decided;
+use crate::common::recording::{decided, delays};
 use crate::common::site::{Network, Site, run_in, well};
 use crate::common::{longwire, write};
 
@@ -322,6 +322,41 @@ fn verdicts_are_those_of_one_machine_whatever_the_underlay_does() {
         } else {
             assert!(late < received / 2, "{late} of {received}");
         }
+    }
+}
+
+#[test]
+fn frames_for_which_the_underlay_is_too_slow_are_late_and_decided_as_before() {
+    let _alone = crate::alone();
+    // Links delay by 40 to 60 ms.
+    let Some(cluster) = Cluster::new(2, LINK) else {
+        return;
+    };
+    println!("underlay ms | frames | of less delay | late | equal verdicts");
+    for underlay in [5, 20, 35, 45, 50, 55, 65] {
+        let options = format!("delay = '{underlay}ms'");
+        let reports = cluster.run_connected(&options, "100");
+        let compared = cluster.compare(&reports);
+        let delays: Vec<i64> = ["0", "1"]
+            .iter()
+            .flat_map(|number| {
+                let log = cluster.file(&format!("h{number}.csv"));
+                delays(&log, &format!("l{number}"))
+            })
+            .collect();
+        let [received, late] = ["frames_received", "frames_late"].map(|name| total(&reports, name));
+        assert_eq!(received, delays.len() as u64, "nothing is lost");
+        // A busy machine makes the underlay slower, and nothing makes it faster.
+        let slow = |more: i64| {
+            let bound = (underlay + more) * 1_000_000;
+            delays.iter().filter(|delay| **delay < bound).count() as u64
+        };
+        println!(
+            "{underlay} | {received} | {} | {late} | {compared}",
+            slow(0)
+        );
+        assert!(late >= slow(0), "{late} late, {} must be", slow(0));
+        assert!(late - slow(0) <= received / 4, "{late}, {}", slow(0));
     }
 }
 

@@ -20,33 +20,54 @@ pub(super) struct Many {
 /// From the attachment to the steady state.
 const SETTLING: Duration = Duration::from_millis(500);
 
-/// Attaches a link to each of this many interfaces, in every round.
+/// Pairs of devices between two namespaces.
+pub(super) struct Pairs {
+    pub near: NetNamespace,
+    pub far: NetNamespace,
+    pub count: u32,
+}
+
+impl Pairs {
+    /// # Errors
+    /// If the devices cannot be made.
+    pub fn new(count: u32) -> Result<Pairs, Error> {
+        let (near, far) = (quiet_namespace()?, quiet_namespace()?);
+        near.run(|| -> Result<(), Error> {
+            for number in 0..count {
+                let name = Pairs::name(number);
+                let end = |namespace| End {
+                    name: &name,
+                    namespace,
+                    ..End::default()
+                };
+                veth::create(&VethConfig {
+                    a: end(None),
+                    b: end(Some(&far)),
+                })?;
+                far.run(|| link_up(&name))??;
+                link_up(&name)?;
+            }
+            Ok(())
+        })??;
+        Ok(Pairs { near, far, count })
+    }
+
+    /// The name of both devices of a pair.
+    pub fn name(number: u32) -> String {
+        format!("many{number}")
+    }
+}
+
+/// Attaches a link to an interface of each pair, in every round.
 ///
 /// # Errors
-/// If the devices cannot be made, or the links not be attached.
-pub(super) fn measure(interfaces: u32, rounds: usize, time: Duration) -> Result<Many, Error> {
-    let (near, far) = (quiet_namespace()?, quiet_namespace()?);
-    near.run(|| -> Result<(), Error> {
-        for number in 0..interfaces {
-            let name = format!("many{number}");
-            let end = |namespace| End {
-                name: &name,
-                namespace,
-                ..End::default()
-            };
-            veth::create(&VethConfig {
-                a: end(None),
-                b: end(Some(&far)),
-            })?;
-            far.run(|| link_up(&name))??;
-            link_up(&name)?;
-        }
-        Ok(())
-    })??;
+/// If the links cannot be attached.
+pub(super) fn measure(pairs: &Pairs, rounds: usize, time: Duration) -> Result<Many, Error> {
+    let interfaces = pairs.count;
     let mut found = Many::default();
     for round in 1..=rounds {
         eprintln!("round {round} of {rounds}: {interfaces} interfaces");
-        let run = AttachRun::start(&near, "all", "--delay 10ms")?;
+        let run = AttachRun::start(&pairs.near, "all", "--delay 10ms")?;
         found.attach_s.push(run.took.as_secs_f64());
         thread::sleep(SETTLING);
         let (before, start) = (run.run_time()?, Instant::now());

@@ -4,6 +4,7 @@
 //! `longwire attach`, `longwire exec` with and without `--control`, and a veth pair without
 //! an emulator take turns in every round, and medians of the rounds are compared.
 
+mod killed;
 mod many;
 mod run;
 mod traffic;
@@ -16,6 +17,7 @@ use serde::Serialize;
 
 use longwire::Error;
 use longwire::table::Table;
+use many::Pairs;
 use traffic::{Place, PlaceTraffic};
 
 /// Arguments of `attach`.
@@ -81,6 +83,7 @@ const UDP_SHARE: f64 = 0.7;
 const ATTACH_MS: f64 = 50.0;
 const MANY_S: f64 = 5.0;
 const IDLE_PERCENT: f64 = 0.1;
+const KILLED_MS: f64 = 10.0;
 
 pub(super) fn measure(args: &AttachArgs) -> Result<Vec<AttachRow>, Error> {
     let time = Duration::from_nanos(args.time.as_nanos());
@@ -124,8 +127,16 @@ pub(super) fn measure(args: &AttachArgs) -> Result<Vec<AttachRow>, Error> {
     rows.push(AttachRow::share("64-byte UDP", "kpps", UDP_SHARE, &udp));
     let start = "attach, from the start of the program";
     rows.push(AttachRow::alone(start, "ms", ATTACH_MS, &attach));
-    let many = many::measure(args.interfaces, rounds, time)?;
-    let name = format!("attach of {} interfaces", args.interfaces);
+    rows.extend(many_rows(args.interfaces, rounds, time)?);
+    Ok(rows)
+}
+
+/// The rows of many interfaces, and of programs that are killed.
+fn many_rows(interfaces: u32, rounds: usize, time: Duration) -> Result<Vec<AttachRow>, Error> {
+    let mut rows = Vec::new();
+    let pairs = Pairs::new(interfaces)?;
+    let many = many::measure(&pairs, rounds, time)?;
+    let name = format!("attach of {interfaces} interfaces");
     rows.push(AttachRow::alone(&name, "s", MANY_S, &many.attach_s));
     let name = "idle, of a core for each of them";
     rows.push(AttachRow::alone(
@@ -134,6 +145,15 @@ pub(super) fn measure(args: &AttachArgs) -> Result<Vec<AttachRow>, Error> {
         IDLE_PERCENT,
         &many.idle_percent,
     ));
+    let alone = killed::measure(&Pairs::new(1)?, rounds)?;
+    let all = killed::measure(&pairs, rounds)?;
+    for (which, killed) in [
+        ("1 interface passes", alone),
+        (&format!("all {interfaces} pass"), all),
+    ] {
+        let name = format!("SIGKILL until {which} datagrams");
+        rows.push(AttachRow::alone(&name, "ms", KILLED_MS, &killed));
+    }
     Ok(rows)
 }
 

@@ -69,17 +69,26 @@ impl AttachRun {
     pub fn run_time(&self) -> Result<f64, Error> {
         run_time_of(self.program.id())
     }
+
+    /// Kills it, without a wait for its end.
+    pub fn signal_kill(&self) {
+        self.signal(Signal::SIGKILL);
+    }
+
+    fn signal(&self, signal: Signal) {
+        let process = i32::try_from(self.program.id()).unwrap_or(i32::MAX);
+        let _ = kill(Pid::from_raw(process), signal);
+    }
 }
 
 impl Drop for AttachRun {
     fn drop(&mut self) {
-        let process = i32::try_from(self.program.id()).unwrap_or(i32::MAX);
-        let _ = kill(Pid::from_raw(process), Signal::SIGTERM);
+        self.signal(Signal::SIGTERM);
         let _ = self.program.wait();
     }
 }
 
-fn failed(reason: &str) -> Error {
+pub(super) fn failed(reason: &str) -> Error {
     Error::Failed(format!("longwire attach: {reason}"))
 }
 

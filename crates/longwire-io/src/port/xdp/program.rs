@@ -83,7 +83,7 @@ impl Program {
 
     /// Redirects the frames of a queue to a socket from now on.
     pub(super) fn enter(&self, queue: u32, socket: BorrowedFd<'_>) -> io::Result<()> {
-        bpf::enter_socket(self.map.as_fd(), queue, socket)
+        bpf::enter(self.map.as_fd(), queue, socket)
     }
 }
 

@@ -71,7 +71,9 @@ fn long_frames_cross_whole() {
     let found = joined.whole_round_trip("8972").expect("answers");
     assert!(found > 29.9, "{found} ms");
     let report = attached.detach();
-    assert_eq!(report["ports"][0]["packets_in"], 4, "{report}");
+    // Fragments would be 28; a resolution of the address may be among them.
+    let frames = report["ports"][0]["packets_in"].as_u64().expect("a count");
+    assert!((4..10).contains(&frames), "{report}");
     // An MTU that is raised while the link is attached holds for it, too.
     joined.set_mtu(1_500);
     let attached = joined.attach(&name_of("raised"), &["--delay", "15ms"]);

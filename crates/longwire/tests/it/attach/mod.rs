@@ -19,6 +19,7 @@ mod closed;
 mod containers;
 mod frames;
 mod interleaved;
+mod killed;
 mod node;
 mod others;
 mod several;

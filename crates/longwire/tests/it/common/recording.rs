@@ -30,6 +30,18 @@ pub fn decided(file: &str, link: &str) -> BTreeMap<(u64, u64), Rest> {
         .collect()
 }
 
+/// The delays of the frames that one direction of a link delivered, in nanoseconds after
+/// their arrivals, by a log in CSV.
+pub fn delays(file: &str, link: &str) -> Vec<i64> {
+    let ([of, verdict, delay], rows) = read(file, ["link", "verdict", "delay_ns"]);
+    let delivered = rows
+        .iter()
+        .filter(|fields| fields[of] == link && fields[verdict] == "deliver");
+    delivered
+        .map(|fields| fields[delay].parse().expect("a number"))
+        .collect()
+}
+
 /// A frame that passed a link: its arrival, the time until its last bit departed
 /// (nanoseconds), and its length.
 #[derive(Clone, Copy, Debug)]

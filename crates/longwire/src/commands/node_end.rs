@@ -1,0 +1,53 @@
+//! The process that shortens the end of a killed node.
+//!
+//! The kernel closes the links and sockets of a killed node one after the other, and waits
+//! for grace periods for each: 0.2 s for an attachment. Traffic passes meanwhile, but a
+//! service manager starts the next node after that only. So a node has a child that expedites
+//! the grace periods when the node has been killed, until it is gone.
+
+use std::io::{self, Read};
+use std::os::fd::AsFd;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, ExitCode, Stdio};
+
+use longwire_io::net::grace::ExpeditedGrace;
+use longwire_io::{Pidfd, attach};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::SigSet;
+
+use crate::Error;
+
+/// The longest wait for the end of a node, in milliseconds: grace periods cost the machine
+/// interrupts while they are expedited.
+const END_MAX: u16 = 60_000;
+
+/// Starts the child, which ends after this process. Without the right to expedite grace
+/// periods it has no effect.
+///
+/// # Errors
+/// If no process can be started.
+pub(super) fn start() -> io::Result<()> {
+    let ends_with_this = attach::closed_at_end()?;
+    let mut command = Command::new("/proc/self/exe");
+    command.arg0("longwire").arg("node").arg("--end-of");
+    command.arg(std::process::id().to_string());
+    command.stdin(Stdio::from(ends_with_this));
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    command.spawn().map(drop)
+}
+
+/// Waits for the end of the node, the process of this number, and shortens it.
+///
+/// # Errors
+/// If there is no such process.
+pub(super) fn shorten(node: u32) -> Result<ExitCode, Error> {
+    // A service manager stops this process together with the node, which may not end in time.
+    let _ = SigSet::all().thread_block();
+    let node = Pidfd::open(node)?;
+    // The node writes nothing.
+    let _ = io::stdin().read(&mut [0]);
+    let _hurry = ExpeditedGrace::begin();
+    let mut ended = [PollFd::new(node.as_fd(), PollFlags::POLLIN)];
+    let _ = poll(&mut ended, PollTimeout::from(END_MAX));
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,146 @@
+//! Programs that are killed with links in many interfaces.
+
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+
+use longwire_io::Pidfd;
+use longwire_io::net::{NetNamespace, addr_add, link_up, veth};
+use longwire_testbed::support::Folder;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::Signal;
+use serde_json::json;
+
+use super::node::RunningNode;
+use super::{Joined, name_of, path_of, started};
+use crate::common::process::{PATIENCE, RunningProgram};
+
+/// The kernel takes 0.2 s to close the links and sockets of each.
+const INTERFACES: u8 = 24;
+const PORT: u16 = 9_100;
+
+/// Sockets at both ends of an interface.
+struct Wire {
+    sender: UdpSocket,
+    receiver: UdpSocket,
+}
+
+fn device(number: u8) -> String {
+    format!("wire{number}")
+}
+
+/// Makes more interfaces between both namespaces. Each end knows the other's address.
+fn wires(joined: &Joined) -> Vec<Wire> {
+    let wire = |number: u8| {
+        let name = device(number);
+        let end = |namespace| veth::End {
+            name: &name,
+            namespace,
+            ..veth::End::default()
+        };
+        veth::create(&veth::VethConfig {
+            a: end(Some(&joined.near)),
+            b: end(Some(&joined.far)),
+        })
+        .expect("a pair");
+        let [near, far] = [1, 2].map(|host| IpAddr::from([10, 120, number, host]));
+        let bind = |namespace: &NetNamespace, address: IpAddr| {
+            let bound = namespace.run(|| {
+                link_up(&name).expect("up");
+                addr_add(&name, address, 24).expect("an address");
+                UdpSocket::bind(SocketAddr::new(address, PORT))
+            });
+            bound.expect("entered").expect("a socket")
+        };
+        let receiver = bind(&joined.far, far);
+        let sender = bind(&joined.near, near);
+        sender.connect((far, PORT)).expect("an address");
+        receiver.set_nonblocking(true).expect("a socket");
+        Wire { sender, receiver }
+    };
+    let wires: Vec<Wire> = (0..INTERFACES).map(wire).collect();
+    assert!(passes_by(Instant::now() + PATIENCE, &wires, || false));
+    wires
+}
+
+/// Sends until each interface has passed a datagram; `false` if the time or `is_over` comes
+/// first.
+fn passes_by(end: Instant, wires: &[Wire], is_over: impl Fn() -> bool) -> bool {
+    let mut waiting: Vec<&Wire> = wires.iter().collect();
+    while !waiting.is_empty() {
+        if Instant::now() > end || is_over() {
+            return false;
+        }
+        waiting.retain(|wire| {
+            let _ = wire.sender.send(b"x");
+            wire.receiver.recv(&mut [0; 8]).is_err()
+        });
+        std::thread::sleep(Duration::from_micros(200));
+    }
+    true
+}
+
+/// Kills a program whose links in all interfaces lose everything, and asserts that
+/// datagrams pass before the kernel has taken the program down, which takes longer the more
+/// interfaces there are.
+#[track_caller]
+fn assert_open_at_once(mut program: RunningProgram, wires: &[Wire]) {
+    for wire in wires {
+        while wire.receiver.recv(&mut [0; 8]).is_ok() {}
+    }
+    let moment = Instant::now() + Duration::from_millis(50);
+    assert!(!passes_by(moment, wires, || false), "everything is lost");
+    let process = Pidfd::open(program.child().id()).expect("it runs");
+    let killed = Instant::now();
+    program.signal(Signal::SIGKILL);
+    let is_over = || {
+        let mut ended = [PollFd::new(process.as_fd(), PollFlags::POLLIN)];
+        poll(&mut ended, PollTimeout::ZERO).expect("a process") > 0
+    };
+    let passed = passes_by(killed + PATIENCE, wires, is_over);
+    let taken = killed.elapsed();
+    let _ = program.end();
+    println!(
+        "open after {taken:?}; the process ended after {:?}",
+        killed.elapsed()
+    );
+    assert!(
+        passed,
+        "an interface was open only when the process had ended"
+    );
+}
+
+#[test]
+fn all_interfaces_of_a_killed_program_are_open_at_once() {
+    let Some(joined) = Joined::new() else { return };
+    let wires = wires(&joined);
+    let name = name_of("killed-all");
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_longwire"));
+    command.args(["attach", "--netns", &path_of(&joined.near), "--name", &name]);
+    command.args(["--interface", "all", "--loss", "100%"]);
+    let attached = started(command, &name);
+    assert_open_at_once(attached.program, &wires);
+    joined.assert_clean();
+}
+
+#[test]
+fn all_interfaces_of_a_killed_node_are_open_at_once() {
+    let Some(joined) = Joined::new() else { return };
+    let wires = wires(&joined);
+    let folder = Folder::new();
+    let node = RunningNode::start(&folder);
+    // The second selection takes other programs.
+    for prefix in ["10.120.0.0/16", "10.0.0.0/8"] {
+        for number in 0..INTERFACES {
+            let body = json!({
+                "target": { "netns": path_of(&joined.near) },
+                "interface": device(number),
+                "to": [prefix],
+                "link": { "loss": "100%" },
+            });
+            node.put(&device(number), &body);
+        }
+    }
+    assert_open_at_once(node.program, &wires);
+    joined.assert_clean();
+}

@@ -1,0 +1,98 @@
+//! The time from SIGKILL of a program with links in interfaces until all of them pass
+//! datagrams again.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use longwire::Error;
+use longwire_io::net::{NetNamespace, addr_add};
+
+use super::many::Pairs;
+use super::run::{AttachRun, failed};
+
+const PORT: u16 = 9_000;
+/// The first network of two hosts; each pair has the next one.
+const NETWORKS: Ipv4Addr = Ipv4Addr::new(10, 64, 0, 0);
+const PREFIX_LEN: u8 = 30;
+/// Longer than the way of a datagram that was sent before a link was attached.
+const SILENCE: Duration = Duration::from_millis(20);
+/// Time between two datagrams of a pair.
+const INTERVAL: Duration = Duration::from_micros(100);
+/// An interface that passes nothing for so long does not work.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Sockets at both ends of a pair.
+struct Flow {
+    sender: UdpSocket,
+    receiver: UdpSocket,
+}
+
+/// Kills a program with links in all interfaces of the pairs, in every round. Returns the
+/// times until the last of them passed a datagram, in milliseconds.
+///
+/// # Errors
+/// If the links cannot be attached, or an interface passes nothing any more.
+pub(super) fn measure(pairs: &Pairs, rounds: usize) -> Result<Vec<f64>, Error> {
+    let flows = (0..pairs.count).map(|number| Flow::new(pairs, number));
+    let flows = flows.collect::<Result<Vec<Flow>, Error>>()?;
+    // Both ends learn their neighbours.
+    until_all_pass(&flows)?;
+    let killed = (1..=rounds).map(|round| {
+        eprintln!(
+            "round {round} of {rounds}: SIGKILL with {} links",
+            flows.len()
+        );
+        let run = AttachRun::start(&pairs.near, "all", "--loss 100%")?;
+        thread::sleep(SILENCE);
+        flows.iter().for_each(Flow::empty);
+        let start = Instant::now();
+        run.signal_kill();
+        until_all_pass(&flows)?;
+        Ok(start.elapsed().as_secs_f64() * 1e3)
+    });
+    killed.collect()
+}
+
+/// Sends until each pair has passed a datagram.
+fn until_all_pass(flows: &[Flow]) -> Result<(), Error> {
+    let start = Instant::now();
+    let mut waiting: Vec<&Flow> = flows.iter().collect();
+    while !waiting.is_empty() {
+        if start.elapsed() > PATIENCE {
+            return Err(failed(
+                "an interface passes nothing after the end of its link",
+            ));
+        }
+        waiting.retain(|flow| {
+            let _ = flow.sender.send(&[0]);
+            !flow.receives()
+        });
+        thread::sleep(INTERVAL);
+    }
+    Ok(())
+}
+
+impl Flow {
+    fn new(pairs: &Pairs, number: u32) -> Result<Flow, Error> {
+        let name = Pairs::name(number);
+        let network = NETWORKS.to_bits() + (number << (32 - PREFIX_LEN));
+        let [near, far] = [1, 2].map(|host| IpAddr::from(Ipv4Addr::from_bits(network + host)));
+        let bind = |namespace: &NetNamespace, address: IpAddr| -> Result<UdpSocket, Error> {
+            namespace.run(|| addr_add(&name, address, PREFIX_LEN))??;
+            Ok(namespace.run(|| UdpSocket::bind(SocketAddr::new(address, PORT)))??)
+        };
+        let [sender, receiver] = [bind(&pairs.near, near)?, bind(&pairs.far, far)?];
+        sender.connect((far, PORT))?;
+        receiver.set_nonblocking(true)?;
+        Ok(Flow { sender, receiver })
+    }
+
+    fn receives(&self) -> bool {
+        self.receiver.recv(&mut [0]).is_ok()
+    }
+
+    fn empty(&self) {
+        while self.receives() {}
+    }
+}
