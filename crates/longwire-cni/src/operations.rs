@@ -248,7 +248,10 @@ fn check_version(operation: Operation, version: &str) -> Result<(), CniError> {
 }
 
 fn of_node(error: NodeError) -> CniError {
+    /// The node works on as many requests as it can.
+    const BUSY: u16 = 503;
     match error {
+        NodeError::Refused(BUSY, reason) => CniError::new(Reason::Later, reason),
         NodeError::Away(reason) => CniError::new(Reason::Later, reason),
         NodeError::Wrong(reason) => CniError::new(Reason::Configuration, reason),
         NodeError::Refused(status, reason) => {

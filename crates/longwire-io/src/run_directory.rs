@@ -60,16 +60,26 @@ pub fn create(directory: &Path) -> io::Result<()> {
 /// Returns whether only this process's user can have written the contents of a
 /// directory.
 pub fn is_private(directory: &Path) -> bool {
+    is_written_by(directory, &[geteuid().as_raw()])
+}
+
+/// Returns whether only this process's user or root can have written the contents of a
+/// directory. With `sudo -E`, the directory of the user is not of this kind.
+pub fn is_trusted(directory: &Path) -> bool {
+    is_written_by(directory, &[geteuid().as_raw(), 0])
+}
+
+fn is_written_by(directory: &Path, users: &[u32]) -> bool {
     const WRITABLE_BY_OTHERS: u32 = 0o022;
     fs::metadata(directory).is_ok_and(|found| {
-        found.is_dir()
-            && found.uid() == geteuid().as_raw()
-            && found.mode() & WRITABLE_BY_OTHERS == 0
+        found.is_dir() && users.contains(&found.uid()) && found.mode() & WRITABLE_BY_OTHERS == 0
     })
 }
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     #[test]
@@ -83,5 +93,22 @@ mod tests {
             all("/run/user/1"),
             [Path::new("/run/user/1/longwire"), system]
         );
+    }
+
+    #[test]
+    fn a_directory_that_others_write_is_not_trusted() {
+        let directory = env::temp_dir().join(format!("lw-trusted-{}", std::process::id()));
+        DirBuilder::new().create(&directory).expect("a directory");
+        for (mode, is_safe) in [(0o755, true), (0o775, false), (0o757, false)] {
+            let mode = fs::Permissions::from_mode(mode);
+            fs::set_permissions(&directory, mode).expect("it is ours");
+            assert_eq!(is_trusted(&directory), is_safe);
+        }
+        if geteuid().is_root() {
+            std::os::unix::fs::chown(&directory, Some(4_711), None).expect("root may");
+            assert!(!is_trusted(&directory));
+        }
+        fs::remove_dir(&directory).expect("it is empty");
+        assert!(!is_trusted(&directory));
     }
 }

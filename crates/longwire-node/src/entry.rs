@@ -1,12 +1,12 @@
 //! One attachment of a node.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
 use longwire_control::node::{AttachmentState, AttachmentView};
 
 use crate::link::AttachedLink;
-use crate::store::Known;
+use crate::store::Facts;
 use crate::wanted::Wanted;
 
 /// Time between attempts to attach to a target that does not exist.
@@ -24,7 +24,7 @@ pub(crate) struct Entry {
 /// The state of an attachment.
 pub(crate) struct EntryState {
     pub wanted: Wanted,
-    pub known: Known,
+    pub facts: Facts,
     /// Its links, while the target exists.
     pub link: Option<AttachedLink>,
     /// Why there are none.
@@ -37,13 +37,13 @@ pub(crate) struct EntryState {
 }
 
 impl Entry {
-    pub fn new(name: String, wanted: Wanted, known: Known) -> Entry {
+    pub fn new(name: String, wanted: Wanted, facts: Facts) -> Entry {
         Entry {
             name,
             turn: Mutex::new(()),
             state: Mutex::new(EntryState {
                 wanted,
-                known,
+                facts,
                 link: None,
                 reason: None,
                 returns: 0,
@@ -61,7 +61,12 @@ impl Entry {
 
     /// Takes the turn if it is free.
     pub fn try_turn(&self) -> Option<MutexGuard<'_, ()>> {
-        self.turn.try_lock().ok()
+        match self.turn.try_lock() {
+            Ok(turn) => Some(turn),
+            // A panic has ended the last turn, and what it did to the state is complete.
+            Err(TryLockError::Poisoned(turn)) => Some(turn.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
     }
 
     /// Returns the state. It is not to be held while anything is waited for.

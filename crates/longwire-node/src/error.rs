@@ -45,8 +45,10 @@ pub enum LinkFailure {
     HostNetwork { description: String },
     #[error("process {pid} has ended; the process with its number now is another")]
     OtherProcess { pid: u32 },
-    #[error("there is no interface but lo in the namespace")]
+    #[error("there is no interface with an Ethernet header but lo in the namespace")]
     NoInterface,
+    #[error("the attachment cannot be stored, so that a restart would lose it: {0}")]
+    Store(io::Error),
     #[error(transparent)]
     Attach(Box<AttachError>),
     #[error(transparent)]

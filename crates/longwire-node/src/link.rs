@@ -1,5 +1,6 @@
 //! The links of one attachment while its target exists: a separate run of the engine.
 
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::channel;
@@ -9,13 +10,13 @@ use longwire_attach::{Found, Target};
 use longwire_control::node::FailSpec;
 use longwire_engine::LinkSpec;
 use longwire_fabric::{Controller, NetworkReport, Numbered};
-use longwire_io::attach::{Attachment, Engage, Selection};
+use longwire_io::attach::{Attachment, LoadedSelection, Prepared, Selector, engage_all};
 use longwire_runtime::fabric::Sharding;
 use longwire_runtime::shards::ShardCount;
 use longwire_runtime::{Faults, FileLoader, NetworkPlan, RunConfig, RunningNetwork, network};
 use longwire_topology::steps::Steps;
 
-use crate::store::Known;
+use crate::store::Facts;
 use crate::wanted::Wanted;
 use crate::{LinkFailure, place};
 
@@ -37,23 +38,24 @@ pub(crate) struct AttachedLink {
     pub description: String,
     pub interfaces: Vec<String>,
     pub since_unix: u64,
-    pub known: Known,
+    pub facts: Facts,
 }
 
 impl AttachedLink {
     /// Finds the target and attaches links to its interfaces. Their memory is that of one of
-    /// `sharing` links.
+    /// `sharing` links. Before an interface fails closed, `store` receives how to open it.
     ///
     /// # Errors
     /// If the target does not exist, or no link can be attached to it.
     pub fn attach(
         wanted: &Wanted,
-        known: Known,
+        facts: Facts,
         sharing: usize,
         config: &RunConfig,
+        store: impl FnOnce(&Facts) -> io::Result<()>,
     ) -> Result<AttachedLink, LinkFailure> {
         let found = wanted.target.resolve()?;
-        check(&found, wanted, known.started)?;
+        check(&found, wanted, facts.started)?;
         let is_process = matches!(wanted.target, Target::Pid(_));
         let started = found.started.filter(|_| is_process);
         let Found {
@@ -63,7 +65,7 @@ impl AttachedLink {
         } = found;
         let interface = wanted.spec.interface.as_deref();
         let mut part = wanted.part.clone();
-        part.order.serial = known.serial;
+        part.claims = facts.claims();
         part.sharing = sharing;
         let prepared = place::prepare_all(&namespace, interface, &part)?;
         // Held, it would keep the namespace when everything else has left it.
@@ -72,6 +74,9 @@ impl AttachedLink {
             .iter()
             .map(|prepared| prepared.interface().to_owned());
         let interfaces: Vec<String> = interfaces.collect();
+        facts.open_others(&interfaces)?;
+        let claims = prepared.iter().map(Prepared::claim);
+        let mut facts = Facts::new(facts.started.or(started), &interfaces, claims);
         let topology = place::topology(&interfaces, wanted.link.clone(), None);
         let numbered = Numbered::new(topology.map_err(LinkFailure::Topology)?);
         let faults = Faults::new();
@@ -98,13 +103,15 @@ impl AttachedLink {
         let handle = handle.unwrap_or_else(|| unreachable!("its plan is changeable"));
         let options = numbered.options();
         let controller = Controller::new(numbered, handle, loader(), channel());
-        let attached = engage_all(engages, wanted.spec.fail)?;
+        if wanted.spec.fail == FailSpec::Closed {
+            store(&facts).map_err(LinkFailure::Store)?;
+        }
+        let attached = engage_all(engages)?;
+        let claims = attached.iter().map(Attachment::claim);
+        facts = Facts::new(facts.started, &interfaces, claims);
         let since = SystemTime::now().duration_since(UNIX_EPOCH);
         Ok(AttachedLink {
-            known: Known {
-                started,
-                serial: attached.iter().map(Attachment::serial).max(),
-            },
+            facts,
             attached,
             running,
             controller: Arc::new(controller),
@@ -115,18 +122,24 @@ impl AttachedLink {
         })
     }
 
+    /// Returns the loaders of programs that take another part of the traffic, one for each
+    /// interface.
+    pub fn selectors(&self) -> Vec<Selector> {
+        self.attached.iter().map(Attachment::selector).collect()
+    }
+
     /// Takes another part of the traffic from now on.
     ///
     /// # Errors
     /// If the kernel refuses it.
-    pub fn select(&mut self, selection: &Selection) -> Result<(), LinkFailure> {
-        for attachment in &mut self.attached {
-            attachment.select(selection)?;
+    pub fn select(&mut self, loaded: Vec<LoadedSelection>) -> Result<(), LinkFailure> {
+        for (attachment, loaded) in self.attached.iter_mut().zip(loaded) {
+            attachment.select(loaded)?;
         }
         Ok(())
     }
 
-    /// Does what is to be done now and then. Returns why no link is left, once there is
+    /// Removes links whose interface is gone. Returns why no link is left, once there is
     /// none.
     pub fn look(&mut self) -> Option<String> {
         self.controller.tidy();
@@ -169,16 +182,6 @@ impl AttachedLink {
         report.changes = self.controller.changes().until(until);
         report
     }
-}
-
-fn engage_all(engages: Vec<Engage>, fail: FailSpec) -> Result<Vec<Attachment>, LinkFailure> {
-    let attached = engages.into_iter().map(|engage| {
-        Ok(match fail {
-            FailSpec::Open => engage.engage()?,
-            FailSpec::Closed => engage.engage_closed()?,
-        })
-    });
-    attached.collect()
 }
 
 /// Refuses a target that is not meant.

@@ -1,6 +1,7 @@
 //! All attachments of a machine.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -19,7 +20,7 @@ use crate::entry::Entry;
 use crate::link::AttachedLink;
 use crate::networks::{NetworkCommand, NodeNetworks};
 use crate::pool::Pool;
-use crate::store::{Known, Store, Stored};
+use crate::store::{Facts, Store, Stored};
 use crate::wanted::{self, Wanted};
 use crate::{LinkFailure, NodeError};
 
@@ -189,8 +190,9 @@ impl Drop for Node {
                     state.removed = true;
                     state.link.take()
                 };
-                if let Some(link) = link {
-                    shared.end(&entry.name, link);
+                match link {
+                    Some(link) => drop(shared.end(&entry.name, link)),
+                    None => shared.open(&entry.name, &entry.state().facts),
                 }
                 drop(done);
             });
@@ -299,7 +301,7 @@ impl NodeShared {
                     return Err(NotDone::Conflict(error));
                 }
                 None => {
-                    let entry = Entry::new(name.to_owned(), wanted.clone(), Known::default());
+                    let entry = Entry::new(name.to_owned(), wanted.clone(), Facts::default());
                     let entry = Arc::new(entry);
                     entries.insert(name.to_owned(), Arc::clone(&entry));
                     (entry, true)
@@ -317,22 +319,28 @@ impl NodeShared {
             } else {
                 self.change(&entry, wanted)?;
             }
-            self.keep(&entry);
             return Ok((is_new, entry.view()));
         }
     }
 
-    /// Makes a new attachment. It is removed again if that fails, unless it may wait.
+    /// Makes and stores a new attachment. It is removed again if that fails, unless it may
+    /// wait.
     fn make(&self, entry: &Arc<Entry>, wanted: &Wanted) -> Result<(), NotDone> {
-        let Err(failure) = self.attach(entry) else {
+        let attached = self.attach(entry);
+        if let Err(failure) = &attached
+            && wanted.spec.wait
+        {
+            self.wait_for(entry, failure.to_string());
+        }
+        let made = if attached.is_ok() || wanted.spec.wait {
+            self.store(entry, wanted).map_err(LinkFailure::Store)
+        } else {
+            attached
+        };
+        let Err(failure) = made else {
             return Ok(());
         };
-        if wanted.spec.wait {
-            self.wait_for(entry, failure.to_string());
-            return Ok(());
-        }
-        entry.state().removed = true;
-        self.entries().remove(&entry.name);
+        self.discard(entry);
         Err(match &failure {
             LinkFailure::Attach(error) if matches!(**error, AttachError::Taken { .. }) => {
                 NotDone::Conflict(failure.to_string())
@@ -341,55 +349,95 @@ impl NodeShared {
         })
     }
 
-    /// Gives an existing attachment other options.
+    /// Changes the options and the part of the traffic of an existing attachment, or neither
+    /// of them.
     fn change(&self, entry: &Entry, wanted: &Wanted) -> Result<(), NotDone> {
         let (old, running) = {
             let state = entry.state();
             let running = state.link.as_ref();
-            let running =
-                running.map(|link| (Arc::clone(&link.controller), link.interfaces.clone()));
+            let running = running.map(|link| {
+                let controller = Arc::clone(&link.controller);
+                (controller, link.interfaces.clone(), link.selectors())
+            });
             (state.wanted.clone(), running)
         };
-        if !wanted.is_at_place_of(&old) {
-            return Err(NotDone::Conflict(format!(
-                "'{}' is attached to another place: remove it first, or choose another name",
-                entry.name
-            )));
-        }
-        if let Some((controller, interfaces)) = running
-            && let Some(change) = wanted::change(&old.link, &wanted.link, &interfaces)
+        wanted.check_place_of(&old, &entry.name)?;
+        let failed = |failure: LinkFailure| NotDone::Failed(failure.to_string());
+        let mut loaded = None;
+        if wanted.part.selection != old.part.selection
+            && let Some((_, _, selectors)) = &running
         {
-            let changed = controller.change(&change, Some(&FileAccess::Any));
-            changed.map_err(NotDone::Wrong)?;
+            let selection = &wanted.part.selection;
+            let programs = selectors.iter().map(|selector| selector.load(selection));
+            let programs = programs.collect::<Result<Vec<_>, _>>();
+            loaded = Some(programs.map_err(|error| failed(error.into()))?);
+        }
+        // Before the change: what has been changed is found again.
+        let stored = self.store(entry, wanted);
+        stored.map_err(|error| failed(LinkFailure::Store(error)))?;
+        if let Some((controller, interfaces, _)) = running
+            && let Some(change) = wanted::change(&old.link, &wanted.link, &interfaces)
+            && let Err(problems) = controller.change(&change, Some(&FileAccess::Any))
+        {
+            self.keep(entry);
+            return Err(NotDone::Wrong(problems));
         }
         let mut state = entry.state();
-        if wanted.part.selection != old.part.selection
-            && let Some(link) = &mut state.link
-        {
-            let selected = link.select(&wanted.part.selection);
-            selected.map_err(|failure| NotDone::Failed(failure.to_string()))?;
+        if let (Some(loaded), Some(link)) = (loaded, &mut state.link) {
+            link.select(loaded).map_err(failed)?;
         }
         state.wanted = wanted.clone();
         Ok(())
     }
 
+    /// Removes a new attachment that could not be made.
+    fn discard(&self, entry: &Entry) {
+        let (link, facts) = {
+            let mut state = entry.state();
+            state.removed = true;
+            (state.link.take(), state.facts.clone())
+        };
+        match link {
+            Some(link) => drop(self.end(&entry.name, link)),
+            None => self.open(&entry.name, &facts),
+        }
+        // It is there if the interface was to fail closed.
+        let _ = self.store.remove(&entry.name);
+        self.entries().remove(&entry.name);
+    }
+
+    /// Opens the interfaces of an attachment without links, which an earlier node has left
+    /// closed.
+    fn open(&self, name: &str, facts: &Facts) {
+        if let Err(error) = facts.open_others(&[]) {
+            let problem = format!("'{name}' stays closed: {error}");
+            self.notify(&Notice::Store { problem });
+        }
+    }
+
     fn remove(&self, name: &str) -> Option<Detached> {
         let Some(entry) = self.entries().get(name).cloned() else {
-            // One that could not be read at the start, maybe.
+            // One that could not be restored at the start, maybe.
             if wanted::check_name(name).is_ok() {
+                if let Some(stored) = self.store.read_one(name) {
+                    self.open(name, &stored.facts);
+                }
                 let _ = self.store.remove(name);
             }
             return None;
         };
         let _turn = entry.take_turn();
-        let link = {
+        let (link, facts) = {
             let mut state = entry.state();
             if state.removed {
                 return None;
             }
             state.removed = true;
-            state.link.take()
+            (state.link.take(), state.facts.clone())
         };
+        if link.is_none() {
+            self.open(name, &facts);
+        }
         if let Err(error) = self.store.remove(name) {
             let problem = format!("'{name}' cannot be removed: {error}");
             self.notify(&Notice::Store { problem });
@@ -406,18 +454,20 @@ impl NodeShared {
             Ok(wanted) => wanted,
             Err(error) => {
                 let problem = format!(
-                    "'{}' cannot be attached again, until it is removed or made anew: {error:?}",
+                    "'{}' cannot be attached again, until it is removed or made again: {error:?}",
                     stored.name
                 );
                 self.notify(&Notice::Store { problem });
                 return;
             }
         };
-        let entry = Arc::new(Entry::new(stored.name.clone(), wanted, stored.known));
+        let entry = Arc::new(Entry::new(stored.name.clone(), wanted, stored.facts));
         let _turn = entry.take_turn();
         self.entries().insert(stored.name, Arc::clone(&entry));
-        if let Err(failure) = self.attach(&entry) {
-            self.wait_for(&entry, failure.to_string());
+        match self.attach(&entry) {
+            // Another target, or another place there, is found by the next node.
+            Ok(()) => self.keep(&entry),
+            Err(failure) => self.wait_for(&entry, failure.to_string()),
         }
     }
 
@@ -433,11 +483,16 @@ impl NodeShared {
 
     /// Attaches the links of an attachment whose turn the caller has.
     fn attach(&self, entry: &Entry) -> Result<(), LinkFailure> {
-        let (wanted, known) = {
+        let (wanted, facts) = {
             let state = entry.state();
-            (state.wanted.clone(), state.known)
+            (state.wanted.clone(), state.facts.clone())
         };
-        let link = AttachedLink::attach(&wanted, known, self.sharing(), &self.config.run)?;
+        let store = |facts: &Facts| {
+            entry.state().facts = facts.clone();
+            self.store(entry, &wanted)
+        };
+        let (sharing, config) = (self.sharing(), &self.config.run);
+        let link = AttachedLink::attach(&wanted, facts, sharing, config, store)?;
         let notice = Notice::Attached {
             name: entry.name.clone(),
             place: link.description.clone(),
@@ -446,10 +501,7 @@ impl NodeShared {
         let mut state = entry.state();
         // A reason is there if it has waited.
         state.returns += u64::from(state.reason.is_some());
-        state.known = Known {
-            started: known.started.or(link.known.started),
-            serial: known.serial.or(link.known.serial),
-        };
+        state.facts = link.facts.clone();
         state.link = Some(link);
         state.reason = None;
         drop(state);
@@ -535,17 +587,19 @@ impl NodeShared {
         detached
     }
 
-    /// Writes an attachment into the directory.
+    /// Writes an attachment into the directory, with the specification that it is to have.
+    fn store(&self, entry: &Entry, wanted: &Wanted) -> io::Result<()> {
+        self.store.write(&Stored {
+            name: entry.name.clone(),
+            spec: wanted.spec.clone(),
+            facts: entry.state().facts.clone(),
+        })
+    }
+
+    /// Writes an attachment into the directory, as it is.
     fn keep(&self, entry: &Entry) {
-        let stored = {
-            let state = entry.state();
-            Stored {
-                name: entry.name.clone(),
-                spec: state.wanted.spec.clone(),
-                known: state.known,
-            }
-        };
-        if let Err(error) = self.store.write(&stored) {
+        let wanted = entry.state().wanted.clone();
+        if let Err(error) = self.store(entry, &wanted) {
             let problem = format!("'{}' cannot be kept: {error}", entry.name);
             self.notify(&Notice::Store { problem });
         }

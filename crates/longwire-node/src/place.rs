@@ -1,10 +1,12 @@
 //! The interfaces of a place, and the topology of links in them.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use longwire_engine::presets::Duplex;
 use longwire_io::attach::{
-    AttachHub, AttachPlace, Direction, Order, Prepared, Selection, is_device_of_link, prepare,
+    AttachError, AttachHub, AttachPlace, Claim, Direction, FailMode, Prepared, Selection,
+    is_device_of_link, prepare,
 };
 use longwire_io::net::grace::ExpeditedGrace;
 use longwire_io::net::{NetNamespace, link_names};
@@ -22,15 +24,19 @@ pub struct Part {
     pub selection: Selection,
     /// The directions.
     pub direction: Direction,
-    /// The place among other links of the interface.
-    pub order: Order,
+    /// The place among other links of the interface ([`AttachPlace`]).
+    pub priority: Option<u8>,
+    /// What happens to the traffic when the process is killed.
+    pub fail: FailMode,
+    /// The claims of an earlier process, by the names of their interfaces.
+    pub claims: BTreeMap<String, Claim>,
     /// The number of links among which the memory of rings is divided; 0 for those of the
     /// interfaces.
     pub sharing: usize,
 }
 
 /// Prepares a link in each interface that is named: one, that of the default route, or
-/// [`ALL`].
+/// [`ALL`] with an Ethernet header.
 ///
 /// # Errors
 /// If an interface does not exist, or no link can be attached to it.
@@ -45,7 +51,9 @@ pub fn prepare_all(
             interface,
             selection: part.selection.clone(),
             direction: part.direction,
-            order: part.order,
+            priority: part.priority,
+            fail: part.fail,
+            claims: &part.claims,
         };
         prepare(&place, hub)
     };
@@ -55,13 +63,16 @@ pub fn prepare_all(
     let names = namespace.run(link_names)??;
     let is_meant = |name: &String| name != "lo" && !is_device_of_link(name);
     let names: Vec<String> = names.into_iter().filter(is_meant).collect();
-    if names.is_empty() {
-        return Err(LinkFailure::NoInterface);
-    }
     let _hurry = ExpeditedGrace::begin();
     let hub = AttachHub::new(names.len().max(part.sharing))?;
-    let prepared = names.iter().map(|name| Ok(prepare(Some(name), &hub)?));
-    prepared.collect()
+    let prepared = names.iter().map(|name| prepare(Some(name), &hub));
+    // Modules of tunnels make a device in every namespace, such as sit0.
+    let prepared = prepared.filter(|result| !matches!(result, Err(AttachError::NoEthernet { .. })));
+    let prepared = prepared.collect::<Result<Vec<Prepared>, AttachError>>()?;
+    if prepared.is_empty() {
+        return Err(LinkFailure::NoInterface);
+    }
+    Ok(prepared)
 }
 
 /// Returns the names of the ports of an interface: towards its namespace, and towards its

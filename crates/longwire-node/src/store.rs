@@ -1,12 +1,14 @@
 //! The directory of attachments: a file of JSON for each, so that a node that starts again
 //! finds them.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use longwire_control::node::AttachmentSpec;
+use longwire_io::attach::{AttachError, Claim, Pins};
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 use serde::{Deserialize, Serialize};
@@ -19,19 +21,76 @@ pub(crate) struct Stored {
     pub name: String,
     pub spec: AttachmentSpec,
     #[serde(flatten)]
-    pub known: Known,
+    pub facts: Facts,
 }
 
 /// Facts about an attachment that are found when it is attached for the first time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Known {
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Facts {
     /// Start of the process of a PID, in clock ticks since the start of the system: a later
     /// process with that number is another one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started: Option<u64>,
-    /// Its number among the attachments of its priority at its interface, the oldest first.
+    /// Its claims, by the names of their interfaces.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub claims: BTreeMap<String, StoredClaim>,
+}
+
+/// The place of an attachment at an interface.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct StoredClaim {
+    serial: u16,
+    /// The name of its pins in the BPF file system.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub serial: Option<u16>,
+    pins: Option<String>,
+}
+
+impl From<&Claim> for StoredClaim {
+    fn from(claim: &Claim) -> StoredClaim {
+        StoredClaim {
+            serial: claim.serial,
+            pins: claim.pins.as_ref().map(|pins| pins.name().to_owned()),
+        }
+    }
+}
+
+impl Facts {
+    /// Facts about a process, and about claims at these interfaces, in their order.
+    pub fn new(
+        started: Option<u64>,
+        interfaces: &[String],
+        claims: impl Iterator<Item = Claim>,
+    ) -> Facts {
+        let claims = interfaces.iter().cloned().zip(claims);
+        let claims = claims.map(|(interface, claim)| (interface, StoredClaim::from(&claim)));
+        Facts {
+            started,
+            claims: claims.collect(),
+        }
+    }
+
+    /// Returns the claims for a later process.
+    pub fn claims(&self) -> BTreeMap<String, Claim> {
+        let claim = |stored: &StoredClaim| Claim {
+            serial: stored.serial,
+            pins: stored.pins.as_deref().and_then(Pins::named),
+        };
+        let claims = self.claims.iter();
+        claims
+            .map(|(interface, stored)| (interface.clone(), claim(stored)))
+            .collect()
+    }
+
+    /// Opens the interfaces that an earlier process has left closed, but for these.
+    ///
+    /// # Errors
+    /// If the BPF file system is not mounted, or without the rights.
+    pub fn open_others(&self, interfaces: &[String]) -> Result<(), AttachError> {
+        let claims = self.claims.iter();
+        let others = claims.filter(|(interface, _)| !interfaces.contains(interface));
+        let pins = others.filter_map(|(_, stored)| Pins::named(stored.pins.as_deref()?));
+        pins.into_iter().try_for_each(|pins| pins.remove())
+    }
 }
 
 /// The directory. It is locked while this exists.
@@ -99,6 +158,12 @@ impl Store {
         }
     }
 
+    /// Reads an attachment; `None` if there is none that can be read.
+    pub fn read_one(&self, name: &str) -> Option<Stored> {
+        let text = fs::read(self.path(name)).ok()?;
+        serde_json::from_slice(&text).ok()
+    }
+
     /// Reads all attachments. Names and reasons of files that are none come with them.
     ///
     /// # Errors
@@ -138,9 +203,9 @@ mod tests {
         let stored = Stored {
             name: "web".to_owned(),
             spec: serde_json::from_value(spec).expect("an attachment"),
-            known: Known {
+            facts: Facts {
                 started: Some(3),
-                serial: None,
+                claims: BTreeMap::new(),
             },
         };
         store.write(&stored).expect("written");
@@ -150,8 +215,8 @@ mod tests {
         let (found, strange) = store.read().expect("read");
         assert_eq!(found.len(), 1);
         assert_eq!(
-            (&found[0].name, &found[0].spec, found[0].known),
-            (&stored.name, &stored.spec, stored.known)
+            (&found[0].name, &found[0].spec, &found[0].facts),
+            (&stored.name, &stored.spec, &stored.facts)
         );
         assert_eq!(strange.len(), 1, "{strange:?}");
         store.remove("web").expect("removed");

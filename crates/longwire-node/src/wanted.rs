@@ -1,12 +1,12 @@
 //! An attachment that is wanted, read and checked.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use longwire_attach::{ContainerName, PodName, Target};
-use longwire_control::node::{AttachmentSpec, DirectionSpec, NotDone, TargetSpec};
+use longwire_control::node::{AttachmentSpec, DirectionSpec, FailSpec, NotDone, TargetSpec};
 use longwire_engine::LinkSpec;
 use longwire_engine::presets::Duplex;
-use longwire_io::attach::{Direction, Order, Selection};
+use longwire_io::attach::{Direction, FailMode, Selection};
 use longwire_io::net::address::Prefix;
 use longwire_packet::filter::Filter;
 use longwire_topology::{Problem, duplex_of_json};
@@ -67,6 +67,11 @@ impl Wanted {
                 None
             }
         };
+        if let Some((link, _)) = &link {
+            for (direction, spec) in [("up", &link.up), ("down", &link.down)] {
+                problems.extend(relative_files(direction, spec));
+            }
+        }
         match (target, link) {
             (Some(target), Some((link, warnings))) if problems.is_empty() => Ok(Wanted {
                 spec: spec.clone(),
@@ -79,10 +84,12 @@ impl Wanted {
                         DirectionSpec::Down => Direction::Down,
                     },
                     sharing: 0,
-                    order: Order {
-                        priority: spec.priority,
-                        serial: None,
+                    priority: spec.priority,
+                    fail: match spec.fail {
+                        FailSpec::Open => FailMode::Open,
+                        FailSpec::Closed => FailMode::Closed,
                     },
+                    claims: BTreeMap::new(),
                 },
                 link,
                 warnings,
@@ -91,17 +98,30 @@ impl Wanted {
         }
     }
 
-    /// Whether this one differs from another in its link's options and its part of the
-    /// traffic alone.
-    pub fn is_at_place_of(&self, other: &Wanted) -> bool {
-        let at = |wanted: &Wanted| AttachmentSpec {
-            link: Map::new(),
-            to: Vec::new(),
-            filter: None,
-            wait: false,
-            ..wanted.spec.clone()
-        };
-        at(self) == at(other) && self.takes_all() == other.takes_all()
+    /// Refuses to follow another attachment of this name, unless they differ in the link's
+    /// options and in the part of the traffic alone.
+    ///
+    /// # Errors
+    /// The field that differs, and the remedy.
+    pub fn check_place_of(&self, other: &Wanted, name: &str) -> Result<(), NotDone> {
+        let (new, old) = (&self.spec, &other.spec);
+        let fields = [
+            ("target", new.target != old.target),
+            ("interface", new.interface != old.interface),
+            ("direction", new.direction != old.direction),
+            ("priority", new.priority != old.priority),
+            ("fail", new.fail != old.fail),
+            ("seed", new.seed != old.seed),
+            ("host_network", new.host_network != old.host_network),
+            ("to and filter", self.takes_all() != other.takes_all()),
+        ];
+        match fields.iter().find(|(_, differs)| *differs) {
+            None => Ok(()),
+            Some((field, _)) => Err(NotDone::Conflict(format!(
+                "'{name}' is attached with another value of {field}, which cannot be changed while \
+                 it is: remove it first, or choose another name"
+            ))),
+        }
     }
 
     fn takes_all(&self) -> bool {
@@ -119,6 +139,20 @@ impl Wanted {
                 || self.spec.direction.is_both()
                 || other.spec.direction.is_both())
     }
+}
+
+/// Refuses relative paths: the working directory of a node is no one's choice, and senders
+/// that may not name files are only known by the lack of a `/`.
+fn relative_files<'a>(direction: &'a str, spec: &LinkSpec) -> impl Iterator<Item = Problem> + 'a {
+    let files: Vec<String> = spec.files().collect();
+    let relative = files.into_iter().filter(|file| !file.starts_with('/'));
+    relative.map(move |file| Problem {
+        file: "attachment".to_owned(),
+        pointer: "/link".to_owned(),
+        field: format!("link.{direction}"),
+        reason: format!("'{file}' is a relative path: a node takes absolute paths only"),
+        ..Problem::default()
+    })
 }
 
 fn target(spec: &TargetSpec) -> Result<Target, String> {
@@ -218,13 +252,36 @@ mod tests {
     }
 
     #[test]
+    fn files_are_named_by_absolute_paths() {
+        let folder = std::env::temp_dir();
+        let name = format!("lw-rates-{}", std::process::id());
+        std::fs::write(folder.join(&name), "0s 1mbit\n").expect("written");
+        let with = |path: &str| {
+            let rate = format!("trace:file={path}");
+            wanted(&json!({ "target": { "pid": 1 }, "link": { "rate": rate } }))
+        };
+        let path = folder.join(&name);
+        assert!(with(path.to_str().expect("a path")).is_ok());
+        let depth = std::env::current_dir()
+            .expect("a directory")
+            .components()
+            .count();
+        let relative = format!("{}{}", "../".repeat(depth), path.display());
+        let Err(NotDone::Wrong(problems)) = with(&relative) else {
+            panic!("it is relative");
+        };
+        assert!(problems[0].reason.contains("absolute"), "{problems:?}");
+        std::fs::remove_file(path).expect("removed");
+    }
+
+    #[test]
     fn a_change_has_what_differs() {
         let read = |link: Value| {
             wanted(&json!({ "target": { "pid": 1 }, "link": link })).expect("an attachment")
         };
         let old = read(json!({ "delay": "20ms", "loss": "1%" }));
         let new = read(json!({ "delay": "20ms", "up": { "rate": "1mbit" } }));
-        assert!(new.is_at_place_of(&old));
+        assert!(new.check_place_of(&old, "web").is_ok());
         let changed = change(&old.link, &new.link, &["eth0".to_owned()]);
         let expected = json!({ "set": {
             "eth0.up": { "loss": null, "rate": "1mbit" },

@@ -8,7 +8,8 @@
 //!
 //! For that to be at once, the descriptors of the arrays are in a table of a separate thread,
 //! which shares no other descriptor (CLOSE_RANGE_UNSHARE): a thread that dies closes its
-//! table, in any order with those of other threads, and without a wait.
+//! table, in any order with those of other threads, and without a wait. A core dump would be
+//! such a wait, which can take seconds, and is switched off.
 
 use std::collections::HashMap;
 use std::io::{self, IoSlice, IoSliceMut};
@@ -17,6 +18,8 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use nix::cmsg_space;
+use nix::errno::Errno;
+use nix::sys::prctl;
 use nix::sys::signal::SigSet;
 use nix::sys::socket::{
     AddressFamily, ControlMessage, ControlMessageOwned, MsgFlags, SockFlag, SockType, recvmsg,
@@ -27,9 +30,10 @@ use crate::bpf::{self, ProgramKind};
 
 use super::program;
 
-/// Bytes of a key in a message to the thread.
-const KEY: usize = size_of::<u64>();
-/// Bytes of the thread's answer: the error number of its start, or 0.
+/// A request to the thread: the key of a descriptor. With a descriptor, hold it; without one,
+/// close the one of this key.
+const REQUEST: usize = size_of::<u64>();
+/// An answer of the thread: an error number, or 0.
 const ANSWER: usize = size_of::<i32>();
 
 /// The thread that holds descriptors for this process.
@@ -56,6 +60,7 @@ struct Holder {
 pub(super) fn start() -> io::Result<()> {
     let mut holder = HOLDER.lock().unwrap_or_else(PoisonError::into_inner);
     if holder.is_none() {
+        prctl::set_dumpable(false)?;
         *holder = Some(Holder::start()?);
     }
     Ok(())
@@ -83,7 +88,7 @@ fn hand_over(descriptor: BorrowedFd<'_>) -> io::Result<u64> {
     let holder = holder.as_mut().ok_or(io::ErrorKind::NotConnected)?;
     let key = holder.next;
     holder.next += 1;
-    holder.send(key, Some(descriptor))?;
+    holder.request(key, Some(descriptor))?;
     Ok(key)
 }
 
@@ -107,7 +112,7 @@ impl Drop for AliveCall {
     fn drop(&mut self) {
         let holder = HOLDER.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(holder) = holder.as_ref() {
-            let _ = holder.send(self.key, None);
+            let _ = holder.request(self.key, None);
         }
     }
 }
@@ -117,37 +122,57 @@ impl Holder {
         let (socket, other) = pair()?;
         let other = other.into_raw_fd();
         let thread = thread::Builder::new().name("lw-alive".to_owned());
-        let spawned = thread.spawn(move || hold(other));
-        let mut answer = [0; ANSWER];
-        let ready = spawned.and_then(|_| {
-            let mut parts = [IoSliceMut::new(&mut answer)];
-            let got = recvmsg::<()>(socket.as_raw_fd(), &mut parts, None, MsgFlags::empty());
-            Ok(got.map(|got| got.bytes)?)
-        });
+        thread.spawn(move || hold(other))?;
+        // Without an answer, the thread may still have to look for the other end in the
+        // table of this one: it stays open.
+        let answer = answer(socket.as_fd())?;
         // SAFETY: the number is of this table; the thread has one of its own by now, or has
         // ended.
         drop(unsafe { OwnedFd::from_raw_fd(other) });
-        match (ready?, i32::from_ne_bytes(answer)) {
-            (ANSWER, 0) => Ok(Holder { socket, next: 0 }),
-            (ANSWER, error) => Err(io::Error::from_raw_os_error(error)),
-            _ => Err(io::ErrorKind::UnexpectedEof.into()),
-        }
+        answer?;
+        Ok(Holder { socket, next: 0 })
     }
 
-    /// Hands a descriptor to the thread, or has it close the one of this key.
-    fn send(&self, key: u64, descriptor: Option<BorrowedFd<'_>>) -> io::Result<()> {
-        let key = key.to_ne_bytes();
+    /// Has the thread hold a descriptor, or close the one of this key, and waits until it is
+    /// done.
+    fn request(&self, key: u64, descriptor: Option<BorrowedFd<'_>>) -> io::Result<()> {
+        let request = key.to_ne_bytes();
         let numbers: Vec<RawFd> = descriptor.iter().map(AsRawFd::as_raw_fd).collect();
-        let message = [ControlMessage::ScmRights(&numbers)];
-        let message = if numbers.is_empty() {
-            &[]
-        } else {
-            &message[..]
-        };
-        let parts = [IoSlice::new(&key)];
-        let to = self.socket.as_raw_fd();
-        sendmsg::<()>(to, &parts, message, MsgFlags::MSG_NOSIGNAL, None)?;
-        Ok(())
+        let rights = [ControlMessage::ScmRights(&numbers)];
+        let rights = if numbers.is_empty() { &[] } else { &rights[..] };
+        send(self.socket.as_raw_fd(), &request, rights)?;
+        answer(self.socket.as_fd())?
+    }
+}
+
+fn send(socket: RawFd, bytes: &[u8], rights: &[ControlMessage<'_>]) -> io::Result<()> {
+    let parts = [IoSlice::new(bytes)];
+    let flags = MsgFlags::MSG_NOSIGNAL;
+    restarted(|| sendmsg::<()>(socket, &parts, rights, flags, None)).map(drop)
+}
+
+/// Receives an answer of the thread: the result of what was asked for, if it answers.
+fn answer(socket: BorrowedFd<'_>) -> io::Result<io::Result<()>> {
+    let mut answer = [0; ANSWER];
+    let bytes = restarted(|| {
+        let mut parts = [IoSliceMut::new(&mut answer)];
+        let number = socket.as_raw_fd();
+        recvmsg::<()>(number, &mut parts, None, MsgFlags::empty()).map(|got| got.bytes)
+    })?;
+    match (bytes, i32::from_ne_bytes(answer)) {
+        (ANSWER, 0) => Ok(Ok(())),
+        (ANSWER, error) => Ok(Err(io::Error::from_raw_os_error(error))),
+        _ => Err(io::ErrorKind::UnexpectedEof.into()),
+    }
+}
+
+/// Calls again what a signal has interrupted.
+fn restarted<T>(mut call: impl FnMut() -> nix::Result<T>) -> io::Result<T> {
+    loop {
+        match call() {
+            Err(Errno::EINTR) => {}
+            result => return Ok(result?),
+        }
     }
 }
 
@@ -156,27 +181,34 @@ fn hold(socket: RawFd) {
     // Handlers of signals use descriptors, which would be others here.
     let masked = SigSet::all().thread_block().map_err(io::Error::from);
     let alone = masked.and_then(|()| keep_only(socket));
-    let error = alone
-        .err()
-        .map(|error| error.raw_os_error().unwrap_or(libc::EIO));
-    let answer = error.unwrap_or(0).to_ne_bytes();
-    let answered = sendmsg::<()>(
-        socket,
-        &[IoSlice::new(&answer)],
-        &[],
-        MsgFlags::MSG_NOSIGNAL,
-        None,
-    );
-    if error.is_some() || answered.is_err() {
+    let failed = alone.is_err();
+    if reply(socket, alone).is_err() || failed {
         return;
     }
     let mut held = HashMap::new();
-    while let Ok(Some((key, descriptor))) = receive(socket) {
-        match descriptor {
-            Some(descriptor) => held.insert(key, descriptor),
-            None => held.remove(&key),
+    loop {
+        let done = match receive(socket) {
+            Ok(Request::Hold(key, descriptor)) => {
+                held.insert(key, descriptor);
+                Ok(())
+            }
+            Ok(Request::Close(key)) => {
+                held.remove(&key);
+                Ok(())
+            }
+            Ok(Request::End) => return,
+            Err(error) => Err(error),
         };
+        if reply(socket, done).is_err() {
+            return;
+        }
     }
+}
+
+fn reply(socket: RawFd, done: io::Result<()>) -> io::Result<()> {
+    let error = done.err();
+    let number = error.map_or(0, |error| error.raw_os_error().unwrap_or(libc::EIO));
+    send(socket, &number.to_ne_bytes(), &[])
 }
 
 /// Gives the calling thread a table of descriptors with this one alone.
@@ -198,21 +230,58 @@ fn keep_only(descriptor: RawFd) -> io::Result<()> {
     }
 }
 
-/// Receives a message: a key, and its descriptor if it is to be held. `None` at the end.
-fn receive(socket: RawFd) -> io::Result<Option<(u64, Option<OwnedFd>)>> {
-    let mut key = [0; KEY];
-    let mut parts = [IoSliceMut::new(&mut key)];
+/// A request that the thread has received.
+enum Request {
+    Hold(u64, OwnedFd),
+    Close(u64),
+    /// The process closes its end of the socket.
+    End,
+}
+
+fn receive(socket: RawFd) -> io::Result<Request> {
+    let mut key = [0; REQUEST];
     let mut space = cmsg_space!(RawFd);
     let flags = MsgFlags::MSG_CMSG_CLOEXEC;
-    let got = recvmsg::<()>(socket, &mut parts, Some(&mut space), flags)?;
-    if got.bytes != KEY {
-        return Ok(None);
-    }
-    let rights = got.cmsgs()?.find_map(|message| match message {
-        ControlMessageOwned::ScmRights(descriptors) => descriptors.first().copied(),
-        _ => None,
-    });
+    let (bytes, is_cut, number) = restarted(|| {
+        let mut parts = [IoSliceMut::new(&mut key)];
+        let got = recvmsg::<()>(socket, &mut parts, Some(&mut space), flags)?;
+        let is_cut = got.flags.contains(MsgFlags::MSG_CTRUNC);
+        let rights = got.cmsgs()?.find_map(|message| match message {
+            ControlMessageOwned::ScmRights(descriptors) => descriptors.first().copied(),
+            _ => None,
+        });
+        Ok((got.bytes, is_cut, rights))
+    })?;
     // SAFETY: recvmsg has just made this descriptor, for us alone.
-    let descriptor = rights.map(|number| unsafe { OwnedFd::from_raw_fd(number) });
-    Ok(Some((u64::from_ne_bytes(key), descriptor)))
+    let descriptor = number.map(|number| unsafe { OwnedFd::from_raw_fd(number) });
+    if bytes == 0 {
+        return Ok(Request::End);
+    }
+    // The table has no place for another descriptor.
+    if is_cut {
+        return Err(io::Error::from_raw_os_error(libc::EMFILE));
+    }
+    let key = u64::from_ne_bytes(key);
+    Ok(descriptor.map_or(Request::Close(key), |held| Request::Hold(key, held)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+
+    #[test]
+    fn descriptors_are_held_until_they_are_released() {
+        start().expect("a thread");
+        let (kept, mut other) = UnixStream::pair().expect("sockets");
+        let key = hand_over(kept.as_fd()).expect("held");
+        drop(kept);
+        other.set_nonblocking(true).expect("a socket");
+        let read = other.read(&mut [0]).map_err(|error| error.kind());
+        assert_eq!(read, Err(io::ErrorKind::WouldBlock), "its end is open");
+        drop(AliveCall { key });
+        assert_eq!(other.read(&mut [0]).expect("its end is closed"), 0);
+    }
 }

@@ -1,5 +1,6 @@
 //! The devices of attachments: veth pairs between the namespace of an interface and the hub.
 
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::time::Duration;
 
@@ -68,9 +69,7 @@ pub(super) fn make_devices(
     let mut attempt = 0;
     loop {
         let names = names_of(interface.index, attempt);
-        let place = u64::from(interface.index) << 32 | u64::from(attempt);
-        let indices = indices_of(hub.inode() ^ place);
-        match namespace.run(|| make_pairs(&names, indices, hub))? {
+        match namespace.run(|| make_pairs(&names, random_indices(), hub))? {
             Ok(numbers) => return Ok((names, numbers)),
             // The kernel removes the devices of an attachment that has ended after a moment.
             Err(AttachError::Net(error)) if exists(&error) && attempt < ATTEMPTS => attempt += 1,
@@ -130,9 +129,15 @@ pub(super) fn open(device: &str, options: &OpenOptions) -> Result<Port, PortErro
 
 /// Returns numbers for the two devices in the interface's namespace. The kernel counts from
 /// one, so that other devices have small numbers. The programs redirect by number: when the
-/// interface is moved to another namespace, or stays closed, they find no device there.
-pub(super) fn indices_of(seed: u64) -> [u32; 2] {
-    let mixed = seed.wrapping_mul(0xd6e8_feb8_6659_fd93) >> 34;
-    let even = 0x4000_0000 | mixed as u32 & !1;
+/// interface is moved to another namespace, or stays closed, they must find no device there,
+/// nor one of a later attachment.
+pub(super) fn random_indices() -> [u32; 2] {
+    let even = 0x4000_0000 | (random() >> 34) as u32 & !1;
     [even, even | 1]
+}
+
+/// Returns a random number.
+pub(super) fn random() -> u64 {
+    // Its keys are random in each thread, and others each time.
+    RandomState::new().build_hasher().finish()
 }

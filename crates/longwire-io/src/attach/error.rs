@@ -41,6 +41,11 @@ pub enum AttachError {
     OtherKind { interface: String },
     #[error("a link of all traffic cannot become one of a part, nor the other way round")]
     OtherPlace,
+    #[error(
+        "'{interface}' has as many programs as the kernel allows, {count} in one direction: remove \
+         a link (`longwire attach list`), or a program of others (`bpftool net`)"
+    )]
+    TooManyPrograms { interface: String, count: usize },
     #[error("the programs at '{interface}' changed while the link was being attached: {source}")]
     Changed {
         interface: String,

@@ -22,6 +22,7 @@
 //! interface works as before; the namespace goes with its last descriptor, and the veth
 //! pairs with the namespace.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -34,6 +35,7 @@ use crate::port::options::OpenOptions;
 use crate::port::registry::Port;
 
 mod alive;
+mod claim;
 mod devices;
 mod error;
 mod filter;
@@ -42,20 +44,23 @@ mod pins;
 mod port;
 mod program;
 mod selection;
+mod taker;
 mod watch;
 
 pub use alive::closed_at_end;
+pub use claim::{Claim, FailMode};
 pub use devices::is_device_of_link;
 pub use error::AttachError;
-pub use order::{Direction, Order};
+pub use order::Direction;
 pub use pins::Pins;
 pub use port::{AttachedPort, PortEngage, prepare_port};
 pub use selection::{PREFIXES_MAX, Selection};
+pub use taker::{LoadedSelection, Selector};
 
 use alive::AliveCall;
 use devices::{make_devices, open, quiet};
-use order::Rank;
-use program::Destination;
+use order::{NoPlace, Rank};
+use taker::{Recipe, Taker};
 use watch::Watch;
 
 /// Start of the names of programs at devices of attachments.
@@ -85,8 +90,14 @@ pub struct AttachPlace<'a> {
     pub selection: Selection,
     /// The directions in which they are taken.
     pub direction: Direction,
-    /// The place among other attachments of the interface.
-    pub order: Order,
+    /// The place among other attachments of the interface: lower ones have their frames
+    /// first, and of equal ones the oldest. `None` for 128 with prefixes or a filter, and
+    /// 255 without.
+    pub priority: Option<u8>,
+    /// What happens to the frames when the process is killed.
+    pub fail: FailMode,
+    /// The claims of an earlier process, by the names of their interfaces.
+    pub claims: &'a BTreeMap<String, Claim>,
 }
 
 /// The namespace of a run with its ends of the veth pairs.
@@ -129,20 +140,21 @@ impl AttachHub {
 pub struct Attachment {
     interface: String,
     index: u32,
-    rank: Rank,
-    mark: u32,
-    /// The numbers of the devices that frames are taken to: inner and outer.
-    devices: [u32; 2],
+    recipe: Recipe,
+    selection: Selection,
+    direction: Direction,
     /// The programs at the interface, removed first: later frames no longer enter.
     taking: Vec<(Hook, Link)>,
-    /// Those that these programs call, and those that the programs before the last
-    /// [`Attachment::select`] did, which may still run.
+    /// The calls of these programs, and those of the programs before the last
+    /// [`Attachment::select`], which may still run.
     calls: [Vec<AliveCall>; 2],
     giving: Vec<Link>,
     _programs: Vec<OwnedFd>,
     _hub: NetNamespace,
     /// Paths of the links, for an interface that stays closed when the process ends.
     pins: Option<Pins>,
+    /// Whether an earlier process may have left the interface closed.
+    is_claimed: bool,
     watch: Watch,
 }
 
@@ -154,20 +166,11 @@ impl std::fmt::Debug for Attachment {
     }
 }
 
-/// A program that takes frames at a hook of the interface.
-struct Taker {
-    hook: Hook,
-    program: OwnedFd,
-    /// What it calls, unless it is to take frames also after the process has ended.
-    call: Option<AliveCall>,
-}
-
 /// The two ends of an attachment, before frames are taken.
 pub struct Prepared {
     attachment: Attachment,
     namespace: NetNamespace,
-    selection: Selection,
-    taking: Vec<Taker>,
+    takers: Vec<Taker>,
     /// The port of frames that the interface's namespace sends and receives.
     pub inner: Port,
     /// The port of frames that the interface sends and receives on its wire.
@@ -193,21 +196,29 @@ pub fn prepare(place: &AttachPlace<'_>, hub: &AttachHub) -> Result<Prepared, Att
         return Err(AttachError::TooManyPrefixes);
     }
     let found = place.namespace.run(|| find(place.interface))??;
-    let rank = place.namespace.run(|| rank_at(place, &found))??;
+    let claim = place.claims.get(&found.name);
+    let pins = claim::pins(place, claim, found.index)?;
+    let rank = place.namespace.run(|| rank_at(place, &found, claim))??;
     let (names, devices) = make_devices(place.namespace, &found, &hub.namespace)?;
     let mut attachment = Attachment {
         interface: found.name.clone(),
         index: found.index,
-        rank,
-        mark: mark_of(place.namespace.inode() ^ u64::from(found.index) << 32),
-        devices,
+        recipe: Recipe {
+            rank,
+            mark: mark_of(place.namespace.inode() ^ u64::from(found.index) << 32),
+            devices,
+            fail: place.fail,
+        },
+        selection: place.selection.clone(),
+        direction: place.direction,
         taking: Vec::new(),
         calls: Default::default(),
         giving: Vec::new(),
         _programs: Vec::new(),
         _hub: hub.namespace.try_clone()?,
         watch: Watch::new(&hub.namespace, &names[0], found.index)?,
-        pins: None,
+        is_claimed: pins.is_some() && claim.is_some(),
+        pins,
     };
     let ports = hub.namespace.run(|| {
         let ([inner, outer], options) = (&names, hub.options(&found));
@@ -220,8 +231,9 @@ pub fn prepare(place: &AttachPlace<'_>, hub: &AttachHub) -> Result<Prepared, Att
         bpf::load_program(ProgramKind::Tcx, &name, instructions).map_err(AttachError::program)
     };
     let [inside, outside] = devices;
-    let arriving = program::give_back(attachment.mark, found.index, program::ARRIVE);
-    let sending = program::give_back(attachment.mark, found.index, program::SEND);
+    let mark = attachment.recipe.mark;
+    let arriving = program::give_back(mark, found.index, program::ARRIVE);
+    let sending = program::give_back(mark, found.index, program::SEND);
     let givers = [
         (inside, load("arrive", &arriving)?),
         (outside, load("send", &sending)?),
@@ -236,13 +248,9 @@ pub fn prepare(place: &AttachPlace<'_>, hub: &AttachHub) -> Result<Prepared, Att
     })?;
     attachment.giving = giving.map_err(AttachError::program)?;
     attachment._programs = givers.into_iter().map(|(_, program)| program).collect();
-    let hooks = HOOKS.into_iter().filter(|hook| place.direction.has(*hook));
-    let taking = hooks.map(|hook| attachment.taker(hook, &place.selection, false));
-    let taking: Result<_, AttachError> = taking.collect();
     Ok(Prepared {
         namespace: place.namespace.try_clone()?,
-        selection: place.selection.clone(),
-        taking: taking?,
+        takers: attachment.selector().takers(&place.selection)?,
         attachment,
         inner,
         outer,
@@ -251,16 +259,20 @@ pub fn prepare(place: &AttachPlace<'_>, hub: &AttachHub) -> Result<Prepared, Att
 
 /// Returns the rank at an interface of the calling thread's namespace, unless there is no
 /// place for it.
-fn rank_at(place: &AttachPlace<'_>, found: &Interface) -> Result<Rank, AttachError> {
+fn rank_at(
+    place: &AttachPlace<'_>,
+    found: &Interface,
+    claim: Option<&Claim>,
+) -> Result<Rank, AttachError> {
     let takes_all = place.selection.takes_all();
     let hooks = hooks_of(found)?;
-    let rank = Rank::new(place.order, takes_all, &hooks);
-    let pins = Pins::new(place.namespace.inode(), found.index, rank.number());
+    let serial = claim.map(|claim| claim.serial);
+    let rank = Rank::new(place.priority, serial, takes_all, &hooks);
     for (programs, hook) in hooks.iter().zip(HOOKS) {
-        let is_left = || place.order.serial.is_some() && pins.left(hook).is_some();
-        if place.direction.has(hook) && !is_left() {
-            rank.position(programs)
-                .map_err(|_| taken(&found.name, takes_all))?;
+        // That of the claim itself may be there.
+        let taken = rank.position(programs) == Err(NoPlace::Taken);
+        if taken && place.direction.has(hook) && !claim::is_left(claim, hook) {
+            return Err(self::taken(&found.name, takes_all));
         }
     }
     Ok(rank)
@@ -272,13 +284,18 @@ impl Prepared {
         &self.attachment.interface
     }
 
+    /// Returns the claim, to be given to a later process. Its serial number may change until
+    /// frames are taken.
+    pub fn claim(&self) -> Claim {
+        self.attachment.claim()
+    }
+
     /// Takes the ports apart from the rest.
     pub fn into_parts(self) -> (Engage, Port, Port) {
         let engage = Engage {
             attachment: self.attachment,
             namespace: self.namespace,
-            selection: self.selection,
-            taking: self.taking,
+            takers: self.takers,
         };
         (engage, self.inner, self.outer)
     }
@@ -288,8 +305,7 @@ impl Prepared {
 pub struct Engage {
     attachment: Attachment,
     namespace: NetNamespace,
-    selection: Selection,
-    taking: Vec<Taker>,
+    takers: Vec<Taker>,
 }
 
 impl std::fmt::Debug for Engage {
@@ -298,73 +314,79 @@ impl std::fmt::Debug for Engage {
     }
 }
 
-impl Engage {
-    /// Takes frames from now on.
-    ///
-    /// # Errors
-    /// If the interface is gone, or another link that takes all frames was attached since
-    /// [`prepare`].
-    pub fn engage(self) -> Result<Attachment, AttachError> {
-        self.engage_links(false)
-    }
-
-    /// As [`Engage::engage`], and the interface stays closed if this process ends, or the
-    /// attachment is dropped, before [`Attachment::release`]. Where a process that has ended
-    /// has left it closed for an attachment of this [`Order`], it is closed until that
-    /// moment.
-    ///
-    /// # Errors
-    /// As those of [`Engage::engage`], and if no BPF file system is mounted.
-    pub fn engage_closed(self) -> Result<Attachment, AttachError> {
-        self.engage_links(true)
-    }
-
-    /// Returns the paths of [`Engage::engage_closed`].
-    pub fn pins(&self) -> Pins {
-        let attachment = &self.attachment;
-        Pins::new(
-            self.namespace.inode(),
-            attachment.index,
-            attachment.rank.number(),
-        )
-    }
-
-    fn engage_links(self, closed: bool) -> Result<Attachment, AttachError> {
-        let pins = closed.then(|| self.pins());
-        let _hurry = ExpeditedGrace::begin();
-        let mut attachment = self.attachment;
-        let mut takers = self.taking;
-        if closed {
-            for taker in &mut takers {
-                *taker = attachment.taker(taker.hook, &self.selection, true)?;
-            }
-        }
-        let attached = self.namespace.run(|| {
-            let attached = takers.iter().map(|Taker { hook, program, .. }| {
-                let left = pins.as_ref().and_then(|pins| pins.left(*hook));
-                let link = match left {
-                    Some(link) => {
-                        let replaced = link.replace(program.as_fd());
-                        replaced.map_err(AttachError::program)?;
-                        link
-                    }
-                    None => attachment.attach(*hook, program.as_fd())?,
-                };
-                Ok::<_, AttachError>((*hook, link))
-            });
-            attached.collect::<Result<Vec<_>, _>>()
-        })?;
-        attachment.taking = attached?;
-        attachment.calls[0] = takers.into_iter().filter_map(|taker| taker.call).collect();
-        if let Some(pins) = pins {
-            let pinned = pins.pin(&mut attachment.taking);
-            attachment.pins = Some(pins);
-            if let Err(error) = pinned {
-                attachment.release();
+/// Takes frames at all of these interfaces from now on, or at none. Where an earlier process
+/// has left an interface closed, it is closed until that moment, and stays closed if this
+/// fails.
+///
+/// # Errors
+/// If an interface is gone, another link that takes all frames was attached since
+/// [`prepare`], or if no BPF file system is mounted for one that fails closed.
+pub fn engage_all(engages: Vec<Engage>) -> Result<Vec<Attachment>, AttachError> {
+    let _hurry = ExpeditedGrace::begin();
+    let mut attached: Vec<Attachment> = Vec::new();
+    for engage in engages {
+        match engage.engage() {
+            Ok(attachment) => attached.push(attachment),
+            Err(error) => {
+                let made_now = attached.iter_mut().filter(|one| !one.is_claimed);
+                made_now.for_each(Attachment::release);
                 return Err(error);
             }
         }
+    }
+    Ok(attached)
+}
+
+impl Engage {
+    /// Returns the paths that keep the interface closed when this process has ended; `None`
+    /// for one that opens.
+    pub fn pins(&self) -> Option<&Pins> {
+        self.attachment.pins.as_ref()
+    }
+
+    /// As [`engage_all`], at one interface.
+    fn engage(self) -> Result<Attachment, AttachError> {
+        let Engage {
+            mut attachment,
+            namespace,
+            mut takers,
+        } = self;
+        let mut attempt = 0;
+        attachment.taking = loop {
+            match namespace.run(|| attachment.attach_all(&takers))? {
+                Ok(links) => break links,
+                // Another with this serial number was attached since it was chosen.
+                Err(NotAttached::SerialTaken) if attempt < RACES => {
+                    attempt += 1;
+                    attachment.recipe.rank = namespace.run(|| attachment.next_rank())??;
+                    takers = attachment.selector().takers(&attachment.selection)?;
+                }
+                Err(NotAttached::SerialTaken) => {
+                    return Err(taken(&attachment.interface, false));
+                }
+                Err(NotAttached::Failed(error)) => return Err(error),
+            }
+        };
+        attachment.calls[0] = takers.into_iter().filter_map(Taker::into_call).collect();
+        if let Some(pins) = &attachment.pins
+            && let Err(error) = pins.pin(&mut attachment.taking)
+        {
+            attachment.release();
+            return Err(error);
+        }
         Ok(attachment)
+    }
+}
+
+/// Why a program was not attached.
+enum NotAttached {
+    SerialTaken,
+    Failed(AttachError),
+}
+
+impl From<AttachError> for NotAttached {
+    fn from(error: AttachError) -> NotAttached {
+        NotAttached::Failed(error)
     }
 }
 
@@ -374,92 +396,86 @@ impl Attachment {
         &self.interface
     }
 
-    /// Returns its serial number among the attachments of its priority ([`Order`]).
-    pub fn serial(&self) -> u16 {
-        self.rank.serial
+    /// Returns its claim, to be given to a later process.
+    pub fn claim(&self) -> Claim {
+        Claim {
+            serial: self.recipe.rank.serial,
+            pins: self.pins.clone(),
+        }
+    }
+
+    /// Returns the loader of programs for [`Attachment::select`].
+    pub fn selector(&self) -> Selector {
+        Selector::new(self.recipe, self.direction)
     }
 
     /// Takes other frames from now on. No frame is lost or goes past the link that is in
     /// both selections.
     ///
     /// # Errors
-    /// If the kernel refuses the programs, or if one selection is of all frames and the
-    /// other is not: their places among other attachments differ.
-    pub fn select(&mut self, selection: &Selection) -> Result<(), AttachError> {
-        if selection.to.len() > PREFIXES_MAX {
-            return Err(AttachError::TooManyPrefixes);
-        }
-        if selection.takes_all() != self.rank.takes_all {
-            return Err(AttachError::OtherPlace);
-        }
-        let _hurry = ExpeditedGrace::begin();
-        let closed = self.pins.is_some();
-        let takers = self
-            .taking
-            .iter()
-            .map(|(hook, _)| self.taker(*hook, selection, closed));
-        let takers: Vec<Taker> = takers.collect::<Result<_, _>>()?;
-        // The links hold their programs.
-        let (programs, calls): (Vec<_>, Vec<_>) = takers
-            .into_iter()
-            .map(|taker| (taker.program, taker.call))
-            .unzip();
-        let calls = calls.into_iter().flatten().collect();
-        self.calls = [calls, std::mem::take(&mut self.calls[0])];
-        for ((_, link), program) in self.taking.iter().zip(&programs) {
-            link.replace(program.as_fd())
+    /// If the kernel refuses the programs.
+    pub fn select(&mut self, loaded: LoadedSelection) -> Result<(), AttachError> {
+        let (takers, selection) = loaded.into_parts();
+        for ((_, link), taker) in self.taking.iter().zip(&takers) {
+            link.replace(taker.program())
                 .map_err(AttachError::program)?;
         }
+        let calls = takers.into_iter().filter_map(Taker::into_call).collect();
+        self.calls = [calls, std::mem::take(&mut self.calls[0])];
+        self.selection = selection;
         Ok(())
     }
 
-    /// Loads the program that takes frames at a hook of the interface; also after this
-    /// process has ended if `closed`.
-    fn taker(&self, hook: Hook, selection: &Selection, closed: bool) -> Result<Taker, AttachError> {
-        let [inside, outside] = self.devices;
-        let (sending, device) = match hook {
-            Hook::Egress => (true, inside),
-            Hook::Ingress => (false, outside),
-        };
-        let selected = selection.node(sending);
-        let call = match closed {
-            true => None,
-            false => Some(AliveCall::to(device).map_err(AttachError::program)?),
-        };
-        let destination = match &call {
-            None => Destination::Device(device),
-            Some((_, array)) => Destination::WhileAlive(array.as_fd()),
-        };
-        let program = program::take(self.mark, selected.as_ref(), destination);
-        let program = program.ok_or(AttachError::FilterTooComplex)?;
-        let name = self.rank.name(hook);
-        let loaded = bpf::load_program(ProgramKind::Tcx, &name, &program);
-        Ok(Taker {
-            hook,
-            program: loaded.map_err(AttachError::program)?,
-            call: call.map(|(call, _)| call),
-        })
+    /// Returns a rank that no attachment at the interface has, in the calling thread's
+    /// namespace.
+    fn next_rank(&self) -> Result<Rank, AttachError> {
+        let hooks = HOOKS.map(|hook| tcx::programs(self.index, hook));
+        let hooks = hooks.into_iter().collect::<io::Result<Vec<Programs>>>();
+        let hooks = hooks.map_err(AttachError::program)?;
+        Ok(self.recipe.rank.after_others(&hooks))
+    }
+
+    /// Attaches all programs at the interface, in the calling thread's namespace.
+    fn attach_all(&self, takers: &[Taker]) -> Result<Vec<(Hook, Link)>, NotAttached> {
+        let attached = takers.iter().map(|taker| {
+            let (hook, program) = (taker.hook, taker.program());
+            let left = self.pins.as_ref().filter(|_| self.is_claimed);
+            let link = match left.and_then(|pins| pins.left(hook)) {
+                Some(link) => {
+                    link.replace(program).map_err(AttachError::program)?;
+                    link
+                }
+                None => self.attach(hook, program)?,
+            };
+            Ok((hook, link))
+        });
+        attached.collect()
     }
 
     /// Attaches a program at the interface, in the calling thread's namespace, at its place
     /// among those that are there at that moment.
-    fn attach(&self, hook: Hook, program: BorrowedFd<'_>) -> Result<Link, AttachError> {
+    fn attach(&self, hook: Hook, program: BorrowedFd<'_>) -> Result<Link, NotAttached> {
+        let rank = self.recipe.rank;
         let mut attempt = 0;
         loop {
             let programs = tcx::programs(self.index, hook).map_err(AttachError::program)?;
-            let position = self.rank.position(&programs);
-            let position = position.map_err(|_| taken(&self.interface, self.rank.takes_all))?;
-            let link = tcx::attach(program, self.index, hook, position, programs.revision);
-            match link {
+            let position = rank.position(&programs).map_err(|reason| match reason {
+                NoPlace::Taken => taken(&self.interface, rank.takes_all).into(),
+                NoPlace::SerialTaken => NotAttached::SerialTaken,
+            })?;
+            let count = programs.ids.len();
+            if count >= tcx::PROGRAMS_MAX {
+                let interface = self.interface.clone();
+                return Err(AttachError::TooManyPrograms { interface, count }.into());
+            }
+            match tcx::attach(program, self.index, hook, position, programs.revision) {
                 Ok(link) => return Ok(link),
                 Err(error) if is_race(&error) && attempt < RACES => attempt += 1,
                 Err(source) if is_race(&source) => {
-                    return Err(AttachError::Changed {
-                        interface: self.interface.clone(),
-                        source,
-                    });
+                    let interface = self.interface.clone();
+                    return Err(AttachError::Changed { interface, source }.into());
                 }
-                Err(error) => return Err(AttachError::program(error)),
+                Err(error) => return Err(AttachError::program(error).into()),
             }
         }
     }
@@ -475,11 +491,8 @@ impl Attachment {
     pub fn release(&mut self) {
         let _hurry = ExpeditedGrace::begin();
         for (_, link) in &mut self.taking {
-            // If its path cannot be removed, a link of no interface stays there, which the
-            // next attachment replaces.
-            if link.unpin().is_err() {
-                link.detach();
-            }
+            // If its path cannot be removed, a link of no interface stays there.
+            let _ = link.unpin();
         }
         self.taking.clear();
         self.calls = Default::default();
@@ -488,7 +501,7 @@ impl Attachment {
 
     /// Whether its interface stays closed when this is dropped.
     pub fn stays_closed(&self) -> bool {
-        self.pins.is_some() && self.is_attached()
+        self.pins.is_some() && !self.taking.is_empty() && self.is_attached()
     }
 }
 
@@ -560,11 +573,8 @@ fn taken(interface: &str, by_all: bool) -> AttachError {
 
 /// Whether the programs of a hook were changed between a look at them and an attempt.
 fn is_race(error: &io::Error) -> bool {
-    // ENOENT and ERANGE: the program that the place refers to is gone.
-    matches!(
-        error.raw_os_error(),
-        Some(libc::ESTALE | libc::ENOENT | libc::ERANGE)
-    )
+    // ENOENT: the program that the place refers to is gone.
+    matches!(error.raw_os_error(), Some(libc::ESTALE | libc::ENOENT))
 }
 
 /// Returns a mark for frames that pass. Marks of others are small numbers and bit masks;

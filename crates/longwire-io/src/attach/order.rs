@@ -36,16 +36,6 @@ impl Direction {
     }
 }
 
-/// The wanted place of an attachment among others at its interface. Lower priorities are
-/// first, then lower serial numbers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Order {
-    /// 0 to 255; `None` for 128 with prefixes or a filter, and 255 without.
-    pub priority: Option<u8>,
-    /// The number among those of one priority; `None` for the one after all others.
-    pub serial: Option<u16>,
-}
-
 /// The place of an attachment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Rank {
@@ -56,23 +46,44 @@ pub(super) struct Rank {
 
 /// Why an attachment has no place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct TakenByOther;
+pub(super) enum NoPlace {
+    /// Both take all frames, or the other is of another version of Longwire.
+    Taken,
+    /// Another has this priority and serial number: it was attached a moment ago.
+    SerialTaken,
+}
 
 impl Rank {
-    /// Returns the rank of an attachment at an interface with these programs.
-    pub fn new(order: Order, takes_all: bool, hooks: &[Programs]) -> Rank {
+    /// Returns the rank of an attachment at an interface with these programs. Without a
+    /// `priority`, it is 128 for a part of the frames and 255 for all; without a `serial`,
+    /// the attachment is after all others of its priority.
+    pub fn new(
+        priority: Option<u8>,
+        serial: Option<u16>,
+        takes_all: bool,
+        hooks: &[Programs],
+    ) -> Rank {
         let usual = if takes_all { WHOLE } else { PARTIAL };
-        let priority = order.priority.unwrap_or(usual);
+        let rank = Rank {
+            priority: priority.unwrap_or(usual),
+            serial: 0,
+            takes_all,
+        };
+        match serial {
+            Some(serial) => Rank { serial, ..rank },
+            None => rank.after_others(hooks),
+        }
+    }
+
+    /// Returns the rank after all others of its priority.
+    pub fn after_others(self, hooks: &[Programs]) -> Rank {
         let others = hooks.iter().flat_map(|hook| &hook.names);
-        let others = others.filter_map(|name| Seat::read(name).ok().flatten());
-        let of_priority = others.filter(|rank| rank.priority == priority);
+        let others = others.filter_map(|name| Rank::of_program(name).ok().flatten());
+        let of_priority = others.filter(|rank| rank.priority == self.priority);
         let last = of_priority.map(|rank| rank.serial).max();
         Rank {
-            priority,
-            serial: order
-                .serial
-                .unwrap_or_else(|| last.map_or(0, |last| last.saturating_add(1))),
-            takes_all,
+            serial: last.map_or(0, |last| last.saturating_add(1)),
+            ..self
         }
     }
 
@@ -87,20 +98,47 @@ impl Rank {
         format!("{PROGRAM}{letter}{:02x}{:04x}", self.priority, self.serial)
     }
 
+    /// Returns the rank of an attachment by the name of its program; `None` for programs of
+    /// others.
+    fn of_program(name: &str) -> Result<Option<Rank>, NoPlace> {
+        let Some(rest) = name.strip_prefix(PROGRAM) else {
+            return Ok(None);
+        };
+        let mut letters = rest.chars();
+        let takes_all = match letters.next() {
+            Some('o' | 'i') => false,
+            Some('O' | 'I') => true,
+            _ => return Err(NoPlace::Taken),
+        };
+        let digits = letters.as_str();
+        let number = u32::from_str_radix(digits, 16).map_err(|_| NoPlace::Taken)?;
+        if digits.len() != 6 {
+            return Err(NoPlace::Taken);
+        }
+        Ok(Some(Rank {
+            priority: (number >> 16) as u8,
+            serial: number as u16,
+            takes_all,
+        }))
+    }
+
     /// Returns its position among the programs of a hook: the programs of attachments are
     /// before all others, in the order of their ranks.
     ///
     /// # Errors
-    /// If both take all frames, so that one would never have any, or if the program of
-    /// another version of Longwire is there.
-    pub fn position(self, programs: &Programs) -> Result<Position, TakenByOther> {
+    /// If both take all frames, so that one would never have any, if another has this rank,
+    /// or if the program of another version of Longwire is there.
+    pub fn position(self, programs: &Programs) -> Result<Position, NoPlace> {
         let mut position = Position::First;
         for (name, id) in programs.names.iter().zip(&programs.ids) {
-            let Some(other) = Seat::read(name)? else {
+            let Some(other) = Rank::of_program(name)? else {
                 continue;
             };
             if other.takes_all && self.takes_all {
-                return Err(TakenByOther);
+                return Err(NoPlace::Taken);
+            }
+            if (other.priority, other.serial) == (self.priority, self.serial) {
+                return Err(NoPlace::SerialTaken);
             }
             if (other.priority, other.serial) > (self.priority, self.serial) {
                 if !matches!(position, Position::Before(_)) {
@@ -111,40 +149,6 @@ impl Rank {
             }
         }
         Ok(position)
-    }
-
-    /// Returns a number that no other attachment of the interface has, unless two were
-    /// attached at the same moment.
-    pub fn number(self) -> u32 {
-        u32::from(self.priority) << 16 | u32::from(self.serial)
-    }
-}
-
-/// Reads the names of programs.
-struct Seat;
-
-impl Seat {
-    /// Returns the rank of an attachment's program; `None` for the program of others.
-    fn read(name: &str) -> Result<Option<Rank>, TakenByOther> {
-        let Some(rest) = name.strip_prefix(PROGRAM) else {
-            return Ok(None);
-        };
-        let mut letters = rest.chars();
-        let takes_all = match letters.next() {
-            Some('o' | 'i') => false,
-            Some('O' | 'I') => true,
-            _ => return Err(TakenByOther),
-        };
-        let digits = letters.as_str();
-        let number = u32::from_str_radix(digits, 16).map_err(|_| TakenByOther)?;
-        if digits.len() != 6 {
-            return Err(TakenByOther);
-        }
-        Ok(Some(Rank {
-            priority: (number >> 16) as u8,
-            serial: number as u16,
-            takes_all,
-        }))
     }
 }
 
@@ -161,11 +165,7 @@ mod tests {
     }
 
     fn rank(priority: u8, takes_all: bool, there: &Programs) -> Rank {
-        let order = Order {
-            priority: Some(priority),
-            serial: None,
-        };
-        Rank::new(order, takes_all, std::slice::from_ref(there))
+        Rank::new(Some(priority), None, takes_all, std::slice::from_ref(there))
     }
 
     #[test]
@@ -189,20 +189,25 @@ mod tests {
     #[test]
     fn a_rank_that_was_kept_has_its_place_again() {
         let there = programs(&["longwireo800003"]);
-        let order = Order {
-            priority: None,
-            serial: Some(2),
-        };
-        let rank = Rank::new(order, false, std::slice::from_ref(&there));
+        let rank = Rank::new(None, Some(2), false, std::slice::from_ref(&there));
         assert_eq!(rank.position(&there), Ok(Position::Before(10)));
+    }
+
+    #[test]
+    fn a_rank_that_another_has_taken_is_refused_and_the_next_is_free() {
+        let there = programs(&["longwireo800000"]);
+        let rank = Rank::new(None, Some(0), false, &[]);
+        assert_eq!(rank.position(&there), Err(NoPlace::SerialTaken));
+        let next = rank.after_others(std::slice::from_ref(&there));
+        assert_eq!(next.position(&there), Ok(Position::After(10)));
     }
 
     #[test]
     fn only_one_takes_all() {
         let there = programs(&["longwireOff0000"]);
-        assert_eq!(rank(3, true, &there).position(&there), Err(TakenByOther));
+        assert_eq!(rank(3, true, &there).position(&there), Err(NoPlace::Taken));
         assert!(rank(3, false, &there).position(&there).is_ok());
         let old = programs(&["longwire_out"]);
-        assert_eq!(rank(3, false, &old).position(&old), Err(TakenByOther));
+        assert_eq!(rank(3, false, &old).position(&old), Err(NoPlace::Taken));
     }
 }

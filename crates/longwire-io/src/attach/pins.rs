@@ -16,6 +16,7 @@ use crate::bpf::Link;
 use crate::bpf::tcx::Hook;
 
 use super::AttachError;
+use super::devices::random;
 
 /// Where the BPF file system usually is.
 const MOUNTED_AT: &str = "/sys/fs/bpf";
@@ -31,14 +32,19 @@ pub struct Pins {
 }
 
 impl Pins {
-    /// Paths for the attachment of this number at the interface of this number in a
-    /// namespace.
-    pub(super) fn new(namespace: u64, index: u32, attachment: u32) -> Pins {
-        let file_system = mounted();
+    /// Returns paths that no other attachment has, for one at the interface of this number
+    /// in a namespace.
+    pub(super) fn new(namespace: u64, index: u32) -> Pins {
+        let (file_system, number) = (mounted(), random() as u32);
         Pins {
-            name: format!("{namespace}-{index}-{attachment}-{file_system}"),
+            name: format!("{namespace}-{index}-{number}-{file_system}"),
             file_system,
         }
+    }
+
+    /// Whether they are of an attachment at this interface.
+    pub(super) fn are_at(&self, namespace: u64, index: u32) -> bool {
+        self.name.starts_with(&format!("{namespace}-{index}-"))
     }
 
     /// Returns the pins of a name that [`Pins::name`] has returned; `None` for a text that
@@ -82,16 +88,18 @@ impl Pins {
         [Hook::Ingress, Hook::Egress].map(|hook| self.path(hook))
     }
 
-    /// Gives the links of an attachment their paths. Those of an interface that is gone are
-    /// replaced.
+    /// Gives the links of an attachment their paths.
     pub(super) fn pin(&self, links: &mut [(Hook, Link)]) -> Result<(), AttachError> {
         Pins::check()?;
-        let failed = |source| AttachError::Pin { source };
-        if !self.are_attached() {
-            self.remove_all().map_err(failed)?;
-        }
         for (hook, link) in links.iter_mut().filter(|(_, link)| !link.has_path()) {
-            link.pin(&self.path(*hook)).map_err(failed)?;
+            let path = self.path(*hook);
+            // A link without an interface may be there, from before a restart.
+            let removed = match fs::remove_file(&path) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+                result => result,
+            };
+            let pinned = removed.and_then(|()| link.pin(&path));
+            pinned.map_err(|source| AttachError::Pin { source })?;
         }
         Ok(())
     }
@@ -149,7 +157,8 @@ mod tests {
 
     #[test]
     fn a_name_from_a_file_leads_nowhere_else() {
-        let pins = Pins::new(4_026_532_288, 2, 0x80_0000);
+        let pins = Pins::new(4_026_532_288, 2);
+        assert!(pins.are_at(4_026_532_288, 2) && !pins.are_at(4_026_532_288, 22));
         assert_eq!(Pins::named(pins.name()), Some(pins));
         for wrong in ["", "../x", "1-2-3-a", "1/2-3-4-5", "1-2-3"] {
             assert_eq!(Pins::named(wrong), None, "{wrong}");

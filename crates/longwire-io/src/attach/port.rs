@@ -18,12 +18,12 @@ use std::os::fd::{AsFd, OwnedFd};
 use longwire_packet::filter::tree::Node;
 
 use super::alive::{self, AliveCall};
-use super::devices::{ATTEMPTS, exists, indices_of, make_pair, open};
+use super::devices::{ATTEMPTS, exists, make_pair, open, random_indices};
 use super::filter::facts::{CONTEXT, STACK, load};
 use super::filter::select;
 use super::program::{ARRIVE, Destination, NEXT, redirect};
 use super::watch::Watch;
-use super::{AttachError, AttachHub, AttachPlace, PREFIXES_MAX, PROGRAM, find};
+use super::{AttachError, AttachHub, PREFIXES_MAX, PROGRAM, Selection, find};
 use crate::bpf::assembler::Assembler;
 use crate::bpf::instruction::{
     Alu, Compare, EXIT, Instruction, add_number, call, compute_number, load_byte, move_number,
@@ -69,46 +69,47 @@ impl std::fmt::Debug for PortEngage {
     }
 }
 
-/// Makes the device and programs of a port at an interface, and opens it. No packet is taken
+/// Makes the device and programs of a port at an interface, that of the default route if it
+/// has no name, and opens it. No packet is taken
 /// before [`PortEngage::engage`].
 ///
 /// # Errors
 /// As those of [`prepare`](super::prepare).
 pub fn prepare_port(
-    place: &AttachPlace<'_>,
+    namespace: &NetNamespace,
+    interface: Option<&str>,
+    selection: &Selection,
     hub: &AttachHub,
 ) -> Result<(PortEngage, Port), AttachError> {
     let _hurry = ExpeditedGrace::begin();
     alive::start().map_err(AttachError::program)?;
-    if place.selection.to.len() > PREFIXES_MAX {
+    if selection.to.len() > PREFIXES_MAX {
         return Err(AttachError::TooManyPrefixes);
     }
-    let found = place.namespace.run(|| find(place.interface))??;
-    place
-        .namespace
-        .run(|| revision(&found.name, found.index))??;
-    let (name, device) = make_device(place.namespace, &found, hub)?;
+    let found = namespace.run(|| find(interface))??;
+    namespace.run(|| revision(&found.name, found.index))??;
+    let (name, device) = make_device(namespace, &found, hub)?;
     let port = hub
         .namespace
         .run(|| open(&name, &hub.options(&found)).map_err(AttachError::from))??;
     let load = |name: &str, instructions: &[_]| {
         bpf::load_program(ProgramKind::Tcx, name, instructions).map_err(AttachError::program)
     };
-    let selected = place.selection.node(true);
+    let selected = selection.node(true);
     let (call, array) = AliveCall::to(device).map_err(AttachError::program)?;
     let taking = take(selected.as_ref(), Destination::WhileAlive(array.as_fd()));
     let taking = taking.ok_or(AttachError::FilterTooComplex)?;
     let mac = found.mac.unwrap_or_default();
     let delivering = deliver(found.index, mac).unwrap_or_else(|| unreachable!("it is short"));
     let given = load("longwire_deliver", &delivering)?;
-    let giving = place.namespace.run(|| {
+    let giving = namespace.run(|| {
         let programs = tcx::programs(device, Hook::Ingress)?;
         let (given, first) = (given.as_fd(), Position::First);
         tcx::attach(given, device, Hook::Ingress, first, programs.revision)
     })?;
     let passing = [move_number(0, NEXT), EXIT];
     let engage = PortEngage {
-        namespace: place.namespace.try_clone()?,
+        namespace: namespace.try_clone()?,
         programs: [load(PORT_PROGRAM, &taking)?, load(PORT_PROGRAM, &passing)?],
         call,
         giving: giving.map_err(AttachError::program)?,
@@ -263,8 +264,7 @@ fn make_device(
             0 => format!("{DEVICE}{}", interface.index),
             _ => format!("{DEVICE}{}.{attempt}", interface.index),
         };
-        let place = u64::from(interface.index) << 32 | u64::from(attempt);
-        let [index, _] = indices_of(hub.namespace.inode() ^ place);
+        let [index, _] = random_indices();
         match namespace.run(|| make_pair(&name, index, &hub.namespace))? {
             Ok(number) => return Ok((name, number)),
             // Of another port, or of one that has ended a moment ago.

@@ -18,7 +18,7 @@ const AFTER: u32 = 1 << 4;
 /// BPF_F_ID: the other program is given by its number.
 const BY_NUMBER: u32 = 1 << 5;
 /// As many programs as the kernel lets one hook have (BPF_MPROG_MAX).
-const PROGRAMS_MAX: usize = 64;
+pub(crate) const PROGRAMS_MAX: usize = 64;
 
 /// The direction of a hook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,5 +1,6 @@
 //! `longwire attach`: puts a link into an interface that is in use.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,7 +10,7 @@ use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 use longwire_attach::{ContainerName, Found, PodName, Target};
 use longwire_control::node::DirectionSpec;
 use longwire_engine::Nanos;
-use longwire_io::attach::{Attachment, Direction, Engage, Order, Pins, Selection};
+use longwire_io::attach::{Attachment, Direction, Engage, FailMode, Pins, Selection, engage_all};
 use longwire_io::net::address::Prefix;
 use longwire_io::net::grace::ExpeditedGrace;
 use longwire_node::place::{self, Part};
@@ -115,7 +116,7 @@ pub struct AttachArgs {
     /// `detach` (closed). Closed needs a BPF file system at /sys/fs/bpf
     #[arg(long, value_enum, value_name = "open|closed", default_value = "open")]
     #[arg(help_heading = "Running", hide_possible_values = true)]
-    pub fail: FailMode,
+    pub fail: FailArg,
 
     /// Have the node of this machine attach it (`longwire node`), and return
     #[arg(long, help_heading = "Running")]
@@ -179,7 +180,7 @@ fn filter_help() -> String {
 
 /// The state of an interface whose emulator has been killed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum FailMode {
+pub enum FailArg {
     /// Traffic passes without the link.
     #[default]
     Open,
@@ -275,7 +276,7 @@ fn attach(args: &AttachArgs, globals: &Globals) -> Result<ExitCode, Error> {
         report: &args.report,
         gives_up: false,
     };
-    let mut life = Life::new(engages, new, args.fail, &stop);
+    let mut life = Life::new(engages, new, &stop);
     let mut until = until_stopped(&stop, args.time);
     let carried = run_network::carry(setup, ports, control, globals, &mut |running, pause| {
         life.turn(running, pause, &mut until, globals)
@@ -299,10 +300,12 @@ fn part(args: &AttachArgs) -> Part {
             DirectionArg::Down => Direction::Down,
         },
         sharing: 0,
-        order: Order {
-            priority: args.priority,
-            serial: None,
+        priority: args.priority,
+        fail: match args.fail {
+            FailArg::Open => FailMode::Open,
+            FailArg::Closed => FailMode::Closed,
         },
+        claims: BTreeMap::new(),
     }
 }
 
@@ -340,7 +343,7 @@ fn attach_by_node(args: &AttachArgs, found: &Found, globals: &Globals) -> Result
 /// Refuses a report in a file that the run reads or writes, and fail-closed without the
 /// file system that it takes.
 fn check_files(args: &AttachArgs) -> Result<(), Error> {
-    if args.fail == FailMode::Closed {
+    if args.fail == FailArg::Closed {
         Pins::check()?;
     }
     let files = [args.scenario.as_deref(), args.record.log.as_deref()];
@@ -388,7 +391,6 @@ struct Life<'a> {
     gone: Vec<String>,
     /// When frames ceased to be taken, at the end.
     released: Option<Instant>,
-    fail: FailMode,
     stop: &'a AtomicBool,
     /// From the end on, as the kernel waits for each program and ring. Dropped last.
     hurry: Option<ExpeditedGrace>,
@@ -398,7 +400,7 @@ struct Life<'a> {
 const DRAIN: Duration = Duration::from_secs(2);
 
 impl<'a> Life<'a> {
-    fn new(engages: Vec<Engage>, new: NewRun, fail: FailMode, stop: &'a AtomicBool) -> Life<'a> {
+    fn new(engages: Vec<Engage>, new: NewRun, stop: &'a AtomicBool) -> Life<'a> {
         Life {
             engages,
             attached: Vec::new(),
@@ -406,7 +408,6 @@ impl<'a> Life<'a> {
             run: None,
             gone: Vec::new(),
             released: None,
-            fail,
             stop,
             hurry: None,
         }
@@ -462,24 +463,10 @@ impl<'a> Life<'a> {
             .new
             .take()
             .unwrap_or_else(|| unreachable!("it begins once"));
-        let closed = self.fail == FailMode::Closed;
-        let pins = self.engages.iter().filter(|_| closed).map(Engage::pins);
+        let pins = self.engages.iter().filter_map(Engage::pins).cloned();
         // First, so that a closed interface has an entry whenever the process is killed.
         let registered = new.register(pins.collect())?;
-        for engage in self.engages.drain(..) {
-            let attached = if closed {
-                engage.engage_closed()
-            } else {
-                engage.engage()
-            };
-            match attached {
-                Ok(attachment) => self.attached.push(attachment),
-                Err(error) => {
-                    self.attached.iter_mut().for_each(Attachment::release);
-                    return Err(error.into());
-                }
-            }
-        }
+        self.attached = engage_all(std::mem::take(&mut self.engages))?;
         let names: Vec<&str> = self.attached.iter().map(Attachment::interface).collect();
         let (list, name) = (names.join(", "), registered.name());
         // With --json too: who starts it in the background waits for this line.

@@ -1,5 +1,8 @@
 //! Attachments of the node of this machine, for the commands of `attach`.
 
+use std::io::ErrorKind;
+use std::os::unix::net::UnixStream;
+
 use longwire_control::Address;
 use longwire_control::client::Client;
 use longwire_control::node::{AttachmentList, AttachmentSpec, AttachmentView};
@@ -7,6 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::node;
 use crate::Error;
+use crate::report::stderr::print_line;
 
 /// The path of attachments in the node's API.
 const ATTACHMENTS: &str = "/v1/attachments";
@@ -20,17 +24,30 @@ pub(super) fn put(name: &str, spec: &AttachmentSpec) -> Result<AttachmentView, E
     read(answer)
 }
 
-/// Returns all attachments of the node; none without a node.
+/// Returns all attachments of the node; none without a node. Warns if a node does not
+/// answer.
 pub(super) fn views() -> Result<Vec<AttachmentView>, Error> {
-    let Some(mut client) = client()? else {
+    let Some(socket) = node::socket() else {
         return Ok(Vec::new());
     };
-    // A node that ended a moment ago, or whose socket only root may open.
-    let Ok(answer) = client.get(ATTACHMENTS) else {
-        return Ok(Vec::new());
-    };
-    let list: AttachmentList = read(answer)?;
-    Ok(list.attachments)
+    let mut client = Client::new(Address::Unix(socket.clone()), None)?;
+    match client.get(ATTACHMENTS) {
+        Ok(answer) => {
+            let list: AttachmentList = read(answer)?;
+            Ok(list.attachments)
+        }
+        Err(error) => {
+            // A node that was killed leaves its socket.
+            let connected = UnixStream::connect(&socket).map_err(|error| error.kind());
+            if !matches!(
+                connected,
+                Err(ErrorKind::ConnectionRefused | ErrorKind::NotFound)
+            ) {
+                print_line(format_args!("warning: without links of the node: {error}"));
+            }
+            Ok(Vec::new())
+        }
+    }
 }
 
 /// Changes options of an attachment of the node; `null` takes one away.

@@ -451,9 +451,13 @@ fn own_directory() -> Result<PathBuf, Error> {
     Ok(directory)
 }
 
+/// Returns the directories whose entries can be believed: entries name processes to end and
+/// files to remove.
 fn all_directories() -> Vec<PathBuf> {
     let all = run_directory::all(std::env::var_os(run_directory::VARIABLE));
-    all.into_iter().map(|run| run.join(DIRECTORY)).collect()
+    let all = all.into_iter().map(|run| run.join(DIRECTORY));
+    all.filter(|directory| run_directory::is_trusted(directory))
+        .collect()
 }
 
 #[cfg(test)]

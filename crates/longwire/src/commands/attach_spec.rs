@@ -1,13 +1,13 @@
 //! The attachment of the node that the arguments of `attach --node` ask for.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use longwire_attach::{Found, Target};
 use longwire_control::node::{AttachmentSpec, FailSpec, TargetSpec};
 use longwire_engine::LinkSpec;
 use serde_json::{Map, Value};
 
-use super::attach::{AttachArgs, FailMode};
+use super::attach::{AttachArgs, FailArg};
 use super::attach_traffic::SelectedTraffic;
 use super::ctl;
 use crate::Error;
@@ -30,7 +30,7 @@ pub(super) fn spec(
         )));
     }
     let target = match &found.target {
-        Target::Netns(path) => TargetSpec::Netns(absolute(path)?),
+        Target::Netns(path) => TargetSpec::Netns(std::path::absolute(path)?),
         Target::Pid(pid) => TargetSpec::Pid(*pid),
         // As the user names them: one of that name that is started later is meant too.
         Target::Container(_) | Target::Pod(_) => match (&args.container, &args.pod) {
@@ -56,22 +56,14 @@ pub(super) fn spec(
         direction: traffic.direction,
         priority: traffic.priority,
         fail: match args.fail {
-            FailMode::Open => FailSpec::Open,
-            FailMode::Closed => FailSpec::Closed,
+            FailArg::Open => FailSpec::Open,
+            FailArg::Closed => FailSpec::Closed,
         },
         host_network: args.host_network,
         link,
         seed: Some(args.seed.seed),
         wait: false,
     })
-}
-
-/// A path that the node understands; names of `ip netns` stay.
-fn absolute(path: &Path) -> Result<PathBuf, Error> {
-    if path.components().count() == 1 && path.is_relative() {
-        return Ok(path.to_owned());
-    }
-    Ok(std::path::absolute(path)?)
 }
 
 fn options(spec: &LinkSpec) -> Map<String, Value> {

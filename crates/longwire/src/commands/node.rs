@@ -96,7 +96,10 @@ pub struct NodeArgs {
 /// Returns the socket of the node of this user, or of the system; `None` if there is none.
 pub(super) fn socket() -> Option<PathBuf> {
     let directories = run_directory::all(std::env::var_os(run_directory::VARIABLE));
-    let mut sockets = directories.iter().map(|run| run.join(SOCKET));
+    let trusted = directories
+        .iter()
+        .filter(|run| run_directory::is_trusted(run));
+    let mut sockets = trusted.map(|run| run.join(SOCKET));
     sockets.find(|socket| socket.exists())
 }
 
@@ -115,23 +118,10 @@ pub fn run(args: &NodeArgs, globals: &Globals) -> Result<ExitCode, Error> {
     }
     args.running.refuse_shards()?;
     let stop = stop_flag()?;
-    let directory = || {
-        let directory = run_directory::own().ok_or_else(|| {
-            let variable = run_directory::VARIABLE;
-            Error::Failed(format!("{variable} names no directory for runtime files"))
-        })?;
-        let created = run_directory::create(&directory);
-        created.map_err(Error::file(&directory, "cannot create the run directory"))?;
-        Ok::<_, Error>(directory)
-    };
     let mut addresses = args.control.clone();
     if addresses.is_empty() {
-        addresses.push(Address::Unix(directory()?.join(SOCKET)));
+        addresses.push(Address::Unix(own_directory()?.join(SOCKET)));
     }
-    let state = match &args.state {
-        Some(state) => state.clone(),
-        None => directory()?.join(DIRECTORY),
-    };
     if let Some(reports) = &args.reports {
         let made = fs::create_dir_all(reports);
         made.map_err(Error::file(
@@ -149,24 +139,7 @@ pub fn run(args: &NodeArgs, globals: &Globals) -> Result<ExitCode, Error> {
         ..Config::default()
     })?;
     start::notes(bound.notes(), globals)?;
-    let says = !globals.quiet;
-    let reports = args.reports.clone();
-    let no_realtime = args.running.no_realtime;
-    let node = Node::start(NodeConfig {
-        directory: state,
-        run: args.running.config(1, &Faults::new()),
-        notify: Arc::new(move |notice| {
-            if says {
-                print_notice(notice);
-            }
-            if let (Notice::Ended { name, report }, Some(reports)) = (notice, &reports) {
-                write_report(reports, name, report);
-            }
-        }),
-        network: Some(Arc::new(move |files, run| {
-            network_command(files, run, no_realtime)
-        })),
-    })?;
+    let node = Node::start(config(args, globals)?)?;
     if let Err(error) = node_end::start() {
         print_line(format_args!(
             "warning: if this node is killed, it will take long to end: {error}"
@@ -176,7 +149,7 @@ pub fn run(args: &NodeArgs, globals: &Globals) -> Result<ExitCode, Error> {
     let server = bound.serve_node(Arc::clone(&node) as Arc<_>)?;
     // Without a service manager this does nothing.
     let _ = sd_notify::notify(&[NotifyState::Ready]);
-    if says {
+    if !globals.quiet {
         print_line(format_args!("ready"));
     }
     while !stop.load(Ordering::Relaxed) {
@@ -186,6 +159,41 @@ pub fn run(args: &NodeArgs, globals: &Globals) -> Result<ExitCode, Error> {
     drop(server);
     drop(node);
     Ok(ExitCode::SUCCESS)
+}
+
+/// Returns the run directory of this user, and creates it.
+fn own_directory() -> Result<PathBuf, Error> {
+    let directory = run_directory::own().ok_or_else(|| {
+        let variable = run_directory::VARIABLE;
+        Error::Failed(format!("{variable} names no directory for runtime files"))
+    })?;
+    let created = run_directory::create(&directory);
+    created.map_err(Error::file(&directory, "cannot create the run directory"))?;
+    Ok(directory)
+}
+
+fn config(args: &NodeArgs, globals: &Globals) -> Result<NodeConfig, Error> {
+    let prints = !globals.quiet;
+    let reports = args.reports.clone();
+    let no_realtime = args.running.no_realtime;
+    Ok(NodeConfig {
+        directory: match &args.state {
+            Some(state) => state.clone(),
+            None => own_directory()?.join(DIRECTORY),
+        },
+        run: args.running.config(1, &Faults::new()),
+        notify: Arc::new(move |notice| {
+            if prints {
+                print_notice(notice);
+            }
+            if let (Notice::Ended { name, report }, Some(reports)) = (notice, &reports) {
+                write_report(reports, name, report);
+            }
+        }),
+        network: Some(Arc::new(move |files, run| {
+            network_command(files, run, no_realtime)
+        })),
+    })
 }
 
 /// Returns the command that runs a network, which ends when this process does.

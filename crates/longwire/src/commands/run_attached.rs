@@ -2,9 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use longwire_io::attach::{
-    AttachHub, AttachPlace, AttachedPort, Direction, Order, PortEngage, prepare_port,
-};
+use longwire_io::attach::{AttachHub, AttachedPort, PortEngage, prepare_port};
 use longwire_io::net::grace::ExpeditedGrace;
 use longwire_io::port::registry::Port;
 use longwire_packet::bridge::{PortIndex, Switching};
@@ -30,14 +28,14 @@ pub(super) fn open(plan: &AttachPlan, count: usize) -> Result<(PortEngage, Port)
             found.description
         )));
     }
-    let place = AttachPlace {
-        namespace: &found.namespace,
-        interface: plan.interface.as_deref(),
-        selection: plan.selection.clone(),
-        direction: Direction::Both,
-        order: Order::default(),
-    };
-    Ok(prepare_port(&place, &AttachHub::new(count)?)?)
+    let interface = plan.interface.as_deref();
+    let hub = AttachHub::new(count)?;
+    Ok(prepare_port(
+        &found.namespace,
+        interface,
+        &plan.selection,
+        &hub,
+    )?)
 }
 
 /// A port at an interface, before the network runs.

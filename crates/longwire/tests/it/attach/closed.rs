@@ -11,6 +11,7 @@ use longwire_testbed::support::Folder;
 use longwire_testbed::{Plan, Side};
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
+use nix::sys::signal::Signal;
 use nix::sys::socket::{setsockopt, sockopt::RcvBufForce};
 
 use super::node::{RunningNode, attachment};
@@ -20,10 +21,12 @@ use serde_json::json;
 
 const BPF: &str = "/sys/fs/bpf";
 const NONE: Option<&str> = None;
+/// Time from a signal until no thread of the process runs any more, on a busy machine.
+const KILL_MAX: Duration = Duration::from_millis(20);
 
 /// Gives the calling thread, and the programs that it starts, a view of the files in which
 /// a BPF file system is mounted, or none is.
-fn mounts(bpf: bool) {
+pub(super) fn mounts(bpf: bool) {
     unshare(CloneFlags::CLONE_NEWNS).expect("root has mount namespaces");
     let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
     mount(NONE, "/", NONE, private, NONE).expect("private mounts");
@@ -31,7 +34,7 @@ fn mounts(bpf: bool) {
     mount(Some(kind), BPF, Some(kind), MsFlags::empty(), NONE).expect("a mount");
 }
 
-fn pins() -> usize {
+pub(super) fn pins() -> usize {
     let entries = Path::new(BPF).read_dir().expect("it is mounted");
     let names = entries.map(|entry| entry.expect("an entry").file_name());
     names
@@ -145,8 +148,10 @@ fn nothing_passes_once_the_program_is_killed() {
             let up = scope.spawn(|| number(&joined.near, &joined.far, Side::Far, &over));
             let down = scope.spawn(|| number(&joined.far, &joined.near, Side::Near, &over));
             thread::sleep(Duration::from_millis(250 + 7 * round));
-            attached.kill();
-            let killed = Instant::now();
+            // The end of the process takes longer.
+            attached.program.signal(Signal::SIGKILL);
+            let killed = Instant::now() + KILL_MAX;
+            let _ = attached.program.end();
             thread::sleep(Duration::from_millis(200));
             over.store(true, Ordering::Relaxed);
             let streams = [up, down].map(|stream| stream.join().expect("a stream"));

@@ -15,6 +15,7 @@ use crate::common::site::{run_in, well};
 use crate::common::{Ran, longwire};
 
 mod accounts;
+mod claims;
 mod closed;
 mod containers;
 mod frames;

@@ -83,7 +83,7 @@ fn command(folder: &Folder) -> Command {
     command
 }
 
-fn path(name: &str) -> String {
+pub(super) fn path(name: &str) -> String {
     format!("/v1/attachments/{name}")
 }
 
@@ -224,6 +224,22 @@ fn wrong_requests_change_nothing() {
     let all = node.client().get("/v1/attachments").expect("a list");
     let all = all["attachments"].as_array().map(Vec::len);
     assert_eq!(all, Some(1));
+    // A part of the traffic that the kernel cannot select is found before the options are
+    // changed.
+    let mut part = attachment(&joined, json!({ "delay": "15ms" }));
+    part["filter"] = "icmp".into();
+    node.client().delete(&path("near")).expect("removed");
+    node.put("near", &part);
+    let mut refused = attachment(&joined, json!({ "delay": "90ms" }));
+    refused["filter"] = "ether[len - 1] = 1".into();
+    assert_eq!(node.refused("near", &refused), 422);
+    refused["filter"] = "icmp".into();
+    refused["to"] = (0..600)
+        .map(|number| format!("10.0.{}.{}", number / 250, number % 250))
+        .collect();
+    assert_eq!(node.refused("near", &refused), 422);
+    joined.assert_round_trip(30.0);
+    assert_eq!(node.get("near")["spec"]["filter"], "icmp");
     // One that may wait does.
     let mut waits = at(json!({ "netns": "no-such-name" }));
     waits["wait"] = true.into();

@@ -18,7 +18,7 @@ const SECOND: &str = "10.98.7.2";
 const THIRD: &str = "10.98.7.3";
 
 /// Networks in which far has three addresses.
-fn joined() -> Option<(Joined, [IpAddr; 3])> {
+pub(super) fn joined() -> Option<(Joined, [IpAddr; 3])> {
     let joined = Joined::new()?;
     let more = [SECOND, THIRD].map(|address| address.parse().expect("an address"));
     let added = joined.far.run(|| {
@@ -64,7 +64,7 @@ fn names(joined: &Joined) -> Vec<String> {
     found.expect("entered").expect("programs").names
 }
 
-fn prefix(address: IpAddr) -> String {
+pub(super) fn prefix(address: IpAddr) -> String {
     format!("{address}/32")
 }
 
