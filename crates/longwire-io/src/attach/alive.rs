@@ -180,6 +180,7 @@ fn restarted<T>(mut call: impl FnMut() -> nix::Result<T>) -> io::Result<T> {
 fn hold(socket: RawFd) {
     // Handlers of signals use descriptors, which would be others here.
     let masked = SigSet::all().thread_block().map_err(io::Error::from);
+    be_first();
     let alone = masked.and_then(|()| keep_only(socket));
     let failed = alone.is_err();
     if reply(socket, alone).is_err() || failed {
@@ -209,6 +210,14 @@ fn reply(socket: RawFd, done: io::Result<()>) -> io::Result<()> {
     let error = done.err();
     let number = error.map_or(0, |error| error.raw_os_error().unwrap_or(libc::EIO));
     send(socket, &number.to_ne_bytes(), &[])
+}
+
+/// Lets the calling thread run before those of other priorities, as far as allowed: many
+/// threads may die with it.
+fn be_first() {
+    let parameters = libc::sched_param { sched_priority: 1 };
+    // SAFETY: 0 is the calling thread, and the kernel reads a valid structure.
+    unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameters) };
 }
 
 /// Gives the calling thread a table of descriptors with this one alone.

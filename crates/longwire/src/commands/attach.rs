@@ -26,6 +26,7 @@ use super::{attach_list, attach_names, attach_node, attach_spec};
 use crate::cli::{
     ControlArgs, DUPLEX_HELP, DuplexArgs, LINK_HELP, RecordArgs, ReportArgs, RunningArgs, SeedArgs,
 };
+use crate::open_files::raise_limit;
 use crate::report::finish::{ReportStream, check_file};
 use crate::report::start;
 use crate::report::stderr::print_line;
@@ -236,6 +237,7 @@ fn attach(args: &AttachArgs, globals: &Globals) -> Result<ExitCode, Error> {
         description,
         ..
     } = found;
+    raise_limit();
     let prepared = place::prepare_all(&namespace, args.interface.as_deref(), &part(args))?;
     // Held, it would keep the namespace when everything else has left it.
     drop(namespace);

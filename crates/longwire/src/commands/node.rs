@@ -19,6 +19,7 @@ use sd_notify::NotifyState;
 
 use super::node_end;
 use crate::cli::RunningArgs;
+use crate::open_files::raise_limit;
 use crate::report::document::Document;
 use crate::report::network::verdict_on;
 use crate::report::start;
@@ -117,6 +118,7 @@ pub fn run(args: &NodeArgs, globals: &Globals) -> Result<ExitCode, Error> {
         return node_end::shorten(node);
     }
     args.running.refuse_shards()?;
+    raise_limit();
     let stop = stop_flag()?;
     let mut addresses = args.control.clone();
     if addresses.is_empty() {
