@@ -85,13 +85,7 @@ impl AttachedLink {
         let mut parts = numbered.parts_in_steps(&loader(), Steps::ignored(), &stop)?;
         let one = ShardCount::exactly(1).unwrap_or(ShardCount::Auto);
         parts.sharding = Sharding::planned(&numbered.shard_plan(one, 1));
-        let (mut ports, mut engages) = (Vec::new(), Vec::new());
-        for (prepared, interface) in prepared.into_iter().zip(&interfaces) {
-            let (engage, inner, outer) = prepared.into_parts();
-            let [a, b] = place::port_names(interface);
-            ports.extend([(a, inner), (b, outer)]);
-            engages.push(engage);
-        }
+        let (ports, engages) = place::split(prepared);
         let config = RunConfig {
             seed: wanted.spec.seed.unwrap_or(config.seed),
             faults: faults.clone(),

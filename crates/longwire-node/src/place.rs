@@ -5,11 +5,12 @@ use std::path::Path;
 
 use longwire_engine::presets::Duplex;
 use longwire_io::attach::{
-    AttachError, AttachHub, AttachPlace, Claim, Direction, FailMode, Prepared, Selection,
-    is_device_of_link, prepare,
+    AttachClaim, AttachError, AttachHub, AttachPlace, Direction, Engage, FailMode, Prepared,
+    Selection, is_device_of_link, prepare,
 };
 use longwire_io::net::grace::ExpeditedGrace;
 use longwire_io::net::{NetNamespace, link_names};
+use longwire_io::port::registry::Port;
 use longwire_topology::{PairPlan, PortPlan, Problem, Topology};
 
 use crate::LinkFailure;
@@ -26,10 +27,10 @@ pub struct Part {
     pub direction: Direction,
     /// The place among other links of the interface ([`AttachPlace`]).
     pub priority: Option<u8>,
-    /// What happens to the traffic when the process is killed.
+    /// The fate of the traffic when the process is killed.
     pub fail: FailMode,
     /// The claims of an earlier process, by the names of their interfaces.
-    pub claims: BTreeMap<String, Claim>,
+    pub claims: BTreeMap<String, AttachClaim>,
     /// The number of links among which the memory of rings is divided; 0 for those of the
     /// interfaces.
     pub sharing: usize,
@@ -75,9 +76,21 @@ pub fn prepare_all(
     Ok(prepared)
 }
 
+/// Takes prepared links apart: their ports by name, and the rest, which takes frames later.
+pub fn split(prepared: Vec<Prepared>) -> (Vec<(String, Port)>, Vec<Engage>) {
+    let (mut ports, mut engages) = (Vec::new(), Vec::new());
+    for prepared in prepared {
+        let [a, b] = port_names(prepared.interface());
+        let (engage, inner, outer) = prepared.into_parts();
+        ports.extend([(a, inner), (b, outer)]);
+        engages.push(engage);
+    }
+    (ports, engages)
+}
+
 /// Returns the names of the ports of an interface: towards its namespace, and towards its
 /// wire.
-pub fn port_names(interface: &str) -> [String; 2] {
+fn port_names(interface: &str) -> [String; 2] {
     [format!("{interface}.inner"), format!("{interface}.outer")]
 }
 

@@ -8,7 +8,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use longwire_control::node::AttachmentSpec;
-use longwire_io::attach::{AttachError, Claim, Pins};
+use longwire_io::attach::{AttachClaim, AttachError, Pins};
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 use serde::{Deserialize, Serialize};
@@ -45,8 +45,8 @@ pub(crate) struct StoredClaim {
     pins: Option<String>,
 }
 
-impl From<&Claim> for StoredClaim {
-    fn from(claim: &Claim) -> StoredClaim {
+impl From<&AttachClaim> for StoredClaim {
+    fn from(claim: &AttachClaim) -> StoredClaim {
         StoredClaim {
             serial: claim.serial,
             pins: claim.pins.as_ref().map(|pins| pins.name().to_owned()),
@@ -59,7 +59,7 @@ impl Facts {
     pub fn new(
         started: Option<u64>,
         interfaces: &[String],
-        claims: impl Iterator<Item = Claim>,
+        claims: impl Iterator<Item = AttachClaim>,
     ) -> Facts {
         let claims = interfaces.iter().cloned().zip(claims);
         let claims = claims.map(|(interface, claim)| (interface, StoredClaim::from(&claim)));
@@ -70,8 +70,8 @@ impl Facts {
     }
 
     /// Returns the claims for a later process.
-    pub fn claims(&self) -> BTreeMap<String, Claim> {
-        let claim = |stored: &StoredClaim| Claim {
+    pub fn claims(&self) -> BTreeMap<String, AttachClaim> {
+        let claim = |stored: &StoredClaim| AttachClaim {
             serial: stored.serial,
             pins: stored.pins.as_deref().and_then(Pins::named),
         };

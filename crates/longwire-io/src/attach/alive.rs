@@ -126,8 +126,8 @@ impl Holder {
         // Without an answer, the thread may still have to look for the other end in the
         // table of this one: it stays open.
         let answer = answer(socket.as_fd())?;
-        // SAFETY: the number is of this table; the thread has one of its own by now, or has
-        // ended.
+        // SAFETY: the number is of this table; the thread has a separate one by now, or
+        // has ended.
         drop(unsafe { OwnedFd::from_raw_fd(other) });
         answer?;
         Ok(Holder { socket, next: 0 })

@@ -1,12 +1,11 @@
-//! What an attachment keeps at its interface when its process has ended, and has again in a
-//! later process.
+//! Claims: the place of an attachment at its interface, which a later process takes over.
 
 use crate::bpf::tcx::Hook;
 
 use super::pins::Pins;
 use super::{AttachError, AttachPlace};
 
-/// What happens to the frames of a link when its process is killed.
+/// The fate of the frames of a link whose process is killed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FailMode {
     /// They pass without the link.
@@ -19,7 +18,7 @@ pub enum FailMode {
 
 /// The place of an attachment at its interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Claim {
+pub struct AttachClaim {
     /// The number among the attachments of one priority, the oldest first.
     pub serial: u16,
     /// The paths of its programs, for one that fails closed.
@@ -30,7 +29,7 @@ pub struct Claim {
 /// interface are removed.
 pub(super) fn pins(
     place: &AttachPlace<'_>,
-    claim: Option<&Claim>,
+    claim: Option<&AttachClaim>,
     index: u32,
 ) -> Result<Option<Pins>, AttachError> {
     let namespace = place.namespace.inode();
@@ -46,7 +45,7 @@ pub(super) fn pins(
 }
 
 /// Whether the program of a claim is at its hook.
-pub(super) fn is_left(claim: Option<&Claim>, hook: Hook) -> bool {
+pub(super) fn is_left(claim: Option<&AttachClaim>, hook: Hook) -> bool {
     let pins = claim.and_then(|claim| claim.pins.as_ref());
     pins.is_some_and(|pins| pins.left(hook).is_some())
 }

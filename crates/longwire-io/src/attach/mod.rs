@@ -48,7 +48,7 @@ mod taker;
 mod watch;
 
 pub use alive::closed_at_end;
-pub use claim::{Claim, FailMode};
+pub use claim::{AttachClaim, FailMode};
 pub use devices::is_device_of_link;
 pub use error::AttachError;
 pub use order::Direction;
@@ -94,10 +94,10 @@ pub struct AttachPlace<'a> {
     /// first, and of equal ones the oldest. `None` for 128 with prefixes or a filter, and
     /// 255 without.
     pub priority: Option<u8>,
-    /// What happens to the frames when the process is killed.
+    /// The fate of the frames when the process is killed.
     pub fail: FailMode,
     /// The claims of an earlier process, by the names of their interfaces.
-    pub claims: &'a BTreeMap<String, Claim>,
+    pub claims: &'a BTreeMap<String, AttachClaim>,
 }
 
 /// The namespace of a run with its ends of the veth pairs.
@@ -262,7 +262,7 @@ pub fn prepare(place: &AttachPlace<'_>, hub: &AttachHub) -> Result<Prepared, Att
 fn rank_at(
     place: &AttachPlace<'_>,
     found: &Interface,
-    claim: Option<&Claim>,
+    claim: Option<&AttachClaim>,
 ) -> Result<Rank, AttachError> {
     let takes_all = place.selection.takes_all();
     let hooks = hooks_of(found)?;
@@ -286,7 +286,7 @@ impl Prepared {
 
     /// Returns the claim, to be given to a later process. Its serial number may change until
     /// frames are taken.
-    pub fn claim(&self) -> Claim {
+    pub fn claim(&self) -> AttachClaim {
         self.attachment.claim()
     }
 
@@ -397,8 +397,8 @@ impl Attachment {
     }
 
     /// Returns its claim, to be given to a later process.
-    pub fn claim(&self) -> Claim {
-        Claim {
+    pub fn claim(&self) -> AttachClaim {
+        AttachClaim {
             serial: self.recipe.rank.serial,
             pins: self.pins.clone(),
         }

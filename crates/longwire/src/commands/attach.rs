@@ -258,15 +258,7 @@ fn attach(args: &AttachArgs, globals: &Globals) -> Result<ExitCode, Error> {
     let mut control = args.control.config();
     control.addresses.push(new.address().clone());
     let control = longwire_control::bind(&control)?;
-    let mut ports = Vec::new();
-    let mut engages = Vec::new();
-    for prepared in prepared {
-        let interface = prepared.interface().to_owned();
-        let (engage, inner, outer) = prepared.into_parts();
-        let [a, b] = place::port_names(&interface);
-        ports.extend([(a, inner), (b, outer)]);
-        engages.push(engage);
-    }
+    let (ports, engages) = place::split(prepared);
     let setup = NetworkSetup {
         hosts: None,
         seed: run_network::seed(&topology, args.seed.seed)?,

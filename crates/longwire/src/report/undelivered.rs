@@ -100,9 +100,10 @@ impl UndeliveredFrames {
             reasons.push(format!("{} still on their way", count(self.in_flight)));
         }
         let frames = format!("none of {} frames delivered", count(self.frames));
-        match reasons.is_empty() {
-            true => frames,
-            false => format!("{frames}: {}", reasons.join(", ")),
+        if reasons.is_empty() {
+            frames
+        } else {
+            format!("{frames}: {}", reasons.join(", "))
         }
     }
 

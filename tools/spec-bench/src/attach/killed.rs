@@ -23,7 +23,7 @@ const INTERVAL: Duration = Duration::from_micros(100);
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Sockets at both ends of a pair.
-struct Flow {
+struct PairFlow {
     sender: UdpSocket,
     receiver: UdpSocket,
 }
@@ -34,8 +34,8 @@ struct Flow {
 /// # Errors
 /// If the links cannot be attached, or an interface passes nothing any more.
 pub(super) fn measure(pairs: &Pairs, rounds: usize) -> Result<Vec<f64>, Error> {
-    let flows = (0..pairs.count).map(|number| Flow::new(pairs, number));
-    let flows = flows.collect::<Result<Vec<Flow>, Error>>()?;
+    let flows = (0..pairs.count).map(|number| PairFlow::new(pairs, number));
+    let flows = flows.collect::<Result<Vec<PairFlow>, Error>>()?;
     // Both ends learn their neighbours.
     until_all_pass(&flows)?;
     let killed = (1..=rounds).map(|round| {
@@ -45,7 +45,7 @@ pub(super) fn measure(pairs: &Pairs, rounds: usize) -> Result<Vec<f64>, Error> {
         );
         let run = AttachRun::start(&pairs.near, "all", "--loss 100%")?;
         thread::sleep(SILENCE);
-        flows.iter().for_each(Flow::empty);
+        flows.iter().for_each(PairFlow::empty);
         let start = Instant::now();
         run.signal_kill();
         until_all_pass(&flows)?;
@@ -55,9 +55,9 @@ pub(super) fn measure(pairs: &Pairs, rounds: usize) -> Result<Vec<f64>, Error> {
 }
 
 /// Sends until each pair has passed a datagram.
-fn until_all_pass(flows: &[Flow]) -> Result<(), Error> {
+fn until_all_pass(flows: &[PairFlow]) -> Result<(), Error> {
     let start = Instant::now();
-    let mut waiting: Vec<&Flow> = flows.iter().collect();
+    let mut waiting: Vec<&PairFlow> = flows.iter().collect();
     while !waiting.is_empty() {
         if start.elapsed() > PATIENCE {
             return Err(failed(
@@ -73,8 +73,8 @@ fn until_all_pass(flows: &[Flow]) -> Result<(), Error> {
     Ok(())
 }
 
-impl Flow {
-    fn new(pairs: &Pairs, number: u32) -> Result<Flow, Error> {
+impl PairFlow {
+    fn new(pairs: &Pairs, number: u32) -> Result<PairFlow, Error> {
         let name = Pairs::name(number);
         let network = NETWORKS.to_bits() + (number << (32 - PREFIX_LEN));
         let [near, far] = [1, 2].map(|host| IpAddr::from(Ipv4Addr::from_bits(network + host)));
@@ -85,7 +85,7 @@ impl Flow {
         let [sender, receiver] = [bind(&pairs.near, near)?, bind(&pairs.far, far)?];
         sender.connect((far, PORT))?;
         receiver.set_nonblocking(true)?;
-        Ok(Flow { sender, receiver })
+        Ok(PairFlow { sender, receiver })
     }
 
     fn receives(&self) -> bool {

@@ -119,7 +119,7 @@ fn all_interfaces_of_a_killed_program_are_open_at_once() {
     let Some(joined) = Joined::new() else { return };
     let wires = wires(&joined);
     let name = name_of("killed-all");
-    // With a limit of open files below what so many links take.
+    // With a limit of open files below what these links take.
     let mut command = std::process::Command::new("prlimit");
     command.args(["--nofile=128:4096", env!("CARGO_BIN_EXE_longwire")]);
     command.args(["attach", "--netns", &path_of(&joined.near), "--name", &name]);
