@@ -156,7 +156,9 @@ fn failure(socket: &Path, error: ClientError) -> NodeError {
             if refused.body.problems.is_empty() {
                 NodeError::Refused(refused.status, text)
             } else {
-                NodeError::Wrong(text)
+                let problems = refused.body.problems.iter();
+                let problems: Vec<String> = problems.map(ToString::to_string).collect();
+                NodeError::Wrong(problems.join("; "))
             }
         }
         ClientError::Nobody { reason, .. } => NodeError::Away(format!(

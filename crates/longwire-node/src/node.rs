@@ -260,7 +260,8 @@ fn check_others(
     });
     match same {
         Some(same) => Err(NotDone::Conflict(format!(
-            "'{}' is attached there for the same traffic",
+            "'{0}' is attached there for the same traffic: change it (`longwire attach set {0}`), \
+             remove it, or choose a part of the traffic (to, filter)",
             same.name
         ))),
         None => Ok(()),

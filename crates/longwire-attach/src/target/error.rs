@@ -85,6 +85,10 @@ impl fmt::Display for UnknownTarget {
         if let Some(remedy) = &self.remedy {
             write!(f, "; {remedy}")?;
         }
+        let is_denied = |place: &Place| place.state == PlaceState::Denied;
+        if self.places.iter().any(is_denied) {
+            write!(f, "; only root may look everywhere: try sudo")?;
+        }
         write!(f, "{}", listed("\n  running: ", &self.known))?;
         let (absent, present): (Vec<&Place>, Vec<&Place>) = self
             .places
@@ -98,12 +102,6 @@ impl fmt::Display for UnknownTarget {
             .map(|place| place.path.display().to_string())
             .collect();
         write!(f, "{}", listed("\n  absent: ", &absent))?;
-        if present
-            .iter()
-            .any(|place| place.state == PlaceState::Denied)
-        {
-            write!(f, "\n  Root may read all of them: try sudo.")?;
-        }
         write!(
             f,
             "\n  With any runtime, --pid with the PID of a process in it works."
@@ -178,8 +176,8 @@ mod tests {
         };
         assert_eq!(
             unknown.to_string(),
-            "no container web\n  /run/a: permission denied\n  absent: /run/b, /run/c\n  \
-             Root may read all of them: try sudo.\n  \
+            "no container web; only root may look everywhere: try sudo\n  \
+             /run/a: permission denied\n  absent: /run/b, /run/c\n  \
              With any runtime, --pid with the PID of a process in it works."
         );
     }

@@ -6,7 +6,7 @@ use std::io;
 use serde::{Deserialize, Serialize};
 
 use crate::Address;
-use crate::responses::ErrorBody;
+use crate::responses::{ErrorBody, Wrong};
 
 /// The reason for which a socket refuses a user.
 pub const ONLY_OWNER: &str = "only the user who started the run may ask it, and root (try sudo)";
@@ -83,6 +83,17 @@ impl ClientError {
             }
             _ => false,
         }
+    }
+}
+
+impl Refused {
+    /// Returns everything that is wrong, with remedies, in one line.
+    pub fn in_line(&self) -> String {
+        if self.body.problems.is_empty() {
+            return format!("refused: {}", self.body.error);
+        }
+        let problems: Vec<String> = self.body.problems.iter().map(Wrong::to_string).collect();
+        format!("refused: {}", problems.join("; "))
     }
 }
 

@@ -22,7 +22,7 @@ use serde_json::json;
 use super::attach_runs::{self, AttachSetArgs, DetachArgs, NewRun};
 use super::attach_traffic::SelectedTraffic;
 use super::run_network::{self, NetworkSetup};
-use super::{attach_list, attach_names, attach_node, attach_spec};
+use super::{attach_list, attach_names, attach_node, attach_spec, run_pair};
 use crate::cli::{
     ControlArgs, DUPLEX_HELP, DuplexArgs, LINK_HELP, RecordArgs, ReportArgs, RunningArgs, SeedArgs,
 };
@@ -210,6 +210,9 @@ pub enum AttachAction {
     Set(AttachSetArgs),
     /// Remove an attached link, and wait until it is gone
     Detach(DetachArgs),
+    /// A place without its option
+    #[command(external_subcommand)]
+    Other(Vec<String>),
 }
 
 /// Attaches a link, or does something with attached ones.
@@ -222,6 +225,11 @@ pub fn run(args: &AttachArgs, globals: &Globals) -> Result<ExitCode, Error> {
         Some(AttachAction::List) => attach_list::list(globals),
         Some(AttachAction::Set(args)) => attach_runs::set(args, globals),
         Some(AttachAction::Detach(args)) => attach_runs::detach(args, globals),
+        Some(AttachAction::Other(words)) => Err(Error::Usage(format!(
+            "there is no action '{0}': list, set, detach; a link is attached with --container {0}, \
+             --pod, --pid or --netns",
+            words.first().map_or("", String::as_str)
+        ))),
     }
 }
 
@@ -246,7 +254,8 @@ fn attach(args: &AttachArgs, globals: &Globals) -> Result<ExitCode, Error> {
         .map(|prepared| prepared.interface().to_owned())
         .collect();
     let topology = topology(&interfaces, args)?;
-    let remarks = run_network::warn(&topology, globals)?;
+    let mut remarks = run_network::warn(&topology, globals)?;
+    remarks.extend(announce(args, globals)?);
     let stop = stop_flag()?;
     let traffic = traffic(args);
     let new = NewRun::create(
@@ -280,6 +289,19 @@ fn attach(args: &AttachArgs, globals: &Globals) -> Result<ExitCode, Error> {
     let mut report = carried?;
     report.run.notes.extend(gone);
     run_network::finish(&report, &args.report, globals, ReportStream::Stdout)
+}
+
+/// Prints the link, and warnings. Returns the warnings.
+fn announce(args: &AttachArgs, globals: &Globals) -> Result<Vec<String>, Error> {
+    if args.link.is_empty() {
+        let note = "the link has no options: frames pass it unchanged, until `longwire attach set`";
+        start::notes(&[note.to_owned()], globals)?;
+        return Ok(Vec::new());
+    }
+    Ok(start::announce(
+        &run_pair::directions(&args.link)?,
+        globals,
+    )?)
 }
 
 fn part(args: &AttachArgs) -> Part {
@@ -324,12 +346,15 @@ fn attach_by_node(args: &AttachArgs, found: &Found, globals: &Globals) -> Result
         &found.label,
         args.interface.as_deref(),
     )?;
+    announce(args, globals)?;
+    let existed = attach_node::exists(&name)?;
     let view = attach_node::put(&name, &spec)?;
     if globals.json {
         println!("{}", json!(view));
     } else if !globals.quiet {
         let interfaces = view.interfaces.join(", ");
-        println!("attached to {interfaces} as '{name}', by the node");
+        let done = if existed { "changed at" } else { "attached to" };
+        println!("{done} {interfaces} as '{name}', by the node");
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -5,7 +5,8 @@ use std::process::ExitCode;
 
 use longwire_control::Address;
 use longwire_control::client::Client;
-use longwire_control::node::AttachmentState;
+use longwire_control::node::{AttachmentState, FailSpec};
+use nix::unistd::geteuid;
 use serde_json::{Map, Value, json};
 
 use super::attach_node;
@@ -51,21 +52,22 @@ pub(super) fn list(globals: &Globals) -> Result<ExitCode, Error> {
             record.name.clone(),
             record.place.clone(),
             interfaces_of(&record.interfaces),
-            record.traffic.words(),
+            record.traffic.words(record.fails_closed()),
             format!("PID {}", record.pid),
             state_of(record),
         ]);
     }
     for view in of_node {
-        let place = view.place.or(view.reason).unwrap_or_default();
         table.row(vec![
             view.name,
             match view.state {
-                AttachmentState::Attached => place,
-                AttachmentState::Waiting => format!("waits: {place}"),
+                AttachmentState::Attached => view.place.unwrap_or_default(),
+                AttachmentState::Waiting => {
+                    format!("waits: {}", summary(&view.reason.unwrap_or_default()))
+                }
             },
             interfaces_of(&view.interfaces),
-            SelectedTraffic::of_spec(&view.spec).words(),
+            SelectedTraffic::of_spec(&view.spec).words(view.spec.fail == FailSpec::Closed),
             "node".to_owned(),
             spec_words(&view.spec.link),
         ]);
@@ -74,12 +76,22 @@ pub(super) fn list(globals: &Globals) -> Result<ExitCode, Error> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// The start of a reason that goes on with all the places where a target was searched.
+fn summary(reason: &str) -> &str {
+    let line = reason.lines().next().unwrap_or_default();
+    line.split("; ").next().unwrap_or_default()
+}
+
 /// The options of a run's first link, or why it has none.
 fn state_of(record: &Record) -> String {
     if record.closed {
         return "closed, its emulator has ended".to_owned();
     }
-    links_of(record).map_or_else(|| "(does not respond)".to_owned(), |links| words(&links))
+    match links_of(record) {
+        Some(links) => words(&links),
+        None if geteuid().is_root() => "(does not respond)".to_owned(),
+        None => "(root may see them)".to_owned(),
+    }
 }
 
 /// The options of an attachment of the node, each direction.

@@ -8,6 +8,7 @@ use longwire_control::client::Client;
 use longwire_control::node::{AttachmentList, AttachmentSpec, AttachmentView};
 use serde_json::{Map, Value, json};
 
+use super::attach_options::DirectedOptions;
 use super::node;
 use crate::Error;
 use crate::report::stderr::print_line;
@@ -50,17 +51,27 @@ pub(super) fn views() -> Result<Vec<AttachmentView>, Error> {
     }
 }
 
-/// Changes options of an attachment of the node; `null` takes one away.
+/// Changes options of an attachment of the node, in one direction or both; `null` takes one
+/// away.
 pub(super) fn set(
     view: &AttachmentView,
-    direction: Option<&str>,
-    options: &Map<String, Value>,
+    options: &DirectedOptions,
 ) -> Result<AttachmentView, Error> {
     let mut spec = view.spec.clone();
-    for (name, value) in options {
-        change(&mut spec.link, direction, name, value);
+    for (direction, options) in options.tables() {
+        for (name, value) in options {
+            change(&mut spec.link, direction, name, value);
+        }
     }
     put(&view.name, &spec)
+}
+
+/// Whether the node has an attachment of this name.
+pub(super) fn exists(name: &str) -> Result<bool, Error> {
+    let Some(mut client) = client()? else {
+        return Ok(false);
+    };
+    Ok(client.get(&format!("{ATTACHMENTS}/{name}")).is_ok())
 }
 
 /// Sets an option of a link, in one direction or both.

@@ -21,6 +21,7 @@ use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use super::attach_options::DirectedOptions;
 use super::attach_traffic::SelectedTraffic;
 use super::{attach_names, attach_node};
 use crate::{Error, Globals};
@@ -46,7 +47,8 @@ pub struct AttachSetArgs {
     #[arg(value_name = "OPTION=VALUE", required = true, value_parser = super::ctl::option)]
     pub options: Vec<(String, String)>,
 
-    /// Only what the interface's namespace sends, or only what it receives
+    /// Only what the interface's namespace sends, or only what it receives; as up- or down-
+    /// in front of an option
     #[arg(long, value_name = "up|down", value_parser = ["up", "down"])]
     pub direction: Option<String>,
 }
@@ -204,11 +206,9 @@ impl NewRun {
 
 /// Changes options of an attached link.
 pub(super) fn set(args: &AttachSetArgs, globals: &Globals) -> Result<ExitCode, Error> {
-    let mut options: Map<String, Value> = super::ctl::table(args.options.iter().cloned());
-    for value in options.values_mut().filter(|value| **value == "") {
-        *value = Value::Null;
-    }
-    let record = match named(&args.name)? {
+    let options = DirectedOptions::new(args)?;
+    options.warn(globals)?;
+    let (name, answer) = match named(&args.name)? {
         Named::Run(record) if record.closed => {
             return Err(Error::Failed(format!(
                 "'{0}' is closed, and its emulator has ended: `longwire attach detach {0}` opens \
@@ -216,30 +216,30 @@ pub(super) fn set(args: &AttachSetArgs, globals: &Globals) -> Result<ExitCode, E
                 record.name
             )));
         }
-        Named::Run(record) => record,
+        Named::Run(record) => {
+            options.check(&record.traffic)?;
+            let links = record.interfaces.iter().flat_map(|interface| {
+                options.tables().map(move |(direction, options)| {
+                    let direction = direction.map(|direction| format!(".{direction}"));
+                    let link = format!("{interface}{}", direction.unwrap_or_default());
+                    (link, json!(options))
+                })
+            });
+            let links: Map<String, Value> = links.collect();
+            let mut client = Client::new(Address::Unix(record.control.clone()), None)?;
+            let answer = client.post("/v1/changes", &json!({ "set": links }))?;
+            (record.name, answer)
+        }
         Named::OfNode(view) => {
-            let view = attach_node::set(&view, args.direction.as_deref(), &options)?;
-            if globals.json {
-                println!("{}", json!(view));
-            } else if !globals.quiet {
-                println!("'{}' was changed", view.name);
-            }
-            return Ok(ExitCode::SUCCESS);
+            options.check(&SelectedTraffic::of_spec(&view.spec))?;
+            let view = attach_node::set(&view, &options)?;
+            (view.name.clone(), json!(view))
         }
     };
-    let mut client = Client::new(Address::Unix(record.control.clone()), None)?;
-    let direction = args.direction.as_ref();
-    let direction = direction.map_or_else(String::new, |direction| format!(".{direction}"));
-    let links: Map<String, Value> = record
-        .interfaces
-        .iter()
-        .map(|interface| (format!("{interface}{direction}"), json!(options)))
-        .collect();
-    let changed = client.post("/v1/changes", &json!({ "set": links }))?;
     if globals.json {
-        println!("{changed}");
+        println!("{answer}");
     } else if !globals.quiet {
-        println!("'{}' was changed", record.name);
+        println!("'{name}' was changed");
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -315,6 +315,10 @@ impl Record {
     /// Whether its process still runs.
     fn is_alive(&self) -> bool {
         start_of(self.pid).is_some_and(|started| started == self.started)
+    }
+
+    pub(super) fn fails_closed(&self) -> bool {
+        !self.pins.is_empty()
     }
 
     fn pins(&self) -> impl Iterator<Item = Pins> {
@@ -441,7 +445,7 @@ fn start_of(pid: i32) -> Option<u64> {
 fn own_directory() -> Result<PathBuf, Error> {
     let run = run_directory::own().ok_or_else(|| {
         let variable = run_directory::VARIABLE;
-        Error::Failed(format!("{variable} names no directory for runtime files"))
+        Error::Failed(format!("attaching takes root: try sudo ({variable} names no directory for runtime files of this user)"))
     })?;
     let directory = run.join(DIRECTORY);
     for directory in [&run, &directory] {

@@ -27,8 +27,26 @@ impl SelectedTraffic {
         }
     }
 
+    /// Refuses to change a direction that the link does not have.
+    ///
+    /// # Errors
+    /// The direction that it has.
+    pub(super) fn check(&self, direction: &str) -> Result<(), String> {
+        let only = match self.direction {
+            DirectionSpec::Both => return Ok(()),
+            DirectionSpec::Up => "up",
+            DirectionSpec::Down => "down",
+        };
+        if direction == only {
+            return Ok(());
+        }
+        Err(format!(
+            "the link has one direction, {only}: another one has to be attached for the other"
+        ))
+    }
+
     /// Returns a cell of a table.
-    pub(super) fn words(&self) -> String {
+    pub(super) fn words(&self, fails_closed: bool) -> String {
         let mut words = Vec::new();
         if !self.to.is_empty() {
             words.push(format!("to {}", self.to.join(" ")));
@@ -45,7 +63,10 @@ impl SelectedTraffic {
             words.push(format!("priority {priority}"));
         }
         if words.is_empty() {
-            return "all".to_owned();
+            words.push("all".to_owned());
+        }
+        if fails_closed {
+            words.push("fails closed".to_owned());
         }
         words.join("; ")
     }

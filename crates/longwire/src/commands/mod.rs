@@ -5,6 +5,7 @@ pub mod attach;
 mod attach_list;
 mod attach_names;
 mod attach_node;
+mod attach_options;
 mod attach_runs;
 mod attach_spec;
 mod attach_traffic;

@@ -167,7 +167,7 @@ pub fn run(args: &NodeArgs, globals: &Globals) -> Result<ExitCode, Error> {
 fn own_directory() -> Result<PathBuf, Error> {
     let directory = run_directory::own().ok_or_else(|| {
         let variable = run_directory::VARIABLE;
-        Error::Failed(format!("{variable} names no directory for runtime files"))
+        Error::Failed(format!("attaching takes root: try sudo ({variable} names no directory for runtime files of this user)"))
     })?;
     let created = run_directory::create(&directory);
     created.map_err(Error::file(&directory, "cannot create the run directory"))?;

@@ -167,12 +167,15 @@ fn header<'a>(shown: &'a Snapshot, screen: &'a TopScreen) -> Vec<Line<'a>> {
 fn fidelity(shown: &Snapshot) -> Line<'_> {
     let fidelity = &shown.fidelity;
     let lateness = &fidelity.lateness_us;
-    let (word, shade) = if fidelity.good {
+    let artifacts: u64 = fidelity.artifacts.values().sum();
+    let is_empty = shown.stats.totals.totals.traffic.packets_in == 0 && artifacts == 0;
+    let (word, shade) = if is_empty {
+        ("no frames yet", Color::Yellow)
+    } else if fidelity.good {
         ("faithful", Color::Green)
     } else {
         ("NOT FAITHFUL", Color::Red)
     };
-    let artifacts: u64 = fidelity.artifacts.values().sum();
     Line::from(vec![
         Span::styled(word, colour(shade).add_modifier(Modifier::BOLD)),
         Span::raw(format!(
@@ -291,7 +294,13 @@ fn footer(screen: &TopScreen) -> Line<'_> {
         (Some(Prompt::Search(text)), _) => Line::from(format!("names: {text}▏")),
         (Some(Prompt::Options(text)), _) => {
             let name = screen.chosen_name().unwrap_or_default();
-            Line::from(format!("{name}: {text}▏  (rate=5mbit delay=20ms …)"))
+            let hint = match &screen.message {
+                Some(message) if message.is_error => {
+                    Span::styled(message.text.as_str(), colour(Color::Red))
+                }
+                _ => Span::raw("(rate=5mbit delay=20ms …)"),
+            };
+            Line::from(vec![Span::raw(format!("{name}: {text}▏  ")), hint])
         }
         (None, Some(message)) => {
             let shade = if message.is_error {

@@ -82,6 +82,8 @@ pub struct TopScreen {
     pub lost: Option<Lost>,
     pub message: Option<Message>,
     pub prompt: Option<Prompt>,
+    /// The options that have been sent, until the run has answered.
+    sent: Option<String>,
     pub help: bool,
     pub pattern: Option<String>,
     pub sort: Sort,
@@ -103,6 +105,7 @@ impl TopScreen {
             lost: None,
             message: None,
             prompt: None,
+            sent: None,
             help: false,
             pattern,
             sort,
@@ -150,9 +153,16 @@ impl TopScreen {
                     ""
                 };
                 self.tell(format!("{text}{hint}"), false);
+                self.sent = None;
                 self.back = back;
             }
-            Update::Refused(error) => self.tell(format!("refused: {error}"), true),
+            Update::Refused(error) => {
+                self.tell(error, true);
+                // To be corrected, unless another line has been begun.
+                if self.prompt.is_none() {
+                    self.prompt = self.sent.take().map(Prompt::Options);
+                }
+            }
             Update::Lost(error) => self.lost = Some(Lost::NoAnswer(error)),
             Update::Ended => self.lost = Some(Lost::Ended),
             // Ends the command.
@@ -185,6 +195,10 @@ impl TopScreen {
         }
         if let Some(prompt) = self.prompt.take() {
             return self.type_in(prompt, key.code, control);
+        }
+        // Keys that edit a line, which may have been closed a moment ago.
+        if control {
+            return Step::Stay;
         }
         self.message = None;
         if self.help {
@@ -267,7 +281,10 @@ impl TopScreen {
     fn type_in(&mut self, mut prompt: Prompt, code: KeyCode, control: bool) -> Step {
         let (Prompt::Search(text) | Prompt::Options(text)) = &mut prompt;
         match code {
-            KeyCode::Esc => return Step::Stay,
+            KeyCode::Esc => {
+                self.message = None;
+                return Step::Stay;
+            }
             // As in a shell: the whole line, and the last word.
             KeyCode::Char('u') if control => text.clear(),
             KeyCode::Char('w') if control => {
@@ -304,13 +321,19 @@ impl TopScreen {
                     return Step::Stay;
                 };
                 match options(&text) {
-                    Ok(options) => Step::Change(ChangeRequest {
-                        text: format!("{name}: {}", text.trim()),
-                        body: json!({ "set": { name.clone(): options } }),
-                        of: Some(name),
-                    }),
+                    Ok(options) => {
+                        let change = ChangeRequest {
+                            text: format!("{name}: {}", text.trim()),
+                            body: json!({ "set": { name.clone(): options } }),
+                            of: Some(name),
+                        };
+                        self.message = None;
+                        self.sent = Some(text);
+                        Step::Change(change)
+                    }
                     Err(problem) => {
                         self.tell(problem, true);
+                        self.prompt = Some(Prompt::Options(text));
                         Step::Stay
                     }
                 }

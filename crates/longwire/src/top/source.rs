@@ -219,9 +219,9 @@ fn change(client: &mut Client, request: &ChangeRequest) -> Update {
     })();
     match made {
         Ok(back) => Update::Made(request.text.clone(), back),
-        Err(ClientError::Refused(refused)) => Update::Refused(refused.body.error),
+        Err(ClientError::Refused(refused)) => Update::Refused(refused.in_line()),
         Err(ClientError::Nobody { .. }) => {
-            Update::Refused("the run has ended, and cannot be changed any more".to_owned())
+            Update::Refused("refused: the run has ended, and cannot be changed any more".to_owned())
         }
         Err(error) => Update::Lost(error.to_string()),
     }

@@ -132,10 +132,11 @@ fn options_become_a_change_of_the_chosen_direction() {
     press(&mut screen, KeyCode::Char('e'));
     assert_eq!(write(&mut screen, "fast"), Step::Stay);
     assert!(
-        text(&screen).contains("'fast' is no OPTION=VALUE"),
+        text(&screen).contains("link.down: fast▏  'fast' is no OPTION=VALUE"),
         "{}",
         text(&screen)
     );
+    press(&mut screen, KeyCode::Esc);
     let Step::Change(change) = press(&mut screen, KeyCode::Char('p')) else {
         panic!("{screen:?}");
     };
@@ -166,6 +167,34 @@ fn a_line_is_cleared_as_in_a_shell() {
         change.body,
         json!({ "set": { "link.up": { "delay": "9ms" } } })
     );
+}
+
+#[test]
+fn a_refused_line_stays_open() {
+    let mut screen = shown(true, &[row("link.up", 2.0)]);
+    press(&mut screen, KeyCode::Char('e'));
+    let Step::Change(_) = write(&mut screen, "dealy=60ms") else {
+        panic!("{screen:?}");
+    };
+    // The line is closed until the run has answered: editing keys must change nothing.
+    let control = |key| KeyEvent::new(KeyCode::Char(key), KeyModifiers::CONTROL);
+    assert_eq!(screen.press(control('u')), Step::Stay);
+    screen.update(Update::Refused("refused: no 'dealy'".to_owned()));
+    assert!(
+        text(&screen).contains("link.up: dealy=60ms▏  refused: no 'dealy'"),
+        "{}",
+        text(&screen)
+    );
+    screen.press(control('u'));
+    let Step::Change(change) = write(&mut screen, "delay=60ms") else {
+        panic!("{screen:?}");
+    };
+    assert_eq!(
+        change.body,
+        json!({ "set": { "link.up": { "delay": "60ms" } } })
+    );
+    screen.update(Update::Made("link.up: delay=60ms".to_owned(), None));
+    assert!(!text(&screen).contains('▏'), "{}", text(&screen));
 }
 
 #[test]

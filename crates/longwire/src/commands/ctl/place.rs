@@ -71,8 +71,12 @@ fn no_listener(folders: &[PathBuf], dead: &[PathBuf]) -> String {
             written(dead.iter().map(PathBuf::as_path))
         ),
     };
+    let of_node = match node::socket() {
+        Some(_) => "; links of the node take --attachment NAME (`longwire attach list`)",
+        None => "",
+    };
     format!(
-        "no run that can be controlled was found in {}{found}; start one with --view, or as in \
+        "no run that can be controlled was found in {}{found}{of_node}; start one with --view, or as in \
          `longwire run network.toml --control {1}/net.sock`, or say where it listens with \
          --control or {ADDRESS}",
         written(folders.iter().map(PathBuf::as_path)),

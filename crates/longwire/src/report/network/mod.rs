@@ -63,7 +63,7 @@ fn write_ports(out: &mut impl Write, run: &RunReport) -> io::Result<()> {
             artifacts.to_string(),
             format!("{:.1}", port.lateness_us.p50),
             format!("{:.1}", port.lateness_us.p99),
-            format!("{:.0}", port.lateness_us.max),
+            format!("{:.1}", port.lateness_us.max),
         ]);
     }
     writeln!(out, "{}", ports.text())

@@ -193,6 +193,9 @@ fn a_link_is_attached_changed_and_detached() {
 
     attached.set(&["delay=40ms", "--direction", "up"]);
     joined.assert_round_trip(55.0);
+    attached.set(&["up-delay=30ms", "down-loss=0%"]);
+    joined.assert_round_trip(45.0);
+    attached.set(&["up-delay=40ms", "down-loss="]);
     let listed = longwire(&["attach", "list"]).stdout;
     let row = listed.lines().find(|line| line.contains(&name));
     let options = row.is_some_and(|row| row.ends_with("up delay=40ms; down delay=15ms"));
@@ -335,7 +338,7 @@ fn a_run_ends_with_its_interface() {
 fn wrong_places_are_refused_with_what_is_there() {
     let Some(joined) = Joined::new() else { return };
     let netns = path_of(&joined.near);
-    let cases: [(&[&str], &str); 9] = [
+    let cases: [(&[&str], &str); 10] = [
         (&["--netns", &netns, "--interface", "wlan9"], DEVICE),
         (&["--netns", &netns], "--interface"),
         (&["--netns", "no-such-name"], "no-such-name"),
@@ -343,6 +346,7 @@ fn wrong_places_are_refused_with_what_is_there() {
         // The kernel's threads are in the network of the machine.
         (&["--pid", "2"], "--host-network"),
         (&["--netns", &netns, "--interface", "lo"], "lo carries"),
+        (&["web", "--delay", "1ms"], "--container web"),
         (
             &["--netns", &netns, "--interface", "sixteen-letters-"],
             "no device",
