@@ -8,8 +8,8 @@
 //! | ingress of the outer device | mark, then to the interface's egress |
 //!
 //! The attachments of an interface have one mark: the first program removes it, as others
-//! must not see it, and leaves a note for the next ones in the frame's control block, which
-//! lasts while the programs of a hook run.
+//! must not see it, and leaves a note for the next ones at that hook in the frame's control
+//! block.
 
 use std::os::fd::{AsRawFd, BorrowedFd};
 
@@ -19,9 +19,10 @@ use super::filter::facts::CONTEXT;
 use super::filter::select;
 use crate::bpf::assembler::Assembler;
 use crate::bpf::instruction::{
-    Compare, EXIT, Instruction, call, load_map, load_word, move_number, move_register,
-    skip_if_number, store_word,
+    Alu, Compare, EXIT, Instruction, call, compute_number, load_map, load_word, move_number,
+    move_register, skip_if_number, store_word,
 };
+use crate::bpf::tcx::Hook;
 
 /// The helper `bpf_tail_call`, from linux/bpf.h.
 const TAIL_CALL: i32 = 12;
@@ -33,6 +34,8 @@ pub(super) const ARRIVE: i32 = 1;
 pub(super) const SEND: i32 = 0;
 /// TCX_NEXT: the next program of the hook decides.
 pub(super) const NEXT: i32 = -1;
+/// Offset of the frame's length in `struct __sk_buff`.
+const LENGTH: i16 = 0;
 /// Offset of the mark in `struct __sk_buff`.
 const MARK: i16 = 8;
 /// Offset of the last word of the control block there, which the fewest programs have.
@@ -55,7 +58,13 @@ impl Destination<'_> {
             Destination::WhileAlive(array) => {
                 let mut program = vec![move_register(1, CONTEXT)];
                 program.extend(load_map(2, array.as_raw_fd()));
-                program.extend([move_number(3, 0), call(TAIL_CALL)]);
+                // Always 0, which the verifier does not know: of a known number, it would
+                // make a direct jump, and an array of those is emptied after a grace period.
+                program.extend([
+                    load_word(3, CONTEXT, LENGTH),
+                    compute_number(Alu::Right, 3, 31),
+                    call(TAIL_CALL),
+                ]);
                 program
             }
         }
@@ -66,6 +75,7 @@ impl Destination<'_> {
 /// test. `None` if the test is too much for a program.
 pub(super) fn take(
     mark: u32,
+    hook: Hook,
     selected: Option<&Node>,
     destination: Destination<'_>,
 ) -> Option<Vec<Instruction>> {
@@ -73,12 +83,17 @@ pub(super) fn take(
     let [unmarked, taken, passing] = [(); 3].map(|()| program.label());
     program.put_all([move_register(CONTEXT, 1), load_word(2, CONTEXT, MARK)]);
     program.jump(skip_if_number(Compare::Unequal, 2, mark), unmarked);
-    program.put_all([store_word(CONTEXT, 2, NOTE), move_number(2, 0)]);
-    program.put_all([store_word(CONTEXT, 2, MARK)]);
+    let note = note_of(mark, hook);
+    program.put_all([
+        move_number(2, note.cast_signed()),
+        store_word(CONTEXT, 2, NOTE),
+        move_number(2, 0),
+        store_word(CONTEXT, 2, MARK),
+    ]);
     program.go(passing);
     program.place(unmarked);
     program.put_all([load_word(2, CONTEXT, NOTE)]);
-    program.jump(skip_if_number(Compare::Equal, 2, mark), passing);
+    program.jump(skip_if_number(Compare::Equal, 2, note), passing);
     if let Some(node) = selected {
         select(&mut program, node, taken, passing)?;
     }
@@ -87,6 +102,15 @@ pub(super) fn take(
     program.place(passing);
     program.put_all([move_number(0, NEXT), EXIT]);
     program.finish()
+}
+
+/// Returns the note of frames with this mark, whose lowest bit is set. It differs between
+/// hooks: a frame that is forwarded keeps the note of its arrival until it is sent.
+fn note_of(mark: u32, hook: Hook) -> u32 {
+    match hook {
+        Hook::Egress => mark,
+        Hook::Ingress => mark & !1,
+    }
 }
 
 /// Returns the program that gives frames back to the interface, marked.

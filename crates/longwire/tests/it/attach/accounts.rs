@@ -5,12 +5,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use longwire_testbed::Side;
+use longwire_io::net::sysctl;
+use longwire_testbed::{Plan, Side};
 use serde_json::Value;
 
 use super::closed::{Numbered, number};
 use super::{Joined, name_of};
-use crate::common::site::run_in;
+use crate::common::site::{run_in, well};
 
 /// Only the numbered datagrams of near: the link's counters are about them alone.
 const FILTER: [&str; 2] = ["--filter", "udp dst port 9000"];
@@ -159,6 +160,42 @@ fn the_way_back_has_source_and_destination_exchanged() {
     let report = attached.detach();
     assert_eq!(count(&report["links"][0], "packets_in"), 8, "{report}");
     assert_eq!(count(&report["links"][1], "packets_in"), 8, "{report}");
+}
+
+#[test]
+fn a_forwarded_packet_crosses_both_directions() {
+    const PACKETS: u64 = 20;
+    let Some(joined) = Joined::new() else { return };
+    joined.assert_round_trip(0.0);
+    let near = Plan::USUAL.v4_of(Side::Near).to_string();
+    let far = joined.far_address.to_string();
+    // Near is a router with one arm: packets of far go back to far.
+    let route = |namespace, by: &str| {
+        let words = ["ip", "route", "add", "10.90.0.0/24", "via", by];
+        let _ = well(&words, run_in(namespace, &words));
+    };
+    route(&joined.near, &far);
+    route(&joined.far, &near);
+    let forward = joined.near.run(|| {
+        sysctl::set("ipv4/ip_forward", "1")?;
+        sysctl::set("ipv4/conf/eth0/send_redirects", "0")?;
+        sysctl::set("ipv4/conf/all/send_redirects", "0")
+    });
+    forward.expect("entered").expect("settings");
+    let options = ["--filter", "udp", "--delay", "5ms", "--up-loss", "100%"];
+    let attached = joined.attach(&name_of("forwarded"), &options);
+    let socket = joined.far.run(|| std::net::UdpSocket::bind("0.0.0.0:0"));
+    let socket = socket.expect("entered").expect("a socket");
+    for _ in 0..PACKETS {
+        let sent = socket.send_to(&[7; 100], ("10.90.0.1", 9_000));
+        sent.expect("a datagram");
+    }
+    thread::sleep(Duration::from_millis(50));
+    let report = attached.detach();
+    let [up, down] = [0, 1].map(|link: usize| &report["links"][link]);
+    assert_eq!(count(down, "packets_out"), PACKETS, "{down}");
+    assert_eq!(count(up, "packets_in"), PACKETS, "{up}");
+    assert_eq!(count(up, "packets_out"), 0, "{up}");
 }
 
 #[test]
