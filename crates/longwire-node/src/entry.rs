@@ -3,14 +3,19 @@
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
+use longwire_attach::Target;
 use longwire_control::node::{AttachmentState, AttachmentView};
 
 use crate::link::AttachedLink;
 use crate::store::Facts;
 use crate::wanted::Wanted;
 
-/// Time between attempts to attach to a target that does not exist.
+/// Time between attempts to attach to a target that does not exist, and after a long wait
+/// for a container or pod: to look for one takes milliseconds.
 const RETRY: Duration = Duration::from_millis(500);
+const RETRY_MAX: Duration = Duration::from_secs(5);
+/// A wait is long if it takes this many times the interval between attempts.
+const PATIENCE: u32 = 20;
 
 /// An attachment.
 pub(crate) struct Entry {
@@ -34,6 +39,8 @@ pub(crate) struct EntryState {
     /// Whether a thread is going to end or attach its links.
     pub queued: bool,
     next_try: Instant,
+    /// Since when it has waited for its target.
+    waits_since: Option<Instant>,
 }
 
 impl Entry {
@@ -50,6 +57,7 @@ impl Entry {
                 removed: false,
                 queued: false,
                 next_try: Instant::now(),
+                waits_since: None,
             }),
         }
     }
@@ -104,7 +112,19 @@ impl EntryState {
 
     /// Makes the next attempt one interval from now.
     pub fn postpone(&mut self) {
-        self.next_try = Instant::now() + RETRY;
+        let now = Instant::now();
+        let waited = now.duration_since(*self.waits_since.get_or_insert(now));
+        let is_slow = matches!(self.wanted.target, Target::Container(_) | Target::Pod(_));
+        let most = if is_slow { RETRY_MAX } else { RETRY };
+        self.next_try = now + (waited / PATIENCE).clamp(RETRY, most);
+    }
+
+    /// Notes that its links are attached.
+    pub fn begin(&mut self, link: AttachedLink) {
+        self.facts = link.facts.clone();
+        self.link = Some(link);
+        self.reason = None;
+        self.waits_since = None;
     }
 
     /// Whether it is time for an attempt.

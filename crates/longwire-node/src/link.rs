@@ -157,6 +157,8 @@ impl AttachedLink {
     /// Ends the links: new frames pass by, those on the links arrive as decided, for 2 s
     /// at most.
     pub fn end(mut self) -> NetworkReport {
+        let ended = self.running.ended();
+        let is_gone = place::are_gone(&self.attached, ended);
         self.attached.iter_mut().for_each(Attachment::release);
         let since = Instant::now();
         while !self.attached.is_empty()
@@ -172,6 +174,8 @@ impl AttachedLink {
         let mut report = self
             .controller
             .look(|network| NetworkReport::new(run, network));
+        // The ports of a run are lost with the namespace.
+        report.run.error = report.run.error.filter(|_| !is_gone);
         report.set_options(&self.options);
         report.changes = self.controller.changes().until(until);
         report

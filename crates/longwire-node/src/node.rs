@@ -455,7 +455,7 @@ impl NodeShared {
             Ok(wanted) => wanted,
             Err(error) => {
                 let problem = format!(
-                    "'{}' cannot be attached again, until it is removed or made again: {error:?}",
+                    "'{}' cannot be attached again, until it is removed or made again: {error}",
                     stored.name
                 );
                 self.notify(&Notice::Store { problem });
@@ -502,9 +502,7 @@ impl NodeShared {
         let mut state = entry.state();
         // A reason is there if it has waited.
         state.returns += u64::from(state.reason.is_some());
-        state.facts = link.facts.clone();
-        state.link = Some(link);
-        state.reason = None;
+        state.begin(link);
         drop(state);
         self.notify(&notice);
         Ok(())

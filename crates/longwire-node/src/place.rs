@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use longwire_engine::presets::Duplex;
 use longwire_io::attach::{
-    AttachClaim, AttachError, AttachHub, AttachPlace, Direction, Engage, FailMode, Prepared,
-    Selection, is_device_of_link, prepare,
+    AttachClaim, AttachError, AttachHub, AttachPlace, Attachment, Direction, Engage, FailMode,
+    Prepared, Selection, is_device_of_link, prepare,
 };
 use longwire_io::net::grace::ExpeditedGrace;
 use longwire_io::net::{NetNamespace, link_names};
@@ -74,6 +76,23 @@ pub fn prepare_all(
         return Err(LinkFailure::NoInterface);
     }
     Ok(prepared)
+}
+
+/// Time from the loss of a device of a link until its interface is gone as well, if both
+/// are in a namespace that is being removed.
+const REMOVAL: Duration = Duration::from_secs(1);
+
+/// Whether the interfaces of all links are gone. After a port of theirs was lost, it waits a
+/// moment for the interfaces.
+pub fn are_gone(attached: &[Attachment], lost_port: bool) -> bool {
+    let since = Instant::now();
+    loop {
+        let is_gone = attached.iter().all(|attachment| !attachment.is_attached());
+        if is_gone || !lost_port || since.elapsed() > REMOVAL {
+            return is_gone;
+        }
+        thread::sleep(Duration::from_millis(5));
+    }
 }
 
 /// Takes prepared links apart: their ports by name, and the rest, which takes frames later.

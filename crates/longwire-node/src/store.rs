@@ -2,6 +2,7 @@
 //! finds them.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -171,18 +172,32 @@ impl Store {
     pub fn read(&self) -> io::Result<(Vec<Stored>, Vec<String>)> {
         let (mut found, mut strange) = (Vec::new(), Vec::new());
         for entry in fs::read_dir(&self.directory)? {
-            let path = entry?.path();
+            let entry = entry?;
+            let path = entry.path();
             if path.extension().is_none_or(|extension| extension != "json") {
                 continue;
             }
-            let read = fs::read(&path).and_then(|text| Ok(serde_json::from_slice(&text)?));
-            match read {
+            match read(&entry) {
                 Ok(stored) => found.push(stored),
                 Err(error) => strange.push(format!("{}: {error}", path.display())),
             }
         }
         Ok((found, strange))
     }
+}
+
+/// Reads a file of the directory.
+fn read(entry: &fs::DirEntry) -> io::Result<Stored> {
+    // A pipe would have no end.
+    if !entry.file_type()?.is_file() {
+        return Err(io::Error::other("is no regular file"));
+    }
+    let stored: Stored = serde_json::from_slice(&fs::read(entry.path())?)?;
+    if entry.file_name() != OsStr::new(&format!("{}.json", stored.name)) {
+        let reason = format!("has the name '{}' in it", stored.name);
+        return Err(io::Error::other(reason));
+    }
+    Ok(stored)
 }
 
 #[cfg(test)]
@@ -210,6 +225,10 @@ mod tests {
         };
         store.write(&stored).expect("written");
         fs::write(directory.join("other.json"), "{").expect("written");
+        let text = fs::read_to_string(directory.join("web.json")).expect("read");
+        let text = text.replace("\"web\"", "\"../../web\"");
+        fs::write(directory.join("renamed.json"), text).expect("written");
+        fs::create_dir(directory.join("directory.json")).expect("made");
         drop(store);
         let store = Store::open(&directory).expect("free again");
         let (found, strange) = store.read().expect("read");
@@ -218,7 +237,7 @@ mod tests {
             (&found[0].name, &found[0].spec, &found[0].facts),
             (&stored.name, &stored.spec, &stored.facts)
         );
-        assert_eq!(strange.len(), 1, "{strange:?}");
+        assert_eq!(strange.len(), 3, "{strange:?}");
         store.remove("web").expect("removed");
         store.remove("web").expect("none is no error");
         assert!(store.read().expect("read").0.is_empty());

@@ -6,7 +6,7 @@ use longwire_attach::{ContainerName, PodName, Target};
 use longwire_control::node::{AttachmentSpec, DirectionSpec, FailSpec, NotDone, TargetSpec};
 use longwire_engine::LinkSpec;
 use longwire_engine::presets::Duplex;
-use longwire_io::attach::{Direction, FailMode, Selection};
+use longwire_io::attach::{AttachError, Direction, FailMode, Selection};
 use longwire_io::net::address::Prefix;
 use longwire_packet::filter::Filter;
 use longwire_topology::{Problem, duplex_of_json};
@@ -16,6 +16,10 @@ use crate::place::Part;
 
 /// The longest name of an attachment.
 const NAME_MAX: usize = 64;
+
+/// The longest filter, in bytes. The kernel's programs are limited to less; to find out takes
+/// seconds for longer ones.
+const FILTER_MAX: usize = 16 << 10;
 
 /// An attachment that is wanted.
 #[derive(Clone, Debug)]
@@ -52,11 +56,20 @@ impl Wanted {
                 Err(error) => refuse(&format!("/to/{position}"), format!("'{text}': {error}")),
             }
         }
-        let filter = spec.filter.as_ref().map(|text| text.parse::<Filter>());
-        let filter = filter.transpose().unwrap_or_else(|error| {
-            refuse("/filter", error.to_string());
+        let filter = spec.filter.as_deref().map(filter).transpose();
+        let filter = filter.unwrap_or_else(|reason| {
+            refuse("/filter", reason);
             None
         });
+        let selection = Selection { to, filter };
+        if let Err(error) = selection.check() {
+            let at = if matches!(error, AttachError::TooManyPrefixes) {
+                "/to"
+            } else {
+                "/filter"
+            };
+            refuse(at, error.to_string());
+        }
         let link = match duplex_of_json(&spec.link) {
             Ok(link) => Some(link),
             Err(wrong) => {
@@ -77,7 +90,7 @@ impl Wanted {
                 spec: spec.clone(),
                 target,
                 part: Part {
-                    selection: Selection { to, filter },
+                    selection,
                     direction: match spec.direction {
                         DirectionSpec::Both => Direction::Both,
                         DirectionSpec::Up => Direction::Up,
@@ -139,6 +152,13 @@ impl Wanted {
                 || self.spec.direction.is_both()
                 || other.spec.direction.is_both())
     }
+}
+
+fn filter(text: &str) -> Result<Filter, String> {
+    if text.len() > FILTER_MAX {
+        return Err(format!("a filter has at most {FILTER_MAX} bytes"));
+    }
+    text.parse::<Filter>().map_err(|error| error.to_string())
 }
 
 /// Refuses relative paths: the working directory of a node is no one's choice, and senders

@@ -7,6 +7,7 @@ mod networks;
 mod views;
 
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use hyper::body::Incoming;
@@ -79,6 +80,18 @@ pub enum NotDone {
     Conflict(String),
     /// The target does not exist, or no link can be attached to it.
     Failed(String),
+}
+
+impl fmt::Display for NotDone {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NotDone::Wrong(problems) => {
+                let problems: Vec<String> = problems.iter().map(Problem::to_string).collect();
+                write!(f, "{}", problems.join("; "))
+            }
+            NotDone::Conflict(reason) | NotDone::Failed(reason) => write!(f, "{reason}"),
+        }
+    }
 }
 
 impl From<NotDone> for Refusal {
@@ -190,7 +203,7 @@ impl NodeApi {
     ) -> Result<Response<Body>, Refusal> {
         let path = request.uri().path().to_owned();
         let about = about(&path).ok_or_else(|| {
-            Refusal::missing("there is no such path; GET /v1/openapi.json tells all there are")
+            Refusal::missing("there is no such path; GET /v1/openapi.json lists them")
         })?;
         match about {
             About::Run(name, rest) => return self.in_run(name, rest, request, caller).await,
@@ -388,8 +401,8 @@ fn may_attach(caller: &Caller) -> Result<(), Refusal> {
     let refused = |error| Err(Refusal::new(StatusCode::FORBIDDEN, error));
     match (caller.peer, caller.rights) {
         (Peer::Tcp(_), _) => refused(
-            "attachments are made and removed over the Unix socket of the node; over TCP they \
-             are read, and their links changed",
+            "attachments and networks are made and removed, and networks changed, over the Unix \
+             socket of the node; over TCP they are read, and the links of attachments changed",
         ),
         (_, Rights::Read) => refused("this token may read only; nothing was changed"),
         (Peer::Unix, Rights::Change) => Ok(()),

@@ -102,7 +102,9 @@ impl NodeApi {
                     StatusCode::SERVICE_UNAVAILABLE,
                     format!(
                         "the network does not run now: {}",
-                        view()?.reason.unwrap_or_default()
+                        view()?
+                            .reason
+                            .unwrap_or_else(|| "it starts, or waits for its hosts".to_owned())
                     ),
                 )),
             }

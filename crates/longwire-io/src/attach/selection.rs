@@ -6,6 +6,9 @@ use longwire_packet::filter::Filter;
 use longwire_packet::filter::tree::{Carrier, Net, Node, Side, Test};
 use longwire_packet::header::IpVersion;
 
+use super::AttachError;
+use super::filter::select;
+use crate::bpf::assembler::Assembler;
 use crate::net::address::Prefix;
 
 /// The most prefixes of one attachment: the kernel's programs have a largest length.
@@ -28,6 +31,27 @@ impl Selection {
     /// Whether every frame is taken.
     pub fn takes_all(&self) -> bool {
         self.to.is_empty() && self.filter.is_none()
+    }
+
+    /// Checks that the kernel can evaluate it, as far as that is known without the kernel.
+    ///
+    /// # Errors
+    /// If there are too many prefixes, or the filter is too complex.
+    pub fn check(&self) -> Result<(), AttachError> {
+        if self.to.len() > PREFIXES_MAX {
+            return Err(AttachError::TooManyPrefixes);
+        }
+        let is_possible = [true, false].iter().all(|sending| {
+            let mut program = Assembler::default();
+            let [taken, passing] = [(); 2].map(|()| program.label());
+            let node = self.node(*sending);
+            node.is_none_or(|node| select(&mut program, &node, taken, passing).is_some())
+        });
+        if is_possible {
+            Ok(())
+        } else {
+            Err(AttachError::FilterTooComplex)
+        }
     }
 
     /// Returns the test of frames that are sent, or received. `None` if all are taken.

@@ -12,7 +12,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
-use longwire_control::node::{NetworkEnded, NetworkSpec, NetworkView, Networks, NotDone};
+use longwire_control::node::{
+    NetworkEnded, NetworkSpec, NetworkState, NetworkView, Networks, NotDone,
+};
 use serde_json::Value;
 
 use crate::pool::Pool;
@@ -122,8 +124,9 @@ impl Networks for NodeNetworks {
 
     fn socket(&self, name: &str) -> Option<PathBuf> {
         let running = self.shared.running();
-        let is_started = running.get(name)?.supervisor.state().pid.is_some();
-        is_started.then(|| self.shared.files(name).socket())
+        // Before that, its socket takes requests, and no one answers.
+        let is_running = running.get(name)?.supervisor.state().state == NetworkState::Running;
+        is_running.then(|| self.shared.files(name).socket())
     }
 
     fn last_report(&self, name: &str) -> Option<Value> {
@@ -156,11 +159,11 @@ impl NetworksShared {
             let spec = files.read().map_err(|error| error.to_string());
             let wanted = spec.and_then(|spec| {
                 let wanted = WantedNetwork::read(&spec, files.directory());
-                wanted.map_err(|error| format!("{error:?}"))
+                wanted.map_err(|error| error.to_string())
             });
             let begun = wanted.and_then(|wanted| {
                 let begun = self.begin(&name, wanted);
-                begun.map_err(|error| format!("{error:?}"))
+                begun.map_err(|error| error.to_string())
             });
             if let Err(error) = begun {
                 let sentence = format!("cannot be run again, until it is removed: {error}");

@@ -10,6 +10,7 @@ use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 use longwire_attach::{ContainerName, Found, PodName, Target};
 use longwire_control::node::DirectionSpec;
 use longwire_engine::Nanos;
+use longwire_fabric::NetworkReport;
 use longwire_io::attach::{Attachment, Direction, Engage, FailMode, Pins, Selection, engage_all};
 use longwire_io::net::address::Prefix;
 use longwire_io::net::grace::ExpeditedGrace;
@@ -22,7 +23,7 @@ use serde_json::json;
 use super::attach_runs::{self, AttachSetArgs, DetachArgs, NewRun};
 use super::attach_traffic::SelectedTraffic;
 use super::run_network::{self, NetworkSetup};
-use super::{attach_list, attach_names, attach_node, attach_spec, run_pair};
+use super::{attach_list, attach_names, attach_node, attach_spec, run_pair, short_end};
 use crate::cli::{
     ControlArgs, DUPLEX_HELP, DuplexArgs, LINK_HELP, RecordArgs, ReportArgs, RunningArgs, SeedArgs,
 };
@@ -284,10 +285,12 @@ fn attach(args: &AttachArgs, globals: &Globals) -> Result<ExitCode, Error> {
     let carried = run_network::carry(setup, ports, control, globals, &mut |running, pause| {
         life.turn(running, pause, &mut until, globals)
     });
-    let gone = std::mem::take(&mut life.gone);
+    let mut report = carried;
+    if let Ok(report) = &mut report {
+        life.explain(report);
+    }
     life.end(globals);
-    let mut report = carried?;
-    report.run.notes.extend(gone);
+    let report = report?;
     run_network::finish(&report, &args.report, globals, ReportStream::Stdout)
 }
 
@@ -415,6 +418,13 @@ struct Life<'a> {
     hurry: Option<ExpeditedGrace>,
 }
 
+/// With more links than this, the end of a killed process is shortened.
+const FEW: usize = 4;
+
+fn gone_note(interface: &str) -> String {
+    format!("'{interface}' went away, or the link was removed from it")
+}
+
 /// The longest wait at the end for frames that are still on the link.
 const DRAIN: Duration = Duration::from_secs(2);
 
@@ -453,10 +463,7 @@ impl<'a> Life<'a> {
         self.attached.retain(|attachment| {
             let here = attachment.is_attached();
             if !here {
-                gone.push(format!(
-                    "'{}' went away, or the link was removed from it",
-                    attachment.interface()
-                ));
+                gone.push(gone_note(attachment.interface()));
             }
             here
         });
@@ -485,6 +492,10 @@ impl<'a> Life<'a> {
         let pins = self.engages.iter().filter_map(Engage::pins).cloned();
         // First, so that a closed interface has an entry whenever the process is killed.
         let registered = new.register(pins.collect())?;
+        if self.engages.len() > FEW {
+            // Without it, the end of a killed process takes longer.
+            let _ = short_end::start();
+        }
         self.attached = engage_all(std::mem::take(&mut self.engages))?;
         let names: Vec<&str> = self.attached.iter().map(Attachment::interface).collect();
         let (list, name) = (names.join(", "), registered.name());
@@ -494,6 +505,18 @@ impl<'a> Life<'a> {
         }
         self.run = Some(registered);
         Ok(())
+    }
+
+    /// Adds notes about interfaces that went away. The ports of a run are lost with the
+    /// namespace, which is no error then.
+    fn explain(&mut self, report: &mut NetworkReport) {
+        let failed = report.run.error.is_some() && self.run.is_some();
+        if failed && place::are_gone(&self.attached, true) {
+            report.run.error = None;
+            let names = self.attached.iter().map(Attachment::interface);
+            self.gone.extend(names.map(gone_note));
+        }
+        report.run.notes.append(&mut self.gone);
     }
 
     /// Ends the attachments. Those of a run that failed stay closed if that was asked for.

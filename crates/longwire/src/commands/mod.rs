@@ -28,7 +28,6 @@ mod man;
 pub mod model_pages;
 pub mod models;
 pub mod node;
-mod node_end;
 pub mod plot;
 pub mod preset;
 pub mod receive;
@@ -41,6 +40,7 @@ mod run_hosts;
 mod run_network;
 mod run_pair;
 pub mod schema;
+mod short_end;
 pub mod simulate;
 mod simulate_network;
 

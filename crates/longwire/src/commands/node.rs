@@ -1,8 +1,9 @@
 //! `longwire node`: all attached links of a machine, made and removed over an API.
 
 use std::fs;
+use std::io;
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::{Path, PathBuf, absolute};
 use std::process::{Command, ExitCode};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -17,7 +18,7 @@ use longwire_node::{NetworkFiles, NetworkRun, Node, NodeConfig, Notice};
 use longwire_runtime::Faults;
 use sd_notify::NotifyState;
 
-use super::node_end;
+use super::short_end;
 use crate::cli::RunningArgs;
 use crate::open_files::raise_limit;
 use crate::report::document::Document;
@@ -89,7 +90,7 @@ pub struct NodeArgs {
     #[command(flatten)]
     pub running: RunningArgs,
 
-    /// Instead of a node, run the child of one, which shortens its end
+    /// Instead of a node, run the child of one or of `attach`, which shortens its end
     #[arg(long, value_name = "PID", hide = true)]
     pub end_of: Option<u32>,
 }
@@ -115,12 +116,17 @@ pub(super) fn missing() -> Error {
 /// If the socket or the directory cannot be used, or another node uses them.
 pub fn run(args: &NodeArgs, globals: &Globals) -> Result<ExitCode, Error> {
     if let Some(node) = args.end_of {
-        return node_end::shorten(node);
+        return short_end::shorten(node);
     }
     args.running.refuse_shards()?;
     raise_limit();
     let stop = stop_flag()?;
-    let mut addresses = args.control.clone();
+    let config = config(args, globals)?;
+    let addresses = args.control.iter().map(|address| match address {
+        Address::Unix(socket) => Ok(Address::Unix(absolute(socket)?)),
+        Address::Tcp(address) => Ok(Address::Tcp(*address)),
+    });
+    let mut addresses = addresses.collect::<io::Result<Vec<Address>>>()?;
     if addresses.is_empty() {
         addresses.push(Address::Unix(own_directory()?.join(SOCKET)));
     }
@@ -141,8 +147,10 @@ pub fn run(args: &NodeArgs, globals: &Globals) -> Result<ExitCode, Error> {
         ..Config::default()
     })?;
     start::notes(bound.notes(), globals)?;
-    let node = Node::start(config(args, globals)?)?;
-    if let Err(error) = node_end::start() {
+    // No request is to name a file by a path that is relative to where the node was started.
+    std::env::set_current_dir("/")?;
+    let node = Node::start(config)?;
+    if let Err(error) = short_end::start() {
         print_line(format_args!(
             "warning: if this node is killed, it will take long to end: {error}"
         ));
@@ -176,11 +184,11 @@ fn own_directory() -> Result<PathBuf, Error> {
 
 fn config(args: &NodeArgs, globals: &Globals) -> Result<NodeConfig, Error> {
     let prints = !globals.quiet;
-    let reports = args.reports.clone();
+    let reports = args.reports.as_ref().map(absolute).transpose()?;
     let no_realtime = args.running.no_realtime;
     Ok(NodeConfig {
         directory: match &args.state {
-            Some(state) => state.clone(),
+            Some(state) => absolute(state)?,
             None => own_directory()?.join(DIRECTORY),
         },
         run: args.running.config(1, &Faults::new()),

@@ -1,9 +1,10 @@
-//! The process that shortens the end of a killed node.
+//! The process that shortens the end of a killed emulator with many links.
 //!
-//! The kernel closes the links and sockets of a killed node one after the other, and waits
+//! The kernel closes the links and sockets of a killed process one after the other, and waits
 //! for grace periods for each: 0.2 s for an attachment. Traffic passes meanwhile, but a
-//! service manager starts the next node after that only. So a node has a child that expedites
-//! the grace periods when the node has been killed, until it is gone.
+//! service manager starts the next node after that only, and no link can be attached to the
+//! last interfaces. So the process has a child that expedites the grace periods when it has
+//! been killed, until it is gone.
 
 use std::io::{self, Read};
 use std::os::fd::AsFd;
@@ -17,7 +18,7 @@ use nix::sys::signal::SigSet;
 
 use crate::Error;
 
-/// The longest wait for the end of a node, in milliseconds: grace periods cost the machine
+/// The longest wait for the end of the process, in milliseconds: grace periods cost the machine
 /// interrupts while they are expedited.
 const END_MAX: u16 = 60_000;
 
@@ -36,18 +37,19 @@ pub(super) fn start() -> io::Result<()> {
     command.spawn().map(drop)
 }
 
-/// Waits for the end of the node, the process of this number, and shortens it.
+/// Waits for the end of the process of this number, and shortens it.
 ///
 /// # Errors
 /// If there is no such process.
-pub(super) fn shorten(node: u32) -> Result<ExitCode, Error> {
-    // A service manager stops this process together with the node, which may not end in time.
+pub(super) fn shorten(process: u32) -> Result<ExitCode, Error> {
+    // A service manager stops this child together with its parent, which may not end in
+    // time.
     let _ = SigSet::all().thread_block();
-    let node = Pidfd::open(node)?;
-    // The node writes nothing.
+    let process = Pidfd::open(process)?;
+    // It writes nothing.
     let _ = io::stdin().read(&mut [0]);
     let _hurry = ExpeditedGrace::begin();
-    let mut ended = [PollFd::new(node.as_fd(), PollFlags::POLLIN)];
+    let mut ended = [PollFd::new(process.as_fd(), PollFlags::POLLIN)];
     let _ = poll(&mut ended, PollTimeout::from(END_MAX));
     Ok(ExitCode::SUCCESS)
 }
