@@ -10,6 +10,7 @@ use super::differences::{Differences, differences};
 use super::is_ours;
 use crate::metrics::{Metrics, NodeRequest};
 use crate::node::{AttachmentView, NodeClient, NodeError};
+use crate::plan::KeptAttachment;
 
 /// The number of requests at once.
 const AT_ONCE: usize = 8;
@@ -41,10 +42,11 @@ impl Attempts {
         &mut self,
         node: &NodeClient,
         wanted: &BTreeMap<String, Value>,
+        kept: &BTreeMap<String, KeptAttachment>,
         views: Vec<AttachmentView>,
         metrics: &Metrics,
     ) -> BTreeMap<String, AttachmentView> {
-        let Differences { remove, put } = differences(wanted, &views);
+        let Differences { remove, put } = differences(wanted, kept, &views);
         let exists = |name: &str| views.iter().any(|view| view.name == name);
         let now = Instant::now();
         self.forget(wanted, &put);
@@ -71,10 +73,10 @@ impl Attempts {
         });
         let puts: Vec<_> = puts.collect();
         let results: Vec<_> = stream::iter(puts).buffer_unordered(AT_ONCE).collect().await;
-        let kept = views
+        let rest = views
             .into_iter()
             .filter(|view| is_ours(&view.name) && !remove.contains(&view.name));
-        let mut views: BTreeMap<_, _> = kept.map(|view| (view.name.clone(), view)).collect();
+        let mut views: BTreeMap<_, _> = rest.map(|view| (view.name.clone(), view)).collect();
         for (name, result) in results {
             match result {
                 Ok(view) => {
@@ -143,16 +145,27 @@ async fn put_or_replace(
     }
 }
 
-/// Removes all attachments of agents from a node. Returns their names.
+/// Removes all attachments and networks of agents from a node. Returns their names.
 ///
 /// # Errors
 /// The node does not answer, or did not remove one.
 pub async fn remove_all(node: &NodeClient) -> Result<Vec<String>, NodeError> {
     let views = node.attachments().await?;
     let names = views.into_iter().map(|view| view.name);
-    let names: Vec<String> = names.filter(|name| is_ours(name)).collect();
+    let mut names: Vec<String> = names.filter(|name| is_ours(name)).collect();
     for name in &names {
         node.delete(name).await?;
+    }
+    let networks = match node.networks().await {
+        Ok(networks) => networks,
+        // A node of an earlier version has no networks.
+        Err(NodeError::Missing(_)) => Vec::new(),
+        Err(error) => return Err(error),
+    };
+    let networks = networks.into_iter().map(|view| view.name);
+    for name in networks.filter(|name| is_ours(name)) {
+        node.delete_network(&name).await?;
+        names.push(name);
     }
     Ok(names)
 }
