@@ -7,7 +7,7 @@ use futures::{StreamExt, stream};
 use serde_json::Value;
 
 use super::differences::{Differences, differences};
-use super::is_ours;
+use super::{RETRY, is_ours};
 use crate::metrics::{Metrics, NodeRequest};
 use crate::node::{AttachmentView, NodeClient, NodeError};
 use crate::plan::KeptAttachment;
@@ -27,6 +27,8 @@ const REPEAT_REFUSED: Duration = Duration::from_secs(30);
 pub(super) struct Attempts {
     failed: BTreeMap<String, FailedPut>,
     errors: BTreeMap<String, NodeError>,
+    /// Whether a removal failed: the next comparison finds it again.
+    has_failed_removal: bool,
 }
 
 #[derive(Debug)]
@@ -53,13 +55,15 @@ impl Attempts {
         let removals = remove.iter().map(|name| async move {
             let removed = node.delete(name).await;
             metrics.count_request(NodeRequest::Delete, &removed);
-            match removed {
-                Ok(_) => tracing::info!(name, "detached"),
+            match &removed {
+                Ok(()) => tracing::info!(name, "detached"),
                 Err(error) => tracing::warn!(name, %error, "not detached"),
             }
+            removed.is_ok()
         });
         let removals = stream::iter(removals).buffer_unordered(AT_ONCE);
-        removals.collect::<Vec<()>>().await;
+        let removed: Vec<bool> = removals.collect().await;
+        self.has_failed_removal = removed.contains(&false);
         let due = put
             .iter()
             .filter(|name| self.is_due(name, &wanted[*name], now));
@@ -98,8 +102,10 @@ impl Attempts {
 
     /// Returns the time until a request is repeated.
     pub fn retry_after(&self) -> Option<Duration> {
-        let next = self.failed.values().map(|failed| failed.next).min()?;
-        Some(next.saturating_duration_since(Instant::now()))
+        let next = self.failed.values().map(|failed| failed.next).min();
+        let put = next.map(|next| next.saturating_duration_since(Instant::now()));
+        let removal = self.has_failed_removal.then_some(RETRY);
+        [put, removal].into_iter().flatten().min()
     }
 
     /// Forgets what is not wanted any more, and what has become right in the meantime.

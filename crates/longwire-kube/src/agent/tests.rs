@@ -14,7 +14,7 @@ use crate::api::{NetworkSpec, Reason};
 use crate::facts::PodFacts;
 use crate::metrics::Metrics;
 use crate::network::place;
-use crate::node::{NodeClient, NodeError};
+use crate::node::{AttachmentState, AttachmentView, NodeClient, NodeError};
 
 /// A node that runs, with its folder. Both end with this.
 struct RunningNode {
@@ -211,4 +211,24 @@ async fn a_node_that_is_away_is_an_error_of_its_own_kind() {
     let node = NodeClient::new(&nowhere);
     let error = node.attachments().await.expect_err("there is none");
     assert!(matches!(error, NodeError::Unavailable { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn a_removal_that_failed_is_repeated_soon() {
+    let node = NodeClient::new(&std::env::temp_dir().join("lw-kube-nowhere.sock"));
+    let view = AttachmentView {
+        name: "kube-shop-a-1".to_owned(),
+        state: AttachmentState::Attached,
+        reason: None,
+        since_unix: None,
+        spec: json!({}),
+    };
+    let (none, kept) = (BTreeMap::new(), BTreeMap::new());
+    let mut attempts = Attempts::default();
+    let metrics = Metrics::default();
+    attempts
+        .apply(&node, &none, &kept, vec![view], &metrics)
+        .await;
+    let wait = attempts.retry_after().expect("it is repeated");
+    assert!(wait <= Duration::from_secs(1), "{wait:?}");
 }
