@@ -168,8 +168,8 @@ pub async fn remove_all(node: &NodeClient) -> Result<Vec<String>, NodeError> {
         Err(NodeError::Missing(_)) => Vec::new(),
         Err(error) => return Err(error),
     };
-    let networks = networks.into_iter().map(|view| view.name);
-    for name in networks.filter(|name| is_ours(name)) {
+    let of_networks = networks.into_iter().map(|view| view.name);
+    for name in of_networks.filter(|name| is_ours(name)) {
         node.delete_network(&name).await?;
         names.push(name);
     }

@@ -117,16 +117,16 @@ impl NetworkParts {
         name: &str,
         secrets: &[SecretNetwork],
     ) -> Slices {
-        let wanted = secrets.iter().filter_map(|secret| {
-            let name_there = network_name(&secret.network.key());
-            let body = secret.network.body(name, &secret.key)?;
-            Some(WantedNetwork {
-                name: name_there,
-                secret,
-                body,
+        let wanted: Vec<WantedNetwork<'_>> = secrets
+            .iter()
+            .filter_map(|secret| {
+                Some(WantedNetwork {
+                    name: network_name(&secret.network.key()),
+                    secret,
+                    body: secret.network.body(name, &secret.key)?,
+                })
             })
-        });
-        let wanted: Vec<WantedNetwork<'_>> = wanted.collect();
+            .collect();
         let views = match node.networks().await {
             Ok(views) => views,
             // A node of an earlier version has no networks.
@@ -172,8 +172,8 @@ impl NetworkParts {
                 _ => put(node, one).await,
             }
         });
-        let puts: Vec<_> = puts.collect();
-        let results: Vec<_> = stream::iter(puts).buffered(AT_ONCE).collect().await;
+        let requests: Vec<_> = puts.collect();
+        let results: Vec<_> = stream::iter(requests).buffered(AT_ONCE).collect().await;
         for (one, result) in wanted.iter().zip(&results) {
             if result.is_ok() {
                 self.asked.insert(one.name.clone(), one.body.clone());
@@ -218,8 +218,10 @@ async fn remove(node: &NodeClient, names: Vec<String>) -> bool {
         }
         removed.is_ok()
     });
-    let removals = stream::iter(removals).buffer_unordered(AT_ONCE);
-    let removed: Vec<bool> = removals.collect().await;
+    let removed: Vec<bool> = stream::iter(removals)
+        .buffer_unordered(AT_ONCE)
+        .collect()
+        .await;
     removed.into_iter().all(|is_removed| is_removed)
 }
 

@@ -51,12 +51,16 @@ struct Part<'a> {
 /// Returns the slices of a node.
 pub(super) fn slices(node: &str, plan: &Plan, state: &NodeState<'_>) -> Slices {
     let mut by_link: BTreeMap<&ResourceKey, Vec<Part<'_>>> = BTreeMap::new();
-    let wanted = plan.attachments.iter();
-    let wanted = wanted.map(|(name, wanted)| (&wanted.link, name, wanted.pod.as_str()));
+    let wanted = plan
+        .attachments
+        .iter()
+        .map(|(name, wanted)| (&wanted.link, name, wanted.pod.as_str()));
     // Of those that are kept, some do not exist: a pod has one name or two.
-    let kept = plan.kept.iter();
-    let kept = kept.filter(|(name, _)| state.views.contains_key(*name));
-    let kept = kept.map(|(name, kept)| (&kept.link, name, kept.pod.as_str()));
+    let kept = plan
+        .kept
+        .iter()
+        .filter(|(name, _)| state.views.contains_key(*name))
+        .map(|(name, kept)| (&kept.link, name, kept.pod.as_str()));
     for (link, name, pod) in wanted.chain(kept) {
         by_link.entry(link).or_default().push(Part { name, pod });
     }

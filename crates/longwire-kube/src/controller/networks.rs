@@ -145,7 +145,7 @@ impl Networks {
         Ok(())
     }
 
-    fn input(&mut self, secrets: Vec<SecretCopy>) -> Option<PlacementInput> {
+    fn input(&mut self, copies: Vec<SecretCopy>) -> Option<PlacementInput> {
         let (client, changed, metrics) = (&self.client, &self.changed, &self.metrics);
         let AllPods { pods, namespaces } = self.all.get_or_insert_with(|| {
             let pods = Api::<Pod>::all(client.clone());
@@ -157,11 +157,14 @@ impl Networks {
         });
         let emulators = self.emulators.cache.objects()?.into_iter();
         let running = emulators.filter(|pod| !pod.has_ended);
-        let copies = secrets.into_iter().map(|copy| (copy.name.clone(), copy));
-        let copies: BTreeMap<String, SecretCopy> = copies.collect();
-        let placed = copies.values();
-        let placed = placed.filter_map(|copy| Some((copy.name.clone(), copy.network.clone()?)));
-        let mut secrets: BTreeMap<String, SecretNetwork> = placed.collect();
+        let copies: BTreeMap<String, SecretCopy> = copies
+            .into_iter()
+            .map(|copy| (copy.name.clone(), copy))
+            .collect();
+        let mut secrets: BTreeMap<String, SecretNetwork> = copies
+            .values()
+            .filter_map(|copy| Some((copy.name.clone(), copy.network.clone()?)))
+            .collect();
         secrets.extend(self.written.clone());
         Some(PlacementInput {
             pods: pods.cache.objects()?,
