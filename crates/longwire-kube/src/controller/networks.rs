@@ -374,7 +374,7 @@ fn secret(name: &str, network: &SecretNetwork, owner: Option<&OwnerReference>) -
 
 /// Returns the UDP port of a network: the one that it has, or the first that is free. Of two
 /// networks that have the same one, the first by the secret's name keeps it.
-fn udp_port(name: &str, networks: &BTreeMap<String, SecretNetwork>) -> u16 {
+pub(super) fn udp_port(name: &str, networks: &BTreeMap<String, SecretNetwork>) -> u16 {
     let port_of = |network: &SecretNetwork| network.network.udp_port;
     if let Some(port) = networks.get(name).map(port_of) {
         let mut earlier = networks.iter().take_while(|(other, _)| *other != name);

@@ -11,10 +11,10 @@ use kube::runtime::events::{Recorder, Reporter};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
-use super::networks::Networks;
+use super::networks::{Networks, udp_port};
 use crate::fake_api::{Change, FakeApi};
 use crate::metrics::Metrics;
-use crate::network::secret_name;
+use crate::network::{PlacedNetwork, SecretNetwork, secret_name};
 use crate::plan::ResourceKey;
 
 const SYSTEM: &str = "longwire-system";
@@ -111,7 +111,7 @@ fn written<'a>(changes: &'a [Change], name: &str) -> Vec<&'a Value> {
     of_secret.map(|change| &change.body).collect()
 }
 
-fn udp_port(secret: &Value) -> u64 {
+fn port_in(secret: &Value) -> u64 {
     use k8s_openapi::ByteString;
     let data = secret["data"]["network"].clone();
     let text: ByteString = serde_json::from_value(data).expect("base64");
@@ -139,7 +139,7 @@ async fn networks_have_different_ports_while_the_cache_is_late() {
     let api = cluster(&["one", "two"]);
     let mut networks = controller(&api);
     let changes = rounds(&mut networks, &api).await;
-    let port = |name: &str| udp_port(written(&changes, &secret_of(name))[0]);
+    let port = |name: &str| port_in(written(&changes, &secret_of(name))[0]);
     assert_eq!(
         BTreeSet::from([port("one"), port("two")]),
         BTreeSet::from([4800, 4801])
@@ -154,4 +154,30 @@ async fn a_secret_that_the_cache_does_not_have_is_not_replaced() {
     let changes = rounds(&mut networks, &api).await;
     let methods: BTreeSet<&Method> = changes.iter().map(|change| &change.method).collect();
     assert_eq!(methods, BTreeSet::from([&Method::POST]), "{changes:?}");
+}
+
+#[test]
+fn of_two_networks_with_one_port_the_second_gets_another() {
+    let with_port = |name: &str, udp_port: u16| {
+        let network = PlacedNetwork {
+            namespace: "shop".to_owned(),
+            name: name.to_owned(),
+            generation: 1,
+            udp_port,
+            file: serde_json::Map::new(),
+            hosts: Vec::new(),
+            ports: Vec::new(),
+            seed: None,
+        };
+        let key = String::new();
+        (name.to_owned(), SecretNetwork { network, key })
+    };
+    let networks = [
+        with_port("x", 4800),
+        with_port("y", 4800),
+        with_port("z", 4802),
+    ]
+    .into();
+    let ports = ["x", "y", "z", "new"].map(|name| udp_port(name, &networks));
+    assert_eq!(ports, [4800, 4801, 4802, 4801]);
 }
