@@ -110,13 +110,14 @@ fn programs(which: KubeTest) -> Outcome {
             "iperf3",
             "ping",
             "busybox",
+            "curl",
         ],
     };
     let is_missing = |name: &&&str| !succeeds("which", &[name]);
     if let Some(name) = takes.iter().find(is_missing) {
         return Outcome::Failed(format!(
             "needs {name}: apt-get install etcd-server etcd-client openssl containerd runc iperf3 \
-             iputils-ping busybox containernetworking-plugins"
+             iputils-ping busybox curl containernetworking-plugins"
         ));
     }
     let mut build = cargo(["build"].into_iter().chain(MANIFEST));

@@ -45,11 +45,6 @@ impl<T: Clone + PartialEq> Cache<T> {
         contents.is_synced.then(objects)
     }
 
-    /// Returns whether a list was complete once.
-    pub fn is_synced(&self) -> bool {
-        self.contents().is_synced
-    }
-
     /// Applies an event of a watch. Returns whether anything that is visible changed.
     pub fn apply(&self, event: Event<(ResourceKey, T)>) -> bool {
         let mut contents = self.contents();

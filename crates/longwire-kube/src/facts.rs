@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Namespace, Pod};
 use kube::ResourceExt;
 
 /// The labels of an object.
@@ -50,8 +50,23 @@ impl PodFacts {
         }
     }
 
+    /// Returns whether it runs on a node, or is about to.
+    pub fn is_on(&self, node: &str) -> bool {
+        !self.has_ended && self.node.as_deref() == Some(node)
+    }
+
     /// Returns the name by which the node knows the pod, as in `shop/cart-0`.
     pub fn target(&self) -> String {
         format!("{}/{}", self.namespace, self.name)
     }
+}
+
+/// Reads a pod of a watch.
+pub(crate) fn facts_of(pod: Pod) -> PodFacts {
+    PodFacts::of(&pod)
+}
+
+/// Returns the name of a namespace of a watch, and its labels.
+pub(crate) fn labels_of(namespace: Namespace) -> (String, Labels) {
+    (namespace.name_any(), namespace.labels().clone())
 }

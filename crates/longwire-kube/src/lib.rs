@@ -9,6 +9,8 @@ mod backoff;
 mod cache;
 pub mod controller;
 pub mod facts;
+#[cfg(test)]
+mod fake_api;
 mod http;
 pub mod manifests;
 mod metrics;

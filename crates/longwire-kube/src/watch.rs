@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures::StreamExt;
 use kube::runtime::utils::StreamBackoff;
 use kube::runtime::watcher::{Config, Event, watcher};
-use kube::{Api, Client, Resource, ResourceExt};
+use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
@@ -101,13 +101,7 @@ where
 }
 
 fn reduced<K: Resource, T>(event: Event<K>, reduce: fn(K) -> T) -> Event<(ResourceKey, T)> {
-    let reduce = |object: K| {
-        let key = ResourceKey {
-            namespace: object.namespace().unwrap_or_default(),
-            name: object.name_any(),
-        };
-        (key, reduce(object))
-    };
+    let reduce = |object: K| (ResourceKey::of(&object), reduce(object));
     match event {
         Event::Apply(object) => Event::Apply(reduce(object)),
         Event::Delete(object) => Event::Delete(reduce(object)),

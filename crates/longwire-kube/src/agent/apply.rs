@@ -7,9 +7,10 @@ use futures::{StreamExt, stream};
 use serde_json::Value;
 
 use super::differences::{Differences, differences};
-use super::is_ours;
+use super::{RETRY, is_ours};
 use crate::metrics::{Metrics, NodeRequest};
 use crate::node::{AttachmentView, NodeClient, NodeError};
+use crate::plan::KeptAttachment;
 
 /// The number of requests at once.
 const AT_ONCE: usize = 8;
@@ -26,6 +27,8 @@ const REPEAT_REFUSED: Duration = Duration::from_secs(30);
 pub(super) struct Attempts {
     failed: BTreeMap<String, FailedPut>,
     errors: BTreeMap<String, NodeError>,
+    /// Whether a removal failed: the next comparison finds it again.
+    has_failed_removal: bool,
 }
 
 #[derive(Debug)]
@@ -41,23 +44,26 @@ impl Attempts {
         &mut self,
         node: &NodeClient,
         wanted: &BTreeMap<String, Value>,
+        kept: &BTreeMap<String, KeptAttachment>,
         views: Vec<AttachmentView>,
         metrics: &Metrics,
     ) -> BTreeMap<String, AttachmentView> {
-        let Differences { remove, put } = differences(wanted, &views);
+        let Differences { remove, put } = differences(wanted, kept, &views);
         let exists = |name: &str| views.iter().any(|view| view.name == name);
         let now = Instant::now();
         self.forget(wanted, &put);
         let removals = remove.iter().map(|name| async move {
             let removed = node.delete(name).await;
             metrics.count_request(NodeRequest::Delete, &removed);
-            match removed {
-                Ok(_) => tracing::info!(name, "detached"),
+            match &removed {
+                Ok(()) => tracing::info!(name, "detached"),
                 Err(error) => tracing::warn!(name, %error, "not detached"),
             }
+            removed.is_ok()
         });
         let removals = stream::iter(removals).buffer_unordered(AT_ONCE);
-        removals.collect::<Vec<()>>().await;
+        let removed: Vec<bool> = removals.collect().await;
+        self.has_failed_removal = removed.contains(&false);
         let due = put
             .iter()
             .filter(|name| self.is_due(name, &wanted[*name], now));
@@ -71,10 +77,10 @@ impl Attempts {
         });
         let puts: Vec<_> = puts.collect();
         let results: Vec<_> = stream::iter(puts).buffer_unordered(AT_ONCE).collect().await;
-        let kept = views
+        let rest = views
             .into_iter()
             .filter(|view| is_ours(&view.name) && !remove.contains(&view.name));
-        let mut views: BTreeMap<_, _> = kept.map(|view| (view.name.clone(), view)).collect();
+        let mut views: BTreeMap<_, _> = rest.map(|view| (view.name.clone(), view)).collect();
         for (name, result) in results {
             match result {
                 Ok(view) => {
@@ -96,8 +102,10 @@ impl Attempts {
 
     /// Returns the time until a request is repeated.
     pub fn retry_after(&self) -> Option<Duration> {
-        let next = self.failed.values().map(|failed| failed.next).min()?;
-        Some(next.saturating_duration_since(Instant::now()))
+        let next = self.failed.values().map(|failed| failed.next).min();
+        let put = next.map(|next| next.saturating_duration_since(Instant::now()));
+        let removal = self.has_failed_removal.then_some(RETRY);
+        [put, removal].into_iter().flatten().min()
     }
 
     /// Forgets what is not wanted any more, and what has become right in the meantime.
@@ -143,16 +151,27 @@ async fn put_or_replace(
     }
 }
 
-/// Removes all attachments of agents from a node. Returns their names.
+/// Removes all attachments and networks of agents from a node. Returns their names.
 ///
 /// # Errors
 /// The node does not answer, or did not remove one.
 pub async fn remove_all(node: &NodeClient) -> Result<Vec<String>, NodeError> {
     let views = node.attachments().await?;
     let names = views.into_iter().map(|view| view.name);
-    let names: Vec<String> = names.filter(|name| is_ours(name)).collect();
+    let mut names: Vec<String> = names.filter(|name| is_ours(name)).collect();
     for name in &names {
         node.delete(name).await?;
+    }
+    let networks = match node.networks().await {
+        Ok(networks) => networks,
+        // A node of an earlier version has no networks.
+        Err(NodeError::Missing(_)) => Vec::new(),
+        Err(error) => return Err(error),
+    };
+    let of_networks = networks.into_iter().map(|view| view.name);
+    for name in of_networks.filter(|name| is_ours(name)) {
+        node.delete_network(&name).await?;
+        names.push(name);
     }
     Ok(names)
 }

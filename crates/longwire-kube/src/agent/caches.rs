@@ -2,15 +2,14 @@
 
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::{Namespace, Pod, Secret};
+use k8s_openapi::api::core::v1::Pod;
 use kube::api::ObjectMeta;
-use kube::{Api, Client, ResourceExt};
+use kube::{Api, Client};
 use tokio::sync::Notify;
 
 use crate::api::{Link, Scenario};
-use crate::facts::{Labels, PodFacts};
+use crate::facts::{Labels, PodFacts, facts_of, labels_of};
 use crate::metrics::Metrics;
-use crate::network::{LABEL, SecretNetwork};
 use crate::plan::{ClusterState, needs_peers};
 use crate::watch::{Watch, all, start};
 
@@ -20,8 +19,6 @@ pub(super) struct Caches {
     changed: Arc<Notify>,
     metrics: Metrics,
     links: Watch<Link>,
-    /// The networks that the controller has placed.
-    secrets: Watch<Option<SecretNetwork>>,
     scenarios: Watch<Scenario>,
     namespaces: Watch<(String, Labels)>,
     /// The pods of the node.
@@ -31,19 +28,10 @@ pub(super) struct Caches {
 }
 
 impl Caches {
-    pub fn start(
-        client: &Client,
-        node: &str,
-        namespace: &str,
-        changed: &Arc<Notify>,
-        metrics: &Metrics,
-    ) -> Caches {
-        let secrets = Api::<Secret>::namespaced(client.clone(), namespace);
-        let of_networks = all().labels(&format!("{LABEL}=true"));
+    pub fn start(client: &Client, node: &str, changed: &Arc<Notify>, metrics: &Metrics) -> Caches {
         let here = all().fields(&format!("spec.nodeName={node}"));
         let pods = Api::<Pod>::all(client.clone());
         Caches {
-            secrets: start(secrets, of_networks, network_of, changed, metrics),
             links: start(
                 Api::all(client.clone()),
                 all(),
@@ -65,12 +53,6 @@ impl Caches {
             changed: Arc::clone(changed),
             metrics: metrics.clone(),
         }
-    }
-
-    /// Returns the networks that are placed, or `None` while the cache is not complete.
-    pub fn networks(&self) -> Option<Vec<SecretNetwork>> {
-        let secrets = self.secrets.cache.objects()?;
-        Some(secrets.into_iter().flatten().collect())
     }
 
     /// Returns the state of the cluster, or `None` while any cache that it needs is not
@@ -97,18 +79,6 @@ impl Caches {
             namespaces: self.namespaces.cache.objects()?.into_iter().collect(),
         })
     }
-}
-
-fn network_of(secret: Secret) -> Option<SecretNetwork> {
-    SecretNetwork::of(&secret)
-}
-
-fn facts_of(pod: Pod) -> PodFacts {
-    PodFacts::of(&pod)
-}
-
-fn labels_of(namespace: Namespace) -> (String, Labels) {
-    (namespace.name_any(), namespace.labels().clone())
 }
 
 /// Keeps what a plan needs: a change of the status is no reason for a new one.

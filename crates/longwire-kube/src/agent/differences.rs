@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::is_ours;
 use crate::node::AttachmentView;
+use crate::plan::KeptAttachment;
 
 /// Requests to a node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -17,14 +18,18 @@ pub(super) struct Differences {
     pub put: Vec<String>,
 }
 
-/// Compares the wanted attachments with those that exist. Those of others are left alone.
+/// Compares the wanted attachments with those that exist. Those of others are left alone, and
+/// so are those to keep.
 pub(super) fn differences(
     wanted: &BTreeMap<String, Value>,
+    kept: &BTreeMap<String, KeptAttachment>,
     views: &[AttachmentView],
 ) -> Differences {
     let existing = |name: &str| views.iter().find(|view| view.name == name);
     let ours = views.iter().filter(|view| is_ours(&view.name));
-    let unwanted = ours.filter(|view| !wanted.contains_key(&view.name));
+    let is_unwanted =
+        |view: &&AttachmentView| !wanted.contains_key(&view.name) && !kept.contains_key(&view.name);
+    let unwanted = ours.filter(is_unwanted);
     let differs = |(name, body): &(&String, &Value)| {
         existing(name).is_none_or(|view| !is_same(&view.spec, body))
     };
@@ -65,6 +70,7 @@ mod tests {
     use serde_json::{from_value, json};
 
     use super::*;
+    use crate::plan::ResourceKey;
 
     fn view(name: &str, spec: Value) -> AttachmentView {
         let view = json!({ "name": name, "state": "attached", "spec": spec, "interfaces": [] });
@@ -74,7 +80,7 @@ mod tests {
     #[test]
     fn only_attachments_of_an_agent_are_removed() {
         let views = [view("web", json!({})), view("kube-shop-x-1", json!({}))];
-        let found = differences(&BTreeMap::new(), &views);
+        let found = differences(&BTreeMap::new(), &BTreeMap::new(), &views);
         assert_eq!(found.remove, ["kube-shop-x-1"]);
         assert!(found.put.is_empty());
     }
@@ -104,8 +110,25 @@ mod tests {
                         "direction": "up" }),
             ),
         ];
-        let found = differences(&wanted, &views);
+        let found = differences(&wanted, &BTreeMap::new(), &views);
         assert!(found.remove.is_empty());
         assert_eq!(found.put, ["kube-b", "kube-c", "kube-d"]);
+    }
+
+    #[test]
+    fn attachments_to_keep_are_neither_removed_nor_changed() {
+        let kept = KeptAttachment {
+            link: ResourceKey {
+                namespace: "shop".to_owned(),
+                name: "x".to_owned(),
+            },
+            pod: "shop/a".to_owned(),
+        };
+        let kept = BTreeMap::from([("kube-a".to_owned(), kept)]);
+        let spec = json!({ "target": { "pod": "shop/a" }, "link": { "delay": "1ms" } });
+        let views = [view("kube-a", spec.clone()), view("kube-b", spec)];
+        let found = differences(&BTreeMap::new(), &kept, &views);
+        assert_eq!(found.remove, ["kube-b"]);
+        assert!(found.put.is_empty());
     }
 }

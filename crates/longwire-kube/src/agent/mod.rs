@@ -28,8 +28,8 @@ use crate::watch::ClusterError;
 
 use apply::Attempts;
 use caches::Caches;
-use networks::NetworkParts;
-use slices::{Observed, Slices, slices};
+use networks::NetworkWorker;
+use slices::{NodeState, Slices, slices};
 use writer::StatusWriter;
 
 pub use apply::remove_all;
@@ -37,13 +37,11 @@ pub use apply::remove_all;
 /// The time in which changes are collected before they are applied.
 const DEBOUNCE: Duration = Duration::from_millis(50);
 
-/// The longest time between two comparisons with the node.
-const RESYNC: Duration = Duration::from_secs(30);
-
 /// The time after which a node that did not answer is asked again.
 const RETRY: Duration = Duration::from_millis(500);
 
-/// The time between two readings of counters.
+/// The time between two readings of counters, and the longest one between two comparisons
+/// with the node.
 const COUNTERS_EVERY: Duration = Duration::from_secs(5);
 
 /// The shortest time until the next turn, so that a scenario does not keep a core busy.
@@ -110,10 +108,11 @@ struct Agent {
     caches: Caches,
     changed: Arc<Notify>,
     attempts: Attempts,
-    parts: NetworkParts,
     counters: BTreeMap<String, Counters>,
     counters_at: Option<Instant>,
     slices: watch::Sender<Option<Slices>>,
+    /// Runs the networks; ends with this.
+    _networks: NetworkWorker,
     /// Writes the slices; ends with this.
     _writer: StatusWriter,
     metrics: Metrics,
@@ -128,23 +127,21 @@ impl Agent {
         health: Arc<Health>,
     ) -> Agent {
         let changed = Arc::<Notify>::default();
-        let (slices, latest) = watch::channel(None);
+        let (slices, of_links) = watch::channel(None);
+        let node = NodeClient::new(&settings.socket);
+        let (networks, of_networks) =
+            NetworkWorker::start(&client, settings, node.clone(), &metrics);
+        let latest = [of_links, of_networks];
         Agent {
             name: settings.node.clone(),
-            node: NodeClient::new(&settings.socket),
-            caches: Caches::start(
-                &client,
-                &settings.node,
-                &settings.namespace,
-                &changed,
-                &metrics,
-            ),
+            node,
+            caches: Caches::start(&client, &settings.node, &changed, &metrics),
             changed,
             attempts: Attempts::default(),
-            parts: NetworkParts::default(),
             counters: BTreeMap::new(),
             counters_at: None,
             slices,
+            _networks: networks,
             _writer: StatusWriter::start(client, &settings.node, latest, metrics.clone()),
             metrics,
             health,
@@ -188,9 +185,6 @@ impl Agent {
         let Some(state) = self.caches.state(&self.name) else {
             return Ok(None);
         };
-        let Some(networks) = self.caches.networks() else {
-            return Ok(None);
-        };
         self.metrics.count_turn();
         let plan = plan(&state);
         let listed = self.node.attachments().await;
@@ -198,15 +192,14 @@ impl Agent {
         let views = match listed {
             Ok(views) => views,
             Err(error) => {
-                let parts = networks::unreachable(&self.name, &networks, &error);
-                self.publish(&plan, Observed::unreachable(&error), parts);
+                self.publish(&plan, NodeState::unreachable(&error));
                 return Err(error);
             }
         };
         let (wanted, _) = at_time(&plan.attachments, views.iter());
         let views = self
             .attempts
-            .apply(&self.node, &wanted, views, &self.metrics)
+            .apply(&self.node, &wanted, &plan.kept, views, &self.metrics)
             .await;
         // A link that was attached just now has steps from now on.
         let (_, next) = at_time(&plan.attachments, views.values());
@@ -222,19 +215,14 @@ impl Agent {
         let attached = views.values().filter(is_attached).count();
         self.metrics
             .set_attachments(attached, views.len() - attached);
-        let parts = self
-            .parts
-            .apply(&self.node, &self.name, &networks, are_due)
-            .await?;
-        let observed = Observed {
+        let state = NodeState {
             views: &views,
             errors: self.attempts.errors(),
             counters: &self.counters,
             node_error: None,
         };
-        self.publish(&plan, observed, parts);
-        let retry = self.attempts.retry_after();
-        let times = [Some(RESYNC), next, retry];
+        self.publish(&plan, state);
+        let times = [Some(COUNTERS_EVERY), next, self.attempts.retry_after()];
         Ok(times.into_iter().flatten().min())
     }
 
@@ -250,15 +238,18 @@ impl Agent {
         }
     }
 
-    fn publish(&self, plan: &Plan, observed: Observed<'_>, parts: Slices) {
-        let mut slices = slices(&self.name, plan, &observed);
-        slices.extend(parts);
-        self.slices.send_if_modified(|latest| {
-            let is_new = latest.as_ref() != Some(&slices);
-            *latest = Some(slices);
-            is_new
-        });
+    fn publish(&self, plan: &Plan, state: NodeState<'_>) {
+        send(&self.slices, slices(&self.name, plan, &state));
     }
+}
+
+/// Sends slices to the writer, unless they are those that it has.
+fn send(sender: &watch::Sender<Option<Slices>>, slices: Slices) {
+    sender.send_if_modified(|latest| {
+        let is_new = latest.as_ref() != Some(&slices);
+        *latest = Some(slices);
+        is_new
+    });
 }
 
 /// Returns the bodies of attachments as they should be now, and the time until one of them

@@ -1,16 +1,94 @@
 //! The parts of networks that a node runs.
+//!
+//! They have a task of their own: the node answers a change of a network when its old
+//! process has ended, for which links must not wait.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
+use futures::{StreamExt, stream};
+use k8s_openapi::api::core::v1::Secret;
+use kube::{Api, Client};
 use serde_json::Value;
+use tokio::sync::{Notify, watch};
+use tokio::task::JoinHandle;
 
-use super::is_ours;
 use super::slices::{SliceKey, Slices, hindrance_of};
+use super::{AgentSettings, COUNTERS_EVERY, DEBOUNCE, RETRY, is_ours, send};
 use crate::api::{NodeStatus, Reason};
-use crate::network::SecretNetwork;
+use crate::metrics::Metrics;
+use crate::network::{LABEL, SecretNetwork};
 use crate::node::{Counters, NetworkView, NodeClient, NodeError};
 use crate::plan::{Hindrance, network_name};
 use crate::slice::ResourceKind;
+use crate::watch::{Watch, all, start};
+
+/// The number of requests at once: each may take until a process has ended.
+const AT_ONCE: usize = 8;
+
+/// The task that runs the networks of a node. It ends with this.
+#[derive(Debug)]
+pub(super) struct NetworkWorker(JoinHandle<()>);
+
+impl Drop for NetworkWorker {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl NetworkWorker {
+    /// Starts the task. Returns it with the slices of networks.
+    pub fn start(
+        client: &Client,
+        settings: &AgentSettings,
+        node: NodeClient,
+        metrics: &Metrics,
+    ) -> (NetworkWorker, watch::Receiver<Option<Slices>>) {
+        let changed = Arc::<Notify>::default();
+        let secrets = Api::<Secret>::namespaced(client.clone(), &settings.namespace);
+        let of_networks = all().labels(&format!("{LABEL}=true"));
+        let secrets = start(secrets, of_networks, network_of, &changed, metrics);
+        let (sender, slices) = watch::channel(None);
+        let name = settings.node.clone();
+        let task = tokio::spawn(work(name, node, secrets, changed, sender));
+        (NetworkWorker(task), slices)
+    }
+}
+
+/// Makes the networks of the node those of the secrets, without an end.
+async fn work(
+    name: String,
+    node: NodeClient,
+    secrets: Watch<Option<SecretNetwork>>,
+    changed: Arc<Notify>,
+    slices: watch::Sender<Option<Slices>>,
+) {
+    let mut parts = NetworkParts::default();
+    let mut wait = RETRY;
+    loop {
+        tokio::select! {
+            () = changed.notified() => tokio::time::sleep(DEBOUNCE).await,
+            () = tokio::time::sleep(wait) => {}
+        }
+        wait = RETRY;
+        let Some(secrets) = secrets.cache.objects() else {
+            continue;
+        };
+        let secrets: Vec<SecretNetwork> = secrets.into_iter().flatten().collect();
+        let found = parts.apply(&node, &name, &secrets).await;
+        if parts.has_failed {
+            tracing::warn!("the networks of the node are not all as they should be");
+        } else {
+            wait = COUNTERS_EVERY;
+        }
+        send(&slices, found);
+    }
+}
+
+fn network_of(secret: Secret) -> Option<SecretNetwork> {
+    SecretNetwork::of(&secret)
+}
 
 /// The parts of networks on a node.
 #[derive(Debug, Default)]
@@ -18,78 +96,143 @@ pub(super) struct NetworkParts {
     /// The body of the last request of each that succeeded: an answer has no key.
     asked: BTreeMap<String, Value>,
     counters: BTreeMap<String, Counters>,
+    counters_at: Option<Instant>,
+    /// Whether a request of the last comparison failed.
+    has_failed: bool,
+}
+
+/// A network that the node should run.
+#[derive(Debug)]
+struct WantedNetwork<'a> {
+    name: String,
+    secret: &'a SecretNetwork,
+    body: Value,
 }
 
 impl NetworkParts {
     /// Makes the networks of a node those of the secrets. Returns their slices.
-    ///
-    /// # Errors
-    /// The node does not answer.
     pub async fn apply(
         &mut self,
         node: &NodeClient,
         name: &str,
         secrets: &[SecretNetwork],
-        are_counters_due: bool,
-    ) -> Result<Slices, NodeError> {
-        let wanted: BTreeMap<String, (&SecretNetwork, Value)> = secrets
+    ) -> Slices {
+        let wanted: Vec<WantedNetwork<'_>> = secrets
             .iter()
             .filter_map(|secret| {
-                let body = secret.network.body(name, &secret.key)?;
-                Some((network_name(&secret.network.key()), (secret, body)))
+                Some(WantedNetwork {
+                    name: network_name(&secret.network.key()),
+                    secret,
+                    body: secret.network.body(name, &secret.key)?,
+                })
             })
             .collect();
         let views = match node.networks().await {
             Ok(views) => views,
             // A node of an earlier version has no networks.
             Err(NodeError::Missing(_)) => Vec::new(),
-            Err(error) => return Err(error),
-        };
-        self.asked.retain(|name, _| wanted.contains_key(name));
-        self.counters.retain(|name, _| wanted.contains_key(name));
-        let ours = views.iter().filter(|view| is_ours(&view.name));
-        for view in ours.filter(|view| !wanted.contains_key(&view.name)) {
-            node.delete_network(&view.name).await?;
-            tracing::info!(name = view.name, "network removed");
-        }
-        let mut slices = Slices::new();
-        for (network, (secret, body)) in &wanted {
-            let view = views.iter().find(|view| view.name == *network);
-            let result = self.bring_up(node, network, body, view).await;
-            if are_counters_due && result.as_ref().is_ok_and(NetworkView::is_running) {
-                match node.network_counters(network).await {
-                    Ok(counters) => {
-                        self.counters.insert(network.clone(), counters);
-                    }
-                    Err(error) => tracing::debug!(network, %error, "no counters"),
-                }
+            Err(error) => {
+                self.has_failed = true;
+                return unreachable(name, secrets, &error);
             }
-            let counters = self.counters.get(network).copied().unwrap_or_default();
-            let key = (ResourceKind::Network, secret.network.key());
-            slices.insert(key, slice(name, secret, &result, counters));
-        }
-        Ok(slices)
+        };
+        let is_wanted = |name: &String| wanted.iter().any(|one| one.name == *name);
+        self.asked.retain(|name, _| is_wanted(name));
+        self.counters.retain(|name, _| is_wanted(name));
+        let names = views.iter().map(|view| view.name.clone());
+        let unwanted: Vec<String> = names
+            .filter(|name| is_ours(name) && !is_wanted(name))
+            .collect();
+        // First: a new network may have the UDP port of one that goes.
+        let are_removed = remove(node, unwanted).await;
+        let results = self.bring_up(node, &wanted, &views).await;
+        self.has_failed = !are_removed || results.iter().any(Result::is_err);
+        self.read_counters(node, &wanted, &results).await;
+        let slices = wanted.iter().zip(results).map(|(one, result)| {
+            let counters = self.counters.get(&one.name).copied().unwrap_or_default();
+            let key = (ResourceKind::Network, one.secret.network.key());
+            (key, slice(name, one.secret, &result, counters))
+        });
+        slices.collect()
     }
 
+    /// Puts the networks that are not there as they should be. Returns the result of each, in
+    /// their order.
     async fn bring_up(
         &mut self,
         node: &NodeClient,
-        name: &str,
-        body: &Value,
-        view: Option<&NetworkView>,
-    ) -> Result<NetworkView, NodeError> {
-        if let Some(view) = view
-            && self.asked.get(name) == Some(body)
-        {
-            return Ok(view.clone());
+        wanted: &[WantedNetwork<'_>],
+        views: &[NetworkView],
+    ) -> Vec<Result<NetworkView, NodeError>> {
+        let asked = &self.asked;
+        let puts = wanted.iter().map(|one| async move {
+            let view = views.iter().find(|view| view.name == one.name);
+            match view {
+                Some(view) if asked.get(&one.name) == Some(&one.body) => Ok(view.clone()),
+                _ => put(node, one).await,
+            }
+        });
+        let requests: Vec<_> = puts.collect();
+        let results: Vec<_> = stream::iter(requests).buffered(AT_ONCE).collect().await;
+        for (one, result) in wanted.iter().zip(&results) {
+            if result.is_ok() {
+                self.asked.insert(one.name.clone(), one.body.clone());
+            }
         }
-        let view = node.put_network(name, body).await.inspect_err(|error| {
-            tracing::warn!(name, %error, "network not run");
-        })?;
-        tracing::info!(name, state = ?view.state, "network put");
-        self.asked.insert(name.to_owned(), body.clone());
-        Ok(view)
+        results
     }
+
+    async fn read_counters(
+        &mut self,
+        node: &NodeClient,
+        wanted: &[WantedNetwork<'_>],
+        results: &[Result<NetworkView, NodeError>],
+    ) {
+        let is_early = |at: Instant| at.elapsed() < COUNTERS_EVERY - Duration::from_millis(100);
+        if self.counters_at.is_some_and(is_early) {
+            return;
+        }
+        self.counters_at = Some(Instant::now());
+        for (one, result) in wanted.iter().zip(results) {
+            if !result.as_ref().is_ok_and(NetworkView::is_running) {
+                continue;
+            }
+            match node.network_counters(&one.name).await {
+                Ok(counters) => {
+                    self.counters.insert(one.name.clone(), counters);
+                }
+                // It may have ended since.
+                Err(error) => tracing::debug!(name = one.name, %error, "no counters"),
+            }
+        }
+    }
+}
+
+/// Removes networks. Returns whether all are removed.
+async fn remove(node: &NodeClient, names: Vec<String>) -> bool {
+    let removals = names.into_iter().map(|name| async move {
+        let removed = node.delete_network(&name).await;
+        match &removed {
+            Ok(()) => tracing::info!(name, "network removed"),
+            Err(error) => tracing::warn!(name, %error, "network not removed"),
+        }
+        removed.is_ok()
+    });
+    let removed: Vec<bool> = stream::iter(removals)
+        .buffer_unordered(AT_ONCE)
+        .collect()
+        .await;
+    removed.into_iter().all(|is_removed| is_removed)
+}
+
+async fn put(node: &NodeClient, wanted: &WantedNetwork<'_>) -> Result<NetworkView, NodeError> {
+    let name = &wanted.name;
+    let result = node.put_network(name, &wanted.body).await;
+    match &result {
+        Ok(view) => tracing::info!(name, state = ?view.state, "network put"),
+        Err(error) => tracing::warn!(name, %error, "network not run"),
+    }
+    result
 }
 
 fn slice(
@@ -135,7 +278,7 @@ fn slice(
 }
 
 /// Returns the slices of a node whose emulator does not answer.
-pub(super) fn unreachable(node: &str, secrets: &[SecretNetwork], error: &NodeError) -> Slices {
+fn unreachable(node: &str, secrets: &[SecretNetwork], error: &NodeError) -> Slices {
     let here = secrets
         .iter()
         .filter(|secret| !secret.network.pods_of(node).is_empty());

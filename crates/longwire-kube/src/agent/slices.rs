@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::api::{NodeStatus, Reason};
 use crate::node::{AttachmentView, Counters, NodeError};
-use crate::plan::{Hindrance, Plan, ResourceKey, WantedAttachment};
+use crate::plan::{Hindrance, Plan, ResourceKey};
 use crate::slice::ResourceKind;
 
 /// A resource with slices.
@@ -13,9 +13,9 @@ pub(super) type SliceKey = (ResourceKind, ResourceKey);
 /// The slice of the node in each resource that has a part there.
 pub(super) type Slices = BTreeMap<SliceKey, NodeStatus>;
 
-/// The state of the node.
+/// The state of the node, as the agent has read it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Observed<'a> {
+pub(super) struct NodeState<'a> {
     /// The agents' attachments.
     pub views: &'a BTreeMap<String, AttachmentView>,
     /// Why requests failed, by the attachment's name.
@@ -26,13 +26,13 @@ pub(super) struct Observed<'a> {
     pub node_error: Option<&'a NodeError>,
 }
 
-impl<'a> Observed<'a> {
+impl<'a> NodeState<'a> {
     /// The state of a node that does not answer.
-    pub fn unreachable(error: &'a NodeError) -> Observed<'a> {
+    pub fn unreachable(error: &'a NodeError) -> NodeState<'a> {
         static NO_VIEWS: BTreeMap<String, AttachmentView> = BTreeMap::new();
         static NO_ERRORS: BTreeMap<String, NodeError> = BTreeMap::new();
         static NO_COUNTERS: BTreeMap<String, Counters> = BTreeMap::new();
-        Observed {
+        NodeState {
             views: &NO_VIEWS,
             errors: &NO_ERRORS,
             counters: &NO_COUNTERS,
@@ -41,17 +41,31 @@ impl<'a> Observed<'a> {
     }
 }
 
+/// An attachment of a link.
+#[derive(Clone, Copy, Debug)]
+struct Part<'a> {
+    name: &'a String,
+    pod: &'a str,
+}
+
 /// Returns the slices of a node.
-pub(super) fn slices(node: &str, plan: &Plan, observed: &Observed<'_>) -> Slices {
-    let mut by_link: BTreeMap<&ResourceKey, Vec<(&String, &WantedAttachment)>> = BTreeMap::new();
-    for (name, wanted) in &plan.attachments {
-        by_link
-            .entry(&wanted.link)
-            .or_default()
-            .push((name, wanted));
+pub(super) fn slices(node: &str, plan: &Plan, state: &NodeState<'_>) -> Slices {
+    let mut by_link: BTreeMap<&ResourceKey, Vec<Part<'_>>> = BTreeMap::new();
+    let wanted = plan
+        .attachments
+        .iter()
+        .map(|(name, wanted)| (&wanted.link, name, wanted.pod.as_str()));
+    // Of those that are kept, some do not exist: a pod has one name or two.
+    let kept = plan
+        .kept
+        .iter()
+        .filter(|(name, _)| state.views.contains_key(*name))
+        .map(|(name, kept)| (&kept.link, name, kept.pod.as_str()));
+    for (link, name, pod) in wanted.chain(kept) {
+        by_link.entry(link).or_default().push(Part { name, pod });
     }
     let slices = plan.links.iter().map(|(key, link)| {
-        let wanted = by_link.get(key).map(Vec::as_slice).unwrap_or_default();
+        let parts = by_link.get(key).map(Vec::as_slice).unwrap_or_default();
         let mut slice = NodeStatus {
             node: node.to_owned(),
             observed_generation: link.generation,
@@ -59,11 +73,11 @@ pub(super) fn slices(node: &str, plan: &Plan, observed: &Observed<'_>) -> Slices
             ..NodeStatus::default()
         };
         let mut hindrances = link.hindrances.clone();
-        count_pods(&mut slice, wanted, observed, &mut hindrances);
+        count_pods(&mut slice, parts, state, &mut hindrances);
         let mut sum = Counters::default();
-        let counters = wanted
+        let counters = parts
             .iter()
-            .filter_map(|(name, _)| observed.counters.get(*name));
+            .filter_map(|part| state.counters.get(part.name));
         counters.for_each(|counters| sum.add(*counters));
         let number = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
         slice.carried = number(sum.carried);
@@ -94,39 +108,38 @@ pub(super) fn slices(node: &str, plan: &Plan, observed: &Observed<'_>) -> Slices
 /// Counts the pods whose attachments are all attached, and those with one that waits.
 fn count_pods(
     slice: &mut NodeStatus,
-    wanted: &[(&String, &WantedAttachment)],
-    observed: &Observed<'_>,
+    parts: &[Part<'_>],
+    state: &NodeState<'_>,
     hindrances: &mut Vec<Hindrance>,
 ) {
-    let pods: BTreeSet<&str> = wanted
-        .iter()
-        .map(|(_, wanted)| wanted.pod.as_str())
-        .collect();
+    let pods: BTreeSet<&str> = parts.iter().map(|part| part.pod).collect();
     let mut missing: BTreeSet<&str> = BTreeSet::new();
     let mut waiting: BTreeSet<&str> = BTreeSet::new();
-    for (name, wanted) in wanted {
-        let view = observed.views.get(*name);
-        if let Some(error) = observed.errors.get(*name) {
-            hindrances.push(hindrance_of(&wanted.pod, error));
+    for Part { name, pod } in parts {
+        let view = state.views.get(*name);
+        if let Some(error) = state.errors.get(*name) {
+            hindrances.push(hindrance_of(pod, error));
         }
         match view {
             Some(view) if view.is_attached() => {}
             Some(view) => {
-                waiting.insert(&wanted.pod);
+                waiting.insert(pod);
                 // The rest of the node's text is about files of the machine.
                 let reason = view.reason.as_deref().and_then(|text| text.lines().next());
                 let reason = reason.unwrap_or("it waits");
-                let message = format!("{}: {reason}", wanted.pod);
+                let message = format!("{pod}: {reason}");
                 hindrances.push(Hindrance::new(Reason::Waiting, message));
             }
             None => {
-                missing.insert(&wanted.pod);
+                missing.insert(pod);
             }
         }
     }
-    if let Some(error) = observed.node_error {
+    if let Some(error) = state.node_error {
         hindrances.push(Hindrance::new(Reason::NodeUnavailable, error.to_string()));
     }
+    // Of a link whose selector is refused, these are all that are known.
+    slice.pods = slice.pods.max(count(pods.len()));
     slice.waiting = count(waiting.len());
     slice.attached = count(pods.len() - waiting.union(&missing).count());
 }
@@ -161,4 +174,53 @@ pub(super) fn hindrance_of(pod: &str, error: &NodeError) -> Hindrance {
         hindrance.remedy = Some(first.remedy.clone()).filter(|remedy| !remedy.is_empty());
     }
     hindrance
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::node::AttachmentState;
+    use crate::plan::{KeptAttachment, LinkPlan};
+
+    #[test]
+    fn a_kept_attachment_counts_while_its_spec_is_refused() {
+        let key = ResourceKey {
+            namespace: "shop".to_owned(),
+            name: "slow".to_owned(),
+        };
+        let mut plan = Plan::default();
+        let mut link = LinkPlan::default();
+        link.hindrances.push(Hindrance::new(Reason::Refused, "no"));
+        plan.links.insert(key.clone(), link);
+        for name in ["kube-a", "kube-a-up"] {
+            let kept = KeptAttachment {
+                link: key.clone(),
+                pod: "shop/a".to_owned(),
+            };
+            plan.kept.insert(name.to_owned(), kept);
+        }
+        let view = AttachmentView {
+            name: "kube-a".to_owned(),
+            state: AttachmentState::Attached,
+            reason: None,
+            since_unix: None,
+            spec: json!({}),
+        };
+        let counters = Counters {
+            carried: 9,
+            ..Counters::default()
+        };
+        let (no_errors, views) = (BTreeMap::new(), [(view.name.clone(), view)].into());
+        let state = NodeState {
+            views: &views,
+            errors: &no_errors,
+            counters: &[("kube-a".to_owned(), counters)].into(),
+            node_error: None,
+        };
+        let slice = &slices("n0", &plan, &state)[&(ResourceKind::Link, key)];
+        assert_eq!((slice.pods, slice.attached, slice.carried), (1, 1, 9));
+        assert_eq!(slice.reason, Some(Reason::Refused));
+    }
 }

@@ -1,6 +1,7 @@
 //! The agent's requests to a real node: the program that the variable `LONGWIRE` names.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -9,9 +10,11 @@ use serde_json::{Value, json};
 
 use super::apply::{Attempts, remove_all};
 use super::slices::hindrance_of;
-use crate::api::Reason;
+use crate::api::{NetworkSpec, Reason};
+use crate::facts::PodFacts;
 use crate::metrics::Metrics;
-use crate::node::{NodeClient, NodeError};
+use crate::network::place;
+use crate::node::{AttachmentState, AttachmentView, NodeClient, NodeError};
 
 /// A node that runs, with its folder. Both end with this.
 struct RunningNode {
@@ -71,7 +74,8 @@ async fn apply(
 ) -> BTreeMap<String, Value> {
     let views = node.attachments().await.expect("a list");
     let metrics = Metrics::default();
-    attempts.apply(node, wanted, views, &metrics).await;
+    let kept = BTreeMap::new();
+    attempts.apply(node, wanted, &kept, views, &metrics).await;
     let views = node.attachments().await.expect("a list").into_iter();
     views.map(|view| (view.name, view.spec)).collect()
 }
@@ -102,7 +106,7 @@ async fn a_node_has_what_is_wanted_and_what_others_made() {
         assert_eq!(found["kube-shop-a-1"]["to"], body["to"]);
         // Equal ones are no difference: the node answers with what it was asked.
         let views = node.attachments().await.expect("a list");
-        let same = super::differences::differences(&wanted, &views);
+        let same = super::differences::differences(&wanted, &BTreeMap::new(), &views);
         assert_eq!(same, super::differences::Differences::default());
     }
     let found = apply(&mut attempts, &node, &BTreeMap::new()).await;
@@ -112,9 +116,65 @@ async fn a_node_has_what_is_wanted_and_what_others_made() {
     assert!(matches!(same, Err(NodeError::Conflict(_))), "{same:?}");
     let other = body(json!({ "loss": "1%" }), "10.0.0.8/32");
     node.put("kube-shop-b-1", &other).await.expect("it is made");
+    let network = json!({ "file": network_of_pairs() });
+    for name in ["kube-shop-wan", "mine"] {
+        let put = node.put_network(name, &network).await;
+        put.expect("the topology is right");
+    }
     let removed = remove_all(&node).await.expect("they are removed");
-    assert_eq!(removed, ["kube-shop-b-1"]);
+    assert_eq!(removed, ["kube-shop-b-1", "kube-shop-wan"]);
     assert_eq!(node.attachments().await.expect("a list").len(), 1);
+    let networks = node.networks().await.expect("a list");
+    assert_eq!(networks.len(), 1);
+    assert_eq!(networks[0].name, "mine");
+    node.delete_network("mine").await.expect("it is removed");
+}
+
+/// Returns the file of a Network whose ports are pairs of pods, two of them at one pod.
+fn network_of_pairs() -> Value {
+    let app = |app: &str| json!({ "podSelector": { "matchLabels": { "app": app } } });
+    let spec = json!({
+        "topology": {
+            "switching": { "pairs": [["ab", "ba"], ["ac", "ca"]] },
+            "link": [{ "name": "wan", "delay": "20ms" }],
+        },
+        "ports": { "ab": app("a"), "ac": app("a"), "ba": app("b"), "ca": app("c") },
+    });
+    let spec: NetworkSpec = serde_json::from_value(spec).expect("a spec");
+    let pods = [("a", 1), ("b", 2), ("c", 3)].map(|(app, last)| PodFacts {
+        uid: app.to_owned(),
+        namespace: "shop".to_owned(),
+        name: app.to_owned(),
+        labels: [("app".to_owned(), app.to_owned())].into(),
+        node: Some("n0".to_owned()),
+        addresses: vec![IpAddr::from([10, 9, 0, last])],
+        is_host_network: false,
+        has_ended: false,
+    });
+    let agents = [("n0".to_owned(), IpAddr::from([127, 0, 0, 1]))].into();
+    let placement = place("shop", &spec, &pods, &BTreeMap::new(), &agents, &[], 4800);
+    Value::Object(placement.expect("it is placed").file)
+}
+
+#[tokio::test]
+async fn a_node_accepts_the_pairs_of_a_network() {
+    let Some((_running, node)) = RunningNode::start("pairs").await else {
+        return;
+    };
+    let file = network_of_pairs();
+    let put = node
+        .put_network("kube-shop-wan", &json!({ "file": file }))
+        .await;
+    put.expect("the node knows the names of all tables");
+    // A wrong name is refused: the test would notice.
+    let mut wrong = network_of_pairs();
+    let table = wrong["switching"].take();
+    wrong["switch"] = table;
+    let put = node
+        .put_network("kube-shop-wrong", &json!({ "file": wrong }))
+        .await;
+    assert!(matches!(put, Err(NodeError::Refused { .. })), "{put:?}");
+    node.delete_network("kube-shop-wan").await.expect("it ends");
 }
 
 #[tokio::test]
@@ -151,4 +211,24 @@ async fn a_node_that_is_away_is_an_error_of_its_own_kind() {
     let node = NodeClient::new(&nowhere);
     let error = node.attachments().await.expect_err("there is none");
     assert!(matches!(error, NodeError::Unavailable { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn a_removal_that_failed_is_repeated_soon() {
+    let node = NodeClient::new(&std::env::temp_dir().join("lw-kube-nowhere.sock"));
+    let view = AttachmentView {
+        name: "kube-shop-a-1".to_owned(),
+        state: AttachmentState::Attached,
+        reason: None,
+        since_unix: None,
+        spec: json!({}),
+    };
+    let (none, kept) = (BTreeMap::new(), BTreeMap::new());
+    let mut attempts = Attempts::default();
+    let metrics = Metrics::default();
+    attempts
+        .apply(&node, &none, &kept, vec![view], &metrics)
+        .await;
+    let wait = attempts.retry_after().expect("it is repeated");
+    assert!(wait <= Duration::from_secs(1), "{wait:?}");
 }

@@ -1,13 +1,13 @@
-//! Writes the slices of a node to the status of links.
+//! Writes the slices of a node to the status of its resources.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use kube::api::{ListParams, ObjectMeta};
+use kube::api::ListParams;
 use kube::{Api, Client};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use super::slices::{SliceKey, Slices};
 use crate::api::{Link, Network, NodeStatus};
@@ -21,6 +21,10 @@ const ROUND: Duration = Duration::from_millis(500);
 
 /// The shortest time between two writes of a slice in which only counters differ.
 const COUNTERS: Duration = Duration::from_secs(5);
+
+/// The time after which the slices of the API server are read again: the controller may have
+/// removed one, in the agent's name, while the node was missing in its cache.
+const READ_BACK: Duration = Duration::from_secs(120);
 
 /// The task that writes. It ends with this.
 #[derive(Debug)]
@@ -36,27 +40,24 @@ impl StatusWriter {
     pub fn start(
         client: Client,
         node: &str,
-        mut latest: watch::Receiver<Option<Slices>>,
+        mut latest: [watch::Receiver<Option<Slices>>; 2],
         metrics: Metrics,
     ) -> StatusWriter {
-        let node = node.to_owned();
+        let mut writer = Writer::new(client, node, metrics);
         let task = tokio::spawn(async move {
-            let mut writer = Writer {
-                client,
-                manager: field_manager(&node),
-                node,
-                written: None,
-                backoff: Backoff::default(),
-                metrics,
-            };
-            while latest.changed().await.is_ok() {
-                loop {
-                    let slices = latest.borrow_and_update().clone();
-                    let Some(wait) = writer.write(slices.unwrap_or_default()).await else {
-                        break;
-                    };
-                    sleep(wait).await;
+            let mut wait = READ_BACK;
+            loop {
+                let [links, networks] = &mut latest;
+                let is_open = tokio::select! {
+                    changed = links.changed() => changed.is_ok(),
+                    changed = networks.changed() => changed.is_ok(),
+                    () = sleep(wait) => true,
+                };
+                if !is_open {
+                    return;
                 }
+                let slices = [links, networks].map(|one| one.borrow_and_update().clone());
+                wait = writer.write(slices).await.unwrap_or(READ_BACK);
                 sleep(ROUND).await;
             }
         });
@@ -65,22 +66,38 @@ impl StatusWriter {
 }
 
 /// Slices as they were written, and when.
-type Written = BTreeMap<SliceKey, (NodeStatus, tokio::time::Instant)>;
+type SliceRecords = BTreeMap<SliceKey, (NodeStatus, Instant)>;
+
+/// The latest slices of links and those of networks; `None` before they are known.
+type LatestSlices = [Option<Slices>; 2];
 
 struct Writer {
     client: Client,
     node: String,
     manager: String,
-    /// Slices as they were written, and when; `None` before the first round.
-    written: Option<Written>,
+    /// Slices as they were written; `None` before they were read.
+    written: Option<SliceRecords>,
+    read_at: Instant,
     backoff: Backoff,
     metrics: Metrics,
 }
 
 impl Writer {
+    fn new(client: Client, node: &str, metrics: Metrics) -> Writer {
+        Writer {
+            client,
+            manager: field_manager(node),
+            node: node.to_owned(),
+            written: None,
+            read_at: Instant::now(),
+            backoff: Backoff::default(),
+            metrics,
+        }
+    }
+
     /// Writes what differs. Returns the time after which the rest is written; `None` if
     /// there is none.
-    async fn write(&mut self, slices: Slices) -> Option<Duration> {
+    async fn write(&mut self, slices: LatestSlices) -> Option<Duration> {
         match self.round(slices).await {
             Ok(rest) => {
                 kube::runtime::utils::Backoff::reset(&mut self.backoff);
@@ -93,10 +110,16 @@ impl Writer {
         }
     }
 
-    async fn round(&mut self, slices: Slices) -> Result<Option<Duration>, kube::Error> {
-        let mut written = match self.written.take() {
+    async fn round(&mut self, slices: LatestSlices) -> Result<Option<Duration>, kube::Error> {
+        let written = self.written.take();
+        let is_recent = self.read_at.elapsed() < READ_BACK;
+        let mut written = match written.filter(|_| is_recent) {
             Some(written) => written,
-            None => self.find_leftovers().await?,
+            None => {
+                let found = self.read_slices().await?;
+                self.read_at = Instant::now();
+                found
+            }
         };
         let result = self.write_into(&mut written, slices).await;
         self.written = Some(written);
@@ -105,18 +128,23 @@ impl Writer {
 
     async fn write_into(
         &self,
-        written: &mut Written,
-        slices: Slices,
+        written: &mut SliceRecords,
+        [links, networks]: LatestSlices,
     ) -> Result<Option<Duration>, kube::Error> {
-        let gone: Vec<SliceKey> = written
-            .keys()
-            .filter(|key| !slices.contains_key(key))
-            .cloned()
-            .collect();
+        let is_gone = |key: &&SliceKey| {
+            // Before the slices of a kind are known, those of an earlier agent stay.
+            let slices = match key.0 {
+                ResourceKind::Link => &links,
+                ResourceKind::Network => &networks,
+            };
+            slices.as_ref().is_some_and(|it| !it.contains_key(*key))
+        };
+        let gone: Vec<SliceKey> = written.keys().filter(is_gone).cloned().collect();
         for key in gone {
             self.apply(&key, None).await?;
             written.remove(&key);
         }
+        let slices = [links, networks].into_iter().flatten().flatten();
         let mut rest: Option<Duration> = None;
         for (key, slice) in slices {
             if let Some((before, at)) = written.get(&key) {
@@ -130,32 +158,33 @@ impl Writer {
                 }
             }
             self.apply(&key, Some(&slice)).await?;
-            written.insert(key, (slice, tokio::time::Instant::now()));
+            written.insert(key, (slice, Instant::now()));
         }
         Ok(rest)
     }
 
-    /// Finds slices that an earlier agent of the node has left.
-    async fn find_leftovers(&self) -> Result<Written, kube::Error> {
-        let mut found = Written::new();
-        let mut add = |kind, metadata: ObjectMeta, slices: Vec<NodeStatus>| {
-            let key = ResourceKey {
-                namespace: metadata.namespace.unwrap_or_default(),
-                name: metadata.name.unwrap_or_default(),
-            };
+    /// Reads the slices of the node: those of an earlier agent, or of this one.
+    async fn read_slices(&self) -> Result<SliceRecords, kube::Error> {
+        let mut found = SliceRecords::new();
+        let mut add = |kind, key: ResourceKey, slices: Vec<NodeStatus>| {
             let own = slices.into_iter().find(|slice| slice.node == self.node);
             if let Some(own) = own {
-                found.insert((kind, key), (own, tokio::time::Instant::now()));
+                found.insert((kind, key), (own, Instant::now()));
             }
         };
         let all = ListParams::default();
         for link in Api::<Link>::all(self.client.clone()).list(&all).await? {
-            let slices = link.status.unwrap_or_default().nodes;
-            add(ResourceKind::Link, link.metadata, slices);
+            let key = ResourceKey::of(&link);
+            add(
+                ResourceKind::Link,
+                key,
+                link.status.unwrap_or_default().nodes,
+            );
         }
         for network in Api::<Network>::all(self.client.clone()).list(&all).await? {
+            let key = ResourceKey::of(&network);
             let slices = network.status.unwrap_or_default().nodes;
-            add(ResourceKind::Network, network.metadata, slices);
+            add(ResourceKind::Network, key, slices);
         }
         Ok(found)
     }
@@ -180,4 +209,80 @@ fn differ_in_counters_alone(one: &NodeStatus, other: &NodeStatus) -> bool {
         ..slice.clone()
     };
     without(one) == without(other)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::fake_api::FakeApi;
+
+    const LINKS: &str = "/apis/longwire.dev/v1alpha1/links";
+    const NETWORKS: &str = "/apis/longwire.dev/v1alpha1/networks";
+
+    fn link(slices: Value) -> Value {
+        json!({ "metadata": { "name": "slow", "namespace": "shop" },
+                "spec": { "from": { "podSelector": {} } }, "status": { "nodes": slices } })
+    }
+
+    fn slices() -> (NodeStatus, LatestSlices) {
+        let slice = NodeStatus {
+            node: "n1".to_owned(),
+            pods: 1,
+            attached: 1,
+            ..NodeStatus::default()
+        };
+        let key = ResourceKey {
+            namespace: "shop".to_owned(),
+            name: "slow".to_owned(),
+        };
+        let links = Slices::from([((ResourceKind::Link, key), slice.clone())]);
+        (slice, [Some(links), None])
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_slice_that_was_taken_away_comes_back() {
+        let api = FakeApi::default();
+        api.set(LINKS, vec![link(json!([]))]);
+        let mut writer = Writer::new(api.client(), "n1", Metrics::default());
+        let (slice, latest) = slices();
+        writer.write(latest.clone()).await;
+        assert_eq!(api.changes().len(), 1);
+        // While the API server has it, it is not written again.
+        api.set(LINKS, vec![link(json!([slice]))]);
+        sleep(READ_BACK + ROUND).await;
+        writer.write(latest.clone()).await;
+        assert_eq!(api.changes().len(), 1);
+        api.set(LINKS, vec![link(json!([]))]);
+        writer.write(latest.clone()).await;
+        assert_eq!(api.changes().len(), 1, "it is not read in each round");
+        sleep(READ_BACK).await;
+        writer.write(latest).await;
+        assert_eq!(api.changes().len(), 2);
+        assert_eq!(api.changes()[1].body["status"]["nodes"][0]["attached"], 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn slices_of_a_kind_stay_until_the_agent_knows_them() {
+        let api = FakeApi::default();
+        let own = json!([{ "node": "n1" }]);
+        let network = json!({ "metadata": { "name": "wan", "namespace": "shop" },
+            "spec": { "topology": {}, "ports": {} }, "status": { "nodes": own } });
+        api.set(NETWORKS, vec![network]);
+        let mut writer = Writer::new(api.client(), "n1", Metrics::default());
+        let (_, [links, _]) = slices();
+        writer.write([links.clone(), None]).await;
+        let paths = |api: &FakeApi| {
+            let changes = api.changes().into_iter();
+            changes.map(|change| change.path).collect::<Vec<_>>()
+        };
+        assert!(paths(&api).iter().all(|path| path.contains("/links/")));
+        writer.write([links, Some(Slices::new())]).await;
+        assert!(
+            paths(&api)
+                .iter()
+                .any(|path| path.contains("/networks/wan/"))
+        );
+    }
 }

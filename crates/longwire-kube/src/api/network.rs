@@ -53,7 +53,7 @@ pub struct NetworkSpec {
     #[schemars(schema_with = "topology_schema")]
     pub topology: Value,
     /// The pod of each port, by the port's name.
-    #[schemars(length(min = 1, max = 256))]
+    #[schemars(extend("minProperties" = 1, "maxProperties" = 256))]
     pub ports: BTreeMap<String, PodSelection>,
     /// The seed of every random stream; 1 without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]

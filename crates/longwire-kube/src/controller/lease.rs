@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta, OwnerReference};
 use k8s_openapi::jiff::Timestamp;
 use kube::api::PostParams;
 use kube::{Api, Client};
@@ -24,6 +24,8 @@ pub(super) struct Candidate {
     leases: Api<Lease>,
     name: String,
     identity: String,
+    /// The owner of the lease, once it is known.
+    pub owner: Option<OwnerReference>,
     seen: Option<SeenLease>,
 }
 
@@ -53,6 +55,7 @@ impl Candidate {
             leases: Api::namespaced(client, namespace),
             name: name.to_owned(),
             identity: identity.to_owned(),
+            owner: None,
             seen: None,
         }
     }
@@ -66,6 +69,7 @@ impl Candidate {
             let lease = Lease {
                 metadata: ObjectMeta {
                     name: Some(self.name.clone()),
+                    owner_references: self.owner.clone().map(|owner| vec![owner]),
                     ..ObjectMeta::default()
                 },
                 spec: Some(self.spec(None)),
@@ -79,6 +83,9 @@ impl Candidate {
             return Ok(false);
         }
         lease.spec = Some(self.spec(Some(&spec)));
+        if let Some(owner) = &self.owner {
+            lease.metadata.owner_references = Some(vec![owner.clone()]);
+        }
         // The resource version is that of the lease as it was read: of two candidates, one
         // succeeds.
         let replaced = self

@@ -59,10 +59,7 @@ impl LinkStatuses {
         let mut rest: Option<Duration> = None;
         let mut keys = BTreeSet::new();
         for link in links {
-            let key = ResourceKey {
-                namespace: link.metadata.namespace.clone().unwrap_or_default(),
-                name: link.metadata.name.clone().unwrap_or_default(),
-            };
+            let key = ResourceKey::of(link);
             self.drop_lost_nodes(&key, link, nodes).await?;
             let wait = self.update_link(&key, link).await?;
             rest = [rest, wait].into_iter().flatten().min();

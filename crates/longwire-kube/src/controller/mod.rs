@@ -3,7 +3,10 @@
 mod lease;
 mod links;
 mod networks;
+mod owner;
 mod sums;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -11,6 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::runtime::events::{Recorder, Reporter};
 use kube::{Api, Client, ResourceExt};
 use tokio::signal::unix::{SignalKind, signal};
@@ -26,6 +30,7 @@ use crate::watch::{Watch, all, start};
 use lease::{Candidate, RENEW_DEADLINE, RETRY};
 use links::LinkStatuses;
 use networks::Networks;
+use owner::owner;
 
 /// The field manager of the controller, and its name in events.
 const MANAGER: &str = "longwire-controller";
@@ -96,13 +101,20 @@ async fn campaign(
     health: &Health,
 ) {
     loop {
+        if candidate.owner.is_none() {
+            match owner(client, &settings.namespace).await {
+                Ok(found) => candidate.owner = found,
+                Err(error) => tracing::warn!(%error, "no owner of secrets and of the lease"),
+            }
+        }
         let attempt = candidate.attempt().await;
         health.beat(attempt.is_ok());
         match attempt {
             Ok(true) => {
                 tracing::info!("leads");
                 metrics.set_leader(true);
-                let leader = Leader::new(settings, client.clone(), metrics.clone());
+                let owner = candidate.owner.clone();
+                let leader = Leader::new(settings, client.clone(), owner, metrics.clone());
                 tokio::select! {
                     () = leader.work() => {}
                     () = keep(candidate, health) => {}
@@ -149,7 +161,12 @@ struct Leader {
 }
 
 impl Leader {
-    fn new(settings: &ControllerSettings, client: Client, metrics: Metrics) -> Leader {
+    fn new(
+        settings: &ControllerSettings,
+        client: Client,
+        owner: Option<OwnerReference>,
+        metrics: Metrics,
+    ) -> Leader {
         let changed = Arc::<Notify>::default();
         let reporter = Reporter {
             controller: MANAGER.to_owned(),
@@ -162,6 +179,7 @@ impl Leader {
             networks: Networks::new(
                 client.clone(),
                 &settings.namespace,
+                owner,
                 recorder.clone(),
                 &changed,
                 metrics.clone(),

@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Namespace, Pod, Secret};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use k8s_openapi::jiff::Timestamp;
-use kube::api::{DeleteParams, ObjectMeta, Patch, PatchParams};
+use kube::api::{DeleteParams, ObjectMeta, Patch, PatchParams, PostParams};
 use kube::runtime::events::Recorder;
 use kube::{Api, Client, Resource, ResourceExt};
 use serde_json::json;
@@ -15,7 +16,7 @@ use super::MANAGER;
 use super::links::publish;
 use super::sums::{Verdict, name_of, notices, refusal, verdicts};
 use crate::api::{Network, NetworkStatus, NodeStatus, Reason};
-use crate::facts::{Labels, PodFacts};
+use crate::facts::{Labels, PodFacts, facts_of, labels_of};
 use crate::metrics::Metrics;
 use crate::network::{Agents, LABEL, PlacedNetwork, SecretNetwork, new_key, place, secret_name};
 use crate::plan::{Hindrance, ResourceKey};
@@ -32,15 +33,29 @@ const EMULATORS: &str = "app.kubernetes.io/name=longwire,app.kubernetes.io/compo
 pub(super) struct Networks {
     client: Client,
     namespace: String,
+    owner: Option<OwnerReference>,
     recorder: Recorder,
     metrics: Metrics,
     changed: Arc<Notify>,
     networks: Watch<Network>,
-    secrets: Watch<(String, Option<SecretNetwork>)>,
+    secrets: Watch<SecretCopy>,
+    /// Networks as this controller has written them, by the secret's name: the cache may show
+    /// them later, and a second key would restart all hosts.
+    written: BTreeMap<String, SecretNetwork>,
     emulators: Watch<PodFacts>,
     /// All pods and namespaces, from the first network on.
     all: Option<AllPods>,
     slices: BTreeMap<ResourceKey, Vec<NodeStatus>>,
+}
+
+/// A secret as the cache has it.
+#[derive(Clone, Debug, PartialEq)]
+struct SecretCopy {
+    name: String,
+    /// The UID of its owner.
+    owner: Option<String>,
+    /// `None` for a secret of another form.
+    network: Option<SecretNetwork>,
 }
 
 /// The pods and the labels of namespaces of the whole cluster.
@@ -50,10 +65,13 @@ struct AllPods {
 }
 
 /// The part of the cluster that placements follow from.
-struct Placeable {
+struct PlacementInput {
     pods: Vec<PodFacts>,
     namespaces: BTreeMap<String, Labels>,
     agents: Agents,
+    /// The secrets of the cache, by name.
+    copies: BTreeMap<String, SecretCopy>,
+    /// The networks that are placed, by the secret's name.
     secrets: BTreeMap<String, SecretNetwork>,
 }
 
@@ -61,6 +79,7 @@ impl Networks {
     pub fn new(
         client: Client,
         namespace: &str,
+        owner: Option<OwnerReference>,
         recorder: Recorder,
         changed: &Arc<Notify>,
         metrics: Metrics,
@@ -85,6 +104,8 @@ impl Networks {
                 &metrics,
             ),
             all: None,
+            written: BTreeMap::new(),
+            owner,
             slices: BTreeMap::new(),
             client,
             namespace: namespace.to_owned(),
@@ -105,25 +126,26 @@ impl Networks {
         else {
             return Ok(());
         };
-        let keys: BTreeSet<ResourceKey> = networks.iter().map(key_of).collect();
+        let keys: BTreeSet<ResourceKey> = networks.iter().map(ResourceKey::of).collect();
         self.slices.retain(|key, _| keys.contains(key));
         let names: BTreeSet<String> = keys.iter().map(secret_name).collect();
-        for (name, _) in secrets.iter().filter(|(name, _)| !names.contains(name)) {
-            self.remove_secret(name).await?;
+        self.written.retain(|name, _| names.contains(name));
+        for secret in secrets.iter().filter(|it| !names.contains(&it.name)) {
+            self.remove_secret(&secret.name).await?;
         }
         if networks.is_empty() {
             return Ok(());
         }
-        let Some(mut placeable) = self.placeable(secrets) else {
+        let Some(mut input) = self.input(secrets) else {
             return Ok(());
         };
         for network in &networks {
-            self.update_network(network, &mut placeable, nodes).await?;
+            self.update_network(network, &mut input, nodes).await?;
         }
         Ok(())
     }
 
-    fn placeable(&mut self, secrets: Vec<(String, Option<SecretNetwork>)>) -> Option<Placeable> {
+    fn input(&mut self, copies: Vec<SecretCopy>) -> Option<PlacementInput> {
         let (client, changed, metrics) = (&self.client, &self.changed, &self.metrics);
         let AllPods { pods, namespaces } = self.all.get_or_insert_with(|| {
             let pods = Api::<Pod>::all(client.clone());
@@ -135,26 +157,33 @@ impl Networks {
         });
         let emulators = self.emulators.cache.objects()?.into_iter();
         let running = emulators.filter(|pod| !pod.has_ended);
-        let secrets = secrets.into_iter();
-        Some(Placeable {
+        let copies: BTreeMap<String, SecretCopy> = copies
+            .into_iter()
+            .map(|copy| (copy.name.clone(), copy))
+            .collect();
+        let mut secrets: BTreeMap<String, SecretNetwork> = copies
+            .values()
+            .filter_map(|copy| Some((copy.name.clone(), copy.network.clone()?)))
+            .collect();
+        secrets.extend(self.written.clone());
+        Some(PlacementInput {
             pods: pods.cache.objects()?,
             namespaces: namespaces.cache.objects()?.into_iter().collect(),
             agents: running
                 .filter_map(|pod| Some((pod.node?, *pod.addresses.first()?)))
                 .collect(),
-            secrets: secrets
-                .filter_map(|(name, network)| Some((name, network?)))
-                .collect(),
+            copies,
+            secrets,
         })
     }
 
     async fn update_network(
         &mut self,
         network: &Network,
-        placeable: &mut Placeable,
+        input: &mut PlacementInput,
         nodes: &BTreeSet<String>,
     ) -> Result<(), kube::Error> {
-        let key = key_of(network);
+        let key = ResourceKey::of(network);
         let empty = NetworkStatus::default();
         let status = network.status.as_ref().unwrap_or(&empty);
         for slice in status.nodes.iter().filter(|it| !nodes.contains(&it.node)) {
@@ -162,49 +191,19 @@ impl Networks {
             apply_slice(&self.client, ResourceKind::Network, &key, &manager, None).await?;
         }
         let name = secret_name(&key);
-        let before = placeable.secrets.get(&name).cloned();
-        let udp_port = udp_port(before.as_ref(), &placeable.secrets);
-        let old_ports = before.as_ref().map(|before| before.network.ports.clone());
-        let placement = place(
-            &key.namespace,
-            &network.spec,
-            &placeable.pods,
-            &placeable.namespaces,
-            &placeable.agents,
-            &old_ports.unwrap_or_default(),
-            udp_port,
-        );
-        let mut hindrance = None;
-        // A network that cannot be placed now goes on as it was: its other pods keep it.
-        let mut placed = before.clone();
-        match placement {
-            Err(reason) => hindrance = Some(reason),
-            Ok(placement) => {
-                let key_text = match &before {
-                    Some(before) => before.key.clone(),
-                    None => new_key().map_err(|_| no_random())?,
-                };
-                let wanted = SecretNetwork {
-                    key: key_text,
-                    network: PlacedNetwork {
-                        namespace: key.namespace.clone(),
-                        name: key.name.clone(),
-                        generation: network.metadata.generation.unwrap_or_default(),
-                        udp_port,
-                        file: placement.file,
-                        hosts: placement.hosts,
-                        ports: placement.ports,
-                        seed: network.spec.seed,
-                    },
-                };
-                if before.as_ref() != Some(&wanted) {
-                    self.write_secret(&name, &wanted).await?;
-                    tracing::info!(network = %key, hosts = wanted.network.hosts.len(), "placed");
+        let before = input.secrets.get(&name);
+        let (placed, hindrance) = match placed(network, &key, before, input)? {
+            // A network that cannot be placed now goes on as it was: its other pods keep it.
+            Err(hindrance) => (before.cloned(), Some(hindrance)),
+            Ok(wanted) => {
+                if !self.write_secret(&name, &wanted, input).await? {
+                    tracing::info!(network = %key, "its secret exists, and is not in the cache");
+                    return Ok(());
                 }
-                placeable.secrets.insert(name, wanted.clone());
-                placed = Some(wanted);
+                input.secrets.insert(name, wanted.clone());
+                (Some(wanted), None)
             }
-        }
+        };
         self.write_status(&key, network, status, placed.as_ref(), hindrance)
             .await
     }
@@ -256,24 +255,54 @@ impl Networks {
         Ok(())
     }
 
-    async fn write_secret(&self, name: &str, network: &SecretNetwork) -> Result<(), kube::Error> {
-        let secrets = Api::<Secret>::namespaced(self.client.clone(), &self.namespace);
-        let labels = [(LABEL, "true"), ("app.kubernetes.io/name", "longwire")];
-        let labels = labels.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        let secret = Secret {
-            metadata: ObjectMeta {
-                name: Some(name.to_owned()),
-                labels: Some(labels.into_iter().collect()),
-                ..ObjectMeta::default()
-            },
-            data: Some(network.data()),
-            type_: Some("longwire.dev/network".to_owned()),
-            ..Secret::default()
+    /// Writes a secret, unless it is as it should be. Returns whether it is then: one that
+    /// exists and is not in the cache has a key that is not known yet.
+    async fn write_secret(
+        &mut self,
+        name: &str,
+        wanted: &SecretNetwork,
+        input: &PlacementInput,
+    ) -> Result<bool, kube::Error> {
+        let owner = self.owner.as_ref().map(|owner| &owner.uid);
+        let copy = input.copies.get(name);
+        let is_same = |copy: &SecretCopy| {
+            copy.network.as_ref() == Some(wanted)
+                && (owner.is_none() || copy.owner.as_ref() == owner)
         };
+        if copy.is_some_and(is_same) {
+            return Ok(true);
+        }
+        let secrets = Api::<Secret>::namespaced(self.client.clone(), &self.namespace);
+        let secret = secret(name, wanted, self.owner.as_ref());
+        if copy.is_none() {
+            let parameters = PostParams {
+                field_manager: Some(MANAGER.to_owned()),
+                ..PostParams::default()
+            };
+            match secrets.create(&parameters, &secret).await {
+                Ok(_) => {
+                    self.note_written(name, wanted);
+                    return Ok(true);
+                }
+                Err(kube::Error::Api(status)) if status.code == 409 => {}
+                Err(error) => return Err(error),
+            }
+            if !self.written.contains_key(name) {
+                return Ok(false);
+            }
+        }
         let parameters = PatchParams::apply(MANAGER).force();
-        let patch = Patch::Apply(secret);
-        secrets.patch(name, &parameters, &patch).await?;
-        Ok(())
+        secrets
+            .patch(name, &parameters, &Patch::Apply(secret))
+            .await?;
+        self.note_written(name, wanted);
+        Ok(true)
+    }
+
+    fn note_written(&mut self, name: &str, network: &SecretNetwork) {
+        let key = network.network.key();
+        tracing::info!(network = %key, hosts = network.network.hosts.len(), "placed");
+        self.written.insert(name.to_owned(), network.clone());
     }
 
     async fn remove_secret(&self, name: &str) -> Result<(), kube::Error> {
@@ -286,12 +315,74 @@ impl Networks {
     }
 }
 
-/// Returns the UDP port of a network: the one that it has, or the first that is free.
-fn udp_port(before: Option<&SecretNetwork>, others: &BTreeMap<String, SecretNetwork>) -> u16 {
-    if let Some(before) = before {
-        return before.network.udp_port;
+/// Places a network, with the key, the UDP port and the pods that it had before.
+fn placed(
+    network: &Network,
+    key: &ResourceKey,
+    before: Option<&SecretNetwork>,
+    input: &PlacementInput,
+) -> Result<Result<SecretNetwork, Hindrance>, kube::Error> {
+    let udp_port = udp_port(&secret_name(key), &input.secrets);
+    let ports = before.map(|before| before.network.ports.as_slice());
+    let placement = place(
+        &key.namespace,
+        &network.spec,
+        &input.pods,
+        &input.namespaces,
+        &input.agents,
+        ports.unwrap_or_default(),
+        udp_port,
+    );
+    let placement = match placement {
+        Ok(placement) => placement,
+        Err(hindrance) => return Ok(Err(hindrance)),
+    };
+    let key_text = match before {
+        Some(before) => before.key.clone(),
+        None => new_key().map_err(|_| no_random())?,
+    };
+    Ok(Ok(SecretNetwork {
+        key: key_text,
+        network: PlacedNetwork {
+            namespace: key.namespace.clone(),
+            name: key.name.clone(),
+            generation: network.metadata.generation.unwrap_or_default(),
+            udp_port,
+            file: placement.file,
+            hosts: placement.hosts,
+            ports: placement.ports,
+            seed: network.spec.seed,
+        },
+    }))
+}
+
+fn secret(name: &str, network: &SecretNetwork, owner: Option<&OwnerReference>) -> Secret {
+    let labels = [(LABEL, "true"), ("app.kubernetes.io/name", "longwire")];
+    let labels = labels.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    Secret {
+        metadata: ObjectMeta {
+            name: Some(name.to_owned()),
+            labels: Some(labels.into_iter().collect()),
+            owner_references: owner.map(|owner| vec![owner.clone()]),
+            ..ObjectMeta::default()
+        },
+        data: Some(network.data()),
+        type_: Some("longwire.dev/network".to_owned()),
+        ..Secret::default()
     }
-    let used: BTreeSet<u16> = others.values().map(|it| it.network.udp_port).collect();
+}
+
+/// Returns the UDP port of a network: the one that it has, or the first that is free. Of two
+/// networks that have the same one, the first by the secret's name keeps it.
+pub(super) fn udp_port(name: &str, networks: &BTreeMap<String, SecretNetwork>) -> u16 {
+    let port_of = |network: &SecretNetwork| network.network.udp_port;
+    if let Some(port) = networks.get(name).map(port_of) {
+        let mut earlier = networks.iter().take_while(|(other, _)| *other != name);
+        if !earlier.any(|(_, other)| port_of(other) == port) {
+            return port;
+        }
+    }
+    let used: BTreeSet<u16> = networks.values().map(port_of).collect();
     let free = (UDP_PORT..=u16::MAX).find(|port| !used.contains(port));
     free.unwrap_or(UDP_PORT)
 }
@@ -337,27 +428,17 @@ fn no_random() -> kube::Error {
     kube::Error::Service("no random bytes for a key".into())
 }
 
-fn key_of(network: &Network) -> ResourceKey {
-    ResourceKey {
-        namespace: network.namespace().unwrap_or_default(),
-        name: network.name_any(),
-    }
-}
-
 fn network_of(mut network: Network) -> Network {
     network.metadata.managed_fields = None;
     network.metadata.resource_version = None;
     network
 }
 
-fn secret_of(secret: Secret) -> (String, Option<SecretNetwork>) {
-    (secret.name_any(), SecretNetwork::of(&secret))
-}
-
-fn facts_of(pod: Pod) -> PodFacts {
-    PodFacts::of(&pod)
-}
-
-fn labels_of(namespace: Namespace) -> (String, Labels) {
-    (namespace.name_any(), namespace.labels().clone())
+fn secret_of(secret: Secret) -> SecretCopy {
+    let owner = secret.owner_references().first();
+    SecretCopy {
+        name: secret.name_any(),
+        owner: owner.map(|owner| owner.uid.clone()),
+        network: SecretNetwork::of(&secret),
+    }
 }

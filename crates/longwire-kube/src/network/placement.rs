@@ -10,6 +10,9 @@ use crate::api::{HostPlacement, NetworkSpec, PortPlacement, Reason};
 use crate::facts::{Labels, PodFacts};
 use crate::plan::{Hindrance, Selection};
 
+/// The table of a topology with the pairs of ports.
+const SWITCHING: &str = "switching";
+
 /// The address of the emulator of each node.
 pub type Agents = BTreeMap<String, IpAddr>;
 
@@ -40,9 +43,10 @@ pub fn place(
 ) -> Result<Placement, Hindrance> {
     let topology = read_topology(&spec.topology);
     let mut file = topology.map_err(|error| refused("/topology".to_owned(), error.to_string()))?;
+    let partners = partners(&file);
+    check_partners(spec, &file, partners.as_ref())?;
     let chosen = choose(namespace, spec, pods, namespaces, before)?;
     let hosts = hosts(&chosen, agents, udp_port)?;
-    let partners = partners(&file);
     let mut ports = Map::new();
     for (port, pod) in &chosen {
         let own: BTreeSet<IpAddr> = pod.addresses.iter().copied().collect();
@@ -123,6 +127,33 @@ fn refused(pointer: String, message: String) -> Hindrance {
     }
 }
 
+/// Refuses ports whose packets would have no destination, or several: ARP stays outside a
+/// network, so that no switch learns where a pod is.
+fn check_partners(
+    spec: &NetworkSpec,
+    file: &Map<String, Value>,
+    partners: Option<&BTreeMap<String, String>>,
+) -> Result<(), Hindrance> {
+    let mut hindrance = refused(format!("/topology/{SWITCHING}/pairs"), String::new());
+    hindrance.remedy =
+        Some("write [switching] pairs = [[\"a\", \"b\"], …] with all ports".to_owned());
+    let has_mode = file
+        .get(SWITCHING)
+        .is_some_and(|table| table.get("mode").is_some());
+    match partners {
+        None if spec.ports.len() <= 2 || has_mode => return Ok(()),
+        None => hindrance.message = format!("{} ports have no pairs", spec.ports.len()),
+        Some(partners) => {
+            let mut ports = spec.ports.keys();
+            let Some(port) = ports.find(|port| !partners.contains_key(*port)) else {
+                return Ok(());
+            };
+            hindrance.message = format!("port '{port}' is in no pair");
+        }
+    }
+    Err(hindrance)
+}
+
 /// Returns the nodes of pods, with the addresses of their emulators.
 fn hosts(
     chosen: &BTreeMap<&str, &PodFacts>,
@@ -157,7 +188,7 @@ fn host_tables(hosts: &[HostPlacement], ports: &[PortPlacement]) -> Value {
 
 /// Returns the partner of each port, if the topology has pairs of ports.
 fn partners(file: &Map<String, Value>) -> Option<BTreeMap<String, String>> {
-    let pairs = file.get("switch")?.get("pairs")?.as_array()?;
+    let pairs = file.get(SWITCHING)?.get("pairs")?.as_array()?;
     let mut partners = BTreeMap::new();
     for pair in pairs {
         let (one, other) = (pair.get(0)?.as_str()?, pair.get(1)?.as_str()?);
@@ -270,20 +301,67 @@ mod tests {
         assert_eq!(waits.reason, Reason::NodeUnavailable);
     }
 
+    fn spec_of_pairs(switching: Value, ports: &[(&str, &str)]) -> NetworkSpec {
+        let spec = spec();
+        let mut spec = NetworkSpec {
+            ports: BTreeMap::new(),
+            ..spec
+        };
+        spec.topology["switching"] = switching;
+        for (port, app) in ports {
+            let selection = json!({ "podSelector": { "matchLabels": { "app": app } } });
+            let selection = serde_json::from_value(selection).expect("a selection");
+            spec.ports.insert((*port).to_owned(), selection);
+        }
+        spec
+    }
+
+    fn place_one_node(spec: &NetworkSpec) -> Result<Placement, Hindrance> {
+        let apps = [("a", 1), ("b", 2), ("c", 3), ("d", 4)];
+        let pods = apps.map(|(app, last)| pod(app, app, "n0", last));
+        let agents = Agents::from([("n0".to_owned(), IpAddr::from([10, 1, 0, 1]))]);
+        place("shop", spec, &pods, &BTreeMap::new(), &agents, &[], 4801)
+    }
+
     #[test]
     fn a_port_of_a_pair_sends_to_its_partner_alone() {
-        let mut spec = spec();
-        spec.topology["switch"] = json!({ "mode": "pairs", "pairs": [["cart", "store"]] });
-        spec.ports
-            .insert("more".to_owned(), spec.ports["cart"].clone());
-        let pods = [
-            pod("cart-0", "cart", "n0", 1),
-            pod("store-0", "store", "n0", 2),
-        ];
-        let agents = Agents::from([("n0".to_owned(), IpAddr::from([10, 1, 0, 1]))]);
-        let placement = place("shop", &spec, &pods, &BTreeMap::new(), &agents, &[], 4801);
-        let file = placement.expect("it is placed").file;
-        assert_eq!(file["ports"]["cart"]["attach"]["to"], json!(["10.0.0.2"]));
-        assert_eq!(file["ports"]["more"]["attach"]["to"], json!([]));
+        let pairs = json!({ "pairs": [["a", "b"], ["c", "d"]] });
+        let spec = spec_of_pairs(pairs, &[("a", "a"), ("b", "b"), ("c", "c"), ("d", "d")]);
+        let file = place_one_node(&spec).expect("it is placed").file;
+        let to = |port: &str| file["ports"][port]["attach"]["to"].clone();
+        assert_eq!(to("a"), json!(["10.0.0.2"]));
+        assert_eq!(to("b"), json!(["10.0.0.1"]));
+        assert_eq!(to("c"), json!(["10.0.0.4"]));
+        assert_eq!(to("d"), json!(["10.0.0.3"]));
+    }
+
+    #[test]
+    fn a_mesh_has_several_ports_of_one_pod() {
+        let pairs = json!({ "pairs": [["ab", "ba"], ["ac", "ca"]] });
+        let spec = spec_of_pairs(pairs, &[("ab", "a"), ("ac", "a"), ("ba", "b"), ("ca", "c")]);
+        let file = place_one_node(&spec).expect("it is placed").file;
+        let attach = |port: &str| file["ports"][port]["attach"].clone();
+        assert_eq!(attach("ab"), json!({ "pod": "shop/a", "to": ["10.0.0.2"] }));
+        assert_eq!(attach("ac"), json!({ "pod": "shop/a", "to": ["10.0.0.3"] }));
+    }
+
+    #[test]
+    fn ports_without_a_partner_are_refused_with_a_remedy() {
+        let ports = [("a", "a"), ("b", "b"), ("c", "c")];
+        let one_pair = json!({ "pairs": [["a", "b"]] });
+        for (switching, message) in [
+            (one_pair, "port 'c' is in no pair"),
+            (json!({}), "3 ports have no pairs"),
+        ] {
+            let refusal = place_one_node(&spec_of_pairs(switching, &ports));
+            let refusal = refusal.expect_err("it is refused");
+            assert_eq!(refusal.reason, Reason::Refused);
+            assert_eq!(refusal.message, message);
+            assert_eq!(
+                refusal.pointer.as_deref(),
+                Some("/topology/switching/pairs")
+            );
+            assert!(refusal.remedy.is_some());
+        }
     }
 }

@@ -2,6 +2,8 @@
 
 use serde_json::{Map, Value};
 
+use crate::plan::names_file;
+
 /// A topology that cannot be placed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TopologyError {
@@ -71,9 +73,7 @@ fn find_file(table: &Map<String, Value>) -> Option<String> {
 
 fn find_in(value: &Value) -> Option<String> {
     match value {
-        Value::String(text) => {
-            (text.contains(['/', '\\']) || text.contains("plugin")).then(String::new)
-        }
+        Value::String(text) => names_file(text).then(String::new),
         Value::Array(items) => items
             .iter()
             .enumerate()

@@ -15,7 +15,7 @@ use tokio::net::UnixStream;
 use tokio::time::timeout;
 
 use super::views::{
-    AttachmentList, AttachmentView, Counters, Detached, NetworkList, NetworkView, Refusal, Wrong,
+    AttachmentList, AttachmentView, Counters, NetworkList, NetworkView, Problem, Refusal,
 };
 
 /// The longest time of a request; attaching takes some 100 ms.
@@ -41,7 +41,7 @@ pub enum NodeError {
         /// The error in one line.
         message: String,
         /// Everything that is wrong.
-        problems: Vec<Wrong>,
+        problems: Vec<Problem>,
     },
     /// There is an attachment of that name for another place, or at that interface.
     #[error("{0}")]
@@ -90,9 +90,10 @@ impl NodeClient {
     ///
     /// # Errors
     /// See [`NodeError`].
-    pub async fn delete(&self, name: &str) -> Result<Detached, NodeError> {
-        self.ask(Method::DELETE, &format!("/v1/attachments/{name}"), None)
-            .await
+    pub async fn delete(&self, name: &str) -> Result<(), NodeError> {
+        let path = format!("/v1/attachments/{name}");
+        let _: Value = self.ask(Method::DELETE, &path, None).await?;
+        Ok(())
     }
 
     /// Returns the counters of an attachment's run.

@@ -5,6 +5,6 @@ mod views;
 
 pub use client::{NodeClient, NodeError};
 pub use views::{
-    AttachmentList, AttachmentState, AttachmentView, Counters, Detached, NetworkList, NetworkState,
-    NetworkView, Wrong,
+    AttachmentList, AttachmentState, AttachmentView, Counters, NetworkList, NetworkState,
+    NetworkView, Problem,
 };

@@ -23,9 +23,6 @@ pub struct AttachmentView {
     /// Unix time of the start of its links, in seconds.
     #[serde(default)]
     pub since_unix: Option<u64>,
-    /// How often its links were attached again.
-    #[serde(default)]
-    pub returns: u64,
     /// The attachment as it was asked for.
     pub spec: Value,
 }
@@ -86,17 +83,6 @@ pub enum NetworkState {
     Waiting,
 }
 
-/// The end of an attachment.
-#[derive(Clone, Debug, Default, Deserialize)]
-pub struct Detached {
-    /// Frames that left its links.
-    #[serde(default)]
-    pub packets_out: u64,
-    /// Frames that its links lost.
-    #[serde(default)]
-    pub dropped: u64,
-}
-
 /// The reason for which a request is refused.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct Refusal {
@@ -105,12 +91,12 @@ pub struct Refusal {
     pub error: String,
     /// Everything that is wrong.
     #[serde(default)]
-    pub problems: Vec<Wrong>,
+    pub problems: Vec<Problem>,
 }
 
-/// One thing that is wrong with a request.
+/// A wrong value of a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-pub struct Wrong {
+pub struct Problem {
     /// The pointer (RFC 6901) to the value in the request's body.
     #[serde(default)]
     pub pointer: String,
@@ -169,4 +155,27 @@ fn total(counters: &Value) -> u64 {
     let fields = counters.as_object();
     let numbers = fields.into_iter().flatten().filter_map(|(_, n)| n.as_u64());
     numbers.sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn frames_that_the_underlay_lost_are_artifacts() {
+        let stats = json!({ "totals": { "packets_out": 90, "drops": { "loss": 4, "queue": 3 } } });
+        let report = json!({ "ports": [
+            { "name": "a", "artifacts": { "late": 1 }, "lateness_us": { "p99": 41.5 } },
+            { "name": "host east", "artifacts": { "underlay_lost": 2 } },
+        ], "hosts": { "peers": [{ "name": "east", "frames_lost": 2, "outages": 0 }] } });
+        let expected = Counters {
+            carried: 90,
+            dropped: 7,
+            artifacts: 3,
+            lateness_p99_us: 42,
+        };
+        assert_eq!(Counters::of_run(&stats, &report), expected);
+    }
 }

@@ -8,6 +8,7 @@ mod timeline;
 
 use std::collections::BTreeMap;
 
+use kube::ResourceExt;
 use serde_json::{Map, Value, json};
 
 use crate::api::{FailMode, Link, LinkSpec, Reason, Scenario};
@@ -15,11 +16,15 @@ use crate::facts::{Labels, PodFacts};
 
 pub use name::{PREFIX, Part, attachment_name, network_name, resource_hash};
 pub use options::merge;
+pub(crate) use options::names_file;
 pub use peers::{Selection, SelectionError};
 pub use timeline::{Timeline, TimelineError, parse_duration};
 
 use options::find_file;
 use peers::{Ends, Peering};
+
+/// The most prefixes of an attachment: the node's programs have no place for more.
+pub const PREFIXES_MAX: usize = 512;
 
 /// The state of the cluster that the plan of a node follows from.
 #[derive(Clone, Debug, Default)]
@@ -45,6 +50,16 @@ pub struct ResourceKey {
     pub name: String,
 }
 
+impl ResourceKey {
+    /// Returns the name of an object of the cluster.
+    pub fn of(object: &impl ResourceExt) -> ResourceKey {
+        ResourceKey {
+            namespace: object.namespace().unwrap_or_default(),
+            name: object.name_any(),
+        }
+    }
+}
+
 impl std::fmt::Display for ResourceKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}/{}", self.namespace, self.name)
@@ -63,6 +78,15 @@ pub struct WantedAttachment {
     pub body: Value,
     /// The changes of the link with time.
     pub timeline: Option<Timeline>,
+}
+
+/// An attachment that stays as it is, if it exists: the spec that would change it is refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeptAttachment {
+    /// The link that it is for.
+    pub link: ResourceKey,
+    /// The pod, as in `shop/cart-0`.
+    pub pod: String,
 }
 
 /// A reason for which a link has no attachment at some or all of its pods.
@@ -116,6 +140,8 @@ pub struct LinkPlan {
 pub struct Plan {
     /// Attachments by name.
     pub attachments: BTreeMap<String, WantedAttachment>,
+    /// Attachments that stay, by name. None is also in `attachments`.
+    pub kept: BTreeMap<String, KeptAttachment>,
     /// Links that select pods of the node.
     pub links: BTreeMap<ResourceKey, LinkPlan>,
 }
@@ -141,30 +167,26 @@ pub fn plan(state: &ClusterState) -> Plan {
 }
 
 fn plan_link(state: &ClusterState, link: &Link, plan: &mut Plan) {
-    let key = ResourceKey {
-        namespace: link.metadata.namespace.clone().unwrap_or_default(),
-        name: link.metadata.name.clone().unwrap_or_default(),
-    };
+    let key = ResourceKey::of(link);
     let mut link_plan = LinkPlan {
         generation: link.metadata.generation.unwrap_or_default(),
         ..LinkPlan::default()
     };
+    let here = state.pods.iter().filter(|pod| pod.is_on(&state.node));
     let ends = match Ends::of(&key.namespace, &link.spec) {
         Ok(ends) => ends,
         Err(error) => {
             let remedy = "see the operators of label selectors";
             let hindrance = Hindrance::refused(error.pointer, error.reason, remedy);
             link_plan.hindrances.push(hindrance);
+            // Which pods it selects is not known, so that all stay that it has selected.
+            here.for_each(|pod| plan.keep(&key, pod));
             plan.links.insert(key, link_plan);
             return;
         }
     };
-    let is_here = |pod: &&PodFacts| {
-        !pod.has_ended
-            && pod.node.as_deref() == Some(state.node.as_str())
-            && ends.from.selects(pod, &state.namespaces)
-    };
-    let pods: Vec<&PodFacts> = state.pods.iter().filter(is_here).collect();
+    let is_selected = |pod: &&PodFacts| ends.from.selects(pod, &state.namespaces);
+    let pods: Vec<&PodFacts> = here.filter(is_selected).collect();
     if pods.is_empty() {
         return;
     }
@@ -172,29 +194,57 @@ fn plan_link(state: &ClusterState, link: &Link, plan: &mut Plan) {
     link_plan.pods.sort();
     let timeline = check_options(&link.spec).and_then(|()| timeline(state, &key, &link.spec));
     match timeline {
-        Err(hindrance) => link_plan.hindrances.push(hindrance),
+        Err(hindrance) => {
+            link_plan.hindrances.push(hindrance);
+            pods.into_iter().for_each(|pod| plan.keep(&key, pod));
+        }
         Ok(timeline) => {
             for pod in pods {
-                let wanted = plan_pod(state, &key, &link.spec, &ends, pod);
-                match wanted {
-                    Err(hindrance) => link_plan.hindrances.push(hindrance),
-                    Ok(wanted) => {
-                        plan.attachments
-                            .extend(wanted.into_iter().map(|(name, body)| {
-                                let wanted = WantedAttachment {
-                                    link: key.clone(),
-                                    pod: pod.target(),
-                                    body,
-                                    timeline: timeline.clone(),
-                                };
-                                (name, wanted)
-                            }))
+                match plan_pod(state, &key, &link.spec, &ends, pod) {
+                    Ok(bodies) => plan.want(&key, pod, timeline.as_ref(), bodies),
+                    Err(hindrance) => {
+                        if hindrance.reason == Reason::Refused {
+                            plan.keep(&key, pod);
+                        }
+                        link_plan.hindrances.push(hindrance);
                     }
                 }
             }
         }
     }
     plan.links.insert(key, link_plan);
+}
+
+impl Plan {
+    fn want(
+        &mut self,
+        link: &ResourceKey,
+        pod: &PodFacts,
+        timeline: Option<&Timeline>,
+        bodies: Vec<(String, Value)>,
+    ) {
+        for (name, body) in bodies {
+            let wanted = WantedAttachment {
+                link: link.clone(),
+                pod: pod.target(),
+                body,
+                timeline: timeline.cloned(),
+            };
+            self.attachments.insert(name, wanted);
+        }
+    }
+
+    /// Keeps the attachments that a pod may have of a link.
+    fn keep(&mut self, link: &ResourceKey, pod: &PodFacts) {
+        for part in [Part::Both, Part::Up] {
+            let kept = KeptAttachment {
+                link: link.clone(),
+                pod: pod.target(),
+            };
+            self.kept
+                .insert(attachment_name(link, &pod.uid, part), kept);
+        }
+    }
 }
 
 /// Refuses options that name files or plugins: the node reads those as root, for a user who
@@ -253,9 +303,11 @@ fn plan_pod(
         Peering::Prefixes { both, up } => {
             let parts = [(Part::Both, both), (Part::Up, up)].into_iter();
             let parts = parts.filter(|(_, to)| !to.is_empty());
-            let wanted: Vec<_> = parts
-                .map(|(part, to)| (name(part), body(&to, part)))
-                .collect();
+            let mut wanted = Vec::new();
+            for (part, to) in parts {
+                check_count(pod, to.len())?;
+                wanted.push((name(part), body(&to, part)));
+            }
             if wanted.is_empty() {
                 let message = format!("no peer of {} has an address", pod.target());
                 return Err(Hindrance::new(Reason::NoPeers, message));
@@ -263,6 +315,19 @@ fn plan_pod(
             Ok(wanted)
         }
     }
+}
+
+/// Refuses more prefixes than an attachment of a node can have.
+fn check_count(pod: &PodFacts, count: usize) -> Result<(), Hindrance> {
+    if count <= PREFIXES_MAX {
+        return Ok(());
+    }
+    let message = format!(
+        "{} has {count} addresses of peers, and a link takes {PREFIXES_MAX}",
+        pod.target()
+    );
+    let remedy = "select fewer pods, or give their prefixes in `to.cidrs`";
+    Err(Hindrance::refused("/to", message, remedy))
 }
 
 /// Returns the body of the request to the node. Fields that say nothing are left out.

@@ -73,7 +73,7 @@ fn find_in(value: &Value) -> Option<String> {
 
 /// Returns whether a text may name a file; the CNI plugin has the same rule for
 /// annotations.
-fn names_file(text: &str) -> bool {
+pub(crate) fn names_file(text: &str) -> bool {
     text.contains(['/', '\\']) || text.contains("plugin")
 }
 

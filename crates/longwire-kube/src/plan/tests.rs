@@ -189,12 +189,57 @@ fn wrong_specs_are_refused_with_their_place() {
         (json!({ "from": all, "scenario": "none" }), "/scenario"),
     ] {
         let wrong = link("wrong", spec);
-        let plan = plan(&state("n0", vec![wrong], vec![pod(1, "n0", &[])]));
+        let pods = vec![pod(1, "n0", &[]), pod(2, "n1", &[])];
+        let plan = plan(&state("n0", vec![wrong], pods));
         assert!(plan.attachments.is_empty());
+        // What the pod had before the spec was wrong stays.
+        let kept: Vec<&String> = plan.kept.keys().collect();
+        assert_eq!(kept, ["kube-shop-wrong-uid-1", "kube-shop-wrong-uid-1-up"]);
         let hindrance = &plan.links.values().next().expect("it is there").hindrances[0];
         assert_eq!(hindrance.reason, Reason::Refused);
         assert_eq!(hindrance.pointer.as_deref(), Some(pointer));
     }
+}
+
+#[test]
+fn a_link_that_is_refused_keeps_those_of_selected_pods_alone() {
+    let wrong = json!({ "from": by_label("app", "cart"), "scenario": "none" });
+    let pods = vec![
+        pod(1, "n0", &[("app", "cart")]),
+        pod(2, "n0", &[("app", "web")]),
+    ];
+    let plan = plan(&state("n0", vec![link("x", wrong)], pods));
+    assert!(plan.kept.contains_key("kube-shop-x-uid-1"));
+    let pods: Vec<&str> = plan.kept.values().map(|kept| kept.pod.as_str()).collect();
+    assert_eq!(pods, ["shop/pod-1", "shop/pod-1"]);
+}
+
+#[test]
+fn more_peers_than_a_node_takes_are_refused_with_their_number() {
+    let spec = json!({ "from": by_label("app", "cart"), "to": by_label("app", "db") });
+    let peers = |count: usize| {
+        let mut pods = vec![pod(1, "n0", &[("app", "cart")])];
+        pods.extend((0..count).map(|number| {
+            let mut peer = pod(2, "n1", &[("app", "db")]);
+            peer.uid = format!("peer-{number}");
+            let [_, _, high, low] = (number as u32).to_be_bytes();
+            peer.addresses = vec![IpAddr::from([10, 1, high, low])];
+            peer
+        }));
+        plan(&state("n0", vec![link("x", spec.clone())], pods))
+    };
+    let most = peers(PREFIXES_MAX);
+    assert_eq!(
+        bodies(&most)[0]["to"].as_array().map(Vec::len),
+        Some(PREFIXES_MAX)
+    );
+    let more = peers(PREFIXES_MAX + 1);
+    assert!(more.attachments.is_empty());
+    assert!(more.kept.contains_key("kube-shop-x-uid-1"));
+    let hindrance = &more.links.values().next().expect("it is there").hindrances[0];
+    assert_eq!(hindrance.reason, Reason::Refused);
+    assert_eq!(hindrance.pointer.as_deref(), Some("/to"));
+    assert!(hindrance.message.contains("513") && hindrance.remedy.is_some());
 }
 
 #[test]

@@ -23,7 +23,7 @@ from pathlib import Path
 PR_SET_PDEATHSIG = 1
 
 
-def _die_with_parent() -> None:
+def die_with_parent() -> None:
     os.setsid()
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
@@ -68,7 +68,7 @@ class Process:
         with self.log.open("ab") as log:
             self.child = subprocess.Popen(
                 words, stdout=log, stderr=log, stdin=subprocess.DEVNULL,
-                preexec_fn=_die_with_parent, env=self.env,
+                preexec_fn=die_with_parent, env=self.env,
             )
 
     @property
@@ -95,7 +95,7 @@ class Process:
 
 
 class Bed:
-    """etcd and kube-apiserver, and what tests start beside them."""
+    """etcd and kube-apiserver, and what tests start next to them."""
 
     def __init__(self, bin_directory: Path):
         self.bin = Path(bin_directory)
@@ -171,6 +171,9 @@ class Bed:
             "--service-account-signing-key-file", d / "sa.key",
             "--kubelet-client-certificate", d / "api.crt", "--kubelet-client-key", d / "api.key",
             "--allow-privileged", "--endpoint-reconciler-type", "none",
+            # etcd of Debian 12 cannot serve lists by watches; kwok would try them again and again, and find
+            # pods after a minute only.
+            "--feature-gates", "WatchList=false",
             *(() if server else ("--disable-admission-plugins", "ServiceAccount")),
         )
         self.kubeconfig = self.write_kubeconfig("admin", self.token)

@@ -41,7 +41,7 @@ class Machine:
         self.directory = bed.directory / name
         self.longwire = longwire
         self.processes: list[Process] = []
-        for part in ["run", "kubelet", "containerd", "cni", "bpf", "bin"]:
+        for part in ["run", "kubelet", "containerd", "cni", "bpf", "bin", "log"]:
             (self.directory / part).mkdir(parents=True)
 
     def network(self, control: str) -> None:
@@ -92,6 +92,7 @@ mount --bind {d}/run /run
 mkdir -p /run/netns /var/lib/kubelet /var/lib/containerd
 mount --bind {d}/kubelet /var/lib/kubelet
 mount --bind {d}/containerd /var/lib/containerd
+mount --bind {d}/log /var/log
 mount -t bpf bpf /sys/fs/bpf
 mount --make-rshared /
 exec sleep infinity
@@ -141,6 +142,11 @@ exec sleep infinity
             self.bed.kubeconfig, "--root-dir", "/var/lib/kubelet", "--hostname-override", self.name,
             "--node-ip", self.address, "--cert-dir", d / "pki", "--v", "1",
         )
+
+    def log(self, pod: dict) -> str:
+        """What the container of a pod has printed since its start."""
+        name, uid = pod["metadata"]["name"], pod["metadata"]["uid"]
+        return (self.directory / "log" / "pods" / f"default_{name}_{uid}" / "app" / "0.log").read_text()
 
     def close(self) -> None:
         for process in reversed(self.processes):

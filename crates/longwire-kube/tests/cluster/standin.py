@@ -1,5 +1,5 @@
-"""A stand-in for `longwire node`: its attachments are entries of a table, and every request
-is noted with its time. Tests of the control plane need pods without network namespaces;
+"""A stand-in for `longwire node`: its attachments and networks are entries of tables, and every
+request is noted with its time. Tests of the control plane need pods without network namespaces;
 tests/cluster/test_pods.py has the real node."""
 
 from __future__ import annotations
@@ -20,6 +20,10 @@ class StandIn:
         self.socket = socket
         self.lock = threading.Lock()
         self.attachments: dict[str, dict] = {}
+        self.networks: dict[str, dict] = {}
+        # The time that a change of a network takes, as with a process that has to end first.
+        self.network_seconds = 0.0
+        self.underlay_lost = 0
         self.requests: list[tuple[float, str, str, dict | None]] = []
         self.server: _Server | None = None
         self.start()
@@ -37,6 +41,7 @@ class StandIn:
         self.socket.unlink(missing_ok=True)
         if forget:
             self.attachments.clear()
+            self.networks.clear()
 
     def pods(self) -> dict[str, list[str]]:
         """The prefixes of each pod's attachments."""
@@ -81,7 +86,10 @@ class StandIn:
             with self.lock:
                 return 200, {"attachments": [self.attachments[name] for name in sorted(self.attachments)]}
         if path == "/v1/networks":
-            return 200, {"networks": []}
+            with self.lock:
+                return 200, {"networks": [{"name": name, "state": "running"} for name in sorted(self.networks)]}
+        if path.startswith("/v1/networks/"):
+            return self.answer_network(method, path.removeprefix("/v1/networks/"), body)
         if path.startswith("/v1/attachments/"):
             name, _, rest = path.removeprefix("/v1/attachments/").partition("/")
             if rest == "stats" and name in self.attachments:
@@ -97,8 +105,29 @@ class StandIn:
         return 404, {"error": f"there is no {path}"}
 
 
+    def answer_network(self, method: str, path: str, body: dict | None) -> tuple[int, dict]:
+        name, _, rest = path.partition("/")
+        if method in ("PUT", "DELETE"):
+            time.sleep(self.network_seconds)
+            with self.lock:
+                self.networks.pop(name, None)
+                if method == "PUT":
+                    self.networks[name] = body
+            return 200, {"name": name, "state": "running"}
+        if rest == "stats" and name in self.networks:
+            return 200, {"totals": {"packets_out": 300, "drops": {}}}
+        if rest == "report" and name in self.networks:
+            # Frames that the underlay lost are artifacts of the host that they came from.
+            rows = [{"name": "a", "artifacts": {"late": 0}, "lateness_us": {"p99": 11}},
+                    {"name": "host other", "artifacts": {"underlay_lost": self.underlay_lost}}]
+            return 200, {"ports": rows}
+        return 404, {"error": f"there is no network {name}"}
+
+
 class _Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
     daemon_threads = True
+    # As many as the node's own socket has.
+    request_queue_size = 128
     node: StandIn
 
 

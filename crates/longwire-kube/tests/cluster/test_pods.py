@@ -22,6 +22,8 @@ PACKAGING = Path(os.environ["LONGWIRE_PACKAGING"])
 TOOLS = "longwire.test/tools:1"
 # One way, in milliseconds.
 UNDERLAY = 0.5
+# What the issue asks for, in seconds: links follow, and return.
+FOLLOWS_WITHIN, RETURNS_WITHIN = 1.0, 2.0
 
 
 @pytest.fixture(scope="session")
@@ -96,6 +98,53 @@ def round_trip(cluster: Machines, name: str, to: str, count: int = 20) -> float 
     return times[len(times) // 2] if times else None
 
 
+class Pings:
+    """Pings that a pod sends while something happens, every 50 ms."""
+
+    INTERVAL = 0.05
+
+    def __init__(self, cluster: Machines, name: str, to: str, seconds: float):
+        self.count, self.text = int(seconds / self.INTERVAL), ""
+
+        def run() -> None:
+            times = ["-c", str(self.count), "-i", str(self.INTERVAL), "-W", "2"]
+            self.text = inside(cluster, name, "ping", "-D", "-n", *times, to)
+
+        self.thread = threading.Thread(target=run)
+        self.thread.start()
+        time.sleep(1)
+
+    def sent(self) -> dict[int, tuple[float, float]]:
+        """Waits for the end. Returns the time at which each answered ping was sent, by the clock of the
+        machine in seconds, and its round trip in milliseconds."""
+        self.thread.join()
+        found = read_pings(self.text)
+        assert found, self.text
+        return found
+
+    def lost(self) -> int:
+        return self.count - len(self.sent())
+
+    def first(self, since: float, is_right) -> float:
+        """After how long, from a point in time on, all round trips are right."""
+        wrong = [at for at, took in self.sent().values() if not is_right(took)]
+        last = max([at for at in wrong if at >= since], default=since - self.INTERVAL)
+        return last + self.INTERVAL - since
+
+
+def read_pings(text: str) -> dict[int, tuple[float, float]]:
+    found = re.findall(r"\[([0-9.]+)\].*icmp_seq=(\d+).*time=([0-9.]+) ms", text)
+    return {int(seq): (float(stamp) - float(took) / 1000, float(took)) for stamp, seq, took in found}
+
+
+def is_slow(took: float) -> bool:
+    return took > 55
+
+
+def is_bare(took: float) -> bool:
+    return took < 30
+
+
 def link(cluster: Machines, name: str, **spec) -> None:
     cluster.apply({"apiVersion": "longwire.dev/v1alpha1", "kind": "Link",
                    "metadata": {"name": name, "namespace": "default"}, "spec": spec})
@@ -157,6 +206,30 @@ def test_ping_and_iperf3_across_a_link(cluster, clean):
     until(lambda: round_trip(cluster, "client", server, 5) < before + 5, 30, "traffic without the link")
 
 
+def test_a_link_comes_and_goes_within_a_second(cluster, clean):
+    server = pod(cluster, "server", "m2")
+    pod(cluster, "client", "m1")
+    pings = Pings(cluster, "client", server, 12)
+    times = []
+    for act in [lambda: link(cluster, "slow", **{"from": by_label(app="client"), "link": {"delay": "30ms"}}),
+                lambda: cluster.kubectl("label", "pod", "client", "app=idle", "--overwrite"),
+                lambda: cluster.kubectl("label", "pod", "client", "app=client", "--overwrite")]:
+        act()
+        times.append(time.time())
+        time.sleep(2.5)
+    sent = sorted(pings.sent().values())
+    ends = [*times[1:], times[2] + 2]
+    taken = []
+    for at, end, is_right in zip(times, ends, [is_slow, is_bare, is_slow]):
+        # The change before the next one is settled half a second earlier.
+        wrong = [when for when, took in sent if at <= when < end - 0.5 and not is_right(took)]
+        taken.append(max(wrong) + Pings.INTERVAL - at if wrong else 0.0)
+    numbers = ", ".join(f"{one * 1000:.0f}" for one in taken)
+    print(f"\na link is there, gone with its label, and back after {numbers} ms")
+    assert max(taken) < FOLLOWS_WITHIN, taken
+    assert pings.lost() <= 3, pings.lost()
+
+
 def test_a_rollout_keeps_the_link(cluster, clean):
     server = pod(cluster, "server", "m2")
     cluster.apply({
@@ -164,38 +237,63 @@ def test_a_rollout_keeps_the_link(cluster, clean):
         "spec": {"replicas": 2, "selector": {"matchLabels": {"app": "web"}},
                  "template": {"metadata": {"labels": {"app": "web", "version": "1"}},
                               "spec": {"terminationGracePeriodSeconds": 1, "automountServiceAccountToken": False,
-                                       "containers": [container(["ping", "-i", "0.2", server])]}}},
+                                       "containers": [container(["ping", "-D", "-n", "-i", "0.1", server])]}}},
     })
     link(cluster, "slow", **{"from": by_label(app="web"), "link": {"delay": "30ms"}})
     attached(cluster, "slow", 2)
     names = lambda version: [p["metadata"]["name"] for p in cluster.get("pods", "-l", f"app=web,version={version}")["items"]
                              if p["status"]["phase"] == "Running" and not p["metadata"].get("deletionTimestamp")]
-    old = names(1)
+    old = until(lambda: len(found := names(1)) == 2 and found, 30, "two pods that run")
+    # Their traffic until they end.
+    traffic = {name: Pings(cluster, name, server, 60) for name in old}
     cluster.kubectl("patch", "deployment", "web", "-p",
                     json.dumps({"spec": {"template": {"metadata": {"labels": {"version": "2"}}}}}))
     until(lambda: len(names(2)) == 2 and not names(1), 90, "a rollout", 0.3)
     attached(cluster, "slow", 2)
+    time.sleep(2)
     assert not set(old) & set(names(2))
+    for name, pings in traffic.items():
+        found = [took for _, took in pings.sent().values()]
+        print(f"\n{name}, until it ended: {len(found)} pings, from {min(found)} to {max(found)} ms", end="")
+        assert all(map(is_slow, found)), pings.text
     for name in names(2):
-        found = round_trip(cluster, name, server)
-        print(f"\n{name}: {found} ms")
-        assert found > 60, found
+        view = cluster.get("pod", name)
+        found = read_pings(cluster.machines[view["spec"]["nodeName"]].log(view))
+        sent = sorted(found.values())
+        bare = [at for at, took in sent if not is_slow(took)]
+        taken = bare[-1] + 0.1 - sent[0][0] if bare else 0.0
+        print(f"\n{name}, from its start: {len(found)} pings, the last {sent[-1][1]} ms; "
+              f"{taken * 1000:.0f} ms without the link", end="")
+        assert is_slow(sent[-1][1])
+        assert taken < FOLLOWS_WITHIN, taken
 
 
 def test_a_node_that_is_lost(cluster, clean):
-    server = pod(cluster, "server", "m2")
+    server = pod(cluster, "server", "m2", tier="far")
     near = pod(cluster, "near", "m1")
-    pod(cluster, "client", "m1")
-    link(cluster, "slow", **{"from": by_label(app="client"), "link": {"delay": "30ms"}})
-    attached(cluster, "slow")
-    assert round_trip(cluster, "client", server, 5) > 60
+    pod(cluster, "client", "m1", tier="far")
+    link(cluster, "slow", **{"from": by_label(tier="far"), "link": {"delay": "30ms"}})
+    attached(cluster, "slow", 2)
+    # Both ends have the link.
+    assert round_trip(cluster, "client", server, 5) > 120
     lost = cluster.machines["m2"]
+    pings = Pings(cluster, "client", near, 22)
     # The machine is gone from the network, and its kubelet with it.
     lost.kubelet.send(signal.SIGSTOP)
     for device in ["u0", "cp"]:
         lost.here("ip", "link", "set", device, "down")
     until(lambda: not cluster.are_ready(), 60, "the node is lost", 0.5)
-    assert round_trip(cluster, "client", near, 5) > 60, "links of the other node stay"
+    sent = pings.sent()
+    print(f"\n{len(sent)} pings on the other node while one is lost: {pings.lost()} lost, "
+          f"{sum(not is_slow(took) for _, took in sent.values())} without the link")
+    assert all(is_slow(took) for _, took in sent.values()), "links of the other node stay"
+    assert pings.lost() == 0
+    status = cluster.get("links.longwire.dev", "slow")["status"]
+    # The node is there, and nothing is known of it: its slice stays.
+    assert sorted(slice["node"] for slice in status["nodes"]) == ["m1", "m2"], status
+    assert {c["type"]: c["status"] for c in status["conditions"]}["Attached"] == "True", status
+    # It missed this change.
+    link(cluster, "slow", **{"from": by_label(tier="far"), "link": {"delay": "40ms"}})
     for device in ["u0", "cp"]:
         lost.here("ip", "link", "set", device, "up")
     n = lost.number
@@ -203,9 +301,30 @@ def test_a_node_that_is_lost(cluster, clean):
     for route in routes:
         lost.here("ip", "route", "replace", *route.split())
     lost.kubelet.send(signal.SIGCONT)
+    back = time.monotonic()
     until(cluster.are_ready, 60, "the node is back", 0.5)
-    found = until(lambda: round_trip(cluster, "client", server, 5), 30, "the way to the node that is back")
-    assert found > 60
+    found = until(lambda: (took := round_trip(cluster, "client", server, 5)) and took > 160 and took, 60,
+                  "the change on the node that is back")
+    print(f"{found} ms, {time.monotonic() - back:.1f} s after the node was back")
+
+    def is_current() -> bool:
+        view = cluster.get("links.longwire.dev", "slow")
+        generation = view["metadata"]["generation"]
+        return [slice["observedGeneration"] for slice in view["status"]["nodes"]] == [generation] * 2
+
+    until(is_current, 30, "the slice of the node that is back")
+
+
+def kill(machine, program: str) -> None:
+    """Kills the containers of a program on a machine."""
+    image = f"ghcr.io/longwire/{program}:0.1.0"
+    listed = machine.here("ctr", "-n", "k8s.io", "containers", "ls", check=False).stdout
+    running = machine.here("ctr", "-n", "k8s.io", "tasks", "ls").stdout
+    for line in listed.splitlines():
+        if image in line.split():
+            identity = line.split()[0]
+            if any(row.startswith(identity) and "RUNNING" in row for row in running.splitlines()):
+                machine.here("ctr", "-n", "k8s.io", "tasks", "kill", "-s", "SIGKILL", identity, check=False)
 
 
 def test_the_agent_and_the_node_process_restart(cluster, clean):
@@ -213,31 +332,29 @@ def test_the_agent_and_the_node_process_restart(cluster, clean):
     pod(cluster, "client", "m1")
     link(cluster, "slow", **{"from": by_label(app="client"), "link": {"delay": "30ms"}})
     attached(cluster, "slow")
-    log: list[str] = []
-    pinging = threading.Thread(target=lambda: log.append(
-        inside(cluster, "client", "ping", "-c", "150", "-i", "0.1", "-W", "2", server)))
-    pinging.start()
-    time.sleep(2)
     machine = cluster.machines["m1"]
-    for program in ["longwire-kube", "longwire"]:
-        listed = machine.here("ctr", "-n", "k8s.io", "containers", "ls", check=False).stdout
-        image = f"ghcr.io/longwire/{program}:0.1.0"
-        running = machine.here("ctr", "-n", "k8s.io", "tasks", "ls").stdout
-        for line in listed.splitlines():
-            if image in line.split():
-                identity = line.split()[0]
-                if any(row.startswith(identity) and "RUNNING" in row for row in running.splitlines()):
-                    machine.here("ctr", "-n", "k8s.io", "tasks", "kill", "-s", "SIGKILL", identity, check=False)
-        time.sleep(5)
-    pinging.join()
-    found = {int(seq): float(took) for seq, took in re.findall(r"icmp_seq=(\d+).*time=([0-9.]+) ms", log[0])}
-    bare = [seq for seq, took in found.items() if took < 55]
-    lost = 150 - len(found)
-    print(f"\n150 pings over a kill of the agent and of the node: {lost} lost, {len(bare)} without the link")
-    # The kubelet takes its time to start the container again: up to 1 s of back-off, and one to look.
-    assert found[max(found)] > 60, "the link is back"
-    assert lost <= 5, lost
+    pings = Pings(cluster, "client", server, 7)
+    kill(machine, "longwire-kube")
+    bare = [seq for seq, (_, took) in pings.sent().items() if not is_slow(took)]
+    print(f"\na kill of the agent: {pings.lost()} pings lost, {len(bare)} without the link")
+    assert (pings.lost(), bare) == (0, [])
+
+    pings = Pings(cluster, "client", server, 10)
+    since = time.time()
+    kill(machine, "longwire")
+    taken = pings.first(since, is_slow)
+    print(f"a kill of the emulator: {pings.lost()} pings lost, the link is back after {taken:.2f} s")
+    # The first restart of a container has no back-off; the kubelet looks once a second.
+    assert taken < RETURNS_WITHIN, taken
+    assert pings.lost() <= 5, pings.lost()
     attached(cluster, "slow")
+
+
+def report(machine, network: str) -> dict:
+    """The report of a network's run, from the node's own socket."""
+    sockets = "/var/lib/kubelet/pods/*/volumes/kubernetes.io~empty-dir/run/node.sock"
+    address = f"http://node/v1/networks/{network}/report"
+    return json.loads(machine.here("sh", "-c", f"curl -sS --unix-socket {sockets} {address}").stdout)
 
 
 def test_a_network_counts_the_underlay_once(cluster, clean):
@@ -256,12 +373,22 @@ def test_a_network_counts_the_underlay_once(cluster, clean):
             raise RuntimeError(f"{found} ms; {cluster.get('networks.longwire.dev', 'wan').get('status')}")
         return found
 
-    found = until(probe, 60, "the network")
-    print(f"\nbare {before} ms; 20 ms each way over an underlay of {UNDERLAY} ms: {found} ms")
+    begin = time.monotonic()
+    until(probe, 60, "the network")
+    print(f"\nthe network runs after {time.monotonic() - begin:.1f} s")
+    found = round_trip(cluster, "a", b, 50)
+    print(f"bare {before} ms; 20 ms each way over an underlay of {UNDERLAY} ms: {found} ms")
     assert abs(found - 40) < 0.5, found
     until(lambda: [c for c in cluster.get("networks.longwire.dev", "wan").get("status", {}).get("conditions", [])
                    if c["type"] == "Attached" and c["status"] == "True"], 30, "a condition")
     print(cluster.kubectl("get", "networks.longwire.dev", "-o", "wide"))
+    for name, machine in cluster.machines.items():
+        peers = report(machine, "kube-default-wan").get("hosts", {}).get("peers", [])
+        for peer in peers:
+            print(f"report of {name}: {peer['round_trip_ns'] / 1e6:.2f} ms to {peer['name']} and back, "
+                  f"{peer['frames_late']} frames late, {peer['spare_min_ns'] / 1e6:.2f} ms to spare")
+            # The frame waits for the rest of its delay: the underlay is inside of it.
+            assert 0 < peer["spare_min_ns"] < 20e6 - UNDERLAY * 1e6, peer
 
 
 def test_without_the_manifests_nothing_is_left(cluster):
@@ -269,9 +396,26 @@ def test_without_the_manifests_nothing_is_left(cluster):
     pod(cluster, "client", "m1")
     link(cluster, "slow", **{"from": by_label(app="client"), "link": {"delay": "30ms"}})
     attached(cluster, "slow")
-    cluster.kubectl("delete", "-k", PACKAGING / "kubernetes", "--wait=false")
-    until(lambda: not cluster.kubectl("-n", "longwire-system", "get", "pods", "-o", "name", check=False).startswith("pod"),
-          90, "no pods of Longwire", 0.5)
+    cluster.apply({
+        "apiVersion": "longwire.dev/v1alpha1", "kind": "Network", "metadata": {"name": "wan", "namespace": "default"},
+        "spec": {"topology": '[[link]]\nname = "wan"\ndelay = "20ms"\n',
+                 "ports": {"a": by_label(app="client"), "b": by_label(app="server")}},
+    })
+    secrets = lambda: cluster.get("-n", "longwire-system", "secrets", "-l", "longwire.dev/network=true")["items"]
+    until(secrets, 30, "the secret of a network")
+    # As Helm does, which leaves the namespace, and removes definitions last.
+    for name in ["controller", "node", "rbac", "crds"]:
+        cluster.kubectl("delete", "-f", PACKAGING / "kubernetes" / f"{name}.yaml", "--wait=false")
+    pods = lambda: cluster.kubectl("-n", "longwire-system", "get", "pods", "-o", "name", check=False)
+    until(lambda: not pods().startswith("pod"), 90, "no pods of Longwire", 0.5)
+    until(lambda: not secrets(), 60, "no secrets of networks", 0.5)
+    leases = lambda: cluster.get("-n", "longwire-system", "leases")["items"]
+    until(lambda: not leases(), 60, "no lease", 0.5)
+    until(lambda: "longwire.dev" not in cluster.kubectl("get", "crd", "-o", "name"), 60, "no definitions", 0.5)
     assert round_trip(cluster, "client", server, 5) < 30
     devices = inside(cluster, "client", "ip", "link")
     assert "lw-" not in devices, devices
+    for machine in cluster.machines.values():
+        # But for the two files that the kernel has there.
+        pinned = machine.here("find", "/sys/fs/bpf", "-mindepth", "1", "!", "-name", "*.debug").stdout
+        assert pinned == "", pinned
