@@ -8,12 +8,12 @@
 //! # Ok::<(), TargetError>(())
 //! ```
 //!
-//! [`Target`] is what a user names, [`Found`] its open namespace. [`target`] describes
+//! [`Target`] is what a user names, [`FoundTarget`] its open namespace. [`target`] describes
 //! where containers are looked for.
 
 pub mod target;
 
 pub use target::{
-    Container, ContainerName, Found, Machine, NameError, Place, PlaceState, PodName, Runtime,
+    Container, ContainerName, FoundTarget, Machine, NameError, Place, PlaceState, PodName, Runtime,
     State, Survey, Target, TargetError, UnknownTarget, containers,
 };

@@ -7,8 +7,8 @@ use longwire_attach::Target;
 use longwire_control::node::{AttachmentState, AttachmentView};
 
 use crate::link::AttachedLink;
+use crate::request::AttachmentRequest;
 use crate::store::Facts;
-use crate::wanted::Wanted;
 
 /// Time between attempts to attach to a target that does not exist, and after a long wait
 /// for a container or pod: to look for one takes milliseconds.
@@ -28,7 +28,7 @@ pub(crate) struct Entry {
 
 /// The state of an attachment.
 pub(crate) struct EntryState {
-    pub wanted: Wanted,
+    pub request: AttachmentRequest,
     pub facts: Facts,
     /// Its links, while the target exists.
     pub link: Option<AttachedLink>,
@@ -44,12 +44,12 @@ pub(crate) struct EntryState {
 }
 
 impl Entry {
-    pub fn new(name: String, wanted: Wanted, facts: Facts) -> Entry {
+    pub fn new(name: String, request: AttachmentRequest, facts: Facts) -> Entry {
         Entry {
             name,
             turn: Mutex::new(()),
             state: Mutex::new(EntryState {
-                wanted,
+                request,
                 facts,
                 link: None,
                 reason: None,
@@ -97,8 +97,8 @@ impl Entry {
             interfaces: link.map_or_else(Vec::new, |link| link.interfaces.clone()),
             since_unix: link.map(|link| link.since_unix),
             returns: state.returns,
-            spec: state.wanted.spec.clone(),
-            warnings: state.wanted.warnings.clone(),
+            spec: state.request.spec.clone(),
+            warnings: state.request.warnings.clone(),
         }
     }
 }
@@ -114,7 +114,7 @@ impl EntryState {
     pub fn postpone(&mut self) {
         let now = Instant::now();
         let waited = now.duration_since(*self.waits_since.get_or_insert(now));
-        let is_slow = matches!(self.wanted.target, Target::Container(_) | Target::Pod(_));
+        let is_slow = matches!(self.request.target, Target::Container(_) | Target::Pod(_));
         let most = if is_slow { RETRY_MAX } else { RETRY };
         self.next_try = now + (waited / PATIENCE).clamp(RETRY, most);
     }

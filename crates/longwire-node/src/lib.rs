@@ -1,4 +1,4 @@
-//! Links of a machine's containers, pods and namespaces, attached as they are wanted.
+//! Links of a machine's containers, pods and namespaces, attached as requests ask for.
 //!
 //! A [`Node`] holds attachments: each names a target and the options of a link, and has a
 //! separate run of the engine while the target exists. A target that goes away, such as a
@@ -27,8 +27,8 @@ mod networks;
 mod node;
 pub mod place;
 mod pool;
+mod request;
 mod store;
-mod wanted;
 
 pub use error::{LinkFailure, NodeError};
 pub use networks::{NetworkCommand, NetworkFiles, NetworkRun};

@@ -6,18 +6,18 @@ use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use longwire_attach::{Found, Target};
+use longwire_attach::{FoundTarget, Target};
 use longwire_control::node::FailSpec;
 use longwire_engine::LinkSpec;
 use longwire_fabric::{Controller, NetworkReport, Numbered};
-use longwire_io::attach::{Attachment, LoadedSelection, Prepared, Selector, engage_all};
+use longwire_io::attach::{Attachment, LoadedSelection, PreparedLink, Selector, engage_all};
 use longwire_runtime::fabric::Sharding;
 use longwire_runtime::shards::ShardCount;
 use longwire_runtime::{Faults, FileLoader, NetworkPlan, RunConfig, RunningNetwork, network};
 use longwire_topology::steps::Steps;
 
+use crate::request::AttachmentRequest;
 use crate::store::Facts;
-use crate::wanted::Wanted;
 use crate::{LinkFailure, place};
 
 /// The longest wait at the end for frames that are still on a link.
@@ -48,23 +48,23 @@ impl AttachedLink {
     /// # Errors
     /// If the target does not exist, or no link can be attached to it.
     pub fn attach(
-        wanted: &Wanted,
+        request: &AttachmentRequest,
         facts: Facts,
         sharing: usize,
         config: &RunConfig,
         store: impl FnOnce(&Facts) -> io::Result<()>,
     ) -> Result<AttachedLink, LinkFailure> {
-        let found = wanted.target.resolve()?;
-        check(&found, wanted, facts.started)?;
-        let is_process = matches!(wanted.target, Target::Pid(_));
+        let found = request.target.resolve()?;
+        check(&found, request, facts.started)?;
+        let is_process = matches!(request.target, Target::Pid(_));
         let started = found.started.filter(|_| is_process);
-        let Found {
+        let FoundTarget {
             namespace,
             description,
             ..
         } = found;
-        let interface = wanted.spec.interface.as_deref();
-        let mut part = wanted.part.clone();
+        let interface = request.spec.interface.as_deref();
+        let mut part = request.part.clone();
         part.claims = facts.claims();
         part.sharing = sharing;
         let prepared = place::prepare_all(&namespace, interface, &part)?;
@@ -75,9 +75,9 @@ impl AttachedLink {
             .map(|prepared| prepared.interface().to_owned());
         let interfaces: Vec<String> = interfaces.collect();
         facts.open_others(&interfaces)?;
-        let claims = prepared.iter().map(Prepared::claim);
+        let claims = prepared.iter().map(PreparedLink::claim);
         let mut facts = Facts::new(facts.started.or(started), &interfaces, claims);
-        let topology = place::topology(&interfaces, wanted.link.clone(), None);
+        let topology = place::topology(&interfaces, request.link.clone(), None);
         let numbered = Numbered::new(topology.map_err(LinkFailure::Topology)?);
         let faults = Faults::new();
         let loader = || FileLoader::reporting_to(&faults);
@@ -87,7 +87,7 @@ impl AttachedLink {
         parts.sharding = Sharding::planned(&numbered.shard_plan(one, 1));
         let (ports, engages) = place::split(prepared);
         let config = RunConfig {
-            seed: wanted.spec.seed.unwrap_or(config.seed),
+            seed: request.spec.seed.unwrap_or(config.seed),
             faults: faults.clone(),
             huge_pages: sharing <= FEW,
             ..config.clone()
@@ -97,7 +97,7 @@ impl AttachedLink {
         let handle = handle.unwrap_or_else(|| unreachable!("its plan is changeable"));
         let options = numbered.options();
         let controller = Controller::new(numbered, handle, loader(), channel());
-        if wanted.spec.fail == FailSpec::Closed {
+        if request.spec.fail == FailSpec::Closed {
             store(&facts).map_err(LinkFailure::Store)?;
         }
         let attached = engage_all(engages)?;
@@ -183,13 +183,17 @@ impl AttachedLink {
 }
 
 /// Refuses a target that is not meant.
-fn check(found: &Found, wanted: &Wanted, started: Option<u64>) -> Result<(), LinkFailure> {
-    if let (Target::Pid(pid), Some(_)) = (&wanted.target, started)
+fn check(
+    found: &FoundTarget,
+    request: &AttachmentRequest,
+    started: Option<u64>,
+) -> Result<(), LinkFailure> {
+    if let (Target::Pid(pid), Some(_)) = (&request.target, started)
         && found.started != started
     {
         return Err(LinkFailure::OtherProcess { pid: *pid });
     }
-    if found.is_host && !wanted.spec.host_network {
+    if found.is_host && !request.spec.host_network {
         return Err(LinkFailure::HostNetwork {
             description: found.description.clone(),
         });

@@ -10,7 +10,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use longwire_control::node::{
-    AttachmentSpec, AttachmentView, Attachments, Detached, Networks, NotDone,
+    AttachmentSpec, AttachmentView, Attachments, Detached, Networks, NodeRefusal,
 };
 use longwire_fabric::{Controller, NetworkReport};
 use longwire_io::attach::AttachError;
@@ -20,8 +20,8 @@ use crate::entry::Entry;
 use crate::link::AttachedLink;
 use crate::networks::{NetworkCommand, NodeNetworks};
 use crate::pool::Pool;
-use crate::store::{Facts, Store, Stored};
-use crate::wanted::{self, Wanted};
+use crate::request::{self, AttachmentRequest};
+use crate::store::{Facts, Store, StoredAttachment};
 use crate::{LinkFailure, NodeError};
 
 /// Interval between looks at the attachments.
@@ -216,12 +216,16 @@ impl Attachments for Node {
         entry.map(|entry| entry.view())
     }
 
-    fn put(&self, name: &str, spec: &AttachmentSpec) -> Result<(bool, AttachmentView), NotDone> {
-        wanted::check_name(name)?;
+    fn put(
+        &self,
+        name: &str,
+        spec: &AttachmentSpec,
+    ) -> Result<(bool, AttachmentView), NodeRefusal> {
+        request::check_name(name)?;
         let (shared, name, spec) = (Arc::clone(&self.shared), name.to_owned(), spec.clone());
         let put = self.pool.run(move || {
-            let wanted = Wanted::read(&spec)?;
-            shared.put(&name, &wanted)
+            let request = AttachmentRequest::read(&spec)?;
+            shared.put(&name, &request)
         });
         put.unwrap_or_else(|| Err(fault()))
     }
@@ -243,23 +247,23 @@ impl Attachments for Node {
     }
 }
 
-fn fault() -> NotDone {
-    NotDone::Failed("the link could not be attached; this is a fault of Longwire".to_owned())
+fn fault() -> NodeRefusal {
+    NodeRefusal::Failed("the link could not be attached; this is a fault of Longwire".to_owned())
 }
 
 /// Refuses an attachment of which another has all the traffic.
 fn check_others(
     entries: &BTreeMap<String, Arc<Entry>>,
     name: &str,
-    wanted: &Wanted,
-) -> Result<(), NotDone> {
+    request: &AttachmentRequest,
+) -> Result<(), NodeRefusal> {
     let mut others = entries.values().filter(|entry| entry.name != name);
     let same = others.find(|entry| {
         let state = entry.state();
-        !state.removed && state.wanted.is_for_same_traffic(wanted)
+        !state.removed && state.request.is_for_same_traffic(request)
     });
     match same {
-        Some(same) => Err(NotDone::Conflict(format!(
+        Some(same) => Err(NodeRefusal::Conflict(format!(
             "'{0}' is attached there for the same traffic: change it (`longwire attach set {0}`), \
              remove it, or choose a part of the traffic (to, filter)",
             same.name
@@ -291,18 +295,22 @@ impl NodeShared {
     }
 
     /// Makes or changes an attachment.
-    fn put(&self, name: &str, wanted: &Wanted) -> Result<(bool, AttachmentView), NotDone> {
+    fn put(
+        &self,
+        name: &str,
+        request: &AttachmentRequest,
+    ) -> Result<(bool, AttachmentView), NodeRefusal> {
         loop {
             let mut entries = self.entries();
-            check_others(&entries, name, wanted)?;
+            check_others(&entries, name, request)?;
             let (entry, is_new) = match entries.get(name) {
                 Some(entry) => (Arc::clone(entry), false),
                 None if entries.len() >= ATTACHMENTS_MAX => {
                     let error = format!("there are {ATTACHMENTS_MAX} attachments already");
-                    return Err(NotDone::Conflict(error));
+                    return Err(NodeRefusal::Conflict(error));
                 }
                 None => {
-                    let entry = Entry::new(name.to_owned(), wanted.clone(), Facts::default());
+                    let entry = Entry::new(name.to_owned(), request.clone(), Facts::default());
                     let entry = Arc::new(entry);
                     entries.insert(name.to_owned(), Arc::clone(&entry));
                     (entry, true)
@@ -316,9 +324,9 @@ impl NodeShared {
                 continue;
             }
             if is_new {
-                self.make(&entry, wanted)?;
+                self.make(&entry, request)?;
             } else {
-                self.change(&entry, wanted)?;
+                self.change(&entry, request)?;
             }
             return Ok((is_new, entry.view()));
         }
@@ -326,15 +334,15 @@ impl NodeShared {
 
     /// Makes and stores a new attachment. It is removed again if that fails, unless it may
     /// wait.
-    fn make(&self, entry: &Arc<Entry>, wanted: &Wanted) -> Result<(), NotDone> {
+    fn make(&self, entry: &Arc<Entry>, request: &AttachmentRequest) -> Result<(), NodeRefusal> {
         let attached = self.attach(entry);
         if let Err(failure) = &attached
-            && wanted.spec.wait
+            && request.spec.wait
         {
             self.wait_for(entry, failure.to_string());
         }
-        let made = if attached.is_ok() || wanted.spec.wait {
-            self.store(entry, wanted).map_err(LinkFailure::Store)
+        let made = if attached.is_ok() || request.spec.wait {
+            self.store(entry, request).map_err(LinkFailure::Store)
         } else {
             attached
         };
@@ -344,15 +352,15 @@ impl NodeShared {
         self.discard(entry);
         Err(match &failure {
             LinkFailure::Attach(error) if matches!(**error, AttachError::Taken { .. }) => {
-                NotDone::Conflict(failure.to_string())
+                NodeRefusal::Conflict(failure.to_string())
             }
-            failure => NotDone::Failed(failure.to_string()),
+            failure => NodeRefusal::Failed(failure.to_string()),
         })
     }
 
     /// Changes the options and the part of the traffic of an existing attachment, or neither
     /// of them.
-    fn change(&self, entry: &Entry, wanted: &Wanted) -> Result<(), NotDone> {
+    fn change(&self, entry: &Entry, request: &AttachmentRequest) -> Result<(), NodeRefusal> {
         let (old, running) = {
             let state = entry.state();
             let running = state.link.as_ref();
@@ -360,34 +368,34 @@ impl NodeShared {
                 let controller = Arc::clone(&link.controller);
                 (controller, link.interfaces.clone(), link.selectors())
             });
-            (state.wanted.clone(), running)
+            (state.request.clone(), running)
         };
-        wanted.check_place_of(&old, &entry.name)?;
-        let failed = |failure: LinkFailure| NotDone::Failed(failure.to_string());
+        request.check_place_of(&old, &entry.name)?;
+        let failed = |failure: LinkFailure| NodeRefusal::Failed(failure.to_string());
         let mut loaded = None;
-        if wanted.part.selection != old.part.selection
+        if request.part.selection != old.part.selection
             && let Some((_, _, selectors)) = &running
         {
-            let selection = &wanted.part.selection;
+            let selection = &request.part.selection;
             let programs = selectors.iter().map(|selector| selector.load(selection));
             let programs = programs.collect::<Result<Vec<_>, _>>();
             loaded = Some(programs.map_err(|error| failed(error.into()))?);
         }
         // Before the change: what has been changed is found again.
-        let stored = self.store(entry, wanted);
+        let stored = self.store(entry, request);
         stored.map_err(|error| failed(LinkFailure::Store(error)))?;
         if let Some((controller, interfaces, _)) = running
-            && let Some(change) = wanted::change(&old.link, &wanted.link, &interfaces)
+            && let Some(change) = request::change(&old.link, &request.link, &interfaces)
             && let Err(problems) = controller.change(&change, Some(&FileAccess::Any))
         {
             self.keep(entry);
-            return Err(NotDone::Wrong(problems));
+            return Err(NodeRefusal::Wrong(problems));
         }
         let mut state = entry.state();
         if let (Some(loaded), Some(link)) = (loaded, &mut state.link) {
             link.select(loaded).map_err(failed)?;
         }
-        state.wanted = wanted.clone();
+        state.request = request.clone();
         Ok(())
     }
 
@@ -419,7 +427,7 @@ impl NodeShared {
     fn remove(&self, name: &str) -> Option<Detached> {
         let Some(entry) = self.entries().get(name).cloned() else {
             // One that could not be restored at the start, maybe.
-            if wanted::check_name(name).is_ok() {
+            if request::check_name(name).is_ok() {
                 if let Some(stored) = self.store.read_one(name) {
                     self.open(name, &stored.facts);
                 }
@@ -450,9 +458,9 @@ impl NodeShared {
     }
 
     /// Makes an attachment of the directory.
-    fn restore(&self, stored: Stored) {
-        let wanted = match Wanted::read(&stored.spec) {
-            Ok(wanted) => wanted,
+    fn restore(&self, stored: StoredAttachment) {
+        let request = match AttachmentRequest::read(&stored.spec) {
+            Ok(request) => request,
             Err(error) => {
                 let problem = format!(
                     "'{}' cannot be attached again, until it is removed or made again: {error}",
@@ -462,7 +470,7 @@ impl NodeShared {
                 return;
             }
         };
-        let entry = Arc::new(Entry::new(stored.name.clone(), wanted, stored.facts));
+        let entry = Arc::new(Entry::new(stored.name.clone(), request, stored.facts));
         let _turn = entry.take_turn();
         self.entries().insert(stored.name, Arc::clone(&entry));
         match self.attach(&entry) {
@@ -484,16 +492,16 @@ impl NodeShared {
 
     /// Attaches the links of an attachment whose turn the caller has.
     fn attach(&self, entry: &Entry) -> Result<(), LinkFailure> {
-        let (wanted, facts) = {
+        let (request, facts) = {
             let state = entry.state();
-            (state.wanted.clone(), state.facts.clone())
+            (state.request.clone(), state.facts.clone())
         };
         let store = |facts: &Facts| {
             entry.state().facts = facts.clone();
-            self.store(entry, &wanted)
+            self.store(entry, &request)
         };
         let (sharing, config) = (self.sharing(), &self.config.run);
-        let link = AttachedLink::attach(&wanted, facts, sharing, config, store)?;
+        let link = AttachedLink::attach(&request, facts, sharing, config, store)?;
         let notice = Notice::Attached {
             name: entry.name.clone(),
             place: link.description.clone(),
@@ -587,18 +595,18 @@ impl NodeShared {
     }
 
     /// Writes an attachment into the directory, with the specification that it is to have.
-    fn store(&self, entry: &Entry, wanted: &Wanted) -> io::Result<()> {
-        self.store.write(&Stored {
+    fn store(&self, entry: &Entry, request: &AttachmentRequest) -> io::Result<()> {
+        self.store.write(&StoredAttachment {
             name: entry.name.clone(),
-            spec: wanted.spec.clone(),
+            spec: request.spec.clone(),
             facts: entry.state().facts.clone(),
         })
     }
 
     /// Writes an attachment into the directory, as it is.
     fn keep(&self, entry: &Entry) {
-        let wanted = entry.state().wanted.clone();
-        if let Err(error) = self.store(entry, &wanted) {
+        let request = entry.state().request.clone();
+        if let Err(error) = self.store(entry, &request) {
             let problem = format!("'{}' cannot be kept: {error}", entry.name);
             self.notify(&Notice::Store { problem });
         }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use longwire_engine::presets::Duplex;
 use longwire_io::attach::{
     AttachClaim, AttachError, AttachHub, AttachPlace, Attachment, Direction, Engage, FailMode,
-    Prepared, Selection, is_device_of_link, prepare,
+    PreparedLink, Selection, is_device_of_link, prepare,
 };
 use longwire_io::net::grace::ExpeditedGrace;
 use longwire_io::net::{NetNamespace, link_names};
@@ -47,7 +47,7 @@ pub fn prepare_all(
     namespace: &NetNamespace,
     interface: Option<&str>,
     part: &Part,
-) -> Result<Vec<Prepared>, LinkFailure> {
+) -> Result<Vec<PreparedLink>, LinkFailure> {
     let prepare = |interface, hub: &AttachHub| {
         let place = AttachPlace {
             namespace,
@@ -71,7 +71,7 @@ pub fn prepare_all(
     let prepared = names.iter().map(|name| prepare(Some(name), &hub));
     // Modules of tunnels make a device in every namespace, such as sit0.
     let prepared = prepared.filter(|result| !matches!(result, Err(AttachError::NoEthernet { .. })));
-    let prepared = prepared.collect::<Result<Vec<Prepared>, AttachError>>()?;
+    let prepared = prepared.collect::<Result<Vec<PreparedLink>, AttachError>>()?;
     if prepared.is_empty() {
         return Err(LinkFailure::NoInterface);
     }
@@ -96,7 +96,7 @@ pub fn are_gone(attached: &[Attachment], lost_port: bool) -> bool {
 }
 
 /// Takes prepared links apart: their ports by name, and the rest, which takes frames later.
-pub fn split(prepared: Vec<Prepared>) -> (Vec<(String, Port)>, Vec<Engage>) {
+pub fn split(prepared: Vec<PreparedLink>) -> (Vec<(String, Port)>, Vec<Engage>) {
     let (mut ports, mut engages) = (Vec::new(), Vec::new());
     for prepared in prepared {
         let [a, b] = port_names(prepared.interface());

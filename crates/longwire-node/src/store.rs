@@ -18,7 +18,7 @@ use crate::NodeError;
 
 /// An attachment in the directory.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Stored {
+pub(crate) struct StoredAttachment {
     pub name: String,
     pub spec: AttachmentSpec,
     #[serde(flatten)]
@@ -138,7 +138,7 @@ impl Store {
     ///
     /// # Errors
     /// If it cannot be written.
-    pub fn write(&self, stored: &Stored) -> io::Result<()> {
+    pub fn write(&self, stored: &StoredAttachment) -> io::Result<()> {
         let text = serde_json::to_vec_pretty(stored)?;
         // No name begins with a dot.
         let written = self.directory.join(format!(".{}", stored.name));
@@ -160,7 +160,7 @@ impl Store {
     }
 
     /// Reads an attachment; `None` if there is none that can be read.
-    pub fn read_one(&self, name: &str) -> Option<Stored> {
+    pub fn read_one(&self, name: &str) -> Option<StoredAttachment> {
         let text = fs::read(self.path(name)).ok()?;
         serde_json::from_slice(&text).ok()
     }
@@ -169,7 +169,7 @@ impl Store {
     ///
     /// # Errors
     /// If the directory cannot be read.
-    pub fn read(&self) -> io::Result<(Vec<Stored>, Vec<String>)> {
+    pub fn read(&self) -> io::Result<(Vec<StoredAttachment>, Vec<String>)> {
         let (mut found, mut strange) = (Vec::new(), Vec::new());
         for entry in fs::read_dir(&self.directory)? {
             let entry = entry?;
@@ -187,12 +187,12 @@ impl Store {
 }
 
 /// Reads a file of the directory.
-fn read(entry: &fs::DirEntry) -> io::Result<Stored> {
+fn read(entry: &fs::DirEntry) -> io::Result<StoredAttachment> {
     // A pipe would have no end.
     if !entry.file_type()?.is_file() {
         return Err(io::Error::other("is no regular file"));
     }
-    let stored: Stored = serde_json::from_slice(&fs::read(entry.path())?)?;
+    let stored: StoredAttachment = serde_json::from_slice(&fs::read(entry.path())?)?;
     if entry.file_name() != OsStr::new(&format!("{}.json", stored.name)) {
         let reason = format!("has the name '{}' in it", stored.name);
         return Err(io::Error::other(reason));
@@ -215,7 +215,7 @@ mod tests {
             Err(NodeError::InUse { .. })
         ));
         let spec = json!({ "target": { "pid": 7 }, "link": { "delay": "1ms" } });
-        let stored = Stored {
+        let stored = StoredAttachment {
             name: "web".to_owned(),
             spec: serde_json::from_value(spec).expect("an attachment"),
             facts: Facts {

@@ -19,7 +19,7 @@ const CONTAINERS: &str = "/var/lib/docker/containers";
 /// The parts of `config.v2.json` that are read.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Saved {
+struct ContainerFile {
     #[serde(default)]
     name: String,
     state: SavedState,
@@ -46,7 +46,7 @@ fn read_containers(path: &Path) -> io::Result<Vec<Container>> {
     let directory = Directory::open(path)?;
     let mut containers = Vec::new();
     for id in directory.names()? {
-        let Ok(saved) = directory.json::<Saved>(&format!("{id}/config.v2.json")) else {
+        let Ok(saved) = directory.json::<ContainerFile>(&format!("{id}/config.v2.json")) else {
             continue;
         };
         let mut container = Container::new(Runtime::Docker, &id);

@@ -49,7 +49,7 @@ pub struct Engine {
 /// A row of the list of containers.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Listed {
+struct ContainerRow {
     id: String,
     /// With a slash before each.
     #[serde(default)]
@@ -63,7 +63,7 @@ struct Listed {
 /// A container as the engine describes it.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Inspected {
+struct ContainerDetails {
     state: InspectedState,
 }
 
@@ -137,7 +137,7 @@ impl Engine {
         } else {
             Runtime::Docker
         };
-        let rows: Vec<Listed> = parse(&response.body)?;
+        let rows: Vec<ContainerRow> = parse(&response.body)?;
         let rows = rows.into_iter().filter(|row| match self.user {
             None => name::check(&row.id).is_ok(),
             Some(_) => name::is_full_id(&row.id),
@@ -145,7 +145,7 @@ impl Engine {
         Ok(rows.map(|row| self.container(runtime, row)).collect())
     }
 
-    fn container(&self, runtime: Runtime, row: Listed) -> Container {
+    fn container(&self, runtime: Runtime, row: ContainerRow) -> Container {
         let mut container = Container::new(runtime, &row.id);
         container.user = self.user;
         let names = row.names.unwrap_or_default();
@@ -178,7 +178,7 @@ impl Engine {
     pub fn state(&self, container: &Container, machine: &Machine) -> io::Result<State> {
         let target = format!("/containers/{}/json", container.id);
         let response = http::get(&self.socket, &target)?;
-        let inspected: Inspected = parse(&response.body)?;
+        let inspected: ContainerDetails = parse(&response.body)?;
         let pid = inspected.state.pid;
         Ok(verify(machine, container, pid, self.is_trusted()))
     }

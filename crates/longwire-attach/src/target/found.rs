@@ -19,7 +19,7 @@ use super::process::Process;
 
 /// The network namespace of a target.
 #[derive(Debug)]
-pub struct Found {
+pub struct FoundTarget {
     /// The namespace. It exists as long as this value, also without processes.
     pub namespace: NetNamespace,
     /// A short name, as in `web` or `default/web-0`.
@@ -40,7 +40,7 @@ pub struct Found {
     process: Option<Pidfd>,
 }
 
-impl Found {
+impl FoundTarget {
     /// Returns the number that identifies the namespace, as in `/proc/PID/ns/net`. It is not
     /// reused while this value exists.
     pub fn inode(&self) -> u64 {
@@ -58,7 +58,7 @@ impl Found {
         name: &Path,
         directories: &[PathBuf],
         machine: &Machine,
-    ) -> Result<Found, TargetError> {
+    ) -> Result<FoundTarget, TargetError> {
         let is_plain = name.components().count() == 1 && !name.to_string_lossy().contains('/');
         let candidates: Vec<PathBuf> = if is_plain {
             directories
@@ -79,7 +79,7 @@ impl Found {
         let namespace = file.and_then(NetNamespace::from_file);
         let namespace = namespace.map_err(|e| TargetError::open(path.display(), e))?;
         let label = name.file_name().unwrap_or(name.as_os_str());
-        Ok(Found {
+        Ok(FoundTarget {
             is_host: is_host(&namespace, machine),
             namespace,
             label: label.to_string_lossy().into_owned(),
@@ -92,11 +92,11 @@ impl Found {
     }
 
     /// Opens the namespace of a process.
-    pub(super) fn of_process(pid: u32, machine: &Machine) -> Result<Found, TargetError> {
+    pub(super) fn of_process(pid: u32, machine: &Machine) -> Result<FoundTarget, TargetError> {
         let (process, namespace, pidfd) = open_process(pid, None, machine)?;
         let started = process.started().ok();
         let command = process.command().unwrap_or_default();
-        Ok(Found {
+        Ok(FoundTarget {
             is_host: is_host(&namespace, machine),
             namespace,
             label: pid.to_string(),
@@ -114,10 +114,10 @@ impl Found {
         file: &Path,
         pod: &PodName,
         machine: &Machine,
-    ) -> Result<Found, TargetError> {
+    ) -> Result<FoundTarget, TargetError> {
         let path = machine.path(&file.to_string_lossy());
-        let found = Found::named(&path, &[], machine)?;
-        Ok(Found {
+        let found = FoundTarget::named(&path, &[], machine)?;
+        Ok(FoundTarget {
             label: pod.to_string(),
             description: format!("{sandbox}, namespace {}", path.display()),
             target: Target::Pod(pod.clone()),
@@ -132,7 +132,7 @@ impl Found {
         started: u64,
         pod: Option<&PodName>,
         machine: &Machine,
-    ) -> Result<Found, TargetError> {
+    ) -> Result<FoundTarget, TargetError> {
         let pid = container.pid().unwrap_or_default();
         let (_, namespace, process) = open_process(pid, Some(started), machine)?;
         let runtime = container.runtime;
@@ -143,7 +143,7 @@ impl Found {
                 text: container.id.clone(),
             }),
         };
-        Ok(Found {
+        Ok(FoundTarget {
             is_host: is_host(&namespace, machine),
             namespace,
             label: pod.map_or_else(|| container.label(), PodName::to_string),

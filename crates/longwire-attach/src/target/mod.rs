@@ -46,7 +46,7 @@ use serde::{Deserialize, Serialize};
 
 pub use container::{Container, Runtime, State};
 pub use error::{TargetError, UnknownTarget};
-pub use found::Found;
+pub use found::FoundTarget;
 pub use machine::Machine;
 pub use name::{ContainerName, NameError, PodName};
 pub use place::{Place, PlaceState};
@@ -73,7 +73,7 @@ impl Target {
     ///
     /// # Errors
     /// See [`TargetError`].
-    pub fn resolve(&self) -> Result<Found, TargetError> {
+    pub fn resolve(&self) -> Result<FoundTarget, TargetError> {
         Machine::this().resolve(self)
     }
 }

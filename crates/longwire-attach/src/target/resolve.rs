@@ -3,7 +3,7 @@
 use super::Target;
 use super::container::Container;
 use super::error::TargetError;
-use super::found::Found;
+use super::found::FoundTarget;
 use super::machine::Machine;
 use super::name::PodName;
 use super::selection;
@@ -26,12 +26,12 @@ impl Machine {
     ///
     /// # Errors
     /// See [`TargetError`].
-    pub fn resolve(&self, target: &Target) -> Result<Found, TargetError> {
+    pub fn resolve(&self, target: &Target) -> Result<FoundTarget, TargetError> {
         self.resolve_with(target, &mut None)
     }
 
     /// Finds and opens the namespaces of many targets. All runtimes are asked once.
-    pub fn resolve_all(&self, targets: &[Target]) -> Vec<Result<Found, TargetError>> {
+    pub fn resolve_all(&self, targets: &[Target]) -> Vec<Result<FoundTarget, TargetError>> {
         let mut survey = None;
         let resolve = |target| self.resolve_with(target, &mut survey);
         targets.iter().map(resolve).collect()
@@ -41,19 +41,21 @@ impl Machine {
         &self,
         target: &Target,
         survey: &mut Option<Survey>,
-    ) -> Result<Found, TargetError> {
+    ) -> Result<FoundTarget, TargetError> {
         let new = || Survey::new(self);
         match target {
-            Target::Netns(path) => Found::named(path, &NAMED.map(|path| self.path(path)), self),
-            Target::Pid(pid) => Found::of_process(*pid, self),
+            Target::Netns(path) => {
+                FoundTarget::named(path, &NAMED.map(|path| self.path(path)), self)
+            }
+            Target::Pid(pid) => FoundTarget::of_process(*pid, self),
             Target::Container(name) => {
                 let survey = survey.get_or_insert_with(new);
                 let (container, started) = selection::container(survey, self, name)?;
-                Found::of_container(&container, started, None, self)
+                FoundTarget::of_container(&container, started, None, self)
             }
             Target::Pod(name) => match selection::pod(survey.get_or_insert_with(new), self, name) {
                 Ok((container, started)) => {
-                    Found::of_container(&container, started, Some(name), self)
+                    FoundTarget::of_container(&container, started, Some(name), self)
                 }
                 Err(error) => self.sandbox(&error, name).ok_or(error),
             },
@@ -61,14 +63,14 @@ impl Machine {
     }
 
     /// Opens the namespace of a pod without processes: its sandbox has a file.
-    fn sandbox(&self, error: &TargetError, name: &PodName) -> Option<Found> {
+    fn sandbox(&self, error: &TargetError, name: &PodName) -> Option<FoundTarget> {
         let TargetError::NotRunning { candidates, .. } = error else {
             return None;
         };
         let of_root = |c: &&Container| c.is_sandbox && c.user.is_none();
         candidates.iter().filter(of_root).find_map(|sandbox| {
             let file = sandbox.network.as_ref()?;
-            Found::of_sandbox(sandbox, file, name, self).ok()
+            FoundTarget::of_sandbox(sandbox, file, name, self).ok()
         })
     }
 }

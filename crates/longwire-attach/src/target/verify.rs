@@ -24,7 +24,7 @@ const STATES: [(&str, &str); 6] = [
 
 /// A process in the state of runc or crun.
 #[derive(Debug, Deserialize)]
-struct Recorded {
+struct RecordedProcess {
     #[serde(alias = "init_process_pid")]
     pid: u32,
     #[serde(alias = "init_process_start", alias = "process-start-time")]
@@ -60,7 +60,7 @@ fn recorded_start(machine: &Machine, container: &Container, pid: u32) -> Option<
         let paths = [format!("{namespace}/{id}/{file}"), format!("{id}/{file}")];
         let mut recorded = paths
             .iter()
-            .filter_map(|path| states.json::<Recorded>(path).ok());
+            .filter_map(|path| states.json::<RecordedProcess>(path).ok());
         let recorded = recorded.find(|recorded| recorded.pid == pid)?;
         Some(recorded.started)
     })

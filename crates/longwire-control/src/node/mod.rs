@@ -57,7 +57,8 @@ pub trait Attachments: Send + Sync {
     ///
     /// # Errors
     /// Why nothing was done.
-    fn put(&self, name: &str, spec: &AttachmentSpec) -> Result<(bool, AttachmentView), NotDone>;
+    fn put(&self, name: &str, spec: &AttachmentSpec)
+    -> Result<(bool, AttachmentView), NodeRefusal>;
 
     /// Removes an attachment; `None` if there is none of this name.
     fn remove(&self, name: &str) -> Option<Detached>;
@@ -73,7 +74,7 @@ pub trait Attachments: Send + Sync {
 
 /// Why a request about an attachment is not done.
 #[derive(Clone, Debug)]
-pub enum NotDone {
+pub enum NodeRefusal {
     /// It is wrong.
     Wrong(Vec<Problem>),
     /// There is an attachment of that name for another place, or at that interface.
@@ -82,24 +83,24 @@ pub enum NotDone {
     Failed(String),
 }
 
-impl fmt::Display for NotDone {
+impl fmt::Display for NodeRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            NotDone::Wrong(problems) => {
+            NodeRefusal::Wrong(problems) => {
                 let problems: Vec<String> = problems.iter().map(Problem::to_string).collect();
                 write!(f, "{}", problems.join("; "))
             }
-            NotDone::Conflict(reason) | NotDone::Failed(reason) => write!(f, "{reason}"),
+            NodeRefusal::Conflict(reason) | NodeRefusal::Failed(reason) => write!(f, "{reason}"),
         }
     }
 }
 
-impl From<NotDone> for Refusal {
-    fn from(error: NotDone) -> Refusal {
+impl From<NodeRefusal> for Refusal {
+    fn from(error: NodeRefusal) -> Refusal {
         match error {
-            NotDone::Wrong(problems) => Refusal::problems(problems),
-            NotDone::Conflict(error) => Refusal::conflict(error),
-            NotDone::Failed(error) => Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, error),
+            NodeRefusal::Wrong(problems) => Refusal::problems(problems),
+            NodeRefusal::Conflict(error) => Refusal::conflict(error),
+            NodeRefusal::Failed(error) => Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, error),
         }
     }
 }

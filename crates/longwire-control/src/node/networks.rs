@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::net::UnixStream;
 
-use super::NotDone;
+use super::NodeRefusal;
 use crate::refusal::Refusal;
 use crate::reply::Body;
 use crate::time_limit::within;
@@ -38,7 +38,7 @@ pub trait Networks: Send + Sync {
     ///
     /// # Errors
     /// Why nothing was done.
-    fn put(&self, name: &str, spec: &NetworkSpec) -> Result<(bool, NetworkView), NotDone>;
+    fn put(&self, name: &str, spec: &NetworkSpec) -> Result<(bool, NetworkView), NodeRefusal>;
 
     /// Ends a network; `None` if there is none of this name.
     fn remove(&self, name: &str) -> Option<NetworkEnded>;

@@ -167,7 +167,7 @@ impl std::fmt::Debug for Attachment {
 }
 
 /// The two ends of an attachment, before frames are taken.
-pub struct Prepared {
+pub struct PreparedLink {
     attachment: Attachment,
     namespace: NetNamespace,
     takers: Vec<Taker>,
@@ -177,9 +177,11 @@ pub struct Prepared {
     pub outer: Port,
 }
 
-impl std::fmt::Debug for Prepared {
+impl std::fmt::Debug for PreparedLink {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Prepared").field(&self.attachment).finish()
+        f.debug_tuple("PreparedLink")
+            .field(&self.attachment)
+            .finish()
     }
 }
 
@@ -189,7 +191,7 @@ impl std::fmt::Debug for Prepared {
 /// # Errors
 /// If the kernel is too old, the interface does not exist or has no Ethernet header, has a
 /// link that takes all frames already if this one is to, or without CAP_NET_ADMIN, CAP_BPF and CAP_SYS_ADMIN.
-pub fn prepare(place: &AttachPlace<'_>, hub: &AttachHub) -> Result<Prepared, AttachError> {
+pub fn prepare(place: &AttachPlace<'_>, hub: &AttachHub) -> Result<PreparedLink, AttachError> {
     let _hurry = ExpeditedGrace::begin();
     alive::start().map_err(AttachError::program)?;
     if place.selection.to.len() > PREFIXES_MAX {
@@ -248,7 +250,7 @@ pub fn prepare(place: &AttachPlace<'_>, hub: &AttachHub) -> Result<Prepared, Att
     })?;
     attachment.giving = giving.map_err(AttachError::program)?;
     attachment._programs = givers.into_iter().map(|(_, program)| program).collect();
-    Ok(Prepared {
+    Ok(PreparedLink {
         namespace: place.namespace.try_clone()?,
         takers: attachment.selector().takers(&place.selection)?,
         attachment,
@@ -278,7 +280,7 @@ fn rank_at(
     Ok(rank)
 }
 
-impl Prepared {
+impl PreparedLink {
     /// Returns the name of the interface.
     pub fn interface(&self) -> &str {
         &self.attachment.interface

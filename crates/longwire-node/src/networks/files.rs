@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use longwire_control::node::NetworkSpec;
 use serde_json::Value;
 
-use super::wanted::WantedNetwork;
+use super::request::NetworkRequest;
 
 /// The files of a network that a node runs.
 #[derive(Clone, Debug)]
@@ -59,18 +59,18 @@ impl NetworkFiles {
     ///
     /// # Errors
     /// If a file cannot be written.
-    pub(super) fn write(&self, wanted: &WantedNetwork) -> io::Result<()> {
+    pub(super) fn write(&self, request: &NetworkRequest) -> io::Result<()> {
         let mut builder = fs::DirBuilder::new();
         builder
             .recursive(true)
             .mode(0o700)
             .create(&self.directory)?;
-        write(&self.topology(), wanted.text.as_bytes())?;
-        match &wanted.spec.key {
+        write(&self.topology(), request.text.as_bytes())?;
+        match &request.spec.key {
             Some(key) => write(&self.key(), format!("{key}\n").as_bytes())?,
             None => remove(&self.key())?,
         }
-        write(&self.spec(), &serde_json::to_vec_pretty(&wanted.spec)?)
+        write(&self.spec(), &serde_json::to_vec_pretty(&request.spec)?)
     }
 
     /// Reads the specification.

@@ -2,9 +2,9 @@
 //! other with it, and is started again.
 
 mod files;
+mod request;
 mod supervisor;
 mod toml_text;
-mod wanted;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,14 +13,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use longwire_control::node::{
-    NetworkEnded, NetworkSpec, NetworkState, NetworkView, Networks, NotDone,
+    NetworkEnded, NetworkSpec, NetworkState, NetworkView, Networks, NodeRefusal,
 };
 use serde_json::Value;
 
 use crate::pool::Pool;
-use crate::wanted::check_name;
+use crate::request::check_name;
+use request::NetworkRequest;
 use supervisor::Supervisor;
-use wanted::WantedNetwork;
 
 pub use files::NetworkFiles;
 pub use supervisor::{NetworkCommand, NetworkRun};
@@ -108,12 +108,12 @@ impl Networks for NodeNetworks {
         running.get(name).map(|network| network.view(name))
     }
 
-    fn put(&self, name: &str, spec: &NetworkSpec) -> Result<(bool, NetworkView), NotDone> {
+    fn put(&self, name: &str, spec: &NetworkSpec) -> Result<(bool, NetworkView), NodeRefusal> {
         check_name(name)?;
         let (shared, name, spec) = (Arc::clone(&self.shared), name.to_owned(), spec.clone());
         let put = self.pool.run(move || shared.put(&name, &spec));
         let fault = "the network could not be started; this is a fault of Longwire";
-        put.unwrap_or_else(|| Err(NotDone::Failed(fault.to_owned())))
+        put.unwrap_or_else(|| Err(NodeRefusal::Failed(fault.to_owned())))
     }
 
     fn remove(&self, name: &str) -> Option<NetworkEnded> {
@@ -157,12 +157,12 @@ impl NetworksShared {
             };
             let files = self.files(&name);
             let spec = files.read().map_err(|error| error.to_string());
-            let wanted = spec.and_then(|spec| {
-                let wanted = WantedNetwork::read(&spec, files.directory());
-                wanted.map_err(|error| error.to_string())
+            let request = spec.and_then(|spec| {
+                let request = NetworkRequest::read(&spec, files.directory());
+                request.map_err(|error| error.to_string())
             });
-            let begun = wanted.and_then(|wanted| {
-                let begun = self.begin(&name, wanted);
+            let begun = request.and_then(|request| {
+                let begun = self.begin(&name, request);
                 begun.map_err(|error| error.to_string())
             });
             if let Err(error) = begun {
@@ -172,37 +172,37 @@ impl NetworksShared {
         }
     }
 
-    fn put(&self, name: &str, spec: &NetworkSpec) -> Result<(bool, NetworkView), NotDone> {
+    fn put(&self, name: &str, spec: &NetworkSpec) -> Result<(bool, NetworkView), NodeRefusal> {
         let files = self.files(name);
-        let wanted = WantedNetwork::read(spec, files.directory())?;
+        let request = NetworkRequest::read(spec, files.directory())?;
         let _turn = self.take_turn();
         let (old, count) = {
             let running = self.running();
             let network = running.get(name);
-            if let Some(network) = network.filter(|old| old.supervisor.wanted.spec == *spec) {
+            if let Some(network) = network.filter(|old| old.supervisor.request.spec == *spec) {
                 return Ok((false, network.view(name)));
             }
             (network.is_some(), running.len())
         };
         if !old && count >= NETWORKS_MAX {
             let error = format!("there are {NETWORKS_MAX} networks already");
-            return Err(NotDone::Conflict(error));
+            return Err(NodeRefusal::Conflict(error));
         }
         let ended = self.running().remove(name);
         drop(ended);
-        let failed = |error| NotDone::Failed(format!("the network cannot be kept: {error}"));
-        files.write(&wanted).map_err(failed)?;
-        self.begin(name, wanted)?;
+        let failed = |error| NodeRefusal::Failed(format!("the network cannot be kept: {error}"));
+        files.write(&request).map_err(failed)?;
+        self.begin(name, request)?;
         let view = self.running().get(name).map(|network| network.view(name));
-        let fault = || NotDone::Failed("the network ended at once".to_owned());
+        let fault = || NodeRefusal::Failed("the network ended at once".to_owned());
         Ok((!old, view.ok_or_else(fault)?))
     }
 
     /// Starts the supervisor of a network whose files are there.
-    fn begin(&self, name: &str, wanted: WantedNetwork) -> Result<(), NotDone> {
+    fn begin(&self, name: &str, request: NetworkRequest) -> Result<(), NodeRefusal> {
         let (notify, owned) = (Arc::clone(&self.notify), name.to_owned());
         let supervisor = Arc::new(Supervisor::new(
-            wanted,
+            request,
             self.files(name),
             Arc::clone(&self.command),
             Arc::new(move |sentence| notify(&owned, sentence)),
@@ -210,7 +210,7 @@ impl NetworksShared {
         let supervised = Arc::clone(&supervisor);
         let thread = thread::Builder::new().name("longwire-network".to_owned());
         let thread = thread.spawn(move || supervised.run());
-        let thread = thread.map_err(|error| NotDone::Failed(error.to_string()))?;
+        let thread = thread.map_err(|error| NodeRefusal::Failed(error.to_string()))?;
         let network = RunningNetwork {
             supervisor,
             thread: Some(thread),
@@ -239,7 +239,7 @@ impl NetworksShared {
 
 impl RunningNetwork {
     fn view(&self, name: &str) -> NetworkView {
-        let wanted = &self.supervisor.wanted;
+        let request = &self.supervisor.request;
         let state = self.supervisor.state().clone();
         NetworkView {
             name: name.to_owned(),
@@ -250,9 +250,9 @@ impl RunningNetwork {
             restarts: state.restarts,
             spec: NetworkSpec {
                 key: None,
-                ..wanted.spec.clone()
+                ..request.spec.clone()
             },
-            warnings: wanted.warnings.clone(),
+            warnings: request.warnings.clone(),
         }
     }
 }

@@ -13,7 +13,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use super::files::NetworkFiles;
-use super::wanted::WantedNetwork;
+use super::request::NetworkRequest;
 
 /// Returns the command that runs a network. The process ends with the thread that starts it.
 pub type NetworkCommand = Arc<dyn Fn(&NetworkFiles, &NetworkRun) -> Command + Send + Sync>;
@@ -55,7 +55,7 @@ pub(super) struct ProcessState {
 
 /// The supervisor of a network's process, on a thread for each network.
 pub(super) struct Supervisor {
-    pub wanted: WantedNetwork,
+    pub request: NetworkRequest,
     files: NetworkFiles,
     command: NetworkCommand,
     notify: Arc<dyn Fn(String) + Send + Sync>,
@@ -65,13 +65,13 @@ pub(super) struct Supervisor {
 
 impl Supervisor {
     pub fn new(
-        wanted: WantedNetwork,
+        request: NetworkRequest,
         files: NetworkFiles,
         command: NetworkCommand,
         notify: Arc<dyn Fn(String) + Send + Sync>,
     ) -> Supervisor {
         Supervisor {
-            wanted,
+            request,
             files,
             command,
             notify,
@@ -103,7 +103,7 @@ impl Supervisor {
     pub fn run(&self) {
         let mut backoff = BACKOFF_MIN;
         while !self.stops() {
-            if let Some(reason) = self.wanted.missing() {
+            if let Some(reason) = self.request.missing() {
                 self.wait(&reason, RETRY);
                 continue;
             }
@@ -156,7 +156,7 @@ impl Supervisor {
     }
 
     fn start(&self) -> std::io::Result<Child> {
-        let spec = &self.wanted.spec;
+        let spec = &self.request.spec;
         let run = NetworkRun {
             host: spec.host.clone(),
             has_key: spec.key.is_some(),

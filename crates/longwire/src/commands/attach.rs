@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use clap::{ArgGroup, Args, Subcommand, ValueEnum};
-use longwire_attach::{ContainerName, Found, PodName, Target};
+use longwire_attach::{ContainerName, FoundTarget, PodName, Target};
 use longwire_control::node::DirectionSpec;
 use longwire_engine::Nanos;
 use longwire_fabric::NetworkReport;
@@ -240,7 +240,7 @@ fn attach(args: &AttachArgs, globals: &Globals) -> Result<ExitCode, Error> {
     if args.node {
         return attach_by_node(args, &found, globals);
     }
-    let Found {
+    let FoundTarget {
         namespace,
         label,
         description,
@@ -342,7 +342,11 @@ fn traffic(args: &AttachArgs) -> SelectedTraffic {
 }
 
 /// Has the node attach the link, and returns.
-fn attach_by_node(args: &AttachArgs, found: &Found, globals: &Globals) -> Result<ExitCode, Error> {
+fn attach_by_node(
+    args: &AttachArgs,
+    found: &FoundTarget,
+    globals: &Globals,
+) -> Result<ExitCode, Error> {
     let spec = attach_spec::spec(args, found, traffic(args))?;
     let name = attach_names::name(
         args.name.as_deref(),
@@ -385,7 +389,7 @@ fn topology(interfaces: &[String], args: &AttachArgs) -> Result<Topology, Error>
 }
 
 /// Finds what to attach to.
-fn target(args: &AttachArgs) -> Result<Found, Error> {
+fn target(args: &AttachArgs) -> Result<FoundTarget, Error> {
     let netns = args.netns.clone().map(Target::Netns);
     let target = netns
         .or(args.pid.map(Target::Pid))
@@ -408,7 +412,7 @@ struct Life<'a> {
     engages: Vec<Engage>,
     attached: Vec<Attachment>,
     new: Option<NewRun>,
-    run: Option<attach_runs::Registered>,
+    run: Option<attach_runs::Registration>,
     /// Notes about interfaces that went away.
     gone: Vec<String>,
     /// When frames ceased to be taken, at the end.

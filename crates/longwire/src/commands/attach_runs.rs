@@ -97,12 +97,12 @@ pub(super) struct NewRun {
 }
 
 /// The entry of a run, which is removed when this is dropped.
-pub(super) struct Registered {
+pub(super) struct Registration {
     name: String,
     file: PathBuf,
 }
 
-impl Registered {
+impl Registration {
     pub(super) fn name(&self) -> &str {
         &self.name
     }
@@ -114,7 +114,7 @@ impl Registered {
     }
 }
 
-impl Drop for Registered {
+impl Drop for Registration {
     fn drop(&mut self) {
         // A file that stays names a process that is gone: `list` removes it, unless
         // interfaces stay closed.
@@ -183,7 +183,7 @@ impl NewRun {
     }
 
     /// Writes the entry, with the pins of interfaces that are to fail closed.
-    pub(super) fn register(mut self, pins: Vec<Pins>) -> Result<Registered, Error> {
+    pub(super) fn register(mut self, pins: Vec<Pins>) -> Result<Registration, Error> {
         self.record.pins = pins.iter().map(|pins| pins.name().to_owned()).collect();
         let text = serde_json::to_string_pretty(&self.record).map_err(io::Error::from)?;
         // Under its name it is whole, also if this process is killed meanwhile.
@@ -197,7 +197,7 @@ impl NewRun {
             .and_then(|()| fs::hard_link(&written, &self.file));
         let _ = fs::remove_file(&written);
         made.map_err(failed())?;
-        Ok(Registered {
+        Ok(Registration {
             name: self.record.name,
             file: self.file,
         })
@@ -209,14 +209,14 @@ pub(super) fn set(args: &AttachSetArgs, globals: &Globals) -> Result<ExitCode, E
     let options = DirectedOptions::new(args)?;
     options.warn(globals)?;
     let (name, answer) = match named(&args.name)? {
-        Named::Run(record) if record.closed => {
+        LinkHolder::Run(record) if record.closed => {
             return Err(Error::Failed(format!(
                 "'{0}' is closed, and its emulator has ended: `longwire attach detach {0}` opens \
                  it",
                 record.name
             )));
         }
-        Named::Run(record) => {
+        LinkHolder::Run(record) => {
             options.check(&record.traffic)?;
             let links = record.interfaces.iter().flat_map(|interface| {
                 options.tables().map(move |(direction, options)| {
@@ -230,7 +230,7 @@ pub(super) fn set(args: &AttachSetArgs, globals: &Globals) -> Result<ExitCode, E
             let answer = client.post("/v1/changes", &json!({ "set": links }))?;
             (record.name, answer)
         }
-        Named::OfNode(view) => {
+        LinkHolder::OfNode(view) => {
             options.check(&SelectedTraffic::of_spec(&view.spec))?;
             let view = attach_node::set(&view, &options)?;
             (view.name.clone(), json!(view))
@@ -246,10 +246,14 @@ pub(super) fn set(args: &AttachSetArgs, globals: &Globals) -> Result<ExitCode, E
 
 /// Ends runs of `attach`, and waits until they are gone.
 pub(super) fn detach(args: &DetachArgs, globals: &Globals) -> Result<ExitCode, Error> {
-    let found: Vec<Named> = if args.all {
+    let found: Vec<LinkHolder> = if args.all {
         let of_node = attach_node::views()?.into_iter();
-        let of_node = of_node.map(|view| Named::OfNode(Box::new(view)));
-        runs()?.into_iter().map(Named::Run).chain(of_node).collect()
+        let of_node = of_node.map(|view| LinkHolder::OfNode(Box::new(view)));
+        runs()?
+            .into_iter()
+            .map(LinkHolder::Run)
+            .chain(of_node)
+            .collect()
     } else {
         let found = args.names.iter().map(|name| named(name));
         found.collect::<Result<_, _>>()?
@@ -257,13 +261,13 @@ pub(super) fn detach(args: &DetachArgs, globals: &Globals) -> Result<ExitCode, E
     let mut ending = Vec::new();
     for named in found {
         match named {
-            Named::Run(record) => {
+            LinkHolder::Run(record) => {
                 if !record.closed {
                     end(&record, Signal::SIGTERM)?;
                 }
                 ending.push(record);
             }
-            Named::OfNode(view) => {
+            LinkHolder::OfNode(view) => {
                 attach_node::detach(&view.name)?;
                 if !globals.quiet {
                     println!("'{}' was detached", view.name);
@@ -340,7 +344,7 @@ impl Record {
 }
 
 /// An attached link that is named.
-enum Named {
+enum LinkHolder {
     Run(Record),
     OfNode(Box<AttachmentView>),
 }
@@ -354,14 +358,14 @@ pub(super) fn runs() -> Result<Vec<Record>, Error> {
     Ok(all)
 }
 
-fn named(name: &str) -> Result<Named, Error> {
+fn named(name: &str) -> Result<LinkHolder, Error> {
     let all = runs()?;
     if let Some(record) = all.iter().find(|record| record.name == name) {
-        return Ok(Named::Run(record.clone()));
+        return Ok(LinkHolder::Run(record.clone()));
     }
     let of_node = attach_node::views()?;
     if let Some(view) = of_node.iter().find(|view| view.name == name) {
-        return Ok(Named::OfNode(Box::new(view.clone())));
+        return Ok(LinkHolder::OfNode(Box::new(view.clone())));
     }
     let names = all.iter().map(|record| record.name.as_str());
     let names: Vec<&str> = names

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use longwire_attach::{Found, Target};
+use longwire_attach::{FoundTarget, Target};
 use longwire_control::node::{AttachmentSpec, FailSpec, TargetSpec};
 use longwire_engine::LinkSpec;
 use serde_json::{Map, Value};
@@ -18,7 +18,7 @@ use crate::Error;
 /// If options are wrong, or name a file by a relative path.
 pub(super) fn spec(
     args: &AttachArgs,
-    found: &Found,
+    found: &FoundTarget,
     traffic: SelectedTraffic,
 ) -> Result<AttachmentSpec, Error> {
     let link = args.link.specs()?;

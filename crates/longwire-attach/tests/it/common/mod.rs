@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use longwire_attach::{Found, Machine, Target, TargetError};
+use longwire_attach::{FoundTarget, Machine, Target, TargetError};
 use longwire_io::net::NetNamespace;
 use longwire_testbed::support::{self, Folder};
 use serde_json::{Value, json};
@@ -84,16 +84,16 @@ impl Tree {
         self.file(&format!("{bundle}/init.pid"), pid.to_string());
     }
 
-    pub fn resolve(&self, target: &Target) -> Result<Found, TargetError> {
+    pub fn resolve(&self, target: &Target) -> Result<FoundTarget, TargetError> {
         self.machine().resolve(target)
     }
 
     /// Resolves a container, and checks that it is the one with this process.
-    pub fn expect(&self, name: &str, pid: u32) -> Found {
+    pub fn expect(&self, name: &str, pid: u32) -> FoundTarget {
         self.expect_target(&container(name), pid)
     }
 
-    pub fn expect_target(&self, target: &Target, pid: u32) -> Found {
+    pub fn expect_target(&self, target: &Target, pid: u32) -> FoundTarget {
         let found = self.resolve(target);
         let found = found.unwrap_or_else(|error| panic!("{target}: {error}"));
         assert_eq!(found.pid, Some(pid), "{target}");

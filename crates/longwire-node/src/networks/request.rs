@@ -1,15 +1,15 @@
-//! A network that is wanted, read and checked.
+//! The request for a network, read and checked.
 
 use std::path::Path;
 
-use longwire_control::node::{NetworkSpec, NotDone};
+use longwire_control::node::{NetworkSpec, NodeRefusal};
 use longwire_topology::{AttachPlan, Problem, Topology};
 
 use super::toml_text;
 
-/// A network that is wanted.
+/// A network that a request asks for.
 #[derive(Clone, Debug)]
-pub(super) struct WantedNetwork {
+pub(super) struct NetworkRequest {
     pub spec: NetworkSpec,
     /// The topology as text.
     pub text: String,
@@ -18,17 +18,17 @@ pub(super) struct WantedNetwork {
     pub warnings: Vec<Problem>,
 }
 
-impl WantedNetwork {
+impl NetworkRequest {
     /// Reads a network. `folder` is where files that it names are searched.
     ///
     /// # Errors
     /// All that is wrong.
-    pub fn read(spec: &NetworkSpec, folder: &Path) -> Result<WantedNetwork, NotDone> {
+    pub fn read(spec: &NetworkSpec, folder: &Path) -> Result<NetworkRequest, NodeRefusal> {
         let Some(text) = toml_text::text(&spec.file) else {
             let reason = "a topology is its text, or an object of its tables, without null";
             return Err(refused("file", reason));
         };
-        let topology = Topology::parse("file", &text, folder).map_err(NotDone::Wrong)?;
+        let topology = Topology::parse("file", &text, folder).map_err(NodeRefusal::Wrong)?;
         let host = host(spec, &topology)?;
         if let Some(key) = &spec.key
             && !(key.len() == 64 && key.bytes().all(|byte| byte.is_ascii_hexdigit()))
@@ -41,7 +41,7 @@ impl WantedNetwork {
             let owner = owners.map(|owners| owners[usize::from(plan.port.0)]);
             owner == host
         };
-        Ok(WantedNetwork {
+        Ok(NetworkRequest {
             spec: spec.clone(),
             text,
             attached: topology.attached.into_iter().filter(is_here).collect(),
@@ -57,7 +57,7 @@ impl WantedNetwork {
 }
 
 /// Returns the index of the host that the network is for; `None` for one without hosts.
-fn host(spec: &NetworkSpec, topology: &Topology) -> Result<Option<usize>, NotDone> {
+fn host(spec: &NetworkSpec, topology: &Topology) -> Result<Option<usize>, NodeRefusal> {
     let Some(cluster) = &topology.cluster else {
         return match spec.host {
             Some(_) => Err(refused("host", "the topology has no [[host]]")),
@@ -75,8 +75,8 @@ fn host(spec: &NetworkSpec, topology: &Topology) -> Result<Option<usize>, NotDon
     index.map(Some).ok_or_else(|| refused("host", &reason))
 }
 
-fn refused(field: &str, reason: &str) -> NotDone {
-    NotDone::Wrong(vec![Problem {
+fn refused(field: &str, reason: &str) -> NodeRefusal {
+    NodeRefusal::Wrong(vec![Problem {
         file: "network".to_owned(),
         pointer: format!("/{field}"),
         field: field.to_owned(),

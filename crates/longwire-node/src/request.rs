@@ -1,9 +1,9 @@
-//! An attachment that is wanted, read and checked.
+//! The request for an attachment, read and checked.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use longwire_attach::{ContainerName, PodName, Target};
-use longwire_control::node::{AttachmentSpec, DirectionSpec, FailSpec, NotDone, TargetSpec};
+use longwire_control::node::{AttachmentSpec, DirectionSpec, FailSpec, NodeRefusal, TargetSpec};
 use longwire_engine::LinkSpec;
 use longwire_engine::presets::Duplex;
 use longwire_io::attach::{AttachError, Direction, FailMode, Selection};
@@ -21,9 +21,9 @@ const NAME_MAX: usize = 64;
 /// seconds for longer ones.
 const FILTER_MAX: usize = 16 << 10;
 
-/// An attachment that is wanted.
+/// An attachment that a request asks for.
 #[derive(Clone, Debug)]
-pub(crate) struct Wanted {
+pub(crate) struct AttachmentRequest {
     pub spec: AttachmentSpec,
     pub target: Target,
     pub part: Part,
@@ -31,12 +31,12 @@ pub(crate) struct Wanted {
     pub warnings: Vec<Problem>,
 }
 
-impl Wanted {
+impl AttachmentRequest {
     /// Reads what a request says. Files that models name are read.
     ///
     /// # Errors
     /// All that is wrong.
-    pub fn read(spec: &AttachmentSpec) -> Result<Wanted, NotDone> {
+    pub fn read(spec: &AttachmentSpec) -> Result<AttachmentRequest, NodeRefusal> {
         let mut problems = Vec::new();
         let mut refuse = |pointer: &str, reason: String| {
             problems.push(Problem {
@@ -86,28 +86,30 @@ impl Wanted {
             }
         }
         match (target, link) {
-            (Some(target), Some((link, warnings))) if problems.is_empty() => Ok(Wanted {
-                spec: spec.clone(),
-                target,
-                part: Part {
-                    selection,
-                    direction: match spec.direction {
-                        DirectionSpec::Both => Direction::Both,
-                        DirectionSpec::Up => Direction::Up,
-                        DirectionSpec::Down => Direction::Down,
+            (Some(target), Some((link, warnings))) if problems.is_empty() => {
+                Ok(AttachmentRequest {
+                    spec: spec.clone(),
+                    target,
+                    part: Part {
+                        selection,
+                        direction: match spec.direction {
+                            DirectionSpec::Both => Direction::Both,
+                            DirectionSpec::Up => Direction::Up,
+                            DirectionSpec::Down => Direction::Down,
+                        },
+                        sharing: 0,
+                        priority: spec.priority,
+                        fail: match spec.fail {
+                            FailSpec::Open => FailMode::Open,
+                            FailSpec::Closed => FailMode::Closed,
+                        },
+                        claims: BTreeMap::new(),
                     },
-                    sharing: 0,
-                    priority: spec.priority,
-                    fail: match spec.fail {
-                        FailSpec::Open => FailMode::Open,
-                        FailSpec::Closed => FailMode::Closed,
-                    },
-                    claims: BTreeMap::new(),
-                },
-                link,
-                warnings,
-            }),
-            _ => Err(NotDone::Wrong(problems)),
+                    link,
+                    warnings,
+                })
+            }
+            _ => Err(NodeRefusal::Wrong(problems)),
         }
     }
 
@@ -116,7 +118,7 @@ impl Wanted {
     ///
     /// # Errors
     /// The field that differs, and the remedy.
-    pub fn check_place_of(&self, other: &Wanted, name: &str) -> Result<(), NotDone> {
+    pub fn check_place_of(&self, other: &AttachmentRequest, name: &str) -> Result<(), NodeRefusal> {
         let (new, old) = (&self.spec, &other.spec);
         let fields = [
             ("target", new.target != old.target),
@@ -130,7 +132,7 @@ impl Wanted {
         ];
         match fields.iter().find(|(_, differs)| *differs) {
             None => Ok(()),
-            Some((field, _)) => Err(NotDone::Conflict(format!(
+            Some((field, _)) => Err(NodeRefusal::Conflict(format!(
                 "'{name}' is attached with another value of {field}, which cannot be changed while \
                  it is: remove it first, or choose another name"
             ))),
@@ -143,7 +145,7 @@ impl Wanted {
 
     /// Whether this one takes exactly what another takes, so that only one of them would
     /// have any traffic.
-    pub fn is_for_same_traffic(&self, other: &Wanted) -> bool {
+    pub fn is_for_same_traffic(&self, other: &AttachmentRequest) -> bool {
         let (own, others) = (&self.spec, &other.spec);
         own.target == others.target
             && own.interface == others.interface
@@ -231,13 +233,13 @@ fn difference(from: &LinkSpec, to: &LinkSpec) -> Map<String, Value> {
 ///
 /// # Errors
 /// What names are.
-pub(crate) fn check_name(name: &str) -> Result<(), NotDone> {
+pub(crate) fn check_name(name: &str) -> Result<(), NodeRefusal> {
     let is_fine = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
     let fits = (1..=NAME_MAX).contains(&name.len()) && name.chars().all(is_fine);
     if fits && !name.starts_with('.') {
         return Ok(());
     }
-    Err(NotDone::Wrong(vec![Problem {
+    Err(NodeRefusal::Wrong(vec![Problem {
         file: "attachment".to_owned(),
         field: "name".to_owned(),
         reason: format!(
@@ -252,8 +254,8 @@ pub(crate) fn check_name(name: &str) -> Result<(), NotDone> {
 mod tests {
     use super::*;
 
-    fn wanted(body: &Value) -> Result<Wanted, NotDone> {
-        Wanted::read(&serde_json::from_value(body.clone()).expect("an attachment"))
+    fn request(body: &Value) -> Result<AttachmentRequest, NodeRefusal> {
+        AttachmentRequest::read(&serde_json::from_value(body.clone()).expect("an attachment"))
     }
 
     #[test]
@@ -264,7 +266,7 @@ mod tests {
             "filter": "udp dst",
             "link": { "up": { "delay": "soon" } },
         });
-        let Err(NotDone::Wrong(problems)) = wanted(&body) else {
+        let Err(NodeRefusal::Wrong(problems)) = request(&body) else {
             panic!("it is wrong");
         };
         let pointers: Vec<&str> = problems.iter().map(|p| p.pointer.as_str()).collect();
@@ -278,7 +280,7 @@ mod tests {
         std::fs::write(folder.join(&name), "0s 1mbit\n").expect("written");
         let with = |path: &str| {
             let rate = format!("trace:file={path}");
-            wanted(&json!({ "target": { "pid": 1 }, "link": { "rate": rate } }))
+            request(&json!({ "target": { "pid": 1 }, "link": { "rate": rate } }))
         };
         let path = folder.join(&name);
         assert!(with(path.to_str().expect("a path")).is_ok());
@@ -287,7 +289,7 @@ mod tests {
             .components()
             .count();
         let relative = format!("{}{}", "../".repeat(depth), path.display());
-        let Err(NotDone::Wrong(problems)) = with(&relative) else {
+        let Err(NodeRefusal::Wrong(problems)) = with(&relative) else {
             panic!("it is relative");
         };
         assert!(problems[0].reason.contains("absolute"), "{problems:?}");
@@ -297,7 +299,7 @@ mod tests {
     #[test]
     fn a_change_has_what_differs() {
         let read = |link: Value| {
-            wanted(&json!({ "target": { "pid": 1 }, "link": link })).expect("an attachment")
+            request(&json!({ "target": { "pid": 1 }, "link": link })).expect("an attachment")
         };
         let old = read(json!({ "delay": "20ms", "loss": "1%" }));
         let new = read(json!({ "delay": "20ms", "up": { "rate": "1mbit" } }));
