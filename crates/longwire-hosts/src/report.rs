@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 pub struct HostsReport {
     /// The name of this host.
     pub name: String,
-    /// Datagrams from unknown senders, and those that no session could authenticate.
+    /// Datagrams from unknown senders, and those of known ones that are neither of a session
+    /// nor of a handshake with the key.
     pub foreign: u64,
     /// The other hosts.
     pub peers: Vec<PeerReport>,
@@ -31,10 +32,18 @@ pub struct PeerReport {
     pub frames_sent: u64,
     /// Frames for it that were not sent, because it did not answer.
     pub frames_unsent: u64,
+    /// Frames sent to it after it was last heard, before it was taken as silent: lost, unless
+    /// it comes back as it was and counts them itself.
+    #[serde(default)]
+    pub frames_unconfirmed: u64,
     /// Frames received from it.
     pub frames_received: u64,
     /// Frames that the underlay lost on the way from it.
     pub frames_lost: u64,
+    /// Frames to it and from it that were dropped on this host, because they came faster than
+    /// they were sent on and no memory was left.
+    #[serde(default)]
+    pub frames_dropped: u64,
     /// Frames that the underlay lost on the way from it at first, and that came when they
     /// were sent again.
     #[serde(default)]
@@ -54,7 +63,10 @@ pub struct PeerReport {
     pub datagrams_sent: u64,
     /// UDP payload sent to it, in bytes.
     pub bytes_sent: u64,
-    /// Datagrams that had come before.
+    /// Datagrams from its address that were dropped as foreign.
+    #[serde(default)]
+    pub foreign: u64,
+    /// Datagrams that had come before, and those of an earlier session or handshake.
     pub replayed: u64,
     /// The shortest round trip, in nanoseconds.
     pub round_trip_ns: u64,
@@ -67,4 +79,7 @@ pub struct PeerReport {
     pub clock_uncertainty_ns: u64,
     /// By how much our clock is faster than its, in parts per million.
     pub clock_skew_ppm: f64,
+    /// The last error of sending to it. Absent if there was none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub send_error: Option<String>,
 }
