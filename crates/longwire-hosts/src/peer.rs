@@ -67,6 +67,36 @@ pub enum PeerEvent {
     ClockJumped(i64),
 }
 
+impl std::fmt::Display for PeerEvent {
+    /// Writes the end of a sentence whose subject is the host.
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let millis = |by: i64| by as f64 / 1e6;
+        out.write_str(match self {
+            PeerEvent::Connected { restarted: false } => "is connected",
+            PeerEvent::Connected { restarted: true } => {
+                "was started again: its links start in their first state"
+            }
+            PeerEvent::Silent => "does not answer: links drop frames to its ports (port_lost)",
+            PeerEvent::OtherNetwork => "runs another file, seed or scenario, and is ignored",
+            PeerEvent::ClockSet(by) => {
+                let by = millis(*by);
+                return write!(
+                    out,
+                    "had its wall clock set by {by:+.3} ms; frames do not depend on it"
+                );
+            }
+            PeerEvent::ClockJumped(by) => {
+                let by = millis(*by);
+                return write!(
+                    out,
+                    "had a jump of its monotonic clock by {by:+.3} ms: frames of that moment \
+                     left at wrong times"
+                );
+            }
+        })
+    }
+}
+
 /// The reason why a datagram was dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rejection {

@@ -16,6 +16,30 @@ pub struct HostsReport {
     pub peers: Vec<PeerReport>,
 }
 
+impl HostsReport {
+    /// Returns the hosts for which the start of a run waits, as a sentence.
+    pub fn waiting(&self) -> String {
+        let silent = self.peers.iter().filter(|peer| !peer.connected);
+        let silent = silent.map(|peer| match &peer.send_error {
+            Some(error) => format!("{} (sending: {error})", peer.name),
+            None if peer.foreign > 0 => {
+                format!("{} (it is heard, but has another key)", peer.name)
+            }
+            None => peer.name.clone(),
+        });
+        let silent: Vec<String> = silent.collect();
+        if silent.is_empty() {
+            return "waiting for the start, which the first host of the file chooses".to_owned();
+        }
+        let at_peers: u64 = self.peers.iter().map(|peer| peer.foreign).sum();
+        let elsewhere = match self.foreign.saturating_sub(at_peers) {
+            0 => String::new(),
+            count => format!("; {count} datagrams came from other addresses"),
+        };
+        format!("waiting for hosts: {}{elsewhere}", silent.join(", "))
+    }
+}
+
 /// The report of the exchange with one host.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Peer")]
@@ -82,4 +106,32 @@ pub struct PeerReport {
     /// The last error of sending to it. Absent if there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub send_error: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_wait_names_hosts_with_causes() {
+        let peer = |name: &str, connected| PeerReport {
+            name: name.to_owned(),
+            connected,
+            ..PeerReport::default()
+        };
+        let mut report = HostsReport {
+            foreign: 5,
+            peers: vec![peer("a", true), peer("b", false), peer("c", false)],
+            ..HostsReport::default()
+        };
+        report.peers[1].foreign = 3;
+        report.peers[2].send_error = Some("Network is unreachable".to_owned());
+        assert_eq!(
+            report.waiting(),
+            "waiting for hosts: b (it is heard, but has another key), c (sending: Network is \
+             unreachable); 2 datagrams came from other addresses"
+        );
+        report.peers.truncate(1);
+        assert!(report.waiting().contains("waiting for the start"));
+    }
 }

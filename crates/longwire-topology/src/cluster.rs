@@ -163,47 +163,8 @@ impl HostReader {
             let reason = format!("there are two hosts '{}'", name.value);
             return complaints.refuse(name.span, "host.name", reason, "give each its own name");
         }
-        let Some(written) = tree::text(table, "address") else {
-            self.is_fine = false;
-            let reason = format!("host '{}' has no address", name.value);
-            let remedy = "write address = \"192.0.2.1\"";
-            return complaints.refuse(item.span.clone(), "host.address", reason, remedy);
-        };
-        let Some(address) = self.address(&written, "host.address", complaints) else {
+        let Some((address, listen)) = self.addresses(item, name.value, complaints) else {
             return;
-        };
-        if let Some(reason) = unreachable_reason(address) {
-            self.is_fine = false;
-            let remedy = "write the address and UDP port at which the other hosts reach it";
-            return complaints.refuse(written.span, "host.address", reason, remedy);
-        }
-        if self.hosts.iter().any(|host| host.address == address) {
-            self.is_fine = false;
-            let reason = format!("{address} is the address of another host");
-            let remedy = "give each host its own address, or its own UDP port";
-            return complaints.refuse(written.span, "host.address", reason, remedy);
-        }
-        if let Some(first) = self.hosts.first()
-            && first.address.is_ipv4() != address.is_ipv4()
-        {
-            let reason = format!(
-                "{address} cannot reach {}, host '{}'",
-                first.address, first.name
-            );
-            return self.refuse_family(written.span, "host.address", &reason, complaints);
-        }
-        let listen = match tree::text(table, "listen") {
-            Some(written) => {
-                let listen = self.address(&written, "host.listen", complaints);
-                if let Some(listen) = listen
-                    && listen.is_ipv4() != address.is_ipv4()
-                {
-                    let reason = format!("{listen} does not receive what is sent to {address}");
-                    return self.refuse_family(written.span, "host.listen", &reason, complaints);
-                }
-                listen
-            }
-            None => Some(address),
         };
         let index = self.hosts.len();
         let mut ports = Vec::new();
@@ -222,9 +183,65 @@ impl HostReader {
         self.hosts.push(HostPlan {
             name: name.value.to_owned(),
             address,
-            listen: listen.unwrap_or(address),
+            listen,
             ports,
         });
+    }
+
+    /// Reads where a host is reached, and where it receives; `None` if the first is refused.
+    fn addresses(
+        &mut self,
+        item: &Placed<&Table<'_>>,
+        name: &str,
+        complaints: &mut Complaints,
+    ) -> Option<(SocketAddr, SocketAddr)> {
+        let table = item.value;
+        let Some(written) = tree::text(table, "address") else {
+            self.is_fine = false;
+            let reason = format!("host '{name}' has no address");
+            let remedy = "write address = \"192.0.2.1\"";
+            complaints.refuse(item.span.clone(), "host.address", reason, remedy);
+            return None;
+        };
+        let address = self.address(&written, "host.address", complaints)?;
+        if let Some(reason) = unreachable_reason(address) {
+            self.is_fine = false;
+            let remedy = "write the address and UDP port at which the other hosts reach it";
+            complaints.refuse(written.span, "host.address", reason, remedy);
+            return None;
+        }
+        if self.hosts.iter().any(|host| host.address == address) {
+            self.is_fine = false;
+            let reason = format!("{address} is the address of another host");
+            let remedy = "give each host its own address, or its own UDP port";
+            complaints.refuse(written.span, "host.address", reason, remedy);
+            return None;
+        }
+        if let Some(first) = self.hosts.first()
+            && first.address.is_ipv4() != address.is_ipv4()
+        {
+            let reason = format!(
+                "{address} cannot reach {}, host '{}'",
+                first.address, first.name
+            );
+            self.refuse_family(written.span, "host.address", &reason, complaints);
+            return None;
+        }
+        let listen = match tree::text(table, "listen") {
+            Some(written) => {
+                let listen = self.address(&written, "host.listen", complaints);
+                if let Some(listen) = listen
+                    && listen.is_ipv4() != address.is_ipv4()
+                {
+                    let reason = format!("{listen} does not receive what is sent to {address}");
+                    self.refuse_family(written.span, "host.listen", &reason, complaints);
+                    return None;
+                }
+                listen
+            }
+            None => Some(address),
+        };
+        Some((address, listen.unwrap_or(address)))
     }
 
     /// Refuses an address: a socket sends to one family, and receives from it.

@@ -255,7 +255,7 @@ fn setup(
 /// that models name: hosts with different ones must not run together.
 fn digest(topology: &Topology, cluster: &Cluster, seed: u64) -> Result<[u8; 32], Error> {
     let mut digest = NetworkDigest::default();
-    digest.add(network_text(topology, cluster, seed).as_bytes());
+    digest.add(topology.decisive_text(cluster, seed).as_bytes());
     let loader = FileLoader::default();
     for name in topology.files.iter() {
         let mut contents = NetworkDigest::default();
@@ -268,36 +268,6 @@ fn digest(topology: &Topology, cluster: &Cluster, seed: u64) -> Result<[u8; 32],
         digest.add(&contents.finish());
     }
     Ok(digest.finish())
-}
-
-/// Everything in the topology that decides about frames, as text.
-fn network_text(topology: &Topology, cluster: &Cluster, seed: u64) -> String {
-    use std::fmt::Write;
-
-    let mut text = format!(
-        "{seed} {} {:?} {:?} {:?} {:?}\n{:?}\n",
-        // A host with a smaller one would refuse the datagrams of the others.
-        cluster.mtu,
-        topology.bridge,
-        topology.order,
-        topology.unmatched,
-        topology.paths,
-        topology.timeline
-    );
-    for host in &cluster.hosts {
-        let _ = writeln!(text, "{} {} {:?}", host.name, host.address, host.ports);
-    }
-    for port in &topology.ports {
-        let _ = writeln!(text, "{}", port.name);
-    }
-    for link in &topology.links {
-        let down = link.down.as_ref().map(|down| down.given());
-        let _ = writeln!(text, "{} {:?} {down:?}", link.name, link.up.given());
-    }
-    for rule in &topology.rules {
-        let _ = writeln!(text, "{} {:?}", rule.matcher, rule.target);
-    }
-    text
 }
 
 /// The wait for the start of the run.
@@ -335,7 +305,7 @@ impl HostWait<'_> {
             }
             if !has_named && now.saturating_sub(started) > NAMED_AFTER {
                 has_named = true;
-                start::notes([&waiting(&transport.report())], self.globals)?;
+                start::notes([&transport.report().waiting()], self.globals)?;
             }
             std::thread::sleep(until);
         }
@@ -354,26 +324,6 @@ impl HostWait<'_> {
         let note = format!("{frames} came before the start of the run and were discarded");
         Ok(start::notes([&note], self.globals)?)
     }
-}
-
-/// Returns the hosts for which the start waits, as a sentence.
-fn waiting(report: &HostsReport) -> String {
-    let silent = report.peers.iter().filter(|peer| !peer.connected);
-    let silent = silent.map(|peer| match &peer.send_error {
-        Some(error) => format!("{} (sending: {error})", peer.name),
-        None if peer.foreign > 0 => format!("{} (it is heard, but has another key)", peer.name),
-        None => peer.name.clone(),
-    });
-    let silent: Vec<String> = silent.collect();
-    if silent.is_empty() {
-        return "waiting for the start, which the first host of the file chooses".to_owned();
-    }
-    let at_peers: u64 = report.peers.iter().map(|peer| peer.foreign).sum();
-    let foreign = match report.foreign - at_peers {
-        0 => String::new(),
-        count => format!("; {count} datagrams came from other addresses"),
-    };
-    format!("waiting for hosts: {}{foreign}", silent.join(", "))
 }
 
 /// The exchange with other hosts, before the network runs.
@@ -447,31 +397,11 @@ impl HostConnection {
             Some(peer) => format!("host '{}'", self.others.names[peer]),
             None => "this host".to_owned(),
         };
-        let millis = |by: i64| by as f64 / 1e6;
-        let what = match event.event {
-            // Connections of the start come before the epoch.
-            PeerEvent::Connected { .. } if event.at <= self.epoch => return None,
-            PeerEvent::Connected { restarted: false } => "is connected".to_owned(),
-            PeerEvent::Connected { restarted: true } => {
-                "was started again: its links start in their first state".to_owned()
-            }
-            PeerEvent::Silent => {
-                "does not answer: links drop frames to its ports (port_lost)".to_owned()
-            }
-            PeerEvent::OtherNetwork => {
-                "runs another file, seed or scenario, and is ignored".to_owned()
-            }
-            PeerEvent::ClockSet(by) => format!(
-                "had its wall clock set by {:+.3} ms; frames do not depend on it",
-                millis(by)
-            ),
-            PeerEvent::ClockJumped(by) => format!(
-                "had a jump of its monotonic clock by {:+.3} ms: frames of that moment left at \
-                 wrong times",
-                millis(by)
-            ),
-        };
-        Some(format!("at {at:.3} s: {who} {what}"))
+        // Connections of the start come before the epoch.
+        if matches!(event.event, PeerEvent::Connected { .. }) && event.at <= self.epoch {
+            return None;
+        }
+        Some(format!("at {at:.3} s: {who} {}", event.event))
     }
 }
 

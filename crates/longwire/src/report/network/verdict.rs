@@ -219,9 +219,10 @@ fn artifacts_of(port: &PortReport) -> Option<String> {
 
 /// Returns whether a network that delivered no frame met its configuration, with the reasons.
 fn undelivered_line(undelivered: &UndeliveredFrames) -> (bool, String) {
-    let verdict = match undelivered.asked_for() {
-        true => "the network was what was asked for",
-        false => "the network is not usable",
+    let verdict = if undelivered.asked_for() {
+        "the network was what was asked for"
+    } else {
+        "the network is not usable"
     };
     let line = format!("{verdict}: {}", undelivered.line());
     (undelivered.asked_for(), line)
