@@ -185,7 +185,13 @@ pub static ROUTES: [Route; 24] = [
         "The report so far, links apart",
         &[],
         Answer::Json("Report"),
-        Work::Slow(|state, _| Reply::json(&Report(state.controller.report()))),
+        Work::Slow(|state, _| {
+            let controller = &state.controller;
+            Reply::json(&Report {
+                run: controller.report(),
+                hosts: controller.hosts(),
+            })
+        }),
     ),
     get(
         "/v1/changes",

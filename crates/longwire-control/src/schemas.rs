@@ -2,7 +2,6 @@
 //! from the tables of the topology's reader, those of responses from their types.
 
 use longwire_fabric::LinkView;
-use longwire_runtime::report::NetworkDocument;
 use longwire_topology::fields::{CHANGE, LINK, SET};
 use longwire_topology::schema;
 use schemars::Schema;
@@ -12,8 +11,8 @@ use serde_json::{Map, Value, json};
 
 use super::registry::Models;
 use super::responses::{
-    Changed, Changes, ErrorBody, Links, Overview, Paths, Ports, Rules, Skipped, Stats, StatsEvent,
-    Upcoming,
+    Changed, Changes, ErrorBody, Links, Overview, Paths, Ports, Report, Rules, Skipped, Stats,
+    StatsEvent, Upcoming,
 };
 use super::view::columns::{Columns, HistoryEvent};
 use super::view::fidelity::Fidelity;
@@ -58,7 +57,7 @@ fn responses() -> Map<String, Value> {
         SchemaGenerator::subschema_for::<Changed>,
         SchemaGenerator::subschema_for::<Changes>,
         SchemaGenerator::subschema_for::<ErrorBody>,
-        SchemaGenerator::subschema_for::<NetworkDocument>,
+        SchemaGenerator::subschema_for::<Report>,
         SchemaGenerator::subschema_for::<LinkView>,
         SchemaGenerator::subschema_for::<Links>,
         SchemaGenerator::subschema_for::<Overview>,

@@ -3,9 +3,10 @@
 
 use std::collections::BTreeSet;
 use std::sync::mpsc::{Receiver, Sender};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockWriteGuard};
 
 use longwire_engine::Nanos;
+use longwire_hosts::{HostsReader, HostsReport};
 use longwire_runtime::RunReport;
 use longwire_runtime::fabric::{DeferredDrop, FabricHandle};
 use longwire_runtime::{FileAccess, FileLoader};
@@ -49,6 +50,8 @@ pub struct Controller {
     /// One change after the other.
     turn: Mutex<()>,
     pub(super) scenario: ScenarioClock,
+    /// The exchange with other hosts, if the network is divided among several.
+    hosts: OnceLock<HostsReader>,
 }
 
 /// A change that is read and checked.
@@ -94,6 +97,7 @@ impl Controller {
             discarded: Mutex::new(discarded),
             turn: Mutex::new(()),
             scenario: ScenarioClock::default(),
+            hosts: OnceLock::new(),
         }
     }
 
@@ -120,6 +124,16 @@ impl Controller {
     /// Its ports, switch and all, as of now.
     pub fn report(&self) -> RunReport {
         self.handle.report()
+    }
+
+    /// Adds the exchange with other hosts, once.
+    pub fn follow_hosts(&self, hosts: HostsReader) {
+        self.hosts.get_or_init(|| hosts);
+    }
+
+    /// Returns the report of the exchange with other hosts, if there are any.
+    pub fn hosts(&self) -> Option<HostsReport> {
+        self.hosts.get().map(HostsReader::report)
     }
 
     /// Its running fabric.

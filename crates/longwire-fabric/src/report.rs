@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use longwire_engine::LinkSpec;
-use longwire_hosts::HostsReport;
+use longwire_hosts::{HostsReport, PeerReport};
 use longwire_runtime::fabric::LinkTotals;
 use longwire_runtime::ledger::{NamedCounts, Traffic};
 use longwire_runtime::report::NetworkDocument;
@@ -113,26 +113,25 @@ impl NetworkReport {
             links: ports
                 .chain(links)
                 .chain(self.unrecorded())
-                .chain(self.underlay_losses())
+                .chain(self.host_rows())
                 .collect(),
             ..self.run.clone()
         }
     }
 
-    /// Frames that the underlay lost, as a link for each host that they came from.
-    fn underlay_losses(&self) -> impl Iterator<Item = LinkReport> {
+    /// Frames that were lost between this host and others, as a link for each of those.
+    fn host_rows(&self) -> impl Iterator<Item = LinkReport> {
         let peers = self.hosts.iter().flat_map(|hosts| &hosts.peers);
-        let lossy = peers.filter(|peer| peer.frames_lost > 0);
+        let lossy = peers.filter(|peer| host_artifacts(peer).any(|(_, count)| count > 0));
         lossy.map(|peer| LinkReport {
             name: format!("host {}", peer.name),
             traffic: Traffic {
-                packets_in: peer.frames_received + peer.frames_lost,
+                packets_in: peer.frames_received
+                    + host_artifacts(peer).map(|(_, count)| count).sum::<u64>(),
                 packets_out: peer.frames_received,
                 ..Traffic::default()
             },
-            artifacts: [(Artifact::UnderlayLost.name(), peer.frames_lost)]
-                .into_iter()
-                .collect(),
+            artifacts: host_artifacts(peer).collect(),
             lateness_us: Spread::UNMEASURED,
             lateness_own_us: Spread::UNMEASURED,
             ..LinkReport::default()
@@ -148,4 +147,16 @@ impl NetworkReport {
             ..LinkReport::default()
         })
     }
+}
+
+/// Returns the artifacts of the exchange with another host, by kind.
+pub fn host_artifacts(peer: &PeerReport) -> impl Iterator<Item = (&'static str, u64)> {
+    [
+        (
+            Artifact::UnderlayLost.name(),
+            peer.frames_lost + peer.frames_unconfirmed,
+        ),
+        (Artifact::Memory.name(), peer.frames_dropped),
+    ]
+    .into_iter()
 }

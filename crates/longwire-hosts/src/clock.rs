@@ -1,12 +1,17 @@
 //! The clocks of a host.
 
 use longwire_engine::Nanos;
+use longwire_runtime::clock::monotonic_now;
 use nix::time::{ClockId, clock_gettime};
+
+/// A wall clock that moves by more than this against the monotonic one between two readings,
+/// in nanoseconds, was set: the kernel adjusts it by at most 500 ppm.
+const WALL_STEP_MIN: u64 = 1_000_000;
 
 /// A reading of both clocks at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stamp {
-    /// CLOCK_MONOTONIC, the scale of all times of a run.
+    /// The clock of all times of a run ([`monotonic_now`]).
     pub monotonic: Nanos,
     /// Since the Unix epoch, by CLOCK_REALTIME.
     pub wall: Nanos,
@@ -16,6 +21,28 @@ impl Stamp {
     /// Returns by how much the wall clock is ahead of the monotonic one, in nanoseconds.
     pub fn wall_lead(&self) -> i64 {
         self.wall.as_nanos().wrapping_sub(self.monotonic.as_nanos()) as i64
+    }
+}
+
+/// Notices that a wall clock is set.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct WallClockWatch {
+    lead: Option<i64>,
+}
+
+impl WallClockWatch {
+    /// Returns by how much the wall clock was ahead of the monotonic one in the last
+    /// reading, in nanoseconds.
+    pub fn lead(&self) -> Option<i64> {
+        self.lead
+    }
+
+    /// Takes a reading. Returns by how much the clock was set since the one before.
+    pub fn step(&mut self, now: Stamp) -> Option<i64> {
+        let lead = now.wall_lead();
+        let before = self.lead.replace(lead)?;
+        let step = lead.wrapping_sub(before);
+        (step.unsigned_abs() > WALL_STEP_MIN).then_some(step)
     }
 }
 
@@ -53,8 +80,8 @@ impl ClockShift {
 
     /// Reads both clocks.
     pub fn now(&self) -> Stamp {
-        let monotonic = read(ClockId::CLOCK_MONOTONIC);
-        let wall = read(ClockId::CLOCK_REALTIME);
+        let monotonic = monotonic_now();
+        let wall = wall_now();
         let step = self.step.filter(|(at, _)| monotonic >= *at);
         let shift = self.from_start + step.map_or(0, |(_, by)| by);
         Stamp {
@@ -64,9 +91,9 @@ impl ClockShift {
     }
 }
 
-fn read(clock: ClockId) -> Nanos {
-    // Linux has had both clocks since 2.5: reading them cannot fail.
-    clock_gettime(clock).map_or(Nanos::ZERO, |time| {
+fn wall_now() -> Nanos {
+    // Linux always has this clock.
+    clock_gettime(ClockId::CLOCK_REALTIME).map_or(Nanos::ZERO, |time| {
         Nanos::from_nanos(time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64)
     })
 }
@@ -74,6 +101,19 @@ fn read(clock: ClockId) -> Nanos {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_clock_that_is_set_is_noticed_once() {
+        let mut watch = WallClockWatch::default();
+        let stamp = |at: u64, ahead: u64| Stamp {
+            monotonic: Nanos::from_nanos(at),
+            wall: Nanos::from_nanos(at + ahead),
+        };
+        assert_eq!(watch.step(stamp(5, 70_000_000)), None);
+        assert_eq!(watch.step(stamp(9, 70_900_000)), None, "adjusted");
+        assert_eq!(watch.step(stamp(11, 10_000_000)), Some(-60_900_000));
+        assert_eq!(watch.step(stamp(15, 10_000_000)), None);
+    }
 
     #[test]
     fn shifts_are_read() {

@@ -2,8 +2,10 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+
+use nix::fcntl::OFlag;
 
 /// Bytes of a key.
 const LEN: usize = 32;
@@ -25,6 +27,14 @@ pub enum KeyError {
         path: PathBuf,
         /// The reason.
         error: io::Error,
+    },
+    /// It is no regular file, or others than its owner may read or write it.
+    #[error("{}: {reason}", path.display())]
+    Unsafe {
+        /// The file.
+        path: PathBuf,
+        /// The reason, and the remedy.
+        reason: String,
     },
     /// It has no key.
     #[error("{}: no key; it must have 64 hexadecimal digits, as `longwire key` writes them", .0.display())]
@@ -57,14 +67,32 @@ impl Key {
     /// (`#`).
     ///
     /// # Errors
-    /// If the file cannot be read, or has no key.
+    /// If the file cannot be read, has no key, or is not its owner's alone.
     pub fn read(path: &Path) -> Result<Key, KeyError> {
         let failed = |error| KeyError::File {
             path: path.to_owned(),
             error,
         };
         let mut text = String::new();
-        let file = File::open(path).map_err(failed)?;
+        // Without the flag, opening a FIFO would wait for a writer.
+        let mut options = OpenOptions::new();
+        options.read(true).custom_flags(OFlag::O_NONBLOCK.bits());
+        let file = options.open(path).map_err(failed)?;
+        let metadata = file.metadata().map_err(failed)?;
+        let refuse = |reason| {
+            let path = path.to_owned();
+            Err(KeyError::Unsafe { path, reason })
+        };
+        if !metadata.is_file() {
+            return refuse("the key must be in a regular file".to_owned());
+        }
+        let mode = metadata.mode() & 0o777;
+        if mode & 0o077 != 0 {
+            return refuse(format!(
+                "its mode is {mode:o}, so others than its owner may use the key; `chmod 600` it, \
+                 and make a new key if others are on this machine"
+            ));
+        }
         file.take(FILE_MAX)
             .read_to_string(&mut text)
             .map_err(failed)?;
@@ -113,7 +141,29 @@ fn from_hex(text: &str) -> Option<Key> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
+
+    #[test]
+    fn files_that_others_may_read_and_pipes_are_refused() {
+        let folder = std::env::temp_dir().join(format!("longwire-key-{}", std::process::id()));
+        std::fs::create_dir(&folder).expect("a folder");
+        let (file, pipe) = (folder.join("key"), folder.join("pipe"));
+        let key = Key::generate().expect("random bytes");
+        key.write(&file).expect("it is written");
+        assert_eq!(Key::read(&file).expect("a key").bytes(), key.bytes());
+        for mode in [0o640, 0o604, 0o602] {
+            let allowed = std::fs::Permissions::from_mode(mode);
+            std::fs::set_permissions(&file, allowed).expect("a mode");
+            let error = Key::read(&file).expect_err("refused").to_string();
+            assert!(error.contains("chmod 600"), "{error}");
+        }
+        nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).expect("a pipe");
+        let error = Key::read(&pipe).expect_err("refused").to_string();
+        assert!(error.contains("regular file"), "{error}");
+        std::fs::remove_dir_all(&folder).expect("it is removed");
+    }
 
     #[test]
     fn keys_are_read_as_they_are_written() {

@@ -15,6 +15,7 @@
 //! [`docs/decisions/0046-hosts.md`]: ../../../docs/decisions/0046-hosts.md
 
 mod clock;
+mod handshakes;
 mod key;
 mod offset;
 mod peer;
@@ -34,7 +35,7 @@ pub use key::{Key, KeyError};
 pub use offset::OffsetEstimator;
 pub use peer::{Identity, InboundFrame, Peer, PeerEvent, Rejection};
 pub use report::{HostsReport, PeerReport};
-pub use transport::{HostEvent, PeerSetup, Transport, TransportError, TransportSetup};
+pub use transport::{HostEvent, HostsReader, PeerSetup, Transport, TransportError, TransportSetup};
 
 /// The digest of a network, BLAKE2s-256: hosts compare what they run by it.
 #[derive(Clone, Default)]

@@ -31,9 +31,9 @@ const STEP_MIN: i64 = 1_000_000;
 /// Exchanges in a row that must agree about a step.
 const STEP_EXCHANGES: u32 = 3;
 
-/// The best exchange of a span.
+/// An exchange of stamps.
 #[derive(Clone, Copy, Debug)]
-struct Best {
+struct ClockExchange {
     at: u64,
     offset: i64,
     round_trip: u64,
@@ -42,12 +42,12 @@ struct Best {
 /// Estimates the offset of another host's monotonic clock from ours.
 #[derive(Clone, Debug, Default)]
 pub struct OffsetEstimator {
-    spans: VecDeque<(u64, Best)>,
+    spans: VecDeque<(u64, ClockExchange)>,
     exchanges: u64,
     /// Exchanges in a row that contradict the estimate.
     contradicting: u32,
     /// Ours minus theirs at `base.at`, and the skew.
-    base: Option<(Best, f64)>,
+    base: Option<(ClockExchange, f64)>,
 }
 
 impl OffsetEstimator {
@@ -60,7 +60,7 @@ impl OffsetEstimator {
         let round_trip = t4.checked_sub(t1)?.checked_sub(there)?;
         let (forth, back) = (t1.wrapping_sub(t2) as i64, t4.wrapping_sub(t3) as i64);
         let offset = forth.wrapping_add(back.wrapping_sub(forth) / 2);
-        let best = Best {
+        let best = ClockExchange {
             at: t4,
             offset,
             round_trip,
@@ -140,7 +140,7 @@ impl OffsetEstimator {
         // Exchanges that waited long in queues say little.
         let limit = best.round_trip.saturating_mul(2).saturating_add(20_000);
         let good = self.spans.iter().map(|(_, each)| *each);
-        let good: Vec<Best> = good.filter(|each| each.round_trip <= limit).collect();
+        let good: Vec<ClockExchange> = good.filter(|each| each.round_trip <= limit).collect();
         let oldest = good.first().map_or(best.at, |each| each.at);
         let newest = good.last().map_or(best.at, |each| each.at);
         let skew = if newest - oldest >= SKEW_SPAN_MIN {
@@ -153,8 +153,8 @@ impl OffsetEstimator {
 }
 
 /// Returns the slope of the offsets by least squares.
-fn slope(points: &[Best], origin: &Best) -> f64 {
-    let relative = |point: &Best| {
+fn slope(points: &[ClockExchange], origin: &ClockExchange) -> f64 {
+    let relative = |point: &ClockExchange| {
         let at = point.at.wrapping_sub(origin.at) as i64 as f64;
         (at, point.offset.wrapping_sub(origin.offset) as f64)
     };

@@ -5,13 +5,14 @@ use std::collections::VecDeque;
 
 use longwire_engine::Nanos;
 
-use crate::clock::Stamp;
+use crate::clock::{Stamp, WallClockWatch};
+use crate::handshakes::{AnsweredHandshakes, BegunHandshakes};
 use crate::key::Key;
 use crate::offset::OffsetEstimator;
 use crate::pieces::PartialFrames;
 use crate::report::PeerReport;
 use crate::resend::{MissingBatches, ResendTimes, SentBatches};
-use crate::session::{Handshake, SealError, Session};
+use crate::session::{FirstMessage, Handshake, SealError, Session};
 use crate::wire::{
     BATCH_LEN, FRAME_HEAD_LEN, FrameHead, HEADER_LEN, Introduction, KIND_DATA, KIND_INITIATE,
     KIND_RESPOND, PIECE_HEAD_LEN, PieceHead, Ping, RECORD_AGAIN, RECORD_BATCH, RECORD_FRAME,
@@ -28,9 +29,9 @@ const PING_FIRST: Nanos = Nanos::from_millis(10);
 /// A host that is silent for longer is gone.
 const SILENCE_MAX: Nanos = Nanos::from_secs(1);
 
-/// A wall clock that moves by more than this against the monotonic one between two pings
-/// was set: the kernel adjusts it by at most 500 ppm.
-const WALL_STEP_MIN: u64 = 1_000_000;
+/// Sessions that wait for the other host's first datagram. A recorder of first messages can
+/// make some, and must not displace that of the host itself.
+const PENDING_MAX: usize = 8;
 
 /// The most batches that one record asks for.
 const MISSING_AT_ONCE: usize = 64;
@@ -66,12 +67,42 @@ pub enum PeerEvent {
     ClockJumped(i64),
 }
 
+impl std::fmt::Display for PeerEvent {
+    /// Writes the end of a sentence whose subject is the host.
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let millis = |by: i64| by as f64 / 1e6;
+        out.write_str(match self {
+            PeerEvent::Connected { restarted: false } => "is connected",
+            PeerEvent::Connected { restarted: true } => {
+                "was started again: its links start in their first state"
+            }
+            PeerEvent::Silent => "does not answer: links drop frames to its ports (port_lost)",
+            PeerEvent::OtherNetwork => "runs another file, seed or scenario, and is ignored",
+            PeerEvent::ClockSet(by) => {
+                let by = millis(*by);
+                return write!(
+                    out,
+                    "had its wall clock set by {by:+.3} ms; frames do not depend on it"
+                );
+            }
+            PeerEvent::ClockJumped(by) => {
+                let by = millis(*by);
+                return write!(
+                    out,
+                    "had a jump of its monotonic clock by {by:+.3} ms: frames of that moment \
+                     left at wrong times"
+                );
+            }
+        })
+    }
+}
+
 /// The reason why a datagram was dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rejection {
     /// No session could authenticate it.
     Foreign,
-    /// It came before.
+    /// It came before, or is of an earlier session or handshake.
     Replayed,
 }
 
@@ -96,12 +127,15 @@ pub struct Peer {
     key: Key,
     /// The index of the other host: the one with the lower index begins handshakes.
     index: u16,
-    handshake: Option<Handshake>,
+    begun: BegunHandshakes,
+    answered: AnsweredHandshakes,
     handshake_at: Nanos,
     session: Option<Session>,
-    /// A session that the other host has not used yet: its first message may be a replayed
-    /// one.
-    pending: Option<(Session, Introduction)>,
+    /// The session before: its last datagrams may still come.
+    session_before: Option<Session>,
+    /// Sessions that the other host has not used yet, the oldest first: their first messages
+    /// may be replayed ones.
+    pending: VecDeque<(Session, Introduction)>,
     theirs: Option<Introduction>,
     heard_at: Nanos,
     ping_at: Nanos,
@@ -111,19 +145,27 @@ pub struct Peer {
     is_ready: bool,
     offset: OffsetEstimator,
     epoch: Option<(Nanos, Nanos)>,
-    wall_lead: Option<i64>,
+    wall: WallClockWatch,
     /// Records that will be sent together.
     batch: Vec<u8>,
     /// The latest release in it.
     batch_deadline: Nanos,
     sent: SentBatches,
     missing: MissingBatches,
+    /// Frames that were sent to this instance of the other host, and those of them that were
+    /// sent in earlier sessions or before the last ping.
     frames_begun: u32,
+    frames_before: u32,
+    /// Frames that were sent when the other host was last heard.
+    sent_when_heard: u64,
+    /// Frames sent since then to a host that fell silent: it will count them itself, if it
+    /// has not been started again.
+    unconfirmed: u64,
     frame_number: u32,
     partial: PartialFrames,
     /// By port: the last release on both clocks, so that releases keep their order.
     converted: Vec<(u64, u64)>,
-    /// Frames that the other host had sent in this session when it sent the latest, and
+    /// Frames that this instance of the other host had sent when it sent the latest, and
     /// those that came.
     expected: u64,
     received: u64,
@@ -141,10 +183,12 @@ impl Peer {
             own,
             key,
             index,
-            handshake: None,
+            begun: BegunHandshakes::default(),
+            answered: AnsweredHandshakes::default(),
             handshake_at: Nanos::ZERO,
             session: None,
-            pending: None,
+            session_before: None,
+            pending: VecDeque::new(),
             theirs: None,
             heard_at: Nanos::ZERO,
             ping_at: Nanos::ZERO,
@@ -153,12 +197,15 @@ impl Peer {
             is_ready: false,
             offset: OffsetEstimator::default(),
             epoch: None,
-            wall_lead: None,
+            wall: WallClockWatch::default(),
             batch: Vec::new(),
             batch_deadline: Nanos::ZERO,
             sent: SentBatches::default(),
             missing: MissingBatches::default(),
             frames_begun: 0,
+            frames_before: 0,
+            sent_when_heard: 0,
+            unconfirmed: 0,
             frame_number: 0,
             partial: PartialFrames::default(),
             converted: Vec::new(),
@@ -186,24 +233,24 @@ impl Peer {
     }
 
     /// Returns the epoch that the other host knows, on our monotonic clock and its wall
-    /// clock; `None` until both are known.
+    /// clock; `None` until both are known, and if our clock cannot count so far back.
     pub fn epoch(&self, now: Nanos) -> Option<(Nanos, Nanos)> {
         let (monotonic, wall) = self.epoch?;
-        let ours = monotonic
-            .as_nanos()
-            .wrapping_add_signed(self.offset.at(now)?);
+        let offset = self.offset.at(now)?;
+        let ours = monotonic.as_nanos().checked_add_signed(offset)?;
         Some((Nanos::from_nanos(ours), wall))
     }
 
     /// Returns the report as of now.
     pub fn report(&self, now: Stamp) -> PeerReport {
         let offset = self.offset.at(now.monotonic);
-        let ahead = self.wall_lead.zip(offset).map(|(theirs, offset)| {
+        let ahead = self.wall.lead().zip(offset).map(|(theirs, offset)| {
             let apart = theirs.wrapping_sub(now.wall_lead());
             apart.wrapping_sub(offset)
         });
         PeerReport {
             connected: self.is_connected,
+            frames_unconfirmed: self.report.frames_unconfirmed + self.unconfirmed,
             frames_lost: self.lost_before + self.expected.saturating_sub(self.received),
             round_trip_ns: self.offset.round_trip_ns(),
             clock_offset_ns: ahead,
@@ -224,11 +271,12 @@ impl Peer {
         ResendTimes::of_round_trip(self.offset.round_trip_ns())
     }
 
-    fn introduction(&self) -> Introduction {
+    fn introduction(&self, begun: Nanos) -> Introduction {
         Introduction {
             index: self.own.index,
             digest: self.own.digest,
             instance: self.own.instance,
+            begun,
         }
     }
 
@@ -243,6 +291,7 @@ impl Peer {
         let at = now.monotonic;
         let silent = at.saturating_sub(self.heard_at) > SILENCE_MAX;
         if silent && self.is_connected {
+            self.unconfirmed = self.report.frames_sent - self.sent_when_heard;
             self.disconnect();
             self.report.outages += 1;
             self.events.push_back(PeerEvent::Silent);
@@ -250,8 +299,9 @@ impl Peer {
         let begins = self.own.index < self.index && (self.session.is_none() || silent);
         if begins && at >= self.handshake_at {
             self.handshake_at = at.saturating_add(HANDSHAKE_EVERY);
-            if let Some((handshake, datagram)) = Handshake::begin(&self.key, &self.introduction()) {
-                self.handshake = Some(handshake);
+            let introduction = self.introduction(at);
+            if let Some((handshake, datagram)) = Handshake::begin(&self.key, &introduction) {
+                self.begun.push(handshake);
                 self.count_sent(datagram.len());
                 send(&datagram);
             }
@@ -270,7 +320,10 @@ impl Peer {
                     wall: now.wall,
                     is_ready,
                     epoch,
+                    frames_before: self.frames_before,
                 };
+                // Frames of the meantime may still be overtaken by this ping.
+                self.frames_before = self.frames_begun;
                 let mut records = Vec::new();
                 ping.write(&mut records);
                 self.send_records(&records, send);
@@ -439,32 +492,49 @@ impl Peer {
         send: &mut dyn FnMut(&[u8]),
         take: &mut dyn FnMut(InboundFrame<'_>),
     ) -> Result<(), Rejection> {
-        match datagram.first() {
-            Some(&KIND_INITIATE) if self.own.index > self.index => self.answer(datagram, send),
+        let is_begun_there = self.own.index > self.index;
+        let taken = match datagram.first() {
+            Some(&KIND_INITIATE) if is_begun_there => self.answer(now, datagram, send),
             Some(&KIND_RESPOND) => self.complete(now, datagram),
             Some(&KIND_DATA) => self.open(now, datagram, send, take),
             _ => Err(Rejection::Foreign),
+        };
+        if taken == Err(Rejection::Replayed) {
+            self.report.replayed += 1;
         }
+        taken
     }
 
-    fn answer(&mut self, datagram: &[u8], send: &mut dyn FnMut(&[u8])) -> Result<(), Rejection> {
-        let answered = Handshake::answer(&self.key, datagram, &self.introduction());
-        let (session, theirs, answer) = answered.ok_or(Rejection::Foreign)?;
+    fn answer(
+        &mut self,
+        now: Stamp,
+        datagram: &[u8],
+        send: &mut dyn FnMut(&[u8]),
+    ) -> Result<(), Rejection> {
+        let first = FirstMessage::read(&self.key, datagram).ok_or(Rejection::Foreign)?;
+        let theirs = first.theirs;
         if theirs.index != self.index {
             return Err(Rejection::Foreign);
         }
-        self.pending = Some((session, theirs));
+        if !self.answered.accept(&theirs) {
+            return Err(Rejection::Replayed);
+        }
+        let answered = first.answer(&self.introduction(now.monotonic));
+        let (session, answer) = answered.ok_or(Rejection::Foreign)?;
+        self.pending.push_back((session, theirs));
+        if self.pending.len() > PENDING_MAX {
+            self.pending.pop_front();
+        }
         self.count_sent(answer.len());
         send(&answer);
         Ok(())
     }
 
     fn complete(&mut self, now: Stamp, datagram: &[u8]) -> Result<(), Rejection> {
-        let handshake = self.handshake.as_mut().ok_or(Rejection::Replayed)?;
-        let theirs = handshake.accept(datagram).ok_or(Rejection::Foreign)?;
-        let session = self.handshake.take().and_then(Handshake::into_session);
-        let session = session.filter(|_| theirs.index == self.index);
-        let session = session.ok_or(Rejection::Foreign)?;
+        let (session, theirs) = self.begun.accept(datagram)?;
+        if theirs.index != self.index {
+            return Err(Rejection::Foreign);
+        }
         self.begin_session(now, session, theirs);
         Ok(())
     }
@@ -477,22 +547,33 @@ impl Peer {
             && before.instance != theirs.instance
         {
             if self.is_connected {
+                self.unconfirmed = self.report.frames_sent - self.sent_when_heard;
                 self.report.outages += 1;
                 self.events.push_back(PeerEvent::Silent);
             }
             self.disconnect();
             self.has_restarted = true;
-            self.offset = OffsetEstimator::default();
-            self.epoch = None;
-            self.wall_lead = None;
-            self.converted.clear();
+            self.answered.retire(before.instance);
+            self.forget_instance();
         }
-        self.session = Some(session);
+        self.session_before = self.session.replace(session);
+        self.pending.clear();
         self.theirs = Some(theirs);
         self.report.sessions += 1;
         self.heard_at = now.monotonic;
         self.ping_at = now.monotonic;
         self.batch.clear();
+        self.frames_before = self.frames_begun;
+    }
+
+    /// Forgets the state that belongs to an instance of the other host. Frames and batches
+    /// are numbered across its sessions, so that what was sent between them is missed.
+    fn forget_instance(&mut self) {
+        self.report.frames_unconfirmed += std::mem::take(&mut self.unconfirmed);
+        self.offset = OffsetEstimator::default();
+        self.epoch = None;
+        self.wall = WallClockWatch::default();
+        self.converted.clear();
         self.sent = SentBatches::default();
         self.missing = MissingBatches::default();
         self.frames_begun = 0;
@@ -512,6 +593,8 @@ impl Peer {
         let opened = self.open_in_session(now, datagram, &mut records);
         if opened.is_ok() {
             self.heard_at = now.monotonic;
+            self.sent_when_heard = self.report.frames_sent;
+            self.unconfirmed = 0;
             // Records of an authenticated host end where their lengths say.
             let _ = self.read(now, Reader(&records), send, take);
         }
@@ -531,18 +614,20 @@ impl Peer {
         });
         match opened {
             Ok(()) => return Ok(()),
-            Err(SealError::Replayed) => {
-                self.report.replayed += 1;
-                return Err(Rejection::Replayed);
-            }
+            Err(SealError::Replayed) => return Err(Rejection::Replayed),
             Err(SealError::Unknown | SealError::Forged) => {}
         }
+        let mut pending = self.pending.iter_mut();
+        let used = pending.position(|(session, _)| session.open(datagram, records).is_ok());
+        let Some((session, theirs)) = used.and_then(|at| self.pending.remove(at)) else {
+            let is_earlier = |before: &Session| before.is_named_by(datagram);
+            return Err(if self.session_before.as_ref().is_some_and(is_earlier) {
+                Rejection::Replayed
+            } else {
+                Rejection::Foreign
+            });
+        };
         // The other host has the answer to its handshake, and uses the new keys.
-        let (mut session, theirs) = self.pending.take().ok_or(Rejection::Foreign)?;
-        if session.open(datagram, records).is_err() {
-            self.pending = Some((session, theirs));
-            return Err(Rejection::Foreign);
-        }
         self.begin_session(now, session, theirs);
         Ok(())
     }
@@ -560,8 +645,7 @@ impl Peer {
             match kind {
                 RECORD_BATCH | RECORD_AGAIN => {
                     is_again = kind == RECORD_AGAIN;
-                    let ahead = reader.u32()?.wrapping_sub(self.expected as u32) as i32;
-                    begun = self.expected.wrapping_add_signed(ahead.into());
+                    begun = self.whole_number(reader.u32()?);
                     let (number, times) = (reader.u32()?, self.resend_times());
                     if !self.missing.accept(number, now.monotonic, times) {
                         return Some(());
@@ -613,6 +697,12 @@ impl Peer {
         Some(())
     }
 
+    /// Returns a number of frames from its low half.
+    fn whole_number(&self, low: u32) -> u64 {
+        let ahead = low.wrapping_sub(self.expected as u32) as i32;
+        self.expected.wrapping_add_signed(ahead.into())
+    }
+
     fn pinged(&mut self, now: Stamp, ping: &Ping, send: &mut dyn FnMut(&[u8])) {
         let mut records = Vec::new();
         records.u8(RECORD_PONG);
@@ -622,17 +712,14 @@ impl Peer {
         self.send_records(&records, send);
         self.is_ready = ping.is_ready;
         self.epoch = ping.epoch.or(self.epoch);
+        let before = self.whole_number(ping.frames_before);
+        self.expected = self.expected.max(before);
         let stamp = Stamp {
             monotonic: ping.sent,
             wall: ping.wall,
         };
-        let lead = stamp.wall_lead();
-        if let Some(before) = self.wall_lead.replace(lead) {
-            let step = lead.wrapping_sub(before);
-            if step.unsigned_abs() > WALL_STEP_MIN {
-                self.events.push_back(PeerEvent::ClockSet(step));
-            }
-        }
+        let step = self.wall.step(stamp);
+        self.events.extend(step.map(PeerEvent::ClockSet));
         self.connect(now.monotonic);
     }
 

@@ -12,8 +12,27 @@ const PATTERN: &str = "Noise_NNpsk0_25519_ChaChaPoly_BLAKE2s";
 /// Separates these messages from those of any other protocol with the same key.
 const PROLOGUE: &[u8] = b"longwire hosts 1";
 
+/// Bytes of a handshake's name: the start of its first message, which is random. The answer
+/// repeats it, so that a host finds the handshake without trying its keys.
+const NAME_LEN: usize = 4;
+
+/// The name of a handshake.
+pub type HandshakeName = [u8; NAME_LEN];
+
 /// A handshake that waits for its answer.
-pub struct Handshake(Box<HandshakeState>);
+pub struct Handshake {
+    state: Box<HandshakeState>,
+    name: HandshakeName,
+}
+
+/// The first message of a handshake, from a host that has the key. Reading it takes no
+/// X25519 operation, and answering it takes two.
+pub struct FirstMessage {
+    state: Box<HandshakeState>,
+    name: HandshakeName,
+    /// The other host's introduction.
+    pub theirs: Introduction,
+}
 
 /// Keys of two hosts, and the numbers of their datagrams.
 pub struct Session {
@@ -45,46 +64,71 @@ impl Handshake {
     /// Begins a handshake. Returns it, and the datagram to send.
     pub fn begin(key: &Key, own: &Introduction) -> Option<(Handshake, Vec<u8>)> {
         let mut state = builder(key)?.build_initiator().ok()?;
-        let datagram = message(&mut state, KIND_INITIATE, own)?;
-        Some((Handshake(Box::new(state)), datagram))
+        let datagram = message(&mut state, &[KIND_INITIATE], own)?;
+        let handshake = Handshake {
+            state: Box::new(state),
+            name: name(&datagram)?,
+        };
+        Some((handshake, datagram))
     }
 
-    /// Answers a handshake. Returns the session, the other host's introduction, and the
-    /// datagram to send; `None` if its sender does not have the key.
-    pub fn answer(
-        key: &Key,
-        datagram: &[u8],
-        own: &Introduction,
-    ) -> Option<(Session, Introduction, Vec<u8>)> {
-        let mut state = builder(key)?.build_responder().ok()?;
-        let theirs = introduction(&mut state, datagram)?;
-        let answer = message(&mut state, KIND_RESPOND, own)?;
-        Some((Session::new(state)?, theirs, answer))
+    /// Returns its name.
+    pub fn name(&self) -> HandshakeName {
+        self.name
     }
 
     /// Takes the answer. Returns the other host's introduction, or `None` if this is no
     /// answer; then the handshake still waits for one.
     pub fn accept(&mut self, datagram: &[u8]) -> Option<Introduction> {
-        introduction(&mut self.0, datagram)
+        if name(datagram)? != self.name {
+            return None;
+        }
+        introduction(&mut self.state, datagram.get(1 + NAME_LEN..)?)
     }
 
     /// Returns the session of a handshake whose answer was accepted.
     pub fn into_session(self) -> Option<Session> {
-        Session::new(*self.0)
+        Session::new(*self.state)
     }
 }
 
-fn message(state: &mut HandshakeState, kind: u8, own: &Introduction) -> Option<Vec<u8>> {
-    let mut datagram = vec![0; 256];
-    datagram[0] = kind;
-    let len = state.write_message(&own.bytes(), &mut datagram[1..]).ok()?;
-    datagram.truncate(1 + len);
+impl FirstMessage {
+    /// Reads a first message; `None` if its sender does not have the key.
+    pub fn read(key: &Key, datagram: &[u8]) -> Option<FirstMessage> {
+        let mut state = builder(key)?.build_responder().ok()?;
+        let theirs = introduction(&mut state, datagram.get(1..)?)?;
+        Some(FirstMessage {
+            state: Box::new(state),
+            name: name(datagram)?,
+            theirs,
+        })
+    }
+
+    /// Returns the session, and the datagram to send.
+    pub fn answer(mut self, own: &Introduction) -> Option<(Session, Vec<u8>)> {
+        let [a, b, c, d] = self.name;
+        let answer = message(&mut self.state, &[KIND_RESPOND, a, b, c, d], own)?;
+        Some((Session::new(*self.state)?, answer))
+    }
+}
+
+/// Returns the name in a datagram of a handshake.
+pub fn name(datagram: &[u8]) -> Option<HandshakeName> {
+    datagram.get(1..)?.first_chunk().copied()
+}
+
+fn message(state: &mut HandshakeState, header: &[u8], own: &Introduction) -> Option<Vec<u8>> {
+    let mut datagram = header.to_vec();
+    datagram.resize(256, 0);
+    let place = &mut datagram[header.len()..];
+    let len = state.write_message(&own.bytes(), place).ok()?;
+    datagram.truncate(header.len() + len);
     Some(datagram)
 }
 
-fn introduction(state: &mut HandshakeState, datagram: &[u8]) -> Option<Introduction> {
+fn introduction(state: &mut HandshakeState, message: &[u8]) -> Option<Introduction> {
     let mut payload = [0; 256];
-    let len = state.read_message(datagram.get(1..)?, &mut payload).ok()?;
+    let len = state.read_message(message, &mut payload).ok()?;
     Introduction::read(payload.get(..len)?)
 }
 
@@ -97,6 +141,11 @@ impl Session {
             next: 0,
             window: ReplayWindow::default(),
         })
+    }
+
+    /// Whether a datagram says that it is of this session.
+    pub fn is_named_by(&self, datagram: &[u8]) -> bool {
+        datagram.get(1..4) == Some(&self.tag)
     }
 
     /// Seals records into a datagram.
@@ -120,8 +169,8 @@ impl Session {
     pub fn open(&mut self, datagram: &[u8], records: &mut Vec<u8>) -> Result<(), SealError> {
         let header = datagram.first_chunk::<HEADER_LEN>();
         let header = header.ok_or(SealError::Unknown)?;
-        let [_, a, b, c, number @ ..] = header;
-        if [*a, *b, *c] != self.tag {
+        let [_, _, _, _, number @ ..] = header;
+        if !self.is_named_by(datagram) {
             return Err(SealError::Unknown);
         }
         let number = u64::from_le_bytes(*number);
@@ -140,6 +189,8 @@ impl Session {
 
 #[cfg(test)]
 mod tests {
+    use longwire_engine::Nanos;
+
     use super::*;
 
     fn introduction(index: u16) -> Introduction {
@@ -147,15 +198,16 @@ mod tests {
             index,
             digest: [7; 32],
             instance: 3,
+            begun: Nanos::from_nanos(5),
         }
     }
 
     fn sessions() -> (Session, Session) {
         let key = Key::new([5; 32]);
         let (mut handshake, first) = Handshake::begin(&key, &introduction(0)).expect("a handshake");
-        let answered = Handshake::answer(&key, &first, &introduction(1));
-        let (there, theirs, second) = answered.expect("an answer");
-        assert_eq!(theirs, introduction(0));
+        let read = FirstMessage::read(&key, &first).expect("a first message");
+        assert_eq!(read.theirs, introduction(0));
+        let (there, second) = read.answer(&introduction(1)).expect("an answer");
         for at in 1..second.len() {
             let mut changed = second.clone();
             changed[at] ^= 1;
@@ -191,7 +243,8 @@ mod tests {
     #[test]
     fn another_key_makes_no_session() {
         let (_, first) = Handshake::begin(&Key::new([5; 32]), &introduction(0)).expect("one");
-        assert!(Handshake::answer(&Key::new([6; 32]), &first, &introduction(1)).is_none());
-        assert!(Handshake::answer(&Key::new([5; 32]), &[], &introduction(1)).is_none());
+        assert!(FirstMessage::read(&Key::new([6; 32]), &first).is_none());
+        assert!(FirstMessage::read(&Key::new([5; 32]), &[]).is_none());
+        assert!(FirstMessage::read(&Key::new([5; 32]), &first).is_some());
     }
 }

@@ -32,6 +32,8 @@ pub struct Outbox {
     bytes: Vec<u8>,
     /// The end of each, and its address.
     ends: Vec<(usize, SockaddrStorage)>,
+    /// Errors of sending, with the receivers.
+    pub errors: Vec<(SocketAddr, Errno)>,
 }
 
 /// Datagrams that have been received.
@@ -64,6 +66,7 @@ impl DatagramSocket {
             outbox: Outbox {
                 bytes: Vec::new(),
                 ends: Vec::new(),
+                errors: Vec::new(),
             },
             inbox: Inbox {
                 buffer: vec![0; BATCH * len_max],
@@ -113,18 +116,19 @@ impl Outbox {
                 addresses.push(Some(*address));
                 start = *end;
             }
-            send_all(socket, &slices, &addresses);
+            send_all(socket, &slices, &addresses, &mut self.errors);
         }
         self.bytes.clear();
         self.ends.clear();
     }
 }
 
-/// Sends datagrams, and leaves out those that are refused.
+/// Sends datagrams, and leaves out those that are refused, with a note of the reason.
 fn send_all(
     socket: &UdpSocket,
     slices: &[[IoSlice<'_>; 1]],
     addresses: &[Option<SockaddrStorage>],
+    errors: &mut Vec<(SocketAddr, Errno)>,
 ) {
     let mut sent = 0;
     while sent < slices.len() {
@@ -142,7 +146,11 @@ fn send_all(
             Ok(done) => sent += done.count().max(1),
             Err(Errno::EINTR) => {}
             // The first one has no way, or an earlier one had none.
-            Err(_) => sent += 1,
+            Err(error) => {
+                let to = addresses[0].as_ref().and_then(address_of);
+                errors.extend(to.map(|to| (to, error)));
+                sent += 1;
+            }
         }
     }
 }
@@ -183,16 +191,42 @@ impl Inbox {
     }
 }
 
+/// Returns an address; one of IPv4 also if a socket of IPv6 has received it.
 fn address_of(address: &SockaddrStorage) -> Option<SocketAddr> {
     let v4 = |address: &SockaddrIn| SocketAddr::V4((*address).into());
     let v6 = |address: &SockaddrIn6| SocketAddr::V6((*address).into());
     let four = address.as_sockaddr_in().map(v4);
-    four.or_else(|| address.as_sockaddr_in6().map(v6))
+    let either = four.or_else(|| address.as_sockaddr_in6().map(v6))?;
+    Some(SocketAddr::new(either.ip().to_canonical(), either.port()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_sender_has_one_address_and_errors_of_sending_are_kept() {
+        let open = |listen: &str| {
+            let listen = listen.parse().expect("an address");
+            DatagramSocket::open(listen, 1_400).expect("a socket")
+        };
+        let (mut here, mut there) = (open("127.0.0.1:0"), open("[::]:0"));
+        let port = there.socket.local_addr().expect("an address").port();
+        here.outbox.push(([127, 0, 0, 1], port).into(), &[1; 20]);
+        here.outbox
+            .push("[::1]:4795".parse().expect("one"), &[2; 20]);
+        here.flush();
+        while there.receive() == 0 {}
+        let from = here.socket.local_addr().map_err(|error| error.kind());
+        assert_eq!(Ok(there.inbox.get(0).1), from);
+        let errors: Vec<String> = here
+            .outbox
+            .errors
+            .iter()
+            .map(|it| it.0.to_string())
+            .collect();
+        assert_eq!(errors, ["[::1]:4795"]);
+    }
 
     #[test]
     fn datagrams_come_in_order_and_refused_ones_are_left_out() {

@@ -13,13 +13,14 @@ use longwire_io::Bell;
 use longwire_packet::bridge::PortIndex;
 use longwire_runtime::fabric::{RemoteFrame, RemoteParts, RemoteReader, RemoteWriter, remote_line};
 use longwire_runtime::record::Epoch;
+use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
 
-use crate::clock::{ClockShift, Stamp};
+use crate::clock::{ClockShift, Stamp, WallClockWatch};
 use crate::key::Key;
 use crate::peer::{Identity, InboundFrame, Peer, PeerEvent, Rejection};
-use crate::report::HostsReport;
+use crate::report::{HostsReport, PeerReport};
 use crate::socket::{DatagramSocket, Outbox};
 
 /// Frames that are sent to a host before datagrams are received.
@@ -36,9 +37,6 @@ const REPORT_EVERY: Nanos = Nanos::from_millis(100);
 
 /// Time from the moment when all hosts are connected to the epoch: they must hear of it.
 const EPOCH_AHEAD: Nanos = Nanos::from_millis(500);
-
-/// A wall clock that moves by more than this against the monotonic one was set.
-const WALL_STEP_MIN: u64 = 1_000_000;
 
 /// Another host.
 #[derive(Clone, Debug)]
@@ -105,6 +103,18 @@ pub struct Transport {
     thread: Option<JoinHandle<()>>,
 }
 
+/// Reads the report of a transport while it runs, and its last one afterwards.
+#[derive(Clone, Debug)]
+pub struct HostsReader(Arc<Shared>);
+
+impl HostsReader {
+    /// Returns the report, which is at most 0.1 s old.
+    pub fn report(&self) -> HostsReport {
+        let report = self.0.report.lock();
+        report.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
 #[derive(Debug)]
 struct Shared {
     stop: AtomicBool,
@@ -156,6 +166,8 @@ impl Transport {
                 address: peer.address,
                 outbound,
                 inbound,
+                send_error: None,
+                foreign: 0,
                 next: Nanos::ZERO,
             });
         }
@@ -169,7 +181,7 @@ impl Transport {
             deciding,
             events,
             shift: setup.shift,
-            wall_lead: setup.shift.now().wall_lead(),
+            wall: WallClockWatch::default(),
             foreign: 0,
             report_at: Nanos::ZERO,
         };
@@ -196,8 +208,12 @@ impl Transport {
 
     /// Returns the report, which is at most 0.1 s old.
     pub fn report(&self) -> HostsReport {
-        let report = self.shared.report.lock();
-        report.unwrap_or_else(PoisonError::into_inner).clone()
+        self.reader().report()
+    }
+
+    /// Returns a reader of the report.
+    pub fn reader(&self) -> HostsReader {
+        HostsReader(Arc::clone(&self.shared))
     }
 
     /// Ends the exchange, and returns the last report.
@@ -228,6 +244,10 @@ struct ConnectedPeer {
     address: SocketAddr,
     outbound: RemoteReader,
     inbound: RemoteWriter,
+    /// The last error of sending to it.
+    send_error: Option<Errno>,
+    /// Foreign datagrams from its address.
+    foreign: u64,
     /// When it must be polled.
     next: Nanos,
 }
@@ -242,8 +262,7 @@ struct Exchange {
     deciding: Arc<OnceLock<Arc<Bell>>>,
     events: Sender<HostEvent>,
     shift: ClockShift,
-    /// How far our wall clock was ahead of the monotonic one.
-    wall_lead: i64,
+    wall: WallClockWatch,
     foreign: u64,
     report_at: Nanos,
 }
@@ -255,6 +274,7 @@ impl Exchange {
             let sent = self.send();
             let next = self.poll();
             self.socket.flush();
+            self.note_send_errors();
             if received + sent == 0 {
                 self.sleep(next);
             }
@@ -272,8 +292,8 @@ impl Exchange {
                 now = self.shift.now();
             }
             let (datagram, from) = inbox.get(index);
-            let peer = self.peers.iter_mut().find(|peer| peer.address == from);
-            let taken = match peer {
+            let mut peers = self.peers.iter_mut();
+            let taken = match peers.find(|peer| peer.address == from) {
                 Some(peer) => peer.receive(now, datagram, outbox),
                 None => Err(Rejection::Foreign),
             };
@@ -301,6 +321,15 @@ impl Exchange {
             }
         }
         sent
+    }
+
+    fn note_send_errors(&mut self) {
+        for (address, error) in self.socket.outbox.errors.drain(..) {
+            let mut peers = self.peers.iter_mut();
+            if let Some(peer) = peers.find(|peer| peer.address == address) {
+                peer.send_error = Some(error);
+            }
+        }
     }
 
     /// Does what is due; returns when to do so again.
@@ -363,10 +392,7 @@ impl Exchange {
     }
 
     fn watch_wall_clock(&mut self, now: Stamp) {
-        let lead = now.wall_lead();
-        let step = lead.wrapping_sub(self.wall_lead);
-        self.wall_lead = lead;
-        if step.unsigned_abs() > WALL_STEP_MIN {
+        if let Some(step) = self.wall.step(now) {
             let event = HostEvent {
                 at: now.monotonic,
                 peer: None,
@@ -377,7 +403,7 @@ impl Exchange {
     }
 
     fn report(&self, now: Stamp) {
-        let peers = self.peers.iter().map(|peer| peer.peer.report(now));
+        let peers = self.peers.iter().map(|peer| peer.report(now));
         let report = HostsReport {
             name: self.name.clone(),
             foreign: self.foreign,
@@ -425,7 +451,8 @@ impl ConnectedPeer {
         let (address, inbound) = (self.address, &mut self.inbound);
         let before = self.peer.is_connected();
         let mut take = |frame: InboundFrame<'_>| {
-            // Without memory the frame is lost: the deciding stage is far behind.
+            // Without memory the frame is lost, which the line counts: the deciding stage is
+            // far behind.
             let _ = inbound.push(&RemoteFrame {
                 port: PortIndex(frame.port),
                 line: frame.line,
@@ -439,7 +466,17 @@ impl ConnectedPeer {
         if before != self.peer.is_connected() || !before {
             self.next = Nanos::ZERO;
         }
+        self.foreign += u64::from(taken == Err(Rejection::Foreign));
         taken
+    }
+
+    fn report(&self, now: Stamp) -> PeerReport {
+        PeerReport {
+            frames_dropped: self.outbound.dropped() + self.inbound.dropped(),
+            foreign: self.foreign,
+            send_error: self.send_error.map(|error| error.desc().to_owned()),
+            ..self.peer.report(now)
+        }
     }
 
     fn send(&mut self, outbox: &mut Outbox, shift: ClockShift) -> usize {

@@ -2,9 +2,10 @@
 //!
 //! ```text
 //! datagram    kind 1 │ session 3 │ number 8 │ records, encrypted │ tag 16
-//! handshake   kind 1 │ Noise message with an introduction
+//! handshake   kind 1 │ Noise message with an introduction 51
+//! answer      kind 1 │ name 4 │ Noise message with an introduction 51
 //! records     batch 9 │ frame 17 + bytes │ frame … │ piece 9 + bytes
-//!             ping 34 │ pong 25 │ tail 5 │ missing 2 + 4 each
+//!             ping 38 │ pong 25 │ tail 5 │ missing 2 + 4 each
 //! ```
 //!
 //! Numbers are little-endian. Times are those of the sender's CLOCK_MONOTONIC, in
@@ -40,7 +41,7 @@ pub const RECORD_MISSING: u8 = 7;
 pub const RECORD_AGAIN: u8 = 8;
 
 /// The version of these formats.
-pub const VERSION: u8 = 2;
+pub const VERSION: u8 = 3;
 
 /// Where a frame goes, and when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,6 +69,9 @@ pub struct Introduction {
     pub digest: [u8; 32],
     /// Another one for each start of the host.
     pub instance: u64,
+    /// When the host wrote this, on its monotonic clock: later ones of an instance are
+    /// greater.
+    pub begun: Nanos,
 }
 
 /// A question for the time, with the sender's state.
@@ -79,6 +83,9 @@ pub struct Ping {
     pub is_ready: bool,
     /// The epoch of the run on both clocks, once it is known.
     pub epoch: Option<(Nanos, Nanos)>,
+    /// The low half of the frames that were sent before the session began or before the last
+    /// ping: those that have not come are missing.
+    pub frames_before: u32,
 }
 
 /// Writes records.
@@ -175,6 +182,7 @@ impl Introduction {
         out.u16(self.index);
         out.extend_from_slice(&self.digest);
         out.extend_from_slice(&self.instance.to_le_bytes());
+        out.time(self.begun);
         out
     }
 
@@ -187,6 +195,7 @@ impl Introduction {
             index: reader.u16()?,
             digest: reader.array()?,
             instance: reader.u64()?,
+            begun: reader.time()?,
         })
     }
 }
@@ -200,6 +209,7 @@ impl Ping {
         let (monotonic, wall) = self.epoch.unwrap_or_default();
         out.time(monotonic);
         out.time(wall);
+        out.u32(self.frames_before);
     }
 
     /// Reads what follows the kind.
@@ -212,6 +222,7 @@ impl Ping {
             wall,
             is_ready: flags & 1 != 0,
             epoch: Some(epoch).filter(|_| flags & 2 != 0),
+            frames_before: reader.u32()?,
         })
     }
 }

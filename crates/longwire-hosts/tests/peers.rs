@@ -59,11 +59,17 @@ struct World {
     jitter: u64,
     /// One datagram of this number is lost; 0: none.
     loses: u64,
+    /// Whether only handshakes come.
+    loses_data: bool,
+    /// Whether datagrams of more than 150 bytes are lost.
+    loses_long: bool,
     /// Whether every datagram comes twice.
     repeats: bool,
     /// A host that neither sends nor receives.
     dead: Option<usize>,
     longest: usize,
+    /// First messages of handshakes that were sent, with their receivers.
+    initiations: Vec<(usize, Vec<u8>)>,
     /// Frames that are pushed before they are sent.
     together: u32,
 }
@@ -84,9 +90,12 @@ impl World {
             delay,
             jitter: 0,
             loses: 0,
+            loses_data: false,
+            loses_long: false,
             repeats: false,
             dead: None,
             longest: 0,
+            initiations: Vec::new(),
             together: 5,
         }
     }
@@ -106,9 +115,14 @@ impl World {
     fn fly(&mut self, from: usize, datagrams: Vec<Vec<u8>>) {
         for datagram in datagrams {
             self.longest = self.longest.max(datagram.len());
+            if datagram[0] == 1 {
+                self.initiations.push((1 - from, datagram.clone()));
+            }
             let times = if self.repeats { 2 } else { 1 };
             for _ in 0..times {
-                if self.loses > 0 && self.draw(self.loses) == 0 {
+                let is_lost =
+                    self.loses_data && datagram[0] == 3 || self.loses_long && datagram.len() > 150;
+                if is_lost || self.loses > 0 && self.draw(self.loses) == 0 {
                     continue;
                 }
                 let at = self.now + self.delay + self.draw(self.jitter);
@@ -380,6 +394,167 @@ fn a_host_that_was_started_again_gets_new_keys() {
             assert_eq!(world.hosts[to].rejected.len(), rejected + 1);
         }
     }
+}
+
+#[test]
+fn frames_of_an_outage_are_lost_and_counted_once() {
+    for from in [0, 1] {
+        let mut world = World::new(MILLI / 2);
+        world.connect();
+        let start = world.now;
+        let mut pushed = 0;
+        let mut push = |world: &mut World, range: std::ops::Range<u32>| {
+            for number in range {
+                let at = start + u64::from(number) * MILLI;
+                world.run_until(at);
+                pushed += u64::from(world.push(from, number, at + 5 * MILLI));
+            }
+        };
+        push(&mut world, 0..500);
+        // Both hosts are well, and the underlay takes nothing.
+        world.loses = 1;
+        push(&mut world, 500..2_000);
+        (world.loses, world.loses_data) = (0, true);
+        world.run_until(world.now + 300 * MILLI);
+        world.loses_data = false;
+        world.run_until(world.now + 2_000 * MILLI);
+        let (sender, receiver) = (world.report(from), world.report(1 - from));
+        assert_eq!((receiver.sessions, receiver.outages), (2, 1));
+        assert_eq!(sender.frames_sent, pushed);
+        assert!(receiver.frames_lost > 900, "host {from}: {receiver:?}");
+        assert_eq!(receiver.frames_received + receiver.frames_lost, pushed);
+        world.push(from, 4, world.now + 5 * MILLI);
+        world.push(from, 9, world.now + 5 * MILLI);
+        world.run_until(world.now + 100 * MILLI);
+        let after = world.report(1 - from);
+        assert_eq!(after.frames_lost, receiver.frames_lost);
+        assert_eq!(after.frames_received, receiver.frames_received + 2);
+    }
+}
+
+#[test]
+fn the_last_frames_are_missed_although_no_other_follows() {
+    let mut world = World::new(MILLI / 2);
+    world.connect();
+    world.loses_long = true;
+    for number in 0..30 {
+        // All are of 60 bytes and more, and pings are shorter.
+        world.push(0, 3 + 7 * number, world.now + 5 * MILLI);
+        world.run_until(world.now + MILLI);
+    }
+    world.run_until(world.now + 500 * MILLI);
+    let (sender, receiver) = (world.report(0), world.report(1));
+    assert_eq!(sender.frames_sent, 30);
+    assert_eq!(receiver.frames_received + receiver.frames_lost, 30);
+    assert!(receiver.frames_lost > 20, "{receiver:?}");
+    assert_eq!(receiver.outages, 0);
+}
+
+#[test]
+fn frames_to_a_host_that_died_are_counted() {
+    let mut world = World::new(MILLI / 2);
+    world.connect();
+    world.dead = Some(1);
+    let mut pushed = 0;
+    for number in 0..1_500 {
+        pushed += u64::from(world.push(0, number, world.now + 5 * MILLI));
+        world.run_until(world.now + MILLI);
+    }
+    let report = world.report(0);
+    assert!((900..1_100).contains(&pushed), "{pushed}");
+    assert_eq!(report.frames_unsent, 1_500 - pushed);
+    assert!(pushed - report.frames_unconfirmed <= 2, "{report:?}");
+    // Another start of the host cannot count them.
+    world.dead = None;
+    world.hosts[1] = Host::new(1, 1, 77, 12 * MILLI);
+    world.run_until(world.now + 2_000 * MILLI);
+    assert!(world.hosts[0].peer.is_connected());
+    let after = world.report(0);
+    assert_eq!(after.frames_unconfirmed, report.frames_unconfirmed);
+}
+
+#[test]
+fn frames_of_a_short_outage_come_when_the_new_session_asks_for_them() {
+    let mut world = World::new(MILLI / 2);
+    world.connect();
+    world.loses = 1;
+    world.run_until(world.now + 900 * MILLI);
+    let release = world.now + 3_000 * MILLI;
+    for number in 0..10 {
+        assert!(world.push(0, number, release));
+    }
+    (world.loses, world.loses_data) = (0, true);
+    world.run_until(world.now + 400 * MILLI);
+    world.loses_data = false;
+    world.run_until(world.now + 1_000 * MILLI);
+    // The next batch shows that those before are missing.
+    for number in 10..15 {
+        assert!(world.push(0, number, release));
+    }
+    world.run_until(world.now + 100 * MILLI);
+    let report = world.report(1);
+    assert_eq!(report.sessions, 2);
+    assert_eq!((report.frames_received, report.frames_lost), (15, 0));
+    assert!(world.hosts[1].frames.iter().all(|frame| !frame.2));
+}
+
+#[test]
+fn hosts_with_a_long_round_trip_are_connected() {
+    for (delay, jitter) in [(400 * MILLI, 0), (300 * MILLI, 100 * MILLI)] {
+        let mut world = World::new(delay);
+        world.jitter = jitter;
+        world.run_until(world.now + 6_000 * MILLI);
+        for host in &world.hosts {
+            assert_eq!(host.events, [PeerEvent::Connected { restarted: false }]);
+            assert!(!host.rejected.contains(&Rejection::Foreign));
+        }
+        assert_eq!(world.report(0).sessions, 1);
+    }
+}
+
+#[test]
+fn replayed_handshakes_are_counted_and_not_answered() {
+    let mut world = World::new(MILLI / 2);
+    world.connect();
+    let recorded = world.initiations.clone();
+    assert!(!recorded.is_empty());
+    let replay = |world: &mut World, recorded: &[(usize, Vec<u8>)]| {
+        let before = (world.sent, world.report(1).replayed);
+        for (to, datagram) in recorded {
+            world.receive(*to, datagram);
+        }
+        let after = (world.sent, world.report(1).replayed);
+        (after.0 - before.0, after.1 - before.1)
+    };
+    // Of the running host.
+    for _ in 0..3 {
+        assert_eq!(replay(&mut world, &recorded), (0, recorded.len() as u64));
+    }
+    // Of a host that was started again, before and after its return.
+    world.hosts[0] = Host::new(0, 1, 99, 55 * MILLI);
+    world.initiations.clear();
+    for _ in 0..1_000 {
+        world.run_until(world.now + 2 * MILLI);
+        assert_eq!(replay(&mut world, &recorded), (0, recorded.len() as u64));
+    }
+    assert_eq!(world.report(1).sessions, 2);
+    assert!(world.hosts.iter().all(|host| host.peer.is_connected()));
+    // The receiver was started again and remembers nothing: it answers each once, and the
+    // sender's next handshake is its session all the same.
+    let recorded = [recorded, world.initiations.clone()].concat();
+    world.hosts[1] = Host::new(1, 1, 77, 12 * MILLI);
+    let (sent, replayed) = replay(&mut world, &recorded);
+    assert_eq!((sent, replayed), (recorded.len() as u64, 0));
+    for _ in 0..1_500 {
+        world.run_until(world.now + 2 * MILLI);
+        assert_eq!(replay(&mut world, &recorded), (0, recorded.len() as u64));
+    }
+    assert!(world.hosts.iter().all(|host| host.peer.is_connected()));
+    assert_eq!(world.report(1).sessions, 1);
+    world.push(0, 4, world.now + 5 * MILLI);
+    world.push(0, 9, world.now + 5 * MILLI);
+    world.run_until(world.now + 10 * MILLI);
+    assert_eq!(world.hosts[1].frames.len(), 2);
 }
 
 #[test]

@@ -16,6 +16,7 @@ mod arena;
 pub mod attach;
 mod bell;
 pub mod bpf;
+pub mod clock;
 mod collapse;
 pub mod delay_line;
 mod event;

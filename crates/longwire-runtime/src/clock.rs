@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use longwire_engine::Nanos;
-use nix::time::{ClockId, clock_gettime};
+
+pub use longwire_io::clock::{count_from_before_boot, monotonic_now};
 
 /// The time source of a stage.
 ///
@@ -13,7 +14,7 @@ use nix::time::{ClockId, clock_gettime};
 /// frames.
 #[derive(Clone, Debug)]
 pub enum Clock {
-    /// CLOCK_MONOTONIC, the scale of arrivals and releases of a live run.
+    /// [`monotonic_now`], the scale of arrivals and releases of a live run.
     Monotonic,
     /// The latest arrival that the ingress stage has seen: virtual time, which
     /// passes as fast as the machine can process frames.
@@ -42,13 +43,4 @@ impl Clock {
             shared.store(latest.as_nanos(), Ordering::Release);
         }
     }
-}
-
-/// Returns the time of CLOCK_MONOTONIC.
-#[inline]
-pub fn monotonic_now() -> Nanos {
-    // Linux has had this clock since 2.5: it cannot fail.
-    clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(Nanos::ZERO, |time| {
-        Nanos::from_nanos(time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64)
-    })
 }

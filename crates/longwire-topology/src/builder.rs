@@ -163,8 +163,7 @@ impl Builder<'_> {
         place: Place,
         at: &str,
     ) -> Option<Arc<str>> {
-        let wrong = |c: char| c.is_whitespace() || c.is_control() || "*?,{}\"'".contains(c);
-        if name.is_empty() || name.contains(wrong) || direction(name).1.is_some() {
+        if !is_name(name) || direction(name).1.is_some() {
             let reason = format!("'{name}' cannot be a name");
             let remedy = "use letters, digits, '-', '_', '.', ':' and '/', without .up or .down \
                           at the end; {n}, {a} and {b} are for many links";
@@ -254,6 +253,12 @@ impl Builder<'_> {
 
 /// The most names that are compared with an unknown one.
 const NAMES_COMPARED_MAX: usize = 10_000;
+
+/// Whether a text can be the name of a link, a path or a host.
+pub fn is_name(text: &str) -> bool {
+    let wrong = |c: char| c.is_whitespace() || c.is_control() || "*?,{}\"'".contains(c);
+    !text.is_empty() && !text.contains(wrong)
+}
 
 /// Splits a name into the link and the direction of its suffix `.up` or `.down`.
 pub fn direction(name: &str) -> (&str, Option<Way>) {

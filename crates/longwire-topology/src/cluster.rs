@@ -11,7 +11,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use longwire_packet::bridge::{BridgeConfig, PortIndex, Switching};
 
-use super::builder::Builder;
+use super::builder::{Builder, is_name};
 use super::fields::HOSTS_MAX;
 use super::plan::{Class, Cluster, Hop, HostPlan, PathPlan, RulePlan, Unmatched, Way};
 use super::problem::{Complaints, meant};
@@ -152,29 +152,19 @@ impl HostReader {
             let reason = "the host has no name";
             return complaints.refuse(item.span.clone(), "host.name", reason, "write name = \"…\"");
         };
+        if !is_name(name.value) {
+            self.is_fine = false;
+            let reason = format!("{:?} cannot be a name", name.value);
+            let remedy = "use letters, digits, '-', '_', '.', ':' and '/'";
+            return complaints.refuse(name.span, "host.name", reason, remedy);
+        }
         if self.hosts.iter().any(|host| host.name == name.value) {
             self.is_fine = false;
             let reason = format!("there are two hosts '{}'", name.value);
             return complaints.refuse(name.span, "host.name", reason, "give each its own name");
         }
-        let Some(written) = tree::text(table, "address") else {
-            self.is_fine = false;
-            let reason = format!("host '{}' has no address", name.value);
-            let remedy = "write address = \"192.0.2.1\"";
-            return complaints.refuse(item.span.clone(), "host.address", reason, remedy);
-        };
-        let Some(address) = self.address(&written, "host.address", complaints) else {
+        let Some((address, listen)) = self.addresses(item, name.value, complaints) else {
             return;
-        };
-        if self.hosts.iter().any(|host| host.address == address) {
-            self.is_fine = false;
-            let reason = format!("{address} is the address of another host");
-            let remedy = "give each host its own address, or its own UDP port";
-            return complaints.refuse(written.span, "host.address", reason, remedy);
-        }
-        let listen = match tree::text(table, "listen") {
-            Some(written) => self.address(&written, "host.listen", complaints),
-            None => Some(address),
         };
         let index = self.hosts.len();
         let mut ports = Vec::new();
@@ -193,9 +183,72 @@ impl HostReader {
         self.hosts.push(HostPlan {
             name: name.value.to_owned(),
             address,
-            listen: listen.unwrap_or(address),
+            listen,
             ports,
         });
+    }
+
+    /// Reads where a host is reached, and where it receives; `None` if the first is refused.
+    fn addresses(
+        &mut self,
+        item: &Placed<&Table<'_>>,
+        name: &str,
+        complaints: &mut Complaints,
+    ) -> Option<(SocketAddr, SocketAddr)> {
+        let table = item.value;
+        let Some(written) = tree::text(table, "address") else {
+            self.is_fine = false;
+            let reason = format!("host '{name}' has no address");
+            let remedy = "write address = \"192.0.2.1\"";
+            complaints.refuse(item.span.clone(), "host.address", reason, remedy);
+            return None;
+        };
+        let address = self.address(&written, "host.address", complaints)?;
+        if let Some(reason) = unreachable_reason(address) {
+            self.is_fine = false;
+            let remedy = "write the address and UDP port at which the other hosts reach it";
+            complaints.refuse(written.span, "host.address", reason, remedy);
+            return None;
+        }
+        if self.hosts.iter().any(|host| host.address == address) {
+            self.is_fine = false;
+            let reason = format!("{address} is the address of another host");
+            let remedy = "give each host its own address, or its own UDP port";
+            complaints.refuse(written.span, "host.address", reason, remedy);
+            return None;
+        }
+        if let Some(first) = self.hosts.first()
+            && first.address.is_ipv4() != address.is_ipv4()
+        {
+            let reason = format!(
+                "{address} cannot reach {}, host '{}'",
+                first.address, first.name
+            );
+            self.refuse_family(written.span, "host.address", &reason, complaints);
+            return None;
+        }
+        let listen = match tree::text(table, "listen") {
+            Some(written) => {
+                let listen = self.address(&written, "host.listen", complaints);
+                if let Some(listen) = listen
+                    && listen.is_ipv4() != address.is_ipv4()
+                {
+                    let reason = format!("{listen} does not receive what is sent to {address}");
+                    self.refuse_family(written.span, "host.listen", &reason, complaints);
+                    return None;
+                }
+                listen
+            }
+            None => Some(address),
+        };
+        Some((address, listen.unwrap_or(address)))
+    }
+
+    /// Refuses an address: a socket sends to one family, and receives from it.
+    fn refuse_family(&mut self, span: Span, at: &str, reason: &str, complaints: &mut Complaints) {
+        self.is_fine = false;
+        let remedy = "write addresses of IPv4 for all hosts, or of IPv6";
+        complaints.refuse(span, at, reason, remedy);
     }
 
     fn address(
@@ -208,6 +261,8 @@ impl HostReader {
         let bare = || text.parse::<IpAddr>().ok();
         let address = text.parse().ok();
         let address = address.or_else(|| Some(SocketAddr::new(bare()?, PORT_DEFAULT)));
+        // An address of IPv4 in one of IPv6 is the same host.
+        let address = address.map(|it| SocketAddr::new(it.ip().to_canonical(), it.port()));
         if address.is_none() {
             self.is_fine = false;
             let reason = format!("'{text}' is no IP address");
@@ -270,6 +325,19 @@ impl HostReader {
         }
         Some((self.hosts, owners?))
     }
+}
+
+/// Returns why hosts cannot send to an address, if they cannot.
+fn unreachable_reason(address: SocketAddr) -> Option<String> {
+    let kind = match address.ip() {
+        _ if address.port() == 0 => "has no UDP port",
+        ip if ip.is_unspecified() => "is no address of a machine",
+        ip if ip.is_multicast() => "is a multicast address",
+        IpAddr::V4(ip) if ip.is_broadcast() => "is the broadcast address",
+        IpAddr::V6(ip) if ip.is_unicast_link_local() => "means another machine on each link",
+        _ => return None,
+    };
+    Some(format!("{address} {kind}"))
 }
 
 /// The host of each link while it is found out.

@@ -198,6 +198,39 @@ impl Cluster {
     }
 }
 
+impl Topology {
+    /// Returns everything that decides about frames on several hosts, as text: they compare
+    /// it, with the seed.
+    pub fn decisive_text(&self, cluster: &Cluster, seed: u64) -> String {
+        use std::fmt::Write;
+
+        let mut text = format!(
+            "{seed} {} {:?} {:?} {:?} {:?}\n{:?}\n",
+            // A host with a smaller one would refuse the datagrams of the others.
+            cluster.mtu,
+            self.bridge,
+            self.order,
+            self.unmatched,
+            self.paths,
+            self.timeline
+        );
+        for host in &cluster.hosts {
+            let _ = writeln!(text, "{} {} {:?}", host.name, host.address, host.ports);
+        }
+        for port in &self.ports {
+            let _ = writeln!(text, "{}", port.name);
+        }
+        for link in &self.links {
+            let down = link.down.as_ref().map(|down| down.given());
+            let _ = writeln!(text, "{} {:?} {down:?}", link.name, link.up.given());
+        }
+        for rule in &self.rules {
+            let _ = writeln!(text, "{} {:?}", rule.matcher, rule.target);
+        }
+        text
+    }
+}
+
 /// A file's contents, checked: all names are known, all options right.
 #[derive(Clone, Debug)]
 pub struct Topology {

@@ -9,7 +9,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use hyper::StatusCode;
-use longwire_fabric::Controller;
+use longwire_fabric::{Controller, HostsReport};
 use longwire_runtime::RunReport;
 use longwire_runtime::fabric::{LinkTotals, PortReport};
 use longwire_runtime::ledger::{Counter, Scope};
@@ -37,6 +37,7 @@ struct Snapshot {
     attachment: Option<String>,
     elapsed_s: f64,
     report: RunReport,
+    hosts: Option<HostsReport>,
     count: usize,
     /// By name and direction; one row without either when they are summed up.
     links: Vec<(Option<(String, &'static str)>, LinkTotals)>,
@@ -70,6 +71,7 @@ pub fn answer(state: &ApiState, call: &Call) -> Result<Reply, Refusal> {
         attachment: None,
         elapsed_s: controller.elapsed().as_secs_f64(),
         report: controller.report(),
+        hosts: controller.hosts(),
         count,
         links,
     };
@@ -88,6 +90,7 @@ pub fn of_attachments(runs: &[(String, Arc<Controller>)], accept: &str) -> Resul
             attachment: Some(name.clone()),
             elapsed_s: controller.elapsed().as_secs_f64(),
             report: controller.report(),
+            hosts: controller.hosts(),
             count: links.len(),
             links,
         }
@@ -181,6 +184,13 @@ impl Metric {
                     self.write_value(out, &labels, *count)
                 })
             }),
+            Source::Host(_, value) => {
+                let mut peers = from.hosts.iter().flat_map(|hosts| &hosts.peers);
+                peers.try_for_each(|peer| {
+                    let labels = from.labels(&[("host", peer.name.as_str())]);
+                    self.write_value(out, &labels, value(peer))
+                })
+            }
             Source::PortLateness => {
                 let mut ports = report.ports.iter();
                 ports.try_for_each(|port| lateness(out, &from.labels(&[label(port)]), port))

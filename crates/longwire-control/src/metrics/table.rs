@@ -1,6 +1,7 @@
 //! The metrics: those of the run and the switch are listed here, the others follow from
 //! the ledger.
 
+use longwire_fabric::PeerReport;
 use longwire_runtime::RunReport;
 use longwire_runtime::fabric::{CoreCounts, LinkTotals};
 use longwire_runtime::ledger::{Counter, Effects, Fold, Handovers, Memory, Scope, Traffic};
@@ -44,6 +45,8 @@ pub enum Source {
     LinkDrops,
     /// A gauge of a link.
     LinkGauge(fn(&LinkTotals) -> u64),
+    /// A value of the exchange with each of the other hosts.
+    Host(MetricType, fn(&PeerReport) -> u64),
 }
 
 /// Returns all metrics, in the order in which they are written.
@@ -80,6 +83,7 @@ pub fn metrics() -> Vec<Metric> {
             Source::LinkGauge(LinkTotals::queued),
             "Frames in the link's queue",
         )],
+        host_metrics(),
     ];
     groups.concat()
 }
@@ -182,6 +186,54 @@ fn run_metrics() -> Vec<Metric> {
     ]
 }
 
+/// Returns the metrics of the exchange with other hosts.
+fn host_metrics() -> Vec<Metric> {
+    let counter =
+        |name, help, value| metric(name, None, Source::Host(MetricType::Counter, value), help);
+    vec![
+        metric(
+            "host_connected",
+            None,
+            Source::Host(MetricType::Gauge, |peer| peer.connected.into()),
+            "Whether the host answers",
+        ),
+        counter(
+            "host_outages",
+            "Times at which the host did not answer for a second",
+            |peer| peer.outages,
+        ),
+        counter("host_sent_frames", "Frames sent to the host", |peer| {
+            peer.frames_sent
+        }),
+        counter(
+            "host_received_frames",
+            "Frames received from the host",
+            |peer| peer.frames_received,
+        ),
+        counter(
+            "host_lost_frames",
+            "Frames that the underlay lost on the way from the host",
+            |peer| peer.frames_lost,
+        ),
+        counter(
+            "host_dropped_frames",
+            "Frames to the host and from it for which there was no memory",
+            |peer| peer.frames_dropped,
+        ),
+        counter(
+            "host_late_frames",
+            "Frames that came from the host after their release",
+            |peer| peer.frames_late,
+        ),
+        metric(
+            "host_round_trip",
+            Some(Unit::Other("nanoseconds".to_owned())),
+            Source::Host(MetricType::Gauge, |peer| peer.round_trip_ns),
+            "The shortest round trip to the host",
+        ),
+    ]
+}
+
 impl Metric {
     /// Returns the type of the metric.
     pub fn kind(&self) -> MetricType {
@@ -190,6 +242,7 @@ impl Metric {
             Source::Run(_) | Source::LinkGauge(_) => MetricType::Gauge,
             Source::Counter(counter, _) if counter.fold == Fold::Max => MetricType::Gauge,
             Source::PortLateness => MetricType::Histogram,
+            Source::Host(kind, _) => kind,
             _ => MetricType::Counter,
         }
     }

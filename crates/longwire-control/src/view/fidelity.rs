@@ -1,6 +1,6 @@
 //! How true the run is to its configuration, so far.
 
-use longwire_fabric::Controller;
+use longwire_fabric::{Controller, HostsReport, host_artifacts};
 use longwire_runtime::fabric::PortReport;
 use longwire_runtime::ledger::NamedCounts;
 use longwire_runtime::{Pauses, RunReport};
@@ -74,12 +74,18 @@ impl FirstArtifact {
             return;
         }
         let report = controller.report();
+        let hosts = controller.hosts();
         let ports = report.ports.iter();
-        let mut found = ports.flat_map(|port| {
+        let found = ports.flat_map(|port| {
             let kinds = port.artifacts.iter().filter(|(_, count)| **count > 0);
             kinds.map(|(kind, count)| format!("port {}: {kind}, {count}", port.name))
         });
-        self.0 = found.next().map(|text| FirstSeen {
+        let peers = hosts.iter().flat_map(|hosts| &hosts.peers);
+        let at_hosts = peers.flat_map(|peer| {
+            let kinds = host_artifacts(peer).filter(|(_, count)| *count > 0);
+            kinds.map(|(kind, count)| format!("host {}: {kind}, {count}", peer.name))
+        });
+        self.0 = found.chain(at_hosts).next().map(|text| FirstSeen {
             at_s: controller.elapsed().as_secs_f64(),
             text,
         });
@@ -101,15 +107,21 @@ impl FirstArtifact {
                 max: worst.max,
             }),
             histogram: histogram(&report.ports),
-            artifacts: artifacts(&report),
+            artifacts: artifacts(&report, controller.hosts().as_ref()),
             pauses: report.pauses,
             first: self.0.clone(),
         }
     }
 }
 
-fn artifacts(report: &RunReport) -> NamedCounts {
+fn artifacts(report: &RunReport, hosts: Option<&HostsReport>) -> NamedCounts {
     let mut sums = NamedCounts::default();
+    let peers = hosts.into_iter().flat_map(|hosts| &hosts.peers);
+    for (kind, count) in peers.flat_map(host_artifacts) {
+        if count > 0 {
+            *sums.entry(kind.into()).or_default() += count;
+        }
+    }
     for (kind, count) in report.ports.iter().flat_map(|port| port.artifacts.iter()) {
         if *count > 0 {
             *sums.entry(kind.clone()).or_default() += count;

@@ -1,5 +1,6 @@
-//! Offsets between the system's clocks.
+//! Offsets of the system's clocks from that of the run.
 
+use crate::clock::monotonic_now;
 use nix::time::{ClockId, clock_gettime};
 
 /// A reading this narrow is good enough; a wider one was interrupted and is repeated.
@@ -10,11 +11,11 @@ const TRIES: usize = 4;
 /// Two clocks, read closely together for comparison.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ClockReading {
-    /// Monotonic, before the other clock was read.
+    /// The clock of the run, before the other clock was read.
     pub before: u64,
     /// The other clock.
     pub other: u64,
-    /// Monotonic, afterwards.
+    /// The clock of the run, afterwards.
     pub after: u64,
 }
 
@@ -36,9 +37,9 @@ impl ClockReading {
 
     fn once(clock: ClockId) -> ClockReading {
         ClockReading {
-            before: read_clock(ClockId::CLOCK_MONOTONIC),
+            before: monotonic_now().as_nanos(),
             other: read_clock(clock),
-            after: read_clock(ClockId::CLOCK_MONOTONIC),
+            after: monotonic_now().as_nanos(),
         }
     }
 
@@ -47,7 +48,7 @@ impl ClockReading {
         self.after.saturating_sub(self.before)
     }
 
-    /// Returns the other clock − the monotonic one, in nanoseconds. Times of a running
+    /// Returns the other clock − that of the run, in nanoseconds. Times of a running
     /// system are far below 2^63 ns, so the difference is exact.
     pub fn offset(self) -> i64 {
         let middle = self.before + self.width() / 2;
@@ -64,7 +65,7 @@ pub(super) fn read_clock(clock: ClockId) -> u64 {
     })
 }
 
-/// Returns how far a clock is ahead of CLOCK_MONOTONIC, in nanoseconds.
+/// Returns how far a clock is ahead of that of the run, in nanoseconds.
 pub(super) fn ahead_of_monotonic(clock: ClockId) -> i64 {
     ClockReading::new(clock).offset()
 }

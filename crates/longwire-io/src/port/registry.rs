@@ -7,7 +7,7 @@ use nix::time::{ClockId, clock_gettime};
 use super::one_way::{DiscardTx, SilentRx};
 use super::options::{OpenOptions, Purpose};
 use super::pcap::{PcapRx, PcapTx};
-use super::{PortError, auto, packet, tap, xdp};
+use super::{PortError, RxPort, auto, packet, tap, xdp};
 
 pub use super::any::{AnyRx, AnyTx};
 
@@ -22,6 +22,10 @@ pub struct Port {
     /// Choices and changes with their reasons, in sentences.
     pub notes: Vec<String>,
 }
+
+/// Frames that are discarded in one go, and how often: a flood must not keep the caller.
+const DISCARDS_AT_ONCE: usize = 64;
+const DISCARDS_MAX: usize = 4096;
 
 /// One kind of port.
 #[derive(Debug)]
@@ -158,6 +162,25 @@ impl PortKind {
 }
 
 impl Port {
+    /// Discards the frames that wait at a device, and returns their number. Files and other
+    /// ports whose frames begin with the first call keep theirs.
+    pub fn discard_waiting(&mut self, now: Nanos) -> u64 {
+        if !matches!(self.rx, AnyRx::Packet(_) | AnyRx::Xdp(_) | AnyRx::Tap(_)) {
+            return 0;
+        }
+        let mut discarded = 0;
+        for _ in 0..DISCARDS_MAX {
+            let received = self
+                .rx
+                .receive(now, DISCARDS_AT_ONCE, &mut |_| discarded += 1);
+            // An error stays, and ends the run.
+            if !received.is_ok_and(|received| received.frames > 0) {
+                break;
+            }
+        }
+        discarded
+    }
+
     /// Creates a port of these halves, without notes.
     pub fn with_halves(name: &str, rx: AnyRx, tx: AnyTx) -> Port {
         let name = name.to_owned();
@@ -261,14 +284,12 @@ fn open_captures(files: &str) -> Result<Port, PortError> {
     Ok(Port::new("pcap", files, rx, tx, notes))
 }
 
-/// Returns the time since 1970 at which the monotonic clock was zero.
+/// Returns the time since 1970 at which the clock of the run was zero.
 fn epoch() -> Nanos {
-    let read = |clock| {
-        // Linux always has both clocks.
-        clock_gettime(clock).map_or(Nanos::ZERO, |time| {
-            Nanos::from_nanos(time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64)
-        })
-    };
-    let monotonic = read(ClockId::CLOCK_MONOTONIC);
-    read(ClockId::CLOCK_REALTIME).saturating_sub(monotonic)
+    let monotonic = crate::clock::monotonic_now();
+    // Linux always has this clock.
+    let wall = clock_gettime(ClockId::CLOCK_REALTIME).map_or(Nanos::ZERO, |time| {
+        Nanos::from_nanos(time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64)
+    });
+    wall.saturating_sub(monotonic)
 }

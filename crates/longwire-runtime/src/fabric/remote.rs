@@ -5,6 +5,7 @@
 //! it waits in the release queue like any other
 //! ([0046](../../../../docs/decisions/0046-hosts.md)).
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use longwire_engine::{Bytes, LinkId, Nanos};
@@ -40,11 +41,15 @@ pub struct RemoteWriter {
     line: DelayLineWriter,
     with_suffix: Vec<u8>,
     has_new: bool,
+    dropped: Arc<AtomicU64>,
 }
 
 /// The side that takes them off.
 #[derive(Debug)]
-pub struct RemoteReader(DelayLineReader);
+pub struct RemoteReader {
+    line: DelayLineReader,
+    dropped: Arc<AtomicU64>,
+}
 
 /// Creates a line between stage and transport, for frames to one host or from it.
 ///
@@ -55,16 +60,22 @@ pub fn remote_line(budget: Bytes) -> Result<(RemoteWriter, RemoteReader), ArenaE
         budget,
         huge_pages: false,
     })?;
+    let dropped = Arc::new(AtomicU64::new(0));
     let writer = RemoteWriter {
         line,
         with_suffix: Vec::new(),
         has_new: false,
+        dropped: Arc::clone(&dropped),
     };
-    Ok((writer, RemoteReader(reader)))
+    let reader = RemoteReader {
+        line: reader,
+        dropped,
+    };
+    Ok((writer, reader))
 }
 
 impl RemoteWriter {
-    /// Puts a frame on the line; `false` if there is no memory for it.
+    /// Puts a frame on the line; `false` if there is no memory for it, which is counted.
     pub fn push(&mut self, frame: &RemoteFrame<'_>) -> bool {
         let bytes = &mut self.with_suffix;
         bytes.clear();
@@ -80,7 +91,15 @@ impl RemoteWriter {
         };
         let pushed = self.line.push(bytes, note).is_ok();
         self.has_new |= pushed;
+        if !pushed {
+            self.dropped.fetch_add(1, Ordering::Relaxed);
+        }
         pushed
+    }
+
+    /// Returns the frames for which there was no memory.
+    pub fn dropped(&self) -> u64 {
+        self.dropped.load(Ordering::Relaxed)
     }
 
     /// Publishes the frames pushed so far; returns whether there were any.
@@ -91,10 +110,15 @@ impl RemoteWriter {
 }
 
 impl RemoteReader {
+    /// Returns the frames for which there was no memory.
+    pub fn dropped(&self) -> u64 {
+        self.dropped.load(Ordering::Relaxed)
+    }
+
     /// Returns the next frame.
     pub fn front(&mut self) -> Option<RemoteFrame<'_>> {
-        let descriptor = self.0.front()?;
-        let bytes = self.0.front_bytes();
+        let descriptor = self.line.front()?;
+        let bytes = self.line.front_bytes();
         let (bytes, suffix) = bytes.split_at_checked(bytes.len().checked_sub(SUFFIX_LEN)?)?;
         let [low, high, late] = suffix.first_chunk::<SUFFIX_LEN>()?;
         Some(RemoteFrame {
@@ -108,17 +132,17 @@ impl RemoteReader {
 
     /// Whether no frame is on the line.
     pub fn is_empty(&mut self) -> bool {
-        self.0.front().is_none()
+        self.line.front().is_none()
     }
 
     /// Takes the next frame off.
     pub fn advance(&mut self) {
-        self.0.advance();
+        self.line.advance();
     }
 
     /// Returns memory to the writer.
     pub fn settle(&mut self) {
-        self.0.settle();
+        self.line.settle();
     }
 }
 
@@ -143,8 +167,6 @@ pub(super) struct RemoteExits {
     exits: Vec<Option<usize>>,
     outbound: Vec<RemoteWriter>,
     bell: Arc<Bell>,
-    /// Frames for which there was no memory.
-    pub lost: u64,
 }
 
 impl RemoteExits {
@@ -153,7 +175,6 @@ impl RemoteExits {
             exits,
             outbound,
             bell,
-            lost: 0,
         }
     }
 
@@ -202,9 +223,8 @@ impl RemoteExits {
             is_late: false,
             bytes,
         };
-        if !self.outbound[*host].push(&frame) {
-            self.lost += 1;
-        }
+        // The line counts a frame for which there is no memory; the transport reports it.
+        let _ = self.outbound[*host].push(&frame);
     }
 
     /// Makes the frames visible to the transport.
@@ -222,6 +242,22 @@ impl RemoteExits {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn frames_that_a_full_line_drops_are_counted_at_both_ends() {
+        let (mut writer, reader) = remote_line(Bytes(1 << 20)).expect("a line");
+        let bytes = vec![7; 1_500];
+        let frame = RemoteFrame {
+            port: PortIndex(1),
+            line: 1,
+            release: Nanos::ZERO,
+            is_late: false,
+            bytes: &bytes,
+        };
+        let refused = (0..2_000).filter(|_| !writer.push(&frame)).count() as u64;
+        assert!(refused > 0 && refused < 2_000, "{refused}");
+        assert_eq!((writer.dropped(), reader.dropped()), (refused, refused));
+    }
 
     #[test]
     fn frames_cross_a_line_unchanged() {

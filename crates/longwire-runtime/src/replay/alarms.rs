@@ -10,6 +10,7 @@
 use std::os::fd::{AsFd, BorrowedFd};
 
 use longwire_engine::Nanos;
+use longwire_io::clock::to_kernel;
 use nix::sys::time::TimeSpec;
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
 
@@ -98,7 +99,7 @@ impl Alarm {
     /// Arming also clears an expiration.
     fn arm(&mut self, departure: Nanos, at: Nanos) -> Result<(), nix::Error> {
         // Zero would disarm it.
-        let time = std::time::Duration::from_nanos(at.as_nanos().max(1));
+        let time = std::time::Duration::from_nanos(to_kernel(at).as_nanos().max(1));
         let once = Expiration::OneShot(TimeSpec::from(time));
         self.timer.set(once, TimerSetTimeFlags::TFD_TIMER_ABSTIME)?;
         (self.departure, self.at) = (departure, at);

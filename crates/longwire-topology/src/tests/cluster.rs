@@ -12,8 +12,8 @@ address = '192.0.2.1'
 ports = ['a', 'c']
 [[host]]
 name = 'east'
-address = '[2001:db8::2]:7000'
-listen = '[::]:7000'
+address = '192.0.2.2:7000'
+listen = '0.0.0.0:7000'
 ports = 'b'
 [underlay]
 key = 'network.key'
@@ -57,7 +57,7 @@ fn each_direction_is_decided_where_its_frames_enter() {
     assert_eq!(cluster.deciders, [[west, east], [west, east], [None, None]]);
     assert_eq!(cluster.hosts[0].address.to_string(), "192.0.2.1:4795");
     assert_eq!(cluster.hosts[0].listen, cluster.hosts[0].address);
-    assert_eq!(cluster.hosts[1].listen.to_string(), "[::]:7000");
+    assert_eq!(cluster.hosts[1].listen.to_string(), "0.0.0.0:7000");
     assert_eq!(cluster.host_named("east"), Some(1));
     assert_eq!(cluster.host_named("north"), None);
     assert_eq!(
@@ -71,7 +71,7 @@ fn each_direction_is_decided_where_its_frames_enter() {
         "{lines}"
     );
     assert!(
-        lines.contains("host       east ([2001:db8::2]:7000): ports b; decides 2 directions"),
+        lines.contains("host       east (192.0.2.2:7000): ports b; decides 2 directions"),
         "{lines}"
     );
 }

@@ -93,6 +93,19 @@ const REFUSED: &str = "
         name = 'y' -- address = '192.0.2.1:4795' | 10 | host.address | of another host
     [[host]] -- name = 'x' -- address = '192.0.2.1' -- ports = ['a', 'b'] -- [[host]] -- \
         name = 'y' -- address = '192.0.2.2' | 8 | host.ports | 'y' has no ports
+    [[host]] -- name = 'x' -- address = '192.0.2.1' -- ports = ['a', 'b'] -- [[host]] -- \
+        name = 'y' -- address = '2001:db8::1' | 10 | host.address | cannot reach
+    [[host]] -- name = 'x' -- address = '192.0.2.1' -- listen = '[::]:4795' | 7 | host.listen | \
+        does not receive
+    [[host]] -- name = 'x' -- address = '192.0.2.1:0' | 6 | host.address | no UDP port
+    [[host]] -- name = 'x' -- address = '0.0.0.0' | 6 | host.address | no address of a machine
+    [[host]] -- name = 'x' -- address = '[::]:4795' | 6 | host.address | no address of a machine
+    [[host]] -- name = 'x' -- address = '224.0.0.1' | 6 | host.address | multicast
+    [[host]] -- name = 'x' -- address = '255.255.255.255' | 6 | host.address | broadcast
+    [[host]] -- name = 'x' -- address = 'fe80::1' | 6 | host.address | another machine
+    [[host]] -- name = 'x y' -- address = '192.0.2.1' | 5 | host.name | cannot be a name
+    [[host]] -- name = 'x' -- address = '192.0.2.1' -- ports = ['a', 'b'] -- [[host]] -- \
+        name = 'y' -- address = '::ffff:192.0.2.1' | 10 | host.address | of another host
     [underlay] -- mtu = 1200 | 4 | underlay | no hosts
     DIVIDED [underlay] -- mtu = 100 | 13 | underlay.mtu | 548 to 65000
     DIVIDED [switching] -- mode = 'bridge' | 4 | switching.mode | learns from the frames of all

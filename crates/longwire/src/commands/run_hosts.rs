@@ -9,15 +9,17 @@ use std::time::Duration;
 use longwire_engine::{Loader, Nanos};
 use longwire_fabric::NetworkReport;
 use longwire_hosts::{
-    ClockShift, HostEvent, HostsReport, Identity, Key, NetworkDigest, PeerEvent, PeerSetup,
-    Transport, TransportSetup,
+    ClockShift, HostEvent, HostsReader, HostsReport, Identity, Key, NetworkDigest, PeerEvent,
+    PeerSetup, Transport, TransportSetup,
 };
+use longwire_io::port::registry::Port;
 use longwire_packet::bridge::PortIndex;
 use longwire_runtime::clock::monotonic_now;
 use longwire_runtime::fabric::{FabricHandle, FabricParts, RemoteParts};
 use longwire_runtime::record::Epoch;
 use longwire_runtime::{FileLoader, RunConfig};
 use longwire_topology::{Cluster, Topology};
+use longwire_units::number_of;
 
 use crate::report::{Requirement, start};
 use crate::{Error, Globals};
@@ -108,8 +110,7 @@ impl HostRun {
         topology: &Topology,
         (index, seed): (usize, u64),
         key: Option<&Path>,
-        stop: &AtomicBool,
-        globals: &Globals,
+        wait: HostWait<'_>,
     ) -> Result<HostRun, Error> {
         let cluster = topology.cluster.as_ref();
         let cluster = cluster.unwrap_or_else(|| unreachable!("only a network of hosts has one"));
@@ -126,7 +127,7 @@ impl HostRun {
         let exits = exits.map(|owner| (*owner != index).then(|| place(*owner)));
         let started = Transport::start(setup, exits.collect());
         let (transport, parts) = started.map_err(|error| Error::Failed(error.to_string()))?;
-        let epoch = wait_for_epoch(&transport, &others, stop, globals)?;
+        let epoch = wait.for_epoch(&transport, &others)?;
         Ok(HostRun {
             transport,
             others,
@@ -176,6 +177,23 @@ impl HostRun {
 }
 
 impl Others {
+    /// Notes events before the start.
+    ///
+    /// # Errors
+    /// If a host runs another network.
+    fn note_all(&self, events: &[HostEvent]) -> Result<(), Error> {
+        for event in events {
+            self.note(event);
+            if let (PeerEvent::OtherNetwork, Some(peer)) = (event.event, event.peer) {
+                return Err(Error::Usage(format!(
+                    "host '{}' runs another file, seed or scenario: all hosts need the same",
+                    self.names[peer]
+                )));
+            }
+        }
+        Ok(())
+    }
+
     /// Notes an event. Returns the host that answers from now on, or does not any more.
     fn note(&self, event: &HostEvent) -> Option<(usize, bool)> {
         let answers = match event.event {
@@ -237,7 +255,7 @@ fn setup(
 /// that models name: hosts with different ones must not run together.
 fn digest(topology: &Topology, cluster: &Cluster, seed: u64) -> Result<[u8; 32], Error> {
     let mut digest = NetworkDigest::default();
-    digest.add(network_text(topology, cluster, seed).as_bytes());
+    digest.add(topology.decisive_text(cluster, seed).as_bytes());
     let loader = FileLoader::default();
     for name in topology.files.iter() {
         let mut contents = NetworkDigest::default();
@@ -252,70 +270,59 @@ fn digest(topology: &Topology, cluster: &Cluster, seed: u64) -> Result<[u8; 32],
     Ok(digest.finish())
 }
 
-/// Everything in the topology that decides about frames, as text.
-fn network_text(topology: &Topology, cluster: &Cluster, seed: u64) -> String {
-    use std::fmt::Write;
-
-    let mut text = format!(
-        "{seed} {:?} {:?} {:?} {:?}\n{:?}\n",
-        topology.bridge, topology.order, topology.unmatched, topology.paths, topology.timeline
-    );
-    for host in &cluster.hosts {
-        let _ = writeln!(text, "{} {} {:?}", host.name, host.address, host.ports);
-    }
-    for port in &topology.ports {
-        let _ = writeln!(text, "{}", port.name);
-    }
-    for link in &topology.links {
-        let down = link.down.as_ref().map(|down| down.given());
-        let _ = writeln!(text, "{} {:?} {down:?}", link.name, link.up.given());
-    }
-    for rule in &topology.rules {
-        let _ = writeln!(text, "{} {:?}", rule.matcher, rule.target);
-    }
-    text
+/// The wait for the start of the run.
+pub(super) struct HostWait<'a> {
+    /// The ports of the run, which receive meanwhile.
+    pub ports: &'a mut [(String, Port)],
+    /// Ends the wait.
+    pub stop: &'a AtomicBool,
+    /// For notes.
+    pub globals: &'a Globals,
 }
 
-/// Waits until the hosts have agreed on the epoch, and it has come.
-fn wait_for_epoch(
-    transport: &Transport,
-    others: &Others,
-    stop: &AtomicBool,
-    globals: &Globals,
-) -> Result<Epoch, Error> {
-    let started = monotonic_now();
-    let mut has_named = false;
-    loop {
-        if stop.load(Ordering::Relaxed) {
-            let message = "interrupted before all hosts were connected";
-            return Err(Error::Failed(message.to_owned()));
-        }
-        for event in transport.events() {
-            others.note(&event);
-            if let (PeerEvent::OtherNetwork, Some(peer)) = (event.event, event.peer) {
-                return Err(Error::Usage(format!(
-                    "host '{}' runs another file, seed or scenario: all hosts need the same",
-                    others.names[peer]
-                )));
+impl HostWait<'_> {
+    /// Waits until the hosts have agreed on the epoch, and it has come. Frames that arrive
+    /// before are no part of the run, and are discarded.
+    fn for_epoch(mut self, transport: &Transport, others: &Others) -> Result<Epoch, Error> {
+        let started = monotonic_now();
+        let (mut has_named, mut discarded) = (false, 0);
+        loop {
+            if self.stop.load(Ordering::Relaxed) {
+                let message = "interrupted before all hosts were connected";
+                return Err(Error::Failed(message.to_owned()));
             }
+            others.note_all(&transport.events())?;
+            let now = monotonic_now();
+            discarded += self.discard(now);
+            let mut until = LOOK_EVERY;
+            if let Some(epoch) = transport.epoch() {
+                let left = epoch.monotonic.saturating_sub(now);
+                if left == Nanos::ZERO {
+                    self.note_discarded(discarded)?;
+                    return Ok(epoch);
+                }
+                until = until.min(Duration::from_nanos(left.as_nanos()));
+            }
+            if !has_named && now.saturating_sub(started) > NAMED_AFTER {
+                has_named = true;
+                start::notes([&transport.report().waiting()], self.globals)?;
+            }
+            std::thread::sleep(until);
         }
-        let now = monotonic_now();
-        if let Some(epoch) = transport.epoch()
-            && epoch.monotonic <= now
-        {
-            return Ok(epoch);
+    }
+
+    fn discard(&mut self, now: Nanos) -> u64 {
+        let ports = self.ports.iter_mut();
+        ports.map(|(_, port)| port.discard_waiting(now)).sum()
+    }
+
+    fn note_discarded(&self, count: u64) -> Result<(), Error> {
+        if count == 0 {
+            return Ok(());
         }
-        if !has_named && now.saturating_sub(started) > NAMED_AFTER {
-            has_named = true;
-            let report = transport.report();
-            let silent = report.peers.iter().filter(|peer| !peer.connected);
-            let silent: Vec<&str> = silent.map(|peer| peer.name.as_str()).collect();
-            start::notes(
-                [&format!("waiting for hosts: {}", silent.join(", "))],
-                globals,
-            )?;
-        }
-        std::thread::sleep(LOOK_EVERY);
+        let frames = number_of(count, "frame");
+        let note = format!("{frames} came before the start of the run and were discarded");
+        Ok(start::notes([&note], self.globals)?)
     }
 }
 
@@ -329,6 +336,7 @@ pub(super) struct HostConnection {
 /// The watch of the other hosts while the network runs.
 pub(super) struct HostWatch {
     stop: Arc<AtomicBool>,
+    reader: HostsReader,
     thread: JoinHandle<(HostsReport, Vec<String>)>,
 }
 
@@ -340,10 +348,15 @@ impl HostConnection {
     pub fn watch(self, handle: FabricHandle) -> Result<HostWatch, Error> {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
+        let reader = self.transport.reader();
         let thread = std::thread::Builder::new().name("longwire-watch".to_owned());
         let thread = thread.spawn(move || self.run(&handle, &stopped));
         let thread = thread.map_err(|error| Error::Failed(error.to_string()))?;
-        Ok(HostWatch { stop, thread })
+        Ok(HostWatch {
+            stop,
+            reader,
+            thread,
+        })
     }
 
     fn run(self, handle: &FabricHandle, stop: &AtomicBool) -> (HostsReport, Vec<String>) {
@@ -384,35 +397,20 @@ impl HostConnection {
             Some(peer) => format!("host '{}'", self.others.names[peer]),
             None => "this host".to_owned(),
         };
-        let millis = |by: i64| by as f64 / 1e6;
-        let what = match event.event {
-            // Connections of the start come before the epoch.
-            PeerEvent::Connected { .. } if event.at <= self.epoch => return None,
-            PeerEvent::Connected { restarted: false } => "is connected".to_owned(),
-            PeerEvent::Connected { restarted: true } => {
-                "was started again: its links begin anew".to_owned()
-            }
-            PeerEvent::Silent => {
-                "does not answer: links drop frames to its ports (port_lost)".to_owned()
-            }
-            PeerEvent::OtherNetwork => {
-                "runs another file, seed or scenario, and is ignored".to_owned()
-            }
-            PeerEvent::ClockSet(by) => format!(
-                "had its wall clock set by {:+.3} ms; frames do not depend on it",
-                millis(by)
-            ),
-            PeerEvent::ClockJumped(by) => format!(
-                "had a jump of its monotonic clock by {:+.3} ms: frames of that moment left at \
-                 wrong times",
-                millis(by)
-            ),
-        };
-        Some(format!("at {at:.3} s: {who} {what}"))
+        // Connections of the start come before the epoch.
+        if matches!(event.event, PeerEvent::Connected { .. }) && event.at <= self.epoch {
+            return None;
+        }
+        Some(format!("at {at:.3} s: {who} {}", event.event))
     }
 }
 
 impl HostWatch {
+    /// Returns a reader of the exchange's report.
+    pub fn reader(&self) -> HostsReader {
+        self.reader.clone()
+    }
+
     /// Ends the exchange, and adds its report and notes about its events to that of the
     /// network.
     pub fn stop(self, report: &mut NetworkReport) {

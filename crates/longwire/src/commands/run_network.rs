@@ -10,6 +10,7 @@ use longwire_engine::Nanos;
 use longwire_io::port::options::OpenOptions;
 use longwire_io::port::registry::{self, Port};
 use longwire_io::rights::Capability;
+use longwire_runtime::clock::count_from_before_boot;
 use longwire_runtime::fabric::{FabricHandle, FabricParts, Sharding};
 use longwire_runtime::host::cores;
 use longwire_runtime::{Faults, FileLoader, NetworkPlan, RunningNetwork, network};
@@ -17,7 +18,7 @@ use longwire_units::number_of;
 
 use super::run::RunArgs;
 use super::run_attached::{self, NewPort, PortsInUse};
-use super::run_hosts::{self, HostRun};
+use super::run_hosts::{self, HostRun, HostWait};
 use crate::cli::{DuplexArgs, RecordArgs, ReportArgs, RunningArgs, SEED_DEFAULT};
 use crate::receiving::ReceivedByLink;
 use crate::report::document::Document;
@@ -66,13 +67,22 @@ pub(super) fn run_topology(
     // Clients that connect before the run starts wait until it does.
     let control = longwire_control::bind(&args.control.config())?;
     let host = run_hosts::host_of(&topology, args.host.as_deref())?;
-    let (ports, attached) = open_ports(&topology, host)?;
+    if host.is_some() {
+        // The run may have begun before this machine was started.
+        count_from_before_boot();
+    }
+    let (mut ports, attached) = open_ports(&topology, host)?;
     let seed = seed(&topology, args.seed.seed)?;
     let hosts = match host {
         Some(host) => {
             args.running.refuse_shards()?;
             let key = args.key.as_deref();
-            let run = HostRun::start(&topology, (host, seed), key, &stop, globals)?;
+            let wait = HostWait {
+                ports: &mut ports,
+                stop: &stop,
+                globals,
+            };
+            let run = HostRun::start(&topology, (host, seed), key, wait)?;
             if let Some(required) = &args.report.require {
                 run.refuse_uncertain(required)?;
             }
@@ -233,6 +243,9 @@ pub(super) fn carry(
         new_loader(),
         (bin, discarded),
     ));
+    if let Some(hosts) = &hosts {
+        controller.follow_hosts(hosts.reader());
+    }
     for (command, prepared) in given {
         controller.note_given(&command, prepared);
     }

@@ -48,7 +48,8 @@ pub fn judge(controller: &Controller) -> Judgement {
         let Verdict { faithful, line, .. } = Verdict::of(&run);
         return Judgement { faithful, line };
     }
-    let report = controller.look(|network| NetworkReport::new(run, network));
+    let mut report = controller.look(|network| NetworkReport::new(run, network));
+    report.hosts = controller.hosts();
     let Verdict { faithful, line, .. } = verdict_on(&report);
     Judgement { faithful, line }
 }

@@ -12,6 +12,7 @@ use longwire_io::net::veth::End;
 use longwire_io::net::{NetNamespace, addr_add, link_up};
 use longwire_testbed::support::{Folder, device, skip, wire};
 use nix::sys::signal::Signal;
+use nix::time::{ClockId, clock_gettime};
 use serde_json::Value;
 
 use crate::common::process::{PATIENCE, RunningProgram, wait_for_word};
@@ -107,9 +108,19 @@ impl Cluster {
         shift: &str,
         adapt: impl FnOnce(&mut Command),
     ) -> RunningHost {
+        self.start_ahead(file, (number, number as i64 * 5_000), shift, adapt)
+    }
+
+    /// Starts a host whose monotonic clock is these seconds ahead of the kernel's.
+    fn start_ahead(
+        &self,
+        file: &str,
+        (number, ahead): (usize, i64),
+        shift: &str,
+        adapt: impl FnOnce(&mut Command),
+    ) -> RunningHost {
         let mut command = Command::new("unshare");
-        let ahead = (number * 5_000).to_string();
-        command.args(["--time", "--monotonic", &ahead]);
+        command.args(["--time", "--monotonic", &ahead.to_string()]);
         command.arg(env!("CARGO_BIN_EXE_longwire"));
         let name = format!("h{number}");
         let of = |end: &str| self.file(&format!("{name}{end}"));
@@ -213,6 +224,10 @@ impl Cluster {
             let (live, again) = (decided(&own, &link), decided(&log, &link));
             for (frame, row) in &live {
                 assert_eq!(Some(row), again.get(frame), "{link}");
+            }
+            // Each frame that was captured has been decided about.
+            for (frame, row) in &again {
+                assert_eq!(Some(row), live.get(frame), "{link}");
             }
             assert!(live.len() > 20, "{link}: {} rows", live.len());
             compared += live.len();
@@ -475,6 +490,83 @@ fn a_host_that_dies_takes_its_links_down_and_comes_back() {
 }
 
 #[test]
+fn a_machine_that_was_started_again_rejoins_and_is_seen_live() {
+    let _alone = crate::alone();
+    let Some(cluster) = Cluster::new(2, "delay = '5ms'\n") else {
+        return;
+    };
+    let network = cluster.underlay("delay = '300us'");
+    let (file, socket) = (cluster.file("net.toml"), cluster.file("control"));
+    let mut first = cluster.start_as(&file, 0, "0", |command| {
+        command.args(["--control", &socket]);
+    });
+    let mut second = cluster.start(1, "0");
+    first.wait();
+    second.wait();
+    cluster.wait_for_answer(0, 1);
+    second.program.signal(Signal::SIGKILL);
+    std::thread::sleep(Duration::from_secs(4));
+
+    // The machine's clock has begun at zero, after the run.
+    let now = clock_gettime(ClockId::CLOCK_MONOTONIC).expect("Linux has this clock");
+    let mut again = cluster.start_ahead(&file, (1, 1 - now.tv_sec()), "0", |_| {});
+    again.wait();
+    cluster.wait_for_answer(0, 1);
+    cluster.wait_for_answer(1, 0);
+
+    let live = |what: &[&str]| {
+        let arguments = [&["ctl", "--control", &socket], what].concat();
+        well(&arguments, longwire(&arguments))
+    };
+    let report: Value = serde_json::from_str(&live(&["--json", "report"])).expect("JSON");
+    let peer = &report["hosts"]["peers"][0];
+    assert_eq!((&peer["name"], &peer["outages"]), (&"h1".into(), &1.into()));
+    assert!(peer["frames_received"].as_u64() >= Some(1), "{peer}");
+    let reports = stop_all(vec![first, again], &cluster);
+    network.stop();
+    assert_eq!(reports[0]["epoch_ns"], reports[1]["epoch_ns"]);
+    let verdict = reports[0]["verdict"]["line"].to_string();
+    assert!(verdict.contains("host h1 did not answer once"), "{verdict}");
+    let frames = reports[1]["ports"][1]["packets_in"].as_u64();
+    assert!(frames >= Some(2), "{}", reports[1]["ports"]);
+}
+
+#[test]
+fn frames_from_before_the_start_are_no_part_of_the_run() {
+    let _alone = crate::alone();
+    let Some(cluster) = Cluster::new(2, "delay = '50ms'\n") else {
+        return;
+    };
+    let network = cluster.underlay("delay = '300us'");
+    let mut first = cluster.start(0, "0");
+    let (to, at) = (address(1).to_string(), "02:00:00:00:02:01");
+    let station = &cluster.site.stations[0];
+    let neighbour = ["ip", "neigh", "add", &to, "lladdr", at, "dev", "eth0"];
+    let added = cluster.stations[0].run(|| Command::new("ip").args(&neighbour[1..]).status());
+    assert!(added.expect("it is entered").expect("ip runs").success());
+    // The port is open when its packet socket is listed, for all protocols (3).
+    let began = Instant::now();
+    while run_in(station, &["grep", "-qw", "0003", "/proc/net/packet"]).code != 0 {
+        assert!(began.elapsed() < PATIENCE, "no port");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    cluster.ping(0, 1, &["-c", "40", "-i", "0.02", "-W", "1"]);
+    let mut second = cluster.start(1, "0");
+    first.wait();
+    second.wait();
+    cluster.wait_for_answer(0, 1);
+    let reports = stop_all(vec![first, second], &cluster);
+    network.stop();
+    let artifacts = &reports[0]["ports"][0]["artifacts"];
+    assert_eq!(artifacts["late_start"], 0, "{artifacts}");
+    let (received, late) = (
+        total(&reports, "frames_received"),
+        total(&reports, "frames_late"),
+    );
+    assert!(received < 40 && late < 20, "{received} {late}");
+}
+
+#[test]
 fn hosts_with_different_files_or_names_are_refused() {
     let _alone = crate::alone();
     let Some(cluster) = Cluster::new(2, "delay = '5ms'\n") else {
@@ -501,12 +593,16 @@ fn hosts_with_different_files_or_names_are_refused() {
     );
     let _network = cluster.underlay("delay = '100us'");
     let other = cluster.file("other.toml");
-    write(&other, network(2, "delay = '6ms'\n").as_bytes());
-    let first = cluster.start(0, "0");
-    let _second = cluster.start_with(&other, 1, "0");
-    let ended = first.program.end();
-    assert_eq!(ended.code, 2, "{ended:?}");
-    assert!(ended.stderr.contains("runs another file"), "{ended:?}");
+    // Other options of a link, and longer datagrams.
+    let longer = format!("{}mtu = 9000\n", network(2, "delay = '5ms'\n"));
+    for text in [network(2, "delay = '6ms'\n"), longer] {
+        write(&other, text.as_bytes());
+        let first = cluster.start(0, "0");
+        let _second = cluster.start_with(&other, 1, "0");
+        let ended = first.program.end();
+        assert_eq!(ended.code, 2, "{ended:?}");
+        assert!(ended.stderr.contains("runs another file"), "{ended:?}");
+    }
 }
 
 #[test]

@@ -13,9 +13,10 @@ use std::os::fd::BorrowedFd;
 use longwire_engine::Nanos;
 use nix::time::ClockId;
 
-use super::super::clocks::{ahead_of_monotonic, read_clock};
+use super::super::clocks::ahead_of_monotonic;
 use super::super::options::LaunchMode;
 use super::super::socket::set_option;
+use crate::clock::monotonic_now;
 use crate::net::netlink_message::{attribute, number_at};
 use crate::net::qdisc::Qdisc;
 
@@ -115,7 +116,7 @@ impl LaunchTimes {
 
     /// Returns a frame's launch time, on the clock of the discipline.
     pub(super) fn at(&mut self, release: Nanos) -> Nanos {
-        let now = Nanos::from_nanos(read_clock(ClockId::CLOCK_MONOTONIC));
+        let now = monotonic_now();
         if now.saturating_sub(self.compared) >= COMPARE_EVERY {
             self.compared = now;
             self.ahead = ahead_of_monotonic(self.clock);

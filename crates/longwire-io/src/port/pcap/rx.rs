@@ -8,6 +8,7 @@ use longwire_engine::Nanos;
 use nix::sys::time::TimeSpec;
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
 
+use crate::clock::to_kernel;
 use crate::port::{Offload, PortError, ReceiveResult, RxFrame, RxPort};
 use crate::rights;
 
@@ -101,7 +102,8 @@ impl PcapRx {
     }
 
     fn wake_at(&mut self, time: Nanos) -> Result<(), PortError> {
-        let nanos = time.as_nanos();
+        // Zero would disarm the timer.
+        let nanos = to_kernel(time).as_nanos().max(1);
         let time = TimeSpec::new(
             (nanos / 1_000_000_000) as i64,
             (nanos % 1_000_000_000) as i64,

@@ -118,6 +118,7 @@ impl XdpRx {
             .stamp(desc)
             .and_then(|bytes| bytes.first_chunk())
             .map_or(0, |bytes| u64::from_ne_bytes(*bytes));
+        let stamp = crate::clock::from_kernel(stamp).as_nanos();
         let clock = now.as_nanos().max(self.checked);
         if stamp > clock.saturating_add(NEWEST) || stamp < clock.saturating_sub(OLDEST) {
             return now;

@@ -141,7 +141,7 @@ pub(super) fn rules(client: &mut Client, globals: &Globals) -> Result<(), Error>
 pub(super) fn report(client: &mut Client, globals: &Globals) -> Result<(), Error> {
     let response = client.get("/v1/report")?;
     show(response, globals, |response| {
-        let Report(report) = read(response)?;
+        let Report { run: report, .. } = read(response)?;
         let mut text = ports_table(report.ports).text();
         text += &format!(
             "switch: {} forwarded, {} flooded, {} learnt; {} passed without a link, {} dropped \

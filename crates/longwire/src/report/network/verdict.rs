@@ -2,9 +2,8 @@
 //! configuration, and which links fell behind.
 
 use longwire_engine::DropReason;
-use longwire_fabric::{LinkRow, NetworkReport};
+use longwire_fabric::{LinkRow, NetworkReport, host_artifacts};
 use longwire_hosts::PeerReport;
-use longwire_runtime::Artifact;
 use longwire_runtime::fabric::PortReport;
 
 use crate::report::artifacts;
@@ -18,18 +17,17 @@ use crate::report::words::{count, links_in_words, micros, percent};
 pub(super) fn of(report: &NetworkReport) -> Verdict {
     let ports = &report.run.ports;
     let arrived: u64 = ports.iter().map(|port| port.traffic.packets_in).sum();
-    let peers = report.hosts.iter().flat_map(|hosts| &hosts.peers);
-    let lossy: Vec<&PeerReport> = peers.filter(|peer| peer.frames_lost > 0).collect();
-    let underlay = lossy
-        .iter()
-        .map(|peer| format!("host {} {} lost", peer.name, peer.frames_lost));
-    let artifacts = ports.iter().filter_map(artifacts_of).chain(underlay);
+    let peers = || report.hosts.iter().flat_map(|hosts| &hosts.peers);
+    let at_hosts = peers().filter_map(artifacts_at);
+    let artifacts = ports.iter().filter_map(artifacts_of).chain(at_hosts);
     let artifacts = artifacts.collect::<Vec<_>>().join("; ");
+    let outages: Vec<String> = peers().filter_map(outages_of).collect();
     let judged = report.judged();
     let share = judged.links.iter().map(own_share).fold(0.0, f64::max);
     let any = |kind: &str| {
-        let is_lost = kind == Artifact::UnderlayLost.name() && !lossy.is_empty();
-        is_lost || ports.iter().any(|port| port.artifacts.of(kind) > 0)
+        let mut at_hosts = peers().flat_map(host_artifacts);
+        let is_at_host = at_hosts.any(|(name, count)| name == kind && count > 0);
+        is_at_host || ports.iter().any(|port| port.artifacts.of(kind) > 0)
     };
     let mut hints: Vec<String> = artifacts::hints(any).collect();
     hints.extend(machine_hints(&report.run, any("late")));
@@ -37,6 +35,12 @@ pub(super) fn of(report: &NetworkReport) -> Verdict {
         (false, format!("the run ended early: {error}"))
     } else if let Some(lost) = lost_ports(report) {
         (false, format!("a port was lost: {lost}"))
+    } else if !outages.is_empty() {
+        let also = if artifacts.is_empty() { "" } else { "; " };
+        let outages = outages.join(", ");
+        let line =
+            format!("the network fell short of what was asked for: {outages}{also}{artifacts}");
+        (false, line)
     } else if let Some(overload) = Overload::of(&report.links) {
         let line = format!(
             "the network fell behind what was asked for: {}{}",
@@ -66,6 +70,30 @@ pub(super) fn of(report: &NetworkReport) -> Verdict {
         line,
         hints,
     }
+}
+
+/// Returns the frames that were lost between this host and another one, if any were.
+fn artifacts_at(peer: &PeerReport) -> Option<String> {
+    let lost = peer.frames_lost + peer.frames_unconfirmed;
+    let lost = (lost > 0).then(|| format!("{} lost", count(lost)));
+    let dropped = peer.frames_dropped;
+    let dropped = (dropped > 0).then(|| format!("{} without memory", count(dropped)));
+    let kinds: Vec<String> = lost.into_iter().chain(dropped).collect();
+    (!kinds.is_empty()).then(|| format!("host {} {}", peer.name, kinds.join(", ")))
+}
+
+/// Returns how often a host did not answer, if it did not.
+fn outages_of(peer: &PeerReport) -> Option<String> {
+    let times = match peer.outages {
+        0 => return None,
+        1 => "once".to_owned(),
+        times => format!("{} times", count(times)),
+    };
+    let unsent = match peer.frames_unsent {
+        0 => String::new(),
+        unsent => format!(", {} frames for it not sent", count(unsent)),
+    };
+    Some(format!("host {} did not answer {times}{unsent}", peer.name))
 }
 
 /// Returns the range of late frames among links, if the network was overloaded and has more
@@ -215,9 +243,9 @@ fn praise(report: &NetworkReport) -> String {
 mod tests {
     use longwire_fabric::Changes;
     use longwire_hosts::HostsReport;
-    use longwire_runtime::RunReport;
     use longwire_runtime::fabric::LinkTotals;
     use longwire_runtime::ledger::{Handovers, Traffic};
+    use longwire_runtime::{Artifact, RunReport};
 
     use super::*;
 
@@ -265,6 +293,46 @@ mod tests {
             changes: Changes::default(),
             hosts: None,
         }
+    }
+
+    #[test]
+    fn a_host_that_did_not_answer_and_full_lines_are_named() {
+        let mut report = report(&[0]);
+        let peer = PeerReport {
+            name: "east".to_owned(),
+            frames_received: 100_000,
+            frames_dropped: 5,
+            ..PeerReport::default()
+        };
+        report.hosts = Some(HostsReport {
+            peers: vec![peer],
+            ..HostsReport::default()
+        });
+        let verdict = of(&report);
+        assert!(
+            verdict
+                .line
+                .contains("apart from host east 5 without memory"),
+            "{}",
+            verdict.line
+        );
+        let judged = report.judged();
+        let row = judged.links.iter().find(|row| row.name == "host east");
+        let row = row.expect("a row of the host");
+        assert_eq!(row.artifacts.of("memory"), 5);
+        let hosts = report.hosts.as_mut().expect("hosts");
+        hosts.peers[0].outages = 2;
+        hosts.peers[0].frames_unsent = 3;
+        hosts.peers[0].frames_unconfirmed = 7;
+        let verdict = of(&report);
+        assert!(!verdict.faithful, "{}", verdict.line);
+        assert!(
+            verdict.line.contains(
+                "east did not answer 2 times, 3 frames for it not sent; host east 7 lost, 5 without"
+            ),
+            "{}",
+            verdict.line
+        );
     }
 
     #[test]

@@ -198,7 +198,10 @@ fn the_dashboard_has_the_metrics_of_the_documentation() {
         .collect();
     let unknown: Vec<&String> = used.difference(&documented).collect();
     assert!(unknown.is_empty(), "{unknown:?}");
-    let absent: Vec<&String> = documented.difference(&used).collect();
+    let absent = documented.difference(&used);
+    // Most runs have no other hosts.
+    let absent = absent.filter(|name| !name.starts_with("longwire_host_"));
+    let absent: Vec<&String> = absent.collect();
     // The version, counts in frames next to those in bytes, and rare events of switches.
     let expected = [
         "longwire_build_info",
