@@ -29,6 +29,7 @@
 pub mod log;
 pub mod open;
 mod pcap;
+pub mod whole_file;
 
 pub use pcap::{
     Batches, CAPTURED_MAX, CaptureError, CaptureFormat, CaptureReader, CaptureWriter, Packing,

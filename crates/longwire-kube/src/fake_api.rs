@@ -26,11 +26,11 @@ pub struct Change {
 /// A stand-in of the API server.
 #[derive(Clone, Debug, Default)]
 pub struct FakeApi {
-    contents: Arc<Mutex<Contents>>,
+    contents: Arc<Mutex<FakeObjects>>,
 }
 
 #[derive(Debug, Default)]
-struct Contents {
+struct FakeObjects {
     /// Lists, by their path.
     lists: BTreeMap<String, Vec<Value>>,
     /// Paths with objects that were created.
@@ -64,7 +64,7 @@ impl FakeApi {
         Client::new(service, "default")
     }
 
-    fn with<T>(&self, act: impl FnOnce(&mut Contents) -> T) -> T {
+    fn with<T>(&self, act: impl FnOnce(&mut FakeObjects) -> T) -> T {
         act(&mut self.contents.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -87,7 +87,7 @@ impl FakeApi {
     }
 }
 
-impl Contents {
+impl FakeObjects {
     fn answer(&mut self, method: Method, path: String, body: Value) -> (u16, Value) {
         if method == Method::GET {
             let items = self.lists.get(&path).cloned().unwrap_or_default();

@@ -23,11 +23,13 @@
 mod entry;
 mod error;
 mod link;
+pub mod names;
 mod networks;
 mod node;
 pub mod place;
 mod pool;
 mod request;
+pub mod short_end;
 mod store;
 
 pub use error::{LinkFailure, NodeError};

@@ -18,6 +18,7 @@ use longwire_runtime::{FileAccess, RunConfig};
 
 use crate::entry::Entry;
 use crate::link::AttachedLink;
+use crate::names;
 use crate::networks::{NetworkCommand, NodeNetworks};
 use crate::pool::Pool;
 use crate::request::{self, AttachmentRequest};
@@ -221,7 +222,7 @@ impl Attachments for Node {
         name: &str,
         spec: &AttachmentSpec,
     ) -> Result<(bool, AttachmentView), NodeRefusal> {
-        request::check_name(name)?;
+        names::check_request(name)?;
         let (shared, name, spec) = (Arc::clone(&self.shared), name.to_owned(), spec.clone());
         let put = self.pool.run(move || {
             let request = AttachmentRequest::read(&spec)?;
@@ -427,7 +428,7 @@ impl NodeShared {
     fn remove(&self, name: &str) -> Option<Detached> {
         let Some(entry) = self.entries().get(name).cloned() else {
             // One that could not be restored at the start, maybe.
-            if request::check_name(name).is_ok() {
+            if names::check_request(name).is_ok() {
                 if let Some(stored) = self.store.read_one(name) {
                     self.open(name, &stored.facts);
                 }

@@ -14,9 +14,6 @@ use serde_json::{Map, Value, json};
 
 use crate::place::Part;
 
-/// The longest name of an attachment.
-const NAME_MAX: usize = 64;
-
 /// The longest filter, in bytes. The kernel's programs are limited to less; to find out takes
 /// seconds for longer ones.
 const FILTER_MAX: usize = 16 << 10;
@@ -49,27 +46,7 @@ impl AttachmentRequest {
         };
         let target = target(&spec.target);
         let target = target.map_err(|reason| refuse("/target", reason)).ok();
-        let mut to: Vec<Prefix> = Vec::new();
-        for (position, text) in spec.to.iter().enumerate() {
-            match text.parse() {
-                Ok(prefix) => to.push(prefix),
-                Err(error) => refuse(&format!("/to/{position}"), format!("'{text}': {error}")),
-            }
-        }
-        let filter = spec.filter.as_deref().map(filter).transpose();
-        let filter = filter.unwrap_or_else(|reason| {
-            refuse("/filter", reason);
-            None
-        });
-        let selection = Selection { to, filter };
-        if let Err(error) = selection.check() {
-            let at = if matches!(error, AttachError::TooManyPrefixes) {
-                "/to"
-            } else {
-                "/filter"
-            };
-            refuse(at, error.to_string());
-        }
+        let selection = selection(spec, &mut refuse);
         let link = match duplex_of_json(&spec.link) {
             Ok(link) => Some(link),
             Err(wrong) => {
@@ -156,6 +133,32 @@ impl AttachmentRequest {
     }
 }
 
+/// Reads the part of the traffic.
+fn selection(spec: &AttachmentSpec, refuse: &mut impl FnMut(&str, String)) -> Selection {
+    let mut to: Vec<Prefix> = Vec::new();
+    for (position, text) in spec.to.iter().enumerate() {
+        match text.parse() {
+            Ok(prefix) => to.push(prefix),
+            Err(error) => refuse(&format!("/to/{position}"), format!("'{text}': {error}")),
+        }
+    }
+    let filter = spec.filter.as_deref().map(filter).transpose();
+    let filter = filter.unwrap_or_else(|reason| {
+        refuse("/filter", reason);
+        None
+    });
+    let selection = Selection { to, filter };
+    if let Err(error) = selection.check() {
+        let at = if matches!(error, AttachError::TooManyPrefixes) {
+            "/to"
+        } else {
+            "/filter"
+        };
+        refuse(at, error.to_string());
+    }
+    selection
+}
+
 fn filter(text: &str) -> Result<Filter, String> {
     if text.len() > FILTER_MAX {
         return Err(format!("a filter has at most {FILTER_MAX} bytes"));
@@ -229,27 +232,6 @@ fn difference(from: &LinkSpec, to: &LinkSpec) -> Map<String, Value> {
     options
 }
 
-/// Refuses a name that is not one whole file name.
-///
-/// # Errors
-/// What names are.
-pub(crate) fn check_name(name: &str) -> Result<(), NodeRefusal> {
-    let is_fine = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
-    let fits = (1..=NAME_MAX).contains(&name.len()) && name.chars().all(is_fine);
-    if fits && !name.starts_with('.') {
-        return Ok(());
-    }
-    Err(NodeRefusal::Wrong(vec![Problem {
-        file: "attachment".to_owned(),
-        field: "name".to_owned(),
-        reason: format!(
-            "'{name}': a name has 1 to {NAME_MAX} letters, digits, '.', '_' and '-', and no '.' \
-             at its start"
-        ),
-        ..Problem::default()
-    }]))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -311,13 +293,5 @@ mod tests {
         } });
         assert_eq!(changed, Some(expected));
         assert_eq!(change(&new.link, &new.link, &["eth0".to_owned()]), None);
-    }
-
-    #[test]
-    fn names_are_file_names() {
-        assert!(check_name("web-eth0").is_ok());
-        for wrong in ["", ".x", "a/b", "a b", "ü", &"x".repeat(65)] {
-            assert!(check_name(wrong).is_err(), "{wrong}");
-        }
     }
 }

@@ -26,7 +26,6 @@ pub mod table;
 pub mod top;
 mod view;
 mod watch;
-mod whole_file;
 
 use std::process::ExitCode;
 

@@ -22,3 +22,41 @@ pub(crate) fn give_up_for(report: Option<&Path>, needs: &[Capability]) {
     // Failing to drop rights does not affect the run.
     let _ = rights::give_up(&kept);
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::{MetadataExt, chown};
+
+    use longwire_capture::whole_file::{check, write};
+    use longwire_testbed::support::Folder;
+
+    use super::*;
+
+    #[test]
+    fn a_file_keeps_its_owner() {
+        if !nix::unistd::geteuid().is_root() {
+            return;
+        }
+        let folder = Folder::new();
+        let path = folder.path().join("a.json");
+        fs::write(&path, "old").expect("writable");
+        let owner = Some(61_234);
+        chown(&path, owner, owner).expect("a user");
+        write(&path, |out| out.write_all(b"new")).expect("writable");
+        // A run that has started may no longer give files away.
+        let later = path.clone();
+        let limited = std::thread::spawn(move || {
+            give_up_for(Some(&later), &[]);
+            check(&later)?;
+            write(&later, |out| out.write_all(b"newer"))
+        });
+        let found = || fs::metadata(&path).expect("it is there");
+        assert_eq!((found().uid(), found().gid()), (61_234, 61_234));
+        limited.join().expect("it ends").expect("writable");
+        assert_eq!(fs::read(&path).expect("it is there"), b"newer");
+        assert_eq!((found().uid(), found().gid()), (61_234, 61_234));
+        let files = fs::read_dir(folder.path()).expect("it is there");
+        assert_eq!(files.count(), 1);
+    }
+}

@@ -1,6 +1,6 @@
 //! The parts of networks that a node runs.
 //!
-//! They have a task of their own: the node answers a change of a network when its old
+//! They have a separate task: the node answers a change of a network when its old
 //! process has ended, for which links must not wait.
 
 use std::collections::BTreeMap;

@@ -43,14 +43,14 @@ impl<'a> NodeState<'a> {
 
 /// An attachment of a link.
 #[derive(Clone, Copy, Debug)]
-struct Part<'a> {
+struct LinkAttachment<'a> {
     name: &'a String,
     pod: &'a str,
 }
 
 /// Returns the slices of a node.
 pub(super) fn slices(node: &str, plan: &Plan, state: &NodeState<'_>) -> Slices {
-    let mut by_link: BTreeMap<&ResourceKey, Vec<Part<'_>>> = BTreeMap::new();
+    let mut by_link: BTreeMap<&ResourceKey, Vec<LinkAttachment<'_>>> = BTreeMap::new();
     let wanted = plan
         .attachments
         .iter()
@@ -62,7 +62,10 @@ pub(super) fn slices(node: &str, plan: &Plan, state: &NodeState<'_>) -> Slices {
         .filter(|(name, _)| state.views.contains_key(*name))
         .map(|(name, kept)| (&kept.link, name, kept.pod.as_str()));
     for (link, name, pod) in wanted.chain(kept) {
-        by_link.entry(link).or_default().push(Part { name, pod });
+        by_link
+            .entry(link)
+            .or_default()
+            .push(LinkAttachment { name, pod });
     }
     let slices = plan.links.iter().map(|(key, link)| {
         let parts = by_link.get(key).map(Vec::as_slice).unwrap_or_default();
@@ -108,14 +111,14 @@ pub(super) fn slices(node: &str, plan: &Plan, state: &NodeState<'_>) -> Slices {
 /// Counts the pods whose attachments are all attached, and those with one that waits.
 fn count_pods(
     slice: &mut NodeStatus,
-    parts: &[Part<'_>],
+    parts: &[LinkAttachment<'_>],
     state: &NodeState<'_>,
     hindrances: &mut Vec<Hindrance>,
 ) {
     let pods: BTreeSet<&str> = parts.iter().map(|part| part.pod).collect();
     let mut missing: BTreeSet<&str> = BTreeSet::new();
     let mut waiting: BTreeSet<&str> = BTreeSet::new();
-    for Part { name, pod } in parts {
+    for LinkAttachment { name, pod } in parts {
         let view = state.views.get(*name);
         if let Some(error) = state.errors.get(*name) {
             hindrances.push(hindrance_of(pod, error));

@@ -134,9 +134,23 @@ impl Counters {
             ..Counters::default()
         };
         for port in report["ports"].as_array().into_iter().flatten() {
-            sum.artifacts += total(&port["artifacts"]);
+            // Its row repeats the frames of a peer, and only the report at the end has one.
+            if !port["name"].as_str().is_some_and(is_row_of_host) {
+                sum.artifacts += total(&port["artifacts"]);
+            }
             let late = port["lateness_us"]["p99"].as_f64().unwrap_or(0.0);
             sum.lateness_p99_us = sum.lateness_p99_us.max(late.ceil() as u64);
+        }
+        for peer in report["hosts"]["peers"].as_array().into_iter().flatten() {
+            let count = |name: &str| peer[name].as_u64().unwrap_or(0);
+            // An outage drops frames as the link's `port_lost`, and is a failure as well.
+            let lost = [
+                "frames_lost",
+                "frames_unconfirmed",
+                "frames_dropped",
+                "outages",
+            ];
+            sum.artifacts += lost.iter().map(|name| count(name)).sum::<u64>();
         }
         sum
     }
@@ -148,6 +162,10 @@ impl Counters {
         self.artifacts += other.artifacts;
         self.lateness_p99_us = self.lateness_p99_us.max(other.lateness_p99_us);
     }
+}
+
+fn is_row_of_host(port: &str) -> bool {
+    port.starts_with("host ")
 }
 
 /// Returns the sum of an object's numbers.
@@ -169,11 +187,13 @@ mod tests {
         let report = json!({ "ports": [
             { "name": "a", "artifacts": { "late": 1 }, "lateness_us": { "p99": 41.5 } },
             { "name": "host east", "artifacts": { "underlay_lost": 2 } },
-        ], "hosts": { "peers": [{ "name": "east", "frames_lost": 2, "outages": 0 }] } });
+        ], "hosts": { "peers": [
+            { "name": "east", "frames_lost": 2, "frames_unconfirmed": 3, "outages": 1 },
+        ] } });
         let expected = Counters {
             carried: 90,
             dropped: 7,
-            artifacts: 3,
+            artifacts: 7,
             lateness_p99_us: 42,
         };
         assert_eq!(Counters::of_run(&stats, &report), expected);

@@ -17,8 +17,8 @@ use longwire_control::node::{
 };
 use serde_json::Value;
 
+use crate::names::check_request;
 use crate::pool::Pool;
-use crate::request::check_name;
 use request::NetworkRequest;
 use supervisor::Supervisor;
 
@@ -109,7 +109,7 @@ impl Networks for NodeNetworks {
     }
 
     fn put(&self, name: &str, spec: &NetworkSpec) -> Result<(bool, NetworkView), NodeRefusal> {
-        check_name(name)?;
+        check_request(name)?;
         let (shared, name, spec) = (Arc::clone(&self.shared), name.to_owned(), spec.clone());
         let put = self.pool.run(move || shared.put(&name, &spec));
         let fault = "the network could not be started; this is a fault of Longwire";
@@ -117,7 +117,7 @@ impl Networks for NodeNetworks {
     }
 
     fn remove(&self, name: &str) -> Option<NetworkEnded> {
-        check_name(name).ok()?;
+        check_request(name).ok()?;
         let (shared, name) = (Arc::clone(&self.shared), name.to_owned());
         self.pool.run(move || shared.remove(&name)).flatten()
     }
@@ -130,7 +130,7 @@ impl Networks for NodeNetworks {
     }
 
     fn last_report(&self, name: &str) -> Option<Value> {
-        check_name(name).ok()?;
+        check_request(name).ok()?;
         self.shared.files(name).last_report()
     }
 }

@@ -15,6 +15,7 @@ use longwire_io::attach::{Attachment, Direction, Engage, FailMode, Pins, Selecti
 use longwire_io::net::address::Prefix;
 use longwire_io::net::grace::ExpeditedGrace;
 use longwire_node::place::{self, Part};
+use longwire_node::short_end;
 use longwire_packet::filter::{Filter, FilterError, LANGUAGE};
 use longwire_runtime::RunningNetwork;
 use longwire_topology::Topology;
@@ -23,7 +24,7 @@ use serde_json::json;
 use super::attach_runs::{self, AttachSetArgs, DetachArgs, NewRun};
 use super::attach_traffic::SelectedTraffic;
 use super::run_network::{self, NetworkSetup};
-use super::{attach_list, attach_names, attach_node, attach_spec, run_pair, short_end};
+use super::{attach_list, attach_node, attach_spec, run_pair};
 use crate::cli::{
     ControlArgs, DUPLEX_HELP, DuplexArgs, LINK_HELP, RecordArgs, ReportArgs, RunningArgs, SeedArgs,
 };
@@ -348,7 +349,7 @@ fn attach_by_node(
     globals: &Globals,
 ) -> Result<ExitCode, Error> {
     let spec = attach_spec::spec(args, found, traffic(args))?;
-    let name = attach_names::name(
+    let name = attach_node::name(
         args.name.as_deref(),
         &found.label,
         args.interface.as_deref(),

@@ -6,6 +6,7 @@ use std::os::unix::net::UnixStream;
 use longwire_control::Address;
 use longwire_control::client::Client;
 use longwire_control::node::{AttachmentList, AttachmentSpec, AttachmentView};
+use longwire_node::names;
 use serde_json::{Map, Value, json};
 
 use super::attach_options::DirectedOptions;
@@ -15,6 +16,19 @@ use crate::report::stderr::print_line;
 
 /// The path of attachments in the node's API.
 const ATTACHMENTS: &str = "/v1/attachments";
+
+/// Returns the name that is given, or one made of a place and its interface.
+pub(super) fn name(
+    given: Option<&str>,
+    label: &str,
+    interface: Option<&str>,
+) -> Result<String, Error> {
+    let Some(name) = given else {
+        return Ok(names::of_place(label, interface));
+    };
+    names::check(name).map_err(Error::Usage)?;
+    Ok(name.to_owned())
+}
 
 /// Sends an attachment to the node.
 pub(super) fn put(name: &str, spec: &AttachmentSpec) -> Result<AttachmentView, Error> {

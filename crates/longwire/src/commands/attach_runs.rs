@@ -21,9 +21,9 @@ use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use super::attach_node;
 use super::attach_options::DirectedOptions;
 use super::attach_traffic::SelectedTraffic;
-use super::{attach_names, attach_node};
 use crate::{Error, Globals};
 
 /// The directory of the files, in the run directory.
@@ -139,7 +139,7 @@ impl NewRun {
             [one] => Some(one.as_str()),
             _ => Some(place::ALL),
         };
-        let name = attach_names::name(name, label, interface)?;
+        let name = attach_node::name(name, label, interface)?;
         let of_name = |record: &Record| record.name == name;
         let present = records(&directory)?.into_iter().find(of_name);
         if present.as_ref().is_some_and(|record| record.closed) {

@@ -3,7 +3,6 @@
 
 pub mod attach;
 mod attach_list;
-mod attach_names;
 mod attach_node;
 mod attach_options;
 mod attach_runs;
@@ -40,7 +39,6 @@ mod run_hosts;
 mod run_network;
 mod run_pair;
 pub mod schema;
-mod short_end;
 pub mod simulate;
 mod simulate_network;
 

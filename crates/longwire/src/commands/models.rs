@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
+use longwire_capture::whole_file;
 use longwire_control::registry::{Model, unit_name};
 use longwire_engine::spec::{ModelInfo, Param, Unit};
 
 use super::model_pages;
 use crate::cli::Paint;
-use crate::whole_file;
 use crate::{Error, Globals};
 use longwire_runtime::suggest;
 

@@ -14,11 +14,10 @@ use clap::Args;
 use longwire_control::{Address, Config, Detail, LIMIT_DEFAULT};
 use longwire_fabric::NetworkReport;
 use longwire_io::run_directory;
-use longwire_node::{NetworkFiles, NetworkRun, Node, NodeConfig, Notice};
+use longwire_node::{NetworkFiles, NetworkRun, Node, NodeConfig, Notice, short_end};
 use longwire_runtime::Faults;
 use sd_notify::NotifyState;
 
-use super::short_end;
 use crate::cli::RunningArgs;
 use crate::open_files::raise_limit;
 use crate::report::document::Document;
@@ -116,7 +115,8 @@ pub(super) fn missing() -> Error {
 /// If the socket or the directory cannot be used, or another node uses them.
 pub fn run(args: &NodeArgs, globals: &Globals) -> Result<ExitCode, Error> {
     if let Some(node) = args.end_of {
-        return short_end::shorten(node);
+        short_end::shorten(node)?;
+        return Ok(ExitCode::SUCCESS);
     }
     args.running.refuse_shards()?;
     raise_limit();

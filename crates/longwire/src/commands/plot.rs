@@ -8,6 +8,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use longwire_capture::whole_file;
 use longwire_engine::Nanos;
 use longwire_plot::{
     Figure, LinkDrawn, Panel, PlotError, PlotOptions, QueueUnit, Scene, pdf, plot, png, svg,
@@ -17,7 +18,7 @@ use serde::Serialize;
 use super::report::SelectionArgs;
 use crate::progress::Progress;
 use crate::report::words::count_of;
-use crate::{Error, Globals, whole_file};
+use crate::{Error, Globals};
 
 const EXAMPLES: &str = "\
 Logs hold a row a frame: `--log FILE` of `simulate`, `exec` and `run` writes

@@ -6,13 +6,14 @@ use std::process::ExitCode;
 
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use longwire_capture::whole_file;
 use longwire_plot::page::render_files;
 use longwire_plot::{LinkPattern, LogDirection, Selection};
 
 use super::plot::refuse_overwriting;
 use crate::cli::is_page;
 use crate::progress::Progress;
-use crate::{Error, Globals, whole_file};
+use crate::{Error, Globals};
 
 const EXAMPLES: &str = "\
 The page is one HTML file that loads nothing else: what was asked, what happened,

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use longwire_capture::same_file;
+use longwire_capture::whole_file;
 use longwire_plot::page::{self, PageInput, RunDocument};
 use longwire_runtime::{RunReport, shutdown};
 use serde::Serialize;
@@ -15,7 +16,7 @@ use super::{Verdict, text};
 use crate::cli::{Paint, ReportArgs};
 use crate::error::{EXIT_FAILED, EXIT_FIDELITY};
 use crate::receiving::ReceivedByLink;
-use crate::{Error, Globals, whole_file};
+use crate::{Error, Globals};
 
 /// The stream of the report, as text and as JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -19,12 +19,13 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::{attach_names, node};
+use super::node;
 use crate::cli::{DUPLEX_HELP, DuplexTexts, LINK_HELP};
 use crate::error::EXIT_USAGE;
 use crate::{Error, Globals};
 use longwire_control::client::{Client, ClientError};
 use longwire_control::{Address, read_token};
+use longwire_node::names;
 
 pub(super) use body::{option, table};
 
@@ -328,7 +329,8 @@ pub fn connect(args: &RunAddress) -> Result<Client, Error> {
     let Some(name) = &args.attachment else {
         return Ok(client);
     };
-    Ok(client.of_attachment(attach_names::checked(name)?))
+    names::check(name).map_err(Error::Usage)?;
+    Ok(client.of_attachment(name))
 }
 
 fn act(action: &Action, client: &mut Client, globals: &Globals) -> Result<(), Error> {

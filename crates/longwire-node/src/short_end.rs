@@ -9,25 +9,23 @@
 use std::io::{self, Read};
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Command, Stdio};
 
 use longwire_io::net::grace::ExpeditedGrace;
 use longwire_io::{Pidfd, attach};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::SigSet;
 
-use crate::Error;
-
 /// The longest wait for the end of the process, in milliseconds: grace periods cost the machine
 /// interrupts while they are expedited.
 const END_MAX: u16 = 60_000;
 
-/// Starts the child, which ends after this process. Without the right to expedite grace
+/// Starts the child, `longwire node --end-of PID`, which ends after this process. Without the right to expedite grace
 /// periods it has no effect.
 ///
 /// # Errors
 /// If no process can be started.
-pub(super) fn start() -> io::Result<()> {
+pub fn start() -> io::Result<()> {
     let ends_with_this = attach::closed_at_end()?;
     let mut command = Command::new("/proc/self/exe");
     command.arg0("longwire").arg("node").arg("--end-of");
@@ -41,7 +39,7 @@ pub(super) fn start() -> io::Result<()> {
 ///
 /// # Errors
 /// If there is no such process.
-pub(super) fn shorten(process: u32) -> Result<ExitCode, Error> {
+pub fn shorten(process: u32) -> io::Result<()> {
     // A service manager stops this child together with its parent, which may not end in
     // time.
     let _ = SigSet::all().thread_block();
@@ -51,5 +49,5 @@ pub(super) fn shorten(process: u32) -> Result<ExitCode, Error> {
     let _hurry = ExpeditedGrace::begin();
     let mut ended = [PollFd::new(process.as_fd(), PollFlags::POLLIN)];
     let _ = poll(&mut ended, PollTimeout::from(END_MAX));
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }

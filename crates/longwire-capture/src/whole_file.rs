@@ -10,7 +10,7 @@ use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::{MetadataExt, fchown};
 use std::path::{Path, PathBuf};
 
-use longwire_capture::open;
+use crate::open;
 
 /// Writes a file as a whole. A special file (a device, a pipe) is written
 /// directly; so is a file in a directory that accepts no other, and a file
@@ -244,32 +244,6 @@ mod tests {
         write(&path, |out| out.write_all(b"new")).expect("writable");
         assert_eq!(fs::read(&path).expect("it is there"), b"new");
         assert_eq!(names(&dir).len(), 4);
-    }
-
-    #[test]
-    fn a_file_keeps_its_owner() {
-        if !nix::unistd::geteuid().is_root() {
-            return;
-        }
-        let dir = Folder::new();
-        let path = dir.path().join("a.json");
-        fs::write(&path, "old").expect("writable");
-        let owner = Some(61_234);
-        std::os::unix::fs::chown(&path, owner, owner).expect("a user");
-        write(&path, |out| out.write_all(b"new")).expect("writable");
-        // A run that has started may no longer give files away.
-        let later = path.clone();
-        let limited = std::thread::spawn(move || {
-            crate::rights::give_up_for(Some(&later), &[]);
-            check(&later)?;
-            write(&later, |out| out.write_all(b"newer"))
-        });
-        let found = || fs::metadata(&path).expect("it is there");
-        assert_eq!((found().uid(), found().gid()), (61_234, 61_234));
-        limited.join().expect("it ends").expect("writable");
-        assert_eq!(fs::read(&path).expect("it is there"), b"newer");
-        assert_eq!((found().uid(), found().gid()), (61_234, 61_234));
-        assert_eq!(names(&dir), ["a.json"]);
     }
 
     #[test]

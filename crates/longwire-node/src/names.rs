@@ -1,0 +1,64 @@
+//! Names of attachments, which are file names.
+
+use longwire_control::node::NodeRefusal;
+use longwire_topology::Problem;
+
+/// The longest name.
+const NAME_MAX: usize = 64;
+
+/// Returns a name made of a place and its interface.
+pub fn of_place(place: &str, interface: Option<&str>) -> String {
+    tidy(&match interface {
+        Some(interface) => format!("{place}-{interface}"),
+        None => place.to_owned(),
+    })
+}
+
+/// Refuses a name that is not one whole file name, or that a socket's path cannot hold.
+///
+/// # Errors
+/// The rule, for such a name.
+pub fn check(name: &str) -> Result<(), String> {
+    if !name.is_empty() && name == tidy(name) {
+        return Ok(());
+    }
+    Err(format!(
+        "'{name}': a name has 1 to {NAME_MAX} letters, digits, '.', '_' and '-', and no '.' at \
+         its start"
+    ))
+}
+
+/// As [`check`], as the answer to a request.
+pub(crate) fn check_request(name: &str) -> Result<(), NodeRefusal> {
+    check(name).map_err(|reason| {
+        NodeRefusal::Wrong(vec![Problem {
+            file: "attachment".to_owned(),
+            field: "name".to_owned(),
+            reason,
+            ..Problem::default()
+        }])
+    })
+}
+
+/// Replaces characters that a name may not have.
+fn tidy(name: &str) -> String {
+    let name = name.trim_start_matches('.');
+    let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    let characters = name.chars().map(|c| if is_allowed(c) { c } else { '-' });
+    characters.take(NAME_MAX).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_file_names() {
+        assert_eq!(tidy("../x y"), "-x-y");
+        assert_eq!(of_place("web", Some("eth0")), "web-eth0");
+        assert!(check("web-eth0").is_ok());
+        for wrong in ["", ".x", "a/b", "a b", "ü", &"x".repeat(65)] {
+            assert!(check(wrong).is_err(), "{wrong}");
+        }
+    }
+}
