@@ -72,3 +72,12 @@ fn carry_out(
     };
     call.run()
 }
+
+/// Returns the version of the plugin, and those of CNI that it supports, a line each.
+pub fn about() -> String {
+    format!(
+        "CNI longwire-cni plugin v{}\nCNI protocol versions supported: {}",
+        env!("CARGO_PKG_VERSION"),
+        config::VERSIONS.join(", ")
+    )
+}

@@ -1,6 +1,7 @@
 //! The request for an attachment, read and checked.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 use longwire_attach::{ContainerName, PodName, Target};
 use longwire_control::node::{AttachmentSpec, DirectionSpec, FailSpec, NodeRefusal, TargetSpec};
@@ -182,7 +183,11 @@ fn relative_files<'a>(direction: &'a str, spec: &LinkSpec) -> impl Iterator<Item
 
 fn target(spec: &TargetSpec) -> Result<Target, String> {
     Ok(match spec {
-        TargetSpec::Netns(path) => Target::Netns(path.clone()),
+        // Of a runtime that names a namespace by a process. Its number may be another's later.
+        TargetSpec::Netns(path) => match process_of(path) {
+            Some(pid) => Target::Pid(pid),
+            None => Target::Netns(path.clone()),
+        },
         TargetSpec::Pid(pid) => Target::Pid(*pid),
         TargetSpec::Container(name) => {
             let name = name.parse::<ContainerName>();
@@ -193,6 +198,12 @@ fn target(spec: &TargetSpec) -> Result<Target, String> {
             Target::Pod(name.map_err(|error| error.to_string())?)
         }
     })
+}
+
+/// Returns the process of `/proc/PID/ns/net`.
+fn process_of(path: &Path) -> Option<u32> {
+    let below = path.strip_prefix("/proc").ok()?.to_str()?;
+    below.strip_suffix("/ns/net")?.parse().ok()
 }
 
 /// Returns the change of running links that turns options into others; `None` if they are
@@ -276,6 +287,23 @@ mod tests {
         };
         assert!(problems[0].reason.contains("absolute"), "{problems:?}");
         std::fs::remove_file(path).expect("removed");
+    }
+
+    #[test]
+    fn a_namespace_by_a_process_is_that_process() {
+        let target = |path: &str| {
+            let body = json!({ "target": { "netns": path } });
+            request(&body).expect("an attachment").target
+        };
+        assert!(matches!(target("/proc/4711/ns/net"), Target::Pid(4711)));
+        for other in [
+            "/proc/self/ns/net",
+            "/proc/1/task/2/ns/net",
+            "blue",
+            "/run/netns/blue",
+        ] {
+            assert!(matches!(target(other), Target::Netns(_)), "{other}");
+        }
     }
 
     #[test]

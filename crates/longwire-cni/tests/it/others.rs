@@ -187,3 +187,16 @@ fn versions_have_their_operations() {
         call.field("cniVersion", json!(version)).well();
     }
 }
+
+#[test]
+fn the_version_is_in_the_form_of_other_plugins() {
+    let about = longwire_cni::about();
+    let (plugin, versions) = about.split_once('\n').expect("two lines");
+    let version = plugin.strip_prefix("CNI longwire-cni plugin v");
+    let numbers = version.expect("a version").split('.');
+    assert!(
+        numbers.map(str::parse::<u32>).all(|it| it.is_ok()),
+        "{plugin}"
+    );
+    assert!(versions.ends_with("1.0.0, 1.1.0"), "{versions}");
+}

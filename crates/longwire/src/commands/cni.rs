@@ -63,13 +63,18 @@ pub struct CniInstallArgs {
 pub fn run(args: &CniArgs, globals: &Globals) -> Result<ExitCode, Error> {
     match &args.action {
         Some(CniAction::Install(args)) => install(args, globals),
-        None if std::env::var_os("CNI_COMMAND").is_none() => Err(Error::Usage(
+        None if !is_called() => Err(Error::Usage(
             "CNI_COMMAND is not set: container runtimes run this; `longwire cni install` installs \
              it for them"
                 .to_owned(),
         )),
         None => Ok(run_plugin()?),
     }
+}
+
+/// Whether a runtime calls the plugin.
+fn is_called() -> bool {
+    std::env::var_os("CNI_COMMAND").is_some()
 }
 
 /// Whether the program was started under the plugin's name.
@@ -85,6 +90,11 @@ pub fn is_plugin(arguments: &[OsString]) -> bool {
 /// # Errors
 /// If stdout cannot be written.
 pub fn run_plugin() -> io::Result<ExitCode> {
+    // Nomad reads the version so, in the form of the CNI project's plugins.
+    if !is_called() {
+        eprintln!("{}", longwire_cni::about());
+        return Ok(ExitCode::SUCCESS);
+    }
     let variable = |name: &str| std::env::var(name).ok();
     let answer = longwire_cni::answer(&variable, || {
         let mut text = Vec::new();
