@@ -186,7 +186,7 @@ impl std::fmt::Debug for PreparedLink {
 }
 
 /// Makes the devices and programs of an attachment, and opens its ports. No frame is taken
-/// before [`Engage::engage`].
+/// before [`engage_all`].
 ///
 /// # Errors
 /// If the kernel is too old, the interface does not exist or has no Ethernet header, has a
