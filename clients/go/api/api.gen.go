@@ -350,6 +350,18 @@ type Flows struct {
 // FramingOption Bytes that the wire adds to each frame, as in ethernet; default: none
 type FramingOption = interface{}
 
+// Hosts The part of a report about other hosts.
+type Hosts struct {
+	// Foreign Datagrams from unknown senders, and those of known ones that are neither of a session nor of a handshake with the key.
+	Foreign int `json:"foreign"`
+
+	// Name The name of this host.
+	Name string `json:"name"`
+
+	// Peers The other hosts.
+	Peers []Peer `json:"peers"`
+}
+
 // Lateness Statistics of lateness, in microseconds.
 type Lateness struct {
 	// Max The maximum.
@@ -737,6 +749,81 @@ type Pauses struct {
 	TotalUs float32 `json:"total_us"`
 }
 
+// Peer The report of the exchange with one host.
+type Peer struct {
+	// BytesSent UDP payload sent to it, in bytes.
+	BytesSent int `json:"bytes_sent"`
+
+	// ClockOffsetNs By how much its wall clock is ahead of ours, in nanoseconds. Absent before it was estimated.
+	ClockOffsetNs *int `json:"clock_offset_ns,omitempty"`
+
+	// ClockSkewPpm By how much our clock is faster than its, in parts per million.
+	ClockSkewPpm float32 `json:"clock_skew_ppm"`
+
+	// ClockUncertaintyNs By how much estimated offsets may be wrong, in nanoseconds: half of the shortest round trip.
+	ClockUncertaintyNs int `json:"clock_uncertainty_ns"`
+
+	// Connected Whether it answered at the end.
+	Connected bool `json:"connected"`
+
+	// DatagramsResent Datagrams that it missed, and that were sent to it again.
+	DatagramsResent int `json:"datagrams_resent"`
+
+	// DatagramsSent Datagrams sent to it, with those of sessions and clocks.
+	DatagramsSent int `json:"datagrams_sent"`
+
+	// Foreign Datagrams from its address that were dropped as foreign.
+	Foreign int `json:"foreign"`
+
+	// FramesDropped Frames to it and from it that were dropped on this host, because they came faster than they were sent on and no memory was left.
+	FramesDropped int `json:"frames_dropped"`
+
+	// FramesLate Frames that came from it after their release.
+	FramesLate int `json:"frames_late"`
+
+	// FramesLost Frames that the underlay lost on the way from it.
+	FramesLost int `json:"frames_lost"`
+
+	// FramesReceived Frames received from it.
+	FramesReceived int `json:"frames_received"`
+
+	// FramesRecovered Frames that the underlay lost on the way from it at first, and that came when they were sent again.
+	FramesRecovered int `json:"frames_recovered"`
+
+	// FramesSent Frames sent to it.
+	FramesSent int `json:"frames_sent"`
+
+	// FramesUnconfirmed Frames sent to it after it was last heard, before it was taken as silent: lost, unless it comes back as it was and counts them itself.
+	FramesUnconfirmed int `json:"frames_unconfirmed"`
+
+	// FramesUnsent Frames for it that were not sent, because it did not answer.
+	FramesUnsent int `json:"frames_unsent"`
+
+	// LateMaxNs By how much the latest of them came late, in nanoseconds.
+	LateMaxNs int `json:"late_max_ns"`
+
+	// Name Its name.
+	Name string `json:"name"`
+
+	// Outages How often the host was silent for longer than a second.
+	Outages int `json:"outages"`
+
+	// Replayed Datagrams that had come before, and those of an earlier session or handshake.
+	Replayed int `json:"replayed"`
+
+	// RoundTripNs The shortest round trip, in nanoseconds.
+	RoundTripNs int `json:"round_trip_ns"`
+
+	// SendError The last error of sending to it. Absent if there was none.
+	SendError *string `json:"send_error,omitempty"`
+
+	// Sessions Sessions that were established; each has its own keys.
+	Sessions int `json:"sessions"`
+
+	// SpareMinNs The least time that was left until the release of a frame, in nanoseconds; negative for a late one. Absent before the first frame.
+	SpareMinNs *int `json:"spare_min_ns,omitempty"`
+}
+
 // Port The report of one port.
 type Port struct {
 	// Artifacts Artifacts by kind.
@@ -905,7 +992,7 @@ type ReplayedInput struct {
 	Read *float32 `json:"read"`
 }
 
-// Report The report of a fabric, without its links.
+// Report The report of the run so far, without its links.
 type Report struct {
 	// CoreWaitS How long its threads waited for a core that was in use, in seconds.
 	CoreWaitS float32 `json:"core_wait_s"`
@@ -921,6 +1008,9 @@ type Report struct {
 
 	// Error The error that ended it, if one did.
 	Error *string `json:"error"`
+
+	// Hosts The part of a report about other hosts.
+	Hosts *Hosts `json:"hosts,omitempty"`
 
 	// InFlight Frames inside.
 	InFlight int `json:"in_flight"`
