@@ -117,10 +117,10 @@ class StandIn:
         if rest == "stats" and name in self.networks:
             return 200, {"totals": {"packets_out": 300, "drops": {}}}
         if rest == "report" and name in self.networks:
-            # Frames that the underlay lost are artifacts of the host that they came from.
-            rows = [{"name": "a", "artifacts": {"late": 0}, "lateness_us": {"p99": 11}},
-                    {"name": "host other", "artifacts": {"underlay_lost": self.underlay_lost}}]
-            return 200, {"ports": rows}
+            # As of a run that goes on: frames that the underlay lost are those of a peer.
+            ports = [{"name": "a", "artifacts": {"late": 0}, "lateness_us": {"p99": 11}}]
+            peer = {"name": "other", "frames_lost": self.underlay_lost, "outages": 0}
+            return 200, {"ports": ports, "hosts": {"name": "own", "peers": [peer]}}
         return 404, {"error": f"there is no network {name}"}
 
 
