@@ -20,6 +20,8 @@ export function Recorder() {
   const ended = useEnded();
   const now_ns = (useTotals()?.elapsed_s ?? 0) * 1e9;
   const changes = useChanges()?.changes ?? [];
+  // Statistics are up to a second old, and a change is shown at once.
+  const last_ns = Math.max(now_ns, ...changes.map((done) => done.at_ns + 1));
   const [fromStart, setFromStart] = useState(true);
   const part = recording
     ? recorded(changes, recording.from_ns, recording.to_ns ?? Number.POSITIVE_INFINITY)
@@ -39,7 +41,7 @@ export function Recorder() {
       </p>
       <div class="toolbar">
         {active ? (
-          <button type="button" onClick={() => recordingStore.set({ ...recording, to_ns: now_ns })}>
+          <button type="button" onClick={() => recordingStore.set({ ...recording, to_ns: last_ns })}>
             Stop recording
           </button>
         ) : (
@@ -47,7 +49,7 @@ export function Recorder() {
             <button
               type="button"
               disabled={ended}
-              onClick={() => recordingStore.set({ from_ns: now_ns, to_ns: null })}
+              onClick={() => recordingStore.set({ from_ns: last_ns, to_ns: null })}
             >
               Record from now
             </button>
