@@ -41,7 +41,10 @@ export function Recorder() {
       </p>
       <div class="toolbar">
         {active ? (
-          <button type="button" onClick={() => recordingStore.set({ ...recording, to_ns: last_ns })}>
+          <button
+            type="button"
+            onClick={() => recordingStore.set({ ...recording, to_ns: last_ns })}
+          >
             Stop recording
           </button>
         ) : (
