@@ -31,8 +31,12 @@ impl Engine {
     /// Starts containerd without its CRI, and imports the image.
     pub fn start() -> Option<Engine> {
         let settings = |_: &Folder| "disabled_plugins = ['io.containerd.grpc.v1.cri']\n".to_owned();
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
         let network = NetNamespace::current().expect("a namespace");
-        let namespace = format!("longwire-{}", std::process::id());
+        // Each engine has its own: at its end it removes their cgroups, in which another one
+        // may be about to create a container.
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let namespace = format!("longwire-{}-{number}", std::process::id());
         Engine::start_with(&namespace, &network, settings)
     }
 
