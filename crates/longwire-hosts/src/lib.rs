@@ -14,6 +14,7 @@
 //!
 //! [`docs/decisions/0046-hosts.md`]: ../../../docs/decisions/0046-hosts.md
 
+mod cipher;
 mod clock;
 mod handshakes;
 mod key;

@@ -23,7 +23,10 @@ impl HostsReport {
         let silent = silent.map(|peer| match &peer.send_error {
             Some(error) => format!("{} (sending: {error})", peer.name),
             None if peer.foreign > 0 => {
-                format!("{} (it is heard, but has another key)", peer.name)
+                format!(
+                    "{} (it is heard, but has another key or version)",
+                    peer.name
+                )
             }
             None => peer.name.clone(),
         });
@@ -128,7 +131,7 @@ mod tests {
         report.peers[2].send_error = Some("Network is unreachable".to_owned());
         assert_eq!(
             report.waiting(),
-            "waiting for hosts: b (it is heard, but has another key), c (sending: Network is \
+            "waiting for hosts: b (it is heard, but has another key or version), c (sending: Network is \
              unreachable); 2 datagrams came from other addresses"
         );
         report.peers.truncate(1);

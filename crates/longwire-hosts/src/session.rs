@@ -2,12 +2,13 @@
 
 use snow::{Builder, HandshakeState, StatelessTransportState};
 
+use crate::cipher::Primitives;
 use crate::key::Key;
 use crate::window::ReplayWindow;
 use crate::wire::{HEADER_LEN, Introduction, KIND_DATA, KIND_INITIATE, KIND_RESPOND, TAG_LEN};
 
 /// Both sides know the key before; each session has fresh keys (Noise, sections 7.5 and 9).
-const PATTERN: &str = "Noise_NNpsk0_25519_ChaChaPoly_BLAKE2s";
+const PATTERN: &str = "Noise_NNpsk0_25519_AESGCM_BLAKE2s";
 
 /// Separates these messages from those of any other protocol with the same key.
 const PROLOGUE: &[u8] = b"longwire hosts 1";
@@ -55,7 +56,7 @@ pub enum SealError {
 }
 
 fn builder(key: &Key) -> Option<Builder<'_>> {
-    let builder = Builder::new(PATTERN.parse().ok()?);
+    let builder = Builder::with_resolver(PATTERN.parse().ok()?, Box::new(Primitives));
     let builder = builder.psk(0, key.bytes()).ok()?;
     builder.prologue(PROLOGUE).ok()
 }

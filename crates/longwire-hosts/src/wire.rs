@@ -41,7 +41,7 @@ pub const RECORD_MISSING: u8 = 7;
 pub const RECORD_AGAIN: u8 = 8;
 
 /// The version of these formats.
-pub const VERSION: u8 = 3;
+pub const VERSION: u8 = 4;
 
 /// Where a frame goes, and when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
