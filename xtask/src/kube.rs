@@ -1,7 +1,7 @@
 //! `longwire-kube`, which has a workspace to itself, and its tests against Kubernetes.
 //!
 //! The programs of Kubernetes are built from the Go module proxy into `target/kube/bin`,
-//! once: kube-apiserver, kubelet and the others of one version, and kwok. etcd, containerd
+//! once: kube-apiserver, kubelet and the others of one version, kwok and Helm. etcd, containerd
 //! and runc are those of the system. No registry of images is needed.
 
 use std::fs;
@@ -18,6 +18,8 @@ pub const MANIFEST: [&str; 2] = ["--manifest-path", "crates/longwire-kube/Cargo.
 
 /// The version of kwok, and its module.
 const KWOK: &str = "sigs.k8s.io/kwok/cmd/kwok@v0.7.0";
+/// The version of Helm, and its module.
+const HELM: &str = "helm.sh/helm/v3/cmd/helm@v3.19.0";
 /// The version of Kubernetes, which kubelets report; `programs/go.mod` has it too.
 const VERSION: &str = "v1.35.4";
 /// The programs of the control plane, and then those of machines.
@@ -140,14 +142,18 @@ fn programs(which: KubeTest) -> Outcome {
         Outcome::Passed => {}
         other => return other,
     }
-    if which == KubeTest::Pods || bin().join("kwok").exists() {
+    let (name, module) = match which {
+        KubeTest::Control => ("kwok", KWOK),
+        KubeTest::Pods => ("helm", HELM),
+    };
+    if bin().join(name).exists() {
         return Outcome::Passed;
     }
-    let mut kwok = limited("go");
-    kwok.args(["install", "-ldflags", "-s -w", KWOK]);
-    go_environment(&mut kwok);
-    kwok.env("GOBIN", bin());
-    run(kwok)
+    let mut install = limited("go");
+    install.args(["install", "-ldflags", "-s -w", module]);
+    go_environment(&mut install);
+    install.env("GOBIN", bin());
+    run(install)
 }
 
 /// Builds programs of Kubernetes.

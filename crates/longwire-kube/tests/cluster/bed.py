@@ -208,13 +208,21 @@ class Bed:
     # Resources.
 
     def kubectl(self, *words, stdin: str | None = None, check: bool = True) -> str:
+        return self.ask("kubectl", *words, stdin=stdin, check=check)
+
+    def helm(self, *words) -> str:
+        homes = {f"HELM_{kind}_HOME": str(self.directory / "helm") for kind in ["CACHE", "CONFIG", "DATA"]}
+        return self.ask("helm", *words, env=homes)
+
+    def ask(self, name: str, *words, stdin: str | None = None, check: bool = True, env=None) -> str:
+        """Runs a client of the API server; returns its output, with its errors unless they are fatal."""
         enter = ["ip", "netns", "exec", self.netns] if self.netns else []
         done = subprocess.run(
-            [*enter, str(self.program("kubectl")), "--kubeconfig", str(self.kubeconfig), *map(str, words)],
-            input=stdin, capture_output=True, text=True,
+            [*enter, str(self.program(name)), "--kubeconfig", str(self.kubeconfig), *map(str, words)],
+            input=stdin, capture_output=True, text=True, env={**os.environ, **(env or {})},
         )
         if check and done.returncode:
-            raise RuntimeError(f"kubectl {' '.join(map(str, words))}: {done.stderr.strip()}")
+            raise RuntimeError(f"{name} {' '.join(map(str, words))}: {done.stdout}{done.stderr.strip()}")
         return done.stdout if check else done.stdout + done.stderr
 
     def apply(self, *resources: dict) -> None:

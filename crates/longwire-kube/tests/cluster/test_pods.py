@@ -1,5 +1,5 @@
-"""Real pods on two machines: containerd, kubelets, the manifests as a user applies them, and
-`ping` and `iperf3` through links. `cargo xtask kube-test pods` builds what it needs.
+"""Real pods on two machines: containerd, kubelets, the chart as a user installs it, and `ping` and
+`iperf3` through links. `cargo xtask kube-test pods` builds what it needs.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from bed import until
 from machines import Machines
 
 PACKAGING = Path(os.environ["LONGWIRE_PACKAGING"])
+CHART = PACKAGING / "helm" / "longwire"
+SYSTEM = "longwire-system"
 TOOLS = "longwire.test/tools:1"
 # One way, in milliseconds.
 UNDERLAY = 0.5
@@ -42,11 +44,14 @@ def cluster(tmp_path_factory):
     cluster = Machines(Path(os.environ["LONGWIRE_KUBE_BIN"]), longwire)
     try:
         cluster.up(made, f"{UNDERLAY}ms")
-        cluster.kubectl("apply", "--server-side", "-k", PACKAGING / "kubernetes")
+        # The commands of docs/clusters.md.
+        cluster.kubectl("create", "namespace", SYSTEM)
+        cluster.kubectl("label", "namespace", SYSTEM, "pod-security.kubernetes.io/enforce=privileged")
+        cluster.helm("install", "longwire", CHART, "--namespace", SYSTEM)
         until(lambda: is_rolled_out(cluster), 120, "the agents and controllers are ready", 0.5)
         yield cluster
     finally:
-        logs = {name: cluster.kubectl("-n", "longwire-system", "logs", "-l", f"app.kubernetes.io/component={name}",
+        logs = {name: cluster.kubectl("-n", SYSTEM, "logs", "-l", f"app.kubernetes.io/component={name}",
                                       "--all-containers", "--tail=40", check=False) for name in ["node", "controller"]}
         for name, log in logs.items():
             (folder / f"{name}.log").write_text(log)
@@ -54,8 +59,8 @@ def cluster(tmp_path_factory):
 
 
 def is_rolled_out(cluster: Machines) -> bool:
-    daemons = cluster.get("-n", "longwire-system", "daemonset", "longwire-node")["status"]
-    controllers = cluster.get("-n", "longwire-system", "deployment", "longwire-controller")["status"]
+    daemons = cluster.get("-n", SYSTEM, "daemonset", "longwire-node")["status"]
+    controllers = cluster.get("-n", SYSTEM, "deployment", "longwire-controller")["status"]
     return daemons.get("numberReady") == 2 and controllers.get("readyReplicas") == 2
 
 
@@ -181,6 +186,19 @@ def clean(cluster):
     for kind in ["links", "networks", "scenarios"]:
         cluster.kubectl("delete", f"{kind}.longwire.dev", "--all")
     cluster.kubectl("delete", "deployments,pods", "--all", "--grace-period=1")
+
+
+def test_the_chart_has_what_the_plain_manifests_have(cluster):
+    cluster.helm("lint", "--strict", CHART)
+    for name in ["crds", "rbac", "node", "controller"]:
+        # It fails, and shows them, where there are differences.
+        cluster.kubectl("diff", "--server-side", "--force-conflicts", "-f", PACKAGING / "kubernetes" / f"{name}.yaml")
+    # What is changed in the values changes the pods, and nothing else.
+    cluster.helm("upgrade", "longwire", CHART, "--namespace", SYSTEM, "--set", "controller.replicas=1")
+    replicas = lambda: cluster.get("-n", SYSTEM, "deployment", "longwire-controller")["status"].get("readyReplicas")
+    until(lambda: replicas() == 1, 60, "one controller", 0.5)
+    cluster.helm("rollback", "longwire", "1", "--namespace", SYSTEM)
+    until(lambda: replicas() == 2, 60, "two controllers", 0.5)
 
 
 def test_ping_and_iperf3_across_a_link(cluster, clean):
@@ -391,7 +409,7 @@ def test_a_network_counts_the_underlay_once(cluster, clean):
             assert 0 < peer["spare_min_ns"] < 20e6 - UNDERLAY * 1e6, peer
 
 
-def test_without_the_manifests_nothing_is_left(cluster):
+def test_without_the_chart_nothing_is_left(cluster):
     server = pod(cluster, "server", "m2")
     pod(cluster, "client", "m1")
     link(cluster, "slow", **{"from": by_label(app="client"), "link": {"delay": "30ms"}})
@@ -401,15 +419,13 @@ def test_without_the_manifests_nothing_is_left(cluster):
         "spec": {"topology": '[[link]]\nname = "wan"\ndelay = "20ms"\n',
                  "ports": {"a": by_label(app="client"), "b": by_label(app="server")}},
     })
-    secrets = lambda: cluster.get("-n", "longwire-system", "secrets", "-l", "longwire.dev/network=true")["items"]
+    secrets = lambda: cluster.get("-n", SYSTEM, "secrets", "-l", "longwire.dev/network=true")["items"]
     until(secrets, 30, "the secret of a network")
-    # As Helm does, which leaves the namespace, and removes definitions last.
-    for name in ["controller", "node", "rbac", "crds"]:
-        cluster.kubectl("delete", "-f", PACKAGING / "kubernetes" / f"{name}.yaml", "--wait=false")
-    pods = lambda: cluster.kubectl("-n", "longwire-system", "get", "pods", "-o", "name", check=False)
+    print(cluster.helm("uninstall", "longwire", "--namespace", SYSTEM))
+    pods = lambda: cluster.kubectl("-n", SYSTEM, "get", "pods", "-o", "name", check=False)
     until(lambda: not pods().startswith("pod"), 90, "no pods of Longwire", 0.5)
     until(lambda: not secrets(), 60, "no secrets of networks", 0.5)
-    leases = lambda: cluster.get("-n", "longwire-system", "leases")["items"]
+    leases = lambda: cluster.get("-n", SYSTEM, "leases")["items"]
     until(lambda: not leases(), 60, "no lease", 0.5)
     until(lambda: "longwire.dev" not in cluster.kubectl("get", "crd", "-o", "name"), 60, "no definitions", 0.5)
     assert round_trip(cluster, "client", server, 5) < 30
