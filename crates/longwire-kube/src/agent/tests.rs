@@ -136,7 +136,7 @@ fn network_of_pairs() -> Value {
     let spec = json!({
         "topology": {
             "switching": { "pairs": [["ab", "ba"], ["ac", "ca"]] },
-            "link": [{ "name": "wan", "delay": "20ms" }],
+            "link": [{ "name": "wan", "match": "in-port=ab", "delay": "20ms" }],
         },
         "ports": { "ab": app("a"), "ac": app("a"), "ba": app("b"), "ca": app("c") },
     });

@@ -43,7 +43,8 @@ pub struct Step {
     /// or `500ms`.
     #[schemars(length(max = 32), regex(pattern = r"^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$"))]
     pub at: String,
-    /// Options that change, as in the `link` of a Link; null takes an option away.
+    /// Options that change, as in the `link` of a Link; null takes an option away
+    /// (`kubectl apply` without `--server-side` leaves nulls out).
     #[schemars(schema_with = "options_schema")]
     pub set: Map<String, Value>,
 }

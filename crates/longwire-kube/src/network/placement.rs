@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use serde_json::{Map, Value, json};
 
-use super::topology::read_topology;
+use super::topology::{check_links, read_topology};
 use crate::api::{HostPlacement, NetworkSpec, PortPlacement, Reason};
 use crate::facts::{Labels, PodFacts};
 use crate::plan::{Hindrance, Selection};
@@ -45,6 +45,8 @@ pub fn place(
     let mut file = topology.map_err(|error| refused("/topology".to_owned(), error.to_string()))?;
     let partners = partners(&file);
     check_partners(spec, &file, partners.as_ref())?;
+    check_links(&file, spec.ports.len())
+        .map_err(|error| refused("/topology".to_owned(), error.to_string()))?;
     let chosen = choose(namespace, spec, pods, namespaces, before)?;
     let hosts = hosts(&chosen, agents, udp_port)?;
     let mut ports = Map::new();
@@ -308,6 +310,7 @@ mod tests {
             ..spec
         };
         spec.topology["switching"] = switching;
+        spec.topology["link"][0]["match"] = json!("any");
         for (port, app) in ports {
             let selection = json!({ "podSelector": { "matchLabels": { "app": app } } });
             let selection = serde_json::from_value(selection).expect("a selection");

@@ -16,6 +16,12 @@ pub enum TopologyError {
     /// It has a table that follows from the placement.
     #[error("`{0}` follows from spec.ports and from where the pods are; leave it out")]
     Placed(&'static str),
+    /// A link that no frame crosses.
+    #[error(
+        "/link/{0}: no frame crosses this link: with more than two ports, a link needs a matcher, as in \
+         match = \"in-port=PORT\", which its other direction follows from"
+    )]
+    Idle(usize),
     /// A value names a file or a plugin.
     #[error("{0}: topologies of a Network name no files and no plugins")]
     File(String),
@@ -57,10 +63,44 @@ pub fn read_topology(topology: &Value) -> Result<Map<String, Value>, TopologyErr
     }
 }
 
+/// Refuses links that no frame crosses: the emulator runs them, with a warning that nobody
+/// sees here.
+///
+/// # Errors
+/// [`TopologyError::Idle`].
+pub fn check_links(file: &Map<String, Value>, ports: usize) -> Result<(), TopologyError> {
+    let has_other_ways = ["path", "at", "unmatched"]
+        .iter()
+        .any(|it| file.contains_key(*it));
+    let Some(Value::Array(links)) = file.get("link") else {
+        return Ok(());
+    };
+    if ports <= 2 || has_other_ways {
+        return Ok(());
+    }
+    let decides =
+        |name: &String| name.starts_with("match") || name == "between" || name == "template";
+    let has_matcher = |link: &Map<String, Value>| {
+        let directions = ["up", "down"]
+            .iter()
+            .filter_map(|it| link.get(*it)?.as_object());
+        directions
+            .flat_map(Map::keys)
+            .chain(link.keys())
+            .any(decides)
+    };
+    let is_idle = |link: &Value| link.as_object().is_some_and(|link| !has_matcher(link));
+    match links.iter().position(is_idle) {
+        Some(position) => Err(TopologyError::Idle(position)),
+        None => Ok(()),
+    }
+}
+
 /// Returns the pointer to the first value that may be a file or a plugin. Prefixes in the
-/// matchers of links have a `/` too.
+/// matchers of links, and those that links are between, have a `/` too.
 fn find_file(table: &Map<String, Value>) -> Option<String> {
-    let entries = table.iter().filter(|(name, _)| !name.starts_with("match"));
+    let has_prefixes = |name: &str| name.starts_with("match") || name == "between";
+    let entries = table.iter().filter(|(name, _)| !has_prefixes(name));
     entries.into_iter().find_map(|(name, value)| {
         let is_wrong = name.contains("plugin");
         let rest = is_wrong.then(String::new).or_else(|| find_in(value))?;
@@ -110,7 +150,27 @@ mod tests {
         );
         let key = json!({ "underlay": { "key": "x" } });
         assert_eq!(wrong(key), TopologyError::Placed("underlay.key"));
+        let prefixes = json!({ "link": [{ "between": ["10.88.0.0/16"], "delay": "1ms" }] });
+        assert!(read_topology(&prefixes).is_ok());
         let file = json!({ "link": [{ "name": "a" }, { "delay": "trace:/etc/shadow" }] });
         assert_eq!(wrong(file), TopologyError::File("/link/1/delay".to_owned()));
+    }
+
+    #[test]
+    fn links_that_nothing_crosses_are_refused() {
+        let check = |value: Value, ports| {
+            let file = read_topology(&value).expect("a topology");
+            check_links(&file, ports)
+        };
+        let plain = json!({ "link": [{ "match": "any" }, { "name": "wan", "delay": "20ms" }] });
+        assert_eq!(check(plain.clone(), 4), Err(TopologyError::Idle(1)));
+        assert_eq!(check(plain.clone(), 2), Ok(()));
+        let mut with_path = plain;
+        with_path["path"] = json!([{ "links": ["wan"] }]);
+        assert_eq!(check(with_path, 4), Ok(()));
+        let matchers = json!({ "link": [
+            { "match": "in-port=a" }, { "between": ["10.0.0.0/30"] },
+            { "down": { "match": "in-port=b" } }] });
+        assert_eq!(check(matchers, 4), Ok(()));
     }
 }

@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 use crate::api::{FailMode, Link, LinkSpec, Reason, Scenario};
 use crate::facts::{Labels, PodFacts};
 
-pub use name::{PREFIX, Part, attachment_name, network_name, resource_hash};
+pub use name::{PREFIX, Part, attachment_name, attachment_seed, network_name, resource_hash};
 pub use options::merge;
 pub(crate) use options::names_file;
 pub use peers::{Selection, SelectionError};
@@ -297,7 +297,8 @@ fn plan_pod(
         return Err(Hindrance::new(Reason::HostNetwork, message));
     }
     let name = |part| attachment_name(key, &pod.uid, part);
-    let body = |to: &[String], part| body(spec, pod, to, part);
+    let seed = |part| attachment_seed(spec.seed.unwrap_or(1), key, &pod.target(), part);
+    let body = |to: &[String], part| body(spec, pod, to, part, seed(part));
     match ends.peers_of(pod, state) {
         Peering::All => Ok(vec![(name(Part::Both), body(&[], Part::Both))]),
         Peering::Prefixes { both, up } => {
@@ -331,7 +332,7 @@ fn check_count(pod: &PodFacts, count: usize) -> Result<(), Hindrance> {
 }
 
 /// Returns the body of the request to the node. Fields that say nothing are left out.
-fn body(spec: &LinkSpec, pod: &PodFacts, to: &[String], part: Part) -> Value {
+fn body(spec: &LinkSpec, pod: &PodFacts, to: &[String], part: Part, seed: u64) -> Value {
     let mut body = Map::new();
     let mut put = |name: &str, value: Value| {
         body.insert(name.to_owned(), value);
@@ -347,9 +348,7 @@ fn body(spec: &LinkSpec, pod: &PodFacts, to: &[String], part: Part) -> Value {
         put("filter", json!(filter));
     }
     put("link", Value::Object(spec.link.clone()));
-    if let Some(seed) = spec.seed {
-        put("seed", json!(seed));
-    }
+    put("seed", json!(seed));
     if part == Part::Up {
         put("direction", json!("up"));
     }

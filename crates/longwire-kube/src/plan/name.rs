@@ -40,6 +40,18 @@ pub fn attachment_name(link: &ResourceKey, uid: &str, part: Part) -> String {
     )
 }
 
+/// Returns the seed of an attachment. Pods that share one would lose the same packets of
+/// theirs; that of a pod with the same name stays the same.
+pub fn attachment_seed(seed: i64, link: &ResourceKey, pod: &str, part: Part) -> u64 {
+    let mut hash = Fnv::default();
+    hash.write(&seed.to_le_bytes());
+    hash.write(&resource_hash(link).to_le_bytes());
+    hash.write(pod.as_bytes());
+    hash.write(&[u8::from(part == Part::Up)]);
+    // JSON has integers of 53 bits.
+    hash.0 >> 11
+}
+
 /// Returns the name of a network at the nodes: `kube-NAMESPACE-NAME`, or one with a hash.
 pub fn network_name(network: &ResourceKey) -> String {
     let ResourceKey { namespace, name } = network;
@@ -99,6 +111,29 @@ mod tests {
             name("shop", "slow", Part::Both),
             format!("kube-shop-slow-{UID}")
         );
+    }
+
+    #[test]
+    fn attachments_have_different_seeds_which_stay() {
+        let slow = ResourceKey {
+            namespace: "shop".to_owned(),
+            name: "slow".to_owned(),
+        };
+        let far = ResourceKey {
+            name: "far".to_owned(),
+            ..slow.clone()
+        };
+        let all = [
+            attachment_seed(1, &slow, "shop/a", Part::Both),
+            attachment_seed(1, &slow, "shop/b", Part::Both),
+            attachment_seed(1, &slow, "shop/a", Part::Up),
+            attachment_seed(1, &far, "shop/a", Part::Both),
+            attachment_seed(2, &slow, "shop/a", Part::Both),
+        ];
+        for (index, seed) in all.iter().enumerate() {
+            assert!(*seed < 1 << 53 && !all[..index].contains(seed), "{all:?}");
+        }
+        assert_eq!(all[0], 2_274_964_797_667_112);
     }
 
     #[test]

@@ -55,9 +55,16 @@ fn by_label(name: &str, value: &str) -> Value {
     json!({ "podSelector": { "matchLabels": { name: value } } })
 }
 
+/// The bodies of a plan, without their seeds.
 fn bodies(plan: &Plan) -> Vec<Value> {
     let wanted = plan.attachments.values();
-    wanted.map(|wanted| wanted.body.clone()).collect()
+    let bodies = wanted.map(|wanted| {
+        let mut body = wanted.body.clone();
+        let seed = body.as_object_mut().and_then(|body| body.remove("seed"));
+        assert!(seed.is_some_and(|seed| seed.is_u64()));
+        body
+    });
+    bodies.collect()
 }
 
 #[test]
@@ -104,9 +111,12 @@ fn each_field_reaches_the_node() {
     let expected = json!({
         "target": { "pod": "shop/pod-1" }, "interface": "eth1",
         "to": ["10.8.0.0/16", "10.9.0.0/16"], "filter": "tcp", "link": { "up": { "rate": 5 } },
-        "seed": 7, "priority": 2, "fail": "closed", "wait": true,
+        "priority": 2, "fail": "closed", "wait": true,
     });
     assert_eq!(bodies(&plan), [expected]);
+    let (key, wanted) = plan.attachments.iter().next().expect("one");
+    let seed = attachment_seed(7, &wanted.link, "shop/pod-1", Part::Both);
+    assert_eq!(wanted.body["seed"], seed, "{key}");
 }
 
 #[test]

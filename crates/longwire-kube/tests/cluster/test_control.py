@@ -530,7 +530,7 @@ def test_a_network_runs_where_its_pods_are(cluster):
 def test_pairs_of_a_network_are_those_of_its_topology(cluster):
     for number, port in enumerate("abcd"):
         cluster.pod(f"{port}-0", NODES[number % 2], app=port)
-    topology = '[switching]\npairs = [["a", "b"], ["c", "d"]]\n[[link]]\nname = "wan"\ndelay = "20ms"\n'
+    topology = '[switching]\npairs = [["a", "b"], ["c", "d"]]\n[[link]]\nname = "wan"\nmatch = "in-port=a"\ndelay = "20ms"\n'
     cluster.network("mesh", list("abcd"), topology)
     body = until(lambda: cluster.nodes["n1"].networks.get("kube-shop-mesh"), PATIENCE, "a network")
     to = {port: table["attach"]["to"] for port, table in body["file"]["ports"].items()}
