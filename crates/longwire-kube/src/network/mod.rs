@@ -15,7 +15,7 @@ use crate::api::{HostPlacement, PortPlacement};
 use crate::plan::{ResourceKey, resource_hash};
 
 pub use placement::{Agents, Placement, place};
-pub use topology::{TopologyError, read_topology};
+pub use topology::{TopologyError, check_links, read_topology};
 
 /// The label of secrets with a network.
 pub const LABEL: &str = "longwire.dev/network";

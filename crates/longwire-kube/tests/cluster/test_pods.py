@@ -197,6 +197,8 @@ def test_the_chart_has_what_the_plain_manifests_have(cluster):
     cluster.helm("upgrade", "longwire", CHART, "--namespace", SYSTEM, "--set", "controller.replicas=1")
     replicas = lambda: cluster.get("-n", SYSTEM, "deployment", "longwire-controller")["status"].get("readyReplicas")
     until(lambda: replicas() == 1, 60, "one controller", 0.5)
+    with pytest.raises(RuntimeError, match="replica"):
+        cluster.helm("upgrade", "longwire", CHART, "--namespace", SYSTEM, "--set", "controller.replica=1")
     cluster.helm("rollback", "longwire", "1", "--namespace", SYSTEM)
     until(lambda: replicas() == 2, 60, "two controllers", 0.5)
 
