@@ -109,6 +109,28 @@ struct WantedNetwork<'a> {
     body: Value,
 }
 
+/// The last request of a network, or its view without one.
+#[derive(Debug)]
+struct NetworkAttempt {
+    /// The network before the request.
+    before: Option<NetworkView>,
+    result: Result<NetworkView, NodeError>,
+}
+
+impl NetworkAttempt {
+    /// Returns whether the network carries frames. One that refuses its new file goes on with
+    /// the old one.
+    fn is_running(&self) -> bool {
+        match &self.result {
+            Ok(view) => view.is_running(),
+            Err(NodeError::Refused { .. }) => {
+                self.before.as_ref().is_some_and(NetworkView::is_running)
+            }
+            Err(_) => false,
+        }
+    }
+}
+
 impl NetworkParts {
     /// Makes the networks of a node those of the secrets. Returns their slices.
     pub async fn apply(
@@ -147,11 +169,19 @@ impl NetworkParts {
         let are_removed = remove(node, unwanted).await;
         let results = self.bring_up(node, &wanted, &views).await;
         self.has_failed = !are_removed || results.iter().any(Result::is_err);
-        self.read_counters(node, &wanted, &results).await;
-        let slices = wanted.iter().zip(results).map(|(one, result)| {
+        let attempts: Vec<NetworkAttempt> = wanted
+            .iter()
+            .zip(results)
+            .map(|(one, result)| NetworkAttempt {
+                before: views.iter().find(|view| view.name == one.name).cloned(),
+                result,
+            })
+            .collect();
+        self.read_counters(node, &wanted, &attempts).await;
+        let slices = wanted.iter().zip(attempts).map(|(one, attempt)| {
             let counters = self.counters.get(&one.name).copied().unwrap_or_default();
             let key = (ResourceKind::Network, one.secret.network.key());
-            (key, slice(name, one.secret, &result, counters))
+            (key, slice(name, one.secret, &attempt, counters))
         });
         slices.collect()
     }
@@ -186,15 +216,15 @@ impl NetworkParts {
         &mut self,
         node: &NodeClient,
         wanted: &[WantedNetwork<'_>],
-        results: &[Result<NetworkView, NodeError>],
+        attempts: &[NetworkAttempt],
     ) {
         let is_early = |at: Instant| at.elapsed() < COUNTERS_EVERY - Duration::from_millis(100);
         if self.counters_at.is_some_and(is_early) {
             return;
         }
         self.counters_at = Some(Instant::now());
-        for (one, result) in wanted.iter().zip(results) {
-            if !result.as_ref().is_ok_and(NetworkView::is_running) {
+        for (one, attempt) in wanted.iter().zip(attempts) {
+            if !attempt.is_running() {
                 continue;
             }
             match node.network_counters(&one.name).await {
@@ -238,7 +268,7 @@ async fn put(node: &NodeClient, wanted: &WantedNetwork<'_>) -> Result<NetworkVie
 fn slice(
     node: &str,
     secret: &SecretNetwork,
-    result: &Result<NetworkView, NodeError>,
+    attempt: &NetworkAttempt,
     counters: Counters,
 ) -> NodeStatus {
     let pods = secret.network.pods_of(node);
@@ -253,11 +283,11 @@ fn slice(
         lateness_p99_us: number(counters.lateness_p99_us),
         ..NodeStatus::default()
     };
-    let hindrance = match result {
-        Ok(view) if view.is_running() => {
-            slice.attached = slice.pods;
-            return slice;
-        }
+    if attempt.is_running() {
+        slice.attached = slice.pods;
+    }
+    let hindrance = match &attempt.result {
+        Ok(view) if view.is_running() => return slice,
         Ok(view) => {
             slice.waiting = slice.pods;
             let reason = view.reason.as_deref().and_then(|text| text.lines().next());
@@ -294,4 +324,63 @@ fn unreachable(node: &str, secrets: &[SecretNetwork], error: &NodeError) -> Slic
         ((ResourceKind::Network, secret.network.key()), slice)
     });
     slices.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::PortPlacement;
+    use crate::node::NetworkState;
+
+    fn secret() -> SecretNetwork {
+        let port = |port: &str| PortPlacement {
+            port: port.to_owned(),
+            pod: format!("shop/{port}"),
+            node: "m1".to_owned(),
+        };
+        let network = crate::network::PlacedNetwork {
+            namespace: "shop".to_owned(),
+            name: "wan".to_owned(),
+            generation: 2,
+            udp_port: 4800,
+            file: serde_json::Map::new(),
+            hosts: Vec::new(),
+            ports: vec![port("a"), port("b")],
+            seed: None,
+        };
+        let key = String::new();
+        SecretNetwork { network, key }
+    }
+
+    fn view(state: NetworkState) -> NetworkView {
+        NetworkView {
+            name: "kube-shop-wan".to_owned(),
+            state,
+            reason: None,
+        }
+    }
+
+    fn refused() -> NodeError {
+        NodeError::Refused {
+            message: "no".to_owned(),
+            problems: Vec::new(),
+        }
+    }
+
+    fn slice_of(before: Option<NetworkView>, result: Result<NetworkView, NodeError>) -> NodeStatus {
+        let attempt = NetworkAttempt { before, result };
+        slice("m1", &secret(), &attempt, Counters::default())
+    }
+
+    #[test]
+    fn a_network_that_refuses_a_file_is_attached_while_it_runs() {
+        let running = view(NetworkState::Running);
+        let kept = slice_of(Some(running.clone()), Err(refused()));
+        assert_eq!((kept.attached, kept.reason), (2, Some(Reason::Refused)));
+        let new = slice_of(None, Err(refused()));
+        assert_eq!((new.attached, new.reason), (0, Some(Reason::Refused)));
+        // Of another failure, it is not known if it runs.
+        let failed = NodeError::Failed("no space".to_owned());
+        assert_eq!(slice_of(Some(running), Err(failed)).attached, 0);
+    }
 }
