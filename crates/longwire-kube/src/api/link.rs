@@ -71,7 +71,7 @@ pub struct LinkSpec {
     #[serde(default)]
     #[schemars(schema_with = "options_schema")]
     pub link: Map<String, Value>,
-    /// The seed of random streams; 1 without it. Each pod has streams of its own, which
+    /// The seed of random streams; 1 without it. Each pod has separate streams, which
     /// follow from this and from the names of Link and pod.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]

@@ -63,8 +63,8 @@ pub fn read_topology(topology: &Value) -> Result<Map<String, Value>, TopologyErr
     }
 }
 
-/// Refuses links that no frame crosses: the emulator runs them, with a warning that nobody
-/// sees here.
+/// Refuses links that no frame crosses: the emulator runs them, with a warning that
+/// the status does not have.
 ///
 /// # Errors
 /// [`TopologyError::Idle`].
