@@ -69,12 +69,16 @@ impl Verdict {
     }
 }
 
+/// The message of what no node has read: only agents know the pods of their nodes, and those
+/// without a pod have no slice.
+const NOT_READ: &str = "no node has read it: no pod is selected, or no agent answers";
+
 /// Returns the conditions of a link: `Accepted`, `Attached` and `Faithful`.
 pub(super) fn verdicts(generation: i64, slices: &[NodeStatus]) -> Vec<Verdict> {
     let sums = Sums::of(slices);
     vec![
         accepted(generation, slices),
-        attached(&sums, slices),
+        attached(generation, &sums, slices),
         faithful(&sums, slices),
     ]
 }
@@ -98,8 +102,7 @@ fn accepted(generation: i64, slices: &[NodeStatus]) -> Verdict {
     }
     let unknown = |slice: &&&NodeStatus| slice.reason == Some(Reason::NodeUnavailable);
     if current.iter().all(|slice| unknown(&slice)) {
-        let message = "no node has read it yet: no pod is selected, or no agent answers";
-        return verdict(None, "NotRead", message.to_owned());
+        return verdict(None, "NotRead", NOT_READ.to_owned());
     }
     verdict(Some(true), "Valid", "the spec is valid".to_owned())
 }
@@ -119,19 +122,23 @@ pub(super) fn refusal(slice: &NodeStatus) -> String {
     )
 }
 
-fn attached(sums: &Sums, slices: &[NodeStatus]) -> Verdict {
+fn attached(generation: i64, sums: &Sums, slices: &[NodeStatus]) -> Verdict {
     let verdict = |is_true, reason, message| Verdict {
         kind: "Attached",
-        is_true: Some(is_true),
+        is_true,
         reason,
         message,
     };
     if sums.pods == 0 {
-        return verdict(false, "NoPods", "no pod is selected".to_owned());
+        let is_current = |slice: &NodeStatus| slice.observed_generation == generation;
+        if !slices.iter().any(is_current) {
+            return verdict(None, "NotRead", NOT_READ.to_owned());
+        }
+        return verdict(Some(false), "NoPods", "no pod is selected".to_owned());
     }
     let message = format!("{} of {} pods", sums.attached, sums.pods);
     if sums.attached >= sums.pods {
-        return verdict(true, "AllPods", message);
+        return verdict(Some(true), "AllPods", message);
     }
     let hindered = slices.iter().filter(|slice| slice.attached < slice.pods);
     let gravest = hindered.max_by_key(|slice| (slice.reason, std::cmp::Reverse(&slice.node)));
@@ -142,7 +149,7 @@ fn attached(sums: &Sums, slices: &[NodeStatus]) -> Verdict {
     let reason = gravest
         .and_then(|slice| slice.reason)
         .map_or("Pending", name_of);
-    verdict(false, reason, message + &why.unwrap_or_default())
+    verdict(Some(false), reason, message + &why.unwrap_or_default())
 }
 
 fn faithful(sums: &Sums, slices: &[NodeStatus]) -> Verdict {
@@ -259,13 +266,18 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_known_about_a_link_without_pods() {
-        let none = [
-            (None, "NotRead"),
-            (Some(false), "NoPods"),
-            (None, "NoLinks"),
-        ];
+    fn nothing_is_known_about_a_link_that_no_node_has_read() {
+        let none = [(None, "NotRead"), (None, "NotRead"), (None, "NoLinks")];
         assert_eq!(states(&[]), none);
+        let mut old = slice("n0", 0, 0);
+        old.observed_generation = 1;
+        assert_eq!(states(from_ref(&old)), none);
+    }
+
+    #[test]
+    fn a_link_that_a_node_has_read_without_pods_has_none() {
+        let read = states(&[slice("n0", 0, 0)]);
+        assert_eq!(read[1], (Some(false), "NoPods"));
     }
 
     #[test]
