@@ -19,7 +19,7 @@ use super::{AgentSettings, COUNTERS_EVERY, DEBOUNCE, RETRY, is_ours, send};
 use crate::api::{NodeStatus, Reason};
 use crate::metrics::Metrics;
 use crate::network::{LABEL, SecretNetwork};
-use crate::node::{Counters, NetworkView, NodeClient, NodeError};
+use crate::node::{Counters, NetworkState, NetworkView, NodeClient, NodeError};
 use crate::plan::{Hindrance, network_name};
 use crate::slice::ResourceKind;
 use crate::watch::{Watch, all, start};
@@ -290,8 +290,14 @@ fn slice(
         Ok(view) if view.is_running() => return slice,
         Ok(view) => {
             slice.waiting = slice.pods;
-            let reason = view.reason.as_deref().and_then(|text| text.lines().next());
-            Hindrance::new(Reason::Waiting, reason.unwrap_or("it starts"))
+            let text = view.reason.as_deref().and_then(|text| text.lines().next());
+            let text = text.unwrap_or("it starts");
+            if view.state == NetworkState::Starting {
+                // No hindrance, and so no reason: it is about to run.
+                slice.message = Some(text.to_owned());
+                return slice;
+            }
+            Hindrance::new(Reason::Waiting, text)
         }
         Err(error) => hindrance_of("the network", error),
     };
@@ -330,7 +336,6 @@ fn unreachable(node: &str, secrets: &[SecretNetwork], error: &NodeError) -> Slic
 mod tests {
     use super::*;
     use crate::api::PortPlacement;
-    use crate::node::NetworkState;
 
     fn secret() -> SecretNetwork {
         let port = |port: &str| PortPlacement {
@@ -382,5 +387,17 @@ mod tests {
         // Of another failure, it is not known if it runs.
         let failed = NodeError::Failed("no space".to_owned());
         assert_eq!(slice_of(Some(running), Err(failed)).attached, 0);
+    }
+
+    #[test]
+    fn a_network_that_starts_has_no_hindrance() {
+        let starting = slice_of(None, Ok(view(NetworkState::Starting)));
+        assert_eq!((starting.waiting, starting.reason), (2, None));
+        assert_eq!(starting.message.as_deref(), Some("it starts"));
+        let waiting = slice_of(None, Ok(view(NetworkState::Waiting)));
+        assert_eq!(
+            (waiting.waiting, waiting.reason),
+            (2, Some(Reason::Waiting))
+        );
     }
 }

@@ -2,15 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::jiff::Timestamp;
-use kube::runtime::events::{Event, EventType, Recorder};
 use kube::{Client, Resource};
 use serde_json::json;
 use tokio::time::{Duration, Instant};
 
 use super::MANAGER;
-use super::sums::{Notice, Sums, notices, verdicts};
+use super::events::EventPublisher;
+use super::sums::{Sums, notices, verdicts};
 use crate::api::{Link, LinkStatus, NodeStatus};
 use crate::metrics::Metrics;
 use crate::plan::ResourceKey;
@@ -22,7 +21,7 @@ const COUNTERS: Duration = Duration::from_secs(5);
 /// The status of all links, as this controller has written it.
 pub(super) struct LinkStatuses {
     client: Client,
-    recorder: Recorder,
+    events: EventPublisher,
     metrics: Metrics,
     seen: BTreeMap<ResourceKey, SeenLink>,
     /// Whether a round was complete: before, slices are those of another controller's time.
@@ -36,10 +35,10 @@ struct SeenLink {
 }
 
 impl LinkStatuses {
-    pub fn new(client: Client, recorder: Recorder, metrics: Metrics) -> LinkStatuses {
+    pub fn new(client: Client, events: EventPublisher, metrics: Metrics) -> LinkStatuses {
         LinkStatuses {
             client,
-            recorder,
+            events,
             metrics,
             seen: BTreeMap::new(),
             has_begun: false,
@@ -129,30 +128,10 @@ impl LinkStatuses {
         }
         let reference = link.object_ref(&());
         for notice in notices {
-            publish(&self.recorder, &reference, notice).await?;
+            self.events.publish(&reference, notice).await?;
         }
         Ok(None)
     }
-}
-
-/// Publishes an event.
-pub(super) async fn publish(
-    recorder: &Recorder,
-    reference: &ObjectReference,
-    notice: Notice,
-) -> Result<(), kube::Error> {
-    let event = Event {
-        type_: if notice.is_warning {
-            EventType::Warning
-        } else {
-            EventType::Normal
-        },
-        reason: notice.reason.to_owned(),
-        note: Some(notice.note),
-        action: "Attach".to_owned(),
-        secondary: None,
-    };
-    recorder.publish(&event, reference).await
 }
 
 /// Returns the part of a status that the controller writes.

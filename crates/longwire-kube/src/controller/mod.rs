@@ -1,5 +1,6 @@
 //! The controller: one of its replicas leads, and sums up what the agents report.
 
+mod events;
 mod lease;
 mod links;
 mod networks;
@@ -15,7 +16,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
-use kube::runtime::events::{Recorder, Reporter};
+use kube::runtime::events::Reporter;
 use kube::{Api, Client, ResourceExt};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::Notify;
@@ -27,6 +28,7 @@ use crate::http::{Health, serve};
 use crate::metrics::Metrics;
 use crate::watch::{Watch, all, start};
 
+use events::EventPublisher;
 use lease::{Candidate, RENEW_DEADLINE, RETRY};
 use links::LinkStatuses;
 use networks::Networks;
@@ -172,7 +174,7 @@ impl Leader {
             controller: MANAGER.to_owned(),
             instance: Some(settings.identity.clone()),
         };
-        let recorder = Recorder::new(client.clone(), reporter);
+        let events = EventPublisher::new(client.clone(), reporter);
         Leader {
             links: start(Api::all(client.clone()), all(), link_of, &changed, &metrics),
             nodes: start(Api::all(client.clone()), all(), name_of, &changed, &metrics),
@@ -180,11 +182,11 @@ impl Leader {
                 client.clone(),
                 &settings.namespace,
                 owner,
-                recorder.clone(),
+                events.clone(),
                 &changed,
                 metrics.clone(),
             ),
-            statuses: LinkStatuses::new(client, recorder, metrics.clone()),
+            statuses: LinkStatuses::new(client, events, metrics.clone()),
             changed,
             metrics,
         }

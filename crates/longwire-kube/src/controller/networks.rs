@@ -7,13 +7,12 @@ use k8s_openapi::api::core::v1::{Namespace, Pod, Secret};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use k8s_openapi::jiff::Timestamp;
 use kube::api::{DeleteParams, ObjectMeta, Patch, PatchParams, PostParams};
-use kube::runtime::events::Recorder;
 use kube::{Api, Client, Resource, ResourceExt};
 use serde_json::json;
 use tokio::sync::Notify;
 
 use super::MANAGER;
-use super::links::publish;
+use super::events::EventPublisher;
 use super::sums::{Verdict, name_of, notices, refusal, verdicts};
 use crate::api::{Network, NetworkStatus, NodeStatus, Reason};
 use crate::facts::{Labels, PodFacts, facts_of, labels_of};
@@ -34,7 +33,7 @@ pub(super) struct Networks {
     client: Client,
     namespace: String,
     owner: Option<OwnerReference>,
-    recorder: Recorder,
+    events: EventPublisher,
     metrics: Metrics,
     changed: Arc<Notify>,
     networks: Watch<Network>,
@@ -80,7 +79,7 @@ impl Networks {
         client: Client,
         namespace: &str,
         owner: Option<OwnerReference>,
-        recorder: Recorder,
+        events: EventPublisher,
         changed: &Arc<Notify>,
         metrics: Metrics,
     ) -> Networks {
@@ -109,7 +108,7 @@ impl Networks {
             slices: BTreeMap::new(),
             client,
             namespace: namespace.to_owned(),
-            recorder,
+            events,
             metrics,
             changed: Arc::clone(changed),
         }
@@ -250,7 +249,7 @@ impl Networks {
         slices.clone_from(&status.nodes);
         let reference = network.object_ref(&());
         for notice in notices {
-            publish(&self.recorder, &reference, notice).await?;
+            self.events.publish(&reference, notice).await?;
         }
         Ok(())
     }

@@ -188,6 +188,8 @@ pub(super) fn name_of(reason: Reason) -> &'static str {
 /// An event about a resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Notice {
+    /// The node that it is about.
+    pub node: String,
     pub is_warning: bool,
     pub reason: &'static str,
     pub note: String,
@@ -195,40 +197,46 @@ pub(super) struct Notice {
 
 /// Returns the events of a change of the slices.
 pub(super) fn notices(before: &[NodeStatus], now: &[NodeStatus]) -> Vec<Notice> {
-    let mut notices = Vec::new();
     let none = NodeStatus::default();
-    for slice in now {
+    let changes = now.iter().flat_map(|slice| {
         let old = before.iter().find(|old| old.node == slice.node);
-        let old = old.unwrap_or(&none);
-        let place = format!(
-            "{} of {} pods on {}",
-            slice.attached, slice.pods, slice.node
-        );
-        if slice.attached > old.attached {
-            notices.push(Notice {
-                is_warning: false,
-                reason: "Attached",
-                note: place.clone(),
-            });
+        notices_of(old.unwrap_or(&none), slice)
+    });
+    changes.collect()
+}
+
+/// Returns the events of a change of the slice of a node.
+fn notices_of(old: &NodeStatus, slice: &NodeStatus) -> Vec<Notice> {
+    let notice = |is_warning, reason, note| Notice {
+        node: slice.node.clone(),
+        is_warning,
+        reason,
+        note,
+    };
+    let place = format!(
+        "{} of {} pods on {}",
+        slice.attached, slice.pods, slice.node
+    );
+    let why = slice.message.as_deref().unwrap_or("no reason is known");
+    let mut notices = Vec::new();
+    if slice.attached > old.attached {
+        notices.push(notice(false, "Attached", place.clone()));
+    }
+    let is_new = (old.reason, &old.message) != (slice.reason, &slice.message);
+    match slice.reason.filter(|_| is_new) {
+        Some(Reason::Refused) => notices.push(notice(true, "Refused", refusal(slice))),
+        Some(Reason::Conflict) => {
+            let remedy = slice.remedy.as_deref().map(|remedy| format!("; {remedy}"));
+            let note = format!("{place}: {why}{}", remedy.unwrap_or_default());
+            notices.push(notice(true, "Conflict", note));
         }
-        let is_new = (old.reason, &old.message) != (slice.reason, &slice.message);
-        let is_refused = slice.reason == Some(Reason::Refused);
-        if is_refused && is_new {
-            notices.push(Notice {
-                is_warning: true,
-                reason: "Refused",
-                note: refusal(slice),
-            });
-        }
-        // A pod that has gone takes its link with it; only one that stays has lost it.
-        if slice.attached < old.attached && slice.attached < slice.pods {
-            let why = slice.message.as_deref().unwrap_or("no reason is known");
-            notices.push(Notice {
-                is_warning: true,
-                reason: "Lost",
-                note: format!("{place}: {why}"),
-            });
-        }
+        _ => {}
+    }
+    // A pod that has gone takes its link with it; only one that stays has lost it. What
+    // starts has no reason, and is about to be attached.
+    let starts = slice.waiting > 0 && slice.reason.is_none();
+    if slice.attached < old.attached && slice.attached < slice.pods && !starts {
+        notices.push(notice(true, "Lost", format!("{place}: {why}")));
     }
     notices
 }
@@ -323,10 +331,30 @@ mod tests {
         assert_eq!(reasons(Some(&two), &one), ["Lost"]);
         // A pod went away.
         assert!(reasons(Some(&two), &slice("n0", 1, 1)).is_empty());
+        let mut starting = slice("n0", 2, 0);
+        starting.waiting = 2;
+        starting.message = Some("it starts".to_owned());
+        assert!(reasons(Some(&two), &starting).is_empty());
+        starting.reason = Some(Reason::Waiting);
+        assert_eq!(reasons(Some(&two), &starting), ["Lost"]);
+        let mut conflict = none.clone();
+        conflict.reason = Some(Reason::Conflict);
+        assert_eq!(reasons(None, &conflict), ["Conflict"]);
+        assert!(reasons(Some(&conflict), &conflict).is_empty());
         let mut refused = none;
         refused.reason = Some(Reason::Refused);
         assert_eq!(reasons(None, &refused), ["Refused"]);
         assert!(reasons(Some(&refused), &refused).is_empty());
+    }
+
+    #[test]
+    fn what_starts_is_pending_with_its_text() {
+        let mut starting = slice("n0", 2, 0);
+        starting.waiting = 2;
+        starting.message = Some("it starts".to_owned());
+        let verdict = &verdicts(2, &[starting])[1];
+        assert_eq!((verdict.is_true, verdict.reason), (Some(false), "Pending"));
+        assert_eq!(verdict.message, "0 of 2 pods; n0: it starts");
     }
 
     #[test]

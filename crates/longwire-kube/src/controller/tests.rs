@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use hyper::Method;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
-use kube::runtime::events::{Recorder, Reporter};
+use kube::runtime::events::Reporter;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
+use super::events::EventPublisher;
 use super::networks::{Networks, udp_port};
 use crate::fake_api::{Change, FakeApi};
 use crate::metrics::Metrics;
@@ -67,7 +68,7 @@ fn cluster(networks: &[&str]) -> FakeApi {
 }
 
 fn controller(api: &FakeApi) -> Networks {
-    let recorder = Recorder::new(api.client(), Reporter::from("test"));
+    let events = EventPublisher::new(api.client(), Reporter::from("test"));
     let owner = OwnerReference {
         kind: "Deployment".to_owned(),
         name: "longwire-controller".to_owned(),
@@ -76,14 +77,7 @@ fn controller(api: &FakeApi) -> Networks {
     };
     let changed = Arc::<Notify>::default();
     let metrics = Metrics::default();
-    Networks::new(
-        api.client(),
-        SYSTEM,
-        Some(owner),
-        recorder,
-        &changed,
-        metrics,
-    )
+    Networks::new(api.client(), SYSTEM, Some(owner), events, &changed, metrics)
 }
 
 /// Runs rounds until one has changed something, and then some more.

@@ -78,7 +78,10 @@ impl NetworkView {
 pub enum NetworkState {
     /// It carries frames.
     Running,
-    /// It waits for other hosts, for a pod, or for a new start.
+    /// Its process has started, and waits for those of other hosts.
+    Starting,
+    /// It waits for a pod, or for a new start after a failure, or a state that this program
+    /// does not know.
     #[serde(other)]
     Waiting,
 }

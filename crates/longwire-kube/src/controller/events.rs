@@ -1,0 +1,149 @@
+//! Events about resources.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use k8s_openapi::api::core::v1::ObjectReference;
+use kube::Client;
+use kube::runtime::events::{Event, EventType, Recorder, Reporter};
+
+use super::sums::Notice;
+
+/// The time after which an equal event is a new one, as in the recorder.
+const REPEATED_WITHIN: Duration = Duration::from_secs(6 * 60);
+
+/// The longest note that the API server takes, in bytes.
+const NOTE_MAX: usize = 1024;
+
+/// Publishes events. An equal one within minutes is counted as a repetition.
+///
+/// A recorder takes events for equal whose notes differ, and keeps the first note: so each note
+/// has a recorder.
+#[derive(Clone)]
+pub(super) struct EventPublisher {
+    client: Client,
+    reporter: Reporter,
+    recorders: Arc<Mutex<BTreeMap<String, NoteRecorder>>>,
+}
+
+/// The recorder of a note.
+struct NoteRecorder {
+    recorder: Recorder,
+    used_at: Instant,
+}
+
+impl EventPublisher {
+    pub fn new(client: Client, reporter: Reporter) -> EventPublisher {
+        EventPublisher {
+            client,
+            reporter,
+            recorders: Arc::default(),
+        }
+    }
+
+    /// Publishes an event about a resource.
+    ///
+    /// # Errors
+    /// The API server does not answer, or refuses it.
+    pub async fn publish(
+        &self,
+        resource: &ObjectReference,
+        notice: Notice,
+    ) -> Result<(), kube::Error> {
+        let note = shortened(notice.note);
+        let recorder = self.recorder_of(&note);
+        let event = Event {
+            type_: if notice.is_warning {
+                EventType::Warning
+            } else {
+                EventType::Normal
+            },
+            reason: notice.reason.to_owned(),
+            note: Some(note),
+            action: "Attach".to_owned(),
+            secondary: Some(ObjectReference {
+                api_version: Some("v1".to_owned()),
+                kind: Some("Node".to_owned()),
+                name: Some(notice.node),
+                ..ObjectReference::default()
+            }),
+        };
+        recorder.publish(&event, resource).await
+    }
+
+    fn recorder_of(&self, note: &str) -> Recorder {
+        let recorders = self.recorders.lock();
+        let mut recorders = recorders.unwrap_or_else(PoisonError::into_inner);
+        recorders.retain(|_, one| one.used_at.elapsed() < REPEATED_WITHIN);
+        let new = || NoteRecorder {
+            recorder: Recorder::new(self.client.clone(), self.reporter.clone()),
+            used_at: Instant::now(),
+        };
+        let one = recorders.entry(note.to_owned()).or_insert_with(new);
+        one.used_at = Instant::now();
+        one.recorder.clone()
+    }
+}
+
+/// Returns the part of a note that the API server takes.
+fn shortened(mut note: String) -> String {
+    let mut end = note.len().min(NOTE_MAX);
+    while !note.is_char_boundary(end) {
+        end -= 1;
+    }
+    note.truncate(end);
+    note
+}
+
+#[cfg(test)]
+mod tests {
+    use hyper::Method;
+
+    use super::*;
+    use crate::fake_api::FakeApi;
+
+    #[tokio::test]
+    async fn events_of_other_nodes_or_with_other_notes_are_other_events() {
+        let api = FakeApi::default();
+        let events = EventPublisher::new(api.client(), Reporter::from("test"));
+        let link = ObjectReference {
+            name: Some("far".to_owned()),
+            namespace: Some("shop".to_owned()),
+            ..ObjectReference::default()
+        };
+        let refused = [
+            ("m1", "'soon'"),
+            ("m2", "'soon'"),
+            ("m1", "'later'"),
+            ("m1", "'soon'"),
+        ];
+        for (node, note) in refused {
+            let notice = Notice {
+                node: node.to_owned(),
+                is_warning: true,
+                reason: "Refused",
+                note: note.to_owned(),
+            };
+            events.publish(&link, notice).await.expect("published");
+        }
+        let changes = api.changes();
+        let notes: Vec<_> = changes
+            .iter()
+            .map(|change| {
+                let (node, note) = (&change.body["related"]["name"], &change.body["note"]);
+                let is_new = change.method == Method::POST;
+                (is_new, node.as_str().unwrap(), note.as_str().unwrap())
+            })
+            .collect();
+        let [one, two, three, four] = refused.map(|(node, note)| (true, node, note));
+        assert_eq!(notes, [one, two, three, (false, four.1, four.2)]);
+    }
+
+    #[test]
+    fn a_note_has_no_more_than_the_api_server_takes() {
+        let long = format!("{}é{}", "x".repeat(NOTE_MAX - 1), "y".repeat(9));
+        assert_eq!(shortened(long), "x".repeat(NOTE_MAX - 1));
+        assert_eq!(shortened("short".to_owned()), "short");
+    }
+}
