@@ -7,6 +7,7 @@ mod networks;
 mod slices;
 #[cfg(test)]
 mod tests;
+mod texts;
 mod writer;
 
 use std::collections::BTreeMap;

@@ -15,6 +15,7 @@ use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 
 use super::slices::{SliceKey, Slices, hindrance_of};
+use super::texts::for_users;
 use super::{AgentSettings, COUNTERS_EVERY, DEBOUNCE, RETRY, is_ours, send};
 use crate::api::{NodeStatus, Reason};
 use crate::metrics::Metrics;
@@ -286,20 +287,23 @@ fn slice(
     if attempt.is_running() {
         slice.attached = slice.pods;
     }
+    let key = secret.network.key();
+    let is_own = |name: &str| name == network_name(&key);
+    let resource_of = |name: &str| is_own(name).then(|| format!("Network {key}"));
     let hindrance = match &attempt.result {
         Ok(view) if view.is_running() => return slice,
         Ok(view) => {
             slice.waiting = slice.pods;
             let text = view.reason.as_deref().and_then(|text| text.lines().next());
-            let text = text.unwrap_or("it starts");
+            let text = for_users(text.unwrap_or("it starts"), &resource_of);
             if view.state == NetworkState::Starting {
                 // No hindrance, and so no reason: it is about to run.
-                slice.message = Some(text.to_owned());
+                slice.message = Some(text);
                 return slice;
             }
             Hindrance::new(Reason::Waiting, text)
         }
-        Err(error) => hindrance_of("the network", error),
+        Err(error) => hindrance_of("the network", error, &resource_of),
     };
     slice.reason = Some(hindrance.reason);
     slice.message = Some(hindrance.message);

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::texts::{ResourceOf, for_users, names_resource, remedy_for_users};
 use crate::api::{NodeStatus, Reason};
 use crate::node::{AttachmentView, Counters, NodeError};
 use crate::plan::{Hindrance, Plan, ResourceKey};
@@ -67,6 +68,11 @@ pub(super) fn slices(node: &str, plan: &Plan, state: &NodeState<'_>) -> Slices {
             .or_default()
             .push(LinkAttachment { name, pod });
     }
+    let resource_of = |name: &str| {
+        let wanted = plan.attachments.get(name).map(|wanted| &wanted.link);
+        let link = wanted.or_else(|| Some(&plan.kept.get(name)?.link));
+        link.map(|link| format!("Link {link}"))
+    };
     let slices = plan.links.iter().map(|(key, link)| {
         let parts = by_link.get(key).map(Vec::as_slice).unwrap_or_default();
         let mut slice = NodeStatus {
@@ -76,7 +82,7 @@ pub(super) fn slices(node: &str, plan: &Plan, state: &NodeState<'_>) -> Slices {
             ..NodeStatus::default()
         };
         let mut hindrances = link.hindrances.clone();
-        count_pods(&mut slice, parts, state, &mut hindrances);
+        count_pods(&mut slice, parts, state, &resource_of, &mut hindrances);
         let mut sum = Counters::default();
         let counters = parts
             .iter()
@@ -113,6 +119,7 @@ fn count_pods(
     slice: &mut NodeStatus,
     parts: &[LinkAttachment<'_>],
     state: &NodeState<'_>,
+    resource_of: ResourceOf<'_>,
     hindrances: &mut Vec<Hindrance>,
 ) {
     let pods: BTreeSet<&str> = parts.iter().map(|part| part.pod).collect();
@@ -121,7 +128,7 @@ fn count_pods(
     for LinkAttachment { name, pod } in parts {
         let view = state.views.get(*name);
         if let Some(error) = state.errors.get(*name) {
-            hindrances.push(hindrance_of(pod, error));
+            hindrances.push(hindrance_of(pod, error, resource_of));
         }
         match view {
             Some(view) if view.is_attached() => {}
@@ -130,7 +137,7 @@ fn count_pods(
                 // The rest of the node's text is about files of the machine.
                 let reason = view.reason.as_deref().and_then(|text| text.lines().next());
                 let reason = reason.unwrap_or("it waits");
-                let message = format!("{pod}: {reason}");
+                let message = format!("{pod}: {}", for_users(reason, resource_of));
                 hindrances.push(Hindrance::new(Reason::Waiting, message));
             }
             None => {
@@ -151,16 +158,25 @@ fn count(length: usize) -> i64 {
     i64::try_from(length).unwrap_or(i64::MAX)
 }
 
-/// Returns the hindrance of an error. The first problem has the pointer; the message has
+/// The remedy for links of the same traffic.
+const SAME_TRAFFIC: &str =
+    "remove one of them, or give each a part of the traffic by `to` or `filter`";
+
+/// Returns the hindrance of an error, in words of the cluster. The first problem has the pointer; the message has
 /// all of them.
-pub(super) fn hindrance_of(pod: &str, error: &NodeError) -> Hindrance {
+pub(super) fn hindrance_of(pod: &str, error: &NodeError, resource_of: ResourceOf<'_>) -> Hindrance {
     let reason = match error {
         NodeError::Unavailable { .. } => Reason::NodeUnavailable,
         NodeError::Conflict(_) => Reason::Conflict,
         NodeError::Failed(_) | NodeError::Missing(_) => Reason::Failed,
         NodeError::Refused { .. } => Reason::Refused,
     };
-    let mut hindrance = Hindrance::new(reason, format!("{pod}: {error}"));
+    let text = error.to_string();
+    let message = format!("{pod}: {}", for_users(&text, resource_of));
+    let mut hindrance = Hindrance::new(reason, message);
+    if reason == Reason::Conflict && names_resource(&text, resource_of) {
+        hindrance.remedy = Some(SAME_TRAFFIC.to_owned());
+    }
     if let NodeError::Refused { problems, .. } = error
         && let Some(first) = problems.first()
     {
@@ -169,12 +185,12 @@ pub(super) fn hindrance_of(pod: &str, error: &NodeError) -> Hindrance {
                 "" => String::new(),
                 field => format!("{field}: "),
             };
-            format!("{field}{}", problem.reason)
+            format!("{field}{}", for_users(&problem.reason, resource_of))
         });
         let all: Vec<String> = all.collect();
         hindrance.message = all.join("; ");
         hindrance.pointer = Some(first.pointer.clone());
-        hindrance.remedy = Some(first.remedy.clone()).filter(|remedy| !remedy.is_empty());
+        hindrance.remedy = remedy_for_users(&first.remedy);
     }
     hindrance
 }
@@ -185,7 +201,7 @@ mod tests {
 
     use super::*;
     use crate::node::AttachmentState;
-    use crate::plan::{KeptAttachment, LinkPlan};
+    use crate::plan::{KeptAttachment, LinkPlan, WantedAttachment};
 
     #[test]
     fn a_kept_attachment_counts_while_its_spec_is_refused() {
@@ -225,5 +241,41 @@ mod tests {
         let slice = &slices("n0", &plan, &state)[&(ResourceKind::Link, key)];
         assert_eq!((slice.pods, slice.attached, slice.carried), (1, 1, 9));
         assert_eq!(slice.reason, Some(Reason::Refused));
+    }
+
+    #[test]
+    fn a_conflict_names_the_other_link() {
+        let key = |name: &str| ResourceKey {
+            namespace: "shop".to_owned(),
+            name: name.to_owned(),
+        };
+        let mut plan = Plan::default();
+        plan.links.insert(key("far"), LinkPlan::default());
+        for (name, link) in [("kube-shop-ts-1", "ts"), ("kube-shop-far-1", "far")] {
+            let wanted = WantedAttachment {
+                link: key(link),
+                pod: "shop/a".to_owned(),
+                body: json!({}),
+                timeline: None,
+            };
+            plan.attachments.insert(name.to_owned(), wanted);
+        }
+        let text = "'kube-shop-ts-1' is attached there for the same traffic: change it \
+            (`longwire attach set kube-shop-ts-1`), or remove it";
+        let error = NodeError::Conflict(text.to_owned());
+        let state = NodeState {
+            views: &BTreeMap::new(),
+            errors: &[("kube-shop-far-1".to_owned(), error)].into(),
+            counters: &BTreeMap::new(),
+            node_error: None,
+        };
+        let slice = &slices("n0", &plan, &state)[&(ResourceKind::Link, key("far"))];
+        assert_eq!(slice.reason, Some(Reason::Conflict));
+        let message = slice.message.as_deref();
+        assert_eq!(
+            message,
+            Some("shop/a: Link shop/ts is attached there for the same traffic")
+        );
+        assert_eq!(slice.remedy.as_deref(), Some(SAME_TRAFFIC));
     }
 }

@@ -194,7 +194,7 @@ async fn wrong_options_are_refused_with_their_place_and_a_remedy() {
     assert_eq!(found["kube-shop-a-1"]["link"]["delay"], "20ms", "it stays");
     let error = &attempts.errors()["kube-shop-a-1"];
     assert!(matches!(error, NodeError::Refused { .. }), "{error}");
-    let hindrance = hindrance_of("shop/cart-0", error);
+    let hindrance = hindrance_of("shop/cart-0", error, &|_| None);
     assert_eq!(hindrance.reason, Reason::Refused);
     assert_eq!(hindrance.pointer.as_deref(), Some("/link/up/delay"));
     assert!(hindrance.remedy.is_some());

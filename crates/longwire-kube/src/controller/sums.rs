@@ -114,12 +114,13 @@ pub(super) fn refusal(slice: &NodeStatus) -> String {
         .as_deref()
         .map(|pointer| format!("spec{pointer}: "));
     let reason = slice.message.as_deref().unwrap_or("refused");
+    format!("{}{reason}{}", place.unwrap_or_default(), remedy(slice))
+}
+
+/// Returns the remedy of a slice, after a semicolon.
+fn remedy(slice: &NodeStatus) -> String {
     let remedy = slice.remedy.as_deref().map(|remedy| format!("; {remedy}"));
-    format!(
-        "{}{reason}{}",
-        place.unwrap_or_default(),
-        remedy.unwrap_or_default()
-    )
+    remedy.unwrap_or_default()
 }
 
 fn attached(generation: i64, sums: &Sums, slices: &[NodeStatus]) -> Verdict {
@@ -144,7 +145,7 @@ fn attached(generation: i64, sums: &Sums, slices: &[NodeStatus]) -> Verdict {
     let gravest = hindered.max_by_key(|slice| (slice.reason, std::cmp::Reverse(&slice.node)));
     let why = gravest.and_then(|slice| {
         let text = slice.message.as_deref()?;
-        Some(format!("; {}: {text}", slice.node))
+        Some(format!("; {}: {text}{}", slice.node, remedy(slice)))
     });
     let reason = gravest
         .and_then(|slice| slice.reason)
@@ -226,8 +227,7 @@ fn notices_of(old: &NodeStatus, slice: &NodeStatus) -> Vec<Notice> {
     match slice.reason.filter(|_| is_new) {
         Some(Reason::Refused) => notices.push(notice(true, "Refused", refusal(slice))),
         Some(Reason::Conflict) => {
-            let remedy = slice.remedy.as_deref().map(|remedy| format!("; {remedy}"));
-            let note = format!("{place}: {why}{}", remedy.unwrap_or_default());
+            let note = format!("{place}: {why}{}", remedy(slice));
             notices.push(notice(true, "Conflict", note));
         }
         _ => {}
