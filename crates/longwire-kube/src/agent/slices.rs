@@ -14,6 +14,9 @@ pub(super) type SliceKey = (ResourceKind, ResourceKey);
 /// The slice of the node in each resource that has a part there.
 pub(super) type Slices = BTreeMap<SliceKey, NodeStatus>;
 
+/// The message about options of `down` between pods that each shape what they send.
+const DOWN_UNUSED: &str = "options of down are not used between pods that are in both from and      to: each shapes what it sends, by up";
+
 /// The state of the node, as the agent has read it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct NodeState<'a> {
@@ -93,25 +96,31 @@ pub(super) fn slices(node: &str, plan: &Plan, state: &NodeState<'_>) -> Slices {
         slice.dropped = number(sum.dropped);
         slice.artifacts = number(sum.artifacts);
         slice.lateness_p99_us = number(sum.lateness_p99_us);
-        // The gravest one; of equal ones the first, so that the message stays the same.
-        let mut gravest: Option<Hindrance> = None;
-        for hindrance in hindrances {
-            if gravest
-                .as_ref()
-                .is_none_or(|other| other.reason < hindrance.reason)
-            {
-                gravest = Some(hindrance);
-            }
-        }
-        if let Some(hindrance) = gravest {
+        if let Some(hindrance) = gravest(hindrances) {
             slice.reason = Some(hindrance.reason);
             slice.message = Some(hindrance.message);
             slice.pointer = hindrance.pointer;
             slice.remedy = hindrance.remedy;
+        } else if link.is_down_unused {
+            // A message without a reason: nothing hinders the link.
+            slice.message = Some(DOWN_UNUSED.to_owned());
+            slice.pointer = Some("/link/down".to_owned());
         }
         ((ResourceKind::Link, key.clone()), slice)
     });
     slices.collect()
+}
+
+/// Returns the gravest hindrance; of equal ones the first, so that the message stays the same.
+fn gravest(hindrances: Vec<Hindrance>) -> Option<Hindrance> {
+    let first = |one: Hindrance, other: Hindrance| {
+        if one.reason < other.reason {
+            other
+        } else {
+            one
+        }
+    };
+    hindrances.into_iter().reduce(first)
 }
 
 /// Counts the pods whose attachments are all attached, and those with one that waits.
@@ -241,6 +250,30 @@ mod tests {
         let slice = &slices("n0", &plan, &state)[&(ResourceKind::Link, key)];
         assert_eq!((slice.pods, slice.attached, slice.carried), (1, 1, 9));
         assert_eq!(slice.reason, Some(Reason::Refused));
+    }
+
+    #[test]
+    fn options_that_are_not_used_have_a_message_without_a_reason() {
+        let key = ResourceKey {
+            namespace: "shop".to_owned(),
+            name: "mesh".to_owned(),
+        };
+        let link = LinkPlan {
+            is_down_unused: true,
+            ..LinkPlan::default()
+        };
+        let mut plan = Plan::default();
+        plan.links.insert(key.clone(), link);
+        let state = NodeState {
+            views: &BTreeMap::new(),
+            errors: &BTreeMap::new(),
+            counters: &BTreeMap::new(),
+            node_error: None,
+        };
+        let slice = &slices("n0", &plan, &state)[&(ResourceKind::Link, key)];
+        assert_eq!(slice.reason, None);
+        assert_eq!(slice.pointer.as_deref(), Some("/link/down"));
+        assert_eq!(slice.message.as_deref(), Some(DOWN_UNUSED));
     }
 
     #[test]

@@ -104,7 +104,21 @@ fn accepted(generation: i64, slices: &[NodeStatus]) -> Verdict {
     if current.iter().all(|slice| unknown(&slice)) {
         return verdict(None, "NotRead", NOT_READ.to_owned());
     }
-    verdict(Some(true), "Valid", "the spec is valid".to_owned())
+    let advice = current.iter().find(|slice| is_advice(slice));
+    let advice = advice.map(|slice| format!("; {}", refusal(slice)));
+    let message = format!("the spec is valid{}", advice.unwrap_or_default());
+    verdict(Some(true), "Valid", message)
+}
+
+/// Returns whether the message of a slice is about a value of the spec that is not used, and
+/// no reason for which a pod has no link.
+fn is_advice(slice: &NodeStatus) -> bool {
+    slice.reason.is_none() && slice.pointer.is_some()
+}
+
+/// Returns the text about the reason for which a pod has no link.
+fn why(slice: &NodeStatus) -> Option<&str> {
+    slice.message.as_deref().filter(|_| !is_advice(slice))
 }
 
 /// Returns the message of a refused spec: place, reason and remedy.
@@ -143,14 +157,14 @@ fn attached(generation: i64, sums: &Sums, slices: &[NodeStatus]) -> Verdict {
     }
     let hindered = slices.iter().filter(|slice| slice.attached < slice.pods);
     let gravest = hindered.max_by_key(|slice| (slice.reason, std::cmp::Reverse(&slice.node)));
-    let why = gravest.and_then(|slice| {
-        let text = slice.message.as_deref()?;
+    let cause = gravest.and_then(|slice| {
+        let text = why(slice)?;
         Some(format!("; {}: {text}{}", slice.node, remedy(slice)))
     });
     let reason = gravest
         .and_then(|slice| slice.reason)
         .map_or("Pending", name_of);
-    verdict(Some(false), reason, message + &why.unwrap_or_default())
+    verdict(Some(false), reason, message + &cause.unwrap_or_default())
 }
 
 fn faithful(sums: &Sums, slices: &[NodeStatus]) -> Verdict {
@@ -218,7 +232,7 @@ fn notices_of(old: &NodeStatus, slice: &NodeStatus) -> Vec<Notice> {
         "{} of {} pods on {}",
         slice.attached, slice.pods, slice.node
     );
-    let why = slice.message.as_deref().unwrap_or("no reason is known");
+    let why = why(slice).unwrap_or("no reason is known");
     let mut notices = Vec::new();
     if slice.attached > old.attached {
         notices.push(notice(false, "Attached", place.clone()));
@@ -307,6 +321,20 @@ mod tests {
             states(&[slice("n0", 1, 1), wrong])[0],
             (Some(true), "Valid")
         );
+    }
+
+    #[test]
+    fn a_value_that_is_not_used_is_in_the_message_of_accepted_alone() {
+        let mut mesh = slice("n1", 2, 1);
+        mesh.message = Some("options of down are not used".to_owned());
+        mesh.pointer = Some("/link/down".to_owned());
+        let verdicts = verdicts(2, from_ref(&mesh));
+        assert_eq!(verdicts[0].is_true, Some(true));
+        assert_eq!(
+            verdicts[0].message,
+            "the spec is valid; spec/link/down: options of down are not used"
+        );
+        assert_eq!(verdicts[1].message, "1 of 2 pods");
     }
 
     #[test]

@@ -133,6 +133,9 @@ pub struct LinkPlan {
     pub pods: Vec<String>,
     /// Reasons for which a pod has no attachment.
     pub hindrances: Vec<Hindrance>,
+    /// Whether the options of `down` have no effect between a pod of the node and another:
+    /// both are in `from` and in `to`, and each shapes what it sends.
+    pub is_down_unused: bool,
 }
 
 /// The plan of a node.
@@ -201,7 +204,10 @@ fn plan_link(state: &ClusterState, link: &Link, plan: &mut Plan) {
         Ok(timeline) => {
             for pod in pods {
                 match plan_pod(state, &key, &link.spec, &ends, pod) {
-                    Ok(bodies) => plan.want(&key, pod, timeline.as_ref(), bodies),
+                    Ok(bodies) => {
+                        link_plan.is_down_unused |= is_down_unused(&link.spec, &bodies);
+                        plan.want(&key, pod, timeline.as_ref(), bodies);
+                    }
                     Err(hindrance) => {
                         if hindrance.reason == Reason::Refused {
                             plan.keep(&key, pod);
@@ -245,6 +251,13 @@ impl Plan {
                 .insert(attachment_name(link, &pod.uid, part), kept);
         }
     }
+}
+
+/// Returns whether there are options of `down` and an attachment that does not use them.
+fn is_down_unused(spec: &LinkSpec, bodies: &[(String, Value)]) -> bool {
+    let down = spec.link.get("down").and_then(Value::as_object);
+    let is_up_only = |body: &Value| body.get("direction") == Some(&json!("up"));
+    down.is_some_and(|down| !down.is_empty()) && bodies.iter().any(|(_, body)| is_up_only(body))
 }
 
 /// Refuses options that name files or plugins: the node reads those as root, for a user who

@@ -171,6 +171,25 @@ fn mutual_peers_shape_only_what_they_send() {
 }
 
 #[test]
+fn options_of_down_are_unused_between_mutual_peers_alone() {
+    let is_unused = |link_options: Value, to: Value| {
+        let spec = json!({ "from": by_label("app", "cart"), "to": to, "link": link_options });
+        let pods = vec![
+            pod(1, "n0", &[("app", "cart")]),
+            pod(2, "n1", &[("app", "cart")]),
+            pod(3, "n1", &[("app", "web")]),
+        ];
+        let plan = plan(&state("n0", vec![link("x", spec)], pods));
+        plan.links.values().any(|link| link.is_down_unused)
+    };
+    let (all, web) = (json!({ "podSelector": {} }), by_label("app", "web"));
+    let down = json!({ "down": { "delay": "50ms" } });
+    assert!(is_unused(down.clone(), all.clone()));
+    assert!(!is_unused(down, web));
+    assert!(!is_unused(json!({ "delay": "50ms", "down": {} }), all));
+}
+
+#[test]
 fn the_network_of_a_machine_is_never_touched() {
     let slow = link("slow", json!({ "from": { "podSelector": {} } }));
     let mut system = pod(1, "n0", &[]);
