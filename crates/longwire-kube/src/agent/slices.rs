@@ -86,16 +86,7 @@ pub(super) fn slices(node: &str, plan: &Plan, state: &NodeState<'_>) -> Slices {
         };
         let mut hindrances = link.hindrances.clone();
         count_pods(&mut slice, parts, state, &resource_of, &mut hindrances);
-        let mut sum = Counters::default();
-        let counters = parts
-            .iter()
-            .filter_map(|part| state.counters.get(part.name));
-        counters.for_each(|counters| sum.add(*counters));
-        let number = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
-        slice.carried = number(sum.carried);
-        slice.dropped = number(sum.dropped);
-        slice.artifacts = number(sum.artifacts);
-        slice.lateness_p99_us = number(sum.lateness_p99_us);
+        sum_counters(&mut slice, parts, state);
         if let Some(hindrance) = gravest(hindrances) {
             slice.reason = Some(hindrance.reason);
             slice.message = Some(hindrance.message);
@@ -109,6 +100,20 @@ pub(super) fn slices(node: &str, plan: &Plan, state: &NodeState<'_>) -> Slices {
         ((ResourceKind::Link, key.clone()), slice)
     });
     slices.collect()
+}
+
+/// Writes the sums of the attachments' counters.
+fn sum_counters(slice: &mut NodeStatus, parts: &[LinkAttachment<'_>], state: &NodeState<'_>) {
+    let mut sum = Counters::default();
+    let counters = parts
+        .iter()
+        .filter_map(|part| state.counters.get(part.name));
+    counters.for_each(|counters| sum.add(*counters));
+    let number = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+    slice.carried = number(sum.carried);
+    slice.dropped = number(sum.dropped);
+    slice.artifacts = number(sum.artifacts);
+    slice.lateness_p99_us = number(sum.lateness_p99_us);
 }
 
 /// Returns the gravest hindrance; of equal ones the first, so that the message stays the same.

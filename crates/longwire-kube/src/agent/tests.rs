@@ -197,12 +197,43 @@ async fn wrong_options_are_refused_with_their_place_and_a_remedy() {
     let hindrance = hindrance_of("shop/cart-0", error, &|_| None);
     assert_eq!(hindrance.reason, Reason::Refused);
     assert_eq!(hindrance.pointer.as_deref(), Some("/link/up/delay"));
-    assert!(hindrance.remedy.is_some());
+    let remedy = hindrance.remedy.expect("one");
+    assert!(!remedy.contains("longwire "), "{remedy}");
     let wait = attempts.retry_after().expect("it is repeated");
     assert!(wait > Duration::from_secs(5), "{wait:?}");
     // A right one is not kept waiting.
     apply(&mut attempts, &node, &good).await;
     assert!(attempts.errors().is_empty());
+}
+
+#[tokio::test]
+async fn two_links_for_the_same_traffic_conflict_by_the_names_of_links() {
+    let Some((_running, node)) = RunningNode::start("conflict").await else {
+        return;
+    };
+    let same = body(json!({ "delay": "20ms" }), "10.0.0.1");
+    node.put("kube-shop-a-1", &same).await.expect("it is made");
+    let error = node
+        .put("kube-shop-b-1", &same)
+        .await
+        .expect_err("a conflict");
+    let resource_of = |name: &str| (name == "kube-shop-a-1").then(|| "Link shop/a".to_owned());
+    let hindrance = hindrance_of("shop/cart-0", &error, &resource_of);
+    assert_eq!(hindrance.reason, Reason::Conflict);
+    let message = hindrance.message;
+    assert!(
+        message.starts_with("shop/cart-0: Link shop/a "),
+        "{message}"
+    );
+    assert!(
+        !message.contains("kube-") && !message.contains("longwire "),
+        "{message}"
+    );
+    assert!(
+        hindrance
+            .remedy
+            .is_some_and(|remedy| remedy.contains("`filter`"))
+    );
 }
 
 #[tokio::test]
