@@ -2,6 +2,7 @@
 
 use longwire_control::node::NodeRefusal;
 use longwire_topology::Problem;
+use longwire_units::random::absorb;
 
 /// The longest name.
 const NAME_MAX: usize = 64;
@@ -12,6 +13,18 @@ pub fn of_place(place: &str, interface: Option<&str>) -> String {
         Some(interface) => format!("{place}-{interface}"),
         None => place.to_owned(),
     })
+}
+
+/// Returns the seed of an attachment whose request has none: links with the same one would
+/// lose the same packets of their targets.
+pub(crate) fn seed(name: &str, base: u64) -> u64 {
+    let words = name.as_bytes().chunks(8).map(|bytes| {
+        let mut word = [0; 8];
+        word[..bytes.len()].copy_from_slice(bytes);
+        u64::from_le_bytes(word)
+    });
+    // Programs that read JSON may have integers of 53 bits.
+    words.fold(absorb(0, base), absorb) >> 11
 }
 
 /// Refuses a name that is not one whole file name, or that a socket's path cannot hold.
@@ -51,6 +64,20 @@ fn tidy(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_have_different_seeds_which_stay() {
+        let all = [
+            seed("web", 1),
+            seed("web-2", 1),
+            seed("", 1),
+            seed("web", 2),
+        ];
+        for (index, one) in all.iter().enumerate() {
+            assert!(*one < 1 << 53 && !all[..index].contains(one), "{all:?}");
+        }
+        assert_eq!(all[0], seed("web", 1));
+    }
 
     #[test]
     fn names_are_file_names() {

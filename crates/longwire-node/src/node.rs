@@ -501,8 +501,12 @@ impl NodeShared {
             entry.state().facts = facts.clone();
             self.store(entry, &request)
         };
-        let (sharing, config) = (self.sharing(), &self.config.run);
-        let link = AttachedLink::attach(&request, facts, sharing, config, store)?;
+        let config = RunConfig {
+            seed: names::seed(&entry.name, self.config.run.seed),
+            ..self.config.run.clone()
+        };
+        let sharing = self.sharing();
+        let link = AttachedLink::attach(&request, facts, sharing, &config, store)?;
         let notice = Notice::Attached {
             name: entry.name.clone(),
             place: link.description.clone(),

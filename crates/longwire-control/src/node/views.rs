@@ -45,7 +45,7 @@ pub struct AttachmentSpec {
     /// `down` for one, and `preset`. Up is what the interface's namespace sends.
     #[serde(default)]
     pub link: Map<String, Value>,
-    /// The seed of every random stream; 1 if there is none here.
+    /// The seed of every random stream; without one, it follows from the attachment's name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
     /// Whether the attachment waits for a target that does not exist yet. Without this, it

@@ -12,7 +12,7 @@ use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
 use super::interleaved::join;
-use super::{DEVICE, Joined, path_of};
+use super::{DEVICE, Joined, path_of, run_in};
 use crate::common::process::{PATIENCE, RunningProgram, wait_for_word};
 
 /// A running node with a directory of attachments.
@@ -131,6 +131,28 @@ fn attachments_are_made_changed_and_removed() {
     joined.assert_clean();
     let reports = std::fs::read_dir(folder.file("reports")).expect("reports");
     assert_eq!(reports.count(), 1);
+}
+
+#[test]
+fn links_without_a_seed_lose_different_packets() {
+    let Some(joined) = Joined::new() else { return };
+    let folder = Folder::new();
+    let node = RunningNode::start(&folder);
+    // Addresses are resolved before.
+    joined.assert_round_trip(0.0);
+    let address = joined.far_address.to_string();
+    let answered = |name: &str| {
+        node.put(name, &attachment(&joined, json!({ "loss": "50%" })));
+        let ping = ["ping", "-c", "60", "-i", "0.01", "-W", "1", &address];
+        let text = run_in(&joined.near, &ping).stdout;
+        node.client().delete(&path(name)).expect("removed");
+        let words = text.split_whitespace();
+        let numbers = words.filter_map(|word| word.strip_prefix("icmp_seq="));
+        numbers.map(str::to_owned).collect::<Vec<String>>()
+    };
+    let [near, far] = [answered("near"), answered("far")];
+    assert!(near.len() < 40 && far.len() < 40, "{near:?} {far:?}");
+    assert_ne!(near, far);
 }
 
 #[test]
