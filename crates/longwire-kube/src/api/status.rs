@@ -38,13 +38,13 @@ pub struct NodeStatus {
     /// The reason for which a pod has no link.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<Reason>,
-    /// A sentence about the reason.
+    /// A sentence about the reason, or a note about the spec if there is no reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// The pointer (RFC 6901) from `spec` to the refused value.
+    /// The pointer (RFC 6901) from `spec` to the value that the message is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pointer: Option<String>,
-    /// The remedy for a refused value.
+    /// The remedy for a refused value or a conflict.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remedy: Option<String>,
 }
