@@ -1,5 +1,6 @@
 //! The control API and the view of `replay` and `generate`, which nothing can change.
 
+use std::os::unix::net::UnixStream;
 use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -45,7 +46,8 @@ impl Replay {
             .stderr(Stdio::piped());
         let running = RunningProgram::of(command.spawn().expect("it starts"));
         let replay = Replay { dir, running };
-        replay.wait_until(|replay| std::path::Path::new(&replay.socket()).exists());
+        // The socket exists a moment before it accepts connections.
+        replay.wait_until(|replay| UnixStream::connect(replay.socket()).is_ok());
         replay
     }
 
