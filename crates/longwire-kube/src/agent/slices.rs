@@ -15,7 +15,8 @@ pub(super) type SliceKey = (ResourceKind, ResourceKey);
 pub(super) type Slices = BTreeMap<SliceKey, NodeStatus>;
 
 /// The message about options of `down` between pods that each shape what they send.
-const DOWN_UNUSED: &str = "options of down are not used between pods that are in both from and      to: each shapes what it sends, by up";
+const DOWN_UNUSED: &str = "options of down are not used between pods that are in both from and \
+    to: each shapes what it sends, by up";
 
 /// The state of the node, as the agent has read it.
 #[derive(Clone, Copy, Debug)]
@@ -176,8 +177,8 @@ fn count(length: usize) -> i64 {
 const SAME_TRAFFIC: &str =
     "remove one of them, or give each a part of the traffic by `to` or `filter`";
 
-/// Returns the hindrance of an error, in words of the cluster. The first problem has the pointer; the message has
-/// all of them.
+/// Returns the hindrance of an error, in words of the cluster. The first problem has the
+/// pointer; the message has all of them.
 pub(super) fn hindrance_of(pod: &str, error: &NodeError, resource_of: ResourceOf<'_>) -> Hindrance {
     let reason = match error {
         NodeError::Unavailable { .. } => Reason::NodeUnavailable,
@@ -279,6 +280,7 @@ mod tests {
         assert_eq!(slice.reason, None);
         assert_eq!(slice.pointer.as_deref(), Some("/link/down"));
         assert_eq!(slice.message.as_deref(), Some(DOWN_UNUSED));
+        assert!(!DOWN_UNUSED.contains("  "), "{DOWN_UNUSED}");
     }
 
     #[test]
