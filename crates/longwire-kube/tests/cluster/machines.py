@@ -181,6 +181,12 @@ def kill(pid: int) -> None:
         pass
 
 
+def cgroups() -> set[Path]:
+    """The cgroups of containers of Kubernetes."""
+    roots = [path for pattern in ["k8s.io", "*/k8s.io"] for path in Path("/sys/fs/cgroup").glob(pattern)]
+    return {path for root in roots for path in [root, *root.rglob("*")] if path.is_dir()}
+
+
 class Machines(Bed):
     """A cluster of two machines, and its control plane in a namespace of its own."""
 
@@ -190,6 +196,7 @@ class Machines(Bed):
         self.netns = f"{self.prefix}-cp"
         self.longwire = longwire
         self.machines: dict[str, Machine] = {}
+        self.cgroups = cgroups()
 
     def up(self, images: list[Path], underlay: str) -> "Machines":
         ip("netns", "add", self.netns)
@@ -244,4 +251,10 @@ class Machines(Bed):
         super().close()
         for name in ["cp", "wire"]:
             subprocess.run(["ip", "netns", "delete", f"{self.prefix}-{name}"], capture_output=True)
+        # runc leaves some; those of containers come before their parent.
+        for path in sorted(cgroups() - self.cgroups, reverse=True):
+            try:
+                path.rmdir()
+            except OSError:
+                pass
         shutil.rmtree(self.directory, ignore_errors=True)
