@@ -20,6 +20,24 @@ fn artifacts(report: &serde_json::Value, kind: &str) -> u64 {
     counts.map(|count| count.expect("a count")).sum()
 }
 
+/// The number of frames of all links whose lateness is at least `bound`, in
+/// microseconds.
+fn later_than(report: &serde_json::Value, bound: f64) -> u64 {
+    let links = report["links"].as_array().expect("links").iter();
+    let mut count = 0;
+    for link in links {
+        // The upper bound of each range, and the number of frames in it.
+        let mut from = 0.0;
+        for range in link["lateness_histogram_us"].as_array().expect("ranges") {
+            if from >= bound {
+                count += range[1].as_u64().expect("a count");
+            }
+            from = range[0].as_f64().unwrap_or(f64::INFINITY);
+        }
+    }
+    count
+}
+
 /// Whether namespaces are allowed here; in CI they must be.
 fn possible(stderr: &str, code: i32) -> bool {
     let impossible = code == 1 && stderr.contains("namespace");
@@ -71,12 +89,12 @@ fn a_stopped_process_is_named_and_fails_the_requirement() {
     let longest = report["stops"]["max_us"].as_f64().expect("a time");
     assert!(longest > 400_000.0, "{report}");
     // A stop of the process is not a pause of the machine, which may have had
-    // short pauses as well.
-    let (late, paused) = (
-        artifacts(&report, "late"),
-        artifacts(&report, "late_paused"),
-    );
-    assert!(late > 0 && paused <= late / 4, "{report}");
+    // pauses as well: they do not excuse frames that are later than all of
+    // them together.
+    let pauses = report["pauses"]["total_us"].as_f64().expect("a time");
+    let stopped = later_than(&report, pauses.max(100_000.0));
+    let late = artifacts(&report, "late");
+    assert!(stopped > 0 && late >= stopped, "{stopped}: {report}");
 }
 
 /// A run whose frames need more memory than they have.
