@@ -36,6 +36,9 @@ const PENDING_MAX: usize = 8;
 /// The most batches that one record asks for.
 const MISSING_AT_ONCE: usize = 64;
 
+/// A batch with less room is sent, instead of filled with the first piece of a long frame.
+const PIECE_MIN: usize = 64;
+
 /// This host, as it introduces itself.
 #[derive(Clone, Debug)]
 pub struct Identity {
@@ -411,7 +414,8 @@ impl Peer {
         true
     }
 
-    /// Cuts a frame into pieces.
+    /// Cuts a frame into pieces: the first fills the current batch, so that long frames
+    /// share datagrams.
     fn push_pieces(
         &mut self,
         now: Nanos,
@@ -419,24 +423,32 @@ impl Peer {
         bytes: &[u8],
         send: &mut dyn FnMut(&[u8]),
     ) {
-        let mut whole = Vec::with_capacity(FRAME_HEAD_LEN + bytes.len());
-        head.write(&mut whole);
-        whole.extend_from_slice(bytes);
         let len_max = self.room().saturating_sub(BATCH_LEN + PIECE_HEAD_LEN);
-        let len_max = len_max.max(1);
-        let count = whole.len().div_ceil(len_max);
+        let len_max = len_max.max(FrameHead::LEN + 1);
+        let left = self
+            .room()
+            .saturating_sub(self.batch.len() + PIECE_HEAD_LEN);
+        let is_shared = !self.batch.is_empty() && left >= PIECE_MIN;
+        let first = if is_shared { left } else { len_max } - FrameHead::LEN;
+        let (first, rest) = bytes.split_at(first.min(bytes.len()));
+        let count = 1 + rest.len().div_ceil(len_max);
+        let release = head.release;
         self.frame_number = self.frame_number.wrapping_add(1);
-        for (index, piece) in whole.chunks(len_max).enumerate() {
-            self.make_room(now, PIECE_HEAD_LEN + piece.len(), send);
-            self.batch_deadline = self.batch_deadline.max(head.release);
-            if index == 0 {
-                self.frames_begun = self.frames_begun.wrapping_add(1);
-            }
+        let pieces = std::iter::once(first).chain(rest.chunks(len_max));
+        for (index, piece) in pieces.enumerate() {
+            let head = (index == 0).then_some(head);
+            let len = piece.len() + head.map_or(0, |_| FrameHead::LEN);
+            self.make_room(now, PIECE_HEAD_LEN + len, send);
+            self.batch_deadline = self.batch_deadline.max(release);
             self.batch.u8(RECORD_PIECE);
             self.batch.u32(self.frame_number);
             self.batch.u8(index as u8);
             self.batch.u8(count as u8);
-            self.batch.u16(piece.len() as u16);
+            self.batch.u16(len as u16);
+            if let Some(head) = head {
+                self.frames_begun = self.frames_begun.wrapping_add(1);
+                head.write(&mut self.batch);
+            }
             self.batch.extend_from_slice(piece);
         }
     }

@@ -12,6 +12,10 @@ pub struct HostsReport {
     /// Datagrams from unknown senders, and those of known ones that are neither of a session
     /// nor of a handshake with the key.
     pub foreign: u64,
+    /// Buffers of one or several datagrams that the kernel dropped, because this host did not
+    /// receive them as fast as they came. Their frames are sent again, or count as lost.
+    #[serde(default)]
+    pub receive_overflows: u64,
     /// The other hosts.
     pub peers: Vec<PeerReport>,
 }

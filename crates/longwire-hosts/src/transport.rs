@@ -407,6 +407,7 @@ impl Exchange {
         let report = HostsReport {
             name: self.name.clone(),
             foreign: self.foreign,
+            receive_overflows: self.socket.inbox.overflows,
             peers: peers.collect(),
         };
         *self

@@ -150,6 +150,9 @@ impl<'a> Reader<'a> {
 }
 
 impl FrameHead {
+    /// Bytes of port, line and release.
+    pub const LEN: usize = 14;
+
     /// Writes port, line and release; the length follows in a frame record only.
     pub fn write(&self, out: &mut Vec<u8>) {
         out.u16(self.port);

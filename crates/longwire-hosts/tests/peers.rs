@@ -263,6 +263,25 @@ fn frames_come_whole_with_their_releases() {
 }
 
 #[test]
+fn long_frames_share_datagrams() {
+    let mut world = World::new(MILLI / 2);
+    world.connect();
+    // Ten frames of 1,514 bytes, sent together.
+    world.together = 66;
+    let numbers = (2..66).step_by(7);
+    let before = world.report(0).datagrams_sent;
+    let release = world.now + 5 * MILLI;
+    for number in numbers.clone() {
+        assert!(world.push(0, number, release));
+    }
+    assert_eq!(world.report(0).datagrams_sent - before, 12);
+    world.run_until(world.now + MILLI);
+    let came: Vec<u32> = world.hosts[1].frames.iter().map(|it| it.0).collect();
+    assert_eq!(came, numbers.collect::<Vec<u32>>());
+    assert!(world.longest <= MTU, "{}", world.longest);
+}
+
+#[test]
 fn late_lost_and_repeated_frames_are_counted() {
     let mut world = World::new(2 * MILLI);
     world.connect();

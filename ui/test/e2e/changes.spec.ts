@@ -9,11 +9,16 @@ import { optionKinds } from '../../src/change/registry';
 import { downloaded, expect, open, seconds, test } from './base';
 import { type Run, startRun } from './run';
 
-const folder = mkdtempSync(join(tmpdir(), 'longwire-page-'));
-const scenario = join(folder, 'scenario.toml');
+let folder: string;
 let run: Run;
 
+// Made in the hook: the runner loads this file more than once.
+test.beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'longwire-page-'));
+});
+
 test.beforeEach(async () => {
+  const scenario = join(folder, 'scenario.toml');
   writeFileSync(
     scenario,
     [50, 80, 90]

@@ -7,10 +7,12 @@ import { expect, open, seconds, test } from './base';
 import { type Run, startRun } from './run';
 
 const links = 10_000;
-const folder = mkdtempSync(join(tmpdir(), 'longwire-page-'));
+let folder: string;
 let run: Run;
 
+// Made in the hook: the runner loads this file more than once.
 test.beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'longwire-page-'));
   const file = join(folder, 'many.toml');
   writeFileSync(
     file,

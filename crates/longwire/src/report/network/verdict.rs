@@ -3,7 +3,7 @@
 
 use longwire_engine::DropReason;
 use longwire_fabric::{LinkRow, NetworkReport, host_artifacts};
-use longwire_hosts::PeerReport;
+use longwire_hosts::{HostsReport, PeerReport};
 use longwire_runtime::fabric::PortReport;
 
 use crate::report::artifacts;
@@ -30,6 +30,7 @@ pub(super) fn of(report: &NetworkReport) -> Verdict {
         is_at_host || ports.iter().any(|port| port.artifacts.of(kind) > 0)
     };
     let mut hints: Vec<String> = artifacts::hints(any).collect();
+    hints.extend(report.hosts.as_ref().and_then(overflow_hint));
     hints.extend(machine_hints(&report.run, any("late")));
     let (faithful, line) = if let Some(error) = &report.run.error {
         (false, format!("the run ended early: {error}"))
@@ -80,6 +81,22 @@ fn artifacts_at(peer: &PeerReport) -> Option<String> {
     let dropped = (dropped > 0).then(|| format!("{} without memory", count(dropped)));
     let kinds: Vec<String> = lost.into_iter().chain(dropped).collect();
     (!kinds.is_empty()).then(|| format!("host {} {}", peer.name, kinds.join(", ")))
+}
+
+/// Returns a hint if this host received too slowly: what it lost is not the underlay's.
+fn overflow_hint(hosts: &HostsReport) -> Option<String> {
+    let overflows = hosts.receive_overflows;
+    (overflows > 0).then(|| {
+        let times = match overflows {
+            1 => "once".to_owned(),
+            times => format!("{} times", count(times)),
+        };
+        format!(
+            "receive_overflows: the socket for other hosts was full {times}, because this host \
+             received more slowly than frames came: their loss is not the underlay's. Fewer \
+             other programs, more cores, or lower rates would help"
+        )
+    })
 }
 
 /// Returns how often a host did not answer, if it did not.
@@ -242,7 +259,6 @@ fn praise(report: &NetworkReport) -> String {
 #[cfg(test)]
 mod tests {
     use longwire_fabric::Changes;
-    use longwire_hosts::HostsReport;
     use longwire_runtime::fabric::LinkTotals;
     use longwire_runtime::ledger::{Handovers, Traffic};
     use longwire_runtime::{Artifact, RunReport};
@@ -361,6 +377,13 @@ mod tests {
         let row = judged.links.iter().find(|row| row.name == "host east");
         let row = row.expect("a row of the host");
         assert_eq!(row.artifacts.of(Artifact::UnderlayLost.name()), 30);
+        let has_hint = |verdict: &Verdict| {
+            let mut hints = verdict.hints.iter();
+            hints.any(|hint| hint.contains("full 2 times, because this host"))
+        };
+        assert!(!has_hint(&verdict));
+        report.hosts.as_mut().expect("hosts").receive_overflows = 2;
+        assert!(has_hint(&of(&report)));
     }
 
     #[test]
