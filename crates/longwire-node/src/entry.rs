@@ -34,6 +34,8 @@ pub(crate) struct EntryState {
     pub link: Option<AttachedLink>,
     /// Why there are none.
     pub reason: Option<String>,
+    /// Whether it is that another link or a port has an interface.
+    pub taken: bool,
     pub returns: u64,
     pub removed: bool,
     /// Whether a thread is going to end or attach its links.
@@ -53,6 +55,7 @@ impl Entry {
                 facts,
                 link: None,
                 reason: None,
+                taken: false,
                 returns: 0,
                 removed: false,
                 queued: false,
@@ -93,6 +96,7 @@ impl Entry {
                 None => AttachmentState::Waiting,
             },
             reason: state.reason.clone(),
+            taken: state.taken,
             place: link.map(|link| link.description.clone()),
             interfaces: link.map_or_else(Vec::new, |link| link.interfaces.clone()),
             since_unix: link.map(|link| link.since_unix),
@@ -105,8 +109,8 @@ impl Entry {
 
 impl EntryState {
     /// Notes why there is no link, and that another attempt is made later.
-    pub fn wait_for(&mut self, reason: String) {
-        self.reason = Some(reason);
+    pub fn wait_for(&mut self, reason: String, taken: bool) {
+        (self.reason, self.taken) = (Some(reason), taken);
         self.postpone();
     }
 
@@ -123,7 +127,7 @@ impl EntryState {
     pub fn begin(&mut self, link: AttachedLink) {
         self.facts = link.facts.clone();
         self.link = Some(link);
-        self.reason = None;
+        (self.reason, self.taken) = (None, false);
         self.waits_since = None;
     }
 

@@ -61,6 +61,19 @@ pub enum LinkFailure {
     Topology(Vec<Problem>),
 }
 
+impl LinkFailure {
+    /// Whether a link or a port of a network has the traffic of an interface.
+    pub fn is_taken(&self) -> bool {
+        let LinkFailure::Attach(error) = self else {
+            return false;
+        };
+        matches!(
+            **error,
+            AttachError::Taken { .. } | AttachError::OtherKind { .. }
+        )
+    }
+}
+
 macro_rules! from {
     ($($error:ident => $variant:ident),*) => {
         $(impl From<$error> for LinkFailure {

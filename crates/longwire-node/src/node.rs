@@ -13,7 +13,6 @@ use longwire_control::node::{
     AttachmentSpec, AttachmentView, Attachments, Detached, Networks, NodeRefusal,
 };
 use longwire_fabric::{Controller, NetworkReport};
-use longwire_io::attach::AttachError;
 use longwire_runtime::{FileAccess, RunConfig};
 
 use crate::entry::Entry;
@@ -340,7 +339,7 @@ impl NodeShared {
         if let Err(failure) = &attached
             && request.spec.wait
         {
-            self.wait_for(entry, failure.to_string());
+            self.wait_for(entry, failure);
         }
         let made = if attached.is_ok() || request.spec.wait {
             self.store(entry, request).map_err(LinkFailure::Store)
@@ -351,11 +350,10 @@ impl NodeShared {
             return Ok(());
         };
         self.discard(entry);
-        Err(match &failure {
-            LinkFailure::Attach(error) if matches!(**error, AttachError::Taken { .. }) => {
-                NodeRefusal::Conflict(failure.to_string())
-            }
-            failure => NodeRefusal::Failed(failure.to_string()),
+        Err(if failure.is_taken() {
+            NodeRefusal::Conflict(failure.to_string())
+        } else {
+            NodeRefusal::Failed(failure.to_string())
         })
     }
 
@@ -477,7 +475,7 @@ impl NodeShared {
         match self.attach(&entry) {
             // Another target, or another place there, is found by the next node.
             Ok(()) => self.keep(&entry),
-            Err(failure) => self.wait_for(&entry, failure.to_string()),
+            Err(failure) => self.wait_for(&entry, &failure),
         }
     }
 
@@ -522,10 +520,11 @@ impl NodeShared {
     }
 
     /// Notes that an attachment waits; notifies once for each reason.
-    fn wait_for(&self, entry: &Entry, reason: String) {
+    fn wait_for(&self, entry: &Entry, failure: &LinkFailure) {
+        let reason = failure.to_string();
         let mut state = entry.state();
         let is_news = state.reason.as_ref() != Some(&reason);
-        state.wait_for(reason.clone());
+        state.wait_for(reason.clone(), failure.is_taken());
         drop(state);
         if is_news {
             let name = entry.name.clone();
@@ -576,7 +575,7 @@ impl NodeShared {
         }
         match self.attach(entry) {
             Ok(()) => self.keep(entry),
-            Err(failure) => self.wait_for(entry, failure.to_string()),
+            Err(failure) => self.wait_for(entry, &failure),
         }
     }
 

@@ -153,7 +153,14 @@ fn count_pods(
                 let reason = view.reason.as_deref().and_then(|text| text.lines().next());
                 let reason = reason.unwrap_or("it waits");
                 let message = format!("{pod}: {}", for_users(reason, resource_of));
-                hindrances.push(Hindrance::new(Reason::Waiting, message));
+                hindrances.push(if view.taken {
+                    Hindrance {
+                        remedy: Some(OTHER_LINK.to_owned()),
+                        ..Hindrance::new(Reason::Conflict, message)
+                    }
+                } else {
+                    Hindrance::new(Reason::Waiting, message)
+                });
             }
             None => {
                 missing.insert(pod);
@@ -176,6 +183,10 @@ fn count(length: usize) -> i64 {
 /// The remedy for links of the same traffic.
 const SAME_TRAFFIC: &str =
     "remove one of them, or give each a part of the traffic by `to` or `filter`";
+
+/// The remedy for an interface that something else than a Link has.
+const OTHER_LINK: &str =
+    "remove the pod from the Network, or the link that a program on the machine has attached";
 
 /// Returns the hindrance of an error, in words of the cluster. The first problem has the
 /// pointer; the message has all of them.
@@ -239,6 +250,7 @@ mod tests {
             name: "kube-a".to_owned(),
             state: AttachmentState::Attached,
             reason: None,
+            taken: false,
             since_unix: None,
             spec: json!({}),
         };
@@ -256,6 +268,40 @@ mod tests {
         let slice = &slices("n0", &plan, &state)[&(ResourceKind::Link, key)];
         assert_eq!((slice.pods, slice.attached, slice.carried), (1, 1, 9));
         assert_eq!(slice.reason, Some(Reason::Refused));
+    }
+
+    #[test]
+    fn a_pod_whose_traffic_another_program_has_is_a_conflict() {
+        let key = ResourceKey {
+            namespace: "shop".to_owned(),
+            name: "slow".to_owned(),
+        };
+        let mut plan = Plan::default();
+        plan.links.insert(key.clone(), LinkPlan::default());
+        let kept = KeptAttachment {
+            link: key.clone(),
+            pod: "shop/a".to_owned(),
+        };
+        plan.kept.insert("kube-a".to_owned(), kept);
+        for (taken, reason) in [(true, Reason::Conflict), (false, Reason::Waiting)] {
+            let view = AttachmentView {
+                name: "kube-a".to_owned(),
+                state: AttachmentState::Waiting,
+                reason: Some("'eth0' has a link of Longwire already".to_owned()),
+                taken,
+                since_unix: None,
+                spec: json!({}),
+            };
+            let state = NodeState {
+                views: &[(view.name.clone(), view)].into(),
+                errors: &BTreeMap::new(),
+                counters: &BTreeMap::new(),
+                node_error: None,
+            };
+            let slice = &slices("n0", &plan, &state)[&(ResourceKind::Link, key.clone())];
+            assert_eq!((slice.waiting, slice.reason), (1, Some(reason)));
+            assert_eq!(slice.remedy.is_some(), taken);
+        }
     }
 
     #[test]

@@ -251,6 +251,7 @@ async fn a_removal_that_failed_is_repeated_soon() {
         name: "kube-shop-a-1".to_owned(),
         state: AttachmentState::Attached,
         reason: None,
+        taken: false,
         since_unix: None,
         spec: json!({}),
     };

@@ -20,6 +20,10 @@ pub struct AttachmentView {
     /// Why it waits.
     #[serde(default)]
     pub reason: Option<String>,
+    /// Whether it waits because a link that is no attachment of the node, or a port of a network,
+    /// has an interface.
+    #[serde(default)]
+    pub taken: bool,
     /// Unix time of the start of its links, in seconds.
     #[serde(default)]
     pub since_unix: Option<u64>,

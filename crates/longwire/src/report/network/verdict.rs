@@ -226,7 +226,8 @@ fn artifacts_of(port: &PortReport) -> Option<String> {
     let mut happened = port.artifacts.nonzero();
     let sent = port.traffic.packets_out;
     let share = if sent > 0 && happened.all(|(kind, _)| artifacts::is_late(kind)) {
-        let share = port.artifacts.total() as f64 / sent as f64;
+        // A frame that came late from another host may have been sent late here as well.
+        let share = (port.artifacts.total() as f64 / sent as f64).min(1.0);
         format!(" ({} of {} frames sent)", percent(share), count(sent))
     } else {
         String::new()
@@ -421,6 +422,10 @@ mod tests {
         report.run.ports[0].artifacts = [("late", 3), ("memory", 1)].into();
         let line = of(&report).line;
         assert!(line.ends_with("right 3 late, 1 memory"), "{line}");
+        // Most came late from another host, and were sent late here as well.
+        report.run.ports[0].artifacts = [("late", 300), ("underlay", 200)].into();
+        let line = of(&report).line;
+        assert!(line.ends_with("(100% of 300 frames sent)"), "{line}");
     }
 
     #[test]

@@ -12,7 +12,7 @@ use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
 use super::interleaved::join;
-use super::{DEVICE, Joined, path_of, run_in};
+use super::{DEVICE, Joined, name_of, path_of, run_in};
 use crate::common::process::{PATIENCE, RunningProgram, wait_for_word};
 
 /// A running node with a directory of attachments.
@@ -273,6 +273,30 @@ fn wrong_requests_change_nothing() {
     second.args(["--control", &folder.file("second.sock")]);
     let second = crate::common::ran(second.output().expect("it starts"));
     assert_ne!(second.code, 0, "{second:?}");
+}
+
+#[test]
+fn an_attachment_waits_while_another_program_has_its_interface() {
+    let Some(joined) = Joined::new() else { return };
+    let other = joined.attach(&name_of("other"), &["--delay", "5ms"]);
+    let folder = Folder::new();
+    let node = RunningNode::start(&folder);
+    let mut body = attachment(&joined, json!({ "delay": "15ms" }));
+    assert_eq!(node.refused("near", &body), 409);
+    body["wait"] = true.into();
+    let waiting = node.put("near", &body);
+    assert_eq!(waiting["state"], "waiting", "{waiting}");
+    assert_eq!(waiting["taken"], true, "{waiting}");
+    joined.assert_round_trip(10.0);
+    other.detach();
+    let attached = node.wait_for("near", "attached");
+    assert!(attached.get("taken").is_none(), "{attached}");
+    joined.assert_round_trip(30.0);
+    // A target that does not exist is not taken.
+    body["target"] = json!({ "netns": "no-such-name" });
+    let waiting = node.put("waits", &body);
+    assert_eq!(waiting["state"], "waiting", "{waiting}");
+    assert!(waiting.get("taken").is_none(), "{waiting}");
 }
 
 #[test]
