@@ -16,6 +16,7 @@
 
 mod cipher;
 mod clock;
+mod event;
 mod handshakes;
 mod key;
 mod offset;
@@ -32,9 +33,10 @@ mod wire;
 use blake2::{Blake2s256, Digest};
 
 pub use clock::{ClockShift, Stamp};
+pub use event::PeerEvent;
 pub use key::{Key, KeyError};
 pub use offset::OffsetEstimator;
-pub use peer::{Identity, InboundFrame, Peer, PeerEvent, Rejection};
+pub use peer::{Identity, InboundFrame, Peer, Rejection};
 pub use report::{HostsReport, PeerReport};
 pub use transport::{HostEvent, HostsReader, PeerSetup, Transport, TransportError, TransportSetup};
 

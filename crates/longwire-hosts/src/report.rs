@@ -45,6 +45,20 @@ impl HostsReport {
         };
         format!("waiting for hosts: {}{elsewhere}", silent.join(", "))
     }
+
+    /// Returns a hint if this host received too slowly: what it lost is not the underlay's.
+    pub fn overflow_hint(&self) -> Option<String> {
+        let times = match self.receive_overflows {
+            0 => return None,
+            1 => "once".to_owned(),
+            times => format!("{times} times"),
+        };
+        Some(format!(
+            "receive_overflows: the socket for other hosts was full {times}, because this host \
+             received more slowly than frames came: their loss is not the underlay's. Fewer \
+             other programs, more cores, or lower rates would help"
+        ))
+    }
 }
 
 /// The report of the exchange with one host.

@@ -416,7 +416,7 @@ mod tests {
             }
             came += received as u64;
         }
-        // A datagram tells how many were dropped before it.
+        // A datagram comes with the number of those that were dropped before it.
         here.outbox.push(to, &[2; 1_000]);
         here.flush();
         assert_eq!(take(&mut there, 1), [(1_000, 2)]);

@@ -18,8 +18,9 @@ use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
 
 use crate::clock::{ClockShift, Stamp, WallClockWatch};
+use crate::event::PeerEvent;
 use crate::key::Key;
-use crate::peer::{Identity, InboundFrame, Peer, PeerEvent, Rejection};
+use crate::peer::{Identity, InboundFrame, Peer, Rejection};
 use crate::report::{HostsReport, PeerReport};
 use crate::socket::{DatagramSocket, Outbox};
 

@@ -387,6 +387,23 @@ fn runs(view: &Value) -> bool {
     view["state"] == "running"
 }
 
+/// No link can be next to the port of a pod: one that may wait does, and says why.
+fn assert_no_link_beside(client: &mut Client, pod: &NetNamespace) {
+    let target = json!({ "netns": path_of(pod) });
+    let mut body =
+        json!({ "target": target, "interface": "eth0", "to": ["10.99.0.0/16"], "link": {} });
+    match client.put("/v1/attachments/beside", &body) {
+        Err(ClientError::Refused(refused)) => assert_eq!(refused.status, 409, "{refused:?}"),
+        other => panic!("{other:?}"),
+    }
+    body["wait"] = true.into();
+    let waits = client.put("/v1/attachments/beside", &body);
+    let waits = waits.expect("it waits");
+    assert_eq!(waits["taken"], true, "{waits}");
+    let removed = client.delete("/v1/attachments/beside");
+    removed.expect("it is removed");
+}
+
 #[test]
 fn nodes_run_a_network_and_start_it_again() {
     let Some(pods) = Pods::new() else { return };
@@ -408,20 +425,7 @@ fn nodes_run_a_network_and_start_it_again() {
     let stats = client.get(&format!("{MESH}/stats")).expect("counters");
     assert!(stats.to_string().contains("packets"), "{stats}");
 
-    // No link can be next to a port: one that may wait does, and says why.
-    let target = json!({ "netns": path_of(&pods.pods[0]) });
-    let mut body =
-        json!({ "target": target, "interface": "eth0", "to": ["10.99.0.0/16"], "link": {} });
-    match client.put("/v1/attachments/beside", &body) {
-        Err(ClientError::Refused(refused)) => assert_eq!(refused.status, 409, "{refused:?}"),
-        other => panic!("{other:?}"),
-    }
-    body["wait"] = true.into();
-    let waits = client.put("/v1/attachments/beside", &body);
-    let waits = waits.expect("it waits");
-    assert_eq!(waits["taken"], true, "{waits}");
-    let removed = client.delete("/v1/attachments/beside");
-    removed.expect("it is removed");
+    assert_no_link_beside(&mut client, &pods.pods[0]);
 
     // A run that fails is started again.
     let pid = first["pid"].as_i64().expect("a process") as i32;

@@ -30,7 +30,7 @@ pub(super) fn of(report: &NetworkReport) -> Verdict {
         is_at_host || ports.iter().any(|port| port.artifacts.of(kind) > 0)
     };
     let mut hints: Vec<String> = artifacts::hints(any).collect();
-    hints.extend(report.hosts.as_ref().and_then(overflow_hint));
+    hints.extend(report.hosts.as_ref().and_then(HostsReport::overflow_hint));
     hints.extend(machine_hints(&report.run, any("late")));
     let (faithful, line) = if let Some(error) = &report.run.error {
         (false, format!("the run ended early: {error}"))
@@ -81,22 +81,6 @@ fn artifacts_at(peer: &PeerReport) -> Option<String> {
     let dropped = (dropped > 0).then(|| format!("{} without memory", count(dropped)));
     let kinds: Vec<String> = lost.into_iter().chain(dropped).collect();
     (!kinds.is_empty()).then(|| format!("host {} {}", peer.name, kinds.join(", ")))
-}
-
-/// Returns a hint if this host received too slowly: what it lost is not the underlay's.
-fn overflow_hint(hosts: &HostsReport) -> Option<String> {
-    let overflows = hosts.receive_overflows;
-    (overflows > 0).then(|| {
-        let times = match overflows {
-            1 => "once".to_owned(),
-            times => format!("{} times", count(times)),
-        };
-        format!(
-            "receive_overflows: the socket for other hosts was full {times}, because this host \
-             received more slowly than frames came: their loss is not the underlay's. Fewer \
-             other programs, more cores, or lower rates would help"
-        )
-    })
 }
 
 /// Returns how often a host did not answer, if it did not.
