@@ -360,6 +360,9 @@ type Hosts struct {
 
 	// Peers The other hosts.
 	Peers []Peer `json:"peers"`
+
+	// ReceiveOverflows Buffers of one or several datagrams that the kernel dropped at this host's socket: its receive buffer was full, or, rarely, a checksum was wrong. Their frames are sent again, or count as lost.
+	ReceiveOverflows int `json:"receive_overflows"`
 }
 
 // Lateness Statistics of lateness, in microseconds.
@@ -781,13 +784,13 @@ type Peer struct {
 	// FramesLate Frames that came from it after their release.
 	FramesLate int `json:"frames_late"`
 
-	// FramesLost Frames that the underlay lost on the way from it.
+	// FramesLost Frames that were lost on the way from it, or at this host's socket (`receive_overflows`).
 	FramesLost int `json:"frames_lost"`
 
 	// FramesReceived Frames received from it.
 	FramesReceived int `json:"frames_received"`
 
-	// FramesRecovered Frames that the underlay lost on the way from it at first, and that came when they were sent again.
+	// FramesRecovered Frames that were lost on the way from it at first, and that came when they were sent again.
 	FramesRecovered int `json:"frames_recovered"`
 
 	// FramesSent Frames sent to it.

@@ -5,43 +5,53 @@ import { readFileSync } from "node:fs";
 import type { Readable } from "node:stream";
 import { text } from "node:stream/consumers";
 import { test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
 import { EndedError, FidelityError, type Link, link, RefusedError, StartError } from "longwire";
 
-/** Returns the median round trip from near to far, in milliseconds. */
-async function roundTrip(live: Link): Promise<number> {
-  const { stdout } = await live.near.run("ping", ["-c", "5", "-i", "0.02", "far"]);
-  const times = [...stdout.matchAll(/time=([\d.]+)/g)].map(([, time]) => Number(time));
-  times.sort((a, b) => a - b);
-  return times[Math.floor(times.length / 2)] ?? Number.NaN;
-}
-
-function assertWithin(found: number, least: number, most: number): void {
-  assert.ok(found >= least && found < most, `${found} is not from ${least} to ${most}`);
+/**
+ * Compares round trips from near to far, in milliseconds, and returns how many pings it sent.
+ * None is below `least`, and one is below `most`: a busy machine delays some, not all.
+ */
+async function assertRoundTrip(live: Link, least: number, most: number): Promise<number> {
+  const times: number[] = [];
+  for (let sent = 5; ; sent += 5) {
+    const { stdout } = await live.near.run("ping", ["-c", "5", "-i", "0.02", "far"]);
+    times.push(...[...stdout.matchAll(/time=([\d.]+)/g)].map(([, time]) => Number(time)));
+    const found = Math.min(...times);
+    assert.ok(found >= least, `${found} ms is less than ${least}`);
+    if (found < most) return sent;
+    assert.ok(sent < 50, `${found} ms is not less than ${most}`);
+  }
 }
 
 test("a link has its delay, and changes while it runs", async () => {
   await using live = await link({ delay: "20ms", rate: "10mbit" });
-  assertWithin(await roundTrip(live), 40, 90);
+  let pings = await assertRoundTrip(live, 40, 90);
   await live.set({ delay: "50ms" });
-  assertWithin(await roundTrip(live), 100, 150);
+  pings += await assertRoundTrip(live, 100, 150);
   await live.set({ delay: "10ms" }, "up");
-  assertWithin(await roundTrip(live), 60, 95);
-  const { links, totals } = await live.stats();
-  assert.equal(links, 2);
-  assert.equal(totals.packets_in, 30);
+  pings += await assertRoundTrip(live, 60, 95);
+  let stats = await live.stats();
+  // A ping that was paused may end before its last reply.
+  for (let tries = 0; tries < 50 && stats.totals.packets_in < 2 * pings; tries += 1) {
+    await sleep(100);
+    stats = await live.stats();
+  }
+  assert.equal(stats.links, 2);
+  assert.equal(stats.totals.packets_in, 2 * pings);
 });
 
 test("each direction has options", async () => {
   await using live = await link({ delay: "1ms", up: { delay: "20ms" }, down: { delay: "40ms" } });
-  assertWithin(await roundTrip(live), 60, 75);
+  await assertRoundTrip(live, 60, 75);
 });
 
 test("a planned change comes at its time", async () => {
   await using live = await link();
-  await live.change({ in: "1s", set: { link: { delay: "30ms" } } });
-  assertWithin(await roundTrip(live), 0, 50);
-  await new Promise((resolve) => setTimeout(resolve, 1100));
-  assertWithin(await roundTrip(live), 60, 100);
+  await live.change({ in: "3s", set: { link: { delay: "30ms" } } });
+  await assertRoundTrip(live, 0, 50);
+  await sleep(3500);
+  await assertRoundTrip(live, 60, 100);
 });
 
 test("an outage loses frames until its end", async () => {

@@ -37,8 +37,9 @@ const PENDING_MAX: usize = 8;
 /// The most batches that one record asks for.
 const MISSING_AT_ONCE: usize = 64;
 
-/// A batch with less room is sent, instead of filled with the first piece of a long frame.
-const PIECE_MIN: usize = 64;
+/// The minimum length of a long frame's first piece that shares a batch with frames before it,
+/// in bytes, with the head of the frame.
+const PIECE_LEN_MIN: usize = 64;
 
 /// This host, as it introduces itself.
 #[derive(Clone, Debug)]
@@ -378,12 +379,13 @@ impl Peer {
     ) {
         let len_max = self.room().saturating_sub(BATCH_LEN + PIECE_HEAD_LEN);
         let len_max = len_max.max(FrameHead::LEN + 1);
-        let left = self
+        let room_left = self
             .room()
             .saturating_sub(self.batch.len() + PIECE_HEAD_LEN);
-        let is_shared = !self.batch.is_empty() && left >= PIECE_MIN;
-        let first = if is_shared { left } else { len_max } - FrameHead::LEN;
-        let (first, rest) = bytes.split_at(first.min(bytes.len()));
+        let is_shared = !self.batch.is_empty() && room_left >= PIECE_LEN_MIN;
+        let first_len_max = if is_shared { room_left } else { len_max };
+        let first_len = (first_len_max - FrameHead::LEN).min(bytes.len());
+        let (first, rest) = bytes.split_at(first_len);
         let count = 1 + rest.len().div_ceil(len_max);
         let release = head.release;
         self.frame_number = self.frame_number.wrapping_add(1);

@@ -12,8 +12,9 @@ pub struct HostsReport {
     /// Datagrams from unknown senders, and those of known ones that are neither of a session
     /// nor of a handshake with the key.
     pub foreign: u64,
-    /// Buffers of one or several datagrams that the kernel dropped, because this host did not
-    /// receive them as fast as they came. Their frames are sent again, or count as lost.
+    /// Buffers of one or several datagrams that the kernel dropped at this host's socket: its
+    /// receive buffer was full, or, rarely, a checksum was wrong. Their frames are sent again, or
+    /// count as lost.
     #[serde(default)]
     pub receive_overflows: u64,
     /// The other hosts.
@@ -46,17 +47,17 @@ impl HostsReport {
         format!("waiting for hosts: {}{elsewhere}", silent.join(", "))
     }
 
-    /// Returns a hint if this host received too slowly: what it lost is not the underlay's.
+    /// Returns a hint if the kernel dropped datagrams at the socket.
     pub fn overflow_hint(&self) -> Option<String> {
-        let times = match self.receive_overflows {
+        let buffers = match self.receive_overflows {
             0 => return None,
-            1 => "once".to_owned(),
-            times => format!("{times} times"),
+            1 => "a buffer".to_owned(),
+            count => format!("{count} buffers"),
         };
         Some(format!(
-            "receive_overflows: the socket for other hosts was full {times}, because this host \
-             received more slowly than frames came: their loss is not the underlay's. Fewer \
-             other programs, more cores, or lower rates would help"
+            "receive_overflows: the kernel dropped {buffers} at the socket for other hosts, usually \
+             because this host receives too slowly: stop other programs, add cores, or lower the \
+             rates"
         ))
     }
 }
@@ -83,14 +84,15 @@ pub struct PeerReport {
     pub frames_unconfirmed: u64,
     /// Frames received from it.
     pub frames_received: u64,
-    /// Frames that the underlay lost on the way from it.
+    /// Frames that were lost on the way from it, or at this host's socket
+    /// (`receive_overflows`).
     pub frames_lost: u64,
     /// Frames to it and from it that were dropped on this host, because they came faster than
     /// they were sent on and no memory was left.
     #[serde(default)]
     pub frames_dropped: u64,
-    /// Frames that the underlay lost on the way from it at first, and that came when they
-    /// were sent again.
+    /// Frames that were lost on the way from it at first, and that came when they were sent
+    /// again.
     #[serde(default)]
     pub frames_recovered: u64,
     /// Datagrams that it missed, and that were sent to it again.

@@ -134,7 +134,7 @@ impl Transport {
         setup: TransportSetup,
         exits: Vec<Option<usize>>,
     ) -> Result<(Transport, RemoteParts), TransportError> {
-        let socket = DatagramSocket::open(setup.listen, setup.identity.mtu);
+        let socket = DatagramSocket::open(setup.listen);
         let socket = socket.map_err(|error| TransportError::Socket {
             address: setup.listen,
             error,
@@ -285,10 +285,11 @@ impl Exchange {
 
     /// Receives datagrams; returns their number.
     fn receive(&mut self) -> usize {
-        let received = self.socket.receive();
+        let indices = self.socket.receive();
+        let received = indices.len();
         let mut now = self.shift.now();
         let DatagramSocket { inbox, outbox, .. } = &mut self.socket;
-        for index in 0..received {
+        for index in indices {
             if index % 8 == 7 {
                 now = self.shift.now();
             }

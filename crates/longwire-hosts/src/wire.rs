@@ -21,7 +21,7 @@ pub const TAG_LEN: usize = 16;
 
 /// Bytes of a batch record, of a frame's head, of a piece's head.
 pub const BATCH_LEN: usize = 9;
-pub const FRAME_HEAD_LEN: usize = 17;
+pub const FRAME_HEAD_LEN: usize = 1 + FrameHead::LEN + 2;
 pub const PIECE_HEAD_LEN: usize = 9;
 
 /// Kinds of datagrams.

@@ -282,6 +282,60 @@ fn long_frames_share_datagrams() {
 }
 
 #[test]
+fn frames_of_all_lengths_come_whole_for_every_mtu() {
+    for mtu in [548, 1_400, 1_472, 65_000] {
+        let mut world = World::new(MILLI / 2);
+        for (index, host) in world.hosts.iter_mut().enumerate() {
+            let identity = Identity {
+                index: index as u16,
+                digest: [9; 32],
+                instance: 1,
+                mtu,
+            };
+            host.peer = Peer::new(identity, Key::new([1; 32]), 1 - index as u16, "other");
+        }
+        world.connect();
+        let stamp = [0, 1].map(|index| world.hosts[index].stamp(world.now));
+        let [here, there] = &mut world.hosts;
+        // Around the room of a datagram, and of what a frame before leaves of it.
+        let edges = [mtu - 54, mtu - 108, mtu - 130, 2 * mtu, 3 * mtu];
+        let around = |edge: &usize| edge.saturating_sub(70)..edge + 70;
+        let lengths: Vec<usize> = edges.iter().flat_map(around).collect();
+        let lengths: Vec<usize> = lengths
+            .into_iter()
+            .chain([0, 65_535, 1, 65_535, 9_000])
+            .filter(|len| *len <= 65_535)
+            .collect();
+        let (mut sent, mut came) = (Vec::new(), Vec::new());
+        for together in [1, 2, 5] {
+            for (number, len) in lengths.iter().enumerate() {
+                let bytes = vec![number as u8; *len];
+                let to = (1, number as u32, stamp[0].monotonic);
+                let mut send = |it: &[u8]| sent.push(it.to_vec());
+                here.peer.push(stamp[0].monotonic, to, &bytes, &mut send);
+                if number % together == 0 || number + 1 == lengths.len() {
+                    here.peer.flush(stamp[0].monotonic, &mut send);
+                }
+            }
+            for datagram in sent.drain(..) {
+                assert!(datagram.len() <= mtu, "{} of {mtu}", datagram.len());
+                let mut take = |frame: longwire_hosts::InboundFrame<'_>| {
+                    let number = frame.line as usize;
+                    assert!(frame.bytes.iter().all(|byte| *byte == number as u8));
+                    came.push((number, frame.bytes.len()));
+                };
+                let taken = there
+                    .peer
+                    .receive(stamp[1], &datagram, &mut |_| {}, &mut take);
+                taken.expect("it is of the session");
+            }
+            let expected: Vec<(usize, usize)> = lengths.iter().copied().enumerate().collect();
+            assert_eq!(std::mem::take(&mut came), expected, "{mtu}, {together}");
+        }
+    }
+}
+
+#[test]
 fn late_lost_and_repeated_frames_are_counted() {
     let mut world = World::new(2 * MILLI);
     world.connect();

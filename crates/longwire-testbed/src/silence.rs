@@ -7,7 +7,7 @@
 use std::fs::File;
 use std::io::{Read, Seek};
 use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use longwire_io::net::{NetError, NetNamespace};
 
@@ -22,8 +22,8 @@ const QUIET_EARLY: Duration = Duration::from_millis(150);
 /// Usual number of messages of a device: two when its groups change, and two once its
 /// addresses are valid.
 const USUAL: u64 = 4;
-/// The longest wait; a busy machine may delay the kernel's own work.
-const TIMEOUT: Duration = Duration::from_millis(500);
+/// The longest wait, in intervals; a busy machine may delay the kernel's own work.
+const INTERVALS_MAX: usize = 100;
 /// Interval between two reads of the counter.
 const INTERVAL: Duration = Duration::from_millis(5);
 
@@ -40,9 +40,11 @@ pub fn wait_for_silence(namespaces: &[NetNamespace]) -> Result<(), NetError> {
         counters.extend(namespace.run(open)?);
     }
     let mut sent = || -> Vec<u64> { counters.iter_mut().filter_map(messages_sent).collect() };
-    let start = Instant::now();
     let (mut last, mut quiet) = (sent(), Duration::ZERO);
-    while quiet < quiet_after(&last) && start.elapsed() < TIMEOUT {
+    for _ in 0..INTERVALS_MAX {
+        if quiet >= quiet_after(&last) {
+            break;
+        }
         sleep(INTERVAL);
         let now = sent();
         // A sleep that took longer shows a busy machine, whose kernel is as late

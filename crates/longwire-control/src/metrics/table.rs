@@ -212,7 +212,7 @@ fn host_metrics() -> Vec<Metric> {
         ),
         counter(
             "host_lost_frames",
-            "Frames that the underlay lost on the way from the host",
+            "Frames that were lost on the way from the host",
             |peer| peer.frames_lost,
         ),
         counter(

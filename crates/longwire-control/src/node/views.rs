@@ -127,8 +127,7 @@ pub struct AttachmentView {
     /// Why it waits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Whether it waits because a link that is not an attachment of this node, or a port of a
-    /// network, has an interface.
+    /// Whether it waits because another link, or a port of a network, has the interface.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub taken: bool,
     /// A description of the target that was found.

@@ -153,14 +153,14 @@ fn count_pods(
                 let reason = view.reason.as_deref().and_then(|text| text.lines().next());
                 let reason = reason.unwrap_or("it waits");
                 let message = format!("{pod}: {}", for_users(reason, resource_of));
-                hindrances.push(if view.taken {
-                    Hindrance {
-                        remedy: Some(OTHER_LINK.to_owned()),
-                        ..Hindrance::new(Reason::Conflict, message)
-                    }
+                let reason = if view.taken {
+                    Reason::Conflict
                 } else {
-                    Hindrance::new(Reason::Waiting, message)
-                });
+                    Reason::Waiting
+                };
+                let mut hindrance = Hindrance::new(reason, message);
+                hindrance.remedy = view.taken.then(|| OTHER_LINK.to_owned());
+                hindrances.push(hindrance);
             }
             None => {
                 missing.insert(pod);
@@ -184,9 +184,9 @@ fn count(length: usize) -> i64 {
 const SAME_TRAFFIC: &str =
     "remove one of them, or give each a part of the traffic by `to` or `filter`";
 
-/// The remedy for an interface that something else than a Link has.
-const OTHER_LINK: &str =
-    "remove the pod from the Network, or the link that a program on the machine has attached";
+/// The remedy for an interface that another link or a port has.
+const OTHER_LINK: &str = "remove the other Link of all traffic, the pod from the Network, or the \
+    link that a program on the machine attached";
 
 /// Returns the hindrance of an error, in words of the cluster. The first problem has the
 /// pointer; the message has all of them.

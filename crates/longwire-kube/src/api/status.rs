@@ -60,7 +60,7 @@ pub enum Reason {
     NoPeers,
     /// The pod has the network of its machine.
     HostNetwork,
-    /// Another link has the interface.
+    /// Another link, or a port of a Network, has the interface.
     Conflict,
     /// The node's emulator does not answer.
     NodeUnavailable,

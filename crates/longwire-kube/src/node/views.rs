@@ -20,8 +20,7 @@ pub struct AttachmentView {
     /// Why it waits.
     #[serde(default)]
     pub reason: Option<String>,
-    /// Whether it waits because a link that is no attachment of the node, or a port of a network,
-    /// has an interface.
+    /// Whether it waits because another link, or a port of a network, has the interface.
     #[serde(default)]
     pub taken: bool,
     /// Unix time of the start of its links, in seconds.

@@ -97,7 +97,7 @@ def inside(cluster: Machines, name: str, *words: str) -> str:
 
 
 def round_trip(cluster: Machines, name: str, to: str, count: int = 20) -> float | None:
-    """The shortest round trip in milliseconds: the others may have waited for a core of the two."""
+    """The shortest round trip in milliseconds: longer ones may have waited for one of the two cores."""
     text = inside(cluster, name, "ping", "-c", str(count), "-i", "0.1", "-W", "2", to)
     return min(map(float, re.findall(r"time=([0-9.]+) ms", text)), default=None)
 

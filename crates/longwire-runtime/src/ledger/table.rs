@@ -157,7 +157,7 @@ artifacts! {
          longer than the delay of the links; a longer delay or a faster underlay would help";
     /// Lost on the way from another host.
     UnderlayLost = "underlay_lost": Lost,
-        "the network between the hosts lost frames: no link dropped them. If it loses long frames \
+        "frames were lost between the hosts: no link dropped them. If long frames are lost \
          alone, write a smaller mtu under [underlay]";
     /// A captured frame stamped before the frame in front of it; the only artifact of
     /// virtual time.

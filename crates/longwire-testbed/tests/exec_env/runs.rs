@@ -61,7 +61,8 @@ fn ping_both_families(user: User) {
         return;
     }
     for family in ["-4", "-6"] {
-        let words = ["ping", family, "-c3", "-i0.01", "-W2", "far"];
+        // After its last request, ping waits for one interval.
+        let words = ["ping", family, "-c3", "-i0.5", "-W2", "far"];
         let (text, code) = output(&mut exec(user, &words));
         assert_eq!(code, 0, "{text}");
         assert!(text.contains("3 received"), "{text}");

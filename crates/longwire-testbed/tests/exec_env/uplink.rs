@@ -77,7 +77,8 @@ fn uplink_reaches_the_outside(user: User) {
     let (host, _outside) = host();
     host.run(|| {
         let before = state();
-        let line = format!("ping -c2 -i0.01 -W2 {OUTSIDE} && echo $LONGWIRE_FAR");
+        // After its last request, ping waits for one interval.
+        let line = format!("ping -c2 -i0.5 -W2 {OUTSIDE} && echo $LONGWIRE_FAR");
         let output = shell(user, &line).env(UPLINK, "1").output().unwrap();
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         assert!(output.status.success(), "{output:?}");

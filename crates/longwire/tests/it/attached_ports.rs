@@ -388,19 +388,19 @@ fn runs(view: &Value) -> bool {
 }
 
 /// No link can be next to the port of a pod: one that may wait does, and says why.
-fn assert_no_link_beside(client: &mut Client, pod: &NetNamespace) {
+fn assert_no_link_next_to(client: &mut Client, pod: &NetNamespace) {
     let target = json!({ "netns": path_of(pod) });
     let mut body =
         json!({ "target": target, "interface": "eth0", "to": ["10.99.0.0/16"], "link": {} });
-    match client.put("/v1/attachments/beside", &body) {
+    match client.put("/v1/attachments/extra", &body) {
         Err(ClientError::Refused(refused)) => assert_eq!(refused.status, 409, "{refused:?}"),
         other => panic!("{other:?}"),
     }
     body["wait"] = true.into();
-    let waits = client.put("/v1/attachments/beside", &body);
+    let waits = client.put("/v1/attachments/extra", &body);
     let waits = waits.expect("it waits");
     assert_eq!(waits["taken"], true, "{waits}");
-    let removed = client.delete("/v1/attachments/beside");
+    let removed = client.delete("/v1/attachments/extra");
     removed.expect("it is removed");
 }
 
@@ -425,7 +425,7 @@ fn nodes_run_a_network_and_start_it_again() {
     let stats = client.get(&format!("{MESH}/stats")).expect("counters");
     assert!(stats.to_string().contains("packets"), "{stats}");
 
-    assert_no_link_beside(&mut client, &pods.pods[0]);
+    assert_no_link_next_to(&mut client, &pods.pods[0]);
 
     // A run that fails is started again.
     let pid = first["pid"].as_i64().expect("a process") as i32;

@@ -13,6 +13,7 @@ use crate::common::site::{Site, address, assert_nothing_lost, link};
 use crate::common::{have, write};
 use longwire_io::net::{addr_add, link_stats};
 use longwire_testbed::support::{Folder, device, wire, words};
+use nix::sys::signal::Signal;
 
 /// Four stations on a bridge, and no links: frames leave at once.
 const BRIDGE: &str = r#"
@@ -174,19 +175,26 @@ fn a_storm_in_a_loop_is_bounded_and_reported() {
     let network = site.start(&bridge(&dir, lines));
     let mut broadcasts = Command::new(env!("CARGO_BIN_EXE_longwire"));
     let to = words("--to packet:eth0 --destination-mac ff:ff:ff:ff:ff:ff");
-    broadcasts.args(["generate", "-q", "--rate", "200pps", "--time", "6s"]);
+    broadcasts.args(["generate", "-q", "--rate", "200pps", "--time", "60s"]);
     broadcasts.args(to).stdout(Stdio::null());
     let sending = RunningProgram::start(&site.stations[0], &mut broadcasts);
     // Until bursts are used up.
     std::thread::sleep(Duration::from_secs(2));
-    let (began, before) = (Instant::now(), arrived(&site, 1));
-    std::thread::sleep(Duration::from_secs(3));
-    let frames = arrived(&site, 1) - before;
-    let rate = frames as f64 / began.elapsed().as_secs_f64();
-    assert_eq!(sending.end().code, 0);
     // The station's frames and the limit of each end of the wire: each frame
-    // circulates until the limit drops it, so the limit is always reached.
-    assert!((rate - 1_200.0).abs() < 60.0, "{rate} frames a second");
+    // circulates until the limit drops it, so the limit is always reached. A pause
+    // of the machine changes the rate of its window.
+    let rates: Vec<f64> = (0..5)
+        .map(|_| {
+            let (began, before) = (Instant::now(), arrived(&site, 1));
+            std::thread::sleep(Duration::from_secs(3));
+            let frames = arrived(&site, 1) - before;
+            frames as f64 / began.elapsed().as_secs_f64()
+        })
+        .take_while(|rate| (rate - 1_200.0).abs() >= 60.0)
+        .collect();
+    sending.signal(Signal::SIGINT);
+    assert_eq!(sending.end().code, 0);
+    assert!(rates.len() < 5, "{rates:?} frames a second");
     let (report, words) = network.stop_with_words();
     let switch = &report["switch"];
     let stopped = switch["not_forwarded"]["storm"].as_u64();

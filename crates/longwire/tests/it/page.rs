@@ -213,14 +213,14 @@ fn a_run_writes_its_page_and_nothing_else() {
 #[test]
 fn a_changed_network_marks_its_changes() {
     for user in User::all() {
-        let scenario = "[[at]]\ntime = \"0.2s\"\nset = { \"link.up\" = { rate = \"1mbit\" } }\n";
+        let scenario = "[[at]]\ntime = \"1.2s\"\nset = { \"link.up\" = { rate = \"1mbit\" } }\n";
         write(&user.dir.file("s.toml"), scenario.as_bytes());
         let line = "$LONGWIRE exec -q --rate 10mbit --scenario s.toml --report n.html \
-                    -- ping -q -c 60 -i 0.01 -s 1000 far";
+                    -- ping -q -c 200 -i 0.01 -s 1000 far";
         well(user.shell(line));
         let html = user.read("n.html");
         check_page(&html);
-        assert!(html.contains("<td>200 ms</td><td>scenario</td><td>set link.up: rate 1mbit</td>"));
+        assert!(html.contains("<td>1.2 s</td><td>scenario</td><td>set link.up: rate 1mbit</td>"));
         assert!(html.contains("class=\"mark\""));
         let options = "<th scope=\"row\">rate</th><td>10mbit</td><td>10mbit</td>";
         assert!(html.contains(options), "those at the start: {html}");

@@ -59,7 +59,7 @@ ramp = { "core" = { option = "delay", from = "4ms", to = "9ms", time = "2s", ste
 time = "2500ms"
 down = ["ab.down"]
 move = { "ac" = "ab" }
-outage = "20ms"
+outage = "150ms"
 
 [[at]]
 time = "2700ms"

@@ -20,22 +20,14 @@ fn artifacts(report: &serde_json::Value, kind: &str) -> u64 {
     counts.map(|count| count.expect("a count")).sum()
 }
 
-/// The number of frames of all links whose lateness is at least `bound`, in
-/// microseconds.
-fn later_than(report: &serde_json::Value, bound: f64) -> u64 {
+/// The number of frames of all links whose lateness is above `bound`, in microseconds, in
+/// ranges that are above it as a whole.
+fn count_later_than(report: &serde_json::Value, bound: f64) -> u64 {
     let links = report["links"].as_array().expect("links").iter();
-    let mut count = 0;
-    for link in links {
-        // The upper bound of each range, and the number of frames in it.
-        let mut from = 0.0;
-        for range in link["lateness_histogram_us"].as_array().expect("ranges") {
-            if from >= bound {
-                count += range[1].as_u64().expect("a count");
-            }
-            from = range[0].as_f64().unwrap_or(f64::INFINITY);
-        }
-    }
-    count
+    let ranges = links.flat_map(|link| link["lateness_histogram_us"].as_array().expect("ranges"));
+    // Upper bounds are 1, 2 and 5 of each decade, and null above a second.
+    let later = ranges.filter(|range| range[0].as_f64().unwrap_or(f64::INFINITY) / 2.5 >= bound);
+    later.map(|range| range[1].as_u64().expect("a count")).sum()
 }
 
 /// Whether namespaces are allowed here; in CI they must be.
@@ -74,7 +66,7 @@ fn a_stopped_process_is_named_and_fails_the_requirement() {
     }
     std::thread::sleep(Duration::from_millis(500));
     let stopped = kill(pid, Signal::SIGSTOP);
-    std::thread::sleep(Duration::from_millis(700));
+    std::thread::sleep(Duration::from_millis(1_200));
     let _ = kill(pid, Signal::SIGCONT);
     let ran = ran(child.wait_with_output().expect("it ends"));
     if !possible(&ran.stderr, ran.code) {
@@ -88,11 +80,9 @@ fn a_stopped_process_is_named_and_fails_the_requirement() {
     assert!(report["stops"]["count"].as_u64() >= Some(1), "{report}");
     let longest = report["stops"]["max_us"].as_f64().expect("a time");
     assert!(longest > 400_000.0, "{report}");
-    // A stop of the process is not a pause of the machine, which may have had
-    // pauses as well: they do not excuse frames that are later than all of
-    // them together.
-    let pauses = report["pauses"]["total_us"].as_f64().expect("a time");
-    let stopped = later_than(&report, pauses.max(100_000.0));
+    // A stop of the process is not a pause of the machine, which may have had pauses as
+    // well: one above 100 ms excuses nothing, and none is witnessed during the stop.
+    let stopped = count_later_than(&report, 300_000.0);
     let late = artifacts(&report, "late");
     assert!(stopped > 0 && late >= stopped, "{stopped}: {report}");
 }

@@ -364,7 +364,7 @@ mod tests {
         assert_eq!(row.artifacts.of(Artifact::UnderlayLost.name()), 30);
         let has_hint = |verdict: &Verdict| {
             let mut hints = verdict.hints.iter();
-            hints.any(|hint| hint.contains("full 2 times, because this host"))
+            hints.any(|hint| hint.contains("dropped 2 buffers at the socket"))
         };
         assert!(!has_hint(&verdict));
         report.hosts.as_mut().expect("hosts").receive_overflows = 2;

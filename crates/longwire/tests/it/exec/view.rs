@@ -124,8 +124,13 @@ fn the_rate_in_force_is_that_of_the_sample() {
         let samples = column(&history, "elapsed_s").zip(column(&history, "rate_bits_per_s"));
         let samples: Vec<(f64, f64)> = samples.collect();
         assert!(samples.iter().any(|(at, _)| *at > 1.3), "{samples:?}");
-        for (at, rate) in samples {
-            let wanted = if at < 1.234 { 1e6 } else { 3e6 };
+        let change = samples.partition_point(|(at, _)| *at < 1.234);
+        for (index, (at, rate)) in samples.into_iter().enumerate() {
+            // On a busy machine, a sample of that moment may precede the change.
+            if index == change && rate == 1e6 {
+                continue;
+            }
+            let wanted = if index < change { 1e6 } else { 3e6 };
             assert_eq!(rate, wanted, "at {at} s");
         }
     }
