@@ -21,7 +21,7 @@ const BUFFERS: usize = 16;
 
 /// Datagrams that are taken at once, before others are sent: those of all buffers would
 /// delay the frames to other hosts.
-const TAKEN_AT_ONCE: usize = 32;
+const TAKEN_AT_ONCE: usize = 64;
 
 /// Datagrams of different lengths that one system call sends.
 const BATCH: usize = 32;
