@@ -28,18 +28,29 @@ const licences: Plugin = {
   },
 };
 
+/** The program names each file: a change of the page is then a change of contents alone. */
+const names = {
+  entryFileNames: 'assets/[name].js',
+  chunkFileNames: 'assets/[name].js',
+  assetFileNames: 'assets/[name][extname]',
+};
+
 export default defineConfig({
   base: './',
   plugins: [licences],
   esbuild: { jsx: 'automatic', jsxImportSource: 'preact' },
   build: {
+    // Committed: the program is built without Node.
+    outDir: '../crates/longwire/page',
+    emptyOutDir: true,
     target: 'es2022',
-    // Nothing as data: URL, and a name for each file that does not change with the machine.
+    // No data: URLs: the policy of the page allows files only.
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
     reportCompressedSize: false,
+    rollupOptions: { output: names },
   },
-  worker: { format: 'es' },
+  worker: { format: 'es', rollupOptions: { output: names } },
   server: url ? { proxy: { '/v1': toRun } } : {},
   preview: url ? { proxy: { '/v1': toRun } } : {},
 });

@@ -1,11 +1,10 @@
-// Fails when the built page is larger than it may be. The server sends the
-// files compressed, so the limit is for the sum of their compressed sizes.
+// Fails when the compressed size of the built page exceeds the limit.
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 
 const limitBytes = 150 * 1024;
-const root = new URL('../dist', import.meta.url).pathname;
+const root = new URL('../../crates/longwire/page', import.meta.url).pathname;
 
 function filesOf(folder) {
   return readdirSync(folder).flatMap((name) => {

@@ -26,8 +26,6 @@ pub struct PageFile {
     pub kind: &'static str,
     /// Its content.
     pub content: &'static [u8],
-    /// Whether the content is compressed with gzip (RFC 1952).
-    pub gzip: bool,
 }
 
 /// The verdict on a run so far.

@@ -99,12 +99,8 @@ impl Program {
     }
 }
 
-/// Builds a program with cargo-zigbuild, which is installed from PyPI. Before the emulator,
-/// builds the page of the live view, which it embeds.
+/// Builds a program with cargo-zigbuild, which is installed from PyPI.
 fn build(source: Source, places: &Places) -> Result<PathBuf> {
-    if source.name == LONGWIRE.name {
-        build_page()?;
-    }
     let venv = places.work.join("venv");
     install_zig(&venv)?;
     let (major, minor, _) = GLIBC;
@@ -128,25 +124,6 @@ fn build(source: Source, places: &Places) -> Result<PathBuf> {
         .env("RUSTFLAGS", without_paths());
     run(&mut command)?;
     Ok(source.built(places))
-}
-
-/// Builds the page with Node: packages always contain it.
-fn build_page() -> Result<()> {
-    if !exists("npm") {
-        return Err(
-            "the page of the live view is built with Node 20.19 or later and npm, and npm \
-                    is not on PATH (Debian: nodejs npm)"
-                .to_owned(),
-        );
-    }
-    let ui = root().join("ui");
-    for arguments in [
-        ["install", "--no-save", "--no-audit", "--no-fund"].as_slice(),
-        &["run", "build"],
-    ] {
-        run(Command::new("npm").args(arguments).current_dir(&ui))?;
-    }
-    Ok(())
 }
 
 fn triple() -> String {

@@ -1,4 +1,3 @@
-import { readFileSync, statSync } from 'node:fs';
 import {
   createServer,
   type IncomingMessage,
@@ -7,25 +6,8 @@ import {
   type ServerResponse,
 } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
-import { extname, join, normalize } from 'node:path';
 
-const dist = new URL('../../dist', import.meta.url).pathname;
-const types: Record<string, string> = {
-  '.html': 'text/html; charset=utf-8',
-  '.js': 'text/javascript; charset=utf-8',
-  '.css': 'text/css; charset=utf-8',
-  '.txt': 'text/plain; charset=utf-8',
-  '.svg': 'image/svg+xml',
-};
-/** As the program sends it. */
-const policy =
-  "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
-
-/**
- * A way to a run that can be cut, as a network between browser and run can. It
- * serves the page of dist/ with the program's policy, so that a program that was
- * built without the page can be tested too.
- */
+/** A proxy to a run that can be cut, as a network between browser and run can. */
 export class CutProxy {
   private server: Server | null = null;
   private readonly sockets = new Set<Socket>();
@@ -39,7 +21,7 @@ export class CutProxy {
   }
 
   async open(): Promise<void> {
-    const server = createServer((incoming, outgoing) => this.serve(incoming, outgoing));
+    const server = createServer((incoming, outgoing) => this.forward(incoming, outgoing));
     server.on('connection', (socket) => {
       this.sockets.add(socket);
       socket.on('close', () => this.sockets.delete(socket));
@@ -57,12 +39,6 @@ export class CutProxy {
     const closed = new Promise((resolve) => server.close(resolve));
     for (const socket of this.sockets) socket.destroy();
     await closed;
-  }
-
-  private serve(incoming: IncomingMessage, outgoing: ServerResponse): void {
-    const path = (incoming.url ?? '/').split('?')[0] ?? '/';
-    if (path.startsWith('/v1')) this.forward(incoming, outgoing);
-    else serveFile(path, outgoing);
   }
 
   private forward(incoming: IncomingMessage, outgoing: ServerResponse): void {
@@ -86,20 +62,5 @@ export class CutProxy {
     onward.on('error', () => outgoing.destroy());
     outgoing.on('close', () => onward.destroy());
     incoming.pipe(onward);
-  }
-}
-
-function serveFile(path: string, outgoing: ServerResponse): void {
-  const file = join(dist, normalize(path === '/' ? '/index.html' : path));
-  try {
-    if (!file.startsWith(dist) || !statSync(file).isFile()) throw new Error('no file');
-    outgoing.writeHead(200, {
-      'content-type': types[extname(file)] ?? 'application/octet-stream',
-      'content-security-policy': policy,
-      'cache-control': 'no-store',
-    });
-    outgoing.end(readFileSync(file));
-  } catch {
-    outgoing.writeHead(404).end();
   }
 }

@@ -52,16 +52,10 @@ async function start(words: string[]): Promise<Run> {
   const readToken = read.split('/#token=')[1] ?? '';
   const proxy = new CutProxy(base);
   await proxy.open();
-  // A program that was built with the page serves it; the proxy is only for one that was not.
-  const embedded = (await (await fetch(`${base}/`)).text()).includes('id="app"');
-  if (!embedded && process.env['LONGWIRE_PAGE'] === 'embedded') {
-    throw new Error('the program was built without the page');
-  }
-  const origin = embedded && process.env['LONGWIRE_PAGE'] !== 'dist' ? base : proxy.url;
   return {
-    url: `${origin}/#token=${token}`,
+    url: `${base}/#token=${token}`,
     cutUrl: `${proxy.url}/#token=${token}`,
-    readUrl: `${origin}/#token=${readToken}`,
+    readUrl: `${base}/#token=${readToken}`,
     base,
     token,
     proxy,

@@ -2,7 +2,7 @@
 
 use http_body_util::{BodyExt, Full};
 use hyper::body::Bytes;
-use hyper::header::{CACHE_CONTROL, CONTENT_ENCODING, HeaderName, HeaderValue};
+use hyper::header::{HeaderName, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
 
 use crate::reply::{Body, response};
@@ -29,13 +29,6 @@ pub fn file<B>(files: &[PageFile], request: &Request<B>) -> Option<Response<Body
             .headers_mut()
             .insert(name, HeaderValue::from_static(value));
     };
-    if file.gzip {
-        set(CONTENT_ENCODING, "gzip");
-    }
-    if path.starts_with("/assets/") {
-        // Their names change with their content.
-        set(CACHE_CONTROL, "public, max-age=31536000, immutable");
-    }
     set(HeaderName::from_static("content-security-policy"), POLICY);
     set(HeaderName::from_static("referrer-policy"), "no-referrer");
     set(

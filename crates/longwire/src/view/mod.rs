@@ -10,32 +10,23 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use longwire_control::{Judgement, PageFile, ViewConfig, ViewUrls};
+use longwire_control::{Judgement, ViewConfig, ViewUrls};
 use longwire_fabric::{Controller, NetworkReport};
 
 use crate::report::network::verdict_on;
 use crate::report::stderr::print_line;
 use crate::report::verdict::Verdict;
 
+mod page;
+
 /// The time in which the browser of a desktop reads the page that leads to the view.
 const READ_WITHIN: Duration = Duration::from_secs(20);
-
-/// The files of the page; none if it was not built.
-static BUILT: &[PageFile] = include!(concat!(env!("OUT_DIR"), "/page.rs"));
-
-/// The page that is served where it was not built.
-static MISSING: &[PageFile] = &[PageFile {
-    path: "/",
-    kind: "text/html; charset=utf-8",
-    content: include_bytes!("missing.html"),
-    gzip: false,
-}];
 
 /// Returns the configuration of a live view at an address.
 pub fn config(address: SocketAddr) -> ViewConfig {
     ViewConfig {
         address,
-        files: if BUILT.is_empty() { MISSING } else { BUILT },
+        files: page::FILES,
     }
 }
 
