@@ -19,23 +19,35 @@ use crate::runner::{
 };
 use links::Pages;
 
-/// Builds the program, then the book.
+/// Renders the book.
 pub fn run_steps(runner: &mut Runner) {
-    runner.step("book", || {
-        let mut build = cargo(["build", "--workspace", "--bin", "longwire"]);
-        build.args(locked());
-        match run(build) {
-            Outcome::Passed => book(),
-            other => other,
-        }
+    runner.step("book", || match sources() {
+        Outcome::Passed => render(&folder()),
+        other => other,
     });
 }
 
-fn book() -> Outcome {
-    let folder = target_dir().join("book-src");
+/// Checks the links of the book, with its generated pages.
+pub fn check(runner: &mut Runner) {
+    runner.step("book: links", sources);
+}
+
+fn folder() -> PathBuf {
+    target_dir().join("book-src")
+}
+
+/// Builds the program, then the sources of the book.
+fn sources() -> Outcome {
+    // The build of the tests, so that each crate is compiled once.
+    let mut build = cargo(["test", "--workspace", "--no-run"]);
+    build.args(locked());
+    match run(build) {
+        Outcome::Passed => {}
+        other => return other,
+    }
     let program = target_dir().join("debug/longwire");
-    match write_sources(&folder, &program) {
-        Ok(problems) if problems.is_empty() => render(&folder),
+    match write_sources(&folder(), &program) {
+        Ok(problems) if problems.is_empty() => Outcome::Passed,
         Ok(problems) => Outcome::Failed(format!(
             "{} broken links:\n{}",
             problems.len(),

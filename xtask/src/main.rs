@@ -1,7 +1,7 @@
 //! Tasks of the repository: tests, continuous integration, fuzzing.
 //!
-//! `cargo xtask` lists the tasks. [`ci::run_steps`] shows all checks of
-//! continuous integration, in order.
+//! `cargo xtask` lists the tasks. [`ci::run_steps`] shows the checks of every commit,
+//! [`full::run_steps`] those of a release.
 
 use std::env;
 use std::process::ExitCode;
@@ -13,16 +13,17 @@ mod ci;
 mod clients;
 mod cni;
 mod deny;
+mod full;
 mod fuzz;
 mod kube;
 mod leftovers;
-mod long;
 mod memory;
 mod package;
 mod page;
 mod python;
 mod runner;
 mod test;
+mod tools;
 
 use kube::KubeTest;
 use runner::Runner;
@@ -31,7 +32,10 @@ const USAGE: &str = "\
 cargo xtask TASK
 
   test [ARGS…]    every test; ARGS go to `cargo test` and choose some of them
-  ci              everything else that continuous integration checks
+  ci              the other checks of every commit
+  full [SECONDS]  all checks that take longer, installing what they need; each fuzz target and
+                  the soak run for SECONDS (5); adds to docs/long-runs.md
+  install         the programs that `test` and `ci` run, from Debian and crates.io
   style           the style test alone
   loom            the concurrent parts of longwire-io under loom, interleaving by interleaving
   asan            the tests of longwire-io under AddressSanitizer (needs nightly)
@@ -39,15 +43,14 @@ cargo xtask TASK
   spec-bench …    a measurement behind SPECIFICATION.md, built in release (--help lists them)
   book            docs/ with its generated pages, links checked, as HTML in target/book (needs mdbook)
   fuzz [SECONDS]  every fuzz target for so long (5), where nightly and cargo-fuzz are
-  long [SECONDS]  each fuzz target and a soak for so long (600); adds to docs/long-runs.md
   api             the control API with tools from PyPI: a generated client, schemathesis
   python          the Python package: built, installed, its types checked, tested
   clients         the clients in Node and Go: generated, their types checked, tested
   cni             the CNI plugin with the CNI project's own runtime
   kube            longwire-kube: clippy and its tests
   kube-test control|pods  longwire-kube with a real control plane; with kubelets and pods, too
-  page            the page of the live view in ui/dist, which the program embeds
-  page-test       the page: types, lint, tests, and in a browser against real runs
+  page            the page of the live view in crates/longwire/page, which is committed
+  page-test       the page: current, types, lint, tests, and in a browser against real runs
   wheel           the Python package for old systems: target/python/dist
   package …       packages of the program in target/package/out (--help lists the options)
   package-test …  these packages where they are installed: Debian, containers (--help)
@@ -78,7 +81,10 @@ fn main() -> ExitCode {
         ["kube-test", "control", rest @ ..] => kube::test(&mut runner, KubeTest::Control, rest),
         ["kube-test", "pods", rest @ ..] => kube::test(&mut runner, KubeTest::Pods, rest),
         ["page"] => page::build(&mut runner),
-        ["page-test"] => page::run_steps(&mut runner),
+        ["page-test"] => {
+            page::check(&mut runner);
+            page::in_browser(&mut runner);
+        }
         ["wheel"] => python::build_release(&mut runner),
         ["package", rest @ ..] => return package::build(rest),
         ["package-test", rest @ ..] => return package::test(rest),
@@ -88,11 +94,12 @@ fn main() -> ExitCode {
             Ok(seconds) => fuzz::run_targets(&mut runner, seconds),
             Err(_) => return usage(&format!("'{seconds}' is not a number of seconds")),
         },
-        ["long"] => long::run_steps(&mut runner, long::SECONDS_DEFAULT),
-        ["long", seconds] => match seconds.parse() {
-            Ok(seconds) => long::run_steps(&mut runner, seconds),
+        ["full"] => full::run_steps(&mut runner, full::SECONDS_DEFAULT),
+        ["full", seconds] => match seconds.parse() {
+            Ok(seconds) => full::run_steps(&mut runner, seconds),
             Err(_) => return usage(&format!("'{seconds}' is not a number of seconds")),
         },
+        ["install"] => tools::install(&mut runner, false),
         [] | ["help" | "--help" | "-h"] => {
             print!("{USAGE}");
             return ExitCode::SUCCESS;

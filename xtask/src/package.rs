@@ -1,9 +1,15 @@
 //! Packages: `tools/packager` builds and tests them. It is a separate program, so that
 //! `cargo xtask` needs no dependencies.
 
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 
-use crate::runner::cargo;
+use crate::runner::{Runner, cargo, run};
+
+/// Builds and tests packages. Debian and containers need root.
+pub fn run_steps(runner: &mut Runner) {
+    runner.step("packages", || run(command("package")));
+    runner.step("packages: tests", || run(command("test")));
+}
 
 /// Builds packages.
 pub fn build(arguments: &[&str]) -> ExitCode {
@@ -16,19 +22,22 @@ pub fn test(arguments: &[&str]) -> ExitCode {
 }
 
 fn packager(task: &str, arguments: &[&str]) -> ExitCode {
-    let mut command = cargo([
-        "run",
-        "--quiet",
-        "--package",
-        "longwire-packager",
-        "--",
-        task,
-    ]);
-    match command.args(arguments).status() {
+    match command(task).args(arguments).status() {
         Ok(status) => ExitCode::from(status.code().map_or(1, |code| code as u8)),
         Err(error) => {
             eprintln!("cannot run cargo: {error}");
             ExitCode::FAILURE
         }
     }
+}
+
+fn command(task: &str) -> Command {
+    cargo([
+        "run",
+        "--quiet",
+        "--package",
+        "longwire-packager",
+        "--",
+        task,
+    ])
 }

@@ -2,14 +2,16 @@
 //! end. A few tests that failed next to others run again alone: both outcomes are
 //! shown.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::env;
+use std::fs;
 use std::io::{self, BufRead, BufReader, Write};
 use std::process::{Command, ExitCode};
 use std::thread;
 
 use crate::leftovers;
-use crate::runner::{Outcome, cargo, is_ci, locked};
+use crate::runner::{Outcome, cargo, is_ci, locked, target_dir};
+use crate::tools;
 
 /// Beginnings of cargo's line before a test program, and of the program's closing
 /// line.
@@ -22,6 +24,9 @@ const TEST_FAILED: &str = " ... FAILED";
 
 /// How many failed tests may run again. More are no accident of a busy machine.
 const AGAIN_MAX: usize = 3;
+
+/// Names a file to which skipped tests append a line with their reason.
+const SKIPPED: &str = "LONGWIRE_SKIPPED";
 
 /// Number of tests that a test program runs at a time.
 const THREADS: &str = "RUST_TEST_THREADS";
@@ -46,6 +51,8 @@ struct Suites {
 /// Runs the tests; `chosen` are further arguments of `cargo test`.
 pub fn run(chosen: &[&str]) -> ExitCode {
     let before = leftovers::look();
+    let skipped = target_dir().join("skipped-tests");
+    let _ = fs::remove_file(&skipped);
     let mut workspace = cargo(["test", "--no-fail-fast"]);
     if !chosen
         .iter()
@@ -67,6 +74,7 @@ pub fn run(chosen: &[&str]) -> ExitCode {
         if env::var_os(THREADS).is_none() {
             command.env(THREADS, threads().to_string());
         }
+        command.env(SKIPPED, &skipped);
         failed |= !watch(command, &mut suites);
     }
     let mut unsteady = BTreeSet::new();
@@ -80,6 +88,7 @@ pub fn run(chosen: &[&str]) -> ExitCode {
         failed |= is_ci();
     }
     close(&suites);
+    list_skipped(&fs::read_to_string(&skipped).unwrap_or_default());
     for name in &unsteady {
         let outcome = if suites.failed.contains(name) {
             "failed again"
@@ -169,6 +178,24 @@ fn close(suites: &Suites) {
     let closings = suites.closings.iter();
     for (suite, result) in closings.filter(|(_, result)| !is_empty(result)) {
         println!("{suite}\n{result}");
+    }
+}
+
+/// Prints the reasons of skipped tests, and what installs the programs they need.
+fn list_skipped(reasons: &str) {
+    let mut counts = BTreeMap::new();
+    for reason in reasons.lines() {
+        *counts.entry(reason).or_insert(0) += 1;
+    }
+    if counts.is_empty() {
+        return;
+    }
+    println!("\n==== skipped here, run by continuous integration");
+    for (reason, count) in counts {
+        println!("{count:>4} x {reason}");
+    }
+    if let Some(command) = tools::remedy() {
+        println!("to run those that need programs:\n  {command}");
     }
 }
 

@@ -1,6 +1,6 @@
 //! A long run: TCP over a link whose options change all the time.
 //!
-//! Takes `LONGWIRE_SOAK_SECONDS`, or a few seconds: `cargo xtask long` runs it for
+//! Takes `LONGWIRE_SOAK_SECONDS`, or a few seconds: `cargo xtask full` runs it for
 //! minutes and records the result.
 
 #[path = "it/common/mod.rs"]

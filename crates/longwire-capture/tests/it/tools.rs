@@ -1,6 +1,6 @@
 //! Captures written by Wireshark's tools. Where those are not installed the test
 //! reports so and passes.
-use longwire_testbed::support::Folder;
+use longwire_testbed::support::{Folder, output};
 use std::process::Command;
 
 use longwire_capture::{CaptureReader, CaptureWriter};
@@ -35,12 +35,8 @@ fn what_editcap_writes_is_read() {
     for (format, tick) in [("pcap", 1_000), ("nsecpcap", 1), ("pcapng", 1)] {
         let path = dir.file(&format!("editcap-{format}"));
         let arguments = ["-F", format, &source, &path];
-        let output = match Command::new("editcap").args(arguments).output() {
-            Ok(output) => output,
-            Err(error) => {
-                eprintln!("skipped: editcap: {error}");
-                return;
-            }
+        let Some(output) = output(Command::new("editcap").args(arguments)) else {
+            return;
         };
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{arguments:?}: {stderr}");

@@ -1,6 +1,6 @@
 //! Cut frames as Wireshark's tools see them. Where those are not installed the
 //! test says so and passes: nothing else depends on them.
-use longwire_testbed::support::{Folder, words};
+use longwire_testbed::support::{Folder, output, words};
 use std::process::Command;
 
 use crate::common::frames::FrameSpec;
@@ -8,15 +8,9 @@ use longwire_capture::CaptureWriter;
 use longwire_engine::Nanos;
 use longwire_io::port::offload::{SegmentKind, Segments, cut};
 
-/// Runs a tool; `None` with a word where it is not installed.
+/// Returns the output of a tool, or skips the test if it is not installed.
 fn run(tool: &str, arguments: &[&str]) -> Option<String> {
-    let output = match Command::new(tool).args(arguments).output() {
-        Ok(output) => output,
-        Err(error) => {
-            eprintln!("skipped: {tool}: {error}");
-            return None;
-        }
-    };
+    let output = output(Command::new(tool).args(arguments))?;
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{tool} {arguments:?}: {said}");
     Some(String::from_utf8(output.stdout).unwrap())

@@ -4,6 +4,7 @@
 //! CI, where that is a failure.
 
 use crate::common::pair;
+use longwire_testbed::support::skip;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -28,10 +29,7 @@ fn open(pair: &Pair, kind: &str) -> Option<AnyTx> {
     };
     let opened = pair.in_port(|| registry::open(&format!("{kind}:{PORT}"), &options));
     match opened {
-        Err(error @ PortError::Denied { .. }) if std::env::var_os("CI").is_none() => {
-            eprintln!("skipped: {error}");
-            None
-        }
+        Err(error @ PortError::Denied { .. }) => skip(error),
         opened => Some(opened.unwrap().tx),
     }
 }

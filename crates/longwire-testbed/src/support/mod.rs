@@ -9,7 +9,9 @@ mod plugin;
 mod rows;
 
 use std::fmt::Display;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::{fs, io};
 
@@ -21,8 +23,8 @@ pub use draws::Draws;
 pub use plugin::{compile_plugin, repository};
 pub use rows::{rows, words};
 
-/// Skips a test: returns `None` and prints why. In CI, where the variable `CI`
-/// exists, every test must run.
+/// Skips a test: returns `None` and prints why. `cargo xtask test` lists the reasons. In CI,
+/// where the variable `CI` exists, every test must run.
 ///
 /// # Panics
 ///
@@ -30,7 +32,38 @@ pub use rows::{rows, words};
 pub fn skip<T>(why: impl Display) -> Option<T> {
     assert!(std::env::var_os("CI").is_none(), "not skipped in CI: {why}");
     eprintln!("skipped: {why}");
+    if let Some(list) = std::env::var_os("LONGWIRE_SKIPPED") {
+        let line = format!("{why}").trim().replace('\n', " ") + "\n";
+        let opened = fs::OpenOptions::new().append(true).create(true).open(list);
+        // One write, for other tests append too.
+        let _ = opened.and_then(|mut list| list.write_all(line.as_bytes()));
+    }
     None
+}
+
+/// Returns the output of a program, or skips the test if it is not installed.
+///
+/// # Panics
+///
+/// As [`skip`], and if the program cannot be started.
+pub fn output(command: &mut Command) -> Option<Output> {
+    match command.output() {
+        Ok(output) => Some(output),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let program = command.get_program().to_string_lossy();
+            skip(format!("{program} is not installed"))
+        }
+        Err(error) => panic!("{command:?}: {error}"),
+    }
+}
+
+/// Returns whether a program is installed; if not, skips the test.
+///
+/// # Panics
+///
+/// As [`output`].
+pub fn have(program: &str) -> bool {
+    output(Command::new(program).arg("--version")).is_some()
 }
 
 /// Makes a network namespace, or skips the test where none may be made.

@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
+use longwire_testbed::support::have;
+
 use crate::role::{PEER, TAP, VARIABLE, exec, program, scratch, shell};
 use crate::{Test, User};
 
@@ -56,8 +58,7 @@ fn names_and_variables(user: User) {
 }
 
 fn ping_both_families(user: User) {
-    if Command::new("ping").arg("-V").output().is_err() {
-        println!("skipped: no ping on this system");
+    if !have("ping") {
         return;
     }
     for family in ["-4", "-6"] {

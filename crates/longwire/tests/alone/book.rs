@@ -10,6 +10,7 @@
 //! |---|---|
 //! | `<!-- test: not run: REASON -->` | the block is not run |
 //! | `<!-- test: exit 0 3 -->` | it exits with one of these codes; variables that it sets are lost |
+//! | `<!-- test: needs promtool -->` | it is left out where this program is not installed |
 //! | `<!-- test: limit 60s -->` | it may take so long; 20 s otherwise |
 //! | `<!-- test: background until COMMAND -->` | it runs until the page ends; the page goes on when COMMAND succeeds |
 //! | `<!-- test: replace A => B; C => D -->` | its text is changed before it is run |
@@ -60,6 +61,7 @@ enum BlockKind {
 #[derive(Default)]
 struct Annotations {
     kind: Option<BlockKind>,
+    needs: Option<String>,
     limit: Option<Duration>,
     replacements: Vec<(String, String)>,
 }
@@ -76,6 +78,8 @@ impl Annotations {
             self.kind = Some(BlockKind::Background(command.to_owned()));
         } else if let Some(file) = comment.strip_prefix("save as ") {
             self.kind = Some(BlockKind::File(file.to_owned()));
+        } else if let Some(program) = comment.strip_prefix("needs ") {
+            self.needs = Some(program.to_owned());
         } else if let Some(time) = comment.strip_prefix("limit ") {
             let seconds = time.strip_suffix('s')?.parse().ok()?;
             self.limit = Some(Duration::from_secs(seconds));
@@ -97,6 +101,9 @@ impl Annotations {
             text = text.replace(from, to);
         }
         let kind = match self.kind {
+            _ if self.needs.as_deref().is_some_and(|program| !have(program)) => {
+                BlockKind::NotRun("a program is not installed".to_owned())
+            }
             Some(kind) => kind,
             None if language == "sh" => BlockKind::Shell,
             None if text.lines().any(is_command) => {

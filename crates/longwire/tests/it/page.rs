@@ -314,7 +314,7 @@ fn charts_zoom_in_a_browser() {
         &format!("file://{page}"),
     ]);
     let Ok(output) = browser.output() else {
-        return skip("needs chromium").unwrap_or(());
+        return skip("chromium is not installed").unwrap_or(());
     };
     let document = String::from_utf8_lossy(&output.stdout);
     let body = document

@@ -3,6 +3,8 @@
 use std::io::Write;
 use std::process::{Command, Stdio};
 
+use longwire_testbed::support::skip;
+
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use lz4_flex::frame::{BlockMode, FrameEncoder, FrameInfo};
@@ -44,10 +46,7 @@ pub fn by_tool(tool: &str, arguments: &[&str], bytes: &[u8]) -> Option<Vec<u8>> 
         .spawn();
     let mut child = match child {
         Ok(child) => child,
-        Err(error) => {
-            eprintln!("skipped: {tool}: {error}");
-            return None;
-        }
+        Err(_) => return skip(format!("{tool} is not installed")),
     };
     let mut input = child.stdin.take().unwrap();
     let bytes = bytes.to_vec();

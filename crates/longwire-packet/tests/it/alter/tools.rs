@@ -111,6 +111,6 @@ fn tshark_finds_nothing_wrong() {
             let said = String::from_utf8(output.stdout).unwrap();
             assert!(said.is_empty(), "of {} frames:\n{said}", frames.len());
         }
-        Err(error) => drop(skip::<()>(format!("tshark: {error}"))),
+        Err(error) => drop(skip::<()>(format!("tshark is not installed: {error}"))),
     }
 }

@@ -7,7 +7,7 @@ use std::process::Command;
 use longwire_packet::filter::Filter;
 use longwire_testbed::support::capture::pcap;
 use longwire_testbed::support::frames::{Ipv4, PLAIN4, ethernet, ipv6, sum, transport};
-use longwire_testbed::support::{Draws, Folder, rows, skip, words};
+use longwire_testbed::support::{Draws, Folder, output, rows, words};
 
 /// Writes a capture of these frames, a second apart.
 fn capture(folder: &Folder, frames: &[Vec<u8>]) -> String {
@@ -19,14 +19,10 @@ fn capture(folder: &Folder, frames: &[Vec<u8>]) -> String {
 
 /// Returns the output of a tool, or skips the test if it is not installed.
 fn run(tool: &str, arguments: &[&str]) -> Option<String> {
-    match Command::new(tool).args(arguments).output() {
-        Ok(output) => {
-            let said = String::from_utf8_lossy(&output.stderr);
-            assert!(output.status.success(), "{tool} {arguments:?}: {said}");
-            Some(String::from_utf8(output.stdout).unwrap())
-        }
-        Err(error) => skip(format!("{tool}: {error}")),
-    }
+    let output = output(Command::new(tool).args(arguments))?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{tool} {arguments:?}: {said}");
+    Some(String::from_utf8(output.stdout).unwrap())
 }
 
 const PORTS: [u16; 10] = [22, 53, 80, 443, 5_060, 8_080, 1_024, 40_000, 53_000, 65_535];

@@ -12,7 +12,8 @@ pub mod wire;
 
 use std::process::{Command, Output};
 
-use longwire_testbed::support::{capture, skip};
+use longwire_testbed::support::capture;
+pub use longwire_testbed::support::have;
 
 /// The result of a run of the program.
 #[derive(Debug)]
@@ -43,13 +44,6 @@ impl Ran {
     pub fn json(&self) -> serde_json::Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
-}
-
-/// Whether a program is there that a test cannot do without.
-pub fn have(program: &str) -> bool {
-    let asked = Command::new(program).arg("--version").output();
-    let missing = |error| skip::<()>(format!("{program}: {error}"));
-    asked.map_or_else(|error| missing(error).is_some(), |_| true)
 }
 
 /// A captured frame: its stamp in nanoseconds, and its length.

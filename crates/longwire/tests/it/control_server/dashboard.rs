@@ -104,7 +104,7 @@ fn start_run(stage: &Stage) -> RunningProgram {
 fn start_prometheus(stage: &Stage) -> Option<RunningProgram> {
     let installed = Command::new("prometheus").arg("--version").output();
     if installed.is_err() {
-        return skip("needs the package prometheus");
+        return skip("prometheus is not installed");
     }
     let config = format!(
         "global: {{ scrape_interval: 1s }}\nscrape_configs:\n  - job_name: longwire\n    \

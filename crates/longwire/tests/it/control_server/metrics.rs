@@ -18,7 +18,7 @@ fn promtool(text: &str) -> Option<Ran> {
         .stderr(Stdio::piped())
         .spawn();
     let Ok(mut child) = started else {
-        return skip("needs promtool, of the package prometheus");
+        return skip("promtool is not installed");
     };
     let mut input = child.stdin.take().expect("a pipe");
     input.write_all(text.as_bytes()).expect("it reads");

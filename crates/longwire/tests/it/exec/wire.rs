@@ -24,7 +24,6 @@ fn carries_pings_only(user: &User, port: &str) {
         if user.is_root() {
             skip::<()>(&ended.stderr);
         }
-        eprintln!("skipped: {}", ended.stderr);
         return;
     }
     let ended = well(ended);
