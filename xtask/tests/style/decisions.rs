@@ -24,8 +24,10 @@ pub fn check(files: &[SourceFile]) -> Vec<Violation> {
     let mut violations = Vec::new();
     for (position, name) in decisions.iter().enumerate() {
         let path = format!("{FOLDER}{name}");
-        if !index.contains(&format!("({name})")) {
-            violations.push(Violation::new(&path, 0, format!("not linked from {INDEX}")));
+        let links = index.matches(&format!("({name})")).count();
+        if links != 1 {
+            let what = format!("linked {links} times from {INDEX}");
+            violations.push(Violation::new(&path, 0, what));
         }
         let Some(number) = number(name) else {
             let what = "decisions are named NNNN-what-was-decided.md";
