@@ -1,6 +1,7 @@
 import { useEffect, useRef } from 'preact/hooks';
-import { useStatus } from './data/use';
-import { type Route, useRoute } from './router';
+import type { Links } from './api/types';
+import { useDocument, useRun, useStatus } from './data/use';
+import { href, type Route, useRoute } from './router';
 import { ConnectionBanner } from './ui/banner';
 import { Header } from './ui/header';
 import { Changes } from './views/changes/changes';
@@ -50,8 +51,24 @@ function View({ route }: { route: Route }) {
   }
 }
 
+/** Opens a run of one link on its charts. */
+function useOpening(route: Route): void {
+  const opening = useRef(true);
+  if (route.view !== 'overview') opening.current = false;
+  const run = useRun();
+  const links = useDocument<Links>(opening.current ? '/v1/links?limit=2' : null, 60_000).value;
+  useEffect(() => {
+    if (!opening.current || !run || !links) return;
+    opening.current = false;
+    const [only, ...more] = links.links;
+    if (run.replay || !only || more.length > 0) return;
+    location.replace(href({ view: 'link', name: `${only.name}.up` }));
+  }, [run, links]);
+}
+
 export function App() {
   const route = useRoute();
+  useOpening(route);
   const status = useStatus();
   const title = titleOf(route);
   const main = useRef<HTMLElement>(null);

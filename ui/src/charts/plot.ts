@@ -85,6 +85,7 @@ function seriesOptions(series: SeriesSpec): uPlot.Series {
     dash: series.dash,
     points: { show: false },
     spanGaps: false,
+    auto: series.scales,
   };
   const stepped = uPlot.paths.stepped;
   if (series.stepped && stepped) options.paths = stepped({ align: 1 });

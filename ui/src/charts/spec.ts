@@ -15,6 +15,8 @@ export interface SeriesSpec {
   values: Column;
   /** Fills down to the series before, or to 0, with this custom property. */
   fill: string | null;
+  /** Whether the scale reaches up to it; otherwise it is cut off above the scale. */
+  scales: boolean;
 }
 
 /** A chart: its lines for a history, and how its values are written. */
@@ -36,7 +38,18 @@ function line(
   values: Column,
   more: Partial<SeriesSpec> = {},
 ): SeriesSpec {
-  return { id, label, color, values, dash: [], width: 1.5, stepped: false, fill: null, ...more };
+  return {
+    id,
+    label,
+    color,
+    values,
+    dash: [],
+    width: 1.5,
+    stepped: false,
+    fill: null,
+    scales: true,
+    ...more,
+  };
 }
 
 const throughput: ChartSpec = {
@@ -52,6 +65,8 @@ const throughput: ChartSpec = {
       dash: [1, 3],
       stepped: true,
       width: 2,
+      // On a link that carries little, the traffic would be a line at the bottom.
+      scales: false,
     }),
   ],
 };
@@ -126,6 +141,16 @@ const lossLooks: Record<string, [string, number[]]> = {
   bit_error: ['--c-sky', [2, 2]],
   mtu: ['--c-blue', [8, 2, 2, 2]],
 };
+
+/** The upper end of the scale for the samples of a range. */
+export function scaleEnd(spec: ChartSpec, series: SeriesSpec[], from: number, to: number): number {
+  let most = spec.least;
+  for (const { values, scales } of series) {
+    if (!scales) continue;
+    for (let at = from; at < to; at += 1) most = Math.max(most, values[at] ?? 0);
+  }
+  return most * 1.08;
+}
 
 function lossLine(reason: string, values: Column): SeriesSpec {
   const [color, dash] = lossLooks[reason] ?? ['--c-yellow', [4, 4]];

@@ -1,6 +1,6 @@
 import type { History } from '../data/history';
 import { runTime } from '../format';
-import { type ChartSpec, chartSpecs, type SeriesSpec } from './spec';
+import { type ChartSpec, chartSpecs, type SeriesSpec, scaleEnd } from './spec';
 import { indices } from './summary';
 
 const width = 900;
@@ -63,19 +63,21 @@ function chartOf(
 ): string {
   const [from, to] = indices(history, range);
   const series = spec.series(history);
-  let most = spec.least;
-  for (const { values } of series) {
-    for (let at = from; at < to; at += 1) most = Math.max(most, values[at] ?? 0);
-  }
-  most *= 1.08;
+  const most = scaleEnd(spec, series, from, to);
   const top = y + headHeight;
   const toX = (time: number): number =>
     left + ((time - range[0]) / (range[1] - range[0])) * (width - left - right);
   const toY = (value: number): number => top + plotHeight * (1 - value / most);
-  const lines = series.map(
-    (each) =>
-      `<path d="${pathOf(each, history, from, to, toX, toY)}" fill="none" stroke="${colors(each.color)}" stroke-width="${each.width}"${each.dash.length > 0 ? ` stroke-dasharray="${each.dash.join(' ')}"` : ''}/>`,
-  );
+  const onScale = (each: SeriesSpec): SeriesSpec => ({
+    ...each,
+    values: each.values.map((value) => ((value ?? 0) > most ? null : value)),
+  });
+  const lines = series
+    .map(onScale)
+    .map(
+      (each) =>
+        `<path d="${pathOf(each, history, from, to, toX, toY)}" fill="none" stroke="${colors(each.color)}" stroke-width="${each.width}"${each.dash.length > 0 ? ` stroke-dasharray="${each.dash.join(' ')}"` : ''}/>`,
+    );
   return [
     `<g><text x="10" y="${y + 18}" font-weight="600">${escapeXml(spec.title)}</text>`,
     legendOf(series, colors, y + 18),

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { csvOf } from '../../src/charts/csv';
 import { pan, startRange, togglePause, visible, zoomBy, zoomTo } from '../../src/charts/range';
-import { chartSpecs, propagation } from '../../src/charts/spec';
+import { chartSpecs, propagation, scaleEnd } from '../../src/charts/spec';
 import { figures, indices, summary, tableOf } from '../../src/charts/summary';
 import { svgOf, ticks } from '../../src/charts/svg';
 import { History } from '../../src/data/history';
@@ -72,6 +72,16 @@ describe('what charts say', () => {
     expect(summary(chartSpecs[0] as (typeof chartSpecs)[0], data, [900, 910])).toMatch(
       /No samples/,
     );
+  });
+
+  test('the rate in force does not stretch the scale of throughput', () => {
+    const data = history();
+    data.values.rate_bits_per_s = data.values.rate_bits_per_s.map(() => 150e6);
+    const spec = chartSpecs[0] as (typeof chartSpecs)[0];
+    const most = Math.max(...data.values.bits_in_per_s.slice(0, 20).map(Number));
+    expect(scaleEnd(spec, spec.series(data), 0, 20)).toBeCloseTo(Math.max(spec.least, most) * 1.08);
+    // Lines above the scale are cut off, not drawn over the chart before.
+    expect(svgOf('link.up', data, [0, 2], () => '#000')).not.toMatch(/NaN|[ML ,]-\d/);
   });
 
   test('lines of a chart differ by their dashes or widths, not by colour alone', () => {
