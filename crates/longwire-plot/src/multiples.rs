@@ -120,7 +120,10 @@ fn table(names: &[(&str, &str)]) -> Vec<Cell> {
 /// Returns cells one after the other, in rows.
 fn in_turn(names: &[&String], columns: Option<usize>) -> Vec<Cell> {
     let square = (names.len() as f64).sqrt().ceil() as usize;
-    let columns = columns.unwrap_or(square.min(COLUMNS_MAX)).max(1);
+    // Of the numbers of columns from a square on, the one with the fewest holes.
+    let holes = |columns: &usize| names.len().next_multiple_of(*columns) - names.len();
+    let full = (square.clamp(1, COLUMNS_MAX)..=COLUMNS_MAX).min_by_key(holes);
+    let columns = columns.or(full).unwrap_or(1).max(1);
     let cells = names.iter().enumerate().map(|(index, name)| Cell {
         names: ((*name).clone(), None),
         row: index / columns,
@@ -153,6 +156,8 @@ mod tests {
             [(0, 0), (0, 1), (0, 0), (1, 0)]
         );
         assert_eq!(arrange(&["a", "b", "c", "d", "e"], None)[4], (1, 1));
+        assert_eq!(arrange(&["a", "b", "c"], None)[2], (0, 2), "no hole");
+        assert_eq!(arrange(&["a", "b", "c", "d"], None)[3], (1, 1));
         let names = vec!["a/b".to_owned()];
         assert!(Multiples::arrange(&names, Some(2)).is_err());
     }

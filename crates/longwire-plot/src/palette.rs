@@ -15,8 +15,9 @@ pub const PAPER: Colour = Colour(0xff, 0xff, 0xff);
 
 /// Colours of data, each distinguishable from any other with any kind of colour
 /// vision: those of M. Okabe and K. Ito, "Color Universal Design" (2008), without
-/// the yellow, which is too pale on white, and a violet.
-const SERIES: [Colour; 8] = [
+/// the yellow, which is too pale on white, a violet, and eight found by maximising the least
+/// distance to all before.
+const SERIES: [Colour; 16] = [
     Colour(0x00, 0x72, 0xb2),
     Colour(0xd5, 0x5e, 0x00),
     Colour(0x00, 0x9e, 0x73),
@@ -25,11 +26,18 @@ const SERIES: [Colour; 8] = [
     Colour(0x56, 0xb4, 0xe9),
     Colour(0x00, 0x00, 0x00),
     Colour(0x77, 0x00, 0xdd),
+    Colour(0x5a, 0x2d, 0x00),
+    Colour(0x3c, 0x4b, 0x4b),
+    Colour(0x96, 0x78, 0xff),
+    Colour(0x4b, 0x0f, 0x69),
+    Colour(0xb4, 0xa5, 0x5a),
+    Colour(0x3c, 0x00, 0x96),
+    Colour(0xa5, 0x4b, 0x3c),
+    Colour(0x69, 0x4b, 0x78),
 ];
 
 /// Patterns of lines, for series beyond the colours: lengths of dashes and gaps.
-const DASHES: [Option<(f64, f64)>; 4] =
-    [None, Some((7.0, 3.0)), Some((2.0, 2.5)), Some((14.0, 3.0))];
+const DASHES: [Option<(f64, f64)>; 2] = [None, Some((7.0, 3.0))];
 
 /// The most series that a figure can distinguish.
 pub const SERIES_MAX: usize = SERIES.len() * DASHES.len();

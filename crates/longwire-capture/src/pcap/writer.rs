@@ -339,6 +339,7 @@ fn open_output(path: &str) -> io::Result<File> {
     open::to_write(path)
 }
 
+#[inline]
 fn push_words(buffer: &mut Vec<u8>, words: &[u32]) {
     for word in words {
         buffer.extend_from_slice(&word.to_le_bytes());

@@ -8,6 +8,8 @@ use std::collections::{BTreeMap, BinaryHeap};
 
 use longwire_capture::log::Row;
 
+use super::service::Services;
+
 /// The most frames that are kept until the frames before them are known. Queue
 /// disciplines decide out of order only within their queues.
 const WAITING_MAX: usize = 1 << 16;
@@ -49,6 +51,8 @@ pub struct QueueSteps {
     waiting: BTreeMap<u64, Stay>,
     departures: BinaryHeap<Reverse<(i64, u64)>>,
     length: Option<(i64, QueueLength)>,
+    /// Finds when lost frames left, of which the log has no departure.
+    services: Services,
 }
 
 impl QueueSteps {
@@ -57,11 +61,14 @@ impl QueueSteps {
         if row.copy > 0 {
             return;
         }
+        self.services.of(row);
+        let lost = || self.services.departure_of_lost(row);
+        let departure = row.departure_ns.or_else(lost);
         // A network reports an empty queue for a frame that the MTU drops.
         let known = row.reason.as_deref() != Some("mtu");
         let stay = Stay {
             arrival: row.arrival_ns,
-            departure: row.departure_ns,
+            departure,
             bytes: row.length.into(),
             left_behind: known.then_some(QueueLength {
                 packets: row.queue_packets.into(),
@@ -209,6 +216,22 @@ mod tests {
         ];
         assert_eq!(steps(&rows), expected);
         rows.reverse();
+        assert_eq!(steps(&rows), expected);
+    }
+
+    /// One frame per 100, served in 8, of which the second is lost on the medium.
+    #[test]
+    fn a_lost_frame_leaves_the_queue_when_it_was_sent() {
+        let mut lost = row(1, 100, None, 1);
+        lost.reason = Some(Name::from("loss"));
+        let rows = [row(0, 0, Some(8), 1), lost, row(2, 200, Some(208), 1)];
+        let expected = [
+            (0, 8, 1),
+            (8, 100, 0),
+            (100, 108, 1),
+            (108, 200, 0),
+            (200, 208, 1),
+        ];
         assert_eq!(steps(&rows), expected);
     }
 

@@ -30,6 +30,8 @@ const UNSERVED: [&str; 5] = ["queue_full", "aqm", "mtu", "entry_loss", "ttl"];
 pub struct Services {
     last: Option<i64>,
     unknown: bool,
+    /// The latest service.
+    pace: Option<Service>,
 }
 
 impl Services {
@@ -48,12 +50,32 @@ impl Services {
         let begin = before.map_or(row.arrival_ns, |at| at.max(row.arrival_ns));
         // Of two servers, as in a link that was replaced, neither is known.
         let nanos = u64::try_from(until.saturating_sub(begin)).ok()?;
-        known.then_some(Service {
+        let service = Service {
             until,
             nanos,
             bits: u64::from(row.length) * 8,
             backlogged: before.is_some_and(|at| at >= row.arrival_ns),
-        })
+        };
+        self.pace = known.then_some(service).or(self.pace);
+        known.then_some(service)
+    }
+
+    /// Estimates the departure of a row's frame that was served and then lost, at the pace of
+    /// the latest service. [`Services::of`] must have seen the row.
+    pub fn departure_of_lost(&mut self, row: &Row) -> Option<i64> {
+        let reason = row.reason.as_deref()?;
+        if row.verdict != Fate::Drop || UNSERVED.contains(&reason) {
+            return None;
+        }
+        let pace = self.pace?;
+        let bits = u128::from(row.length) * 8;
+        let nanos = bits * u128::from(pace.nanos) / u128::from(pace.bits.max(1));
+        let begin = self
+            .last
+            .map_or(row.arrival_ns, |at| at.max(row.arrival_ns));
+        let until = begin.saturating_add(i64::try_from(nanos).ok()?);
+        self.last = Some(until);
+        Some(until)
     }
 }
 

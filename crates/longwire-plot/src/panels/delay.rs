@@ -87,9 +87,11 @@ fn draw_rug(scene: &mut Scene, frame: &Frame, drawing: &Drawing<'_>, data: &Data
             };
             scene.segments(marks.collect(), stroke);
         }
-        let at = (frame.left - 7.0, bottom + 0.5);
-        if lane == 0 {
-            scene.text(small("drops", at, Anchor::End));
-        }
+    }
+    let lanes = rug_height(data);
+    if lanes > 0.0 {
+        // In the middle of all lanes: below the lowest, the labels of the axis begin.
+        let at = (frame.left - 7.0, frame.top - lanes / 2.0 - 1.0);
+        scene.text(small("drops", at, Anchor::End));
     }
 }

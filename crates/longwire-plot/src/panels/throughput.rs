@@ -24,6 +24,10 @@ pub(super) fn draw(scene: &mut Scene, frame: &Frame, data: &Data) {
     let bin = TIME.write(data.window.bin as f64);
     let remark = format!("thick: delivered, thin: offered, dotted: rate in force; bins of {bin}");
     drawing.axes(scene, "Throughput", 0.0, remark, y.label("Throughput"));
+    // Below the lines of traffic: the rate of one direction is often that of the other.
+    for series in data.shown() {
+        in_force(scene, &drawing, &series.data.served, series.look, most);
+    }
     for series in data.shown() {
         let stroke = Stroke {
             opacity: 0.6,
@@ -34,9 +38,6 @@ pub(super) fn draw(scene: &mut Scene, frame: &Frame, data: &Data) {
     for series in data.shown() {
         let stroke = series.look.stroke(1.6);
         steps(scene, &drawing, &series.data.delivered, stroke);
-    }
-    for series in data.shown() {
-        in_force(scene, &drawing, &series.data.served, series.look, most);
     }
 }
 

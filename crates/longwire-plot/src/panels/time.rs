@@ -35,14 +35,15 @@ pub(super) fn from_zero(most: u64, units: Units) -> Axis {
 }
 
 /// Returns an axis for values up to the greatest: from 0, unless all values are
-/// close together far above it.
+/// close together far above it, and not all equal.
 pub(super) fn close_to(range: Option<(u64, u64)>, units: Units) -> Axis {
     let (least, most) = range.unwrap_or((0, 0));
-    if least as f64 <= most as f64 * 0.7 {
+    let spread = (most - least) as f64 / most.max(1) as f64;
+    if !(1e-4..0.3).contains(&spread) {
         return from_zero(most, units);
     }
     let (least, most) = (least as f64, most as f64);
-    let room = (most - least).max(most * 1e-3) * 0.08;
+    let room = (most - least) * 0.08;
     Axis::linear(least - room, most + room, 5, units)
 }
 

@@ -215,6 +215,7 @@ impl Simulation {
         Ok(())
     }
 
+    #[inline]
     fn count(&mut self, port: PortIndex, frame: FrameMeta, arrival: Nanos) {
         let counts = &mut self.ports[usize::from(port.0)];
         counts.traffic.packets_in += 1;
