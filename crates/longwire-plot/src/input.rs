@@ -10,6 +10,7 @@ use longwire_capture::open;
 use serde::Deserialize;
 
 use super::PlotError;
+use super::page::ChangesDocument;
 
 /// A file to draw from.
 #[derive(Debug)]
@@ -34,6 +35,10 @@ pub enum Input {
 pub struct Report {
     /// Its links; of a network also its ports, where lateness is measured.
     pub links: Vec<ReportLink>,
+    /// Its changes.
+    pub changes: ChangesDocument,
+    /// The start of the run, in nanoseconds since 1970.
+    pub epoch_ns: u64,
 }
 
 /// A report as it is written: of a link, or of a network, which has ports.
@@ -42,17 +47,31 @@ struct ReportFile {
     links: Vec<ReportLink>,
     #[serde(default)]
     ports: Vec<ReportLink>,
+    #[serde(default)]
+    changes: Option<ChangesDocument>,
+    #[serde(default)]
+    epoch_ns: u64,
 }
 
 impl From<ReportFile> for Report {
     fn from(written: ReportFile) -> Report {
-        let ReportFile { mut links, ports } = written;
+        let ReportFile {
+            mut links,
+            ports,
+            changes,
+            epoch_ns,
+        } = written;
         if !ports.is_empty() {
             // Most links of a large network carry no frames.
             links.retain(|link| link.packets_in > 0);
             links.extend(ports);
         }
-        Report { links }
+        let changes = changes.unwrap_or_default();
+        Report {
+            links,
+            changes,
+            epoch_ns,
+        }
     }
 }
 

@@ -163,6 +163,7 @@ pub fn plot(
         logs: Vec::new(),
         reports: Vec::new(),
         window,
+        changes: changes(&inputs, &spans),
         queue_unit: options.queue_unit,
         cell: None,
     };
@@ -242,6 +243,24 @@ impl Steps<'_> {
         self.done += Steps::PARTS;
         (self.report)(self.done, self.all);
     }
+}
+
+/// Returns the changes of a run of which the log and the report are drawn.
+fn changes(inputs: &[Input], spans: &[Option<Span>]) -> Vec<i64> {
+    let mut reports = inputs.iter().filter_map(|input| match input {
+        Input::Report { report, .. } => Some(report),
+        Input::Log { .. } => None,
+    });
+    let mut logs = spans.iter().flatten();
+    let (Some(report), None, Some(span), None) =
+        (reports.next(), reports.next(), logs.next(), logs.next())
+    else {
+        return Vec::new();
+    };
+    let times = report.changes.made.iter().map(|change| change.at_ns);
+    let times = times.filter_map(|at| report.epoch_ns.checked_add(at));
+    let times = times.filter_map(|at| i64::try_from(at).ok()?.checked_sub(span.first));
+    times.collect()
 }
 
 /// Returns the part of time that is drawn.

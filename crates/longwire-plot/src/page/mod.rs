@@ -13,7 +13,7 @@ mod values;
 
 use std::path::PathBuf;
 
-pub use document::RunDocument;
+pub use document::{ChangesDocument, RunDocument};
 
 use crate::PlotError;
 use crate::gather::{Gathered, RunGatherer, Selection, gather_file};

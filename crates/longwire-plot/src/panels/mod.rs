@@ -68,6 +68,8 @@ pub struct Data {
     pub reports: Vec<LegendEntry<ReportLink>>,
     /// The part of the logs that is drawn.
     pub window: Window,
+    /// Times of changes of the run, in nanoseconds after the first frame.
+    pub changes: Vec<i64>,
     /// The unit of queue lengths.
     pub queue_unit: QueueUnit,
     /// The cell that is drawn; all data determine the axes. Without it, all are drawn.

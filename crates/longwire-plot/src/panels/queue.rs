@@ -19,6 +19,7 @@ pub(super) fn draw(scene: &mut Scene, frame: &Frame, data: &Data) {
     let drawing = Drawing {
         frame,
         window: &data.window,
+        changes: &data.changes,
         x: &x,
         y: &y,
     };

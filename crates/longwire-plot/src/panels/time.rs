@@ -2,7 +2,7 @@
 
 use crate::axis::{Axis, TIME, Units};
 use crate::frame::{Captions, Frame};
-use crate::palette::Look;
+use crate::palette::{FAINT_INK, Look};
 use crate::scene::{Fill, Point, Scene, Stroke};
 use crate::series::Window;
 use crate::trace::{Column, Columns, Trace};
@@ -57,6 +57,7 @@ pub(super) fn range<'a>(traces: impl Iterator<Item = &'a Trace>) -> Option<(u64,
 pub(super) struct Drawing<'a> {
     pub frame: &'a Frame,
     pub window: &'a Window,
+    pub changes: &'a [i64],
     pub x: &'a Axis,
     pub y: &'a Axis,
 }
@@ -79,6 +80,16 @@ impl Drawing<'_> {
             y,
         };
         self.frame.axes(scene, self.x, self.y, &captions);
+        let Columns { from, span, .. } = self.window.columns;
+        let shown = from..from.saturating_add_unsigned(span);
+        for at in self.changes.iter().filter(|at| shown.contains(at)) {
+            let x = self.frame.x(self.x.place(*at as f64));
+            let stroke = Stroke {
+                dash: Some((3.0, 3.0)),
+                ..Stroke::solid(FAINT_INK, 0.8)
+            };
+            scene.line(vec![(x, self.frame.top), (x, self.frame.bottom())], stroke);
+        }
     }
 
     fn point(&self, at: f64, value: f64) -> Point {

@@ -339,6 +339,27 @@ fn a_report_is_drawn_by_what_it_holds() {
 }
 
 #[test]
+fn changes_of_the_report_are_marked_in_the_panels_of_its_log() {
+    let dir = Folder::new();
+    let report = dir.file("run.json");
+    let made = |at: i64| format!(r#"{{"at_ns": {}, "by": "scenario", "links": 1}}"#, at * MS);
+    let (early, late) = (made(250), made(5_000));
+    let text = format!(
+        r#"{{"links": [], "epoch_ns": {BEGIN}, "changes": {{"made": [{early}, {late}]}}}}"#
+    );
+    write(&report, text.as_bytes());
+    let log = log(&dir, "run.csv", &rows());
+    let panels = ["--panel", "throughput,queue,delay"];
+    let count = |inputs: &[&str]| {
+        let figure = svg(&dir, &[inputs, &panels].concat());
+        figure.matches("stroke-dasharray=\"3 3\"").count()
+    };
+    // The second one is after the last frame.
+    assert_eq!(count(&[&log, &report]), 3);
+    assert_eq!(count(&[&log]), 0);
+}
+
+#[test]
 fn the_report_that_simulate_writes_is_one() {
     let dir = Folder::new();
     let (capture, out) = (dir.file("in.pcap"), dir.file("out.pcap"));
