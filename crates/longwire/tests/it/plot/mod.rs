@@ -344,8 +344,9 @@ fn changes_of_the_report_are_marked_in_the_panels_of_its_log() {
     let report = dir.file("run.json");
     let made = |at: i64| format!(r#"{{"at_ns": {}, "by": "scenario", "links": 1}}"#, at * MS);
     let (early, late) = (made(250), made(5_000));
+    const LINK: &str = r#"{"name": "up", "packets_in": 1, "packets_out": 1, "lateness_us": null}"#;
     let text = format!(
-        r#"{{"links": [], "epoch_ns": {BEGIN}, "changes": {{"made": [{early}, {late}]}}}}"#
+        r#"{{"links": [{LINK}], "epoch_ns": {BEGIN}, "changes": {{"made": [{early}, {late}]}}}}"#
     );
     write(&report, text.as_bytes());
     let log = log(&dir, "run.csv", &rows());
