@@ -43,6 +43,7 @@ pub mod fragment;
 pub mod frame;
 pub mod header;
 pub mod probe;
+pub mod sides;
 pub mod split;
 
 pub use edit::{Corruption, repair_checksums};

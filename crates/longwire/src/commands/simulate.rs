@@ -10,6 +10,7 @@ use longwire_capture::CaptureFormat;
 use longwire_capture::log::{LogError, LogFormat};
 use longwire_engine::{LinkConfig, Nanos};
 use longwire_packet::bridge::PortIndex;
+use longwire_packet::sides::{Near, Sides};
 use longwire_runtime::fabric::Simulation;
 use longwire_runtime::shards::ShardCount;
 use longwire_runtime::{LinkReport, LinkSetup, RunReport};
@@ -22,9 +23,7 @@ use crate::report::finish::{ReportStream, check_file, finish_as, on_stuck_plugin
 use crate::report::start;
 use crate::report::words::count_of;
 use crate::signals::stop_flag;
-use crate::simulate::{
-    Direction, Inputs, Near, Outputs, Sides, UnassignedFrames, VirtualRun, Ways,
-};
+use crate::simulate::{Direction, Inputs, Outputs, UnassignedFrames, VirtualRun, Ways};
 use crate::{Error, Globals};
 
 const EXAMPLES: &str = "\

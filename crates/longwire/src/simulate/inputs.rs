@@ -6,9 +6,10 @@ use longwire_capture::{Batches, CaptureReader, Record, Step};
 use longwire_engine::Nanos;
 use longwire_io::rights;
 use longwire_packet::bridge::PortIndex;
+use longwire_packet::sides::Sides;
 use serde::Serialize;
 
-use super::{Direction, Sides};
+use super::Direction;
 use crate::Error;
 use longwire_topology::{PortPlan, Topology};
 
@@ -243,7 +244,7 @@ impl Source {
                 Entry::Port(port) => *port,
                 Entry::Interfaces(known) => port_of(&self.reader, record.interface, known, ports)?,
                 Entry::Sides(sides, unassigned) => {
-                    let Some(direction) = sides.direction(record.bytes) else {
+                    let Some(heading) = sides.direction(record.bytes) else {
                         unassigned.packets += 1;
                         unassigned.bytes += u64::from(record.wire_len);
                         if stop.load(Ordering::Relaxed) {
@@ -251,7 +252,7 @@ impl Source {
                         }
                         continue;
                     };
-                    direction.port()
+                    Direction::from(heading).port()
                 }
             };
             self.next = Some((record.stamp, port));

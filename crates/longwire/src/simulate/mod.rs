@@ -7,19 +7,18 @@
 mod inputs;
 mod outputs;
 mod script;
-mod sides;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use longwire_capture::Record;
 use longwire_engine::{FrameMeta, Nanos};
 use longwire_packet::bridge::PortIndex;
+use longwire_packet::sides::Heading;
 use longwire_runtime::{Faults, LinkReport, RunReport, Simulation};
 
 pub use inputs::{Inputs, PortFile, UnassignedFrames, Ways};
 pub use outputs::Outputs;
 pub use script::Script;
-pub use sides::{Mac, Near, Sides};
 
 use crate::Error;
 
@@ -47,6 +46,15 @@ impl Direction {
         match self {
             Direction::Up => PortIndex(0),
             Direction::Down => PortIndex(1),
+        }
+    }
+}
+
+impl From<Heading> for Direction {
+    fn from(heading: Heading) -> Direction {
+        match heading {
+            Heading::Up => Direction::Up,
+            Heading::Down => Direction::Down,
         }
     }
 }

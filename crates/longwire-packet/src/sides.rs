@@ -6,14 +6,24 @@
 //! IP) is assigned by its MAC address: a side's stations are learned from their
 //! other frames.
 
-use std::collections::BTreeMap;
-use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::str::FromStr;
+use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use core::str::FromStr;
 
-use longwire_packet::frame::mac_header_len;
+use crate::frame::mac_header_len;
 
-use super::Direction;
+/// The direction of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Heading {
+    /// From the near side.
+    Up,
+    /// To the near side.
+    Down,
+}
 
 /// A part of the near side: an address, a prefix of addresses, or a station.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,7 +99,7 @@ impl Mac {
 
 /// The side from which a station sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Side {
+enum StationSide {
     Near,
     Far,
     /// Both, so that it decides nothing: the capture has frames of more than
@@ -104,7 +114,7 @@ const STATIONS_MAX: usize = 1 << 16;
 #[derive(Debug)]
 pub struct Sides {
     near: Vec<Near>,
-    stations: BTreeMap<Mac, Side>,
+    stations: BTreeMap<Mac, StationSide>,
 }
 
 impl Sides {
@@ -118,17 +128,17 @@ impl Sides {
 
     /// Returns the direction of a frame, of which at least the first bytes are
     /// given; `None` if it is unknown.
-    pub fn direction(&mut self, frame: &[u8]) -> Option<Direction> {
+    pub fn direction(&mut self, frame: &[u8]) -> Option<Heading> {
         let (to, from) = (mac_at(frame, 0)?, mac_at(frame, 6)?);
-        let ends = Ends::of(frame);
+        let ends = FrameAddresses::of(frame);
         let near_by_mac = |mac: Mac| self.near.contains(&Near::Mac(mac));
         let near_by_address = |address: Option<IpAddr>| {
             address.is_some_and(|address| self.near.iter().any(|near| near.holds(address)))
         };
         let known = if near_by_mac(from) || near_by_address(ends.source) {
-            Some(Direction::Up)
+            Some(Heading::Up)
         } else if near_by_mac(to) || near_by_address(ends.destination) {
-            Some(Direction::Down)
+            Some(Heading::Down)
         } else {
             None
         };
@@ -137,33 +147,33 @@ impl Sides {
             return known;
         }
         match (self.side(from), self.side(to)) {
-            (Some(Side::Near), _) => Some(Direction::Up),
-            (Some(Side::Far), _) => Some(Direction::Down),
-            (_, Some(Side::Near)) => Some(Direction::Down),
-            (_, Some(Side::Far)) => Some(Direction::Up),
+            (Some(StationSide::Near), _) => Some(Heading::Up),
+            (Some(StationSide::Far), _) => Some(Heading::Down),
+            (_, Some(StationSide::Near)) => Some(Heading::Down),
+            (_, Some(StationSide::Far)) => Some(Heading::Up),
             // No address is near: the frame came from the far side.
-            _ if ends.is_foreign() => Some(Direction::Down),
+            _ if ends.is_foreign() => Some(Heading::Down),
             _ => None,
         }
     }
 
-    fn side(&self, mac: Mac) -> Option<Side> {
+    fn side(&self, mac: Mac) -> Option<StationSide> {
         self.stations.get(&mac).copied()
     }
 
     /// Learns that the station sends from the side at which this direction
     /// begins.
-    fn learn(&mut self, station: Mac, direction: Direction) {
+    fn learn(&mut self, station: Mac, direction: Heading) {
         if !station.is_station() {
             return;
         }
         let side = match direction {
-            Direction::Up => Side::Near,
-            Direction::Down => Side::Far,
+            Heading::Up => StationSide::Near,
+            Heading::Down => StationSide::Far,
         };
         if let Some(known) = self.stations.get_mut(&station) {
             if *known != side {
-                *known = Side::Both;
+                *known = StationSide::Both;
             }
         } else if self.stations.len() < STATIONS_MAX {
             self.stations.insert(station, side);
@@ -189,13 +199,13 @@ impl Near {
 
 /// The network addresses of a frame, if it has any.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Ends {
+struct FrameAddresses {
     source: Option<IpAddr>,
     destination: Option<IpAddr>,
 }
 
-impl Ends {
-    fn of(frame: &[u8]) -> Ends {
+impl FrameAddresses {
+    fn of(frame: &[u8]) -> FrameAddresses {
         let at = mac_header_len(frame) as usize;
         let v4 = |offset: usize| {
             let bytes: [u8; 4] = frame.get(at + offset..at + offset + 4)?.try_into().ok()?;
@@ -215,7 +225,7 @@ impl Ends {
             _ => (None, None),
         };
         // A sender without an address uses 0.0.0.0 or ::.
-        Ends {
+        FrameAddresses {
             source: source.filter(|address| !address.is_unspecified()),
             destination,
         }

@@ -1,5 +1,8 @@
 //! Tests of directions, with frames written by hand.
 
+use alloc::borrow::ToOwned;
+use alloc::string::ToString;
+
 use proptest::prelude::*;
 
 use super::*;
@@ -32,7 +35,7 @@ fn arp(sender: [u8; 4], target: [u8; 4]) -> Vec<u8> {
     [&fixed[..], &[0; 6], &sender, &[0; 6], &target].concat()
 }
 
-use Direction::{Down, Up};
+use Heading::{Down, Up};
 
 #[test]
 fn addresses_decide_the_direction() {
