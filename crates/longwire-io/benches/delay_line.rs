@@ -17,7 +17,7 @@ use criterion::{BenchmarkGroup, Criterion, Throughput, criterion_group, criterio
 use longwire_engine::{Bytes, LinkId, Nanos};
 use longwire_io::Offload;
 use longwire_io::delay_line::{
-    BudgetExhausted, DelayLineConfig, DelayLineReader, DelayLineWriter, Note, delay_line,
+    DelayLineConfig, DelayLineReader, DelayLineWriter, Note, PushError, delay_line,
 };
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::unistd::Pid;
@@ -82,7 +82,7 @@ struct Sender {
 
 impl Sender {
     #[inline]
-    fn push(&mut self) -> Result<(), BudgetExhausted> {
+    fn push(&mut self) -> Result<(), PushError> {
         let note = Note {
             release: Nanos::from_nanos(self.number),
             link: LinkId(1),

@@ -10,7 +10,7 @@
 use longwire_engine::{Bytes, LinkId, Nanos};
 use longwire_io::Offload;
 use longwire_io::delay_line::{
-    BudgetExhausted, DelayLineConfig, DelayLineReader, DelayLineWriter, Note, delay_line,
+    DelayLineConfig, DelayLineReader, DelayLineWriter, Note, PushError, delay_line,
 };
 use loom::thread;
 
@@ -40,7 +40,7 @@ fn write(mut writer: DelayLineWriter, count: u64, burst: u64) {
     while number < count {
         match writer.push(&[number as u8; 16], note(number)) {
             Ok(()) => number += 1,
-            Err(BudgetExhausted) => {
+            Err(PushError::BudgetExhausted) => {
                 writer.publish();
                 thread::yield_now();
                 continue;

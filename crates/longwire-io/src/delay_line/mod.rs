@@ -72,10 +72,15 @@ impl Note {
     }
 }
 
-/// The delay line's budget has no space for the frame.
+/// Failure to put a frame on a delay line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the delay line's memory budget is used up")]
-pub struct BudgetExhausted;
+#[allow(missing_docs, reason = "the messages say it")]
+pub enum PushError {
+    #[error("the delay line's memory budget is used up")]
+    BudgetExhausted,
+    #[error("the frame is longer than a delay line can hold")]
+    TooLong,
+}
 
 /// State shared by both sides.
 #[derive(Debug)]

@@ -1,7 +1,7 @@
 //! The writing side.
 
 use super::record::{ALIGN, Head, LEN_MAX, Tail};
-use super::{BudgetExhausted, Note, SharedState};
+use super::{Note, PushError, SharedState};
 use crate::arena::{FreeSegments, HugePages, SEGMENT, fence_streamed};
 use crate::sync::{Arc, Ordering};
 
@@ -69,12 +69,12 @@ impl DelayLineWriter {
     /// Copies a frame in; the reader sees it after [`Self::publish`].
     ///
     /// # Errors
-    /// [`BudgetExhausted`] if the budget has no space for it, or it is longer than
-    /// [`Self::frame_max`]. A shorter one may still fit.
+    /// [`PushError::BudgetExhausted`] if the budget has no space for it: a shorter one may
+    /// still fit. [`PushError::TooLong`] if it is longer than [`Self::frame_max`].
     #[inline]
-    pub fn push(&mut self, frame: &[u8], note: Note) -> Result<(), BudgetExhausted> {
+    pub fn push(&mut self, frame: &[u8], note: Note) -> Result<(), PushError> {
         if frame.len() > FRAME_MAX {
-            return Err(BudgetExhausted);
+            return Err(PushError::TooLong);
         }
         let head = Head::new(frame.len() as u32, &note, false);
         let record = self.reserve(head.record_size())?;
@@ -96,12 +96,12 @@ impl DelayLineWriter {
     /// `lent`.
     ///
     /// # Errors
-    /// [`BudgetExhausted`] if the budget has no space for the descriptor, or `len` does not
-    /// fit 24 bits.
+    /// [`PushError::BudgetExhausted`] if the budget has no space for the descriptor;
+    /// [`PushError::TooLong`] if `len` does not fit 24 bits.
     #[inline]
-    pub fn push_lent(&mut self, lent: u64, len: u32, note: Note) -> Result<(), BudgetExhausted> {
+    pub fn push_lent(&mut self, lent: u64, len: u32, note: Note) -> Result<(), PushError> {
         if len > LEN_MAX {
-            return Err(BudgetExhausted);
+            return Err(PushError::TooLong);
         }
         let head = Head::new(len, &note, true);
         let record = self.reserve(head.record_size())?;
@@ -129,9 +129,9 @@ impl DelayLineWriter {
     /// # Errors
     /// As [`Self::push`].
     #[inline]
-    pub fn make_room(&mut self, len: usize) -> Result<(), BudgetExhausted> {
+    pub fn make_room(&mut self, len: usize) -> Result<(), PushError> {
         if len > FRAME_MAX {
-            return Err(BudgetExhausted);
+            return Err(PushError::TooLong);
         }
         // At most: a descriptor of either size precedes the bytes.
         let size = size_of::<Head>() + size_of::<Tail>() + len.next_multiple_of(ALIGN);
@@ -151,7 +151,7 @@ impl DelayLineWriter {
 
     /// Reserves `size` bytes for a record, in the next segment if necessary.
     #[inline(always)]
-    fn reserve(&mut self, size: usize) -> Result<usize, BudgetExhausted> {
+    fn reserve(&mut self, size: usize) -> Result<usize, PushError> {
         if self.at + size > self.limit {
             self.next_segment()?;
         }
@@ -167,11 +167,11 @@ impl DelayLineWriter {
 
     /// Continues in a free segment.
     #[cold]
-    fn next_segment(&mut self) -> Result<(), BudgetExhausted> {
+    fn next_segment(&mut self) -> Result<(), PushError> {
         let next = self
             .free
             .take(&self.shared.returns)
-            .ok_or(BudgetExhausted)?;
+            .ok_or(PushError::BudgetExhausted)?;
         // SAFETY: `limit` leaves room for a head in the segment, and from
         // `at` on it is the writer's.
         unsafe { self.shared.memory.store(self.at, Head::jump(next)) };

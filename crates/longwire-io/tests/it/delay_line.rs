@@ -6,8 +6,8 @@ use std::collections::VecDeque;
 use longwire_engine::{Bytes, LinkId, Nanos};
 use longwire_io::Offload;
 use longwire_io::delay_line::{
-    BudgetExhausted, DelayLineConfig, DelayLineReader, DelayLineWriter, Descriptor, HeldFrame,
-    Note, delay_line,
+    DelayLineConfig, DelayLineReader, DelayLineWriter, Descriptor, HeldFrame, Note, PushError,
+    delay_line,
 };
 use longwire_io::port::offload::TrainPart;
 use longwire_io::port::{Checksum, SegmentKind, Segments};
@@ -171,7 +171,14 @@ impl Pair {
         };
         match pushed {
             Ok(()) => self.pushed.push_back(Expected { descriptor, bytes }),
-            Err(BudgetExhausted) => self.check_exhausted(len, lent.is_some()),
+            // Not even one more segment was free; freed ones that are not settled still
+            // count as in use.
+            Err(PushError::BudgetExhausted) => {
+                assert_eq!(self.writer.memory_in_use(), self.writer.memory_max());
+            }
+            Err(PushError::TooLong) => {
+                assert!(lent.is_none() && len > self.writer.frame_max());
+            }
         }
     }
 
@@ -376,7 +383,7 @@ fn every_byte_crosses_threads() {
             };
             match writer.push(&bytes, note) {
                 Ok(()) => number += 1,
-                Err(BudgetExhausted) => std::thread::yield_now(),
+                Err(PushError::BudgetExhausted) => std::thread::yield_now(),
             }
             if number % 17 == 0 {
                 writer.publish();

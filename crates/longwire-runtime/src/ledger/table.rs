@@ -122,9 +122,9 @@ artifacts! {
     RingFull = "ring_full": Lost,
         "frames came faster than they could be read; fewer other programs, or more cores with \
          --placement per-stage, would help";
-    /// The frame was longer than the input port's slots.
+    /// The frame was longer than the input port's slots, or than 128 KiB.
     TooLong = "too_long": Lost,
-        "frames were longer than the input port can take";
+        "frames were longer than the input port or a live link can take (128 KiB)";
     /// Late because the output port was full.
     LateReceiver = "late_receiver": Late,
         "frames were late because the output port was full: its receiver takes them more slowly \

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use longwire_engine::models::mtu::Mtu;
 use longwire_engine::{Delivery, Fragments, FrameMeta, LinkId, Nanos, Verdict};
-use longwire_io::delay_line::{BudgetExhausted, DelayLineWriter, Note};
+use longwire_io::delay_line::{DelayLineWriter, Note, PushError};
 use longwire_io::port::offload::TrainPart;
 use longwire_io::{Offload, RxFrame};
 
@@ -187,7 +187,7 @@ impl Admission {
     }
 
     #[inline]
-    pub(super) fn count_kept(&mut self, kept: Result<(), BudgetExhausted>, wire_frames: u64) {
+    pub(super) fn count_kept(&mut self, kept: Result<(), PushError>, wire_frames: u64) {
         count_kept(&mut self.counts, &self.shared, kept, wire_frames);
     }
 
@@ -364,13 +364,15 @@ impl Admission {
 fn count_kept(
     counts: &mut BurstCounts,
     shared: &LinkShared,
-    kept: Result<(), BudgetExhausted>,
+    kept: Result<(), PushError>,
     wire_frames: u64,
 ) {
-    match kept {
-        Ok(()) => counts.crossed(wire_frames),
-        Err(_) => shared.ingress.artifacts[Artifact::Memory].add(wire_frames),
-    }
+    let artifact = match kept {
+        Ok(()) => return counts.crossed(wire_frames),
+        Err(PushError::BudgetExhausted) => Artifact::Memory,
+        Err(PushError::TooLong) => Artifact::TooLong,
+    };
+    shared.ingress.artifacts[artifact].add(wire_frames);
 }
 
 /// The outcome of offering a frame.

@@ -294,6 +294,21 @@ fn a_start_may_be_asked_for() {
     assert!(looked, "no look came before the start");
 }
 
+/// No port of a live run takes such a frame, and more memory does not help.
+#[test]
+fn a_frame_too_long_for_a_live_run_is_counted_as_such() {
+    let (tx, mut rx) = cable();
+    let feed = Even {
+        len: 131_100,
+        ..Even::every(Nanos::from_micros(10), 5)
+    };
+    let replay = replay(feed, vec![output(tx, "")], ReplayConfig::default()).unwrap();
+    assert!(replay.wait(Duration::from_secs(20)));
+    let link = &replay.stop().links[0];
+    let lost = ["too_long", "memory", "refused"].map(|kind| link.artifacts[kind]);
+    assert_eq!((lost, numbers(&mut rx).len()), ([5, 0, 0], 0));
+}
+
 #[test]
 fn a_port_for_each_output_is_needed() {
     let feed = Even::every(Nanos::ZERO, 1);
