@@ -8,7 +8,7 @@ use std::fs;
 use std::io::Cursor;
 use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use longwire_capture::CaptureReader;
 use longwire_engine::models::FRAMING;
@@ -80,7 +80,9 @@ fn check_feed(wanted: FeedInput, path: &str, file: &[u8]) {
         Ok(feed) => feed,
         Err(error) => return assert!(!error.to_string().is_empty()),
     };
-    let first = wanted.ask_first.then(|| feed.first_stamp());
+    let first = wanted
+        .ask_first
+        .then(|| feed.first_stamp(&AtomicBool::new(false)));
     let mut handed = FeedTotals::default();
     let (first, fault) = match first {
         Some(Err(error)) => (None, Some(error)),

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use criterion::measurement::WallTime;
 use criterion::{BenchmarkGroup, Criterion, Throughput, criterion_group, criterion_main};
-use longwire_engine::{Bytes, LinkId, Nanos};
+use longwire_engine::{Bytes, Nanos};
 use longwire_io::Offload;
 use longwire_io::delay_line::{
     DelayLineConfig, DelayLineReader, DelayLineWriter, Note, PushError, delay_line,
@@ -85,7 +85,7 @@ impl Sender {
     fn push(&mut self) -> Result<(), PushError> {
         let note = Note {
             release: Nanos::from_nanos(self.number),
-            link: LinkId(1),
+            tag: 1,
             offload: Offload::NONE,
             part: None,
             wire_len: self.case.len as u32,

@@ -5,7 +5,7 @@
 //! `cargo test -p longwire-io --features loom --test loom_bell`.
 #![cfg(feature = "loom")]
 
-use longwire_engine::{Bytes, LinkId, Nanos};
+use longwire_engine::{Bytes, Nanos};
 use longwire_io::delay_line::{
     DelayLineConfig, DelayLineReader, DelayLineWriter, Note, delay_line,
 };
@@ -30,7 +30,7 @@ fn bell() -> Arc<Bell> {
 fn send(writer: &mut DelayLineWriter, bell: &Bell) {
     let note = Note {
         release: Nanos::ZERO,
-        link: LinkId(1),
+        tag: 1,
         offload: Offload::NONE,
         part: None,
         wire_len: 0,

@@ -7,7 +7,7 @@
 //! reused without an order between the threads fails the model.
 #![cfg(feature = "loom")]
 
-use longwire_engine::{Bytes, LinkId, Nanos};
+use longwire_engine::{Bytes, Nanos};
 use longwire_io::Offload;
 use longwire_io::delay_line::{
     DelayLineConfig, DelayLineReader, DelayLineWriter, Note, PushError, delay_line,
@@ -27,7 +27,7 @@ fn line(segments: u64) -> (DelayLineWriter, DelayLineReader) {
 fn note(number: u64) -> Note {
     Note {
         release: Nanos::from_nanos(number),
-        link: LinkId(1),
+        tag: 1,
         offload: Offload::NONE,
         part: None,
         wire_len: 0,

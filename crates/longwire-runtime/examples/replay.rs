@@ -74,7 +74,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         cells: None,
     };
     let feed = Box::new(Countdown { left: 50 });
-    let plan = NetworkPlan::replay(vec![feed], vec![output], ReplayConfig::default());
+    let plan = NetworkPlan::replay(feed, vec![output], ReplayConfig::default());
     let replaying = start(plan, RunConfig::default(), None)?;
     while !replaying.wait(Duration::from_secs(1)) {}
     let report = replaying.stop();

@@ -194,7 +194,7 @@ impl SpeedTrace {
             ..RunConfig::default()
         };
         let replay = ReplayConfig::default();
-        let plan = NetworkPlan::replay(vec![Box::new(feed)], vec![output], replay);
+        let plan = NetworkPlan::replay(Box::new(feed), vec![output], replay);
         let replaying =
             start(plan, config, None).map_err(|error| Error::Failed(error.to_string()))?;
         while !replaying.ended() {

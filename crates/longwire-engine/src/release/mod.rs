@@ -170,6 +170,18 @@ impl<T> ReleaseQueue<T> {
         Some((waiting.place.link, waiting.place.release, waiting.item))
     }
 
+    /// Returns the release of the next item, and the item.
+    #[inline]
+    pub fn peek(&mut self) -> Option<(Nanos, &T)> {
+        self.next_key()?;
+        let next = match (self.current.last(), self.late.peek()) {
+            // The heap keeps the next one on top.
+            (Some(current), Some(late)) => current.max(late),
+            (current, late) => current.or(late)?,
+        };
+        Some((next.place.release, &next.item))
+    }
+
     /// Returns the release and the link of the next item.
     #[inline]
     pub fn next_place(&mut self) -> Option<(Nanos, LinkId)> {
@@ -273,6 +285,25 @@ mod tests {
         }
         let popped = core::iter::from_fn(|| queue.pop_due(Nanos::MAX));
         assert!(popped.map(|(_, _, item)| item).eq(0..8));
+    }
+
+    #[test]
+    fn the_next_item_is_seen_before_it_is_taken() {
+        let mut queue = ReleaseQueue::new();
+        let at = Nanos::from_micros;
+        assert!(queue.peek().is_none());
+        for (item, release) in [300, 100, 200, 100, 90_000].into_iter().enumerate() {
+            queue.push(LinkId(0), at(release), item);
+            if item == 2 {
+                // The slot begins: later items of it are late.
+                assert_eq!(queue.peek(), Some((at(100), &1)));
+            }
+        }
+        for expected in [(100, 1), (100, 3), (200, 2), (300, 0), (90_000, 4)] {
+            assert_eq!(queue.peek(), Some((at(expected.0), &expected.1)));
+            let popped = queue.pop_due(Nanos::MAX);
+            assert_eq!(popped, Some((LinkId(0), at(expected.0), expected.1)));
+        }
     }
 
     #[test]

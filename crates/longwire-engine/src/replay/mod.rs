@@ -9,4 +9,4 @@ mod pace;
 mod schedule;
 
 pub use pace::Pace;
-pub use schedule::{ReplaySchedule, RoundEnd};
+pub use schedule::ReplaySchedule;

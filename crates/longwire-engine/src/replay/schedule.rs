@@ -17,8 +17,6 @@ pub struct ReplaySchedule {
     clock: PaceClock,
     /// Maximum gap of the trace; longer ones are cut to it.
     gap_cap: Nanos,
-    /// Stamp from which every round counts, where several traces share one time base.
-    common_origin: Option<Nanos>,
     round: Round,
     /// Start of this round, after the start of the replay.
     base: Nanos,
@@ -37,24 +35,6 @@ enum PaceClock {
     TopSpeed,
 }
 
-/// The end of a round.
-///
-/// Of several ends the greatest is that of the trace which lasts longest.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct RoundEnd {
-    /// Time of its last frame.
-    pub last: Nanos,
-    /// The time from that to the next round.
-    pub gap: Nanos,
-}
-
-impl RoundEnd {
-    /// Returns when the next round begins.
-    pub fn next(self) -> Nanos {
-        self.last.saturating_add(self.gap)
-    }
-}
-
 /// One round of the trace.
 #[derive(Clone, Copy, Debug, Default)]
 struct Round {
@@ -65,17 +45,6 @@ struct Round {
     /// Time cut from gaps.
     cut: Nanos,
     frames: u64,
-}
-
-impl Round {
-    /// Creates a round whose times count from this stamp, or from its first frame's.
-    fn counted_from(origin: Option<Nanos>) -> Round {
-        Round {
-            origin,
-            latest: origin.unwrap_or_default(),
-            ..Round::default()
-        }
-    }
 }
 
 impl ReplaySchedule {
@@ -92,21 +61,12 @@ impl ReplaySchedule {
                 Pace::TopSpeed => PaceClock::TopSpeed,
             },
             gap_cap: gap_cap.unwrap_or(Nanos::MAX),
-            common_origin: None,
             round: Round::default(),
             base: Nanos::ZERO,
             last: Nanos::ZERO,
             frames: 0,
             set_back: 0,
         }
-    }
-
-    /// Counts times from this stamp, where several traces share one time base;
-    /// otherwise they count from the first frame's. It holds for the first round and
-    /// for those that [`begin_round`](ReplaySchedule::begin_round) begins.
-    pub fn count_from(&mut self, origin: Nanos) {
-        self.common_origin = Some(origin);
-        self.round = Round::counted_from(Some(origin));
     }
 
     /// Returns when the next frame of the trace is due.
@@ -161,35 +121,12 @@ impl ReplaySchedule {
     /// Starts the trace again, or another one after it: its first frame is due `gap`
     /// after the last one, or by default the trace's mean gap.
     pub fn next_round(&mut self, gap: Option<Nanos>) {
-        self.rebase(self.round_end(gap).next());
+        // Only stamps begin again with a round: a rate continues.
+        if let PaceClock::Trace(speed) = self.clock {
+            let gap = gap.unwrap_or_else(|| speed.pass(self.mean_gap()));
+            self.base = self.last.saturating_add(gap);
+        }
         self.round = Round::default();
-    }
-
-    /// Returns the end of this round, if it ends now; the next one begins `gap` later,
-    /// or by default the trace's mean gap.
-    pub fn round_end(&self, gap: Option<Nanos>) -> RoundEnd {
-        let own = || match self.clock {
-            PaceClock::Trace(speed) => speed.pass(self.mean_gap()),
-            _ => Nanos::ZERO,
-        };
-        RoundEnd {
-            last: self.last,
-            gap: gap.unwrap_or_else(own),
-        }
-    }
-
-    /// Starts the trace again, in a round that several traces of one time base begin
-    /// together: their common origin is due `at` after the start.
-    pub fn begin_round(&mut self, at: Nanos) {
-        self.rebase(at);
-        self.round = Round::counted_from(self.common_origin);
-    }
-
-    /// Only stamps begin again with a round: a rate continues.
-    fn rebase(&mut self, base: Nanos) {
-        if let PaceClock::Trace(_) = self.clock {
-            self.base = base;
-        }
     }
 
     fn mean_gap(&self) -> Nanos {
@@ -216,11 +153,6 @@ impl ReplaySchedule {
     /// Returns the number of scheduled frames.
     pub fn frames(&self) -> u64 {
         self.frames
-    }
-
-    /// Whether frames follow the trace's stamps.
-    pub fn is_by_stamps(&self) -> bool {
-        matches!(self.clock, PaceClock::Trace(_))
     }
 
     /// Whether frames have no due times.

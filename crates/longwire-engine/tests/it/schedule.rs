@@ -2,7 +2,7 @@
 
 use longwire_engine::models::FRAMING;
 use longwire_engine::models::framing::Framing;
-use longwire_engine::replay::{Pace, ReplaySchedule, RoundEnd};
+use longwire_engine::replay::{Pace, ReplaySchedule};
 use longwire_engine::{Nanos, PacketRate, Speed};
 
 fn due(schedule: &mut ReplaySchedule, stamps: &[u64]) -> Vec<u64> {
@@ -20,13 +20,6 @@ fn at_speed(speed: &str) -> ReplaySchedule {
 fn times_count_from_the_first_stamp() {
     let mut schedule = ReplaySchedule::new(Pace::default(), None);
     assert_eq!(due(&mut schedule, &[700, 770, 900]), [0, 70, 200]);
-}
-
-#[test]
-fn times_count_from_a_shared_origin() {
-    let mut schedule = ReplaySchedule::new(Pace::default(), None);
-    schedule.count_from(Nanos::from_nanos(100));
-    assert_eq!(due(&mut schedule, &[700, 770]), [600, 670]);
 }
 
 #[test]
@@ -70,44 +63,12 @@ fn a_round_begins_a_mean_gap_after_the_last_frame() {
     assert_eq!(due(&mut schedule, &[5, 15]), [107, 117]);
 }
 
-/// Two traces of one time base: the longer one decides when both begin again,
-/// and each keeps its place in the round.
 #[test]
-fn rounds_that_begin_together_keep_traces_in_step() {
-    let mut schedules = [at_speed("2x"), at_speed("2x")];
-    let stamps: [&[u64]; 2] = [&[100, 120, 140], &[110, 400, 700]];
-    for schedule in &mut schedules {
-        schedule.count_from(Nanos::from_nanos(100));
-    }
-    let mut base = 0;
-    for _ in 0..5 {
-        let dues = [0, 1].map(|at| due(&mut schedules[at], stamps[at]));
-        assert_eq!(dues[0], [base, base + 10, base + 20]);
-        assert_eq!(dues[1], [base + 5, base + 150, base + 300]);
-        let ends = schedules
-            .each_ref()
-            .map(|schedule| schedule.round_end(None));
-        let end = ends[0].max(ends[1]);
-        // The longer trace's mean gap from what both count from: 600/2, at 2x.
-        assert_eq!((end, end.gap.as_nanos()), (ends[1], 150));
-        base = end.next().as_nanos();
-        schedules.iter_mut().for_each(|s| s.begin_round(end.next()));
-    }
-    assert_eq!(base, 5 * 450);
-    let gap = Nanos::from_nanos(7);
-    let asked = RoundEnd {
-        last: Nanos::ZERO,
-        gap,
-    };
-    assert_eq!(at_speed("2x").round_end(Some(gap)), asked);
-}
-
-#[test]
-fn a_rate_goes_on_over_rounds_that_begin_together() {
+fn a_rate_goes_on_over_rounds() {
     let rate = PacketRate::from_packets_per_sec(1_000_000).unwrap();
     let mut schedule = ReplaySchedule::new(Pace::Packets(rate), None);
     assert_eq!(due(&mut schedule, &[0, 9]), [0, 1_000]);
-    schedule.begin_round(Nanos::from_secs(1));
+    schedule.next_round(Some(Nanos::from_secs(1)));
     assert_eq!(due(&mut schedule, &[0, 9]), [2_000, 3_000]);
 }
 

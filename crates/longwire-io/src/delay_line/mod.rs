@@ -19,7 +19,7 @@ mod writer;
 
 use std::sync::atomic;
 
-use longwire_engine::{Bytes, LinkId, Nanos};
+use longwire_engine::{Bytes, Nanos};
 
 use crate::arena::{FreeSegments, Memory, ReturnRing, segments_in};
 use crate::port::Offload;
@@ -48,8 +48,8 @@ pub struct DelayLineConfig {
 pub struct Note {
     /// When it must be handed to the output port.
     pub release: Nanos,
-    /// The link it is on.
-    pub link: LinkId,
+    /// A number for the reader: where several lines share an order, the frame's place in it.
+    pub tag: u32,
     /// Work that its sender left to the hardware.
     pub offload: Offload,
     /// Its place in the train from which it was cut, if it was. A frame in the port's

@@ -1,6 +1,6 @@
 //! Records: the encoding of a descriptor, and the position of its frame.
 
-use longwire_engine::{LinkId, Nanos};
+use longwire_engine::Nanos;
 
 use super::Note;
 use crate::port::offload::{Checksum, Offload, SegmentKind, Segments, TrainPart};
@@ -37,8 +37,8 @@ const NO_CHECKSUM: u32 = u32::MAX;
 pub struct Descriptor {
     /// When it must be handed to the output port.
     pub release: Nanos,
-    /// The link it is on.
-    pub link: LinkId,
+    /// The number that the writer gave it.
+    pub tag: u32,
     /// Its length in bytes.
     pub len: u32,
     /// Work that its sender left to the hardware.
@@ -56,7 +56,8 @@ pub struct Descriptor {
 #[repr(C, align(16))]
 pub(super) struct Head {
     release: u64,
-    link: u32,
+    /// The frame's tag; the next segment, if this is the end of one.
+    tag: u32,
     /// Length, with flags in the high bits.
     word: u32,
 }
@@ -95,7 +96,7 @@ impl Head {
         }
         Head {
             release: note.release.as_nanos(),
-            link: note.link.0,
+            tag: note.tag,
             word,
         }
     }
@@ -104,7 +105,7 @@ impl Head {
     pub(super) fn jump(segment: u32) -> Head {
         Head {
             release: 0,
-            link: segment,
+            tag: segment,
             word: JUMP,
         }
     }
@@ -112,7 +113,7 @@ impl Head {
     /// Returns the next segment, if this is the end of one.
     #[inline(always)]
     pub(super) fn jump_target(self) -> Option<u32> {
-        (self.word & JUMP != 0).then_some(self.link)
+        (self.word & JUMP != 0).then_some(self.tag)
     }
 
     /// Returns when the frame must be handed over.
@@ -198,7 +199,7 @@ impl Head {
     pub(super) fn descriptor(self, tail: impl FnOnce() -> Tail) -> Descriptor {
         let mut descriptor = Descriptor {
             release: Nanos::from_nanos(self.release),
-            link: LinkId(self.link),
+            tag: self.tag,
             len: self.len(),
             offload: Offload::NONE,
             part: None,

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use longwire_engine::{Bytes, LinkId, Nanos};
+use longwire_engine::{Bytes, Nanos};
 use longwire_io::Offload;
 use longwire_io::delay_line::{
     DelayLineConfig, DelayLineReader, DelayLineWriter, Descriptor, HeldFrame, Note, PushError,
@@ -147,7 +147,7 @@ impl Pair {
         };
         let note = Note {
             release: Nanos::from_nanos(self.number << 20),
-            link: LinkId(self.number as u32),
+            tag: self.number as u32,
             offload,
             part,
             // Of some frames only the beginning was captured.
@@ -159,7 +159,7 @@ impl Pair {
         };
         let descriptor = Descriptor {
             release: note.release,
-            link: note.link,
+            tag: note.tag,
             len: len as u32,
             offload,
             part,
@@ -180,13 +180,6 @@ impl Pair {
                 assert!(lent.is_none() && len > self.writer.frame_max());
             }
         }
-    }
-
-    /// Refused only if too long, or if not even one more segment was free.
-    fn check_exhausted(&self, len: usize, lent: bool) {
-        let too_long = !lent && len > self.writer.frame_max();
-        // Freed segments that are not settled still count as in use.
-        assert!(too_long || self.writer.memory_in_use() == self.writer.memory_max());
     }
 
     /// The front frame is what it should be; whether there is one.
@@ -376,7 +369,7 @@ fn every_byte_crosses_threads() {
             let bytes = content(number, length_of(number));
             let note = Note {
                 release: Nanos::from_nanos(number),
-                link: LinkId(7),
+                tag: 7,
                 offload: Offload::NONE,
                 part: None,
                 wire_len: bytes.len() as u32,

@@ -1,7 +1,7 @@
 //! Looking further down a delay line than its front.
 #![cfg(not(feature = "loom"))]
 
-use longwire_engine::{Bytes, LinkId, Nanos};
+use longwire_engine::{Bytes, Nanos};
 use longwire_io::Offload;
 use longwire_io::delay_line::{DelayLineConfig, Note, delay_line};
 
@@ -22,7 +22,7 @@ fn releases_further_on_are_seen_without_taking_anything() {
     for number in 1..=FRAMES {
         let note = Note {
             release: release(number),
-            link: LinkId(0),
+            tag: 0,
             offload: Offload::NONE,
             part: None,
             wire_len: 9_000,

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use longwire_engine::{Bytes, LinkId, Nanos};
+use longwire_engine::{Bytes, Nanos};
 use longwire_io::Offload;
 use longwire_io::delay_line::{
     DelayLineConfig, DelayLineReader, DelayLineWriter, HeldFrame, Note, delay_line,
@@ -80,7 +80,7 @@ impl Line {
         self.writer.make_room(len).ok()?;
         let note = Note {
             release: release(number),
-            link: LinkId(0),
+            tag: 0,
             offload: Offload::NONE,
             part: None,
             wire_len: len as u32,

@@ -196,7 +196,7 @@ impl Frames {
         };
         Descriptor {
             release,
-            link: longwire_engine::LinkId(0),
+            tag: 0,
             len,
             offload: longwire_io::Offload::NONE,
             part,

@@ -170,7 +170,6 @@ pub(super) fn ingress_stage<R: RxPort>(
     let parts = IngressParts {
         port,
         link: None,
-        link_id: LinkId(0),
         // The links of a network fragment frames at their arrival.
         mtu: Mtu::None,
         line: writer,

@@ -84,7 +84,7 @@ impl RemoteWriter {
         bytes.push(frame.is_late.into());
         let note = Note {
             release: frame.release,
-            link: LinkId(frame.line),
+            tag: frame.line,
             offload: Offload::NONE,
             part: None,
             wire_len: 0,
@@ -123,7 +123,7 @@ impl RemoteReader {
         let [low, high, late] = suffix.first_chunk::<SUFFIX_LEN>()?;
         Some(RemoteFrame {
             port: PortIndex(u16::from_le_bytes([*low, *high])),
-            line: descriptor.link.0,
+            line: descriptor.tag,
             release: descriptor.release,
             is_late: *late != 0,
             bytes,

@@ -1,12 +1,12 @@
 //! Live networks: a plan, its start, and the network while it runs.
 //!
-//! A [`NetworkPlan`] names the ports, or the feeds, and what carries frames
+//! A [`NetworkPlan`] names the ports, or the feed, and what carries frames
 //! between them. [`start`] chooses the stages and threads from it:
 //!
 //! ```text
 //!  a link that no one changes    each direction: ingress stage ═▶ egress stage   pair.rs
 //!  a network that can be changed ingress stages ═▶ one deciding stage            fabric/live.rs
-//!  feeds with outputs            reading thread ═▶ sending threads               replay/build.rs
+//!  a feed with outputs           reading thread ═▶ sending thread                replay/build.rs
 //! ```
 //!
 //! A [`RunningNetwork`] is the same for all of them, and so is its

@@ -121,7 +121,6 @@ impl<R: RxPort, T: TxPort> Direction<R, T> {
         let ingress = IngressParts {
             port: rx,
             link: at_ingress,
-            link_id,
             mtu,
             line: writer,
             clock: config.clock.clone(),

@@ -35,15 +35,14 @@ impl NetworkPlan {
         NetworkPlan(Carriers::Fabric(ports, Box::new(parts)))
     }
 
-    /// Returns the plan of a replay of `feeds`: the outputs are the first
-    /// feed's, in its order, then the second one's, and so on.
+    /// Returns the plan of a replay of `feed` to its outputs, which share its order.
     pub fn replay(
-        feeds: Vec<Box<dyn Feed>>,
+        feed: Box<dyn Feed>,
         outputs: Vec<ReplayOutput>,
         config: ReplayConfig,
     ) -> NetworkPlan {
         NetworkPlan(Carriers::Replay(ReplayPlan {
-            feeds,
+            feed,
             outputs,
             config,
         }))

@@ -8,6 +8,7 @@ use longwire_io::delay_line::{DelayLineConfig, delay_line};
 use longwire_io::port::AnyTx;
 
 use super::observed::{ObservedOutput, OfferLogger};
+use super::outputs::Outputs;
 use super::pacer::Pacer;
 use super::pump::Pump;
 use super::reader::Reader;
@@ -32,29 +33,25 @@ const READ_BEFORE_START: Nanos = Nanos::from_secs(2);
 /// to stay in a cache.
 const READ_AHEAD_TOP_SPEED: u64 = 1 << 20;
 
-/// Feeds and the outputs of their frames.
+/// A feed and the outputs of its frames.
 pub(crate) struct ReplayPlan {
-    pub feeds: Vec<Box<dyn Feed>>,
+    pub feed: Box<dyn Feed>,
     pub outputs: Vec<ReplayOutput>,
     pub config: ReplayConfig,
 }
 
 impl ReplayPlan {
-    /// Builds the stages of a replay and distributes them over threads.
+    /// Builds the stages of a replay and their threads.
     ///
     /// # Errors
     /// Memory cannot be obtained, or the number of outputs does not match the
-    /// feeds.
+    /// feed.
     pub fn assemble(self, foundation: &Foundation<'_>) -> Result<Assembly, StartError> {
-        let (feeds, outputs) = (self.feeds, self.outputs);
-        let needed = feeds.iter().map(|feed| feed.outputs()).sum();
-        if needed != outputs.len() {
-            return Err(StartError::Outputs {
-                needed,
-                given: outputs.len(),
-            });
+        let (needed, given) = (self.feed.outputs(), self.outputs.len());
+        if needed != given {
+            return Err(StartError::Outputs { needed, given });
         }
-        let paced = feeds.iter().all(|feed| feed.is_paced());
+        let paced = self.feed.is_paced();
         let mut building = ReplayBuilder {
             config: &self.config,
             foundation,
@@ -62,17 +59,11 @@ impl ReplayPlan {
             egress: Vec::new(),
             assembly: Assembly::default(),
         };
-        let mut outputs = outputs.into_iter();
-        let mut feedings = Vec::new();
-        for feed in feeds {
-            let count = feed.outputs();
-            feedings.push(building.feeding(feed, outputs.by_ref().take(count))?);
-        }
+        let feeding = building.feeding(self.feed, self.outputs)?;
         let (egress, mut assembly) = (building.egress, building.assembly);
-        let inputs = feedings.iter().map(|feeding| ReplayInput(feeding.shared()));
-        assembly.sources.inputs = inputs.collect();
+        assembly.sources.inputs = vec![ReplayInput(feeding.shared())];
         let sleeps = foundation.config.wait != WaitMode::Spin && paced;
-        assembly.threads = threads(feedings, egress, foundation, sleeps)?;
+        assembly.threads = threads(feeding, egress, foundation, sleeps)?;
         if foundation.config.realtime && sleeps {
             assembly.awake = stay_awake(&mut assembly.notes);
         }
@@ -92,10 +83,10 @@ fn stay_awake(notes: &mut Vec<String>) -> Option<StayAwake> {
     asked.ok()
 }
 
-/// Distributes the stages over one reading and one or more sending threads.
+/// Returns the reading and the sending thread.
 fn threads(
-    feedings: Vec<FeedStage>,
-    egress: Vec<Egress<AnyTx>>,
+    feeding: FeedStage,
+    mut egress: Vec<Egress<AnyTx>>,
     foundation: &Foundation<'_>,
     fifo: bool,
 ) -> Result<Vec<ThreadPlan>, StartError> {
@@ -104,63 +95,55 @@ fn threads(
     } = *foundation;
     let realtime = config.realtime;
     let cores = host::allowed_cores();
-    // A separate thread for each output where there are cores for them, for
-    // the reader and for the rest of the machine.
-    let apart = cores.len() >= egress.len() + 2;
-    let mut groups: Vec<Vec<_>> = Vec::new();
-    for stage in egress {
-        match groups.last_mut() {
-            Some(group) if !apart => group.push(stage),
-            _ => groups.push(vec![stage]),
-        }
+    let pauses = Arc::new(PauseHistory::default());
+    control.count_pauses(std::slice::from_ref(&pauses));
+    for stage in &mut egress {
+        stage.excuse_by(&pauses);
     }
-    let pumps = groups.len();
-    let mut threads = Vec::new();
-    for (index, mut egress) in groups.into_iter().enumerate() {
-        let pauses = Arc::new(PauseHistory::default());
-        control.count_pauses(std::slice::from_ref(&pauses));
-        for stage in &mut egress {
-            stage.excuse_by(&pauses);
-        }
-        let core = apart.then(|| cores[cores.len() - 1 - index]);
-        let bell = Arc::new(Bell::new()?);
-        let pump = Pump {
-            egress,
-            pacer: Pacer::new(config.wait, pauses)?,
-            bell: Arc::clone(&bell),
-            control: Arc::clone(control),
-            readers: 1,
-            fifo: realtime && fifo,
-        };
-        threads.push(ThreadPlan {
-            name: format!("longwire-{index}"),
-            bell,
-            prepare: Box::new(move || host::prepare_sender(core, realtime, fifo)),
-            body: Box::new(|| pump.run()),
-        });
-    }
-    let placed = if apart { "a core each" } else { "together" };
+    // A core for the sender, where the reader and the rest of the machine have others.
+    let core = cores.last().copied().filter(|_| cores.len() >= 3);
+    let placed = match core {
+        Some(_) => "with a core of its own",
+        None => "on any core",
+    };
     let placement = format!(
-        "placement: 1 reading and {pumps} sending threads, senders {placed} ({} cores)",
+        "placement: a reading thread, and a sending thread {placed} ({} cores)",
         cores.len()
     );
+    let bell = Arc::new(Bell::new()?);
     let reader = Reader {
-        feedings,
-        fed: threads.iter().map(|pump| Arc::clone(&pump.bell)).collect(),
+        fed: Arc::clone(&bell),
         control: Arc::clone(control),
         begin: foundation.epoch.monotonic.saturating_sub(READ_BEFORE_START),
+        feeding,
     };
-    threads.push(ThreadPlan {
+    let pump = Pump {
+        outputs: Outputs {
+            egress,
+            numbers: reader.feeding.numbers(),
+        },
+        pacer: Pacer::new(config.wait, pauses)?,
+        bell: Arc::clone(&bell),
+        control: Arc::clone(control),
+        fifo: realtime && fifo,
+    };
+    let sending = ThreadPlan {
+        name: "longwire-0".to_owned(),
+        bell,
+        prepare: Box::new(move || host::prepare_sender(core, realtime, fifo)),
+        body: Box::new(|| pump.run()),
+    };
+    let reading = ThreadPlan {
         name: "longwire-read".to_owned(),
         bell: Arc::new(Bell::new()?),
         prepare: Box::new(move || {
-            // The senders report the same.
+            // The sender reports the same.
             host::prepare_thread(None, realtime);
             vec![placement]
         }),
         body: Box::new(|| reader.run()),
-    });
-    Ok(threads)
+    };
+    Ok(vec![sending, reading])
 }
 
 /// A replay under construction.
@@ -173,14 +156,15 @@ struct ReplayBuilder<'a> {
 }
 
 impl ReplayBuilder<'_> {
-    /// Builds the feeding stage of one feed with its outputs.
+    /// Builds the feeding stage with its outputs.
     fn feeding(
         &mut self,
         mut feed: Box<dyn Feed>,
-        outputs: impl Iterator<Item = ReplayOutput>,
+        outputs: Vec<ReplayOutput>,
     ) -> Result<FeedStage, StartError> {
         feed.begin(self.foundation.epoch);
-        let outputs: Result<Vec<_>, _> = outputs.map(|output| self.output(output)).collect();
+        let outputs = outputs.into_iter().map(|output| self.output(output));
+        let outputs: Result<Vec<_>, _> = outputs.collect();
         let read_ahead = if self.paced {
             self.config.read_ahead.0
         } else {
@@ -256,7 +240,6 @@ impl ReplayBuilder<'_> {
         });
         Ok(FeedingOutput {
             link: at_arrival,
-            link_id,
             mtu,
             line,
             shared,

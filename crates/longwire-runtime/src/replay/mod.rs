@@ -1,8 +1,8 @@
 //! Replay: frames that are known ahead of time, sent exactly when they are due.
 //!
-//! A reading thread takes frames from [feeds](crate::feed), offers them to
+//! A reading thread takes frames from a [feed](crate::feed), offers them to
 //! emulated links as of their times, and keeps delay lines filled. A sending
-//! thread does nothing but wait and send. Every departure follows from the
+//! thread does nothing but wait and send, to all ports in one order. Every departure follows from the
 //! schedule and never from the departure before, so errors do not accumulate.
 
 mod alarms;
@@ -10,6 +10,7 @@ mod build;
 mod config;
 mod disturbance;
 mod observed;
+mod outputs;
 mod pacer;
 mod pump;
 mod reader;

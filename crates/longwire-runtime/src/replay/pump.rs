@@ -4,23 +4,20 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use longwire_engine::Nanos;
-use longwire_io::port::AnyTx;
-use longwire_io::{PortError, TxPort};
+use longwire_io::PortError;
 
+use super::outputs::Outputs;
 use super::pacer::Pacer;
 use crate::clock::monotonic_now;
 use crate::host;
-use crate::stage::Egress;
-use crate::thread::{Bell, Control, ThreadEnd, earlier, thread_cpu_time};
+use crate::thread::{Bell, Control, ThreadEnd, thread_cpu_time};
 
-/// The sending thread: egress stages in turn.
+/// The sending thread.
 pub(crate) struct Pump {
-    pub egress: Vec<Egress<AnyTx>>,
+    pub outputs: Outputs,
     pub pacer: Pacer,
     pub bell: Arc<Bell>,
     pub control: Arc<Control>,
-    /// The number of threads that read traces.
-    pub readers: u64,
     /// The thread uses a real-time class when it can.
     pub fifo: bool,
 }
@@ -32,18 +29,14 @@ const LEAVE_FIFO: f64 = 0.85;
 const RETURN_TO_FIFO: f64 = 0.7;
 
 impl Pump {
-    /// Sends until all inputs have ended and all frames have left, until
+    /// Sends until the input has ended and all frames have left, until
     /// stopped, or until a port fails.
     pub fn run(mut self) -> ThreadEnd {
         self.pacer.witness.begin();
         let error = self.turns().err();
         let failed = error.is_some();
         self.control.failed.fetch_or(failed, Ordering::SeqCst);
-        for egress in &mut self.egress {
-            egress.finish();
-        }
-        let ports = self.egress.iter().map(Egress::port);
-        let mut remarks: Vec<String> = ports.flat_map(TxPort::remarks).collect();
+        let mut remarks = self.outputs.finish();
         remarks.extend(self.pacer.spun_for_others().map(|time| {
             format!(
                 "other work on this machine kept the sending thread from waking in time: for {time} in all it spun instead of sleeping"
@@ -62,14 +55,9 @@ impl Pump {
     fn turns(&mut self) -> Result<(), PortError> {
         let mut fifo = self.fifo;
         while !self.control.stop.load(Ordering::Relaxed) && !self.control.faults.any() {
-            let mut next_at = None;
-            let mut sent = 0;
-            for egress in &mut self.egress {
-                let step = egress.step()?;
-                sent += step.frames;
-                next_at = earlier(next_at, step.next_at);
-            }
-            if sent > 0 && next_at.is_none_or(|next| next <= monotonic_now()) {
+            let step = self.outputs.step()?;
+            let next_at = step.next_at;
+            if step.frames > 0 && next_at.is_none_or(|next| next <= monotonic_now()) {
                 continue;
             }
             if next_at.is_none() && self.is_done() {
@@ -100,10 +88,9 @@ impl Pump {
         }
     }
 
-    /// Whether all inputs have ended and all frames have left.
+    /// Whether the input has ended and all frames have left.
     fn is_done(&mut self) -> bool {
-        self.control.inputs_ended.load(Ordering::SeqCst) == self.readers
-            && self.egress.iter_mut().all(Egress::is_empty)
+        self.control.inputs_ended.load(Ordering::SeqCst) > 0 && self.outputs.is_empty()
     }
 
     fn wait(&mut self, next_at: Option<Nanos>) {
@@ -118,11 +105,7 @@ impl Pump {
         // Announce the sleep, then look once more: otherwise a frame published
         // between the last look and the announcement would wait unseen.
         self.bell.asleep();
-        let next = self
-            .egress
-            .iter_mut()
-            .filter_map(Egress::next_release)
-            .min();
+        let next = self.outputs.next_release();
         let until = match next {
             Some(next) => until.min(next.saturating_sub(self.pacer.margin())),
             None => until,
@@ -159,14 +142,11 @@ impl Pump {
     /// sleep.
     fn departure_after(&mut self, next: Nanos) -> Option<Nanos> {
         let from = self.pacer.apart_from(next);
-        let releases = self.egress.iter_mut();
-        releases
-            .filter_map(|egress| egress.release_beyond(from))
-            .min()
+        self.outputs.release_beyond(from)
     }
 
-    /// Whether the inputs have ended since the last look.
+    /// Whether the input has ended since the last look.
     fn ended_unseen(&self, next_at: Option<Nanos>) -> bool {
-        next_at.is_none() && self.control.inputs_ended.load(Ordering::SeqCst) == self.readers
+        next_at.is_none() && self.control.inputs_ended.load(Ordering::SeqCst) > 0
     }
 }

@@ -20,54 +20,41 @@ const SLEEP_MAX: Nanos = Nanos::from_millis(50);
 /// Waits shorter than this are spun.
 const SPIN_MAX: Nanos = Nanos::from_micros(50);
 
-/// The reading thread: feeding stages in turn.
+/// The reading thread.
 pub(crate) struct Reader {
-    pub feedings: Vec<FeedStage>,
-    /// The bells of the threads that send the frames.
-    pub fed: Vec<Arc<Bell>>,
+    pub feeding: FeedStage,
+    /// The bell of the thread that sends the frames.
+    pub fed: Arc<Bell>,
     pub control: Arc<Control>,
     /// The time at which reading begins.
     pub begin: Nanos,
 }
 
-/// The result of one turn of the loop.
-#[derive(Default)]
-struct ReaderTurn {
-    fed: bool,
-    ended: bool,
-    /// The time at which there may be space again.
-    full_until: Option<Nanos>,
-    /// Indices of feeds without data for the moment.
-    later: Vec<usize>,
-}
-
-/// Notifies the sending threads that reading has ended, also by a panic:
-/// otherwise they would wait for ever.
+/// Notifies the sending thread that reading has ended, also by a panic:
+/// otherwise it would wait for ever.
 struct EndNotice {
     control: Arc<Control>,
-    fed: Vec<Arc<Bell>>,
+    fed: Arc<Bell>,
 }
 
 impl Drop for EndNotice {
     fn drop(&mut self) {
         self.control.inputs_ended.fetch_add(1, Ordering::SeqCst);
-        self.fed.iter().for_each(|bell| bell.ring());
+        self.fed.ring();
     }
 }
 
 impl Reader {
-    /// Reads until the end of every trace, until stopped, or until one cannot
-    /// be read further: the frames read before are still sent.
+    /// Reads until the end of the feed, until stopped, or until it cannot be read
+    /// further: the frames read before are still sent.
     pub fn run(mut self) -> ThreadEnd {
         let _notice = EndNotice {
             control: Arc::clone(&self.control),
-            fed: self.fed.clone(),
+            fed: Arc::clone(&self.fed),
         };
         self.wait_to_begin();
         let error = self.turns().err();
-        for feeding in &mut self.feedings {
-            feeding.finish();
-        }
+        self.feeding.finish();
         ThreadEnd {
             error,
             cpu: thread_cpu_time(),
@@ -91,53 +78,28 @@ impl Reader {
             if left == Nanos::ZERO {
                 break;
             }
-            sleep(left.min(SLEEP_MAX), &[]);
+            sleep(left.min(SLEEP_MAX), None);
         }
     }
 
-    /// Reads until the end. The first error ends all reading, for the traces
-    /// share one time base.
     fn turns(&mut self) -> Result<(), PortError> {
         while !self.stopped() {
-            let turn = self.turn()?;
-            if turn.fed {
-                self.fed.iter().for_each(|bell| bell.ring_if_asleep());
-                continue;
+            match self.feeding.step()? {
+                FeedStep::Fed => self.fed.ring_if_asleep(),
+                FeedStep::Full(until) => self.wait(until, None),
+                FeedStep::Later => self.wait(Nanos::MAX, self.feeding.readable()),
+                FeedStep::Ended => break,
             }
-            if turn.ended {
-                break;
-            }
-            self.wait(&turn);
         }
         Ok(())
     }
 
-    fn turn(&mut self) -> Result<ReaderTurn, PortError> {
-        let mut turn = ReaderTurn {
-            ended: true,
-            ..ReaderTurn::default()
-        };
-        for (number, feeding) in self.feedings.iter_mut().enumerate() {
-            let step = feeding.step()?;
-            turn.ended &= step == FeedStep::Ended;
-            match step {
-                FeedStep::Fed => turn.fed = true,
-                FeedStep::Full(until) => {
-                    turn.full_until = Some(turn.full_until.map_or(until, |other| other.min(until)));
-                }
-                FeedStep::Later => turn.later.push(number),
-                FeedStep::Ended => {}
-            }
-        }
-        Ok(turn)
-    }
-
-    /// Waits for space, or for a slow input.
-    fn wait(&self, turn: &ReaderTurn) {
+    /// Waits for space, or for a slow input. A feed with enough data is not polled: it
+    /// would wake the thread at once.
+    fn wait(&self, until: Nanos, source: Option<BorrowedFd<'_>>) {
         // The last frames of a slow input.
-        self.fed.iter().for_each(|bell| bell.ring_if_asleep());
+        self.fed.ring_if_asleep();
         let now = monotonic_now();
-        let until = turn.full_until.unwrap_or(Nanos::MAX);
         let left = until.saturating_sub(now).min(SLEEP_MAX);
         if left <= SPIN_MAX {
             while monotonic_now() < until {
@@ -145,19 +107,13 @@ impl Reader {
             }
             return;
         }
-        // Feeds with enough data are not polled: they would wake the thread at
-        // once.
-        let slow = turn.later.iter().map(|number| &self.feedings[*number]);
-        let sources: Vec<BorrowedFd<'_>> = slow.filter_map(FeedStage::readable).collect();
-        sleep(left, &sources);
+        sleep(left, source);
     }
 }
 
-fn sleep(time: Nanos, sources: &[BorrowedFd<'_>]) {
-    let polled = sources
-        .iter()
-        .map(|source| PollFd::new(*source, PollFlags::POLLIN));
-    let mut polled: Vec<PollFd<'_>> = polled.collect();
+fn sleep(time: Nanos, source: Option<BorrowedFd<'_>>) {
+    let polled = source.map(|source| PollFd::new(source, PollFlags::POLLIN));
+    let mut polled: Vec<PollFd<'_>> = polled.into_iter().collect();
     let timeout = TimeSpec::from(Duration::from_nanos(time.as_nanos()));
     // Early or late: the caller checks again.
     let _ = ppoll(&mut polled, Some(timeout), None);

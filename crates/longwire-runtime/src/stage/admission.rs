@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use longwire_engine::models::mtu::Mtu;
-use longwire_engine::{Delivery, Fragments, FrameMeta, LinkId, Nanos, Verdict};
+use longwire_engine::{Delivery, Fragments, FrameMeta, Nanos, Verdict};
 use longwire_io::delay_line::{DelayLineWriter, Note, PushError};
 use longwire_io::port::offload::TrainPart;
 use longwire_io::{Offload, RxFrame};
@@ -21,7 +21,8 @@ pub(super) struct Admission {
     /// The link, if it decides at arrival; one with a managed queue belongs to
     /// the egress stage, and frames pass on undecided.
     decider: Option<Decider>,
-    link_id: LinkId,
+    /// The tag of frames on the line.
+    pub tag: u32,
     /// The link's MTU: long frames are cut here, also for a link of the egress
     /// stage.
     mtu: Mtu,
@@ -50,7 +51,6 @@ pub(super) struct Admission {
 /// The parts of an admission.
 pub(super) struct AdmissionParts {
     pub link: Option<Decider>,
-    pub link_id: LinkId,
     pub mtu: Mtu,
     pub line: DelayLineWriter,
     pub form: CutForm,
@@ -67,7 +67,7 @@ impl Admission {
             undecided: parts.link.is_none() && !matches!(parts.mtu, Mtu::Fragment(_)),
             cut_all: parts.link.as_ref().is_none_or(one_by_one),
             decider: parts.link,
-            link_id: parts.link_id,
+            tag: 0,
             mtu: parts.mtu,
             line: parts.line,
             form: parts.form,
@@ -286,11 +286,11 @@ impl Admission {
 
     fn keep_run(&mut self, cutter: &mut Cutter<'_>, run: Run) {
         let (line, counts, shared) = (&mut self.line, &mut self.counts, &self.shared);
-        let (link, form) = (self.link_id, self.form);
+        let (tag, form) = (self.tag, self.form);
         cutter.cut(run, form, |cut| {
             let note = Note {
                 release: run.release,
-                link,
+                tag,
                 offload: cut.offload,
                 part: cut.part,
                 wire_len: cut.bytes.len() as u32,
@@ -322,7 +322,7 @@ impl Admission {
     pub(super) fn note(&self, release: Nanos, wire_len: u32) -> Note {
         Note {
             release,
-            link: self.link_id,
+            tag: self.tag,
             offload: Offload::NONE,
             part: None,
             wire_len,

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use longwire_engine::{Nanos, ReleaseQueue};
+use longwire_engine::{LinkId, Nanos, ReleaseQueue};
 use longwire_io::delay_line::{DelayLineReader, HeldFrame};
 use longwire_io::port::StampedBy;
 use longwire_io::{PortError, PushResult, TxPort};
@@ -13,6 +13,7 @@ use super::addresses::PortAddresses;
 use super::decider::Decider;
 use super::departures::Departures;
 use super::managed::ManagedLine;
+use super::order::{DeparturePlace, Turn};
 use super::own::Judge;
 use super::send_stamps::SendStamps;
 use super::{BURST, Step};
@@ -63,8 +64,17 @@ enum WaitingFrames {
     Managed(Box<ManagedLine>),
 }
 
+/// The result of sending a burst.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SendOutcome {
+    /// Frames that left.
+    pub frames: usize,
+    /// The port accepted no further frame.
+    pub full: bool,
+}
+
 /// Maximum time until a full port is tried again.
-const RETRY_AFTER: Nanos = Nanos::from_micros(20);
+pub(crate) const RETRY_AFTER: Nanos = Nanos::from_micros(20);
 
 impl<T: TxPort> Egress<T> {
     /// Returns a stage that publishes to `shared`.
@@ -132,38 +142,90 @@ impl<T: TxPort> Egress<T> {
     /// The error of the output port's flush.
     pub fn step(&mut self) -> Result<Step, PortError> {
         let now = self.clock.now();
+        self.prepare(now);
+        let burst = self.send(now, None)?;
+        let next_at = self.next_at(now, burst.full);
+        if burst.frames == 0 && next_at.is_none() {
+            self.idle(now);
+        }
+        Ok(Step {
+            frames: burst.frames,
+            next_at,
+            ended: false,
+        })
+    }
+
+    /// Takes frames off the line that do not wait there, and makes the decisions of a
+    /// managed queue: afterwards the next departure is known.
+    #[inline]
+    pub(crate) fn prepare(&mut self, now: Nanos) {
         if self.port.needs_idle_fill() {
             self.port.sync_clock(now);
         }
+        match &mut self.waiting {
+            WaitingFrames::OnLine => {}
+            WaitingFrames::Sorted(queue) => {
+                while let Some(frame) = self.line.take() {
+                    let release = self.line.descriptor(&frame).release;
+                    queue.push(LinkId(0), release, frame);
+                }
+            }
+            WaitingFrames::Managed(managed) => {
+                // Before the line is emptied: frames that arrived by then are on it.
+                let seen_until = self.account.shared.seen_until.get();
+                let due_by = now.saturating_add(self.account.lead);
+                managed.take_in(&mut self.line, &mut self.account);
+                managed.decide(due_by.min(seen_until), &mut self.line, &mut self.account);
+            }
+        }
+    }
+
+    /// Sends frames due at `now`, at most one burst; with a `turn`, only those that it
+    /// allows.
+    ///
+    /// # Errors
+    /// The error of the output port's flush.
+    #[inline(always)]
+    pub(crate) fn send(
+        &mut self,
+        now: Nanos,
+        turn: Option<&Turn>,
+    ) -> Result<SendOutcome, PortError> {
         let mut full = false;
         let due_by = now.saturating_add(self.account.lead);
         match &self.waiting {
-            WaitingFrames::OnLine => self.send_in_order(due_by, &mut full),
-            WaitingFrames::Sorted(_) => self.send_sorted(due_by, &mut full),
-            WaitingFrames::Managed(_) => self.send_managed(due_by, &mut full),
+            WaitingFrames::OnLine => self.send_in_order(due_by, turn, &mut full),
+            WaitingFrames::Sorted(_) => self.send_sorted(due_by, turn, &mut full),
+            WaitingFrames::Managed(_) => self.send_managed(due_by, turn, &mut full),
         }
         if full && self.account.batch.is_empty() {
             // Full of frames pushed before.
             self.account.full_at = now;
         }
-        let mut left = 0;
+        let frames = self.flush(now)?;
+        Ok(SendOutcome { frames, full })
+    }
+
+    /// Sends the frames that the port has accepted; returns the number of those that left.
+    ///
+    /// # Errors
+    /// The error of the output port's flush.
+    #[inline]
+    pub(crate) fn flush(&mut self, now: Nanos) -> Result<usize, PortError> {
         self.keep_busy(now)?;
-        if !self.account.batch.is_empty() {
-            let end;
-            (left, end) = self.account.flush(&mut self.port, &self.clock)?;
-            self.line.settle();
-            self.look_at_stamps(end);
+        if self.account.batch.is_empty() {
+            return Ok(0);
         }
-        let next_at = self.next_at(now, full);
-        if left == 0 && next_at.is_none() {
-            self.account.rest(now);
-            self.look_at_stamps(now);
-        }
-        Ok(Step {
-            frames: left,
-            next_at,
-            ended: false,
-        })
+        let (frames, end) = self.account.flush(&mut self.port, &self.clock)?;
+        self.line.settle();
+        self.look_at_stamps(end);
+        Ok(frames)
+    }
+
+    /// Publishes the accounts while nothing is due.
+    pub(crate) fn idle(&mut self, now: Nanos) {
+        self.account.rest(now);
+        self.look_at_stamps(now);
     }
 
     /// Lets the port send fillers between frames.
@@ -180,11 +242,11 @@ impl<T: TxPort> Egress<T> {
 
     /// Sends from the line, which is the release queue: its front is the next
     /// frame due.
-    #[inline]
-    fn send_in_order(&mut self, due_by: Nanos, full: &mut bool) {
+    #[inline(always)]
+    fn send_in_order(&mut self, due_by: Nanos, turn: Option<&Turn>, full: &mut bool) {
         while self.account.batch.len() < BURST {
             let Some(next) = self.line.front() else { break };
-            if next.release > due_by {
+            if next.release > due_by || self.is_beyond(turn, next.release, next.tag) {
                 break;
             }
             let frame = (&next, self.line.front_bytes());
@@ -197,16 +259,15 @@ impl<T: TxPort> Egress<T> {
         }
     }
 
-    /// Sorts the line's frames, which may overtake one another, then sends.
-    fn send_sorted(&mut self, due_by: Nanos, full: &mut bool) {
-        let WaitingFrames::Sorted(queue) = &mut self.waiting else {
-            return;
-        };
-        while let Some(frame) = self.line.take() {
-            let next = self.line.descriptor(&frame);
-            queue.push(next.link, next.release, frame);
-        }
+    /// Sends frames that may overtake one another.
+    fn send_sorted(&mut self, due_by: Nanos, turn: Option<&Turn>, full: &mut bool) {
         while self.account.batch.len() < BURST && self.port.free_slots() > 0 {
+            if self.is_next_beyond(turn) {
+                break;
+            }
+            let WaitingFrames::Sorted(queue) = &mut self.waiting else {
+                break;
+            };
             let Some((link, release, frame)) = queue.pop_due(due_by) else {
                 break;
             };
@@ -224,16 +285,15 @@ impl<T: TxPort> Egress<T> {
         }
     }
 
-    /// Passes the line's frames through the managed queue, then sends.
-    fn send_managed(&mut self, due_by: Nanos, full: &mut bool) {
-        let WaitingFrames::Managed(managed) = &mut self.waiting else {
-            return;
-        };
-        // Before the line is emptied: frames that arrived by then are on it.
-        let seen_until = self.account.shared.seen_until.get();
-        managed.take_in(&mut self.line, &mut self.account);
-        managed.decide(due_by.min(seen_until), &mut self.line, &mut self.account);
+    /// Sends what a managed queue delivered.
+    fn send_managed(&mut self, due_by: Nanos, turn: Option<&Turn>, full: &mut bool) {
         while self.account.batch.len() < BURST && self.port.free_slots() > 0 {
+            if self.is_next_beyond(turn) {
+                break;
+            }
+            let WaitingFrames::Managed(managed) = &mut self.waiting else {
+                break;
+            };
             let Some(due) = managed.pop_due(due_by) else {
                 break;
             };
@@ -245,8 +305,51 @@ impl<T: TxPort> Egress<T> {
             }
             managed.sent(due, &mut self.line, &mut self.account);
         }
-        managed.publish();
+        if let WaitingFrames::Managed(managed) = &mut self.waiting {
+            managed.publish();
+        }
         self.line.settle();
+    }
+
+    /// Whether a frame has to wait for another port.
+    #[inline(always)]
+    fn is_beyond(&self, turn: Option<&Turn>, release: Nanos, number: u32) -> bool {
+        turn.is_some_and(|turn| !turn.allows(self.place_of(release, number)))
+    }
+
+    fn is_next_beyond(&mut self, turn: Option<&Turn>) -> bool {
+        let Some(turn) = turn else { return false };
+        self.next_place().is_some_and(|next| !turn.allows(next))
+    }
+
+    #[inline]
+    fn place_of(&self, release: Nanos, number: u32) -> DeparturePlace {
+        DeparturePlace {
+            at: release.saturating_sub(self.account.lead),
+            number,
+        }
+    }
+
+    /// Returns the place of the next departure, of the frames that [`Egress::prepare`] saw.
+    pub(crate) fn next_place(&mut self) -> Option<DeparturePlace> {
+        let (release, number) = match &mut self.waiting {
+            WaitingFrames::OnLine => {
+                let next = self.line.front()?;
+                (next.release, next.tag)
+            }
+            WaitingFrames::Sorted(queue) => {
+                let (release, frame) = queue.peek()?;
+                (release, self.line.descriptor(frame).tag)
+            }
+            WaitingFrames::Managed(managed) => managed.peek(&self.line)?,
+        };
+        Some(self.place_of(release, number))
+    }
+
+    /// Notes that frames due at `now` wait for a full port, this one or another one that
+    /// has to send first.
+    pub(crate) fn waits_for_receiver(&mut self, now: Nanos) {
+        self.account.full_at = now;
     }
 
     fn next_at(&mut self, now: Nanos, full: bool) -> Option<Nanos> {

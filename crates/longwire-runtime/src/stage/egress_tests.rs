@@ -1,4 +1,4 @@
-use longwire_engine::{Bytes, LinkId};
+use longwire_engine::Bytes;
 use longwire_io::delay_line::{DelayLineConfig, DelayLineWriter, Note, delay_line};
 use longwire_io::port::SendStamp;
 use longwire_io::{Offload, TxFrame};
@@ -105,7 +105,7 @@ fn fill(line: &mut DelayLineWriter, releases: impl IntoIterator<Item = u64>) {
     for release in releases {
         let note = Note {
             release: micros(release),
-            link: LinkId(0),
+            tag: 0,
             offload: Offload::NONE,
             part: None,
             wire_len: 60,

@@ -5,14 +5,15 @@
 use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use longwire_engine::Nanos;
 use longwire_engine::models::mtu::Mtu;
-use longwire_engine::{LinkId, Nanos};
 use longwire_io::delay_line::DelayLineWriter;
 use longwire_io::{Offload, PortError, RxFrame};
 
 use super::BURST;
 use super::admission::{Admission, AdmissionParts};
 use super::decider::Decider;
+use super::order::FeedNumbers;
 use super::segments::CutForm;
 use crate::clock::monotonic_now;
 use crate::counters::LinkShared;
@@ -33,8 +34,6 @@ const STATUS_EVERY: Nanos = Nanos::from_millis(100);
 pub(crate) struct FeedingOutput {
     /// The link, if it decides at arrival.
     pub link: Option<Decider>,
-    /// The link's number.
-    pub link_id: LinkId,
     /// The link's MTU: frames that it fragments are cut before they are
     /// offered.
     pub mtu: Mtu,
@@ -70,6 +69,9 @@ pub(crate) enum FeedStep {
 pub(crate) struct FeedStage {
     feed: Box<dyn Feed>,
     outputs: Vec<OutputState>,
+    /// The number of the next frame, which wraps around.
+    number: u32,
+    numbers: Arc<FeedNumbers>,
     /// When the replay starts.
     start: Nanos,
     /// Bytes that waiting frames may use before reading pauses.
@@ -109,7 +111,6 @@ impl FeedStage {
             admission: Admission::new(
                 AdmissionParts {
                     link: output.link,
-                    link_id: output.link_id,
                     mtu: output.mtu,
                     line: output.line,
                     form: CutForm::Finished,
@@ -121,6 +122,8 @@ impl FeedStage {
         FeedStage {
             feed,
             outputs: outputs.collect(),
+            number: 0,
+            numbers: Arc::default(),
             start,
             read_ahead,
             latest: start,
@@ -130,6 +133,11 @@ impl FeedStage {
             status_at: Nanos::ZERO,
             ended: false,
         }
+    }
+
+    /// Returns the number of frames on the lines.
+    pub fn numbers(&self) -> Arc<FeedNumbers> {
+        Arc::clone(&self.numbers)
     }
 
     /// Returns the published state.
@@ -169,6 +177,7 @@ impl FeedStage {
         let FeedStage {
             feed,
             outputs,
+            number,
             start,
             latest,
             behind_max,
@@ -190,6 +199,8 @@ impl FeedStage {
                     output.admission.shared.ingress.artifacts[Artifact::Behind].add(1);
                     *behind_max = (*behind_max).max(now.saturating_sub(arrival));
                 }
+                output.admission.tag = *number;
+                *number = number.wrapping_add(1);
                 output.admission.admit(RxFrame {
                     bytes: fed.bytes,
                     arrival,
@@ -216,6 +227,7 @@ impl FeedStage {
             admission.shared.seen_until.set(seen);
             admission.publish_counts();
         }
+        self.numbers.publish(self.number);
         if end {
             self.ended = true;
             self.status_at = Nanos::ZERO;

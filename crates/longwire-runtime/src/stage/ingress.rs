@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
+use longwire_engine::Nanos;
 use longwire_engine::models::mtu::Mtu;
-use longwire_engine::{LinkId, Nanos};
 use longwire_io::delay_line::DelayLineWriter;
 use longwire_io::{PortError, ReceiveResult, RxFrame, RxPort, TxPort};
 
@@ -26,8 +26,6 @@ pub struct IngressParts<R> {
     /// The link; `None` when it has a managed queue, and belongs to the egress
     /// stage.
     pub link: Option<Decider>,
-    /// The link's number.
-    pub link_id: LinkId,
     /// The link's MTU: frames that it fragments are cut before they are
     /// offered.
     pub mtu: Mtu,
@@ -67,7 +65,6 @@ impl<R: RxPort> Ingress<R> {
     pub(crate) fn new(parts: IngressParts<R>, shared: Arc<LinkShared>) -> Ingress<R> {
         let admission = AdmissionParts {
             link: parts.link,
-            link_id: parts.link_id,
             mtu: parts.mtu,
             line: parts.line,
             form: parts.form,

@@ -179,6 +179,13 @@ impl ManagedLine {
         self.released.push(link_id, delivery.release, number);
     }
 
+    /// Returns the release and the tag of the next delivery.
+    pub fn peek(&mut self, line: &DelayLineReader) -> Option<(Nanos, u32)> {
+        let (release, number) = self.released.peek()?;
+        let held = self.held.get(*number)?;
+        Some((release, line.descriptor(&held.frame).tag))
+    }
+
     /// Returns the next delivery due at `now`.
     pub fn pop_due(&mut self, now: Nanos) -> Option<DueDelivery> {
         let (_, release, number) = self.released.pop_due(now)?;

@@ -17,6 +17,7 @@ mod overload;
 mod own_ports;
 mod plugins;
 mod replay;
+mod replay_order;
 mod shards;
 mod traces;
 mod traces_together;

@@ -140,7 +140,7 @@ fn replay(
         ..RunConfig::default()
     };
     start(
-        NetworkPlan::replay(vec![Box::new(feed)], outputs, config),
+        NetworkPlan::replay(Box::new(feed), outputs, config),
         quiet,
         None,
     )

@@ -30,7 +30,8 @@ pub struct PumpArgs {
         required = true,
         help_heading = "Sending",
         long_help = "The port to send to: an interface's name, or one of those below. Given twice \
-                     or more, there are as many outputs, in one time base"
+                     or more, there are as many outputs, whose frames leave in one order. pcap:FILE is \
+                     written in virtual time"
     )]
     pub to: Vec<String>,
 

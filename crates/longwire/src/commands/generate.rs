@@ -181,7 +181,7 @@ fn send(
     let feed = feed(config)?;
     let mut outputs = pump.outputs(false, feed.is_paced())?;
     let control = ReplayControl::bind(pump, &mut outputs, false)?;
-    let (running, warnings) = replay::start(pump, vec![feed], outputs, globals)?;
+    let (running, warnings) = replay::start(pump, feed, outputs, globals)?;
     start::notes(running.notes(), globals)?;
     let server = control.serve(&running, pump, globals)?;
     watch_live(&running, stop, None, globals)?;
@@ -272,7 +272,7 @@ pub(crate) fn start_feed(
     globals: &Globals,
 ) -> Result<(RunningNetwork, Vec<String>), Error> {
     let outputs = pump.outputs(false, feed.is_paced())?;
-    replay::start(pump, vec![feed], outputs, globals)
+    replay::start(pump, feed, outputs, globals)
 }
 
 /// Prints a line about a profile's progress, if remarks are printed.

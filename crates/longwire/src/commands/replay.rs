@@ -8,7 +8,7 @@ use longwire_engine::models::FRAMING;
 use longwire_engine::models::framing::Framing;
 use longwire_engine::replay::Pace;
 use longwire_engine::{BitRate, Nanos, PacketRate, Speed};
-use longwire_runtime::feed::trace::{Moment, TraceConfig, TraceFeed, in_one_time_base};
+use longwire_runtime::feed::trace::{Moment, TraceConfig, TraceFeed};
 use longwire_runtime::replay::ReplayOutput;
 use longwire_runtime::{Feed, NetworkPlan, RunningNetwork, network};
 
@@ -30,7 +30,8 @@ thread reads ahead; a trace that cannot be read in time is reported as
 
 Traces are pcap or pcapng, also packed with gzip, zstd or lz4; - is stdin.
 Several traces go one after the other, or by their times with --merge; with as
-many --to, each goes to its own port, in one time base.
+many --to, each goes to its own port. Frames leave in the order of the trace, of
+several traces in that of their stamps, also by several ports.
 
 The link options put an emulated link before each port: the trace arrives
 there at its times. Its rate is --link-rate, because --rate is that of sending.
@@ -187,12 +188,12 @@ pub fn run(args: &ReplayArgs, globals: &Globals) -> Result<ExitCode, Error> {
     let ports = args.receivers.receive.iter().map(String::as_str);
     args.pump.check_report(ports, traces)?;
     let stop = stop_flag()?;
-    let feeds = args.feeds()?;
     let ways = args.alter.split.is_some();
+    let feed = args.open()?;
     let mut outputs = args.pump.outputs(ways, !args.pace.topspeed)?;
     let control = ReplayControl::bind(&args.pump, &mut outputs, ways)?;
     let receivers = Receivers::open(&args.receivers, &mut outputs, globals)?;
-    let (running, warnings) = start(&args.pump, feeds, outputs, globals)?;
+    let (running, warnings) = start(&args.pump, Box::new(feed), outputs, globals)?;
     announcement::notes(running.notes(), globals)?;
     let server = control.serve(&running, &args.pump, globals)?;
     watch_live(&running, &stop, None, globals)?;
@@ -211,20 +212,20 @@ pub fn run(args: &ReplayArgs, globals: &Globals) -> Result<ExitCode, Error> {
     )
 }
 
-/// Starts to send feeds to these outputs; returns the run with its warnings.
+/// Starts to send a feed to these outputs; returns the run with its warnings.
 ///
 /// # Errors
 /// If a recording cannot be created, or the run not be started.
 pub(super) fn start(
     pump: &PumpArgs,
-    feeds: Vec<Box<dyn Feed>>,
+    feed: Box<dyn Feed>,
     outputs: Vec<ReplayOutput>,
     globals: &Globals,
 ) -> Result<(RunningNetwork, Vec<String>), Error> {
     let recorder = pump.recorder(&outputs)?;
     let links = outputs.iter().map(|output| &output.link);
     let warnings = announcement::announce(links, globals)?;
-    let plan = NetworkPlan::replay(feeds, outputs, pump.replay());
+    let plan = NetworkPlan::replay(feed, outputs, pump.replay());
     let running = network::start(plan, pump.config(), recorder)?;
     Ok((running, warnings))
 }
@@ -271,23 +272,8 @@ impl ReplayArgs {
         Ok(())
     }
 
-    /// Returns a feed for each port, or for both sides of a split.
-    fn feeds(&self) -> Result<Vec<Box<dyn Feed>>, Error> {
-        if !self.apart() {
-            return Ok(vec![Box::new(self.open(self.traces.clone())?)]);
-        }
-        let traces = self.traces.iter();
-        let feeds: Result<Vec<TraceFeed>, Error> =
-            traces.map(|trace| self.open(vec![trace.clone()])).collect();
-        let mut feeds = feeds?;
-        in_one_time_base(&mut feeds)?;
-        let boxed = feeds
-            .into_iter()
-            .map(|feed| Box::new(feed) as Box<dyn Feed>);
-        Ok(boxed.collect())
-    }
-
-    fn open(&self, traces: Vec<String>) -> Result<TraceFeed, Error> {
+    /// Opens the traces, which are one feed for all ports.
+    fn open(&self) -> Result<TraceFeed, Error> {
         let SelectArgs {
             rounds,
             loop_gap,
@@ -297,8 +283,9 @@ impl ReplayArgs {
             merge,
         } = &self.select;
         let config = TraceConfig {
-            traces,
+            traces: self.traces.clone(),
             merge: *merge,
+            apart: self.apart(),
             pace: self.pace.pace()?,
             gap_cap: self.pace.gap_cap,
             rounds: (*rounds > 0).then_some(*rounds),

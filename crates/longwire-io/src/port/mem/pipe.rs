@@ -4,7 +4,7 @@
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
-use longwire_engine::{Bytes, LinkId, Nanos};
+use longwire_engine::{Bytes, Nanos};
 
 use crate::Bell;
 use crate::delay_line::{
@@ -80,7 +80,7 @@ impl TxPort for PipeTx {
         }
         let note = Note {
             release: frame.release,
-            link: LinkId(0),
+            tag: 0,
             offload: frame.offload,
             part: None,
             wire_len: frame.wire_len,

@@ -16,6 +16,8 @@ pub struct TraceConfig {
     /// Merge all traces, in the order of their stamps; otherwise they are sent
     /// one after the other.
     pub merge: bool,
+    /// Send each trace to its own output, all in the order of their stamps.
+    pub apart: bool,
     /// The source of the pace.
     pub pace: Pace,
     /// The limit for gaps of the trace; longer ones are shortened to it.
@@ -46,6 +48,7 @@ impl Default for TraceConfig {
         TraceConfig {
             traces: Vec::new(),
             merge: false,
+            apart: false,
             pace: Pace::default(),
             gap_cap: None,
             rounds: Some(1),

@@ -5,7 +5,7 @@ use std::os::fd::BorrowedFd;
 use longwire_capture::{CaptureReader, Record, Reframed, Step};
 use longwire_engine::Nanos;
 use longwire_io::{PortError, rights};
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::poll::{PollFd, PollFlags, poll};
 
 /// The traces, in the order in which they were named.
 pub(super) struct Inputs {
@@ -25,6 +25,9 @@ struct Trace {
     first: Option<Nanos>,
     over: bool,
 }
+
+/// The maximum wait for data, in milliseconds, so that a stop is noticed.
+const WAIT_MAX: u8 = 50;
 
 /// The result of moving to the next frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,6 +107,11 @@ impl Inputs {
         self.traces[self.current].over = true;
     }
 
+    /// Returns the number of the trace of the current frame.
+    pub(super) fn current(&self) -> usize {
+        self.current
+    }
+
     /// Returns the current frame.
     #[inline]
     pub(super) fn record(&self) -> Option<Record<'_>> {
@@ -141,12 +149,12 @@ impl Inputs {
         self.traces[self.current].reader.ring();
     }
 
-    /// Waits for more data after [`Next::Later`].
+    /// Waits for more data after [`Next::Later`], for a while.
     pub(super) fn wait(&self) {
         if let Some(readable) = self.readable() {
             let mut wait = [PollFd::new(readable, PollFlags::POLLIN)];
             // Early or late: the caller checks again.
-            let _ = poll(&mut wait, PollTimeout::NONE);
+            let _ = poll(&mut wait, WAIT_MAX);
         }
     }
 

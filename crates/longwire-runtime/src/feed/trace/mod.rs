@@ -1,7 +1,6 @@
 //! A feed that reads traces: capture files, plain or compressed, one after the
 //! other or merged, at a configurable pace.
 
-mod common;
 mod config;
 mod inputs;
 mod moment;
@@ -9,6 +8,7 @@ mod output;
 mod steps;
 
 use std::os::fd::BorrowedFd;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use longwire_engine::Nanos;
 use longwire_engine::replay::ReplaySchedule;
@@ -16,13 +16,11 @@ use longwire_io::{PortError, ReceiveResult};
 use longwire_packet::alter::About;
 
 use super::{Feed, FeedFrame, FeedStatus};
-use common::Member;
-pub use common::in_one_time_base;
 pub use config::TraceConfig;
 use inputs::{Inputs, Next};
 pub use moment::{Moment, MomentError};
 use output::Pieces;
-use steps::{RecordChoice, RoundStart, Selection};
+use steps::{RecordChoice, Selection};
 
 /// Frames without a whole Ethernet header cannot be sent.
 const FRAME_MIN: usize = 14;
@@ -59,8 +57,6 @@ pub struct TraceFeed {
     config: TraceConfig,
     inputs: Inputs,
     schedule: ReplaySchedule,
-    /// Its membership in rounds that it begins together with other feeds.
-    member: Option<Member>,
     alters: bool,
     /// Frames of one record that did not fit into the previous call.
     pieces: Pieces,
@@ -88,11 +84,11 @@ impl TraceFeed {
             });
         }
         let repeated = config.rounds != Some(1);
-        let inputs = Inputs::open(&config.traces, config.merge, repeated)?;
+        let merged = config.merge || config.apart;
+        let inputs = Inputs::open(&config.traces, merged, repeated)?;
         Ok(TraceFeed {
             inputs,
             schedule: ReplaySchedule::new(config.pace, config.gap_cap),
-            member: None,
             alters: !config.alterations.is_nothing(),
             pieces: Pieces::default(),
             held: false,
@@ -104,28 +100,15 @@ impl TraceFeed {
         })
     }
 
-    /// Makes times count from this stamp, where several feeds share one time
-    /// base.
-    pub fn count_from(&mut self, origin: Nanos) {
-        self.schedule.count_from(origin);
-    }
-
-    /// Makes rounds begin together with those of other feeds. Rounds at a fixed
-    /// rate just follow each other.
-    fn begin_rounds_with(&mut self, member: Member) {
-        let shares = self.config.rounds != Some(1) && self.schedule.is_by_stamps();
-        self.member = Some(member).filter(|_| shares && !self.over);
-    }
-
     /// Returns the stamp of the first frame that will be handed out; `None` if
-    /// there is no such frame. Waits for a slow pipe. To be called before the
-    /// first [`Feed::feed`].
+    /// there is no such frame, or `stop` is set before it is found. Waits for a slow pipe. To
+    /// be called before the first [`Feed::feed`].
     ///
     /// # Errors
     /// The trace cannot be read as far.
-    pub fn first_stamp(&mut self) -> Result<Option<Nanos>, PortError> {
-        while !self.held && !self.over {
-            match self.select(usize::MAX)? {
+    pub fn first_stamp(&mut self, stop: &AtomicBool) -> Result<Option<Nanos>, PortError> {
+        while !self.held && !self.over && !stop.load(Ordering::Relaxed) {
+            match self.select(LOOKS_MAX)? {
                 Selection::Frame => self.held = true,
                 Selection::Nothing => self.inputs.wait(),
                 Selection::End => self.over = true,
@@ -152,11 +135,11 @@ impl TraceFeed {
                     }
                     self.counts.in_trace = 0;
                 }
-                Next::End => match self.begin_round()? {
-                    RoundStart::Yes => {}
-                    RoundStart::Later => return Ok(Selection::Nothing),
-                    RoundStart::Never => return Ok(Selection::End),
-                },
+                Next::End => {
+                    if !self.begin_round()? {
+                        return Ok(Selection::End);
+                    }
+                }
             }
         }
         // There are more records, although none of these was selected.
@@ -212,37 +195,21 @@ impl TraceFeed {
         }
     }
 
-    /// Begins the traces again, if another round follows.
-    fn begin_round(&mut self) -> Result<RoundStart, PortError> {
+    /// Begins the traces again; returns `false` if no round follows.
+    fn begin_round(&mut self) -> Result<bool, PortError> {
         let next = self.round + 1;
         // A round without frames would be repeated without end.
         let wanted = self.config.rounds.is_none_or(|rounds| next < rounds);
-        if !wanted || self.counts.in_round == 0 {
-            self.round = next;
-            return Ok(RoundStart::Never);
-        }
-        let gap = self.config.round_gap;
-        match &mut self.member {
-            None => self.schedule.next_round(gap),
-            Some(member) => match member.end_round(self.schedule.round_end(gap)) {
-                Some(begins) => self.schedule.begin_round(begins),
-                None => return Ok(RoundStart::Later),
-            },
-        }
-        self.inputs.again()?;
         self.round = next;
+        if !wanted || self.counts.in_round == 0 {
+            return Ok(false);
+        }
+        self.schedule.next_round(self.config.round_gap);
+        self.inputs.again()?;
         self.config.alterations.next_round();
         self.round_began = None;
         (self.counts.in_round, self.counts.in_trace) = (0, 0);
-        Ok(RoundStart::Yes)
-    }
-
-    /// Ends the feed.
-    fn end(&mut self) {
-        (self.over, self.held) = (true, false);
-        if let Some(member) = self.member.take() {
-            member.leave(self.schedule.round_end(self.config.round_gap));
-        }
+        Ok(true)
     }
 
     /// Hands out the current record; returns the number of frames it became.
@@ -252,6 +219,7 @@ impl TraceFeed {
             return 0;
         };
         let output = match &mut self.config.splitter {
+            None if self.config.apart => self.inputs.current(),
             None => 0,
             Some(splitter) => splitter.side(record.bytes),
         };
@@ -316,7 +284,7 @@ impl TraceFeed {
             let sent = self.counts.sent;
             self.over |= self.config.limit.is_some_and(|limit| sent >= limit);
             if self.over {
-                self.end();
+                self.held = false;
                 received.end = true;
                 break;
             }
@@ -346,7 +314,7 @@ impl Feed for TraceFeed {
         let result = self.read(max, take);
         if result.is_err() {
             // The first error ends the feed.
-            self.end();
+            (self.over, self.held) = (true, false);
             self.counts.failed = true;
         }
         result
@@ -354,22 +322,13 @@ impl Feed for TraceFeed {
 
     fn outputs(&self) -> usize {
         match self.config.splitter {
+            None if self.config.apart => self.config.traces.len(),
             None => 1,
             Some(_) => 2,
         }
     }
 
     fn readable(&self) -> Option<BorrowedFd<'_>> {
-        if let Some(member) = &self.member {
-            // Data of the next round that were read ahead are no reason to
-            // wake.
-            if member.must_wait() {
-                return None;
-            }
-            if member.may_go_on() {
-                self.inputs.ring();
-            }
-        }
         self.inputs.readable()
     }
 

@@ -8,14 +8,6 @@ pub(super) enum Selection {
     End,
 }
 
-/// Whether a round has begun.
-pub(super) enum RoundStart {
-    Yes,
-    /// Other feeds have not reached its beginning.
-    Later,
-    Never,
-}
-
 /// Whether a record is sent.
 pub(super) enum RecordChoice {
     Yes,

@@ -8,6 +8,7 @@ mod counts;
 mod documented;
 mod faults;
 mod frames;
+mod order;
 mod ports;
 mod real;
 mod traffic;
