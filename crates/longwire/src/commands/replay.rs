@@ -189,10 +189,12 @@ pub fn run(args: &ReplayArgs, globals: &Globals) -> Result<ExitCode, Error> {
     args.pump.check_report(ports, traces)?;
     let stop = stop_flag()?;
     let ways = args.alter.split.is_some();
-    let feed = args.open()?;
+    let mut feed = args.open()?;
     let mut outputs = args.pump.outputs(ways, !args.pace.topspeed)?;
     let control = ReplayControl::bind(&args.pump, &mut outputs, ways)?;
     let receivers = Receivers::open(&args.receivers, &mut outputs, globals)?;
+    // The replay's time begins when its first frame has been found.
+    feed.first_stamp(&stop)?;
     let (running, warnings) = start(&args.pump, Box::new(feed), outputs, globals)?;
     announcement::notes(running.notes(), globals)?;
     let server = control.serve(&running, &args.pump, globals)?;

@@ -1,9 +1,11 @@
 //! How many frames are sent, and when: rounds, parts of a trace, a pace. To a
 //! capture file, which is a port that needs no rights.
 
+use std::process::Command;
+
 use crate::common::{Ran, frames, longwire, write};
 use crate::replay::frames::{TimedFrames, numbered};
-use crate::replay::wire::pcap_of;
+use crate::replay::wire::{Wire, pcap_of};
 use longwire_testbed::support::{Folder, words};
 
 const MS: u64 = 1_000_000;
@@ -90,14 +92,33 @@ fn a_pipe_is_sent_as_it_comes() {
         "(head -c 1000; sleep 0.3; cat) < {trace} | {} replay - --to pcap:out={out} --json",
         env!("CARGO_BIN_EXE_longwire")
     );
-    let piped = std::process::Command::new("sh")
-        .args(["-c", &command])
-        .output();
+    let piped = Command::new("sh").args(["-c", &command]).output();
     let ran = crate::common::ran(piped.expect("sh starts"));
     assert_eq!(ran.code, 0, "{ran:?}");
     assert_eq!(frames(&out).len(), 100);
     let input = &ran.json()["inputs"][0];
     assert_eq!(input["name"], "the standard input");
+}
+
+/// Frames left out at the beginning take time to read: the replay's time begins behind them.
+#[test]
+fn times_count_from_the_first_frame_that_is_found() {
+    let Some(wire) = Wire::new(1, 1_500) else {
+        return;
+    };
+    let dir = Folder::new();
+    let command = format!(
+        "(head -c 1000; sleep 0.6; cat) < {} | {} replay - --to near0 --json --from 180ms",
+        trace(&dir),
+        env!("CARGO_BIN_EXE_longwire")
+    );
+    let run = || Command::new("sh").args(["-c", &command]).output();
+    let piped = wire.near.run(run).expect("it is entered");
+    let ran = crate::common::ran(piped.expect("sh starts"));
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let link = &ran.json()["links"][0];
+    assert_eq!(link["packets_out"], 10);
+    assert_eq!(link["artifacts"]["behind"], 0);
 }
 
 /// Two traces to two ports, of 100 ms and of 30 ms: rounds begin together.
