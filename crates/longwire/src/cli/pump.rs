@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use longwire_engine::trace::moment;
-use longwire_engine::{Bytes, LinkConfig, LinkSpec, Nanos};
+use longwire_engine::{Bytes, LinkSpec, Nanos};
 use longwire_io::port::options::{OpenOptions, Purpose};
 use longwire_io::port::registry;
 use longwire_runtime::record::Epoch;
@@ -199,13 +199,10 @@ impl PumpArgs {
             launch: self.launch.launch(timed)?,
             ..OpenOptions::default()
         };
-        let names = self.names(ways);
-        let ports = self.to.iter().zip(names).enumerate();
-        let outputs = ports.map(|(index, (port, name))| {
-            let config = self.link(ways && index == 1)?;
-            let (to, port) = (port, registry::open(port, &options)?);
+        let ports = self.to.iter().zip(self.links(ways)?);
+        let outputs = ports.map(|(to, link)| {
+            let port = registry::open(to, &options)?;
             self.launch.check(to, &port)?;
-            let link = LinkSetup { name, config };
             Ok(ReplayOutput {
                 port,
                 link,
@@ -216,17 +213,21 @@ impl PumpArgs {
         outputs.collect()
     }
 
-    /// Returns the link before an output; `down`: before the output of the
-    /// servers' side.
+    /// Returns the link before each output; `ways` as for [`PumpArgs::outputs`].
     ///
     /// # Errors
     /// If its options do not fit together.
-    fn link(&self, down: bool) -> Result<LinkConfig, Error> {
-        if down {
-            self.link.0.link_down()
-        } else {
-            self.link.0.link_up()
-        }
+    pub fn links(&self, ways: bool) -> Result<Vec<LinkSetup>, Error> {
+        let names = self.names(ways).into_iter().enumerate();
+        let links = names.map(|(index, name)| {
+            let config = if ways && index == 1 {
+                self.link.0.link_down()
+            } else {
+                self.link.0.link_up()
+            };
+            Ok(LinkSetup::new(name, config?))
+        });
+        links.collect()
     }
 
     /// Returns the options of the link before each output; `ways` as for

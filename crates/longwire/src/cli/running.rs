@@ -286,13 +286,17 @@ impl LaunchBy {
         }
     }
 
+    /// Whether a port must hold frames.
+    pub fn must_hold(self) -> bool {
+        matches!(self, LaunchBy::Device | LaunchBy::Queue)
+    }
+
     /// Checks that the port holds frames, if it must.
     ///
     /// # Errors
     /// If it does not.
     pub fn check(self, name: &str, port: &Port) -> Result<(), Error> {
-        let must = matches!(self, LaunchBy::Device | LaunchBy::Queue);
-        if !must || port.tx.launch_lead().is_some() {
+        if !self.must_hold() || port.tx.launch_lead().is_some() {
             return Ok(());
         }
         Err(Error::Usage(format!(

@@ -14,7 +14,7 @@ use longwire_traffic::profile::ProbeReport;
 use longwire_traffic::receive::{ReceiveConfig, ReceiveReport, Receiver, StreamReport};
 use serde::Serialize;
 
-use super::generate_file;
+use super::feed_file::{self, FeedFile};
 use super::replay;
 use super::replay_control::ReplayControl;
 use crate::cli::{LINK_HELP, Paint, PumpArgs, TrafficArgs};
@@ -107,13 +107,10 @@ pub fn run(args: &GenerateArgs, globals: &Globals) -> Result<ExitCode, Error> {
     }
     args.pump.check_report(args.receive.as_deref(), [])?;
     start::warn(&args.traffic.doubts(), globals)?;
-    let capture = args.pump.to.first().map(String::as_str);
-    let capture = capture.map(generate_file::capture).transpose()?.flatten();
-    if capture.is_some() || args.profile.profile.is_some() {
-        refuse_control(args)?;
-    }
+    let captures = feed_file::captures(&args.pump.to)?;
     if args.profile.profile.is_some() {
-        if capture.is_some() {
+        refuse_control(args)?;
+        if captures.is_some() {
             return Err(Error::Usage(
                 "--profile measures a network, and --to is a capture".to_owned(),
             ));
@@ -126,11 +123,11 @@ pub fn run(args: &GenerateArgs, globals: &Globals) -> Result<ExitCode, Error> {
             "how fast? give --rate, as in 100mbit or 1mpps, or --topspeed".to_owned(),
         ));
     }
-    if let Some(file) = capture {
-        return generate_file::run(file, args, config, globals);
+    let stop = stop_flag()?;
+    if let Some(files) = captures {
+        return write_file(args, config, &files, &stop, globals);
     }
     check_sending(args, &config)?;
-    let stop = stop_flag()?;
     let receiver = args.receive.as_deref().map(receive).transpose()?;
     let report = send(&args.pump, config, &stop, globals)?;
     let receiver = receiver.map(|receiver| receiver.settle(&report, args.settle, &stop));
@@ -168,6 +165,34 @@ pub fn run(args: &GenerateArgs, globals: &Globals) -> Result<ExitCode, Error> {
     Ok(code)
 }
 
+/// Writes generated frames to a capture.
+///
+/// # Errors
+/// If an option does not fit, or the file cannot be written.
+fn write_file(
+    args: &GenerateArgs,
+    config: GeneratorConfig,
+    files: &[&str],
+    stop: &AtomicBool,
+    globals: &Globals,
+) -> Result<ExitCode, Error> {
+    feed_file::check(&args.pump, args.traffic.topspeed, args.receive.is_some())?;
+    if config.count.is_none() && config.time.is_none() {
+        return Err(Error::Usage(
+            "how much? give --time or --count: a file takes frames without end".to_owned(),
+        ));
+    }
+    let file = FeedFile {
+        feed: feed(config)?,
+        files,
+        links: args.pump.links(false)?,
+        start: Nanos::ZERO,
+        pump: &args.pump,
+        stop,
+    };
+    file.write(globals)
+}
+
 /// Sends generated frames until all have left, or a signal stops it.
 ///
 /// # Errors
@@ -191,13 +216,11 @@ fn send(
     Ok(report)
 }
 
-/// Refuses the control API of what is no one run in real time.
+/// Refuses the control API of several runs.
 fn refuse_control(args: &GenerateArgs) -> Result<(), Error> {
     if args.pump.control.is_given() {
         return Err(Error::Usage(
-            "--control and --view show one run that sends to a port: leave them out with \
-             --profile and with --to pcap:FILE"
-                .to_owned(),
+            "--control and --view show one run: leave them out with --profile".to_owned(),
         ));
     }
     Ok(())

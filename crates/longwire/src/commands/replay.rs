@@ -4,6 +4,7 @@ use std::process::ExitCode;
 use std::str::FromStr;
 
 use clap::Args;
+use longwire_capture::same_file;
 use longwire_engine::models::FRAMING;
 use longwire_engine::models::framing::Framing;
 use longwire_engine::replay::Pace;
@@ -12,6 +13,7 @@ use longwire_runtime::feed::trace::{Moment, TraceConfig, TraceFeed};
 use longwire_runtime::replay::ReplayOutput;
 use longwire_runtime::{Feed, NetworkPlan, RunningNetwork, network};
 
+use super::feed_file::{self, FeedFile};
 use super::replay_control::ReplayControl;
 use crate::cli::{AlterArgs, PumpArgs, ReceiverArgs};
 use crate::receiving::{Receivers, with_received};
@@ -33,6 +35,9 @@ Several traces go one after the other, or by their times with --merge; with as
 many --to, each goes to its own port. Frames leave in the order of the trace, of
 several traces in that of their stamps, also by several ports.
 
+--to pcap:FILE writes a capture instead, in virtual time: rewritten frames with
+their stamps, at once and without root.
+
 The link options put an emulated link before each port: the trace arrives
 there at its times. Its rate is --link-rate, because --rate is that of sending.
 
@@ -43,7 +48,8 @@ Examples:
   longwire replay both.pcap --split client=10.0.0.0/8 --to eth1 --to eth2
   longwire replay trace.pcap --to eth1 --map 10.0.0.0/8=192.168.0.0/16 --dst-mac 02:00:00:00:00:01
   longwire replay trace.pcap --to eth1 --delay 20ms --loss 1% --link-rate 10mbit
-  longwire replay trace.pcap --to eth1 --view            a page that shows it";
+  longwire replay trace.pcap --to eth1 --view            a page that shows it
+  longwire replay trace.pcap --to pcap:new.pcap --map 10.0.0.0/8=192.168.0.0/16   a rewritten file";
 
 /// Arguments of `replay`.
 #[derive(Debug, Args)]
@@ -189,7 +195,23 @@ pub fn run(args: &ReplayArgs, globals: &Globals) -> Result<ExitCode, Error> {
     args.pump.check_report(ports, traces)?;
     let stop = stop_flag()?;
     let ways = args.alter.split.is_some();
+    let captures = feed_file::captures(&args.pump.to)?;
+    if let Some(files) = &captures {
+        args.check_captures(files)?;
+    }
     let mut feed = args.open()?;
+    if let Some(files) = captures {
+        let file = FeedFile {
+            // So that frames keep their stamps.
+            start: feed.first_stamp(&stop)?.unwrap_or_default(),
+            feed: Box::new(feed),
+            files: &files,
+            links: args.pump.links(ways)?,
+            pump: &args.pump,
+            stop: &stop,
+        };
+        return file.write(globals);
+    }
     let mut outputs = args.pump.outputs(ways, !args.pace.topspeed)?;
     let control = ReplayControl::bind(&args.pump, &mut outputs, ways)?;
     let receivers = Receivers::open(&args.receivers, &mut outputs, globals)?;
@@ -272,6 +294,25 @@ impl ReplayArgs {
             ));
         }
         Ok(())
+    }
+
+    /// Refuses options that do not fit captures, which are written in virtual time.
+    fn check_captures(&self, files: &[&str]) -> Result<(), Error> {
+        let receives = !self.receivers.receive.is_empty();
+        feed_file::check(&self.pump, self.pace.topspeed, receives)?;
+        if self.select.rounds == 0 && self.select.limit.is_none() {
+            return Err(Error::Usage(
+                "--loop 0 has no end, and a capture needs one; give --limit".to_owned(),
+            ));
+        }
+        let traces = self.traces.iter().filter(|trace| *trace != "-");
+        let mut pairs = traces.flat_map(|trace| files.iter().map(move |file| (trace, file)));
+        match pairs.find(|(trace, file)| same_file(trace, file)) {
+            None => Ok(()),
+            Some((trace, _)) => Err(Error::Usage(format!(
+                "--to would overwrite {trace}, which is read; choose another file"
+            ))),
+        }
     }
 
     /// Opens the traces, which are one feed for all ports.

@@ -170,7 +170,7 @@ pub fn run(args: &SimulateArgs, globals: &Globals) -> Result<ExitCode, Error> {
     check_output(output, args)?;
     let stop = stop_flag()?;
     let mut inputs = Inputs::of_pair(&args.input, ways, &stop)?;
-    let outputs = Outputs::of_pair(output)?;
+    let outputs = Outputs::of_pair(&[output])?;
     let names = ["up", "down"];
     let record = RecordArgs {
         capture: None,

@@ -48,14 +48,19 @@ impl Outputs {
         Ok(outputs)
     }
 
-    /// Creates one capture of the frames that leave a pair.
+    /// Creates the captures of the frames that leave a pair: one of both directions, or
+    /// one of the first direction and one of the second.
     ///
     /// # Errors
-    /// If it cannot be created.
-    pub fn of_pair(path: &str) -> Result<Outputs, Error> {
+    /// If one cannot be created.
+    pub fn of_pair(paths: &[&str]) -> Result<Outputs, Error> {
+        let create = |path: &&str| Ok(behind(CaptureWriter::create(path)?, Batches::Large));
+        let writers: Vec<CaptureWriter> = paths.iter().map(create).collect::<Result<_, Error>>()?;
+        // Frames leave by the port at which those of the other direction arrive.
+        let down = writers.len() - 1;
         Ok(Outputs {
-            writers: vec![behind(CaptureWriter::create(path)?, Batches::Large)],
-            of: vec![vec![(0, 0)]; 2],
+            writers,
+            of: vec![vec![(down, 0)], vec![(0, 0)]],
         })
     }
 

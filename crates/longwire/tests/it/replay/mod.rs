@@ -12,4 +12,5 @@ mod order;
 mod ports;
 mod real;
 mod traffic;
+mod virtual_time;
 mod wire;

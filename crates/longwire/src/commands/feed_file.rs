@@ -1,0 +1,219 @@
+//! `generate` and `replay` with `--to pcap:FILE`: a feed into captures, in virtual time.
+//!
+//! Nothing here waits or reads a clock: the same input and options produce identical files.
+
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use longwire_capture::{CaptureFormat, Record, same_file};
+use longwire_engine::Nanos;
+use longwire_runtime::fabric::Simulation;
+use longwire_runtime::record::Epoch;
+use longwire_runtime::{Feed, InputReport, LinkSetup, RunReport};
+use nix::poll::{PollFd, PollFlags, poll};
+
+use crate::cli::{PumpArgs, StartAt};
+use crate::progress::Progress;
+use crate::report::finish::{ReportStream, finish, on_stuck_plugin};
+use crate::report::start;
+use crate::simulate::{Direction, Outputs, Stop, VirtualRun};
+use crate::{Error, Globals};
+
+/// Frames taken from the feed at once.
+const BURST: usize = 256;
+
+/// How long to wait for a slow input, in milliseconds, before signals are checked.
+const WAIT_MS: u8 = 50;
+
+/// The direction of the frames for the capture of each `--to`.
+const DIRECTIONS: [Direction; 2] = [Direction::Up, Direction::Down];
+
+/// Returns the captures to which frames are written; `None` if a `--to` is a port that
+/// sends.
+///
+/// # Errors
+/// If a `--to` names a capture to read, or there are too many.
+pub(super) fn captures(to: &[String]) -> Result<Option<Vec<&str>>, Error> {
+    let captures: Result<Vec<Option<&str>>, Error> = to.iter().map(|to| capture(to)).collect();
+    let captures: Option<Vec<&str>> = captures?.into_iter().collect();
+    match &captures {
+        Some(files) if files.len() > DIRECTIONS.len() => Err(Error::Usage(format!(
+            "--to pcap: at most {} captures are written at once",
+            DIRECTIONS.len()
+        ))),
+        Some(files) if files.len() == 2 && is_same(files[0], files[1]) => Err(Error::Usage(
+            format!("--to names {} twice; choose another file", files[0]),
+        )),
+        _ => Ok(captures),
+    }
+}
+
+fn is_same(one: &str, other: &str) -> bool {
+    one == other || same_file(one, other)
+}
+
+fn capture(to: &str) -> Result<Option<&str>, Error> {
+    let Some(file) = to.strip_prefix("pcap:") else {
+        return Ok(None);
+    };
+    let file = file.strip_prefix("out=").unwrap_or(file);
+    if file.starts_with("in=") || file.contains(",in=") {
+        return Err(Error::Usage(format!(
+            "--to {to}: a port to send to reads no capture; write pcap:FILE"
+        )));
+    }
+    if file == "-" || CaptureFormat::of(file).is_none() {
+        return Err(Error::Usage(format!(
+            "--to {to}: end the file's name in .pcap or .pcapng"
+        )));
+    }
+    Ok(Some(file))
+}
+
+/// Refuses options that need a port that sends.
+///
+/// # Errors
+/// If there is one.
+pub(super) fn check(pump: &PumpArgs, topspeed: bool, receives: bool) -> Result<(), Error> {
+    let usage = |text: &str| Err(Error::Usage(text.to_owned()));
+    if topspeed {
+        return usage("--topspeed gives frames no times, and a capture needs them; give --rate");
+    }
+    if receives {
+        return usage("--receive needs a port, not a capture");
+    }
+    if pump.record.capture.is_some() {
+        return usage("--capture: --to is the capture already");
+    }
+    if pump.launch.must_hold() {
+        return usage("--launch needs a port that holds frames, and --to is a capture");
+    }
+    if pump.control.is_given() {
+        return usage(
+            "--control and --view show a run in real time: leave them out with --to pcap:FILE",
+        );
+    }
+    if let Some(StartAt::In(_)) = pump.start_at {
+        return usage("--start-at: a capture is written in virtual time; give a date");
+    }
+    Ok(())
+}
+
+/// A feed that is written to captures.
+pub(super) struct FeedFile<'a> {
+    pub feed: Box<dyn Feed>,
+    /// The captures, one for each output of the feed.
+    pub files: &'a [&'a str],
+    /// The link before each capture.
+    pub links: Vec<LinkSetup>,
+    /// The time from which the feed's times count, unless `--start-at` gives it.
+    pub start: Nanos,
+    pub pump: &'a PumpArgs,
+    /// Set by a signal.
+    pub stop: &'a AtomicBool,
+}
+
+impl FeedFile<'_> {
+    /// Writes all frames, each after the link before its output.
+    ///
+    /// # Errors
+    /// If an option does not fit, or a file cannot be written.
+    pub fn write(mut self, globals: &Globals) -> Result<ExitCode, Error> {
+        let pump = self.pump;
+        if let Some(StartAt::At(start)) = pump.start_at {
+            self.start = start;
+        }
+        let links = std::mem::take(&mut self.links);
+        let names: Vec<&str> = links.iter().map(|link| link.name.as_str()).collect();
+        let recorder = pump.record.recorder(&names, &pump.report)?;
+        let outputs = Outputs::of_pair(self.files)?;
+        let notes = start::announce(&links, globals)?;
+        let seed = pump.seed.seed;
+        on_stuck_plugin(seed, &pump.report, globals, ReportStream::Stdout);
+        let ports = DIRECTIONS.map(Direction::port).into_iter();
+        let simulation = Simulation::pair(ports.zip(links).collect(), seed, self.start, recorder)?;
+        let mut run = VirtualRun::new(simulation, outputs, None, pump.faults(), self.stop);
+        let began = Instant::now();
+        let ended = self.feed_all(&mut run, globals);
+        let interrupted = format!(
+            "interrupted; {} holds what was written until then",
+            self.files.join(" and ")
+        );
+        let (links, ended) = run.finish(ended, &interrupted);
+        let status = self.feed.status();
+        let report = RunReport {
+            seed,
+            epoch_ns: self.start.as_nanos(),
+            duration_s: began.elapsed().as_secs_f64(),
+            links,
+            inputs: vec![InputReport {
+                name: status.name,
+                fraction: status.fraction,
+                counts: status.counts.into_iter().collect(),
+                behind_max_us: 0.0,
+                notes: status.notes,
+            }],
+            notes,
+            error: ended.error,
+            ..RunReport::default()
+        };
+        finish(&report, &pump.report, globals, ReportStream::Stdout)
+    }
+
+    /// Takes all frames from the feed, and releases them, also after a signal.
+    fn feed_all(&mut self, run: &mut VirtualRun<'_>, globals: &Globals) -> Result<(), Stop> {
+        let start = self.start;
+        self.feed.begin(Epoch {
+            monotonic: start,
+            wall: start,
+        });
+        let mut progress = Progress::new(Progress::SHARE, globals);
+        let mut taken = Ok(());
+        let mut read = Ok(());
+        while taken.is_ok() {
+            let received = self.feed.feed(BURST, &mut |fed| {
+                if taken.is_ok() {
+                    let record = Record {
+                        stamp: start.saturating_add(fed.due),
+                        bytes: fed.bytes,
+                        wire_len: fed.wire_len,
+                        interface: 0,
+                    };
+                    taken = run.frame(DIRECTIONS[fed.output].port(), record);
+                }
+            });
+            match received {
+                Ok(received) if received.end => break,
+                Ok(received) if received.frames < BURST => self.wait(),
+                Ok(_) => {}
+                Err(error) => {
+                    // The frames before it are written.
+                    read = Err(Error::from(error));
+                    break;
+                }
+            }
+            if self.stop.load(Ordering::Relaxed) {
+                taken = Err(Stop::Signal);
+            }
+            if progress.shows() {
+                let done = self.feed.status().fraction.unwrap_or(0.0);
+                progress.at((done * 1_000.0) as u64, Some(1_000));
+            }
+        }
+        progress.clear();
+        if matches!(taken, Ok(()) | Err(Stop::Signal)) {
+            run.drain()?;
+        }
+        taken?;
+        Ok(read?)
+    }
+
+    /// Waits for a slow input.
+    fn wait(&self) {
+        if let Some(readable) = self.feed.readable() {
+            // Early or late: the caller looks again.
+            let _ = poll(&mut [PollFd::new(readable, PollFlags::POLLIN)], WAIT_MS);
+        }
+    }
+}
