@@ -61,6 +61,9 @@ pub struct RunReport<L = LinkReport> {
     /// at the start.
     #[serde(skip)]
     pub closing_notes: Vec<String>,
+    /// A replay was stopped before the end of its input.
+    #[serde(skip)]
+    pub stopped_early: bool,
     /// Why the run ended early, if it did.
     pub error: Option<String>,
 }
@@ -109,6 +112,7 @@ impl<L> RunReport<L> {
             wake_margin_us: self.wake_margin_us,
             notes: self.notes,
             closing_notes: self.closing_notes,
+            stopped_early: self.stopped_early,
             error: self.error,
         }
     }
@@ -157,6 +161,8 @@ pub struct NetworkDocument {
     wake_margin_us: f64,
     #[serde(skip)]
     closing_notes: Vec<String>,
+    #[serde(skip)]
+    stopped_early: bool,
 }
 
 /// The report of one direction.

@@ -50,6 +50,7 @@ pub(crate) fn watch_live(
     let replays = !running.snapshot().inputs.is_empty();
     watch(running, &mut until_stopped(stop, time), || {
         if replays {
+            replay.announce_gap(running.gap_left());
             replay.refresh(|| running.snapshot());
         } else {
             live.refresh(|| running.snapshot());

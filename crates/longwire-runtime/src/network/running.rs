@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use longwire_engine::Nanos;
+
 use super::assembly::{Foundation, RunFacts};
 use super::plan::{Carriers, NetworkPlan};
 use crate::clock::monotonic_now;
@@ -110,6 +112,14 @@ impl RunningNetwork {
         self.threads.ended()
     }
 
+    /// Returns how long it is until the next frame of a replay is due, during a gap of 10 s
+    /// or more.
+    pub fn gap_left(&self) -> Option<Nanos> {
+        let now = monotonic_now();
+        let inputs = self.facts.sources.inputs.iter();
+        inputs.filter_map(|input| input.gap_left(now)).min()
+    }
+
     /// Waits for the run to end by itself, for `timeout` at most; returns
     /// whether it has.
     pub fn wait(&self, timeout: Duration) -> bool {
@@ -142,7 +152,7 @@ impl RunningNetwork {
 
 #[cfg(test)]
 mod tests {
-    use longwire_engine::{Bytes, LinkConfig, Nanos};
+    use longwire_engine::{Bytes, LinkConfig};
     use longwire_io::port::mem::pipe;
     use longwire_io::port::{AnyRx, AnyTx, Port};
 

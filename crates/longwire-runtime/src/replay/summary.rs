@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
 
+use longwire_engine::Nanos;
+
 use crate::report::InputReport;
 use crate::stage::FeedShared;
 
@@ -10,6 +12,11 @@ use crate::stage::FeedShared;
 pub(crate) struct ReplayInput(pub Arc<FeedShared>);
 
 impl ReplayInput {
+    /// Returns how long it is until the next frame is due, during a gap of 10 s or more.
+    pub fn gap_left(&self, now: Nanos) -> Option<Nanos> {
+        self.0.gap_left(now)
+    }
+
     /// Returns the report as of the last bursts.
     pub fn report(&self) -> InputReport {
         let ReplayInput(shared) = self;

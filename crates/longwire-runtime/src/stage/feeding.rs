@@ -2,6 +2,7 @@
 //! to its link as of its time, and puts delivered frames on the delay line of
 //! its output.
 
+use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -50,7 +51,34 @@ pub(crate) struct FeedShared {
     pub status: Mutex<FeedStatus>,
     /// The maximum time by which a frame was read after it was due.
     pub behind_max: Mutex<Nanos>,
+    /// The beginnings and ends of long gaps that were read and have not passed.
+    gaps: Mutex<VecDeque<(Nanos, Nanos)>>,
 }
+
+impl FeedShared {
+    /// Returns how long it is until the next frame is due, if `now` lies in a long gap.
+    pub fn gap_left(&self, now: Nanos) -> Option<Nanos> {
+        let mut gaps = self.gaps.lock().unwrap_or_else(PoisonError::into_inner);
+        while gaps.front().is_some_and(|(_, end)| *end <= now) {
+            gaps.pop_front();
+        }
+        let (begin, end) = gaps.front()?;
+        (*begin <= now).then(|| end.saturating_sub(now))
+    }
+
+    fn add_gap(&self, begin: Nanos, end: Nanos) {
+        let mut gaps = self.gaps.lock().unwrap_or_else(PoisonError::into_inner);
+        if gaps.len() < GAPS_MAX {
+            gaps.push_back((begin, end));
+        }
+    }
+}
+
+/// The shortest gap that is announced.
+const GAP_LONG: Nanos = Nanos::from_secs(10);
+
+/// The maximum number of gaps kept; of others, none are announced.
+const GAPS_MAX: usize = 1_024;
 
 /// The result of one step of a feeding stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -182,6 +210,7 @@ impl FeedStage {
             latest,
             behind_max,
             port_is_late,
+            shared,
             ..
         } = self;
         // Frames without times are never late, and those that wait for a slow
@@ -190,6 +219,9 @@ impl FeedStage {
         let mut frames = 0;
         let received = feed.feed(FRAMES_AHEAD, &mut |fed: FeedFrame<'_>| {
             let arrival = start.saturating_add(fed.due);
+            if arrival.saturating_sub(*latest) >= GAP_LONG {
+                shared.add_gap(*latest, arrival);
+            }
             *latest = arrival;
             frames += 1;
             if let Some(output) = outputs.get_mut(fed.output) {

@@ -203,6 +203,7 @@ fn send(
     stop: &AtomicBool,
     globals: &Globals,
 ) -> Result<RunReport, Error> {
+    let endless = config.count.is_none() && config.time.is_none();
     let feed = feed(config)?;
     let mut outputs = pump.outputs(false, feed.is_paced())?;
     let control = ReplayControl::bind(pump, &mut outputs, false)?;
@@ -211,7 +212,7 @@ fn send(
     let server = control.serve(&running, pump, globals)?;
     watch_live(&running, stop, None, globals)?;
     drop(server);
-    let mut report = running.stop();
+    let mut report = replay::end(running, endless);
     report.notes.extend(warnings);
     Ok(report)
 }

@@ -11,7 +11,7 @@ use longwire_engine::replay::Pace;
 use longwire_engine::{BitRate, Nanos, PacketRate, Speed};
 use longwire_runtime::feed::trace::{Moment, TraceConfig, TraceFeed};
 use longwire_runtime::replay::ReplayOutput;
-use longwire_runtime::{Feed, NetworkPlan, RunningNetwork, network};
+use longwire_runtime::{Feed, NetworkPlan, RunReport, RunningNetwork, network};
 
 use super::feed_file::{self, FeedFile};
 use super::replay_control::ReplayControl;
@@ -222,7 +222,8 @@ pub fn run(args: &ReplayArgs, globals: &Globals) -> Result<ExitCode, Error> {
     let server = control.serve(&running, &args.pump, globals)?;
     watch_live(&running, &stop, None, globals)?;
     drop(server);
-    let mut report = running.stop();
+    let endless = args.select.rounds == 0 && args.select.limit.is_none();
+    let mut report = end(running, endless);
     report.notes.extend(warnings);
     let received = receivers.finish(&mut report);
     let json = with_received(report.clone(), &received);
@@ -252,6 +253,17 @@ pub(super) fn start(
     let plan = NetworkPlan::replay(feed, outputs, pump.replay());
     let running = network::start(plan, pump.config(), recorder)?;
     Ok((running, warnings))
+}
+
+/// Stops a run; `endless`: its input has no end.
+pub(super) fn end(running: RunningNetwork, endless: bool) -> RunReport {
+    let ended = running.ended() || endless;
+    let mut report = running.stop();
+    // The end of a pipe is not known, but its frames that were read are.
+    let waiting = report.links.iter().any(|link| link.in_flight > 0);
+    let is_done = report.progress().map_or(!waiting, |done| done == 1.0);
+    report.stopped_early = !ended && !is_done;
+    report
 }
 
 impl ReplayArgs {

@@ -1,9 +1,13 @@
 //! Additions of a replay to a link's report: its inputs, and its progress.
 
 use std::io::{self, Write};
+use std::time::Duration;
 
+use indicatif::HumanDuration;
+use longwire_engine::Nanos;
 use longwire_runtime::{InputReport, RunReport};
 
+use super::stderr::print_line;
 use super::words::{count, micros};
 use crate::Globals;
 use crate::cli::Paint;
@@ -59,6 +63,10 @@ fn counted(n: u64, name: &str) -> String {
 /// The progress bar of a replay, with the remaining time.
 pub struct ReplayLine {
     progress: Progress,
+    /// Whether gaps are announced.
+    talks: bool,
+    /// The rest of the gap that was announced.
+    gap: Option<Nanos>,
 }
 
 impl ReplayLine {
@@ -66,6 +74,20 @@ impl ReplayLine {
     pub fn new(globals: &Globals) -> ReplayLine {
         ReplayLine {
             progress: Progress::new(Progress::SHARE, globals),
+            talks: globals.talks(),
+            gap: None,
+        }
+    }
+
+    /// Announces a long gap, once: `left` is the time until the next frame is due.
+    pub fn announce_gap(&mut self, left: Option<Nanos>) {
+        let last = std::mem::replace(&mut self.gap, left);
+        if let Some(left) = left.filter(|left| self.talks && last.is_none_or(|last| *left > last)) {
+            self.clear();
+            print_line(format_args!(
+                "the next frame is due in {}; --gap-cap shortens the gaps of a trace",
+                HumanDuration(Duration::from_nanos(left.as_nanos()))
+            ));
         }
     }
 

@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::artifacts::{self, is_own};
 use super::require::frames;
 use super::undelivered::UndeliveredFrames;
-use super::words::{count, micros, percent, rate};
+use super::words::{count, count_of, micros, percent, rate};
 use crate::cli::Paint;
 
 /// A link with a smaller share of own artifacts met its configuration apart
@@ -73,6 +73,9 @@ fn judge(report: &RunReport) -> (bool, String) {
     if let Some(error) = &report.error {
         return (false, format!("the run ended early: {error}"));
     }
+    if report.stopped_early {
+        return (false, stopped_early(report));
+    }
     if report.stops.count > 0 {
         return (false, stopped(&report.stops, &artifacts));
     }
@@ -109,6 +112,22 @@ fn judge(report: &RunReport) -> (bool, String) {
         format!("{subject} was what was asked for, apart from {artifacts}: {praise}")
     };
     (true, line)
+}
+
+/// Describes a replay that was stopped before the end of its input.
+fn stopped_early(report: &RunReport) -> String {
+    let links = &report.links;
+    let sent: u64 = links.iter().map(|link| link.traffic.packets_out).sum();
+    let read: u64 = links.iter().map(|link| link.in_flight).sum();
+    let done = report.progress();
+    let done = done.map_or(String::new(), |done| {
+        format!(" at {} of its input", percent(done))
+    });
+    format!(
+        "the replay was stopped{done}: {} sent, {} more read and not sent",
+        count_of(sent, "frame"),
+        count(read)
+    )
 }
 
 /// Returns the share of a link's frames that are the emulator's own artifacts.

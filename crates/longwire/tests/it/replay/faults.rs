@@ -9,7 +9,7 @@ use longwire_io::net::{self, interface::Interface};
 use longwire_testbed::support::{Folder, rows};
 use nix::sys::signal::Signal;
 
-use crate::common::process::{Capture, PATIENCE, RunningProgram, records};
+use crate::common::process::{Capture, PATIENCE, RunningProgram, records, wait_for_word};
 use crate::common::{Ran, have, longwire, write};
 use crate::replay::frames::{TimedFrames, number_of, numbered};
 use crate::replay::wire::{Wire, pcap_of};
@@ -274,7 +274,32 @@ fn a_signal_ends_the_replay_with_its_report() {
         assert!(json["error"].is_null(), "{signal}: {json}");
         let waiting = json["links"][0]["in_flight"].as_u64().expect("a count");
         assert_eq!(json["links"][0]["packets_in"], out + waiting, "{signal}");
+        assert_eq!(json["verdict"]["faithful"], false, "{signal}");
     }
+}
+
+/// A long gap is announced, and a replay that is stopped in it is not what was asked for.
+#[test]
+fn a_gap_of_hours_is_announced() {
+    let Some(wire) = Wire::new(1, 1_500) else {
+        return;
+    };
+    let dir = Folder::new();
+    let file = dir.file("gap.pcap");
+    let times = [0, 18, 19, 20].map(|hours| hours * 3_600_000 * MS);
+    let frames = times
+        .iter()
+        .zip(0..)
+        .map(|(at, n)| (*at, numbered(true, n)));
+    write(&file, &pcap_of(1, &frames.collect::<TimedFrames>()));
+    let mut running = wire.start(&["replay", &file, "--to", "near0"]);
+    wait_for_word(&mut running, "due in 18 hours");
+    wire.expect_arrived(0, 1);
+    running.signal(Signal::SIGINT);
+    let ran = running.end();
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let says = "stopped at 25.0% of its input: 1 frame sent, 3 more read and not sent";
+    assert!(ran.stdout.contains(says), "{ran:?}");
 }
 
 #[test]
