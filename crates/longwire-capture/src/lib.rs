@@ -29,6 +29,7 @@
 pub mod log;
 pub mod open;
 mod pcap;
+pub mod state_file;
 pub mod whole_file;
 
 pub use pcap::{

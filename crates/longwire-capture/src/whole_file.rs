@@ -7,7 +7,7 @@
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
-use std::os::unix::fs::{MetadataExt, fchown};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
 use std::path::{Path, PathBuf};
 
 use crate::open;
@@ -23,7 +23,7 @@ pub fn write(path: &Path, content: impl Fn(&mut dyn Write) -> io::Result<()>) ->
     if target.is_special {
         return fill(open::to_write(path)?, &content).map(drop);
     }
-    let temporary = match TemporaryFile::create(&target) {
+    let temporary = match TemporaryFile::create(&target, MODE) {
         Err(error) if target.is_there && is_denied(&error) => return overwrite(path, &content),
         temporary => temporary?,
     };
@@ -41,7 +41,7 @@ pub fn check(path: &Path) -> io::Result<()> {
     if target.is_special {
         return open::check(path);
     }
-    match TemporaryFile::create(&target) {
+    match TemporaryFile::create(&target, MODE) {
         Err(error) if target.is_there && is_denied(&error) => {
             OpenOptions::new().write(true).open(path).map(drop)
         }
@@ -68,11 +68,17 @@ fn overwrite(path: &Path, content: impl Fn(&mut dyn Write) -> io::Result<()>) ->
     fs::write(path, bytes)
 }
 
+/// The mode of a new file, less the process's mask.
+const MODE: u32 = 0o666;
+
+/// The end of the names of temporary files.
+pub(crate) const TEMPORARY: &str = ".tmp";
+
 /// The most temporary files of killed processes that are skipped.
 const LEFTOVERS_MAX: u32 = 100;
 
 /// The location of a file that is written.
-struct Target {
+pub(crate) struct Target {
     /// Without symbolic links, which are kept.
     path: PathBuf,
     is_there: bool,
@@ -81,6 +87,26 @@ struct Target {
 }
 
 impl Target {
+    /// A new file, in place of whatever has its name.
+    pub(crate) fn missing(path: &Path) -> Target {
+        Target {
+            path: path.to_owned(),
+            is_there: false,
+            is_special: false,
+        }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(crate) fn directory(&self) -> PathBuf {
+        match self.path.parent() {
+            Some(parent) if parent != Path::new("") => parent.to_owned(),
+            _ => PathBuf::from("."),
+        }
+    }
+
     fn of(path: &Path) -> io::Result<Target> {
         let (path, found) = match fs::metadata(path) {
             Ok(found) => {
@@ -113,17 +139,19 @@ fn end_of_links(path: &Path) -> PathBuf {
 }
 
 /// A file next to the target, which is removed unless it takes its place.
-struct TemporaryFile {
+pub(crate) struct TemporaryFile {
     path: PathBuf,
     file: File,
 }
 
 impl TemporaryFile {
-    fn create(target: &Target) -> io::Result<TemporaryFile> {
+    pub(crate) fn create(target: &Target, mode: u32) -> io::Result<TemporaryFile> {
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true).mode(mode);
         let mut number = 0;
         let temporary = loop {
-            let path = TemporaryFile::path(target, number);
-            let created = OpenOptions::new().write(true).create_new(true).open(&path);
+            let path = TemporaryFile::name(target, number);
+            let created = options.open(&path);
             match created {
                 Ok(file) => break TemporaryFile { path, file },
                 // Left by a killed process with the same number.
@@ -149,14 +177,22 @@ impl TemporaryFile {
         Ok(temporary)
     }
 
-    fn path(target: &Target, number: u32) -> PathBuf {
+    fn name(target: &Target, number: u32) -> PathBuf {
         let mut name = OsString::from(".");
         name.push(target.path.file_name().unwrap_or_default());
-        name.push(format!(".{}.{number}.tmp", std::process::id()));
+        name.push(format!(".{}.{number}{TEMPORARY}", std::process::id()));
         target.path.with_file_name(name)
     }
 
-    fn persist(self, target: &Target) -> io::Result<()> {
+    pub(crate) fn file(&mut self) -> &mut File {
+        &mut self.file
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(crate) fn persist(self, target: &Target) -> io::Result<()> {
         fs::rename(&self.path, &target.path)
     }
 }
@@ -238,7 +274,7 @@ mod tests {
         let path = dir.path().join("a.json");
         let target = Target::of(&path).expect("a target");
         for number in 0..3 {
-            fs::write(TemporaryFile::path(&target, number), "left").expect("writable");
+            fs::write(TemporaryFile::name(&target, number), "left").expect("writable");
         }
         check(&path).expect("writable");
         write(&path, |out| out.write_all(b"new")).expect("writable");
