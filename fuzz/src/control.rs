@@ -6,13 +6,11 @@
 //! followed by the body.
 
 use std::collections::HashMap;
-use std::io::Read;
 use std::path::Path;
-use std::sync::Arc;
 
 use longwire_control::requested_change;
-use longwire_engine::{Hook, Loader, Plugin, TakePiece};
-use longwire_topology::{Files, Topology};
+use longwire_runtime::{FileAccess, FileLoader, PluginUse};
+use longwire_topology::{StartFiles, Topology};
 
 use super::topology::is_small;
 
@@ -48,31 +46,8 @@ via = ["one", "two1"]
 match = "src=10.1.0.1,dst=10.1.0.2"
 "#;
 
-/// Refuses every file, as a run does without `--control-files`.
-#[derive(Debug)]
-struct NoFiles;
-
+/// Why every file is refused, as by a run without `--control-files`.
 const REFUSED: &str = "no files";
-
-impl Loader for NoFiles {
-    fn read(&self, _: &str, _: TakePiece<'_>) -> Result<(), String> {
-        Err(REFUSED.to_owned())
-    }
-
-    fn plugin(&self, _: &str, _: Hook, _: &[(String, String)]) -> Result<Box<dyn Plugin>, String> {
-        Err(REFUSED.to_owned())
-    }
-}
-
-impl Files for NoFiles {
-    fn open_rows(&self, _: &Path, _: &str) -> Result<Box<dyn Read>, String> {
-        Err(REFUSED.to_owned())
-    }
-
-    fn may_quote(&self) -> bool {
-        false
-    }
-}
 
 /// Reads a request, and the change that it requests.
 pub fn check(data: &[u8]) {
@@ -96,7 +71,9 @@ pub fn check(data: &[u8]) {
     let mut topology = Topology::parse("network", NETWORK, Path::new("/nowhere"))
         .unwrap_or_else(|problems| panic!("{problems:?}"));
     let before = shape(&topology);
-    let files: Arc<dyn Files> = Arc::new(NoFiles);
+    let access = FileAccess::Nothing(REFUSED);
+    let loader = FileLoader::new().with_access(access);
+    let files = StartFiles::of(loader.with_plugins(PluginUse::Refuse(REFUSED)));
     match topology.read_change(&change, &HashMap::new(), &files) {
         Ok(change) => topology.forget(&change.added),
         Err(problems) => {

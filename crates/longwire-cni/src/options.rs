@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use longwire_runtime::{FileAccess, FileLoader, PluginUse};
+use longwire_topology::{StartFiles, duplex_of_json};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -11,6 +13,9 @@ use crate::error::{CniError, Reason};
 const ANNOTATION: &str = "longwire.dev/";
 /// The start of the names in `CNI_ARGS`.
 const ARGUMENT: &str = "LONGWIRE_";
+
+/// Why an annotation names no file.
+const NO_FILES: &str = "annotations name no files and no plugins; the network's configuration may";
 
 /// Options of a link as one source gives them.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -57,18 +62,23 @@ impl LinkOptions {
         self.attach.unwrap_or(true)
     }
 
-    /// Returns the request for an interface of a namespace.
-    pub fn request(&self, namespace: &str, interface: &str) -> Value {
+    /// Returns the options of the link, with those of one direction in `up` and `down`.
+    fn directed(&self) -> Map<String, Value> {
         let mut link = self.link.clone();
         for (name, table) in [("up", &self.up), ("down", &self.down)] {
             if !table.is_empty() {
                 link.insert(name.to_owned(), json!(table));
             }
         }
+        link
+    }
+
+    /// Returns the request for an interface of a namespace.
+    pub fn request(&self, namespace: &str, interface: &str) -> Value {
         let mut request = json!({
             "target": { "netns": namespace },
             "interface": interface,
-            "link": link,
+            "link": self.directed(),
         });
         if let Some(to) = &self.to {
             request["to"] = json!(to);
@@ -140,20 +150,21 @@ pub(crate) fn of_annotations(
             CniError::new(Reason::Configuration, message)
         };
         options.set(field, text).map_err(wrong)?;
-        if field != "to" && names_file(text) {
-            let reason = "options that name a file or a plugin are taken from the network's \
-                          configuration only";
-            return Err(wrong(reason.to_owned()));
-        }
     }
+    // The node reads files as root, for a pod whose author may not.
+    let loader = FileLoader::new()
+        .with_access(FileAccess::Nothing(NO_FILES))
+        .with_plugins(PluginUse::Refuse(NO_FILES));
+    let checked = duplex_of_json(&options.directed(), &StartFiles::of(loader));
+    checked.map_err(|problems| {
+        let problems: Vec<String> = problems
+            .iter()
+            .map(|problem| format!("{}: {}", problem.field, problem.reason))
+            .collect();
+        let message = format!("annotations of the pod: {}", problems.join("; "));
+        CniError::new(Reason::Configuration, message)
+    })?;
     Ok(options)
-}
-
-/// Whether an option may name a file or a plugin. The node process reads files as root, for
-/// a pod whose author may not.
-fn names_file(text: &str) -> bool {
-    // In JSON, a character may also be written as an escape.
-    text.contains(['/', '\\']) || text.contains("plugin")
 }
 
 /// Reads pairs of `CNI_ARGS`: `LONGWIRE_DELAY=80ms`, `LONGWIRE_UP_RATE=5mbit`,
@@ -182,6 +193,8 @@ pub(crate) fn of_arguments(arguments: &[(String, String)]) -> Result<LinkOptions
 
 #[cfg(test)]
 mod tests {
+    use longwire_testbed::support::{FileOption, Folder};
+
     use super::*;
 
     fn options(value: Value) -> LinkOptions {
@@ -238,14 +251,17 @@ mod tests {
     fn annotations_are_words_or_json() {
         let found = annotated(&[
             ("example.com/x", "/"),
-            ("longwire.dev/link", " delay=80ms loss=1%\nloss=nth:n=7 "),
+            (
+                "longwire.dev/link",
+                " delay=80ms loss=1%\nloss=nth:every=7 ",
+            ),
             ("longwire.dev/up", r#"{ "rate": "5mbit" }"#),
             ("longwire.dev/to", "10.0.0.0/8, fd00::/8"),
             ("longwire.dev/attach", "true"),
             ("longwire.dev/seed", "7"),
         ]);
         let expected = options(json!({
-            "link": { "delay": "80ms", "loss": ["1%", "nth:n=7"] }, "up": { "rate": "5mbit" },
+            "link": { "delay": "80ms", "loss": ["1%", "nth:every=7"] }, "up": { "rate": "5mbit" },
             "to": ["10.0.0.0/8", "fd00::/8"], "attach": true, "seed": 7,
         }));
         assert_eq!(found, Ok(expected));
@@ -256,9 +272,10 @@ mod tests {
         for (name, text, part) in [
             ("link", "80ms", "OPTION=VALUE"),
             ("link", "{", "EOF"),
-            ("link", "rate=trace:/etc/shadow", "name a file"),
-            ("link", r#"{"rate":"trace:\u002fetc"}"#, "name a file"),
-            ("up", "loss=plugin:x.so", "name a file"),
+            ("link", "rate=trace:/etc/shadow", "name no files"),
+            ("link", r#"{"rate":"trace:\u002fetc"}"#, "name no files"),
+            ("up", "loss=plugin:x.so", "name no files"),
+            ("down", "delay=soon", "link.down.delay: "),
             ("seed", "-1", "no number"),
             ("attach", "yes", "true or false"),
             ("lnik", "delay=1ms", "unknown"),
@@ -268,6 +285,45 @@ mod tests {
             assert_eq!(error.reason, Reason::Configuration);
             assert!(error.message.contains(part), "{}", error.message);
         }
+    }
+
+    /// Each option that names a file, by a path without a `/` too.
+    #[test]
+    fn annotations_name_no_files() {
+        let folder = Folder::new();
+        let present = folder.path().join("present");
+        std::fs::write(&present, "swordfish").expect("a file");
+        let present = present.display().to_string();
+        for option in FileOption::all() {
+            for path in [
+                &*present,
+                "/etc/shadow",
+                "/nowhere",
+                "Cargo.toml",
+                "nowhere",
+            ] {
+                let text = option.text(path, folder.path());
+                let words = format!("mtu=1500 {}={text}", option.option);
+                let json = json!({ option.option: text }).to_string();
+                for (name, text) in [("link", &words), ("link", &json), ("up", &json)] {
+                    // A preset is of both directions.
+                    if (name, option.option) == ("up", "preset") {
+                        continue;
+                    }
+                    let refused = annotated(&[(&format!("longwire.dev/{name}"), text)]);
+                    let refused = refused.expect_err(text).message;
+                    assert!(refused.contains("name no files"), "{text}: {refused}");
+                    assert!(!refused.contains("swordfish"), "{refused}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn annotations_may_have_slashes() {
+        let steps = "rate=steps:at=0s/10mbit;5s/2mbit";
+        let found = annotated(&[("longwire.dev/link", steps)]).expect("it names no file");
+        assert_eq!(found.link["rate"], "steps:at=0s/10mbit;5s/2mbit");
     }
 
     #[test]

@@ -7,6 +7,7 @@ use crate::error::ControlError;
 use crate::guard::{Files, Tokens};
 use crate::token::read_token;
 use crate::view_config::{Judge, ViewConfig};
+use longwire_runtime::FileAccess;
 
 /// Requests a second unless the configuration says otherwise.
 pub const LIMIT_DEFAULT: u32 = 10_000;
@@ -21,8 +22,11 @@ pub struct Config {
     /// The file of a token with which everything may be read.
     pub read_token_file: Option<PathBuf>,
     /// The directory of the files that changes may name. Without it, changes over TCP
-    /// name none, and those from a Unix socket any that this process may read.
+    /// name none, and those from a Unix socket these of `access`.
     pub files: Option<PathBuf>,
+    /// The files that changes from a Unix socket may name: its owner could start such a
+    /// process.
+    pub access: FileAccess,
     /// Requests a second, of all connections together; as many may come at once.
     pub limit: u32,
     /// The detail of /metrics for requests that ask for none.
@@ -50,6 +54,7 @@ impl Default for Config {
             token_file: None,
             read_token_file: None,
             files: None,
+            access: FileAccess::Any,
             limit: LIMIT_DEFAULT,
             metrics: Detail::default(),
             view: None,
@@ -64,7 +69,7 @@ impl Config {
     /// # Errors
     /// If the directory cannot be opened.
     pub(crate) fn files(&self) -> Result<Files, ControlError> {
-        let opened = Files::beneath(self.files.as_deref());
+        let opened = Files::beneath(self.files.as_deref(), self.access.clone());
         opened.map_err(|source| ControlError::File {
             path: self.files.clone().unwrap_or_default(),
             action: "--control-files: cannot be opened as a directory, for which Linux 5.6 is needed",

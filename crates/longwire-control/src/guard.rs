@@ -35,40 +35,44 @@ pub struct Caller {
     pub seat: Arc<Seat>,
 }
 
+/// Why changes over TCP name no files without a directory for them.
+const NONE_OVER_TCP: &str = "changes over TCP read no files; those of a run that was started \
+                             with --control-files DIR read the files of that directory";
+
 /// The files that changes may name.
 #[derive(Clone, Debug)]
 pub struct Files {
     /// Those of changes from a Unix socket.
-    pub unix: Option<FileAccess>,
+    pub unix: FileAccess,
     /// Those of changes over TCP.
-    pub tcp: Option<FileAccess>,
+    pub tcp: FileAccess,
 }
 
 impl Files {
-    /// Those beneath a directory. Without one, all for who may open the
-    /// socket, as they may start such a run, and none over TCP.
+    /// Those beneath a directory. Without one, those of `unix` for who may open the
+    /// socket, and none over TCP.
     ///
     /// # Errors
     /// If the directory cannot be opened.
-    pub fn beneath(directory: Option<&Path>) -> io::Result<Files> {
+    pub fn beneath(directory: Option<&Path>, unix: FileAccess) -> io::Result<Files> {
         let Some(directory) = directory else {
             return Ok(Files {
-                unix: Some(FileAccess::Any),
-                tcp: None,
+                unix,
+                tcp: FileAccess::Nothing(NONE_OVER_TCP),
             });
         };
         let access = FileAccess::Beneath(Arc::new(Directory::open(directory)?));
         Ok(Files {
-            unix: Some(access.clone()),
-            tcp: Some(access),
+            unix: access.clone(),
+            tcp: access,
         })
     }
 
     /// Those of changes from there.
-    pub fn of(&self, peer: Peer) -> Option<&FileAccess> {
+    pub fn of(&self, peer: Peer) -> &FileAccess {
         match peer {
-            Peer::Unix => self.unix.as_ref(),
-            Peer::Tcp(_) => self.tcp.as_ref(),
+            Peer::Unix => &self.unix,
+            Peer::Tcp(_) => &self.tcp,
         }
     }
 }

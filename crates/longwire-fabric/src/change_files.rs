@@ -43,10 +43,6 @@ impl ChangeLimits {
     };
 }
 
-/// The error of a change that may read no files.
-const NO_ACCESS: &str = "changes over TCP read no files: start the run with --control-files DIR, \
-                         and put the file into that directory";
-
 type Parameters = Vec<(String, String)>;
 
 /// The files of one change.
@@ -54,8 +50,8 @@ type Parameters = Vec<(String, String)>;
 pub(super) struct ChangeFiles {
     /// Makes plugins' states, which hooks of a link share.
     loader: Arc<FileLoader>,
-    /// The files that the change may read; none if `None`.
-    access: Option<FileAccess>,
+    /// The files that the change may read.
+    access: FileAccess,
     /// The files that the topology names, which a change may name too.
     own: Arc<BTreeSet<String>>,
     limits: ChangeLimits,
@@ -98,7 +94,7 @@ impl ChangeFiles {
     /// `own`.
     pub fn new(
         loader: &Arc<FileLoader>,
-        access: Option<FileAccess>,
+        access: FileAccess,
         own: &Arc<BTreeSet<String>>,
         limits: ChangeLimits,
     ) -> ChangeFiles {
@@ -134,9 +130,9 @@ impl ChangeFiles {
                 }
                 Wanted::Plugin(path, parameters) => {
                     let left = budget.time(ReadLimits::default().time);
-                    let tried = self.access_to(&path);
-                    let tried =
-                        tried.and_then(|access| try_plugin(&path, &access, &parameters, left));
+                    let access = self.access_to(&path);
+                    let tried = self.loader.check_plugin(&path, access);
+                    let tried = tried.and_then(|()| try_plugin(&path, access, &parameters, left));
                     self.fetched().plugins.insert((path, parameters), tried);
                 }
             }
@@ -148,21 +144,18 @@ impl ChangeFiles {
         self.fetched.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn access_to(&self, path: &str) -> Result<FileAccess, String> {
-        match &self.access {
-            _ if self.own.contains(path) => Ok(FileAccess::Any),
-            Some(access) => Ok(access.clone()),
-            None => Err(NO_ACCESS.to_owned()),
+    /// The topology's own files have been read before.
+    fn access_to(&self, path: &str) -> &FileAccess {
+        if self.own.contains(path) {
+            &FileAccess::Any
+        } else {
+            &self.access
         }
     }
 
     fn read_whole(&self, path: &Path, budget: &mut Budget) -> Result<Arc<[u8]>, String> {
         let own = path.to_str().is_some_and(|path| self.own.contains(path));
-        let access = if own {
-            FileAccess::Any
-        } else {
-            self.access.clone().ok_or(NO_ACCESS)?
-        };
+        let access = self.access_to(path.to_str().unwrap_or_default());
         let usual = ReadLimits::default();
         let limits = ReadLimits {
             bytes: if own {
@@ -173,7 +166,7 @@ impl ChangeFiles {
             time: budget.time(usual.time),
         };
         let mut bytes = Vec::new();
-        let reader = FileReader::open(path, &access, limits, self.loader.stop());
+        let reader = FileReader::open(path, access, limits, self.loader.stop());
         let mut reader = reader.map_err(|error| error.to_string())?;
         while let Some(piece) = reader.next_piece().map_err(|error| error.to_string())? {
             bytes.extend_from_slice(&piece);
@@ -226,12 +219,17 @@ impl Loader for ChangeFiles {
 impl Files for ChangeFiles {
     fn open_rows(&self, folder: &Path, name: &str) -> Result<Box<dyn Read>, String> {
         let path = match &self.access {
-            Some(FileAccess::Any) => folder.join(name),
+            FileAccess::Any => folder.join(name),
             _ => name.into(),
         };
         Ok(Box::new(Cursor::new(self.content(path)?)))
     }
 
+    fn access(&self) -> &FileAccess {
+        &self.access
+    }
+
+    /// Its client is not the user who started the run.
     fn may_quote(&self) -> bool {
         false
     }

@@ -172,11 +172,7 @@ impl Controller {
     ///
     /// # Errors
     /// All that is wrong with it, by field.
-    pub fn change(
-        &self,
-        body: &Value,
-        access: Option<&FileAccess>,
-    ) -> Result<Changed, Vec<Problem>> {
+    pub fn change(&self, body: &Value, access: &FileAccess) -> Result<Changed, Vec<Problem>> {
         let turn = self.take_turn();
         let Ready {
             change,
@@ -221,11 +217,7 @@ impl Controller {
     ///
     /// # Errors
     /// All that is wrong with it, by field.
-    pub fn check(
-        &self,
-        body: &Value,
-        access: Option<&FileAccess>,
-    ) -> Result<Changed, Vec<Problem>> {
+    pub fn check(&self, body: &Value, access: &FileAccess) -> Result<Changed, Vec<Problem>> {
         let _turn = self.take_turn();
         let Ready {
             change,
@@ -256,7 +248,7 @@ impl Controller {
     /// Why it cannot be done: what it is about may have been removed.
     pub fn schedule(&self, command: &Command) -> Result<(), Box<Problem>> {
         let turn = self.take_turn();
-        let files = self.files(Some(&FileAccess::Any), ChangeLimits::SCENARIO);
+        let files = self.files(&FileAccess::Any, ChangeLimits::SCENARIO);
         let prepared = loop {
             let prepared = self.look(|network| network.plan(command, &*files, &self.retired));
             if !files.fetch() {
@@ -311,7 +303,7 @@ impl Controller {
     /// Reads and checks all that is to be done, and numbers what comes. When
     /// something is wrong, nothing has been numbered. To be called by who has
     /// the turn.
-    fn make_ready(&self, body: &Value, access: Option<&FileAccess>) -> Result<Ready, Vec<Problem>> {
+    fn make_ready(&self, body: &Value, access: &FileAccess) -> Result<Ready, Vec<Problem>> {
         let files = self.files(access, ChangeLimits::REQUEST);
         loop {
             let made = self.try_ready(body, &files);
@@ -322,8 +314,8 @@ impl Controller {
         }
     }
 
-    fn files(&self, access: Option<&FileAccess>, limits: ChangeLimits) -> Arc<ChangeFiles> {
-        let files = ChangeFiles::new(&self.loader, access.cloned(), &self.own_files, limits);
+    fn files(&self, access: &FileAccess, limits: ChangeLimits) -> Arc<ChangeFiles> {
+        let files = ChangeFiles::new(&self.loader, access.clone(), &self.own_files, limits);
         Arc::new(files)
     }
 

@@ -9,8 +9,9 @@ use longwire_io::port::mem::{PipeRx, PipeTx, pipe};
 use longwire_io::port::{AnyRx, AnyTx, Port};
 use longwire_io::{Offload, PushResult, RxPort, TxFrame, TxPort};
 use longwire_runtime::{
-    Faults, FileLoader, NetworkPlan, RunConfig, RunningNetwork, WaitMode, start,
+    Faults, FileAccess, FileLoader, NetworkPlan, RunConfig, RunningNetwork, WaitMode, start,
 };
+use longwire_testbed::support::{FileOption, Folder};
 use serde_json::{Value, json};
 
 use super::*;
@@ -138,7 +139,7 @@ impl Site {
     }
 
     fn change(&self, body: &Value) -> Changed {
-        let changed = self.controller.change(body, None);
+        let changed = self.controller.change(body, &FileAccess::Any);
         changed.unwrap_or_else(|problems| panic!("{body}: {problems:?}"))
     }
 
@@ -146,8 +147,14 @@ impl Site {
     /// refused by a look at it alone just so, and that nothing has changed.
     fn refused(&self, body: &Value) -> Vec<(String, String)> {
         let before = self.seen();
-        let looked = self.controller.check(body, None).expect_err("refused");
-        let problems = self.controller.change(body, None).expect_err("refused");
+        let looked = self
+            .controller
+            .check(body, &FileAccess::Any)
+            .expect_err("refused");
+        let problems = self
+            .controller
+            .change(body, &FileAccess::Any)
+            .expect_err("refused");
         assert_eq!(looked, problems);
         assert_eq!(self.seen(), before, "{body}");
         let told = problems
@@ -402,7 +409,10 @@ fn a_look_at_a_change_leaves_no_trace() {
     let body = json!({ "add": { "link": [{ "name": "x{n}", "count": 2000, "between": ["10.3.0.0/20"] }],
         "path": [{ "name": "p", "via": ["x1", "core"], "match": "src=10.4.0.1" }] },
         "set": { "x*": { "rate": "1mbit" } } });
-    let looked = site.controller.check(&body, None).expect("it is right");
+    let looked = site
+        .controller
+        .check(&body, &FileAccess::Any)
+        .expect("it is right");
     assert_eq!((looked.added, looked.links), (2001, 4000));
     assert_eq!(site.seen(), before);
     // And then it is made, all of it; twice, with everything gone in between.
@@ -451,4 +461,43 @@ fn null_restores_the_default_of_an_option() {
     assert!(last.iter().any(
         |done| serde_json::from_str::<Value>(&done.change.to_string()).ok() == Some(body.clone())
     ));
+}
+
+/// Each option that names a file is refused to a client that may name none, and to one of
+/// a service by a relative path, before a look at the file.
+#[test]
+fn changes_name_no_files_that_they_may_not() {
+    const REASON: &str = "not from here";
+    let folder = Folder::new();
+    let fifo = folder.path().join("fifo");
+    nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).expect("a FIFO");
+    let fifo = fifo.display().to_string();
+    let site = Site::new("[[link]]\nname = \"x\"\n");
+    let nothing = FileAccess::Nothing(REASON);
+    let cases = [
+        (&nothing, fifo.as_str(), REASON),
+        (&nothing, "Cargo.toml", REASON),
+        (&nothing, "/etc/shadow", REASON),
+        (&FileAccess::Absolute, "Cargo.toml", "a relative path"),
+        (&FileAccess::Absolute, "../fabric", "a relative path"),
+    ];
+    let options = FileOption::all().into_iter();
+    for option in options.filter(|option| option.option != "preset") {
+        for (access, path, reason) in cases {
+            let text = option.text(path, folder.path());
+            let body = json!({ "set": { "x": { option.option: text } } });
+            for refused in [
+                site.controller.check(&body, access),
+                site.controller.change(&body, access),
+            ] {
+                let refused = refused.expect_err("refused");
+                assert!(refused[0].reason.contains(reason), "{text}: {refused:?}");
+            }
+        }
+    }
+    for (access, path, reason) in cases {
+        let body = json!({ "add": { "link": [{ "csv": path }] } });
+        let refused = site.controller.change(&body, access).expect_err("refused");
+        assert!(refused[0].reason.contains(reason), "{path}: {refused:?}");
+    }
 }

@@ -22,6 +22,7 @@
 
 mod entry;
 mod error;
+mod files;
 mod link;
 pub mod names;
 mod networks;

@@ -13,12 +13,12 @@ use longwire_fabric::{Controller, NetworkReport, Numbered};
 use longwire_io::attach::{Attachment, LoadedSelection, PreparedLink, Selector, engage_all};
 use longwire_runtime::fabric::Sharding;
 use longwire_runtime::shards::ShardCount;
-use longwire_runtime::{Faults, FileLoader, NetworkPlan, RunConfig, RunningNetwork, network};
+use longwire_runtime::{Faults, NetworkPlan, RunConfig, RunningNetwork, network};
 use longwire_topology::steps::Steps;
 
 use crate::request::AttachmentRequest;
 use crate::store::Facts;
-use crate::{LinkFailure, place};
+use crate::{LinkFailure, files, place};
 
 /// The longest wait at the end for frames that are still on a link.
 const DRAIN: Duration = Duration::from_secs(2);
@@ -80,7 +80,7 @@ impl AttachedLink {
         let topology = place::topology(&interfaces, request.link.clone(), None);
         let numbered = Numbered::new(topology.map_err(LinkFailure::Topology)?);
         let faults = Faults::new();
-        let loader = || FileLoader::reporting_to(&faults);
+        let loader = || files::loader(request.spec.files, &faults);
         let stop = AtomicBool::new(false);
         let mut parts = numbered.parts_in_steps(&loader(), Steps::ignored(), &stop)?;
         let one = ShardCount::exactly(1).unwrap_or(ShardCount::Auto);

@@ -13,9 +13,10 @@ use longwire_control::node::{
     AttachmentSpec, AttachmentView, Attachments, Detached, Networks, NodeRefusal,
 };
 use longwire_fabric::{Controller, NetworkReport};
-use longwire_runtime::{FileAccess, RunConfig};
+use longwire_runtime::RunConfig;
 
 use crate::entry::Entry;
+use crate::files;
 use crate::link::AttachedLink;
 use crate::names;
 use crate::networks::{NetworkCommand, NodeNetworks};
@@ -385,7 +386,7 @@ impl NodeShared {
         stored.map_err(|error| failed(LinkFailure::Store(error)))?;
         if let Some((controller, interfaces, _)) = running
             && let Some(change) = request::change(&old.link, &request.link, &interfaces)
-            && let Err(problems) = controller.change(&change, Some(&FileAccess::Any))
+            && let Err(problems) = controller.change(&change, &files::access(request.spec.files))
         {
             self.keep(entry);
             return Err(NodeRefusal::Wrong(problems));

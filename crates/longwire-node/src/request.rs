@@ -13,6 +13,7 @@ use longwire_packet::filter::Filter;
 use longwire_topology::{Problem, duplex_of_json};
 use serde_json::{Map, Value, json};
 
+use crate::files;
 use crate::place::Part;
 
 /// The longest filter, in bytes. The kernel's programs are limited to less; to find out takes
@@ -30,7 +31,7 @@ pub(crate) struct AttachmentRequest {
 }
 
 impl AttachmentRequest {
-    /// Reads what a request says. Files that models name are read.
+    /// Reads what a request says. Files that models name and may name are read.
     ///
     /// # Errors
     /// All that is wrong.
@@ -48,7 +49,7 @@ impl AttachmentRequest {
         let target = target(&spec.target);
         let target = target.map_err(|reason| refuse("/target", reason)).ok();
         let selection = selection(spec, &mut refuse);
-        let link = match duplex_of_json(&spec.link) {
+        let link = match duplex_of_json(&spec.link, &files::of_attachment(spec.files)) {
             Ok(link) => Some(link),
             Err(wrong) => {
                 problems.extend(wrong.into_iter().map(|problem| Problem {
@@ -58,11 +59,6 @@ impl AttachmentRequest {
                 None
             }
         };
-        if let Some((link, _)) = &link {
-            for (direction, spec) in [("up", &link.up), ("down", &link.down)] {
-                problems.extend(relative_files(direction, spec));
-            }
-        }
         match (target, link) {
             (Some(target), Some((link, warnings))) if problems.is_empty() => {
                 Ok(AttachmentRequest {
@@ -167,20 +163,6 @@ fn filter(text: &str) -> Result<Filter, String> {
     text.parse::<Filter>().map_err(|error| error.to_string())
 }
 
-/// Refuses relative paths: the working directory of a node is no one's choice, and senders
-/// that may not name files are only known by the lack of a `/`.
-fn relative_files<'a>(direction: &'a str, spec: &LinkSpec) -> impl Iterator<Item = Problem> + 'a {
-    let files: Vec<String> = spec.files().collect();
-    let relative = files.into_iter().filter(|file| !file.starts_with('/'));
-    relative.map(move |file| Problem {
-        file: "attachment".to_owned(),
-        pointer: "/link".to_owned(),
-        field: format!("link.{direction}"),
-        reason: format!("'{file}' is a relative path: a node takes absolute paths only"),
-        ..Problem::default()
-    })
-}
-
 fn target(spec: &TargetSpec) -> Result<Target, String> {
     Ok(match spec {
         // Of a runtime that names a namespace by a process. Its number may be another's later.
@@ -264,29 +246,6 @@ mod tests {
         };
         let pointers: Vec<&str> = problems.iter().map(|p| p.pointer.as_str()).collect();
         assert_eq!(pointers, ["/target", "/to/1", "/filter", "/link/up/delay"]);
-    }
-
-    #[test]
-    fn files_are_named_by_absolute_paths() {
-        let folder = std::env::temp_dir();
-        let name = format!("lw-rates-{}", std::process::id());
-        std::fs::write(folder.join(&name), "0s 1mbit\n").expect("written");
-        let with = |path: &str| {
-            let rate = format!("trace:file={path}");
-            request(&json!({ "target": { "pid": 1 }, "link": { "rate": rate } }))
-        };
-        let path = folder.join(&name);
-        assert!(with(path.to_str().expect("a path")).is_ok());
-        let depth = std::env::current_dir()
-            .expect("a directory")
-            .components()
-            .count();
-        let relative = format!("{}{}", "../".repeat(depth), path.display());
-        let Err(NodeRefusal::Wrong(problems)) = with(&relative) else {
-            panic!("it is relative");
-        };
-        assert!(problems[0].reason.contains("absolute"), "{problems:?}");
-        std::fs::remove_file(path).expect("removed");
     }
 
     #[test]

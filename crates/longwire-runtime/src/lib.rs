@@ -67,7 +67,7 @@ pub use faults::Faults;
 pub use feed::{Feed, FeedFrame, FeedStatus};
 pub use files::{Directory, FileAccess, FileError, FileReader, ReadLimits};
 pub use ledger::{Artifact, Spread};
-pub use loader::{FileLoader, try_plugin};
+pub use loader::{FileLoader, PluginUse, try_plugin};
 pub use network::{NetworkPlan, RunningNetwork, start};
 pub use plugin::CPlugin;
 pub use port_loss::{LostPort, OnPortLoss};

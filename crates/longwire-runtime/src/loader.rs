@@ -21,9 +21,29 @@ use crate::plugin::SharedState;
 #[derive(Debug, Default)]
 pub struct FileLoader {
     faults: Faults,
+    access: FileAccess,
+    plugins: PluginUse,
     stop: Option<Arc<AtomicBool>>,
     states: Mutex<Vec<LoadedState>>,
 }
+
+/// The plugins that a loader loads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PluginUse {
+    /// Those that may be named.
+    #[default]
+    Load,
+    /// None: they are checked to be files that may be named, and another process loads them.
+    Defer,
+    /// None, with the reason.
+    Refuse(&'static str),
+}
+
+/// The hooks of a plugin that another process loads.
+#[derive(Debug)]
+struct DeferredPlugin;
+
+impl Plugin for DeferredPlugin {}
 
 /// A state of a plugin, and the file and parameters that it was made of.
 #[derive(Debug)]
@@ -60,6 +80,36 @@ impl FileLoader {
         }
     }
 
+    /// Limits the files and plugins that may be named.
+    #[must_use]
+    pub fn with_access(self, access: FileAccess) -> FileLoader {
+        FileLoader { access, ..self }
+    }
+
+    /// Limits the plugins that are loaded.
+    #[must_use]
+    pub fn with_plugins(self, plugins: PluginUse) -> FileLoader {
+        FileLoader { plugins, ..self }
+    }
+
+    /// Returns the files that may be named.
+    pub fn access(&self) -> &FileAccess {
+        &self.access
+    }
+
+    /// Refuses a plugin before its file is looked up.
+    ///
+    /// # Errors
+    /// No plugins are loaded, or the path is refused.
+    pub fn check_plugin(&self, path: &str, access: &FileAccess) -> Result<(), String> {
+        if let PluginUse::Refuse(reason) = self.plugins {
+            return Err(reason.to_owned());
+        }
+        access
+            .check(Path::new(path))
+            .map_err(|error| error.to_string())
+    }
+
     /// Returns the flag that ends waiting for files.
     pub fn stop(&self) -> Option<Arc<AtomicBool>> {
         self.stop.clone()
@@ -68,10 +118,9 @@ impl FileLoader {
     /// Begins to read a file.
     ///
     /// # Errors
-    /// No thread can be started to read it.
+    /// The path is refused, or no thread can be started to read it.
     pub fn open(&self, path: &Path) -> Result<FileReader, FileError> {
-        let (access, limits) = (FileAccess::Any, ReadLimits::default());
-        FileReader::open(path, &access, limits, self.stop.clone())
+        FileReader::open(path, &self.access, ReadLimits::default(), self.stop.clone())
     }
 }
 
@@ -131,6 +180,12 @@ impl Loader for FileLoader {
         hook: Hook,
         parameters: &[(String, String)],
     ) -> Result<Box<dyn Plugin>, String> {
+        self.check_plugin(path, &self.access)?;
+        if self.plugins == PluginUse::Defer {
+            let found = self.access.resolve(path);
+            found.map_err(|error| error.to_string())?;
+            return Ok(Box::new(DeferredPlugin));
+        }
         let mut states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
         let fits = |state: &&mut LoadedState| {
             state.file == path && state.parameters == parameters && !state.hooks.contains(&hook)

@@ -8,6 +8,7 @@
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
 
 use longwire_packet::bridge::{BridgeConfig, PortIndex, Switching};
 
@@ -74,10 +75,17 @@ pub(super) fn read(
         placement.deciders.fill([owners.first().copied(); 2]);
     }
     let deciders = placement.deciders;
-    let text = |name| underlay.and_then(|table| tree::text(table, name));
+    let key = underlay.and_then(|table| tree::text(table, "key"));
+    if let Some(key) = &key
+        && let Err(error) = builder.store.files.access().check(Path::new(key.value))
+    {
+        let reason = format!("'{}': {error}", key.value);
+        let complaints = &mut builder.complaints;
+        complaints.refuse(key.span.clone(), "underlay.key", reason, "send the key");
+    }
     let whole = |name| underlay.and_then(|table| tree::whole(table, name));
     Some(Cluster {
-        key: text("key").map(|key| builder.folder.join(key.value)),
+        key: key.map(|key| builder.folder.join(key.value)),
         mtu: whole("mtu").unwrap_or(MTU_DEFAULT) as u16,
         hosts,
         owners,

@@ -159,7 +159,7 @@ mod tests {
     }
 
     fn files() -> Arc<dyn Files> {
-        Arc::new(crate::files::StartFiles::default())
+        crate::files::StartFiles::any()
     }
 
     #[test]

@@ -1,9 +1,12 @@
 //! The options of one link in a JSON object, as a `[[link]]` table has them.
 
+use std::sync::Arc;
+
 use longwire_engine::presets::Duplex;
 use serde_json::{Map, Value};
 
 use super::fields;
+use super::files::Files;
 use super::options::OptionStore;
 use super::problem::{Complaints, Problem};
 use super::tree;
@@ -13,13 +16,13 @@ use super::value::{JsonFault, JsonSource};
 const AT: &str = "link";
 
 /// Reads the options of a link: those of both directions, and tables `up` and `down` for
-/// one, over those of a `preset`. Returns warnings as well. Files that models name are
-/// read as this user may.
+/// one, over those of a `preset`. Returns warnings as well.
 ///
 /// # Errors
 /// All that is wrong, by field; pointers are into `options`.
 pub fn duplex_of_json(
     options: &Map<String, Value>,
+    files: &Arc<dyn Files>,
 ) -> Result<(Duplex, Vec<Problem>), Vec<Problem>> {
     let mut source = JsonSource::default();
     let table = source.read(options).map_err(|fault| {
@@ -43,7 +46,7 @@ pub fn duplex_of_json(
     complaints.checking_shape = true;
     tree::check(&fields::DEFAULTS, &table, AT, &mut complaints);
     complaints.checking_shape = false;
-    let duplex = OptionStore::default().duplex(&table, AT, &mut complaints);
+    let duplex = OptionStore::with(Arc::clone(files)).duplex(&table, AT, &mut complaints);
     let warnings = complaints.finish()?;
     Ok((duplex, warnings))
 }
@@ -52,10 +55,11 @@ pub fn duplex_of_json(
 mod tests {
     use serde_json::json;
 
+    use super::super::files::StartFiles;
     use super::*;
 
     fn read(options: &Value) -> Result<(Duplex, Vec<Problem>), Vec<Problem>> {
-        duplex_of_json(options.as_object().expect("an object"))
+        duplex_of_json(options.as_object().expect("an object"), &StartFiles::any())
     }
 
     #[test]

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::io::Read;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use longwire_engine::{Hook, Loader, Plugin, TakePiece};
-use longwire_runtime::FileLoader;
+use longwire_runtime::{FileAccess, FileLoader};
 
 /// Opens and loads what a topology or a change names.
 pub trait Files: Loader + Debug + Send + Sync {
@@ -17,8 +17,14 @@ pub trait Files: Loader + Debug + Send + Sync {
     /// Why it is not read.
     fn open_rows(&self, folder: &Path, name: &str) -> Result<Box<dyn Read>, String>;
 
+    /// Returns the files that may be named: those of models, and of tables that name
+    /// files of their own.
+    fn access(&self) -> &FileAccess;
+
     /// Whether problems may quote what is in a file.
-    fn may_quote(&self) -> bool;
+    fn may_quote(&self) -> bool {
+        self.access().may_quote()
+    }
 
     /// The names of files and plugins that models were given so far.
     fn named(&self) -> BTreeSet<String> {
@@ -26,15 +32,28 @@ pub trait Files: Loader + Debug + Send + Sync {
     }
 }
 
-/// Files as the command line reads them: all regular ones that this user may
-/// read.
+/// Files that are read while a topology is: with the default loader, all regular ones
+/// that this user may read.
 #[derive(Debug, Default)]
-pub(super) struct StartFiles {
+pub struct StartFiles {
     loader: FileLoader,
     named: Mutex<BTreeSet<String>>,
 }
 
 impl StartFiles {
+    /// Returns all regular files that this user may read.
+    pub fn any() -> Arc<dyn Files> {
+        StartFiles::of(FileLoader::new())
+    }
+
+    /// Returns the files that a loader reads.
+    pub fn of(loader: FileLoader) -> Arc<dyn Files> {
+        Arc::new(StartFiles {
+            loader,
+            named: Mutex::default(),
+        })
+    }
+
     fn note(&self, path: &str) {
         let mut named = self.named.lock().unwrap_or_else(PoisonError::into_inner);
         named.insert(path.to_owned());
@@ -64,12 +83,13 @@ impl Loader for StartFiles {
 
 impl Files for StartFiles {
     fn open_rows(&self, folder: &Path, name: &str) -> Result<Box<dyn Read>, String> {
-        let reader = self.loader.open(&folder.join(name));
+        let checked = self.access().check(Path::new(name));
+        let reader = checked.and_then(|()| self.loader.open(&folder.join(name)));
         Ok(Box::new(reader.map_err(|error| error.to_string())?))
     }
 
-    fn may_quote(&self) -> bool {
-        true
+    fn access(&self) -> &FileAccess {
+        self.loader.access()
     }
 
     fn named(&self) -> BTreeSet<String> {

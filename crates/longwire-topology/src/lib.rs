@@ -70,6 +70,7 @@ mod workload;
 use std::collections::HashMap;
 use std::io::Read;
 use std::path::Path;
+use std::sync::Arc;
 
 use longwire_capture::open;
 use longwire_engine::presets::Duplex;
@@ -80,7 +81,7 @@ use toml::de::DeTable;
 
 pub use change::{Added, Change, Moment};
 pub use duplex::duplex_of_json;
-pub use files::Files;
+pub use files::{Files, StartFiles};
 pub use pair::PairPlan;
 pub use plan::{
     AttachPlan, Class, Cluster, Hop, HostPlan, LinkPlan, PathPlan, PortPlan, RulePlan, Target,
@@ -121,16 +122,17 @@ impl Topology {
     /// # Errors
     /// As [`Topology::read`], of both files.
     pub fn read_with(path: &Path, scenario: Option<&Path>) -> Result<Topology, Vec<Problem>> {
-        Topology::read_in_steps(path, scenario, Steps::ignored())
+        Topology::read_in_steps(path, scenario, &StartFiles::any(), Steps::ignored())
     }
 
-    /// The same; says how far it is.
+    /// The same, with the files that both may name; says how far it is.
     ///
     /// # Errors
     /// As [`Topology::read_with`].
     pub fn read_in_steps(
         path: &Path,
         scenario: Option<&Path>,
+        files: &Arc<dyn Files>,
         steps: &Steps,
     ) -> Result<Topology, Vec<Problem>> {
         steps.begin("reading the file", None);
@@ -140,7 +142,7 @@ impl Topology {
             .as_ref()
             .map(|(name, text)| ScenarioText { name, text });
         let folder = path.parent().unwrap_or(Path::new(""));
-        Topology::parse_in_steps(&name, &text, folder, scenario, steps)
+        Topology::parse_in_steps((&name, &text), folder, scenario, files, steps)
     }
 
     /// Reads a text, and a file with the scenario that happens in place of the
@@ -168,6 +170,19 @@ impl Topology {
         Topology::parse_with(name, text, folder, None)
     }
 
+    /// Reads a text that is in no file of this machine, with the files that it may name.
+    ///
+    /// # Errors
+    /// As [`Topology::read`].
+    pub fn parse_naming(
+        name: &str,
+        text: &str,
+        files: &Arc<dyn Files>,
+    ) -> Result<Topology, Vec<Problem>> {
+        let folder = Path::new("");
+        Topology::parse_in_steps((name, text), folder, None, files, Steps::ignored())
+    }
+
     /// The same with a scenario in a separate text.
     ///
     /// # Errors
@@ -178,17 +193,21 @@ impl Topology {
         folder: &Path,
         scenario: Option<ScenarioText<'_>>,
     ) -> Result<Topology, Vec<Problem>> {
-        Topology::parse_in_steps(name, text, folder, scenario, Steps::ignored())
+        let (files, steps) = (StartFiles::any(), Steps::ignored());
+        Topology::parse_in_steps((name, text), folder, scenario, &files, steps)
     }
 
     fn parse_in_steps(
-        name: &str,
-        text: &str,
+        (name, text): (&str, &str),
         folder: &Path,
         scenario: Option<ScenarioText<'_>>,
+        files: &Arc<dyn Files>,
         steps: &Steps,
     ) -> Result<Topology, Vec<Problem>> {
         let mut complaints = Complaints::new(name, text);
+        if !files.may_quote() {
+            complaints.quote_no_rows();
+        }
         let Some(file) = toml_table(text, &mut complaints) else {
             return Err(complaints.finish().err().unwrap_or_default());
         };
@@ -203,7 +222,7 @@ impl Topology {
         }
         let file = &file;
         tree::check(&fields::FILE, file, "", &mut complaints);
-        let mut builder = begin(file, (folder, steps), complaints);
+        let mut builder = begin(file, (folder, files, steps), complaints);
         steps.begin("reading links", None);
         for item in tree::tables(file, "link") {
             links::read(&item, &mut builder);
@@ -274,11 +293,11 @@ fn read_file(path: &Path) -> Result<String, String> {
 /// Everything that links need to know.
 fn begin<'a>(
     file: &Table<'_>,
-    (folder, steps): (&'a Path, &'a Steps),
+    (folder, files, steps): (&'a Path, &Arc<dyn Files>, &'a Steps),
     mut complaints: Complaints<'a>,
 ) -> Builder<'a> {
-    let mut store = OptionStore::default();
-    let ports = switching::ports(file, &mut complaints);
+    let mut store = OptionStore::with(Arc::clone(files));
+    let ports = switching::ports(file, files.access(), &mut complaints);
     let attached = attach::read(file, &ports, &mut complaints);
     let bridge = switching::bridge(file, &ports, &mut complaints);
     let pairs = match bridge.switching {

@@ -24,7 +24,7 @@ pub(super) struct OptionStore {
 
 impl Default for OptionStore {
     fn default() -> OptionStore {
-        OptionStore::with(Arc::new(StartFiles::default()))
+        OptionStore::with(StartFiles::any())
     }
 }
 

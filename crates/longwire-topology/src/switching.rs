@@ -1,12 +1,14 @@
 //! `[ports]` and `[switching]`.
 
 use std::collections::HashMap;
+use std::path::Path;
 
 use longwire_engine::{Nanos, Packets};
-use longwire_io::port::registry::PORTS;
+use longwire_io::port::registry::{self, PORTS};
 use longwire_packet::bridge::{
     Bridge, BridgeConfig, BridgeError, PortIndex, Reserved, StaticEntry, StormLimit, Switching,
 };
+use longwire_runtime::FileAccess;
 
 use super::attach;
 use super::fields::PORTS_MAX;
@@ -18,7 +20,11 @@ use super::value::{Span, Table, Value};
 const AT: &str = "switching";
 
 /// Reads the ports, in the order of the file.
-pub(super) fn ports(file: &Table<'_>, complaints: &mut Complaints) -> Vec<PortPlan> {
+pub(super) fn ports(
+    file: &Table<'_>,
+    access: &FileAccess,
+    complaints: &mut Complaints,
+) -> Vec<PortPlan> {
     let Some(table) = tree::table(file, "ports") else {
         let remedy = "write [ports] with lines such as left = \"packet:eth1\"";
         complaints.refuse(0..0, "ports", "there are no ports", remedy);
@@ -47,6 +53,13 @@ pub(super) fn ports(file: &Table<'_>, complaints: &mut Complaints) -> Vec<PortPl
         };
         check.host = hosts.iter().position(opens);
         check.port(&port, &value.span, complaints);
+        for file in registry::files(&port.opens) {
+            if let Err(error) = access.check(Path::new(file)) {
+                let at = format!("ports.{}", port.name);
+                let reason = format!("'{file}': {error}");
+                complaints.refuse(value.span.clone(), at, reason, "");
+            }
+        }
         ports.push(port);
     }
     if ports.len() as u64 > PORTS_MAX {

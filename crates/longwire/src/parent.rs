@@ -1,11 +1,21 @@
 //! Runs that a node starts end with it, however it ends.
 
+use longwire_runtime::FileAccess;
 use nix::sys::prctl;
 use nix::sys::signal::Signal;
 use nix::unistd::getppid;
 
 /// The variable with the ID of the process that this one ends with.
 pub(crate) const VARIABLE: &str = "LONGWIRE_PARENT";
+
+/// Returns the files that a topology may name: a node's was sent to it, and its answers
+/// have the messages of the run.
+pub(crate) fn access() -> FileAccess {
+    match std::env::var_os(VARIABLE) {
+        Some(_) => FileAccess::Absolute,
+        None => FileAccess::Any,
+    }
+}
 
 /// Has the kernel kill this process when its parent ends, if the parent asks for it.
 /// Returns whether the parent has ended already.

@@ -19,6 +19,7 @@ use serde_json::Value;
 use tokio::net::UnixStream;
 
 use super::NodeRefusal;
+use super::views::{is_yes, yes};
 use crate::refusal::Refusal;
 use crate::reply::Body;
 use crate::time_limit::within;
@@ -67,6 +68,11 @@ pub struct NetworkSpec {
     /// The seed of every random stream, unless the topology has one; 1 if there is none here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
+    /// Whether the topology may name files and plugins, by absolute paths; true without it. A
+    /// client that passes on a topology of others, who may not read what the node may, sends
+    /// `false`.
+    #[serde(default = "yes", skip_serializing_if = "is_yes")]
+    pub files: bool,
 }
 
 /// The state of a network.

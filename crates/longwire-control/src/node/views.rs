@@ -52,6 +52,18 @@ pub struct AttachmentSpec {
     /// must exist at first, and may go and return later.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub wait: bool,
+    /// Whether options may name files, by absolute paths; true without it. A client that
+    /// passes on the options of others, who may not read what the node may, sends `false`.
+    #[serde(default = "yes", skip_serializing_if = "is_yes")]
+    pub files: bool,
+}
+
+pub(super) fn yes() -> bool {
+    true
+}
+
+pub(super) fn is_yes(flag: &bool) -> bool {
+    *flag
 }
 
 /// The directions of an attachment.

@@ -41,6 +41,9 @@ pub struct PortKind {
     open: fn(&str, &OpenOptions) -> Result<Port, PortError>,
 }
 
+/// The kind of port that names files.
+const PCAP: &str = "pcap";
+
 /// Every kind of port.
 pub static PORTS: &[PortKind] = &[
     PortKind {
@@ -105,7 +108,7 @@ pub static PORTS: &[PortKind] = &[
         },
     },
     PortKind {
-        name: "pcap",
+        name: PCAP,
         argument: "FILE | in=FILE,out=FILE",
         summary: "a capture: frames come from one file, at its times, and go to another",
         example: "pcap:in=before.pcapng,out=after.pcap",
@@ -241,8 +244,16 @@ fn unknown(text: &str) -> PortError {
     }
 }
 
-/// Opens `FILE` for reading, or the files of `in=` and `out=`.
-fn open_captures(files: &str) -> Result<Port, PortError> {
+/// Returns the files that a port reads or writes.
+pub fn files(text: &str) -> impl Iterator<Item = &str> {
+    let files = text.split_once(':').filter(|(kind, _)| *kind == PCAP);
+    // What is refused when it is opened is a name here.
+    let files = files.map(|(_, files)| captures(files).unwrap_or([Some(files), None]));
+    files.into_iter().flatten().flatten()
+}
+
+/// Returns the file to read and the file to write of `FILE`, or of `in=` and `out=`.
+fn captures(files: &str) -> Result<[Option<&str>; 2], PortError> {
     let (mut input, mut output) = (None, None);
     for part in files.split(',') {
         let slot = match part.split_once('=') {
@@ -261,6 +272,12 @@ fn open_captures(files: &str) -> Result<Port, PortError> {
             });
         }
     }
+    Ok([input, output])
+}
+
+/// Opens `FILE` for reading, or the files of `in=` and `out=`.
+fn open_captures(files: &str) -> Result<Port, PortError> {
+    let [input, output] = captures(files)?;
     if let (Some(input), Some(output)) = (input, output)
         && same_file(input, output)
     {

@@ -19,10 +19,10 @@ use serde_json::Value;
 
 use crate::names::check_request;
 use crate::pool::Pool;
-use request::NetworkRequest;
 use supervisor::Supervisor;
 
 pub use files::NetworkFiles;
+pub(crate) use request::NetworkRequest;
 pub use supervisor::{NetworkCommand, NetworkRun};
 
 /// The most networks.
@@ -158,7 +158,7 @@ impl NetworksShared {
             let files = self.files(&name);
             let spec = files.read().map_err(|error| error.to_string());
             let request = spec.and_then(|spec| {
-                let request = NetworkRequest::read(&spec, files.directory());
+                let request = NetworkRequest::read(&spec);
                 request.map_err(|error| error.to_string())
             });
             let begun = request.and_then(|request| {
@@ -174,7 +174,7 @@ impl NetworksShared {
 
     fn put(&self, name: &str, spec: &NetworkSpec) -> Result<(bool, NetworkView), NodeRefusal> {
         let files = self.files(name);
-        let request = NetworkRequest::read(spec, files.directory())?;
+        let request = NetworkRequest::read(spec)?;
         let _turn = self.take_turn();
         let (old, count) = {
             let running = self.running();

@@ -1,15 +1,14 @@
 //! The request for a network, read and checked.
 
-use std::path::Path;
-
 use longwire_control::node::{NetworkSpec, NodeRefusal};
 use longwire_topology::{AttachPlan, Problem, Topology};
 
 use super::toml_text;
+use crate::files;
 
 /// A network that a request asks for.
 #[derive(Clone, Debug)]
-pub(super) struct NetworkRequest {
+pub(crate) struct NetworkRequest {
     pub spec: NetworkSpec,
     /// The topology as text.
     pub text: String,
@@ -19,16 +18,17 @@ pub(super) struct NetworkRequest {
 }
 
 impl NetworkRequest {
-    /// Reads a network. `folder` is where files that it names are searched.
+    /// Reads a network. Files that it names and may name are read.
     ///
     /// # Errors
     /// All that is wrong.
-    pub fn read(spec: &NetworkSpec, folder: &Path) -> Result<NetworkRequest, NodeRefusal> {
+    pub fn read(spec: &NetworkSpec) -> Result<NetworkRequest, NodeRefusal> {
         let Some(text) = toml_text::text(&spec.file) else {
             let reason = "a topology is its text, or an object of its tables, without null";
             return Err(refused("file", reason));
         };
-        let topology = Topology::parse("file", &text, folder).map_err(NodeRefusal::Wrong)?;
+        let files = files::of_network(spec.files);
+        let topology = Topology::parse_naming("file", &text, &files).map_err(NodeRefusal::Wrong)?;
         let host = host(spec, &topology)?;
         if let Some(key) = &spec.key
             && !(key.len() == 64 && key.bytes().all(|byte| byte.is_ascii_hexdigit()))

@@ -1,4 +1,7 @@
-//! File access: all regular files, or those below a directory.
+//! File access: the regular files that one source of names may read.
+//!
+//! Every path that a model, a topology or a change names passes [`FileAccess::check`]
+//! before anything is looked up or opened.
 
 use std::fs::File;
 use std::io;
@@ -21,8 +24,14 @@ pub enum FileAccess {
     /// its working directory.
     #[default]
     Any,
+    /// The same by absolute paths, for a service: its working directory is no user's
+    /// choice.
+    Absolute,
     /// Files below a directory, where relative paths begin.
     Beneath(Arc<Directory>),
+    /// No file, with the reason: the names are of someone who may not read what this
+    /// process may.
+    Nothing(&'static str),
 }
 
 /// A directory that paths cannot leave, neither by `..` nor by symbolic links.
@@ -67,10 +76,29 @@ impl Directory {
 }
 
 impl FileAccess {
+    /// Refuses a path by its text alone: no file is looked up.
+    ///
+    /// # Errors
+    /// [`FileError::Relative`], or [`FileError::Refused`].
+    pub fn check(&self, path: &Path) -> Result<(), FileError> {
+        match self {
+            FileAccess::Nothing(reason) => Err(FileError::Refused(reason)),
+            FileAccess::Absolute if !path.is_absolute() => Err(FileError::Relative),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether messages may quote what is in a file: only to the user of this process.
+    pub fn may_quote(&self) -> bool {
+        matches!(self, FileAccess::Any)
+    }
+
     fn open(&self, path: &Path, flags: OFlag) -> Result<File, FileError> {
+        self.check(path)?;
         let flags = flags | OFlag::O_CLOEXEC;
         let opened = match self {
-            FileAccess::Any => fcntl::open(path, flags, Mode::empty()),
+            FileAccess::Nothing(reason) => return Err(FileError::Refused(reason)),
+            FileAccess::Any | FileAccess::Absolute => fcntl::open(path, flags, Mode::empty()),
             FileAccess::Beneath(directory) => {
                 let outside = || FileError::Outside(directory.path.clone());
                 let inner = if path.is_absolute() {
@@ -105,8 +133,8 @@ impl FileAccess {
         let file = self.open(Path::new(path), OFlag::O_PATH)?;
         check_regular(&file)?;
         match self {
-            FileAccess::Any => Ok(path.into()),
-            FileAccess::Beneath(_) => {
+            FileAccess::Any | FileAccess::Absolute => Ok(path.into()),
+            FileAccess::Beneath(_) | FileAccess::Nothing(_) => {
                 let link = format!("/proc/self/fd/{}", file.as_raw_fd());
                 Ok(std::fs::read_link(link)?)
             }
@@ -137,6 +165,30 @@ mod tests {
     use longwire_testbed::support::Folder;
 
     use super::*;
+
+    #[test]
+    fn paths_are_refused_before_they_are_looked_up() {
+        let folder = Folder::new();
+        let file = folder.path().join("file");
+        std::fs::write(&file, "x").expect("a file");
+        FileAccess::Absolute
+            .open_regular(&file)
+            .expect("it is absolute");
+        // There and not there, a pipe and a secret: the answer is the same.
+        for path in [&*file, Path::new("/etc/shadow"), Path::new("/nowhere")] {
+            let access = FileAccess::Nothing("not here");
+            let refused = access.open_regular(path);
+            assert!(matches!(refused, Err(FileError::Refused("not here"))));
+            assert!(matches!(
+                access.resolve(path.to_str().expect("plain")),
+                Err(FileError::Refused("not here"))
+            ));
+        }
+        for path in ["Cargo.toml", "../nowhere", "./x", "-"] {
+            let refused = FileAccess::Absolute.open_regular(Path::new(path));
+            assert!(matches!(refused, Err(FileError::Relative)), "{path}");
+        }
+    }
 
     #[test]
     fn paths_do_not_lead_out_of_a_directory() {

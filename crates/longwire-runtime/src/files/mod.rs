@@ -45,6 +45,10 @@ pub enum FileError {
     NotRegular(&'static str),
     #[error("it is not in {}, the only directory from which changes may read files", .0.display())]
     Outside(PathBuf),
+    #[error("it is a relative path; a service reads absolute paths only")]
+    Relative,
+    #[error("{0}")]
+    Refused(&'static str),
     #[error("it is larger than {} MiB", .0 >> 20)]
     TooLarge(u64),
     #[error("it could not be read within {} s", .0.as_secs())]
@@ -104,13 +108,14 @@ impl FileReader {
     /// it.
     ///
     /// # Errors
-    /// No thread can be started.
+    /// The path is refused, or no thread can be started.
     pub fn open(
         path: &Path,
         access: &FileAccess,
         limits: ReadLimits,
         stop: Option<Arc<AtomicBool>>,
     ) -> Result<FileReader, FileError> {
+        access.check(path)?;
         if path == Path::new("-") {
             // Both directions of a link may read a file, and standard input
             // can be read only once.

@@ -4,6 +4,7 @@
 mod binomial;
 pub mod capture;
 mod draws;
+mod file_options;
 pub mod frames;
 mod plugin;
 mod rows;
@@ -20,6 +21,7 @@ use longwire_io::net::{NetError, NetNamespace, link_up};
 
 pub use binomial::interval as binomial_interval;
 pub use draws::Draws;
+pub use file_options::FileOption;
 pub use plugin::{compile_plugin, repository};
 pub use rows::{rows, words};
 

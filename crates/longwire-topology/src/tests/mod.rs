@@ -1,10 +1,9 @@
 use std::path::Path;
-use std::sync::Arc;
 
 use longwire_engine::Nanos;
 use longwire_packet::classify::Order;
 
-use super::files::{Files, StartFiles};
+use super::files::StartFiles;
 use super::summary::Summary;
 use super::*;
 
@@ -230,7 +229,7 @@ fn doubtful_values_are_warned_of() {
 fn doubtful_values_of_a_change_are_warned_of() {
     let mut topology = good("[[link]]\nname = \"x\"\nmatch = \"src=1.1.1.1\"\n");
     let body = serde_json::json!({ "set": { "x": { "rate": "10Mbps" } } });
-    let files: Arc<dyn Files> = Arc::new(StartFiles::default());
+    let files = StartFiles::any();
     for _ in 0..2 {
         let change = topology.read_change(&body, &std::collections::HashMap::new(), &files);
         let warnings = change.expect("it is right").warnings;

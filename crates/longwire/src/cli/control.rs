@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use super::view_address::view_address;
-use crate::view;
+use crate::{parent, view};
 use clap::{ArgGroup, Args, ValueEnum};
 use longwire_control::{Address, Config, Detail, LIMIT_DEFAULT};
 
@@ -81,6 +81,7 @@ impl ControlArgs {
             token_file: self.control_token_file.clone(),
             read_token_file: self.control_read_token_file.clone(),
             files: self.control_files.clone(),
+            access: parent::access(),
             limit: self.control_limit,
             view: self.view.map(view::config),
             judge: Some(view::judge),

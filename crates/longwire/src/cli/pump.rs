@@ -15,7 +15,7 @@ use longwire_runtime::{Faults, LinkSetup, Recorder, RunConfig};
 
 use super::{ControlArgs, DuplexArgs, LaunchBy, RecordArgs, ReportArgs, SeedArgs, Wait};
 use crate::Error;
-use crate::report::finish::{check_file, files_of_ports};
+use crate::report::finish::check_file;
 
 /// The name of the link's rate where `--rate` is the pace of sending.
 const LINK_RATE: &str = "link-rate";
@@ -116,7 +116,11 @@ impl PumpArgs {
     ) -> Result<(), Error> {
         let log = self.record.log.as_deref().and_then(Path::to_str);
         let ports = self.to.iter().map(String::as_str).chain(more_ports);
-        let files = files_of_ports(ports).chain(log).chain(inputs);
+        let files = ports
+            .into_iter()
+            .flat_map(registry::files)
+            .chain(log)
+            .chain(inputs);
         check_file(self.report.report.as_deref(), files)
     }
 }

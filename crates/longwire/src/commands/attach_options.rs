@@ -1,6 +1,6 @@
 //! Options of `attach set`, by direction.
 
-use longwire_topology::duplex_of_json;
+use longwire_topology::{StartFiles, duplex_of_json};
 use serde_json::{Map, Value};
 
 use super::attach_runs::AttachSetArgs;
@@ -62,7 +62,7 @@ impl DirectedOptions {
         for (_, table) in self.tables() {
             let given = table.iter().filter(|(_, value)| !value.is_null());
             let given = given.map(|(name, value)| (name.clone(), value.clone()));
-            if let Ok((_, warnings)) = duplex_of_json(&given.collect()) {
+            if let Ok((_, warnings)) = duplex_of_json(&given.collect(), &StartFiles::any()) {
                 let warnings: Vec<String> = warnings
                     .iter()
                     .map(|warning| format!("{}: {}", warning.field, warning.reason))

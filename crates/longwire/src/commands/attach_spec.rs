@@ -63,6 +63,7 @@ pub(super) fn spec(
         link,
         seed: Some(args.seed.seed),
         wait: false,
+        files: true,
     })
 }
 

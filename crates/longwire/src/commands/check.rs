@@ -16,7 +16,7 @@ use longwire_fabric::Numbered;
 use longwire_runtime::host;
 use longwire_runtime::shards::ShardCount;
 use longwire_topology::summary::Summary;
-use longwire_topology::{Problem, Topology};
+use longwire_topology::{Problem, StartFiles, Topology};
 
 /// Arguments of `check`.
 #[derive(Debug, Args)]
@@ -68,7 +68,12 @@ pub fn run(args: &CheckArgs, globals: &Globals) -> Result<ExitCode, Error> {
     let started = Instant::now();
     let watch = StepsOnStderr::start(globals);
     let steps = watch.steps();
-    let read = Topology::read_in_steps(&args.file, args.scenario.as_deref(), steps);
+    let read = Topology::read_in_steps(
+        &args.file,
+        args.scenario.as_deref(),
+        &StartFiles::any(),
+        steps,
+    );
     let topology = match read {
         Ok(topology) => topology,
         Err(problems) => {

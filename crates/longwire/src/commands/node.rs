@@ -15,7 +15,7 @@ use longwire_control::{Address, Config, Detail, LIMIT_DEFAULT};
 use longwire_fabric::NetworkReport;
 use longwire_io::run_directory;
 use longwire_node::{NetworkFiles, NetworkRun, Node, NodeConfig, Notice, short_end};
-use longwire_runtime::Faults;
+use longwire_runtime::{Faults, FileAccess};
 use sd_notify::NotifyState;
 
 use crate::cli::RunningArgs;
@@ -142,12 +142,13 @@ pub fn run(args: &NodeArgs, globals: &Globals) -> Result<ExitCode, Error> {
         addresses,
         token_file: args.control_token_file.clone(),
         read_token_file: args.control_read_token_file.clone(),
+        access: FileAccess::Absolute,
         limit: LIMIT_DEFAULT,
         metrics: Detail::Each,
         ..Config::default()
     })?;
     start::notes(bound.notes(), globals)?;
-    // No request is to name a file by a path that is relative to where the node was started.
+    // Namespaces are named by paths; none is to be relative to where the node was started.
     std::env::set_current_dir("/")?;
     let node = Node::start(config)?;
     if let Err(error) = short_end::start() {

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use longwire_engine::replay::Pace;
 use longwire_engine::{Nanos, Speed};
+use longwire_io::port::registry;
 use longwire_packet::filter::Filter;
 use longwire_runtime::sent::IgnoredFields;
 use longwire_traffic::receive::{
@@ -21,7 +22,7 @@ use crate::cli::refuse_page;
 use crate::error::{EXIT_FAILED, EXIT_FIDELITY};
 use crate::progress::Progress;
 use crate::receiving::{ReceiveRequirement, text};
-use crate::report::finish::{check_file, files_of_ports, write_file};
+use crate::report::finish::{check_file, write_file};
 use crate::report::live::StatusLine;
 use crate::report::stderr::print_line;
 use crate::signals::stop_flag;
@@ -169,7 +170,7 @@ impl ReceiveArgs {
 pub fn run(args: &ReceiveArgs, globals: &Globals) -> Result<ExitCode, Error> {
     let files = [&args.capture, &args.judged.against];
     let files = files.into_iter().flatten().map(String::as_str);
-    let files = files_of_ports([args.port.as_str()]).chain(files);
+    let files = registry::files(&args.port).chain(files);
     check_file(args.report.as_deref(), files)?;
     refuse_page(args.report.as_deref())?;
     let stop = stop_flag()?;

@@ -14,7 +14,7 @@ use crate::cli::ControlArgs;
 use crate::cli::{
     DUPLEX_HELP, DuplexArgs, LINK_HELP, RecordArgs, ReportArgs, RunningArgs, SeedArgs,
 };
-use crate::report::finish::{ReportStream, check_file, files_of_ports, finish};
+use crate::report::finish::{ReportStream, check_file, finish};
 use crate::report::start;
 use crate::signals::stop_flag;
 use crate::watch::watch_live;
@@ -132,7 +132,10 @@ pub fn run(args: &RunArgs, globals: &Globals) -> Result<ExitCode, Error> {
     let files = files.into_iter().flatten().filter_map(Path::to_str);
     let ports = [Some(args.a.as_str()), args.b.as_deref()];
     let topology = Some(args.a.as_str()).filter(|_| args.b.is_none());
-    let files = files_of_ports(ports.into_iter().flatten())
+    let files = ports
+        .into_iter()
+        .flatten()
+        .flat_map(registry::files)
         .chain(topology)
         .chain(files);
     check_file(args.report.report.as_deref(), files)?;

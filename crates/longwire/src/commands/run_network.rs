@@ -28,10 +28,10 @@ use crate::report::{start, words};
 use crate::signals::stop_flag;
 use crate::steps::StepsOnStderr;
 use crate::watch::{Pause, until_stopped, watch};
-use crate::{Error, Globals, rights, view};
+use crate::{Error, Globals, parent, rights, view};
 use longwire_control::Bound;
 use longwire_fabric::{Controller, NetworkReport, Numbered, Prepared, Scenario};
-use longwire_topology::{Command, Problem, Topology};
+use longwire_topology::{Command, Problem, StartFiles, Topology};
 
 /// Time before a command's execution at which it is prepared.
 const AHEAD: Nanos = Nanos::from_secs(2);
@@ -298,7 +298,8 @@ pub(super) fn read(
     globals: &Globals,
 ) -> Result<(Topology, Vec<String>), Error> {
     let watch = StepsOnStderr::start(globals);
-    let topology = Topology::read_in_steps(file, scenario, watch.steps());
+    let files = StartFiles::of(FileLoader::new().with_access(parent::access()));
+    let topology = Topology::read_in_steps(file, scenario, &files, watch.steps());
     drop(watch);
     let topology = topology.map_err(|problems| {
         let problems = problems.iter().map(ToString::to_string);

@@ -202,20 +202,6 @@ fn write_page(args: &ReportArgs, report: &impl Serialize) -> Result<(), Error> {
     })
 }
 
-/// Returns the files of ports: those of `pcap:FILE` and of `pcap:in=FILE,out=FILE`.
-pub fn files_of_ports<'a>(
-    ports: impl IntoIterator<Item = &'a str>,
-) -> impl Iterator<Item = &'a str> {
-    let files = ports
-        .into_iter()
-        .filter_map(|port| port.strip_prefix("pcap:"));
-    let files = files.flat_map(|files| files.split(','));
-    files.map(|file| {
-        let file_of = |way: &str| file.strip_prefix(way);
-        file_of("in=").or_else(|| file_of("out=")).unwrap_or(file)
-    })
-}
-
 /// Checks, before a run, that its report can be written to its file.
 ///
 /// # Errors

@@ -1,0 +1,47 @@
+//! Decides which files and plugins the requests to a node may name.
+//!
+//! A node reads files as root. Its socket is root's too, but clients of it pass on what
+//! others wrote: pod annotations, resources of a cluster. Attachments, their changes and
+//! networks all read through what is returned here, and a refused path is not looked up.
+
+use std::sync::Arc;
+
+use longwire_runtime::{Faults, FileAccess, FileLoader, PluginUse};
+use longwire_topology::{Files, StartFiles};
+
+/// Why a request that passes on the options of others names no file.
+const NO_FILES: &str = "options of this request name no files and no plugins";
+
+/// Why the node loads no plugins.
+const NO_PLUGINS: &str = "a node loads no plugins, since a crash of one would end all links of \
+                          the machine; `longwire attach` without --node has a process of its own";
+
+/// Returns the files that a request may name; `files` is its field.
+pub(crate) fn access(files: bool) -> FileAccess {
+    if files {
+        FileAccess::Absolute
+    } else {
+        FileAccess::Nothing(NO_FILES)
+    }
+}
+
+/// Returns the loader of links in the node's own process.
+pub(crate) fn loader(files: bool, faults: &Faults) -> FileLoader {
+    FileLoader::reporting_to(faults)
+        .with_access(access(files))
+        .with_plugins(PluginUse::Refuse(NO_PLUGINS))
+}
+
+/// Returns the files of an attachment's request.
+pub(crate) fn of_attachment(files: bool) -> Arc<dyn Files> {
+    StartFiles::of(loader(files, &Faults::new()))
+}
+
+/// Returns the files of a network's topology, whose plugins its own process loads.
+pub(crate) fn of_network(files: bool) -> Arc<dyn Files> {
+    let loader = FileLoader::new().with_access(access(files));
+    StartFiles::of(loader.with_plugins(PluginUse::Defer))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,265 @@
+//! Every way by which a request may name a file.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use longwire_control::node::NodeRefusal;
+use longwire_testbed::support::{FileOption, Folder, compile_plugin};
+use nix::errno::Errno;
+use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify};
+use nix::sys::stat::Mode;
+use nix::unistd::mkfifo;
+use serde_json::{Value, json};
+
+use crate::files::{NO_FILES, NO_PLUGINS};
+use crate::networks::NetworkRequest;
+use crate::request::AttachmentRequest;
+
+/// What the file holds that no answer may have.
+const SECRET: &str = "swordfish";
+
+/// A file that tells when it is opened, and a FIFO, which blocks whoever opens it.
+struct Trap {
+    folder: Folder,
+    secret: PathBuf,
+    fifo: PathBuf,
+    opened: Inotify,
+}
+
+impl Trap {
+    fn new() -> Trap {
+        let folder = Folder::new();
+        let (secret, fifo) = (folder.path().join("secret"), folder.path().join("fifo"));
+        fs::write(&secret, format!("name,{SECRET}\n{SECRET}:x:0:0,{SECRET}\n")).expect("a file");
+        mkfifo(&fifo, Mode::S_IRWXU).expect("a FIFO");
+        let opened = Inotify::init(InitFlags::IN_NONBLOCK).expect("inotify");
+        let flags = AddWatchFlags::IN_OPEN | AddWatchFlags::IN_ACCESS;
+        opened.add_watch(&secret, flags).expect("a watch");
+        Trap {
+            folder,
+            secret,
+            fifo,
+            opened,
+        }
+    }
+
+    fn absolute(&self) -> [String; 4] {
+        let (secret, fifo) = (self.secret.display(), self.fifo.display());
+        let missing = self.folder.path().join("missing").display().to_string();
+        [
+            secret.to_string(),
+            fifo.to_string(),
+            missing,
+            "/etc/shadow".to_owned(),
+        ]
+    }
+
+    /// The same, from the working directory.
+    fn relative(&self) -> Vec<String> {
+        let here = std::env::current_dir().expect("a directory");
+        let up = "../".repeat(here.components().count() - 1);
+        let relative = |path: &String| format!("{up}{}", path.trim_start_matches('/'));
+        let mut all: Vec<String> = self.absolute().iter().map(relative).collect();
+        assert!(Path::new(&all[0]).exists(), "{}", all[0]);
+        // Pods need no `/` to name a file of the working directory.
+        all.extend(["Cargo.toml", "missing", "-"].map(str::to_owned));
+        all
+    }
+
+    fn was_opened(&self) -> bool {
+        !matches!(self.opened.read_events(), Err(Errno::EAGAIN))
+    }
+}
+
+/// A place of an option in the body of a request, which is refused, or not.
+type Entry = (
+    &'static str,
+    fn(&str, &str, bool) -> Result<(), NodeRefusal>,
+);
+
+/// Every place of an option of a link in a request.
+const OPTIONS: &[Entry] = &[
+    ("attachment", |option, text, files| {
+        attach(json!({ option: text }), files)
+    }),
+    ("attachment, one direction", |option, text, files| {
+        attach(json!({ "down": { option: text } }), files)
+    }),
+    ("attachment, a list", |option, text, files| {
+        attach(json!({ option: [text] }), files)
+    }),
+    ("link of a network", |option, text, files| {
+        network(json!({ "link": [{ "name": "x", option: text }] }), files)
+    }),
+    ("direction of a link", |option, text, files| {
+        let link = json!({ "name": "x", "up": { option: text } });
+        network(json!({ "link": [link] }), files)
+    }),
+    ("defaults", |option, text, files| {
+        network(json!({ "defaults": { option: text } }), files)
+    }),
+    ("template", |option, text, files| {
+        network(json!({ "templates": { "t": { option: text } } }), files)
+    }),
+    ("event", |option, text, files| {
+        let event = json!({ "time": "1s", "set": { "x": { option: text } } });
+        let link = json!({ "name": "x", "match": "in-port=a" });
+        network(json!({ "link": [link], "at": [event] }), files)
+    }),
+];
+
+/// Every other place of a path in a request.
+const PATHS: &[Entry] = &[
+    ("csv", |_, path, files| {
+        network(json!({ "link": [{ "csv": path }] }), files)
+    }),
+    ("key", |_, path, files| {
+        let host = |name: &str, port: &str, address: &str| json!({ "name": name, "ports": [port], "address": address });
+        let hosts = [host("h", "a", "192.0.2.1"), host("i", "b", "192.0.2.2")];
+        let link = json!({ "name": "x", "match": "in-port=a" });
+        let file = json!({ "underlay": { "key": path }, "host": hosts, "link": [link] });
+        network(file, files)
+    }),
+    ("capture to read", |_, path, files| {
+        let ports = json!({ "a": format!("pcap:{path}"), "b": "null" });
+        network(json!({ "ports": ports }), files)
+    }),
+    ("capture to write", |_, path, files| {
+        let ports = json!({ "a": format!("pcap:out={path}"), "b": "null" });
+        network(json!({ "ports": ports }), files)
+    }),
+];
+
+/// Whether a place takes an option: a preset is of both directions of a link, and not all
+/// options are lists.
+fn takes(at: &str, option: &FileOption) -> bool {
+    let presets = ["attachment", "link of a network", "defaults", "template"];
+    match option.option {
+        "preset" => presets.contains(&at),
+        "loss" => true,
+        _ => at != "attachment, a list",
+    }
+}
+
+fn attach(link: Value, files: bool) -> Result<(), NodeRefusal> {
+    let body = json!({ "target": { "pid": 1 }, "link": link, "files": files });
+    let spec = serde_json::from_value(body).expect("an attachment");
+    AttachmentRequest::read(&spec).map(drop)
+}
+
+fn network(mut file: Value, files: bool) -> Result<(), NodeRefusal> {
+    if file.get("ports").is_none() {
+        file["ports"] = json!({ "a": "null", "b": "null" });
+    }
+    let host = file.get("host").map(|_| "h");
+    let body = json!({ "file": file, "files": files, "host": host });
+    let spec = serde_json::from_value(body).expect("a network");
+    NetworkRequest::read(&spec).map(drop)
+}
+
+/// Each option of each model that names a file, and each other place of a path: refused
+/// before a look at the path, with one answer for what is there and what is not.
+#[test]
+fn paths_that_may_not_be_named_are_not_looked_up() {
+    let trap = Trap::new();
+    let options = FileOption::all();
+    assert!(options.len() > 12, "{options:?}");
+    let absolute = trap.absolute();
+    let relative = trap.relative();
+    let cases = [
+        (false, &absolute[..]),
+        (false, &relative),
+        (true, &relative),
+    ];
+    for (files, paths) in cases {
+        let refusal = |text: &str, refused: Result<(), NodeRefusal>, at: &str| {
+            let refused = refused.err().unwrap_or_else(|| panic!("{at}: {text}"));
+            let answer = refused.to_string();
+            let reason = if files { "a relative path" } else { NO_FILES };
+            // Of plugins, the node says that it loads none at all.
+            let is_known = answer.contains(reason) || answer.contains(NO_PLUGINS);
+            assert!(is_known, "{at}: {text}: {answer}");
+            assert!(
+                !answer.contains(SECRET) && !answer.contains("root:"),
+                "{at}: {answer}"
+            );
+        };
+        for path in paths {
+            for (at, enter) in OPTIONS {
+                for option in &options {
+                    if !takes(at, option) {
+                        continue;
+                    }
+                    let text = option.text(path, trap.folder.path());
+                    refusal(&text, enter(option.option, &text, files), at);
+                }
+            }
+            for (at, enter) in PATHS {
+                refusal(path, enter("", path, files), at);
+            }
+        }
+    }
+    assert!(!trap.was_opened());
+    // Rows of a file that may be named name others by the same rule, and are not quoted.
+    let rows = trap.folder.path().join("rows.csv");
+    for path in &relative {
+        fs::write(
+            &rows,
+            format!("name,rate\n{SECRET},\"trace:file={path}\"\n"),
+        )
+        .expect("a file");
+        let read = network(json!({ "link": [{ "csv": rows }] }), true);
+        let answer = read.expect_err("refused").to_string();
+        assert!(answer.contains("line 2: not a row of links"), "{answer}");
+        assert!(!answer.contains(SECRET), "{answer}");
+    }
+    assert!(!trap.was_opened());
+}
+
+/// Root may name any file by an absolute path. What is in it is told to no one.
+#[test]
+fn files_that_may_be_named_are_not_quoted() {
+    let trap = Trap::new();
+    let [secret, fifo, missing, _] = trap.absolute();
+    for (at, enter) in OPTIONS {
+        for option in FileOption::all() {
+            if !takes(at, &option) {
+                continue;
+            }
+            let enter = |path: &str| {
+                let text = option.text(path, trap.folder.path());
+                let read = enter(option.option, &text, true);
+                read.map_err(|refused| format!("{at}: {text}: {refused}"))
+            };
+            for path in [&fifo, &missing] {
+                enter(path).expect_err("no regular file");
+            }
+            match enter(&secret) {
+                Err(answer) => assert!(!answer.contains(SECRET), "{answer}"),
+                // The run of the network finds out.
+                Ok(()) => assert!(option.is_plugin() && !at.starts_with("att"), "{at}"),
+            }
+        }
+    }
+    let answer = network(json!({ "link": [{ "csv": secret }] }), true);
+    let answer = answer.expect_err("no such columns").to_string();
+    assert!(answer.contains("not a row of links"), "{answer}");
+    assert!(!answer.contains(SECRET), "{answer}");
+    assert!(trap.was_opened(), "the test's own watch works");
+}
+
+/// The code of a plugin runs when it is loaded.
+#[test]
+fn no_plugin_is_loaded_into_the_node() {
+    let folder = Folder::new();
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    let (source, library) = (at("dies.c"), at("dies.so"));
+    let dies = "__attribute__((constructor)) static void die(void) { *(volatile int *)0 = 1; }\n";
+    fs::write(&source, dies).expect("a file");
+    compile_plugin(&source, &library);
+    let loss = json!({ "loss": format!("plugin:{library}") });
+    let refused = attach(loss.clone(), true).expect_err("refused").to_string();
+    assert!(refused.contains(NO_PLUGINS), "{refused}");
+    let link = json!({ "name": "x", "up": loss });
+    network(json!({ "link": [link] }), true).expect("its own process loads it");
+}
