@@ -5,7 +5,9 @@ use std::time::{Duration, Instant};
 
 use longwire_attach::Target;
 use longwire_control::node::{AttachmentState, AttachmentView};
+use longwire_io::attach::LoadedSelection;
 
+use crate::LinkFailure;
 use crate::link::AttachedLink;
 use crate::request::AttachmentRequest;
 use crate::store::Facts;
@@ -129,6 +131,15 @@ impl EntryState {
         self.link = Some(link);
         (self.reason, self.taken) = (None, false);
         self.waits_since = None;
+    }
+
+    /// Takes another part of the traffic from now on.
+    ///
+    /// # Errors
+    /// If the kernel refuses it at one of the interfaces.
+    pub fn select(&mut self, loaded: Vec<LoadedSelection>) -> Result<(), LinkFailure> {
+        let link = self.link.as_mut();
+        link.map_or(Ok(()), |link| link.select(loaded))
     }
 
     /// Whether it is time for an attempt.

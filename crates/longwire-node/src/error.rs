@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use longwire_attach::TargetError;
+use longwire_control::node::NodeRefusal;
 use longwire_fabric::NetworkError;
 use longwire_io::attach::AttachError;
 use longwire_io::net::NetError;
@@ -47,7 +48,7 @@ pub enum LinkFailure {
     OtherProcess { pid: u32 },
     #[error("there is no interface with an Ethernet header but lo in the namespace")]
     NoInterface,
-    #[error("the attachment cannot be stored, so that a restart would lose it: {0}")]
+    #[error("the attachment cannot be kept: {0}")]
     Store(io::Error),
     #[error(transparent)]
     Attach(Box<AttachError>),
@@ -71,6 +72,16 @@ impl LinkFailure {
             **error,
             AttachError::Taken { .. } | AttachError::OtherKind { .. }
         )
+    }
+}
+
+impl From<LinkFailure> for NodeRefusal {
+    fn from(failure: LinkFailure) -> NodeRefusal {
+        match failure {
+            LinkFailure::Store(error) => NodeRefusal::storage("the attachment", &error),
+            failure if failure.is_taken() => NodeRefusal::Conflict(failure.to_string()),
+            failure => NodeRefusal::Failed(failure.to_string()),
+        }
     }
 }
 

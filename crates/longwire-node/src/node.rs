@@ -13,6 +13,7 @@ use longwire_control::node::{
     AttachmentSpec, AttachmentView, Attachments, Detached, Networks, NodeRefusal,
 };
 use longwire_fabric::{Controller, NetworkReport};
+use longwire_io::attach::AttachError;
 use longwire_runtime::RunConfig;
 
 use crate::entry::Entry;
@@ -20,6 +21,7 @@ use crate::files;
 use crate::link::AttachedLink;
 use crate::names;
 use crate::networks::{NetworkCommand, NodeNetworks};
+use crate::place::Part;
 use crate::pool::Pool;
 use crate::request::{self, AttachmentRequest};
 use crate::store::{Facts, Store, StoredAttachment};
@@ -351,11 +353,7 @@ impl NodeShared {
             return Ok(());
         };
         self.discard(entry);
-        Err(if failure.is_taken() {
-            NodeRefusal::Conflict(failure.to_string())
-        } else {
-            NodeRefusal::Failed(failure.to_string())
-        })
+        Err(failure.into())
     }
 
     /// Changes the options and the part of the traffic of an existing attachment, or neither
@@ -371,31 +369,48 @@ impl NodeShared {
             (state.request.clone(), running)
         };
         request.check_place_of(&old, &entry.name)?;
-        let failed = |failure: LinkFailure| NodeRefusal::Failed(failure.to_string());
-        let mut loaded = None;
-        if request.part.selection != old.part.selection
-            && let Some((_, _, selectors)) = &running
-        {
-            let selection = &request.part.selection;
-            let programs = selectors.iter().map(|selector| selector.load(selection));
-            let programs = programs.collect::<Result<Vec<_>, _>>();
-            loaded = Some(programs.map_err(|error| failed(error.into()))?);
+        let Some((controller, interfaces, selectors)) = running else {
+            self.store(entry, request).map_err(LinkFailure::Store)?;
+            entry.state().request = request.clone();
+            return Ok(());
+        };
+        // What may be refused is asked for before anything is changed.
+        let access = files::access(request.spec.files);
+        let change = request::change(&old.link, &request.link, &interfaces);
+        if let Some(change) = &change {
+            let checked = controller.check(change, &access);
+            checked.map_err(NodeRefusal::Wrong)?;
         }
+        let load = |part: &Part| {
+            let programs = selectors.iter().map(|it| it.load(&part.selection));
+            programs.collect::<Result<Vec<_>, _>>()
+        };
+        let differs = request.part.selection != old.part.selection;
+        let programs = differs.then(|| Ok((load(&request.part)?, load(&old.part)?)));
+        let programs = programs
+            .transpose()
+            .map_err(|error: AttachError| LinkFailure::from(error))?;
         // Before the change: what has been changed is found again.
-        let stored = self.store(entry, request);
-        stored.map_err(|error| failed(LinkFailure::Store(error)))?;
-        if let Some((controller, interfaces, _)) = running
-            && let Some(change) = request::change(&old.link, &request.link, &interfaces)
-            && let Err(problems) = controller.change(&change, &files::access(request.spec.files))
-        {
+        self.store(entry, request).map_err(LinkFailure::Store)?;
+        let (selected, before) = match programs {
+            Some((new, before)) => (entry.state().select(new), Some(before)),
+            None => (Ok(()), None),
+        };
+        let changed = selected.map_err(NodeRefusal::from);
+        let changed = changed.and_then(|()| match &change {
+            Some(change) => {
+                let changed = controller.change(change, &access);
+                changed.map(drop).map_err(NodeRefusal::Wrong)
+            }
+            None => Ok(()),
+        });
+        if let Err(refusal) = changed {
+            // This fails as well if the interface is gone, and the link with it.
+            let _ = before.map(|before| entry.state().select(before));
             self.keep(entry);
-            return Err(NodeRefusal::Wrong(problems));
+            return Err(refusal);
         }
-        let mut state = entry.state();
-        if let (Some(loaded), Some(link)) = (loaded, &mut state.link) {
-            link.select(loaded).map_err(failed)?;
-        }
-        state.request = request.clone();
+        entry.state().request = request.clone();
         Ok(())
     }
 
@@ -617,3 +632,6 @@ impl NodeShared {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,10 +4,11 @@
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
+use longwire_capture::state_file;
 use longwire_control::node::AttachmentSpec;
 use longwire_io::attach::{AttachClaim, AttachError, Pins};
 use nix::errno::Errno;
@@ -116,12 +117,15 @@ impl Store {
             .mode(0o700)
             .create(directory)
             .map_err(failed)?;
-        let lock = File::create(directory.join("lock")).map_err(failed)?;
+        let lock = state_file::open_lock(&directory.join("lock")).map_err(failed)?;
         match Flock::lock(lock, FlockArg::LockExclusiveNonblock) {
-            Ok(lock) => Ok(Store {
-                directory: directory.to_owned(),
-                _lock: lock,
-            }),
+            Ok(lock) => {
+                state_file::sweep(directory);
+                Ok(Store {
+                    directory: directory.to_owned(),
+                    _lock: lock,
+                })
+            }
             Err((_, Errno::EWOULDBLOCK)) => Err(NodeError::InUse {
                 path: directory.to_owned(),
             }),
@@ -133,19 +137,13 @@ impl Store {
         self.directory.join(format!("{name}.json"))
     }
 
-    /// Writes an attachment. A reader sees the file before or after, also if this process
-    /// ends meanwhile.
+    /// Writes an attachment.
     ///
     /// # Errors
-    /// If it cannot be written.
+    /// If it cannot be written; then the file is as before.
     pub fn write(&self, stored: &StoredAttachment) -> io::Result<()> {
         let text = serde_json::to_vec_pretty(stored)?;
-        // No name begins with a dot.
-        let written = self.directory.join(format!(".{}", stored.name));
-        let mut options = fs::OpenOptions::new();
-        let options = options.write(true).create(true).truncate(true).mode(0o600);
-        options.open(&written)?.write_all(&text)?;
-        fs::rename(&written, self.path(&stored.name))
+        state_file::write(&self.path(&stored.name), &text)
     }
 
     /// Removes an attachment.
@@ -161,8 +159,7 @@ impl Store {
 
     /// Reads an attachment; `None` if there is none that can be read.
     pub fn read_one(&self, name: &str) -> Option<StoredAttachment> {
-        let text = fs::read(self.path(name)).ok()?;
-        serde_json::from_slice(&text).ok()
+        read(&self.path(name)).ok()
     }
 
     /// Reads all attachments. Names and reasons of files that are none come with them.
@@ -177,7 +174,7 @@ impl Store {
             if path.extension().is_none_or(|extension| extension != "json") {
                 continue;
             }
-            match read(&entry) {
+            match read(&path) {
                 Ok(stored) => found.push(stored),
                 Err(error) => strange.push(format!("{}: {error}", path.display())),
             }
@@ -187,13 +184,9 @@ impl Store {
 }
 
 /// Reads a file of the directory.
-fn read(entry: &fs::DirEntry) -> io::Result<StoredAttachment> {
-    // A pipe would have no end.
-    if !entry.file_type()?.is_file() {
-        return Err(io::Error::other("is no regular file"));
-    }
-    let stored: StoredAttachment = serde_json::from_slice(&fs::read(entry.path())?)?;
-    if entry.file_name() != OsStr::new(&format!("{}.json", stored.name)) {
+fn read(path: &Path) -> io::Result<StoredAttachment> {
+    let stored: StoredAttachment = serde_json::from_slice(&state_file::read(path)?)?;
+    if path.file_name() != Some(OsStr::new(&format!("{}.json", stored.name))) {
         let reason = format!("has the name '{}' in it", stored.name);
         return Err(io::Error::other(reason));
     }
@@ -202,6 +195,8 @@ fn read(entry: &fs::DirEntry) -> io::Result<StoredAttachment> {
 
 #[cfg(test)]
 mod tests {
+    use nix::sys::stat::Mode;
+    use nix::unistd::mkfifo;
     use serde_json::json;
 
     use super::*;
@@ -229,6 +224,8 @@ mod tests {
         let text = text.replace("\"web\"", "\"../../web\"");
         fs::write(directory.join("renamed.json"), text).expect("written");
         fs::create_dir(directory.join("directory.json")).expect("made");
+        mkfifo(&directory.join("fifo.json"), Mode::S_IRWXU).expect("a FIFO");
+        assert!(store.read_one("fifo").is_none());
         drop(store);
         let store = Store::open(&directory).expect("free again");
         let (found, strange) = store.read().expect("read");
@@ -237,7 +234,7 @@ mod tests {
             (&found[0].name, &found[0].spec, &found[0].facts),
             (&stored.name, &stored.spec, &stored.facts)
         );
-        assert_eq!(strange.len(), 3, "{strange:?}");
+        assert_eq!(strange.len(), 4, "{strange:?}");
         store.remove("web").expect("removed");
         store.remove("web").expect("none is no error");
         assert!(store.read().expect("read").0.is_empty());

@@ -8,6 +8,7 @@ mod views;
 
 use std::collections::HashMap;
 use std::fmt;
+use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use hyper::body::Incoming;
@@ -81,6 +82,24 @@ pub enum NodeRefusal {
     Conflict(String),
     /// The target does not exist, or no link can be attached to it.
     Failed(String),
+    /// It cannot be kept.
+    Storage {
+        /// Why.
+        reason: String,
+        /// Whether there is no room for it.
+        is_full: bool,
+    },
+}
+
+impl NodeRefusal {
+    /// Refuses what cannot be kept on the disk; `what` is its name in a sentence.
+    pub fn storage(what: &str, error: &io::Error) -> NodeRefusal {
+        use io::ErrorKind::{QuotaExceeded, StorageFull};
+        NodeRefusal::Storage {
+            reason: format!("{what} cannot be kept, and nothing was changed: {error}"),
+            is_full: matches!(error.kind(), StorageFull | QuotaExceeded),
+        }
+    }
 }
 
 impl fmt::Display for NodeRefusal {
@@ -90,7 +109,9 @@ impl fmt::Display for NodeRefusal {
                 let problems: Vec<String> = problems.iter().map(Problem::to_string).collect();
                 write!(f, "{}", problems.join("; "))
             }
-            NodeRefusal::Conflict(reason) | NodeRefusal::Failed(reason) => write!(f, "{reason}"),
+            NodeRefusal::Conflict(reason)
+            | NodeRefusal::Failed(reason)
+            | NodeRefusal::Storage { reason, .. } => write!(f, "{reason}"),
         }
     }
 }
@@ -101,6 +122,13 @@ impl From<NodeRefusal> for Refusal {
             NodeRefusal::Wrong(problems) => Refusal::problems(problems),
             NodeRefusal::Conflict(error) => Refusal::conflict(error),
             NodeRefusal::Failed(error) => Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, error),
+            NodeRefusal::Storage {
+                reason,
+                is_full: true,
+            } => Refusal::new(StatusCode::INSUFFICIENT_STORAGE, reason),
+            NodeRefusal::Storage { reason, .. } => {
+                Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, reason)
+            }
         }
     }
 }

@@ -12,6 +12,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
+use longwire_capture::state_file;
 use longwire_control::node::{
     NetworkEnded, NetworkSpec, NetworkState, NetworkView, Networks, NodeRefusal,
 };
@@ -19,6 +20,7 @@ use serde_json::Value;
 
 use crate::names::check_request;
 use crate::pool::Pool;
+use files::StagedNetwork;
 use supervisor::Supervisor;
 
 pub use files::NetworkFiles;
@@ -156,6 +158,7 @@ impl NetworksShared {
                 continue;
             };
             let files = self.files(&name);
+            state_file::sweep(files.directory());
             let spec = files.read().map_err(|error| error.to_string());
             let request = spec.and_then(|spec| {
                 let request = NetworkRequest::read(&spec);
@@ -188,14 +191,36 @@ impl NetworksShared {
             let error = format!("there are {NETWORKS_MAX} networks already");
             return Err(NodeRefusal::Conflict(error));
         }
+        let failed = |error| NodeRefusal::storage("the network", &error);
+        let staged = files.stage(&request).map_err(failed)?;
+        // Until here nothing has happened to the network before.
         let ended = self.running().remove(name);
+        let before = ended.as_ref().map(|old| old.supervisor.request.clone());
         drop(ended);
-        let failed = |error| NodeRefusal::Failed(format!("the network cannot be kept: {error}"));
-        files.write(&request).map_err(failed)?;
-        self.begin(name, request)?;
+        let committed = staged.commit().map_err(failed);
+        if let Err(refusal) = committed.and_then(|()| self.begin(name, request)) {
+            self.resume(name, before);
+            return Err(refusal);
+        }
         let view = self.running().get(name).map(|network| network.view(name));
         let fault = || NodeRefusal::Failed("the network ended at once".to_owned());
         Ok((!old, view.ok_or_else(fault)?))
+    }
+
+    /// Runs the network again that was there before a request that failed.
+    fn resume(&self, name: &str, before: Option<NetworkRequest>) {
+        let files = self.files(name);
+        let resumed = match before {
+            Some(before) => files
+                .stage(&before)
+                .and_then(StagedNetwork::commit)
+                .map_err(|error| error.to_string())
+                .and_then(|()| self.begin(name, before).map_err(|error| error.to_string())),
+            None => files.remove().map_err(|error| error.to_string()),
+        };
+        if let Err(error) = resumed {
+            (self.notify)(name, format!("ended, and is not run again: {error}"));
+        }
     }
 
     /// Starts the supervisor of a network whose files are there.
@@ -256,3 +281,6 @@ impl RunningNetwork {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

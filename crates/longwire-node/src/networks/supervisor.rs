@@ -1,6 +1,5 @@
 //! The process of a network: started, watched and started again.
 
-use std::fs::File;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -156,6 +155,7 @@ impl Supervisor {
     }
 
     fn start(&self) -> std::io::Result<Child> {
+        self.files.settle(&self.request)?;
         let spec = &self.request.spec;
         let run = NetworkRun {
             host: spec.host.clone(),
@@ -164,7 +164,7 @@ impl Supervisor {
         };
         let mut command = (self.command)(&self.files, &run);
         command.stdin(Stdio::null()).stdout(Stdio::null());
-        command.stderr(File::create(self.files.log())?);
+        command.stderr(self.files.create_log()?);
         let child = command.spawn()?;
         let since = SystemTime::now().duration_since(UNIX_EPOCH);
         let mut state = self.state();

@@ -3,6 +3,7 @@
 
 mod binomial;
 pub mod capture;
+mod disk;
 mod draws;
 mod file_options;
 pub mod frames;
@@ -20,6 +21,7 @@ use longwire_io::net::veth::{self, End, VethConfig};
 use longwire_io::net::{NetError, NetNamespace, link_up};
 
 pub use binomial::interval as binomial_interval;
+pub use disk::{fill_disk, with_small_disk};
 pub use draws::Draws;
 pub use file_options::FileOption;
 pub use plugin::{compile_plugin, repository};
