@@ -164,7 +164,7 @@ impl Builder<'_> {
         at: &str,
     ) -> Option<Arc<str>> {
         if !is_name(name) || direction(name).1.is_some() {
-            let reason = format!("'{name}' cannot be a name");
+            let reason = format!("{name:?} cannot be a name");
             let remedy = "use letters, digits, '-', '_', '.', ':' and '/', without .up or .down \
                           at the end; {n}, {a} and {b} are for many links";
             self.complaints.refuse(place, at, reason, remedy);
@@ -254,10 +254,21 @@ impl Builder<'_> {
 /// The most names that are compared with an unknown one.
 const NAMES_COMPARED_MAX: usize = 10_000;
 
-/// Whether a text can be the name of a link, a path or a host.
+/// Whether a text can be the name of a port, a link, a path or a host: it shows as what it
+/// is. Characters that cannot be seen, or that change how others are shown (categories Cc,
+/// Cf, Zl, Zp, Co and Cn of Unicode), would make two names look alike.
 pub fn is_name(text: &str) -> bool {
-    let wrong = |c: char| c.is_whitespace() || c.is_control() || "*?,{}\"'".contains(c);
+    let wrong = |c: char| c.is_whitespace() || is_unprintable(c) || "*?,{}\"'".contains(c);
     !text.is_empty() && !text.contains(wrong)
+}
+
+/// Whether the standard library escapes a character wherever it stands.
+fn is_unprintable(c: char) -> bool {
+    if c.is_ascii() {
+        return c.is_control();
+    }
+    // At the start, a combining character would be escaped as well.
+    format!("a{c}").escape_debug().count() > 2
 }
 
 /// Splits a name into the link and the direction of its suffix `.up` or `.down`.

@@ -11,6 +11,7 @@ use longwire_packet::bridge::{
 use longwire_runtime::FileAccess;
 
 use super::attach;
+use super::builder::is_name;
 use super::fields::PORTS_MAX;
 use super::plan::PortPlan;
 use super::problem::{Complaints, meant};
@@ -38,6 +39,11 @@ pub(super) fn ports(
             let name = name.value.to_owned();
             ports.push(PortPlan { name, opens });
             continue;
+        }
+        if !is_name(name.value) {
+            let reason = format!("{:?} cannot be a name", name.value);
+            let remedy = "use letters, digits, '-', '_', '.', ':' and '/'";
+            complaints.refuse(name.span.clone(), "ports", reason, remedy);
         }
         let Some(opens) = value.as_str() else {
             continue;

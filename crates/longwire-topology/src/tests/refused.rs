@@ -140,6 +140,38 @@ fn every_refusal_says_where_and_what() {
     }
 }
 
+/// Two names that look alike are two links, and a report that shows them in another order
+/// is no help.
+#[test]
+fn names_have_characters_that_are_seen() {
+    let read = |port: &str, link: &str| {
+        let text =
+            format!("[ports]\n\"{port}\" = \"null\"\nb = \"null\"\n[[link]]\nname = \"{link}\"\n");
+        Topology::parse("net.toml", &text, Path::new(""))
+    };
+    for name in ["größe", "日本", "e\u{301}", "a:b/c_d-1.x", "क्षि"] {
+        read(name, name).unwrap_or_else(|problems| panic!("{name}: {problems:?}"));
+    }
+    let unseen =
+        "\u{202e} \u{200b} \u{feff} \u{2066} \u{ad} \u{e0041} \u{2028} \u{85} \u{e000} \u{600}";
+    for c in unseen.split(' ') {
+        let name = format!("a{c}b");
+        for (port, link, field) in [(&*name, "x", "ports"), ("a", &*name, "link.name")] {
+            let problems = read(port, link).expect_err("refused");
+            assert_eq!(
+                problems[0].field,
+                field,
+                "{}: {problems:?}",
+                c.escape_unicode()
+            );
+            assert!(
+                problems[0].reason.contains("cannot be a name"),
+                "{problems:?}"
+            );
+        }
+    }
+}
+
 #[test]
 fn files_without_ports_and_ports_twice_are_refused() {
     let read = |text| Topology::parse("net.toml", text, Path::new("")).expect_err(text);
