@@ -12,7 +12,7 @@ use longwire_runtime::host::{normal_priority, prompt_priority, release_free_memo
 use longwire_topology::Problem;
 use serde_json::Value;
 use tokio::runtime::Handle;
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 
@@ -220,8 +220,8 @@ impl Api {
 ///
 /// # Errors
 /// 503 if there is none.
-pub fn take_place(work: &Semaphore) -> Result<SemaphorePermit<'_>, Refusal> {
-    work.try_acquire().map_err(|_| {
+pub fn take_place(work: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, Refusal> {
+    Arc::clone(work).try_acquire_owned().map_err(|_| {
         Refusal::busy(format!(
             "{WORK_MAX} requests are being worked on; try again"
         ))

@@ -15,7 +15,7 @@ use hyper::{Response, StatusCode};
 use longwire_engine::Nanos;
 use longwire_runtime::fabric::LinkTotals;
 use serde::Serialize;
-use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::time::{Instant, MissedTickBehavior, interval, interval_at};
 
 use super::places::Working;
@@ -73,6 +73,18 @@ struct Sample {
     each: HashMap<String, LinkTotals>,
 }
 
+/// Takes one of the places for streams.
+///
+/// # Errors
+/// 503 if there is none.
+pub fn take_place(streams: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, Refusal> {
+    let place = Arc::clone(streams).try_acquire_owned();
+    place.map_err(|_| {
+        let error = format!("there are {STREAMS_MAX} streams already; end one first");
+        Refusal::busy(error)
+    })
+}
+
 /// Returns the stream that a request asks for. `working` keeps its connection.
 ///
 /// # Errors
@@ -83,12 +95,7 @@ pub fn watcher(
     make: MakeSource,
     working: Working,
 ) -> Result<Watcher, Refusal> {
-    let place = Arc::clone(&state.streams)
-        .try_acquire_owned()
-        .map_err(|_| {
-            let error = format!("there are {STREAMS_MAX} streams already; end one first");
-            Refusal::busy(error)
-        })?;
+    let place = take_place(&state.streams)?;
     let every = call.query.time("every").unwrap_or(EVERY);
     Ok(Watcher {
         state: Arc::clone(state),

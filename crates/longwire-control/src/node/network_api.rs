@@ -6,15 +6,17 @@ use hyper::body::Incoming;
 use hyper::{Method, Request, Response, StatusCode};
 use serde::Deserialize;
 
-use super::networks::relay;
+use super::networks::{HeldPlace, relay};
 use super::{
     About, NETWORKS, NetworkEnded, NetworkList, NetworkSpec, Networks, NodeApi, json, may_attach,
     path_of_run, target,
 };
-use crate::api::parse_body;
+use crate::api::{parse_body, read_head, take_place};
 use crate::guard::Caller;
 use crate::refusal::Refusal;
 use crate::reply::{Body, Reply};
+use crate::route::Work;
+use crate::stream;
 
 impl NodeApi {
     /// Answers a request about all networks, or one.
@@ -89,8 +91,18 @@ impl NodeApi {
             may_attach(&caller)?;
         }
         if let Some(socket) = networks.socket(name) {
-            let target = target(&path_of_run(rest), &request)?;
-            return relay(&socket, target, request).await;
+            let path = path_of_run(rest);
+            let (route, _) = read_head(request.method().as_str(), &path, request.uri().query())?;
+            let place = match route.work {
+                Work::Stream(_) => stream::take_place(&self.streams)?,
+                _ => take_place(&self.work)?,
+            };
+            let held = HeldPlace {
+                _place: place,
+                _working: caller.seat.work(),
+            };
+            let target = target(&path, &request)?;
+            return relay(&socket, target, request, held).await;
         }
         let (name, is_report) = (name.to_owned(), is_reading && rest == "report");
         let reply = self.work(move |_| {

@@ -17,9 +17,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::net::UnixStream;
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::NodeRefusal;
 use super::views::{is_yes, yes};
+use crate::places::Working;
 use crate::refusal::Refusal;
 use crate::reply::Body;
 use crate::time_limit::within;
@@ -130,11 +132,19 @@ pub struct NetworkEnded {
     pub report: Option<Value>,
 }
 
-/// Passes a request on to the run at a control socket, and its answer back.
+/// The place of a request that is passed on. Its connection does not give way meanwhile.
+pub(super) struct HeldPlace {
+    pub _place: OwnedSemaphorePermit,
+    pub _working: Working,
+}
+
+/// Passes a request on to the run at a control socket, and its answer back; its place is
+/// held until the answer has ended.
 pub(super) async fn relay(
     socket: &Path,
     target: Uri,
     mut request: Request<Incoming>,
+    held: HeldPlace,
 ) -> Result<Response<Body>, Refusal> {
     let away = |error: String| Refusal::new(StatusCode::SERVICE_UNAVAILABLE, error);
     let failed = |error: &dyn std::fmt::Display| {
@@ -158,13 +168,17 @@ pub(super) async fn relay(
     let answered = within(ANSWER_TIME, exchange).await;
     let slow = || away("the run of the network waits for its other hosts".to_owned());
     let (head, body) = answered.ok_or_else(slow)??.into_parts();
-    Ok(Response::from_parts(head, Relay(body).boxed_unsync()))
+    let body = RelayedBody { body, _held: held };
+    Ok(Response::from_parts(head, body.boxed_unsync()))
 }
 
 /// The body of a run's answer; cut short if the run ends.
-struct Relay(Incoming);
+struct RelayedBody {
+    body: Incoming,
+    _held: HeldPlace,
+}
 
-impl HttpBody for Relay {
+impl HttpBody for RelayedBody {
     type Data = Bytes;
     type Error = Infallible;
 
@@ -172,11 +186,11 @@ impl HttpBody for Relay {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        let frame = Pin::new(&mut self.0).poll_frame(context);
+        let frame = Pin::new(&mut self.body).poll_frame(context);
         frame.map(|frame| Some(Ok(frame?.ok()?)))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.0.is_end_stream()
+        self.body.is_end_stream()
     }
 }

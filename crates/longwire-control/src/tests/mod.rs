@@ -2,6 +2,7 @@
 //! reached.
 
 mod document;
+mod relay;
 
 use std::fs;
 use std::io::{Read, Write};

@@ -1,0 +1,135 @@
+//! Requests that a node passes on to the run of a network, which takes its time.
+
+use std::io::{ErrorKind, Read, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::channel;
+use std::thread;
+use std::time::Duration;
+
+use longwire_fabric::Controller;
+use longwire_testbed::support::Folder;
+use serde_json::Value;
+
+use super::{socket, unix};
+use crate::api::WORK_MAX;
+use crate::bind;
+use crate::node::{
+    AttachmentSpec, AttachmentView, Attachments, Detached, NetworkEnded, NetworkSpec, NetworkView,
+    Networks, NodeRefusal,
+};
+
+/// A node of one network, whose run is at a socket.
+struct OneNetwork(PathBuf);
+
+impl Attachments for Arc<OneNetwork> {
+    fn list(&self) -> Vec<AttachmentView> {
+        Vec::new()
+    }
+
+    fn get(&self, _: &str) -> Option<AttachmentView> {
+        None
+    }
+
+    fn put(&self, _: &str, _: &AttachmentSpec) -> Result<(bool, AttachmentView), NodeRefusal> {
+        Err(NodeRefusal::Failed("not here".to_owned()))
+    }
+
+    fn remove(&self, _: &str) -> Option<Detached> {
+        None
+    }
+
+    fn controller(&self, _: &str) -> Option<Arc<Controller>> {
+        None
+    }
+
+    fn networks(&self) -> Option<Arc<dyn Networks>> {
+        Some(Arc::clone(self) as Arc<dyn Networks>)
+    }
+}
+
+impl Networks for OneNetwork {
+    fn list(&self) -> Vec<NetworkView> {
+        Vec::new()
+    }
+
+    fn get(&self, _: &str) -> Option<NetworkView> {
+        None
+    }
+
+    fn put(&self, _: &str, _: &NetworkSpec) -> Result<(bool, NetworkView), NodeRefusal> {
+        Err(NodeRefusal::Failed("not here".to_owned()))
+    }
+
+    fn remove(&self, _: &str) -> Option<NetworkEnded> {
+        None
+    }
+
+    fn socket(&self, _: &str) -> Option<PathBuf> {
+        Some(self.0.clone())
+    }
+
+    fn last_report(&self, _: &str) -> Option<Value> {
+        None
+    }
+}
+
+/// Requests that wait for a run have places, as those to a run in the node have: there are
+/// so many, and their connections do not give way to others.
+#[test]
+fn requests_that_are_passed_on_have_places() {
+    let folder = Folder::new();
+    let run = folder.path().join("run.sock");
+    let listener = UnixListener::bind(&run).expect("a socket");
+    // Answers when it is told to.
+    let (answer, told) = channel::<()>();
+    let (here, all_here) = channel::<()>();
+    thread::spawn(move || {
+        let mut streams = Vec::new();
+        for stream in listener.incoming().take(WORK_MAX) {
+            streams.push(stream.expect("a connection"));
+        }
+        let _ = here.send(());
+        let _ = told.recv();
+        let text = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}";
+        for stream in &mut streams {
+            let _ = stream.write_all(text.as_bytes());
+        }
+    });
+    let path = socket(&folder);
+    let bound = bind(&unix(&path)).unwrap_or_else(|error| panic!("{error}"));
+    let node: Arc<dyn Attachments> = Arc::new(Arc::new(OneNetwork(run)));
+    let _server = bound.serve_node(node).expect("a server");
+    let ask = || {
+        let mut stream = UnixStream::connect(&path).expect("a connection");
+        let request = "GET /v1/networks/mesh/stats HTTP/1.1\r\nhost: x\r\n\r\n";
+        stream.write_all(request.as_bytes()).expect("sent");
+        stream
+    };
+    let head = |stream: &mut UnixStream, patience: Duration| {
+        stream.set_read_timeout(Some(patience)).expect("a limit");
+        let mut bytes = [0; 12];
+        let read = stream.read(&mut bytes).map_err(|error| error.kind());
+        read.map(|length| String::from_utf8_lossy(&bytes[..length]).into_owned())
+    };
+    let mut waiting: Vec<UnixStream> = (0..WORK_MAX).map(|_| ask()).collect();
+    all_here.recv().expect("they are passed on");
+    let refused = head(&mut ask(), Duration::from_secs(30));
+    assert_eq!(refused.as_deref(), Ok("HTTP/1.1 503"));
+    // Many more than there are connections: the idle ones give way to each other.
+    let idle = (0..400).map(|_| UnixStream::connect(&path).expect("a connection"));
+    let idle: Vec<UnixStream> = idle.collect();
+    let refused = head(&mut ask(), Duration::from_secs(30));
+    assert_eq!(refused.as_deref(), Ok("HTTP/1.1 503"));
+    drop(idle);
+    for stream in &mut waiting {
+        let nothing = head(stream, Duration::from_millis(1));
+        assert_eq!(nothing, Err(ErrorKind::WouldBlock));
+    }
+    answer.send(()).expect("it waits");
+    for stream in &mut waiting {
+        let answered = head(stream, Duration::from_secs(30));
+        assert_eq!(answered.as_deref(), Ok("HTTP/1.1 200"));
+    }
+}
