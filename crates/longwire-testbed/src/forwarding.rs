@@ -11,6 +11,7 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use longwire_capture::state_file;
 use longwire_io::net::sysctl;
 use longwire_io::run_directory;
 use nix::fcntl::{Flock, FlockArg};
@@ -32,7 +33,7 @@ fn record_of(process: i32) -> PathBuf {
 pub fn switch_on(process: i32, devices: &[String]) -> io::Result<Forwarding> {
     run_directory::create(Path::new(DIRECTORY))?;
     let _lock = lock()?;
-    let file = File::create(record_of(process))?;
+    let file = state_file::create(&record_of(process))?;
     let mut record = try_lock(file)?.ok_or(io::ErrorKind::WouldBlock)?;
     let mut off = Vec::new();
     for device in devices {
@@ -76,7 +77,7 @@ pub fn release_stale() {
 }
 
 fn put_back(record: &Path) {
-    let Ok(keys) = fs::read_to_string(record) else {
+    let Ok(keys) = state_file::read_text(record) else {
         return;
     };
     let heir = records()
@@ -112,7 +113,7 @@ fn records() -> Vec<PathBuf> {
 
 /// Whether the run that wrote a record lives.
 fn is_held(record: &Path) -> bool {
-    File::open(record).is_ok_and(|file| matches!(try_lock(file), Ok(None)))
+    state_file::open(record).is_ok_and(|file| matches!(try_lock(file), Ok(None)))
 }
 
 /// The lock, or `None` where somebody has it.

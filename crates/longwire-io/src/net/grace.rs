@@ -5,6 +5,7 @@ use std::fs::{self, File};
 use std::io::{self, Read, Seek, Write};
 use std::path::Path;
 
+use longwire_capture::state_file;
 use nix::fcntl::{Flock, FlockArg};
 
 use crate::run_directory;
@@ -47,8 +48,7 @@ impl ExpeditedGrace {
 /// Sets the setting to 1, unless it is, and returns the marker; `None` if the setting is not
 /// ours.
 fn begin_with(marker: &Path, setting: &Path) -> io::Result<Option<Flock<File>>> {
-    let mut options = File::options();
-    let file = options.read(true).write(true).create(true).open(marker)?;
+    let file = state_file::open_lock(marker)?;
     let Ok(mut marker) = Flock::lock(file, FlockArg::LockExclusiveNonblock) else {
         return Ok(None);
     };

@@ -2,14 +2,14 @@
 //! socket in the run directory.
 
 use std::fs;
-use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use clap::Args;
+use longwire_capture::state_file::{self, StagedFile};
 use longwire_control::Address;
 use longwire_control::client::Client;
 use longwire_control::node::AttachmentView;
@@ -33,6 +33,8 @@ const SOCKET_PREFIX: &str = "attach-";
 const SOCKET_SUFFIX: &str = ".sock";
 /// Maximum time from the creation of a control socket until a run listens on it.
 const BEGIN_MAX: Duration = Duration::from_secs(60);
+/// The mode of the files: any user may list links.
+const MODE: u32 = 0o644;
 /// How long `detach` waits for a run to end before it kills it.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -186,17 +188,9 @@ impl NewRun {
     pub(super) fn register(mut self, pins: Vec<Pins>) -> Result<Registration, Error> {
         self.record.pins = pins.iter().map(|pins| pins.name().to_owned()).collect();
         let text = serde_json::to_string_pretty(&self.record).map_err(io::Error::from)?;
-        // Under its name it is whole, also if this process is killed meanwhile.
-        let written = self.file.with_extension("new");
-        let failed = || Error::file(&self.file, "cannot record the attachment");
-        let mut options = fs::OpenOptions::new();
-        let options = options.write(true).create(true).truncate(true).mode(0o644);
-        let made = options
-            .open(&written)
-            .and_then(|mut file| file.write_all(text.as_bytes()))
-            .and_then(|()| fs::hard_link(&written, &self.file));
-        let _ = fs::remove_file(&written);
-        made.map_err(failed())?;
+        let staged = StagedFile::new(&self.file, text.as_bytes(), MODE);
+        let made = staged.and_then(StagedFile::commit_new);
+        made.map_err(Error::file(&self.file, "cannot record the attachment"))?;
         Ok(Registration {
             name: self.record.name,
             file: self.file,
@@ -433,7 +427,7 @@ fn remove_dead_sockets(run: &Path) {
 }
 
 fn read(path: &Path) -> Option<Record> {
-    serde_json::from_str(&fs::read_to_string(path).ok()?).ok()
+    serde_json::from_slice(&state_file::read(path).ok()?).ok()
 }
 
 /// Returns when a process began, in clock ticks after boot; `None` for one that has ended.
@@ -471,6 +465,17 @@ fn all_directories() -> Vec<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Anything may have the name of an entry.
+    #[test]
+    fn entries_that_are_no_files_are_not_waited_for() {
+        let folder = longwire_testbed::support::Folder::new();
+        let entry = folder.path().join("x.json");
+        nix::unistd::mkfifo(&entry, nix::sys::stat::Mode::S_IRWXU).expect("a FIFO");
+        std::os::unix::fs::symlink("/dev/zero", folder.path().join("y.json")).expect("a link");
+        assert!(records(folder.path()).expect("a directory").is_empty());
+        assert!(entry.exists());
+    }
 
     #[test]
     fn a_process_is_known_by_its_start() {

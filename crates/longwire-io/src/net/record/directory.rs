@@ -7,6 +7,7 @@ use std::process;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use longwire_capture::state_file;
 use nix::fcntl::{Flock, FlockArg};
 use nix::time::{ClockId, clock_gettime};
 
@@ -83,7 +84,7 @@ impl Directory {
 /// locked throughout.
 pub(super) fn replace(path: &Path, contents: &str) -> io::Result<Flock<File>> {
     let next = next_version(path);
-    let lock = Flock::lock(File::create(&next)?, FlockArg::LockExclusiveNonblock);
+    let lock = Flock::lock(state_file::create(&next)?, FlockArg::LockExclusiveNonblock);
     let mut lock = lock.map_err(|(_, error)| error)?;
     lock.write_all(contents.as_bytes())?;
     fs::rename(next, path)?;
@@ -115,7 +116,7 @@ fn lock_within(mut file: File, patience: Duration) -> Option<Flock<File>> {
 }
 
 fn is_locked(path: &Path) -> bool {
-    let Ok(file) = File::open(path) else {
+    let Ok(file) = state_file::open(path) else {
         return false;
     };
     let lock = Flock::lock(file, FlockArg::LockSharedNonblock);
@@ -135,6 +136,10 @@ mod tests {
         let first = Flock::lock(file, FlockArg::LockExclusiveNonblock).expect("a lock");
         // A process that holds the old version open, like a reader that would see half
         // of a record if it were rewritten in place.
+        let fifo = directory.join("settings-2");
+        nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).expect("a FIFO");
+        assert!(!is_locked(&fifo), "it is not waited for");
+        fs::remove_file(&fifo).expect("it is removed");
         let mut before = File::open(&path).expect("a file");
         fs::write(&path, "before\n").expect("it is written");
         // The remains of a process that was killed while it wrote.

@@ -4,6 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use longwire_capture::state_file;
+
 use super::directory::{Directory, remove, replace};
 use super::entry::{Entry, parse, written};
 use super::{Record, Restorer, append, own};
@@ -70,7 +72,7 @@ pub(super) fn restore_left(
 }
 
 fn entries_of(path: &Path) -> Vec<Entry> {
-    parse(&fs::read_to_string(path).unwrap_or_default())
+    parse(&state_file::read_text(path).unwrap_or_default())
 }
 
 /// Transfers an entry to a process that has a port on the same interface: that process

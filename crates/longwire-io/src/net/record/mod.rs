@@ -17,11 +17,12 @@ mod entry;
 mod leftovers;
 mod restorer;
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use longwire_capture::state_file;
 use nix::fcntl::Flock;
 
 use self::directory::{Directory, remove, replace};
@@ -61,7 +62,7 @@ impl Record {
 
     fn entries(&self) -> Vec<Entry> {
         match self {
-            Record::File { path, .. } => parse(&fs::read_to_string(path).unwrap_or_default()),
+            Record::File { path, .. } => parse(&state_file::read_text(path).unwrap_or_default()),
             Record::Memory(entries) => entries.clone(),
         }
     }
@@ -162,7 +163,7 @@ impl PortRecord {
             .others(record.path())
             .into_iter()
             .find(|(path, lives)| {
-                let text = fs::read_to_string(path).unwrap_or_default();
+                let text = state_file::read_text(path).unwrap_or_default();
                 *lives && parse(&text).iter().any(|entry| self.is_of(entry))
             });
         let handed = heir.is_some_and(|(path, _)| append(&path, &mine).is_ok());
