@@ -7,6 +7,7 @@ use longwire_io::port::offload::{
     Headers, Offload, Segments, cut, finish_checksum, finish_if_partial,
 };
 use longwire_io::port::vnet;
+use longwire_packet::flow_hash::flow_hash;
 use longwire_packet::frame::mac_header_len;
 
 /// Super-packets with more segments are not segmented one by one: this takes long
@@ -38,6 +39,7 @@ fn check_headers(frame: &[u8]) {
         (14..=30).contains(&mac_len) && mac_len % 4 == 2,
         "{mac_len}"
     );
+    flow_hash(frame, 1);
     let Some(headers) = Headers::parse(frame) else {
         return;
     };

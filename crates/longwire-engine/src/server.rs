@@ -5,7 +5,8 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use longwire_packet::frame::FrameMeta;
-use longwire_packet::header::{IpHeader, flow_hash};
+use longwire_packet::flow_hash::flow_hash;
+use longwire_packet::header::IpHeader;
 use longwire_units::random::Stream;
 use longwire_units::{Bytes, Nanos, Packets};
 
@@ -196,12 +197,11 @@ impl Server {
 
     #[inline]
     fn read_header(&self, queued: &mut QueuedFrame, bytes: &[u8]) {
-        let ip = IpHeader::parse(bytes);
-        if let Some(ip) = &ip {
+        if let Some(ip) = IpHeader::parse(bytes) {
             queued.set_class(ip.dscp, ip.ecn);
         }
         if self.reads == HeaderFields::Flow {
-            queued.flow = flow_hash(bytes, ip.as_ref(), self.perturbation);
+            queued.flow = flow_hash(bytes, self.perturbation);
         }
     }
 

@@ -8,6 +8,9 @@ pub const ETHERNET_HEADER_LEN: u32 = 14;
 /// Length of one VLAN tag, in bytes.
 const VLAN_TAG_LEN: u32 = 4;
 
+/// The types of VLAN tags: 802.1Q, 802.1ad, and what came before it.
+pub(crate) const VLAN_TYPES: [u16; 3] = [0x8100, 0x88a8, 0x9100];
+
 /// At most this many VLAN tags are looked through (802.1ad allows two; some
 /// providers stack more).
 const VLAN_TAGS_MAX: u32 = 4;

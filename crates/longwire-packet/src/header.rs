@@ -118,16 +118,6 @@ impl IpHeader {
             IpVersion::V6 => self.at + V6_LEN,
         }
     }
-
-    /// Whether an IPv4 packet is a fragment other than the first: it has no
-    /// transport header.
-    #[inline]
-    pub fn later_fragment(&self, frame: &[u8]) -> bool {
-        self.version == IpVersion::V4
-            && frame
-                .get(self.at + 6..self.at + 8)
-                .is_some_and(|field| field[0] & 0x1f != 0 || field[1] != 0)
-    }
 }
 
 /// The payload of IP, after all of its headers.
@@ -236,61 +226,5 @@ pub fn stays_on_link(bytes: &[u8], ip: &IpHeader) -> bool {
                     .is_some_and(|kind| (133..=137).contains(kind));
             discovers || header[24..26] == [0xff, 0x02]
         }
-    }
-}
-
-/// Returns a hash of a flow's common fields: addresses, protocol and ports (RFC 8290,
-/// section 4.1). Frames without IP are one flow for each pair of MAC addresses and
-/// type.
-pub fn flow_hash(frame: &[u8], ip: Option<&IpHeader>, perturbation: u64) -> u64 {
-    let mut hash = FlowHash::new(perturbation);
-    let Some(ip) = ip else {
-        hash.absorb(&frame[..frame.len().min(14)]);
-        return hash.finish();
-    };
-    match ip.version {
-        IpVersion::V4 => hash.absorb(&frame[ip.at + 12..][..8]),
-        IpVersion::V6 => hash.absorb(&frame[ip.at + 8..][..32]),
-    }
-    hash.absorb(&[ip.protocol]);
-    let end = ip.end(frame);
-    if WITH_PORTS.contains(&ip.protocol)
-        && !ip.later_fragment(frame)
-        && let Some(ports) = frame.get(end..).and_then(|rest| rest.first_chunk::<4>())
-    {
-        hash.absorb(ports);
-    }
-    hash.finish()
-}
-
-/// A word-wise multiply-and-mix hash: flows need spreading, not secrecy.
-struct FlowHash(u64);
-
-impl FlowHash {
-    fn new(perturbation: u64) -> FlowHash {
-        FlowHash(0xcbf2_9ce4_8422_2325 ^ perturbation)
-    }
-
-    // Always inlined: the lengths are constants of the callers.
-    #[inline(always)]
-    fn absorb(&mut self, bytes: &[u8]) {
-        let (words, rest) = bytes.as_chunks::<8>();
-        words.iter().for_each(|word| self.mix(*word));
-        if !rest.is_empty() {
-            let mut word = [0; 8];
-            word[..rest.len()].copy_from_slice(rest);
-            self.mix(word);
-        }
-    }
-
-    #[inline(always)]
-    fn mix(&mut self, word: [u8; 8]) {
-        let mixed = (self.0 ^ u64::from_le_bytes(word)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        self.0 = mixed ^ mixed >> 29;
-    }
-
-    fn finish(self) -> u64 {
-        let mixed = (self.0 ^ self.0 >> 32).wrapping_mul(0xd6e8_feb8_6659_fd93);
-        mixed ^ mixed >> 32
     }
 }

@@ -39,6 +39,7 @@ pub mod edit;
 pub mod filter;
 pub mod five_tuple;
 mod flow;
+pub mod flow_hash;
 pub mod fragment;
 pub mod frame;
 pub mod header;

@@ -106,9 +106,9 @@ const NONE: u32 = u32::MAX;
 
 /// FQ-CoDel (RFC 8290, section 4).
 ///
-/// A frame's queue is its flow's hash modulo the number of queues. The hash covers
-/// addresses, protocol and ports, and is mixed with the first number of the
-/// discipline's stream; no other number is drawn. Memory is 72 bytes a queue and 40 a
+/// A frame's queue is its flow's hash modulo the number of queues. The hash covers what
+/// [`flow_hash`](longwire_packet::flow_hash::flow_hash) says, and is mixed with the first
+/// number of the discipline's stream; no other number is drawn. Memory is 72 bytes a queue and 40 a
 /// frame, and never shrinks.
 ///
 /// Drops by CoDel are [`DropReason::Aqm`], those at the limits

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use longwire_engine::DropReason;
-use longwire_packet::header::{IpHeader, flow_hash};
+use longwire_packet::flow_hash::flow_hash;
 
 use super::codel::{CodelParams, CodelQueue};
 use super::{Limit, Oracle, Stored, drop_packet};
@@ -44,7 +44,7 @@ impl FqCodel {
 
     fn classify(&self, packet: &Packet) -> usize {
         let bytes = packet.bytes();
-        let hash = flow_hash(&bytes, IpHeader::parse(&bytes).as_ref(), self.perturbation);
+        let hash = flow_hash(&bytes, self.perturbation);
         (hash % self.flows.len() as u64) as usize
     }
 

@@ -1,0 +1,257 @@
+//! Hashes of flows, over the keys that Linux' flow dissector finds (`skb_get_hash`).
+
+use crate::frame::{VLAN_TYPES, mac_header_len};
+use crate::header::{IpHeader, IpVersion, WITH_PORTS};
+
+/// At most this many headers are looked through, as in Linux.
+const HEADERS_MAX: u32 = 15;
+
+/// The type of a frame that carries an Ethernet frame without its FCS.
+const ETHERNET: u16 = 0x6558;
+const PPPOE_SESSION: u16 = 0x8864;
+const IPV4: u16 = 0x0800;
+const IPV6: u16 = 0x86dd;
+/// PPP in GRE (RFC 2637).
+const PPP: u16 = 0x880b;
+
+/// Returns a hash of a flow's common fields (RFC 8290, section 4.1).
+///
+/// The keys are those of Linux' flow dissector: the addresses of the innermost IP header
+/// inside PPPoE sessions, IP in IP and GRE (the key too, also of PPTP), its protocol, and
+/// the ports, or the SPI of IPsec. A packet with an IPv6 flow label has the label in place
+/// of ports. No fragment has ports, not even the first, so that the fragments of a datagram
+/// stay in one flow. The outermost VLAN tag counts. Frames without IP are one flow for each
+/// pair of MAC addresses and type.
+pub fn flow_hash(frame: &[u8], perturbation: u64) -> u64 {
+    let mut keys = FlowKeys::default();
+    keys.dissect(frame);
+    let mut hash = FlowHash::new(perturbation);
+    match keys.addresses {
+        Some((at, IpVersion::V4)) => hash.absorb(&frame[at..][..8]),
+        Some((at, IpVersion::V6)) => hash.absorb(&frame[at..][..32]),
+        None => hash.absorb(&frame[..frame.len().min(14)]),
+    }
+    hash.absorb(&[keys.protocol]);
+    hash.absorb(&keys.ports);
+    if keys.others != OtherKeys::default() {
+        hash.absorb(&keys.others.label);
+        hash.absorb(&keys.others.gre_key);
+        hash.absorb(&keys.others.vlan);
+    }
+    hash.finish()
+}
+
+/// The fields of a frame that tell flows apart.
+#[derive(Default)]
+struct FlowKeys {
+    /// Where the two addresses of the innermost IP header begin.
+    addresses: Option<(usize, IpVersion)>,
+    protocol: u8,
+    /// Source and destination port, or an SPI.
+    ports: [u8; 4],
+    others: OtherKeys,
+}
+
+/// Keys that most frames do not have.
+#[derive(Default, PartialEq, Eq)]
+struct OtherKeys {
+    label: [u8; 4],
+    gre_key: [u8; 4],
+    vlan: [u8; 2],
+}
+
+/// The next header, where it begins.
+enum NextHeader {
+    /// Of an Ethernet type.
+    Type(u16, usize),
+    /// Of an IP protocol.
+    Protocol(u8, usize),
+}
+
+impl FlowKeys {
+    fn dissect(&mut self, frame: &[u8]) {
+        let at = mac_header_len(frame) as usize;
+        let Some(kind) = word(frame, at - 2) else {
+            return;
+        };
+        if let Some(tag) = word(frame, 14).filter(|_| at > 14) {
+            // Priority and number, not whether the frame may be dropped.
+            self.others.vlan = (tag & 0xefff).to_be_bytes();
+        }
+        let mut next = Some(NextHeader::Type(kind, at));
+        // Within IPv6, extension headers count as headers.
+        let mut in_ipv6 = false;
+        for _ in 0..HEADERS_MAX {
+            next = match next {
+                None => return,
+                Some(NextHeader::Type(kind, at)) => {
+                    in_ipv6 = kind == IPV6;
+                    self.of_type(frame, kind, at)
+                }
+                Some(NextHeader::Protocol(protocol, at)) => {
+                    self.of_protocol(frame, protocol, at, in_ipv6)
+                }
+            };
+        }
+    }
+
+    fn of_type(&mut self, frame: &[u8], kind: u16, at: usize) -> Option<NextHeader> {
+        match kind {
+            IPV4 => self.of_ipv4(frame, at),
+            IPV6 => self.of_ipv6(frame, at),
+            PPPOE_SESSION => {
+                let protocol = frame.get(at + 6..)?;
+                ppp(protocol, at + 6)
+            }
+            // The VLAN tags of a frame within GRE.
+            _ if VLAN_TYPES.contains(&kind) => Some(NextHeader::Type(word(frame, at + 2)?, at + 4)),
+            _ => None,
+        }
+    }
+
+    fn of_ipv4(&mut self, frame: &[u8], at: usize) -> Option<NextHeader> {
+        let ip = IpHeader::parse_at(frame, at, IpVersion::V4)?;
+        self.addresses = Some((at + 12, IpVersion::V4));
+        self.protocol = ip.protocol;
+        // Neither more fragments nor an offset.
+        let is_whole = word(frame, at + 6)? & 0x3fff == 0;
+        is_whole.then(|| NextHeader::Protocol(ip.protocol, ip.end(frame)))
+    }
+
+    fn of_ipv6(&mut self, frame: &[u8], at: usize) -> Option<NextHeader> {
+        let ip = IpHeader::parse_at(frame, at, IpVersion::V6)?;
+        self.addresses = Some((at + 8, IpVersion::V6));
+        self.protocol = ip.protocol;
+        let label = [0, frame[at + 1] & 0x0f, frame[at + 2], frame[at + 3]];
+        if label != [0; 4] {
+            self.others.label = label;
+            return None;
+        }
+        Some(NextHeader::Protocol(ip.protocol, ip.end(frame)))
+    }
+
+    fn of_protocol(
+        &mut self,
+        frame: &[u8],
+        protocol: u8,
+        at: usize,
+        in_ipv6: bool,
+    ) -> Option<NextHeader> {
+        self.protocol = protocol;
+        match protocol {
+            // Hop-by-hop options, routing, destination options.
+            0 | 43 | 60 if in_ipv6 => {
+                let [next, len] = *frame.get(at..)?.first_chunk()?;
+                Some(NextHeader::Protocol(next, at + (usize::from(len) + 1) * 8))
+            }
+            // A fragment, whichever: what follows has no ports, or not in each fragment.
+            44 if in_ipv6 => {
+                self.protocol = *frame.get(at)?;
+                None
+            }
+            4 => Some(NextHeader::Type(IPV4, at)),
+            41 => Some(NextHeader::Type(IPV6, at)),
+            47 => self.of_gre(frame, at),
+            // ESP; the authentication header.
+            50 => self.absorb_ports(frame, at),
+            51 => self.absorb_ports(frame, at + 4),
+            _ if WITH_PORTS.contains(&protocol) => self.absorb_ports(frame, at),
+            _ => None,
+        }
+    }
+
+    fn absorb_ports(&mut self, frame: &[u8], at: usize) -> Option<NextHeader> {
+        self.ports = *frame.get(at..)?.first_chunk()?;
+        None
+    }
+
+    /// GRE (RFC 2784, 2890) and the PPTP variant of it (RFC 2637), without source routing.
+    fn of_gre(&mut self, frame: &[u8], at: usize) -> Option<NextHeader> {
+        let [flags, version] = word(frame, at)?.to_be_bytes();
+        let is_pptp = version & 7 == 1;
+        if flags & 0x40 != 0 || version & 7 > 1 {
+            return None;
+        }
+        let kind = word(frame, at + 2)?;
+        let mut end = at + 4;
+        if flags & 0x80 != 0 {
+            end += 4;
+        }
+        if flags & 0x20 != 0 {
+            let key = *frame.get(end..)?.first_chunk()?;
+            // PPTP has the length of the payload beside the call.
+            self.others.gre_key = match key {
+                [_, _, a, b] if is_pptp => [0, 0, a, b],
+                key => key,
+            };
+            end += 4;
+        }
+        if flags & 0x10 != 0 {
+            end += 4;
+        }
+        if is_pptp {
+            if version & 0x80 != 0 {
+                end += 4;
+            }
+            // Address and control come before the protocol.
+            let protocol = frame.get(end + 2..)?;
+            return (kind == PPP).then(|| ppp(protocol, end + 2)).flatten();
+        }
+        match kind {
+            ETHERNET => Some(NextHeader::Type(word(frame, end + 12)?, end + 14)),
+            kind => Some(NextHeader::Type(kind, end)),
+        }
+    }
+}
+
+/// Returns the packet of a PPP frame that begins at `at` with its protocol, which may be
+/// compressed to one byte.
+fn ppp(frame: &[u8], at: usize) -> Option<NextHeader> {
+    match frame {
+        [0x00, 0x21, ..] => Some(NextHeader::Type(IPV4, at + 2)),
+        [0x00, 0x57, ..] => Some(NextHeader::Type(IPV6, at + 2)),
+        [0x21, ..] => Some(NextHeader::Type(IPV4, at + 1)),
+        [0x57, ..] => Some(NextHeader::Type(IPV6, at + 1)),
+        _ => None,
+    }
+}
+
+fn word(frame: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_be_bytes(*frame.get(at..)?.first_chunk()?))
+}
+
+/// A word-wise multiply-and-mix hash: flows need spreading, not secrecy.
+struct FlowHash(u64);
+
+impl FlowHash {
+    fn new(perturbation: u64) -> FlowHash {
+        FlowHash(0xcbf2_9ce4_8422_2325 ^ perturbation)
+    }
+
+    // Always inlined: the lengths are constants of the callers.
+    #[inline(always)]
+    fn absorb(&mut self, bytes: &[u8]) {
+        let (words, rest) = bytes.as_chunks::<8>();
+        words.iter().for_each(|word| self.mix(*word));
+        if !rest.is_empty() {
+            let mut word = [0; 8];
+            word[..rest.len()].copy_from_slice(rest);
+            self.mix(word);
+        }
+    }
+
+    #[inline(always)]
+    fn mix(&mut self, word: [u8; 8]) {
+        let mixed = (self.0 ^ u64::from_le_bytes(word)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.0 = mixed ^ mixed >> 29;
+    }
+
+    fn finish(self) -> u64 {
+        let mixed = (self.0 ^ self.0 >> 32).wrapping_mul(0xd6e8_feb8_6659_fd93);
+        mixed ^ mixed >> 32
+    }
+}
+
+#[cfg(test)]
+#[path = "flow_hash_tests.rs"]
+mod tests;
