@@ -257,11 +257,11 @@ impl Link {
         server.is_some_and(|server| server.has_decided())
     }
 
-    /// Returns when a managed queue passes its next frame to the rate, if no frame
-    /// arrives before.
+    /// Returns when a managed queue passes its next frame to the rate, or a frame departs
+    /// that a change may still affect, if no frame arrives before.
     #[inline]
     pub(crate) fn service_at(&mut self) -> Option<Nanos> {
-        let at = self.queue.server_mut()?.service_at(&mut self.transmitter)?;
+        let at = self.queue.server_mut()?.next_event(&mut self.transmitter)?;
         (at < Nanos::MAX).then_some(at)
     }
 

@@ -118,14 +118,6 @@ impl Medium {
         Some(mem::replace(&mut self.losses, losses))
     }
 
-    /// Frees a transmitter that would never have been free again: frames that are never
-    /// released do not hold up later ones.
-    pub fn revive(&mut self, at: Nanos) {
-        if self.last_release == Nanos::MAX {
-            self.last_release = at;
-        }
-    }
-
     fn change_extras(&mut self, change: &mut LinkChange, origin: &Origin) {
         let extras = self.extras.take();
         let mut extras = extras.unwrap_or_else(|| Box::new(Extras::new(origin)));

@@ -3,9 +3,10 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use core::mem;
 
-use longwire_packet::frame::FrameMeta;
 use longwire_packet::flow_hash::flow_hash;
+use longwire_packet::frame::FrameMeta;
 use longwire_packet::header::IpHeader;
 use longwire_units::random::Stream;
 use longwire_units::{Bytes, Nanos, Packets};
@@ -25,8 +26,8 @@ pub(crate) struct Server {
     queue: ServedQueue,
     reads: HeaderFields,
     context: QueueContext,
-    /// Present if several frames are sent as one.
-    aggregating: Option<Box<Aggregating>>,
+    /// How many frames are sent as one.
+    aggregate: Aggregate,
     /// Mixed into flow hashes, so that flows collide differently with another seed.
     perturbation: u64,
     next_number: u64,
@@ -39,27 +40,19 @@ pub(crate) struct Server {
     asks_at: Option<Nanos>,
     /// The link is paused or down: no frame is dequeued.
     stopped: bool,
-    /// In a changeable link: the frame in service, which a tail-drop queue of such a
-    /// link counts until it has departed.
+    /// In a changeable link: the frame whose service began last, which a tail-drop queue
+    /// of such a link counts until it has departed.
     sending: Option<FrameInService>,
-    counts_sending: bool,
+    /// The link is changeable: a frame passes the medium when it departs, because changes
+    /// may come before. Otherwise it does so when it is dequeued.
+    changeable: bool,
+    /// The frame or aggregate in service, until it departs.
+    departing: Option<Departing>,
+    /// The frames of the aggregate in service after the first; reused memory.
+    rest: Vec<QueuedFrame>,
+    /// The departure of the last frame that passed the medium before it departed.
+    decided_until: Nanos,
     occupancy_max: (Packets, Bytes),
-}
-
-/// How frames are sent together.
-#[derive(Debug)]
-struct Aggregating {
-    aggregate: Aggregate,
-    /// The frames of one aggregate; reused memory.
-    taken: Vec<QueuedFrame>,
-}
-
-impl Aggregating {
-    /// Returns the state for this aggregate; `None` if frames are sent one by one.
-    fn new(aggregate: Aggregate) -> Option<Box<Aggregating>> {
-        let taken = Vec::new();
-        (aggregate != Aggregate::ONE).then(|| Box::new(Aggregating { aggregate, taken }))
-    }
 }
 
 /// The queue of a managed link.
@@ -81,11 +74,38 @@ impl ServedQueue {
     }
 }
 
-/// The frame in service.
+/// The frame whose service began last.
 #[derive(Clone, Copy, Debug)]
 struct FrameInService {
     departure: Nanos,
     len: u32,
+}
+
+/// What is in service: a frame, or the first one of an aggregate.
+#[derive(Clone, Copy, Debug)]
+struct Departing {
+    number: u64,
+    arrival: Nanos,
+    len: u32,
+    is_marked: bool,
+    departure: Nanos,
+    /// The rate model's delay after the departure.
+    delay: Nanos,
+    /// The queue after it was dequeued.
+    waiting: (Packets, Bytes),
+}
+
+impl Departing {
+    /// Returns the frame as of `at`.
+    #[inline]
+    fn context<'a>(&self, at: Nanos, bytes: &'a [u8]) -> FrameContext<'a> {
+        FrameContext {
+            frame: FrameMeta::new(self.arrival, self.len),
+            at,
+            bytes,
+            waiting: self.waiting,
+        }
+    }
 }
 
 impl Server {
@@ -101,7 +121,7 @@ impl Server {
             reads: queue.discipline().reads(),
             queue,
             context: QueueContext::new(stream),
-            aggregating: Aggregating::new(aggregate),
+            aggregate,
             perturbation,
             next_number: 0,
             waiting_since: facts.epoch,
@@ -109,7 +129,10 @@ impl Server {
             asks_at: None,
             stopped: false,
             sending: None,
-            counts_sending: false,
+            changeable: false,
+            departing: None,
+            rest: Vec::new(),
+            decided_until: Nanos::ZERO,
             occupancy_max: (Packets(0), Bytes(0)),
         }
     }
@@ -163,7 +186,7 @@ impl Server {
             ServedQueue::Discipline(queue) => return queue.enqueue(now, frame, &mut self.context),
         };
         let gone = |fifo: &ManagedFifo| {
-            if self.stopped || !self.counts_sending {
+            if self.stopped || !self.changeable {
                 (0, 0)
             } else {
                 // As with tail drop decided at arrival, these are no longer in the queue.
@@ -191,8 +214,8 @@ impl Server {
 
     #[inline]
     fn counts_frame_sent(&self) -> bool {
-        let alone = self.aggregating.is_none();
-        self.counts_sending && alone && matches!(self.queue, ServedQueue::Fifo(_))
+        let alone = !self.aggregates();
+        self.changeable && alone && matches!(self.queue, ServedQueue::Fifo(_))
     }
 
     #[inline]
@@ -221,18 +244,27 @@ impl Server {
             if let Some(decided) = self.context.decided.pop_front() {
                 return Some(decided);
             }
-            let at = self.service_at(transmitter).filter(|at| happens(*at))?;
-            self.ready = None;
-            let decided = self.serve(at, transmitter, medium, frames);
+            let at = self.next_event(transmitter).filter(|at| happens(*at))?;
+            let decided = match self.departing.take() {
+                Some(departing) => self.depart(departing, medium, frames),
+                None => {
+                    self.ready = None;
+                    self.serve(at, transmitter, medium, frames)
+                }
+            };
             if decided.is_some() {
                 return decided;
             }
         }
     }
 
-    /// Returns when the next frame is dequeued, if one waits; [`Nanos::MAX`] is never.
+    /// Returns when the frame in service departs or, if there is none, the next one is
+    /// dequeued; [`Nanos::MAX`] is never.
     #[inline]
-    pub fn service_at(&mut self, transmitter: &mut Transmitter) -> Option<Nanos> {
+    pub fn next_event(&mut self, transmitter: &mut Transmitter) -> Option<Nanos> {
+        if let Some(departing) = &self.departing {
+            return Some(departing.departure);
+        }
         if self.stopped {
             return None;
         }
@@ -243,6 +275,12 @@ impl Server {
             self.ready = Some(transmitter.ready(self.waiting_since));
         }
         self.ready
+    }
+
+    /// Whether several frames are sent as one.
+    #[inline]
+    fn aggregates(&self) -> bool {
+        self.aggregate != Aggregate::ONE
     }
 
     pub fn has_decided(&self) -> bool {
@@ -258,7 +296,7 @@ impl Server {
     /// Whether frames are dequeued one by one, in the order of their arrival.
     #[inline]
     pub fn is_one_by_one(&self) -> bool {
-        self.aggregating.is_none() && matches!(self.queue, ServedQueue::Fifo(_))
+        !self.aggregates() && matches!(self.queue, ServedQueue::Fifo(_))
     }
 
     /// Returns the reason for which the queue has dropped the frame that it was offered
@@ -271,18 +309,21 @@ impl Server {
         }
     }
 
-    /// Whether the queue holds a frame.
+    /// Whether a frame is queued or in service.
     #[inline]
-    pub fn has_queued(&self) -> bool {
-        self.context.occupancy().0.0 > 0
+    pub fn holds_frames(&self) -> bool {
+        self.departing.is_some() || self.context.occupancy().0.0 > 0
     }
 
-    /// Serves an arriving frame at once if the link is idle, under the conditions of
-    /// [`Server::next_in_turn`]. It does what enqueuing and serving it would do.
+    /// Begins to serve an arriving frame at once if the link is idle, under the conditions
+    /// of [`Server::next_in_turn`]. It does what enqueuing and serving it would do. If the
+    /// frame departs before `steady_until`, up to when no change comes, it passes the medium
+    /// too.
     #[inline]
     pub fn pass_idle(
         &mut self,
         frame: FrameMeta,
+        steady_until: Nanos,
         transmitter: &mut Transmitter,
         medium: &mut Medium,
     ) -> Option<Verdict> {
@@ -290,44 +331,60 @@ impl Server {
         let ServedQueue::Fifo(fifo) = &self.queue else {
             return None;
         };
-        let is_idle = !self.has_queued() && !self.stopped && transmitter.free_at() <= arrival;
+        let is_idle = !self.holds_frames() && !self.stopped && transmitter.free_at() <= arrival;
         if !is_idle || !fifo.fits(len, (0, 0), (0, 0)) {
             return None;
         }
+        let number = self.next_number;
         self.next_number += 1;
         self.waiting_since = arrival;
         self.ready = None;
         self.occupancy_max.0 = self.occupancy_max.0.max(Packets(1));
         self.occupancy_max.1 = self.occupancy_max.1.max(Bytes(len.into()));
-        let departure = transmitter.depart_exactly(arrival, len);
-        self.begin_service(departure, len);
-        let frame_context = || FrameContext {
-            frame,
-            at: departure,
-            bytes: &[],
+        let departing = Departing {
+            number,
+            arrival,
+            len,
+            is_marked: false,
+            departure: transmitter.depart_exactly(arrival, len),
+            delay: Nanos::ZERO,
             waiting: (Packets(0), Bytes(0)),
         };
-        Some(medium.pass::<true>(departure, false, frame_context))
+        self.begin_service(&departing);
+        if departing.departure >= steady_until {
+            self.departing = Some(departing);
+            return Some(Verdict::Queued);
+        }
+        self.decided_until = departing.departure;
+        Some(pass_plain(&departing, medium))
     }
 
-    /// Notes that the frame of `len` bytes that was dequeued departs at `departure`.
+    /// Returns the departure of the last frame that passed the medium before it departed.
     #[inline]
-    fn begin_service(&mut self, departure: Nanos, len: u32) {
-        if self.counts_sending {
+    pub fn decided_until(&self) -> Nanos {
+        self.decided_until
+    }
+
+    /// Notes what was dequeued.
+    #[inline]
+    fn begin_service(&mut self, departing: &Departing) {
+        let Departing { departure, len, .. } = *departing;
+        if self.changeable {
             self.sending = Some(FrameInService { departure, len });
         }
         self.asks_at = Some(departure);
     }
 
-    /// Returns the numbers of the queued frames of a sequential server, the head first,
-    /// and the number of the next frame.
+    /// Returns the numbers of the frames of a sequential server that are not decided, the
+    /// frame in service and the head first, and the number of the next frame.
     pub fn queued_numbers(&self) -> (impl Iterator<Item = u64>, u64) {
         let fifo = match &self.queue {
             ServedQueue::Fifo(fifo) => Some(fifo),
             ServedQueue::Discipline(_) => None,
         };
+        let departing = self.departing.iter().map(|departing| departing.number);
         let numbers = fifo.into_iter().flat_map(ManagedFifo::numbers);
-        (numbers, self.next_number)
+        (departing.chain(numbers), self.next_number)
     }
 
     /// Returns the frames and bytes held as of `now`, an arrival's time.
@@ -350,30 +407,34 @@ impl Server {
         transmitter: &mut Transmitter,
         medium: &mut Medium,
     ) -> Option<Verdict> {
-        let at = self.service_at(transmitter).filter(|at| happens(*at))?;
-        let ServedQueue::Fifo(fifo) = &mut self.queue else {
-            return None;
-        };
-        self.ready = None;
-        let first = fifo.pop()?;
-        self.context.left(&first);
-        let departure = transmitter.depart_exactly(at, first.len);
-        self.begin_service(departure, first.len);
-        let waiting = self.context.occupancy();
-        let frame_context = || FrameContext {
-            frame: FrameMeta {
+        loop {
+            let at = self.next_event(transmitter).filter(|at| happens(*at))?;
+            if let Some(departing) = self.departing.take() {
+                return Some(pass_plain(&departing, medium));
+            }
+            let ServedQueue::Fifo(fifo) = &mut self.queue else {
+                return None;
+            };
+            self.ready = None;
+            let first = fifo.pop()?;
+            self.context.left(&first);
+            let departing = Departing {
+                number: first.number,
                 arrival: first.arrival,
                 len: first.len,
-            },
-            at: departure,
-            bytes: &[],
-            waiting,
-        };
-        Some(medium.pass::<true>(departure, false, frame_context))
+                is_marked: false,
+                departure: transmitter.depart_exactly(at, first.len),
+                delay: Nanos::ZERO,
+                waiting: self.context.occupancy(),
+            };
+            self.begin_service(&departing);
+            self.departing = Some(departing);
+        }
     }
 
-    /// Dequeues the next frame. Returns its verdict if that is the only decision, which
-    /// saves the detour over the list.
+    /// Dequeues the next frame or aggregate. If the link is not changeable, it departs:
+    /// returns its verdict if that is the only decision, which saves the detour over the
+    /// list.
     //
     // Only fields of the dequeued frame are used: a copy of it as a whole would wait for
     // its fields, which the discipline has just written.
@@ -384,34 +445,67 @@ impl Server {
         medium: &mut Medium,
         frames: &impl FrameBytes,
     ) -> Option<(u64, Verdict)> {
-        if self.aggregating.is_some() {
-            self.serve_aggregate(at, transmitter, medium, frames);
-            return None;
-        }
         let Some(first) = self.queue.discipline().dequeue(at, &mut self.context) else {
             self.note_nothing_dequeued();
             return None;
         };
         self.context.left(&first);
-        let (number, len, mark) = (first.number, first.len, first.is_marked());
-        let frame_context = FrameContext {
-            frame: FrameMeta::new(first.arrival, len),
-            at,
-            bytes: frames.bytes(number),
+        let mut departing = Departing {
+            number: first.number,
+            arrival: first.arrival,
+            len: first.len,
+            is_marked: first.is_marked(),
+            departure: at,
+            delay: Nanos::ZERO,
             waiting: self.context.occupancy(),
         };
-        let departure = transmitter.serve(&frame_context, len);
-        self.begin_service(departure, len);
-        let frame_context = FrameContext {
-            at: departure,
-            ..frame_context
+        let frame_context = departing.context(at, frames.bytes(departing.number));
+        departing.departure = if self.aggregates() {
+            let wire_bits = self.gather(at, first.len, transmitter);
+            let departure = transmitter.serve_bits(&frame_context, wire_bits);
+            departing.waiting = self.context.occupancy();
+            departure
+        } else {
+            transmitter.serve(&frame_context, first.len)
         };
-        medium.set_rate_delay(transmitter.delay());
-        let verdict = medium.pass::<false>(departure, mark, || frame_context);
-        if self.context.decided.is_empty() && !has_copies(&verdict) {
+        departing.delay = transmitter.delay();
+        self.begin_service(&departing);
+        if self.changeable {
+            self.departing = Some(departing);
+            return None;
+        }
+        self.depart(departing, medium, frames)
+    }
+
+    /// Passes what departs through the medium. Returns its verdict if that is the only
+    /// decision.
+    #[inline]
+    fn depart(
+        &mut self,
+        departing: Departing,
+        medium: &mut Medium,
+        frames: &impl FrameBytes,
+    ) -> Option<(u64, Verdict)> {
+        let (number, departure) = (departing.number, departing.departure);
+        medium.set_rate_delay(departing.delay);
+        let frame_context = departing.context(departure, frames.bytes(number));
+        let verdict = medium.pass::<false>(departure, departing.is_marked, || frame_context);
+        let alone = self.rest.is_empty();
+        if alone && self.context.decided.is_empty() && !has_copies(&verdict) {
             return Some((number, verdict));
         }
         self.decide(number, verdict, medium);
+        let mut rest = mem::take(&mut self.rest);
+        for frame in rest.drain(..) {
+            let frame_context = FrameContext {
+                frame: FrameMeta::new(frame.arrival, frame.len),
+                bytes: frames.bytes(frame.number),
+                ..frame_context
+            };
+            let verdict = medium.pass::<false>(departure, frame.is_marked(), || frame_context);
+            self.decide(frame.number, verdict, medium);
+        }
+        self.rest = rest;
         None
     }
 
@@ -425,32 +519,13 @@ impl Server {
         self.asks_at = None;
     }
 
-    /// Sends the queued frames that fit as one aggregate; they depart together.
-    fn serve_aggregate(
-        &mut self,
-        at: Nanos,
-        transmitter: &mut Transmitter,
-        medium: &mut Medium,
-        frames: &impl FrameBytes,
-    ) {
-        let Some(first) = self.queue.discipline().dequeue(at, &mut self.context) else {
-            return self.note_nothing_dequeued();
-        };
-        let Some(mut aggregating) = self.aggregating.take() else {
-            return;
-        };
-        let Aggregating { aggregate, taken } = &mut *aggregating;
-        self.context.left(&first);
-        let frame_context = FrameContext {
-            frame: FrameMeta::new(first.arrival, first.len),
-            at,
-            bytes: frames.bytes(first.number),
-            waiting: self.context.occupancy(),
-        };
-        taken.push(first);
-        let mut bytes = u64::from(first.len);
-        let mut wire_bits = transmitter.wire_bits(first.len);
-        while (taken.len() as u32) < aggregate.frames && bytes < aggregate.bytes {
+    /// Dequeues the frames that fit into one aggregate with a first one of `len` bytes.
+    /// Returns its bits on the wire.
+    fn gather(&mut self, at: Nanos, len: u32, transmitter: &Transmitter) -> u64 {
+        let aggregate = self.aggregate;
+        let mut bytes = u64::from(len);
+        let mut wire_bits = transmitter.wire_bits(len);
+        while (self.rest.len() as u32) + 1 < aggregate.frames && bytes < aggregate.bytes {
             let queue = self.queue.discipline();
             let Some(next) = queue.dequeue(at, &mut self.context) else {
                 break;
@@ -458,22 +533,9 @@ impl Server {
             self.context.left(&next);
             bytes += u64::from(next.len);
             wire_bits += transmitter.wire_bits(next.len);
-            taken.push(next);
+            self.rest.push(next);
         }
-        let departure = transmitter.serve_bits(&frame_context, wire_bits);
-        medium.set_rate_delay(transmitter.delay());
-        self.asks_at = Some(departure);
-        for frame in taken.drain(..) {
-            let frame_context = FrameContext {
-                frame: FrameMeta::new(frame.arrival, frame.len),
-                at: departure,
-                bytes: frames.bytes(frame.number),
-                waiting: self.context.occupancy(),
-            };
-            let verdict = medium.pass::<false>(departure, frame.is_marked(), || frame_context);
-            self.decide(frame.number, verdict, medium);
-        }
-        self.aggregating = Some(aggregating);
+        wire_bits
     }
 
     #[inline(never)]
@@ -484,6 +546,13 @@ impl Server {
             self.context.decided.push_back((number, copy));
         }
     }
+}
+
+/// Passes a frame through a plain medium.
+#[inline]
+fn pass_plain(departing: &Departing, medium: &mut Medium) -> Verdict {
+    let departure = departing.departure;
+    medium.pass::<true>(departure, false, || departing.context(departure, &[]))
 }
 
 fn has_copies(verdict: &Verdict) -> bool {

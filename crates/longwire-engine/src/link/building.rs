@@ -66,7 +66,7 @@ impl Link {
         let server = held.map(|held| {
             let mut server = Server::new(held, aggregate, &facts, origin.stream(Purpose::Queue));
             if changeable {
-                server.count_sending();
+                server.make_changeable();
             }
             server
         });

@@ -14,7 +14,7 @@ use crate::losses::Losses;
 use crate::models::loss::LossPlace;
 use crate::models::queue::fifo::ManagedFifo;
 use crate::models::queue::{LinkFacts, Queue, QueueLimit, TailDrop};
-use crate::models::rate::{Rate, RateModel};
+use crate::models::rate::{RateModel, Transmitter};
 use crate::models::rewrite::RewriteModel;
 use crate::origin::Origin;
 use crate::server::{ServedQueue, Server};
@@ -68,15 +68,13 @@ impl Link {
     /// drops that the change causes. A time before the latest arrival, poll or change
     /// counts as that time.
     ///
-    /// * **In transit.** Deliveries already returned stay valid in every respect,
-    ///   including the frame in service: it departs as before. It must have been
-    ///   [edited](Link::edit) before the change.
-    /// * **Rate and framing** apply to every frame that is dequeued at or after `at`.
-    ///   At fixed rates the exact instant at which the link becomes free is kept: the
-    ///   fraction of a nanosecond that departures leave out is carried over, rounded
-    ///   down to `1 / rate` nanoseconds. A rate model begins when the frame in service
-    ///   has departed, to the whole nanosecond. A link that would never have become
-    ///   free again is free at `at`.
+    /// * **In transit.** Deliveries already returned stay valid in every respect. They
+    ///   must have been [edited](Link::edit) before the change.
+    /// * **In service.** The frame in service departs at or after `at`, and passes the
+    ///   medium then, as changed. A new rate sends the rest of it from `at` on: exactly,
+    ///   in billionths of a bit, after a fixed rate, `steps` or `trace`. After other rate
+    ///   models, of which no part of a frame is known to be sent, it is sent anew.
+    /// * **Framing** applies to frames that are dequeued at or after `at`.
     /// * **The queue.** The new queue receives the queued frames in order of arrival,
     ///   as if all arrived at `at`; frames that it rejects, it drops for its own
     ///   reason, tail drop as [`DropReason::QueueFull`]. A frame's sojourn time counts
@@ -90,9 +88,10 @@ impl Link {
     ///   departs afterwards is released before a frame that departed earlier, except
     ///   frames displaced on purpose.
     /// * **Down.** Arrivals are dropped before any model sees them, as
-    ///   [`DropReason::Outage`], and queued frames are dropped at `at`. Up again, the
-    ///   transmitter is free at `at`, or when the frame that was in service has
-    ///   departed, if that is later.
+    ///   [`DropReason::Outage`], and queued frames and the one in service are dropped at
+    ///   `at`. Up again, the transmitter is free at `at`. Rate models other than `steps` and
+    ///   `trace` serve the next frame when they would have served it after the one in
+    ///   service.
     /// * **Paused.** No frame is dequeued; arrivals wait as usual. Up again, service
     ///   resumes at `at`. An opportunity of a rate model that has passed in the
     ///   meantime is lost.
@@ -130,7 +129,7 @@ impl Link {
         self.mtu = change.mtu.unwrap_or(self.mtu);
         let delay = change.delay.as_ref().map(|delay| delay.mean());
         changing.delay = delay.unwrap_or(changing.delay);
-        let rate = self.change_rate(&mut change, &mut changing, &mut server);
+        let rate = self.change_rate(&mut change, &mut changing, &mut server, frames);
         let queue = match change.queue.take() {
             Some(queue) => {
                 let held = changing.held(queue);
@@ -148,9 +147,11 @@ impl Link {
                 None
             }
         };
-        let replaced = self.change_models(change, rate, queue, &origin, |state| {
-            changing.set_state(state, &mut server);
-        });
+        let state = change.state.take();
+        let replaced = self.change_models(change, rate, queue, &origin);
+        if let Some(state) = state {
+            changing.set_state(state, &mut server, &mut self.transmitter);
+        }
         self.down = changing.state == LinkState::Down;
         self.queue = LinkQueue::Managed(server);
         self.changing = Some(changing);
@@ -163,19 +164,19 @@ impl Link {
         change: &mut LinkChange,
         changing: &mut ChangeState,
         server: &mut Server,
+        frames: &impl FrameBytes,
     ) -> Option<Box<dyn RateModel>> {
-        let origin = &changing.origin;
-        let aggregate = change.rate.as_ref().map(Rate::aggregate);
-        if let Some(rate) = &change.rate {
-            changing.rate = rate.bit_rate();
-            self.medium.revive(origin.epoch);
+        if let Some(framing) = change.framing.take() {
+            self.transmitter.set_framing(framing);
         }
-        let (rate, framing) = (change.rate.take(), change.framing.take());
-        let stream = origin.stream(Purpose::Rate);
-        let old = self.transmitter.change(rate, framing, origin.epoch, stream);
-        if let Some(aggregate) = aggregate {
-            server.rate_changed(origin.epoch, aggregate);
-        }
+        let rate = change.rate.take()?;
+        let (at, stream) = (changing.origin.epoch, changing.origin.stream(Purpose::Rate));
+        changing.rate = rate.bit_rate();
+        let aggregate = rate.aggregate();
+        let transmitter = &mut self.transmitter;
+        let unsent = server.unsent(at, transmitter);
+        let old = transmitter.set_rate(rate, at, stream);
+        server.rate_changed(at, aggregate, unsent, transmitter, frames);
         old
     }
 
@@ -185,7 +186,6 @@ impl Link {
         rate: Option<Box<dyn RateModel>>,
         queue: Option<ServedQueue>,
         origin: &Origin,
-        set_state: impl FnOnce(LinkState),
     ) -> ReplacedParts {
         let rewrites = change.rewrite.as_ref().map(|models| !models.is_empty());
         let rewrite = match change.rewrite.take() {
@@ -197,9 +197,6 @@ impl Link {
             let new = Losses::take(loss, LossPlace::Entry, origin);
             mem::replace(&mut self.entry, new)
         });
-        if let Some(state) = change.state {
-            set_state(state);
-        }
         ReplacedParts {
             _rate: rate,
             _queue: queue,
@@ -242,7 +239,7 @@ impl ChangeState {
         }
     }
 
-    fn set_state(&mut self, state: LinkState, server: &mut Server) {
+    fn set_state(&mut self, state: LinkState, server: &mut Server, transmitter: &mut Transmitter) {
         let at = self.origin.epoch;
         if state == self.state {
             return;
@@ -251,7 +248,7 @@ impl ChangeState {
             LinkState::Up => server.resume(at),
             LinkState::Down => {
                 server.stop(at);
-                server.lose_all();
+                server.lose_all(at, transmitter);
             }
             LinkState::Paused => server.stop(at),
         }

@@ -20,13 +20,19 @@ impl Link {
     }
 
     /// Offers a frame to a sequential link, as [`Link::offer`]. The verdict about a frame
-    /// that finds the link idle is returned at once; [`Link::poll_in_turn`] returns those
-    /// of queued frames in the order of their offers, and none of others.
+    /// that finds the link idle and departs before `steady_until` is returned at once;
+    /// [`Link::poll_in_turn`] returns those of queued frames in the order of their offers,
+    /// and none of others.
     ///
-    /// After a verdict was returned at once, a [change](Link::change) must be later than
-    /// the frame's arrival.
+    /// A [change](Link::change) must not be earlier than [`Link::changeable_from`], so
+    /// `steady_until` must not be later than the next change.
     #[inline]
-    pub fn offer_in_turn(&mut self, frame: FrameMeta, bytes: &[u8]) -> Verdict {
+    pub fn offer_in_turn(
+        &mut self,
+        frame: FrameMeta,
+        bytes: &[u8],
+        steady_until: Nanos,
+    ) -> Verdict {
         let rejected = if self.plain_apart_from_queue
             && let LinkQueue::Managed(server) = &mut self.queue
         {
@@ -34,7 +40,7 @@ impl Link {
             let frame = FrameMeta { arrival, ..frame };
             self.last_arrival = arrival;
             let (transmitter, medium) = (&mut self.transmitter, &mut self.medium);
-            if let Some(verdict) = server.pass_idle(frame, transmitter, medium) {
+            if let Some(verdict) = server.pass_idle(frame, steady_until, transmitter, medium) {
                 return verdict;
             }
             server.enqueue(frame, bytes, transmitter);
@@ -51,15 +57,15 @@ impl Link {
         rejected.map_or(Verdict::Queued, Verdict::Drop)
     }
 
-    /// Offers a frame that finds the link idle, and decides about it at once as the link
-    /// would by an event of that instant; `None`, and no change, unless the link is idle
-    /// and has only a rate, a queue with tail drop, loss on the medium and delay. As
-    /// [`Link::offer`], it needs all earlier events. A link without a rate is left out: its
-    /// frames may leave at the instant of their arrival, after others of that instant.
-    ///
-    /// Afterwards a [change](Link::change) must be later than the frame's arrival.
+    /// Offers a frame that finds the link idle, and begins to serve it at once as the link
+    /// would by an event of that instant; decides about it if it departs before
+    /// `steady_until`, as [`Link::offer_in_turn`] does. `None`, and no change, unless the
+    /// link is idle and has only a rate, a queue with tail drop, loss on the medium and
+    /// delay. As [`Link::offer`], it needs all earlier events. A link without a rate is left
+    /// out: its frames may leave at the instant of their arrival, after others of that
+    /// instant.
     #[inline]
-    pub(crate) fn offer_idle(&mut self, frame: FrameMeta) -> Option<Verdict> {
+    pub(crate) fn offer_idle(&mut self, frame: FrameMeta, steady_until: Nanos) -> Option<Verdict> {
         let server = self.queue.server_mut()?;
         let one_by_one = server.is_one_by_one() && !server.has_decided();
         let leaves_later = self.transmitter.takes_time(frame.len);
@@ -69,16 +75,27 @@ impl Link {
         let arrival = frame.arrival.max(self.last_arrival);
         let frame = FrameMeta { arrival, ..frame };
         let (transmitter, medium) = (&mut self.transmitter, &mut self.medium);
-        let verdict = server.pass_idle(frame, transmitter, medium)?;
+        let verdict = server.pass_idle(frame, steady_until, transmitter, medium)?;
         self.last_arrival = arrival;
         Some(verdict)
     }
 
-    /// Whether frames are queued.
+    /// Whether frames are queued or in service.
     #[inline]
-    pub fn has_queued(&self) -> bool {
+    pub fn holds_frames(&self) -> bool {
         let server = self.queue.server();
-        server.is_some_and(|server| server.has_queued())
+        server.is_some_and(|server| server.holds_frames())
+    }
+
+    /// Returns the earliest time of a [change](Link::change): later than the departures of
+    /// the frames that the link has decided about when they were offered.
+    #[inline]
+    pub fn changeable_from(&self) -> Nanos {
+        let decided = self.queue.server().map(|server| server.decided_until());
+        match decided.filter(|at| *at > Nanos::ZERO) {
+            Some(at) => at.saturating_add(Nanos::from_nanos(1)),
+            None => Nanos::ZERO,
+        }
     }
 
     /// As [`Link::poll`], for a sequential link: verdicts come in the order of the offers.
@@ -107,8 +124,8 @@ impl Link {
         decided.map(|(_, verdict)| verdict)
     }
 
-    /// Returns the numbers of the queued frames of a sequential link, the head first,
-    /// and that of the next frame.
+    /// Returns the numbers of the frames of a sequential link that are queued or in
+    /// service, in order, and that of the next frame.
     pub(crate) fn queued_numbers(&self) -> (impl Iterator<Item = u64>, u64) {
         let server = self.queue.server();
         let numbers = server.map(|server| server.queued_numbers());

@@ -98,12 +98,7 @@ impl<T> Network<T> {
             node.held.push_numbered(number, traveller);
         }
         node.held.skip_to(next_number);
-        let mut until = node.link.last_arrival();
-        if !node.link.has_queued() {
-            // The last frame may have been decided at its arrival: what comes now is
-            // later.
-            until = until.saturating_add(Nanos::from_nanos(1));
-        }
+        let until = node.link.last_arrival().max(node.link.changeable_from());
         if let Some(Some(path)) = self.paths.get_mut(path.0 as usize) {
             path.frames += taken;
         }

@@ -57,7 +57,7 @@ pub trait FrameHost<T>: ItemBytes<T> {
 
     /// Whether [`FrameHost::offered`] reads the link: then frames that find a link idle
     /// wait in its queue until the event that dequeues them, like all others. Otherwise
-    /// they are decided at their arrival, and `offered` is not called for them.
+    /// they are in service at once, and `offered` is not called for them.
     #[inline]
     fn watches_offers(&self) -> bool {
         false
@@ -165,8 +165,10 @@ pub struct Network<T> {
     crossings: Vec<Crossing<T>>,
     /// Fragments of the frame that was cut last.
     fragments: Fragments,
-    /// When the last frame arrived that was decided as it found its link idle.
-    decided_at: Option<Nanos>,
+    /// No change comes before.
+    steady_until: Nanos,
+    /// The latest [`Link::changeable_from`].
+    changeable_from: Nanos,
 }
 
 impl<T> Default for Network<T> {
@@ -185,16 +187,24 @@ impl<T> Network<T> {
             between: ReleaseQueue::new(),
             crossings: Vec::new(),
             fragments: Fragments::default(),
-            decided_at: None,
+            steady_until: Nanos::ZERO,
+            changeable_from: Nanos::ZERO,
         }
     }
 
-    /// Returns the time from which on links can be changed: frames that arrived before
-    /// have been decided. [`Network::advance`] must have been called with it.
+    /// Announces that no link changes before `until`: frames that find their links idle
+    /// and depart before that are decided at their arrival, which saves an event. Without
+    /// it, none is.
+    #[inline]
+    pub fn stays_until(&mut self, until: Nanos) {
+        self.steady_until = until;
+    }
+
+    /// Returns the time from which on links can be changed: frames that depart before may
+    /// have been decided. Never later than the times given to [`Network::stays_until`].
     #[inline]
     pub fn changeable_from(&self) -> Nanos {
-        let decided_at = self.decided_at;
-        decided_at.map_or(Nanos::ZERO, |at| at.saturating_add(Nanos::from_nanos(1)))
+        self.changeable_from
     }
 
     /// Processes all events before `until`. Call it with a frame's arrival before
@@ -337,11 +347,15 @@ impl<T> Network<T> {
         host.on_arrival(id, traveller.len);
         let meta = FrameMeta::new(arrival, traveller.len);
         if !host.watches_offers()
-            && let Some(verdict) = node.link.offer_idle(meta)
+            && let Some(verdict) = node.link.offer_idle(meta, self.steady_until)
         {
             debug_assert_eq!(node.due, None, "an idle link has no event");
+            if verdict == Verdict::Queued {
+                node.held.push(traveller);
+                return true;
+            }
             node.held.pass();
-            self.decided_at = Some(arrival);
+            self.changeable_from = self.changeable_from.max(node.link.changeable_from());
             match verdict {
                 Verdict::Deliver(delivery) => self.deliver(id, traveller, &delivery, false, host),
                 Verdict::Drop(reason) => self.drop_frame(id, traveller, reason, host),

@@ -6,17 +6,17 @@ use core::mem;
 use longwire_units::Nanos;
 use longwire_units::random::Stream;
 
-use super::{Aggregating, ServedQueue, Server};
+use super::{ServedQueue, Server};
 use crate::frame_context::FrameBytes;
 use crate::models::queue::{Discipline, HeaderFields, LinkFacts, QueueLimit, QueuedFrame};
 use crate::models::rate::{Aggregate, Transmitter};
 use crate::verdict::{DropReason, Verdict};
 
 impl Server {
-    /// Makes the link changeable: tail drop counts the frame in service, as it does
-    /// where drops are decided at arrival.
-    pub fn count_sending(&mut self) {
-        self.counts_sending = true;
+    /// Makes the link changeable: frames pass the medium as they depart, and tail drop
+    /// counts the frame in service, as it does where drops are decided at arrival.
+    pub fn make_changeable(&mut self) {
+        self.changeable = true;
     }
 
     /// Stops dequeuing at `at`. The frame in service departs.
@@ -39,21 +39,54 @@ impl Server {
         }
     }
 
-    /// Drops all queued frames because the link is down, in order of arrival.
-    pub fn lose_all(&mut self) {
-        for frame in self.take_all() {
-            self.context
-                .decided
-                .push_back((frame.number, Verdict::Drop(DropReason::Outage)));
+    /// Drops the frame in service and all queued ones because the link is down at `at`, in
+    /// the order of service and arrival.
+    pub fn lose_all(&mut self, at: Nanos, transmitter: &mut Transmitter) {
+        let departing = self.departing.take().map(|departing| departing.number);
+        if departing.is_some() {
+            transmitter.discard(at);
+            self.sending = None;
+            self.asks_at = Some(at);
+        }
+        let rest = mem::take(&mut self.rest);
+        let waiting = self.take_all();
+        let frames = rest.iter().chain(&waiting).map(|frame| frame.number);
+        for number in departing.into_iter().chain(frames) {
+            let lost = (number, Verdict::Drop(DropReason::Outage));
+            self.context.decided.push_back(lost);
         }
         self.ready = None;
     }
 
-    /// Adapts to a new rate: the head is served when that allows.
-    pub fn rate_changed(&mut self, at: Nanos, aggregate: Aggregate) {
-        self.aggregating = Aggregating::new(aggregate);
+    /// Returns the work that remains at `at` of the frame in service, in billionths of a
+    /// bit; `None` if there is no such frame.
+    pub fn unsent(&self, at: Nanos, transmitter: &Transmitter) -> Option<u128> {
+        let departing = self.departing.as_ref()?;
+        Some(transmitter.unsent(at, departing.len))
+    }
+
+    /// Adapts to a new rate at `at`: what is in service continues with its rest, and the
+    /// head is served when the rate allows.
+    pub fn rate_changed(
+        &mut self,
+        at: Nanos,
+        aggregate: Aggregate,
+        unsent: Option<u128>,
+        transmitter: &mut Transmitter,
+        frames: &impl FrameBytes,
+    ) {
+        self.aggregate = aggregate;
         self.waiting_since = self.waiting_since.max(at);
         self.ready = None;
+        if let Some(departing) = &mut self.departing
+            && let Some(work) = unsent
+        {
+            let frame_context = departing.context(at, frames.bytes(departing.number));
+            departing.departure = transmitter.resume(&frame_context, work);
+            departing.delay = transmitter.delay();
+            let departing = *departing;
+            self.begin_service(&departing);
+        }
     }
 
     /// Replaces the queue; the new one takes over the queued frames. Returns the old

@@ -35,6 +35,8 @@ pub struct Core {
     changes: u64,
     /// Frames that are decided on their lines.
     pub(super) lanes: Lanes,
+    /// No change comes before.
+    pub(super) steady_until: Nanos,
     /// All events before this time are done.
     pub(super) advanced: Nanos,
     /// The switch counts its time from here, so that entries expire at the same
@@ -80,6 +82,7 @@ impl Core {
             orders: Orders::default(),
             changes: 0,
             lanes: Lanes::default(),
+            steady_until: Nanos::ZERO,
             advanced: Nanos::ZERO,
             epoch: Nanos::ZERO,
             counts: CoreCells::default(),
@@ -163,6 +166,7 @@ impl Core {
     /// Schedules an order for its time, or for now if that has passed.
     pub(super) fn order(&mut self, order: Order) {
         self.orders.add(order);
+        self.stays_until(self.steady_until);
     }
 
     /// Processes all events before `until`, and the orders of that time.
@@ -201,10 +205,23 @@ impl Core {
 
     /// Returns the time from which on links can be changed.
     fn changeable_from(&self) -> Nanos {
-        let shards = self.shards.as_ref();
-        shards.map_or(self.network.changeable_from(), |shards| {
-            shards.changeable_from()
-        })
+        match &self.shards {
+            Some(shards) => shards.changeable_from(),
+            None => self
+                .lanes_changeable_from()
+                .max(self.network.changeable_from()),
+        }
+    }
+
+    /// Announces that no order comes for a time before `until`, except those already
+    /// scheduled: see [`Network::stays_until`].
+    pub(super) fn stays_until(&mut self, until: Nanos) {
+        let change = self.orders.next_change();
+        self.steady_until = change.map_or(until, |change| change.min(until));
+        match &mut self.shards {
+            Some(shards) => shards.stay_until(self.steady_until),
+            None => self.network.stays_until(self.steady_until),
+        }
     }
 
     /// Takes in the frames that arrived by `until`, at most one burst, and

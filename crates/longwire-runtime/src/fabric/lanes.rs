@@ -231,6 +231,14 @@ impl Core {
         }
     }
 
+    /// Returns the time from which on the links of lanes can be changed.
+    pub(super) fn lanes_changeable_from(&self) -> Nanos {
+        let links = self.lanes.open.iter();
+        let links = links.filter_map(|lane| self.network.link(lane.link));
+        let times = links.map(Link::changeable_from);
+        times.max().unwrap_or(Nanos::ZERO)
+    }
+
     /// Borrows the parts of a lane.
     fn turn(&mut self, line: usize) -> Option<LaneTurn<'_>> {
         let id = self.lanes.open.get(line)?.link;
@@ -241,6 +249,7 @@ impl Core {
             line,
             in_place,
             cells: cells.get(id.0 as usize)?.as_deref()?,
+            steady_until: self.steady_until,
         })
     }
 
@@ -272,6 +281,8 @@ struct LaneTurn<'a> {
     /// Number of frames that are queued or decided in place.
     in_place: &'a mut usize,
     cells: &'a LinkCells,
+    /// No change comes before.
+    steady_until: Nanos,
 }
 
 impl LaneTurn<'_> {
@@ -286,7 +297,8 @@ impl LaneTurn<'_> {
             arrival,
             len: arrived.wire_len,
         };
-        let verdict = self.link.offer_in_turn(meta, self.line.arrived_bytes());
+        let bytes = self.line.arrived_bytes();
+        let verdict = self.link.offer_in_turn(meta, bytes, self.steady_until);
         self.count(meta, &verdict);
         match verdict {
             Verdict::Deliver(delivery) => self.line.decide_arrived(delivery.release),
@@ -299,7 +311,7 @@ impl LaneTurn<'_> {
     /// Makes the decisions about queued frames by events up to `now`.
     #[inline]
     fn decide_until(&mut self, now: Nanos) {
-        if self.link.has_queued() {
+        if self.link.holds_frames() {
             while let Some(verdict) = self.link.poll_in_turn(now) {
                 self.decided(&verdict);
             }
@@ -380,7 +392,10 @@ impl Gate<'_> {
         self.moved += u64::from(arrival.saturating_sub(stamped) > self.tolerance);
         self.turn.decide_until(arrival);
         let meta = FrameMeta { arrival, len };
-        let verdict = self.turn.link.offer_in_turn(meta, bytes);
+        let verdict = self
+            .turn
+            .link
+            .offer_in_turn(meta, bytes, self.turn.steady_until);
         self.turn.count(meta, &verdict);
         verdict
     }

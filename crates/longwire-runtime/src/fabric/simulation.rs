@@ -157,6 +157,12 @@ impl Simulation {
         self.core.order(Order { at, task });
     }
 
+    /// Announces that no further order comes for a time before `until`: deciding about
+    /// frames then costs less.
+    pub fn stays_until(&mut self, until: Nanos) {
+        self.core.stays_until(until);
+    }
+
     /// Processes an arriving frame. Frames released before it, of a pair also
     /// those released then, are handed to `out`. A frame whose arrival lies before the last one's counts
     /// as simultaneous with that.

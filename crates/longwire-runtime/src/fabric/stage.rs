@@ -2,7 +2,7 @@
 //! links decide, and hands due frames to the output ports.
 
 use std::collections::VecDeque;
-use std::sync::mpsc::Receiver;
+use std::sync::mpsc::{Receiver, TryRecvError};
 use std::sync::{Arc, OnceLock};
 
 use longwire_engine::{LinkId, Nanos};
@@ -222,7 +222,8 @@ impl<T: TxPort> Fabric<T> {
         ingress: &mut Ingress<R>,
         port: usize,
     ) -> Result<Step, PortError> {
-        self.take_orders();
+        let now = self.clock.now();
+        self.take_orders(now);
         let Some(mut gate) = self.core.gate(port, self.tolerance) else {
             return ingress.step();
         };
@@ -232,10 +233,17 @@ impl<T: TxPort> Fabric<T> {
         step
     }
 
-    fn take_orders(&mut self) {
-        while let Ok(order) = self.orders.try_recv() {
-            self.core.order(order);
-        }
+    /// Receives orders. No later one is for a time before `now`, and none comes any more
+    /// if no one can give any.
+    fn take_orders(&mut self, now: Nanos) {
+        let steady_until = loop {
+            match self.orders.try_recv() {
+                Ok(order) => self.core.order(order),
+                Err(TryRecvError::Empty) => break now,
+                Err(TryRecvError::Disconnected) => break Nanos::MAX,
+            }
+        };
+        self.core.stays_until(steady_until);
     }
 
     /// Takes in, decides and sends, at most one burst.
@@ -245,7 +253,7 @@ impl<T: TxPort> Fabric<T> {
     /// continues without lost ports.
     pub fn step(&mut self) -> Result<Step, PortError> {
         let now = self.clock.now();
-        self.take_orders();
+        self.take_orders(now);
         let seen = self.ports.iter().map(|port| port.seen_until.get()).min();
         let until = seen.unwrap_or(Nanos::MAX).min(now);
         let ready = self.outputs.iter().any(|output| !output.ready.is_empty());

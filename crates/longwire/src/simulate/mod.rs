@@ -103,13 +103,21 @@ impl<'a> VirtualRun<'a> {
         faults: &Faults,
         stop: &'a AtomicBool,
     ) -> VirtualRun<'a> {
-        VirtualRun {
+        let mut run = VirtualRun {
             simulation,
             outputs,
             script,
             faults: faults.clone(),
             stop,
-        }
+        };
+        run.note_next_command();
+        run
+    }
+
+    /// Tells the simulation when its links may change next.
+    fn note_next_command(&mut self) {
+        let next = self.script.as_mut().and_then(Script::next_at);
+        self.simulation.stays_until(next.unwrap_or(Nanos::MAX));
     }
 
     /// Reads to the end or to an error, and releases all frames read before,
@@ -189,6 +197,7 @@ impl<'a> VirtualRun<'a> {
         if let Some(script) = &mut self.script {
             script.give(&mut self.simulation)?;
         }
+        self.note_next_command();
         self.advance(at)
     }
 

@@ -214,6 +214,10 @@ impl RateModel for Markov {
         self.line.serve(frame.at, wire_bits, stream)
     }
 
+    fn resume(&mut self, frame: &FrameContext<'_>, work: u128, stream: &mut Stream) -> Nanos {
+        self.line.resume(frame.at, work, stream)
+    }
+
     /// Returns the sum of each state's rate times its share of time, to 53 bits.
     fn mean(&self) -> Option<BitRate> {
         self.mean

@@ -1,7 +1,7 @@
 //! Rate: the speed of the link, and the times at which it serialises frames.
 
 use alloc::boxed::Box;
-use core::fmt;
+use core::{fmt, mem};
 
 use dyn_clone::DynClone;
 
@@ -32,6 +32,7 @@ mod varying;
 pub mod wifi;
 
 pub use serializer::Serializer;
+use varying::NANOBITS;
 
 /// The rate of a link.
 #[derive(Clone, Debug, Default)]
@@ -75,6 +76,23 @@ pub trait RateModel: DynClone + fmt::Debug + Send + Sync {
     /// one. [`Nanos::MAX`] is never.
     fn serve(&mut self, frame: &FrameContext<'_>, wire_bits: u64, stream: &mut Stream) -> Nanos;
 
+    /// Returns the work of the frame served last that is not done at `at`, before its
+    /// departure, in billionths of a bit; `None` of a model that sends frames only as a
+    /// whole, or does not know: if the rate changes, such a frame is sent anew.
+    fn unsent(&self, _at: Nanos) -> Option<u128> {
+        None
+    }
+
+    /// Forgets what the frame served last would have sent after `at`: it is discarded. By
+    /// default nothing is forgotten, and the next frame is served when it would have been.
+    fn rewind(&mut self, _at: Nanos) {}
+
+    /// As [`RateModel::serve`], for the rest of a frame that began at another rate, in
+    /// billionths of a bit.
+    fn resume(&mut self, frame: &FrameContext<'_>, work: u128, stream: &mut Stream) -> Nanos {
+        self.serve(frame, whole_bits(work), stream)
+    }
+
     /// Returns the end of a delay after the rate that is part of the model, for the
     /// frame served last: the link's own delay counts from then on. The queue no longer
     /// holds the frame during it. A time before the frame's departure is no delay.
@@ -104,6 +122,11 @@ pub trait RateModel: DynClone + fmt::Debug + Send + Sync {
 }
 
 dyn_clone::clone_trait_object!(RateModel);
+
+/// Returns the bits of this work in billionths of a bit, rounded up.
+fn whole_bits(work: u128) -> u64 {
+    u64::try_from(work.div_ceil(u128::from(NANOBITS))).unwrap_or(u64::MAX)
+}
 
 /// Maximum of one aggregate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -190,6 +213,8 @@ struct ModelState {
     free_at: Nanos,
     /// Delay of the frame served last: [`RateModel::passed_delay`] after its departure.
     delay: Nanos,
+    /// Bits of what was served last.
+    bits: u64,
 }
 
 impl Transmitter {
@@ -256,44 +281,52 @@ impl Transmitter {
         }
     }
 
-    /// Changes rate, framing or both. The frame in service keeps its departure, and the
-    /// next is served then; a frame that would never depart does not hold up later
-    /// ones. Returns the old model.
-    pub(crate) fn change(
+    /// Changes the framing of later frames.
+    pub(crate) fn set_framing(&mut self, framing: Framing) {
+        self.exact.set_framing(framing);
+        if let Some(modelled) = &mut self.modelled {
+            modelled.framing = framing;
+        }
+    }
+
+    /// Replaces the rate at `epoch`: nothing is in service then. Returns the old model.
+    pub(crate) fn set_rate(
         &mut self,
-        rate: Option<Rate>,
-        framing: Option<Framing>,
+        rate: Rate,
         epoch: Nanos,
         stream: Stream,
     ) -> Option<Box<dyn RateModel>> {
-        let framing = framing.unwrap_or(self.exact.framing());
-        let Some(rate) = rate else {
-            self.exact.change(self.exact.rate(), framing);
-            if let Some(modelled) = &mut self.modelled {
-                modelled.framing = framing;
-            }
-            return None;
+        let new = Transmitter::new(rate, self.exact.framing(), epoch, stream);
+        let old = mem::replace(self, new);
+        old.modelled.map(|old| old.model)
+    }
+
+    /// Returns the work that remains at `at` of a frame of `len` bytes in service, or of
+    /// an aggregate, in billionths of a bit.
+    pub(crate) fn unsent(&self, at: Nanos, len: u32) -> u128 {
+        let (known, bits) = match &self.modelled {
+            None => (self.exact.unsent(at), self.exact.framing().wire_bits(len)),
+            Some(modelled) => (modelled.model.unsent(at), modelled.bits),
         };
-        let old = self.modelled.take();
-        if let Some(old) = &old {
-            self.exact.set_free_at(old.free_at);
+        known.unwrap_or(u128::from(bits) * u128::from(NANOBITS))
+    }
+
+    /// Does the rest of the work of a frame, from `frame.at` on; returns when its last bit
+    /// has left.
+    pub(crate) fn resume(&mut self, frame: &FrameContext<'_>, work: u128) -> Nanos {
+        match &mut self.modelled {
+            None => self.exact.resume(frame.at, work),
+            Some(modelled) => modelled.resume(frame, work),
         }
-        if self.exact.free_at() == Nanos::MAX {
-            self.exact.set_free_at(epoch);
+    }
+
+    /// Discards the frame in service at `at`.
+    pub(crate) fn discard(&mut self, at: Nanos) {
+        self.exact.resume(at, 0);
+        if let Some(modelled) = &mut self.modelled {
+            modelled.free_at = modelled.free_at.min(at);
+            modelled.model.rewind(at);
         }
-        let (fixed, model) = match rate {
-            Rate::Unlimited => (None, None),
-            Rate::Fixed(rate) => (Some(rate), None),
-            Rate::Model(model) => (None, Some(model)),
-        };
-        self.exact.change(fixed, framing);
-        let free_at = self.exact.free_at();
-        self.modelled = model.map(|model| {
-            let mut modelled = ModelState::new(model, framing, stream, epoch);
-            modelled.free_at = free_at.max(epoch);
-            Box::new(modelled)
-        });
-        old.map(|old| old.model)
     }
 
     /// Returns how many of the frames whose service may begin at `now`, and how many of
@@ -367,6 +400,7 @@ impl ModelState {
             stream,
             free_at: epoch,
             delay: Nanos::ZERO,
+            bits: 0,
         }
     }
 
@@ -379,11 +413,28 @@ impl ModelState {
     }
 
     fn serve(&mut self, frame: &FrameContext<'_>, wire_bits: u64) -> Nanos {
+        self.bits = wire_bits;
         let departure = if frame.at == Nanos::MAX {
             Nanos::MAX
         } else {
             self.model.serve(frame, wire_bits, &mut self.stream)
         };
+        self.departs(departure)
+    }
+
+    fn resume(&mut self, frame: &FrameContext<'_>, work: u128) -> Nanos {
+        self.bits = whole_bits(work);
+        let at = self.model.ready(frame.at, &mut self.stream);
+        let departure = if at == Nanos::MAX {
+            Nanos::MAX
+        } else {
+            let frame = FrameContext { at, ..*frame };
+            self.model.resume(&frame, work, &mut self.stream)
+        };
+        self.departs(departure)
+    }
+
+    fn departs(&mut self, departure: Nanos) -> Nanos {
         self.free_at = self.free_at.max(departure);
         self.delay = self.model.passed_delay().saturating_sub(self.free_at);
         self.free_at

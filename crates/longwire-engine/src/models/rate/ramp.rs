@@ -128,6 +128,8 @@ pub struct Ramps {
     /// Sent by its true instant: parts since the ramp's start, or, after the last ramp,
     /// halves since `at`.
     sent: u128,
+    /// Halves of a frame that never departs.
+    left: u128,
 }
 
 impl Ramps {
@@ -163,6 +165,7 @@ impl Ramps {
             lap: 0,
             at: 0,
             sent: 0,
+            left: 0,
         })
     }
 
@@ -209,6 +212,51 @@ impl Ramps {
         self.cross(u128::from(bits) * u128::from(HALVES))
     }
 
+    /// As [`Ramps::serve`], for work in billionths of a bit.
+    pub fn resume(&mut self, from: Nanos, work: u128) -> Nanos {
+        self.idle_until(from.as_nanos().saturating_sub(self.epoch));
+        self.cross(work * 2)
+    }
+
+    /// Forgets what is sent after `at`.
+    pub fn rewind(&mut self, at: Nanos) {
+        self.at = at.as_nanos().saturating_sub(self.epoch);
+        (self.index, self.lap, self.left) = (0, 0, 0);
+        self.seek(self.at);
+    }
+
+    /// Returns the work that is done between `at` and the last departure, and what never
+    /// is, in billionths of a bit, rounded up.
+    pub fn unsent(&self, at: Nanos) -> u128 {
+        let since = at.as_nanos().saturating_sub(self.epoch);
+        let until = match self.ramps.get(self.index) {
+            Some(ramp) => {
+                self.halves_before(self.lap + ramp.start) + self.sent / u128::from(ramp.span)
+            }
+            None => self.halves_before(self.at) + self.sent,
+        };
+        let done = until.saturating_sub(self.halves_before(since));
+        (done + self.left).div_ceil(2)
+    }
+
+    /// Returns the halves that could have been sent from the epoch to `since`.
+    fn halves_before(&self, since: u64) -> u128 {
+        let (mut halves, mut inside) = (0, since);
+        if let Some(period) = self.period {
+            halves = u128::from(since / period) * self.lap_halves;
+            inside = since % period;
+        }
+        for ramp in &self.ramps {
+            let Some(time) = inside.checked_sub(ramp.start) else {
+                return halves;
+            };
+            halves += ramp.sent(time.min(ramp.span)) / u128::from(ramp.span);
+        }
+        let ramps_end = self.ramps.last().map_or(0, |ramp| ramp.start + ramp.span);
+        let after = inside.saturating_sub(ramps_end);
+        halves + 2 * u128::from(self.last) * u128::from(after)
+    }
+
     /// Sends work that continues after the end of the ramp, or after the last one.
     fn cross(&mut self, mut work: u128) -> Nanos {
         // Whole periods send the same wherever they begin.
@@ -236,10 +284,12 @@ impl Ramps {
             }
             work -= left.div_ceil(span);
             if self.next_ramp() == u64::MAX {
+                self.left = work;
                 return Nanos::MAX;
             }
         }
         if self.last == 0 {
+            self.left = work;
             return Nanos::MAX;
         }
         let total = work + self.sent;

@@ -2,9 +2,8 @@
 
 use longwire_units::{BitRate, Nanos};
 
+use super::varying::NANOBITS;
 use crate::models::framing::Framing;
-
-const NANOS_PER_SEC: u64 = 1_000_000_000;
 
 /// The serialiser of one link.
 ///
@@ -79,30 +78,35 @@ impl Serializer {
         self.free_at
     }
 
-    /// Changes rate and framing for later frames. Earlier frames keep their departures.
-    /// The fraction of a nanosecond of the exact instant is carried over, in units of
-    /// the new rate and rounded down: less than `1 / rate` nanoseconds are lost a
-    /// change. At an infinite rate there is nothing to carry.
-    pub(crate) fn change(&mut self, rate: Option<BitRate>, framing: Framing) {
-        self.remainder = match (self.rate, rate) {
-            (Some(old), Some(new)) => {
-                let scaled = u128::from(self.remainder) * u128::from(new.bits_per_sec());
-                // Below the new rate, as the remainder was below the old one.
-                (scaled / u128::from(old.bits_per_sec())) as u64
-            }
-            _ => 0,
-        };
-        self.rate = rate;
+    /// Changes the framing of later frames.
+    pub(crate) fn set_framing(&mut self, framing: Framing) {
         self.framing = framing;
-        if let Some(rate) = rate {
+        if let Some(rate) = self.rate {
             self.last = self.time(self.last.len, rate);
         }
     }
 
-    /// Sets the time at which the link is free.
-    pub(crate) fn set_free_at(&mut self, at: Nanos) {
-        self.free_at = at;
-        self.remainder = 0;
+    /// Returns the work at `at` or later that is not done yet, in billionths of a bit,
+    /// exactly; `None` if it would never be done.
+    pub(crate) fn unsent(&self, at: Nanos) -> Option<u128> {
+        let Some(rate) = self.rate else {
+            return Some(0);
+        };
+        let left = self.free_at.saturating_sub(at).as_nanos();
+        let work = u128::from(left) * u128::from(rate.bits_per_sec()) + u128::from(self.remainder);
+        (self.free_at < Nanos::MAX).then_some(work)
+    }
+
+    /// Does this work from `at` on, in billionths of a bit, and nothing else before;
+    /// returns when it is done.
+    pub(crate) fn resume(&mut self, at: Nanos, work: u128) -> Nanos {
+        (self.free_at, self.remainder) = (at, 0);
+        if let Some(rate) = self.rate.map(|rate| u128::from(rate.bits_per_sec())) {
+            let nanos = u64::try_from(work / rate).unwrap_or(u64::MAX);
+            self.free_at = at.saturating_add(Nanos::from_nanos(nanos));
+            self.remainder = (work % rate) as u64;
+        }
+        self.free_at
     }
 
     /// Returns the rate; `None` is infinitely fast.
@@ -125,14 +129,14 @@ impl Serializer {
         let (bits, rate) = (self.framing.wire_bits(len), rate.bits_per_sec());
         // Every frame of a real wire takes the short division; at most 2^32 cells of
         // 2^17 bytes need more than 64 bits.
-        if let Some(scaled) = bits.checked_mul(NANOS_PER_SEC) {
+        if let Some(scaled) = bits.checked_mul(NANOBITS) {
             return Time {
                 len,
                 nanos: scaled / rate,
                 remainder: scaled % rate,
             };
         }
-        let scaled = u128::from(bits) * u128::from(NANOS_PER_SEC);
+        let scaled = u128::from(bits) * u128::from(NANOBITS);
         Time {
             len,
             // Beyond the clock's end: the frame never departs.

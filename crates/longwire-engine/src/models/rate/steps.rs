@@ -10,7 +10,7 @@ use longwire_units::random::Stream;
 use longwire_units::{BitRate, Nanos, UnitError};
 
 use super::ramp::{Ramps, Step};
-use super::varying::{RateSource, RateStretch, Varying};
+use super::varying::{RateSource, RateStretch, TimedSource, Varying};
 use super::{Rate, RateModel};
 use crate::frame_context::FrameContext;
 use crate::models::Entry;
@@ -144,17 +144,18 @@ struct StepSource {
 
 impl RateSource for StepSource {
     fn stretch(&mut self, since: u64, _stream: &mut Stream) -> RateStretch {
-        let since = Nanos::from_nanos(since);
         // Without a period, the last step never ends.
-        let stretch = self.series.at(&mut self.cursor, since, End::Loop);
-        RateStretch {
-            end: stretch.end.as_nanos(),
-            rate: stretch.value.unwrap_or(0),
-        }
+        RateStretch::of(&self.series, &mut self.cursor, since, End::Loop)
     }
 
     fn lap(&self) -> Option<(u64, u128)> {
         self.lap
+    }
+}
+
+impl TimedSource for StepSource {
+    fn stretch_at(&self, since: u64) -> RateStretch {
+        RateStretch::of(&self.series, &mut self.cursor.clone(), since, End::Loop)
     }
 }
 
@@ -193,6 +194,27 @@ impl RateModel for RateSteps {
         match &mut self.line {
             StepSerializer::Stepwise(line) => line.serve(frame.at, wire_bits, stream),
             StepSerializer::Linear(line) => line.serve(frame.at, wire_bits),
+        }
+    }
+
+    fn unsent(&self, at: Nanos) -> Option<u128> {
+        match &self.line {
+            StepSerializer::Stepwise(line) => Some(line.unsent(at)),
+            StepSerializer::Linear(line) => Some(line.unsent(at)),
+        }
+    }
+
+    fn rewind(&mut self, at: Nanos) {
+        match &mut self.line {
+            StepSerializer::Stepwise(line) => line.rewind(at),
+            StepSerializer::Linear(line) => line.rewind(at),
+        }
+    }
+
+    fn resume(&mut self, frame: &FrameContext<'_>, work: u128, stream: &mut Stream) -> Nanos {
+        match &mut self.line {
+            StepSerializer::Stepwise(line) => line.resume(frame.at, work, stream),
+            StepSerializer::Linear(line) => line.resume(frame.at, work),
         }
     }
 

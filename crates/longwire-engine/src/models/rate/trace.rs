@@ -7,7 +7,7 @@ use longwire_units::random::Stream;
 use longwire_units::{BitRate, Nanos};
 
 use super::mahimahi::Mahimahi;
-use super::varying::{RateSource, RateStretch, Varying};
+use super::varying::{RateSource, RateStretch, TimedSource, Varying};
 use super::{Rate, RateModel};
 use crate::frame_context::FrameContext;
 use crate::models::Entry;
@@ -89,16 +89,17 @@ struct SeriesSource {
 
 impl RateSource for SeriesSource {
     fn stretch(&mut self, since: u64, _stream: &mut Stream) -> RateStretch {
-        let since = Nanos::from_nanos(since);
-        let stretch = self.series.at(&mut self.cursor, since, self.end);
-        RateStretch {
-            end: stretch.end.as_nanos(),
-            rate: stretch.value.unwrap_or(0),
-        }
+        RateStretch::of(&self.series, &mut self.cursor, since, self.end)
     }
 
     fn lap(&self) -> Option<(u64, u128)> {
         self.lap
+    }
+}
+
+impl TimedSource for SeriesSource {
+    fn stretch_at(&self, since: u64) -> RateStretch {
+        RateStretch::of(&self.series, &mut self.cursor.clone(), since, self.end)
     }
 }
 
@@ -113,6 +114,18 @@ impl RateModel for TraceRate {
 
     fn serve(&mut self, frame: &FrameContext<'_>, wire_bits: u64, stream: &mut Stream) -> Nanos {
         self.line.serve(frame.at, wire_bits, stream)
+    }
+
+    fn unsent(&self, at: Nanos) -> Option<u128> {
+        Some(self.line.unsent(at))
+    }
+
+    fn rewind(&mut self, at: Nanos) {
+        self.line.rewind(at);
+    }
+
+    fn resume(&mut self, frame: &FrameContext<'_>, work: u128, stream: &mut Stream) -> Nanos {
+        self.line.resume(frame.at, work, stream)
     }
 
     /// Returns the mean over the time of the trace, or of its continuation for ever.

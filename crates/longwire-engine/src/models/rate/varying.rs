@@ -5,6 +5,8 @@ use core::fmt;
 use longwire_units::Nanos;
 use longwire_units::random::Stream;
 
+use crate::trace::{Cursor, End, Series};
+
 /// Billionths of a bit: the work that a rate of 1 bit/s sends in a nanosecond.
 pub(super) const NANOBITS: u64 = 1_000_000_000;
 
@@ -19,6 +21,18 @@ pub struct RateStretch {
     pub end: u64,
     /// Bits a second; 0 while the link stands still.
     pub rate: u64,
+}
+
+impl RateStretch {
+    /// Returns the stretch of a series of rates at `since` nanoseconds.
+    #[inline]
+    pub fn of(series: &Series, cursor: &mut Cursor, since: u64, end: End) -> RateStretch {
+        let stretch = series.at(cursor, Nanos::from_nanos(since), end);
+        RateStretch {
+            end: stretch.end.as_nanos(),
+            rate: stretch.value.unwrap_or(0),
+        }
+    }
 }
 
 /// A source of rates, stretch by stretch.
@@ -55,6 +69,8 @@ pub struct Varying<S> {
     found: u64,
     at: u64,
     carry: u64,
+    /// Work of a frame that never departs, after the clock's end.
+    left: u128,
 }
 
 impl<S: RateSource> Varying<S> {
@@ -67,6 +83,7 @@ impl<S: RateSource> Varying<S> {
             found: 0,
             at: 0,
             carry: 0,
+            left: 0,
         }
     }
 
@@ -115,7 +132,14 @@ impl<S: RateSource> Varying<S> {
                 return Nanos::from_nanos(self.epoch.saturating_add(self.at));
             }
         }
-        self.cross(bits, stream)
+        self.cross(u128::from(bits) * u128::from(NANOBITS), stream)
+    }
+
+    /// As [`Varying::serve`], for work in billionths of a bit.
+    pub fn resume(&mut self, from: Nanos, work: u128, stream: &mut Stream) -> Nanos {
+        self.at = from.as_nanos().saturating_sub(self.epoch).max(self.found);
+        self.carry = 0;
+        self.cross(work, stream)
     }
 
     /// Skips as many laps as leave some work, because whole laps send the same wherever
@@ -142,9 +166,8 @@ impl<S: RateSource> Varying<S> {
 
     /// Serves bits that do not all fit into the stretch.
     #[cold]
-    fn cross(&mut self, bits: u64, stream: &mut Stream) -> Nanos {
-        let mut work = u128::from(bits) * u128::from(NANOBITS) + u128::from(self.carry);
-        work = self.pass_laps(work);
+    fn cross(&mut self, work: u128, stream: &mut Stream) -> Nanos {
+        let mut work = self.pass_laps(work + u128::from(self.carry));
         let mut stretches = 0;
         loop {
             stretches += 1;
@@ -157,6 +180,7 @@ impl<S: RateSource> Varying<S> {
             }
             while self.stretch.end <= self.at {
                 if self.at == u64::MAX {
+                    self.left = work;
                     return Nanos::MAX;
                 }
                 self.find(self.at, stream);
@@ -172,5 +196,39 @@ impl<S: RateSource> Varying<S> {
             self.at = self.stretch.end;
             self.carry = 0;
         }
+    }
+}
+
+/// A source whose rates are functions of time.
+pub trait TimedSource: RateSource {
+    /// Returns the stretch at any time.
+    fn stretch_at(&self, since: u64) -> RateStretch;
+}
+
+impl<S: TimedSource> Varying<S> {
+    /// Returns the work that is done between `at` and the last departure, and what never
+    /// is, in billionths of a bit.
+    pub fn unsent(&self, at: Nanos) -> u128 {
+        let mut since = at.as_nanos().saturating_sub(self.epoch);
+        let mut work = u128::from(self.carry) + self.left;
+        if let Some((length, sent)) = self.source.lap() {
+            let laps = self.at.saturating_sub(since) / length;
+            work += u128::from(laps) * sent;
+            since += laps * length;
+        }
+        while since < self.at {
+            let RateStretch { end, rate } = self.source.stretch_at(since);
+            let end = end.min(self.at);
+            work += u128::from(rate) * u128::from(end - since);
+            since = end;
+        }
+        work
+    }
+
+    /// Forgets what is sent after `at`.
+    pub fn rewind(&mut self, at: Nanos) {
+        self.at = at.as_nanos().saturating_sub(self.epoch);
+        (self.carry, self.left) = (0, 0);
+        (self.found, self.stretch) = (self.at, self.source.stretch_at(self.at));
     }
 }

@@ -1,7 +1,7 @@
-//! First in, first out, with rates that change: every departure against exact
-//! arithmetic, and against the rate model that steps.
+//! First in, first out, with rates that change: every departure against a line that is
+//! simulated step by step, and against the rate model that steps.
 
-use longwire_engine::{BitRate, DropReason, LinkChange, Nanos};
+use longwire_engine::{BitRate, DropReason, LinkChange, LinkState, Nanos};
 use proptest::prelude::*;
 
 use super::driven::{Event, link, outcomes, run, set};
@@ -11,79 +11,161 @@ fn frame(len: usize) -> Event {
     Event::Frame(vec![0; len])
 }
 
-/// An exact instant: nanoseconds and a fraction of one, `part / rate`.
-#[derive(Clone, Copy)]
-struct Oracle {
-    free: u128,
-    part: u128,
-    rate: u128,
+/// A line that is simulated nanosecond by nanosecond: in each it sends as many billionths
+/// of a bit as its rate has bits per second.
+#[derive(Default)]
+struct NaiveLine {
+    rate: Option<u128>,
+    is_down: bool,
+    /// Frames that have not departed, each with the rest of its work.
+    frames: std::collections::VecDeque<(usize, u128)>,
+    outcomes: Vec<Result<u64, DropReason>>,
 }
 
-impl Oracle {
-    fn change(&mut self, rate: u128) {
-        self.part = self.part * rate / self.rate;
-        self.rate = rate;
+#[derive(Clone, Copy, Debug)]
+enum LineEvent {
+    Frame(usize),
+    Rate(Option<u64>),
+    State(LinkState),
+}
+
+impl NaiveLine {
+    fn event(&mut self, now: u64, event: LineEvent) {
+        match event {
+            LineEvent::Frame(_) if self.is_down => self.outcomes.push(Err(DropReason::Outage)),
+            LineEvent::Frame(len) => {
+                // What is done by now has departed when a frame comes.
+                while let Some((frame, work)) = self.frames.front()
+                    && (*work == 0 || self.rate.is_none())
+                {
+                    self.outcomes[*frame] = Ok(now);
+                    self.frames.pop_front();
+                }
+                let work = len as u128 * 8 * 1_000_000_000;
+                self.frames.push_back((self.outcomes.len(), work));
+                self.outcomes.push(Ok(u64::MAX));
+            }
+            LineEvent::Rate(rate) => self.rate = rate.map(u128::from),
+            LineEvent::State(state) => {
+                self.is_down = state == LinkState::Down;
+                let lost = if self.is_down { self.frames.len() } else { 0 };
+                for (frame, _) in self.frames.drain(..lost) {
+                    self.outcomes[frame] = Err(DropReason::Outage);
+                }
+            }
+        }
     }
 
-    fn serve(&mut self, arrival: u128, len: u128) -> u64 {
-        if arrival > self.free {
-            (self.free, self.part) = (arrival, 0);
+    /// Sends for a nanosecond. What is done at its very end departs in the next one.
+    fn send(&mut self, now: u64) {
+        let mut budget = self.rate.unwrap_or(u128::MAX);
+        while let Some((frame, work)) = self.frames.front_mut() {
+            if *work > 0 && *work >= budget {
+                *work -= budget;
+                return;
+            }
+            budget -= *work;
+            self.outcomes[*frame] = Ok(now);
+            self.frames.pop_front();
         }
-        let work = len * 8 * 1_000_000_000 + self.part;
-        self.free += work / self.rate;
-        self.part = work % self.rate;
-        self.free as u64
     }
+}
+
+fn line_event() -> impl Strategy<Value = LineEvent> {
+    prop_oneof![
+        6 => (60..1515usize).prop_map(LineEvent::Frame),
+        3 => (100_000_000..40_000_000_000u64).prop_map(|rate| LineEvent::Rate(Some(rate))),
+        1 => Just(LineEvent::Rate(None)),
+        1 => prop::sample::select([LinkState::Up, LinkState::Down].as_slice())
+            .prop_map(LineEvent::State),
+    ]
+}
+
+fn set_rate(rate: Option<u64>) -> Event {
+    Event::Change(Box::new(LinkChange {
+        rate: Some(rate.and_then(BitRate::from_bits_per_sec).into()),
+        ..LinkChange::default()
+    }))
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(500))]
+    #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// Frames and rate steps at random times, in one line without a limit. A
-    /// frame is served at the rate in force when the one before has departed.
+    /// Frames and changes at random times. The frame in service goes on at the new rate
+    /// with exactly what is left of it.
     #[test]
-    fn departures_are_those_of_exact_arithmetic(
-        steps in proptest::collection::vec(
-            (0..30_000u64, prop_oneof![
-                (60..1515usize).prop_map(Ok),
-                (100_000..1_000_000_000u64).prop_map(Err),
-            ]),
-            1..200,
-        ),
+    fn departures_are_those_of_a_simulated_line(
+        steps in prop::collection::vec((0..1_500u64, line_event()), 1..150),
+        often in any::<bool>(),
     ) {
-        let mut now = 1_000;
-        let mut events = Vec::new();
-        let mut oracle = Oracle { free: 0, part: 0, rate: 10_000_000 };
-        let (mut waiting, mut expected) = (std::collections::VecDeque::new(), Vec::new());
-        for (gap, step) in steps {
+        let (mut now, mut events) = (1_000, Vec::new());
+        let mut naive = NaiveLine { rate: Some(1_000_000_000), ..NaiveLine::default() };
+        for (gap, event) in steps {
+            // A third of the events happen together with the one before.
+            let mut gap = gap.saturating_sub(500);
+            // Nothing is sent in no time, but at an infinite rate all is.
+            if naive.rate.is_none() {
+                gap += 1;
+            }
+            (now..now + gap).for_each(|at| naive.send(at));
             now += gap;
-            // Frames dequeued before `now`.
-            while let Some((arrival, len)) = waiting.front().copied()
-                && oracle.free.max(arrival) < u128::from(now)
-            {
-                waiting.pop_front();
-                expected.push(Ok(oracle.serve(arrival, len)));
-            }
-            match step {
-                Ok(len) => {
-                    waiting.push_back((u128::from(now), len as u128));
-                    events.push((now, frame(len)));
-                }
-                Err(rate) => {
-                    oracle.change(rate.into());
-                    let change = LinkChange {
-                        rate: Some(BitRate::from_bits_per_sec(rate).into()),
-                        ..LinkChange::default()
-                    };
-                    events.push((now, Event::Change(Box::new(change))));
-                }
-            }
+            naive.event(now, event);
+            let event = match event {
+                LineEvent::Frame(len) => frame(len),
+                LineEvent::Rate(rate) => set_rate(rate),
+                LineEvent::State(state) => Event::Change(Box::new(LinkChange {
+                    state: Some(state),
+                    ..LinkChange::default()
+                })),
+            };
+            events.push((now, event));
         }
-        for (arrival, len) in waiting {
-            expected.push(Ok(oracle.serve(arrival, len)));
+        while !naive.frames.is_empty() {
+            naive.send(now);
+            now += 1;
         }
-        let (verdicts, _) = run(link("rate=10mbit queue=unlimited"), events, false);
-        prop_assert_eq!(outcomes(&verdicts), expected);
+        let (verdicts, _) = run(link("rate=1gbit queue=unlimited"), events, often);
+        prop_assert_eq!(outcomes(&verdicts), naive.outcomes);
+    }
+
+    /// One schedule of rates, as changes and as a model, gives the same releases, whatever
+    /// comes after the rate.
+    #[test]
+    fn changes_of_the_rate_are_steps_of_the_rate(
+        frames in prop::collection::vec((0..40_000u64, 60..1515usize), 1..80),
+        rates in prop::collection::vec((1..400_000u64, 1_000_000..2_000_000_000u64), 1..20),
+        other in prop::sample::select([
+            "", "queue=codel", "queue=fq-codel delay=1ms", "delay=uniform:min=1us,max=90us loss=20%",
+            "delay=steps:0s/1us;90us/200us;1ms/3us", "order=reorder delay=uniform:min=1us,max=90us",
+            "loss=outages:schedule=100us/100us", "loss=gilbert:p=10%,r=30% duplicate=20% delay=1ms",
+            "corrupt=10% reorder=10%,time=1ms delay=20us",
+        ].as_slice()),
+    ) {
+        let mut now = 0;
+        let frames: Vec<_> = frames.into_iter().map(|(gap, len)| {
+            now += gap;
+            (now, len)
+        }).collect();
+        let (mut at, mut text, mut changes) = (0, "0s/5mbit".to_owned(), Vec::new());
+        for (gap, rate) in rates {
+            at += gap;
+            text += &format!(";{at}ns/{rate}bit");
+            changes.push((at, set_rate(Some(rate))));
+        }
+        let other = match other.contains("queue") {
+            true => other.to_owned(),
+            false => format!("queue=unlimited {other}"),
+        };
+        let stepped = link(&format!("rate=steps:at={text} {other}"));
+        let changed = link(&format!("rate=5mbit {other}"));
+        let arrivals = || frames.iter().map(|(at, len)| (*at, frame(*len)));
+        let (stepped, _) = run(stepped, arrivals().collect(), false);
+        changes.extend(arrivals());
+        changes.sort_by_key(|(at, _)| *at);
+        let (changed, _) = run(changed, changes, true);
+        let (stepped, changed): (Vec<_>, Vec<_>) =
+            (stepped.into_values().collect(), changed.into_values().collect());
+        prop_assert_eq!(stepped, changed);
     }
 }
 
@@ -95,9 +177,9 @@ fn by_hand() {
     events.push((10 * ms, set("rate=2mbit")));
     events.push((22 * ms, set("framing=bytes:overhead=1000")));
     let (verdicts, _) = run(link("rate=1mbit queue=unlimited"), events, true);
-    // The second is in service at 10 ms and keeps its 8 ms; the fourth begins
-    // at 21 ms, before framing makes it twice as long.
-    let expected = [9, 17, 21, 25].map(|at| Ok(at * ms));
+    // Of the second, 7 ms are left at 10 ms, which become 3.5; the fourth begins at
+    // 17.5 ms, before framing makes frames twice as long.
+    let expected = [18, 27, 35, 43].map(|half_ms| Ok(half_ms * ms / 2));
     assert_eq!(outcomes(&verdicts), expected);
 }
 
@@ -110,19 +192,17 @@ fn framing_holds_for_what_waits() {
     assert_eq!(outcomes(&verdicts), [8, 24, 40].map(|at| Ok(at * ms)));
 }
 
-/// A step of the model changes the speed of the frame in service; a change
-/// does not. Where the change falls between two frames, they agree.
 #[test]
-fn as_the_model_that_steps_between_two_frames() {
+fn as_the_model_that_steps() {
     let ms = 1_000_000;
     let frames = || (0..6).map(|_| (0, frame(1_000)));
     let mut changed: Vec<_> = frames().collect();
-    changed.push((24 * ms, set("rate=2mbit")));
+    changed.push((20 * ms, set("rate=2mbit")));
     let (changed, _) = run(link("rate=1mbit queue=unlimited"), changed, true);
-    let stepped = link("rate=steps:0s/1mbit;24ms/2mbit queue=unlimited");
+    let stepped = link("rate=steps:0s/1mbit;20ms/2mbit queue=unlimited");
     let (stepped, _) = run(stepped, frames().collect(), true);
     assert_eq!(outcomes(&changed), outcomes(&stepped));
-    assert_eq!(outcomes(&changed)[5], Ok(36 * ms));
+    assert_eq!(outcomes(&changed)[5], Ok(34 * ms));
 }
 
 #[test]
@@ -174,7 +254,7 @@ fn a_link_without_rate_gets_one_and_loses_it() {
     let (verdicts, _) = run(link(""), events, true);
     assert_eq!(
         outcomes(&verdicts),
-        [1, 1, 10, 10, 10, 50].map(|at| Ok(at * ms))
+        [1, 1, 3, 3, 3, 50].map(|at| Ok(at * ms))
     );
 }
 
@@ -189,9 +269,75 @@ fn a_link_that_stood_still_for_ever_runs_again() {
         (5 * ms, frame(1_000)),
     ];
     let (verdicts, _) = run(still, events, true);
-    // Half of the first was sent; its rest never is.
+    // Half of the first was sent; the change sends its rest.
+    assert_eq!(outcomes(&verdicts), [Ok(9 * ms), Ok(17 * ms), Ok(25 * ms)]);
+}
+
+/// From each kind of rate to each: what the first has not sent, the second sends.
+#[test]
+fn the_rest_of_a_frame_goes_on_at_any_rate() {
+    let ms = 1_000_000;
+    // 1000 bytes from 0 on, a change at 4 ms: at half of the frame, or a quarter.
+    for (before, after, departure) in [
+        ("1mbit", "unlimited", 4 * ms),
+        ("1mbit", "500kbit", 12 * ms),
+        ("1mbit", "steps:0s/1mbit;1ms/500kbit", 11 * ms),
+        ("1mbit", "steps:at=0s/0;1s/1mbit", 1_008 * ms),
+        (
+            "1mbit",
+            "steps:at=0s/0;4ms/4mbit,change=linear",
+            4 * ms + 2 * ms * 14142 / 10000,
+        ),
+        ("steps:at=0s/2mbit;2ms/0", "1mbit", 8 * ms),
+        ("steps:at=0s/2mbit;1ms/0,period=2ms", "1mbit", 8 * ms),
+        ("steps:at=0s/0;8ms/1mbit,change=linear", "1mbit", 11 * ms),
+        // Known only as a whole, or not at all: the frame is sent anew.
+        ("tdm:rate=2mbit,period=20ms,slot=2ms", "1mbit", 12 * ms),
+        (
+            "token-bucket:rate=400kbit,burst=2kb,peak=500kbit",
+            "1mbit",
+            12 * ms,
+        ),
+    ] {
+        let events = vec![(0, frame(1_000)), (4 * ms, set(&format!("rate={after}")))];
+        let (verdicts, _) = run(link(&format!("rate={before}")), events, true);
+        let found = outcomes(&verdicts)[0].expect("delivered");
+        let error = found.abs_diff(departure);
+        let tolerance = if after.contains("linear") { 1_000 } else { 0 };
+        assert!(error <= tolerance, "{before} {after}: {found} {departure}");
+    }
+}
+
+/// 12,000 bits at 1 bit/s and a new rate after 2.5 s.
+#[test]
+fn a_slow_rate_does_not_outlive_its_change() {
+    let second = 1_000_000_000;
+    for (change, departure) in [("unlimited", 2_500_000_000), ("1kbit", 14_497_500_000)] {
+        let events = vec![
+            (0, frame(1_500)),
+            (5 * second / 2, set(&format!("rate={change}"))),
+            (60 * second, frame(1_500)),
+        ];
+        let (verdicts, _) = run(link("rate=1bit"), events, true);
+        assert_eq!(outcomes(&verdicts)[0], Ok(departure));
+    }
+    // Down and up empties the line.
+    let state = |state| {
+        Event::Change(Box::new(LinkChange {
+            state: Some(state),
+            ..LinkChange::default()
+        }))
+    };
+    let events = vec![
+        (0, frame(1_500)),
+        (second, set("rate=8kbit")),
+        (second, state(LinkState::Down)),
+        (2 * second, state(LinkState::Up)),
+        (2 * second, frame(1_000)),
+    ];
+    let (verdicts, _) = run(link("rate=1bit"), events, true);
     assert_eq!(
         outcomes(&verdicts),
-        [Ok(u64::MAX), Ok(13 * ms), Ok(21 * ms)]
+        [Err(DropReason::Outage), Ok(3 * second)]
     );
 }

@@ -45,8 +45,8 @@ fn by_numbers(link: &mut Link, frames: &[FrameMeta]) -> Vec<Option<Verdict>> {
     verdicts
 }
 
-/// Verdicts by number, in turn.
-fn in_turn(link: &mut Link, frames: &[FrameMeta]) -> Vec<Option<Verdict>> {
+/// Verdicts by number, in turn; no change comes for `steady` nanoseconds after each frame.
+fn in_turn(link: &mut Link, frames: &[FrameMeta], steady: u64) -> Vec<Option<Verdict>> {
     let mut verdicts = vec![None; frames.len()];
     let mut queued = std::collections::VecDeque::new();
     let end = FrameMeta {
@@ -58,11 +58,12 @@ fn in_turn(link: &mut Link, frames: &[FrameMeta]) -> Vec<Option<Verdict>> {
             let next: usize = queued.pop_front().expect("a queued frame");
             verdicts[next] = Some(verdict);
         }
-        assert_eq!(link.has_queued(), !queued.is_empty());
+        assert_eq!(link.holds_frames(), !queued.is_empty());
         if index == frames.len() {
             break;
         }
-        match link.offer_in_turn(*frame, &[]) {
+        let steady_until = frame.arrival.saturating_add(Nanos::from_nanos(steady));
+        match link.offer_in_turn(*frame, &[], steady_until) {
             Verdict::Queued => queued.push_back(index),
             verdict => verdicts[index] = Some(verdict),
         }
@@ -77,6 +78,7 @@ proptest! {
     fn driving_in_turn_changes_no_verdict(
         frames in prop::collection::vec((0u64..2_000_000, 60u32..1_514), 1..200),
         options in prop::sample::select(LINKS.as_slice()),
+        steady in prop::sample::select([0, 300_000, u64::MAX].as_slice()),
     ) {
         let mut now = 0;
         let frame = |(gap, len): &(u64, u32)| {
@@ -87,9 +89,11 @@ proptest! {
         let frames: Vec<FrameMeta> = frames.iter().map(frame).collect();
         let (mut a, mut b) = (link(options), link(options));
         prop_assert!(a.is_sequential());
+        let last = frames[frames.len() - 1].arrival;
         let expected = by_numbers(&mut a, &frames);
         prop_assert!(expected.iter().all(Option::is_some));
-        prop_assert_eq!(in_turn(&mut b, &frames), expected);
+        prop_assert_eq!(in_turn(&mut b, &frames, steady), expected);
         prop_assert_eq!(a.occupancy_max(), b.occupancy_max());
+        prop_assert!(b.changeable_from() <= last.saturating_add(Nanos::from_nanos(steady)));
     }
 }

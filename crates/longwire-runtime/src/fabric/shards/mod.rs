@@ -334,6 +334,13 @@ impl Shards {
         least
     }
 
+    /// See [`Network::stays_until`].
+    pub fn stay_until(&mut self, until: Nanos) {
+        for shard in &mut self.shards {
+            shard.network.stays_until(until);
+        }
+    }
+
     /// Returns the time from which on links can be changed.
     pub fn changeable_from(&self) -> Nanos {
         let times = self.all().map(|shard| shard.network.changeable_from());
