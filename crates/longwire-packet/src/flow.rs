@@ -105,20 +105,20 @@ fn address(frame: &[u8], ip: &IpHeader, destination: bool) -> Option<u64> {
     }
 }
 
-/// A bit for each of the last flows: if there are too many, those not used for longest
+/// A value for each of the last flows: if there are too many, those not used for longest
 /// are removed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct FlowTable {
-    places: Vec<FlowSlot>,
+pub(crate) struct FlowTable<V> {
+    places: Vec<FlowSlot<V>>,
     clock: u32,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct FlowSlot {
+struct FlowSlot<V> {
     key: u64,
     /// When it was last used; 0 for a free slot.
     used: u32,
-    bit: bool,
+    value: V,
 }
 
 /// Slots that a key may have.
@@ -127,8 +127,8 @@ const WAYS: usize = 4;
 /// Number of sets of slots: 65,536 flows in 1 MiB.
 const SETS: usize = 1 << 14;
 
-impl FlowTable {
-    pub fn new() -> FlowTable {
+impl<V: Copy + Default> FlowTable<V> {
+    pub fn new() -> FlowTable<V> {
         FlowTable {
             places: vec![FlowSlot::default(); SETS * WAYS],
             clock: 0,
@@ -148,25 +148,25 @@ impl FlowTable {
         ((key >> 50) as usize % SETS * WAYS, self.clock)
     }
 
-    /// The flow's bit, if it is known.
-    pub fn get(&mut self, key: u64) -> Option<bool> {
+    /// The flow's value, if it is known.
+    pub fn get(&mut self, key: u64) -> Option<V> {
         let (first, now) = self.find(key);
         let set = &mut self.places[first..first + WAYS];
         let place = set
             .iter_mut()
             .find(|place| place.key == key && place.used > 0)?;
         place.used = now;
-        Some(place.bit)
+        Some(place.value)
     }
 
-    /// Remembers the flow's bit.
-    pub fn put(&mut self, key: u64, bit: bool) {
+    /// Remembers the flow's value.
+    pub fn put(&mut self, key: u64, value: V) {
         let (first, used) = self.find(key);
         let set = &mut self.places[first..first + WAYS];
-        let known = |place: &FlowSlot| place.key == key && place.used > 0;
+        let known = |place: &FlowSlot<V>| place.key == key && place.used > 0;
         let at = set.iter().position(known);
         let oldest = || (0..WAYS).min_by_key(|at| set[*at].used);
         let at = at.or_else(oldest).unwrap_or(0);
-        set[at] = FlowSlot { key, used, bit };
+        set[at] = FlowSlot { key, used, value };
     }
 }

@@ -199,7 +199,8 @@ impl Builder<'_> {
         for text in &matches.forward {
             let names = self.port_names();
             let forward = match names.read(text) {
-                Ok(forward) => forward,
+                Ok(forward) if shared || !matches.back.is_empty() => forward,
+                Ok(forward) => names.directed(forward),
                 Err(why) => {
                     wrong.push((text, why));
                     continue;

@@ -70,6 +70,24 @@ impl PortNames<'_> {
         (format!("there is no port '{name}'"), meant(name, known))
     }
 
+    /// Returns the frames of a matcher on the way up. Between two ports, those of a matcher
+    /// that names no end (an address, a port of arrival) come in by the first port.
+    pub fn directed(&self, matcher: Matcher) -> Matcher {
+        let names_end = matcher.source.is_some()
+            || matcher.destination.is_some()
+            || matcher.source_mac.is_some()
+            || matcher.destination_mac.is_some()
+            || matcher.filter.is_some();
+        let arrival_port = match self.pairs {
+            Some([(first, _)]) if !names_end => matcher.arrival_port.or(Some(*first)),
+            _ => matcher.arrival_port,
+        };
+        Matcher {
+            arrival_port,
+            ..matcher
+        }
+    }
+
     /// The frames that come back: source and destination swapped, and the
     /// partner of the port where ports have one.
     pub fn back(&self, matcher: &Matcher) -> Result<Matcher, Wrong> {
@@ -99,7 +117,17 @@ impl PortNames<'_> {
         };
         if back == *matcher {
             let reason = "the matcher has no direction: the same frames would be on the way back";
-            return Err((reason.to_owned(), remedy.to_owned()));
+            let port = |place: usize| self.ports.get(place).map_or("NAME", |port| &port.name);
+            let down = match self.pairs {
+                Some(_) => String::new(),
+                None => format!(" and down = {{ match = 'in-port={}' }}", port(1)),
+            };
+            let remedy = format!(
+                "add in-port={}, the port where its up frames come in{down}, or give the link \
+                 shared = true",
+                port(0)
+            );
+            return Err((reason.to_owned(), remedy));
         }
         Ok(back)
     }

@@ -4,6 +4,7 @@ use alloc::vec::Vec;
 
 use super::classifier::{Classifier, RuleId};
 use super::key::{Cube, WORDS};
+use super::matcher::Matcher;
 use super::shape::Shape;
 use super::table::hash;
 
@@ -89,7 +90,8 @@ impl<T: Copy + PartialEq> Classifier<T> {
     /// Returns pairs of rules with different targets, neither of which covers the
     /// other, that match some frames both; at most `limit` of them. A narrow rule
     /// before a wide one is an exception and no such pair, a wide one before a narrow
-    /// one makes that unreachable.
+    /// one makes that unreachable. Nor is a rule for all other frames of a port that
+    /// follows.
     ///
     /// Rules with filters are left out, and counted. Pairs are joined by the bits that
     /// both of their shapes use: that takes time in proportion to rules times shapes,
@@ -167,6 +169,18 @@ impl<T: Copy + PartialEq> Classifier<T> {
         // A table's own order must never show.
         rules.sort_unstable();
         rules
+    }
+
+    /// Whether a rule asks for nothing but the arrival port.
+    fn is_rest(&self, rule: u32) -> bool {
+        let matcher = self.matchers[rule as usize].as_ref();
+        matcher.is_some_and(|matcher| {
+            let rest = Matcher {
+                arrival_port: matcher.arrival_port,
+                ..Matcher::default()
+            };
+            *matcher == rest
+        })
     }
 
     fn has_filter(&self, rule: u32) -> bool {
@@ -261,6 +275,9 @@ impl<T: Copy + PartialEq> Search<'_, T> {
         } else {
             (second, first)
         };
+        if classifier.is_rest(loser) {
+            return;
+        }
         self.pairs.push(Overlap {
             winner: RuleId(winner),
             loser: RuleId(loser),

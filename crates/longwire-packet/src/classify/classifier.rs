@@ -178,6 +178,12 @@ impl<T: Copy> Classifier<T> {
         self.classify_by(&self.key(arrival, frame), frame, wire_len)
     }
 
+    /// Whether rules use fields after the IP header.
+    #[inline]
+    pub fn uses_transport(&self) -> bool {
+        self.transports > 0
+    }
+
     /// Reads the fields of a frame that rules may use, for [`Classifier::classify_by`].
     #[inline]
     pub fn key(&self, arrival: PortIndex, frame: &[u8]) -> FrameKey {

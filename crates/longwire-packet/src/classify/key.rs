@@ -171,6 +171,14 @@ impl FrameKey {
         if let Some((source, destination)) =
             transport.and_then(|transport| ports(frame, &transport))
         {
+            self.set_ports((source, destination));
+        }
+    }
+
+    /// Sets the ports of a later fragment, which are those of its datagram.
+    #[inline]
+    pub fn set_ports(&mut self, (source, destination): (u16, u16)) {
+        if self.presence & PROTOCOL != 0 {
             self.presence |= PORTS;
             self.words[6] |= u64::from(source) << SOURCE_PORT.1;
             self.words[6] |= u64::from(destination) << DESTINATION_PORT.1;

@@ -11,6 +11,7 @@
 
 mod analysis;
 mod classifier;
+mod datagrams;
 mod grammar;
 mod key;
 mod matcher;
@@ -20,6 +21,7 @@ mod update;
 
 pub use analysis::{Overlap, Overlaps, Unreachable, UnreachableRules};
 pub use classifier::{Classified, Classifier, Order, RuleError, RuleId, SearchCost};
+pub use datagrams::DatagramPorts;
 pub use grammar::{KEYS, MatcherError};
 pub use key::FrameKey;
 pub use matcher::{Matcher, PortRange, Prefix, VlanMatch, WrittenFilter};

@@ -30,7 +30,7 @@ pub struct Splitter {
     rule: Rule,
     /// Whether each conversation's client is the end with the lower hash, and
     /// whether each Ethernet address is a client's.
-    known: FlowTable,
+    known: FlowTable<bool>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

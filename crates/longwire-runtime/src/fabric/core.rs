@@ -4,7 +4,7 @@
 use longwire_engine::{DropReason, FrameMeta, LinkId, Nanos, Network, PathId};
 use longwire_io::prefetch_to_read;
 use longwire_packet::bridge::{Bridge, Forwarding, PortIndex};
-use longwire_packet::classify::{Classifier, FrameKey, RuleId};
+use longwire_packet::classify::{Classifier, DatagramPorts, FrameKey, RuleId};
 
 use super::flows::{FlowCount, FlowSketch};
 use super::frames::{Exit, Frame, Frames};
@@ -24,6 +24,7 @@ pub struct Core {
     /// Decides by which ports a frame leaves.
     pub bridge: Bridge,
     pub(super) classifier: Classifier<Target>,
+    pub(super) datagrams: DatagramPorts,
     /// The classifier's rules by the numbers that the caller gave them.
     pub(super) rules: Vec<Option<RuleId>>,
     pub(super) network: Network<Frame>,
@@ -75,6 +76,7 @@ impl Core {
             bridge,
             rules: rules.map(|rule| Some(RuleId(rule))).collect(),
             classifier,
+            datagrams: DatagramPorts::default(),
             slack: Nanos::MAX,
             network: Network::new(),
             state: FabricState::new(frames),
@@ -275,8 +277,8 @@ impl Core {
     /// Returns a frame that arrived, not yet classified, and prefetches the row of the
     /// classifier's table.
     #[inline]
-    fn incoming_frame(&self, port: PortIndex, meta: FrameMeta, frame: Frame) -> IncomingFrame {
-        let key = self.classifier.key(port, self.state.frames.bytes(&frame));
+    fn incoming_frame(&mut self, port: PortIndex, meta: FrameMeta, frame: Frame) -> IncomingFrame {
+        let key = self.key_of(port, &frame);
         self.classifier
             .prefetch(&key, |row| prefetch_to_read(row, ROW_LEN));
         IncomingFrame {
@@ -286,6 +288,20 @@ impl Core {
             key,
             target: Target::Drop,
         }
+    }
+
+    /// Returns the fields of a frame that rules may use. Later fragments have the ports of
+    /// their datagram.
+    #[inline]
+    fn key_of(&mut self, port: PortIndex, frame: &Frame) -> FrameKey {
+        let bytes = self.state.frames.bytes(frame);
+        let mut key = self.classifier.key(port, bytes);
+        if self.classifier.uses_transport()
+            && let Some(ports) = self.datagrams.of_later(bytes)
+        {
+            key.set_ports(ports);
+        }
+        key
     }
 
     /// Classifies frames. With many links, almost none of the memory that a frame needs is
@@ -326,6 +342,11 @@ impl Core {
         meta: FrameMeta,
         target: Option<Target>,
     ) {
+        let target = target.unwrap_or_else(|| {
+            let key = self.key_of(port, &frame);
+            let bytes = self.state.frames.bytes(&frame);
+            self.classifier.classify_by(&key, bytes, meta.len).target
+        });
         let bytes = self.state.frames.bytes(&frame);
         if let Some(ledger) = &mut self.state.ledger {
             ledger.entered(port, meta, bytes);
@@ -337,8 +358,6 @@ impl Core {
             Forwarding::Flood(_) => Exit::AllBut(port),
         };
         let lost = matches!(frame.exit, Exit::One(port) if self.is_lost(port));
-        let target =
-            target.unwrap_or_else(|| self.classifier.classify(port, bytes, meta.len).target);
         let undelivered = match target {
             Target::Pass if lost => {
                 self.counts.port_lost.add(1);

@@ -255,3 +255,42 @@ fn nothing_is_lost_that_no_link_lost() {
     assert_eq!(out[3].len() as u64, 1_500 + duplicated - dropped);
     assert!(totals.iter().all(|link| link.queued() == 0));
 }
+
+/// Fragments of one datagram cross one link, and its later ones do not fall under the rule
+/// for the rest.
+#[test]
+fn fragments_cross_the_link_of_their_datagram() {
+    let rules = rules(Target::Drop, &[("dport=53", 0), ("proto=udp", 1)]);
+    let links = vec![link("delay=1ms"), link("delay=7ms")];
+    let network = network(links, &[&[0], &[1]], rules, 2);
+    let cells = network.cells.clone();
+    let mut frames = Vec::new();
+    for datagram in 0..40u16 {
+        for (piece, field) in [0x2000u16, 0x2003, 0x0006].into_iter().enumerate() {
+            let port = if datagram % 2 == 0 { 53 } else { 80 };
+            // Later pieces have other bytes in the place of ports.
+            let ports = if piece == 0 { (9, port) } else { (0, 53) };
+            let number = (u32::from(datagram) << 8 | piece as u32).to_be_bytes();
+            let mut bytes = udp4([10, 0, 0, 1], [10, 0, 0, 2], ports, &number);
+            bytes[18..20].copy_from_slice(&datagram.to_be_bytes());
+            bytes[20..22].copy_from_slice(&field.to_be_bytes());
+            let time = u64::from(datagram / 4) * MS + piece as u64 * 10_000;
+            frames.push((at(time + u64::from(datagram % 4)), bytes));
+        }
+    }
+    frames.sort_by_key(|(at, _)| *at);
+    let out = run(network, vec![frames, Vec::new()]);
+    assert_eq!(out[1].len(), 120);
+    for cells in cells {
+        assert_eq!(cells.totals().traffic.packets_in, 60);
+    }
+    for (release, bytes) in &out[1] {
+        let delay = if (number_of(bytes) >> 8) % 2 == 0 {
+            1
+        } else {
+            7
+        };
+        let arrival = release.as_nanos() - delay * MS;
+        assert!(arrival % MS < 30_000, "{release:?}");
+    }
+}

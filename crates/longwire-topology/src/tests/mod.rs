@@ -179,6 +179,47 @@ fn what_is_probably_not_meant_is_warned_of() {
     );
 }
 
+/// Each rule as `matcher: link.direction`.
+fn rules_in_words(topology: &Topology) -> Vec<String> {
+    let rules = topology.rules.iter().map(|rule| {
+        let Target { class, way } = rule.target;
+        let matcher = topology.matcher_in_words(&rule.matcher);
+        format!("{matcher}: {}.{}", topology.name_of(class), way.name())
+    });
+    rules.collect()
+}
+
+/// Between two ports the first one tells the direction of matchers that name no end.
+#[test]
+fn matchers_without_an_end_are_about_frames_of_the_first_port() {
+    let link = |name: &str, text: &str| format!("[[link]]\nname = '{name}'\nmatch = '{text}'\n");
+    for (text, up, down) in [
+        ("any", "in-port=a", "in-port=b"),
+        ("dport=53", "dport=53,in-port=a", "sport=53,in-port=b"),
+        ("proto=udp", "proto=udp,in-port=a", "proto=udp,in-port=b"),
+        (
+            "dport=53,in-port=b",
+            "dport=53,in-port=b",
+            "sport=53,in-port=a",
+        ),
+        ("src=10.0.0.1", "src=10.0.0.1", "dst=10.0.0.1"),
+    ] {
+        let expected = [format!("{up}: x.up"), format!("{down}: x.down")];
+        assert_eq!(rules_in_words(&good(&link("x", text))), expected, "{text}");
+    }
+    // A special link, then one for the rest.
+    for special in ["dport=53", "src=10.0.0.1,dport=53", "dst=10.0.0.0/8"] {
+        for rest in ["any", "in-port=a"] {
+            let topology = good(&(link("x", special) + &link("y", rest)));
+            let doubts = topology.doubts();
+            assert_eq!(doubts, Vec::<String>::new(), "{special} {rest}");
+        }
+    }
+    // The other way about, nothing is left for the special one.
+    let doubts = good(&(link("y", "any") + &link("x", "dport=53"))).doubts();
+    assert_eq!(doubts.len(), 2, "{doubts:?}");
+}
+
 #[test]
 fn directions_of_one_link_may_match_the_same_frames() {
     // Both ways: from a network to itself.

@@ -25,7 +25,9 @@ const REFUSED: &str = "
     [[link]] -- name = 'x' -- match = 'src=1.1.1.1,ethertype=arp' | 6 | link.match | \
         no frame can be so
     [[link]] -- name = 'x' -- match = 'in-port=c' | 6 | link.match | no port 'c'
-    [[link]] -- name = 'x' -- match = 'vlan=7' | 6 | link.match | no direction
+    c = 'packet:eth3' -- [[link]] -- name = 'x' -- match = 'any' | 7 | link.match | add in-port=a, \
+        the port where its up frames come in and down = { match = 'in-port=b' }
+    c = 'packet:eth3' -- [[link]] -- name = 'x' -- match = 'vlan=7' | 7 | link.match | no direction
     [[link]] -- name = 'x' -- match = 'filter=udp' | 6 | link.match | follow from a filter
     [[link]] -- name = 'x' -- shared = true -- up = { rate = '1mbit' } | 4 | link.shared | \
         directions differ

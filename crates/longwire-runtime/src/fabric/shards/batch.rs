@@ -18,6 +18,8 @@ pub(in crate::fabric) struct BatchFrame {
     part: u32,
     /// The output port is gone.
     pub lost: bool,
+    /// Of a later fragment, the ports of its datagram.
+    pub ports: Option<(u16, u16)>,
     start: usize,
     len: u32,
 }
@@ -37,6 +39,7 @@ impl FrameBatch {
         (port, meta): (PortIndex, FrameMeta),
         exit: Exit,
         (part, lost): (Option<TrainPart>, bool),
+        ports: Option<(u16, u16)>,
         bytes: &[u8],
     ) {
         self.parts.extend(part);
@@ -46,6 +49,7 @@ impl FrameBatch {
             exit,
             part: part.map_or(0, |_| self.parts.len() as u32),
             lost,
+            ports,
             start: self.bytes.len(),
             len: bytes.len() as u32,
         });

@@ -32,19 +32,25 @@ impl Core {
         let Core {
             shards: Some(shards),
             bridge,
+            classifier,
+            datagrams,
             state,
             ..
         } = self
         else {
             return false;
         };
+        let uses_ports = classifier.uses_transport();
+        let ports = uses_ports.then(|| datagrams.of_later(bytes)).flatten();
         let since = meta.arrival.saturating_sub(self.epoch);
         if let Some(ledger) = &mut state.ledger {
             ledger.entered(port, meta, bytes);
         }
         if let Some(exit) = exit_of(bridge.forward(since, port, bytes), port) {
             let lost = is_lost(&self.lost_ports, exit);
-            shards.batch.push((port, meta), exit, (None, lost), bytes);
+            shards
+                .batch
+                .push((port, meta), exit, (None, lost), ports, bytes);
         }
         shards.batch.len() >= shards.batch_max
     }
@@ -91,6 +97,8 @@ impl Core {
         let since = meta.arrival.saturating_sub(self.epoch);
         let FabricState { frames, ledger, .. } = &mut self.state;
         let bytes = frames.bytes(&frame);
+        let uses_ports = self.classifier.uses_transport();
+        let ports = uses_ports.then(|| self.datagrams.of_later(bytes)).flatten();
         if let Some(ledger) = ledger {
             ledger.entered(port, meta, bytes);
         }
@@ -99,7 +107,9 @@ impl Core {
         {
             let lost = is_lost(&self.lost_ports, exit);
             let part = frames.part(&frame);
-            shards.batch.push((port, meta), exit, (part, lost), bytes);
+            shards
+                .batch
+                .push((port, meta), exit, (part, lost), ports, bytes);
         }
         frames.free(frame);
     }

@@ -139,9 +139,12 @@ impl Shard {
         let batch = &shared.batch;
         let targets = batch.frames()[from..to].iter().map(|frame| {
             let bytes = batch.bytes(frame);
-            let found = shared
-                .classifier
-                .classify(frame.port, bytes, frame.meta.len);
+            let mut key = shared.classifier.key(frame.port, bytes);
+            frame
+                .ports
+                .into_iter()
+                .for_each(|ports| key.set_ports(ports));
+            let found = shared.classifier.classify_by(&key, bytes, frame.meta.len);
             found.target
         });
         self.targets.extend(targets);

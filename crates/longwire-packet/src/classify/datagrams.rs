@@ -1,0 +1,131 @@
+//! Ports of datagrams that come in fragments.
+
+use longwire_units::random::absorb;
+
+use crate::flow::{Ends, FlowTable, ports};
+use crate::frame::mac_header_len;
+use crate::header::{IpHeader, IpVersion, Piece};
+
+/// The ports of the last 65,536 datagrams whose first fragments have come, so that their
+/// later fragments, which have no ports, fall under the same rule. Takes 1 MiB from the
+/// first fragment on.
+#[derive(Clone, Debug, Default)]
+pub struct DatagramPorts {
+    known: Option<FlowTable<(u16, u16)>>,
+}
+
+impl DatagramPorts {
+    /// Returns the ports of the datagram of a later fragment, if its first fragment came
+    /// before. `None` of all other frames. Of a first fragment, notes the ports. To be called
+    /// for every frame, in the order of arrival.
+    #[inline]
+    pub fn of_later(&mut self, frame: &[u8]) -> Option<(u16, u16)> {
+        let at = mac_header_len(frame) as usize;
+        let field = frame.get(at + 6..at + 8)?;
+        match frame[at - 2..at] {
+            // More fragments, or an offset.
+            [0x08, 0x00] if field[0] & 0x3f != 0 || field[1] != 0 => {
+                self.of_fragment(frame, at, IpVersion::V4)
+            }
+            // Options or routing may precede the fragment header.
+            [0x86, 0xdd] if matches!(field[0], 0 | 43 | 44 | 60) => {
+                self.of_fragment(frame, at, IpVersion::V6)
+            }
+            _ => None,
+        }
+    }
+
+    #[cold]
+    fn of_fragment(&mut self, frame: &[u8], at: usize, version: IpVersion) -> Option<(u16, u16)> {
+        let ip = IpHeader::parse_at(frame, at, version)?;
+        let transport = ip.transport(frame)?;
+        if transport.piece == Piece::Whole {
+            return None;
+        }
+        let ends = Ends::of_datagram(frame, &ip, &transport)?;
+        let key = absorb(ends.there(), transport.protocol.into());
+        if transport.piece == Piece::Later {
+            return self.known.as_mut()?.get(key);
+        }
+        let first = ports(frame, &transport)?;
+        self.known
+            .get_or_insert_with(FlowTable::new)
+            .put(key, first);
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec;
+    use alloc::vec::Vec;
+
+    use super::DatagramPorts;
+
+    /// A piece of a UDP datagram from port 5000 to `port`.
+    fn v4(number: u16, field: u16, port: u16) -> Vec<u8> {
+        let mut frame = vec![0; 12];
+        frame.extend([0x08, 0x00, 0x45, 0, 0, 28]);
+        frame.extend(number.to_be_bytes());
+        frame.extend(field.to_be_bytes());
+        frame.extend([64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
+        frame.extend(5_000u16.to_be_bytes());
+        frame.extend(port.to_be_bytes());
+        frame.extend([0, 8, 0, 0]);
+        frame
+    }
+
+    fn v6(number: u8, field: u16, port: u16) -> Vec<u8> {
+        let mut frame = vec![0; 12];
+        // Hop-by-hop options come before the fragment header.
+        frame.extend([0x86, 0xdd, 0x60, 0, 0, 0, 0, 24, 0, 64]);
+        frame.extend([0xfd; 32]);
+        frame.extend([44, 0, 1, 4, 0, 0, 0, 0, 17, 0]);
+        frame.extend(field.to_be_bytes());
+        frame.extend([0, 0, 0, number]);
+        frame.extend(5_000u16.to_be_bytes());
+        frame.extend(port.to_be_bytes());
+        frame.extend([0, 8, 0, 0]);
+        frame
+    }
+
+    #[test]
+    fn later_fragments_have_the_ports_of_their_first() {
+        let mut known = DatagramPorts::default();
+        let frames = [
+            (v4(7, 0x2003, 1), None),
+            (v4(7, 0x2000, 53), None),
+            (v4(8, 0x2000, 80), None),
+            (v4(7, 0x2003, 1), Some((5_000, 53))),
+            (v4(8, 0x0006, 1), Some((5_000, 80))),
+            (v4(7, 0x0006, 1), Some((5_000, 53))),
+            (v4(9, 0x0006, 1), None),
+            (v4(7, 0, 53), None),
+            (v6(7, 1, 53), None),
+            (v6(7, 9, 1), Some((5_000, 53))),
+            (v6(8, 8, 1), None),
+            // The number is used again.
+            (v4(7, 0x2000, 443), None),
+            (v4(7, 0x0006, 1), Some((5_000, 443))),
+        ];
+        for (index, (frame, ports)) in frames.iter().enumerate() {
+            assert_eq!(known.of_later(frame), *ports, "{index}");
+        }
+        for (frame, _) in &frames {
+            for len in 0..frame.len() {
+                DatagramPorts::default().of_later(&frame[..len]);
+            }
+        }
+    }
+
+    #[test]
+    fn memory_is_bounded_and_the_latest_are_known() {
+        let mut known = DatagramPorts::default();
+        for number in 0..u16::MAX {
+            known.of_later(&v4(number, 0x2000, number));
+        }
+        let found = (u16::MAX - 1_000..u16::MAX)
+            .filter(|number| known.of_later(&v4(*number, 0x0006, 1)) == Some((5_000, *number)));
+        assert_eq!(found.count(), 1_000);
+    }
+}
