@@ -1,12 +1,14 @@
 //! Applies changes to a running fabric, in parts where there are many, with time for
 //! frames between them.
 
+use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use longwire_engine::{Link, Nanos};
 use longwire_runtime::fabric::Operation;
 
+use super::changes::EffectTime;
 use super::controller::Controller;
 use super::numbered::{Additions, Removals};
 
@@ -77,7 +79,7 @@ impl Controller {
         let last = orders.len().saturating_sub(1);
         for (nth, work) in orders.into_iter().enumerate() {
             if nth == last {
-                self.apply(vec![(at, work)], true);
+                self.apply(vec![(at, work)], &EffectTime::default(), true);
             } else {
                 self.handle().order(Some(at), work)
             }
@@ -85,26 +87,30 @@ impl Controller {
         }
     }
 
-    /// Gives the fabric work; says when the first was done, if it is waited
-    /// for.
-    pub(super) fn apply(&self, operations: Vec<(Nanos, Operation)>, wait: bool) -> Option<Nanos> {
+    /// Gives the fabric work, which sets `effect` to the time of the first operation; waits
+    /// for that if asked to.
+    pub(super) fn apply(
+        &self,
+        operations: Vec<(Nanos, Operation)>,
+        effect: &EffectTime,
+        wait: bool,
+    ) {
         let (tell, answers) = channel();
         let start = self.handle().clock_time(Nanos::ZERO);
         for (at, work) in operations {
-            let tell = tell.clone();
+            let (tell, effect) = (tell.clone(), Arc::clone(effect));
             self.handle().order(
                 Some(at),
                 Box::new(move |core, now| {
                     work(core, now);
+                    let _ = effect.set(now.saturating_sub(start));
                     // No caller waits for later work.
-                    let _ = tell.send(now.saturating_sub(start));
+                    let _ = tell.send(());
                 }),
             );
         }
         if wait {
-            answers.recv_timeout(PATIENCE).ok()
-        } else {
-            None
+            let _ = answers.recv_timeout(PATIENCE);
         }
     }
 

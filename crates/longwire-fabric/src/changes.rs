@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use longwire_engine::Nanos;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -14,6 +14,9 @@ use serde_json::{Value, json};
 use super::json;
 use super::plan::{Effect, Prepared};
 use longwire_topology::{Command, RampStep};
+
+/// When a change took effect, since the start of the run: set by the deciding thread.
+pub(super) type EffectTime = Arc<OnceLock<Nanos>>;
 
 /// A change that was made, or will be.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -36,6 +39,9 @@ pub struct Done {
     /// Of a ramp: its last step so far, and how many links each step sets.
     #[serde(skip)]
     pub(super) ramp: Option<(RampStep, usize)>,
+    /// Once it is set, `at_ns` is out of date.
+    #[serde(skip)]
+    pub(super) effect: EffectTime,
 }
 
 /// The origin of a change.
@@ -160,8 +166,12 @@ impl Changes {
         last.find(|done| is_same(done))
     }
 
-    /// In the order of time: commands of a scenario are prepared ahead of it.
+    /// In the order of the times at which they took effect: commands of a scenario are
+    /// prepared ahead of it, and the deciding thread makes a change when it gets to it.
     pub fn in_order(mut self) -> Changes {
+        for done in &mut self.made {
+            done.at_ns = done.effect.get().map_or(done.at_ns, |at| at.as_nanos());
+        }
         self.made.make_contiguous().sort_by_key(|done| done.at_ns);
         self
     }
@@ -189,6 +199,7 @@ impl Done {
             links,
             error: None,
             ramp: ramp.map(|step| (step.clone(), links)),
+            effect: EffectTime::default(),
         }
     }
 

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::change_files::{ChangeFiles, ChangeLimits};
-use super::changes::{Changes, Done, Origin, SentChange};
+use super::changes::{Changes, Done, EffectTime, Origin, SentChange};
 use super::numbered::{Additions, Numbered};
 use super::plan::{Effect, Prepared, refused};
 use super::scenario_clock::ScenarioClock;
@@ -192,6 +192,7 @@ impl Controller {
         };
         // The state of links has it from here on, since frames may.
         state.expect(at, prepared.effects);
+        let effect = EffectTime::default();
         state.remember(Done {
             at_ns: at.as_nanos(),
             until_ns: None,
@@ -200,6 +201,7 @@ impl Controller {
             links,
             error: None,
             ramp: None,
+            effect: Arc::clone(&effect),
         });
         if !removals.links.is_empty() || !removals.paths.is_empty() {
             state.leaving.push(removals);
@@ -207,8 +209,8 @@ impl Controller {
         drop(state);
         self.apply_additions(additions, at);
         self.remove_rules(&removed_rules, at);
-        let done_at = self.apply(prepared.operations, change.moment == Moment::Now);
-        changed.at_ns = done_at.map_or(changed.at_ns, Nanos::as_nanos);
+        self.apply(prepared.operations, &effect, change.moment == Moment::Now);
+        changed.at_ns = effect.get().map_or(changed.at_ns, |at| at.as_nanos());
         drop(turn);
         Ok(changed)
     }
@@ -258,10 +260,12 @@ impl Controller {
         let mut state = self.settled(self.elapsed());
         match prepared {
             Ok(prepared) => {
-                state.remember(Done::of_scenario(command, &prepared));
+                let done = Done::of_scenario(command, &prepared);
+                let effect = Arc::clone(&done.effect);
+                state.remember(done);
                 state.expect(command.at.unwrap_or(Nanos::ZERO), prepared.effects);
                 drop(state);
-                self.apply(prepared.operations, false);
+                self.apply(prepared.operations, &effect, false);
                 drop(turn);
                 Ok(())
             }

@@ -9,10 +9,12 @@ use longwire_io::port::mem::{PipeRx, PipeTx, pipe};
 use longwire_io::port::{AnyRx, AnyTx, Port};
 use longwire_io::{Offload, PushResult, RxPort, TxFrame, TxPort};
 use longwire_runtime::{
-    Faults, FileAccess, FileLoader, NetworkPlan, RunConfig, RunningNetwork, WaitMode, start,
+    Faults, FileAccess, FileLoader, NetworkPlan, Recorder, RunConfig, RunningNetwork, WaitMode, start,
 };
 use longwire_testbed::support::{FileOption, Folder};
 use serde_json::{Value, json};
+
+mod recomputed;
 
 use super::*;
 use longwire_topology::{State, Topology};
@@ -35,6 +37,10 @@ const PORTS: &str = "[ports]\na = \"packet:a\"\nb = \"packet:b\"\n";
 
 impl Site {
     fn new(text: &str) -> Site {
+        Site::recorded(text, None)
+    }
+
+    fn recorded(text: &str, recorder: Option<Box<dyn Recorder>>) -> Site {
         let text = format!("{PORTS}{text}");
         let topology = Topology::parse("net.toml", &text, std::path::Path::new(""));
         let network = Numbered::new(topology.expect("a good file"));
@@ -63,7 +69,7 @@ impl Site {
             ..RunConfig::default()
         };
         let plan = NetworkPlan::changeable(named.collect(), parts.expect("parts"));
-        let running = start(plan, config, None).expect("it starts");
+        let running = start(plan, config, recorder).expect("it starts");
         let handle = running.handle().expect("it can be changed").clone();
         let controller = Controller::new(
             network,
@@ -82,21 +88,7 @@ impl Site {
 
     /// A frame of station 10.0.0.`station` goes in at the first port.
     fn send(&mut self, station: u8) {
-        let mut bytes = [0; 60];
-        (bytes[0], bytes[6], bytes[11]) = (2, 2, station);
-        (bytes[12], bytes[14], bytes[17]) = (8, 0x45, 46);
-        (bytes[22], bytes[23]) = (64, 17);
-        bytes[26..30].copy_from_slice(&[10, 0, 0, station]);
-        bytes[30..34].copy_from_slice(&[10, 0, 1, 1]);
-        let pushed = self.into[0].push(TxFrame {
-            bytes: &bytes,
-            release: monotonic_now(),
-            offload: Offload::NONE,
-            lent: None,
-            wire_len: 60,
-        });
-        assert_eq!(pushed, PushResult::Taken);
-        self.into[0].flush().expect("it is a cable");
+        send(&mut self.into[0], station);
     }
 
     /// The station of the next frame that comes out at the second port; `None` if none
@@ -169,6 +161,25 @@ impl Site {
         let paths = self.controller.paths();
         serde_json::to_string(&(links, rules, paths)).expect("JSON")
     }
+}
+
+/// Sends a frame of station 10.0.0.`station`.
+fn send(into: &mut PipeTx, station: u8) {
+    let mut bytes = [0; 60];
+    (bytes[0], bytes[6], bytes[11]) = (2, 2, station);
+    (bytes[12], bytes[14], bytes[17]) = (8, 0x45, 46);
+    (bytes[22], bytes[23]) = (64, 17);
+    bytes[26..30].copy_from_slice(&[10, 0, 0, station]);
+    bytes[30..34].copy_from_slice(&[10, 0, 1, 1]);
+    let pushed = into.push(TxFrame {
+        bytes: &bytes,
+        release: monotonic_now(),
+        offload: Offload::NONE,
+        lent: None,
+        wire_len: 60,
+    });
+    assert_eq!(pushed, PushResult::Taken);
+    into.flush().expect("it is a cable");
 }
 
 const PATIENCE: Duration = Duration::from_secs(10);
