@@ -4,10 +4,10 @@
 //! A thread sleeps in short turns. When it wakes long after its time, the
 //! kernel's accounts show the cause: it waited for a core, the machine stood
 //! still, or its context was switched once more than its sleep explains, as
-//! every thread's is when its process is stopped and continued.
+//! every thread's is when its process is stopped and continued. All runs of a
+//! process share the thread.
 
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::thread::JoinHandle;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use longwire_engine::Nanos;
@@ -18,16 +18,39 @@ use crate::waiting::PauseLog;
 use crate::witness::{Accounts, AccountsFile};
 
 /// The length of a turn.
-const TURN: Nanos = Nanos::from_millis(100);
+const TURN: Nanos = Nanos::from_millis(10);
 
 /// A thread that wakes this late was stopped, or had no core.
-const STOP_MIN: Nanos = Nanos::from_millis(50);
+const STOP_MIN: Nanos = Nanos::from_millis(5);
+
+/// The number of stops remembered for runs that have not ended.
+const REMEMBERED: usize = 10_000;
+
+/// The thread's record, while a run wants it.
+static RECORD: Mutex<Weak<StopRecord>> = Mutex::new(Weak::new());
 
 /// Watches the process, and reports the stops at its end.
 #[derive(Debug)]
 pub(crate) struct StopWatch {
-    ended: Arc<(Mutex<bool>, Condvar)>,
-    thread: JoinHandle<PauseLog>,
+    record: Arc<StopRecord>,
+    since: Nanos,
+}
+
+/// The stops of the process, which a thread notices.
+#[derive(Debug, Default)]
+struct StopRecord {
+    noticed: Mutex<NoticedStops>,
+    /// Wakes the thread.
+    wake: Condvar,
+    /// Wakes those who wait for the end of a turn.
+    turned: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct NoticedStops {
+    /// When each was noticed, and its length.
+    stops: Vec<(Nanos, Nanos)>,
+    turns: u64,
 }
 
 impl StopWatch {
@@ -36,59 +59,106 @@ impl StopWatch {
     /// # Errors
     /// No thread can be started.
     pub fn start() -> std::io::Result<StopWatch> {
-        let ended = Arc::new((Mutex::new(false), Condvar::new()));
-        let watched = Arc::clone(&ended);
-        let thread = std::thread::Builder::new()
-            .name("longwire-stops".to_owned())
-            .spawn(move || {
-                host::give_up_rights();
-                watch(&watched)
-            })?;
-        Ok(StopWatch { ended, thread })
+        let mut shared = RECORD.lock().unwrap_or_else(PoisonError::into_inner);
+        let record = match shared.upgrade() {
+            Some(record) => record,
+            None => {
+                let record = Arc::new(StopRecord::default());
+                let watched = Arc::downgrade(&record);
+                std::thread::Builder::new()
+                    .name("longwire-stops".to_owned())
+                    .spawn(move || {
+                        host::give_up_rights();
+                        watch(&watched);
+                    })?;
+                *shared = Arc::downgrade(&record);
+                record
+            }
+        };
+        Ok(StopWatch {
+            record,
+            since: monotonic_now(),
+        })
     }
 
     /// Ends the watch; returns the stops.
     pub fn end(self) -> PauseLog {
-        let (ended, wake) = &*self.ended;
-        *ended.lock().unwrap_or_else(PoisonError::into_inner) = true;
-        wake.notify_all();
-        self.thread.join().unwrap_or_default()
+        let record = &self.record;
+        let mut noticed = record.lock();
+        // A stop of this moment is noticed with the end of the turn.
+        let turns = noticed.turns;
+        record.wake.notify_all();
+        while noticed.turns == turns {
+            let waited = record.turned.wait(noticed);
+            noticed = waited.unwrap_or_else(PoisonError::into_inner);
+        }
+        let mut stops = PauseLog::default();
+        let own = noticed.stops.iter().filter(|(at, _)| *at >= self.since);
+        own.for_each(|(_, length)| stops.add(*length));
+        stops
     }
 }
 
-fn watch((ended, wake): &(Mutex<bool>, Condvar)) -> PauseLog {
-    let mut stops = PauseLog::default();
-    let Some(file) = AccountsFile::open() else {
-        return stops;
-    };
-    let mut before = file.read().unwrap_or_default();
-    let mut over = ended.lock().unwrap_or_else(PoisonError::into_inner);
-    while !*over {
+impl StopRecord {
+    fn lock(&self) -> MutexGuard<'_, NoticedStops> {
+        self.noticed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sleeps for a turn at most; returns how long after its time the thread woke.
+    fn sleep(&self) -> Nanos {
+        let noticed = self.lock();
         let due = monotonic_now().saturating_add(TURN);
         let turn = Duration::from_nanos(TURN.as_nanos());
-        let woken = wake.wait_timeout(over, turn);
-        (over, _) = woken.unwrap_or_else(PoisonError::into_inner);
-        let late = monotonic_now().saturating_sub(due);
-        let after = file.read().unwrap_or_default();
-        if late >= STOP_MIN
-            && let Some(stopped) = stopped(late, before, after)
-        {
-            stops.add(stopped);
-        }
-        before = after;
+        drop(self.wake.wait_timeout(noticed, turn));
+        monotonic_now().saturating_sub(due)
     }
-    stops
+
+    /// Ends a turn, with a stop if there was one.
+    fn turn(&self, stopped: Option<Nanos>) {
+        let mut noticed = self.lock();
+        noticed.turns += 1;
+        if let Some(length) = stopped.filter(|_| noticed.stops.len() < REMEMBERED) {
+            noticed.stops.push((monotonic_now(), length));
+        }
+        self.turned.notify_all();
+    }
 }
 
-/// Returns the part of a thread's lateness during which it was stopped; the
-/// thread slept once.
+/// Notices stops for as long as a run wants to know of them.
+fn watch(record: &Weak<StopRecord>) {
+    let file = AccountsFile::open();
+    let read = || file.as_ref().and_then(AccountsFile::read);
+    let mut before = read();
+    while let Some(record) = record.upgrade() {
+        let late = record.sleep();
+        let after = read();
+        record.turn(
+            before
+                .zip(after)
+                .and_then(|(before, after)| stopped(late, before, after)),
+        );
+        before = after;
+    }
+}
+
+/// Returns how long a thread was stopped that slept once, by its lateness. Half a turn is
+/// added: of a stop that began while it slept, the lateness is what was left behind the
+/// turn.
 fn stopped(late: Nanos, before: Accounts, after: Accounts) -> Option<Nanos> {
     let length = late.saturating_sub(after.waited.saturating_sub(before.waited));
-    (after.switched_since(before) > 1 && length >= STOP_MIN).then_some(length)
+    let is_stop = after.switched_since(before) > 1 && length >= STOP_MIN;
+    is_stop.then(|| length.saturating_add(Nanos::from_nanos(TURN.as_nanos() / 2)))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read, Write};
+    use std::process::{Command, Stdio};
+    use std::time::Instant;
+
+    use nix::sys::signal::{Signal, kill};
+    use nix::unistd::Pid;
+
     use super::*;
 
     #[test]
@@ -96,14 +166,84 @@ mod tests {
         let accounts = |waited, voluntary| Accounts::of(Nanos::from_millis(waited), voluntary);
         let late = Nanos::from_secs(5);
         assert_eq!(stopped(late, accounts(0, 7), accounts(0, 8)), None);
-        assert_eq!(stopped(late, accounts(0, 7), accounts(0, 9)), Some(late));
+        let with_half_a_turn = Some(Nanos::from_millis(5_005));
+        assert_eq!(
+            stopped(late, accounts(0, 7), accounts(0, 9)),
+            with_half_a_turn
+        );
         // It had no core.
-        assert_eq!(stopped(late, accounts(0, 7), accounts(4_990, 9)), None);
+        assert_eq!(stopped(late, accounts(0, 7), accounts(4_997, 9)), None);
     }
 
     #[test]
     fn a_watch_that_ends_at_once_saw_no_stop() {
         let watch = StopWatch::start().expect("a thread");
+        let other = StopWatch::start().expect("a thread");
         assert_eq!(watch.end().count, 0);
+        assert_eq!(other.end().count, 0);
+    }
+
+    /// Set in the environment of the process that is stopped.
+    const STOPPED: &str = "LONGWIRE_TEST_IS_STOPPED";
+
+    /// The process that the next test stops: watches until its input ends.
+    #[test]
+    fn is_stopped() {
+        if std::env::var_os(STOPPED).is_none() {
+            return;
+        }
+        let watch = StopWatch::start().expect("a thread");
+        std::io::stderr().write_all(b"!").expect("a pipe");
+        let mut rest = Vec::new();
+        std::io::stdin().read_to_end(&mut rest).expect("a pipe");
+        let stops = watch.end();
+        eprintln!("{} {}", stops.count, stops.total.as_nanos());
+    }
+
+    /// Stops another process for some time; returns how long that was, and the number and
+    /// the length of the stops that it noticed.
+    fn stop_for(length: Duration) -> (Duration, u64, Duration) {
+        let program = std::env::current_exe().expect("this program");
+        let mut child = Command::new(program)
+            .args(["--exact", "stops::tests::is_stopped", "--nocapture"])
+            .env(STOPPED, "")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("it starts");
+        let mut errors = child.stderr.take().expect("a pipe");
+        errors.read_exact(&mut [0]).expect("it watches");
+        std::thread::sleep(Duration::from_millis(50));
+        let pid = Pid::from_raw(child.id().cast_signed());
+        kill(pid, Signal::SIGSTOP).expect("stopped");
+        let begin = Instant::now();
+        std::thread::sleep(length);
+        let took = begin.elapsed();
+        kill(pid, Signal::SIGCONT).expect("continued");
+        drop(child.stdin.take());
+        let mut told = String::new();
+        errors.read_to_string(&mut told).expect("text");
+        assert!(child.wait().expect("it ends").success(), "{told}");
+        let mut words = told.split_whitespace().map(|word| word.parse::<u64>());
+        let mut next = || words.next().and_then(Result::ok).expect("a number");
+        let count = next();
+        (took, count, Duration::from_nanos(next()))
+    }
+
+    #[test]
+    fn a_stop_has_its_length() {
+        if AccountsFile::open().is_none() {
+            return eprintln!("not run: the kernel keeps no accounts");
+        }
+        for length in [20, 200, 1_000].map(Duration::from_millis) {
+            // A busy machine may keep the other process from running before or after.
+            let found = (0..5)
+                .map(|_| stop_for(length))
+                .find(|(took, count, total)| {
+                    *count == 1 && total.abs_diff(*took) <= Duration::from_millis(8)
+                });
+            assert!(found.is_some(), "{length:?}");
+        }
     }
 }
