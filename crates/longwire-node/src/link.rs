@@ -31,6 +31,9 @@ const FEW: usize = 16;
 pub(crate) struct AttachedLink {
     // Dropped first: no frame enters a run that has ended.
     attached: Vec<Attachment>,
+    /// Those whose interface went away: frames that are still on the link are counted as
+    /// lost.
+    left: Vec<Attachment>,
     running: RunningNetwork,
     pub controller: Arc<Controller>,
     /// Options of the links at the start, for the report.
@@ -107,6 +110,7 @@ impl AttachedLink {
         Ok(AttachedLink {
             facts,
             attached,
+            left: Vec::new(),
             running,
             controller: Arc::new(controller),
             options,
@@ -137,47 +141,46 @@ impl AttachedLink {
     /// none.
     pub fn look(&mut self) -> Option<String> {
         self.controller.tidy();
-        let mut gone = Vec::new();
-        self.attached.retain(|attachment| {
-            let here = attachment.is_attached();
-            if !here {
-                gone.push(attachment.interface().to_owned());
-            }
-            here
-        });
+        for mut gone in self.attached.extract_if(.., |one| !one.is_attached()) {
+            gone.release();
+            self.left.push(gone);
+        }
+        if self.attached.is_empty() {
+            let gone: Vec<&str> = self.left.iter().map(Attachment::interface).collect();
+            return Some(format!("'{}' went away", gone.join("', '")));
+        }
         if self.running.ended() {
             let error = self.running.snapshot().error;
             return Some(error.unwrap_or_else(|| "its run has ended".to_owned()));
         }
-        self.attached
-            .is_empty()
-            .then(|| format!("'{}' went away", gone.join("', '")))
+        let lost = self.running.handle()?.lost_ports();
+        let (name, lost) = lost.first()?;
+        Some(format!("port {name}: {}", lost.error))
     }
 
     /// Ends the links: new frames pass by, those on the links arrive as decided, for 2 s
     /// at most.
     pub fn end(mut self) -> NetworkReport {
-        let ended = self.running.ended();
-        let is_gone = place::are_gone(&self.attached, ended);
         self.attached.iter_mut().for_each(Attachment::release);
         let since = Instant::now();
-        while !self.attached.is_empty()
-            && self.running.snapshot().in_flight > 0
-            && since.elapsed() < DRAIN
-        {
+        while self.running.snapshot().in_flight > 0 && since.elapsed() < DRAIN {
             if self.running.wait(Duration::from_millis(1)) {
                 break;
             }
+        }
+        for attachment in self.attached.iter().chain(&self.left) {
+            attachment.note_losses();
         }
         let until = self.controller.elapsed();
         let run = self.running.stop();
         let mut report = self
             .controller
             .look(|network| NetworkReport::new(run, network));
-        // The ports of a run are lost with the namespace.
-        report.run.error = report.run.error.filter(|_| !is_gone);
+        place::forgive_lost_ports(&mut report.run, &self.attached);
         report.set_options(&self.options);
         report.changes = self.controller.changes().until(until);
+        let attached = self.attached.into_iter().chain(self.left);
+        attached.for_each(Attachment::remove);
         report
     }
 }

@@ -13,6 +13,7 @@ use longwire_io::attach::{
 use longwire_io::net::grace::ExpeditedGrace;
 use longwire_io::net::{NetNamespace, link_names};
 use longwire_io::port::registry::Port;
+use longwire_runtime::{OnPortLoss, RunReport};
 use longwire_topology::{PairPlan, PortPlan, Problem, Topology};
 
 use crate::LinkFailure;
@@ -82,17 +83,22 @@ pub fn prepare_all(
 /// are in a namespace that is being removed.
 const REMOVAL: Duration = Duration::from_secs(1);
 
-/// Whether the interfaces of all links are gone. After a port of theirs was lost, it waits a
-/// moment for the interfaces.
-pub fn are_gone(attached: &[Attachment], lost_port: bool) -> bool {
+/// Takes the loss of ports out of a report if they were lost with their namespace, and the
+/// interfaces of all links with them. It waits a moment for the interfaces. Returns whether
+/// there was such a loss.
+pub fn forgive_lost_ports(run: &mut RunReport, attached: &[Attachment]) -> bool {
+    if run.ports.iter().all(|port| port.lost.is_none()) {
+        return false;
+    }
     let since = Instant::now();
-    loop {
-        let is_gone = attached.iter().all(|attachment| !attachment.is_attached());
-        if is_gone || !lost_port || since.elapsed() > REMOVAL {
-            return is_gone;
+    while attached.iter().any(Attachment::is_attached) {
+        if since.elapsed() > REMOVAL {
+            return false;
         }
         thread::sleep(Duration::from_millis(5));
     }
+    run.ports.iter_mut().for_each(|port| port.lost = None);
+    true
 }
 
 /// Takes prepared links apart: their ports by name, and the rest, which takes frames later.
@@ -129,5 +135,8 @@ pub fn topology(
             opens: "null".to_owned(),
         }),
     });
-    Topology::pairs(pairs.collect(), link, scenario)
+    let mut topology = Topology::pairs(pairs.collect(), link, scenario)?;
+    // So that frames for a port that is lost with its namespace are counted.
+    topology.on_port_loss = OnPortLoss::Continue;
+    Ok(topology)
 }

@@ -2,15 +2,17 @@
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
+use super::given::GivenFrames;
 use super::{AttachError, port};
 use crate::net::interface::Interface;
 use crate::net::veth::{self, End, VethConfig};
 use crate::net::{NetError, NetNamespace, link, sysctl};
-use crate::port::PortError;
 use crate::port::options::OpenOptions;
 use crate::port::registry::{self, Port};
+use crate::port::{AnyTx, PortError};
 
 /// The largest MTU of a veth device: the interface's limits apply, not those of the way
 /// through the link.
@@ -123,8 +125,18 @@ pub(super) fn make_pair(name: &str, index: u32, hub: &NetNamespace) -> Result<u3
     Ok(link::link_index(name)?)
 }
 
-pub(super) fn open(device: &str, options: &OpenOptions) -> Result<Port, PortError> {
-    registry::open(&format!("packet:{device}"), options)
+/// Opens the port at a device. Frames that the kernel drops behind it count as its losses.
+pub(super) fn open(
+    device: &str,
+    options: &OpenOptions,
+    given: &Arc<GivenFrames>,
+) -> Result<Port, PortError> {
+    let mut port = registry::open(&format!("packet:{device}"), options)?;
+    if let AnyTx::Packet(tx) = &mut port.tx {
+        let given = Arc::clone(given);
+        tx.add_losses(Box::new(move || given.losses()));
+    }
+    Ok(port)
 }
 
 /// Returns numbers for the two devices in the interface's namespace. The kernel counts from

@@ -25,12 +25,13 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 
 use crate::bpf::tcx::{self, Hook, Position, Programs};
 use crate::bpf::{self, Link, ProgramKind};
 use crate::net::grace::ExpeditedGrace;
 use crate::net::interface::{self, Interface};
-use crate::net::{NetNamespace, address};
+use crate::net::{NetNamespace, address, link};
 use crate::port::options::OpenOptions;
 use crate::port::registry::Port;
 
@@ -39,6 +40,7 @@ mod claim;
 mod devices;
 mod error;
 mod filter;
+mod given;
 mod order;
 mod pins;
 mod port;
@@ -59,9 +61,10 @@ pub use taker::{LoadedSelection, Selector};
 
 use alive::AliveCall;
 use devices::{make_devices, open, quiet};
+use given::GivenFrames;
 use order::{NoPlace, Rank};
 use taker::{Recipe, Taker};
-use watch::Watch;
+use watch::{InterfaceState, Watch};
 
 /// Start of the names of programs at devices of attachments.
 const PROGRAM: &str = "longwire";
@@ -150,12 +153,16 @@ pub struct Attachment {
     calls: [Vec<AliveCall>; 2],
     giving: Vec<Link>,
     _programs: Vec<OwnedFd>,
-    _hub: NetNamespace,
+    hub: NetNamespace,
+    /// Names of its devices, which are the same at both ends.
+    names: [String; 2],
     /// Paths of the links, for an interface that stays closed when the process ends.
     pins: Option<Pins>,
     /// Whether an earlier process may have left the interface closed.
     is_claimed: bool,
     watch: Watch,
+    /// What its namespace receives, and what the interface sends.
+    given: [Arc<GivenFrames>; 2],
 }
 
 impl std::fmt::Debug for Attachment {
@@ -217,14 +224,23 @@ pub fn prepare(place: &AttachPlace<'_>, hub: &AttachHub) -> Result<PreparedLink,
         calls: Default::default(),
         giving: Vec::new(),
         _programs: Vec::new(),
-        _hub: hub.namespace.try_clone()?,
+        hub: hub.namespace.try_clone()?,
+        names: names.clone(),
         watch: Watch::new(&hub.namespace, &names[0], found.index)?,
         is_claimed: pins.is_some() && claim.is_some(),
         pins,
+        given: [
+            GivenFrames::shared(Hook::Ingress)?,
+            GivenFrames::shared(Hook::Egress)?,
+        ],
     };
+    // What the interface has dropped so far does not count.
+    attachment.note_losses();
+    let [received, sent] = &attachment.given;
     let ports = hub.namespace.run(|| {
         let ([inner, outer], options) = (&names, hub.options(&found));
-        Ok::<_, AttachError>((open(inner, &options)?, open(outer, &options)?))
+        let inner = open(inner, &options, received)?;
+        Ok::<_, AttachError>((inner, open(outer, &options, sent)?))
     })?;
     let (inner, outer) = ports?;
 
@@ -234,8 +250,8 @@ pub fn prepare(place: &AttachPlace<'_>, hub: &AttachHub) -> Result<PreparedLink,
     };
     let [inside, outside] = devices;
     let mark = attachment.recipe.mark;
-    let arriving = program::give_back(mark, found.index, program::ARRIVE);
-    let sending = program::give_back(mark, found.index, program::SEND);
+    let arriving = program::give_back(mark, found.index, received);
+    let sending = program::give_back(mark, found.index, sent);
     let givers = [
         (inside, load("arrive", &arriving)?),
         (outside, load("send", &sending)?),
@@ -482,10 +498,24 @@ impl Attachment {
         }
     }
 
-    /// Whether the interface is still where it was, and frames are taken.
+    /// Whether the interface is still where it was, and frames are taken. Also notes
+    /// losses, as [`Attachment::note_losses`].
     pub fn is_attached(&self) -> bool {
         let mut links = self.taking.iter();
-        links.all(|(_, link)| link.is_attached().unwrap_or(false)) && self.watch.is_there()
+        let is_there = self.note_losses();
+        links.all(|(_, link)| link.is_attached().unwrap_or(false)) && is_there
+    }
+
+    /// Finds out why the kernel dropped frames at the interface, for the counters of the
+    /// ports. To be called now and then, and after the last frame. Returns whether the
+    /// interface is still where it was.
+    pub fn note_losses(&self) -> bool {
+        let unclear = self.given.each_ref().map(|given| given.unclear());
+        let state = self.watch.look();
+        for (given, unclear) in self.given.iter().zip(unclear) {
+            given.judge(unclear, state);
+        }
+        !matches!(state, InterfaceState::Gone)
     }
 
     /// Stops taking frames. Those that are on the link are still delivered while the ports
@@ -499,6 +529,21 @@ impl Attachment {
         self.taking.clear();
         self.calls = Default::default();
         self.pins = None;
+    }
+
+    /// Removes the devices as well, and returns when they are gone. When an attachment is
+    /// dropped, the kernel removes them up to 0.1 s later. No port may be open.
+    pub fn remove(mut self) {
+        let _hurry = ExpeditedGrace::begin();
+        self.release();
+        let removed = self.hub.run(|| {
+            for name in &self.names {
+                // Gone with the interface's namespace, or removed with the hub.
+                let _ = link::link_delete(name);
+            }
+        });
+        // Then the kernel removes them with the hub.
+        let _ = removed;
     }
 
     /// Whether its interface stays closed when this is dropped.

@@ -14,6 +14,7 @@
 //! As of an attachment, the program at the interface ends with this process.
 
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
 
 use longwire_packet::filter::tree::Node;
 
@@ -21,8 +22,9 @@ use super::alive::{self, AliveCall};
 use super::devices::{ATTEMPTS, exists, make_pair, open, random_indices};
 use super::filter::facts::{CONTEXT, STACK, load};
 use super::filter::select;
-use super::program::{ARRIVE, Destination, NEXT, redirect};
-use super::watch::Watch;
+use super::given::GivenFrames;
+use super::program::{Destination, NEXT};
+use super::watch::{InterfaceState, Watch};
 use super::{AttachError, AttachHub, PREFIXES_MAX, PROGRAM, Selection, find};
 use crate::bpf::assembler::Assembler;
 use crate::bpf::instruction::{
@@ -58,7 +60,8 @@ pub struct PortEngage {
     programs: [OwnedFd; 2],
     call: AliveCall,
     giving: Link,
-    given: OwnedFd,
+    delivering: OwnedFd,
+    given: Arc<GivenFrames>,
     hub: NetNamespace,
     watch: Watch,
 }
@@ -89,9 +92,10 @@ pub fn prepare_port(
     let found = namespace.run(|| find(interface))??;
     namespace.run(|| revision(&found.name, found.index))??;
     let (name, device) = make_device(namespace, &found, hub)?;
+    let given = GivenFrames::shared(Hook::Ingress)?;
     let port = hub
         .namespace
-        .run(|| open(&name, &hub.options(&found)).map_err(AttachError::from))??;
+        .run(|| open(&name, &hub.options(&found), &given).map_err(AttachError::from))??;
     let load = |name: &str, instructions: &[_]| {
         bpf::load_program(ProgramKind::Tcx, name, instructions).map_err(AttachError::program)
     };
@@ -100,12 +104,13 @@ pub fn prepare_port(
     let taking = take(selected.as_ref(), Destination::WhileAlive(array.as_fd()));
     let taking = taking.ok_or(AttachError::FilterTooComplex)?;
     let mac = found.mac.unwrap_or_default();
-    let delivering = deliver(found.index, mac).unwrap_or_else(|| unreachable!("it is short"));
-    let given = load("longwire_deliver", &delivering)?;
+    let delivering = deliver(found.index, mac, &given);
+    let delivering = delivering.unwrap_or_else(|| unreachable!("it is short"));
+    let delivering = load("longwire_deliver", &delivering)?;
     let giving = namespace.run(|| {
         let programs = tcx::programs(device, Hook::Ingress)?;
-        let (given, first) = (given.as_fd(), Position::First);
-        tcx::attach(given, device, Hook::Ingress, first, programs.revision)
+        let (program, first) = (delivering.as_fd(), Position::First);
+        tcx::attach(program, device, Hook::Ingress, first, programs.revision)
     })?;
     let passing = [move_number(0, NEXT), EXIT];
     let engage = PortEngage {
@@ -113,6 +118,7 @@ pub fn prepare_port(
         programs: [load(PORT_PROGRAM, &taking)?, load(PORT_PROGRAM, &passing)?],
         call,
         giving: giving.map_err(AttachError::program)?,
+        delivering,
         given,
         hub: hub.namespace.try_clone()?,
         watch: Watch::new(&hub.namespace, &name, found.index)?,
@@ -138,7 +144,8 @@ impl PortEngage {
             programs: self.programs,
             _call: self.call,
             giving: Some(self.giving),
-            _given: self.given,
+            _delivering: self.delivering,
+            given: self.given,
             _hub: self.hub,
             watch: self.watch,
             takes: true,
@@ -176,7 +183,8 @@ pub struct AttachedPort {
     programs: [OwnedFd; 2],
     _call: AliveCall,
     giving: Option<Link>,
-    _given: OwnedFd,
+    _delivering: OwnedFd,
+    given: Arc<GivenFrames>,
     _hub: NetNamespace,
     watch: Watch,
     takes: bool,
@@ -196,10 +204,22 @@ impl AttachedPort {
         &self.interface
     }
 
-    /// Whether the interface is still where it was, with the program of this port.
+    /// Whether the interface is still where it was, with the program of this port. Also
+    /// notes losses, as [`AttachedPort::note_losses`].
     pub fn is_attached(&self) -> bool {
+        let is_there = self.note_losses();
         let link = self.taking.as_ref();
-        link.is_some_and(|link| link.is_attached().unwrap_or(false)) && self.watch.is_there()
+        link.is_some_and(|link| link.is_attached().unwrap_or(false)) && is_there
+    }
+
+    /// Finds out why the kernel dropped packets at the interface, for the counters of the
+    /// port. To be called now and then, and after the last packet. Returns whether the
+    /// interface is still where it was.
+    pub fn note_losses(&self) -> bool {
+        let unclear = self.given.unclear();
+        let state = self.watch.look();
+        self.given.judge(unclear, state);
+        !matches!(state, InterfaceState::Gone)
     }
 
     /// Takes packets, or lets them pass by the network, from the next one on. What the
@@ -292,7 +312,7 @@ fn take(selected: Option<&Node>, destination: Destination<'_>) -> Option<Vec<Ins
 
 /// Returns the program that gives frames to the interface, as frames to its address unless
 /// they are to a group.
-fn deliver(interface: u32, mac: [u8; 6]) -> Option<Vec<Instruction>> {
+fn deliver(interface: u32, mac: [u8; 6], given: &GivenFrames) -> Option<Vec<Instruction>> {
     /// The bit of the first byte of an address that marks a group.
     const GROUP: u32 = 1;
     let [a, b, c, d, e, f] = mac;
@@ -319,6 +339,6 @@ fn deliver(interface: u32, mac: [u8; 6]) -> Option<Vec<Instruction>> {
         call(STORE_BYTES),
     ]);
     program.place(ready);
-    program.put_all(redirect(interface, ARRIVE));
+    given.give(&mut program, interface);
     program.finish()
 }

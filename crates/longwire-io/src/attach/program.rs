@@ -4,8 +4,8 @@
 //! |---|---|
 //! | egress of the interface | marked: remove the mark, note it, go on; noted: go on; selected: to the inner device, while this process lives (`alive`) |
 //! | ingress of the interface | the same, with the outer device |
-//! | ingress of the inner device | mark, then to the interface's ingress |
-//! | ingress of the outer device | mark, then to the interface's egress |
+//! | ingress of the inner device | mark, then to the interface's ingress; counted if the kernel drops it there (`given`) |
+//! | ingress of the outer device | mark, then to the interface's egress; the same |
 //!
 //! The attachments of an interface have one mark: the first program removes it, as others
 //! must not see it, and leaves a note for the next ones at that hook in the frame's control
@@ -17,6 +17,7 @@ use longwire_packet::filter::tree::Node;
 
 use super::filter::facts::CONTEXT;
 use super::filter::select;
+use super::given::GivenFrames;
 use crate::bpf::assembler::Assembler;
 use crate::bpf::instruction::{
     Alu, Compare, EXIT, Instruction, call, compute_number, load_map, load_word, move_number,
@@ -35,7 +36,7 @@ pub(super) const SEND: i32 = 0;
 /// TCX_NEXT: the next program of the hook decides.
 pub(super) const NEXT: i32 = -1;
 /// Offset of the frame's length in `struct __sk_buff`.
-const LENGTH: i16 = 0;
+pub(super) const LENGTH: i16 = 0;
 /// Offset of the mark in `struct __sk_buff`.
 const MARK: i16 = 8;
 /// Offset of the last word of the control block there, which the fewest programs have.
@@ -114,10 +115,17 @@ fn note_of(mark: u32, hook: Hook) -> u32 {
 }
 
 /// Returns the program that gives frames back to the interface, marked.
-pub(super) fn give_back(mark: u32, interface: u32, flags: i32) -> Vec<Instruction> {
-    let mut program = vec![move_number(2, mark.cast_signed()), store_word(1, 2, MARK)];
-    program.extend(redirect(interface, flags));
+pub(super) fn give_back(mark: u32, interface: u32, given: &GivenFrames) -> Vec<Instruction> {
+    let mut program = Assembler::default();
+    program.put_all([
+        move_register(CONTEXT, 1),
+        move_number(2, mark.cast_signed()),
+        store_word(CONTEXT, 2, MARK),
+    ]);
+    given.give(&mut program, interface);
     program
+        .finish()
+        .unwrap_or_else(|| unreachable!("it is short"))
 }
 
 pub(super) fn redirect(device: u32, flags: i32) -> [Instruction; 4] {

@@ -6,7 +6,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use crate::net::link::{INFO_INDEX, INFO_LEN};
+use crate::net::link::{INFO_FLAGS, INFO_INDEX, INFO_LEN, LinkStats, stats_of};
 use crate::net::netlink::{Netlink, REQUEST};
 use crate::net::netlink_message::{Message, attribute, number_at};
 use crate::net::{NetError, NetNamespace};
@@ -23,6 +23,19 @@ pub(super) struct Watch {
     namespace: u32,
     /// The interface's number.
     index: u32,
+}
+
+/// The state of an interface.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum InterfaceState {
+    There {
+        is_up: bool,
+        stats: LinkStats,
+    },
+    /// Deleted, or moved to another namespace.
+    Gone,
+    /// The kernel did not answer.
+    Unknown,
 }
 
 fn about(index: u32) -> Message {
@@ -55,18 +68,30 @@ impl Watch {
         })?
     }
 
-    /// Whether the interface is there.
-    pub(super) fn is_there(&self) -> bool {
+    /// Looks at the interface.
+    pub(super) fn look(&self) -> InterfaceState {
         let mut request = about(self.index);
         request.number(TARGET_NAMESPACE, self.namespace);
         let mut netlink = self.netlink.lock().unwrap_or_else(PoisonError::into_inner);
-        match netlink.get(request, |_| ()) {
-            Ok(()) => true,
+        let found = netlink.get(request, |payload| {
+            let flags = number_at(payload, INFO_FLAGS).unwrap_or(0);
+            InterfaceState::There {
+                is_up: flags & libc::IFF_UP.cast_unsigned() != 0,
+                stats: stats_of(payload).unwrap_or_default(),
+            }
+        });
+        match found {
+            Ok(state) => state,
             // No such device, or no such namespace any longer.
-            Err(error) => !matches!(
-                error.source.raw_os_error(),
-                Some(libc::ENODEV | libc::EINVAL)
-            ),
+            Err(error)
+                if matches!(
+                    error.source.raw_os_error(),
+                    Some(libc::ENODEV | libc::EINVAL)
+                ) =>
+            {
+                InterfaceState::Gone
+            }
+            Err(_) => InterfaceState::Unknown,
         }
     }
 }

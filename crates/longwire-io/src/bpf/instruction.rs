@@ -2,6 +2,8 @@
 
 /// BPF_PSEUDO_MAP_FD: the immediate is a map's descriptor.
 const MAP_DESCRIPTOR: u8 = 1;
+/// BPF_PSEUDO_MAP_VALUE: the same, and the address is that of the map's value.
+const MAP_VALUE: u8 = 2;
 
 /// One eBPF instruction, as `struct bpf_insn` lays it out.
 #[repr(C)]
@@ -160,6 +162,16 @@ pub const SKIP: Instruction = op(0x05, 0, 0, 0, 0);
 /// Loads the address of a map, which takes two instruction slots.
 pub const fn load_map(to: u8, map: i32) -> [Instruction; 2] {
     [op(0x18, to, MAP_DESCRIPTOR, 0, map), op(0, 0, 0, 0, 0)]
+}
+
+/// Loads an address in the value of a map of one entry, which takes two instruction slots.
+pub const fn load_value(to: u8, map: i32, offset: i32) -> [Instruction; 2] {
+    [op(0x18, to, MAP_VALUE, 0, map), op(0, 0, 0, 0, offset)]
+}
+
+/// Adds a register to 64 bits of memory, atomically.
+pub const fn add_to_memory(to: u8, from: u8, offset: i16) -> Instruction {
+    op(0xdb, to, from, offset, 0)
 }
 
 #[cfg(test)]

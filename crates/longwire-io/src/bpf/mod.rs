@@ -11,6 +11,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 pub mod assembler;
+pub(crate) mod counters;
 pub mod instruction;
 pub mod tcx;
 
@@ -29,6 +30,7 @@ const LINK_UPDATE: libc::c_int = 29;
 const LINK_DETACH: libc::c_int = 34;
 const ENABLE_STATS: libc::c_int = 32;
 
+const MAP_TYPE_ARRAY: u32 = 2;
 const MAP_TYPE_PROG_ARRAY: u32 = 3;
 const MAP_TYPE_XSKMAP: u32 = 17;
 const PROG_TYPE_SCHED_CLS: u32 = 3;
@@ -41,6 +43,7 @@ struct MapCreate {
     key_size: u32,
     value_size: u32,
     max_entries: u32,
+    flags: u32,
 }
 
 #[repr(C)]
@@ -223,21 +226,29 @@ fn number(descriptor: BorrowedFd<'_>) -> u32 {
 /// Creates a map from queue numbers to AF_XDP sockets. The kernel removes a socket from it
 /// when the socket is closed.
 pub(crate) fn create_socket_map(queues: u32) -> io::Result<OwnedFd> {
-    create_map(MAP_TYPE_XSKMAP, queues)
+    create_map(MAP_TYPE_XSKMAP, 4, queues, 0)
 }
 
 /// Creates an array of one program, which others call by its index 0. The kernel empties it
 /// when its last descriptor is closed, while programs may still use it.
 pub(crate) fn create_program_array() -> io::Result<OwnedFd> {
-    create_map(MAP_TYPE_PROG_ARRAY, 1)
+    create_map(MAP_TYPE_PROG_ARRAY, 4, 1, 0)
 }
 
-fn create_map(map_type: u32, max_entries: u32) -> io::Result<OwnedFd> {
+/// Creates a map of one value, which can be mapped into memory.
+fn create_value_map(value_size: u32) -> io::Result<OwnedFd> {
+    /// BPF_F_MMAPABLE.
+    const MAPPED: u32 = 1 << 10;
+    create_map(MAP_TYPE_ARRAY, value_size, 1, MAPPED)
+}
+
+fn create_map(map_type: u32, value_size: u32, max_entries: u32, flags: u32) -> io::Result<OwnedFd> {
     let attributes = MapCreate {
         map_type,
         key_size: 4,
-        value_size: 4,
+        value_size,
         max_entries,
+        flags,
     };
     // SAFETY: the attributes of MAP_CREATE, without addresses.
     unsafe { bpf(MAP_CREATE, &attributes) }.map(owned)
@@ -368,21 +379,41 @@ struct ProgTestRun {
     output: u64,
     repeat: u32,
     duration: u32,
+    context_len: u32,
+    context_output_len: u32,
+    context: u64,
 }
 
 /// Runs a program once with a frame; returns its result.
 #[cfg(test)]
 pub(crate) fn run_program(program: BorrowedFd<'_>, frame: &[u8]) -> io::Result<u32> {
+    run_program_with(program, frame, 0)
+}
+
+/// As [`run_program`], with a super-packet whose frames have this payload.
+#[cfg(test)]
+pub(crate) fn run_program_with(
+    program: BorrowedFd<'_>,
+    frame: &[u8],
+    gso_size: u32,
+) -> io::Result<u32> {
     const PROG_TEST_RUN: libc::c_int = 10;
+    /// Words of `struct __sk_buff`, and the index of its `gso_size`.
+    const CONTEXT: usize = 48;
+    const GSO_SIZE: usize = 44;
+    let mut context = [0_u32; CONTEXT];
+    context[GSO_SIZE] = gso_size;
     let mut attributes = ProgTestRun {
         program: number(program),
         input_len: frame.len() as u32,
         input: frame.as_ptr() as u64,
         repeat: 1,
+        context_len: size_of_val(&context) as u32,
+        context: context.as_ptr() as u64,
         ..ProgTestRun::default()
     };
-    // SAFETY: the attributes of PROG_TEST_RUN, which the kernel fills in; the frame lives
-    // during the call, and there is no output.
+    // SAFETY: the attributes of PROG_TEST_RUN, which the kernel fills in; frame and context
+    // live during the call, and there is no output.
     unsafe { bpf_answering(PROG_TEST_RUN, &mut attributes) }?;
     Ok(attributes.result)
 }

@@ -12,6 +12,8 @@ use super::{NetError, NetNamespace};
 pub(crate) const INFO_LEN: usize = 16;
 /// Offset of the device's number in `struct ifinfomsg`.
 pub(crate) const INFO_INDEX: usize = 4;
+/// Offset of the device's flags in that structure.
+pub(crate) const INFO_FLAGS: usize = 8;
 const UP: u32 = libc::IFF_UP as u32;
 
 /// Builds `struct ifinfomsg` with the flags to change and their new values.
@@ -228,6 +230,27 @@ pub struct LinkStats {
     pub rx_packets: u64,
     /// Packets sent.
     pub tx_packets: u64,
+    /// Received packets that the kernel or the driver dropped.
+    pub rx_dropped: u64,
+    /// Packets to be sent that were dropped behind the queueing discipline, or because the
+    /// device was down.
+    pub tx_dropped: u64,
+}
+
+/// Returns the counters in the kernel's description of a device.
+pub(crate) fn stats_of(payload: &[u8]) -> Option<LinkStats> {
+    let value = attribute(payload.get(INFO_LEN..)?, libc::IFLA_STATS64)?;
+    // The order of `struct rtnl_link_stats64`.
+    let field = |n: usize| {
+        let eight = value.get(8 * n..)?.first_chunk::<8>()?;
+        Some(u64::from_ne_bytes(*eight))
+    };
+    Some(LinkStats {
+        rx_packets: field(0)?,
+        tx_packets: field(1)?,
+        rx_dropped: field(6)?,
+        tx_dropped: field(7)?,
+    })
 }
 
 /// Reads the counters of a device.
@@ -236,17 +259,7 @@ pub struct LinkStats {
 /// [`NetError::NoDevice`] if there is none of that name or it has no counters;
 /// [`NetError::NetlinkError`] if the kernel provides no netlink socket.
 pub fn link_stats(name: &str) -> Result<LinkStats, NetError> {
-    read(name, |payload| {
-        let value = attribute(payload.get(INFO_LEN..)?, libc::IFLA_STATS64)?;
-        let field = |n: usize| {
-            let eight = value.get(8 * n..)?.first_chunk::<8>()?;
-            Some(u64::from_ne_bytes(*eight))
-        };
-        Some(LinkStats {
-            rx_packets: field(0)?,
-            tx_packets: field(1)?,
-        })
-    })
+    read(name, stats_of)
 }
 
 /// Requests one device and reads the answer.

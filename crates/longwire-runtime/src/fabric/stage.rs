@@ -415,7 +415,9 @@ impl<T: TxPort> Fabric<T> {
         let line = self.core.lanes.feeder_of(index);
         let nothing_ready = output.ready.is_empty();
         if nothing_ready && output.unsent() == 0 && self.due_on_line(index, now).is_none() {
-            self.outputs[index].account.rest(now);
+            let output = &mut self.outputs[index];
+            output.account.rest(now);
+            output.account.look_at_losses(&mut output.port, now);
             return Ok(0);
         }
         // Frames in the release queue may precede those on the line.

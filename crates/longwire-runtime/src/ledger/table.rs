@@ -115,9 +115,9 @@ artifacts! {
     /// No memory was left for a waiting frame: raise `--memory`.
     Memory = "memory": Lost,
         "there was no memory for frames to wait in; raise --memory";
-    /// The output port did not accept the frame.
+    /// The output port did not accept the frame, or was gone.
     Refused = "refused": Lost,
-        "the output port refused frames, such as those longer than its MTU";
+        "the output port refused frames, such as those longer than its MTU, or was gone";
     /// The input port's ring was full before the emulator read it.
     RingFull = "ring_full": Lost,
         "frames came faster than they could be read; fewer other programs, or more cores with \
@@ -129,10 +129,11 @@ artifacts! {
     LateReceiver = "late_receiver": Late,
         "frames were late because the output port was full: its receiver takes them more slowly \
          than the link delivers them";
-    /// The output device had no carrier.
+    /// The output device had no carrier, or the interface of an attached link or port was
+    /// down or gone.
     PortDown = "port_down": Lost,
-        "the output device had no carrier, so that frames were lost: its peer was down or its \
-         cable unplugged";
+        "the output device had no carrier, so that frames were lost: it or its peer was down, \
+         its cable unplugged, or the interface of an attached link deleted or moved";
     /// The output port accepted the frame and lost it.
     SendFailed = "send_failed": Lost,
         "the output device took frames and lost them: its receiver is too slow for them";

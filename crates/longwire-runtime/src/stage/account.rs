@@ -66,6 +66,9 @@ pub(crate) struct PushedFrame {
 
 const NO_LINK: LinkId = LinkId(u32::MAX);
 
+/// Interval of reading the port's losses, which may take a system call.
+const LOSSES_EVERY: Nanos = Nanos::from_millis(100);
+
 /// A frame that left later than the tolerance.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LateFrame {
@@ -98,6 +101,8 @@ pub(crate) struct Account {
     in_train: usize,
     /// The batch has frames that share a buffer.
     joined: bool,
+    /// When the port's losses were last read.
+    losses_read: Nanos,
     record_handle: Option<Box<RecordHandle>>,
     /// How long before its release a frame is handed over: the port holds it
     /// until then. Zero for ports that send at once.
@@ -128,6 +133,7 @@ impl Account {
             train: Joiner::default(),
             in_train: 0,
             joined: false,
+            losses_read: Nanos::ZERO,
             record_handle: record_handle.map(Box::new),
             lead,
             log: None,
@@ -317,6 +323,7 @@ impl Account {
         let left = self.frames_in(left);
         let end = clock.now();
         self.handed_over(left, handover, end, late);
+        self.look_at_losses(port, end);
         again?;
         if !self.batch.is_empty() {
             match port.unsent() {
@@ -485,11 +492,25 @@ impl Account {
         self.cells().artifacts[Artifact::Unrecorded].set(lost);
     }
 
+    /// Publishes the port's own losses, at intervals.
+    #[inline]
+    pub fn look_at_losses<T: TxPort>(&mut self, port: &mut T, now: Nanos) {
+        if now.saturating_sub(self.losses_read) >= LOSSES_EVERY {
+            self.losses_read = now;
+            self.read_losses(port);
+        }
+    }
+
+    #[cold]
+    fn read_losses<T: TxPort>(&self, port: &mut T) {
+        let losses = port.losses();
+    }
+
     /// Publishes the last records, the port's own losses included. Returns the number of
     /// frames that the port had accepted and has not sent.
     pub fn finish<T: TxPort>(&mut self, port: &mut T, clock: &Clock) -> u64 {
         let unsent = self.unsent(port.unsent());
-        let losses = port.losses();
+        self.read_losses(port);
         let artifacts = &self.cells().artifacts;
         artifacts[Artifact::SendFailed].set(losses.send_failed);
         artifacts[Artifact::PortDown].set(losses.no_carrier);

@@ -225,6 +225,7 @@ impl<T: TxPort> Egress<T> {
     /// Publishes the accounts while nothing is due.
     pub(crate) fn idle(&mut self, now: Nanos) {
         self.account.rest(now);
+        self.account.look_at_losses(&mut self.port, now);
         self.look_at_stamps(now);
     }
 

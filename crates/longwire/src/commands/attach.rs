@@ -412,6 +412,9 @@ fn target(args: &AttachArgs) -> Result<FoundTarget, Error> {
 struct Life<'a> {
     engages: Vec<Engage>,
     attached: Vec<Attachment>,
+    /// Those whose interface went away: frames that are still on the link are counted as
+    /// lost.
+    left: Vec<Attachment>,
     new: Option<NewRun>,
     run: Option<attach_runs::Registration>,
     /// Notes about interfaces that went away.
@@ -438,6 +441,7 @@ impl<'a> Life<'a> {
         Life {
             engages,
             attached: Vec::new(),
+            left: Vec::new(),
             new: Some(new),
             run: None,
             gone: Vec::new(),
@@ -460,24 +464,23 @@ impl<'a> Life<'a> {
         }
         if let Some(since) = self.released {
             running.wait(Duration::from_millis(1));
-            return Ok(since.elapsed() > DRAIN || running.snapshot().in_flight == 0);
-        }
-        let over = until(running, pause)?;
-        let before = self.attached.len();
-        let gone = &mut self.gone;
-        self.attached.retain(|attachment| {
-            let here = attachment.is_attached();
-            if !here {
-                gone.push(gone_note(attachment.interface()));
+            let over = since.elapsed() > DRAIN || running.snapshot().in_flight == 0;
+            for attachment in self.attached.iter().chain(&self.left) {
+                attachment.note_losses();
             }
-            here
-        });
-        if self.attached.len() < before {
-            start::notes(
-                &self.gone[self.gone.len() - (before - self.attached.len())..],
-                globals,
-            )?;
+            return Ok(over);
         }
+        let lost_port = running
+            .handle()
+            .is_some_and(|run| !run.lost_ports().is_empty());
+        let over = until(running, pause)? || lost_port;
+        let before = self.gone.len();
+        for mut gone in self.attached.extract_if(.., |one| !one.is_attached()) {
+            self.gone.push(gone_note(gone.interface()));
+            gone.release();
+            self.left.push(gone);
+        }
+        start::notes(&self.gone[before..], globals)?;
         if over || self.attached.is_empty() {
             self.hurry = Some(ExpeditedGrace::begin());
             // New frames pass by; those on the link arrive as it decided.
@@ -515,9 +518,7 @@ impl<'a> Life<'a> {
     /// Adds notes about interfaces that went away. The ports of a run are lost with the
     /// namespace, which is no error then.
     fn explain(&mut self, report: &mut NetworkReport) {
-        let failed = report.run.error.is_some() && self.run.is_some();
-        if failed && place::are_gone(&self.attached, true) {
-            report.run.error = None;
+        if self.run.is_some() && place::forgive_lost_ports(&mut report.run, &self.attached) {
             let names = self.attached.iter().map(Attachment::interface);
             self.gone.extend(names.map(gone_note));
         }
@@ -536,6 +537,8 @@ impl<'a> Life<'a> {
                     closed.join(", ")
                 ));
             }
+        } else if self.attached.len() <= FEW {
+            self.attached.into_iter().for_each(Attachment::remove);
         }
     }
 }

@@ -53,6 +53,8 @@ pub(super) struct NewPort {
 pub(super) struct PortsInUse {
     waiting: Vec<NewPort>,
     ports: Vec<(String, AttachedPort, PortReach)>,
+    /// Those whose interface went away: packets for it are counted as lost.
+    left: Vec<AttachedPort>,
     on_loss: OnPortLoss,
     reach: Option<Reach>,
     switching: Switching,
@@ -74,6 +76,7 @@ impl PortsInUse {
         PortsInUse {
             waiting,
             ports: Vec::new(),
+            left: Vec::new(),
             on_loss: topology.on_port_loss,
             reach,
             switching: topology.bridge.switching.clone(),
@@ -93,13 +96,18 @@ impl PortsInUse {
         self.engage()?;
         if let Some(since) = self.released {
             running.wait(Duration::from_millis(1));
-            return Ok(since.elapsed() > DRAIN || running.snapshot().in_flight == 0);
+            let over = since.elapsed() > DRAIN || running.snapshot().in_flight == 0;
+            let ports = self.ports.iter().map(|(_, port, _)| port);
+            for port in ports.chain(&self.left) {
+                port.note_losses();
+            }
+            return Ok(over);
         }
         let over = until(running, pause)?;
         self.follow_hosts()?;
         let lost = self.lose_ports(globals)?;
         if over || (lost && self.on_loss == OnPortLoss::End) {
-            if self.ports.is_empty() {
+            if self.ports.is_empty() && self.left.is_empty() {
                 return Ok(true);
             }
             let _hurry = ExpeditedGrace::begin();
@@ -155,15 +163,16 @@ impl PortsInUse {
     /// Removes ports whose interface went away. Returns whether there are any.
     fn lose_ports(&mut self, globals: &Globals) -> Result<bool, Error> {
         let before = self.notes.len();
-        let notes = &mut self.notes;
-        self.ports.retain(|(name, port, _)| {
-            let is_here = port.is_attached();
-            if !is_here {
-                let interface = port.interface();
-                notes.push(format!("port {name}: '{interface}' went away"));
-            }
-            is_here
-        });
+        let gone = self
+            .ports
+            .extract_if(.., |(_, port, _)| !port.is_attached());
+        for (name, mut port, _) in gone {
+            let interface = port.interface();
+            self.notes
+                .push(format!("port {name}: '{interface}' went away"));
+            port.release();
+            self.left.push(port);
+        }
         start::notes(&self.notes[before..], globals)?;
         Ok(self.notes.len() > before)
     }

@@ -34,6 +34,9 @@ const COPY_MAX: usize = 24 * 1024;
 const ETHERNET: usize = 14;
 const TAG: usize = 4;
 
+/// Reads the frames that were lost behind an interface.
+pub(crate) type OnwardLosses = Box<dyn Fn() -> PortLosses + Send>;
+
 /// The sockets of a sending half.
 pub(super) struct Sockets {
     /// Directly to the driver; to the discipline that holds frames until their time, if
@@ -62,6 +65,8 @@ pub struct PacketTx {
     /// Frames sent since the last flush.
     sent: usize,
     losses: PortLosses,
+    /// Frames that were lost behind the interface.
+    onward: Option<OnwardLosses>,
     /// Restored when both halves are closed.
     _settings: Arc<Settings>,
 }
@@ -85,8 +90,15 @@ impl PacketTx {
             timestamps: Box::new(sockets.timestamps),
             sent: 0,
             losses: PortLosses::default(),
+            onward: None,
             _settings: settings,
         }
+    }
+
+    /// Adds the losses behind the interface, where frames are given to another one, to
+    /// those of this port.
+    pub(crate) fn add_losses(&mut self, onward: OnwardLosses) {
+        self.onward = Some(onward);
     }
 
     /// Whether the device accepts a frame of this size.
@@ -338,8 +350,11 @@ impl TxPort for PacketTx {
     }
 
     fn losses(&mut self) -> PortLosses {
+        let onward = self.onward.as_ref().map(|onward| onward());
+        let onward = onward.unwrap_or_default();
         PortLosses {
-            send_failed: self.losses.send_failed + self.timestamps.missed(),
+            send_failed: self.losses.send_failed + self.timestamps.missed() + onward.send_failed,
+            no_carrier: self.losses.no_carrier + onward.no_carrier,
             ..self.losses
         }
     }

@@ -19,6 +19,7 @@ mod claims;
 mod closed;
 mod containers;
 mod frames;
+mod gone;
 mod interleaved;
 mod killed;
 mod node;

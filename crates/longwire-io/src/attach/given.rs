@@ -1,0 +1,300 @@
+//! Frames that are given to an interface, and those of them that the kernel drops there.
+//!
+//! `bpf_redirect` has no result: the kernel drops the frame later if the interface is down
+//! or gone. `bpf_clone_redirect` sends a copy at once and returns its fate, so programs give
+//! a copy and drop the original.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::bpf::assembler::Assembler;
+use crate::bpf::counters::CounterMap;
+use crate::bpf::instruction::{
+    Alu, Compare, EXIT, add_to_memory, call, compute, compute_number, load_byte, load_word,
+    move_number, move_register, skip_if_number,
+};
+use crate::bpf::tcx::Hook;
+use crate::port::PortLosses;
+
+use super::AttachError;
+use super::filter::facts::{CONTEXT, STACK, load};
+use super::program::{ARRIVE, LENGTH, SEND};
+use super::watch::InterfaceState;
+
+/// The helper `bpf_clone_redirect`, from linux/bpf.h.
+const CLONE_REDIRECT: i32 = 13;
+/// TCX_DROP.
+const DROP: i32 = 2;
+/// NET_XMIT_DROP of a device that sends: its queueing discipline is full.
+const QUEUE_FULL: u32 = 1;
+/// The largest result that is no error number: NET_XMIT_CN.
+const RESULT_MAX: u32 = 2;
+/// Offset of the payload of a super-packet's frames in `struct __sk_buff`.
+const GSO_SIZE: i16 = 176;
+/// A place on the stack.
+const SCRATCH: i16 = -8;
+
+/// Index of the counter of frames that were refused with an error number: no such device,
+/// or it is down.
+const REFUSED: usize = 0;
+/// Index of the counter of frames with a result that has several causes. Received: the
+/// device is down, or the core's backlog is full. Sent: the device is down, or a queueing
+/// discipline drops frames.
+const UNCLEAR: usize = 1;
+
+/// The wire frames that the kernel dropped at one hook of an interface.
+#[derive(Debug)]
+pub(super) struct GivenFrames {
+    hook: Hook,
+    counters: CounterMap<2>,
+    judged: Mutex<JudgedFrames>,
+}
+
+/// The dropped frames whose cause has been found.
+#[derive(Debug, Default)]
+struct JudgedFrames {
+    /// Their number.
+    unclear: u64,
+    /// The frames to be sent that the interface has dropped, its own count.
+    tx_dropped: Option<u64>,
+    losses: PortLosses,
+}
+
+impl GivenFrames {
+    /// Returns the frames that arrive at an interface (ingress), or that it sends (egress).
+    ///
+    /// # Errors
+    /// Without CAP_BPF.
+    pub fn new(hook: Hook) -> std::io::Result<GivenFrames> {
+        Ok(GivenFrames {
+            hook,
+            counters: CounterMap::new()?,
+            judged: Mutex::default(),
+        })
+    }
+
+    /// As [`GivenFrames::new`], for a port and its place.
+    ///
+    /// # Errors
+    /// Without CAP_BPF.
+    pub fn shared(hook: Hook) -> Result<Arc<GivenFrames>, AttachError> {
+        GivenFrames::new(hook)
+            .map(Arc::new)
+            .map_err(AttachError::program)
+    }
+
+    /// Appends instructions that give the frame to an interface, and end the program.
+    /// Register 6 has the context.
+    pub fn give(&self, program: &mut Assembler, interface: u32) {
+        let [done, count] = [(); 2].map(|()| program.label());
+        let flags = match self.hook {
+            Hook::Ingress => ARRIVE,
+            Hook::Egress => SEND,
+        };
+        program.put_all([
+            move_register(1, CONTEXT),
+            move_number(2, interface.cast_signed()),
+            move_number(3, flags),
+            call(CLONE_REDIRECT),
+        ]);
+        program.jump(skip_if_number(Compare::Equal, 0, 0), done);
+        if self.hook == Hook::Egress {
+            program.jump(skip_if_number(Compare::Equal, 0, QUEUE_FULL), done);
+        }
+        program.put(move_register(7, 0));
+        count_wire_frames(program);
+        program.put_all(self.counters.load(1, REFUSED));
+        program.jump(skip_if_number(Compare::Above, 7, RESULT_MAX), count);
+        program.put_all(self.counters.load(1, UNCLEAR));
+        program.place(count);
+        program.put(add_to_memory(1, 8, 0));
+        program.place(done);
+        program.put_all([move_number(0, DROP), EXIT]);
+    }
+
+    /// Returns the number of dropped frames whose cause has to be judged.
+    pub fn unclear(&self) -> u64 {
+        self.counters.get()[UNCLEAR]
+    }
+
+    /// Judges the cause of `unclear` dropped frames by the state of the interface, which was
+    /// read after their number.
+    pub fn judge(&self, unclear: u64, state: InterfaceState) {
+        let mut judged = self.judged.lock().unwrap_or_else(PoisonError::into_inner);
+        let new = unclear.saturating_sub(judged.unclear);
+        let losses = &mut judged.losses;
+        match (state, self.hook) {
+            (InterfaceState::Unknown, _) => return,
+            (InterfaceState::Gone, _) => losses.no_carrier += new,
+            (InterfaceState::There { is_up, .. }, Hook::Ingress) => match is_up {
+                true => losses.send_failed += new,
+                false => losses.no_carrier += new,
+            },
+            (InterfaceState::There { stats, .. }, Hook::Egress) => {
+                // Queueing disciplines have counts of their own.
+                let before = judged.tx_dropped.replace(stats.tx_dropped);
+                let dropped = stats.tx_dropped.saturating_sub(before.unwrap_or_default());
+                judged.losses.no_carrier += new.min(dropped);
+            }
+        }
+        judged.unclear += new;
+    }
+
+    /// Returns the frames that the kernel dropped since the start.
+    pub fn losses(&self) -> PortLosses {
+        let refused = self.counters.get()[REFUSED];
+        let judged = self.judged.lock().unwrap_or_else(PoisonError::into_inner);
+        PortLosses {
+            no_carrier: judged.losses.no_carrier + refused,
+            ..judged.losses
+        }
+    }
+}
+
+/// Appends instructions that leave the number of wire frames in register 8: that of a
+/// super-packet follows from its lengths, as not every sender tells the kernel. Registers 0
+/// to 5 and 9 are lost.
+fn count_wire_frames(program: &mut Assembler) {
+    /// IP behind an Ethernet header, and the offset of IPv6's payload.
+    const IP: i32 = 14;
+    const V6_END: i32 = IP + 40;
+    const UDP: u32 = 17;
+    let [one, v4, protocol, udp, sum, done] = [(); 6].map(|()| program.label());
+    program.put(load_word(9, CONTEXT, GSO_SIZE));
+    program.jump(skip_if_number(Compare::Equal, 9, 0), one);
+    program.put(move_number(2, IP));
+    load(program, SCRATCH, 1, one);
+    program.put_all([
+        load_byte(8, STACK, SCRATCH),
+        move_register(2, 8),
+        compute_number(Alu::Right, 2, 4),
+        compute_number(Alu::And, 8, 15),
+        compute_number(Alu::Multiply, 8, 4),
+        compute_number(Alu::Add, 8, IP.cast_unsigned()),
+    ]);
+    program.jump(skip_if_number(Compare::Equal, 2, 4), v4);
+    program.put_all([move_number(8, V6_END), move_number(2, IP + 6)]);
+    program.go(protocol);
+    program.place(v4);
+    program.put(move_number(2, IP + 9));
+    program.place(protocol);
+    load(program, SCRATCH, 1, one);
+    program.put(load_byte(2, STACK, SCRATCH));
+    program.jump(skip_if_number(Compare::Equal, 2, UDP), udp);
+    // The data offset of TCP.
+    program.put_all([move_register(2, 8), compute_number(Alu::Add, 2, 12)]);
+    load(program, SCRATCH, 1, one);
+    program.put_all([
+        load_byte(2, STACK, SCRATCH),
+        compute_number(Alu::Right, 2, 4),
+        compute_number(Alu::Multiply, 2, 4),
+        compute(Alu::Add, 8, 2),
+    ]);
+    program.go(sum);
+    program.place(udp);
+    program.put(compute_number(Alu::Add, 8, 8));
+    program.place(sum);
+    program.put_all([
+        load_word(2, CONTEXT, LENGTH),
+        compute(Alu::Subtract, 2, 8),
+        compute(Alu::Add, 2, 9),
+        compute_number(Alu::Subtract, 2, 1),
+        compute(Alu::Divide, 2, 9),
+        move_register(8, 2),
+    ]);
+    program.go(done);
+    program.place(one);
+    program.put(move_number(8, 1));
+    program.place(done);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bpf::{ProgramKind, load_program, run_program_with};
+    use crate::net::LinkStats;
+    use std::os::fd::AsFd;
+
+    /// Gives a frame to an interface that does not exist; `None` without the rights.
+    fn refused(frame: &[u8], gso_size: u32) -> Option<u64> {
+        const NO_DEVICE: u32 = 0x7fff_fff0;
+        let given = match GivenFrames::new(Hook::Egress) {
+            Err(error) if error.raw_os_error() == Some(libc::EPERM) => return None,
+            given => given.expect("counters"),
+        };
+        let mut program = Assembler::default();
+        program.put(move_register(CONTEXT, 1));
+        given.give(&mut program, NO_DEVICE);
+        let program = program.finish().expect("it is short");
+        let program = load_program(ProgramKind::Tcx, "given", &program).expect("it is loaded");
+        let result = run_program_with(program.as_fd(), frame, gso_size).expect("it runs");
+        assert_eq!(result, DROP.cast_unsigned());
+        assert_eq!(given.unclear(), 0);
+        Some(given.losses().no_carrier)
+    }
+
+    fn packet(protocol: u8, payload: usize) -> Vec<u8> {
+        let header = if protocol == 6 { 32 } else { 8 };
+        let mut frame = vec![0; 14 + 20 + header + payload];
+        (frame[12], frame[14], frame[23]) = (8, 0x45, protocol);
+        frame[34 + 12] = if protocol == 6 { 0x80 } else { 0 };
+        frame
+    }
+
+    #[test]
+    fn a_frame_for_an_interface_that_is_gone_is_counted() {
+        let Some(found) = refused(&packet(17, 100), 0) else {
+            return eprintln!("not run: no rights");
+        };
+        assert_eq!(found, 1);
+    }
+
+    #[test]
+    fn a_super_packet_counts_as_its_frames() {
+        for (protocol, payload, expected) in [
+            (17, 3_600, 3),
+            (17, 3_601, 4),
+            (6, 3_600, 3),
+            (6, 3_599, 3),
+            (6, 3_601, 4),
+            (6, 1, 1),
+        ] {
+            let Some(found) = refused(&packet(protocol, payload), 1_200) else {
+                return eprintln!("not run: no rights");
+            };
+            assert_eq!(found, expected, "{protocol}: {payload}");
+        }
+    }
+
+    #[test]
+    fn the_state_of_the_interface_tells_the_cause() {
+        let given = |hook| match GivenFrames::new(hook) {
+            Err(error) if error.raw_os_error() == Some(libc::EPERM) => None,
+            given => Some(given.expect("counters")),
+        };
+        let (Some(received), Some(sent)) = (given(Hook::Ingress), given(Hook::Egress)) else {
+            return eprintln!("not run: no rights");
+        };
+        let there = |is_up, tx_dropped| InterfaceState::There {
+            is_up,
+            stats: LinkStats {
+                tx_dropped,
+                ..LinkStats::default()
+            },
+        };
+        let lost = |given: &GivenFrames| (given.losses().no_carrier, given.losses().send_failed);
+        received.judge(3, there(true, 0));
+        assert_eq!(lost(&received), (0, 3), "the core's backlog was full");
+        received.judge(3, InterfaceState::Unknown);
+        received.judge(5, there(false, 0));
+        received.judge(9, InterfaceState::Gone);
+        assert_eq!(lost(&received), (6, 3));
+
+        sent.judge(0, there(true, 70));
+        sent.judge(40, there(true, 70));
+        assert_eq!(lost(&sent), (0, 0), "a queueing discipline dropped them");
+        sent.judge(45, there(false, 76));
+        assert_eq!(lost(&sent), (5, 0));
+        sent.judge(47, InterfaceState::Gone);
+        assert_eq!(lost(&sent), (7, 0));
+    }
+}
