@@ -50,7 +50,8 @@ pub(crate) struct LinkShared {
 }
 
 /// Counters of the part that owns the link: in the ingress stage, or in the egress stage
-/// for a managed queue.
+/// for a managed queue, which makes copies of frames on the delay line: they have crossed
+/// to it here.
 #[derive(Debug, Default)]
 pub(crate) struct DeciderCells {
     pub stage: StageCells,
@@ -87,6 +88,7 @@ impl LinkShared {
     pub(crate) fn in_flight(&self) -> u64 {
         // Egress first: a frame that has left must have arrived, also in a snapshot.
         let taken_off = self.egress.crossed.get();
-        self.ingress.crossed.get().saturating_sub(taken_off)
+        let copied = self.link.stage.crossed.get();
+        (self.ingress.crossed.get() + copied).saturating_sub(taken_off)
     }
 }

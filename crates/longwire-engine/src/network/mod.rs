@@ -77,6 +77,11 @@ pub trait FrameHost<T>: ItemBytes<T> {
         is_duplicate: bool,
     );
 
+    /// A frame of `len` bytes, which a link delivered, reaches the next link of its path, or
+    /// is on its way to another network.
+    #[inline]
+    fn passed_on(&mut self, _link: LinkId, _len: u32) {}
+
     /// A frame leaves the last link of its path.
     fn on_exit(&mut self, item: T, last: LinkId, release: Nanos);
 
@@ -300,9 +305,13 @@ impl<T> Network<T> {
 
     /// Offers the frame in transit that arrives next to its next link.
     fn arrive(&mut self, until: Nanos, host: &mut impl FrameHost<T>) {
-        let Some((_, at, traveller)) = self.between.pop_due(until) else {
+        let Some((from, at, traveller)) = self.between.pop_due(until) else {
             return;
         };
+        // Another network has passed on its frames itself.
+        if let Some(Some(_)) = self.nodes.get(from.0 as usize) {
+            host.passed_on(from, traveller.len);
+        }
         self.offer_to_link(traveller, at, host);
     }
 

@@ -156,7 +156,10 @@ impl<T> Network<T> {
         };
         match self.nodes.get(next.0 as usize) {
             Some(Some(_)) => self.between.push_at(place, traveller),
-            _ => self.cross(place, next, traveller),
+            _ => {
+                host.passed_on(id, traveller.len);
+                self.cross(place, next, traveller);
+            }
         }
     }
 

@@ -85,14 +85,18 @@ impl Core {
         }
     }
 
-    /// Removes a link that no path crosses; `None` if one does.
+    /// Removes a link that no path crosses and that all its frames have left; `None`
+    /// otherwise.
     pub fn remove_link(&mut self, id: LinkId) -> Option<DeferredDrop> {
+        if self.state.cells_of(id)?.totals().held() > 0 {
+            return None;
+        }
         let removed = match &mut self.shards {
             Some(shards) => shards.remove_link(id)?,
             None => self.network.remove_link(id)?,
         };
-        // Frames that have left the link may still wait for their release, so
-        // the counters may be freed, but not the number.
+        // Frames that have left the link may still wait for their port, so the counters may
+        // be freed, but not the number.
         let cells = self.state.cells.get_mut(id.0 as usize);
         let cells = cells.and_then(Option::take);
         Some(DeferredDrop(ReplacedObjects::Link(removed, cells)))

@@ -411,13 +411,16 @@ impl Core {
     /// its last link.
     #[inline]
     pub(super) fn pop_due(&mut self, now: Nanos) -> Option<(Frame, Nanos, Option<LinkId>)> {
-        if self.shards.is_some() {
-            return self.pop_due_of_shards(now);
-        }
-        let (line, release, frame) = self.state.waiting.pop_due(now)?;
-        if let Some(later) = self.state.waiting.ahead(PREFETCH_AHEAD) {
-            self.state.frames.prefetch(later);
-        }
+        let (line, release, frame) = if self.shards.is_some() {
+            self.pop_due_of_shards(now)?
+        } else {
+            let due = self.state.waiting.pop_due(now)?;
+            if let Some(later) = self.state.waiting.ahead(PREFETCH_AHEAD) {
+                self.state.frames.prefetch(later);
+            }
+            due
+        };
+        self.state.left(line, self.state.frames.wire_len(&frame));
         Some((frame, release, link_of(line)))
     }
 

@@ -219,6 +219,16 @@ impl Core {
 
     /// Makes the decisions of all lanes' links before `until`.
     pub(super) fn advance_lanes(&mut self, until: Nanos) {
+    /// Counts wire frames, with these bytes together, that left a link and its lane.
+    #[inline]
+    pub(super) fn left_lane(&self, link: LinkId, (frames, bytes): (u64, u64)) {
+        if frames > 0
+            && let Some(cells) = self.state.cells_of(link)
+        {
+            cells.left(frames, bytes);
+        }
+    }
+
         for line in 0..self.lanes.open.len() {
             let link = self.lanes.open[line].link;
             self.network
@@ -324,7 +334,6 @@ impl LaneTurn<'_> {
         self.cells.arrived(len);
         match verdict {
             Verdict::Deliver(delivery) => {
-                self.cells.left(len);
                 self.cells.delivered(delivery, false);
                 if let Some(delays) = self.cells.delays() {
                     delays.delivered(arrival, len, delivery);
@@ -342,7 +351,6 @@ impl LaneTurn<'_> {
         match verdict {
             Verdict::Deliver(delivery) => {
                 let queued = self.line.decide_queued(Some(delivery.release));
-                self.cells.left(queued.map_or(0, |frame| frame.len));
                 self.cells.delivered(delivery, false);
                 if let Some((queued, delays)) = queued.zip(self.cells.delays()) {
                     delays.delivered(queued.arrival, queued.len, delivery);

@@ -188,7 +188,7 @@ impl RemoteExits {
     pub fn send(
         &mut self,
         frames: &mut Frames,
-        line: LinkId,
+        line: u32,
         release: Nanos,
         frame: Frame,
     ) -> Option<Frame> {
@@ -212,13 +212,13 @@ impl RemoteExits {
         }
     }
 
-    fn push(&mut self, port: PortIndex, line: LinkId, release: Nanos, bytes: &[u8]) {
+    fn push(&mut self, port: PortIndex, line: u32, release: Nanos, bytes: &[u8]) {
         let Some(Some(host)) = self.exits.get(usize::from(port.0)) else {
             return;
         };
         let frame = RemoteFrame {
             port,
-            line: line.0,
+            line,
             release,
             is_late: false,
             bytes,

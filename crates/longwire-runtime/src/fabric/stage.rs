@@ -15,12 +15,13 @@ use super::frames::{Exit, Frame, Frames};
 use super::orders::Order;
 use super::remote::{RemoteExits, RemoteParts, RemoteReader};
 use super::report::InsideCounts;
+use super::state::line_from_host;
 use crate::clock::Clock;
 use crate::counters::LinkShared;
 use crate::ledger::Artifact;
 use crate::port_loss::OnPortLoss;
 use crate::record::RecordHandle;
-use crate::stage::{Account, AddressWatch, BURST, Ingress, Judge, Step};
+use crate::stage::{Account, AddressWatch, BURST, Ingress, Judge, Step, wire_frames_of};
 use crate::witness::PauseHistory;
 
 /// Maximum time until a full port is tried again.
@@ -105,17 +106,16 @@ impl<T: TxPort> FabricOutput<T> {
         (line, link): (usize, LinkId),
         next: &Descriptor,
         now: Nanos,
-    ) -> Option<PushResult> {
+    ) -> PushResult {
         let reader = frames.line(line);
         let bytes = reader.front_bytes();
         let (port, account) = (&mut self.port, &mut self.account);
         let pushed = account.give_from(port, Some(link), (next, bytes), now);
-        if pushed == PushResult::Full {
-            return Some(pushed);
+        if pushed != PushResult::Full {
+            account.taken_off(next);
+            frames.pass_decided(line, next);
         }
-        account.taken_off(next);
-        frames.pass_decided(line, next);
-        Some(pushed)
+        pushed
     }
 }
 
@@ -176,7 +176,7 @@ impl<T: TxPort> Fabric<T> {
                 let state = &mut self.core.state;
                 let len = frame.bytes.len() as u32;
                 let waiting = state.frames.adopt(frame.bytes, len, exit, None);
-                let queue_line = LinkId(frame.line);
+                let queue_line = line_from_host(frame.line);
                 state.waiting.push(queue_line, frame.release, waiting);
                 if frame.is_late
                     && let Some(output) = self.outputs.get(usize::from(frame.port.0))
@@ -393,7 +393,7 @@ impl<T: TxPort> Fabric<T> {
     /// Counts due frames on the line of a lost port as refused.
     #[cold]
     fn refuse_on_line(&mut self, index: usize, now: Nanos) {
-        let Some((line, _)) = self.core.lanes.feeder_of(index) else {
+        let Some((line, link)) = self.core.lanes.feeder_of(index) else {
             return;
         };
         while let Some(next) = self.due_on_line(index, now) {
@@ -416,6 +416,8 @@ impl<T: TxPort> Fabric<T> {
         let nothing_ready = output.ready.is_empty();
         if nothing_ready && output.unsent() == 0 && self.due_on_line(index, now).is_none() {
             let output = &mut self.outputs[index];
+            let (wire_frames, bytes) = wire_frames_of(&next);
+            self.core.left_lane(link, (wire_frames.into(), bytes));
             output.account.rest(now);
             output.account.look_at_losses(&mut output.port, now);
             return Ok(0);
@@ -437,11 +439,18 @@ impl<T: TxPort> Fabric<T> {
             };
             let taken = match (on_line, line) {
                 (Some(next), Some(line)) if first_on_line => {
-                    output.push_from_line(frames, line, &next, now)
+                    let pushed = output.push_from_line(frames, line, &next, now);
+                    if pushed != PushResult::Full {
+                        let (wire_frames, bytes) = wire_frames_of(&next);
+                        from_line.0 += u64::from(wire_frames);
+                        from_line.1 += bytes;
+                    }
+                    Some(pushed)
                 }
                 _ => output.push_ready(frames, now),
             };
             match taken {
+        let mut from_line = (0, 0);
                 None => break,
                 Some(PushResult::Full) => {
                     *full = true;
@@ -471,6 +480,9 @@ impl<T: TxPort> Fabric<T> {
         Ok(left)
     }
 
+        if let Some((_, link)) = line {
+            self.core.left_lane(link, from_line);
+        }
     fn next_at(&mut self, now: Nanos, full: bool) -> Option<Nanos> {
         if full || self.outputs.iter().any(|output| output.unsent() > 0) {
             return Some(now.saturating_add(RETRY_AFTER));

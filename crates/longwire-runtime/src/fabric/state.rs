@@ -51,14 +51,22 @@ pub(super) struct FabricState {
 /// of links follow it.
 pub(super) const PASSING: LinkId = LinkId(0);
 
+/// The bit of lines of frames from other hosts, which count them at their links.
+const FROM_HOST: u32 = 1;
+
 fn line_of(link: LinkId) -> LinkId {
-    LinkId(link.0 + 1)
+    LinkId((link.0 + 1) << 1)
+}
+
+/// Returns the line of frames from another host that left its line of this number.
+pub(super) fn line_from_host(line: u32) -> LinkId {
+    LinkId(line << 1 | FROM_HOST)
 }
 
 /// Returns the link of a line.
 #[inline]
 pub(super) fn link_of(line: LinkId) -> Option<LinkId> {
-    line.0.checked_sub(1).map(LinkId)
+    (line.0 >> 1).checked_sub(1).map(LinkId)
 }
 
 impl FabricState {
@@ -96,10 +104,27 @@ impl FabricState {
     pub(super) fn wait_on(&mut self, line: LinkId, release: Nanos, frame: Frame) {
         let frame = match &mut self.remote {
             None => Some(frame),
-            Some(remote) => remote.send(&mut self.frames, line, release, frame),
+            Some(remote) => {
+                let len = self.frames.wire_len(&frame);
+                let frame = remote.send(&mut self.frames, line.0 >> 1, release, frame);
+                if frame.is_none() {
+                    self.left(line, len);
+                }
+                frame
+            }
         };
         if let Some(frame) = frame {
             self.waiting.push(line, release, frame);
+        }
+    }
+
+    /// Counts a frame of `len` bytes that leaves the link of a line, at its release.
+    #[inline]
+    pub(super) fn left(&self, line: LinkId, len: u32) {
+        if line.0 & FROM_HOST == 0
+            && let Some(cells) = link_of(line).and_then(|link| self.cells_of(link))
+        {
+            cells.left(1, len.into());
         }
     }
 
@@ -211,9 +236,13 @@ impl FrameHost<Frame> for FabricState {
             if let Some((arrival, delays)) = arrival.zip(cells.delays()) {
                 delays.delivered(arrival, len, delivery);
             }
-            cells.left(len);
             cells.delivered(delivery, is_duplicate);
         }
+    }
+
+    #[inline]
+    fn passed_on(&mut self, link: LinkId, len: u32) {
+        self.left(line_of(link), len);
     }
 
     #[inline]

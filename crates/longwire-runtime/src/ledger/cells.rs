@@ -23,6 +23,8 @@ use super::table::{
 #[derive(Debug, Default)]
 pub struct LinkCells {
     traffic: TrafficCells,
+    /// Deliveries that were decided; frames leave at their releases.
+    scheduled: CountCell,
     /// Made when one of them first counts: of many links, most only pass frames on.
     others: OnceLock<Box<OtherCells>>,
 }
@@ -44,6 +46,9 @@ pub struct LinkTotals {
     /// Frames and bytes.
     #[serde(flatten)]
     pub traffic: Traffic,
+    /// Deliveries that were decided, duplicates included.
+    #[serde(skip)]
+    pub scheduled: u64,
     /// Frames dropped, by reason.
     #[schemars(with = "NamedCounts")]
     pub drops: Drops,
@@ -73,11 +78,11 @@ impl LinkCells {
         self.traffic.bytes_in.add(len.into());
     }
 
-    /// Counts a frame of `len` bytes that left the link.
+    /// Counts frames that left the link, with these bytes together.
     #[inline]
-    pub fn left(&self, len: u32) {
-        self.traffic.packets_out.add(1);
-        self.traffic.bytes_out.add(len.into());
+    pub fn left(&self, frames: u64, bytes: u64) {
+        self.traffic.packets_out.add(frames);
+        self.traffic.bytes_out.add(bytes);
     }
 
     /// Counts a verdict on a frame; `copy`: a further delivery of it.
@@ -93,6 +98,7 @@ impl LinkCells {
     /// Counts the effects of a delivery; `copy`: it is a duplicate.
     #[inline]
     pub fn delivered(&self, delivery: &Delivery, copy: bool) {
+        self.scheduled.add(1);
         if delivery.raised {
             self.others().effects.raised.add(1);
         }
@@ -135,6 +141,7 @@ impl LinkCells {
     /// Replaces the counts by those of a link that counts elsewhere.
     pub(crate) fn replace(&self, totals: &LinkTotals) {
         self.traffic.set(&totals.traffic);
+        self.scheduled.set(totals.scheduled);
         let others = self.others();
         for reason in DropReason::ALL {
             others.drops[reason.index()].set(totals.drops[reason]);
@@ -146,6 +153,7 @@ impl LinkCells {
     /// Returns the counts.
     pub fn totals(&self) -> LinkTotals {
         let left = self.traffic.read();
+        let scheduled = self.scheduled.get();
         let others = self.others.get();
         let drops = |others: &OtherCells| {
             Drops::new(std::array::from_fn(|reason| others.drops[reason].get()))
@@ -158,6 +166,7 @@ impl LinkCells {
             handovers: others
                 .map(|others| others.handovers.read())
                 .unwrap_or_default(),
+            scheduled,
             // Last: a frame that has left has also arrived.
             traffic: Traffic {
                 packets_in: self.traffic.packets_in.get(),
@@ -184,6 +193,7 @@ impl LinkTotals {
     /// Adds the counts of another link.
     pub fn add(&mut self, other: &LinkTotals) {
         self.traffic.add(&other.traffic);
+        self.scheduled += other.scheduled;
         self.drops.add(&other.drops);
         self.effects.add(&other.effects);
         self.handovers.add(&other.handovers);
@@ -198,10 +208,7 @@ impl LinkTotals {
     /// Returns the number of frames in the queue: arrived, and neither delivered nor
     /// dropped.
     pub fn queued(&self) -> u64 {
-        let delivered = self
-            .traffic
-            .packets_out
-            .saturating_sub(self.effects.duplicated);
+        let delivered = self.scheduled.saturating_sub(self.effects.duplicated);
         let gone = delivered + self.drops.total();
         self.traffic.packets_in.saturating_sub(gone)
     }

@@ -255,3 +255,33 @@ fn many_stamps_are_taken_in_more_and_shorter_looks() {
     let stamps = report(&shared).send_stamps.expect("stamps");
     assert_eq!(stamps.count, 10_000);
 }
+
+#[test]
+fn copies_that_wait_are_in_flight() {
+    let (mut egress, mut line, clock, shared) = stage(Device::default(), true);
+    let spec = "rate=2mbit queue=fq-codel delay=3ms duplicate=nth:every=3";
+    let spec: longwire_engine::LinkSpec = spec.parse().expect("a link");
+    let config = spec.build(&longwire_engine::NoLoader).expect("no plugins");
+    let link = longwire_engine::Link::new(config, 1, LinkId(0));
+    let decider = Decider::new(link, LinkId(0), Arc::clone(&shared), None);
+    egress.waiting = WaitingFrames::Managed(Box::new(ManagedLine::new(decider)));
+    shared.seen_until.asleep();
+    let mut most = 0;
+    for micros in 0..400_u64 {
+        if micros.is_multiple_of(7) && micros < 300 {
+            fill(&mut line, [100 * micros]);
+            shared.ingress.traffic.packets_in.add(1);
+            shared.ingress.crossed.add(1);
+        }
+        clock.advance(Nanos::from_micros(100 * micros));
+        egress.step().expect("a port");
+        let found = report(&shared);
+        let came = found.traffic.packets_in + found.effects.duplicated;
+        let gone = found.traffic.packets_out + found.drops.total();
+        assert_eq!(came, gone + found.in_flight, "{found:?}");
+        most = most.max(found.in_flight);
+    }
+    let found = report(&shared);
+    assert_eq!((found.in_flight, found.effects.duplicated), (0, 14));
+    assert!(most > 2, "{most}");
+}

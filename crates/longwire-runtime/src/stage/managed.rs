@@ -157,8 +157,18 @@ impl ManagedLine {
                 self.decider.log_delivery(meta, delivery);
             }
             match verdict {
-                Verdict::Deliver(delivery) => self.deliver(number, &delivery, line),
-                Verdict::Drop(_) => self.free(number, line, account),
+                Verdict::Deliver(delivery) => {
+                    if copy {
+                        account.shared.link.stage.crossed.add(1);
+                    }
+                    self.deliver(number, &delivery, line);
+                }
+                Verdict::Drop(_) => {
+                    if let Some(held) = self.held.get(number) {
+                        account.taken_off(&line.descriptor(&held.frame));
+                    }
+                    self.free(number, line);
+                }
                 Verdict::Queued => {}
             }
         }
@@ -218,6 +228,7 @@ impl ManagedLine {
     pub fn put_back(&mut self, due: DueDelivery) {
         let link_id = self.decider.link_id;
         self.released.push(link_id, due.release, due.number);
+        account.taken_off(&line.descriptor(&held.frame));
     }
 
     /// Notes that a delivery has left.
@@ -227,7 +238,7 @@ impl ManagedLine {
         };
         held.waiting -= 1;
         if held.waiting == 0 && held.decided {
-            self.free(due.number, line, account);
+            self.free(due.number, line);
         }
     }
 
@@ -248,9 +259,8 @@ impl ManagedLine {
         self.decider.publish();
     }
 
-    fn free(&mut self, number: u64, line: &mut DelayLineReader, account: &mut Account) {
+    fn free(&mut self, number: u64, line: &mut DelayLineReader) {
         if let Some(held) = self.held.take(number) {
-            account.taken_off(&line.descriptor(&held.frame));
             line.free(held.frame);
         }
     }

@@ -19,5 +19,6 @@ mod plugins;
 mod replay;
 mod replay_order;
 mod shards;
+mod sums;
 mod traces;
 mod traces_together;

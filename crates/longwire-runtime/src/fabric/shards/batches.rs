@@ -16,7 +16,7 @@ use super::shard::{BatchEntry, Shard};
 use crate::fabric::core::Core;
 use crate::fabric::frames::{Exit, Frame};
 use crate::fabric::simulation::OutputFrame;
-use crate::fabric::state::{FabricState, PASSING, Target, link_of};
+use crate::fabric::state::{FabricState, PASSING, Target};
 
 impl Core {
     /// Adds a frame that has arrived on no line to the batch. Orders of its time and of
@@ -197,15 +197,13 @@ impl Core {
         self.state.waiting.push(PASSING, arrival, item);
     }
 
-    /// Returns the next frame of all shards that is due by `now`, its release and its
-    /// last link.
+    /// Returns the next frame of all shards that is due by `now`, behind its line and its
+    /// release.
     pub(in crate::fabric) fn pop_due_of_shards(
         &mut self,
         now: Nanos,
-    ) -> Option<(Frame, Nanos, Option<LinkId>)> {
-        let Some(shards) = &mut self.shards else {
-            return None;
-        };
+    ) -> Option<(LinkId, Nanos, Frame)> {
+        let shards = self.shards.as_mut()?;
         let heads = shards.shards.iter_mut().enumerate();
         let heads = heads.filter_map(|(index, shard)| {
             let place = shard.state.waiting.next_place()?;
@@ -214,12 +212,10 @@ impl Core {
         let next = heads.min().filter(|((release, _), _)| *release <= now);
         let passing = self.state.waiting.next_at().filter(|at| *at <= now);
         let Some(((release, _), index)) = next else {
-            let (line, release, frame) = self.state.waiting.pop_due(now)?;
-            return Some((frame, release, link_of(line)));
+            return self.state.waiting.pop_due(now);
         };
         if passing.is_some_and(|at| at <= release) {
-            let (line, release, frame) = self.state.waiting.pop_due(now)?;
-            return Some((frame, release, link_of(line)));
+            return self.state.waiting.pop_due(now);
         }
         let state = &mut shards.shards[index].state;
         let (line, release, frame) = state.waiting.pop_due(now)?;
@@ -230,7 +226,7 @@ impl Core {
             .frames
             .adopt(bytes, wire_len, frame.exit, frames.part(&frame));
         frames.free(frame);
-        Some((own, release, link_of(line)))
+        Some((line, release, own))
     }
 
     /// Hands out the frames released by `until`, which shards have collected, in order.
@@ -255,6 +251,7 @@ impl Core {
             self.state.hand_out_passing(release, &mut leave)?;
             let shard = &mut shards.shards[index];
             let leaving = shard.leaving[shard.handed_out];
+            self.state.left(leaving.line, leaving.wire_len);
             shard.handed_out += 1;
             let frame = OutputFrame {
                 port: PortIndex(0),
