@@ -143,6 +143,16 @@ impl NetworkReport {
         let lost = self.run.counts.unrecorded;
         (lost > 0).then(|| LinkReport {
             name: "recording".to_owned(),
+            // Of which the artifacts are a share.
+            traffic: Traffic {
+                packets_in: self
+                    .run
+                    .ports
+                    .iter()
+                    .map(|port| port.traffic.packets_in)
+                    .sum(),
+                ..Traffic::default()
+            },
             artifacts: [(Artifact::Unrecorded.name(), lost)].into_iter().collect(),
             ..LinkReport::default()
         })

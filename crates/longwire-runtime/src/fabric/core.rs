@@ -46,10 +46,21 @@ pub struct Core {
     /// Maximum time between an event and its link's decision.
     pub(super) slack: Nanos,
     pub(super) counts: CoreCells,
+    /// Frames whose arrival was moved by more than the tolerance, until they are judged.
+    pub(super) moved: Vec<MovedFrame>,
     /// By port: whether it went away. Empty until one does.
     pub(super) lost_ports: Vec<bool>,
     /// The links, if they are on several shards: then none is in `network`.
     pub(super) shards: Option<Box<Shards>>,
+}
+
+/// A frame whose arrival was moved to a later time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MovedFrame {
+    /// The line by which it came.
+    pub line: usize,
+    pub stamped: Nanos,
+    pub by: Nanos,
 }
 
 /// A frame that has arrived.
@@ -88,6 +99,7 @@ impl Core {
             advanced: Nanos::ZERO,
             epoch: Nanos::ZERO,
             counts: CoreCells::default(),
+            moved: Vec::new(),
             lost_ports: Vec::new(),
             shards: None,
         }
@@ -264,14 +276,33 @@ impl Core {
         {
             let arrival = meta.arrival.max(self.advanced);
             self.advance(arrival);
-            let moved = arrival.saturating_sub(meta.arrival) > tolerance;
-            self.counts.moved.add(u64::from(moved));
+            self.note_moved(port.0.into(), meta.arrival, arrival, tolerance);
             let meta = FrameMeta { arrival, ..meta };
             let target = Some(target).filter(|_| changes == self.changes);
             self.switch(port, frame, meta, target);
         }
         self.incoming = incoming;
         taken
+    }
+
+    /// Notes that the arrival of a frame was moved, if that is by more than the tolerance.
+    #[inline]
+    pub(super) fn note_moved(
+        &mut self,
+        line: usize,
+        stamped: Nanos,
+        arrival: Nanos,
+        tolerance: Nanos,
+    ) {
+        let by = arrival.saturating_sub(stamped);
+        if by > tolerance {
+            self.add_moved(&mut vec![MovedFrame { line, stamped, by }]);
+        }
+    }
+
+    pub(super) fn add_moved(&mut self, moved: &mut Vec<MovedFrame>) {
+        self.counts.moved.add(moved.len() as u64);
+        self.moved.append(moved);
     }
 
     /// Returns a frame that arrived, not yet classified, and prefetches the row of the

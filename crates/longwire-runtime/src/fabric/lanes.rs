@@ -14,7 +14,7 @@ use longwire_engine::{FrameMeta, Link, LinkId, Nanos, PathId, Verdict};
 use longwire_io::delay_line::{DelayLineReader, DelayLineWriter};
 use longwire_packet::bridge::PortIndex;
 
-use super::core::Core;
+use super::core::{Core, MovedFrame};
 use super::frames::Exit;
 use super::state::{FabricState, Target};
 use crate::ledger::LinkCells;
@@ -180,7 +180,7 @@ impl Core {
 
     fn take_in_lane(&mut self, line: usize, until: Nanos, tolerance: Nanos) -> usize {
         let link = self.lanes.open[line].link;
-        let (mut taken, mut late) = (0, 0);
+        let (mut taken, mut moved) = (0, Vec::new());
         while taken < BURST {
             // Frames that the network still holds precede those on the line.
             let mut burst = BURST;
@@ -198,16 +198,18 @@ impl Core {
             };
             let before = taken;
             while taken < burst
-                && let Some(moved) = turn.take_in(until, advanced)
+                && let Some((stamped, by)) = turn.take_in(until, advanced)
             {
                 taken += 1;
-                late += u64::from(moved > tolerance);
+                if by > tolerance {
+                    moved.push(MovedFrame { line, stamped, by });
+                }
             }
             if taken == before {
                 break;
             }
         }
-        self.counts.moved.add(late);
+        self.add_moved(&mut moved);
         taken
     }
 
@@ -217,8 +219,6 @@ impl Core {
         (arrived.release <= until).then(|| arrived.release.max(self.advanced))
     }
 
-    /// Makes the decisions of all lanes' links before `until`.
-    pub(super) fn advance_lanes(&mut self, until: Nanos) {
     /// Counts wire frames, with these bytes together, that left a link and its lane.
     #[inline]
     pub(super) fn left_lane(&self, link: LinkId, (frames, bytes): (u64, u64)) {
@@ -229,6 +229,8 @@ impl Core {
         }
     }
 
+    /// Makes the decisions of all lanes' links before `until`.
+    pub(super) fn advance_lanes(&mut self, until: Nanos) {
         for line in 0..self.lanes.open.len() {
             let link = self.lanes.open[line].link;
             self.network
@@ -297,9 +299,9 @@ struct LaneTurn<'a> {
 
 impl LaneTurn<'_> {
     /// Offers the next frame to the link, if it arrived by `until`, as of `advanced` at
-    /// the earliest. Returns by how much that is later than its stamp.
+    /// the earliest. Returns its stamp, and by how much that is later.
     #[inline]
-    fn take_in(&mut self, until: Nanos, advanced: Nanos) -> Option<Nanos> {
+    fn take_in(&mut self, until: Nanos, advanced: Nanos) -> Option<(Nanos, Nanos)> {
         let arrived = self.line.arrived().filter(|frame| frame.release <= until)?;
         let arrival = arrived.release.max(advanced);
         self.decide_until(arrival);
@@ -315,7 +317,7 @@ impl LaneTurn<'_> {
             Verdict::Queued => self.line.queue_arrived(),
             Verdict::Drop(_) => self.line.drop_arrived(),
         }
-        Some(arrival.saturating_sub(arrived.release))
+        Some((arrived.release, arrival.saturating_sub(arrived.release)))
     }
 
     /// Makes the decisions about queued frames by events up to `now`.
@@ -377,7 +379,8 @@ pub(crate) struct Gate<'a> {
     tolerance: Nanos,
     is_open: bool,
     passed: u64,
-    moved: u64,
+    line: usize,
+    moved: Vec<MovedFrame>,
 }
 
 impl Gate<'_> {
@@ -397,7 +400,11 @@ impl Gate<'_> {
     pub fn offer(&mut self, stamped: Nanos, len: u32, bytes: &[u8]) -> Verdict {
         let arrival = stamped.max(self.advanced);
         self.passed += 1;
-        self.moved += u64::from(arrival.saturating_sub(stamped) > self.tolerance);
+        let by = arrival.saturating_sub(stamped);
+        if by > self.tolerance {
+            let line = self.line;
+            self.moved.push(MovedFrame { line, stamped, by });
+        }
         self.turn.decide_until(arrival);
         let meta = FrameMeta { arrival, len };
         let verdict = self
@@ -408,9 +415,9 @@ impl Gate<'_> {
         verdict
     }
 
-    /// Returns the number of frames that passed, and of those whose arrival was moved to
-    /// a later time by more than the tolerance.
-    pub fn counts(&self) -> (u64, u64) {
+    /// Returns the number of frames that passed, and those whose arrival was moved to a
+    /// later time by more than the tolerance.
+    pub fn into_counts(self) -> (u64, Vec<MovedFrame>) {
         (self.passed, self.moved)
     }
 
@@ -443,14 +450,15 @@ impl Core {
             tolerance,
             is_open: true,
             passed: 0,
-            moved: 0,
+            line,
+            moved: Vec::new(),
         })
     }
 
     /// Counts the frames that passed a gate: `passed` in all, and those whose arrival was
     /// moved.
-    pub(super) fn count_passed(&mut self, (passed, moved): (u64, u64)) {
+    pub(super) fn count_passed(&mut self, (passed, mut moved): (u64, Vec<MovedFrame>)) {
         self.bridge.count_paired(passed);
-        self.counts.moved.add(moved);
+        self.add_moved(&mut moved);
     }
 }

@@ -228,7 +228,7 @@ impl<T: TxPort> Fabric<T> {
             return ingress.step();
         };
         let step = ingress.step_through(&mut gate);
-        let counts = gate.counts();
+        let counts = gate.into_counts();
         self.core.count_passed(counts);
         step
     }
@@ -269,6 +269,9 @@ impl<T: TxPort> Fabric<T> {
                 frames => taken += frames,
             }
         }
+        if !self.core.moved.is_empty() {
+            self.judge_moved();
+        }
         if taken < TAKEN_IN {
             let decided = until.saturating_sub(self.slack());
             if self.core.next_event().is_some_and(|next| next <= decided) {
@@ -301,6 +304,20 @@ impl<T: TxPort> Fabric<T> {
             next_at: self.next_at(now, full),
             ended: false,
         })
+    }
+
+    /// Counts moved arrivals as late frames of their port.
+    #[cold]
+    fn judge_moved(&mut self) {
+        for moved in self.core.moved.drain(..) {
+            let Some(output) = self.outputs.get(moved.line) else {
+                continue;
+            };
+            let (cause, _) = output.account.judge.cause(moved.stamped, moved.by);
+            if let Some(artifact) = cause.artifact() {
+                output.account.cells().artifacts[artifact].add(1);
+            }
+        }
     }
 
     /// Returns the maximum time between an event and its decision.
@@ -399,6 +416,8 @@ impl<T: TxPort> Fabric<T> {
         while let Some(next) = self.due_on_line(index, now) {
             let frames = self.core.state.frames.pass_decided(line, &next);
             self.outputs[index].account.refuse(frames);
+            let (wire_frames, bytes) = wire_frames_of(&next);
+            self.core.left_lane(link, (wire_frames.into(), bytes));
         }
     }
 
@@ -416,8 +435,6 @@ impl<T: TxPort> Fabric<T> {
         let nothing_ready = output.ready.is_empty();
         if nothing_ready && output.unsent() == 0 && self.due_on_line(index, now).is_none() {
             let output = &mut self.outputs[index];
-            let (wire_frames, bytes) = wire_frames_of(&next);
-            self.core.left_lane(link, (wire_frames.into(), bytes));
             output.account.rest(now);
             output.account.look_at_losses(&mut output.port, now);
             return Ok(0);
@@ -427,6 +444,7 @@ impl<T: TxPort> Fabric<T> {
             self.core.lanes.are_open() && self.core.next_release().is_some_and(|at| at <= now);
         let output = &mut self.outputs[index];
         let frames = &mut self.core.state.frames;
+        let mut from_line = (0, 0);
         while output.account.batch.len() < BURST {
             let on_line = match line {
                 Some((line, _)) if !lanes_wait => frames.line(line).decided(),
@@ -450,7 +468,6 @@ impl<T: TxPort> Fabric<T> {
                 _ => output.push_ready(frames, now),
             };
             match taken {
-        let mut from_line = (0, 0);
                 None => break,
                 Some(PushResult::Full) => {
                     *full = true;
@@ -462,6 +479,9 @@ impl<T: TxPort> Fabric<T> {
                 }
                 Some(_) => {}
             }
+        }
+        if let Some((_, link)) = line {
+            self.core.left_lane(link, from_line);
         }
         *full |= !output.ready.is_empty() || lanes_wait;
         let core = &self.core;
@@ -480,9 +500,6 @@ impl<T: TxPort> Fabric<T> {
         Ok(left)
     }
 
-        if let Some((_, link)) = line {
-            self.core.left_lane(link, from_line);
-        }
     fn next_at(&mut self, now: Nanos, full: bool) -> Option<Nanos> {
         if full || self.outputs.iter().any(|output| output.unsent() > 0) {
             return Some(now.saturating_add(RETRY_AFTER));

@@ -399,12 +399,9 @@ impl Account {
                 let frames = u64::from(wire_frames);
                 let cause = self.judge.judge(release, lateness, steps, frames);
                 let counted = match cause {
-                    LatenessCause::Timely => None,
                     LatenessCause::Own if release <= self.full_at => Some(Artifact::LateReceiver),
                     LatenessCause::Own if self.overloaded => Some(Artifact::Overload),
-                    LatenessCause::Own => Some(Artifact::Late),
-                    LatenessCause::Machine => Some(Artifact::LatePaused),
-                    LatenessCause::Start => Some(Artifact::LateStart),
+                    cause => cause.artifact(),
                 };
                 if let Some(artifact) = counted {
                     self.shared.egress.artifacts[artifact].add(frames);
@@ -504,6 +501,9 @@ impl Account {
     #[cold]
     fn read_losses<T: TxPort>(&self, port: &mut T) {
         let losses = port.losses();
+        let artifacts = &self.cells().artifacts;
+        artifacts[Artifact::SendFailed].set(losses.send_failed);
+        artifacts[Artifact::PortDown].set(losses.no_carrier);
     }
 
     /// Publishes the last records, the port's own losses included. Returns the number of
@@ -511,9 +511,6 @@ impl Account {
     pub fn finish<T: TxPort>(&mut self, port: &mut T, clock: &Clock) -> u64 {
         let unsent = self.unsent(port.unsent());
         self.read_losses(port);
-        let artifacts = &self.cells().artifacts;
-        artifacts[Artifact::SendFailed].set(losses.send_failed);
-        artifacts[Artifact::PortDown].set(losses.no_carrier);
         let now = clock.now();
         if let Some(record_handle) = &mut self.record_handle {
             record_handle.finish();

@@ -11,8 +11,6 @@ use longwire_io::delay_line::{DelayLineReader, Descriptor, HeldFrame};
 
 use super::account::Account;
 use super::decider::Decider;
-use super::own::LatenessCause;
-use crate::ledger::Artifact;
 
 /// A frame that was taken off the line.
 struct ManagedFrame {
@@ -95,13 +93,8 @@ impl ManagedLine {
             let verdict = self.decider.offer(meta, line.bytes(&frame));
             let moved = self.decider.link.last_arrival().saturating_sub(arrival);
             if moved > account.judge.tolerance {
-                let artifact = match account.judge.cause(arrival, moved).0 {
-                    LatenessCause::Timely => None,
-                    LatenessCause::Own => Some(Artifact::Late),
-                    LatenessCause::Machine => Some(Artifact::LatePaused),
-                    LatenessCause::Start => Some(Artifact::LateStart),
-                };
-                if let Some(artifact) = artifact {
+                let (cause, _) = account.judge.cause(arrival, moved);
+                if let Some(artifact) = cause.artifact() {
                     account.cells().artifacts[artifact].add(1);
                 }
             }
@@ -228,7 +221,6 @@ impl ManagedLine {
     pub fn put_back(&mut self, due: DueDelivery) {
         let link_id = self.decider.link_id;
         self.released.push(link_id, due.release, due.number);
-        account.taken_off(&line.descriptor(&held.frame));
     }
 
     /// Notes that a delivery has left.
@@ -236,6 +228,7 @@ impl ManagedLine {
         let Some(held) = self.held.get_mut(due.number) else {
             return;
         };
+        account.taken_off(&line.descriptor(&held.frame));
         held.waiting -= 1;
         if held.waiting == 0 && held.decided {
             self.free(due.number, line);

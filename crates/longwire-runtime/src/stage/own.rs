@@ -6,6 +6,7 @@ use hdrhistogram::Histogram;
 use longwire_engine::Nanos;
 
 use crate::lateness::nanos_histogram;
+use crate::ledger::Artifact;
 use crate::witness::{PAUSE_MIN, PauseHistory, stood_still};
 
 /// The cause of a frame's lateness.
@@ -20,6 +21,18 @@ pub(crate) enum LatenessCause {
     Machine,
     /// The start of the run: released within the grace.
     Start,
+}
+
+impl LatenessCause {
+    /// Returns the artifact that a late frame is.
+    pub fn artifact(self) -> Option<Artifact> {
+        match self {
+            LatenessCause::Timely => None,
+            LatenessCause::Own => Some(Artifact::Late),
+            LatenessCause::Machine => Some(Artifact::LatePaused),
+            LatenessCause::Start => Some(Artifact::LateStart),
+        }
+    }
 }
 
 /// Determines the causes of lateness.

@@ -83,8 +83,7 @@ impl Core {
                 break;
             };
             taken += 1;
-            let late = arrival.saturating_sub(stamped) > tolerance;
-            self.counts.moved.add(u64::from(late));
+            self.note_moved(line.into(), stamped, arrival, tolerance);
             self.enter_from_line(PortIndex(line), FrameMeta { arrival, ..meta }, frame);
         }
         self.settle_batch();
@@ -251,8 +250,8 @@ impl Core {
             self.state.hand_out_passing(release, &mut leave)?;
             let shard = &mut shards.shards[index];
             let leaving = shard.leaving[shard.handed_out];
-            self.state.left(leaving.line, leaving.wire_len);
             shard.handed_out += 1;
+            self.state.left(leaving.line, leaving.wire_len);
             let frame = OutputFrame {
                 port: PortIndex(0),
                 release,

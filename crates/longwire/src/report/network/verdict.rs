@@ -4,6 +4,7 @@
 use longwire_engine::DropReason;
 use longwire_fabric::{LinkRow, NetworkReport, host_artifacts};
 use longwire_hosts::{HostsReport, PeerReport};
+use longwire_runtime::Artifact;
 use longwire_runtime::fabric::PortReport;
 
 use crate::report::artifacts;
@@ -19,7 +20,10 @@ pub(super) fn of(report: &NetworkReport) -> Verdict {
     let arrived: u64 = ports.iter().map(|port| port.traffic.packets_in).sum();
     let peers = || report.hosts.iter().flat_map(|hosts| &hosts.peers);
     let at_hosts = peers().filter_map(artifacts_at);
+    let unrecorded = report.run.counts.unrecorded;
+    let recording = (unrecorded > 0).then(|| format!("recording {} unrecorded", count(unrecorded)));
     let artifacts = ports.iter().filter_map(artifacts_of).chain(at_hosts);
+    let artifacts = artifacts.chain(recording);
     let artifacts = artifacts.collect::<Vec<_>>().join("; ");
     let outages: Vec<String> = peers().filter_map(outages_of).collect();
     let judged = report.judged();
@@ -27,7 +31,8 @@ pub(super) fn of(report: &NetworkReport) -> Verdict {
     let any = |kind: &str| {
         let mut at_hosts = peers().flat_map(host_artifacts);
         let is_at_host = at_hosts.any(|(name, count)| name == kind && count > 0);
-        is_at_host || ports.iter().any(|port| port.artifacts.of(kind) > 0)
+        let is_unrecorded = kind == Artifact::Unrecorded.name() && unrecorded > 0;
+        is_at_host || is_unrecorded || ports.iter().any(|port| port.artifacts.of(kind) > 0)
     };
     let mut hints: Vec<String> = artifacts::hints(any).collect();
     hints.extend(report.hosts.as_ref().and_then(HostsReport::overflow_hint));
@@ -244,9 +249,9 @@ fn praise(report: &NetworkReport) -> String {
 #[cfg(test)]
 mod tests {
     use longwire_fabric::Changes;
+    use longwire_runtime::RunReport;
     use longwire_runtime::fabric::LinkTotals;
     use longwire_runtime::ledger::{Handovers, Traffic};
-    use longwire_runtime::{Artifact, RunReport};
 
     use super::*;
 
@@ -410,6 +415,30 @@ mod tests {
         report.run.ports[0].artifacts = [("late", 300), ("underlay", 200)].into();
         let line = of(&report).line;
         assert!(line.ends_with("(100% of 300 frames sent)"), "{line}");
+    }
+
+    #[test]
+    fn events_that_were_not_recorded_are_named() {
+        let mut report = report(&[0, 0]);
+        report.run.ports[0].traffic.packets_in = 300;
+        report.run.counts.unrecorded = 7;
+        let verdict = of(&report);
+        assert!(!verdict.faithful, "{}", verdict.line);
+        assert!(
+            verdict.line.ends_with("recording 7 unrecorded"),
+            "{}",
+            verdict.line
+        );
+        assert!(
+            verdict.hints[0].contains("a faster disk"),
+            "{:?}",
+            verdict.hints
+        );
+        report.run.ports[0].traffic.packets_in = 100_000;
+        let verdict = of(&report);
+        assert!(verdict.faithful, "{}", verdict.line);
+        let text = "apart from recording 7 unrecorded";
+        assert!(verdict.line.contains(text), "{}", verdict.line);
     }
 
     #[test]
