@@ -24,6 +24,7 @@
 extern crate alloc;
 
 mod counted;
+mod date;
 mod display;
 mod families;
 mod pace;
@@ -31,6 +32,7 @@ mod parse;
 pub mod random;
 
 pub use counted::{grouped, number_of};
+pub use date::Date;
 pub use pace::{PacketRate, Speed};
 
 pub use parse::{UnitError, parse_count, parse_ratio, parse_real, parse_signed};

@@ -16,7 +16,6 @@ mod chances;
 mod fields;
 pub mod format;
 mod human;
-pub mod moment;
 pub mod netem_trace;
 pub mod number;
 pub mod pensieve;

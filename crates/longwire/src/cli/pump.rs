@@ -5,13 +5,13 @@ use std::path::Path;
 use std::str::FromStr;
 
 use clap::{ArgMatches, Args, Command, FromArgMatches};
-use longwire_engine::trace::moment;
 use longwire_engine::{Bytes, LinkSpec, Nanos};
 use longwire_io::port::options::{OpenOptions, Purpose};
 use longwire_io::port::registry;
 use longwire_runtime::record::Epoch;
 use longwire_runtime::replay::{ReplayConfig, ReplayOutput, Start};
 use longwire_runtime::{Faults, LinkSetup, Recorder, RunConfig};
+use longwire_units::Date;
 
 use super::{ControlArgs, DuplexArgs, LaunchBy, RecordArgs, ReportArgs, SeedArgs, Wait};
 use crate::Error;
@@ -167,8 +167,8 @@ impl FromStr for StartAt {
             let time: Result<Nanos, _> = time.parse();
             return time.map(StartAt::In).map_err(|error| error.to_string());
         }
-        if let Some(nanos) = moment::nanos(text) {
-            return Ok(StartAt::At(Nanos::from_nanos(nanos)));
+        if let Some(date) = Date::parse(text) {
+            return Ok(StartAt::At(Nanos::from_nanos(date.nanos)));
         }
         let since_1970: Option<Nanos> = seconds(text);
         since_1970.map(StartAt::At).ok_or_else(|| {
