@@ -6,7 +6,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::netem_trace::{self, Syntax};
+use super::netem_trace::{self, begins_list};
 use super::pensieve::PensieveReader;
 use super::quantity::Quantity;
 use super::schedule::{OpportunitySchedule, ScheduleReader};
@@ -28,16 +28,19 @@ pub enum Format {
     CellReplay,
     /// A model in JSON or TOML: [`super::netem_trace`].
     NetemTrace,
+    /// A list in JSON: of rows whose values have names, or of what netem-trace has.
+    Json,
 }
 
 impl Format {
     /// Every format and its name.
-    pub const ALL: [(&'static str, Format); 5] = [
+    pub const ALL: [(&'static str, Format); 6] = [
         ("table", Format::Table),
         ("mahimahi", Format::Mahimahi),
         ("pensieve", Format::Pensieve),
         ("cellreplay", Format::CellReplay),
         ("netem-trace", Format::NetemTrace),
+        ("json", Format::Json),
     ];
 
     /// Returns the name that users write.
@@ -54,6 +57,9 @@ impl Format {
         };
         let is_whole = |word: &str| word.bytes().all(|byte| byte.is_ascii_digit());
         let words: Vec<&str> = line.split_whitespace().collect();
+        if begins_list(line) {
+            return Format::Json;
+        }
         let begins_document = line.starts_with(['{', '[']);
         if begins_document || (line.contains('=') && !line.contains(',')) {
             return Format::NetemTrace;
@@ -136,10 +142,8 @@ impl TraceReader {
     /// Creates a reader of the quantity of `mapping`; without a format, the trace's
     /// first line determines it.
     pub fn new(format: Option<Format>, mapping: Mapping) -> TraceReader {
-        // Only a table has columns.
-        let is_table = mapping != Mapping::usual(mapping.quantity);
         TraceReader {
-            format: format.or(is_table.then_some(Format::Table)),
+            format,
             mapping,
             head: Vec::new(),
             reader: None,
@@ -158,7 +162,7 @@ impl TraceReader {
         let ends_line = piece.contains(&b'\n');
         let known = self.format.or_else(|| {
             if ends_line {
-                first_line(&self.head).map(Format::of)
+                first_line(&self.head).map(|line| self.guess(line))
             } else {
                 None
             }
@@ -166,14 +170,11 @@ impl TraceReader {
         match known {
             Some(format) => self.choose(format),
             // A document may be one long line; no other format may.
-            None if self.head.len() > HEAD_MAX => {
-                let is_document = self.head.trim_ascii_start().starts_with(b"{");
-                self.choose(if is_document {
-                    Format::NetemTrace
-                } else {
-                    Format::Table
-                })
-            }
+            None if self.head.len() > HEAD_MAX => self.choose(match self.head.trim_ascii_start() {
+                [b'{', ..] => Format::NetemTrace,
+                [b'[', ..] => Format::Json,
+                _ => Format::Table,
+            }),
             None => Ok(()),
         }
     }
@@ -186,7 +187,7 @@ impl TraceReader {
         if self.reader.is_none() {
             // A last line without an end.
             self.head.push(b'\n');
-            let guess = || first_line(&self.head).map_or(Format::Table, Format::of);
+            let guess = || first_line(&self.head).map_or(Format::Table, |line| self.guess(line));
             let format = self.format.unwrap_or_else(guess);
             self.choose(format)?;
         }
@@ -206,8 +207,14 @@ impl TraceReader {
             }
             Some(FormatReader::Document(bytes)) => {
                 let text = core::str::from_utf8(&bytes).map_err(|_| "it is not UTF-8 text")?;
-                let syntax = Syntax::of(text);
-                let model = netem_trace::read(text, syntax, self.mapping.quantity)?;
+                let document = netem_trace::document(text)?;
+                if let Some(rows) = netem_trace::objects(&document) {
+                    let mut table = TableReader::new(self.mapping);
+                    table.objects(rows)?;
+                    return table.finish().map(|series| Contents::Series(series, false));
+                }
+                check(Format::NetemTrace, &self.mapping)?;
+                let model = netem_trace::read(&document, self.mapping.quantity)?;
                 Ok(match self.mapping.quantity {
                     Quantity::Loss | Quantity::Duplication => {
                         let (series, sets) = (model.series, model.patterns);
@@ -217,6 +224,16 @@ impl TraceReader {
                 })
             }
             None => Err("it is empty".to_owned()),
+        }
+    }
+
+    /// Guesses the format from the first significant line. Only tables and lists have
+    /// columns.
+    fn guess(&self, line: &str) -> Format {
+        match Format::of(line) {
+            Format::Json => Format::Json,
+            _ if self.mapping != Mapping::usual(self.mapping.quantity) => Format::Table,
+            format => format,
         }
     }
 
@@ -231,7 +248,7 @@ impl TraceReader {
             Format::Mahimahi => lines(Lines::Mahimahi(ScheduleReader::default())),
             Format::Pensieve => lines(Lines::Pensieve(PensieveReader::default())),
             Format::CellReplay => lines(Lines::CellReplay(TrainsReader::default())),
-            Format::NetemTrace => FormatReader::Document(Vec::new()),
+            Format::NetemTrace | Format::Json => FormatReader::Document(Vec::new()),
         };
         let head = core::mem::take(&mut self.head);
         let taken = take(&mut reader, &head);
@@ -247,7 +264,7 @@ fn check(format: Format, mapping: &Mapping) -> Result<(), String> {
         Format::Table => true,
         Format::Mahimahi | Format::Pensieve => quantity == Quantity::Rate,
         Format::CellReplay => quantity == Quantity::Delay,
-        Format::NetemTrace => quantity != Quantity::Time,
+        Format::NetemTrace | Format::Json => quantity != Quantity::Time,
     };
     if !holds {
         let quantity = quantity.name();
@@ -258,7 +275,8 @@ fn check(format: Format, mapping: &Mapping) -> Result<(), String> {
             _ => format!("it is a {name} trace, which says nothing of {quantity}"),
         });
     }
-    if format != Format::Table && *mapping != Mapping::usual(quantity) {
+    let has_columns = matches!(format, Format::Table | Format::Json);
+    if !has_columns && *mapping != Mapping::usual(quantity) {
         return Err(format!(
             "a {name} trace has no columns: leave out columns, units and where, or say format=table"
         ));
@@ -279,7 +297,7 @@ pub(super) fn check_ramps(line: &str) -> Result<(), String> {
              milliseconds: leave out change=linear"
                 .to_owned(),
         ),
-        Format::Mahimahi | Format::NetemTrace => Err(format!(
+        Format::Mahimahi | Format::NetemTrace | Format::Json => Err(format!(
             "it is a {} trace; change=linear joins the rows of a table",
             format.name()
         )),

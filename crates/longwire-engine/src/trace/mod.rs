@@ -60,8 +60,9 @@ pub const WHERE: Param = Param::new("where", Unit::Text("cell/7"))
     .help("COLUMN/VALUE: only rows of a table with that value in that column count");
 
 /// The parameter for the format of a trace.
-pub const FORMAT: Param = Param::with_default("format", Unit::Text("auto"), "auto")
-    .help("table, mahimahi, pensieve, cellreplay or netem-trace; auto looks at the first line");
+pub const FORMAT: Param = Param::with_default("format", Unit::Text("auto"), "auto").help(
+    "table, mahimahi, pensieve, cellreplay, netem-trace or json; auto looks at the first line",
+);
 
 /// A trace of rates.
 #[derive(Clone, Debug, PartialEq, Eq)]

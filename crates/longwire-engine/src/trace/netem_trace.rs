@@ -1,6 +1,6 @@
 //! Models of the crate netem-trace, which Rattan uses too: JSON or TOML in which an
 //! object's only key names its model, such as `{"StaticBwConfig": {"bw": "12Mbps",
-//! "duration": "1s"}}`.
+//! "duration": "1s"}}`; a list of models; or the rows of `TraceBwConfig` alone.
 //!
 //! Absent fields have netem-trace's defaults. Random models are drawn once, from their
 //! own seed; the draws differ from those of netem-trace, whose generator is another.
@@ -45,16 +45,20 @@ pub enum Syntax {
 impl Syntax {
     /// Detects the syntax: objects begin with a brace in JSON, and never in TOML.
     pub fn of(text: &str) -> Syntax {
-        if text
-            .trim_start_matches('\u{feff}')
-            .trim_start()
-            .starts_with('{')
-        {
+        let text = text.trim_start_matches('\u{feff}').trim_start();
+        if text.starts_with('{') || begins_list(text) {
             Syntax::Json
         } else {
             Syntax::Toml
         }
     }
+}
+
+/// Whether text begins with a list of JSON, and not with the name of a table of TOML.
+pub fn begins_list(text: &str) -> bool {
+    let inner = text.trim_start_matches(|c: char| c == '[' || c.is_whitespace());
+    let is_value = |c: char| c.is_ascii_digit() || matches!(c, '{' | '"' | ']');
+    text.starts_with('[') && (inner.is_empty() || inner.starts_with(is_value))
 }
 
 /// Maximum number of values of a model.
@@ -70,21 +74,39 @@ const SEED: u64 = 42;
 /// The default pattern of losses and duplicates, as in netem-trace.
 const PATTERN: [u64; 2] = [Quantity::LOSS_STEPS / 10, Quantity::LOSS_STEPS / 5];
 
-/// Reads a model of rates, delays, losses or duplicates.
+/// Parses a document.
 ///
 /// # Errors
 /// A fault and its place.
-pub fn read(text: &str, syntax: Syntax, quantity: Quantity) -> Result<Model, String> {
+pub fn document(text: &str) -> Result<Value, String> {
+    let syntax = Syntax::of(text);
     let text = text.trim_start_matches('\u{feff}');
-    let document: Value = match syntax {
-        Syntax::Json => serde_json::from_str(text).map_err(|error| error.to_string())?,
+    match syntax {
+        Syntax::Json => serde_json::from_str(text).map_err(|error| error.to_string()),
         Syntax::Toml => toml::from_str(text).map_err(|error| {
             let at = error.span().map_or(0, |span| span.start);
             let lines = text.as_bytes()[..at.min(text.len())].iter();
             let line = lines.filter(|byte| **byte == b'\n').count() + 1;
             format!("line {line}: {}", error.message())
-        })?,
-    };
+        }),
+    }
+}
+
+/// Returns the rows of a list of objects, unless they are models.
+pub fn objects(document: &Value) -> Option<&[Value]> {
+    let rows = document.as_array()?;
+    let first = rows.first()?.as_object()?;
+    let is_model = first
+        .values()
+        .any(|value| value.is_object() || value.is_array());
+    (!is_model).then_some(rows)
+}
+
+/// Reads a model of rates, delays, losses or duplicates.
+///
+/// # Errors
+/// A fault and its place.
+pub fn read(document: &Value, quantity: Quantity) -> Result<Model, String> {
     let mut rows = Rows {
         quantity,
         builder: SeriesBuilder::default(),
@@ -93,7 +115,17 @@ pub fn read(text: &str, syntax: Syntax, quantity: Quantity) -> Result<Model, Str
         patterns: Vec::new(),
         known_patterns: BTreeMap::new(),
     };
-    let repeats = rows.model(&document, true)?;
+    let repeats = match document.as_array().map(Vec::as_slice) {
+        None => rows.model(document, true)?,
+        Some(list @ [Value::Array(_), ..]) if quantity == Quantity::Rate => {
+            rows.recorded(list)?;
+            false
+        }
+        Some(models) => {
+            rows.sequence(models)?;
+            false
+        }
+    };
     match rows.time {
         0 => Err("it lasts no time".to_string()),
         length => Ok(Model {
@@ -282,16 +314,21 @@ impl Rows {
         }
         for _ in 0..count.max(1) {
             let before = self.time;
-            for (index, model) in pattern.iter().enumerate() {
-                let within = |message| format!("pattern {}: {message}", index + 1);
-                self.model(model, false).map_err(within)?;
-            }
+            self.sequence(pattern)?;
             // Repeating models of no duration adds nothing.
             if self.time == before {
                 break;
             }
         }
         Ok(for_ever)
+    }
+
+    fn sequence(&mut self, models: &[Value]) -> Result<(), String> {
+        for (index, model) in models.iter().enumerate() {
+            let within = |message| format!("pattern {}: {message}", index + 1);
+            self.model(model, false).map_err(within)?;
+        }
+        Ok(())
     }
 
     /// Reads the probabilities of a frame after none, one, two … selected ones in a

@@ -3,12 +3,15 @@
 //! A row is a line; fields are separated by commas, semicolons, tabs or blanks, by
 //! those that the first row has, and may be in double quotes. The first row names the
 //! columns, unless it begins with a number. Empty lines and lines that begin with `#`
-//! are ignored. A row whose value is missing (empty, `-`, `NA`) is skipped.
+//! are ignored. A row whose value is missing (empty, `-`, `NA`) is skipped. A table
+//! without times may have durations.
 
 use alloc::borrow::{Cow, ToOwned};
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
+
+use serde_json::Value;
 
 use super::fields::Separator;
 use super::quantity::Quantity;
@@ -62,7 +65,8 @@ pub struct TableReader {
     mapping: Mapping,
     columns: Option<Columns>,
     rows: SeriesBuilder,
-    count: u64,
+    /// The end of the row before, of rows with durations.
+    elapsed: u64,
 }
 
 /// Positions of the columns in a row.
@@ -70,6 +74,8 @@ pub struct TableReader {
 struct Columns {
     separator: Separator,
     time: Option<Column>,
+    /// Whether times are durations.
+    is_duration: bool,
     value: Column,
     filter: Option<(usize, String)>,
 }
@@ -88,7 +94,7 @@ impl TableReader {
             mapping,
             columns: None,
             rows: SeriesBuilder::default(),
-            count: 0,
+            elapsed: 0,
         }
     }
 
@@ -111,31 +117,95 @@ impl TableReader {
             return Ok(());
         }
         if let Some(columns) = &self.columns {
-            return row(
-                columns,
-                &self.mapping,
-                text,
-                &mut self.rows,
-                &mut self.count,
-            );
+            let fields = columns.separator.fields(text);
+            return self.row(fields);
         }
         let separator = Separator::of(text);
         let cells: Vec<String> = separator.fields(text).map(Cow::into_owned).collect();
         let is_header = !cells.first().is_some_and(|cell| begins_as_number(cell));
         let header = if is_header { cells.as_slice() } else { &[] };
         let columns = Columns::find(&self.mapping, separator, header, cells.len())?;
-        let columns = self.columns.insert(columns);
+        self.columns = Some(columns);
         if is_header {
             Ok(())
         } else {
-            row(
-                columns,
-                &self.mapping,
-                text,
-                &mut self.rows,
-                &mut self.count,
-            )
+            self.row(separator.fields(text))
         }
+    }
+
+    /// Reads a list of objects, whose keys are the names of columns.
+    ///
+    /// # Errors
+    /// A fault, with the number of its row.
+    pub fn objects(&mut self, rows: &[Value]) -> Result<(), String> {
+        let no_object = "it is not an object such as {\"duration_ms\": 1000, \"rate_kbps\": 500}";
+        let keys = rows.first().and_then(Value::as_object);
+        let keys = keys.ok_or_else(|| format!("row 1: {no_object}"))?.keys();
+        let header: Vec<String> = keys.cloned().collect();
+        // Values are not separated: the separator is that of no text.
+        let columns = Columns::find(&self.mapping, Separator::Blanks, &header, header.len())?;
+        self.columns = Some(columns);
+        for (index, object) in rows.iter().enumerate() {
+            let row = object.as_object().ok_or_else(|| no_object.to_owned());
+            let row = row.and_then(|fields| {
+                let fields: Result<Vec<_>, _> = header
+                    .iter()
+                    .map(|key| json_field(fields.get(key)))
+                    .collect();
+                self.row(fields?.into_iter())
+            });
+            row.map_err(|message| format!("row {}: {message}", index + 1))?;
+        }
+        Ok(())
+    }
+
+    /// Reads the fields of a row of values.
+    fn row<'a>(&mut self, fields: impl Iterator<Item = Cow<'a, str>>) -> Result<(), String> {
+        let Some(columns) = &self.columns else {
+            return Ok(());
+        };
+        let (mut time, mut value, mut kept) = (None, None, columns.filter.is_none());
+        let mut count = 0;
+        for (index, field) in fields.enumerate() {
+            count = index + 1;
+            if columns.time.is_some_and(|column| column.index == index) {
+                time = Some(field.clone());
+            }
+            if let Some((column, wanted)) = &columns.filter
+                && *column == index
+            {
+                kept = field == wanted.as_str();
+            }
+            if columns.value.index == index {
+                value = Some(field);
+            }
+        }
+        let lacking = |column: &Column| {
+            let number = column.index + 1;
+            format!("it has {count} fields, but column {number} is needed")
+        };
+        let value = value.ok_or_else(|| lacking(&columns.value))?;
+        if !kept {
+            return Ok(());
+        }
+        let time = match columns.time {
+            Some(column) => {
+                let time = time.ok_or_else(|| lacking(&column))?;
+                Quantity::Time.read(&time, column.scale)?
+            }
+            None => 0,
+        };
+        let start = match self.mapping.times {
+            RowTimes::Every(step) => pass(&mut self.elapsed, step)?,
+            _ if columns.is_duration && time == 0 => return Ok(()),
+            _ if columns.is_duration => pass(&mut self.elapsed, time)?,
+            _ => time,
+        };
+        if matches!(value.as_ref(), "" | "-" | "NA") {
+            return Ok(());
+        }
+        let (quantity, scale) = (self.mapping.quantity, columns.value.scale);
+        self.rows.push(start, quantity.read(&value, scale)?)
     }
 
     /// Returns the series of all rows.
@@ -149,61 +219,29 @@ impl TableReader {
         if let (Some((column, value)), true) = (&self.mapping.filter, self.rows.is_empty()) {
             return Err(format!("no row has '{value}' in its column '{column}'"));
         }
-        match self.mapping.times {
-            RowTimes::Every(step) => {
-                let length = self.count.checked_mul(step).ok_or("it is too long")?;
-                self.rows.finish_at(length)
-            }
-            _ => self.rows.finish(),
+        match self.elapsed {
+            0 => self.rows.finish(),
+            length => self.rows.finish_at(length),
         }
     }
 }
 
-/// Reads a row of values.
-fn row(
-    columns: &Columns,
-    mapping: &Mapping,
-    text: &str,
-    rows: &mut SeriesBuilder,
-    count: &mut u64,
-) -> Result<(), String> {
-    let (mut time, mut value, mut kept) = (None, None, columns.filter.is_none());
-    let mut fields = 0;
-    for (index, field) in columns.separator.fields(text).enumerate() {
-        fields = index + 1;
-        if columns.time.is_some_and(|column| column.index == index) {
-            time = Some(field.clone());
-        }
-        if let Some((column, wanted)) = &columns.filter
-            && *column == index
-        {
-            kept = field == wanted.as_str();
-        }
-        if columns.value.index == index {
-            value = Some(field);
-        }
+/// Adds the duration of a row; returns its beginning.
+fn pass(elapsed: &mut u64, duration: u64) -> Result<u64, String> {
+    let start = *elapsed;
+    *elapsed = start.checked_add(duration).ok_or("it is too long")?;
+    Ok(start)
+}
+
+/// Returns the text of a value of JSON, which is empty where there is none.
+fn json_field(value: Option<&Value>) -> Result<Cow<'_, str>, String> {
+    match value {
+        None | Some(Value::Null) => Ok(Cow::Borrowed("")),
+        Some(Value::String(text)) => Ok(Cow::Borrowed(text)),
+        Some(Value::Number(number)) => Ok(Cow::Owned(number.to_string())),
+        Some(Value::Bool(is)) => Ok(Cow::Borrowed(if *is { "true" } else { "false" })),
+        Some(other) => Err(format!("'{other}' is neither a number nor a text")),
     }
-    let lacking = |column: &Column| {
-        let number = column.index + 1;
-        format!("it has {fields} fields, but column {number} is needed")
-    };
-    let value = value.ok_or_else(|| lacking(&columns.value))?;
-    if !kept {
-        return Ok(());
-    }
-    let start = match (&mapping.times, columns.time) {
-        (RowTimes::Every(step), _) => count.checked_mul(*step).ok_or("it is too long")?,
-        (_, Some(column)) => {
-            let time = time.ok_or_else(|| lacking(&column))?;
-            Quantity::Time.read(&time, column.scale)?
-        }
-        (_, None) => 0,
-    };
-    *count += 1;
-    if matches!(value.as_ref(), "" | "-" | "NA") {
-        return Ok(());
-    }
-    rows.push(start, mapping.quantity.read(&value, columns.value.scale)?)
 }
 
 impl Columns {
@@ -227,7 +265,19 @@ impl Columns {
         };
         let time = match &mapping.times {
             RowTimes::Every(_) => None,
-            RowTimes::Usual => Some(find(None, Quantity::Time, 0, &mapping.time_unit)?),
+            RowTimes::Usual => {
+                let durations = header.iter().find(|cell| is_duration(cell));
+                let named = find(None, Quantity::Time, 0, &mapping.time_unit);
+                match (named, durations) {
+                    (Err(_), Some(name)) => Some(find(
+                        Some(name.as_str()),
+                        Quantity::Time,
+                        0,
+                        &mapping.time_unit,
+                    )?),
+                    (time, _) => Some(time?),
+                }
+            }
             RowTimes::Column(name) => Some(find(
                 Some(name.as_str()),
                 Quantity::Time,
@@ -243,13 +293,20 @@ impl Columns {
         let filter = filter
             .map(|(name, wanted)| Ok::<_, String>((named(name, header, width)?, wanted.clone())))
             .transpose()?;
+        let name = time.and_then(|time| header.get(time.index));
         Ok(Columns {
             separator,
             time,
+            is_duration: name.is_some_and(|name| is_duration(name)),
             value,
             filter,
         })
     }
+}
+
+/// Whether a column of this name holds how long rows last.
+fn is_duration(name: &str) -> bool {
+    split_unit(Quantity::Time, name).0 == "duration"
 }
 
 /// Finds a column by the name or number that the user gave.

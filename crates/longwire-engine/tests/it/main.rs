@@ -18,6 +18,7 @@ mod edits;
 mod formats;
 mod framing;
 mod grammar;
+mod json_lists;
 mod link_spec;
 mod lookahead;
 mod loss_chains;
