@@ -121,7 +121,7 @@ fn check_counts(
         return;
     }
     let seen = handed.frames + count("filtered") + count("outside_window") + count("too_short");
-    let (records, cut_short) = records(file);
+    let (records, cut_short) = records(file, config.interface.as_deref());
     // A limit or a fault may end a round early.
     let rounds = count("rounds") + u64::from(config.limit.is_some() || failed);
     let traces = config.traces.len() as u64;
@@ -142,11 +142,15 @@ fn check_counts(
     }
 }
 
-/// Returns how many records a file has, and whether it ends in a fault.
-fn records(file: &[u8]) -> (u64, bool) {
+/// Returns how many records an interface of a file has, or all of them, and whether the
+/// file ends in a fault.
+fn records(file: &[u8], interface: Option<&str>) -> (u64, bool) {
     let Ok(mut reader) = CaptureReader::new("fuzz", Cursor::new(file.to_vec())) else {
         return (0, true);
     };
+    if interface.is_some_and(|interface| reader.choose_interface(interface).is_err()) {
+        return (0, true);
+    }
     let mut records = 0;
     loop {
         match reader.next() {
@@ -251,6 +255,7 @@ fn read(wanted: &mut FeedInput, line: &str) {
         "filter" => set(&mut config.filter, Filter::parse(value)),
         "split" => set(&mut config.splitter, Splitter::parse(value)),
         "alter" => alter::read(wanted.alter.get_or_insert_default(), value),
+        "interface" => config.interface = Some(value.to_owned()),
         "twice" => wanted.twice = true,
         "merge" => (wanted.twice, config.merge) = (true, true),
         "ask-first" => wanted.ask_first = true,

@@ -33,6 +33,6 @@ pub mod state_file;
 pub mod whole_file;
 
 pub use pcap::{
-    Batches, CAPTURED_MAX, CaptureError, CaptureFormat, CaptureReader, CaptureWriter, Packing,
-    Record, Reframed, Step, same_file,
+    Batches, CAPTURED_MAX, CaptureError, CaptureFormat, CaptureReader, CaptureWriter, LeftOut,
+    Packing, Record, RecordCounts, Step, same_file,
 };

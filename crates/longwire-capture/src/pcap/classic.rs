@@ -3,60 +3,88 @@
 //! File Format").
 
 use super::CAPTURED_MAX;
-use super::link_type::{self, ETHERNET_LEN, Framing};
+use super::link_type::{self, Framing};
 use super::place::Place;
 use super::source::{FillResult, Order, Source, Stop};
 
 const HEADER_LEN: usize = 24;
 const RECORD_HEADER_LEN: usize = 16;
+/// Kuznetzov's records also have an interface, a protocol and a packet type.
+const PATCHED_HEADER_LEN: usize = 24;
 
 /// Bit of the link type field: frames end with their checksum.
 const FCS_PRESENT: u32 = 1 << 26;
 
-/// Contents of the file header.
-#[derive(Debug)]
-pub(super) struct Classic {
+/// Properties of the records that the first four bytes of a file determine.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Magic {
     order: Order,
     /// 1,000 in files with microseconds, else 1.
     nanos_per_tick: u64,
-    captured_max: u32,
+    header_len: usize,
+}
+
+/// Whether the captured length follows the original one in a record's header, as in
+/// versions before 2.3.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Swapped {
+    No,
+    /// Writers of version 2.3 differ: the captured length is the smaller one.
+    Perhaps,
+    Yes,
+}
+
+/// Contents of the file header.
+#[derive(Debug)]
+pub(super) struct Classic {
+    magic: Magic,
+    swapped: Swapped,
     /// Bytes of frame checksum at the end of each frame.
     fcs_len: u32,
     framing: Framing,
+    /// Whether records have the usual header and Ethernet frames.
+    is_plain: bool,
 }
 
 impl Classic {
-    /// Returns the byte order and the nanoseconds per tick if `magic` begins a
-    /// classic capture.
-    pub(super) fn recognise(magic: [u8; 4]) -> Option<(Order, u64)> {
-        match magic {
-            [0xd4, 0xc3, 0xb2, 0xa1] => Some((Order::Little, 1_000)),
-            [0xa1, 0xb2, 0xc3, 0xd4] => Some((Order::Big, 1_000)),
-            [0x4d, 0x3c, 0xb2, 0xa1] => Some((Order::Little, 1)),
-            [0xa1, 0xb2, 0x3c, 0x4d] => Some((Order::Big, 1)),
+    /// Returns the properties of records if `magic` begins a classic capture.
+    pub(super) fn recognise(magic: [u8; 4]) -> Option<Magic> {
+        let of = |number| match number {
+            0xa1b2_c3d4 => Some((1_000, RECORD_HEADER_LEN)),
+            0xa1b2_3c4d => Some((1, RECORD_HEADER_LEN)),
+            0xa1b2_cd34 => Some((1_000, PATCHED_HEADER_LEN)),
             _ => None,
-        }
+        };
+        [Order::Little, Order::Big].into_iter().find_map(|order| {
+            let (nanos_per_tick, header_len) = of(order.u32(&magic, 0))?;
+            Some(Magic {
+                order,
+                nanos_per_tick,
+                header_len,
+            })
+        })
     }
 
     /// Reads the file header.
-    pub(super) fn open(source: &mut Source, order: Order, nanos: u64) -> Result<Classic, Stop> {
+    pub(super) fn open(source: &mut Source, magic: Magic) -> Result<Classic, Stop> {
         if let FillResult::Ended(held) = source.need(HEADER_LEN)? {
             return Err(Stop::Malformed {
                 offset: 0,
                 reason: format!("the file header is cut: {held} of {HEADER_LEN} bytes"),
             });
         }
-        let header = source.held();
-        let (major, minor) = (order.u16(header, 4), order.u16(header, 6));
-        if (major, minor) != (2, 4) {
-            return Err(Stop::Malformed {
-                offset: 4,
-                reason: format!("pcap version {major}.{minor}; only 2.4 is known"),
-            });
-        }
-        let captured_max = match order.u32(header, 16) {
-            0 => CAPTURED_MAX,
-            snapshot => snapshot.min(CAPTURED_MAX),
+        let (header, order) = (source.held(), magic.order);
+        let swapped = match (order.u16(header, 4), order.u16(header, 6)) {
+            // 543.0 is of DG/UX.
+            (2, 0..=2) | (543, 0) => Swapped::Yes,
+            (2, 3) => Swapped::Perhaps,
+            (2, 4) => Swapped::No,
+            (major, minor) => {
+                return Err(Stop::Malformed {
+                    offset: 4,
+                    reason: format!("pcap version {major}.{minor}; 2.4 and older are known"),
+                });
+            }
         };
         let field = order.u32(header, 20);
         let Some(framing) = Framing::of(field & 0xffff) else {
@@ -69,20 +97,14 @@ impl Classic {
         };
         source.consume(HEADER_LEN);
         Ok(Classic {
-            order,
-            nanos_per_tick: nanos,
-            captured_max,
+            magic,
+            swapped,
             fcs_len,
             framing,
+            is_plain: swapped == Swapped::No
+                && framing == Framing::Ethernet
+                && magic.header_len == RECORD_HEADER_LEN,
         })
-    }
-
-    /// Returns the length of the longest possible frame.
-    pub(super) fn frame_max(&self) -> usize {
-        match self.framing {
-            Framing::Ethernet => self.captured_max as usize,
-            _ => self.captured_max as usize + ETHERNET_LEN,
-        }
     }
 
     /// Reads an ordinary record that lies entirely in the block, as nearly all
@@ -91,9 +113,9 @@ impl Classic {
     pub(super) fn quick(&self, source: &mut Source) -> Option<Place> {
         let held = source.held();
         let header: &[u8; RECORD_HEADER_LEN] = held.first_chunk()?;
-        let [seconds, ticks, captured, original] = self.order.words(header);
+        let [seconds, ticks, captured, original] = self.magic.order.words(header);
         let len = RECORD_HEADER_LEN + captured as usize;
-        if captured > self.captured_max || held.len() < len || self.framing != Framing::Ethernet {
+        if captured > CAPTURED_MAX || held.len() < len || !self.is_plain {
             return None;
         }
         let stamp = self.stamp(seconds, ticks);
@@ -105,8 +127,8 @@ impl Classic {
     /// the wire, and the bytes after the record.
     pub(super) fn peek<'a>(&self, held: &'a [u8]) -> Option<(&'a [u8], u32, &'a [u8])> {
         let (header, rest) = held.split_first_chunk::<RECORD_HEADER_LEN>()?;
-        let [_, _, captured, original] = self.order.words(header);
-        if captured > self.captured_max || self.framing != Framing::Ethernet {
+        let [_, _, captured, original] = self.magic.order.words(header);
+        if captured > CAPTURED_MAX || !self.is_plain {
             return None;
         }
         let (frame, rest) = rest.split_at_checked(captured as usize)?;
@@ -118,34 +140,42 @@ impl Classic {
     /// over, not refused: its meaning is clear.
     #[inline]
     fn stamp(&self, seconds: u32, ticks: u32) -> u64 {
-        u64::from(seconds) * 1_000_000_000 + u64::from(ticks) * self.nanos_per_tick
+        u64::from(seconds) * 1_000_000_000 + u64::from(ticks) * self.magic.nanos_per_tick
     }
 
-    /// Reads a record.
+    /// Reads a record. It may be longer than the snapshot length of the file header,
+    /// which some writers do not keep to.
     pub(super) fn advance(&self, source: &mut Source) -> Result<Option<Place>, Stop> {
-        match source.need(RECORD_HEADER_LEN)? {
+        let header_len = self.magic.header_len;
+        match source.need(header_len)? {
             FillResult::Ready => {}
             FillResult::Ended(0) => return Ok(None),
-            FillResult::Ended(held) => return Err(cut(source, held, RECORD_HEADER_LEN, "header")),
+            FillResult::Ended(held) => return Err(cut(source, held, header_len, "header")),
         }
-        let header = source.held();
-        let stamp = self.stamp(self.order.u32(header, 0), self.order.u32(header, 4));
-        let captured = self.order.u32(header, 8);
-        let original = self.order.u32(header, 12);
-        if captured > self.captured_max {
+        let field = |at| self.magic.order.u32(source.held(), at);
+        let stamp = self.stamp(field(0), field(4));
+        let (mut captured, mut original) = (field(8), field(12));
+        let is_swapped = match self.swapped {
+            Swapped::No => false,
+            Swapped::Perhaps => captured > original,
+            Swapped::Yes => true,
+        };
+        if is_swapped {
+            (captured, original) = (original, captured);
+        }
+        if captured > CAPTURED_MAX {
             return Err(Stop::Malformed {
                 offset: source.offset(),
                 reason: format!(
-                    "a record of {captured} bytes in a file of at most {} bytes a frame",
-                    self.captured_max
+                    "a record of {captured} bytes; at most {CAPTURED_MAX} are accepted"
                 ),
             });
         }
-        let len = RECORD_HEADER_LEN + captured as usize;
+        let len = header_len + captured as usize;
         if let FillResult::Ended(held) = source.need(len)? {
             return Err(cut(source, held, len, "data"));
         }
-        let at = source.consume(len) + RECORD_HEADER_LEN;
+        let at = source.consume(len) + header_len;
         let place = Place::new(stamp, at, captured, original, self.fcs_len);
         Ok(Some(place.framed(self.framing)))
     }

@@ -1,10 +1,8 @@
 //! The two formats of capture files.
 
-use super::CAPTURED_MAX;
 use super::classic::Classic;
-use super::link_type::ETHERNET_LEN;
 use super::ng::{self, Ng};
-use super::place::Place;
+use super::place::Found;
 use super::source::{FillResult, Source, Stop};
 
 /// Format of a file, with its reader.
@@ -15,8 +13,8 @@ pub(super) enum Format {
 
 impl Format {
     /// Determines the format by the first four bytes, and reads the file's
-    /// header.
-    pub(super) fn recognise(source: &mut Source) -> Result<Format, Stop> {
+    /// header. Of a pcapng file, `interface` alone is read, if it is given.
+    pub(super) fn recognise(source: &mut Source, interface: Option<&str>) -> Result<Format, Stop> {
         let malformed = |reason: String| Err(Stop::Malformed { offset: 0, reason });
         if let FillResult::Ended(held) = source.need(4)? {
             return malformed(match held {
@@ -27,10 +25,10 @@ impl Format {
         let head = source.held();
         let magic = [head[0], head[1], head[2], head[3]];
         if magic == ng::MAGIC {
-            return Ng::open(source).map(Format::Ng);
+            return Ng::open(source, interface).map(Format::Ng);
         }
-        if let Some((order, nanos)) = Classic::recognise(magic) {
-            return Classic::open(source, order, nanos).map(Format::Classic);
+        if let Some(magic) = Classic::recognise(magic) {
+            return Classic::open(source, magic).map(Format::Classic);
         }
         let [a, b, c, d] = magic;
         malformed(match magic {
@@ -44,19 +42,10 @@ impl Format {
     }
 
     /// Advances to the next frame.
-    pub(super) fn advance(&mut self, source: &mut Source) -> Result<Option<Place>, Stop> {
+    pub(super) fn advance(&mut self, source: &mut Source) -> Result<Option<Found>, Stop> {
         match self {
-            Format::Classic(classic) => classic.advance(source),
+            Format::Classic(classic) => Ok(classic.advance(source)?.map(Found::Frame)),
             Format::Ng(ng) => ng.advance(source),
-        }
-    }
-
-    /// Returns the length of the longest possible frame.
-    pub(super) fn frame_max(&self) -> usize {
-        match self {
-            Format::Classic(classic) => classic.frame_max(),
-            // Later interfaces may allow more than the first.
-            Format::Ng(_) => CAPTURED_MAX as usize + ETHERNET_LEN,
         }
     }
 }

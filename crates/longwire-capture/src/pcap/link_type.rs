@@ -2,14 +2,23 @@
 //! of all interfaces at once, of loopback and of tunnels hold such frames, with
 //! the same payload.
 
+use super::counts::LeftOut;
+use super::serial;
+use super::wireless::{self, Driver};
+
 /// Length of Ethernet's header, in bytes.
 pub(super) const ETHERNET_LEN: usize = 14;
 
 /// The link type of Ethernet.
 pub(super) const ETHERNET: u32 = 1;
 
-const IPV4: u16 = 0x0800;
-const IPV6: u16 = 0x86dd;
+/// EtherTypes.
+pub(super) const IPV4: u16 = 0x0800;
+pub(super) const IPV6: u16 = 0x86dd;
+/// The least EtherType; a lower number is a length.
+pub(super) const ETHERTYPE_MIN: u16 = 0x0600;
+/// The longest payload of a frame with a length in place of its EtherType.
+const LENGTH_MAX: u32 = 1500;
 
 /// Locally administered placeholder addresses, for frames whose own are not
 /// known.
@@ -30,129 +39,163 @@ pub(super) enum Framing {
     Cooked,
     /// LINKTYPE_LINUX_SLL2: 20 bytes.
     Cooked2,
+    /// LINKTYPE_PPP and LINKTYPE_PPP_HDLC, which may hold Cisco HDLC too.
+    Ppp,
+    /// LINKTYPE_PPP_PPPD and LINKTYPE_PPP_WITH_DIR: a byte for the direction, then PPP.
+    PppDirected,
+    /// LINKTYPE_PPP_ETHER: the header of PPPoE (RFC 2516).
+    PppSession,
+    /// LINKTYPE_C_HDLC.
+    CiscoHdlc,
+    /// IEEE 802.11, behind the header of a capturing driver.
+    Wireless(Driver),
 }
 
-/// Counts of frames that were captured without an Ethernet header and got one.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Reframed {
-    /// Frames that began with their IP header.
-    pub raw_ip: u64,
-    /// Frames that began with the four bytes of BSD's loopback.
-    pub loopback: u64,
-    /// Frames of a Linux cooked capture, as of the device `any`.
-    pub cooked: u64,
-    /// Frames left out because Ethernet cannot carry them.
-    pub left_out: u64,
+/// The payload of a frame with the Ethernet header that belongs before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Payload {
+    /// Offset in the frame.
+    pub(super) at: usize,
+    pub(super) header: [u8; ETHERNET_LEN],
+    /// Bytes after the payload on the wire: a frame check sequence.
+    pub(super) trailer_len: u32,
 }
 
-impl Reframed {
-    /// Returns the number of frames that got a header.
-    pub fn given(&self) -> u64 {
-        self.raw_ip + self.loopback + self.cooked
+impl Payload {
+    /// Returns the payload at `at`, between stations of which the capture knows the
+    /// sender at most.
+    fn of(frame: &[u8], at: usize, kind: u16, sender: [u8; 6]) -> Payload {
+        Payload::between(group(kind, &frame[at..]), sender, kind, at)
     }
 
-    pub(super) fn add(&mut self, framing: Framing) {
-        match framing {
-            Framing::Ethernet => {}
-            Framing::Ip => self.raw_ip += 1,
-            Framing::Family => self.loopback += 1,
-            Framing::Cooked | Framing::Cooked2 => self.cooked += 1,
+    fn broadcast_if(mut self, is_broadcast: bool) -> Payload {
+        if is_broadcast {
+            self.header[..6].copy_from_slice(&BROADCAST);
+        }
+        self
+    }
+
+    /// Returns the payload at `at`, from `sender` to `receiver`.
+    pub(super) fn between(receiver: [u8; 6], sender: [u8; 6], kind: u16, at: usize) -> Payload {
+        let mut header = [0; ETHERNET_LEN];
+        header[..6].copy_from_slice(&receiver);
+        header[6..12].copy_from_slice(&sender);
+        header[12..].copy_from_slice(&kind.to_be_bytes());
+        Payload {
+            at,
+            header,
+            trailer_len: 0,
         }
     }
 }
 
 impl Framing {
     /// Returns the framing of this link type
-    /// (<https://www.tcpdump.org/linktypes.html>); `None` for types that Ethernet
-    /// cannot carry.
+    /// (<https://www.tcpdump.org/linktypes.html>); `None` for types without a
+    /// conversion to Ethernet.
     pub(super) fn of(link_type: u32) -> Option<Framing> {
-        match link_type {
-            ETHERNET => Some(Framing::Ethernet),
+        Some(match link_type {
+            ETHERNET => Framing::Ethernet,
             // The number of raw IP differs between systems.
-            12 | 14 | 101 | 228 | 229 => Some(Framing::Ip),
-            0 | 108 => Some(Framing::Family),
-            113 => Some(Framing::Cooked),
-            276 => Some(Framing::Cooked2),
-            _ => None,
-        }
+            12 | 14 | 101 | 228 | 229 => Framing::Ip,
+            0 | 108 => Framing::Family,
+            113 => Framing::Cooked,
+            276 => Framing::Cooked2,
+            9 | 50 => Framing::Ppp,
+            51 => Framing::PppSession,
+            166 | 204 => Framing::PppDirected,
+            104 => Framing::CiscoHdlc,
+            105 => Framing::Wireless(Driver::None),
+            119 => Framing::Wireless(Driver::Prism),
+            127 => Framing::Wireless(Driver::Radiotap),
+            163 => Framing::Wireless(Driver::Avs),
+            192 => Framing::Wireless(Driver::PerPacket),
+            _ => return None,
+        })
     }
 
-    /// Returns the offset of the payload, and the Ethernet header that belongs
-    /// before it; `None` if Ethernet cannot carry the frame.
-    pub(super) fn header(self, frame: &[u8], wire_len: u32) -> Option<(usize, [u8; ETHERNET_LEN])> {
-        let (payload_at, kind, receiver, sender) = match self {
-            Framing::Ethernet => return None,
-            Framing::Ip => (0, version(frame)?, None, SENDER),
-            Framing::Family => (4, family(frame)?, None, SENDER),
+    /// Returns the payload of a frame that is not Ethernet.
+    ///
+    /// # Errors
+    /// The reason why Ethernet cannot carry it.
+    pub(super) fn payload(self, frame: &[u8], wire_len: u32) -> Result<Payload, LeftOut> {
+        let plain = |(at, kind)| Payload::of(frame, at, kind, SENDER);
+        match self {
+            // The reader hands these out as they are.
+            Framing::Ethernet => Err(LeftOut::Protocol),
+            Framing::Ip => Ok(plain((0, version(frame)?))),
+            Framing::Family => Ok(plain((4, family(frame)?))),
             Framing::Cooked => {
-                let (head, _) = frame.split_first_chunk::<16>()?;
-                let (device, len) = (be(head, 2), be(head, 4));
-                let sender = station(&head[6..14], usize::from(len));
-                let receiver = (be(head, 0) == 1).then_some(BROADCAST);
-                (
-                    16,
-                    carried(device, be(head, 14), wire_len - 16)?,
-                    receiver,
-                    sender,
-                )
+                let head: &[u8; 16] = frame.first_chunk().ok_or(LeftOut::CutHeader)?;
+                let sender = station(&head[6..14], usize::from(be(head, 4)));
+                let kind = carried(be(head, 2), be(head, 14), wire_len - 16)?;
+                let payload = Payload::of(frame, 16, kind, sender);
+                Ok(payload.broadcast_if(be(head, 0) == 1))
             }
             Framing::Cooked2 => {
-                let (head, _) = frame.split_first_chunk::<20>()?;
+                let head: &[u8; 20] = frame.first_chunk().ok_or(LeftOut::CutHeader)?;
                 let sender = station(&head[12..20], usize::from(head[11]));
-                let receiver = (head[10] == 1).then_some(BROADCAST);
-                (
-                    20,
-                    carried(be(head, 8), be(head, 0), wire_len - 20)?,
-                    receiver,
-                    sender,
-                )
+                let kind = carried(be(head, 8), be(head, 0), wire_len - 20)?;
+                let payload = Payload::of(frame, 20, kind, sender);
+                Ok(payload.broadcast_if(head[10] == 1))
             }
-        };
-        let receiver = receiver.unwrap_or_else(|| group(kind, &frame[payload_at..]));
-        let mut header = [0; ETHERNET_LEN];
-        header[..6].copy_from_slice(&receiver);
-        header[6..12].copy_from_slice(&sender);
-        header[12..].copy_from_slice(&kind.to_be_bytes());
-        Some((payload_at, header))
+            Framing::Ppp => serial::ppp(frame).map(plain),
+            Framing::PppDirected => {
+                let inner = frame.get(1..).ok_or(LeftOut::CutHeader)?;
+                serial::ppp(inner).map(|(at, kind)| plain((at + 1, kind)))
+            }
+            Framing::PppSession => serial::pppoe(frame).map(plain),
+            Framing::CiscoHdlc => serial::cisco_hdlc(frame).map(plain),
+            Framing::Wireless(driver) => wireless::payload(driver, frame, wire_len),
+        }
     }
 }
 
-fn be(bytes: &[u8], at: usize) -> u16 {
+/// Returns the number in network byte order.
+pub(super) fn be(bytes: &[u8], at: usize) -> u16 {
     u16::from_be_bytes([bytes[at], bytes[at + 1]])
 }
 
+/// Returns Ethernet's type field for a payload that begins with LLC: its length.
+pub(super) fn length_field(payload_len: u32) -> Result<u16, LeftOut> {
+    match u16::try_from(payload_len) {
+        Ok(len) if payload_len <= LENGTH_MAX => Ok(len),
+        _ => Err(LeftOut::Protocol),
+    }
+}
+
 /// Returns the EtherType of an IP packet.
-fn version(packet: &[u8]) -> Option<u16> {
-    match packet.first()? >> 4 {
-        4 => Some(IPV4),
-        6 => Some(IPV6),
-        _ => None,
+fn version(packet: &[u8]) -> Result<u16, LeftOut> {
+    match packet.first().ok_or(LeftOut::CutHeader)? >> 4 {
+        4 => Ok(IPV4),
+        6 => Ok(IPV6),
+        _ => Err(LeftOut::Protocol),
     }
 }
 
 /// Returns the EtherType of an address family. IPv4 is 2 everywhere; for IPv6
 /// each system has a different number. None is above 255, which determines the
 /// byte order.
-fn family(frame: &[u8]) -> Option<u16> {
-    let number = u32::from_be_bytes(*frame.first_chunk()?);
+fn family(frame: &[u8]) -> Result<u16, LeftOut> {
+    let number = u32::from_be_bytes(*frame.first_chunk().ok_or(LeftOut::CutHeader)?);
     match number.min(number.swap_bytes()) {
-        2 => Some(IPV4),
-        10 | 24 | 28 | 30 => Some(IPV6),
-        _ => None,
+        2 => Ok(IPV4),
+        10 | 24 | 28 | 30 => Ok(IPV6),
+        _ => Err(LeftOut::Protocol),
     }
 }
 
 /// Returns Ethernet's type field for the protocol of a cooked capture, whose
 /// meaning depends on the kind of device.
-fn carried(device: u16, protocol: u16, payload_len: u32) -> Option<u16> {
+fn carried(device: u16, protocol: u16, payload_len: u32) -> Result<u16, LeftOut> {
     const WIRELESS: std::ops::RangeInclusive<u16> = 801..=803;
     const NETLINK: u16 = 824;
     const LOGICAL_LINK_CONTROL: u16 = 4;
     match protocol {
-        _ if WIRELESS.contains(&device) || device == NETLINK => None,
-        // Ethernet's field then holds the payload's length.
-        LOGICAL_LINK_CONTROL => u16::try_from(payload_len).ok().filter(|len| *len <= 1500),
-        protocol => (protocol >= 0x0600).then_some(protocol),
+        _ if WIRELESS.contains(&device) || device == NETLINK => Err(LeftOut::Protocol),
+        LOGICAL_LINK_CONTROL => length_field(payload_len),
+        protocol if protocol >= ETHERTYPE_MIN => Ok(protocol),
+        _ => Err(LeftOut::Protocol),
     }
 }
 
@@ -181,31 +224,29 @@ fn group(kind: u16, packet: &[u8]) -> [u8; 6] {
     }
 }
 
-/// Returns the reason why frames of this link type are refused.
-pub(super) fn refusal(link_type: u32) -> String {
-    let name = match link_type {
+/// Returns the name of a link type without a conversion.
+pub(super) fn name(link_type: u32) -> &'static str {
+    match link_type {
         6 => "token ring",
-        9 => "PPP",
         10 => "FDDI",
-        50 => "PPP in HDLC framing",
-        104 => "Cisco HDLC",
-        105 => "IEEE 802.11",
         107 => "frame relay",
-        119 => "IEEE 802.11 with Prism header",
-        127 => "IEEE 802.11 with radiotap header",
         147..=162 => "for private use",
         187 | 201 => "Bluetooth",
         189 | 220 | 249 => "USB",
-        192 => "per-packet information",
         195 | 230 | 283 => "IEEE 802.15.4",
         227 => "CAN",
         239 => "Linux netfilter log",
         253 => "netlink",
         _ => "unknown here",
-    };
+    }
+}
+
+/// Returns the reason why a capture of this link type is refused.
+pub(super) fn refusal(link_type: u32) -> String {
+    let name = name(link_type);
     format!(
-        "holds frames of link type {link_type} ({name}); only Ethernet ({ETHERNET}), raw IP, BSD \
-         loopback and Linux cooked captures can be carried: capture on an Ethernet interface, or \
-         convert the file"
+        "holds frames of link type {link_type} ({name}); Ethernet ({ETHERNET}), raw IP, BSD \
+         loopback, Linux cooked captures, PPP, Cisco HDLC and IEEE 802.11 can be carried: capture \
+         on an Ethernet interface, or convert the file"
     )
 }

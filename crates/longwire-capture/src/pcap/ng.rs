@@ -2,9 +2,12 @@
 //! length again (draft-ietf-opsawg-pcapng). Sections may follow one another, each
 //! with its own byte order and interfaces.
 
+use super::CAPTURED_MAX;
+use super::counts::LeftOut;
 use super::link_type::{self, Framing};
 use super::ng_interface::Interface;
-use super::place::Place;
+use super::ng_options::Options;
+use super::place::{Found, Place};
 use super::source::{BUFFER_LEN, FillResult, Order, Source, Stop};
 
 /// The first bytes of a file, identical in both byte orders.
@@ -18,6 +21,10 @@ const BLOCK_ENHANCED: u32 = 6;
 
 /// Type and length before the body, length after it.
 const FRAMING_LEN: u32 = 12;
+/// Offset of the data in a packet block with an interface.
+const DATA_AT: usize = 28;
+/// Offset of the data in a simple packet block.
+const SIMPLE_DATA_AT: usize = 12;
 /// Limit of interfaces in one section: more are a sign of a damaged file, which
 /// could claim memory without bounds.
 const INTERFACES_MAX: usize = 65_536;
@@ -29,6 +36,14 @@ pub(super) struct Ng {
     interfaces: Vec<Interface>,
     /// The names of the interfaces; empty where there is none.
     names: Vec<String>,
+    /// The name or the number of the only interface to read.
+    chosen: Option<String>,
+    /// Whether a section had the chosen interface.
+    is_found: bool,
+    /// Whether an interface had frames that can be converted.
+    is_carried: bool,
+    /// The link type of the first record that was left out for it.
+    refused: Option<u32>,
     /// The length that must close the block being skipped, and its place.
     closing: Option<(u32, u64)>,
     /// The last frame's time, for simple packets, which have none.
@@ -42,16 +57,20 @@ struct Packet {
     captured: u32,
     original: u32,
     /// Where the data begins in the block.
-    data_at: u32,
+    data_at: usize,
 }
 
 impl Ng {
     /// Reads the first section header.
-    pub(super) fn open(source: &mut Source) -> Result<Ng, Stop> {
+    pub(super) fn open(source: &mut Source, interface: Option<&str>) -> Result<Ng, Stop> {
         let mut ng = Ng {
             order: Order::Little,
             interfaces: Vec::new(),
             names: Vec::new(),
+            chosen: interface.map(str::to_owned),
+            is_found: false,
+            is_carried: false,
+            refused: None,
             closing: None,
             last_stamp: 0,
         };
@@ -63,7 +82,6 @@ impl Ng {
     /// nearly all do. [`Ng::advance`] reads the others.
     #[inline]
     pub(super) fn quick(&mut self, source: &mut Source) -> Option<Place> {
-        const DATA_AT: usize = 28;
         let held = source.held();
         let header: &[u8; DATA_AT] = held.first_chunk()?;
         let [kind, len, number, high, low, captured, original] = self.order.words(header);
@@ -74,12 +92,12 @@ impl Ng {
             || !len.is_multiple_of(4)
             || len < DATA_AT as u32 + 4
             || self.order.u32(block, block.len() - 4) != len
-            || captured > (len - DATA_AT as u32 - 4).min(interface.captured_max)
-            || interface.framing != Some(Framing::Ethernet)
+            || captured > (len - DATA_AT as u32 - 4).min(CAPTURED_MAX)
+            || interface.framing != Ok(Framing::Ethernet)
         {
             return None;
         }
-        let fcs_len = interface.fcs_len;
+        let fcs_len = self.fcs_len(interface, block, DATA_AT, captured);
         let stamp = interface.nanos(u64::from(high) << 32 | u64::from(low))?;
         self.last_stamp = stamp;
         let at = source.consume(len as usize) + DATA_AT;
@@ -87,12 +105,12 @@ impl Ng {
     }
 
     /// Advances to the next frame.
-    pub(super) fn advance(&mut self, source: &mut Source) -> Result<Option<Place>, Stop> {
+    pub(super) fn advance(&mut self, source: &mut Source) -> Result<Option<Found>, Stop> {
         loop {
             self.close_skipped(source)?;
             match source.need(FRAMING_LEN as usize)? {
                 FillResult::Ready => {}
-                FillResult::Ended(0) => return Ok(None),
+                FillResult::Ended(0) => return self.end().map(|()| None),
                 FillResult::Ended(held) => return Err(cut(source, held, FRAMING_LEN)),
             }
             let kind = self.order.u32(source.held(), 0);
@@ -106,7 +124,6 @@ impl Ng {
             }
             match kind {
                 BLOCK_ENHANCED | BLOCK_SIMPLE | BLOCK_PACKET => {
-                    self.whole_block(source, len)?;
                     return self.packet(source, kind, len).map(Some);
                 }
                 BLOCK_INTERFACE => {
@@ -116,6 +133,11 @@ impl Ng {
                 _ => self.skip_block(source, len, 0),
             }
         }
+    }
+
+    /// Chooses the only interface to read, before the first description.
+    pub(super) fn choose(&mut self, interface: &str) {
+        self.chosen = Some(interface.to_owned());
     }
 
     /// Returns the name of an interface.
@@ -208,41 +230,80 @@ impl Ng {
         }
         let body = &source.held()[8..len as usize - 4];
         match Interface::parse(self.order, body) {
-            Ok((interface, name)) => {
-                self.interfaces.push(interface);
-                self.names.push(name);
-            }
+            Ok((interface, name)) => self.push_interface(interface, name),
             Err((at, reason)) => return Err(malformed(source, 8 + at as u64, reason.into())),
         }
         source.consume(len as usize);
         Ok(())
     }
 
-    #[inline]
-    fn packet(&mut self, source: &mut Source, kind: u32, len: u32) -> Result<Place, Stop> {
+    fn push_interface(&mut self, mut interface: Interface, name: String) {
+        let number = self.interfaces.len().to_string();
+        match &self.chosen {
+            Some(chosen) if *chosen != name && *chosen != number => {
+                interface.framing = Err(LeftOut::OtherInterface);
+            }
+            Some(_) => self.is_found = true,
+            None => {}
+        }
+        self.is_carried |= interface.framing.is_ok();
+        self.interfaces.push(interface);
+        self.names.push(name);
+    }
+
+    /// Refuses a file at its end if no interface of it could be read.
+    #[cold]
+    fn end(&self) -> Result<(), Stop> {
+        /// Interfaces that the message lists.
+        const LISTED: usize = 8;
+        if let (Some(chosen), false) = (&self.chosen, self.is_found) {
+            let names = self.names.iter().enumerate().take(LISTED);
+            let names: Vec<String> = names
+                .map(|(number, name)| format!("{number} ({name})"))
+                .collect();
+            let names = names.join(", ");
+            return Err(Stop::Unsupported(format!(
+                "has no interface '{chosen}'; its last section has {names}"
+            )));
+        }
+        match self.refused {
+            Some(link_type) if !self.is_carried => {
+                Err(Stop::Unsupported(link_type::refusal(link_type)))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn packet(&mut self, source: &mut Source, kind: u32, len: u32) -> Result<Found, Stop> {
         let packet = self.packet_fields(source, kind, len)?;
         let Some(interface) = self.interfaces.get(packet.interface as usize) else {
             let reason = format!("a frame of interface {}, not described", packet.interface);
             return Err(malformed(source, 8, reason));
         };
-        let Some(framing) = interface.framing else {
-            return Err(Stop::Unsupported(link_type::refusal(interface.link_type)));
-        };
-        let captured_max = interface.captured_max;
         let captured = match kind {
-            BLOCK_SIMPLE => packet.captured.min(captured_max),
+            BLOCK_SIMPLE => packet.captured.min(interface.snapshot_len),
             _ => packet.captured,
         };
-        if captured > captured_max {
-            let reason = format!(
-                "a frame of {captured} bytes on an interface of at most {captured_max} bytes a frame"
-            );
-            return Err(malformed(source, 0, reason));
-        }
-        if captured > len - 4 - packet.data_at {
+        if captured > len - 4 - packet.data_at as u32 {
             let reason = format!("a frame of {captured} bytes in a block of {len}");
             return Err(malformed(source, 0, reason));
         }
+        let is_too_long = captured > CAPTURED_MAX || len as usize > BUFFER_LEN;
+        let framing = match interface.framing {
+            Ok(_) if is_too_long => Err(LeftOut::TooLong),
+            framing => framing,
+        };
+        let framing = match framing {
+            Ok(framing) => framing,
+            Err(reason) => {
+                if let (LeftOut::LinkType(link_type), None) = (reason, self.refused) {
+                    self.refused = Some(link_type);
+                }
+                self.skip_block(source, len, packet.data_at as u32);
+                return Ok(Found::LeftOut(reason));
+            }
+        };
+        self.whole_block(source, len)?;
         if let Some(ticks) = packet.ticks {
             let Some(stamp) = interface.nanos(ticks) else {
                 let reason = format!("a time of {ticks} ticks, before 1970 or after 2554");
@@ -250,18 +311,26 @@ impl Ng {
             };
             self.last_stamp = stamp;
         }
-        let fcs_len = interface.fcs_len;
-        let at = source.consume(len as usize) + packet.data_at as usize;
+        let block = &source.held()[..len as usize];
+        let fcs_len = self.fcs_len(interface, block, packet.data_at, captured);
+        let at = source.consume(len as usize) + packet.data_at;
         let stamp = self.last_stamp;
         let place = Place::new(stamp, at, captured, packet.original, fcs_len);
-        Ok(place.framed(framing).on(packet.interface))
+        Ok(Found::Frame(place.framed(framing).on(packet.interface)))
     }
 
-    #[inline]
-    fn packet_fields(&self, source: &Source, kind: u32, len: u32) -> Result<Packet, Stop> {
-        let data_at = if kind == BLOCK_SIMPLE { 12 } else { 28 };
-        if len < data_at + 4 {
+    /// Reads the fields of a packet block before its data.
+    fn packet_fields(&self, source: &mut Source, kind: u32, len: u32) -> Result<Packet, Stop> {
+        let data_at = if kind == BLOCK_SIMPLE {
+            SIMPLE_DATA_AT
+        } else {
+            DATA_AT
+        };
+        if (len as usize) < data_at + 4 {
             return Err(bad_length(source, len));
+        }
+        if let FillResult::Ended(held) = source.need(data_at)? {
+            return Err(cut(source, held, len));
         }
         let block = source.held();
         let field = |at: usize| self.order.u32(block, at);
@@ -285,6 +354,31 @@ impl Ng {
             original: field(24),
             data_at,
         })
+    }
+
+    /// Returns the bytes of check sequence at the end of a frame: the flags of its block
+    /// override the interface, unless they are zero.
+    #[inline]
+    fn fcs_len(&self, interface: &Interface, block: &[u8], data_at: usize, captured: u32) -> u32 {
+        let options_at = data_at + captured.next_multiple_of(4) as usize;
+        match block.get(options_at..block.len() - 4) {
+            Some([_, _, _, _, ..]) if data_at == DATA_AT => self
+                .flags_fcs_len(&block[options_at..])
+                .unwrap_or(interface.fcs_len),
+            _ => interface.fcs_len,
+        }
+    }
+
+    /// Returns the length of the check sequence in bytes from the option `epb_flags`,
+    /// which holds it in the bits 5 to 8.
+    #[cold]
+    fn flags_fcs_len(&self, options: &[u8]) -> Option<u32> {
+        const OPTION_FLAGS: u16 = 2;
+        let mut options = Options::of(self.order, options, 0).map_while(Result::ok);
+        let (_, _, value) =
+            options.find(|(_, code, value)| *code == OPTION_FLAGS && value.len() == 4)?;
+        let len = self.order.u32(value, 0) >> 5 & 0xf;
+        (len > 0).then_some(len)
     }
 }
 

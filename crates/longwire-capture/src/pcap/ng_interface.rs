@@ -1,10 +1,10 @@
 //! Interfaces of a pcapng section, and the times of their frames.
 
-use super::CAPTURED_MAX;
+use super::counts::LeftOut;
 use super::link_type::Framing;
+use super::ng_options::Options;
 use super::source::Order;
 
-const OPTION_END: u16 = 0;
 const OPTION_NAME: u16 = 2;
 const OPTION_TSRESOL: u16 = 9;
 const OPTION_FCSLEN: u16 = 13;
@@ -46,12 +46,11 @@ impl Resolution {
 /// An interface that frames of a section were captured on.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Interface {
-    pub(super) link_type: u32,
-    /// Conversion of frames of this type to Ethernet; `None` if they cannot be
-    /// converted.
-    pub(super) framing: Option<Framing>,
-    /// Longest captured frame.
-    pub(super) captured_max: u32,
+    /// Conversion of its frames to Ethernet, or the reason why they are left out.
+    pub(super) framing: Result<Framing, LeftOut>,
+    /// Most bytes that are captured of a frame; `u32::MAX` without a limit.
+    pub(super) snapshot_len: u32,
+    /// Bytes of check sequence at the end of each frame.
     pub(super) fcs_len: u32,
     resolution: Resolution,
     /// Seconds to add to each time.
@@ -72,28 +71,22 @@ impl Interface {
         if body.len() < 8 {
             return Err((0, "an interface description without a snapshot length"));
         }
+        let link_type = u32::from(order.u16(body, 0));
         let mut interface = Interface {
-            link_type: u32::from(order.u16(body, 0)),
-            framing: Framing::of(u32::from(order.u16(body, 0))),
-            captured_max: match order.u32(body, 4) {
-                0 => CAPTURED_MAX,
-                snapshot => snapshot.min(CAPTURED_MAX),
+            framing: Framing::of(link_type).ok_or(LeftOut::LinkType(link_type)),
+            snapshot_len: match order.u32(body, 4) {
+                0 => u32::MAX,
+                snapshot => snapshot,
             },
             fcs_len: 0,
             resolution: Resolution::from_option(6),
             offset_secs: 0,
         };
         let mut name = String::new();
-        let mut at = 8;
-        // At the end of the block, the mark that ends the options may be missing.
-        while at + 4 <= body.len() {
-            let (code, len) = (order.u16(body, at), usize::from(order.u16(body, at + 2)));
-            if code == OPTION_END {
-                break;
-            }
-            let Some(value) = body.get(at + 4..at + 4 + len) else {
-                return Err((at, "an option that reaches beyond its block"));
-            };
+        for option in Options::of(order, body, 8) {
+            let (at, code, value) =
+                option.map_err(|at| (at, "an option that reaches beyond its block"))?;
+            let len = value.len();
             match (code, len) {
                 (OPTION_NAME, _) => {
                     let kept = &value[..len.min(NAME_MAX)];
@@ -102,14 +95,13 @@ impl Interface {
                         .to_owned();
                 }
                 (OPTION_TSRESOL, 1) => interface.resolution = Resolution::from_option(value[0]),
-                (OPTION_FCSLEN, 1) => interface.fcs_len = u32::from(value[0]),
+                (OPTION_FCSLEN, 1) => interface.fcs_len = fcs_bytes(value[0]),
                 (OPTION_TSOFFSET, 8) => interface.offset_secs = signed(order, value),
                 (OPTION_TSRESOL | OPTION_FCSLEN | OPTION_TSOFFSET, _) => {
                     return Err((at, "an option of the wrong length"));
                 }
                 _ => {}
             }
-            at += 4 + len.next_multiple_of(4);
         }
         Ok((interface, name))
     }
@@ -130,6 +122,15 @@ impl Interface {
         let offset = i128::from(self.offset_secs) * i128::from(NANOS_PER_SEC);
         // Both operands are below 2^96.
         u64::try_from(nanos as i128 + offset).ok()
+    }
+}
+
+/// Returns the bytes of a check sequence from the option `if_fcslen`, which counts bits;
+/// some writers count bytes, and no check sequence has fewer than eight bits.
+fn fcs_bytes(len: u8) -> u32 {
+    match len {
+        0..8 => u32::from(len),
+        bits => u32::from(bits).div_ceil(8),
     }
 }
 

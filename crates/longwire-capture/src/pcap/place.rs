@@ -1,6 +1,14 @@
 //! The place of a frame in the reader's buffer, with its properties.
 
+use super::counts::LeftOut;
 use super::link_type::Framing;
+
+/// The content of a record.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Found {
+    Frame(Place),
+    LeftOut(LeftOut),
+}
 
 /// The place of a frame in the buffer, with its properties.
 #[derive(Clone, Copy, Debug)]

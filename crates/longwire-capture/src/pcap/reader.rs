@@ -9,10 +9,11 @@ use longwire_engine::Nanos;
 use super::CAPTURED_MAX;
 use super::ahead::Depth;
 use super::batches::Batches;
+use super::counts::{LeftOut, RecordCounts};
 use super::error::CaptureError;
 use super::format::Format;
-use super::link_type::{ETHERNET_LEN, Framing, Reframed};
-use super::place::Place;
+use super::link_type::{ETHERNET_LEN, Framing};
+use super::place::{Found, Place};
 use super::source::{Source, Stop};
 use super::unpack::{Input, Packing};
 
@@ -42,8 +43,10 @@ pub struct CaptureReader {
     packing: Option<Packing>,
     size: Option<u64>,
     repeatable: bool,
+    /// The only interface to read, of a pcapng file.
+    interface: Option<String>,
     current: Option<Place>,
-    reframed: Reframed,
+    counts: RecordCounts,
     /// Set after the end or an error was reported.
     over: bool,
 }
@@ -65,7 +68,7 @@ impl CaptureReader {
     ///
     /// # Errors
     /// When the file cannot be read, or is not a capture of Ethernet frames or of
-    /// frames that can get an Ethernet header.
+    /// frames that can be converted to Ethernet.
     pub fn open(path: &str) -> Result<CaptureReader, CaptureError> {
         let file = open_input(path).map_err(|error| CaptureError::file(path, "opening", error))?;
         let size = file
@@ -100,11 +103,12 @@ impl CaptureReader {
             packing: None,
             size: None,
             repeatable: false,
+            interface: None,
             current: None,
-            reframed: Reframed::default(),
+            counts: RecordCounts::default(),
             over: false,
         };
-        let format = Format::recognise(&mut reader.source);
+        let format = Format::recognise(&mut reader.source, None);
         reader.packing = reader.source.packing();
         reader.format = Some(format.map_err(|stop| reader.error(stop))?);
         Ok(reader)
@@ -115,7 +119,8 @@ impl CaptureReader {
     /// # Errors
     /// [`CaptureError::Malformed`] with the place and the reason: a place in the
     /// unpacked file, or where the packing is damaged, in the stored one;
-    /// [`CaptureError::Unsupported`] for frames that Ethernet cannot carry.
+    /// [`CaptureError::Unsupported`] at the end of a pcapng file without the chosen
+    /// interface, or of whose interfaces none can be converted to Ethernet.
     #[inline]
     #[allow(
         clippy::should_implement_trait,
@@ -156,10 +161,27 @@ impl CaptureReader {
         self.packing
     }
 
-    /// Returns the length of the longest frame that the file may hold, in bytes.
+    /// Returns the length of the longest frame that a file may hold, in bytes.
     pub fn frame_max(&self) -> usize {
-        let format = self.format.as_ref();
-        format.map_or(CAPTURED_MAX as usize + ETHERNET_LEN, Format::frame_max)
+        CAPTURED_MAX as usize + ETHERNET_LEN
+    }
+
+    /// Chooses the only interface whose frames are read, by its name or by its number in
+    /// its section, from 0. The other interfaces' frames are left out and counted. To be
+    /// called before the first frame.
+    ///
+    /// # Errors
+    /// For a classic pcap, which does not tell interfaces apart.
+    pub fn choose_interface(&mut self, interface: &str) -> Result<(), CaptureError> {
+        let Some(Format::Ng(ng)) = &mut self.format else {
+            return Err(CaptureError::Unsupported {
+                file: self.name.clone(),
+                reason: format!("a classic pcap has no interfaces to choose '{interface}' from"),
+            });
+        };
+        ng.choose(interface);
+        self.interface = Some(interface.to_owned());
+        Ok(())
     }
 
     /// Returns the file's name in error messages.
@@ -167,9 +189,9 @@ impl CaptureReader {
         &self.name
     }
 
-    /// Returns the counts of frames that were captured without Ethernet's header.
-    pub fn reframed(&self) -> &Reframed {
-        &self.reframed
+    /// Returns the counts of records that were converted to Ethernet, or left out.
+    pub fn counts(&self) -> &RecordCounts {
+        &self.counts
     }
 
     /// Starts a thread that reads ahead and unpacks. The thread calls `at_start`
@@ -303,9 +325,9 @@ impl CaptureReader {
             return Ok(Step::End);
         }
         loop {
-            let place = match &mut self.format {
+            let found = match &mut self.format {
                 Some(format) => format.advance(&mut self.source),
-                None => match Format::recognise(&mut self.source) {
+                None => match Format::recognise(&mut self.source, self.interface.as_deref()) {
                     Ok(format) => {
                         self.format = Some(format);
                         continue;
@@ -313,17 +335,15 @@ impl CaptureReader {
                     Err(stop) => Err(stop),
                 },
             };
-            match place {
-                Ok(Some(place)) if place.framing == Framing::Ethernet => {
-                    self.current = Some(place);
-                    return Ok(Step::Frame);
-                }
-                Ok(Some(place)) => {
-                    self.current = self.reframe(place);
-                    if self.current.is_some() {
+            match found {
+                Ok(Some(Found::Frame(place))) => match self.convert(place) {
+                    Ok(place) => {
+                        self.current = Some(place);
                         return Ok(Step::Frame);
                     }
-                }
+                    Err(reason) => self.counts.leave_out(reason),
+                },
+                Ok(Some(Found::LeftOut(reason))) => self.counts.leave_out(reason),
                 Ok(None) => {
                     self.over = true;
                     return Ok(Step::End);
@@ -350,18 +370,19 @@ impl CaptureReader {
 
     /// Replaces the frame's own header by an Ethernet header. The bytes before
     /// the payload have been read, so that they can be overwritten.
-    fn reframe(&mut self, mut place: Place) -> Option<Place> {
+    fn convert(&mut self, mut place: Place) -> Result<Place, LeftOut> {
+        if place.framing == Framing::Ethernet {
+            return Ok(place);
+        }
         let data = self.source.at(place.at, place.len as usize);
-        let Some((payload_at, header)) = place.framing.header(data, place.wire_len) else {
-            self.reframed.left_out += 1;
-            return None;
-        };
-        self.reframed.add(place.framing);
-        place.at = place.at + payload_at - ETHERNET_LEN;
-        self.source.overwrite(place.at, &header);
-        let change = |len: u32| len - payload_at as u32 + ETHERNET_LEN as u32;
-        (place.len, place.wire_len) = (change(place.len), change(place.wire_len));
-        Some(place)
+        let payload = place.framing.payload(data, place.wire_len)?;
+        self.counts.convert(place.framing);
+        place.at = place.at + payload.at - ETHERNET_LEN;
+        self.source.overwrite(place.at, &payload.header);
+        let change = |len: u32| len - payload.at as u32 + ETHERNET_LEN as u32;
+        place.wire_len = change(place.wire_len - payload.trailer_len);
+        place.len = change(place.len).min(place.wire_len);
+        Ok(place)
     }
 
     #[cold]

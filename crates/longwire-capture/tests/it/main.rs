@@ -3,7 +3,9 @@
 
 mod common;
 
+mod conversions;
 mod cooked;
+mod dialects;
 mod log;
 mod packed;
 mod pcap;

@@ -186,7 +186,7 @@ fn places_say_whether_they_are_in_the_packed_file() {
         .classic(0xa1b2_c3d4, 96, 1)
         .record(1, 0, &frame(1)[..90], 97);
     let at = plain.bytes.len();
-    plain.record(1, 0, &frame(1)[..97], 97);
+    plain.u32(1).u32(0).u32(262_145).u32(262_145);
     let (frames, error) = read_all(&gzip(&plain.bytes), false);
     let error = error.expect("refused").to_string();
     assert_eq!(frames.len(), 1);

@@ -261,6 +261,76 @@ fn disorder_is_kept_and_counted_and_short_records_are_left_out() {
     assert_eq!(feed.status().notes.len(), 2);
 }
 
+/// Appends a pcapng block around `body`, whose length is a multiple of four.
+fn block(file: &mut Vec<u8>, kind: u32, body: &[&[u8]]) {
+    let body = body.concat();
+    let len = (body.len() as u32 + 12).to_le_bytes();
+    file.extend([&kind.to_le_bytes()[..], &len, &body, &len].concat());
+}
+
+#[test]
+fn interfaces_are_chosen_and_others_are_counted() {
+    let path = scratch("interfaces.pcapng");
+    let mut file = Vec::new();
+    block(
+        &mut file,
+        0x0a0d_0d0a,
+        &[&0x1a2b_3c4du32.to_le_bytes(), &[1, 0, 0, 0], &[0xff; 8]],
+    );
+    // Two of Ethernet, the second called east, and one of IEEE 802.15.4.
+    block(&mut file, 1, &[&[1, 0, 0, 0, 0, 0, 0, 0]]);
+    block(
+        &mut file,
+        1,
+        &[&[1, 0, 0, 0, 0, 0, 0, 0], &[2, 0, 4, 0], b"east", &[0; 4]],
+    );
+    block(&mut file, 1, &[&[195, 0, 0, 0, 0, 0, 0, 0]]);
+    for (micros, interface) in [(0u32, 0u32), (10, 2), (20, 1), (30, 2), (40, 1)] {
+        let data = frame(interface, 60);
+        let fields = [interface, 0, micros, 60, 60]
+            .map(u32::to_le_bytes)
+            .concat();
+        block(&mut file, 6, &[&fields, &data]);
+    }
+    std::fs::write(&path, &file).unwrap();
+    let mut all = TraceFeed::open(config(&[&path])).unwrap();
+    let (frames, error) = drain(&mut all);
+    assert!(error.is_none(), "{error:?}");
+    assert_eq!(frames, [(0, 0, 0), (20, 1, 0), (40, 1, 0)]);
+    assert_eq!(
+        (
+            count(&all, "other_link_type"),
+            count(&all, "other_interface")
+        ),
+        (2, 0)
+    );
+    let notes = all.status().notes;
+    assert!(
+        notes[0].starts_with("left out 2 records: link type 195"),
+        "{notes:?}"
+    );
+    for chosen in ["east", "1"] {
+        let east = TraceConfig {
+            interface: Some(chosen.to_owned()),
+            rounds: Some(2),
+            ..config(&[&path])
+        };
+        let mut east = TraceFeed::open(east).unwrap();
+        let (frames, error) = drain(&mut east);
+        assert!(error.is_none(), "{error:?}");
+        let numbers: Vec<(u64, u32)> = frames.iter().map(|frame| (frame.0, frame.1)).collect();
+        assert_eq!(numbers, [(0, 1), (20, 1), (40, 1), (60, 1)]);
+        assert_eq!(count(&east, "other_interface"), 6);
+    }
+    let north = TraceConfig {
+        interface: Some("north".to_owned()),
+        ..config(&[&path])
+    };
+    let (_, error) = drain(&mut TraceFeed::open(north).unwrap());
+    let error = error.expect("no such interface").to_string();
+    assert!(error.contains("no interface 'north'"), "{error}");
+}
+
 #[test]
 fn a_fault_leaves_what_was_before_it() {
     let frames: Vec<(u64, u32)> = (0..200).map(|n| (u64::from(n) * 10, n)).collect();

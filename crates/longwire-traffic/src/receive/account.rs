@@ -183,7 +183,8 @@ impl Account {
         let trace = self.comparison.as_ref().map(Comparison::report);
         let live = self.live.as_ref();
         let trace_error = self.comparison.as_ref().and_then(Comparison::error);
-        let mut notes = Vec::new();
+        let comparison = self.comparison.as_ref();
+        let mut notes = comparison.map_or_else(Vec::new, Comparison::notes);
         if self.set_back > 0 {
             notes.push(format!(
                 "{} with a stamp before the preceding frame's, whose gap counts as negative",

@@ -1,6 +1,6 @@
 //! Arrivals compared with a trace, which is read along.
 
-use longwire_capture::CaptureReader;
+use longwire_capture::{CaptureReader, RecordCounts};
 use longwire_engine::Nanos;
 use longwire_engine::replay::{Pace, ReplaySchedule};
 use longwire_io::PortError;
@@ -33,6 +33,8 @@ pub(super) struct Comparison {
     frames_of_round: u64,
     cut: u64,
     matching: Matching,
+    /// Records of all rounds that are read.
+    records: RecordCounts,
     error: Option<PortError>,
 }
 
@@ -54,6 +56,7 @@ impl Comparison {
             frames_of_round: 0,
             cut: 0,
             matching: Matching::new(),
+            records: RecordCounts::default(),
             error: None,
         };
         comparison.read_ahead();
@@ -73,7 +76,7 @@ impl Comparison {
                 Ok(Some(expected)) => self.matching.expect(expected),
                 Ok(None) => return,
                 Err(error) => {
-                    self.reader = None;
+                    self.close();
                     self.error = Some(error);
                     return;
                 }
@@ -97,7 +100,7 @@ impl Comparison {
                 }));
             }
             self.rounds_left -= 1;
-            self.reader = None;
+            self.close();
             // A trace without frames never gets on.
             if self.rounds_left > 0 && self.frames_of_round > 0 {
                 self.reader = Some(CaptureReader::open(&self.config.trace)?);
@@ -105,6 +108,23 @@ impl Comparison {
                 self.frames_of_round = 0;
             }
         }
+    }
+
+    fn close(&mut self) {
+        if let Some(reader) = self.reader.take() {
+            self.records.add(reader.counts());
+        }
+    }
+
+    /// Returns sentences about records of the trace that were converted, or left out.
+    pub(super) fn notes(&self) -> Vec<String> {
+        let mut records = self.records.clone();
+        if let Some(reader) = &self.reader {
+            records.add(reader.counts());
+        }
+        let notes = records.notes().into_iter();
+        let trace = &self.config.trace;
+        notes.map(|note| format!("{trace}: {note}")).collect()
     }
 
     /// A frame came.

@@ -73,6 +73,10 @@ impl CaptureReceiver {
         self.account.finish();
         let mut report = self.account.report();
         report.port = self.name;
+        let counts = self.reader.counts();
+        report.unseen.too_long = counts.too_long();
+        report.unseen.unusable = counts.unusable();
+        report.notes.extend(counts.notes());
         report
     }
 }

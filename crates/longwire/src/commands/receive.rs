@@ -206,7 +206,11 @@ fn judge(
         progress.at(done, all);
     }
     progress.clear();
-    Ok(receiver.finish())
+    let report = receiver.finish();
+    for note in report.notes.iter().filter(|_| !globals.quiet) {
+        print_line(format_args!("{note}"));
+    }
+    Ok(report)
 }
 
 /// Receives until a signal, or until one of the end conditions is met.

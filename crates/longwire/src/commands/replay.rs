@@ -135,6 +135,11 @@ pub struct SelectArgs {
     /// Merge several traces to one port by their times
     #[arg(long)]
     pub merge: bool,
+
+    /// Send the frames of one interface of a pcapng: its name, or its number
+    /// from 0
+    #[arg(long, value_name = "INTERFACE")]
+    pub interface: Option<String>,
 }
 
 /// A rate of sending.
@@ -336,11 +341,13 @@ impl ReplayArgs {
             from,
             until,
             merge,
+            interface,
         } = &self.select;
         let config = TraceConfig {
             traces: self.traces.clone(),
             merge: *merge,
             apart: self.apart(),
+            interface: interface.clone(),
             pace: self.pace.pace()?,
             gap_cap: self.pace.gap_cap,
             rounds: (*rounds > 0).then_some(*rounds),

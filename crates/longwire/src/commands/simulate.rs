@@ -1,5 +1,6 @@
 //! `longwire simulate`: capture in, capture out, in virtual time.
 
+use std::collections::BTreeMap;
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -120,6 +121,11 @@ pub struct SimulateArgs {
     #[arg(help_heading = "Link")]
     pub near: Vec<Near>,
 
+    /// The only interface of IN to read, if that is a pcapng: its name, or its
+    /// number from 0
+    #[arg(long, value_name = "INTERFACE", help_heading = "Link")]
+    pub interface: Option<String>,
+
     /// When schedules and traces began, in nanoseconds since 1970, as in
     /// epoch_ns of a run's report; without it, with the first frame
     #[arg(long, value_name = "NS", help_heading = "Link")]
@@ -140,6 +146,8 @@ struct SimulateJson<'a> {
     /// Frames without a direction, of a capture of both directions.
     #[serde(skip_serializing_if = "Option::is_none")]
     unassigned: Option<UnassignedFrames>,
+    /// Records that were converted to Ethernet, or left out, by kind.
+    records: BTreeMap<&'static str, u64>,
     #[serde(flatten)]
     report: &'a RunReport,
 }
@@ -169,7 +177,7 @@ pub fn run(args: &SimulateArgs, globals: &Globals) -> Result<ExitCode, Error> {
     let (ways, links) = ways(args)?;
     check_output(output, args)?;
     let stop = stop_flag()?;
-    let mut inputs = Inputs::of_pair(&args.input, ways, &stop)?;
+    let mut inputs = Inputs::of_pair(&args.input, args.interface.as_deref(), ways, &stop)?;
     let outputs = Outputs::of_pair(&[output])?;
     let names = ["up", "down"];
     let record = RecordArgs {
@@ -196,7 +204,9 @@ pub fn run(args: &SimulateArgs, globals: &Globals) -> Result<ExitCode, Error> {
     progress.clear();
     let interrupted = format!("interrupted; {output} holds what was released until then");
     let (links, ended) = run.finish(ended, &interrupted);
-    let remarks = remarks(&links, inputs.unassigned(), ended.error.is_none());
+    let (records, mut of_records) = inputs.records();
+    let mut remarks = remarks(&links, inputs.unassigned(), ended.error.is_none());
+    remarks.append(&mut of_records);
     start::warn(&remarks, globals)?;
     notes.extend(remarks);
     let report = RunReport {
@@ -210,6 +220,7 @@ pub fn run(args: &SimulateArgs, globals: &Globals) -> Result<ExitCode, Error> {
     };
     let json = SimulateJson {
         unassigned: inputs.unassigned(),
+        records: records.named().into(),
         report: &report,
     };
     finish_as(&json, &report, &args.report, globals, place)

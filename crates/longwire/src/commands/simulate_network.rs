@@ -86,6 +86,9 @@ pub fn run(file: &Path, args: &SimulateArgs, globals: &Globals) -> Result<ExitCo
         notes.push(remark);
     }
     fabric.notes.extend(notes);
+    let (_, notes) = inputs.records();
+    start::warn(&notes, globals)?;
+    fabric.notes.extend(notes);
     let mut report = NetworkReport::new(fabric, &network);
     report.changes = changes.unwrap_or_default();
     run_network::finish(&report, &args.report, globals, place(&outs))
@@ -111,6 +114,11 @@ fn refuse_options_of_one_link(args: &SimulateArgs) -> Result<(), Error> {
             !args.near.is_empty(),
             "--near separates the sides of one link; in a network ports and matchers do: --in \
              PORT=CAPTURE names the port at which a capture's frames enter",
+        ),
+        (
+            args.interface.is_some(),
+            "--interface is for one capture; in a network --in CAPTURE takes each interface to \
+             the port of its name",
         ),
         (
             args.direction != Direction::default(),

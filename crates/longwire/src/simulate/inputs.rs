@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use longwire_capture::{Batches, CaptureReader, Record, Step};
+use longwire_capture::{Batches, CaptureReader, Record, RecordCounts, Step};
 use longwire_engine::Nanos;
 use longwire_io::rights;
 use longwire_packet::bridge::PortIndex;
@@ -120,7 +120,7 @@ impl<'a> Inputs<'a> {
         let mut sources = Vec::new();
         for file in files {
             let entry = file.port.map_or(Entry::Interfaces(Vec::new()), Entry::Port);
-            let mut source = Source::open(&file.path, entry, Batches::Small)?;
+            let mut source = Source::open(&file.path, None, entry, Batches::Small)?;
             source.advance(&topology.ports, stop)?;
             sources.push(source);
         }
@@ -136,13 +136,18 @@ impl<'a> Inputs<'a> {
     ///
     /// # Errors
     /// If it cannot be read.
-    pub fn of_pair(path: &str, ways: Ways, stop: &'a AtomicBool) -> Result<Inputs<'a>, Error> {
+    pub fn of_pair(
+        path: &str,
+        interface: Option<&str>,
+        ways: Ways,
+        stop: &'a AtomicBool,
+    ) -> Result<Inputs<'a>, Error> {
         let entry = match ways {
             Ways::One(direction) => Entry::Port(direction.port()),
             Ways::Two(sides) => Entry::Sides(sides, UnassignedFrames::default()),
         };
         Ok(Inputs {
-            sources: vec![Source::open(path, entry, Batches::Large)?],
+            sources: vec![Source::open(path, interface, entry, Batches::Large)?],
             // The first frame is read when it is needed: it may take long to
             // come through a pipe.
             taken: Some(0),
@@ -207,6 +212,18 @@ impl<'a> Inputs<'a> {
         })
     }
 
+    /// Returns the counts of records that were converted to Ethernet, or left out, and a
+    /// sentence about each kind.
+    pub fn records(&self) -> (RecordCounts, Vec<String>) {
+        let (mut sum, mut notes) = (RecordCounts::default(), Vec::new());
+        for reader in self.sources.iter().map(|source| &source.reader) {
+            sum.add(reader.counts());
+            let of_reader = reader.counts().notes().into_iter();
+            notes.extend(of_reader.map(|note| format!("{}: {note}", reader.name())));
+        }
+        (sum, notes)
+    }
+
     /// Returns the number of bytes read, and the total, if that is known.
     pub fn progress(&self) -> (u64, Option<u64>) {
         let readers = || self.sources.iter().map(|source| &source.reader);
@@ -218,8 +235,16 @@ impl<'a> Inputs<'a> {
 
 impl Source {
     /// Opens a capture before its first frame.
-    fn open(path: &str, entry: Entry, batches: Batches) -> Result<Source, Error> {
+    fn open(
+        path: &str,
+        interface: Option<&str>,
+        entry: Entry,
+        batches: Batches,
+    ) -> Result<Source, Error> {
         let mut reader = CaptureReader::open(path)?;
+        if let Some(interface) = interface {
+            reader.choose_interface(interface)?;
+        }
         if reader.packing().is_some() {
             // Decompression takes as much time as everything else.
             reader.read_ahead(false, rights::give_up_all)?;

@@ -281,6 +281,33 @@ fn captures_pass_through_pipes() {
 }
 
 #[test]
+fn records_without_an_ethernet_form_are_counted_with_their_reason() {
+    use longwire_testbed::support::capture;
+
+    let dir = Folder::new();
+    // PPP: two IPv4 packets, and a message of link control.
+    let packet = [&[0xff, 3, 0, 0x21, 0x45][..], &[0; 39]].concat();
+    let control = vec![0xff, 3, 0xc0, 0x21, 1, 1, 0, 4];
+    let records = [packet.clone(), control, packet];
+    let timed = (0..).zip(records).map(|(n, record)| (EPOCH + n, record));
+    let (ran, out) = simulate(&dir, &capture::pcap(9, timed), &["--json"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert_eq!(frames(&out), [(EPOCH, 54), (EPOCH + 2, 54)]);
+    let json = ran.json();
+    assert_eq!(json["records"]["given_ethernet_header"], 2);
+    assert_eq!(json["records"]["not_ethernet"], 1);
+    let said = "left out 1 record: Ethernet has no type for the protocol";
+    assert!(json["notes"].to_string().contains(said), "{json}");
+    assert!(ran.stderr.contains(said), "{ran:?}");
+    let (ran, _) = simulate(&dir, &pcap(&[(EPOCH, 100)]), &["--interface", "east"]);
+    assert_eq!(ran.code, 1, "{ran:?}");
+    assert!(
+        ran.stderr.contains("no interfaces to choose 'east' from"),
+        "{ran:?}"
+    );
+}
+
+#[test]
 fn an_interrupted_simulation_keeps_and_reports_its_output() {
     use std::io::Write;
     use std::process::{Command, Stdio};

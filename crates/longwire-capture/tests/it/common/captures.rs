@@ -86,6 +86,17 @@ impl Builder {
         })
     }
 
+    /// Appends an enhanced packet with the option `epb_flags` after the data.
+    pub fn flagged(&mut self, interface: u32, data: &[u8], flags: u32) -> &mut Builder {
+        self.block(6, |b| {
+            let len = data.len() as u32;
+            b.u32(interface).u32(0).u32(5).u32(len).u32(len).raw(data);
+            let padding = data.len().next_multiple_of(4) - data.len();
+            b.raw(&[0; 3][..padding]);
+            b.u16(2).u16(4).u32(flags).u32(0);
+        })
+    }
+
     /// Appends an enhanced packet with a comment after the data.
     pub fn enhanced(
         &mut self,

@@ -9,7 +9,7 @@ use nix::sys::time::TimeSpec;
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
 
 use crate::clock::to_kernel;
-use crate::port::{Offload, PortError, ReceiveResult, RxFrame, RxPort};
+use crate::port::{Offload, PortError, PortLosses, ReceiveResult, RxFrame, RxPort};
 use crate::rights;
 
 /// The receiving port `pcap:FILE`.
@@ -202,6 +202,16 @@ impl RxPort for PcapRx {
         match self.waits {
             WaitReason::Input => self.reader.readable(),
             WaitReason::Time | WaitReason::Nothing => Some(self.timer.as_fd()),
+        }
+    }
+
+    /// Counts records that were left out as too long or unusable.
+    fn losses(&mut self) -> PortLosses {
+        let counts = self.reader.counts();
+        PortLosses {
+            too_long: counts.too_long(),
+            unusable: counts.unusable(),
+            ..PortLosses::default()
         }
     }
 

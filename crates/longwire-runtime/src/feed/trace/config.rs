@@ -18,6 +18,8 @@ pub struct TraceConfig {
     pub merge: bool,
     /// Send each trace to its own output, all in the order of their stamps.
     pub apart: bool,
+    /// The only interface of pcapng traces that is sent, by name or by number from 0.
+    pub interface: Option<String>,
     /// The source of the pace.
     pub pace: Pace,
     /// The limit for gaps of the trace; longer ones are shortened to it.
@@ -49,6 +51,7 @@ impl Default for TraceConfig {
             traces: Vec::new(),
             merge: false,
             apart: false,
+            interface: None,
             pace: Pace::default(),
             gap_cap: None,
             rounds: Some(1),

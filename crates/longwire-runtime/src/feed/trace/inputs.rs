@@ -2,10 +2,12 @@
 
 use std::os::fd::BorrowedFd;
 
-use longwire_capture::{CaptureReader, Record, Reframed, Step};
+use longwire_capture::{CaptureReader, Record, RecordCounts, Step};
 use longwire_engine::Nanos;
 use longwire_io::{PortError, rights};
 use nix::poll::{PollFd, PollFlags, poll};
+
+use super::TraceConfig;
 
 /// The traces, in the order in which they were named.
 pub(super) struct Inputs {
@@ -43,11 +45,8 @@ pub(super) enum Next {
 }
 
 impl Inputs {
-    pub(super) fn open(
-        names: &[String],
-        merged: bool,
-        repeated: bool,
-    ) -> Result<Inputs, PortError> {
+    pub(super) fn open(config: &TraceConfig, repeated: bool) -> Result<Inputs, PortError> {
+        let names = &config.traces;
         let refused = |port: &str, reason: &str| PortError::Unsupported {
             port: port.into(),
             reason: reason.into(),
@@ -63,6 +62,9 @@ impl Inputs {
         }
         let open = |name: &String| {
             let mut reader = CaptureReader::open(name)?;
+            if let Some(interface) = &config.interface {
+                reader.choose_interface(interface)?;
+            }
             if repeated && !reader.is_repeatable() {
                 let reason = "a pipe can be read only once; save it to a file to repeat it";
                 return Err(refused(name, reason));
@@ -77,7 +79,7 @@ impl Inputs {
         };
         let mut inputs = Inputs {
             traces: names.iter().map(open).collect::<Result<_, _>>()?,
-            merged: merged && names.len() > 1,
+            merged: (config.merge || config.apart) && names.len() > 1,
             repeated,
             current: 0,
         };
@@ -185,15 +187,11 @@ impl Inputs {
         })
     }
 
-    /// Counts frames that had no Ethernet header.
-    pub(super) fn reframed(&self) -> Reframed {
-        let mut sum = Reframed::default();
+    /// Returns the counts of records that were converted to Ethernet, or left out.
+    pub(super) fn record_counts(&self) -> RecordCounts {
+        let mut sum = RecordCounts::default();
         for trace in &self.traces {
-            let one = trace.reader.reframed();
-            sum.raw_ip += one.raw_ip;
-            sum.loopback += one.loopback;
-            sum.cooked += one.cooked;
-            sum.left_out += one.left_out;
+            sum.add(trace.reader.counts());
         }
         sum
     }

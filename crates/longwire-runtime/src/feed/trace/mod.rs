@@ -84,8 +84,7 @@ impl TraceFeed {
             });
         }
         let repeated = config.rounds != Some(1);
-        let merged = config.merge || config.apart;
-        let inputs = Inputs::open(&config.traces, merged, repeated)?;
+        let inputs = Inputs::open(&config, repeated)?;
         Ok(TraceFeed {
             inputs,
             schedule: ReplaySchedule::new(config.pace, config.gap_cap),

@@ -59,17 +59,15 @@ impl Pieces {
 /// Returns the status of a feed.
 pub(super) fn status(feed: &TraceFeed) -> FeedStatus {
     let counts = &feed.counts;
-    let reframed = feed.inputs.reframed();
     let mut listed = vec![
         ("set_back", feed.schedule.set_back()),
         ("filtered", counts.filtered),
         ("outside_window", counts.outside),
         ("too_short", counts.too_short),
         ("truncated", counts.truncated),
-        ("given_ethernet_header", reframed.given()),
-        ("not_ethernet", reframed.left_out),
         ("rounds", feed.round + u64::from(!feed.over)),
     ];
+    listed.extend(feed.inputs.record_counts().named());
     listed.extend(feed.config.alterations.counts());
     FeedStatus {
         name: name(&feed.config.traces),
@@ -114,27 +112,8 @@ fn fraction(feed: &TraceFeed) -> Option<f64> {
 }
 
 fn notes(feed: &TraceFeed) -> Vec<String> {
-    let mut notes = Vec::new();
+    let mut notes = feed.inputs.record_counts().notes();
     let counts = &feed.counts;
-    let reframed = feed.inputs.reframed();
-    let kinds = [
-        (reframed.raw_ip, "raw IP"),
-        (reframed.loopback, "BSD loopback"),
-        (reframed.cooked, "Linux cooked"),
-    ];
-    for (frames, kind) in kinds.into_iter().filter(|(frames, _)| *frames > 0) {
-        notes.push(format!(
-            "{} captured as {kind} got an Ethernet header, with 02:00:00:00:00:01 and \
-             02:00:00:00:00:02 for stations that the capture does not name",
-            number_of(frames, "frame")
-        ));
-    }
-    if reframed.left_out > 0 {
-        notes.push(format!(
-            "left out {} with nothing that Ethernet carries",
-            number_of(reframed.left_out, "record")
-        ));
-    }
     if counts.too_short > 0 {
         notes.push(format!(
             "left out {} without a whole Ethernet header",

@@ -1,0 +1,173 @@
+//! Counts of records that were converted to Ethernet, or left out.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use longwire_units::number_of;
+
+use super::link_type::{self, Framing};
+
+/// The reason why no frame comes from a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LeftOut {
+    /// Its link type has no conversion to Ethernet.
+    LinkType(u32),
+    /// It is from an interface that was not chosen.
+    OtherInterface,
+    /// More than [`CAPTURED_MAX`](super::CAPTURED_MAX) bytes were captured.
+    TooLong,
+    /// It ends within the header before its payload.
+    CutHeader,
+    /// Ethernet has no type for its protocol.
+    Protocol,
+    /// An IEEE 802.11 management or control frame.
+    WirelessControl,
+    /// An IEEE 802.11 data frame without payload.
+    WirelessEmpty,
+    /// An encrypted IEEE 802.11 frame.
+    WirelessEncrypted,
+    /// An IEEE 802.11 fragment or aggregate.
+    WirelessPart,
+    /// An IEEE 802.11 frame that was received with a wrong check sequence.
+    WirelessDamaged,
+}
+
+impl fmt::Display for LeftOut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            LeftOut::LinkType(number) => {
+                let name = link_type::name(*number);
+                return write!(
+                    f,
+                    "link type {number} ({name}) has no conversion to Ethernet"
+                );
+            }
+            LeftOut::OtherInterface => "captured on another interface",
+            LeftOut::TooLong => "longer than 256 KiB",
+            LeftOut::CutHeader => "cut within the header before the payload",
+            LeftOut::Protocol => "Ethernet has no type for the protocol",
+            LeftOut::WirelessControl => "IEEE 802.11 management or control",
+            LeftOut::WirelessEmpty => "IEEE 802.11 data without payload",
+            LeftOut::WirelessEncrypted => "IEEE 802.11, encrypted",
+            LeftOut::WirelessPart => "IEEE 802.11 fragment or aggregate",
+            LeftOut::WirelessDamaged => "IEEE 802.11 with a wrong check sequence",
+        })
+    }
+}
+
+/// Counts of records that were captured without an Ethernet header, and of those left out.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RecordCounts {
+    /// Frames that began with their IP header.
+    pub raw_ip: u64,
+    /// Frames that began with the four bytes of BSD's loopback.
+    pub loopback: u64,
+    /// Frames of a Linux cooked capture, as of the device `any`.
+    pub cooked: u64,
+    /// Frames of PPP.
+    pub ppp: u64,
+    /// Frames of Cisco HDLC.
+    pub cisco_hdlc: u64,
+    /// IEEE 802.11 data frames.
+    pub wireless: u64,
+    /// Records left out, by reason.
+    pub left_out: BTreeMap<LeftOut, u64>,
+}
+
+impl RecordCounts {
+    /// Returns the number of frames that got an Ethernet header.
+    pub fn converted(&self) -> u64 {
+        let kinds = self.kinds().into_iter();
+        kinds.map(|(count, _)| count).sum()
+    }
+
+    /// Adds the counts of another capture.
+    pub fn add(&mut self, other: &RecordCounts) {
+        self.raw_ip += other.raw_ip;
+        self.loopback += other.loopback;
+        self.cooked += other.cooked;
+        self.ppp += other.ppp;
+        self.cisco_hdlc += other.cisco_hdlc;
+        self.wireless += other.wireless;
+        for (reason, count) in &other.left_out {
+            *self.left_out.entry(*reason).or_default() += count;
+        }
+    }
+
+    /// Returns the number of records left out as too long.
+    pub fn too_long(&self) -> u64 {
+        self.left_out_if(|reason| *reason == LeftOut::TooLong)
+    }
+
+    /// Returns the number of records left out that Ethernet cannot carry.
+    pub fn unusable(&self) -> u64 {
+        self.left_out_if(|reason| !matches!(reason, LeftOut::TooLong | LeftOut::OtherInterface))
+    }
+
+    fn left_out_if(&self, holds: impl Fn(&LeftOut) -> bool) -> u64 {
+        let found = self.left_out.iter().filter(|(reason, _)| holds(reason));
+        found.map(|(_, count)| count).sum()
+    }
+
+    /// Returns the counts with the names that reports give them.
+    pub fn named(&self) -> [(&'static str, u64); 5] {
+        let other_type = self.left_out_if(|reason| matches!(reason, LeftOut::LinkType(_)));
+        let other_interface = self.left_out_if(|reason| *reason == LeftOut::OtherInterface);
+        [
+            ("given_ethernet_header", self.converted()),
+            ("not_ethernet", self.unusable() - other_type),
+            ("other_link_type", other_type),
+            ("other_interface", other_interface),
+            ("record_too_long", self.too_long()),
+        ]
+    }
+
+    /// Returns a sentence for each kind of conversion and each reason.
+    pub fn notes(&self) -> Vec<String> {
+        let kinds = self.kinds().into_iter().filter(|(count, _)| *count > 0);
+        let converted = kinds.map(|(count, kind)| {
+            let frames = number_of(count, "frame");
+            let given = format!("{frames} captured as {kind} got an Ethernet header");
+            match kind {
+                "IEEE 802.11" => given,
+                _ => format!(
+                    "{given}, with 02:00:00:00:00:01 and 02:00:00:00:00:02 for stations that the \
+                     capture does not name"
+                ),
+            }
+        });
+        let left_out = self.left_out.iter().map(|(reason, count)| {
+            let records = number_of(*count, "record");
+            format!("left out {records}: {reason}")
+        });
+        converted.chain(left_out).collect()
+    }
+
+    fn kinds(&self) -> [(u64, &'static str); 6] {
+        [
+            (self.raw_ip, "raw IP"),
+            (self.loopback, "BSD loopback"),
+            (self.cooked, "Linux cooked"),
+            (self.ppp, "PPP"),
+            (self.cisco_hdlc, "Cisco HDLC"),
+            (self.wireless, "IEEE 802.11"),
+        ]
+    }
+
+    pub(super) fn convert(&mut self, framing: Framing) {
+        match framing {
+            Framing::Ethernet => {}
+            Framing::Ip => self.raw_ip += 1,
+            Framing::Family => self.loopback += 1,
+            Framing::Cooked | Framing::Cooked2 => self.cooked += 1,
+            Framing::Ppp | Framing::PppDirected | Framing::PppSession => self.ppp += 1,
+            Framing::CiscoHdlc => self.cisco_hdlc += 1,
+            Framing::Wireless(_) => self.wireless += 1,
+        }
+    }
+
+    #[cold]
+    pub(super) fn leave_out(&mut self, reason: LeftOut) {
+        *self.left_out.entry(reason).or_default() += 1;
+    }
+}

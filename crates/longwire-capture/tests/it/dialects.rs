@@ -1,0 +1,243 @@
+//! Captures that other readers accept: records beyond the snapshot length, old and
+//! modified versions, check sequences, interfaces that are left out.
+use std::io::Cursor;
+
+use crate::common::captures::Builder;
+use crate::common::{Frame, read_to_end};
+use longwire_capture::{CAPTURED_MAX, CaptureError, CaptureReader, LeftOut};
+
+fn reader(file: &Builder) -> CaptureReader {
+    CaptureReader::new("test", Cursor::new(file.bytes.clone())).expect("a capture")
+}
+
+fn frame(len: usize) -> Vec<u8> {
+    (0..len).map(|i| (i * 31 + len) as u8).collect()
+}
+
+/// Returns all frames of a file without a fault, and the records left out.
+fn read(file: &Builder) -> (Vec<Frame>, Vec<(LeftOut, u64)>) {
+    let mut reader = reader(file);
+    let (frames, error) = read_to_end(&mut reader);
+    assert!(error.is_none(), "{error:?}");
+    let left_out = reader.counts().left_out.clone();
+    (frames, left_out.into_iter().collect())
+}
+
+/// Returns the length of each frame.
+fn lengths(file: &Builder) -> Vec<usize> {
+    read(file).0.iter().map(|frame| frame.1.len()).collect()
+}
+
+#[test]
+fn records_beyond_the_snapshot_length_are_read_whole() {
+    for big in [false, true] {
+        let mut classic = Builder::new(big);
+        classic.classic(0xa1b2_c3d4, 96, 1);
+        let mut ng = Builder::new(big);
+        ng.section().interface(1, 96, &[]);
+        for len in [60, 97, 1514, CAPTURED_MAX as usize] {
+            classic.record(1, 0, &frame(len), len as u32);
+            ng.enhanced(0, 1, &frame(len), len as u32);
+        }
+        for file in [&classic, &ng] {
+            assert_eq!(lengths(file), [60, 97, 1514, CAPTURED_MAX as usize]);
+            assert_eq!(read(file).0[2].1, frame(1514));
+        }
+    }
+}
+
+#[test]
+fn interfaces_of_other_link_types_are_left_out_and_counted() {
+    let mut file = Builder::new(true);
+    file.section().interface(195, 0, &[]).interface(1, 0, &[]);
+    file.interface(1, 0, &[]);
+    for n in 0..4 {
+        file.enhanced(0, n, &frame(20), 20);
+        file.enhanced(1 + n as u32 % 2, n, &frame(60), 60);
+    }
+    // Longer than a block may be that is read.
+    let long = frame(600_000);
+    file.enhanced(0, 9, &long, long.len() as u32);
+    file.enhanced(1, 9, &long, long.len() as u32);
+    file.enhanced(1, 10, &frame(61), 61);
+    let (frames, left_out) = read(&file);
+    let lengths: Vec<usize> = frames.iter().map(|frame| frame.1.len()).collect();
+    assert_eq!(lengths, [60, 60, 60, 60, 61]);
+    assert_eq!(
+        left_out,
+        [(LeftOut::LinkType(195), 5), (LeftOut::TooLong, 1)]
+    );
+    let notes = {
+        let mut reader = reader(&file);
+        read_to_end(&mut reader);
+        reader.counts().notes()
+    };
+    let expected = [
+        "left out 5 records: link type 195 (IEEE 802.15.4) has no conversion to Ethernet",
+        "left out 1 record: longer than 256 KiB",
+    ];
+    assert_eq!(notes, expected);
+}
+
+#[test]
+fn a_file_without_an_interface_that_can_be_carried_is_refused_at_its_end() {
+    let mut file = Builder::new(false);
+    file.section().interface(195, 0, &[]);
+    file.enhanced(0, 1, &frame(20), 20)
+        .enhanced(0, 2, &frame(20), 20);
+    let mut reader = reader(&file);
+    let (frames, error) = read_to_end(&mut reader);
+    assert_eq!(frames, []);
+    let reason = match error {
+        Some(CaptureError::Unsupported { reason, .. }) => reason,
+        other => panic!("{other:?}"),
+    };
+    assert!(reason.contains("195 (IEEE 802.15.4)"), "{reason}");
+    assert_eq!(reader.counts().left_out[&LeftOut::LinkType(195)], 2);
+    // A file without any frame is none.
+    let mut file = Builder::new(false);
+    file.section().interface(195, 0, &[]);
+    assert_eq!(read(&file), (vec![], vec![]));
+}
+
+#[test]
+fn an_interface_is_chosen_by_name_or_number() {
+    let mut file = Builder::new(false);
+    file.section().interface(1, 0, &[(2, b"west")]);
+    file.interface(1, 0, &[(2, b"east")]).interface(195, 0, &[]);
+    for interface in [0, 1, 2, 1] {
+        file.enhanced(interface, 1, &frame(60 + interface as usize), 99);
+    }
+    // Another section may have them in another order.
+    file.section().interface(1, 0, &[(2, b"east")]);
+    file.enhanced(0, 2, &frame(70), 70);
+    for (chosen, expected, others) in [
+        ("west", vec![60], 4),
+        ("0", vec![60, 70], 3),
+        ("east", vec![61, 61, 70], 2),
+        ("1", vec![61, 61], 3),
+    ] {
+        let mut reader = reader(&file);
+        reader.choose_interface(chosen).expect("a pcapng");
+        let (frames, error) = read_to_end(&mut reader);
+        assert!(error.is_none(), "{error:?}");
+        let lengths: Vec<usize> = frames.iter().map(|frame| frame.1.len()).collect();
+        assert_eq!(lengths, expected, "{chosen}");
+        let counts = reader.counts();
+        assert_eq!(
+            counts.left_out[&LeftOut::OtherInterface],
+            others,
+            "{chosen}"
+        );
+    }
+    let mut other = reader(&file);
+    other.choose_interface("north").expect("a pcapng");
+    let (frames, error) = read_to_end(&mut other);
+    let error = error.expect("no such interface").to_string();
+    assert!(
+        frames.is_empty() && error.contains("'north'; its last section has 0 (east)"),
+        "{error}"
+    );
+    let mut classic = Builder::new(false);
+    classic.classic(0xa1b2_c3d4, 0, 1);
+    let refused = reader(&classic)
+        .choose_interface("west")
+        .expect_err("classic");
+    assert!(refused.to_string().contains("no interfaces"), "{refused}");
+}
+
+/// Appends the header of a classic file of this version.
+fn versioned(file: &mut Builder, magic: u32, version: (u16, u16)) {
+    file.u32(magic).u16(version.0).u16(version.1);
+    file.u32(0).u32(0).u32(65_535).u32(1);
+}
+
+#[test]
+fn old_versions_have_their_lengths_the_other_way_round() {
+    for big in [false, true] {
+        for (magic, tick) in [(0xa1b2_c3d4, 1_000), (0xa1b2_3c4d, 1)] {
+            for version in [(2, 0), (2, 2), (2, 3), (2, 4), (543, 0)] {
+                let mut file = Builder::new(big);
+                versioned(&mut file, magic, version);
+                for (len, original) in [(60, 60), (40, 1514)] {
+                    let (first, second) = match version {
+                        (2, 4) => (len, original),
+                        _ => (original, len),
+                    };
+                    file.u32(7).u32(5).u32(first).u32(second);
+                    file.raw(&frame(len as usize));
+                }
+                let stamp = 7_000_000_000 + 5 * tick;
+                let expected = [(stamp, frame(60), 60), (stamp, frame(40), 1514)];
+                assert_eq!(read(&file).0, expected, "{version:?}, big {big}");
+            }
+        }
+        // Some writers of 2.3 keep to the order of today.
+        let mut file = Builder::new(big);
+        versioned(&mut file, 0xa1b2_c3d4, (2, 3));
+        file.record(7, 0, &frame(40), 1514);
+        assert_eq!(read(&file).0, [(7_000_000_000, frame(40), 1514)]);
+    }
+    let mut file = Builder::new(false);
+    versioned(&mut file, 0xa1b2_c3d4, (2, 5));
+    let refused = CaptureReader::new("test", Cursor::new(file.bytes)).err();
+    let refused = refused.expect("an unknown version").to_string();
+    assert!(refused.contains("at byte 4: pcap version 2.5"), "{refused}");
+}
+
+#[test]
+fn modified_captures_have_longer_record_headers() {
+    for big in [false, true] {
+        let mut file = Builder::new(big);
+        versioned(&mut file, 0xa1b2_cd34, (2, 4));
+        for len in [60, 61] {
+            file.u32(7).u32(5).u32(len).u32(len + 4);
+            // Interface, protocol, packet type and padding.
+            file.u32(3)
+                .u16(0x0800)
+                .raw(&[1, 0])
+                .raw(&frame(len as usize));
+        }
+        let expected = [
+            (7_000_005_000, frame(60), 64),
+            (7_000_005_000, frame(61), 65),
+        ];
+        assert_eq!(read(&file).0, expected);
+        assert!(reader(&file).upcoming().next().is_none());
+        file.bytes.truncate(24 + 20);
+        let (frames, error) = read_to_end(&mut reader(&file));
+        let error = error.expect("a cut record").to_string();
+        assert!(
+            frames.is_empty() && error.contains("20 of 24 bytes"),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn check_sequences_of_pcapng_are_counted_in_bits_and_told_by_each_block() {
+    // As the specification counts, as some writers do, and without the option.
+    let interfaces: [(&[u8], usize); 5] = [(&[32], 4), (&[16], 2), (&[4], 4), (&[0], 0), (&[], 0)];
+    for big in [false, true] {
+        for (value, fcs_len) in interfaces {
+            let options = [(13, value)];
+            let options = if value.is_empty() { &[][..] } else { &options };
+            let mut file = Builder::new(big);
+            file.section().interface(1, 0, options);
+            file.enhanced(0, 1, &frame(64), 64);
+            // The frame is cut within the sequence.
+            file.enhanced(0, 1, &frame(62), 64);
+            // Zero means that the block does not know.
+            file.flagged(0, &frame(64), 1);
+            file.flagged(0, &frame(64), 1 | 2 << 5);
+            file.flagged(0, &frame(61), 4 << 5);
+            file.block(3, |b| {
+                b.u32(64).raw(&frame(64));
+            });
+            let plain = 64 - fcs_len;
+            let expected = [plain, 62.min(plain), plain, 62, 57, plain];
+            assert_eq!(lengths(&file), expected, "{value:?}, big {big}");
+            assert_eq!(read(&file).0[0].1, frame(64)[..plain]);
+        }
+    }
+}
