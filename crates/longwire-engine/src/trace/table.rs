@@ -202,6 +202,10 @@ impl TableReader {
             _ => time,
         };
         if matches!(value.as_ref(), "" | "-" | "NA") {
+            if self.rows.is_empty() {
+                // The series begins with the first value.
+                self.elapsed = 0;
+            }
             return Ok(());
         }
         let (quantity, scale) = (self.mapping.quantity, columns.value.scale);

@@ -56,6 +56,10 @@ fn rows_with_durations_are_rates_and_delays() {
     }
     let named = read_with(Some(Format::Json), &Mapping::usual(Quantity::Rate), SABRE);
     assert_eq!(stretches(named), rates);
+    // The series begins with the first value.
+    let late = SABRE.replace("1051", "null");
+    let later = [(46_500, 3_791 * MS)];
+    assert_eq!(stretches(read(Quantity::Rate, &late)), later);
     // The same as a table.
     let table = "duration_ms,bandwidth_kbps\n1020,1051\n2791,46.5\n1000,\n";
     assert_eq!(stretches(read(Quantity::Rate, table)), rates);
