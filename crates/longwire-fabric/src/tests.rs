@@ -9,7 +9,8 @@ use longwire_io::port::mem::{PipeRx, PipeTx, pipe};
 use longwire_io::port::{AnyRx, AnyTx, Port};
 use longwire_io::{Offload, PushResult, RxPort, TxFrame, TxPort};
 use longwire_runtime::{
-    Faults, FileAccess, FileLoader, NetworkPlan, Recorder, RunConfig, RunningNetwork, WaitMode, start,
+    Faults, FileAccess, FileLoader, NetworkPlan, Recorder, RunConfig, RunningNetwork, WaitMode,
+    start,
 };
 use longwire_testbed::support::{FileOption, Folder};
 use serde_json::{Value, json};

@@ -144,7 +144,7 @@ fn a_run_with_changes_made_at_once_is_recomputed_from_its_report() {
                 _ => json!({ "duplicate": format!("{}%", nth % 9), "queue": "fq-codel" }),
             };
             let body = json!({ "set": { "wire.up": options } });
-            let changed = controller.change(&body, Some(&FileAccess::Any));
+            let changed = controller.change(&body, &FileAccess::Any);
             let changed = changed.unwrap_or_else(|problems| panic!("{body}: {problems:?}"));
             let made = controller.changes().made;
             assert_eq!(made.len(), nth + 1);

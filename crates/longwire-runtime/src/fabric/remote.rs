@@ -8,7 +8,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use longwire_engine::{Bytes, LinkId, Nanos};
+use longwire_engine::{Bytes, Nanos};
 use longwire_io::delay_line::{
     ArenaError, DelayLineConfig, DelayLineReader, DelayLineWriter, Note, delay_line,
 };
