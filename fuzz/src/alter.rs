@@ -110,6 +110,8 @@ pub(crate) fn read(wanted: &mut AlterInput, line: &str) {
         "loop-addresses" => add(&mut options.loop_addresses, value.parse()),
         "loop-renumber" => options.loop_renumber = true,
         "keep-groups" => options.keep_groups = true,
+        "inner" => options.inner = true,
+        "unaltered" => set(&mut options.unaltered, value.parse()),
         _ => {}
     }
 }

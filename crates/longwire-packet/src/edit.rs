@@ -144,27 +144,55 @@ fn choose(stream: &mut Stream, there: u64, wanted: u64, mut take: impl FnMut(u64
     }
 }
 
-/// Fixes the IPv4 header's checksum and that of TCP, UDP, SCTP, ICMP, ICMPv6 or IGMP,
-/// also after IPv6's extension headers. Fragments, truncated packets and packets with
-/// further hops in a routing header keep their transport checksum, which covers bytes
-/// that are not available. A UDP datagram ends at its own length; if that is beyond the
-/// packet's end, or within the datagram's header, no checksum is right, and it keeps
-/// its checksum. Returns whether any was wrong.
+/// Fixes the IPv4 header's checksum and that of TCP, UDP, SCTP, ICMP, ICMPv6, IGMP, GRE or
+/// Mobile IPv6, also after IPv6's extension headers. It covers the last address of a source
+/// route and a home address (RFC 8200, section 8.1; RFC 6275, section 11.3.1). Fragments,
+/// truncated packets and packets whose route is of an unknown type keep their transport
+/// checksum, which covers bytes that are not available. A UDP datagram ends at its own
+/// length; if that is beyond the packet's end, or within the datagram's header, no checksum
+/// is right, and it keeps its checksum. Returns whether any was wrong.
 pub fn repair_checksums(bytes: &mut [u8]) -> bool {
-    let Some(ip) = IpHeader::parse(bytes) else {
-        return false;
+    IpHeader::parse(bytes).is_some_and(|ip| repair_packet(bytes, &ip).wrong)
+}
+
+/// Result of a repair of checksums.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Repair {
+    /// A checksum was wrong.
+    pub wrong: bool,
+    /// There is a transport checksum that cannot be computed.
+    pub unknown: bool,
+}
+
+impl Repair {
+    const UNKNOWN: Repair = Repair {
+        wrong: false,
+        unknown: true,
     };
-    let end = ip.end(bytes);
-    if end > bytes.len() {
-        return false;
+
+    const RIGHT: Repair = Repair {
+        wrong: false,
+        unknown: false,
+    };
+}
+
+/// Fixes the checksums of a packet, as [`repair_checksums`] does. The packet ends at the end
+/// of `bytes` at the latest.
+pub(crate) fn repair_packet(bytes: &mut [u8], ip: &IpHeader) -> Repair {
+    if ip.end(bytes) > bytes.len() {
+        return Repair::UNKNOWN;
     }
-    let mut wrong = false;
+    let mut header_wrong = false;
     if ip.version == IpVersion::V4 {
         let stored = [bytes[ip.at + 10], bytes[ip.at + 11]];
         repair_ipv4_header(bytes, ip.at);
-        wrong = bytes[ip.at + 10..ip.at + 12] != stored;
+        header_wrong = bytes[ip.at + 10..ip.at + 12] != stored;
     }
-    repair_transport(bytes, &ip) || wrong
+    let transport = repair_transport(bytes, ip);
+    Repair {
+        wrong: transport.wrong || header_wrong,
+        ..transport
+    }
 }
 
 /// Fixes the checksum of the IPv4 header at `at`, which must be whole.
@@ -175,82 +203,150 @@ pub(crate) fn repair_ipv4_header(bytes: &mut [u8], at: usize) {
     bytes[at + 10..at + 12].copy_from_slice(&sum.to_be_bytes());
 }
 
-fn repair_transport(bytes: &mut [u8], ip: &IpHeader) -> bool {
-    // If a routing header names further hops, the checksum is for another destination
-    // than the address.
-    let whole = |found: &Transport| found.piece == Piece::Whole && !found.routed;
-    let Some(transport) = ip.transport(bytes).filter(whole) else {
-        return false;
-    };
-    let packet_end = packet_end(bytes, ip);
-    let (start, protocol) = (transport.at, transport.protocol);
-    if packet_end > bytes.len() || packet_end < start {
-        return false;
-    }
-    if protocol == SCTP {
-        return repair_sctp(&mut bytes[start..packet_end]);
-    }
-    let (checksum_at, pseudo_header) = match protocol {
-        6 => (16, true),
-        17 => (6, true),
+/// Protocols by number.
+const UDP: u8 = 17;
+const GRE: u8 = 47;
+
+/// Protocols without a checksum: IP, ESP, AH, Ethernet and MPLS inside IP, and
+/// no next header.
+const WITHOUT_CHECKSUM: [u8; 8] = [4, 41, 50, 51, 59, 97, 137, 143];
+
+/// Returns where a protocol's checksum is after the start of its header, and whether it
+/// covers a pseudo-header.
+fn checksum_field(protocol: u8) -> Option<(usize, bool)> {
+    match protocol {
+        6 => Some((16, true)),
+        UDP => Some((6, true)),
         // ICMP and IGMP.
-        1 | 2 => (2, false),
-        58 => (2, true),
-        _ => return false,
-    };
-    let checksum_at = start + checksum_at;
-    if checksum_at + 2 > packet_end {
-        return false;
+        1 | 2 => Some((2, false)),
+        GRE => Some((4, false)),
+        // ICMPv6, and Mobile IPv6's mobility header (RFC 6275, section 6.1.1).
+        58 => Some((2, true)),
+        135 => Some((4, true)),
+        _ => None,
     }
-    let end = match protocol {
-        17 => match datagram_end(bytes, start, packet_end, ip.version) {
-            Some(end) => end,
-            None => return false,
-        },
-        _ => packet_end,
-    };
-    let stored = u16::from_be_bytes([bytes[checksum_at], bytes[checksum_at + 1]]);
-    if protocol == 17 && stored == 0 && ip.version == IpVersion::V4 {
-        // A UDP sender over IPv4 may do without.
-        return false;
-    }
-    bytes[checksum_at..checksum_at + 2].fill(0);
-    let mut sum = sum_words(&bytes[start..end]);
-    if pseudo_header {
-        let addresses = match ip.version {
-            IpVersion::V4 => ip.at + 12..ip.at + 20,
-            IpVersion::V6 => ip.at + 8..ip.at + 40,
-        };
-        let len = (end - start) as u64;
-        sum += sum_words(&bytes[addresses]) + u64::from(protocol) + len;
-    }
-    let sum = match !fold(sum) {
-        0 if protocol == 17 => 0xffff,
-        sum => sum,
-    };
-    bytes[checksum_at..checksum_at + 2].copy_from_slice(&sum.to_be_bytes());
-    // Zero and its complement are one sum; only UDP distinguishes them.
-    sum != stored && (protocol == 17 || sum != !stored || !matches!(sum, 0 | 0xffff))
 }
 
-/// Returns the end of the UDP datagram at `start` by its length (RFC 768). Over IPv6 a
-/// length of zero stands for all of the packet (RFC 2675).
-fn datagram_end(bytes: &[u8], start: usize, packet_end: usize, ip: IpVersion) -> Option<usize> {
+/// Whether GRE has a checksum (RFC 2784; RFC 2637 has none in version 1).
+pub(crate) fn gre_has_checksum(header: &[u8]) -> bool {
+    matches!(header, [flags, version, ..] if flags & 0x80 != 0 && version & 7 == 0)
+}
+
+fn repair_transport(bytes: &mut [u8], ip: &IpHeader) -> Repair {
+    let Some(transport) = ip.transport(bytes) else {
+        return Repair::UNKNOWN;
+    };
+    let (start, protocol) = (transport.at, transport.protocol);
+    let no_checksum = match protocol {
+        GRE => !gre_has_checksum(&bytes[start..]),
+        _ => WITHOUT_CHECKSUM.contains(&protocol),
+    };
+    if no_checksum {
+        return Repair::RIGHT;
+    }
+    let packet_end = packet_end(bytes, ip);
+    let is_whole = transport.piece == Piece::Whole && (start..=bytes.len()).contains(&packet_end);
+    if !is_whole {
+        return Repair::UNKNOWN;
+    }
+    if protocol == SCTP {
+        return Repair {
+            wrong: repair_sctp(&mut bytes[start..packet_end]),
+            unknown: packet_end < start + 12,
+        };
+    }
+    let field = checksum_field(protocol);
+    let Some((offset, pseudo_header)) = field.filter(|(at, _)| start + at + 2 <= packet_end) else {
+        return Repair::UNKNOWN;
+    };
+    let end = match protocol {
+        UDP => datagram_end(bytes, start, packet_end, ip),
+        _ => Some(packet_end),
+    };
+    let addresses = if pseudo_header {
+        checked_addresses(bytes, ip, &transport)
+    } else {
+        Some(0)
+    };
+    let (Some(end), Some(addresses)) = (end, addresses) else {
+        return Repair::UNKNOWN;
+    };
+    let at = start + offset;
+    let stored = u16::from_be_bytes([bytes[at], bytes[at + 1]]);
+    if protocol == UDP && stored == 0 && ip.version == IpVersion::V4 {
+        // A UDP sender over IPv4 may do without.
+        return Repair::RIGHT;
+    }
+    bytes[at..at + 2].fill(0);
+    let mut sum = sum_words(&bytes[start..end]);
+    if pseudo_header {
+        sum += addresses + u64::from(protocol) + (end - start) as u64;
+    }
+    let sum = match !fold(sum) {
+        0 if protocol == UDP => 0xffff,
+        sum => sum,
+    };
+    bytes[at..at + 2].copy_from_slice(&sum.to_be_bytes());
+    // Zero and its complement are one sum; only UDP distinguishes them.
+    let wrong = sum != stored && (protocol == UDP || sum != !stored || !matches!(sum, 0 | 0xffff));
+    Repair {
+        wrong,
+        unknown: false,
+    }
+}
+
+/// Returns the sum of the addresses that a transport checksum covers, if they are there.
+fn checked_addresses(bytes: &[u8], ip: &IpHeader, transport: &Transport) -> Option<u64> {
+    let len = ip.version.address_len();
+    let at = [transport.checked_source, transport.checked_destination?];
+    let [source, destination] = at.map(|at| bytes.get(at..at + len).map(sum_words));
+    Some(source? + destination?)
+}
+
+/// Returns the end of the UDP datagram at `start` by its length (RFC 768). In a
+/// super-packet, and over IPv6 (RFC 2675), a length of zero stands for all of the packet.
+fn datagram_end(bytes: &[u8], start: usize, packet_end: usize, ip: &IpHeader) -> Option<usize> {
     const HEADER_LEN: usize = 8;
     let len = usize::from(u16::from_be_bytes([bytes[start + 4], bytes[start + 5]]));
-    if len == 0 && ip == IpVersion::V6 {
+    if len == 0 && (ip.version == IpVersion::V6 || is_super_packet(bytes, ip)) {
         return Some(packet_end);
     }
     let end = start + len;
     (len >= HEADER_LEN && end <= packet_end).then_some(end)
 }
 
-/// Returns the end of the packet by its header, in bytes of the frame.
-pub(crate) fn packet_end(bytes: &[u8], ip: &IpHeader) -> usize {
-    let field = |at: usize| usize::from(u16::from_be_bytes([bytes[at], bytes[at + 1]]));
+/// Where the length of an IP packet stands, and from where it counts.
+#[inline]
+pub(crate) fn length_field(bytes: &[u8], ip: &IpHeader) -> (usize, usize) {
     match ip.version {
-        IpVersion::V4 => ip.at + field(ip.at + 2),
-        IpVersion::V6 => ip.end(bytes) + field(ip.at + 4),
+        IpVersion::V4 => (ip.at + 2, ip.at),
+        IpVersion::V6 => (ip.at + 4, ip.end(bytes)),
+    }
+}
+
+/// Whether the header gives no length, as in the super-packets that a sender hands to its
+/// interface. IPv6 packets without payload have a length of zero too.
+pub(crate) fn is_super_packet(bytes: &[u8], ip: &IpHeader) -> bool {
+    const JUMBO_PAYLOAD: [u8; 2] = [0xc2, 4];
+    let (at, from) = length_field(bytes, ip);
+    if bytes[at..at + 2] != [0, 0] {
+        return false;
+    }
+    match (ip.version, ip.protocol) {
+        (IpVersion::V4, _) | (_, 6 | UDP) => true,
+        (_, 0) => bytes.get(from + 2..from + 4) == Some(&JUMBO_PAYLOAD),
+        _ => false,
+    }
+}
+
+/// Returns the end of the packet by its header, in bytes of the frame. A super-packet
+/// without a length ends where the bytes do.
+#[inline]
+pub(crate) fn packet_end(bytes: &[u8], ip: &IpHeader) -> usize {
+    let (at, from) = length_field(bytes, ip);
+    match usize::from(u16::from_be_bytes([bytes[at], bytes[at + 1]])) {
+        0 if is_super_packet(bytes, ip) => bytes.len(),
+        len => from + len,
     }
 }
 

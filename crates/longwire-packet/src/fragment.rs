@@ -24,9 +24,23 @@ pub fn fragment(
     piece: &mut Vec<u8>,
     mut take: impl FnMut(&[u8]),
 ) -> Option<()> {
-    let ip = IpHeader::parse(frame).filter(|ip| ip.version == IpVersion::V4)?;
+    let ip = IpHeader::parse(frame)?;
+    fragment_packet(frame, &ip, mtu, piece, |piece| take(piece))
+}
+
+/// As [`fragment`], of the packet with this header; `mtu` is that of the packet.
+pub(crate) fn fragment_packet(
+    frame: &[u8],
+    ip: &IpHeader,
+    mtu: u32,
+    piece: &mut Vec<u8>,
+    mut take: impl FnMut(&mut [u8]),
+) -> Option<()> {
+    if ip.version != IpVersion::V4 {
+        return None;
+    }
     let word = |at: usize| u16::from_be_bytes([frame[ip.at + at], frame[ip.at + at + 1]]);
-    let (start, end) = (ip.end(frame), ip.at + usize::from(word(2)));
+    let (start, end) = (ip.end(frame), edit::packet_end(frame, ip));
     let flags = word(6);
     if flags & DONT_FRAGMENT != 0 || end > frame.len() || start > end {
         return None;

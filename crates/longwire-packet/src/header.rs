@@ -45,6 +45,17 @@ pub enum IpVersion {
     V6,
 }
 
+impl IpVersion {
+    /// Returns the length of an address, in bytes.
+    #[inline]
+    pub const fn address_len(self) -> usize {
+        match self {
+            IpVersion::V4 => 4,
+            IpVersion::V6 => 16,
+        }
+    }
+}
+
 /// The fields of a frame's IP header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IpHeader {
@@ -109,6 +120,24 @@ impl IpHeader {
         }
     }
 
+    /// Returns where the source address begins, in bytes of the frame.
+    #[inline]
+    pub fn source_at(&self) -> usize {
+        match self.version {
+            IpVersion::V4 => self.at + 12,
+            IpVersion::V6 => self.at + 8,
+        }
+    }
+
+    /// Returns where the destination address begins, in bytes of the frame.
+    #[inline]
+    pub fn destination_at(&self) -> usize {
+        match self.version {
+            IpVersion::V4 => self.at + 16,
+            IpVersion::V6 => self.at + 24,
+        }
+    }
+
     /// Returns where the next header begins, in bytes of the frame. IPv6 extension
     /// headers are not skipped.
     #[inline]
@@ -116,6 +145,15 @@ impl IpHeader {
         match self.version {
             IpVersion::V4 => self.at + usize::from(frame[self.at] & 15).max(5) * 4,
             IpVersion::V6 => self.at + V6_LEN,
+        }
+    }
+
+    /// Whether options of IPv4 or extension headers of IPv6 follow.
+    #[inline]
+    pub(crate) fn has_options(&self, frame: &[u8]) -> bool {
+        match self.version {
+            IpVersion::V4 => self.end(frame) > self.at + V4_LEN,
+            IpVersion::V6 => EXTENSIONS.contains(&self.protocol),
         }
     }
 }
@@ -129,8 +167,12 @@ pub struct Transport {
     pub at: usize,
     /// How much of it is available.
     pub piece: Piece,
-    /// A routing header contains further hops after the destination address.
-    pub routed: bool,
+    /// Where the source address that its checksum covers begins in the frame: that of a
+    /// Home Address option, if there is one (RFC 6275, section 11.3.1).
+    pub checked_source: usize,
+    /// Where the destination address that its checksum covers begins in the frame: the last
+    /// one of a source route. `None` if the route does not hold it.
+    pub checked_destination: Option<usize>,
 }
 
 /// How much of a packet a fragment is.
@@ -156,7 +198,7 @@ impl Piece {
 
 /// At most this many IPv6 extension headers are gone through: RFC 8200,
 /// section 4.1 has seven, one of them twice.
-const EXTENSIONS_MAX: u32 = 8;
+pub(crate) const EXTENSIONS_MAX: u32 = 8;
 
 impl IpHeader {
     /// Finds the payload of the packet, after IPv6's extension headers (RFC 8200,
@@ -168,39 +210,189 @@ impl IpHeader {
             protocol: self.protocol,
             at: self.end(frame),
             piece: Piece::Whole,
-            routed: false,
+            checked_source: self.source_at(),
+            checked_destination: Some(self.destination_at()),
         };
         if self.version == IpVersion::V4 {
             let field = frame.get(self.at + 6..self.at + 8)?;
             let offset = field[0] & 0x1f != 0 || field[1] != 0;
             transport.piece = Piece::of(offset, field[0] & 0x20 != 0);
+            if transport.at > self.at + V4_LEN {
+                let options = frame.get(self.at + V4_LEN..transport.at)?;
+                transport.checked_destination = match last_hop(options) {
+                    None => transport.checked_destination,
+                    Some(last) => last.map(|at| self.at + V4_LEN + at),
+                };
+            }
             return (transport.at <= frame.len()).then_some(transport);
         }
         for _ in 0..=EXTENSIONS_MAX {
-            let extension = frame.get(transport.at..)?;
-            let len = match (transport.protocol, extension) {
-                // Hop-by-hop and destination options.
-                (0 | 60, [_, len, ..]) => (usize::from(*len) + 1) * 8,
-                (43, [_, len, _, segments_left, ..]) => {
-                    transport.routed |= *segments_left > 0;
-                    (usize::from(*len) + 1) * 8
+            if !EXTENSIONS.contains(&transport.protocol) {
+                frame.get(transport.at..)?;
+                return Some(transport);
+            }
+            let extension = Extension::read(frame, transport.protocol, transport.at)?;
+            match extension.kind {
+                FRAGMENT => transport.piece = extension.piece(frame)?,
+                ROUTING if extension.segments_left(frame)? > 0 => {
+                    transport.checked_destination = extension.last_segment(frame);
                 }
-                (44, [_, _, high, low, ..]) => {
-                    transport.piece = Piece::of(*high != 0 || low & 0xf8 != 0, low & 1 == 1);
-                    8
+                DESTINATION_OPTIONS => {
+                    let home = home_address(frame, extension.at);
+                    transport.checked_source = home.unwrap_or(transport.checked_source);
                 }
-                // The authentication header, after which all is unencrypted.
-                (51, [_, len, ..]) => (usize::from(*len) + 2) * 4,
-                (0 | 43 | 44 | 51 | 60, _) => return None,
-                _ => return Some(transport),
-            };
-            transport.protocol = extension[0];
-            transport.at += len;
+                _ => {}
+            }
+            transport.protocol = extension.next;
+            transport.at = extension.at + extension.len;
             if transport.piece == Piece::Later {
                 return Some(transport);
             }
         }
         None
+    }
+}
+
+/// IPv6 extension headers by number (RFC 8200, section 4.1).
+const HOP_BY_HOP: u8 = 0;
+pub(crate) const ROUTING: u8 = 43;
+const FRAGMENT: u8 = 44;
+const AUTHENTICATION: u8 = 51;
+pub(crate) const DESTINATION_OPTIONS: u8 = 60;
+const EXTENSIONS: [u8; 5] = [
+    HOP_BY_HOP,
+    ROUTING,
+    FRAGMENT,
+    AUTHENTICATION,
+    DESTINATION_OPTIONS,
+];
+
+/// An IPv6 extension header, in bytes of the frame.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Extension {
+    pub kind: u8,
+    pub next: u8,
+    pub at: usize,
+    pub len: usize,
+}
+
+impl Extension {
+    /// Reads the extension header of this kind at `at`, of which at least the first two
+    /// bytes must be there. `None` for other protocols.
+    #[inline]
+    pub fn read(frame: &[u8], kind: u8, at: usize) -> Option<Extension> {
+        let [next, len] = *frame.get(at..)?.first_chunk()?;
+        let len = match kind {
+            HOP_BY_HOP | ROUTING | DESTINATION_OPTIONS => (usize::from(len) + 1) * 8,
+            FRAGMENT => 8,
+            // After it, all is unencrypted.
+            AUTHENTICATION => (usize::from(len) + 2) * 4,
+            _ => return None,
+        };
+        Some(Extension {
+            kind,
+            next,
+            at,
+            len,
+        })
+    }
+
+    /// Whether no header follows, but a later part of the packet's payload.
+    pub fn is_later_fragment(&self, frame: &[u8]) -> bool {
+        self.kind == FRAGMENT && self.piece(frame) == Some(Piece::Later)
+    }
+
+    /// Returns what piece of a packet follows a fragment header.
+    fn piece(&self, frame: &[u8]) -> Option<Piece> {
+        let [high, low] = *frame.get(self.at + 2..)?.first_chunk()?;
+        Some(Piece::of(high != 0 || low & 0xf8 != 0, low & 1 == 1))
+    }
+
+    fn segments_left(&self, frame: &[u8]) -> Option<u8> {
+        frame.get(self.at + 3).copied()
+    }
+
+    /// Returns where the addresses of a routing header begin and end: of types 0 and 2 (RFC
+    /// 6275, section 6.4), and of segment routing (RFC 8754). `None` for others.
+    pub fn segments(&self, frame: &[u8]) -> Option<(usize, usize)> {
+        const FIXED: usize = 8;
+        let [kind, _, last_entry] = *frame.get(self.at + 2..)?.first_chunk()?;
+        let room = (self.len - FIXED) / 16;
+        let count = match kind {
+            0 | 2 => room,
+            4 => room.min(usize::from(last_entry) + 1),
+            _ => return None,
+        };
+        let first = self.at + FIXED;
+        Some((first, first + 16 * count))
+    }
+
+    /// Returns where the final destination stands in a routing header.
+    fn last_segment(&self, frame: &[u8]) -> Option<usize> {
+        let (first, end) = self.segments(frame).filter(|(first, end)| end > first)?;
+        // Segment routing lists the last one first.
+        let backwards = frame[self.at + 2] == 4;
+        Some(if backwards { first } else { end - 16 })
+    }
+}
+
+/// Returns where the address of a Home Address option stands in the frame, if the IPv6
+/// destination options at `at` have one (RFC 6275, section 6.3). It is the source that
+/// transport checksums cover.
+pub fn home_address(frame: &[u8], at: usize) -> Option<usize> {
+    const PAD1: u8 = 0;
+    const HOME_ADDRESS: u8 = 0xc9;
+    let end = at + Extension::read(frame, DESTINATION_OPTIONS, at)?.len;
+    let mut at = at + 2;
+    while at < end {
+        let kind = *frame.get(at)?;
+        if kind == PAD1 {
+            at += 1;
+            continue;
+        }
+        let len = *frame.get(at + 1)?;
+        if kind == HOME_ADDRESS && len == 16 && at + 18 <= end {
+            return (at + 18 <= frame.len()).then_some(at + 2);
+        }
+        at += 2 + usize::from(len);
+    }
+    None
+}
+
+/// Returns the last address of a source route that an IPv4 packet has not yet travelled, in
+/// bytes of the options; `Some(None)` if it does not hold one, `None` without such a route
+/// (RFC 791, section 3.1).
+fn last_hop(options: &[u8]) -> Option<Option<usize>> {
+    const LOOSE: u8 = 131;
+    const STRICT: u8 = 137;
+    for (at, option) in Options4(options, 0) {
+        if let [LOOSE | STRICT, len, pointer, ..] = *option
+            && pointer <= len
+        {
+            return Some((option.len() >= 7).then(|| at + option.len() - 4));
+        }
+    }
+    None
+}
+
+/// The options of an IPv4 header: where each begins, and its bytes.
+pub(crate) struct Options4<'a>(pub &'a [u8], pub usize);
+
+impl<'a> Iterator for Options4<'a> {
+    type Item = (usize, &'a [u8]);
+
+    fn next(&mut self) -> Option<(usize, &'a [u8])> {
+        let Options4(options, at) = self;
+        let rest = options.get(*at..)?;
+        let len = match rest {
+            [] | [0, ..] => return None,
+            [1, ..] => 1,
+            [_, len, ..] if *len >= 2 => usize::from(*len),
+            _ => return None,
+        };
+        let found = (*at, rest.get(..len)?);
+        *at += len;
+        Some(found)
     }
 }
 

@@ -277,7 +277,7 @@ fn some_checksums_are_left_alone() {
     let routing: (u8, &[u8]) = (
         43,
         &[
-            0, 2, 0, 1, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16,
+            0, 2, 3, 1, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16,
         ],
     );
     let tcp6 = frames::transport(6, 6, (1, 2), 0, &[5; 20]);
@@ -285,7 +285,10 @@ fn some_checksums_are_left_alone() {
         ("without a checksum", PLAIN4.packet(17, &udp)),
         ("first fragment", fragment(0x2000)),
         ("later fragment", fragment(0x0007)),
-        ("further hops", frames::ipv6(0, &[routing], 6, &tcp6)),
+        (
+            "hops that are not understood",
+            frames::ipv6(0, &[routing], 6, &tcp6),
+        ),
     ] {
         let ethertype = if packet[0] >> 4 == 4 { 0x0800 } else { 0x86dd };
         let frame = frames::ethernet(&[], ethertype, &packet);

@@ -1,38 +1,36 @@
-//! ARP (RFC 826): its addresses are those of packets.
+//! ARP (RFC 826) and RARP: their addresses are those of packets.
 
-use super::addresses::Addresses;
-use super::mac::{Mac, Renamed};
 use super::options::Role;
-use crate::frame::mac_header_len;
+use super::rewriting::Rewriting;
+use super::unaltered::Unaltered;
+use crate::header::IpVersion;
 
-/// Ethernet and IPv4, addresses of six and four bytes.
-const KIND: [u8; 6] = [0, 1, 8, 0, 6, 4];
+/// The length of the fixed part, in bytes.
+const FIXED: usize = 8;
 
-/// From the hardware's type to the target's address, in bytes.
-const LEN: usize = 28;
-
-/// Rewrites the addresses in an ARP packet.
-pub(super) fn rewrite(frame: &mut [u8], addresses: &mut Addresses, macs: &Renamed<'_>, round: u64) {
-    let at = mac_header_len(frame) as usize;
-    if frame.get(at - 2..at) != Some(&[0x08, 0x06]) {
-        return;
-    }
-    let Some(packet) = frame.get_mut(at..).and_then(<[u8]>::first_chunk_mut::<LEN>) else {
-        return;
+/// Rewrites the addresses of IPv4, and of Ethernet, in the ARP packet at `at`.
+pub(super) fn rewrite(rewriting: &mut Rewriting<'_>, frame: &mut [u8], at: usize) {
+    const ETHERNET_LEN: usize = 6;
+    const IPV4_LEN: usize = 4;
+    let Some(fixed) = frame.get(at..).and_then(|rest| rest.first_chunk::<FIXED>()) else {
+        return rewriting.leave(Unaltered::Truncated);
     };
-    if packet[..6] != KIND {
+    let (hardware_len, len) = (usize::from(fixed[4]), usize::from(fixed[5]));
+    let is_ipv4 = fixed[2..4] == [8, 0] && len == IPV4_LEN;
+    if !is_ipv4 {
+        if rewriting.addresses.anything() {
+            rewriting.leave(Unaltered::Unknown);
+        }
         return;
     }
-    for (hardware_at, role) in [(8, Role::Source), (18, Role::Destination)] {
-        let mut mac: Mac = [0; 6];
-        mac.copy_from_slice(&packet[hardware_at..hardware_at + 6]);
-        if macs.anything() {
-            packet[hardware_at..hardware_at + 6].copy_from_slice(&macs.name(mac));
+    let target = FIXED + hardware_len + len;
+    for (hardware_at, role) in [(FIXED, Role::Source), (target, Role::Destination)] {
+        let hardware_at = at + hardware_at;
+        if rewriting.macs.anything() && hardware_len == ETHERNET_LEN {
+            rewriting.macs.rename(frame, hardware_at);
         }
-        let field = hardware_at + 6..hardware_at + 10;
-        let mut address = [0; 4];
-        address.copy_from_slice(&packet[field.clone()]);
-        let after = addresses.v4(u32::from_be_bytes(address), role, round);
-        packet[field].copy_from_slice(&after.to_be_bytes());
+        if rewriting.addresses.anything() {
+            _ = rewriting.address(frame, hardware_at + hardware_len, IpVersion::V4, role);
+        }
     }
 }

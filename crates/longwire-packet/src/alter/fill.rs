@@ -3,10 +3,12 @@
 use longwire_units::random::{Stream, absorb};
 
 use super::Counts;
+use super::layers::{self, Content, DEPTH_MAX};
 use super::options::{AlterOptions, Truncated};
+use super::tunnel;
+use super::unaltered::Unaltered;
 use super::workspace::Workspace;
-use crate::edit;
-use crate::frame::{ETHERNET_HEADER_LEN, mac_header_len};
+use crate::edit::{self, Repair};
 use crate::header::{IpHeader, IpVersion, Piece, Transport};
 
 /// Protocols by number.
@@ -16,9 +18,6 @@ const TCP: u8 = 6;
 const UDP: u8 = 17;
 const ICMP6: u8 = 58;
 const SCTP: u8 = 132;
-
-/// Protocols whose checksum can be fixed.
-const KNOWN: [u8; 6] = [ICMP, IGMP, TCP, UDP, ICMP6, SCTP];
 
 /// The bytes written in place of missing payload.
 pub(super) enum Payload<'a> {
@@ -55,44 +54,82 @@ impl Payload<'_> {
     }
 }
 
-/// Fixes the checksums of a whole frame.
-pub(super) fn fix_checksums(frame: &mut [u8], counts: &mut Counts) {
-    counts.checksums_fixed += u64::from(edit::repair_checksums(frame));
-    let ip = IpHeader::parse(frame);
-    let transport = ip.and_then(|ip| ip.transport(frame));
-    if transport.is_some_and(|transport| !is_repaired(&transport)) {
-        counts.checksums_unknown += 1;
+/// Fixes the checksums of a whole frame, and lengths that a super-packet lacks.
+pub(super) fn fix_checksums(frame: &mut [u8], inner: bool, counts: &mut Counts) {
+    if let Some(ip) = layers::packet_of(frame) {
+        counts.lengths_fixed += u64::from(complete_lengths(frame, &ip));
+        let repair = repair(frame, &ip, inner, 0);
+        counts.checksums_fixed += u64::from(repair.wrong);
+        counts.checksums_unknown += u64::from(repair.unknown);
     }
 }
 
-/// Whether repairing makes the packet's transport checksum right.
-fn is_repaired(transport: &Transport) -> bool {
-    let whole = transport.piece == Piece::Whole && !transport.routed;
-    whole && KNOWN.contains(&transport.protocol)
+/// Fixes the checksums of a packet; before them, with `inner`, those of a packet inside of it,
+/// which a tunnel's checksum covers.
+fn repair(frame: &mut [u8], ip: &IpHeader, inner: bool, depth: u32) -> Repair {
+    let mut repaired = Repair::default();
+    if inner && depth < DEPTH_MAX {
+        let end = edit::packet_end(frame, ip).min(frame.len());
+        let packet = &mut frame[..end];
+        let transport = ip.transport(packet);
+        let found = transport.and_then(|transport| tunnel::inside(packet, &transport));
+        if let Some(inside) = found.and_then(|found| found.ip()) {
+            repaired = repair(packet, &inside, inner, depth + 1);
+        }
+    }
+    let own = edit::repair_packet(frame, ip);
+    Repair {
+        wrong: own.wrong || repaired.wrong,
+        unknown: own.unknown || repaired.unknown,
+    }
+}
+
+/// Writes the lengths that a super-packet lacks, as far as their fields can say them. Returns
+/// whether it did. The packet must end where the frame does.
+pub(super) fn complete_lengths(frame: &mut [u8], ip: &IpHeader) -> bool {
+    let (field, from) = edit::length_field(frame, ip);
+    // With a jumbo payload option the length is zero by RFC 2675.
+    let lacks = edit::is_super_packet(frame, ip) && ip.protocol != 0;
+    let Ok(len) = u16::try_from(frame.len().saturating_sub(from)) else {
+        return false;
+    };
+    if !lacks {
+        return false;
+    }
+    frame[field..field + 2].copy_from_slice(&len.to_be_bytes());
+    if let Some(transport) = ip.transport(frame)
+        && (transport.protocol, transport.piece) == (UDP, Piece::Whole)
+        && let Some(stored) = frame.get_mut(transport.at + 4..transport.at + 6)
+        && *stored == [0, 0]
+    {
+        let len = len - (transport.at - from) as u16;
+        stored.copy_from_slice(&len.to_be_bytes());
+    }
+    true
 }
 
 /// Extends a frame to `len` bytes, and fixes its lengths and checksums.
 ///
 /// Missing bytes of a header are zeros, except for values that a reader needs to accept
 /// the frame; the rest is payload. After an IP packet's end there are zeros.
-pub(super) fn fill(frame: &mut Workspace, len: usize, payload: Payload<'_>, counts: &mut Counts) {
+pub(super) fn fill(
+    frame: &mut Workspace,
+    len: usize,
+    payload: Payload<'_>,
+    inner: bool,
+    counts: &mut Counts,
+) {
     let captured = frame.len();
+    let content = layers::find(frame).content;
     frame.resize(len);
     counts.filled += 1;
-    let header_len = mac_header_len(&frame[..captured]) as usize;
-    let is_ip = captured >= ETHERNET_HEADER_LEN as usize
-        && matches!(
-            &frame[header_len - 2..header_len],
-            [0x08, 0x00] | [0x86, 0xdd]
-        );
-    if !is_ip {
-        let starts = captured.max(header_len).min(len);
-        counts.cut_in_headers += u64::from(captured < header_len);
-        return payload.write(&mut frame[starts..]);
-    }
-    let Some(ip) = IpHeader::parse(&frame[..captured]) else {
-        counts.cut_in_headers += 1;
-        return;
+    let ip = match content {
+        Content::Ip(ip) => ip,
+        Content::Other(Unaltered::Truncated) => {
+            counts.cut_in_headers += 1;
+            return;
+        }
+        _ => return payload.write(&mut frame[captured..]),
     };
     let end = set_packet_len(frame, &ip);
     // An IPv4 header's missing options are ends of options: the bytes after them are
@@ -114,24 +151,32 @@ pub(super) fn fill(frame: &mut Workspace, len: usize, payload: Payload<'_>, coun
     if transport.protocol == SCTP && transport.piece == Piece::Whole {
         complete_chunks(&mut frame[..end], captured, transport.at);
     }
-    counts.checksums_unknown += u64::from(!is_repaired(&transport));
-    edit::repair_checksums(frame);
+    let repair = repair(frame, &ip, inner, 0);
+    counts.checksums_unknown += u64::from(repair.unknown);
 }
 
 /// Makes the packet's length fit the frame, unless it does: it may be shorter
 /// than the frame. Returns the packet's end.
 fn set_packet_len(frame: &mut [u8], ip: &IpHeader) -> usize {
     let (start, said) = (ip.end(frame), edit::packet_end(frame, ip));
-    if (start..=frame.len()).contains(&said) && said > ip.at {
+    let fits = (start..=frame.len()).contains(&said) && said > ip.at;
+    if fits && !edit::is_super_packet(frame, ip) {
         return said;
     }
-    let (field, counted) = match ip.version {
-        IpVersion::V4 => (ip.at + 2, ip.at),
-        IpVersion::V6 => (ip.at + 4, start),
+    let (field, from) = edit::length_field(frame, ip);
+    let there = frame.len().saturating_sub(from);
+    let mut set = |len: u16| {
+        frame[field..field + 2].copy_from_slice(&len.to_be_bytes());
+        edit::packet_end(frame, ip)
     };
-    let there = frame.len().saturating_sub(counted).min(0xffff);
-    frame[field..field + 2].copy_from_slice(&(there as u16).to_be_bytes());
-    (counted + there).min(frame.len())
+    match u16::try_from(there) {
+        Ok(len) => set(len),
+        // Zero where a super-packet may have it.
+        Err(_) => match set(0) {
+            end if end == from + there => end,
+            _ => set(u16::MAX),
+        },
+    }
 }
 
 /// Completes a transport header that may be cut, and returns its end.

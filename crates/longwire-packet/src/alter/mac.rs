@@ -100,8 +100,15 @@ impl Renamed<'_> {
         self.anything
     }
 
+    /// Replaces an address at a position inside the frame, if it is present.
+    pub fn rename(&self, frame: &mut [u8], at: usize) {
+        if let Some(mac) = frame.get_mut(at..).and_then(<[u8]>::first_chunk_mut::<6>) {
+            *mac = self.name(*mac);
+        }
+    }
+
     /// Returns the replacement of an address inside the frame.
-    pub fn name(&self, mac: Mac) -> Mac {
+    fn name(&self, mac: Mac) -> Mac {
         let known = [self.source, self.destination]
             .into_iter()
             .find(|(before, _)| *before == mac && !is_group(mac));

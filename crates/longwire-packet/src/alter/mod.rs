@@ -7,16 +7,23 @@
 mod addresses;
 mod anonymize;
 mod arp;
+mod extensions;
 mod fill;
-mod icmp;
+pub mod help;
+mod layers;
 mod mac;
+mod messages;
 mod mtu;
 mod options;
 mod packet;
 mod renumber;
+mod rewriting;
+mod tunnel;
+mod unaltered;
 mod vlan;
 mod workspace;
 
+use alloc::string::String;
 use alloc::vec::Vec;
 
 use longwire_units::Nanos;
@@ -26,6 +33,8 @@ use crate::header::IpHeader;
 use addresses::Addresses;
 use mac::Macs;
 use renumber::Renumber;
+use rewriting::Rewriting;
+use unaltered::{Unaltered, UnalteredCounts};
 use workspace::Workspace;
 
 pub use anonymize::CryptoPan;
@@ -33,6 +42,7 @@ pub use options::{
     AddressMap, AlterError, AlterOptions, Anonymize, LoopAddresses, MacMap, MtuAction, PortMap,
     SidedMac, Truncated, TtlChange, parse_dscp,
 };
+pub use unaltered::UnalteredAction;
 pub use vlan::VlanChange;
 
 /// Position of a frame in the replay.
@@ -64,10 +74,22 @@ pub struct Alterations {
     growth: usize,
     /// Only the extension of truncated frames is requested.
     only_fills: bool,
+    /// Fields of packets change, so that a frame without a packet is an exception.
+    rewrites_packets: bool,
+    /// Fields change that a packet inside of a tunnel has too.
+    looks_inside: bool,
+    /// Treatment of these exceptions.
+    on_unaltered: UnalteredAction,
+    segmenter: Option<Segmenter>,
     counts: Counts,
     frame: Workspace,
     piece: Vec<u8>,
 }
+
+/// Cuts the TCP packet of a whole frame into segments whose IP packets fit an MTU in bytes.
+/// Each is passed on as a frame; the vector is scratch memory. Returns `false`, and
+/// passes nothing on, if the frame is not of that kind.
+pub type Segmenter = fn(&mut [u8], usize, &mut Vec<u8>, &mut dyn FnMut(&[u8])) -> bool;
 
 /// Counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -80,7 +102,10 @@ pub(crate) struct Counts {
     checksums_unknown: u64,
     fragmented: u64,
     mtu_truncated: u64,
+    mtu_segmented: u64,
     mtu_dropped: u64,
+    lengths_fixed: u64,
+    unaltered: UnalteredCounts,
     rtp_unknown: u64,
 }
 
@@ -103,11 +128,23 @@ impl Alterations {
             renumber: options.loop_renumber.then(Renumber::new),
             growth: options.vlan.iter().map(VlanChange::growth).sum(),
             only_fills: only_fills(&options),
+            rewrites_packets: looks_inside(&options)
+                || options.dscp.is_some()
+                || options.ttl.is_some(),
+            looks_inside: looks_inside(&options),
+            on_unaltered: options.on_unaltered(),
+            segmenter: None,
             counts: Counts::default(),
             frame: Workspace::default(),
             piece: Vec::new(),
             options,
         }
+    }
+
+    /// Cuts TCP packets beyond the MTU that must not be fragmented with this, instead of
+    /// leaving them out.
+    pub fn segment_with(&mut self, segmenter: Segmenter) {
+        self.segmenter = Some(segmenter);
     }
 
     /// Whether every frame passes unchanged.
@@ -155,10 +192,15 @@ impl Alterations {
                 self.counts.too_long += 1
             }
         } else if self.options.fix_checksums && !is_cut {
-            fill::fix_checksums(&mut self.frame, &mut self.counts);
+            fill::fix_checksums(&mut self.frame, self.options.inner, &mut self.counts);
         }
         let loaded = self.frame.len();
-        self.rewrite(side, &about);
+        if let Some(reason) = self.rewrite(side, &about) {
+            self.counts.unaltered.count(reason, self.on_unaltered);
+            if self.on_unaltered == UnalteredAction::Drop {
+                return;
+            }
+        }
         let wire_len = (wire_len as usize).max(loaded) + self.frame.len() - loaded;
         self.send(wire_len as u32, take);
     }
@@ -173,48 +215,70 @@ impl Alterations {
 
     fn fill(&mut self, len: usize, number: u64) {
         let payload = fill::Payload::new(&self.options, number);
-        fill::fill(&mut self.frame, len, payload, &mut self.counts);
+        fill::fill(
+            &mut self.frame,
+            len,
+            payload,
+            self.options.inner,
+            &mut self.counts,
+        );
     }
 
-    /// Rewrites a frame: all changes, in order.
-    fn rewrite(&mut self, side: usize, about: &About) {
+    /// Rewrites a frame: all changes, in order. Returns why a part of it is not rewritten.
+    fn rewrite(&mut self, side: usize, about: &About) -> Option<Unaltered> {
         let macs = self.macs.rewrite(&mut self.frame, side);
-        if let Some(ip) = IpHeader::parse(&self.frame) {
-            let transport = ip.transport(&self.frame);
-            let mut renumbered = crate::checksum::Change::NONE;
-            if let (Some(renumber), Some(transport)) = (&mut self.renumber, &transport) {
-                let counts = &mut self.counts;
-                renumbered = renumber.rewrite(&mut self.frame, &ip, transport, about, counts);
-            }
-            packet::Rewriting {
+        let mut unaltered = None;
+        if self.rewrites_packets || macs.anything() {
+            let mut rewriting = Rewriting {
                 addresses: &mut self.addresses,
                 ports: &self.options.port_maps,
                 macs: &macs,
+                renumber: self.renumber.as_mut(),
                 counts: &mut self.counts,
-                round: about.round,
+                about,
+                inner: self.options.inner,
+                looks_inside: self.looks_inside,
+                unaltered: None,
+                depth: 0,
+            };
+            let frame = &mut self.frame;
+            let packet = match IpHeader::parse(frame) {
+                Some(ip) => {
+                    rewriting.packet(frame, &ip, Some(0));
+                    Some(ip)
+                }
+                None => {
+                    let found = layers::find(frame);
+                    rewriting.content(frame, &found);
+                    found.ip()
+                }
+            };
+            unaltered = rewriting.unaltered.filter(|_| self.rewrites_packets);
+            if let Some(ip) = packet {
+                packet::set_class(frame, &ip, self.options.dscp, self.options.ttl);
             }
-            .rewrite(&mut self.frame, &ip, transport.as_ref(), renumbered);
-            packet::set_class(&mut self.frame, &ip, self.options.dscp, self.options.ttl);
-        } else {
-            arp::rewrite(&mut self.frame, &mut self.addresses, &macs, about.round);
         }
         for change in &self.options.vlan {
             change.make(&mut self.frame);
         }
+        unaltered
     }
 
-    /// Passes the frame on, in fragments or truncated if it is too long.
+    /// Passes the frame on, in pieces or truncated if it is too long.
     fn send(&mut self, wire_len: u32, take: &mut dyn FnMut(&[u8], u32)) {
         let header_len = mac_header_len(&self.frame);
         let fits = |mtu| wire_len <= header_len.saturating_add(mtu);
-        match self.options.mtu.filter(|mtu| !fits(*mtu)) {
-            None => take(&self.frame, wire_len),
-            Some(mtu) => {
-                let action = self.options.mtu_action;
-                let counts = &mut self.counts;
-                mtu::shorten(&mut self.frame, mtu, action, &mut self.piece, counts, take);
-            }
+        let Some(mtu) = self.options.mtu.filter(|mtu| !fits(*mtu)) else {
+            return take(&self.frame, wire_len);
+        };
+        mtu::Shortening {
+            mtu,
+            inner: self.options.inner,
+            segmenter: self.segmenter,
+            piece: &mut self.piece,
+            counts: &mut self.counts,
         }
+        .shorten(&mut self.frame, wire_len, self.options.mtu_action, take);
     }
 
     /// Starts the next round of the trace; the state of previous rounds is kept.
@@ -227,7 +291,7 @@ impl Alterations {
     /// Returns the counters, by name.
     pub fn counts(&self) -> Vec<(&'static str, u64)> {
         let counts = &self.counts;
-        alloc::vec![
+        let mut list = alloc::vec![
             ("truncated_filled", counts.filled),
             ("truncated_skipped", counts.skipped),
             ("truncated_in_headers", counts.cut_in_headers),
@@ -236,9 +300,18 @@ impl Alterations {
             ("checksums_unknown", counts.checksums_unknown),
             ("mtu_fragmented", counts.fragmented),
             ("mtu_truncated", counts.mtu_truncated),
+            ("mtu_segmented", counts.mtu_segmented),
             ("mtu_dropped", counts.mtu_dropped),
+            ("lengths_fixed", counts.lengths_fixed),
             ("rtp_not_renumbered", counts.rtp_unknown),
-        ]
+        ];
+        counts.unaltered.list(&mut list);
+        list
+    }
+
+    /// Returns a sentence about frames that were not altered, or not wholly.
+    pub fn note(&self) -> Option<String> {
+        self.counts.unaltered.note(self.on_unaltered)
     }
 }
 
@@ -263,6 +336,8 @@ fn only_fills(options: &AlterOptions) -> bool {
         loop_addresses,
         loop_renumber,
         keep_groups: _,
+        inner: _,
+        unaltered: _,
         seed: _,
         splitter: _,
     } = options;
@@ -281,4 +356,15 @@ fn only_fills(options: &AlterOptions) -> bool {
         || !port_maps.is_empty()
         || !loop_addresses.is_empty();
     !changed
+}
+
+/// Whether fields of packets change that those inside of a tunnel have too. Class and time
+/// to live are of the outermost packet.
+fn looks_inside(options: &AlterOptions) -> bool {
+    options.fix_checksums
+        || options.loop_renumber
+        || options.anonymize.is_some()
+        || !options.address_maps.is_empty()
+        || !options.port_maps.is_empty()
+        || !options.loop_addresses.is_empty()
 }

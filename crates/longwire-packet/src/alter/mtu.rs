@@ -1,14 +1,16 @@
-//! Frames that are too long for a link: cut into fragments, cut off, or not
+//! Frames that are too long for a link: cut into segments or fragments, cut off, or not
 //! sent.
 
 use alloc::vec::Vec;
 
-use super::Counts;
-use super::fill::PADDING_CHUNK;
+use super::fill::{self, PADDING_CHUNK};
+use super::layers::{self, DEPTH_MAX};
 use super::options::MtuAction;
+use super::tunnel;
 use super::workspace::Workspace;
+use super::{Counts, Segmenter};
 use crate::edit;
-use crate::fragment::fragment;
+use crate::fragment::fragment_packet;
 use crate::frame::mac_header_len;
 use crate::header::{IpHeader, IpVersion, Piece};
 
@@ -16,67 +18,138 @@ use crate::header::{IpHeader, IpVersion, Piece};
 const UDP: u8 = 17;
 const SCTP: u8 = 132;
 
-/// Makes frames of a frame whose payload is longer than `mtu` bytes.
-pub(super) fn shorten(
-    frame: &mut Workspace,
-    mtu: u32,
-    action: MtuAction,
-    piece: &mut Vec<u8>,
-    counts: &mut Counts,
-    take: &mut dyn FnMut(&[u8], u32),
-) {
-    match action {
-        MtuAction::Drop => counts.mtu_dropped += 1,
-        MtuAction::Fragment => {
-            let cut = fragment(frame, mtu, piece, |piece| take(piece, piece.len() as u32));
-            match cut {
-                Some(()) => counts.fragmented += 1,
-                None => counts.mtu_dropped += 1,
-            }
-        }
-        MtuAction::Truncate => {
-            let len = mac_header_len(frame) + mtu;
-            if frame.len() > len as usize {
-                frame.resize(len as usize);
-            }
-            if let Some(ip) = IpHeader::parse(frame) {
-                shorten_packet(frame, &ip, mtu);
-            }
-            counts.mtu_truncated += 1;
-            take(frame, len);
-        }
-    }
+/// Shortens frames whose payload is longer than an MTU.
+pub(super) struct Shortening<'a> {
+    pub mtu: u32,
+    /// Packets inside of tunnels are shortened too.
+    pub inner: bool,
+    pub segmenter: Option<Segmenter>,
+    /// Scratch memory.
+    pub piece: &'a mut Vec<u8>,
+    pub counts: &'a mut Counts,
 }
 
-/// Makes a packet's lengths and checksums fit its shorter payload.
-fn shorten_packet(frame: &mut [u8], ip: &IpHeader, mtu: u32) {
-    let end = edit::packet_end(frame, ip).min(ip.at + mtu as usize);
-    let (field, counted) = match ip.version {
-        IpVersion::V4 => (ip.at + 2, ip.at),
-        IpVersion::V6 => (ip.at + 4, ip.end(frame)),
-    };
-    let len = end.saturating_sub(counted).min(0xffff) as u16;
-    frame[field..field + 2].copy_from_slice(&len.to_be_bytes());
-    if let Some(transport) = ip.transport(frame)
-        && transport.protocol == UDP
-        && transport.piece == Piece::Whole
-        && let Some(header) = frame
-            .get_mut(transport.at..)
-            .and_then(<[u8]>::first_chunk_mut::<8>)
-    {
+impl Shortening<'_> {
+    /// Makes shorter frames of a frame of `wire_len` bytes.
+    pub fn shorten(
+        mut self,
+        frame: &mut Workspace,
+        wire_len: u32,
+        action: MtuAction,
+        take: &mut dyn FnMut(&[u8], u32),
+    ) {
+        match action {
+            MtuAction::Drop => self.counts.mtu_dropped += 1,
+            MtuAction::Fragment => {
+                let is_whole = frame.len() >= wire_len as usize;
+                if self.cut(frame, is_whole, take).is_none() {
+                    self.counts.mtu_dropped += 1;
+                }
+            }
+            MtuAction::Truncate => {
+                let len = mac_header_len(frame) + self.mtu;
+                if frame.len() > len as usize {
+                    frame.resize(len as usize);
+                }
+                let found = layers::find(frame);
+                found.fit_lengths(frame, len as usize);
+                if let Some(ip) = found.ip() {
+                    self.truncate(frame, &ip, len as usize, 0);
+                }
+                self.counts.mtu_truncated += 1;
+                take(frame, len);
+            }
+        }
+    }
+
+    /// Cuts a packet into TCP segments if it must not be fragmented or was never a packet of
+    /// the wire, otherwise into fragments. `None` if neither is possible.
+    fn cut(
+        &mut self,
+        frame: &mut Workspace,
+        is_whole: bool,
+        take: &mut dyn FnMut(&[u8], u32),
+    ) -> Option<()> {
+        const DONT_FRAGMENT: u8 = 0x40;
+        let found = layers::find(frame);
+        let ip = found.ip()?;
+        let is_super_packet = edit::is_super_packet(frame, &ip);
+        if is_super_packet && !is_whole {
+            return None;
+        }
+        fill::complete_lengths(frame, &ip);
+        let stays_whole =
+            is_super_packet || ip.version == IpVersion::V6 || frame[ip.at + 6] & DONT_FRAGMENT != 0;
+        let end = edit::packet_end(frame, &ip);
+        if let Some(segmenter) = self.segmenter.filter(|_| stays_whole && end <= frame.len()) {
+            let mut take = |piece: &[u8]| take(piece, piece.len() as u32);
+            frame.resize(end);
+            if segmenter(frame, self.mtu as usize, self.piece, &mut take) {
+                self.counts.mtu_segmented += 1;
+                return Some(());
+            }
+        }
+        // Headers between Ethernet and IP, such as those of PPPoE, count as payload.
+        let before = ip.at as u32 - mac_header_len(frame);
+        let room = self.mtu.checked_sub(before)?;
+        fragment_packet(frame, &ip, room, self.piece, |piece| {
+            found.fit_lengths(piece, piece.len());
+            take(piece, piece.len() as u32);
+        })?;
+        self.counts.fragmented += 1;
+        Some(())
+    }
+
+    /// Makes a packet's lengths and checksums fit a frame that ends at `end`.
+    fn truncate(&self, frame: &mut [u8], ip: &IpHeader, end: usize, depth: u32) {
+        let is_super_packet = edit::is_super_packet(frame, ip);
+        let (field, from) = edit::length_field(frame, ip);
+        let end = if is_super_packet {
+            end
+        } else {
+            edit::packet_end(frame, ip).min(end)
+        };
+        let len = end.saturating_sub(from).min(0xffff) as u16;
+        frame[field..field + 2].copy_from_slice(&len.to_be_bytes());
+        let Some(transport) = ip.transport(frame) else {
+            _ = edit::repair_packet(frame, ip);
+            return;
+        };
+        let is_whole = transport.piece == Piece::Whole;
         let there = end.saturating_sub(transport.at).min(0xffff) as u16;
-        let said = u16::from_be_bytes([header[4], header[5]]);
-        header[4..6].copy_from_slice(&said.min(there).to_be_bytes());
+        if let (UDP, true, Some(stored)) = (
+            transport.protocol,
+            is_whole,
+            frame.get_mut(transport.at + 4..transport.at + 6),
+        ) {
+            let said = u16::from_be_bytes([stored[0], stored[1]]);
+            let len = if is_super_packet && said == 0 {
+                there
+            } else {
+                said.min(there)
+            };
+            stored.copy_from_slice(&len.to_be_bytes());
+        }
+        if let (SCTP, true, Some(packet)) = (
+            transport.protocol,
+            is_whole,
+            frame.get_mut(transport.at..end),
+        ) {
+            shorten_chunks(packet);
+        }
+        if self.inner && depth < DEPTH_MAX {
+            let packet_end = end.min(frame.len());
+            let packet = &mut frame[..packet_end];
+            if let Some(found) = tunnel::inside(packet, &transport) {
+                found.fit_lengths(packet, end);
+                if let Some(inside) = found.ip() {
+                    self.truncate(packet, &inside, end, depth + 1);
+                }
+            }
+        }
+        // Where the frame is whole, what its checksums cover is here.
+        _ = edit::repair_packet(frame, ip);
     }
-    if let Some(transport) = ip.transport(frame)
-        && transport.protocol == SCTP
-        && transport.piece == Piece::Whole
-        && let Some(packet) = frame.get_mut(transport.at..end)
-    {
-        shorten_chunks(packet);
-    }
-    // Where the frame is whole, what its checksums cover is here.
-    edit::repair_checksums(frame);
 }
 
 /// Makes the chunk of an SCTP packet that was cut fit what is left of it: data

@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::str::FromStr;
 
+use super::unaltered::UnalteredAction;
 use super::vlan::VlanChange;
 use crate::filter::values::{Net, code_point, hexadecimal, mac, number};
 use crate::split::Splitter;
@@ -75,11 +76,27 @@ pub struct AlterOptions {
     pub loop_renumber: bool,
     /// Group addresses, of Ethernet and of IP, stay as they are.
     pub keep_groups: bool,
+    /// Packets inside of tunnels are altered too.
+    pub inner: bool,
+    /// Treatment of frames whose packets cannot be altered. `None`: they are sent, unless
+    /// addresses are to be anonymised.
+    pub unaltered: Option<UnalteredAction>,
     /// Determines the random payload.
     pub seed: u64,
     /// Distinguishes the two sides of a conversation, if an option has a value for
     /// each.
     pub splitter: Option<Splitter>,
+}
+
+impl AlterOptions {
+    pub(super) fn on_unaltered(&self) -> UnalteredAction {
+        let usual = if self.anonymize.is_some() {
+            UnalteredAction::Drop
+        } else {
+            UnalteredAction::Send
+        };
+        self.unaltered.unwrap_or(usual)
+    }
 }
 
 /// Treatment of truncated frames, of which the capture kept only the beginning.

@@ -1,64 +1,98 @@
-//! An IP packet's addresses and ports, and the checksums over them.
+//! An IP packet's addresses and ports, and the checksums over them; packets inside of it.
 
-use super::Counts;
-use super::addresses::Addresses;
-use super::icmp;
-use super::mac::Renamed;
+use super::arp;
+use super::extensions;
+use super::layers::{Content, Found, LinkField};
+use super::messages;
 use super::options::{PortMap, Role, TtlChange};
-use crate::checksum::Change;
+use super::rewriting::Rewriting;
+use super::tunnel;
+use super::unaltered::Unaltered;
+use crate::checksum::{Change, sum_words};
 use crate::edit::{self, IpEdit};
 use crate::header::stays_on_link;
 use crate::header::{IpHeader, IpVersion, Piece, Transport};
 
 /// Protocols by number.
 const ICMP: u8 = 1;
+const IGMP: u8 = 2;
 const TCP: u8 = 6;
 const UDP: u8 = 17;
 const DCCP: u8 = 33;
+const GRE: u8 = 47;
 const ICMP6: u8 = 58;
 const SCTP: u8 = 132;
+const MOBILITY: u8 = 135;
 const UDP_LITE: u8 = 136;
 
-/// The changes applied to a packet.
-pub(super) struct Rewriting<'a> {
-    pub addresses: &'a mut Addresses,
-    pub ports: &'a [PortMap],
-    pub macs: &'a Renamed<'a>,
-    pub counts: &'a mut Counts,
-    pub round: u64,
-}
-
 impl Rewriting<'_> {
-    /// Rewrites a packet. `covered` is the previous change of bytes that the transport
-    /// checksum covers.
+    /// Rewrites what was found in a frame, or in a tunnel's packet.
+    pub fn content(&mut self, frame: &mut [u8], found: &Found) {
+        if self.macs.anything() {
+            for field in found.fields() {
+                if let LinkField::Addresses(at) = field {
+                    self.macs.rename(frame, at);
+                    self.macs.rename(frame, at + 6);
+                }
+            }
+        }
+        match found.content {
+            Content::Ip(ip) => self.packet(frame, &ip, found.mac_at),
+            Content::Arp(at) => arp::rewrite(self, frame, at),
+            Content::Ipcp(at) => messages::ipcp(self, frame, at),
+            Content::Other(reason) => self.leave(reason),
+        }
+    }
+
+    /// Rewrites a packet, which ends at the end of `frame` at the latest. `mac_at` is where
+    /// its Ethernet header begins.
     #[inline]
-    pub fn rewrite(
+    pub fn packet(&mut self, frame: &mut [u8], ip: &IpHeader, mac_at: Option<usize>) {
+        let transport = ip.transport(frame);
+        let mut renumbered = Change::NONE;
+        if let (Some(renumber), Some(transport)) = (&mut self.renumber, &transport) {
+            renumbered = renumber.rewrite(frame, ip, transport, self.about, self.counts);
+        }
+        self.headers(frame, ip, transport.as_ref(), mac_at, renumbered);
+    }
+
+    /// Rewrites a packet's headers and its contents. `covered` is the previous change of
+    /// bytes that the transport checksum covers.
+    #[inline]
+    fn headers(
         &mut self,
         frame: &mut [u8],
         ip: &IpHeader,
         transport: Option<&Transport>,
+        mac_at: Option<usize>,
         mut covered: Change,
     ) {
         let mut pseudo = Change::NONE;
         if self.addresses.anything() {
-            pseudo = match ip.version {
-                IpVersion::V4 => self.addresses4(frame, ip.at),
-                IpVersion::V6 => self.addresses6(frame, ip.at, transport),
-            };
+            pseudo = self.ip_addresses(frame, ip, transport, mac_at);
         }
-        if ip.version == IpVersion::V4 && !pseudo.is_none() {
-            update_word(frame, ip.at + 10, pseudo);
-        }
-        let Some(transport) = transport.filter(|transport| transport.piece != Piece::Later) else {
+        let Some(transport) = transport else {
+            // The chain of headers is cut, or too long.
+            if self.looks_inside {
+                self.leave(Unaltered::Truncated);
+            }
             return;
         };
+        if transport.piece == Piece::Later {
+            return;
+        }
+        if self.looks_inside {
+            covered.add(self.inside(frame, ip, transport));
+        }
         match transport.protocol {
             SCTP => return self.sctp(frame, ip, transport),
-            ICMP | ICMP6 => covered.add(icmp::rewrite(self, frame, ip, transport)),
+            ICMP | ICMP6 | IGMP | MOBILITY => {
+                covered.add(messages::rewrite(self, frame, ip, transport));
+            }
             _ if !self.ports.is_empty() => covered.add(self.ports(frame, transport)),
             _ => {}
         }
-        if transport.protocol != ICMP {
+        if ![ICMP, IGMP, GRE].contains(&transport.protocol) {
             covered.add(pseudo);
         }
         if !covered.is_none() {
@@ -66,55 +100,90 @@ impl Rewriting<'_> {
         }
     }
 
+    /// Rewrites the addresses of a packet's headers, and its Ethernet destination where that
+    /// follows from a group. Returns the change of the pseudo-header.
     #[inline]
-    fn addresses4(&mut self, frame: &mut [u8], at: usize) -> Change {
-        let mut change = Change::NONE;
-        for (at, role) in [(at + 12, Role::Source), (at + 16, Role::Destination)] {
-            change.add(self.address4(frame, at, role));
+    fn ip_addresses(
+        &mut self,
+        frame: &mut [u8],
+        ip: &IpHeader,
+        transport: Option<&Transport>,
+        mac_at: Option<usize>,
+    ) -> Change {
+        let (version, source_at, destination_at) =
+            (ip.version, ip.source_at(), ip.destination_at());
+        let group = mac_at.and_then(|at| GroupMac::of(frame, at, ip));
+        let has_options = ip.has_options(frame);
+        let options_before = match version {
+            // Options may stand at odd places: their words are summed.
+            IpVersion::V4 if has_options => frame.get(ip.at + 20..ip.end(frame)).map(sum_words),
+            _ => None,
+        };
+        let source = self.address(frame, source_at, version, Role::Source);
+        let destination = self.address(frame, destination_at, version, Role::Destination);
+        let mut pseudo = source;
+        pseudo.add(destination);
+        let mut header = pseudo;
+        if has_options {
+            pseudo = extensions::rewrite(self, frame, ip, transport, [source, destination]);
         }
-        change
+        if let Some(before) = options_before {
+            header.sums(before, sum_words(&frame[ip.at + 20..ip.end(frame)]));
+        }
+        if version == IpVersion::V4 && !header.is_none() {
+            update_word(frame, ip.at + 10, header);
+        }
+        if let Some(group) = group {
+            group.follow(frame, ip);
+        }
+        pseudo
     }
 
-    /// Rewrites an IPv4 address at a position, if it is present.
+    /// Rewrites the packet inside of a tunnel's, if it is to be. Returns the change of the
+    /// bytes that the tunnel's checksum covers.
     #[inline]
-    pub fn address4(&mut self, frame: &mut [u8], at: usize, role: Role) -> Change {
+    fn inside(&mut self, frame: &mut [u8], ip: &IpHeader, transport: &Transport) -> Change {
         let mut change = Change::NONE;
-        if let Some(field) = frame.get_mut(at..).and_then(<[u8]>::first_chunk_mut::<4>) {
-            let before = u32::from_be_bytes(*field);
-            let after = self.addresses.v4(before, role, self.round);
-            if after != before {
-                change.double(before, after);
-                *field = after.to_be_bytes();
+        let end = edit::packet_end(frame, ip).min(frame.len());
+        let packet = &mut frame[..end];
+        let Some(found) = tunnel::inside(packet, transport) else {
+            return change;
+        };
+        match found.content {
+            Content::Other(reason) if !self.inner => self.leave(reason),
+            _ if !self.inner => self.leave(Unaltered::Tunnel),
+            _ => {
+                let before = sum_words(&packet[transport.at..]);
+                self.nested(packet, |rewriting, packet| {
+                    rewriting.content(packet, &found)
+                });
+                change.sums(before, sum_words(&packet[transport.at..]));
             }
         }
         change
     }
 
-    #[inline]
-    fn addresses6(&mut self, frame: &mut [u8], at: usize, transport: Option<&Transport>) -> Change {
-        let mut change = self.address6(frame, at + 8, Role::Source);
-        let destination = self.address6(frame, at + 24, Role::Destination);
-        // The checksum of a packet with further hops is for the last destination, which
-        // the routing header holds.
-        if !transport.is_some_and(|transport| transport.routed) {
-            change.add(destination);
-        }
-        change
-    }
-
-    /// Rewrites an IPv6 address at a position, if it is present.
-    #[inline]
-    pub fn address6(&mut self, frame: &mut [u8], at: usize, role: Role) -> Change {
-        let mut change = Change::NONE;
-        if let Some(field) = frame.get_mut(at..).and_then(<[u8]>::first_chunk_mut::<16>) {
-            let before = u128::from_be_bytes(*field);
-            let after = self.addresses.v6(before, role, self.round);
-            if after != before {
-                change.long(before, after);
-                *field = after.to_be_bytes();
+    /// Rewrites a packet that an error quotes, like the packet itself: its addresses have
+    /// the same roles.
+    pub fn quoted(&mut self, frame: &mut [u8], at: usize, version: IpVersion) {
+        let Some(ip) = IpHeader::parse_at(frame, at, version) else {
+            if at < frame.len() {
+                self.leave(Unaltered::Truncated);
             }
-        }
-        change
+            return;
+        };
+        self.nested(frame, |rewriting, frame| {
+            // SCTP's checksum covers bytes that are not quoted.
+            let transport = ip.transport(frame);
+            let is_plain = |transport: &&Transport| transport.protocol != SCTP;
+            let transport = transport.as_ref();
+            match transport.filter(is_plain) {
+                None if transport.is_some() => {
+                    _ = rewriting.ip_addresses(frame, &ip, transport, None);
+                }
+                plain => rewriting.headers(frame, &ip, plain, None, Change::NONE),
+            }
+        });
     }
 
     /// Rewrites both ports.
@@ -172,6 +241,40 @@ pub(super) fn update_word(frame: &mut [u8], at: usize, change: Change) {
     }
 }
 
+/// The Ethernet address of a group of IP: a frame's destination that follows from the
+/// packet's (RFC 1112, section 6.4; RFC 2464, section 7).
+struct GroupMac {
+    mac_at: usize,
+}
+
+impl GroupMac {
+    /// The group whose frame begins at `mac_at`. `None` if its destination is another.
+    #[inline]
+    fn of(frame: &[u8], mac_at: usize, ip: &IpHeader) -> Option<GroupMac> {
+        let mac = frame.get(mac_at..mac_at + 6)?;
+        let is_own = mac[0] & 1 == 1 && GroupMac::mac(frame, ip).is_some_and(|own| own == mac);
+        is_own.then_some(GroupMac { mac_at })
+    }
+
+    fn mac(frame: &[u8], ip: &IpHeader) -> Option<[u8; 6]> {
+        let at = ip.destination_at();
+        match (ip.version, frame.get(at..at + ip.version.address_len())?) {
+            (IpVersion::V4, [first, b, c, d]) if first >> 4 == 0xe => {
+                Some([1, 0, 0x5e, b & 0x7f, *c, *d])
+            }
+            (IpVersion::V6, [0xff, .., a, b, c, d]) => Some([0x33, 0x33, *a, *b, *c, *d]),
+            _ => None,
+        }
+    }
+
+    /// Writes the address of the packet's group as it is now.
+    fn follow(&self, frame: &mut [u8], ip: &IpHeader) {
+        if let Some(mac) = GroupMac::mac(frame, ip) {
+            frame[self.mac_at..self.mac_at + 6].copy_from_slice(&mac);
+        }
+    }
+}
+
 /// Updates a transport checksum, if it is present. That of a first fragment is right
 /// afterwards if it was before: all changes are in it.
 #[inline]
@@ -180,7 +283,9 @@ fn update_transport(frame: &mut [u8], transport: &Transport, change: Change) {
         + match transport.protocol {
             TCP => 16,
             UDP | DCCP | UDP_LITE => 6,
-            ICMP | ICMP6 => 2,
+            ICMP | ICMP6 | IGMP => 2,
+            MOBILITY => 4,
+            GRE if edit::gre_has_checksum(frame.get(transport.at..).unwrap_or(&[])) => 4,
             _ => return,
         };
     let Some(field) = frame.get_mut(at..).and_then(<[u8]>::first_chunk_mut::<2>) else {

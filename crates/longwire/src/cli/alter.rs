@@ -3,7 +3,7 @@
 use clap::Args;
 use longwire_packet::alter::{
     AddressMap, AlterOptions, Alterations, Anonymize, LoopAddresses, MacMap, MtuAction, PortMap,
-    SidedMac, Truncated, TtlChange, VlanChange, parse_dscp,
+    SidedMac, Truncated, TtlChange, UnalteredAction, VlanChange, help, parse_dscp,
 };
 use longwire_packet::filter::{Filter, LANGUAGE};
 use longwire_packet::split::Splitter;
@@ -21,20 +21,20 @@ pub struct AlterArgs {
 
     /// Send what clients sent to the first port and what servers sent to the
     /// second: client=NET, mac=ADDR (several with commas), syn, port
-    #[arg(long, value_name = "RULE", help_heading = "Choosing frames", long_help = SPLIT_HELP)]
+    #[arg(long, value_name = "RULE", help_heading = "Choosing frames", long_help = help::SPLIT)]
     pub split: Option<Splitter>,
 
     /// Frames of which the capture kept only the beginning: zeros, random,
     /// pattern:HEX fill them up to their length; keep, skip
-    #[arg(long, value_name = "HOW", default_value = "zeros", long_help = TRUNCATED_HELP)]
+    #[arg(long, value_name = "HOW", default_value = "zeros", long_help = help::TRUNCATED)]
     pub truncated: Truncated,
 
     /// The last four bytes of every frame are its check sequence, and go
     #[arg(long)]
     pub strip_fcs: bool,
 
-    /// Correct all checksums, as a capture of a sender with checksum
-    /// offload needs
+    /// Correct all checksums, and lengths of zero, as a capture of a sender
+    /// with offloads needs
     #[arg(long)]
     pub fix_checksums: bool,
 
@@ -58,12 +58,12 @@ pub struct AlterArgs {
 
     /// Replace a network, as in 10.0.0.0/8=192.168.0.0/16; the longest that
     /// fits counts. src:OLD=NEW and dst:OLD=NEW: of one address only
-    #[arg(long, value_name = "OLD=NEW", long_help = MAP_HELP)]
+    #[arg(long, value_name = "OLD=NEW", long_help = help::MAP)]
     pub map: Vec<AddressMap>,
 
     /// Anonymise addresses, keeping prefixes (Crypto-PAn): 64 hexadecimal
     /// digits
-    #[arg(long, value_name = "KEY", long_help = ANONYMIZE_HELP)]
+    #[arg(long, value_name = "KEY", long_help = help::ANONYMIZE)]
     pub anonymize: Option<Anonymize>,
 
     /// Replace ports, as in 80=8080, 1000-1999=3000-3999 or udp:53=5353
@@ -80,80 +80,40 @@ pub struct AlterArgs {
     pub ttl: Option<TtlChange>,
 
     /// Frames with a longer payload after the Ethernet header are cut into
-    /// fragments, or handled as --mtu-action says
+    /// TCP segments or fragments, or handled as --mtu-action says
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(68..=65_535))]
     pub fit_mtu: Option<u32>,
 
-    /// fragment (IPv4 without DF; others are not sent), truncate, or drop
+    /// fragment (IPv4 without DF; other TCP is cut into segments, the rest not
+    /// sent), truncate, or drop
     #[arg(long, value_name = "HOW", requires = "fit_mtu")]
     #[arg(default_value = "fragment")]
     pub mtu_action: MtuAction,
 
     /// Addresses advance by this step with every round of --loop: STEP, or
     /// STEP,NETWORK for those of a network, within it
-    #[arg(long, value_name = "STEP[,NET]", long_help = LOOP_ADDRESSES_HELP)]
+    #[arg(long, value_name = "STEP[,NET]", long_help = help::LOOP_ADDRESSES)]
     pub loop_addresses: Vec<LoopAddresses>,
 
     /// With every round of --loop, TCP connections have other sequence
     /// numbers, and RTP streams go on where they were
-    #[arg(long, long_help = LOOP_RENUMBER_HELP)]
+    #[arg(long, long_help = help::LOOP_RENUMBER)]
     pub loop_renumber: bool,
+
+    /// Alter packets inside of tunnels too: VXLAN, Geneve, GRE, GTP-U, IP in IP
+    /// and others; --dscp and --ttl stay with the outermost
+    #[arg(long)]
+    pub inner: bool,
+
+    /// Frames that the options cannot alter, or not wholly: send, drop
+    #[arg(long, value_name = "HOW", long_help = help::UNALTERED)]
+    pub unaltered: Option<UnalteredAction>,
 
     /// Leave broadcast and multicast addresses, of Ethernet and of IP, as they
     /// are
     #[arg(long)]
     pub keep_groups: bool,
 }
-
-const SPLIT_HELP: &str = "\
-Send what clients sent to the first port and what servers sent to the second
-
-client=10.0.0.0/8,2001:db8::/32: clients have addresses of these networks
-mac=02:00:00:00:00:01: clients' frames come from these Ethernet addresses
-syn: the sender of a connection's first SYN is its client; without TCP, the first sender
-port: the end with the lower port is the server; with equal ones or none, as syn
-
-Frames without IP go where the last frame from the same Ethernet address went.";
-
-const TRUNCATED_HELP: &str = "\
-Handling of frames of which the capture kept only the beginning
-
-zeros, random, pattern:HEX: filled up to their length, with correct lengths and checksums. Of a \
-fragmented datagram the checksum cannot be known; it stays, and is counted.
-keep: sent as short as they are; an emulated link still counts their length
-skip: not sent";
-
-const MAP_HELP: &str = "\
-Replace a network by another, as in 10.0.0.0/8=192.168.0.0/16
-
-The bits after the new prefix stay. May be given several times; the longest old network that \
-fits counts, and each address is mapped once. src:OLD=NEW is for source addresses only, \
-dst:OLD=NEW for destinations. Also in ARP, neighbour discovery, and packets that ICMP errors \
-quote. Checksums are updated: right ones stay right, wrong ones wrong.";
-
-const ANONYMIZE_HELP: &str = "\
-Anonymise addresses with a key, keeping prefixes (Crypto-PAn: Fan et al. 2004)
-
-The key is 64 hexadecimal digits: 'openssl rand -hex 32' makes one. Addresses that --map maps are \
-not anonymised. This network, loopback, multicast, broadcast and the link-local prefix stay, and \
-no other address becomes one of them; with ',plain' after the key every address is anonymised, \
-exactly as published. Payload, Ethernet addresses and names in it stay as they are.";
-
-const LOOP_ADDRESSES_HELP: &str = "\
-Addresses advance by STEP with every round of --loop, so that every round has other flows
-
-STEP: all hosts' addresses, within their last 24 bits. STEP,NETWORK: those of one network, within \
-it; may be given several times, the first that fits counts. Multicast, broadcast and loopback \
-stay. Comes after --map and --anonymize.";
-
-const LOOP_RENUMBER_HELP: &str = "\
-With every round of --loop, TCP connections have other sequence numbers, and RTP streams go on
-
-TCP: both directions' sequence and acknowledgement numbers move by an amount that the connection \
-and the round decide, selective acknowledgements with them; timestamps go on by the time of the \
-previous rounds, in milliseconds. RTP: sequence and timestamp continue after the last packet of \
-the previous round; streams are recognised in the first round, 4096 at the most. RTCP stays as it \
-is.";
 
 /// Returns the help of `--filter`; the engine, which parses it, lists its
 /// words.
@@ -198,6 +158,8 @@ impl AlterArgs {
             loop_addresses: self.loop_addresses.clone(),
             loop_renumber: self.loop_renumber,
             keep_groups: self.keep_groups,
+            inner: self.inner,
+            unaltered: self.unaltered,
             seed,
             splitter: self.split.clone(),
         }))

@@ -62,6 +62,42 @@ fn options_reach_the_frames() {
     assert_eq!((seen[23], seen[30], seen[34]), (46 << 2, 63, 11));
 }
 
+/// A frame without IP is sent unless addresses are to be anonymised, and then if asked for.
+#[test]
+fn unaltered_frames_are_sent_as_asked() {
+    let key = "11".repeat(32);
+    let lldp = [&[2; 12][..], &[0x88, 0xcc], &[0; 40]].concat();
+    let tunnel = {
+        let mut frame = vec![2; 12];
+        frame.extend([
+            8, 0, 0x45, 0, 0, 40, 0, 0, 0, 0, 64, 4, 0, 0, 10, 1, 2, 3, 10, 9, 9, 9,
+        ]);
+        frame.extend([
+            0x45, 0, 0, 20, 0, 0, 0, 0, 64, 59, 0, 0, 10, 1, 2, 3, 10, 9, 9, 9,
+        ]);
+        frame
+    };
+    for (options, sent) in [
+        (&["--map", "10.0.0.0/8=11.0.0.0/8"][..], [1, 1]),
+        (
+            &["--map", "10.0.0.0/8=11.0.0.0/8", "--unaltered", "drop"],
+            [0, 0],
+        ),
+        (&["--anonymize", &key], [0, 0]),
+        (&["--anonymize", &key, "--inner"], [0, 1]),
+        (&["--anonymize", &key, "--unaltered", "send"], [1, 1]),
+    ] {
+        let mut alterations = parse(options).unwrap().alterations(1).unwrap();
+        let frames = [&lldp, &tunnel].map(|frame| {
+            let mut taken = 0;
+            let len = frame.len() as u32;
+            alterations.apply(frame, len, About::default(), &mut |_, _| taken += 1);
+            taken
+        });
+        assert_eq!(frames, sent, "{options:?}");
+    }
+}
+
 #[test]
 fn conflicting_options_are_refused_with_a_remedy() {
     let two = "02:00:00:00:00:01,02:00:00:00:00:02";
@@ -76,6 +112,7 @@ fn conflicting_options_are_refused_with_a_remedy() {
         ("--split", "nobody", "client=NETWORK"),
         ("--truncated", "some", "one of zeros, random, pattern:HEX"),
         ("--anonymize", "1234", "64 hexadecimal digits"),
+        ("--unaltered", "keep", "one of send, drop"),
         ("--fit-mtu", "10", "68..=65535"),
         ("--mtu-action", "drop", "--fit-mtu"),
     ] {

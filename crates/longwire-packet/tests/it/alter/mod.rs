@@ -1,9 +1,11 @@
 //! Altering frames: only the requested changes occur, besides checksums, which stay as
 //! right as they were.
+mod encapsulations;
 mod incremental;
 mod inside;
 mod rounds;
 mod sides;
+mod super_packets;
 mod tools;
 mod truncated;
 mod vlan_mtu;

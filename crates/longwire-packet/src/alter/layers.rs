@@ -1,0 +1,415 @@
+//! Finds the packet in a frame, after tags, LLC, PPPoE, MPLS and Ethernet inside Ethernet.
+//!
+//! The common frame, Ethernet with VLAN tags and IP, does not come here:
+//! [`IpHeader::parse`] reads it.
+
+use super::unaltered::Unaltered;
+use crate::checksum::{fold, sum_words};
+use crate::edit::{is_super_packet, packet_end};
+use crate::header::{IpHeader, IpVersion};
+
+/// Maximum number of headers before a packet; every label of MPLS is one.
+const HEADERS_MAX: usize = 32;
+
+/// Maximum depth of packets inside of packets.
+pub(super) const DEPTH_MAX: u32 = 8;
+
+/// Maximum number of fields noted on the way.
+const FIELDS_MAX: usize = 8;
+
+/// The content of a frame or of a tunnel's packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Content {
+    /// An IP packet.
+    Ip(IpHeader),
+    /// ARP or RARP, from its first byte on.
+    Arp(usize),
+    /// PPP's configuration of IPv4 (RFC 1332), from its code on.
+    Ipcp(usize),
+    /// Content without addresses that can be altered.
+    Other(Unaltered),
+}
+
+/// Types by which an Ethernet header is recognised where it may be something else: IP, ARP,
+/// tags, MPLS, PPPoE, NSH, LLDP, OAM.
+const TYPES: [u16; 18] = [
+    0x0800, 0x0806, 0x86dd, 0x8100, 0x88a8, 0x9100, 0x8847, 0x8848, 0x8863, 0x8864, 0x88e7, 0x8926,
+    0x893f, 0x892f, 0xf1c1, 0x894f, 0x88cc, 0x8902,
+];
+
+/// A field of a header before the content, in bytes of the frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LinkField {
+    /// The destination address of an Ethernet header; its source address follows.
+    Addresses(usize),
+    /// A length in two bytes at `at`, which counts from `from`.
+    Length {
+        /// Where it stands.
+        at: usize,
+        /// From where it counts.
+        from: usize,
+    },
+}
+
+/// The content, and the headers before it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Found {
+    pub content: Content,
+    /// Where the Ethernet header that carries the content begins.
+    pub mac_at: Option<usize>,
+    fields: [Option<LinkField>; FIELDS_MAX],
+}
+
+impl Found {
+    /// Returns the IP header, if the content is a packet.
+    pub fn ip(&self) -> Option<IpHeader> {
+        match self.content {
+            Content::Ip(ip) => Some(ip),
+            _ => None,
+        }
+    }
+
+    /// Returns the fields of the headers, from the outside in.
+    pub fn fields(&self) -> impl Iterator<Item = LinkField> + use<> {
+        self.fields.into_iter().flatten()
+    }
+
+    /// Makes the lengths of the headers fit content that ends at `end`, in bytes of the
+    /// frame. Lengths that are shorter stay.
+    pub fn fit_lengths(&self, frame: &mut [u8], end: usize) {
+        for field in self.fields() {
+            if let LinkField::Length { at, from } = field
+                && let Some(stored) = frame.get_mut(at..).and_then(<[u8]>::first_chunk_mut::<2>)
+            {
+                let left = u16::try_from(end.saturating_sub(from)).unwrap_or(u16::MAX);
+                *stored = u16::from_be_bytes(*stored).min(left).to_be_bytes();
+            }
+        }
+    }
+}
+
+/// A header that comes next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LinkLayer {
+    Ethernet,
+    /// Content of this Ethernet type.
+    Type(u16),
+    Llc,
+    Ppp,
+    Mpls,
+    /// The network service header (RFC 8300).
+    Nsh,
+    Ip(IpVersion),
+    /// IP of the version in its first four bits.
+    AnyIp,
+    Content(Content),
+}
+
+/// Content of no use to the caller.
+const fn other(reason: Unaltered) -> LinkLayer {
+    LinkLayer::Content(Content::Other(reason))
+}
+
+/// Finds the content of a frame.
+pub(super) fn find(frame: &[u8]) -> Found {
+    Walk::new(frame, 0).content(LinkLayer::Ethernet)
+}
+
+/// Returns the header of the packet in a frame.
+pub(super) fn packet_of(frame: &[u8]) -> Option<IpHeader> {
+    IpHeader::parse(frame).or_else(|| find(frame).ip())
+}
+
+/// A reader that goes from header to header.
+pub(super) struct Walk<'a> {
+    frame: &'a [u8],
+    pub at: usize,
+    mac_at: Option<usize>,
+    fields: [Option<LinkField>; FIELDS_MAX],
+}
+
+impl<'a> Walk<'a> {
+    pub fn new(frame: &'a [u8], at: usize) -> Walk<'a> {
+        Walk {
+            frame,
+            at,
+            mac_at: None,
+            fields: [None; FIELDS_MAX],
+        }
+    }
+
+    /// Goes to the content, from this header on.
+    pub fn content(mut self, first: LinkLayer) -> Found {
+        let mut layer = first;
+        for _ in 0..HEADERS_MAX {
+            let next = match layer {
+                LinkLayer::Ethernet => self.ethernet(),
+                LinkLayer::Type(kind) => self.ethertype(kind),
+                LinkLayer::Llc => self.llc(),
+                LinkLayer::Ppp => self.ppp(),
+                LinkLayer::Mpls => self.mpls(),
+                LinkLayer::Nsh => self.nsh(),
+                LinkLayer::Ip(version) => Some(self.ip(version)),
+                LinkLayer::AnyIp => self.any_ip(),
+                LinkLayer::Content(content) => return self.found(content),
+            };
+            layer = next.unwrap_or(other(Unaltered::Truncated));
+        }
+        self.found(Content::Other(Unaltered::Malformed))
+    }
+
+    pub fn found(self, content: Content) -> Found {
+        Found {
+            content,
+            mac_at: self.mac_at,
+            fields: self.fields,
+        }
+    }
+
+    /// Takes the next bytes. `None` if the frame ends before.
+    pub fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let bytes = self.peek(0)?;
+        self.at += N;
+        Some(bytes)
+    }
+
+    pub fn peek<const N: usize>(&self, after: usize) -> Option<[u8; N]> {
+        self.frame.get(self.at + after..)?.first_chunk().copied()
+    }
+
+    /// Notes a field; those beyond the maximum are not noted.
+    pub fn note(&mut self, field: LinkField) {
+        if let Some(free) = self.fields.iter_mut().find(|field| field.is_none()) {
+            *free = Some(field);
+        }
+    }
+
+    fn ethernet(&mut self) -> Option<LinkLayer> {
+        let at = self.at;
+        let header: [u8; 14] = self.take()?;
+        if at > 0 {
+            // The outermost addresses are rewritten apart.
+            self.note(LinkField::Addresses(at));
+        }
+        self.mac_at = Some(at);
+        Some(LinkLayer::Type(u16::from_be_bytes([
+            header[12], header[13],
+        ])))
+    }
+
+    /// Takes a tag of `N` bytes, of which the last two are the type of what follows.
+    fn tag<const N: usize>(&mut self) -> Option<LinkLayer> {
+        let tag: [u8; N] = self.take()?;
+        Some(LinkLayer::Type(u16::from_be_bytes([
+            tag[N - 2],
+            tag[N - 1],
+        ])))
+    }
+
+    fn ethertype(&mut self, kind: u16) -> Option<LinkLayer> {
+        const LENGTH_MAX: u16 = 1_500;
+        match kind {
+            0..=LENGTH_MAX => {
+                self.note(LinkField::Length {
+                    at: self.at - 2,
+                    from: self.at,
+                });
+                Some(LinkLayer::Llc)
+            }
+            // VLAN tags, of all vendors.
+            0x8100 | 0x88a8 | 0x9100 | 0x9200 | 0x9300 => self.tag::<4>(),
+            // VN-tag; E-tag (802.1BR); redundancy (802.1CB); HSR (IEC 62439-3).
+            0x8926 => self.tag::<6>(),
+            0x893f => self.tag::<8>(),
+            0xf1c1 | 0x892f => self.tag::<6>(),
+            // The I-tag of provider backbone bridges (802.1ah).
+            0x88e7 => self.take::<4>().map(|_| LinkLayer::Ethernet),
+            // FabricPath; TRILL (RFC 6325), with options in words of 4 bytes.
+            0x8903 => self.take::<2>().map(|_| LinkLayer::Ethernet),
+            0x22f3 => {
+                let [high, low, ..] = self.take::<6>()?;
+                self.at += usize::from((high & 7) << 2 | low >> 6) * 4;
+                Some(LinkLayer::Ethernet)
+            }
+            // Ethernet in GRE, Geneve and others.
+            0x6558 => Some(LinkLayer::Ethernet),
+            0x8847 | 0x8848 => Some(LinkLayer::Mpls),
+            0x8864 => self.pppoe(),
+            0x880b => Some(LinkLayer::Ppp),
+            0x8870 => Some(LinkLayer::Llc),
+            0x894f => Some(LinkLayer::Nsh),
+            0x0800 => Some(LinkLayer::Ip(IpVersion::V4)),
+            0x86dd => Some(LinkLayer::Ip(IpVersion::V6)),
+            0x0806 | 0x8035 => Some(LinkLayer::Content(Content::Arp(self.at))),
+            // PPPoE's discovery; 802.1X; slow protocols; PAUSE.
+            0x8863 | 0x888e | 0x8809 | 0x8808 => Some(other(Unaltered::Control)),
+            // MACsec, whose check value covers the addresses even without encryption.
+            0x88e5 => Some(other(Unaltered::Encrypted)),
+            _ => Some(other(Unaltered::NotIp)),
+        }
+    }
+
+    /// LLC (802.2), and SNAP after it.
+    fn llc(&mut self) -> Option<LinkLayer> {
+        match self.peek::<3>(0)? {
+            [0xaa, 0xaa, 3] => {
+                let [.., a, b, c, high, low] = self.take::<8>()?;
+                Some(match [a, b, c] {
+                    // RFC 1042, and bridges that translate (802.1H).
+                    [0, 0, 0] | [0, 0, 0xf8] if high >= 6 => {
+                        LinkLayer::Type(u16::from_be_bytes([high, low]))
+                    }
+                    _ => other(Unaltered::Llc),
+                })
+            }
+            [6, 6, 3] => {
+                self.at += 3;
+                Some(LinkLayer::Ip(IpVersion::V4))
+            }
+            _ => Some(other(Unaltered::Llc)),
+        }
+    }
+
+    /// A session of PPPoE (RFC 2516).
+    fn pppoe(&mut self) -> Option<LinkLayer> {
+        let [version, code, ..] = self.take::<6>()?;
+        self.note(LinkField::Length {
+            at: self.at - 2,
+            from: self.at,
+        });
+        Some(match (version, code) {
+            (0x11, 0) => LinkLayer::Ppp,
+            (0x11, _) => other(Unaltered::Control),
+            _ => other(Unaltered::Malformed),
+        })
+    }
+
+    fn ppp(&mut self) -> Option<LinkLayer> {
+        const ALL_STATIONS: [u8; 2] = [0xff, 3];
+        if self.peek(0) == Some(ALL_STATIONS) {
+            self.at += 2;
+        }
+        // A protocol in one byte is odd; the first byte of two is even (RFC 1661, section 2).
+        let [first] = self.take()?;
+        let protocol = if first & 1 == 1 {
+            u16::from(first)
+        } else {
+            let [second] = self.take()?;
+            u16::from_be_bytes([first, second])
+        };
+        Some(match protocol {
+            0x21 => LinkLayer::Ip(IpVersion::V4),
+            0x57 => LinkLayer::Ip(IpVersion::V6),
+            0x281 | 0x283 => LinkLayer::Mpls,
+            0x8021 => LinkLayer::Content(Content::Ipcp(self.at)),
+            // Encrypted or compressed.
+            0x53 | 0x55 | 0xfb | 0xfd => other(Unaltered::Encrypted),
+            0x4000.. => other(Unaltered::Control),
+            _ => other(Unaltered::NotIp),
+        })
+    }
+
+    /// One label of MPLS (RFC 3032); after the last, the content by its first bits.
+    fn mpls(&mut self) -> Option<LinkLayer> {
+        /// The generic associated channel (RFC 5586).
+        const CHANNEL_LABEL: u32 = 13;
+        let label = u32::from_be_bytes(self.take()?);
+        if label >> 8 & 1 == 0 {
+            return Some(LinkLayer::Mpls);
+        }
+        if label >> 12 == CHANNEL_LABEL {
+            return Some(other(Unaltered::Control));
+        }
+        let version = match self.peek::<1>(0)?[0] >> 4 {
+            4 => Some(IpVersion::V4),
+            6 => Some(IpVersion::V6),
+            _ => None,
+        };
+        // An Ethernet address may begin like a header of IP.
+        if let Some(version) = version
+            && (self.fits_ip(version) || !self.fits_ethernet(0))
+        {
+            return Some(LinkLayer::Ip(version));
+        }
+        let control_word = self.peek::<2>(0)?;
+        let with_word = control_word[0] >> 4 == 0 && self.fits_ethernet(4);
+        if with_word && (control_word == [0, 0] || !self.fits_ethernet(0)) {
+            self.at += 4;
+            return Some(LinkLayer::Ethernet);
+        }
+        Some(match control_word[0] >> 4 {
+            _ if self.fits_ethernet(0) => LinkLayer::Ethernet,
+            // The associated channel of a pseudowire (RFC 4385).
+            1 => other(Unaltered::Control),
+            _ => other(Unaltered::NotIp),
+        })
+    }
+
+    /// Whether this is an IP header by its checksum or its length.
+    fn fits_ip(&self, version: IpVersion) -> bool {
+        let Some(ip) = IpHeader::parse_at(self.frame, self.at, version) else {
+            return false;
+        };
+        let end = ip.end(self.frame);
+        let header = self.frame.get(ip.at..end);
+        let sum = |header: &[u8]| fold(sum_words(header)) == 0xffff;
+        version == IpVersion::V4 && header.is_some_and(sum)
+            || !is_super_packet(self.frame, &ip)
+                && (end..=self.frame.len()).contains(&packet_end(self.frame, &ip))
+    }
+
+    /// Whether an Ethernet header of a known type may begin after this many bytes.
+    pub fn fits_ethernet(&self, after: usize) -> bool {
+        let Some(header) = self.peek::<16>(after) else {
+            return false;
+        };
+        match u16::from_be_bytes([header[12], header[13]]) {
+            // LLC of SNAP, spanning trees, IS-IS.
+            0..=1_500 => matches!(header[14..], [0xaa, 0xaa] | [0x42, 0x42] | [0xfe, 0xfe]),
+            kind => TYPES.contains(&kind),
+        }
+    }
+
+    fn nsh(&mut self) -> Option<LinkLayer> {
+        let [_, len, _, next] = self.take()?;
+        self.at += (usize::from(len & 0x3f) * 4).saturating_sub(4);
+        Some(next_protocol(next))
+    }
+
+    fn any_ip(&self) -> Option<LinkLayer> {
+        Some(match self.peek::<1>(0)?[0] >> 4 {
+            4 => LinkLayer::Ip(IpVersion::V4),
+            6 => LinkLayer::Ip(IpVersion::V6),
+            _ => other(Unaltered::NotIp),
+        })
+    }
+
+    fn ip(&self, version: IpVersion) -> LinkLayer {
+        let content = match IpHeader::parse_at(self.frame, self.at, version) {
+            Some(ip) => Content::Ip(ip),
+            None if self.is_short(version) => Content::Other(Unaltered::Truncated),
+            None => Content::Other(Unaltered::Malformed),
+        };
+        LinkLayer::Content(content)
+    }
+
+    fn is_short(&self, version: IpVersion) -> bool {
+        let header_len = match version {
+            IpVersion::V4 => 20,
+            IpVersion::V6 => 40,
+        };
+        self.frame.len() < self.at + header_len
+    }
+}
+
+/// The header after this next protocol of NSH (RFC 8300, section 2.2) or VXLAN-GPE.
+pub(super) fn next_protocol(number: u8) -> LinkLayer {
+    match number {
+        1 => LinkLayer::Ip(IpVersion::V4),
+        2 => LinkLayer::Ip(IpVersion::V6),
+        3 => LinkLayer::Ethernet,
+        4 => LinkLayer::Nsh,
+        5 => LinkLayer::Mpls,
+        _ => other(Unaltered::NotIp),
+    }
+}

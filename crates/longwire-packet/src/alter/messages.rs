@@ -1,0 +1,312 @@
+//! Addresses in messages about IP: ICMP and ICMPv6 with neighbour discovery and listener
+//! reports, IGMP, Mobile IPv6, PPP's configuration.
+
+use super::options::Role;
+use super::rewriting::Rewriting;
+use super::unaltered::Unaltered;
+use crate::checksum::{Change, sum_words};
+use crate::edit;
+use crate::header::{IpHeader, IpVersion, Piece, Transport};
+
+/// Protocols by number.
+const ICMP: u8 = 1;
+const IGMP: u8 = 2;
+const ICMP6: u8 = 58;
+
+/// IPv4's errors that quote a packet (RFC 792): unreachable, source quench, redirect, time
+/// exceeded, parameter problem.
+const REDIRECT4: u8 = 5;
+const ERRORS4: [u8; 5] = [3, 4, REDIRECT4, 11, 12];
+
+/// A router's advertisement (RFC 1256).
+const ROUTERS4: u8 = 9;
+
+/// Neighbour discovery's redirect (RFC 4861).
+const REDIRECT6: u8 = 137;
+
+/// Rewrites the contents of a message, and returns their change.
+pub(super) fn rewrite(
+    rewriting: &mut Rewriting<'_>,
+    frame: &mut [u8],
+    ip: &IpHeader,
+    transport: &Transport,
+) -> Change {
+    let mut change = Change::NONE;
+    let at = transport.at;
+    let end = edit::packet_end(frame, ip).min(frame.len());
+    let anything =
+        rewriting.addresses.anything() || rewriting.macs.anything() || !rewriting.ports.is_empty();
+    let Some(kind) = frame[..end].get(at).copied().filter(|_| anything) else {
+        return change;
+    };
+    let is_echo = matches!(
+        (transport.protocol, kind),
+        (ICMP, 0 | 8) | (ICMP6, 128 | 129)
+    );
+    if is_echo {
+        return change;
+    }
+    let before = sum_words(&frame[at..end]);
+    let message = &mut Message {
+        rewriting,
+        frame: &mut frame[..end],
+        at,
+        version: ip.version,
+    };
+    match transport.protocol {
+        ICMP => message.icmp4(kind),
+        IGMP => message.igmp(kind),
+        ICMP6 => message.icmp6(kind),
+        _ => message.mobility(),
+    }
+    if transport.piece == Piece::First {
+        // The rest of the message is in other fragments.
+        message.unknown();
+    }
+    change.sums(before, sum_words(&frame[at..end]));
+    change
+}
+
+/// Rewrites the addresses that a peer of PPP asks for or is given: its own, and those of
+/// name servers (RFC 1332, RFC 1877).
+pub(super) fn ipcp(rewriting: &mut Rewriting<'_>, frame: &mut [u8], at: usize) {
+    const CONFIGURATION: core::ops::RangeInclusive<u8> = 1..=4;
+    let Some([code, _, high, low]) = frame.get(at..).and_then(|rest| rest.first_chunk()) else {
+        return rewriting.leave(Unaltered::Truncated);
+    };
+    let end = at + usize::from(u16::from_be_bytes([*high, *low]));
+    if !rewriting.addresses.anything() || !CONFIGURATION.contains(code) {
+        return;
+    }
+    let end = end.min(frame.len());
+    let mut message = Message {
+        rewriting,
+        frame: &mut frame[..end],
+        at,
+        version: IpVersion::V4,
+    };
+    let mut option = 4;
+    while let Some(kind) = message.byte(option) {
+        let len = usize::from(message.byte(option + 1).unwrap_or(0)).max(2);
+        match kind {
+            // Both ends; an address; name servers.
+            1 => message.addresses(option + 2, option + len, Role::Source),
+            3 | 129..=132 => message.address(option + 2, Role::Source),
+            _ => {}
+        }
+        option += len;
+    }
+}
+
+/// A message whose addresses are rewritten. Positions count from its first byte.
+struct Message<'a, 'b> {
+    rewriting: &'a mut Rewriting<'b>,
+    /// The bytes up to the end of the message.
+    frame: &'a mut [u8],
+    at: usize,
+    version: IpVersion,
+}
+
+impl Message<'_, '_> {
+    fn byte(&self, at: usize) -> Option<u8> {
+        self.frame.get(self.at + at).copied()
+    }
+
+    fn word(&self, at: usize) -> usize {
+        let bytes = [at, at + 1].map(|at| self.byte(at).unwrap_or(0));
+        usize::from(u16::from_be_bytes(bytes))
+    }
+
+    /// Returns the length of the message.
+    fn len(&self) -> usize {
+        self.frame.len() - self.at
+    }
+
+    fn address(&mut self, at: usize, role: Role) {
+        if self.rewriting.addresses.anything() {
+            let at = self.at + at;
+            // The change is computed from the sums before and after.
+            _ = self.rewriting.address(self.frame, at, self.version, role);
+        }
+    }
+
+    /// Rewrites addresses one after the other.
+    fn addresses(&mut self, first: usize, end: usize, role: Role) {
+        let end = end.min(self.len());
+        for at in (first..end).step_by(self.version.address_len()) {
+            self.address(at, role);
+        }
+    }
+
+    /// Rewrites the prefix of this many bits in `len` bytes; the bits after it stay.
+    fn prefix(&mut self, at: usize, len: usize, bits: u8) {
+        let at = self.at + at;
+        let Some(field) = self.frame.get_mut(at..at + len.min(16)) else {
+            return self.rewriting.leave(Unaltered::Truncated);
+        };
+        if !self.rewriting.addresses.anything() {
+            return;
+        }
+        let mut address = [0; 16];
+        address[..field.len()].copy_from_slice(field);
+        let before = u128::from_be_bytes(address);
+        let mask = !u128::MAX.checked_shr(bits.into()).unwrap_or(0);
+        let round = self.rewriting.about.round;
+        let prefix = before & mask;
+        let after = self
+            .rewriting
+            .addresses
+            .v6(prefix, Role::Destination, round);
+        let after = after & mask | before & !mask;
+        field.copy_from_slice(&after.to_be_bytes()[..field.len()]);
+    }
+
+    /// Notes that there may be addresses which are not understood.
+    fn unknown(&mut self) {
+        if self.rewriting.addresses.anything() {
+            self.rewriting.leave(Unaltered::Unknown);
+        }
+    }
+
+    fn quoted(&mut self, at: usize) {
+        let at = self.at + at;
+        self.rewriting.quoted(self.frame, at, self.version);
+    }
+
+    fn icmp4(&mut self, kind: u8) {
+        match kind {
+            REDIRECT4 => {
+                self.address(4, Role::Destination);
+                self.quoted(8);
+            }
+            _ if ERRORS4.contains(&kind) => self.quoted(8),
+            ROUTERS4 => {
+                let step = usize::from(self.byte(5).unwrap_or(0)).max(1) * 4;
+                for at in (8..self.len()).step_by(step) {
+                    self.address(at, Role::Destination);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// IGMP's versions 1 to 3 (RFC 9776).
+    fn igmp(&mut self, kind: u8) {
+        match kind {
+            0x11 => {
+                self.address(4, Role::Destination);
+                self.addresses(12, 12 + 4 * self.word(10), Role::Source);
+            }
+            0x12 | 0x16 | 0x17 => self.address(4, Role::Destination),
+            0x22 => self.group_records(),
+            // Multicast routing, and traces of its paths.
+            _ => self.unknown(),
+        }
+    }
+
+    /// The records of listener reports (RFC 9776, section 4.2; RFC 9777, section 5.2).
+    fn group_records(&mut self) {
+        let address_len = self.version.address_len();
+        let mut at = 8;
+        for _ in 0..self.word(6) {
+            let Some(more) = self.byte(at + 1) else {
+                return;
+            };
+            let sources = at + 4 + address_len;
+            let end = sources + address_len * self.word(at + 2);
+            self.address(at + 4, Role::Destination);
+            self.addresses(sources, end, Role::Source);
+            at = end + 4 * usize::from(more);
+        }
+    }
+
+    fn icmp6(&mut self, kind: u8) {
+        match kind {
+            1..=4 => self.quoted(8),
+            // Listener discovery: queries, reports, done.
+            130 => {
+                self.address(8, Role::Destination);
+                self.addresses(28, 28 + 16 * self.word(26), Role::Source);
+            }
+            131 | 132 => self.address(8, Role::Destination),
+            143 => self.group_records(),
+            // Solicitations and advertisements of routers and of neighbours.
+            133 => self.options(8),
+            134 => self.options(16),
+            135 | 136 => {
+                self.address(8, Role::Destination);
+                self.options(24);
+            }
+            REDIRECT6 => {
+                self.addresses(8, 40, Role::Destination);
+                self.options(40);
+            }
+            // Inverse discovery (RFC 3122); home agents and prefixes (RFC 6275).
+            141 | 142 | 147 => self.options(8),
+            145 => self.addresses(8, self.len(), Role::Destination),
+            144 | 146 => {}
+            _ => self.unknown(),
+        }
+    }
+
+    /// Options of neighbour discovery, from `at` on.
+    fn options(&mut self, mut at: usize) {
+        while let Some(kind) = self.byte(at) {
+            let len = usize::from(self.byte(at + 1).unwrap_or(0)) * 8;
+            if len == 0 {
+                break;
+            }
+            let end = at + len;
+            match kind {
+                // Source and target link-layer address.
+                1 | 2 if len == 8 && self.rewriting.macs.anything() => {
+                    self.rewriting.macs.rename(self.frame, self.at + at + 2);
+                }
+                // Prefixes; routes (RFC 4191); IPv4 behind a prefix (RFC 8781).
+                3 => self.prefix(at + 16, 16, self.byte(at + 2).unwrap_or(0)),
+                24 => self.prefix(at + 8, len - 8, self.byte(at + 2).unwrap_or(0)),
+                38 => {
+                    const PREFIX_LENGTHS: [u8; 8] = [96, 64, 56, 48, 40, 32, 96, 96];
+                    let code = self.word(at + 2) & 7;
+                    self.prefix(at + 4, 12, PREFIX_LENGTHS[code]);
+                }
+                // A redirected packet.
+                4 => self.quoted(at + 8),
+                // Lists of addresses (RFC 3122); name servers (RFC 8106).
+                9 | 10 | 25 => self.addresses(at + 8, end, Role::Destination),
+                _ => {}
+            }
+            at = end;
+        }
+    }
+
+    /// Mobile IPv6's messages (RFC 6275, section 6.1).
+    fn mobility(&mut self) {
+        let mut option = match self.byte(2).unwrap_or(0) {
+            0 => 8,
+            // Initiations of tests, updates and acknowledgements of bindings; tests.
+            1 | 2 => 16,
+            3 | 4 => 24,
+            5 | 6 => 12,
+            7 => {
+                self.address(8, Role::Source);
+                24
+            }
+            _ => return self.unknown(),
+        };
+        while let Some(kind) = self.byte(option) {
+            let len = usize::from(self.byte(option + 1).unwrap_or(0));
+            match kind {
+                0 => {
+                    option += 1;
+                    continue;
+                }
+                // The other care-of address; a home network (RFC 5213).
+                3 => self.address(option + 2, Role::Source),
+                22 => self.prefix(option + 4, 16, self.byte(option + 3).unwrap_or(0)),
+                _ => {}
+            }
+            option += 2 + len;
+        }
+    }
+}

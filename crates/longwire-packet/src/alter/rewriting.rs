@@ -1,0 +1,89 @@
+//! State while the packets of a frame are rewritten.
+
+use super::About;
+use super::Counts;
+use super::addresses::Addresses;
+use super::layers::DEPTH_MAX;
+use super::mac::Renamed;
+use super::options::{PortMap, Role};
+use super::renumber::Renumber;
+use super::unaltered::Unaltered;
+use crate::checksum::Change;
+use crate::header::IpVersion;
+
+/// Changes of the packets of one frame.
+pub(super) struct Rewriting<'a> {
+    pub addresses: &'a mut Addresses,
+    pub ports: &'a [PortMap],
+    pub macs: &'a Renamed<'a>,
+    pub renumber: Option<&'a mut Renumber>,
+    pub counts: &'a mut Counts,
+    pub about: &'a About,
+    /// Packets inside of tunnels are rewritten too.
+    pub inner: bool,
+    /// Packets inside of tunnels are looked for.
+    pub looks_inside: bool,
+    /// The first reason why a part of the frame is not rewritten.
+    pub unaltered: Option<Unaltered>,
+    /// Number of packets around the present one.
+    pub depth: u32,
+}
+
+impl Rewriting<'_> {
+    /// Notes that a part of the frame is not rewritten.
+    pub fn leave(&mut self, reason: Unaltered) {
+        self.unaltered = self.unaltered.or(Some(reason));
+    }
+
+    /// Rewrites an address at a position, if it is present.
+    #[inline]
+    pub fn address(
+        &mut self,
+        frame: &mut [u8],
+        at: usize,
+        version: IpVersion,
+        role: Role,
+    ) -> Change {
+        let mut change = Change::NONE;
+        let round = self.about.round;
+        let field = frame.get_mut(at..).unwrap_or(&mut []);
+        match version {
+            IpVersion::V4 => {
+                if let Some(field) = field.first_chunk_mut::<4>() {
+                    let before = u32::from_be_bytes(*field);
+                    let after = self.addresses.v4(before, role, round);
+                    if after != before {
+                        change.double(before, after);
+                        *field = after.to_be_bytes();
+                    }
+                    return change;
+                }
+            }
+            IpVersion::V6 => {
+                if let Some(field) = field.first_chunk_mut::<16>() {
+                    let before = u128::from_be_bytes(*field);
+                    let after = self.addresses.v6(before, role, round);
+                    if after != before {
+                        change.long(before, after);
+                        *field = after.to_be_bytes();
+                    }
+                    return change;
+                }
+            }
+        }
+        if !field.is_empty() {
+            self.leave(Unaltered::Truncated);
+        }
+        change
+    }
+
+    /// Calls `rewrite` for a packet inside of the present one.
+    pub fn nested(&mut self, frame: &mut [u8], rewrite: impl FnOnce(&mut Self, &mut [u8])) {
+        if self.depth == DEPTH_MAX {
+            return self.leave(Unaltered::Malformed);
+        }
+        self.depth += 1;
+        rewrite(self, frame);
+        self.depth -= 1;
+    }
+}

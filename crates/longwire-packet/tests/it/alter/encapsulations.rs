@@ -1,0 +1,430 @@
+//! Packets inside of other headers, against frames that scapy built twice: with the addresses
+//! before and with those after.
+
+use crate::alter::{AlterOptions, Alterations, KEY, altered, altered_in, count, holds, options};
+use longwire_packet::alter::UnalteredAction;
+use longwire_testbed::support::frames::{
+    DESTINATION4, Ipv4, PLAIN4, SOURCE4, SOURCE6, ethernet, header_holds, ipv6, remainder,
+    transport,
+};
+use longwire_testbed::support::rows;
+
+const FORWARD: [&str; 5] = [
+    "10.0.0.0/8=11.0.0.0/8",
+    "192.0.2.0/24=198.51.100.0/24",
+    "224.1.0.0/16=225.2.0.0/16",
+    "2001:db8::/32=2001:db9::/32",
+    "ff05::1:0/112=ff05::2:0/112",
+];
+
+/// A row of `scapy.txt`: kind, name, the frame before, the frame after.
+struct Row {
+    kind: &'static str,
+    name: &'static str,
+    before: Vec<u8>,
+    after: Vec<u8>,
+}
+
+fn scapy() -> Vec<Row> {
+    let bytes = |text: &str| {
+        let digits = text.as_bytes().chunks(2);
+        let byte = |pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap();
+        digits.map(byte).collect()
+    };
+    let rows = rows(include_str!("scapy.txt"));
+    let rows = rows.map(|[kind, name, before, after]| Row {
+        kind,
+        name,
+        before: bytes(before),
+        after: bytes(after),
+    });
+    rows.collect()
+}
+
+fn mapped(maps: &[String], inner: bool) -> AlterOptions {
+    options(|options| {
+        options.address_maps = maps.iter().map(|map| map.parse().unwrap()).collect();
+        options.inner = inner;
+    })
+}
+
+fn unaltered(alterations: &Alterations) -> Vec<(&'static str, u64)> {
+    let counts = alterations.counts().into_iter();
+    let counts = counts.filter(|(name, n)| name.starts_with("unaltered_") && *n > 0);
+    counts.collect()
+}
+
+#[test]
+fn addresses_are_rewritten_as_scapy_would() {
+    let forward = FORWARD.map(str::to_owned);
+    let back = FORWARD.map(|map| {
+        let (old, new) = map.split_once('=').unwrap();
+        format!("{new}={old}")
+    });
+    for row in scapy() {
+        for (maps, before, after) in [
+            (&forward, &row.before, &row.after),
+            (&back, &row.after, &row.before),
+        ] {
+            let mut alterations = Alterations::new(mapped(maps, row.kind == "tunnel"));
+            let taken = altered_in(&mut alterations, before, before.len(), 0);
+            assert_eq!(taken[0], *after, "{}", row.name);
+            assert_eq!(unaltered(&alterations), [], "{}", row.name);
+            assert_eq!(alterations.note(), None);
+        }
+    }
+}
+
+/// Right checksums stay, which they do not where they are computed over other bytes.
+#[test]
+fn right_checksums_are_not_repaired() {
+    for row in scapy() {
+        let mut alterations = Alterations::new(options(|options| {
+            options.fix_checksums = true;
+            options.inner = true;
+        }));
+        let taken = altered_in(&mut alterations, &row.before, row.before.len(), 0);
+        assert_eq!(taken[0], row.before, "{}", row.name);
+        for name in ["checksums_fixed", "checksums_unknown", "lengths_fixed"] {
+            assert_eq!(count(&alterations, name), 0, "{}: {name}", row.name);
+        }
+    }
+}
+
+/// The checksum of a mobile node's packet covers its home address, wherever the option stands
+/// (RFC 6275, section 11.3.1), and stays right when both addresses change.
+#[test]
+fn checksums_cover_the_home_address() {
+    const HOME: [u8; 16] = [0x20, 1, 0xd, 0xb8, 0, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3];
+    // What is before the option: nothing; padding of one byte; of several; another option.
+    for before in [
+        &[][..],
+        &[0, 0, 0, 0],
+        &[1, 2, 0, 0],
+        &[0x3e, 2, 9, 9],
+        &[0, 1, 1, 0],
+    ] {
+        let mut header = vec![0, 2];
+        header.extend(before);
+        header.extend([0xc9, 16]);
+        header.extend(HOME);
+        if before.is_empty() {
+            header.extend([1, 2, 0, 0]);
+        }
+        let segment = transport(6, 17, (40_000, 53), 0, b"at home?");
+        let hop_by_hop: (u8, &[u8]) = (0, &[0, 0, 1, 4, 0, 0, 0, 0]);
+        let packet = ipv6(0, &[hop_by_hop, (60, &header)], 17, &segment);
+        let right = |frame: &[u8], home: &[u8]| {
+            let pseudo = [home, &frame[38..54], &[0, 17, 0, 0, 0, segment.len() as u8]].concat();
+            remainder(&[&pseudo, &frame[frame.len() - segment.len()..]]) == 0
+        };
+        let frame = typed(0x86dd, &packet);
+        assert!(
+            !right(&frame, &HOME),
+            "the sum is that of the care-of address"
+        );
+        let fixed = altered(options(|options| options.fix_checksums = true), &frame);
+        assert!(right(&fixed, &HOME), "{before:x?}");
+        let forward = FORWARD.map(str::to_owned);
+        let after = altered(mapped(&forward, false), &fixed);
+        let mut home = HOME;
+        home[3] = 0xb9;
+        assert!(right(&after, &home), "{before:x?}");
+        assert_eq!(after[22..26], [0x20, 1, 0xd, 0xb9]);
+    }
+}
+
+/// Returns where the innermost IP header begins, by its source address.
+fn innermost(frame: &[u8]) -> Option<(usize, bool)> {
+    let four = |place: usize, source: [u8; 4]| {
+        (frame[place..].starts_with(&source) && frame[place - 12] >> 4 == 4)
+            .then(|| (place - 12, false))
+    };
+    let six = |place: usize| {
+        let prefix = frame[place..].starts_with(&[0x20, 1, 0xd, 0xb8]);
+        (prefix && frame[place - 8] >> 4 == 6).then(|| (place - 8, true))
+    };
+    (26..frame.len()).rev().find_map(|place| {
+        four(place, SOURCE4)
+            .or_else(|| four(place, [10, 9, 9, 9]))
+            .or_else(|| six(place))
+    })
+}
+
+#[test]
+fn broken_checksums_are_repaired_inside() {
+    let mut repaired = 0;
+    for row in scapy()
+        .iter()
+        .filter(|row| row.name != "ipcp" && row.name != "rarp")
+    {
+        if row.kind != "link" && row.kind != "tunnel" {
+            continue;
+        }
+        let (ip_at, is_v6) = innermost(&row.before).expect(row.name);
+        let (transport_at, protocol) = if is_v6 {
+            (ip_at + 40, row.before[ip_at + 6])
+        } else {
+            (ip_at + 20, row.before[ip_at + 9])
+        };
+        let mut broken = row.before.clone();
+        broken[transport_at + if protocol == 6 { 16 } else { 6 }] ^= 0x5a;
+        if !is_v6 {
+            broken[ip_at + 10] ^= 0x5a;
+        }
+        let mut alterations = Alterations::new(options(|options| {
+            options.fix_checksums = true;
+            options.inner = row.kind == "tunnel";
+        }));
+        let taken = altered_in(&mut alterations, &broken, broken.len(), 0);
+        assert_eq!(taken[0], row.before, "{}", row.name);
+        assert_eq!(count(&alterations, "checksums_fixed"), 1, "{}", row.name);
+        repaired += 1;
+    }
+    assert!(repaired > 25, "{repaired} rows");
+}
+
+/// No byte of an address is left where every address is anonymised.
+#[test]
+fn no_address_is_left_in_the_clear() {
+    let known: [&[u8]; 6] = [
+        &SOURCE4,
+        &DESTINATION4,
+        &[10, 9, 9, 9],
+        &[224, 1, 129, 7],
+        &SOURCE6[..4],
+        &[0, 0, 0, 0, 0, 1, 0, 3],
+    ];
+    for row in scapy() {
+        let mut alterations = Alterations::new(options(|options| {
+            options.anonymize = Some(format!("{KEY},plain").parse().unwrap());
+            options.inner = true;
+        }));
+        let taken = altered_in(&mut alterations, &row.before, row.before.len(), 0);
+        let frame = &taken[0];
+        for address in known {
+            let found = frame.windows(address.len()).any(|bytes| bytes == address);
+            assert!(!found, "{}: {address:?} in {frame:x?}", row.name);
+        }
+    }
+}
+
+/// Without `inner` a tunnel's packet is not touched, and counted; to be anonymised, it is not
+/// sent.
+#[test]
+fn tunnels_are_left_alone_and_counted() {
+    let forward = FORWARD.map(str::to_owned);
+    for row in scapy().iter().filter(|row| row.kind == "tunnel") {
+        let mut alterations = Alterations::new(mapped(&forward, false));
+        let taken = altered_in(&mut alterations, &row.before, row.before.len(), 0);
+        assert_ne!(taken[0], row.before, "{}", row.name);
+        assert_eq!(
+            unaltered(&alterations),
+            [("unaltered_tunnel", 1)],
+            "{}",
+            row.name
+        );
+        let (inner, is_v6) = innermost(&row.before).expect(row.name);
+        let len = if is_v6 { 40 } else { 20 };
+        assert_eq!(taken[0][inner..inner + len], row.before[inner..inner + len]);
+        let note = alterations.note().unwrap();
+        assert!(note.contains("--inner alters 1 tunnelled packet"), "{note}");
+
+        let mut anonymous = Alterations::new(options(|options| {
+            options.anonymize = Some(KEY.parse().unwrap());
+        }));
+        assert!(altered_in(&mut anonymous, &row.before, row.before.len(), 0).is_empty());
+        let expected = [("unaltered_tunnel", 1), ("unaltered_dropped", 1)];
+        assert_eq!(unaltered(&anonymous), expected);
+        // Class and time to live are those of the outermost packet: nothing is missing.
+        let mut marked = Alterations::new(options(|options| options.dscp = Some(9)));
+        assert_eq!(
+            altered_in(&mut marked, &row.before, row.before.len(), 0).len(),
+            1
+        );
+        assert_eq!(unaltered(&marked), [], "{}", row.name);
+    }
+}
+
+#[test]
+fn class_and_time_to_live_are_written_behind_links() {
+    for row in scapy().iter().filter(|row| row.kind == "link") {
+        let Some((ip_at, is_v6)) = innermost(&row.before) else {
+            continue;
+        };
+        let after = altered(
+            options(|options| {
+                options.ttl = Some("9".parse().unwrap());
+                options.dscp = Some(46);
+            }),
+            &row.before,
+        );
+        if is_v6 {
+            assert_eq!(after[ip_at + 7], 9, "{}", row.name);
+            assert_eq!(
+                after[ip_at] << 4 | after[ip_at + 1] >> 4,
+                46 << 2,
+                "{}",
+                row.name
+            );
+        } else {
+            assert_eq!(
+                (after[ip_at + 1], after[ip_at + 8]),
+                (46 << 2, 9),
+                "{}",
+                row.name
+            );
+            assert!(header_holds(&after, ip_at), "{}", row.name);
+        }
+    }
+}
+
+/// A frame of this type.
+fn typed(ethertype: u16, payload: &[u8]) -> Vec<u8> {
+    ethernet(&[], ethertype, payload)
+}
+
+/// Frames that cannot be altered, with the reason.
+fn exceptions() -> Vec<(&'static str, Vec<u8>)> {
+    let packet = PLAIN4.packet(17, &[0, 9, 0, 9, 0, 8, 0, 0]);
+    let mut version5 = packet.clone();
+    version5[0] = 0x55;
+    let udp_to = |port: [u8; 2], payload: &[u8]| {
+        let mut segment = vec![0, 9, port[0], port[1], 0, 8 + payload.len() as u8, 0, 0];
+        segment.extend(payload);
+        typed(0x0800, &PLAIN4.packet(17, &segment))
+    };
+    let compressed_route: &[u8] = &[
+        0, 2, 3, 1, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
+    ];
+    let mut nested = packet.clone();
+    for _ in 0..9 {
+        nested = PLAIN4.packet(4, &nested);
+    }
+    let mut arp = vec![0, 1, 0x86, 0xdd, 6, 16, 0, 1];
+    arp.extend([7; 44]);
+    vec![
+        ("unaltered_not_ip", typed(0x88cc, &[2, 7, 4, 10, 1, 2, 3])),
+        ("unaltered_llc", typed(38, &[0x42, 0x42, 3, 0, 0, 0, 0])),
+        (
+            "unaltered_llc",
+            typed(38, &[0xaa, 0xaa, 3, 0, 0, 0xc, 0x20, 0]),
+        ),
+        ("unaltered_control", typed(0x8863, &[0x11, 9, 0, 0, 0, 0])),
+        (
+            "unaltered_control",
+            typed(0x8864, &[0x11, 0, 0, 1, 0, 6, 0xc0, 0x21, 9, 1, 0, 4]),
+        ),
+        ("unaltered_encrypted", typed(0x88e5, &[0; 40])),
+        ("unaltered_truncated", typed(0x0800, &packet[..16])),
+        ("unaltered_truncated", typed(0x8847, &[0, 1, 0])),
+        (
+            "unaltered_truncated",
+            typed(0x0806, &[0, 1, 8, 0, 6, 4, 0, 1, 2, 0, 0, 0, 0, 1, 10, 1]),
+        ),
+        ("unaltered_malformed", typed(0x0800, &version5)),
+        ("unaltered_malformed", typed(0x0800, &nested)),
+        ("unaltered_unknown", typed(0x0806, &arp)),
+        (
+            "unaltered_unknown",
+            typed(0x0800, &PLAIN4.packet(115, &[0, 0, 0, 1, 0x45, 0, 0, 20])),
+        ),
+        (
+            "unaltered_unknown",
+            typed(0x0800, &PLAIN4.packet(47, &[0x40, 0, 8, 0, 0, 0, 0, 0])),
+        ),
+        (
+            "unaltered_unknown",
+            typed(0x86dd, &ipv6(0, &[(43, compressed_route)], 59, &[])),
+        ),
+        ("unaltered_unknown", udp_to([0x0d, 0xd8], &[0x60; 40])),
+        (
+            "unaltered_encrypted",
+            udp_to(
+                [0x12, 0xb5],
+                &[&[8, 0, 0, 0, 0, 0, 1, 0][..], &typed(0x88e5, &[0; 40])].concat(),
+            ),
+        ),
+    ]
+}
+
+/// Each reason is counted; the frame is sent, or not if it is to be anonymised.
+#[test]
+fn exceptions_are_counted_with_their_reason() {
+    for (reason, frame) in exceptions() {
+        let all = |change: &dyn Fn(&mut AlterOptions)| {
+            let mut alterations = Alterations::new(options(|options| {
+                options.truncated = "keep".parse().unwrap();
+                options.inner = true;
+                change(options);
+            }));
+            let sent = altered_in(&mut alterations, &frame, frame.len(), 0).len();
+            (sent, unaltered(&alterations))
+        };
+        let map =
+            all(&|options| options.address_maps = vec!["10.0.0.0/8=11.0.0.0/8".parse().unwrap()]);
+        assert_eq!(map, (1, vec![(reason, 1)]), "{frame:x?}");
+        let anonymous = |options: &mut AlterOptions| options.anonymize = Some(KEY.parse().unwrap());
+        let dropped = vec![(reason, 1), ("unaltered_dropped", 1)];
+        assert_eq!(all(&anonymous), (0, dropped), "{frame:x?}");
+        let sent = all(&|options| {
+            anonymous(options);
+            options.unaltered = Some(UnalteredAction::Send);
+        });
+        assert_eq!(sent, (1, vec![(reason, 1)]), "{frame:x?}");
+        // Changes of Ethernet addresses alone are about no packet.
+        let macs = all(&|options| options.source_mac = Some("02:00:00:00:00:0a".parse().unwrap()));
+        assert_eq!(macs, (1, vec![]), "{frame:x?}");
+    }
+}
+
+/// The Ethernet address follows its group only where it followed it before.
+#[test]
+fn ethernet_groups_follow_those_of_ip() {
+    let frame = |mac: [u8; 6]| {
+        let group = Ipv4 {
+            destination: [224, 1, 129, 7],
+            ..PLAIN4
+        };
+        let mut frame = typed(0x0800, &group.packet(17, &[0, 9, 0, 9, 0, 8, 0, 0]));
+        frame[..6].copy_from_slice(&mac);
+        frame
+    };
+    let own = [1, 0, 0x5e, 1, 129, 7];
+    let to = |map: &str, change: &dyn Fn(&mut AlterOptions), mac| {
+        let after = altered(
+            options(|options| {
+                options.address_maps = vec![map.parse().unwrap()];
+                change(options);
+            }),
+            &frame(mac),
+        );
+        after[..6].to_vec()
+    };
+    let nothing: &dyn Fn(&mut AlterOptions) = &|_| {};
+    let group = "224.1.0.0/16=225.130.0.0/16";
+    assert_eq!(to(group, nothing, own), [1, 0, 0x5e, 2, 129, 7]);
+    assert_eq!(to(group, nothing, [0xff; 6]), [0xff; 6]);
+    assert_eq!(to("224.0.0.0/8=10.0.0.0/8", nothing, own), own);
+    assert_eq!(to(group, &|options| options.keep_groups = true, own), own);
+    let given: &dyn Fn(&mut AlterOptions) =
+        &|options| options.destination_mac = Some("02:00:00:00:00:09".parse().unwrap());
+    assert_eq!(to(group, given, own), [2, 0, 0, 0, 0, 9]);
+
+    // A solicited node's group holds the end of an address, and so does its Ethernet address.
+    let mut packet = ipv6(0, &[], 17, &transport(6, 17, (1, 2), 0, b"who"));
+    let solicited = [
+        0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0xff, 0xaa, 0xbb, 0xcc,
+    ];
+    packet[24..40].copy_from_slice(&solicited);
+    let mut frame = typed(0x86dd, &packet);
+    frame[..6].copy_from_slice(&[0x33, 0x33, 0xff, 0xaa, 0xbb, 0xcc]);
+    longwire_packet::repair_checksums(&mut frame);
+    let anonymous = options(|options| options.anonymize = Some(KEY.parse().unwrap()));
+    let after = altered(anonymous, &frame);
+    assert!(holds(&after));
+    assert_eq!(after[38..51], frame[38..51]);
+    assert_ne!(after[51..54], frame[51..54]);
+    assert_eq!(after[3..6], after[51..54]);
+    assert_eq!(after[..3], [0x33, 0x33, 0xff]);
+}

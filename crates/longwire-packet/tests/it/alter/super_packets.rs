@@ -1,0 +1,218 @@
+//! Super-packets, whose IP header gives no length, and lengths after a frame is cut.
+
+use crate::alter::{AlterOptions, Alterations, altered_in, count, holds, options};
+use longwire_packet::repair_checksums;
+use longwire_testbed::support::frames::{
+    DESTINATION6, PLAIN4, SOURCE6, ethernet, header_holds, ipv6, remainder, transport,
+};
+
+/// A whole frame of this IP version with right lengths and checksums.
+fn frame(version: u8, protocol: u8, len: usize) -> Vec<u8> {
+    let payload: Vec<u8> = (0..len).map(|n| (n * 13 % 251) as u8).collect();
+    let segment = transport(version, protocol, (4_000, 80), 0x18, &payload);
+    match version {
+        4 => ethernet(&[7], 0x0800, &PLAIN4.packet(protocol, &segment)),
+        _ => ethernet(&[7], 0x86dd, &ipv6(0, &[], protocol, &segment)),
+    }
+}
+
+/// The same as its sender hands it to an interface that cuts it: no length, and a checksum
+/// without the payload.
+fn handed_over(frame: &[u8]) -> Vec<u8> {
+    let mut frame = frame.to_vec();
+    let is_v4 = frame[16..18] == [8, 0];
+    let (len_at, transport_at) = if is_v4 { (20, 38) } else { (22, 58) };
+    frame[len_at..len_at + 2].fill(0);
+    let protocol = frame[if is_v4 { 27 } else { 24 }];
+    if protocol == 17 {
+        frame[transport_at + 4..transport_at + 6].fill(0);
+    }
+    let checksum_at = transport_at + if protocol == 6 { 16 } else { 6 };
+    frame[checksum_at..checksum_at + 2].copy_from_slice(&[0xab, 0xcd]);
+    if is_v4 {
+        frame[28..30].fill(0);
+    }
+    frame
+}
+
+fn one(options: AlterOptions, frame: &[u8], wire_len: usize) -> (Vec<u8>, Alterations) {
+    let mut alterations = Alterations::new(options);
+    let mut taken = altered_in(&mut alterations, frame, wire_len, 0);
+    assert_eq!(taken.len(), 1);
+    (taken.remove(0), alterations)
+}
+
+#[test]
+fn lengths_and_checksums_are_completed() {
+    for version in [4, 6] {
+        for protocol in [6, 17] {
+            let whole = frame(version, protocol, 5_001);
+            let fixed = || options(|options| options.fix_checksums = true);
+            let (after, alterations) = one(fixed(), &handed_over(&whole), whole.len());
+            assert_eq!(after, whole, "{version} {protocol}");
+            assert_eq!(count(&alterations, "lengths_fixed"), 1);
+            assert_eq!(count(&alterations, "checksums_fixed"), 1);
+            assert_eq!(count(&alterations, "checksums_unknown"), 0);
+            let (_, alterations) = one(fixed(), &whole, whole.len());
+            assert_eq!(count(&alterations, "lengths_fixed"), 0);
+        }
+    }
+}
+
+/// Beyond 64 KiB no header can say the length: the checksum is that of all bytes.
+#[test]
+fn longer_ones_keep_their_zero() {
+    let payload = vec![0x61; 90_001];
+    let mut segment = transport(6, 6, (4_000, 80), 0x18, &payload);
+    segment[16..18].copy_from_slice(&[1, 2]);
+    let mut packet = ipv6(0, &[], 6, &segment);
+    packet[4..6].fill(0);
+    let long = ethernet(&[], 0x86dd, &packet);
+    let (after, alterations) = one(
+        options(|options| options.fix_checksums = true),
+        &long,
+        long.len(),
+    );
+    assert_eq!(after[18..20], [0, 0]);
+    assert_eq!(count(&alterations, "checksums_fixed"), 1);
+    let mut pseudo = [SOURCE6, DESTINATION6].concat();
+    pseudo.extend([0, 6]);
+    pseudo.extend((segment.len() as u32).to_be_bytes());
+    assert_eq!(remainder(&[&pseudo, &after[54..]]), 0);
+}
+
+/// A UDP datagram whose length contradicts its packet has no right checksum: it is counted.
+#[test]
+fn checksums_that_cannot_be_right_are_counted() {
+    let mut contradictory = frame(4, 17, 40);
+    contradictory[42..44].copy_from_slice(&[0, 3]);
+    let (after, alterations) = one(
+        options(|options| options.fix_checksums = true),
+        &contradictory,
+        contradictory.len(),
+    );
+    assert_eq!(after, contradictory);
+    assert_eq!(count(&alterations, "checksums_unknown"), 1);
+}
+
+#[test]
+fn truncated_ones_get_their_length() {
+    for version in [4, 6] {
+        let whole = frame(version, 6, 5_000);
+        let cut = &handed_over(&whole)[..200];
+        let (after, _) = one(AlterOptions::default(), cut, whole.len());
+        let len_at = if version == 4 { 20 } else { 22 };
+        assert_eq!(after.len(), whole.len());
+        assert_eq!(after[len_at..len_at + 2], whole[len_at..len_at + 2]);
+        assert!(holds(&after), "{version}");
+    }
+}
+
+#[test]
+fn cut_off_ones_have_right_lengths_and_checksums() {
+    for version in [4, 6] {
+        for protocol in [6, 17] {
+            let cut_off = || {
+                options(|options| {
+                    options.mtu = Some(1_400);
+                    options.mtu_action = "truncate".parse().unwrap();
+                })
+            };
+            let whole = frame(version, protocol, 5_000);
+            let (expected, _) = one(cut_off(), &whole, whole.len());
+            assert!(holds(&expected));
+            let (after, _) = one(cut_off(), &handed_over(&whole), whole.len());
+            assert_eq!(after, expected, "{version} {protocol}");
+            // Of a truncated one the length is that of the wire.
+            let kept = || {
+                let mut kept = cut_off();
+                kept.truncated = "keep".parse().unwrap();
+                kept
+            };
+            let (after, _) = one(kept(), &handed_over(&whole)[..200], whole.len());
+            let len_at = if version == 4 { 20 } else { 22 };
+            assert_eq!(after[len_at..len_at + 2], expected[len_at..len_at + 2]);
+        }
+    }
+}
+
+/// Segments come from the segmenter that was given, for packets that must stay whole.
+#[test]
+fn packets_that_must_stay_whole_go_to_the_segmenter() {
+    fn halves(frame: &mut [u8], mtu: usize, _: &mut Vec<u8>, take: &mut dyn FnMut(&[u8])) -> bool {
+        assert_eq!(mtu, 1_400);
+        let is_tcp = frame[27] == 6 || frame[24] == 6;
+        if is_tcp {
+            let (first, second) = frame.split_at(frame.len() / 2);
+            take(first);
+            take(second);
+        }
+        is_tcp
+    }
+    let mut dont_fragment = frame(4, 6, 5_000);
+    dont_fragment[24] = 0x40;
+    repair_checksums(&mut dont_fragment);
+    let mut padded = frame(6, 6, 5_000);
+    padded.extend([0; 9]);
+    for (frame, segmented, fragmented) in [
+        (handed_over(&frame(4, 6, 5_000)), 1, 0),
+        (handed_over(&frame(6, 6, 5_000)), 1, 0),
+        (padded, 1, 0),
+        (dont_fragment, 1, 0),
+        (frame(4, 6, 5_000), 0, 1),
+        (frame(6, 17, 5_000), 0, 0),
+    ] {
+        let mut alterations = Alterations::new(options(|options| options.mtu = Some(1_400)));
+        alterations.segment_with(halves);
+        let taken = altered_in(&mut alterations, &frame, frame.len(), 0);
+        assert_eq!(count(&alterations, "mtu_segmented"), segmented);
+        assert_eq!(count(&alterations, "mtu_fragmented"), fragmented);
+        assert_eq!(
+            count(&alterations, "mtu_dropped"),
+            1 - segmented - fragmented
+        );
+        if segmented == 1 {
+            // Whole, with its length, without what followed the packet.
+            let whole = taken.concat();
+            assert!(whole.len() <= 18 + 40 + 20 + 5_000);
+            let len_at = if whole[16..18] == [8, 0] { 20 } else { 22 };
+            assert_ne!(whole[len_at..len_at + 2], [0, 0]);
+        }
+        // A truncated one is no whole packet.
+        let mut kept = Alterations::new(options(|options| {
+            options.mtu = Some(1_400);
+            options.truncated = "keep".parse().unwrap();
+        }));
+        kept.segment_with(halves);
+        altered_in(&mut kept, &frame[..200], frame.len(), 0);
+        assert_eq!(count(&kept, "mtu_dropped"), 1);
+    }
+}
+
+/// Lengths of LLC and PPPoE are those of what is left.
+#[test]
+fn lengths_of_links_fit_a_shorter_frame() {
+    let packet = PLAIN4.packet(17, &transport(4, 17, (1, 2), 0, &[7; 900]));
+    let mut llc = ethernet(&[], 8 + 928, &[0xaa, 0xaa, 3, 0, 0, 0, 8, 0]);
+    llc.extend(&packet);
+    let mut pppoe = ethernet(&[], 0x8864, &[0x11, 0, 0, 9, 3, 0xa2, 0, 0x21]);
+    pppoe.extend(&packet);
+    for (frame, len_at, ip_at) in [(llc, 12, 22), (pppoe, 18, 22)] {
+        let fit = |how: &str| {
+            let mut alterations = Alterations::new(options(|options| {
+                options.mtu = Some(576);
+                options.mtu_action = how.parse().unwrap();
+            }));
+            altered_in(&mut alterations, &frame, frame.len(), 0)
+        };
+        let pieces = [fit("truncate"), fit("fragment")];
+        assert_eq!((pieces[0].len(), pieces[1].len()), (1, 2));
+        for piece in pieces.concat() {
+            let said = |at: usize| usize::from(u16::from_be_bytes([piece[at], piece[at + 1]]));
+            assert!(piece.len() <= 14 + 576);
+            assert_eq!(said(len_at), piece.len() - len_at - 2);
+            assert_eq!(said(ip_at + 2), piece.len() - ip_at);
+            assert!(header_holds(&piece, ip_at));
+        }
+    }
+}
