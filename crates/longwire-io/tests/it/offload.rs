@@ -1,7 +1,7 @@
 //! Checksums and segments finished in software, against a naive verifier.
 use crate::common::frames::{FrameSpec, pseudo_sum, verify};
 use longwire_io::port::offload::{
-    Checksum, Headers, Joiner, Offload, Oversized, SegmentKind, Segments, TrainPart, cut,
+    Checksum, Headers, Joiner, Offload, Oversized, SegmentKind, Segments, TrainPart, cut, cut_tcp,
     cut_unfinished, finish_checksum, finish_if_partial, strip_jumbo,
 };
 use longwire_io::port::vnet;
@@ -320,6 +320,100 @@ fn only_the_kernels_own_jumbo_header_is_removed() {
     assert_eq!(strip_jumbo(&mut frame[..61]), 0, "it is truncated");
     assert_eq!(strip_jumbo(&mut frame), 8);
     assert_eq!(frame[8 + 20], 6, "TCP comes next");
+}
+
+/// TCP packets of a capture, with and without a length, become segments that fit.
+#[test]
+fn tcp_packets_are_cut_to_an_mtu() {
+    for (v6, vlan_tags, jumbo, mtu) in [
+        (false, 0, false, 1_500),
+        (false, 2, false, 576),
+        (true, 1, false, 1_280),
+        (true, 0, true, 9_000),
+    ] {
+        let (spec, mut frame) = oversized(v6, vlan_tags, jumbo);
+        let room = mtu - (spec.payload_at() - spec.network_at());
+        let (mut out, mut payload, mut number) = (Vec::new(), Vec::new(), 0);
+        let was_cut = cut_tcp(&mut frame, mtu, &mut out, &mut |segment| {
+            assert!(segment.len() - spec.network_at() <= mtu);
+            check_numbers(
+                segment,
+                &spec,
+                number,
+                payload.len(),
+                200_000usize.div_ceil(room),
+            );
+            payload.extend(verify(segment, &spec));
+            number += 1;
+        });
+        assert!(was_cut);
+        assert_eq!(
+            number,
+            200_000usize.div_ceil(room),
+            "as few as there can be"
+        );
+        assert!(payload == spec.payload);
+    }
+    let taken: &mut dyn FnMut(&[u8]) = &mut |_| panic!("nothing is to be cut");
+    let udp = FrameSpec {
+        udp: true,
+        ..FrameSpec::tcp(4_000)
+    };
+    assert!(!cut_tcp(
+        &mut udp.build_partial(),
+        1_500,
+        &mut Vec::new(),
+        taken
+    ));
+    let mut tcp = FrameSpec::tcp(4_000).build_partial();
+    assert!(
+        !cut_tcp(&mut tcp, 52, &mut Vec::new(), taken),
+        "headers alone"
+    );
+    assert!(
+        !cut_tcp(&mut tcp[..3_000], 1_500, &mut Vec::new(), taken),
+        "its end is missing"
+    );
+}
+
+/// The source that a mobile node's checksum covers is its home address (RFC 6275, section
+/// 11.3.1), in a whole frame and in its segments.
+#[test]
+fn the_home_address_is_summed() {
+    let spec = FrameSpec {
+        v6: true,
+        ..FrameSpec::tcp(3_000)
+    };
+    let direct = spec.build_partial();
+    let home = direct[22..38].to_vec();
+    let mut frame = direct[..54].to_vec();
+    frame[22..38].fill(0xee);
+    frame[20] = 60;
+    let mut options = vec![6, 2, 1, 2, 0, 0, 0xc9, 16];
+    options.extend(&home);
+    let len = (direct.len() - 54 + options.len()) as u16;
+    frame[18..20].copy_from_slice(&len.to_be_bytes());
+    frame.extend(&options);
+    frame.extend(&direct[54..]);
+    let mut finished = frame.clone();
+    assert!(finish_if_partial(&mut finished));
+    let mut plain = direct.clone();
+    finish_if_partial(&mut plain);
+    assert_eq!(finished[54 + options.len()..], plain[54..]);
+    let (mut mobile, mut at_home) = (Vec::new(), Vec::new());
+    cut_tcp(&mut frame, 1_500, &mut Vec::new(), &mut |segment| {
+        mobile.push(segment[54 + options.len()..].to_vec());
+    });
+    cut_tcp(
+        &mut direct.clone(),
+        1_500 - options.len(),
+        &mut Vec::new(),
+        &mut |segment| {
+            at_home.push(segment[54..].to_vec());
+        },
+    );
+    assert_eq!(mobile.len(), 3);
+    assert_eq!(mobile, at_home);
 }
 
 #[test]

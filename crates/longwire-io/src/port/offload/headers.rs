@@ -4,6 +4,7 @@
 //! wrong or missing, so they are read from the frame itself.
 
 use longwire_packet::frame::mac_header_len;
+use longwire_packet::header;
 
 /// The maximum length of an IP packet, in bytes.
 pub(super) const PACKET_MAX: usize = 65_535;
@@ -64,6 +65,9 @@ pub struct Headers {
     pub payload_at: usize,
     /// End of the packet according to IP; padding may follow.
     pub end: usize,
+    /// Start of the address that the checksum uses as the source: the home address of a
+    /// mobile node, if the packet has one.
+    source_at: usize,
     /// Start of the address that the checksum uses as the destination: the last one of
     /// a source route, not the next.
     destination_at: usize,
@@ -90,12 +94,12 @@ impl Headers {
     /// Returns the source address and the destination address, which are not always
     /// adjacent: the two slices that the pseudo-header sums.
     pub(super) fn addresses<'a>(&self, frame: &'a [u8]) -> (&'a [u8], &'a [u8]) {
-        let (source_at, len) = match self.network {
-            Network::V4 => (self.network_at + 12, 4),
-            Network::V6 => (self.network_at + 8, 16),
+        let len = match self.network {
+            Network::V4 => 4,
+            Network::V6 => 16,
         };
         (
-            &frame[source_at..source_at + len],
+            &frame[self.source_at..self.source_at + len],
             &frame[self.destination_at..self.destination_at + len],
         )
     }
@@ -125,6 +129,7 @@ impl Headers {
             transport_at: network_at + header_len,
             protocol: header[9],
             end,
+            source_at: network_at + 12,
             destination_at: network_at + 16,
         })
     }
@@ -143,6 +148,7 @@ impl Headers {
         }
         let mut protocol = header[6];
         let mut at = network_at + 40;
+        let mut source_at = network_at + 8;
         let mut destination_at = network_at + 24;
         for _ in 0..EXTENSIONS_MAX {
             let Some(extension) = Extension::read(frame, at, protocol)? else {
@@ -153,9 +159,11 @@ impl Headers {
                     transport_at: at,
                     protocol,
                     end,
+                    source_at,
                     destination_at,
                 });
             };
+            source_at = extension.home_address_at.unwrap_or(source_at);
             if let Some(last) = extension.last_address_at {
                 destination_at = last;
             }
@@ -184,6 +192,7 @@ impl Headers {
             transport_at: at,
             payload_at: at + len,
             end: ip.end,
+            source_at: ip.source_at,
             destination_at: ip.destination_at,
         })
     }
@@ -197,6 +206,7 @@ struct Ipv<'a> {
     transport_at: usize,
     protocol: u8,
     end: usize,
+    source_at: usize,
     destination_at: usize,
 }
 
@@ -204,6 +214,7 @@ struct Ipv<'a> {
 struct Extension {
     next: u8,
     len: usize,
+    home_address_at: Option<usize>,
     last_address_at: Option<usize>,
 }
 
@@ -212,10 +223,14 @@ impl Extension {
     /// transport header begins); `None` if no transport header can be found after it.
     fn read(frame: &[u8], at: usize, protocol: u8) -> Option<Option<Extension>> {
         let plain_len = |frame: &[u8]| Some((usize::from(*frame.get(at + 1)?) + 1) * 8);
-        let mut last_address_at = None;
+        let (mut home_address_at, mut last_address_at) = (None, None);
         let len = match protocol {
-            // Hop-by-hop, destination options, mobility, HIP, shim6.
-            0 | 60 | 135 | 139 | 140 => plain_len(frame)?,
+            // Hop-by-hop, mobility, HIP, shim6.
+            0 | 135 | 139 | 140 => plain_len(frame)?,
+            60 => {
+                home_address_at = header::home_address(frame, at);
+                plain_len(frame)?
+            }
             43 => {
                 let len = plain_len(frame)?;
                 last_address_at = last_route_address(frame.get(at..at + len)?)?.map(|o| at + o);
@@ -231,6 +246,7 @@ impl Extension {
         Some(Some(Extension {
             next: *frame.get(at)?,
             len,
+            home_address_at,
             last_address_at,
         }))
     }

@@ -14,7 +14,7 @@ pub use checksum::{finish_checksum, finish_if_partial};
 pub use headers::{Headers, Network, Transport};
 pub use join::{Joiner, TrainPart};
 pub use oversized::{Oversized, strip_jumbo};
-pub use segments::{WireFrames, can_cut, cut, cut_unfinished};
+pub use segments::{WireFrames, can_cut, cut, cut_tcp, cut_unfinished};
 
 /// The unfinished work of a frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

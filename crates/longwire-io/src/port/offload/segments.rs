@@ -6,7 +6,7 @@ use super::checksum::{
     has_no_checksum, pseudo_header, write_ipv4_checksum, write_transport_checksum,
 };
 use super::headers::{Headers, Network, Transport, be16};
-use super::{Checksum, Offload, Segments};
+use super::{Checksum, Offload, SegmentKind, Segments, strip_jumbo};
 
 /// Flags of a TCP header that belong to the last segment only: FIN, PSH.
 pub(super) const TCP_LAST_ONLY: u8 = 0x01 | 0x08;
@@ -111,6 +111,43 @@ fn headers_of(super_frame: &[u8], segments: Segments) -> Option<Headers> {
     let matches =
         segments.kind.matches(&headers) && headers.payload_at == usize::from(segments.header_len);
     matches.then_some(headers)
+}
+
+/// Cuts the TCP packet of a frame into segments whose IP packets have at most `mtu` bytes.
+/// Each is passed to `take` as a wire frame, checksums finished; `out` is scratch memory.
+/// Returns `false` if the frame holds no whole TCP packet, or if its headers leave no room.
+pub fn cut_tcp(
+    frame: &mut [u8],
+    mtu: usize,
+    out: &mut Vec<u8>,
+    take: &mut dyn FnMut(&[u8]),
+) -> bool {
+    let start = strip_jumbo(frame);
+    let frame = &frame[start..];
+    let segments = Headers::parse(frame).and_then(|headers| {
+        let kind = match (headers.transport, headers.network) {
+            (Transport::Tcp, Network::V4) => SegmentKind::TcpV4,
+            (Transport::Tcp, Network::V6) => SegmentKind::TcpV6,
+            (Transport::Udp, _) => return None,
+        };
+        let room = mtu.checked_sub(headers.payload_at - headers.network_at)?;
+        let payload_len = u16::try_from(room).ok().filter(|len| *len > 0)?;
+        let header_len = u16::try_from(headers.payload_at).ok()?;
+        Some(Segments {
+            kind,
+            header_len,
+            payload_len,
+        })
+    });
+    let Some(segments) = segments else {
+        return false;
+    };
+    for index in 0..segments.wire_frames(frame.len()).len() {
+        if cut(frame, segments, index..index + 1, out).is_some() {
+            take(out);
+        }
+    }
+    true
 }
 
 /// As [`cut`], without finishing a checksum; also returns the headers.
