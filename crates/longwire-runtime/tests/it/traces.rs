@@ -1,6 +1,6 @@
 //! Traces as feeds: the selected frames, their times, and the effects of
 //! faults.
-use longwire_testbed::support::frames::udp4;
+use longwire_testbed::support::frames::{PLAIN4, ethernet, transport, udp4};
 use std::io::Write;
 use std::sync::atomic::AtomicBool;
 
@@ -414,6 +414,79 @@ fn altered_frames_come_in_their_places() {
             .collect::<Vec<_>>()
     );
     assert_eq!(count(&feed, "mtu_fragmented"), 40);
+}
+
+/// A trace of a sender with segmentation offload holds TCP packets that no wire carries.
+#[test]
+fn super_packets_are_cut_into_segments() {
+    let segment = transport(4, 6, (4_000, 80), 0x18, &[7; 5_000]);
+    let mut packet = ethernet(&[], 0x0800, &PLAIN4.packet(6, &segment));
+    packet[16..18].fill(0);
+    let path = scratch("super.pcap");
+    let mut writer = CaptureWriter::create(&path).unwrap();
+    let len = packet.len() as u32;
+    writer
+        .write(Nanos::from_nanos(FIRST), &packet, len)
+        .unwrap();
+    writer.finish().unwrap();
+    let options = AlterOptions {
+        mtu: Some(1_500),
+        ..AlterOptions::default()
+    };
+    let mut feed = TraceFeed::open(TraceConfig {
+        alterations: Alterations::new(options),
+        ..config(&[&path])
+    })
+    .unwrap();
+    let mut payload: Vec<u8> = Vec::new();
+    while !feed
+        .feed(9, &mut |fed| {
+            assert!(fed.bytes.len() <= 1_514);
+            assert!(!longwire_packet::repair_checksums(&mut fed.bytes.to_vec()));
+            payload.extend(&fed.bytes[54..]);
+        })
+        .unwrap()
+        .end
+    {}
+    assert_eq!(payload, [7; 5_000]);
+    assert_eq!(
+        (count(&feed, "mtu_segmented"), count(&feed, "mtu_dropped")),
+        (1, 0)
+    );
+}
+
+/// The report has a note about frames that were not sent.
+#[test]
+fn frames_that_cannot_be_anonymised_are_reported() {
+    let path = scratch("lldp.pcap");
+    let mut writer = CaptureWriter::create(&path).unwrap();
+    let lldp = ethernet(&[], 0x88cc, &[2; 46]);
+    for bytes in [&lldp, &frame(1, 60)] {
+        let stamp = Nanos::from_nanos(FIRST);
+        writer.write(stamp, bytes, bytes.len() as u32).unwrap();
+    }
+    writer.finish().unwrap();
+    let options = AlterOptions {
+        anonymize: Some("11".repeat(32).parse().unwrap()),
+        ..AlterOptions::default()
+    };
+    let mut feed = TraceFeed::open(TraceConfig {
+        alterations: Alterations::new(options),
+        ..config(&[&path])
+    })
+    .unwrap();
+    let (frames, error) = drain(&mut feed);
+    assert!(error.is_none());
+    assert_eq!(frames.len(), 1);
+    assert_eq!(count(&feed, "unaltered_not_ip"), 1);
+    assert_eq!(count(&feed, "unaltered_dropped"), 1);
+    let notes = feed.status().notes;
+    assert!(
+        notes
+            .iter()
+            .any(|note| note.starts_with("left out 1 frame")),
+        "{notes:?}"
+    );
 }
 
 /// Compares merging with its simplest form: a stable sort.

@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use longwire_engine::Nanos;
 use longwire_engine::replay::ReplaySchedule;
+use longwire_io::port::offload::cut_tcp;
 use longwire_io::{PortError, ReceiveResult};
 use longwire_packet::alter::About;
 
@@ -76,7 +77,8 @@ impl TraceFeed {
     /// A trace cannot be read or does not begin as a capture; the number of
     /// rounds is zero, or more than one for an input that can be read only
     /// once.
-    pub fn open(config: TraceConfig) -> Result<TraceFeed, PortError> {
+    pub fn open(mut config: TraceConfig) -> Result<TraceFeed, PortError> {
+        config.alterations.segment_with(cut_tcp);
         if config.rounds == Some(0) {
             return Err(PortError::Unsupported {
                 port: config.traces.join(", "),

@@ -120,6 +120,7 @@ fn notes(feed: &TraceFeed) -> Vec<String> {
             number_of(counts.too_short, "record")
         ));
     }
+    notes.extend(feed.config.alterations.note());
     if feed.schedule.set_back() > 0 {
         notes.push(format!(
             "{} with a stamp before the preceding frame's, sent right after it; sort the trace \
