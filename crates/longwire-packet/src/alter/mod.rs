@@ -5,6 +5,7 @@
 //! frame, in order. `docs/rewriting.md` is the user's documentation.
 
 mod addresses;
+mod announced;
 mod anonymize;
 mod arp;
 mod extensions;

@@ -1,5 +1,6 @@
 //! An IP packet's addresses and ports, and the checksums over them; packets inside of it.
 
+use super::announced;
 use super::arp;
 use super::extensions;
 use super::layers::{Content, Found, LinkField};
@@ -89,8 +90,14 @@ impl Rewriting<'_> {
             ICMP | ICMP6 | IGMP | MOBILITY => {
                 covered.add(messages::rewrite(self, frame, ip, transport));
             }
-            _ if !self.ports.is_empty() => covered.add(self.ports(frame, transport)),
-            _ => {}
+            protocol => {
+                if protocol == TCP && self.addresses.anything() {
+                    covered.add(announced::multipath_tcp(self, frame, transport.at));
+                }
+                if !self.ports.is_empty() {
+                    covered.add(self.ports(frame, transport));
+                }
+            }
         }
         if ![ICMP, IGMP, GRE].contains(&transport.protocol) {
             covered.add(pseudo);
@@ -207,12 +214,19 @@ impl Rewriting<'_> {
         change
     }
 
-    /// SCTP's checksum covers every byte of the packet, and no address.
+    /// SCTP's checksum covers every byte of the packet, and no address of IP.
     fn sctp(&mut self, frame: &mut [u8], ip: &IpHeader, transport: &Transport) {
-        if self.ports.is_empty() || self.ports(frame, transport).is_none() {
+        let end = edit::packet_end(frame, ip);
+        let mut changed = false;
+        if self.addresses.anything() {
+            changed = announced::sctp(self, frame, transport.at, end);
+        }
+        if !self.ports.is_empty() {
+            changed |= !self.ports(frame, transport).is_none();
+        }
+        if !changed {
             return;
         }
-        let end = edit::packet_end(frame, ip);
         let packet = frame.get_mut(transport.at..end);
         match packet.filter(|_| transport.piece == Piece::Whole) {
             Some(packet) => _ = edit::repair_sctp(packet),

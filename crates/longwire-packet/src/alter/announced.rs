@@ -1,0 +1,102 @@
+//! Addresses that SCTP and Multipath TCP announce to the other end.
+
+use super::options::Role;
+use super::rewriting::Rewriting;
+use crate::checksum::{Change, sum_words};
+use crate::header::IpVersion;
+
+/// Rewrites the addresses in the chunks of an SCTP packet at `at` (RFC 9260, section 3.3.2;
+/// RFC 5061). Returns whether any changed.
+pub(super) fn sctp(rewriting: &mut Rewriting<'_>, frame: &mut [u8], at: usize, end: usize) -> bool {
+    const HEADER: usize = 12;
+    const CHUNK_HEADER: usize = 4;
+    let (mut chunk, mut changed) = (at + HEADER, false);
+    while let Some([kind, _, len @ ..]) = four(frame, chunk, end) {
+        let len = usize::from(u16::from_be_bytes(len));
+        if len < CHUNK_HEADER {
+            break;
+        }
+        // Initiations and their acknowledgements; changes of addresses.
+        let parameters = match kind {
+            1 | 2 => Some(20),
+            0xc1 => Some(8),
+            _ => None,
+        };
+        if let Some(first) = parameters {
+            let end = end.min(chunk + len);
+            changed |= sctp_parameters(rewriting, frame, chunk + first, end);
+        }
+        chunk += len.next_multiple_of(4);
+    }
+    changed
+}
+
+fn sctp_parameters(
+    rewriting: &mut Rewriting<'_>,
+    frame: &mut [u8],
+    mut at: usize,
+    end: usize,
+) -> bool {
+    let mut changed = false;
+    while let Some([high, low, len @ ..]) = four(frame, at, end) {
+        let len = usize::from(u16::from_be_bytes(len));
+        let version = match u16::from_be_bytes([high, low]) {
+            5 => Some(IpVersion::V4),
+            6 => Some(IpVersion::V6),
+            // An address is added, deleted, made the primary one: it is a parameter inside.
+            0xc001 | 0xc002 | 0xc004 => {
+                at += 8;
+                continue;
+            }
+            _ => None,
+        };
+        if let Some(version) = version {
+            let change = rewriting.address(frame, at + 4, version, Role::Source);
+            changed |= !change.is_none();
+        }
+        if len < 4 {
+            break;
+        }
+        at += len.next_multiple_of(4);
+    }
+    changed
+}
+
+/// Returns the four bytes at a place before `end`.
+fn four(frame: &[u8], at: usize, end: usize) -> Option<[u8; 4]> {
+    let rest = frame.get(at..end.min(frame.len()))?;
+    rest.first_chunk().copied()
+}
+
+/// Rewrites the addresses in the options of the TCP header at `at` (RFC 8684, section 3.4.1),
+/// and returns their change.
+pub(super) fn multipath_tcp(rewriting: &mut Rewriting<'_>, frame: &mut [u8], at: usize) -> Change {
+    const MULTIPATH: u8 = 30;
+    const ADD_ADDRESS: u8 = 3;
+    let mut change = Change::NONE;
+    let words = frame.get(at + 12).map_or(0, |byte| usize::from(byte >> 4));
+    let (start, end) = (at + 20, frame.len().min(at + 4 * words));
+    let mut option = start;
+    while let Some([kind, rest @ ..]) = frame.get(option..end) {
+        let len = match (kind, rest) {
+            (1, _) => 1,
+            (2.., [len, ..]) if *len >= 2 => usize::from(*len),
+            _ => break,
+        };
+        let is_address =
+            *kind == MULTIPATH && rest.get(1).is_some_and(|byte| byte >> 4 == ADD_ADDRESS);
+        // With or without a port and the sender's proof.
+        let version = match len {
+            8 | 10 | 16 | 18 => Some(IpVersion::V4),
+            20 | 22 | 28 | 30 => Some(IpVersion::V6),
+            _ => None,
+        };
+        if let Some(version) = version.filter(|_| is_address) {
+            let before = sum_words(&frame[start..end]);
+            _ = rewriting.address(frame, option + 4, version, Role::Source);
+            change.sums(before, sum_words(&frame[start..end]));
+        }
+        option += len;
+    }
+    change
+}
