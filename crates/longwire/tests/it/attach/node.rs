@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use longwire_control::Address;
 use longwire_control::client::{Client, ClientError};
-use longwire_io::net::link_delete;
+use longwire_io::net::{link_delete, link_names};
 use longwire_testbed::support::Folder;
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
@@ -123,6 +123,16 @@ fn attachments_are_made_changed_and_removed() {
     assert_eq!(links["links"][0]["down"]["options"]["delay"], "1ms");
 
     let removed = client.delete(&path("near")).expect("removed");
+    let names = joined
+        .near
+        .run(link_names)
+        .expect("entered")
+        .expect("names");
+    let left: Vec<_> = names
+        .iter()
+        .filter(|name| name.starts_with("lw-"))
+        .collect();
+    assert!(left.is_empty(), "devices after the answer: {left:?}");
     assert!(removed["packets_in"].as_u64() >= Some(48), "{removed}");
     assert_eq!(removed["packets_in"], removed["packets_out"], "{removed}");
     let removed = client.delete(&path("near")).expect("none is no error");
