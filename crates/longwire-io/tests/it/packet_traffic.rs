@@ -294,3 +294,16 @@ fn super_packets_are_cut_for_a_device_that_cannot() {
     assert_eq!(number_of(&got[11].bytes), Some(2));
     assert_eq!(port.tx.losses(), Default::default());
 }
+
+#[test]
+fn a_lost_super_packet_counts_as_its_wire_frames() {
+    let Some(pair) = Pair::new() else { return };
+    let mut port = pair.packet();
+    pair.in_station(|| net::link_down(STATION)).unwrap();
+    for payload in [2_500, 40_000] {
+        let (bytes, offload) = super_packet(payload);
+        pair::send_with(&mut port.tx, &bytes, offload);
+    }
+    pair::send(&mut port.tx, &frame(1, 64));
+    assert_eq!(port.tx.losses().no_carrier, 3 + 40 + 1);
+}

@@ -31,6 +31,8 @@ pub(super) struct Batch {
     controls: Box<[Control]>,
     /// Releases of the frames to be stamped.
     stamped: Box<[Option<Nanos>]>,
+    /// Wire frames in each.
+    wire_frames: [u32; SLOTS],
     head: usize,
     count: usize,
 }
@@ -72,6 +74,7 @@ impl Batch {
             messages,
             controls: vec![Control::new(None, None); SLOTS].into_boxed_slice(),
             stamped: vec![None; SLOTS].into_boxed_slice(),
+            wire_frames: [0; SLOTS],
             head: 0,
             count: 0,
         }
@@ -108,6 +111,9 @@ impl Batch {
         self.controls[index] = control;
         self.controls[index].go_with(&mut self.messages[index].msg_hdr);
         self.stamped[index] = stamped;
+        self.wire_frames[index] = offload
+            .segments
+            .map_or(1, |segments| segments.wire_frames(bytes.len()).len() as u32);
         self.count += 1;
     }
 
@@ -115,6 +121,12 @@ impl Batch {
     pub(super) fn stamped(&self, frames: usize) -> impl Iterator<Item = Nanos> {
         let first = (0..frames).map(|n| (self.head + n) % SLOTS);
         first.filter_map(|index| self.stamped[index])
+    }
+
+    /// Returns the number of wire frames in the first frames.
+    pub(super) fn wire_frames(&self, frames: usize) -> u64 {
+        let first = (0..frames).map(|n| (self.head + n) % SLOTS);
+        first.map(|index| u64::from(self.wire_frames[index])).sum()
     }
 
     /// Whether the first frame is a super-packet, by its virtio-net header.

@@ -266,7 +266,7 @@ impl PacketTx {
             .map_err(|error| failure(&self.port, "looking for a carrier", error))?;
         if !carrier {
             // As on a cable that is not plugged in.
-            self.losses.no_carrier += self.batch.len() as u64;
+            self.losses.no_carrier += self.batch.wire_frames(self.batch.len());
             self.batch.advance(self.batch.len());
             return Ok(true);
         }
@@ -279,8 +279,8 @@ impl PacketTx {
     }
 
     fn lose(&mut self, frames: usize) {
+        self.losses.send_failed += self.batch.wire_frames(frames);
         self.batch.advance(frames);
-        self.losses.send_failed += frames as u64;
     }
 }
 
