@@ -13,7 +13,7 @@ use longwire_runtime::record::{Batch, Epoch, Event};
 use longwire_runtime::{FileAccess, Recorder};
 
 use super::*;
-use crate::Scenario;
+use crate::{Done, Scenario};
 
 /// A link between two ports, which changes.
 const LINK: &str = "[[link]]\nname = \"wire\"\nmatch = \"src=10.0.0.1\"\nrate = \"80mbit\"\n";
@@ -22,7 +22,7 @@ const CHANGES: usize = 200;
 /// A frame's number on its link, and the verdicts on it and its copies.
 type Verdicts = BTreeMap<(LinkId, u64), Vec<Verdict>>;
 
-/// What a run records.
+/// The records of a run.
 #[derive(Debug, Default)]
 struct Rows {
     entered: Vec<(PortIndex, FrameMeta, Vec<u8>)>,
@@ -107,6 +107,25 @@ fn recompute(
     kept.into_rows().verdicts
 }
 
+/// Returns a file of the network with the changes of a report as its scenario.
+fn file_with<'a>(made: impl IntoIterator<Item = &'a Done>) -> String {
+    let mut text = format!("{PORTS}{LINK}");
+    for done in made {
+        let change: Value = serde_json::from_str(&done.change.to_string()).expect("JSON");
+        let options = change["set"]["wire.up"].as_object().expect("options");
+        let options: Vec<String> = options
+            .iter()
+            .map(|(name, value)| format!("{name} = {value}"))
+            .collect();
+        text += &format!(
+            "[[at]]\ntime = \"{}ns\"\nset = {{ \"wire.up\" = {{ {} }} }}\n",
+            done.at_ns,
+            options.join(", ")
+        );
+    }
+    text
+}
+
 #[test]
 fn a_run_with_changes_made_at_once_is_recomputed_from_its_report() {
     let folder = std::env::temp_dir().join(format!("longwire-changes-{}", std::process::id()));
@@ -158,20 +177,7 @@ fn a_run_with_changes_made_at_once_is_recomputed_from_its_report() {
     assert_eq!((report.error, report.counts.unrecorded), (None, 0));
     let rows = kept.into_rows();
 
-    let mut text = format!("{PORTS}{LINK}");
-    for done in &made {
-        let change: Value = serde_json::from_str(&done.change.to_string()).expect("JSON");
-        let options = change["set"]["wire.up"].as_object().expect("options");
-        let options: Vec<String> = options
-            .iter()
-            .map(|(name, value)| format!("{name} = {value}"))
-            .collect();
-        text += &format!(
-            "[[at]]\ntime = \"{}ns\"\nset = {{ \"wire.up\" = {{ {} }} }}\n",
-            done.at_ns,
-            options.join(", ")
-        );
-    }
+    let text = file_with(&made);
     let again = recompute(&text, start, &rows.entered);
     std::fs::remove_dir_all(&folder).expect("removed");
     assert!(rows.verdicts.len() > CHANGES, "{}", rows.verdicts.len());

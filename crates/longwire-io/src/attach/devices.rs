@@ -125,7 +125,8 @@ pub(super) fn make_pair(name: &str, index: u32, hub: &NetNamespace) -> Result<u3
     Ok(link::link_index(name)?)
 }
 
-/// Opens the port at a device. Frames that the kernel drops behind it count as its losses.
+/// Opens the port at a device. Frames that the kernel drops after the device count as losses
+/// of the port.
 pub(super) fn open(
     device: &str,
     options: &OpenOptions,

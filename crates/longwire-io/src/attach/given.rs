@@ -125,12 +125,14 @@ impl GivenFrames {
         match (state, self.hook) {
             (InterfaceState::Unknown, _) => return,
             (InterfaceState::Gone, _) => losses.no_carrier += new,
-            (InterfaceState::There { is_up, .. }, Hook::Ingress) => match is_up {
-                true => losses.send_failed += new,
-                false => losses.no_carrier += new,
-            },
+            (InterfaceState::There { is_up: true, .. }, Hook::Ingress) => {
+                losses.send_failed += new;
+            }
+            (InterfaceState::There { is_up: false, .. }, Hook::Ingress) => {
+                losses.no_carrier += new;
+            }
             (InterfaceState::There { stats, .. }, Hook::Egress) => {
-                // Queueing disciplines have counts of their own.
+                // Queueing disciplines count their drops separately.
                 let before = judged.tx_dropped.replace(stats.tx_dropped);
                 let dropped = stats.tx_dropped.saturating_sub(before.unwrap_or_default());
                 judged.losses.no_carrier += new.min(dropped);
@@ -151,8 +153,8 @@ impl GivenFrames {
 }
 
 /// Appends instructions that leave the number of wire frames in register 8: that of a
-/// super-packet follows from its lengths, as not every sender tells the kernel. Registers 0
-/// to 5 and 9 are lost.
+/// super-packet follows from its lengths, as packet sockets leave `gso_segs` at 0. Registers
+/// 0 to 5 and 9 are lost.
 fn count_wire_frames(program: &mut Assembler) {
     /// IP behind an Ethernet header, and the offset of IPv6's payload.
     const IP: i32 = 14;

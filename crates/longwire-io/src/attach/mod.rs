@@ -161,7 +161,7 @@ pub struct Attachment {
     /// Whether an earlier process may have left the interface closed.
     is_claimed: bool,
     watch: Watch,
-    /// What its namespace receives, and what the interface sends.
+    /// Frames that its namespace receives, and those that the interface sends.
     given: [Arc<GivenFrames>; 2],
 }
 
@@ -244,28 +244,7 @@ pub fn prepare(place: &AttachPlace<'_>, hub: &AttachHub) -> Result<PreparedLink,
     })?;
     let (inner, outer) = ports?;
 
-    let load = |name: &str, instructions: &[_]| {
-        let name = format!("{PROGRAM}_{name}");
-        bpf::load_program(ProgramKind::Tcx, &name, instructions).map_err(AttachError::program)
-    };
-    let [inside, outside] = devices;
-    let mark = attachment.recipe.mark;
-    let arriving = program::give_back(mark, found.index, received);
-    let sending = program::give_back(mark, found.index, sent);
-    let givers = [
-        (inside, load("arrive", &arriving)?),
-        (outside, load("send", &sending)?),
-    ];
-    let giving = place.namespace.run(|| {
-        let attached = givers.iter().map(|(device, program)| {
-            let programs = tcx::programs(*device, Hook::Ingress)?;
-            let (program, first) = (program.as_fd(), Position::First);
-            tcx::attach(program, *device, Hook::Ingress, first, programs.revision)
-        });
-        attached.collect::<io::Result<Vec<Link>>>()
-    })?;
-    attachment.giving = giving.map_err(AttachError::program)?;
-    attachment._programs = givers.into_iter().map(|(_, program)| program).collect();
+    attachment.attach_givers(place.namespace)?;
     Ok(PreparedLink {
         namespace: place.namespace.try_clone()?,
         takers: attachment.selector().takers(&place.selection)?,
@@ -420,6 +399,32 @@ impl Attachment {
             serial: self.recipe.rank.serial,
             pins: self.pins.clone(),
         }
+    }
+
+    /// Attaches the programs that give frames to the interface, at its devices.
+    fn attach_givers(&mut self, namespace: &NetNamespace) -> Result<(), AttachError> {
+        let places = self.recipe.devices.into_iter().zip(["arrive", "send"]);
+        let givers = places.zip(&self.given).map(|((device, name), given)| {
+            let name = format!("{PROGRAM}_{name}");
+            let program = program::give_back(self.recipe.mark, self.index, given);
+            Ok((
+                device,
+                bpf::load_program(ProgramKind::Tcx, &name, &program)?,
+            ))
+        });
+        let givers = givers.collect::<io::Result<Vec<(u32, OwnedFd)>>>();
+        let givers = givers.map_err(AttachError::program)?;
+        let giving = namespace.run(|| {
+            let attached = givers.iter().map(|(device, program)| {
+                let programs = tcx::programs(*device, Hook::Ingress)?;
+                let (program, first) = (program.as_fd(), Position::First);
+                tcx::attach(program, *device, Hook::Ingress, first, programs.revision)
+            });
+            attached.collect::<io::Result<Vec<Link>>>()
+        })?;
+        self.giving = giving.map_err(AttachError::program)?;
+        self._programs = givers.into_iter().map(|(_, program)| program).collect();
+        Ok(())
     }
 
     /// Returns the loader of programs for [`Attachment::select`].

@@ -119,6 +119,52 @@ impl<T: TxPort> FabricOutput<T> {
     }
 }
 
+impl<T: TxPort> FabricOutput<T> {
+    /// Gives due frames to the port, at most one burst: ready ones, and those that were
+    /// decided on a line. Returns the number of wire frames off the line, and their bytes.
+    #[inline]
+    fn push_due(
+        &mut self,
+        frames: &mut Frames,
+        line: Option<(usize, LinkId)>,
+        now: Nanos,
+    ) -> (u64, u64) {
+        let mut from_line = (0, 0);
+        while self.account.batch.len() < BURST {
+            let on_line = line.and_then(|(line, _)| frames.line(line).decided());
+            let on_line = on_line.filter(|next| next.release <= now);
+            let first_on_line = match (&on_line, self.ready.front()) {
+                (Some(next), Some(ready)) => (next.release, ready.older) < (ready.release, true),
+                (next, _) => next.is_some(),
+            };
+            let taken = match (on_line, line) {
+                (Some(next), Some(line)) if first_on_line => {
+                    let pushed = self.push_from_line(frames, line, &next, now);
+                    if pushed != PushResult::Full {
+                        let (wire_frames, bytes) = wire_frames_of(&next);
+                        from_line.0 += u64::from(wire_frames);
+                        from_line.1 += bytes;
+                    }
+                    Some(pushed)
+                }
+                _ => self.push_ready(frames, now),
+            };
+            match taken {
+                None => break,
+                Some(PushResult::Full) => {
+                    self.full = true;
+                    if self.account.batch.is_empty() {
+                        self.account.full_at = now;
+                    }
+                    break;
+                }
+                Some(_) => {}
+            }
+        }
+        from_line
+    }
+}
+
 impl<T: TxPort> Fabric<T> {
     pub(super) fn new(
         core: Core,
@@ -444,45 +490,11 @@ impl<T: TxPort> Fabric<T> {
             self.core.lanes.are_open() && self.core.next_release().is_some_and(|at| at <= now);
         let output = &mut self.outputs[index];
         let frames = &mut self.core.state.frames;
-        let mut from_line = (0, 0);
-        while output.account.batch.len() < BURST {
-            let on_line = match line {
-                Some((line, _)) if !lanes_wait => frames.line(line).decided(),
-                _ => None,
-            };
-            let on_line = on_line.filter(|next| next.release <= now);
-            let first_on_line = match (&on_line, output.ready.front()) {
-                (Some(next), Some(ready)) => (next.release, ready.older) < (ready.release, true),
-                (next, _) => next.is_some(),
-            };
-            let taken = match (on_line, line) {
-                (Some(next), Some(line)) if first_on_line => {
-                    let pushed = output.push_from_line(frames, line, &next, now);
-                    if pushed != PushResult::Full {
-                        let (wire_frames, bytes) = wire_frames_of(&next);
-                        from_line.0 += u64::from(wire_frames);
-                        from_line.1 += bytes;
-                    }
-                    Some(pushed)
-                }
-                _ => output.push_ready(frames, now),
-            };
-            match taken {
-                None => break,
-                Some(PushResult::Full) => {
-                    *full = true;
-                    output.full = true;
-                    if output.account.batch.is_empty() {
-                        output.account.full_at = now;
-                    }
-                    break;
-                }
-                Some(_) => {}
-            }
-        }
+        let from_line = output.push_due(frames, line.filter(|_| !lanes_wait), now);
         if let Some((_, link)) = line {
             self.core.left_lane(link, from_line);
         }
+        *full |= output.full;
         *full |= !output.ready.is_empty() || lanes_wait;
         let core = &self.core;
         let flushed = output

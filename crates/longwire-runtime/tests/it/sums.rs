@@ -1,4 +1,4 @@
-//! The sums of a network's counters agree at every moment: each frame and copy that came to
+//! The sums of a network's counters agree at every moment: each frame and copy that reached
 //! a link has left it, was dropped, or is inside.
 
 use std::sync::Arc;
@@ -24,7 +24,7 @@ const LINKS: [&str; 7] = [
     "",
 ];
 
-/// What happens to the network next.
+/// The next event of a network.
 #[derive(Clone, Debug)]
 enum Step {
     /// A frame from a station, of this length, after some microseconds.
@@ -61,8 +61,8 @@ fn changing(link: u32, change: LinkChange) -> Operation {
     Box::new(move |core, at| drop(core.change_link(LinkId(link), at, change)))
 }
 
-/// Two ports. The frames of one take a link of their own and then a shared one, those of
-/// the other the shared one and then theirs.
+/// Two ports and three links: the frames of one port cross link 0 and then 1, those of the
+/// other link 1 and then 2.
 struct Network {
     simulation: Simulation,
     cells: Vec<Arc<LinkCells>>,
