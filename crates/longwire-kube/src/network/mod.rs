@@ -66,7 +66,8 @@ impl PlacedNetwork {
     /// Returns the body of the request to a node, or `None` if it runs no part.
     pub fn body(&self, node: &str, key: &str) -> Option<Value> {
         self.hosts.iter().find(|host| host.node == node)?;
-        let mut body = json!({ "file": self.file });
+        // The node reads files as root, for a user who may only create a Network.
+        let mut body = json!({ "file": self.file, "files": false });
         // A network on one node has no hosts.
         if self.hosts.len() > 1 {
             body["host"] = json!(node);

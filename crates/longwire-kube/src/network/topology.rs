@@ -2,8 +2,6 @@
 
 use serde_json::{Map, Value};
 
-use crate::plan::names_file;
-
 /// A topology that cannot be placed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TopologyError {
@@ -22,9 +20,6 @@ pub enum TopologyError {
          match = \"in-port=PORT\", which its other direction follows from"
     )]
     Idle(usize),
-    /// A value names a file or a plugin.
-    #[error("{0}: topologies of a Network name no files and no plugins")]
-    File(String),
 }
 
 /// Tables that follow from the placement.
@@ -57,10 +52,7 @@ pub fn read_topology(topology: &Value) -> Result<Map<String, Value>, TopologyErr
     {
         return Err(TopologyError::Placed("underlay.key"));
     }
-    match find_file(&file) {
-        Some(pointer) => Err(TopologyError::File(pointer)),
-        None => Ok(file),
-    }
+    Ok(file)
 }
 
 /// Refuses links that no frame crosses: the emulator runs them, with a warning that
@@ -96,33 +88,6 @@ pub fn check_links(file: &Map<String, Value>, ports: usize) -> Result<(), Topolo
     }
 }
 
-/// Returns the pointer to the first value that may be a file or a plugin. Prefixes in the
-/// matchers of links, and those that links are between, have a `/` too.
-fn find_file(table: &Map<String, Value>) -> Option<String> {
-    let has_prefixes = |name: &str| name.starts_with("match") || name == "between";
-    let entries = table.iter().filter(|(name, _)| !has_prefixes(name));
-    entries.into_iter().find_map(|(name, value)| {
-        let is_wrong = name.contains("plugin");
-        let rest = is_wrong.then(String::new).or_else(|| find_in(value))?;
-        Some(format!(
-            "/{}{rest}",
-            name.replace('~', "~0").replace('/', "~1")
-        ))
-    })
-}
-
-fn find_in(value: &Value) -> Option<String> {
-    match value {
-        Value::String(text) => names_file(text).then(String::new),
-        Value::Array(items) => items
-            .iter()
-            .enumerate()
-            .find_map(|(position, item)| Some(format!("/{position}{}", find_in(item)?))),
-        Value::Object(table) => find_file(table),
-        _ => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -150,10 +115,6 @@ mod tests {
         );
         let key = json!({ "underlay": { "key": "x" } });
         assert_eq!(wrong(key), TopologyError::Placed("underlay.key"));
-        let prefixes = json!({ "link": [{ "between": ["10.88.0.0/16"], "delay": "1ms" }] });
-        assert!(read_topology(&prefixes).is_ok());
-        let file = json!({ "link": [{ "name": "a" }, { "delay": "trace:/etc/shadow" }] });
-        assert_eq!(wrong(file), TopologyError::File("/link/1/delay".to_owned()));
     }
 
     #[test]

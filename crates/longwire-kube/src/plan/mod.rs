@@ -16,11 +16,9 @@ use crate::facts::{Labels, PodFacts};
 
 pub use name::{PREFIX, Part, attachment_name, attachment_seed, network_name, resource_hash};
 pub use options::merge;
-pub(crate) use options::names_file;
 pub use peers::{Selection, SelectionError};
 pub use timeline::{Timeline, TimelineError, parse_duration};
 
-use options::find_file;
 use peers::{Ends, Peering};
 
 /// The most prefixes of an attachment: the node's programs have no place for more.
@@ -195,7 +193,7 @@ fn plan_link(state: &ClusterState, link: &Link, plan: &mut Plan) {
     }
     link_plan.pods = pods.iter().map(|pod| pod.target()).collect();
     link_plan.pods.sort();
-    let timeline = check_options(&link.spec).and_then(|()| timeline(state, &key, &link.spec));
+    let timeline = timeline(state, &key, &link.spec);
     match timeline {
         Err(hindrance) => {
             link_plan.hindrances.push(hindrance);
@@ -258,19 +256,6 @@ fn is_down_unused(spec: &LinkSpec, bodies: &[(String, Value)]) -> bool {
     let down = spec.link.get("down").and_then(Value::as_object);
     let is_up_only = |body: &Value| body.get("direction") == Some(&json!("up"));
     down.is_some_and(|down| !down.is_empty()) && bodies.iter().any(|(_, body)| is_up_only(body))
-}
-
-/// Refuses options that name files or plugins: the node reads those as root, for a user who
-/// may only create a Link.
-fn check_options(spec: &LinkSpec) -> Result<(), Hindrance> {
-    match find_file(&spec.link) {
-        None => Ok(()),
-        Some(pointer) => Err(Hindrance::refused(
-            &format!("/link{pointer}"),
-            "options of a Link name no files and no plugins",
-            "use a model, or a preset",
-        )),
-    }
 }
 
 fn timeline(
@@ -372,6 +357,8 @@ fn body(spec: &LinkSpec, pod: &PodFacts, to: &[String], part: Part, seed: u64) -
         put("fail", json!(FailMode::Closed.as_str()));
     }
     put("wait", json!(true));
+    // The node reads files as root, for a user who may only create a Link.
+    put("files", json!(false));
     Value::Object(body)
 }
 

@@ -1,4 +1,4 @@
-//! Options of a link as JSON: changes by a step, and those that no Link may have.
+//! Options of a link as JSON, and changes of them by a step.
 
 use serde_json::{Map, Value};
 
@@ -48,35 +48,6 @@ fn put(options: &mut Map<String, Value>, name: &str, value: &Value) {
     }
 }
 
-/// Returns the pointer to the first value or name that may be a file or a plugin.
-pub fn find_file(options: &Map<String, Value>) -> Option<String> {
-    options.iter().find_map(|(name, value)| {
-        let pointer = format!("/{}", name.replace('~', "~0").replace('/', "~1"));
-        if names_file(name) {
-            return Some(pointer);
-        }
-        find_in(value).map(|rest| pointer + &rest)
-    })
-}
-
-fn find_in(value: &Value) -> Option<String> {
-    match value {
-        Value::String(text) => names_file(text).then(String::new),
-        Value::Array(items) => items
-            .iter()
-            .enumerate()
-            .find_map(|(position, item)| find_in(item).map(|rest| format!("/{position}{rest}"))),
-        Value::Object(options) => find_file(options),
-        Value::Null | Value::Bool(_) | Value::Number(_) => None,
-    }
-}
-
-/// Returns whether a text may name a file; the CNI plugin has the same rule for
-/// annotations.
-pub(crate) fn names_file(text: &str) -> bool {
-    text.contains(['/', '\\']) || text.contains("plugin")
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -111,23 +82,5 @@ mod tests {
             &object(json!({ "delay": null, "down": { "loss": null } })),
         );
         assert_eq!(Value::Object(link), json!({}));
-    }
-
-    #[test]
-    fn files_are_found_with_their_place() {
-        let find = |value| find_file(&object(value));
-        assert_eq!(find(json!({ "delay": "20ms", "loss": "1%" })), None);
-        assert_eq!(
-            find(json!({ "up": { "delay": "trace:/etc/shadow" } })).as_deref(),
-            Some("/up/delay")
-        );
-        assert_eq!(
-            find(json!({ "loss": ["1%", { "x": "a\\b" }] })).as_deref(),
-            Some("/loss/1/x")
-        );
-        assert_eq!(
-            find(json!({ "plugin": "x.so" })).as_deref(),
-            Some("/plugin")
-        );
     }
 }

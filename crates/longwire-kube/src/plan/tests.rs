@@ -82,7 +82,7 @@ fn a_link_without_peers_takes_all_traffic() {
     let names: Vec<&String> = plan.attachments.keys().collect();
     assert_eq!(names, ["kube-shop-slow-uid-1"]);
     let expected = json!({
-        "target": { "pod": "shop/pod-1" }, "link": { "delay": "40ms" }, "wait": true,
+        "target": { "pod": "shop/pod-1" }, "link": { "delay": "40ms" }, "wait": true, "files": false,
     });
     assert_eq!(bodies(&plan), [expected]);
     let key = ResourceKey {
@@ -111,7 +111,7 @@ fn each_field_reaches_the_node() {
     let expected = json!({
         "target": { "pod": "shop/pod-1" }, "interface": "eth1",
         "to": ["10.8.0.0/16", "10.9.0.0/16"], "filter": "tcp", "link": { "up": { "rate": 5 } },
-        "priority": 2, "fail": "closed", "wait": true,
+        "priority": 2, "fail": "closed", "wait": true, "files": false,
     });
     assert_eq!(bodies(&plan), [expected]);
     let (key, wanted) = plan.attachments.iter().next().expect("one");
@@ -211,10 +211,6 @@ fn wrong_specs_are_refused_with_their_place() {
         (json!({ "from": operator }), "/from/podSelector"),
         (json!({ "from": without }), "/from/podSelector"),
         (json!({ "from": all, "to": operator }), "/to/podSelector"),
-        (
-            json!({ "from": all, "link": { "up": { "delay": "trace:/etc/x" } } }),
-            "/link/up/delay",
-        ),
         (json!({ "from": all, "scenario": "none" }), "/scenario"),
     ] {
         let wrong = link("wrong", spec);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use k8s_openapi::jiff::Timestamp;
 use serde_json::{Map, Value};
 
-use super::options::{find_file, merge};
+use super::options::merge;
 use crate::api::ScenarioSpec;
 
 /// The shortest repetition.
@@ -33,9 +33,6 @@ pub enum TimelineError {
     /// A repetition is too short.
     #[error("a repetition takes at least 100ms")]
     TooShort,
-    /// An option names a file or a plugin.
-    #[error("step {0} names a file or a plugin")]
-    File(usize),
 }
 
 /// Changes of a link with time.
@@ -57,10 +54,7 @@ impl Timeline {
     pub fn read(spec: &ScenarioSpec, start: Option<&str>) -> Result<Timeline, TimelineError> {
         let start = start.map(parse_time).transpose()?;
         let mut steps = Vec::with_capacity(spec.steps.len());
-        for (position, step) in spec.steps.iter().enumerate() {
-            if find_file(&step.set).is_some() {
-                return Err(TimelineError::File(position));
-            }
+        for step in &spec.steps {
             steps.push((parse_duration(&step.at)?, step.set.clone()));
         }
         let repeat = match &spec.repeat {
@@ -265,8 +259,6 @@ mod tests {
         }
         let after = timeline(two_steps(json!({ "every": "15s" })), None);
         assert!(matches!(after, Err(TimelineError::AfterRepeat { .. })));
-        let file = json!({ "steps": [{ "at": "1s", "set": { "delay": "trace:/etc/x" } }] });
-        assert_eq!(timeline(file, None), Err(TimelineError::File(0)));
         let start = timeline(one("1s"), Some("tomorrow"));
         assert_eq!(start, Err(TimelineError::Start("tomorrow".to_owned())));
     }
