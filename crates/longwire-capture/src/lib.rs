@@ -26,6 +26,7 @@
 //! or, with the feature `parquet`, as Parquet. [`open`] opens files by the names
 //! that users give.
 
+pub mod files;
 pub mod log;
 pub mod open;
 mod pcap;

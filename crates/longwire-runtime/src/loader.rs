@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use longwire_capture::files::{FileAccess, FileError, FileReader, ReadLimits};
 use longwire_engine::loader::{Hook, Loader, Plugin, TakePiece};
 
 use crate::faults::Faults;
-use crate::files::{FileAccess, FileError, FileReader, ReadLimits};
 use crate::plugin::SharedState;
 
 /// Reads the files and loads the plugins that models name.

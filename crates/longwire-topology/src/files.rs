@@ -17,8 +17,7 @@ pub trait Files: Loader + Debug + Send + Sync {
     /// Why it is not read.
     fn open_rows(&self, folder: &Path, name: &str) -> Result<Box<dyn Read>, String>;
 
-    /// Returns the files that may be named: those of models, and of tables that name
-    /// files of their own.
+    /// Returns the files that may be named, by models and by tables.
     fn access(&self) -> &FileAccess;
 
     /// Whether problems may quote what is in a file.

@@ -15,10 +15,10 @@ use crate::files::{NO_FILES, NO_PLUGINS};
 use crate::networks::NetworkRequest;
 use crate::request::AttachmentRequest;
 
-/// What the file holds that no answer may have.
+/// The content of the file; no answer may have it.
 const SECRET: &str = "swordfish";
 
-/// A file that tells when it is opened, and a FIFO, which blocks whoever opens it.
+/// A file whose opening is reported, and a FIFO, which blocks its reader.
 struct Trap {
     folder: Folder,
     secret: PathBuf,
@@ -216,7 +216,7 @@ fn paths_that_may_not_be_named_are_not_looked_up() {
     assert!(!trap.was_opened());
 }
 
-/// Root may name any file by an absolute path. What is in it is told to no one.
+/// Root may name any file by an absolute path. No answer has its content.
 #[test]
 fn files_that_may_be_named_are_not_quoted() {
     let trap = Trap::new();

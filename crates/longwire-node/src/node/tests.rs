@@ -18,7 +18,7 @@ impl Drop for Ended {
     }
 }
 
-/// What cannot be done is not kept, and the attachment is as it was.
+/// A change that fails is not kept, and the attachment is as it was.
 #[test]
 fn a_selection_that_fails_leaves_the_attachment_as_it_was() {
     let stations = match Stations::new(1) {

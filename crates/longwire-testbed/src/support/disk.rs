@@ -10,8 +10,8 @@ use nix::sched::{CloneFlags, unshare};
 
 use super::{Folder, skip};
 
-/// Runs a test with a directory on a file system of 64 KiB, on a thread with mounts of its
-/// own, or skips it where none can be made.
+/// Runs a test with a directory on a file system of 64 KiB, on a thread with separate
+/// mounts, or skips it where none can be made.
 ///
 /// # Panics
 ///

@@ -129,7 +129,10 @@ impl FileAccess {
 
     /// Returns a path by which a regular file can be opened again: for a file
     /// below a directory, its real path.
-    pub(crate) fn resolve(&self, path: &str) -> Result<PathBuf, FileError> {
+    ///
+    /// # Errors
+    /// The path is refused, or leads to no regular file.
+    pub fn resolve(&self, path: &str) -> Result<PathBuf, FileError> {
         let file = self.open(Path::new(path), OFlag::O_PATH)?;
         check_regular(&file)?;
         match self {
