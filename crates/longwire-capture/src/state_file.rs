@@ -205,7 +205,7 @@ mod tests {
         assert!(read(Path::new("/dev/zero")).is_err());
         assert_eq!(read_text(&at("file")).expect("read"), "text");
         assert_eq!(read_end(&at("file"), 3).expect("read"), b"ext");
-        // Whatever has the name gives way to a file that is written.
+        // A file that is written replaces them.
         for name in ["fifo", "link"] {
             write(&at(name), b"new").expect("written");
             assert_eq!(read(&at(name)).expect("read"), b"new");

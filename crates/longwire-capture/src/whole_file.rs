@@ -87,7 +87,7 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    /// A new file, in place of whatever has its name.
+    /// A new file, which replaces anything of its name.
     pub(crate) fn missing(path: &Path) -> Target {
         Target {
             path: path.to_owned(),

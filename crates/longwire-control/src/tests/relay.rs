@@ -75,14 +75,14 @@ impl Networks for OneNetwork {
     }
 }
 
-/// Requests that wait for a run have places, as those to a run in the node have: there are
-/// so many, and their connections do not give way to others.
+/// Requests that wait for a run have places, as those to a run in the node have: their
+/// number is limited, and their connections do not give way to others.
 #[test]
 fn requests_that_are_passed_on_have_places() {
     let folder = Folder::new();
     let run = folder.path().join("run.sock");
     let listener = UnixListener::bind(&run).expect("a socket");
-    // Answers when it is told to.
+    // Answers after a signal.
     let (answer, told) = channel::<()>();
     let (here, all_here) = channel::<()>();
     thread::spawn(move || {
