@@ -40,7 +40,8 @@ fn write(mut writer: DelayLineWriter, count: u64, burst: u64) {
     while number < count {
         match writer.push(&[number as u8; 16], note(number)) {
             Ok(()) => number += 1,
-            Err(PushError::BudgetExhausted) => {
+            Err(error) => {
+                assert_eq!(error, PushError::BudgetExhausted);
                 writer.publish();
                 thread::yield_now();
                 continue;

@@ -115,16 +115,18 @@ artifacts! {
     /// No memory was left for a waiting frame: raise `--memory`.
     Memory = "memory": Lost,
         "there was no memory for frames to wait in; raise --memory";
-    /// The output port did not accept the frame, or was gone.
+    /// The output port did not accept the frame, or was gone, or the frame is longer than any
+    /// port of a live run takes.
     Refused = "refused": Lost,
-        "the output port refused frames, such as those longer than its MTU, or was gone";
+        "the output port refused frames, such as those longer than its MTU or than 128 KiB, or \
+         was gone";
     /// The input port's ring was full before the emulator read it.
     RingFull = "ring_full": Lost,
         "frames came faster than they could be read; fewer other programs, or more cores with \
          --placement per-stage, would help";
-    /// The frame was longer than the input port's slots, or than 128 KiB.
+    /// The frame was longer than the input port's slots.
     TooLong = "too_long": Lost,
-        "frames were longer than the input port or a live link can take (128 KiB)";
+        "frames were longer than the input port can take";
     /// Late because the output port was full.
     LateReceiver = "late_receiver": Late,
         "frames were late because the output port was full: its receiver takes them more slowly \

@@ -370,7 +370,7 @@ fn count_kept(
     let artifact = match kept {
         Ok(()) => return counts.crossed(wire_frames),
         Err(PushError::BudgetExhausted) => Artifact::Memory,
-        Err(PushError::TooLong) => Artifact::TooLong,
+        Err(PushError::TooLong) => Artifact::Refused,
     };
     shared.ingress.artifacts[artifact].add(wire_frames);
 }

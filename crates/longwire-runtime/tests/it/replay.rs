@@ -296,7 +296,7 @@ fn a_start_may_be_asked_for() {
 
 /// No port of a live run takes such a frame, and more memory does not help.
 #[test]
-fn a_frame_too_long_for_a_live_run_is_counted_as_such() {
+fn a_frame_too_long_for_a_live_run_counts_as_refused() {
     let (tx, mut rx) = cable();
     let feed = Even {
         len: 131_100,
@@ -305,7 +305,7 @@ fn a_frame_too_long_for_a_live_run_is_counted_as_such() {
     let replay = replay(feed, vec![output(tx, "")], ReplayConfig::default()).unwrap();
     assert!(replay.wait(Duration::from_secs(20)));
     let link = &replay.stop().links[0];
-    let lost = ["too_long", "memory", "refused"].map(|kind| link.artifacts[kind]);
+    let lost = ["refused", "memory", "too_long"].map(|kind| link.artifacts[kind]);
     assert_eq!((lost, numbers(&mut rx).len()), ([5, 0, 0], 0));
 }
 
