@@ -43,9 +43,11 @@ impl Outputs {
         let mut waits = false;
         for egress in &mut self.egress {
             egress.prepare(now);
-            // What a port has accepted leaves before all else.
-            frames += egress.flush(now)?;
-            waits |= egress.port().unsent() > 0;
+            if egress.port().unsent() > 0 {
+                // What a port has accepted leaves before all else.
+                frames += egress.flush(now)?;
+                waits |= egress.port().unsent() > 0;
+            }
         }
         while frames < STEP_MAX
             && !waits
@@ -69,6 +71,7 @@ impl Outputs {
                 egress.idle(now);
             }
             if egress.port().needs_idle_fill() {
+                frames += egress.flush(now)?;
                 next_at = Some(now);
             }
         }
