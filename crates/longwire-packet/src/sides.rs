@@ -31,19 +31,19 @@ pub enum Near {
     /// Addresses that begin with these bits.
     Prefix(IpAddr, u8),
     /// A station by its MAC address.
-    Mac(Mac),
+    Station(StationMac),
 }
 
 /// A MAC address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Mac(pub [u8; 6]);
+pub struct StationMac(pub [u8; 6]);
 
 impl FromStr for Near {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Near, String> {
-        if let Some(mac) = Mac::parse(text) {
-            return Ok(Near::Mac(mac));
+        if let Some(mac) = StationMac::parse(text) {
+            return Ok(Near::Station(mac));
         }
         let (address, bits) = match text.split_once('/') {
             Some((address, bits)) => (address, Some(bits)),
@@ -72,22 +72,22 @@ impl fmt::Display for Near {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Near::Prefix(address, bits) => write!(f, "{address}/{bits}"),
-            Near::Mac(Mac([a, b, c, d, e, g])) => {
+            Near::Station(StationMac([a, b, c, d, e, g])) => {
                 write!(f, "{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{g:02x}")
             }
         }
     }
 }
 
-impl Mac {
-    fn parse(text: &str) -> Option<Mac> {
+impl StationMac {
+    fn parse(text: &str) -> Option<StationMac> {
         let mut mac = [0; 6];
         let mut parts = text.split([':', '-']);
         for byte in &mut mac {
             let part = parts.next().filter(|part| part.len() == 2)?;
             *byte = u8::from_str_radix(part, 16).ok()?;
         }
-        parts.next().is_none().then_some(Mac(mac))
+        parts.next().is_none().then_some(StationMac(mac))
     }
 
     /// Whether the address belongs to one station: not to a group, and not
@@ -114,7 +114,7 @@ const STATIONS_MAX: usize = 1 << 16;
 #[derive(Debug)]
 pub struct Sides {
     near: Vec<Near>,
-    stations: BTreeMap<Mac, StationSide>,
+    stations: BTreeMap<StationMac, StationSide>,
 }
 
 impl Sides {
@@ -131,7 +131,7 @@ impl Sides {
     pub fn direction(&mut self, frame: &[u8]) -> Option<Heading> {
         let (to, from) = (mac_at(frame, 0)?, mac_at(frame, 6)?);
         let ends = FrameAddresses::of(frame);
-        let near_by_mac = |mac: Mac| self.near.contains(&Near::Mac(mac));
+        let near_by_mac = |mac: StationMac| self.near.contains(&Near::Station(mac));
         let near_by_address = |address: Option<IpAddr>| {
             address.is_some_and(|address| self.near.iter().any(|near| near.holds(address)))
         };
@@ -157,13 +157,13 @@ impl Sides {
         }
     }
 
-    fn side(&self, mac: Mac) -> Option<StationSide> {
+    fn side(&self, mac: StationMac) -> Option<StationSide> {
         self.stations.get(&mac).copied()
     }
 
     /// Learns that the station sends from the side at which this direction
     /// begins.
-    fn learn(&mut self, station: Mac, direction: Heading) {
+    fn learn(&mut self, station: StationMac, direction: Heading) {
         if !station.is_station() {
             return;
         }
@@ -242,9 +242,9 @@ impl FrameAddresses {
     }
 }
 
-fn mac_at(frame: &[u8], at: usize) -> Option<Mac> {
+fn mac_at(frame: &[u8], at: usize) -> Option<StationMac> {
     let bytes = frame.get(at..at + 6)?;
-    bytes.try_into().ok().map(Mac)
+    bytes.try_into().ok().map(StationMac)
 }
 
 #[cfg(test)]
