@@ -61,6 +61,9 @@ pub struct RunReport<L = LinkReport> {
     /// at the start.
     #[serde(skip)]
     pub closing_notes: Vec<String>,
+    /// The run was in virtual time: no frame could be late.
+    #[serde(skip)]
+    pub virtual_time: bool,
     /// A replay was stopped before the end of its input.
     #[serde(skip)]
     pub stopped_early: bool,
@@ -112,6 +115,7 @@ impl<L> RunReport<L> {
             wake_margin_us: self.wake_margin_us,
             notes: self.notes,
             closing_notes: self.closing_notes,
+            virtual_time: self.virtual_time,
             stopped_early: self.stopped_early,
             error: self.error,
         }
@@ -161,6 +165,8 @@ pub struct NetworkDocument {
     wake_margin_us: f64,
     #[serde(skip)]
     closing_notes: Vec<String>,
+    #[serde(skip)]
+    virtual_time: bool,
     #[serde(skip)]
     stopped_early: bool,
 }

@@ -155,6 +155,7 @@ impl FeedFile<'_> {
                 notes: status.notes,
             }],
             notes,
+            virtual_time: true,
             error: ended.error,
             ..RunReport::default()
         };

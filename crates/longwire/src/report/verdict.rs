@@ -261,7 +261,7 @@ fn praise(report: &RunReport) -> String {
     }
     let lateness = lateness(links.iter().map(|link| link.lateness_us));
     let in_time = || {
-        if report.inputs.is_empty() {
+        if report.inputs.is_empty() || report.virtual_time {
             IN_TIME.to_owned()
         } else {
             as_fast_as_taken(report)
