@@ -182,8 +182,11 @@ fn wireless_data_gets_a_header() {
     assert_eq!(left_out(&check(105, &frames)), expected);
 }
 
+/// The bytes and the length on the wire of a frame, and the records left out.
+type Outcome = (Option<(Vec<u8>, u32)>, Vec<(LeftOut, u64)>);
+
 /// Reads one frame of this link type, complete on the wire.
-fn one(link_type: u32, frame: &[u8]) -> (Option<(Vec<u8>, u32)>, Vec<(LeftOut, u64)>) {
+fn one(link_type: u32, frame: &[u8]) -> Outcome {
     let mut file = Builder::new(false);
     file.classic(0xa1b2_c3d4, 0, link_type);
     file.record(1, 0, frame, frame.len() as u32);
