@@ -1,59 +1,11 @@
 //! Counts of records that were converted to Ethernet, or left out.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use longwire_units::number_of;
 
-use super::link_type::{self, Framing};
-
-/// The reason why no frame comes from a record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum LeftOut {
-    /// Its link type has no conversion to Ethernet.
-    LinkType(u32),
-    /// It is from an interface that was not chosen.
-    OtherInterface,
-    /// More than [`CAPTURED_MAX`](super::CAPTURED_MAX) bytes were captured.
-    TooLong,
-    /// It ends within the header before its payload.
-    CutHeader,
-    /// Ethernet has no type for its protocol.
-    Protocol,
-    /// An IEEE 802.11 management or control frame.
-    WirelessControl,
-    /// An IEEE 802.11 data frame without payload.
-    WirelessEmpty,
-    /// An encrypted IEEE 802.11 frame.
-    WirelessEncrypted,
-    /// An IEEE 802.11 fragment or aggregate.
-    WirelessPart,
-    /// An IEEE 802.11 frame that was received with a wrong check sequence.
-    WirelessDamaged,
-}
-
-impl fmt::Display for LeftOut {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            LeftOut::LinkType(number) => {
-                let name = link_type::name(*number);
-                return write!(
-                    f,
-                    "link type {number} ({name}) has no conversion to Ethernet"
-                );
-            }
-            LeftOut::OtherInterface => "captured on another interface",
-            LeftOut::TooLong => "longer than 256 KiB",
-            LeftOut::CutHeader => "cut within the header before the payload",
-            LeftOut::Protocol => "Ethernet has no type for the protocol",
-            LeftOut::WirelessControl => "IEEE 802.11 management or control",
-            LeftOut::WirelessEmpty => "IEEE 802.11 data without payload",
-            LeftOut::WirelessEncrypted => "IEEE 802.11, encrypted",
-            LeftOut::WirelessPart => "IEEE 802.11 fragment or aggregate",
-            LeftOut::WirelessDamaged => "IEEE 802.11 with a wrong check sequence",
-        })
-    }
-}
+use super::left_out::LeftOut;
+use super::link_type::Framing;
 
 /// Counts of records that were captured without an Ethernet header, and of those left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

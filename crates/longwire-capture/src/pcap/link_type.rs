@@ -2,29 +2,13 @@
 //! of all interfaces at once, of loopback and of tunnels hold such frames, with
 //! the same payload.
 
-use super::counts::LeftOut;
+use super::left_out::{LeftOut, link_type_name};
+use super::payload::{ETHERTYPE_MIN, IPV4, IPV6, Payload, SENDER, be, length_field};
 use super::serial;
 use super::wireless::{self, Driver};
 
-/// Length of Ethernet's header, in bytes.
-pub(super) const ETHERNET_LEN: usize = 14;
-
 /// The link type of Ethernet.
 pub(super) const ETHERNET: u32 = 1;
-
-/// EtherTypes.
-pub(super) const IPV4: u16 = 0x0800;
-pub(super) const IPV6: u16 = 0x86dd;
-/// The least EtherType; a lower number is a length.
-pub(super) const ETHERTYPE_MIN: u16 = 0x0600;
-/// The longest payload of a frame with a length in place of its EtherType.
-const LENGTH_MAX: u32 = 1500;
-
-/// Locally administered placeholder addresses, for frames whose own are not
-/// known.
-const SENDER: [u8; 6] = [2, 0, 0, 0, 0, 1];
-const RECEIVER: [u8; 6] = [2, 0, 0, 0, 0, 2];
-const BROADCAST: [u8; 6] = [0xff; 6];
 
 /// The header of a captured frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,44 +33,6 @@ pub(super) enum Framing {
     CiscoHdlc,
     /// IEEE 802.11, behind the header of a capturing driver.
     Wireless(Driver),
-}
-
-/// The payload of a frame with the Ethernet header that belongs before it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Payload {
-    /// Offset in the frame.
-    pub(super) at: usize,
-    pub(super) header: [u8; ETHERNET_LEN],
-    /// Bytes after the payload on the wire: a frame check sequence.
-    pub(super) trailer_len: u32,
-}
-
-impl Payload {
-    /// Returns the payload at `at`, between stations of which the capture knows the
-    /// sender at most.
-    fn of(frame: &[u8], at: usize, kind: u16, sender: [u8; 6]) -> Payload {
-        Payload::between(group(kind, &frame[at..]), sender, kind, at)
-    }
-
-    fn broadcast_if(mut self, is_broadcast: bool) -> Payload {
-        if is_broadcast {
-            self.header[..6].copy_from_slice(&BROADCAST);
-        }
-        self
-    }
-
-    /// Returns the payload at `at`, from `sender` to `receiver`.
-    pub(super) fn between(receiver: [u8; 6], sender: [u8; 6], kind: u16, at: usize) -> Payload {
-        let mut header = [0; ETHERNET_LEN];
-        header[..6].copy_from_slice(&receiver);
-        header[6..12].copy_from_slice(&sender);
-        header[12..].copy_from_slice(&kind.to_be_bytes());
-        Payload {
-            at,
-            header,
-            trailer_len: 0,
-        }
-    }
 }
 
 impl Framing {
@@ -151,19 +97,6 @@ impl Framing {
     }
 }
 
-/// Returns the number in network byte order.
-pub(super) fn be(bytes: &[u8], at: usize) -> u16 {
-    u16::from_be_bytes([bytes[at], bytes[at + 1]])
-}
-
-/// Returns Ethernet's type field for a payload that begins with LLC: its length.
-pub(super) fn length_field(payload_len: u32) -> Result<u16, LeftOut> {
-    match u16::try_from(payload_len) {
-        Ok(len) if payload_len <= LENGTH_MAX => Ok(len),
-        _ => Err(LeftOut::Protocol),
-    }
-}
-
 /// Returns the EtherType of an IP packet.
 fn version(packet: &[u8]) -> Result<u16, LeftOut> {
     match packet.first().ok_or(LeftOut::CutHeader)? >> 4 {
@@ -207,43 +140,9 @@ fn station(address: &[u8], len: usize) -> [u8; 6] {
     }
 }
 
-/// Returns the destination address: multicast has separate addresses (RFC 1112
-/// section 6.4, RFC 2464 section 7).
-fn group(kind: u16, packet: &[u8]) -> [u8; 6] {
-    match kind {
-        IPV4 => match packet.get(16..20) {
-            Some([255, 255, 255, 255]) => BROADCAST,
-            Some([224..=239, b, c, d]) => [1, 0, 0x5e, b & 0x7f, *c, *d],
-            _ => RECEIVER,
-        },
-        IPV6 => match packet.get(24..40) {
-            Some([0xff, .., a, b, c, d]) => [0x33, 0x33, *a, *b, *c, *d],
-            _ => RECEIVER,
-        },
-        _ => RECEIVER,
-    }
-}
-
-/// Returns the name of a link type without a conversion.
-pub(super) fn name(link_type: u32) -> &'static str {
-    match link_type {
-        6 => "token ring",
-        10 => "FDDI",
-        107 => "frame relay",
-        147..=162 => "for private use",
-        187 | 201 => "Bluetooth",
-        189 | 220 | 249 => "USB",
-        195 | 230 | 283 => "IEEE 802.15.4",
-        227 => "CAN",
-        239 => "Linux netfilter log",
-        253 => "netlink",
-        _ => "unknown here",
-    }
-}
-
 /// Returns the reason why a capture of this link type is refused.
 pub(super) fn refusal(link_type: u32) -> String {
-    let name = name(link_type);
+    let name = link_type_name(link_type);
     format!(
         "holds frames of link type {link_type} ({name}); Ethernet ({ETHERNET}), raw IP, BSD \
          loopback, Linux cooked captures, PPP, Cisco HDLC and IEEE 802.11 can be carried: capture \

@@ -3,7 +3,7 @@
 //! with its own byte order and interfaces.
 
 use super::CAPTURED_MAX;
-use super::counts::LeftOut;
+use super::left_out::LeftOut;
 use super::link_type::{self, Framing};
 use super::ng_interface::Interface;
 use super::ng_options::Options;

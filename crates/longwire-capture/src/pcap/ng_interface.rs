@@ -1,6 +1,6 @@
 //! Interfaces of a pcapng section, and the times of their frames.
 
-use super::counts::LeftOut;
+use super::left_out::LeftOut;
 use super::link_type::Framing;
 use super::ng_options::Options;
 use super::source::Order;

@@ -1,6 +1,6 @@
 //! The place of a frame in the reader's buffer, with its properties.
 
-use super::counts::LeftOut;
+use super::left_out::LeftOut;
 use super::link_type::Framing;
 
 /// The content of a record.

@@ -9,10 +9,12 @@ use longwire_engine::Nanos;
 use super::CAPTURED_MAX;
 use super::ahead::Depth;
 use super::batches::Batches;
-use super::counts::{LeftOut, RecordCounts};
+use super::counts::RecordCounts;
 use super::error::CaptureError;
 use super::format::Format;
-use super::link_type::{ETHERNET_LEN, Framing};
+use super::left_out::LeftOut;
+use super::link_type::Framing;
+use super::payload::ETHERNET_LEN;
 use super::place::{Found, Place};
 use super::source::{Source, Stop};
 use super::unpack::{Input, Packing};
@@ -171,7 +173,7 @@ impl CaptureReader {
     /// called before the first frame.
     ///
     /// # Errors
-    /// For a classic pcap, which does not tell interfaces apart.
+    /// For a classic pcap, which has none.
     pub fn choose_interface(&mut self, interface: &str) -> Result<(), CaptureError> {
         let Some(Format::Ng(ng)) = &mut self.format else {
             return Err(CaptureError::Unsupported {

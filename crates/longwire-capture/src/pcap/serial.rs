@@ -1,7 +1,7 @@
 //! Frames of serial lines: PPP, PPPoE and Cisco HDLC.
 
-use super::counts::LeftOut;
-use super::link_type::{ETHERTYPE_MIN, IPV4, IPV6, be};
+use super::left_out::LeftOut;
+use super::payload::{ETHERTYPE_MIN, IPV4, IPV6, be};
 
 /// Address and control of PPP in HDLC-like framing (RFC 1662 section 3.1).
 const PPP_HDLC: [u8; 2] = [0xff, 3];

@@ -1,7 +1,7 @@
 //! IEEE 802.11 data frames, behind the headers of capturing drivers.
 
-use super::counts::LeftOut;
-use super::link_type::{ETHERTYPE_MIN, Payload, be, length_field};
+use super::left_out::LeftOut;
+use super::payload::{ETHERTYPE_MIN, Payload, be, length_field};
 use super::source::Order;
 
 /// The header that the driver puts before a frame.
