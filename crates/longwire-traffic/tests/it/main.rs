@@ -1,5 +1,6 @@
 //! The tests of this crate in one program: it is linked once.
 #![allow(missing_docs, reason = "tests")]
 
+mod captures;
 mod generator;
 mod receive;

@@ -1,0 +1,62 @@
+//! A capture with records that have no Ethernet form, as a port and as a receiver's input:
+//! both count them.
+
+use longwire_engine::Nanos;
+use longwire_io::port::RxPort;
+use longwire_io::port::pcap::PcapRx;
+use longwire_testbed::support::{Folder, capture};
+use longwire_traffic::receive::{AgainstTrace, CaptureReceiver, ReceiveConfig};
+
+/// Writes a capture of IEEE 802.11: a beacon, a data frame of IPv4, an encrypted one.
+fn wireless(folder: &Folder) -> String {
+    let head = |first: u8, flags: u8| [&[first, flags][..], &[2; 22]].concat();
+    let snap = [&[0xaa, 0xaa, 3, 0, 0, 0, 8, 0, 0x45][..], &[0; 19]].concat();
+    // The sequence number's first byte holds the number of a fragment.
+    let data = |flags| {
+        let mut head = head(8, flags);
+        head[22] = 0;
+        [head, snap.clone()].concat()
+    };
+    let records = [head(0x80, 0), data(1), data(0x41)];
+    let path = folder.file("wireless.pcap");
+    let file = capture::pcap(105, (0..).zip(records));
+    std::fs::write(&path, file).expect("a small file");
+    path
+}
+
+#[test]
+fn records_without_an_ethernet_form_are_losses_of_a_port() {
+    let folder = Folder::new();
+    let mut port = PcapRx::open(&wireless(&folder)).expect("a capture");
+    let (mut now, mut lengths, mut is_over) = (Nanos::from_secs(1), Vec::new(), false);
+    while !is_over {
+        let received = port.receive(now, 8, &mut |frame| lengths.push(frame.bytes.len()));
+        is_over = received.expect("no fault").end;
+        now = now.saturating_add(Nanos::from_secs(1));
+    }
+    assert_eq!(lengths, [34]);
+    let losses = port.losses();
+    assert_eq!((losses.unusable, losses.too_long), (2, 0));
+}
+
+#[test]
+fn a_receiver_counts_and_names_the_records_that_it_cannot_examine() {
+    let folder = Folder::new();
+    let path = wireless(&folder);
+    let config = ReceiveConfig {
+        against: Some(AgainstTrace {
+            trace: path.clone(),
+            rounds: 1,
+            ..AgainstTrace::default()
+        }),
+        ..ReceiveConfig::default()
+    };
+    let mut receiver = CaptureReceiver::open(&path, config).expect("a capture");
+    while receiver.step() {}
+    let report = receiver.finish();
+    assert_eq!((report.packets, report.unseen.unusable), (1, 2));
+    // The trace, and what was received.
+    let encrypted = "left out 1 record: IEEE 802.11, encrypted";
+    let notes = report.notes.iter().filter(|note| note.ends_with(encrypted));
+    assert_eq!(notes.count(), 2, "{:?}", report.notes);
+}
