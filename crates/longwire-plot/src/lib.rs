@@ -180,13 +180,8 @@ pub fn plot(
     }
     let panels = choose(options, &data)?;
     let title = options.title.clone().unwrap_or_else(|| title(files));
-    if multiples.is_some()
-        && let Some(panel) = panels.iter().find(|panel| !panel.has_cells())
-    {
-        return Err(PlotError::Usage(format!(
-            "--cell: the panel {} is not drawn in cells; choose others with --panel",
-            panel.name()
-        )));
+    if multiples.is_some() {
+        check_cells(&panels)?;
     }
     let form = figure::Form {
         title: &title,
@@ -212,6 +207,17 @@ pub fn plot(
         panels,
         links,
     })
+}
+
+/// Refuses panels that have no cells.
+fn check_cells(panels: &[Panel]) -> Result<(), PlotError> {
+    let Some(panel) = panels.iter().find(|panel| !panel.has_cells()) else {
+        return Ok(());
+    };
+    Err(PlotError::Usage(format!(
+        "--cell: the panel {} is not drawn in cells; choose others with --panel",
+        panel.name()
+    )))
 }
 
 /// The progress of drawing: each input is read twice.

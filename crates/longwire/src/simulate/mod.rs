@@ -114,7 +114,7 @@ impl<'a> VirtualRun<'a> {
         run
     }
 
-    /// Tells the simulation when its links may change next.
+    /// Sets until when the links of the simulation do not change.
     fn note_next_command(&mut self) {
         let next = self.script.as_mut().and_then(Script::next_at);
         self.simulation.stays_until(next.unwrap_or(Nanos::MAX));
