@@ -20,6 +20,7 @@ pub(super) const TIME: Family = Family {
         ("min", 60_000_000_000),
         ("h", 3_600_000_000_000),
     ],
+    usual: &["ms", "s"],
     example: "20ms",
     known: "times are in ns, us, ms, s, min or h",
     step: "1ns",
@@ -42,6 +43,7 @@ pub(super) const RATE: Family = Family {
         ("mbps", 8_000_000),
         ("gbps", 8_000_000_000),
     ],
+    usual: &["mbit", "kbit"],
     example: "10mbit",
     known: "rates are in bit, kbit, mbit, gbit or tbit a second (as in tc, kbps and mbps are bytes)",
     step: "1bit",
@@ -59,6 +61,7 @@ pub(super) const SIZE: Family = Family {
         ("g", 1 << 30),
         ("gb", 1 << 30),
     ],
+    usual: &["kb", "b"],
     example: "64kb",
     known: "sizes are in b, kb, mb or gb (bytes; as in tc, kb is 1024)",
     step: "1b",
@@ -68,6 +71,7 @@ pub(super) const SIZE: Family = Family {
 
 pub(super) const PACKETS: Family = Family {
     units: &[("p", 1), ("pkt", 1), ("packets", 1)],
+    usual: &["p"],
     example: "100p",
     known: "packets are written 100p",
     step: "1p",
@@ -83,6 +87,7 @@ pub(super) const PACKET_RATE: Family = Family {
         ("mpps", 1_000_000_000),
         ("gpps", 1_000_000_000_000),
     ],
+    usual: &["pps", "kpps"],
     example: "100kpps",
     known: "packet rates are in pps, kpps, mpps or gpps",
     step: "0.001pps",
@@ -93,6 +98,7 @@ pub(super) const PACKET_RATE: Family = Family {
 /// In steps of a billionth.
 pub(super) const SPEED: Family = Family {
     units: &[("x", 1_000_000_000), ("%", 10_000_000)],
+    usual: &["x"],
     example: "2x",
     known: "speeds are written 2x, 0.5x or 50%",
     step: "0.000000001x",
@@ -103,6 +109,7 @@ pub(super) const SPEED: Family = Family {
 /// In steps of 10^-14.
 pub(super) const PROBABILITY: Family = Family {
     units: &[("%", 1_000_000_000_000)],
+    usual: &["%"],
     example: "1%",
     known: "probabilities are in %",
     step: "0.000000000001%",

@@ -6,6 +6,7 @@
 
 use alloc::format;
 use alloc::string::{String, ToString};
+use alloc::vec::Vec;
 use core::str::FromStr;
 
 use super::families::{PACKET_RATE, PACKETS, PROBABILITY, RATE, SIZE, SPEED, TIME};
@@ -19,8 +20,11 @@ pub enum UnitError {
     NotANumber { text: String, example: &'static str },
     #[error("'{text}' is not a number; write for example {example}")]
     NotAPlainNumber { text: String, example: &'static str },
-    #[error("'{text}' has no unit; write for example {example}")]
-    MissingUnit { text: String, example: &'static str },
+    #[error("'{text}' has no unit: {}", with_units(.text, .units))]
+    MissingUnit {
+        text: String,
+        units: &'static [&'static str],
+    },
     #[error("'{text}': unknown unit '{unit}'; {known}")]
     UnknownUnit {
         text: String,
@@ -37,6 +41,12 @@ pub enum UnitError {
     OutOfRange { text: String, range: &'static str },
     #[error("'{text}' is zero; write 'unlimited' for a link without a rate")]
     ZeroRate { text: String },
+}
+
+/// Writes a number in each of these units: `5ms or 5s`.
+fn with_units(text: &str, units: &[&str]) -> String {
+    let written = units.iter().map(|unit| format!("{text}{unit}"));
+    written.collect::<Vec<_>>().join(" or ")
 }
 
 /// The parts of a decimal number: `whole` + `fraction` × 10^-`decimals`.
@@ -125,6 +135,8 @@ fn is_negative(text: &str) -> bool {
 /// One family of units: name, how many base units it is, and its messages.
 pub(super) struct Family {
     pub(super) units: &'static [(&'static str, u128)],
+    /// Units that a number without one may be meant in.
+    pub(super) usual: &'static [&'static str],
     pub(super) example: &'static str,
     pub(super) known: &'static str,
     pub(super) step: &'static str,
@@ -150,7 +162,7 @@ impl Family {
         if unit.is_empty() {
             return Err(UnitError::MissingUnit {
                 text: owned(),
-                example: self.example,
+                units: self.usual,
             });
         }
         let Some((_, scale)) = self.units.iter().find(|(name, _)| *name == unit) else {

@@ -339,6 +339,18 @@ fn bare_param(
     let measures: Vec<&Param> = measures.collect();
     match measures.as_slice() {
         [first, rest @ ..] if rest.iter().any(|param| param.unit != first.unit) => {
+            let with_unit = |param: &&Param| match check(param.unit, value) {
+                Err(Some(UnitError::MissingUnit { units, .. })) => {
+                    Some(format!("{value}{}", units[0]))
+                }
+                _ => None,
+            };
+            let mut written: Vec<String> = measures.iter().filter_map(with_unit).collect();
+            written.dedup();
+            if !written.is_empty() {
+                let (text, written) = (value.to_owned(), written.join(" or "));
+                return Err(SpecError::NoUnit { text, written });
+            }
             let example = |param: &&Param| format!("{}={}", param.name, param.unit.example());
             let examples: Vec<String> = measures.iter().map(example).collect();
             Err(SpecError::Misfit {

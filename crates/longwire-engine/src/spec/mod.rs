@@ -153,6 +153,8 @@ pub enum SpecError {
     },
     #[error(transparent)]
     Plain(#[from] UnitError),
+    #[error("'{text}' has no unit: {written}")]
+    NoUnit { text: String, written: String },
     #[error("{model}: '{text}' fits none of its parameters; write for example {examples}")]
     Misfit {
         model: &'static str,

@@ -219,7 +219,7 @@ fn what_is_no_schedule_is_refused() {
         steps:at=0s/5ms;1s | steps: at: '1s': write TIME/DELAY, for example 10s/50ms
         steps:at=0s/5ms;9s/1ms;8s/2ms | \
             steps: at: '8s/2ms': its time is before that of the step before
-        steps:at=0s/5ms;1s/5 | steps: at: '1s/5': '5' has no unit; write for example 20ms
+        steps:at=0s/5ms;1s/5 | steps: at: '1s/5': '5' has no unit: 5ms or 5s
         steps:at=0s/5ms,end=stop | \
             steps: end=stop needs two steps: one alone does not say when it ends
         sinusoid:mean=1ms,amplitude=2ms,period=1s | \

@@ -137,10 +137,11 @@ fn values_are_refused_with_their_unit() {
     assert_refused(
         &models::DELAY,
         "
-        20 | '20' has no unit; write for example 20ms
+        20 | '20' has no unit: 20ms or 20s
         10minutes | '10minutes': unknown unit 'minutes'; times are in ns, us, ms, s, min or h
         -5ms | '-5ms' is negative; the least is 0
-        uniform:min=5,max=20ms | uniform: min: '5' has no unit; write for example 20ms
+        uniform:min=5,max=20ms | uniform: min: '5' has no unit: 5ms or 5s
+        uniform:5,20ms | '5' has no unit: 5ms or 5%
         uniform:5ms,late | uniform: 'late' fits none of its parameters; \
             write for example max=20ms or correlation=25%
         ",
@@ -148,7 +149,7 @@ fn values_are_refused_with_their_unit() {
     assert_refused(
         &models::LOSS,
         "
-        1 | '1' has no unit; write for example 1%
+        1 | '1' has no unit: 1%
         1%,at=exit | packet: at: 'exit' is none of medium, entry
         ",
     );
@@ -163,8 +164,7 @@ fn a_queue_is_refused_in_the_unit_it_was_meant_in() {
     assert_refused(
         &models::QUEUE,
         "
-        100 | tail-drop: '100' fits none of its parameters; write for example packets=100p or \
-            bytes=64kb
+        100 | '100' has no unit: 100p or 100kb
         64tb | tail-drop: '64tb' fits none of its parameters; write for example packets=100p or \
             bytes=64kb
         1.5p | '1.5p' is finer than 1p, the least step

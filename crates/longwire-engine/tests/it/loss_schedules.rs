@@ -158,7 +158,7 @@ fn outages_come_at_their_times() {
         "
         5s | outages: schedule: '5s': write START/DURATION, for example 10s/500ms
         5s/2s;6s/1s | outages: schedule: '6s/1s' begins before the outage before it has ended
-        5s/2 | outages: schedule: '5s/2': '2' has no unit; write for example 20ms
+        5s/2 | outages: schedule: '5s/2': '2' has no unit: 2ms or 2s
         5s/2s,repeat=6s | outages: repeat=6s is before the last outage ends, at 7s
     ",
     ) {

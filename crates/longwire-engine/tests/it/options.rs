@@ -57,7 +57,7 @@ fn absence_can_be_written() {
 fn a_refusal_names_its_option() {
     assert_eq!(
         refusal("rate", "10"),
-        "rate: '10' has no unit; write for example 10mbit"
+        "rate: '10' has no unit: 10mbit or 10kbit"
     );
     assert_eq!(
         refusal("delay", "-1ms"),
@@ -70,10 +70,7 @@ fn a_refusal_names_its_option() {
          or a plain value such as ethernet"
     );
     assert_eq!(refusal("queue", ""), "queue: nothing given; write 100p");
-    assert_eq!(
-        refusal("loss", "2"),
-        "loss: '2' has no unit; write for example 1%"
-    );
+    assert_eq!(refusal("loss", "2"), "loss: '2' has no unit: 2%");
     assert_eq!(
         refusal("order", "random"),
         "order: unknown order model 'random'; known: in-order, reorder; \

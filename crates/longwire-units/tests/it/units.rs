@@ -93,7 +93,7 @@ fn assert_refused<T: FromStr<Err = UnitError>>(messages: &str) {
 fn a_time_is_refused_in_clear_words() {
     assert_refused::<Nanos>(
         "
-        20' has no unit; write for example 20ms
+        20' has no unit: 20ms or 20s
         10minutes': unknown unit 'minutes'; times are in ns, us, ms, s, min or h
         20 ms': unknown unit ' ms'; times are in ns, us, ms, s, min or h
         1e3ms': unknown unit 'e3ms'; times are in ns, us, ms, s, min or h
@@ -120,7 +120,7 @@ fn a_time_is_refused_in_clear_words() {
 fn other_units_are_refused_in_clear_words() {
     assert_refused::<BitRate>(
         "
-        10' has no unit; write for example 10mbit
+        10' has no unit: 10mbit or 10kbit
         0bit' is zero; write 'unlimited' for a link without a rate
         0.5bit' is finer than 1bit, the least step
         11tbit' is too large; the most is 10tbit
@@ -138,13 +138,13 @@ fn other_units_are_refused_in_clear_words() {
     );
     assert_refused::<Packets>(
         "
-        100' has no unit; write for example 100p
+        100' has no unit: 100p
         1.5p' is finer than 1p, the least step
         ",
     );
     assert_refused::<Probability>(
         "
-        1' has no unit; write for example 1%
+        1' has no unit: 1%
         101%' is too large; the most is 100%
         0.0000000000001%' is finer than 0.000000000001%, the least step
         1permille': unknown unit 'permille'; probabilities are in %
