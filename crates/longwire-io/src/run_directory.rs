@@ -1,8 +1,9 @@
 //! The run directory, shared by all runs: control sockets, and records of settings that
 //! a run changed.
 //!
-//! It is `/run/longwire` for root and `$XDG_RUNTIME_DIR/longwire` for other users.
-//! Longwire creates it and never removes it: a user may have created it, and another
+//! It is `/run/longwire` for root and `$XDG_RUNTIME_DIR/longwire` for other users. Without
+//! that variable, as after `su` or in a container, sockets are in `/run/user/UID/longwire`, or
+//! in `/tmp/longwire-UID` where the system has no `/run/user/UID`. Longwire creates it and never removes it: a user may have created it, and another
 //! run may be about to use it.
 
 use std::env;
@@ -20,19 +21,66 @@ const NAME: &str = "longwire";
 pub const VARIABLE: &str = "XDG_RUNTIME_DIR";
 /// The system's directory for runtime files.
 const SYSTEM: &str = "/run";
+/// The directory in which a login makes one for its user.
+const USERS: &str = "/run/user";
+/// The directory for users without a login.
+const TEMPORARY: &str = "/tmp";
 /// Readable by all, so that `ctl` finds sockets; writable by the owner only.
 const MODE: u32 = 0o755;
 
 /// Returns the directories in which `ctl` looks for sockets: the user's, for
-/// the value of `XDG_RUNTIME_DIR`, then the system's.
+/// the value of `XDG_RUNTIME_DIR` or without it, then the system's.
 pub fn all(runtime_dir: Option<OsString>) -> Vec<PathBuf> {
-    let user = runtime_dir.filter(|path| !path.is_empty());
-    let user = user.map(PathBuf::from);
-    // As the service manager sets it for system services.
-    let user = user.filter(|path| path != Path::new(SYSTEM));
-    let parents = [user, Some(PathBuf::from(SYSTEM))];
-    let parents = parents.into_iter().flatten();
-    parents.map(|parent| parent.join(NAME)).collect()
+    let user = match runtime_dir.filter(|path| !path.is_empty()) {
+        // As the service manager sets it for system services.
+        Some(path) => Some(PathBuf::from(path)).filter(|path| path != Path::new(SYSTEM)),
+        None => return with_system(of_user(user_id(), [Path::new(USERS), Path::new(TEMPORARY)])),
+    };
+    with_system(user.map(|parent| parent.join(NAME)))
+}
+
+fn with_system(user: Option<PathBuf>) -> Vec<PathBuf> {
+    let system = Path::new(SYSTEM).join(NAME);
+    user.into_iter().chain([system]).collect()
+}
+
+/// Returns the directory of a user who has no variable for it: below the directory that the
+/// login made in `users`, or in `temporary`. `None` for root, and if another user has it.
+fn of_user(user: u32, [users, temporary]: [&Path; 2]) -> Option<PathBuf> {
+    if user == 0 {
+        return None;
+    }
+    let login = users.join(user.to_string());
+    if is_private(&login) {
+        return Some(login.join(NAME));
+    }
+    let own = temporary.join(format!("{NAME}-{user}"));
+    let is_own = match fs::symlink_metadata(&own) {
+        Ok(found) => !found.is_symlink() && is_private(&own),
+        Err(error) => error.kind() == io::ErrorKind::NotFound,
+    };
+    is_own.then_some(own)
+}
+
+/// Returns the ID of this process's user outside of the user namespace that `exec` makes,
+/// in which the user is root.
+fn user_id() -> u32 {
+    let own = geteuid().as_raw();
+    let map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
+    outer_id(own, &map)
+}
+
+/// Returns the ID outside of a user namespace, for its map (user_namespaces(7)).
+fn outer_id(own: u32, map: &str) -> u32 {
+    let ranges = map.lines().filter_map(|line| {
+        let numbers: Option<Vec<u32>> = line.split_whitespace().map(|n| n.parse().ok()).collect();
+        <[u32; 3]>::try_from(numbers?).ok()
+    });
+    let mut outer = ranges.filter_map(|[inside, outside, count]| {
+        let offset = own.checked_sub(inside).filter(|offset| *offset < count)?;
+        outside.checked_add(offset)
+    });
+    outer.next().unwrap_or(own)
 }
 
 /// Returns the directory of this process's user; `None` for a user without a
@@ -88,11 +136,48 @@ mod tests {
         let system = Path::new("/run/longwire");
         assert_eq!(all("/run"), [system]);
         assert_eq!(all("/run/"), [system]);
-        assert_eq!(all(""), [system]);
         assert_eq!(
             all("/run/user/1"),
             [Path::new("/run/user/1/longwire"), system]
         );
+    }
+
+    #[test]
+    fn a_user_without_the_variable_has_a_directory() {
+        let folder = env::temp_dir().join(format!("lw-users-{}", std::process::id()));
+        let (users, temporary) = (folder.join("users"), folder.join("tmp"));
+        let user = geteuid().as_raw().max(1);
+        let login = users.join(user.to_string());
+        fs::create_dir_all(&login).expect("a directory");
+        fs::create_dir_all(&temporary).expect("a directory");
+        let private = fs::Permissions::from_mode(0o700);
+        fs::set_permissions(&login, private).expect("it is ours");
+        let of = |user| of_user(user, [&users, &temporary]);
+        assert_eq!(of(0), None, "root has that of the system");
+        assert_eq!(of(user), Some(login.join("longwire")));
+        fs::remove_dir_all(&users).expect("it is ours");
+        let own = temporary.join(format!("longwire-{user}"));
+        assert_eq!(of(user), Some(own.clone()));
+        create(&own).expect("a directory");
+        assert_eq!(of(user), Some(own.clone()));
+        // One that another user made, or that leads elsewhere.
+        let open = fs::Permissions::from_mode(0o777);
+        fs::set_permissions(&own, open).expect("it is ours");
+        assert_eq!(of(user), None);
+        fs::remove_dir(&own).expect("it is empty");
+        std::os::unix::fs::symlink(&temporary, &own).expect("a link");
+        assert_eq!(of(user), None);
+        fs::remove_dir_all(&folder).expect("it is ours");
+    }
+
+    #[test]
+    fn root_of_a_user_namespace_is_its_user() {
+        let whole = "         0          0 4294967295\n";
+        assert_eq!(outer_id(1_000, whole), 1_000);
+        assert_eq!(outer_id(0, whole), 0);
+        assert_eq!(outer_id(0, "         0       1000          1\n"), 1_000);
+        assert_eq!(outer_id(7, "0 1000 1\n1 100000 65536\n"), 100_006);
+        assert_eq!(outer_id(0, ""), 0);
     }
 
     #[test]

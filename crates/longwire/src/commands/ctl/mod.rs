@@ -33,7 +33,8 @@ const EXAMPLES: &str = "\
 Start a run with --control to control it:
   longwire run network.toml --control /run/longwire/net.sock
 Without --control, ctl uses the address in LONGWIRE_CONTROL, else the only socket
-in $XDG_RUNTIME_DIR/longwire/ or /run/longwire/ (*.sock) at which a run listens.
+(*.sock) at which a run listens in $XDG_RUNTIME_DIR/longwire/ or /run/longwire/;
+without that variable, in /run/user/UID/longwire/ or /tmp/longwire-UID/.
 
 Examples:
   longwire ctl get                                    every link

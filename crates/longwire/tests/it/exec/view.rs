@@ -148,24 +148,26 @@ fn a_run_with_a_view_alone_is_found_without_its_address() {
         let line = format!(
             "env -u LONGWIRE_CONTROL $LONGWIRE ctl status {named}; ls -l $LONGWIRE_CONTROL"
         );
-        let line = format!(
-            "mkdir -p run && export XDG_RUNTIME_DIR=$PWD/run && \
-             $LONGWIRE exec -q --view -- sh -c '{line}'; ls run/longwire"
-        );
-        let ended = user.shell(&line);
-        let place = if user.is_root() {
-            "/run/longwire".to_owned()
-        } else {
-            user.dir.path().join("run/longwire").display().to_string()
-        };
-        assert!(ended.stdout.contains(": longwire "), "{ended:?}");
-        assert!(
-            ended.stdout.contains(&format!("{place}/view-")),
-            "{ended:?}"
-        );
-        let socket = ended.stdout.lines().find(|line| line.starts_with('s'));
-        let socket = socket.and_then(|line| line.split(' ').next_back());
-        let socket = std::path::Path::new(socket.expect("its socket"));
-        assert!(!socket.exists(), "{ended:?}");
+        // As after `su`, and in a container: there is no variable, and no login's directory.
+        let own = "export XDG_RUNTIME_DIR=$PWD/run";
+        for variable in [own, "unset XDG_RUNTIME_DIR"] {
+            let line = format!(
+                "mkdir -p run && {variable} && $LONGWIRE exec -q --view -- sh -c '{line}'; \
+                 {variable}; rmdir /tmp/longwire-$(id -u) 2>/dev/null"
+            );
+            let ended = user.shell(&line);
+            let run = user.dir.path().join("run/longwire").display().to_string();
+            let place = match variable {
+                _ if user.is_root() => "/run/longwire/view-",
+                _ if variable == own => &format!("{run}/view-"),
+                _ => "/longwire",
+            };
+            assert!(ended.stdout.contains(": longwire "), "{ended:?}");
+            assert!(ended.stdout.contains(place), "{ended:?}");
+            let socket = ended.stdout.lines().find(|line| line.starts_with('s'));
+            let socket = socket.and_then(|line| line.split(' ').next_back());
+            let socket = std::path::Path::new(socket.expect("its socket"));
+            assert!(!socket.exists(), "{ended:?}");
+        }
     }
 }
