@@ -1,8 +1,8 @@
 //! Suggestions for unknown names: `did you mean 'rate'?`
 
-use longwire_engine::OptionError;
 use longwire_engine::presets::PresetError;
 use longwire_engine::spec::SpecError;
+use longwire_engine::{Nanos, OptionError};
 use longwire_io::PortError;
 
 /// Returns the name closest to `text`, if one is close: at most one letter in
@@ -34,6 +34,47 @@ const LETTERS_MAX: usize = 100;
 pub fn aside(name: &str, known: &str) -> String {
     let close = closest(name, known.split(", "));
     close.map_or_else(String::new, |close| format!(" (did you mean '{close}'?)"))
+}
+
+/// Returns the names closest to `text`, at most `most`: they, or one of their words between
+/// dots and hyphens, differ in at most half of the letters.
+pub fn nearest<'a>(
+    text: &str,
+    known: impl IntoIterator<Item = &'a str>,
+    most: usize,
+) -> Vec<&'a str> {
+    let text = text.trim().to_lowercase();
+    let text: String = text.chars().take(LETTERS_MAX).collect();
+    let distance = |name: &str| {
+        let words = name.split(['.', '-', '_']).chain([name]);
+        let distances = words.map(|word| strsim::osa_distance(&text, word));
+        distances.min().unwrap_or(usize::MAX)
+    };
+    let names = known.into_iter().map(|name| (distance(name), name));
+    let mut near: Vec<(usize, &str)> = names
+        .filter(|(distance, _)| *distance <= text.chars().count() / 2)
+        .collect();
+    near.sort_by_key(|(distance, name)| (*distance, name.len()));
+    near.into_iter().take(most).map(|(_, name)| name).collect()
+}
+
+/// Returns `'a', 'b' or 'c'`.
+pub fn either(names: &[&str]) -> String {
+    match names {
+        [] => String::new(),
+        [one] => format!("'{one}'"),
+        [others @ .., last] => format!("'{}' or '{last}'", others.join("', '")),
+    }
+}
+
+/// Returns how netem's `20ms 5ms`, a delay and its jitter, is written: `20ms,5ms` as well.
+pub fn jitter(delay: &str, jitter: &str) -> Option<String> {
+    let [mean, by]: [Nanos; 2] = [delay.parse().ok()?, jitter.parse().ok()?];
+    let (min, max) = (mean.saturating_sub(by), mean.saturating_add(by));
+    Some(format!(
+        "a delay with jitter is a model: uniform:min={min},max={max} as in netem, or \
+         normal:mean={mean},stddev={by}"
+    ))
 }
 
 /// Returns the message about an invalid model. A nearly correct name is
@@ -71,13 +112,38 @@ pub fn option_error(error: &OptionError) -> String {
     format!("{}: {}", error.option, spec_error(&error.source))
 }
 
+/// Presets by names that people also have for such links.
+const OTHER_NAMES: [(&str, &[&str]); 12] = [
+    ("2g", &["edge"]),
+    ("4g", &["lte"]),
+    ("mobile", &["lte", "5g", "3g"]),
+    ("satellite", &["geo-satellite", "starlink"]),
+    ("leo", &["starlink"]),
+    ("geo", &["geo-satellite"]),
+    ("dsl", &["adsl", "vdsl"]),
+    ("docsis", &["cable"]),
+    ("fibre", &["fiber"]),
+    ("ftth", &["fiber"]),
+    ("wlan", &["wifi"]),
+    ("lan", &["datacenter"]),
+];
+
 /// Returns the message about an invalid preset, as [`spec_error`] does.
 pub fn preset_error(error: &PresetError) -> String {
     match error {
-        PresetError::Unknown { name, known } => match closest(name, known.split(", ")) {
-            Some(close) => format!("unknown preset '{name}'; did you mean '{close}'?"),
-            None => error.to_string(),
-        },
+        PresetError::Unknown { name, known } => {
+            let meant = OTHER_NAMES
+                .iter()
+                .find(|(other, _)| *other == name.to_lowercase());
+            let meant = match meant {
+                Some((_, names)) => names.to_vec(),
+                None => closest(name, known.split(", ")).into_iter().collect(),
+            };
+            match meant.as_slice() {
+                [] => error.to_string(),
+                meant => format!("unknown preset '{name}'; did you mean {}?", either(meant)),
+            }
+        }
         PresetError::Spec(error) => spec_error(error),
         PresetError::NoParameters { .. } => error.to_string(),
     }
@@ -121,5 +187,49 @@ mod tests {
         assert_eq!(closest(&"x".repeat(1 << 20), known), None);
         assert_eq!(aside("lss", "rate, loss"), " (did you mean 'loss'?)");
         assert_eq!(aside("queue", "rate, loss"), "");
+    }
+
+    #[test]
+    fn the_nearest_names_have_a_close_word() {
+        let known = "artifacts, artifacts-lost, drops, drops.mtu, drops.entry_loss, drops.loss";
+        let nearest = |text| nearest(text, known.split(", "), 3);
+        assert_eq!(
+            nearest("loss"),
+            ["drops.loss", "drops.entry_loss", "artifacts-lost"]
+        );
+        assert_eq!(nearest("drop")[0], "drops");
+        assert_eq!(nearest("jitter"), Vec::<&str>::new());
+        assert_eq!(either(&nearest("mtu")[..1]), "'drops.mtu'");
+        assert_eq!(either(&["a", "b", "c"]), "'a', 'b' or 'c'");
+    }
+
+    #[test]
+    fn the_jitter_of_netem_is_translated() {
+        assert_eq!(
+            jitter("20ms", "5ms").as_deref(),
+            Some(
+                "a delay with jitter is a model: uniform:min=15ms,max=25ms as in netem, or \
+                 normal:mean=20ms,stddev=5ms"
+            )
+        );
+        assert_eq!(jitter("20ms", "far"), None);
+    }
+
+    #[test]
+    fn presets_have_other_names() {
+        let said = |name| {
+            let refused = longwire_engine::presets::read(name, &longwire_engine::NoLoader);
+            refused.map_or_else(|error| preset_error(&error), |_| String::new())
+        };
+        assert_eq!(said("4g"), "unknown preset '4g'; did you mean 'lte'?");
+        assert_eq!(
+            said("Satellite"),
+            "unknown preset 'Satellite'; did you mean 'geo-satellite' or 'starlink'?"
+        );
+        assert!(said("nothing-like-it").contains("known: dialup"));
+        // Every name that is suggested exists.
+        for (_, names) in OTHER_NAMES {
+            assert!(names.iter().all(|name| said(name).is_empty()), "{names:?}");
+        }
     }
 }

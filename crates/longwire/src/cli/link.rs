@@ -37,6 +37,9 @@ const DOWN: Prefix = Prefix {
     way: "down: far to near, B to A",
 };
 
+/// The option for which other tools write a jitter as a second value.
+pub(super) const DELAY: &str = "delay";
+
 const HEADING: &str = "Link";
 const HEADING_ONE_WAY: &str = "Link, one direction";
 
@@ -357,7 +360,11 @@ fn parse(part: &'static Part, text: &str) -> Result<LinkValue, String> {
         Ok(()) => Some(spec),
         Err(_) if later.used.get() => None,
         // clap's message already names the option.
-        Err(error) => return Err(suggest::spec_error(&error.source)),
+        Err(error) => {
+            let jitter = text.split_once(',').filter(|_| part.name == DELAY);
+            let jitter = jitter.and_then(|(delay, jitter)| suggest::jitter(delay, jitter));
+            return Err(jitter.unwrap_or_else(|| suggest::spec_error(&error.source)));
+        }
     };
     Ok(LinkValue {
         part,

@@ -8,6 +8,7 @@ mod link;
 mod pump;
 mod receivers;
 mod running;
+mod spelling;
 mod style;
 mod traffic;
 mod view_address;
@@ -17,6 +18,7 @@ use std::ffi::OsString;
 use clap::Parser;
 use clap::builder::Styles;
 use clap::builder::styling::AnsiColor;
+use clap::error::ErrorKind;
 
 use crate::commands::Command;
 
@@ -93,7 +95,13 @@ impl Cli {
         if let Some(joined) = view_address::joined(&arguments, end) {
             return Cli::from_arguments(joined);
         }
-        let cli = parsed?;
+        // Up to the first word of a command, whose options are not exec's.
+        let own = &arguments[..arguments.len().min(end + 1)];
+        let cli = parsed.map_err(|error| spelling::explain(error, &arguments))?;
+        if let Some(message) = spelling::netem_jitter(own) {
+            let kind = ErrorKind::UnknownArgument;
+            return Err(spelling::refuse(kind, &message, own));
+        }
         let reordered = match &cli.command {
             Command::Exec(args) => args.options_first(&arguments),
             _ => None,

@@ -9,6 +9,7 @@ use longwire_engine::models::arrivals::{ArrivalModel, LoadRate};
 use longwire_engine::models::sizes::SizeModel;
 use longwire_engine::models::{self, Kind};
 use longwire_engine::{BitRate, Nanos};
+use longwire_packet::alter::parse_dscp;
 use longwire_runtime::FileLoader;
 use longwire_traffic::generator::{
     AddressRange, FlowConfig, FlowOrder, GeneratorConfig, MACS_MAX, MacAddress, Payload, PortRange,
@@ -117,47 +118,47 @@ pub struct TrafficArgs {
     /// Source addresses: one, a prefix, or a range such as
     /// 10.0.0.1-10.0.0.9 [default: 198.18.0.1 or 2001:2::1]
     #[arg(long, value_name = "ADDRESSES", help_heading = HEADERS)]
-    pub source: Option<AddressRange>,
+    pub src_ip: Option<AddressRange>,
 
     /// Destination addresses [default: 198.19.0.1 or 2001:2:0:1::1]
     #[arg(long, value_name = "ADDRESSES", help_heading = HEADERS)]
-    pub destination: Option<AddressRange>,
+    pub dst_ip: Option<AddressRange>,
 
     /// Source ports, or identifiers of ICMP
     #[arg(long, value_name = "PORTS", default_value_t = PortRange::DYNAMIC, help_heading = HEADERS)]
-    pub source_port: PortRange,
+    pub src_port: PortRange,
 
     /// Destination ports
     #[arg(long, value_name = "PORTS", default_value_t = PortRange::one(9), help_heading = HEADERS)]
-    pub destination_port: PortRange,
+    pub dst_port: PortRange,
 
     /// Source MAC address
     #[arg(long, value_name = "MAC", default_value = "02:00:00:00:00:01", help_heading = HEADERS)]
-    pub source_mac: MacAddress,
+    pub src_mac: MacAddress,
 
     /// Destination MAC address: that of the next hop where there is one
     #[arg(long, value_name = "MAC", default_value = "02:00:00:00:00:02", help_heading = HEADERS)]
-    pub destination_mac: MacAddress,
+    pub dst_mac: MacAddress,
 
     /// Number of consecutive source MAC addresses that frames use in turn, from
-    /// --source-mac on
+    /// --src-mac on
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = HEADERS)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=MACS_MAX))]
-    pub source_macs: u64,
+    pub src_macs: u64,
 
-    /// The same of destination MAC addresses, from --destination-mac on
+    /// The same of destination MAC addresses, from --dst-mac on
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = HEADERS)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=MACS_MAX))]
-    pub destination_macs: u64,
+    pub dst_macs: u64,
 
     /// A VLAN tag, as in 100 or with a priority 100:5; given twice, the first
     /// is the outer one
     #[arg(long, value_name = "VLAN", help_heading = HEADERS)]
     pub vlan: Vec<VlanTag>,
 
-    /// Differentiated services code point
-    #[arg(long, value_name = "N", default_value_t = 0, help_heading = HEADERS)]
-    #[arg(value_parser = clap::value_parser!(u8).range(0..64))]
+    /// Differentiated services code point: 0 to 63, ef, cs1, af11
+    #[arg(long, value_name = "DSCP", default_value = "0", help_heading = HEADERS)]
+    #[arg(value_parser = parse_dscp)]
     pub dscp: u8,
 
     /// Time to live, or hop limit
@@ -273,7 +274,7 @@ impl TrafficArgs {
     }
 
     fn flow_config(&self) -> FlowConfig {
-        let given = [self.source, self.destination].into_iter().flatten();
+        let given = [self.src_ip, self.dst_ip].into_iter().flatten();
         let v6 = self.ipv6 || given.clone().any(|range| range.is_v6());
         // The generator refuses an IPv4 address together with -6: both
         // addresses must be of one kind.
@@ -295,14 +296,14 @@ impl TrafficArgs {
                 Order::RoundRobin => FlowOrder::RoundRobin,
                 Order::Random => FlowOrder::Random,
             },
-            sources: self.source.unwrap_or(sources),
-            destinations: self.destination.unwrap_or(destinations),
-            source_ports: self.source_port,
-            destination_ports: self.destination_port,
-            source_mac: self.source_mac,
-            source_macs: self.source_macs,
-            destination_mac: self.destination_mac,
-            destination_macs: self.destination_macs,
+            sources: self.src_ip.unwrap_or(sources),
+            destinations: self.dst_ip.unwrap_or(destinations),
+            source_ports: self.src_port,
+            destination_ports: self.dst_port,
+            source_mac: self.src_mac,
+            source_macs: self.src_macs,
+            destination_mac: self.dst_mac,
+            destination_macs: self.dst_macs,
             vlans: self.vlan.clone(),
             dscp: self.dscp,
             ttl: self.ttl,

@@ -42,7 +42,7 @@ Examples:
   longwire generate --to eth1 --rate 500mbit --sizes imix --arrivals poisson
   longwire generate --to pcap:made.pcap --rate 10kpps --time 1h   # in virtual time
   longwire generate --to eth1 --rate 1gbit --rate-framing ethernet --sizes 1514 \\
-      --flows 1000 --source 10.0.0.0/16 --destination 10.9.0.1 --receive eth2
+      --flows 1000 --src-ip 10.0.0.0/16 --dst-ip 10.9.0.1 --receive eth2
   longwire generate --to eth1 --receive eth2 --rate 1gbit --profile rfc2544
   longwire generate --to eth1 --receive eth2 --rate 1gbit --profile y1564 \\
       --cir 100mbit --eir 20mbit --max-loss 0.1% --max-delay 20ms --max-jitter 5ms";

@@ -122,7 +122,7 @@ pub struct SelectArgs {
 
     /// Send at most this many frames, over all rounds
     #[arg(long, value_name = "N")]
-    pub limit: Option<u64>,
+    pub count: Option<u64>,
 
     /// Begin at this time after the first frame, or at this date
     #[arg(long, value_name = "TIME")]
@@ -337,7 +337,7 @@ impl ReplayArgs {
         let SelectArgs {
             rounds,
             loop_gap,
-            limit,
+            count,
             from,
             until,
             merge,
@@ -352,7 +352,7 @@ impl ReplayArgs {
             gap_cap: self.pace.gap_cap,
             rounds: (*rounds > 0).then_some(*rounds),
             round_gap: *loop_gap,
-            limit: *limit,
+            limit: *count,
             from: *from,
             until: *until,
             filter: self.alter.filter(),

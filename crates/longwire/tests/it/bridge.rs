@@ -108,7 +108,7 @@ fn a_station_that_moves_is_found_at_its_new_port() {
 /// Sends this many frames with a VLAN tag from one station to another.
 fn tagged(site: &Site, from: usize, to: usize, vlan: &str, count: &str) {
     let (source, destination) = (site.mac(from), site.mac(to));
-    let macs = ["--source-mac", &source, "--destination-mac", &destination];
+    let macs = ["--src-mac", &source, "--dst-mac", &destination];
     let pace = ["--rate", "500pps", "--count", count];
     let what = ["--sizes", "100", "--vlan", vlan];
     let program = [env!("CARGO_BIN_EXE_longwire"), "generate", "-q"];
@@ -174,7 +174,7 @@ fn a_storm_in_a_loop_is_bounded_and_reported() {
     let lines = "[switching]\nmode = \"bridge\"\nstorm-limit = \"500pps\"\nstorm-burst = 50\n";
     let network = site.start(&bridge(&dir, lines));
     let mut broadcasts = Command::new(env!("CARGO_BIN_EXE_longwire"));
-    let to = words("--to packet:eth0 --destination-mac ff:ff:ff:ff:ff:ff");
+    let to = words("--to packet:eth0 --dst-mac ff:ff:ff:ff:ff:ff");
     broadcasts.args(["generate", "-q", "--rate", "200pps", "--time", "60s"]);
     broadcasts.args(to).stdout(Stdio::null());
     let sending = RunningProgram::start(&site.stations[0], &mut broadcasts);

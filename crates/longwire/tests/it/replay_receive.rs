@@ -85,7 +85,7 @@ fn effects_of_the_emulated_link_are_not_the_networks() {
     let dir = Folder::new();
     let filter = ["--filter", "greater 100"];
     let others = words(
-        "--loop 3 --limit 2500 --dst-mac 02:00:00:00:00:01 --loss nth:10 --delay 5ms \
+        "--loop 3 --count 2500 --dst-mac 02:00:00:00:00:01 --loss nth:10 --delay 5ms \
          --corrupt 5% --duplicate 5%",
     );
     let options = [&filter[..], &others].concat();
@@ -129,7 +129,7 @@ fn losses_of_a_network_are_found() {
     // Forwarding takes a while to start.
     let deadline = Instant::now() + Duration::from_secs(20);
     loop {
-        let first = replay(&namespace, &trace, &["--limit", "20"]);
+        let first = replay(&namespace, &trace, &["--count", "20"]);
         let came = link(&first)["received"]["trace"]["matched"].as_u64();
         if came > Some(0) || Instant::now() > deadline {
             break;

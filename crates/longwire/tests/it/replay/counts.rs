@@ -40,11 +40,11 @@ fn as_many_frames_as_asked_for_at_their_times() {
     let every = |gap: u64, count: u64| (0..count).map(|n| n * gap).collect::<Vec<u64>>();
     let cases: [(&[&str], Vec<u64>); 12] = [
         (&[], every(2_000, 100)),
-        (&["--limit", "7"], every(2_000, 7)),
-        (&["--limit", "0"], vec![]),
+        (&["--count", "7"], every(2_000, 7)),
+        (&["--count", "0"], vec![]),
         (&["--loop", "3", "--speed", "10x"], every(200, 300)),
         (
-            &["--loop", "0", "--limit", "250", "--speed", "10x"],
+            &["--loop", "0", "--count", "250", "--speed", "10x"],
             every(200, 250),
         ),
         (&["--from", "100ms"], every(2_000, 50)),
@@ -57,7 +57,7 @@ fn as_many_frames_as_asked_for_at_their_times() {
         (&["--rate", "5kpps"], every(200, 100)),
         // Frames of 46 bytes occupy the minimum of an Ethernet: 672 bits.
         (
-            &words("--rate 672kbit --rate-framing ethernet --limit 20"),
+            &words("--rate 672kbit --rate-framing ethernet --count 20"),
             every(1_000, 20),
         ),
         (&["--gap-cap", "100us", "--speed", "0.5x"], every(200, 100)),

@@ -1,0 +1,260 @@
+//! Command lines of other tools and of earlier versions: an error names the option here.
+
+use std::error::Error;
+use std::ffi::OsString;
+
+use clap::error::{ContextKind, ErrorKind};
+use clap::{Command, CommandFactory};
+use longwire_runtime::suggest;
+
+use super::Cli;
+use super::link::DELAY;
+
+/// Options of other tools and of earlier versions, each with one of this program and a value
+/// for it. Of several with one name, the first counts whose option the command has.
+const OTHERS: [(&str, &str, &str); 36] = [
+    ("latency", DELAY, "20ms"),
+    ("rtt", DELAY, "20ms"),
+    ("jitter", DELAY, "uniform:min=15ms,max=25ms"),
+    ("bandwidth", "rate", "10mbit"),
+    ("bw", "rate", "10mbit"),
+    ("throughput", "rate", "10mbit"),
+    ("speed", "rate", "10mbit"),
+    ("link-rate", "rate", "10mbit"),
+    ("pps", "rate", "1kpps"),
+    ("packet-loss", "loss", "1%"),
+    ("plr", "loss", "1%"),
+    ("drop", "loss", "1%"),
+    ("limit", "count", "100"),
+    ("limit", "queue", "100p"),
+    ("buffer", "queue", "100p"),
+    ("buffer-size", "queue", "64kb"),
+    ("corruption", "corrupt", "0.1%"),
+    ("duplication", "duplicate", "1%"),
+    ("reordering", "reorder", "1%,5ms"),
+    ("duration", "time", "10s"),
+    ("time", "until", "10s"),
+    ("timeout", "time", "10s"),
+    ("source", "src-ip", "10.0.0.1"),
+    ("src", "src-ip", "10.0.0.1"),
+    ("destination", "dst-ip", "10.0.0.1"),
+    ("dst", "dst-ip", "10.0.0.1"),
+    ("source-ip", "src-ip", "10.0.0.1"),
+    ("destination-ip", "dst-ip", "10.0.0.1"),
+    ("source-port", "src-port", "5000"),
+    ("destination-port", "dst-port", "5000"),
+    ("source-mac", "src-mac", "02:00:00:00:00:01"),
+    ("destination-mac", "dst-mac", "02:00:00:00:00:02"),
+    ("source-macs", "src-macs", "100"),
+    ("destination-macs", "dst-macs", "100"),
+    ("intf1", "to", "eth1"),
+    ("packets", "count", "100"),
+];
+
+/// The prefixes of options of one direction.
+const PREFIXES: [&str; 4] = ["up-", "down-", "ab-", "ba-"];
+
+/// The message of an integer's parser, which does not name what to write.
+const NO_DIGIT: &str = "invalid digit found in string";
+
+/// Returns an error about a command line that names what to write, if it is known.
+pub(super) fn explain(error: clap::Error, arguments: &[OsString]) -> clap::Error {
+    let text = |kind| error.get(kind).map(ToString::to_string).unwrap_or_default();
+    let message = match error.kind() {
+        ErrorKind::UnknownArgument => match text(ContextKind::InvalidArg) {
+            option if option.starts_with("--") => unknown(&option, arguments),
+            _ => netem_jitter(arguments),
+        },
+        ErrorKind::ValueValidation
+            if error
+                .source()
+                .is_some_and(|source| source.to_string() == NO_DIGIT) =>
+        {
+            Some(format!(
+                "invalid value '{}' for '{}': not a whole number, as in 7",
+                text(ContextKind::InvalidValue),
+                text(ContextKind::InvalidArg)
+            ))
+        }
+        _ => None,
+    };
+    let Some(message) = message else {
+        return error;
+    };
+    refuse(error.kind(), &message, arguments)
+}
+
+/// Returns an error of the command that the arguments name.
+pub(super) fn refuse(kind: ErrorKind, message: &str, arguments: &[OsString]) -> clap::Error {
+    let mut root = Cli::command();
+    root.build();
+    command(&mut root, arguments).error(kind, message)
+}
+
+/// Returns the command of these arguments.
+fn command<'c>(root: &'c mut Command, arguments: &[OsString]) -> &'c mut Command {
+    let mut found = root;
+    for word in arguments.iter().skip(1) {
+        if found.find_subcommand(word).is_some() {
+            found = found
+                .find_subcommand_mut(word)
+                .unwrap_or_else(|| unreachable!("it has just been found"));
+        }
+    }
+    found
+}
+
+/// Returns the message about an option of another tool.
+fn unknown(given: &str, arguments: &[OsString]) -> Option<String> {
+    let name = given.strip_prefix("--")?;
+    let name = name.split_once('=').map_or(name, |(name, _)| name);
+    let prefix = PREFIXES.iter().find(|prefix| name.starts_with(**prefix));
+    let prefix = prefix.copied().unwrap_or_default();
+    let mut root = Cli::command();
+    let command = command(&mut root, arguments);
+    let has = |option: &str| {
+        command
+            .get_arguments()
+            .any(|arg| arg.get_long() == Some(option))
+    };
+    let others = OTHERS
+        .iter()
+        .filter(|(other, ..)| *other == &name[prefix.len()..]);
+    let (_, option, value) = others.into_iter().find(|(_, option, _)| has(option))?;
+    Some(format!(
+        "there is no option '{given}'; write --{prefix}{option}, as in --{prefix}{option} {value}"
+    ))
+}
+
+/// Returns the message about `--delay 20ms 5ms`, as netem has it.
+pub(super) fn netem_jitter(arguments: &[OsString]) -> Option<String> {
+    arguments.windows(3).find_map(|words| {
+        let [option, delay, jitter] = words else {
+            return None;
+        };
+        let option = option.to_str()?.strip_prefix("--")?;
+        let prefix = PREFIXES
+            .iter()
+            .find_map(|prefix| option.strip_prefix(prefix));
+        let is_delay = prefix.unwrap_or(option) == DELAY;
+        let (delay, jitter) = (delay.to_str()?, jitter.to_str()?);
+        let model = suggest::jitter(delay, jitter).filter(|_| is_delay)?;
+        Some(format!(
+            "--{option} takes one value, not '{delay} {jitter}': {model}"
+        ))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    fn said(line: &str) -> String {
+        let words = line.split_whitespace().map(OsString::from);
+        let parsed = Cli::from_arguments(words.collect());
+        let error = parsed.map_or_else(|error| error.to_string(), |_| "it is right".to_owned());
+        error.lines().next().unwrap_or_default().to_owned()
+    }
+
+    #[test]
+    fn options_of_other_tools_lead_to_those_here() {
+        let cases = [
+            ("exec --latency 20ms -- true", "--delay, as in --delay 20ms"),
+            (
+                "exec --up-bandwidth=1mbit -- true",
+                "--up-rate, as in --up-rate 10mbit",
+            ),
+            ("exec --jitter 5ms", "--delay uniform:min=15ms,max=25ms"),
+            ("run a b --packet-loss 5", "--loss, as in --loss 1%"),
+            ("run a b --limit 5", "--queue, as in --queue 100p"),
+            ("run a b --link-rate 1mbit", "--rate, as in --rate 10mbit"),
+            (
+                "replay t.pcap --to x --limit 5",
+                "--count, as in --count 100",
+            ),
+            (
+                "replay t.pcap --to x --time 5s",
+                "--until, as in --until 10s",
+            ),
+            (
+                "generate --to x --source 10.0.0.1",
+                "--src-ip, as in --src-ip 10.0.0.1",
+            ),
+            (
+                "generate --to x --destination-macs 4",
+                "--dst-macs, as in --dst-macs 100",
+            ),
+            (
+                "ctl add x --match in-port=a --latency 1ms",
+                "--delay, as in --delay 20ms",
+            ),
+        ];
+        for (line, option) in cases {
+            let said = said(&format!("longwire {line}"));
+            assert!(said.contains("there is no option '--"), "{line}: {said}");
+            assert!(
+                said.contains(&format!("write {option}")) || said.ends_with(option),
+                "{line}: {said}"
+            );
+        }
+        // Others are clap's, and words of the command are its own.
+        assert!(said("longwire exec --dely 1ms").contains("unexpected argument"));
+        assert_eq!(said("longwire exec -- ping --latency"), "it is right");
+    }
+
+    #[test]
+    fn a_jitter_behind_the_delay_is_explained() {
+        for line in [
+            "exec --delay 20ms 5ms -- ping far",
+            "exec --up-delay 20ms 5ms ping far",
+            "run a b --delay 20ms 5ms",
+            "simulate --delay 20ms 5ms in.pcap out.pcap",
+        ] {
+            let said = said(&format!("longwire {line}"));
+            assert!(
+                said.contains("takes one value, not '20ms 5ms'"),
+                "{line}: {said}"
+            );
+            assert!(said.contains("uniform:min=15ms,max=25ms"), "{line}: {said}");
+        }
+        let said = said("longwire exec --delay 20ms,5ms");
+        assert!(said.contains("normal:mean=20ms,stddev=5ms"), "{said}");
+    }
+
+    #[test]
+    fn a_command_may_have_delays_of_its_own() {
+        let line = "longwire exec --delay 1ms -- tool --delay 20ms 5ms";
+        assert_eq!(said(line), "it is right");
+    }
+
+    #[test]
+    fn integers_are_whole_numbers() {
+        for line in [
+            "exec --seed abc",
+            "generate --to x --count abc",
+            "replay t --to x --loop abc",
+        ] {
+            let said = said(&format!("longwire {line}"));
+            assert!(
+                said.ends_with("not a whole number, as in 7"),
+                "{line}: {said}"
+            );
+        }
+    }
+
+    #[test]
+    fn every_option_that_is_named_exists() {
+        let root = Cli::command();
+        for (other, option, _) in OTHERS {
+            let mut commands = root.get_subcommands();
+            let has = |command: &Command, name: &str| {
+                let mut options = command.get_arguments();
+                options.any(|arg| arg.get_long() == Some(name))
+            };
+            let fits = commands.any(|command| has(command, option) && !has(command, other));
+            assert!(fits, "--{other} would lead to --{option} nowhere");
+        }
+    }
+}
