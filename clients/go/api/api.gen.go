@@ -90,7 +90,7 @@ type Changed struct {
 	// AtNs The time of the change since the start of the run, in nanoseconds.
 	AtNs int `json:"at_ns"`
 
-	// Links The number of times that a link's options or state were set.
+	// Links The number of links whose options or state were set, in one direction or both.
 	Links int `json:"links"`
 
 	// Removed The number of links and paths that were removed.
@@ -234,7 +234,7 @@ type Done struct {
 	// Error The error for which it was not made.
 	Error *string `json:"error,omitempty"`
 
-	// Links The number of times that a link's options or state were set.
+	// Links The number of links whose options or state were set, in one direction or both.
 	Links int `json:"links"`
 
 	// UntilNs The time of a ramp's last step.

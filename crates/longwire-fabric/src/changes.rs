@@ -12,7 +12,8 @@ use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
 use super::json;
-use super::plan::{Effect, Prepared};
+use super::plan::Prepared;
+use super::words::change_in_words;
 use longwire_topology::{Command, RampStep};
 
 /// When a change took effect, since the start of the run: set by the deciding thread.
@@ -31,14 +32,14 @@ pub struct Done {
     /// The change as it is sent; of a ramp, as the file has it.
     #[schemars(schema_with = "change_schema")]
     pub change: SentChange,
-    /// The number of times that a link's options or state were set.
+    /// The number of links whose options or state were set, in one direction or both.
     pub links: usize,
     /// The error for which it was not made.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// Of a ramp: its last step so far, and how many links each step sets.
+    /// Of a ramp: its last step so far.
     #[serde(skip)]
-    pub(super) ramp: Option<(RampStep, usize)>,
+    pub(super) ramp: Option<RampStep>,
     /// Once it is set, `at_ns` is out of date.
     #[serde(skip)]
     pub(super) effect: EffectTime,
@@ -98,8 +99,10 @@ impl SentChange {
 }
 
 impl fmt::Display for SentChange {
+    /// Writes the change in words: `set core rate=4mbit`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.0.get())
+        let change = serde_json::from_str(self.0.get()).unwrap_or_default();
+        f.write_str(&change_in_words(&change))
     }
 }
 
@@ -139,12 +142,11 @@ pub struct Changes {
 impl Changes {
     /// Adds one, or a step to the ramp that it is of.
     pub fn remember(&mut self, done: Done) {
-        if let Some((step, links)) = &done.ramp
+        if let Some(step) = &done.ramp
             && step.step > 0
             && let Some(ramp) = self.ramp_of(step)
         {
             ramp.until_ns = Some(done.at_ns);
-            ramp.links += links;
             ramp.error = ramp.error.take().or(done.error);
             ramp.ramp = done.ramp;
             return;
@@ -162,7 +164,7 @@ impl Changes {
 
     fn ramp_of(&mut self, step: &RampStep) -> Option<&mut Done> {
         let mut last = self.made.iter_mut().rev().take(LOOKED_AT_MAX);
-        let is_same = |done: &Done| done.ramp.as_ref().is_some_and(|(of, _)| of.id == step.id);
+        let is_same = |done: &Done| done.ramp.as_ref().is_some_and(|of| of.id == step.id);
         last.find(|done| is_same(done))
     }
 
@@ -189,28 +191,25 @@ impl Changes {
 impl Done {
     /// A command of the scenario.
     pub fn of_scenario(command: &Command, prepared: &Prepared) -> Done {
-        let links = prepared.effects.iter().map(Effect::links).sum();
-        let ramp = command.ramp.as_ref();
         Done {
             at_ns: command.at.unwrap_or(Nanos::ZERO).as_nanos(),
             until_ns: None,
             by: Origin::Scenario,
             change: SentChange::of_command(command),
-            links,
+            links: prepared.links,
             error: None,
-            ramp: ramp.map(|step| (step.clone(), links)),
+            ramp: command.ramp.clone(),
             effect: EffectTime::default(),
         }
     }
 
     /// Takes back the steps of a ramp behind `time`.
     fn cut(&mut self, time: Nanos) {
-        let (Some((step, links)), Some(until)) = (&mut self.ramp, &mut self.until_ns) else {
+        let (Some(step), Some(until)) = (&mut self.ramp, &mut self.until_ns) else {
             return;
         };
         while *until > time.as_nanos() && step.step > 0 {
             step.step -= 1;
-            self.links = self.links.saturating_sub(*links);
             *until = self.at_ns + step.of.after(step.step).as_nanos();
         }
     }
@@ -245,11 +244,12 @@ mod tests {
         let topology = Topology::parse("net.toml", NETWORK, Path::new("")).expect("a topology");
         let mut changes = Changes::default();
         for command in topology.timeline.commands() {
-            let mut done = Done::of_scenario(&command, &Prepared::default());
-            // Nothing was prepared: each sets one link.
-            done.links = 1;
-            done.ramp = done.ramp.map(|(step, _)| (step, 1));
-            changes.remember(done);
+            // Each sets one link.
+            let prepared = Prepared {
+                links: 1,
+                ..Prepared::default()
+            };
+            changes.remember(Done::of_scenario(&command, &prepared));
         }
         changes
     }
@@ -269,7 +269,7 @@ mod tests {
     }
 
     fn sent(done: &Done) -> Value {
-        serde_json::from_str(&done.change.to_string()).expect("JSON")
+        serde_json::from_str(done.change.0.get()).expect("JSON")
     }
 
     #[test]
@@ -279,9 +279,9 @@ mod tests {
             facts(&changes),
             [
                 (1_000, None, 1, false),
-                (1_000, Some(5_000), 5, true),
+                (1_000, Some(5_000), 1, true),
                 (11_000, None, 1, false),
-                (11_000, Some(15_000), 5, true),
+                (11_000, Some(15_000), 1, true),
             ]
         );
         assert_eq!(sent(&changes.made[1])["ramp"]["x"]["to"], "9ms");
@@ -290,7 +290,7 @@ mod tests {
     #[test]
     fn steps_that_were_not_made_are_not_counted() {
         let until = changes().until(Nanos::from_millis(13_500));
-        assert_eq!(facts(&until)[3], (11_000, Some(13_000), 3, true));
+        assert_eq!(facts(&until)[3], (11_000, Some(13_000), 1, true));
         let until = changes().until(Nanos::from_millis(11_000));
         assert_eq!(facts(&until)[3], (11_000, Some(11_000), 1, true));
         assert_eq!(changes().until(Nanos::from_millis(5_000)).made.len(), 2);

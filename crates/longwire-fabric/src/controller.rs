@@ -17,7 +17,7 @@ use serde_json::Value;
 use super::change_files::{ChangeFiles, ChangeLimits};
 use super::changes::{Changes, Done, EffectTime, Origin, SentChange};
 use super::numbered::{Additions, Numbered};
-use super::plan::{Effect, Prepared, refused};
+use super::plan::{Prepared, refused};
 use super::scenario_clock::ScenarioClock;
 use super::state::NetworkState;
 use longwire_topology::{Added, Change, Command, Files, Moment, Problem};
@@ -27,7 +27,7 @@ use longwire_topology::{Added, Change, Command, Files, Moment, Problem};
 pub struct Changed {
     /// The time of the change since the start of the run, in nanoseconds.
     pub at_ns: u64,
-    /// The number of times that a link's options or state were set.
+    /// The number of links whose options or state were set, in one direction or both.
     pub links: usize,
     /// The number of links and paths that were added.
     pub added: usize,
@@ -182,7 +182,7 @@ impl Controller {
         } = self.make_ready(body, access)?;
         let mut state = self.settled(self.elapsed());
         let (removed_rules, removals) = state.network.remove(&change.removed);
-        let links = prepared.effects.iter().map(Effect::links).sum();
+        let links = prepared.links;
         let mut changed = Changed {
             at_ns: at.as_nanos(),
             links,
@@ -230,7 +230,7 @@ impl Controller {
         self.take_back(&change.added);
         Ok(Changed {
             at_ns: at.as_nanos(),
-            links: prepared.effects.iter().map(Effect::links).sum(),
+            links: prepared.links,
             added: change.added.links.len() + change.added.paths.len(),
             removed: change.removed.len(),
             warnings: change.warnings,

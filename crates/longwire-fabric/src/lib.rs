@@ -46,6 +46,7 @@ mod state;
 #[cfg(test)]
 mod tests;
 mod views;
+mod words;
 
 pub use changes::{Changes, Done, Origin, SentChange};
 pub use controller::{Changed, Controller};
@@ -60,3 +61,4 @@ pub use report::{LinkRow, NetworkReport, host_artifacts};
 pub use scenario::Scenario;
 pub use scenario_clock::UpcomingEvent;
 pub use views::{LinkView, PathView, RuleView, Totals, WayView};
+pub use words::{change_in_words, options_in_words};

@@ -1,6 +1,7 @@
 //! Plans a command: what it changes is read and checked here, and the fabric only
 //! applies it.
 
+use std::collections::BTreeSet;
 use std::sync::mpsc::Sender;
 
 use longwire_engine::{LinkChange, LinkId, LinkSpec, LinkState, Loader, Nanos, OptionError};
@@ -18,6 +19,8 @@ pub struct Prepared {
     pub operations: Vec<(Nanos, Operation)>,
     /// The changes of the links' known state.
     pub(super) effects: Vec<Effect>,
+    /// The number of links whose options or state it sets, in any direction.
+    pub(super) links: usize,
 }
 
 /// A change of a link's known state.
@@ -29,16 +32,6 @@ pub(super) enum Effect {
     State(Vec<LinkId>, State),
     /// Whose frames take whose links.
     Moved(Class, Class),
-}
-
-impl Effect {
-    /// Returns the number of links that it changes.
-    pub fn links(&self) -> usize {
-        match self {
-            Effect::Options(links, ..) | Effect::State(links, _) => links.len(),
-            Effect::Moved(..) => 0,
-        }
-    }
 }
 
 impl Numbered {
@@ -56,7 +49,7 @@ impl Numbered {
         let mut changes: Vec<(LinkId, LinkChange)> = Vec::new();
         let mut targets: Vec<(u32, Target)> = Vec::new();
         let mut later: Vec<(Nanos, Vec<(u32, Target)>)> = Vec::new();
-        let mut effects = Vec::new();
+        let (mut effects, mut changed) = (Vec::new(), BTreeSet::new());
         for action in &command.actions {
             match action {
                 Action::Set {
@@ -65,6 +58,7 @@ impl Numbered {
                     resets,
                 } => {
                     let links = self.fitting(pattern);
+                    changed.extend(self.named(pattern).into_iter().map(|(index, _)| index));
                     for link in &links {
                         let change = options.build_change(loader);
                         let name = &self.links[link.0 as usize].name;
@@ -74,6 +68,7 @@ impl Numbered {
                 }
                 Action::State { pattern, state } => {
                     let links = self.fitting(pattern);
+                    changed.extend(self.named(pattern).into_iter().map(|(index, _)| index));
                     changes.extend(links.iter().map(|link| (*link, changed_state(*state))));
                     effects.push(Effect::State(links, *state));
                 }
@@ -100,6 +95,7 @@ impl Numbered {
         Ok(Prepared {
             operations,
             effects,
+            links: changed.len(),
         })
     }
 

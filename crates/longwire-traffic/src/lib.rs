@@ -1,4 +1,5 @@
-//! Traffic for measuring networks: generator, receiver, flows of sockets, test profiles.
+//! Traffic for measuring networks: generator, receiver, flows of sockets, test profiles, and
+//! conditions on reports.
 //!
 //! ```
 //! use longwire_engine::models::{ARRIVALS, SIZES};
@@ -30,4 +31,5 @@
 pub mod generator;
 pub mod profile;
 pub mod receive;
+pub mod require;
 pub mod sockets;

@@ -30,6 +30,7 @@ mod families;
 mod pace;
 mod parse;
 pub mod random;
+pub mod words;
 
 pub use counted::{grouped, number_of};
 pub use date::Date;

@@ -8,6 +8,7 @@
 //! accounting takes bytes and times, and knows neither port nor clock.
 
 mod account;
+mod by_link;
 mod comparison;
 mod drift;
 mod jitter;
@@ -16,6 +17,7 @@ mod matching;
 mod offline;
 mod rates;
 mod report;
+mod require;
 mod sequence;
 mod spread;
 mod streams;
@@ -27,12 +29,14 @@ use longwire_engine::Nanos;
 use longwire_io::PortError;
 use longwire_packet::filter::Filter;
 
+pub use by_link::{ReceivedByLink, with_received};
 pub use comparison::AgainstTrace;
 pub use offline::CaptureReceiver;
 pub use report::{
     DelayReport, Drift, Rates, ReceiveReport, ReceivedLinkReport, SequenceReport, StreamReport,
     Timing, TraceReport, Unseen, WitnessReport,
 };
+pub use require::{ReceiveRequireError, ReceiveRequirement};
 pub use thread::{Receiver, open_options};
 
 /// Configuration of a receiver: the frames that count, and what they are compared with.

@@ -11,11 +11,11 @@ pub struct Globals {
     #[arg(long, global = true)]
     pub json: bool,
 
-    /// Print more: every counter, also those at zero
+    /// Print the whole report, with every counter, and notes of the start
     #[arg(short, long, global = true)]
     pub verbose: bool,
 
-    /// Print results and errors only; with a command in exec, no report
+    /// Print no report and no progress: only errors and conditions that are not met
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     pub quiet: bool,
 

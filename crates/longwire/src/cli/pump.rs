@@ -1,6 +1,7 @@
 //! Options of commands that send frames at times known ahead: `replay` and
 //! `generate`.
 
+use std::io;
 use std::path::Path;
 use std::str::FromStr;
 
@@ -14,8 +15,9 @@ use longwire_runtime::{Faults, LinkSetup, Recorder, RunConfig};
 use longwire_units::Date;
 
 use super::{ControlArgs, DuplexArgs, LaunchBy, RecordArgs, ReportArgs, SeedArgs, Wait};
-use crate::Error;
 use crate::report::finish::check_file;
+use crate::report::start::Announcement;
+use crate::{Error, Globals};
 
 /// The name of the link's rate where `--rate` is the pace of sending.
 const LINK_RATE: &str = "link-rate";
@@ -251,6 +253,23 @@ impl PumpArgs {
     /// Whether frames leave when they are due: no link is emulated.
     pub fn is_transparent(&self) -> bool {
         self.link.0.is_empty()
+    }
+
+    /// Describes the sending, and the links before the outputs if any are emulated.
+    ///
+    /// # Errors
+    /// As [`Announcement::of_links`].
+    pub fn announce<'a>(
+        &self,
+        links: impl IntoIterator<Item = &'a LinkSetup>,
+        globals: &Globals,
+    ) -> io::Result<Announcement> {
+        let links = if self.is_transparent() {
+            Announcement::default()
+        } else {
+            Announcement::of_links(links, globals)?
+        };
+        Ok(Announcement::sending(&self.to, links))
     }
 
     /// Returns the recorder of the outputs' links, if anything is recorded.

@@ -30,7 +30,7 @@ use crate::cli::{
 };
 use crate::open_files::raise_limit;
 use crate::report::finish::{ReportStream, check_file};
-use crate::report::start;
+use crate::report::start::{self, Announcement};
 use crate::report::stderr::print_line;
 use crate::signals::stop_flag;
 use crate::watch::until_stopped;
@@ -256,8 +256,10 @@ fn attach(args: &AttachArgs, globals: &Globals) -> Result<ExitCode, Error> {
         .map(|prepared| prepared.interface().to_owned())
         .collect();
     let topology = topology(&interfaces, args)?;
-    let mut remarks = run_network::warn(&topology, globals)?;
-    remarks.extend(announce(args, globals)?);
+    let mut announcement = announce(&interfaces, args, globals)?;
+    announcement
+        .warnings
+        .extend(run_network::warn(&topology, globals)?);
     let stop = stop_flag()?;
     let traffic = traffic(args);
     let new = NewRun::create(
@@ -274,7 +276,7 @@ fn attach(args: &AttachArgs, globals: &Globals) -> Result<ExitCode, Error> {
         hosts: None,
         seed: run_network::seed(&topology, args.seed.seed)?,
         topology,
-        remarks,
+        announcement,
         stop: &stop,
         running: &args.running,
         record: &args.record,
@@ -295,17 +297,23 @@ fn attach(args: &AttachArgs, globals: &Globals) -> Result<ExitCode, Error> {
     run_network::finish(&report, &args.report, globals, ReportStream::Stdout)
 }
 
-/// Prints the link, and warnings. Returns the warnings.
-fn announce(args: &AttachArgs, globals: &Globals) -> Result<Vec<String>, Error> {
-    if args.link.is_empty() {
-        let note = "the link has no options: frames pass it unchanged, until `longwire attach set`";
-        start::notes(&[note.to_owned()], globals)?;
-        return Ok(Vec::new());
-    }
-    Ok(start::announce(
-        &run_pair::directions(&args.link)?,
-        globals,
-    )?)
+/// Describes the link at these interfaces, and prints warnings.
+fn announce(
+    interfaces: &[String],
+    args: &AttachArgs,
+    globals: &Globals,
+) -> Result<Announcement, Error> {
+    let name = match interfaces {
+        [one] => one,
+        _ => place::ALL,
+    };
+    let directions = run_pair::directions(name, &args.link)?;
+    let directions = match args.direction {
+        DirectionArg::Both => &directions[..],
+        DirectionArg::Up => &directions[..1],
+        DirectionArg::Down => &directions[1..],
+    };
+    Ok(Announcement::of_links(directions, globals)?)
 }
 
 fn part(args: &AttachArgs) -> Part {
@@ -354,9 +362,9 @@ fn attach_by_node(
         &found.label,
         args.interface.as_deref(),
     )?;
-    announce(args, globals)?;
     let existed = attach_node::exists(&name)?;
     let view = attach_node::put(&name, &spec)?;
+    announce(&view.interfaces, args, globals)?.print(globals);
     if globals.json {
         println!("{}", json!(view));
     } else if !globals.quiet {
@@ -480,7 +488,7 @@ impl<'a> Life<'a> {
             gone.release();
             self.left.push(gone);
         }
-        start::notes(&self.gone[before..], globals)?;
+        start::warn(&self.gone[before..], globals)?;
         if over || self.attached.is_empty() {
             self.hurry = Some(ExpeditedGrace::begin());
             // New frames pass by; those on the link arrive as it decided.
@@ -522,7 +530,7 @@ impl<'a> Life<'a> {
             let names = self.attached.iter().map(Attachment::interface);
             self.gone.extend(names.map(gone_note));
         }
-        report.run.notes.append(&mut self.gone);
+        report.run.add_closing_notes(std::mem::take(&mut self.gone));
     }
 
     /// Ends the attachments. Those of a run that failed stay closed if that was asked for.

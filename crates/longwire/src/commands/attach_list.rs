@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use longwire_control::Address;
 use longwire_control::client::Client;
 use longwire_control::node::{AttachmentState, FailSpec};
+use longwire_fabric::options_in_words;
 use nix::unistd::geteuid;
 use serde_json::{Map, Value, json};
 
@@ -98,11 +99,11 @@ fn state_of(record: &Record) -> String {
 fn spec_words(link: &Map<String, Value>) -> String {
     let mut both = link.clone();
     let directions = ["up", "down"].map(|name| (name, both.remove(name)));
-    let mut parts = vec![text_of(&both)];
+    let mut parts = vec![options_in_words(&both)];
     for (name, options) in &directions {
         let options = options.as_ref().and_then(Value::as_object);
         if let Some(options) = options.filter(|options| !options.is_empty()) {
-            parts.push(format!("{name} {}", text_of(options)));
+            parts.push(format!("{name} {}", options_in_words(options)));
         }
     }
     parts.retain(|part| !part.is_empty());
@@ -123,7 +124,7 @@ fn words(links: &[Value]) -> String {
             .first()
             .and_then(|link| link[direction].get("options"));
         let options = options.and_then(Value::as_object);
-        options.map_or_else(String::new, text_of)
+        options.map_or_else(String::new, options_in_words)
     };
     let (up, down) = (options("up"), options("down"));
     if up == down {
@@ -139,13 +140,4 @@ fn interfaces_of(names: &[String]) -> String {
         return names.join(",");
     }
     format!("{},… ({})", names[..SHOWN].join(","), names.len())
-}
-
-fn text_of(options: &Map<String, Value>) -> String {
-    let word = |(name, value): (&String, &Value)| match value {
-        Value::String(value) => format!("{name}={value}"),
-        value => format!("{name}={value}"),
-    };
-    let words: Vec<String> = options.iter().map(word).collect();
-    words.join(" ")
 }

@@ -17,7 +17,7 @@ use super::exec_words::split_file;
 use crate::probe::{self, LinkExpectations, ProbeResult};
 use crate::report::finish::{self, ReportStream};
 use crate::report::live::StatusLine;
-use crate::report::start;
+use crate::report::start::{self, Announcement};
 use crate::watch::watch;
 use crate::{Error, Globals, rights};
 use longwire_traffic::sockets::{Host, Path};
@@ -68,12 +68,13 @@ fn run_link(command: &[OsString], args: &ExecArgs, globals: &Globals) -> Result<
     let mut environment = Environment::on(foundation, &environment_for(args, mtus))?;
     let (near, far) = environment.networks().open_ports(&args.port)?;
     let links = [LinkSetup::new("up", up), LinkSetup::new("down", down)];
-    let warnings = start::announce(&links, globals)?;
+    let announcement = Announcement::of_links(&links, globals)?;
     let [up, down] = links;
     let config = args.running.config(args.seed.seed, &args.link.faults);
     let recorder = args.record.recorder(&["up", "down"], &args.report)?;
     let plan = NetworkPlan::link(near, far, up, Some(down));
     let running = network::start(plan, config, recorder)?;
+    announcement.print(globals);
     let remarks: Vec<String> = environment.notes().map(str::to_owned).collect();
     start::notes(running.notes().iter().chain(&remarks), globals)?;
 
@@ -104,7 +105,8 @@ fn run_link(command: &[OsString], args: &ExecArgs, globals: &Globals) -> Result<
     // Before the report: a reader may take it as the sign that everything has
     // been removed.
     environment.close();
-    let printed = remarks.into_iter().chain(warnings).chain(notes.printed);
+    let printed = remarks.into_iter().chain(announcement.warnings);
+    let printed = printed.chain(notes.printed);
     report.notes.extend(printed);
     report.add_closing_notes(notes.closing);
     show(outcome, &report, args, globals)
@@ -227,7 +229,9 @@ fn show(
                     ReportStream::Stdout,
                 );
             }
-            probe::print(&found);
+            if !globals.quiet {
+                probe::print(&found);
+            }
             finish::finish(report, &args.report, globals, ReportStream::Stdout)
         }
         Outcome::Ended(ended) => {

@@ -17,7 +17,7 @@ use super::exec_hosts::Hosts;
 use super::run_network::{self, NetworkSetup};
 use super::run_pair;
 use crate::report::finish::ReportStream;
-use crate::report::start;
+use crate::report::start::{self, Announcement};
 use crate::{Error, Globals, rights};
 use longwire_topology::Topology;
 
@@ -34,12 +34,12 @@ pub(super) fn run(
     globals: &Globals,
 ) -> Result<ExitCode, Error> {
     let (foundation, read) = prepare(args, || {
-        let (topology, remarks) = topology(file, args, globals)?;
+        let (topology, announcement) = topology(file, args, globals)?;
         let hosts = Hosts::new(&topology)?;
         let (configs, nodes) = (hosts.configs(&args.hosts)?, hosts.commands(args)?);
-        Ok((topology, remarks, hosts, configs, nodes))
+        Ok((topology, announcement, hosts, configs, nodes))
     })?;
-    let (mut topology, mut remarks, hosts, configs, nodes) = read;
+    let (mut topology, mut announcement, hosts, configs, nodes) = read;
     let config = EnvironmentConfig {
         hosts: configs,
         ..environment_for(args, mtus_of(&topology))
@@ -55,12 +55,12 @@ pub(super) fn run(
     let notes = environment.notes().map(str::to_owned);
     let notes: Vec<String> = notes.chain(hosts.note(&topology)).collect();
     start::notes(&notes, globals)?;
-    remarks.extend(notes);
+    announcement.warnings.extend(notes);
     let setup = NetworkSetup {
         hosts: None,
         seed: run_network::seed(&topology, args.seed.seed)?,
         topology,
-        remarks,
+        announcement,
         stop: &stop,
         running: &args.running,
         record: &args.record,
@@ -92,8 +92,8 @@ pub(super) fn run(
     // been removed.
     environment.close();
     let mut report = carried?;
-    let notes = notes.printed.into_iter().chain(notes.closing);
-    report.run.notes.extend(notes);
+    report.run.notes.extend(notes.printed);
+    report.run.add_closing_notes(notes.closing);
     let code = run_network::finish(&report, &args.report, globals, ReportStream::Stderr)?;
     Ok(CommandEnd::exit_code(ended, code))
 }
@@ -124,7 +124,7 @@ fn topology(
     file: Option<&Path>,
     args: &ExecArgs,
     globals: &Globals,
-) -> Result<(Topology, Vec<String>), Error> {
+) -> Result<(Topology, Announcement), Error> {
     if let Some(file) = file {
         run_network::refuse_options_of_one_link(&args.link)?;
         return run_network::read(file, args.scenario.as_deref(), globals);
@@ -132,7 +132,6 @@ fn topology(
     // The names of the ports stand for devices that are opened later.
     let ports = [("near", "null"), ("far", "null")];
     let topology = run_pair::between(ports, &args.link, args.scenario.as_deref())?;
-    let mut warnings = start::announce(&run_pair::directions(&args.link)?, globals)?;
-    warnings.extend(run_network::warn(&topology, globals)?);
-    Ok((topology, warnings))
+    let announcement = run_pair::announce(&args.link, &topology, globals)?;
+    Ok((topology, announcement))
 }

@@ -16,7 +16,6 @@ use nix::poll::{PollFd, PollFlags, poll};
 use crate::cli::{PumpArgs, StartAt};
 use crate::progress::Progress;
 use crate::report::finish::{ReportStream, finish, on_stuck_plugin};
-use crate::report::start;
 use crate::simulate::{Direction, Outputs, Stop, VirtualRun};
 use crate::{Error, Globals};
 
@@ -128,7 +127,8 @@ impl FeedFile<'_> {
         let names: Vec<&str> = links.iter().map(|link| link.name.as_str()).collect();
         let recorder = pump.record.recorder(&names, &pump.report)?;
         let outputs = Outputs::of_pair(self.files)?;
-        let notes = start::announce(&links, globals)?;
+        let announcement = pump.announce(&links, globals)?;
+        announcement.print(globals);
         let seed = pump.seed.seed;
         on_stuck_plugin(seed, &pump.report, globals, ReportStream::Stdout);
         let ports = DIRECTIONS.map(Direction::port).into_iter();
@@ -154,8 +154,8 @@ impl FeedFile<'_> {
                 behind_max_us: 0.0,
                 notes: status.notes,
             }],
-            notes,
             virtual_time: true,
+            notes: announcement.warnings,
             error: ended.error,
             ..RunReport::default()
         };

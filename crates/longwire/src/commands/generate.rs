@@ -1,7 +1,7 @@
 //! `longwire generate`: generates traffic at exact times, and runs tests made
 //! of it.
 
-use std::io;
+use std::io::{self, Write};
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 
@@ -18,12 +18,13 @@ use super::feed_file::{self, FeedFile};
 use super::replay;
 use super::replay_control::ReplayControl;
 use crate::cli::{LINK_HELP, Paint, PumpArgs, TrafficArgs};
-use crate::profile::{self, ProfileArgs, write_probes};
+use crate::profile::{self, ProfileArgs, probe_lines};
 use crate::receiving::{ReceivedByLink, refused};
 use crate::report::Verdict;
 use crate::report::document::Document;
 use crate::report::finish::{ReportStream, finish_judged};
 use crate::report::stderr::print_line;
+use crate::report::summary::Summary;
 use crate::report::{start, text};
 use crate::signals::stop_flag;
 use crate::watch::watch_live;
@@ -144,9 +145,8 @@ pub fn run(args: &GenerateArgs, globals: &Globals) -> Result<ExitCode, Error> {
     {
         by_link.insert(link.name.clone(), with_all_lost(receiver, probes, args));
     }
-    let text = |out: &mut Vec<u8>, paint: Paint| {
-        text::write(out, &report, &ReceivedByLink::new(), globals.verbose, paint)
-    };
+    let probes = received.as_ref().map(probe_lines).unwrap_or_default();
+    let text = |out: &mut Vec<u8>, paint| write_text(out, &report, &probes, globals, paint);
     let code = finish_judged(
         &Document::new(&json, Verdict::of(&report)),
         &report,
@@ -156,9 +156,6 @@ pub fn run(args: &GenerateArgs, globals: &Globals) -> Result<ExitCode, Error> {
         globals,
         ReportStream::Stdout,
     )?;
-    if let (Some(received), false) = (&received, globals.json) {
-        write_probes(&mut io::stdout(), received)?;
-    }
     if let Some(error) = receiver.and_then(|receiver| receiver.error) {
         return Err(Error::Failed(format!("the receiver: {error}")));
     }
@@ -191,6 +188,23 @@ fn write_file(
         stop,
     };
     file.write(globals)
+}
+
+/// Writes the report of the sender, and lines about the probes.
+fn write_text(
+    out: &mut Vec<u8>,
+    report: &RunReport,
+    probes: &[String],
+    globals: &Globals,
+    paint: Paint,
+) -> io::Result<()> {
+    let nothing = ReceivedByLink::new();
+    if !globals.verbose {
+        let summary = Summary::of_links(report, &nothing);
+        return summary.with(probes.iter().cloned()).write(out, paint);
+    }
+    text::write(out, report, &nothing, true, paint)?;
+    probes.iter().try_for_each(|line| writeln!(out, "{line}"))
 }
 
 /// Sends generated frames until all have left, or a signal stops it.

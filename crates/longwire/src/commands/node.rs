@@ -147,7 +147,9 @@ pub fn run(args: &NodeArgs, globals: &Globals) -> Result<ExitCode, Error> {
         metrics: Detail::Each,
         ..Config::default()
     })?;
-    start::notes(bound.notes(), globals)?;
+    for note in bound.notes() {
+        start::note(note, globals)?;
+    }
     // Namespaces are named by paths; none is to be relative to where the node was started.
     std::env::set_current_dir("/")?;
     let node = Node::start(config)?;

@@ -14,14 +14,15 @@ use longwire_io::port::registry;
 use longwire_packet::filter::Filter;
 use longwire_runtime::sent::IgnoredFields;
 use longwire_traffic::receive::{
-    AgainstTrace, CaptureReceiver, ReceiveConfig, ReceiveError, ReceiveReport, Receiver,
+    AgainstTrace, CaptureReceiver, ReceiveConfig, ReceiveError, ReceiveReport, ReceiveRequirement,
+    Receiver,
 };
 
 use crate::cli::Paint;
 use crate::cli::refuse_page;
 use crate::error::{EXIT_FAILED, EXIT_FIDELITY};
 use crate::progress::Progress;
-use crate::receiving::{ReceiveRequirement, text};
+use crate::receiving::text;
 use crate::report::finish::{check_file, write_file};
 use crate::report::live::StatusLine;
 use crate::report::stderr::print_line;
@@ -267,7 +268,7 @@ fn finish(
     if globals.json {
         serde_json::to_writer_pretty(&mut out, report).map_err(io::Error::from)?;
         writeln!(out)?;
-    } else {
+    } else if !globals.quiet {
         let paint = Paint::new(globals, &io::stdout());
         text::write(&mut out, report, globals.verbose, paint)?;
     }

@@ -227,7 +227,7 @@ pub fn run(args: &ReplayArgs, globals: &Globals) -> Result<ExitCode, Error> {
     let server = control.serve(&running, &args.pump, globals)?;
     watch_live(&running, &stop, None, globals)?;
     drop(server);
-    let endless = args.select.rounds == 0 && args.select.limit.is_none();
+    let endless = args.select.rounds == 0 && args.select.count.is_none();
     let mut report = end(running, endless);
     report.notes.extend(warnings);
     let received = receivers.finish(&mut report);
@@ -254,10 +254,11 @@ pub(super) fn start(
 ) -> Result<(RunningNetwork, Vec<String>), Error> {
     let recorder = pump.recorder(&outputs)?;
     let links = outputs.iter().map(|output| &output.link);
-    let warnings = announcement::announce(links, globals)?;
+    let announcement = pump.announce(links, globals)?;
     let plan = NetworkPlan::replay(feed, outputs, pump.replay());
     let running = network::start(plan, pump.config(), recorder)?;
-    Ok((running, warnings))
+    announcement.print(globals);
+    Ok((running, announcement.warnings))
 }
 
 /// Stops a run; `endless`: its input has no end.
@@ -317,9 +318,9 @@ impl ReplayArgs {
     fn check_captures(&self, files: &[&str]) -> Result<(), Error> {
         let receives = !self.receivers.receive.is_empty();
         feed_file::check(&self.pump, self.pace.topspeed, receives)?;
-        if self.select.rounds == 0 && self.select.limit.is_none() {
+        if self.select.rounds == 0 && self.select.count.is_none() {
             return Err(Error::Usage(
-                "--loop 0 has no end, and a capture needs one; give --limit".to_owned(),
+                "--loop 0 has no end, and a capture needs one; give --count".to_owned(),
             ));
         }
         let traces = self.traces.iter().filter(|trace| *trace != "-");

@@ -11,9 +11,9 @@ use longwire_runtime::replay::ReplayOutput;
 use longwire_runtime::{FileLoader, RunningNetwork};
 use longwire_topology::Topology;
 
+use super::run_network;
 use crate::cli::PumpArgs;
-use crate::report::start;
-use crate::{Error, Globals, rights, view};
+use crate::{Error, Globals, rights};
 
 /// The control API of a replay that has not started.
 pub(super) struct ReplayControl {
@@ -69,10 +69,7 @@ impl ReplayControl {
             return Ok(None);
         };
         rights::give_up(&pump.report, &[Capability::DacOverride]);
-        start::notes(self.bound.notes(), globals)?;
-        if let Some(urls) = self.bound.view_urls() {
-            view::announce(urls);
-        }
+        run_network::print_addresses(&self.bound, globals)?;
         let loader = FileLoader::reporting_to(pump.faults());
         let controller = Controller::new(links, running.observer(), loader, channel());
         Ok(self.bound.serve(Arc::new(controller))?)

@@ -15,14 +15,14 @@ use crate::cli::{
     DUPLEX_HELP, DuplexArgs, LINK_HELP, RecordArgs, ReportArgs, RunningArgs, SeedArgs,
 };
 use crate::report::finish::{ReportStream, check_file, finish};
-use crate::report::start;
+use crate::report::start::{self, Announcement};
 use crate::signals::stop_flag;
 use crate::watch::watch_live;
 use crate::{Error, Globals, parent, rights};
 
 const EXAMPLES: &str = "\
-Ctrl-C ends the run with its report. The directions are called ab (from A to
-B) and ba; --ab-X and --ba-X are other names for --up-X and --down-X.
+Ctrl-C ends the run with its report. link.up is the direction from A to B; --ab-X
+and --ba-X are other names for --up-X and --down-X.
 
 Examples:
   longwire run packet:eth1 packet:eth2 --delay 20ms --rate 100mbit
@@ -163,9 +163,8 @@ pub fn run(args: &RunArgs, globals: &Globals) -> Result<ExitCode, Error> {
     }
     if args.control.is_given() {
         let topology = run_pair::topology(b, args)?;
-        let mut warnings = start::announce(&run_pair::directions(&args.link)?, globals)?;
-        warnings.extend(run_network::warn(&topology, globals)?);
-        return run_network::run_topology((topology, warnings), args, globals);
+        let announcement = run_pair::announce(&args.link, &topology, globals)?;
+        return run_network::run_topology((topology, announcement), args, globals);
     }
     args.running.refuse_shards()?;
     let (ab, ba) = args.link.links()?;
@@ -173,7 +172,7 @@ pub fn run(args: &RunArgs, globals: &Globals) -> Result<ExitCode, Error> {
     let (a, b) = open_ports(&args.a, b, args)?;
     let mut links = vec![LinkSetup::new("ab", ab)];
     links.extend((!args.one_way).then(|| LinkSetup::new("ba", ba)));
-    let warnings = start::announce(&links, globals)?;
+    let announcement = Announcement::of_links(&links, globals)?;
 
     let mut links = links.into_iter();
     let (ab, ba) = (links.next(), links.next());
@@ -183,11 +182,12 @@ pub fn run(args: &RunArgs, globals: &Globals) -> Result<ExitCode, Error> {
         .record
         .recorder(&["ab", "ba"][..1 + usize::from(ba.is_some())], &args.report)?;
     let running = network::start(NetworkPlan::link(a, b, ab, ba), config, recorder)?;
+    announcement.print(globals);
     rights::give_up(&args.report, &[]);
     start::notes(running.notes(), globals)?;
     watch_live(&running, &stop, args.time, globals)?;
     let mut report = running.stop();
-    report.notes.extend(warnings);
+    report.notes.extend(announcement.warnings);
     finish(&report, &args.report, globals, ReportStream::Stdout)
 }
 

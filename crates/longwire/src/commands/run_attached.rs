@@ -173,7 +173,7 @@ impl PortsInUse {
             port.release();
             self.left.push(port);
         }
-        start::notes(&self.notes[before..], globals)?;
+        start::warn(&self.notes[before..], globals)?;
         Ok(self.notes.len() > before)
     }
 }

@@ -305,7 +305,7 @@ impl HostWait<'_> {
             }
             if !has_named && now.saturating_sub(started) > NAMED_AFTER {
                 has_named = true;
-                start::notes([&transport.report().waiting()], self.globals)?;
+                start::note(&transport.report().waiting(), self.globals)?;
             }
             std::thread::sleep(until);
         }
@@ -322,7 +322,7 @@ impl HostWait<'_> {
         }
         let frames = number_of(count, "frame");
         let note = format!("{frames} came before the start of the run and were discarded");
-        Ok(start::notes([&note], self.globals)?)
+        Ok(start::note(&note, self.globals)?)
     }
 }
 

@@ -1,5 +1,6 @@
 //! `longwire run FILE.toml`: runs a network from a file, until stopped.
 
+use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -24,7 +25,8 @@ use crate::receiving::ReceivedByLink;
 use crate::report::document::Document;
 use crate::report::finish::{ReportStream, finish_judged};
 use crate::report::network::{verdict_on, write_text};
-use crate::report::{start, words};
+use crate::report::start::{self, Announcement};
+use crate::report::words;
 use crate::signals::stop_flag;
 use crate::steps::StepsOnStderr;
 use crate::watch::{Pause, until_stopped, watch};
@@ -51,12 +53,12 @@ pub fn run(file: &Path, args: &RunArgs, globals: &Globals) -> Result<ExitCode, E
     run_topology(read, args, globals)
 }
 
-/// Runs a network. `remarks` are added to its report.
+/// Runs a network. The warnings of its announcement are added to its report.
 ///
 /// # Errors
 /// If a port cannot be opened, or the network not be started.
 pub(super) fn run_topology(
-    (topology, remarks): (Topology, Vec<String>),
+    (topology, announcement): (Topology, Announcement),
     args: &RunArgs,
     globals: &Globals,
 ) -> Result<ExitCode, Error> {
@@ -97,7 +99,7 @@ pub(super) fn run_topology(
         hosts,
         seed,
         topology,
-        remarks,
+        announcement,
         stop: &stop,
         running: &args.running,
         record: &args.record,
@@ -109,7 +111,7 @@ pub(super) fn run_topology(
     let mut report = carry(setup, ports, control, globals, &mut |running, pause| {
         attached.turn(running, pause, &mut until, globals)
     })?;
-    report.run.notes.extend(attached.into_notes());
+    report.run.add_closing_notes(attached.into_notes());
     finish(&report, &args.report, globals, ReportStream::Stdout)
 }
 
@@ -176,8 +178,8 @@ pub(super) struct NetworkSetup<'a> {
     pub topology: Topology,
     /// The host of the network that this machine is, if it has several.
     pub hosts: Option<HostRun>,
-    /// Remarks for its report.
-    pub remarks: Vec<String>,
+    /// Its description, to be printed when it runs.
+    pub announcement: Announcement,
     /// Set to give up before it runs.
     pub stop: &'a Arc<AtomicBool>,
     /// The seed of every random stream.
@@ -227,11 +229,9 @@ pub(super) fn carry(
     let running = network::start(NetworkPlan::changeable(ports, parts), config, recorder);
     drop(steps);
     let running = running?;
+    setup.announcement.print(globals);
     start::notes(running.notes(), globals)?;
-    start::notes(control.notes(), globals)?;
-    if let Some(urls) = control.view_urls() {
-        view::announce(urls);
-    }
+    print_addresses(&control, globals)?;
     let handle = running.handle().cloned();
     let handle = handle.unwrap_or_else(|| unreachable!("its plan is changeable"));
     let hosts = connection.map(|connection| connection.watch(handle.clone()));
@@ -262,9 +262,9 @@ pub(super) fn carry(
     let mut report = controller.look(|network| NetworkReport::new(run, network));
     report.set_options(&options);
     report.changes = controller.changes().until(until);
-    report.run.notes.extend(setup.remarks);
+    report.run.notes.extend(setup.announcement.warnings);
     hosts.into_iter().for_each(|hosts| hosts.stop(&mut report));
-    report.run.notes.extend(late.remark());
+    report.run.add_closing_notes(late.remark());
     report.run.error = report.run.error.or(failed);
     Ok(report)
 }
@@ -290,13 +290,31 @@ fn first_commands(
     Ok(given)
 }
 
+/// Prints the URLs of the page, and notes on the control API: all with `--verbose`, otherwise
+/// warnings and addresses on TCP, where the system may have chosen the port.
+pub(super) fn print_addresses(control: &Bound, globals: &Globals) -> io::Result<()> {
+    let is_path = |note: &str| !note.contains("tcp:") && note.split(' ').count() == 2;
+    let mut notes = control.notes().iter();
+    notes.try_for_each(|note| {
+        if is_path(note) {
+            start::notes([note], globals)
+        } else {
+            start::note(note, globals)
+        }
+    })?;
+    if let Some(urls) = control.view_urls() {
+        view::announce(urls);
+    }
+    Ok(())
+}
+
 /// Reads a topology, with another scenario if one is given. Remarks are
 /// printed, and returned for the report.
 pub(super) fn read(
     file: &Path,
     scenario: Option<&Path>,
     globals: &Globals,
-) -> Result<(Topology, Vec<String>), Error> {
+) -> Result<(Topology, Announcement), Error> {
     let watch = StepsOnStderr::start(globals);
     let files = StartFiles::of(FileLoader::new().with_access(parent::access()));
     let topology = Topology::read_in_steps(file, scenario, &files, watch.steps());
@@ -316,7 +334,8 @@ pub(super) fn read(
         start::notes([&remark], globals)?;
         remarks.push(remark);
     }
-    Ok((topology, remarks))
+    let announcement = Announcement::of_network(&topology, remarks);
+    Ok((topology, announcement))
 }
 
 /// Prints the warnings of a topology's reader, and returns them for the report.
@@ -333,7 +352,7 @@ pub(super) fn finish(
     globals: &Globals,
     place: ReportStream,
 ) -> Result<ExitCode, Error> {
-    let text = |out: &mut Vec<u8>, paint| write_text(out, report, paint);
+    let text = |out: &mut Vec<u8>, paint| write_text(out, report, globals.verbose, paint);
     let (judged, received) = (report.judged(), ReceivedByLink::new());
     let document = Document::new(report, verdict_on(report));
     finish_judged(&document, &judged, &received, text, args, globals, place)

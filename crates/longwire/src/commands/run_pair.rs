@@ -5,8 +5,10 @@
 use std::path::Path;
 
 use super::run::RunArgs;
-use crate::Error;
+use super::run_network;
 use crate::cli::DuplexArgs;
+use crate::report::start::Announcement;
+use crate::{Error, Globals};
 use longwire_runtime::LinkSetup;
 use longwire_topology::{PortPlan, Topology};
 
@@ -48,16 +50,34 @@ pub(super) fn between(
     })
 }
 
-/// Returns both directions of the link, as the report of such a run names them.
+/// The name of the only link of a run.
+const LINK: &str = "link";
+
+/// Returns both directions of the link `name`, as the report of such a run names them.
 ///
 /// # Errors
 /// As [`DuplexArgs::links`].
-pub(super) fn directions(link: &DuplexArgs) -> Result<[LinkSetup; 2], Error> {
+pub(super) fn directions(name: &str, link: &DuplexArgs) -> Result<[LinkSetup; 2], Error> {
     let (up, down) = link.links()?;
     Ok([
-        LinkSetup::new("link.up", up),
-        LinkSetup::new("link.down", down),
+        LinkSetup::new(format!("{name}.up"), up),
+        LinkSetup::new(format!("{name}.down"), down),
     ])
+}
+
+/// Describes the link of such a run, with the warnings of its topology.
+///
+/// # Errors
+/// As [`DuplexArgs::links`], and if stderr cannot be written.
+pub(super) fn announce(
+    link: &DuplexArgs,
+    topology: &Topology,
+    globals: &Globals,
+) -> Result<Announcement, Error> {
+    let mut announcement = Announcement::of_links(&directions(LINK, link)?, globals)?;
+    let warnings = run_network::warn(topology, globals)?;
+    announcement.warnings.extend(warnings);
+    Ok(announcement)
 }
 
 fn refuse_what_networks_lack(args: &RunArgs) -> Result<(), Error> {

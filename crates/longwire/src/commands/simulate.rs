@@ -15,13 +15,14 @@ use longwire_packet::sides::{Near, Sides};
 use longwire_runtime::fabric::Simulation;
 use longwire_runtime::shards::ShardCount;
 use longwire_runtime::{LinkReport, LinkSetup, RunReport};
+use longwire_traffic::require::link_name;
 use serde::Serialize;
 
 use super::simulate_network;
 use crate::cli::{DUPLEX_HELP, DuplexArgs, LINK_HELP, RecordArgs, ReportArgs, SeedArgs};
 use crate::progress::Progress;
 use crate::report::finish::{ReportStream, check_file, finish_as, on_stuck_plugin};
-use crate::report::start;
+use crate::report::start::{self, Announcement};
 use crate::report::words::count_of;
 use crate::signals::stop_flag;
 use crate::simulate::{Direction, Inputs, Outputs, UnassignedFrames, VirtualRun, Ways};
@@ -185,7 +186,9 @@ pub fn run(args: &SimulateArgs, globals: &Globals) -> Result<ExitCode, Error> {
         log: args.log.clone(),
     };
     let recorder = record.recorder(&names, &args.report)?;
-    let mut notes = start::announce(links.iter().map(|(_, link)| link), globals)?;
+    let announcement = Announcement::of_links(links.iter().map(|(_, link)| link), globals)?;
+    announcement.print(globals);
+    let mut notes = announcement.warnings;
     let started = Instant::now();
     let (seed, place) = (args.seed.seed, place(output));
     on_stuck_plugin(seed, &args.report, globals, place);
@@ -233,7 +236,7 @@ fn remarks(links: &[LinkReport], unassigned: Option<UnassignedFrames>, ended: bo
     for link in links.iter().filter(|link| ended && link.in_flight > 0) {
         remarks.push(format!(
             "{}: {} still held when the capture ended: the link stands still",
-            link.name,
+            link_name(&link.name),
             count_of(link.in_flight, "frame")
         ));
     }
@@ -251,7 +254,7 @@ fn remarks(links: &[LinkReport], unassigned: Option<UnassignedFrames>, ended: bo
         for link in links.iter().filter(|link| link.traffic.packets_in == 0) {
             remarks.push(format!(
                 "{}: no frame went this way; see whether --near names the near side",
-                link.name
+                link_name(&link.name)
             ));
         }
     }

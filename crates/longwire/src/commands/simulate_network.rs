@@ -31,7 +31,7 @@ use longwire_fabric::{NetworkReport, Numbered};
 /// created.
 pub fn run(file: &Path, args: &SimulateArgs, globals: &Globals) -> Result<ExitCode, Error> {
     refuse_options_of_one_link(args)?;
-    let (topology, mut notes) = run_network::read(file, args.scenario.as_deref(), globals)?;
+    let (topology, announcement) = run_network::read(file, args.scenario.as_deref(), globals)?;
     let named = |texts: &[String], option: &str| {
         let files = texts.iter();
         files
@@ -65,6 +65,8 @@ pub fn run(file: &Path, args: &SimulateArgs, globals: &Globals) -> Result<ExitCo
     let simulation = Simulation::new(&ports, parts, seed, epoch, recorder)
         .map_err(|error| Error::Failed(error.to_string()))?;
     drop(watch);
+    announcement.print(globals);
+    let mut notes = announcement.warnings;
     let script = Script::new(&network, epoch, &faults);
     let mut run = VirtualRun::new(simulation, outputs, Some(script), &faults, &stop);
     on_stuck_plugin(seed, &args.report, globals, place(&outs));

@@ -7,7 +7,7 @@ mod service;
 mod text;
 
 pub use args::{ProfileArgs, ProfileKind};
-pub use text::write_probes;
+pub use text::probe_lines;
 
 use std::io;
 use std::process::ExitCode;
@@ -61,7 +61,7 @@ pub fn run(args: &GenerateArgs, globals: &Globals) -> Result<ExitCode, Error> {
             "{}",
             serde_json::to_string_pretty(&report).map_err(io::Error::from)?
         );
-    } else {
+    } else if !globals.quiet {
         text::print(&report, globals);
     }
     // After the report, which is shown in any case.

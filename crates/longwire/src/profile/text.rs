@@ -1,7 +1,5 @@
 //! The report of a profile as tables.
 
-use std::io::{self, Write};
-
 use longwire_traffic::profile::{
     LatencyReport, Outcome, ProbeReport, ProfileReport, Rfc2544Report, Rfc2889Report,
     ServiceReport, SizeReport, StepReport, Trial, Y1564Report,
@@ -23,11 +21,8 @@ pub(super) fn progress(trial: &Trial, outcome: &Outcome) -> String {
     )
 }
 
-/// Writes the report of one run's probes.
-///
-/// # Errors
-/// If it cannot be written.
-pub fn write_probes(out: &mut dyn Write, report: &ProbeReport) -> io::Result<()> {
+/// Returns the report of one run's probes, in lines.
+pub fn probe_lines(report: &ProbeReport) -> Vec<String> {
     let ProbeReport {
         sent,
         received,
@@ -39,28 +34,27 @@ pub fn write_probes(out: &mut dyn Write, report: &ProbeReport) -> io::Result<()>
         delay_us,
         jitter_us,
     } = report;
-    writeln!(
-        out,
+    let counts = format!(
         "probes: {received} of {sent} received, {lost} lost ({:.4} %), {duplicates} double, \
          {reordered} reordered",
         loss * 100.0
-    )?;
-    if *unseen > 0 {
-        writeln!(
-            out,
-            "  {} arrived without room at the receiver: not lost",
-            count_of(*unseen, "frame")
-        )?;
-    }
-    writeln!(
-        out,
+    );
+    let unseen = (*unseen > 0).then(|| {
+        let frames = count_of(*unseen, "frame");
+        format!("  {frames} arrived without room at the receiver: not lost")
+    });
+    let delay = format!(
         "  delay: least {}, median {}, p99 {}, greatest {}; jitter {} (RFC 3550)",
         micros(delay_us.min),
         micros(delay_us.p50),
         micros(delay_us.p99),
         micros(delay_us.max),
         micros(*jitter_us)
-    )
+    );
+    std::iter::once(counts)
+        .chain(unseen)
+        .chain([delay])
+        .collect()
 }
 
 /// Prints the report.

@@ -1,10 +1,7 @@
-//! Reports of receivers as text, and requirements on them.
+//! Reports of receivers, next to those of links and as text.
 
-mod by_link;
 mod receivers;
-pub mod require;
 pub mod text;
 
-pub use by_link::{ReceivedByLink, with_received};
+pub use longwire_traffic::receive::{ReceivedByLink, with_received};
 pub use receivers::{Receivers, refused};
-pub use require::ReceiveRequirement;

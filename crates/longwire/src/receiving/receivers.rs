@@ -9,7 +9,7 @@ use longwire_runtime::replay::ReplayOutput;
 use longwire_runtime::sent::{SentFrames, sent_log};
 use longwire_traffic::receive::{ReceiveConfig, ReceiveError, Receiver};
 
-use super::by_link::ReceivedByLink;
+use super::ReceivedByLink;
 use crate::cli::ReceiverArgs;
 use crate::report::stderr::print_line;
 use crate::{Error, Globals};

@@ -114,8 +114,8 @@ pub fn finish_judged(
         ReportStream::Stdout if globals.json => write_json(&mut io::stdout().lock(), json),
         // Written last, see below.
         ReportStream::Stderr if globals.json => Ok(()),
+        _ if globals.quiet => Ok(()),
         ReportStream::Stdout => write_text(&mut io::stdout(), text, globals),
-        ReportStream::Stderr if globals.quiet => Ok(()),
         ReportStream::Stderr => {
             let _ = write_text(&mut io::stderr(), text, globals);
             Ok(())

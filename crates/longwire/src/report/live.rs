@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use console::Term;
 use longwire_runtime::{LinkReport, RunReport};
+use longwire_traffic::require::link_name;
 
 use super::words::{count, micros, rate};
 use crate::Globals;
@@ -100,7 +101,7 @@ fn part(link: &LinkReport, seen: u64, since: Duration) -> String {
     let bits = bytes as f64 * 8.0 / since.as_secs_f64();
     let drops = link.drops.total();
     let artifacts = link.artifacts.total();
-    let mut text = format!("{} {}", link.name, rate(bits));
+    let mut text = format!("{} {}", link_name(&link.name), rate(bits));
     if drops > 0 {
         text += &format!(", {} dropped", count(drops));
     }
@@ -142,7 +143,7 @@ mod tests {
         };
         assert_eq!(
             part(&link, 500_000, Duration::from_secs(2)),
-            "up 4.00 Mbit/s, 7 dropped, p99 0 us late"
+            "link.up 4.00 Mbit/s, 7 dropped, p99 0 us late"
         );
     }
 

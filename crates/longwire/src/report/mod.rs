@@ -7,15 +7,15 @@ pub mod live;
 pub mod network;
 mod received;
 mod replay;
-pub mod require;
 pub mod start;
 pub mod stderr;
+pub mod summary;
 pub mod text;
 mod undelivered;
 pub mod verdict;
-pub mod words;
 
 pub use live::Live;
+pub use longwire_traffic::require::{self, RequireError, Requirement};
+pub use longwire_units::words;
 pub use replay::ReplayLine;
-pub use require::{RequireError, Requirement};
 pub use verdict::Verdict;

@@ -1,4 +1,4 @@
-//! The receivers of a replay, as text and as requirements.
+//! The receivers of a replay, as text.
 //!
 //! Frames that the emulated link dropped were never sent and are not lost by
 //! the network; the report shows both numbers.
@@ -7,19 +7,22 @@ use std::io::{self, Write};
 
 use longwire_runtime::LinkReport;
 use longwire_traffic::receive::ReceiveReport;
+use longwire_traffic::require::link_name;
 
-use super::require::{RequireError, named, no_such_link};
 use super::words::{count, count_of};
 use crate::cli::Paint;
-use crate::receiving::{ReceiveRequirement, ReceivedByLink, text};
+use crate::receiving::{ReceivedByLink, text};
 
-/// Prefix of a requirement on receivers.
-const PREFIX: &str = "received.";
+/// Returns a line for each receiver.
+pub(super) fn lines(links: &[LinkReport], received: &ReceivedByLink) -> Vec<String> {
+    let received = links.iter().filter_map(|link| {
+        let received = received.get(&link.name)?;
+        Some(summary(link, received))
+    });
+    received.collect()
+}
 
-/// Separator between a link's name and such a requirement.
-const BEHIND_LINK: &str = ".received.";
-
-/// Writes a part for each receiver.
+/// Writes a part for each receiver, with counts at zero.
 ///
 /// # Errors
 /// If `out` cannot be written.
@@ -27,13 +30,12 @@ pub(super) fn write(
     out: &mut impl Write,
     links: &[LinkReport],
     received: &ReceivedByLink,
-    verbose: bool,
     paint: Paint,
 ) -> io::Result<()> {
     for link in links {
         if let Some(received) = received.get(&link.name) {
             writeln!(out, "{}", paint.bold(summary(link, received)))?;
-            text::write(out, received, verbose, paint)?;
+            text::write(out, received, true, paint)?;
         }
     }
     Ok(())
@@ -66,77 +68,11 @@ fn summary(link: &LinkReport, received: &ReceiveReport) -> String {
     };
     format!(
         "{} at {}: {} in{emulated}, {} sent, {missing}",
-        link.name,
+        link_name(&link.name),
         received.port,
         count_of(link.traffic.packets_in, "frame"),
         count(link.traffic.packets_out),
     )
-}
-
-/// A condition on the report of a receiver.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct ReceivedClause {
-    /// The clause as it was written.
-    text: String,
-    /// The link; `None` is every link.
-    link: Option<String>,
-    requirement: ReceiveRequirement,
-}
-
-impl ReceivedClause {
-    /// Parses a clause if it is about receivers: `received.lost=0`,
-    /// `out1.received.delay.p99<1ms`.
-    ///
-    /// # Errors
-    /// If no condition follows `received.`.
-    pub(super) fn parse(clause: &str) -> Option<Result<ReceivedClause, RequireError>> {
-        let (link, condition) = match clause.strip_prefix(PREFIX) {
-            Some(condition) => (None, condition),
-            None => {
-                let (link, condition) = clause.split_once(BEHIND_LINK)?;
-                (Some(link.to_owned()), condition)
-            }
-        };
-        let requirement = condition.parse();
-        let refused = |source| RequireError::Received {
-            clause: clause.to_owned(),
-            source,
-        };
-        Some(
-            requirement
-                .map_err(refused)
-                .map(|requirement| ReceivedClause {
-                    text: clause.to_owned(),
-                    link,
-                    requirement,
-                }),
-        )
-    }
-
-    /// Returns a sentence for each link that does not meet the condition.
-    pub(super) fn unmet(&self, links: &[LinkReport], received: &ReceivedByLink) -> Vec<String> {
-        let about = match &self.link {
-            Some(name) => named(name, links),
-            None => links.iter().collect(),
-        };
-        if let (Some(name), true) = (&self.link, about.is_empty()) {
-            return vec![no_such_link(&self.text, name, links)];
-        }
-        let mut unmet = Vec::new();
-        let mut found = false;
-        for link in about {
-            let Some(received) = received.get(&link.name) else {
-                continue;
-            };
-            found = true;
-            let said = self.requirement.unmet(received);
-            unmet.extend(said.iter().map(|said| format!("{}: {said}", link.name)));
-        }
-        if !found {
-            unmet.push(format!("{}: nothing was received there", self.text));
-        }
-        unmet
-    }
 }
 
 #[cfg(test)]
@@ -179,28 +115,5 @@ mod tests {
             "out at packet:far: 1,000 frames in, 10 dropped by the emulated link, 990 sent, 4 \
              missing, of them 2 lost by the sending port"
         );
-    }
-
-    #[test]
-    fn requirements_are_of_one_receiver_or_of_all() {
-        let links = [link("out1"), link("out2")];
-        let all = [("out1", received(0)), ("out2", received(5))];
-        let all = all.map(|(name, report)| (name.to_owned(), report)).into();
-        let parse = ReceivedClause::parse;
-        let unmet = |text| match parse(text) {
-            Some(Ok(clause)) => clause.unmet(&links, &all),
-            other => panic!("{text}: {other:?}"),
-        };
-        assert_eq!(unmet("out1.received.lost<=1"), Vec::<String>::new());
-        assert_eq!(unmet("received.lost<=1"), ["out2: lost<=1: it was 6"]);
-        assert_eq!(unmet("out3.received.lost<=1").len(), 1);
-        assert!(parse("lateness.p99<1us").is_none());
-        let refused = parse("received.nonsense=1").and_then(Result::err);
-        let refused = refused.map(|error| error.to_string()).unwrap_or_default();
-        assert!(refused.contains("known are packets"), "{refused}");
-        let nothing = LinkReport::default();
-        let clause = parse("received.lost=0").and_then(Result::ok);
-        let unmet = clause.map(|clause| clause.unmet(&[nothing], &ReceivedByLink::new()));
-        assert_eq!(unmet.map(|unmet| unmet.len()), Some(1));
     }
 }

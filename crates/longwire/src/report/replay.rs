@@ -20,16 +20,24 @@ use crate::progress::Progress;
 pub(super) fn write_inputs(
     out: &mut impl Write,
     inputs: &[InputReport],
-    verbose: bool,
     paint: Paint,
 ) -> io::Result<()> {
     for input in inputs {
-        writeln!(out, "{}", line(input, verbose))?;
+        writeln!(out, "{}", line(input, true))?;
         for note in &input.notes {
             writeln!(out, "  {}", paint.dim(note))?;
         }
     }
     Ok(())
+}
+
+/// Returns a line for each input without the counts at zero, and its warnings.
+pub(super) fn lines(inputs: &[InputReport]) -> Vec<String> {
+    let lines = inputs.iter().flat_map(|input| {
+        let notes = input.notes.iter().cloned();
+        std::iter::once(line(input, false)).chain(notes)
+    });
+    lines.collect()
 }
 
 fn line(input: &InputReport, verbose: bool) -> String {

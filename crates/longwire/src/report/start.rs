@@ -1,36 +1,128 @@
-//! Messages before a run: the whole link, and warnings.
+//! Messages at the start of a run: its links, and warnings.
 
 use std::io;
 
-use longwire_engine::LinkConfig;
 use longwire_engine::models::order::OrderPolicy;
+use longwire_engine::{LinkConfig, LinkSpec, NoLoader};
 use longwire_runtime::LinkSetup;
+use longwire_topology::Topology;
+use longwire_traffic::require::link_name;
+use longwire_units::words::count_of;
 
 use super::stderr::print_line;
 use crate::Globals;
 use crate::cli::Paint;
 
-/// Prints the configuration of each direction, and warnings. Returns the
-/// warnings, for the report.
-///
-/// # Errors
-/// If stderr cannot be written, unless its reader is gone.
-pub fn announce<'a>(
-    links: impl IntoIterator<Item = &'a LinkSetup>,
-    globals: &Globals,
-) -> io::Result<Vec<String>> {
-    let paint = Paint::new(globals, &io::stderr());
-    let mut said = Vec::new();
-    for LinkSetup { name, config } in links {
-        let warnings = warnings(name, config);
-        if globals.talks() {
+/// The description of the links of a run, which is printed once it runs.
+#[derive(Debug, Default)]
+pub struct Announcement {
+    lines: Vec<String>,
+    /// Warnings and remarks, which have been printed, for the report.
+    pub warnings: Vec<String>,
+}
+
+impl Announcement {
+    /// Describes links in a line, or with `--verbose` each in one with all options; prints
+    /// warnings about them.
+    ///
+    /// # Errors
+    /// If stderr cannot be written, unless its reader is gone.
+    pub fn of_links<'a>(
+        links: impl IntoIterator<Item = &'a LinkSetup>,
+        globals: &Globals,
+    ) -> io::Result<Announcement> {
+        let paint = Paint::new(globals, &io::stderr());
+        let links: Vec<&LinkSetup> = links.into_iter().collect();
+        let named = links
+            .iter()
+            .map(|link| (link_name(&link.name), &link.config));
+        let described = |(name, text): (String, String)| {
             let name = paint.bold(format_args!("{name}:"));
-            print_line(format_args!("{name} {}", line(config)));
-            warn(&warnings, globals)?;
-        }
-        said.extend(warnings);
+            format!("{name} {text}")
+        };
+        let lines = if globals.verbose {
+            let lines = named
+                .clone()
+                .map(|(name, config)| (name.to_owned(), line(config)));
+            lines.map(described).collect()
+        } else {
+            let parts = brief(named.clone()).into_iter().map(described);
+            vec![parts.collect::<Vec<_>>().join("; ")]
+        };
+        let warnings = named.flat_map(|(name, config)| warnings(name, config));
+        let warnings: Vec<String> = warnings.collect();
+        warn(&warnings, globals)?;
+        Ok(Announcement { lines, warnings })
     }
-    Ok(said)
+
+    /// Describes a network, whose links are many, in a line: `6 links between 3 ports`.
+    pub fn of_network(topology: &Topology, warnings: Vec<String>) -> Announcement {
+        let links = count_of(topology.links.len() as u64, "link");
+        let ports = count_of(topology.ports.len() as u64, "port");
+        Announcement {
+            lines: vec![format!("{links} between {ports}")],
+            warnings,
+        }
+    }
+
+    /// Describes the sending of frames, and the link before each port if there is one.
+    pub fn sending(to: &[String], links: Announcement) -> Announcement {
+        let sending = format!("sending to {}", to.join(", "));
+        let lines = std::iter::once(sending).chain(links.lines);
+        Announcement {
+            lines: vec![lines.collect::<Vec<_>>().join("; ")],
+            warnings: links.warnings,
+        }
+    }
+
+    /// Prints the description.
+    pub fn print(&self, globals: &Globals) {
+        for line in self.lines.iter().filter(|_| globals.talks()) {
+            print_line(format_args!("{line}"));
+        }
+    }
+}
+
+/// Returns names of links with their options; links with the same options together.
+fn brief<'a>(links: impl Iterator<Item = (&'a str, &'a LinkConfig)>) -> Vec<(String, String)> {
+    let mut groups: Vec<(Vec<&str>, String)> = Vec::new();
+    for (name, config) in links {
+        let text = options(config);
+        match groups.iter_mut().find(|(_, known)| *known == text) {
+            Some((names, _)) => names.push(name),
+            None => groups.push((vec![name], text)),
+        }
+    }
+    let named = groups.into_iter().map(|(names, text)| {
+        let names = match names.as_slice() {
+            [up, down] => match (up.strip_suffix(".up"), down.strip_suffix(".down")) {
+                (Some(link), Some(same)) if link == same => format!("{link}, each direction"),
+                _ => names.join(", "),
+            },
+            names => names.join(", "),
+        };
+        (names, text)
+    });
+    named.collect()
+}
+
+/// Formats the options of a link that differ from their defaults, and the derived queue.
+fn options(config: &LinkConfig) -> String {
+    let default = LinkSpec::new().build(&NoLoader);
+    let default = default.map_or_else(|_| Vec::new(), |link| link.describe());
+    let given = |(key, value): &(&str, String)| match *key {
+        "queue" => config.queue.is_some() || !config.rate.is_unlimited(),
+        _ => !default.iter().any(|known| known == &(*key, value.clone())),
+    };
+    let parts = config.describe().into_iter().filter(given);
+    let parts = parts.map(|(key, value)| match key {
+        "queue" if config.queue.is_none() => format!("{key} {value} (derived)"),
+        _ => format!("{key} {value}"),
+    });
+    match parts.collect::<Vec<_>>().join(", ") {
+        text if text.is_empty() => "unlimited rate, no delay, no loss".to_owned(),
+        text => text,
+    }
 }
 
 /// Prints warnings about configurations that may not be intended.
@@ -50,9 +142,18 @@ pub fn warn(warnings: &[String], globals: &Globals) -> io::Result<()> {
 /// # Errors
 /// If stderr cannot be written, unless its reader is gone.
 pub fn notes<'a>(notes: impl IntoIterator<Item = &'a String>, globals: &Globals) -> io::Result<()> {
+    let mut notes = notes.into_iter().filter(|_| globals.verbose);
+    notes.try_for_each(|text| note(text, globals))
+}
+
+/// Prints a fact without which a user would wait in vain.
+///
+/// # Errors
+/// If stderr cannot be written, unless its reader is gone.
+pub fn note(text: &str, globals: &Globals) -> io::Result<()> {
     let paint = Paint::new(globals, &io::stderr());
-    for note in notes.into_iter().filter(|_| globals.talks()) {
-        let note = paint.dim(format_args!("note: {note}"));
+    if globals.talks() {
+        let note = paint.dim(format_args!("note: {text}"));
         print_line(format_args!("{note}"));
     }
     Ok(())
@@ -99,8 +200,6 @@ fn warnings(name: &str, config: &LinkConfig) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use longwire_engine::{LinkSpec, NoLoader};
-
     use super::*;
 
     fn link(rate: &str, queue: Option<&str>, delay: &str, order: &str) -> LinkConfig {
@@ -109,6 +208,33 @@ mod tests {
         let spec: LinkSpec = spec.parse().unwrap_or_else(|error| panic!("{error}"));
         spec.build(&NoLoader)
             .unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    #[test]
+    fn one_line_has_both_directions_and_the_derived_queue() {
+        let one = link("10mbit", None, "20ms", "in-order");
+        let same = [("link.up", &one), ("link.down", &one)];
+        let text = "rate 10mbit, queue 125000b (derived), delay 20ms".to_owned();
+        assert_eq!(
+            brief(same.into_iter()),
+            [("link, each direction".to_owned(), text.clone())]
+        );
+        let slow = link("1mbit", Some("20p"), "20ms", "in-order");
+        let plain = link("unlimited", None, "0", "in-order");
+        let apart = [("link.up", &slow), ("link.down", &plain), ("out1", &one)];
+        let found = brief(apart.into_iter());
+        let found: Vec<&str> = found.iter().flat_map(|(a, b)| [&**a, &**b]).collect();
+        assert_eq!(
+            found,
+            [
+                "link.up",
+                "rate 1mbit, queue 20p, delay 20ms",
+                "link.down",
+                "unlimited rate, no delay, no loss",
+                "out1",
+                text.as_str(),
+            ]
+        );
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The report as a table: a column a link, a row a measure.
+//! The whole report of links, for `--verbose`: a column a link, a row a measure.
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -6,8 +6,10 @@ use std::io::{self, Write};
 use longwire_runtime::ledger::{Effects, LATENESS, NamedCounts};
 use longwire_runtime::report::DISTRIBUTIONS;
 use longwire_runtime::{LinkReport, RunReport};
+use longwire_traffic::require::link_name;
 
 use super::require::frames;
+use super::summary::Summary;
 use super::verdict::Verdict;
 use super::words::{count, micros};
 use super::{received, replay};
@@ -32,7 +34,7 @@ enum Tone {
     Wrong,
 }
 
-/// Writes the report: the table, all of it if `verbose`, the receivers and the verdict.
+/// Writes the report: its summary, or if `verbose` all of it, with counters at zero.
 ///
 /// # Errors
 /// If `out` cannot be written.
@@ -43,9 +45,12 @@ pub fn write(
     verbose: bool,
     paint: Paint,
 ) -> io::Result<()> {
-    write_table(out, &report.links, verbose, paint)?;
-    replay::write_inputs(out, &report.inputs, verbose, paint)?;
-    received::write(out, &report.links, received, verbose, paint)?;
+    if !verbose {
+        return Summary::of_links(report, received).write(out, paint);
+    }
+    write_table(out, &report.links, paint)?;
+    replay::write_inputs(out, &report.inputs, paint)?;
+    received::write(out, &report.links, received, paint)?;
     let cpu = match report.cpu_s {
         cpu if cpu > 0.0 => format!(", {cpu:.2} s of CPU"),
         _ => String::new(),
@@ -58,24 +63,20 @@ pub fn write(
     Verdict::of(report).write(out, paint)
 }
 
-fn write_table(
-    out: &mut impl Write,
-    links: &[LinkReport],
-    verbose: bool,
-    paint: Paint,
-) -> io::Result<()> {
-    let rows = rows(links, verbose);
+fn write_table(out: &mut impl Write, links: &[LinkReport], paint: Paint) -> io::Result<()> {
+    let rows = rows(links);
+    let names: Vec<&str> = links.iter().map(|link| link_name(&link.name)).collect();
     let group_width = width(rows.iter().map(|row| row.group));
     let name_width = width(rows.iter().map(|row| row.name.as_str()));
     let cell_width = |index: usize| {
         let cells = rows.iter().filter_map(move |row| row.cells.get(index));
-        width(cells.map(String::as_str)).max(links[index].name.len())
+        width(cells.map(String::as_str)).max(names[index].len())
     };
     let widths: Vec<usize> = (0..links.len()).map(cell_width).collect();
 
     write!(out, "{:group_width$} {:name_width$}", "", "")?;
-    for (link, width) in links.iter().zip(&widths) {
-        let name = format!("{:>width$}", link.name);
+    for (name, width) in names.iter().zip(&widths) {
+        let name = format!("{name:>width$}");
         write!(out, "  {}", paint.bold(name))?;
     }
     writeln!(out)?;
@@ -108,8 +109,8 @@ fn width<'a>(texts: impl Iterator<Item = &'a str>) -> usize {
     texts.map(str::len).max().unwrap_or(0)
 }
 
-/// Returns the rows; counts of zero only with `all`.
-fn rows(links: &[LinkReport], all: bool) -> Vec<ReportRow> {
+/// Returns the rows.
+fn rows(links: &[LinkReport]) -> Vec<ReportRow> {
     let mut rows = Vec::new();
     let mut add = |group, name: &str, tone, cell: &dyn Fn(&LinkReport) -> String| {
         rows.push(ReportRow {
@@ -131,61 +132,44 @@ fn rows(links: &[LinkReport], all: bool) -> Vec<ReportRow> {
     add("out", "bytes", Tone::Plain, &|link| {
         count(link.traffic.bytes_out)
     });
-    let drops = counted(links, all, |link| &link.drops);
-    for reason in &drops {
+    for reason in names(links, |link| &link.drops) {
         add("drops", reason, Tone::Emulated, &|link| {
             share(link.drops.of(reason), link.traffic.packets_in)
         });
     }
-    if drops.is_empty() {
-        add("drops", "", Tone::Plain, &|_| "0".to_owned());
-    }
-    let artifacts = counted(links, all, |link| &link.artifacts);
-    for kind in &artifacts {
+    for kind in names(links, |link| &link.artifacts) {
         add("artifacts", kind, Tone::Wrong, &|link| {
             share(link.artifacts.of(kind), frames(link))
         });
     }
-    if artifacts.is_empty() {
-        add("artifacts", "", Tone::Plain, &|_| "0".to_owned());
-    }
-    distributions(links, all, &mut add);
-    if all || links.iter().any(|link| link.queue.queue_packets_max > 0) {
-        add("queue", "max packets", Tone::Plain, &|link| {
-            count(link.queue.queue_packets_max)
-        });
-        add("queue", "max bytes", Tone::Plain, &|link| {
-            count(link.queue.queue_bytes_max)
-        });
-    }
-    effects(links, all, &mut add);
-    if all || links.iter().any(|link| link.in_flight > 0) {
-        add("delay line", "in flight", Tone::Plain, &|link| {
-            count(link.in_flight)
-        });
-    }
-    if all || links.iter().any(|link| link.memory.memory_max > 0) {
-        add("memory", "max", Tone::Plain, &|link| {
-            binary(link.memory.memory_max)
-        });
-    }
+    distributions(links, &mut add);
+    add("queue", "max packets", Tone::Plain, &|link| {
+        count(link.queue.queue_packets_max)
+    });
+    add("queue", "max bytes", Tone::Plain, &|link| {
+        count(link.queue.queue_bytes_max)
+    });
+    effects(&mut add);
+    add("delay line", "in flight", Tone::Plain, &|link| {
+        count(link.in_flight)
+    });
+    add("memory", "max", Tone::Plain, &|link| {
+        binary(link.memory.memory_max)
+    });
     rows
 }
 
-/// Returns the rows of effects that the ledger gives a row.
-fn effects(links: &[LinkReport], all: bool, add: &mut AddRow<'_>) {
+/// Adds the rows of effects that the ledger gives a row.
+fn effects(add: &mut AddRow<'_>) {
     for (index, counter) in Effects::COUNTERS.iter().enumerate() {
-        let value = |link: &LinkReport| {
-            let value = link.effects.counted().nth(index);
-            value.map_or(0, |(_, value)| value)
+        let Some((group, name)) = counter.row else {
+            continue;
         };
-        if let Some((group, name)) = counter.row
-            && (all || links.iter().any(|link| value(link) > 0))
-        {
-            add(group, name, Tone::Emulated, &|link| {
-                share(value(link), link.traffic.packets_in)
-            });
-        }
+        add(group, name, Tone::Emulated, &|link| {
+            let value = link.effects.counted().nth(index);
+            let value = value.map_or(0, |(_, value)| value);
+            share(value, link.traffic.packets_in)
+        });
     }
 }
 
@@ -194,15 +178,12 @@ type AddRow<'a> = dyn FnMut(&'static str, &str, Tone, &dyn Fn(&LinkReport) -> St
 
 /// Returns the rows of distributions: of lateness, of the emulator's own where it differs,
 /// and of a replay's departures.
-fn distributions(links: &[LinkReport], all: bool, add: &mut AddRow<'_>) {
-    // Virtual time is never late: one row reports it.
-    let late = all || links.iter().any(|link| link.lateness_us.max > 0.0);
+fn distributions(links: &[LinkReport], add: &mut AddRow<'_>) {
     let excused = |link: &LinkReport| !link.lateness_own_us.is_as_late_as(&link.lateness_us);
     let excused = links.iter().any(excused);
     for distribution in &DISTRIBUTIONS {
         let statistics = match distribution.name {
-            "lateness" if late => &LATENESS[..],
-            "lateness" => &LATENESS[3..4],
+            "lateness" => &LATENESS[..],
             "lateness-own" if !excused => &[],
             "gap" if links.iter().all(|link| link.departures.is_none()) => &[],
             "sent" if links.iter().all(|link| link.send_stamps.is_none()) => &[],
@@ -238,15 +219,14 @@ fn stamps(link: &LinkReport) -> String {
         format!("{} by {}", count(found.count), found.by)
     })
 }
-/// Returns the names of counts: those above zero in any link, or `all`.
-fn counted<'a>(
+
+/// Returns the names of counts of all links.
+fn names<'a>(
     links: &'a [LinkReport],
-    all: bool,
     counts: impl Fn(&'a LinkReport) -> &'a NamedCounts,
 ) -> BTreeSet<&'a str> {
-    let counts = links.iter().flat_map(|link| counts(link).iter());
-    let counts = counts.filter(|(_, count)| all || **count > 0);
-    counts.map(|(name, _)| name.as_ref()).collect()
+    let counts = links.iter().flat_map(|link| counts(link).keys());
+    counts.map(AsRef::as_ref).collect()
 }
 
 /// Formats a count and its share of the whole: `12 (0.10%)`.
@@ -274,7 +254,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table_has_a_column_a_link_and_hides_what_never_happened() {
+    fn the_table_has_a_column_a_link_and_all_counters() {
         let link = |name: &str, lost| LinkReport {
             name: name.to_owned(),
             traffic: Traffic {
@@ -288,14 +268,18 @@ mod tests {
         };
         let mut out = Vec::new();
         let links = [link("up", 10), link("down", 0)];
-        assert!(write_table(&mut out, &links, false, Paint::PLAIN).is_ok());
+        assert!(write_table(&mut out, &links, Paint::PLAIN).is_ok());
         let text = String::from_utf8_lossy(&out);
-        assert!(
-            text.contains("drops     loss     10 (1.00%)      0\n"),
-            "{text}"
-        );
-        assert!(!text.contains("mtu"), "{text}");
-        assert!(!text.contains("in flight"), "{text}");
+        let row = |name: &str| {
+            let line = text.lines().find(|line| line.contains(name));
+            let words: Vec<&str> = line.unwrap_or("").split_whitespace().collect();
+            words.join(" ")
+        };
+        assert_eq!(row("link."), "link.up link.down");
+        assert_eq!(row("loss "), "drops loss 10 (1.00%) 0");
+        assert_eq!(row("mtu"), "mtu 0 0");
+        assert_eq!(row("late "), "artifacts late 0 0");
+        assert_eq!(row("in flight"), "delay line in flight 0 0");
         let widths: BTreeSet<usize> = text.lines().map(str::len).collect();
         assert_eq!(widths.len(), 1, "columns are aligned:\n{text}");
     }

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 
 use longwire_runtime::ledger::NamedCounts;
 use longwire_runtime::{LinkReport, Pauses, RunReport, Spread};
+use longwire_traffic::require::link_name;
 use serde::Serialize;
 
 use super::artifacts::{self, is_own};
@@ -83,7 +84,7 @@ fn judge(report: &RunReport) -> (bool, String) {
         let line = format!(
             "{subject} fell short of what was asked for: {} delivered none of {} frames, and {} of \
              them are not accounted for; please report this",
-            link.name,
+            link_name(&link.name),
             count(link.traffic.packets_in),
             count(lost_unseen(link)),
         );
@@ -227,7 +228,7 @@ fn artifacts(link: &LinkReport) -> Option<String> {
             count(frames)
         ),
     };
-    Some(format!("{} {kinds}{of}", link.name))
+    Some(format!("{} {kinds}{of}", link_name(&link.name)))
 }
 
 /// Lists artifacts by kind, if there are any: `12 late, 3 memory`.

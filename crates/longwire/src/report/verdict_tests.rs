@@ -44,14 +44,14 @@ fn one_frame_of_five_thousand_differs_from_a_fifth_of_them() {
     assert!(one.faithful);
     assert_eq!(
         one.line,
-        "the link was what was asked for, apart from up 1 late (0.02% of 5,000 frames): 10,000 \
+        "the link was what was asked for, apart from link.up 1 late (0.02% of 5,000 frames): 10,000 \
          frames delivered, 99% of them at most 12.0 us late and none more than 80.0 us"
     );
     let fifth = Verdict::of(&report(1_000));
     assert!(!fifth.faithful);
     assert_eq!(
         fifth.line,
-        "the link fell short of what was asked for: up 1,000 late (20.0% of 5,000 frames)"
+        "the link fell short of what was asked for: link.up 1,000 late (20.0% of 5,000 frames)"
     );
     assert_eq!(fifth.hints.len(), 1);
     assert!(fifth.hints[0].contains("--wait spin"));

@@ -1,6 +1,7 @@
 //! Draws a direction: its options, and the last minutes of what happened.
 
 use longwire_control::responses::Columns;
+use longwire_fabric::options_in_words;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
@@ -8,7 +9,7 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Paragraph, Sparkline};
 
 use super::draw::{clock, colour, height_of, wrapped};
-use super::source::{CHANGES_SHOWN, Detail, written};
+use super::source::{CHANGES_SHOWN, Detail};
 use crate::report::words::{count, micros, rate};
 
 /// A row of the history: its name, the last value in words, and the values.
@@ -62,7 +63,11 @@ fn head(detail: &Detail) -> [Line<'_>; 2] {
                 detail.name.as_str(),
                 Style::new().add_modifier(Modifier::BOLD),
             ),
-            Span::raw(format!("  {}  {}", way.state.name(), written(&way.options))),
+            Span::raw(format!(
+                "  {}  {}",
+                way.state.name(),
+                options_in_words(&way.options)
+            )),
         ]),
         Line::from(format!(
             "in {}  out {}  dropped {}{}  marked {}  late {}",

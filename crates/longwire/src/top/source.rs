@@ -7,7 +7,7 @@ use longwire_control::client::{Client, ClientError};
 use longwire_control::responses::{
     Changed, Changes, Columns, Fidelity, Overview, Stats, TablePage,
 };
-use longwire_fabric::LinkView;
+use longwire_fabric::{LinkView, options_in_words};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -246,7 +246,7 @@ fn back(name: &str, link: &Value, body: &Value) -> Option<ChangeRequest> {
             if options.is_empty() {
                 return None;
             }
-            let text = written(&options);
+            let text = options_in_words(&options);
             (
                 json!({ "set": { name: options } }),
                 format!("{name}: {text}"),
@@ -263,22 +263,4 @@ fn back(name: &str, link: &Value, body: &Value) -> Option<ChangeRequest> {
         text,
         of: None,
     })
-}
-
-/// Writes options as a person does: `rate=5mbit delay=20ms`.
-pub fn written(options: &serde_json::Map<String, Value>) -> String {
-    let text = |value: &Value| match value {
-        Value::String(text) => text.clone(),
-        Value::Array(values) => {
-            let values = values
-                .iter()
-                .map(|value| value.as_str().unwrap_or_default());
-            values.collect::<Vec<_>>().join(" ")
-        }
-        value => value.to_string(),
-    };
-    let options = options
-        .iter()
-        .map(|(name, value)| format!("{name}={}", text(value)));
-    options.collect::<Vec<_>>().join(" ")
 }

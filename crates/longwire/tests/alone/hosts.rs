@@ -267,7 +267,7 @@ impl Cluster {
 
 impl RunningHost {
     fn wait(&mut self) {
-        wait_for_word(&mut self.program, "placement:");
+        wait_for_word(&mut self.program, " between ");
     }
 
     /// Stops it, and returns its report.

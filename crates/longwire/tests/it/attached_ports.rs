@@ -223,7 +223,7 @@ fn the_delay_between_pods_of_two_machines_contains_the_underlay() {
     );
     let mut hosts = vec![pods.start(0), pods.start(1)];
     for host in &mut hosts {
-        wait_for_word(&mut host.program, "placement:");
+        wait_for_word(&mut host.program, " between ");
     }
     let found = pods.closest(2.0 * DELAY);
     println!("bare {bare} ms, over the network {found} ms");
@@ -245,7 +245,7 @@ fn the_delay_between_pods_of_two_machines_contains_the_underlay() {
     );
     // With it, they enter the network again.
     let mut again = pods.start(1);
-    wait_for_word(&mut again.program, "placement:");
+    wait_for_word(&mut again.program, " between ");
     let found = pods.closest(2.0 * DELAY);
     assert!(
         (found - 2.0 * DELAY).abs() < 0.5,
@@ -309,7 +309,7 @@ fn ports_at_one_interface_take_packets_to_their_addresses() {
     command.args(["--report", &dir.file("report.json")]);
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut program = RunningProgram::start(&site.middle, &mut command);
-    wait_for_word(&mut program, "placement:");
+    wait_for_word(&mut program, " between ");
     let taken = |to: usize, delays: f64| {
         let began = Instant::now();
         while site

@@ -126,7 +126,7 @@ fn unknown_options_and_missing_values_are_reported() {
         --delay | --delay
         --delay 1ms --delay 2ms | --delay; multiple times
         --require latency<5us | --require; lateness.p99
-        --require artifacts=0,up.latenes.p99<5us | --require; did you mean 'lateness.p99'?
+        --require artifacts=0,up.latenes.p99<5us | --require; did you mean 'lateness.p99'
         --require artifacts | --require; compares nothing
         ",
     );

@@ -23,6 +23,7 @@ mod interfaces;
 mod live;
 mod model_pages;
 mod network;
+mod output;
 mod page;
 mod plot;
 mod plugin_crashes;

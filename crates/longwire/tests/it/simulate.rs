@@ -238,12 +238,14 @@ fn a_requirement_decides_the_exit_code() {
     );
     assert_eq!(ran.code, 3);
     assert!(
-        ran.stderr.contains("not met: packets_out>2: up had 2\n"),
+        ran.stderr
+            .contains("not met: packets_out>2: link.up had 2\n"),
         "{ran:?}"
     );
     assert!(
-        ran.stderr
-            .contains("not met: down.drops=0: the run had no such link 'down'; there were up\n"),
+        ran.stderr.contains(
+            "not met: down.drops=0: the run had no such link 'down'; there were link.up\n"
+        ),
         "{ran:?}"
     );
     assert_eq!(ran.stderr.matches("not met").count(), 2);

@@ -153,7 +153,7 @@ fn frames_cross_switch_links_and_scenario() {
         (made.as_array().map(Vec::len), &made[0]["at_ns"]),
         (Some(1), &SECOND.into())
     );
-    assert_eq!(made[0]["links"], 3, "{made}");
+    assert_eq!(made[0]["links"], 2, "{made}");
     let ports = report["ports"].as_array().expect("ports");
     let counts = ports
         .iter()

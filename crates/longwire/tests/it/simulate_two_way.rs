@@ -302,7 +302,10 @@ fn a_side_that_is_named_wrong_is_remarked() {
     let input: Vec<CapturedFrame> = (0..5).map(|n| (EPOCH + n, ipv4(true, 100, 1))).collect();
     let (ran, ..) = simulate(&dir, &pcap(&input), "out", &["--near", "172.16.0.0/12"]);
     assert_eq!(ran.code, 0, "{ran:?}");
-    assert!(ran.stderr.contains("up: no frame went this way"), "{ran:?}");
+    assert!(
+        ran.stderr.contains("link.up: no frame went this way"),
+        "{ran:?}"
+    );
 }
 
 #[test]
@@ -325,7 +328,7 @@ fn frames_held_at_the_end_are_in_the_log_and_reported() {
             "{queue}: {rows:?}"
         );
         assert!(held.iter().copied().eq(4..9), "{held:?}");
-        let said = "up: 5 frames still held when the capture ended";
+        let said = "link.up: 5 frames still held when the capture ended";
         assert!(ran.stderr.contains(said), "{ran:?}");
     }
 }

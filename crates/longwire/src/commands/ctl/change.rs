@@ -2,12 +2,11 @@
 
 use std::io::{self, Write};
 
-use longwire_engine::Nanos;
-
 use super::{Action, body, print_json, read};
 use crate::{Error, Globals};
 use longwire_control::client::{Client, ClientError};
 use longwire_control::responses::{Changed, Wrong};
+use longwire_units::words::seconds;
 
 /// Makes the change of an action.
 pub(super) fn make(action: &Action, client: &mut Client, globals: &Globals) -> Result<(), Error> {
@@ -37,10 +36,11 @@ pub(super) fn make(action: &Action, client: &mut Client, globals: &Globals) -> R
 }
 
 fn words(changed: &Changed, check: bool) -> String {
+    let link = if changed.links == 1 { "link" } else { "links" };
     let parts = [
-        (changed.links, "set, directions apart"),
-        (changed.added, "added"),
-        (changed.removed, "removed"),
+        (changed.links, format!("{link} changed")),
+        (changed.added, "added".to_owned()),
+        (changed.removed, "removed".to_owned()),
     ];
     let parts = parts.iter().filter(|(count, _)| *count > 0);
     let parts: Vec<String> = parts
@@ -50,11 +50,10 @@ fn words(changed: &Changed, check: bool) -> String {
         [] => "done".to_owned(),
         parts => parts.join(", "),
     };
-    let at = Nanos::from_nanos(changed.at_ns);
     if check {
-        format!("possible, nothing was changed: {what}")
+        format!("nothing was changed; it would be: {what}")
     } else {
-        format!("{what}; at {at} of the run")
+        format!("{what} at {}", seconds(changed.at_ns))
     }
 }
 
@@ -73,12 +72,19 @@ mod tests {
         };
         assert_eq!(
             words(&changed, false),
-            "4 set, directions apart, 1 removed; at 2.5s of the run"
+            "4 links changed, 1 removed at 2.5 s"
         );
         let checked = words(&changed, true);
-        assert!(
-            checked.starts_with("possible, nothing was changed"),
-            "{checked}"
+        assert_eq!(
+            checked,
+            "nothing was changed; it would be: 4 links changed, 1 removed"
         );
+        let one = Changed {
+            at_ns: 4_049_022_260,
+            links: 1,
+            removed: 0,
+            ..changed
+        };
+        assert_eq!(words(&one, false), "1 link changed at 4.049 s");
     }
 }

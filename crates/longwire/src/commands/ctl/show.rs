@@ -2,13 +2,13 @@
 
 use std::io::{self, Write};
 
-use longwire_engine::Nanos;
 use longwire_units::number_of;
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::stats::named;
 use super::{StatsArgs, encoded, print_json, read};
+use crate::report::network::change_line;
 use crate::table::Table;
 use crate::{Error, Globals};
 use longwire_control::client::Client;
@@ -25,12 +25,8 @@ pub(super) fn stats(args: &StatsArgs, client: &mut Client, globals: &Globals) ->
     let response = client.get(&format!("/v1/stats?match={}", encoded(name)))?;
     show(response, globals, |response| {
         let sums: Stats = read(response)?;
-        let mut text = format!(
-            "{:.3} s, {}",
-            sums.elapsed_s,
-            number_of(sums.links as u64, "link")
-        );
-        text += " (directions apart)\n";
+        let directions = number_of(sums.links as u64, "direction");
+        let mut text = format!("{:.3} s, {directions}\n", sums.elapsed_s);
         for (name, count) in named(&sums.totals) {
             text += &format!("{name:>20}  {count}\n");
         }
@@ -175,18 +171,7 @@ pub(super) fn changes(client: &mut Client, globals: &Globals) -> Result<(), Erro
             );
         }
         for done in changes.changes {
-            let at = Nanos::from_nanos(done.at_ns);
-            let until = done.until_ns.map(Nanos::from_nanos);
-            let until = until.map_or_else(String::new, |until| format!(" to {until}"));
-            // Additions and removals set no options of links.
-            let links = match done.links {
-                0 => String::new(),
-                links => format!(", {}", number_of(links as u64, "link")),
-            };
-            text += &format!("{at}{until} by {}{links}: {}", done.by, done.change);
-            if let Some(error) = done.error {
-                text += &format!("; not made: {error}");
-            }
+            text += &change_line(&done);
             text.push('\n');
         }
         Ok(text)

@@ -1,10 +1,12 @@
 //! The report of a network as text.
 
+mod summary;
 mod verdict;
+
+pub use summary::change_line;
 
 use std::io::{self, Write};
 
-use longwire_engine::Nanos;
 use longwire_fabric::{Changes, LinkRow, NetworkReport};
 use longwire_hosts::HostsReport;
 use longwire_runtime::RunReport;
@@ -12,7 +14,7 @@ use longwire_units::number_of;
 
 use crate::cli::Paint;
 use crate::report::Verdict;
-use crate::report::words::links_in_words;
+use crate::report::words::count_of;
 use crate::table::Table;
 
 /// Links that are shown as text; the others are in the JSON.
@@ -21,11 +23,19 @@ const SHOWN: usize = 20;
 /// Changes that are shown as text.
 const CHANGES_SHOWN: usize = 20;
 
-/// Writes a report as text.
+/// Writes a report: its summary, or if `verbose` all of it.
 ///
 /// # Errors
 /// If `out` cannot be written.
-pub fn write_text(out: &mut impl Write, report: &NetworkReport, paint: Paint) -> io::Result<()> {
+pub fn write_text(
+    out: &mut impl Write,
+    report: &NetworkReport,
+    verbose: bool,
+    paint: Paint,
+) -> io::Result<()> {
+    if !verbose {
+        return summary::of(report).write(out, paint);
+    }
     write_ports(out, &report.run)?;
     write_links(out, &report.links)?;
     if let Some(line) = verdict::overload_line(report) {
@@ -129,7 +139,7 @@ fn write_links(out: &mut impl Write, links: &[LinkRow]) -> io::Result<()> {
     let unused = links.len() - used.len();
     let remark = match (more, unused) {
         (0, 0) => return Ok(()),
-        (0, unused) => format!("{} carried no frames", links_in_words(unused)),
+        (0, unused) => format!("{} carried no frames", count_of(unused as u64, "link")),
         (more, 0) => format!("{more} more carried frames"),
         (more, unused) => format!("{more} more carried frames, {unused} carried none"),
     };
@@ -142,17 +152,7 @@ fn write_changes(out: &mut impl Write, changes: &Changes) -> io::Result<()> {
     }
     writeln!(out)?;
     for done in changes.made.iter().take(CHANGES_SHOWN) {
-        let links = match done.links {
-            0 => String::new(),
-            links => format!(", {}", links_in_words(links)),
-        };
-        let at = Nanos::from_nanos(done.at_ns);
-        let until = done.until_ns.map(Nanos::from_nanos);
-        let until = until.map_or_else(String::new, |until| format!(" to {until}"));
-        writeln!(out, "at {at}{until}, {}{links}: {}", done.by, done.change)?;
-        if let Some(error) = &done.error {
-            writeln!(out, "  not done: {error}")?;
-        }
+        writeln!(out, "{}", change_line(done))?;
     }
     let more = changes.made.len().saturating_sub(CHANGES_SHOWN) as u64 + changes.forgotten;
     if more > 0 {
@@ -173,29 +173,8 @@ fn write_rest(out: &mut impl Write, run: &RunReport) -> io::Result<()> {
         run.counts.passed,
         run.counts.unmatched_dropped
     )?;
-    if run.counts.moved > 0 {
-        writeln!(
-            out,
-            "{} taken to have arrived later: read after the links had decided beyond the arrival",
-            number_of(run.counts.moved, "frame")
-        )?;
-    }
-    if run.counts.unrecorded > 0 {
-        writeln!(
-            out,
-            "{} of arrivals and verdicts not recorded: the disk did not keep up",
-            number_of(run.counts.unrecorded, "row")
-        )?;
-    }
-    for (reason, count) in switch.not_forwarded.iter() {
-        writeln!(out, "  not forwarded: {reason} {count}")?;
-    }
-    if switch.loop_signs > 0 {
-        writeln!(
-            out,
-            "  signs of a loop among the ports: {}",
-            switch.loop_signs
-        )?;
+    for line in summary::findings(run) {
+        writeln!(out, "{line}")?;
     }
     writeln!(
         out,

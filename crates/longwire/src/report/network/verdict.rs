@@ -12,7 +12,7 @@ use crate::report::undelivered::UndeliveredFrames;
 use crate::report::verdict::{
     IN_TIME, SHARE_SMALL, Verdict, kinds, lateness, machine_hints, own_share, stopped,
 };
-use crate::report::words::{count, links_in_words, micros, percent};
+use crate::report::words::{count, count_of, micros, percent};
 
 /// Returns the verdict on a network.
 pub(super) fn of(report: &NetworkReport) -> Verdict {
@@ -154,7 +154,7 @@ impl Overload<'_> {
             "{} of {} could not be served in time, the worst {} with {} of its {} frames late \
              ({:.1}%), by up to {}",
             count(self.behind as u64),
-            links_in_words(self.used),
+            count_of(self.used as u64, "link"),
             worst.name,
             count(worst.late()),
             count(frames),

@@ -65,7 +65,9 @@ impl Site {
         }
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut running = RunningProgram::start(&self.middle, &mut command);
-        wait_for_word(&mut running, "placement:");
+        // As the line at the start describes a network, or one link.
+        let network = arguments.iter().any(|word| word.ends_with(".toml"));
+        wait_for_word(&mut running, if network { " between " } else { "link" });
         Network { running, dir }
     }
 

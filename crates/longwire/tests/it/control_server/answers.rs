@@ -133,7 +133,7 @@ fn links_are_read_and_changed() {
     // With check, the same answer and no change.
     let right = r#"{"set":{"adsl*":{"rate":"2mbit"}}}"#;
     let checked = ask(&socket, "POST /v1/changes?check=true", right).json();
-    assert_eq!(checked["links"], 6);
+    assert_eq!(checked["links"], 3);
     assert_eq!(get("/v1/links/adsl1")["up"]["options"]["rate"], "10mbit");
     let one_way = ask(
         &socket,

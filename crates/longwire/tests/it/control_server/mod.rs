@@ -104,7 +104,7 @@ impl Stage {
     fn start(&self, network: &str, arguments: &[&str]) -> RunningProgram {
         let mut command = self.command(network, arguments);
         let mut running = RunningProgram::start(&self.namespace, &mut command);
-        wait_for_word(&mut running, "control:");
+        wait_for_word(&mut running, " between ");
         running
     }
 

@@ -1,4 +1,4 @@
-//! `--json` and the command's output.
+//! The command's output, and that of exec next to it.
 
 use crate::exec::{User, well};
 
@@ -22,5 +22,24 @@ fn json_leaves_stdout_to_the_command() {
         // Without a command, stdout is free.
         let probed = well(user.exec(&["--json", "--delay", "1ms"]));
         assert!(probed.json()["probe"]["rtt_ms"].as_f64() > Some(0.0));
+    }
+}
+
+#[test]
+fn a_command_is_between_a_line_about_the_link_and_a_short_report() {
+    for user in User::all() {
+        let words = ["--delay", "1ms", "--rate", "10mbit", "--", "echo", "hello"];
+        let ended = well(user.exec(&words));
+        assert_eq!(ended.stdout, "hello\n");
+        let lines: Vec<&str> = ended.stderr.lines().collect();
+        let link = "link, each direction: rate 10mbit, queue 125000b (derived), delay 1ms";
+        assert_eq!(lines[0], link, "{ended:?}");
+        assert!(lines[1].starts_with("frames "), "{ended:?}");
+        assert!(lines.len() <= 11, "{ended:?}");
+        let quiet = well(user.exec(&[&["-q"], &words[..]].concat()));
+        assert_eq!(quiet.stderr, "", "{quiet:?}");
+        let verbose = well(user.exec(&[&["-v"], &words[..]].concat()));
+        assert!(verbose.stderr.contains("note: placement: "), "{verbose:?}");
+        assert!(verbose.stderr.lines().count() > 30, "{verbose:?}");
     }
 }

@@ -119,10 +119,10 @@ fn senders_keep_no_more() {
     let trace = dir.file("a.pcap");
     write(&trace, &pcap(&[(0, 100), (1_000_000, 100)]));
     let replay = format!("replay {trace} --to a0 --loop 0 --receive a1");
-    let mut replay = start(&place, &words(&replay), "out:");
+    let mut replay = start(&place, &words(&replay), "sending to");
     assert_given_up(&mut replay, NET_ADMIN, 0);
     let generate = words("generate --to b0 --rate 1kpps --time 1min");
-    let mut generate = start(&place, &generate, "out:");
+    let mut generate = start(&place, &generate, "sending to");
     assert_given_up(&mut generate, NET_ADMIN, 0);
 }
 

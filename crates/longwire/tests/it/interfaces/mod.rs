@@ -97,6 +97,6 @@ impl Drop for Live {
     }
 }
 
-/// First words of `run` and `replay` once they run, and of `receive`.
-const RUNS: &str = "placement:";
+/// First words of `run` once it runs, and of `receive`.
+const RUNS: &str = "link";
 const RECEIVES: &str = "receiving at";

@@ -46,7 +46,7 @@ fn the_report_is_shown_although_its_file_cannot_be_written() {
         if json {
             assert!(ran.json()["links"].is_array(), "{ran:?}")
         } else {
-            assert!(ran.stdout.contains("packets"), "{ran:?}")
+            assert!(ran.stdout.contains("frames "), "{ran:?}")
         }
     }
     let received = words("receive packet:a0 --time 1ms --report /dev/full");

@@ -102,7 +102,7 @@ fn what_a_file_cannot_take_is_refused() {
     for [options, says] in rows(
         "
         --topspeed | --rate
-        --loop 0 | --limit
+        --loop 0 | --count
         --receive lo | needs a port
         --view | real time
         --launch device | holds frames

@@ -1,4 +1,4 @@
-use longwire_traffic::receive::{Drift, StreamReport, TraceReport};
+use crate::receive::{Drift, StreamReport, TraceReport};
 
 use super::*;
 

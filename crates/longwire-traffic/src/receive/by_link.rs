@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use super::report::{ReceiveReport, ReceivedLinkReport};
 use longwire_runtime::RunReport;
-use longwire_traffic::receive::{ReceiveReport, ReceivedLinkReport};
 
 /// The reports of receivers, by the names of the links whose frames they received.
 pub type ReceivedByLink = BTreeMap<String, ReceiveReport>;

@@ -142,11 +142,9 @@ fn known_names() -> String {
     let families = families().into_iter();
     let families = families.map(|(family, parts)| prefixed(family, &parts));
     format!(
-        "{}, {}, \
-         received.NAME of what `receive --require` knows, \
-         each also of one link as in up.artifacts, and of a network's as in adsl7.down.drops",
+        "{}, {}",
         counts.join(", "),
-        families.collect::<Vec<_>>().join(", "),
+        families.collect::<Vec<_>>().join(", ")
     )
 }
 

@@ -10,8 +10,9 @@ use std::str::FromStr;
 use longwire_engine::Nanos;
 use longwire_runtime::Spread;
 use longwire_runtime::ledger::RECEIVED;
-use longwire_traffic::receive::{ReceiveReport, Timing};
 use longwire_units::{UnitError, parse_count, parse_real};
+
+use super::report::{ReceiveReport, Timing};
 
 /// A requirement on the report of a receiver.
 #[derive(Clone, Debug, PartialEq)]

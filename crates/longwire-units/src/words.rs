@@ -1,15 +1,17 @@
-//! Numbers in words.
+//! Quantities for reading, rounded to three digits; [`Display`](core::fmt::Display) of the
+//! units is exact.
+
+use alloc::borrow::ToOwned;
+use alloc::format;
+use alloc::string::String;
+
+pub use crate::counted::grouped as count;
 
 /// Formats a count with its noun and separated thousands: `1,234 frames`, `1
 /// frame`. The noun is given in the singular.
 pub fn count_of(value: u64, noun: &str) -> String {
     let ending = if value == 1 { "" } else { "s" };
     format!("{} {noun}{ending}", count(value))
-}
-
-/// Formats a count with separated thousands: `1,234,567`.
-pub fn count(value: u64) -> String {
-    longwire_units::grouped(value)
 }
 
 /// Formats a time in microseconds, in a suitable unit, to three digits.
@@ -25,6 +27,13 @@ pub fn micros(micros: f64) -> String {
         v if v < 100.0 => format!("{v:.1} {unit}"),
         v => format!("{v:.0} {unit}"),
     }
+}
+
+/// Formats nanoseconds since the start of a run, to the millisecond: `4.049 s`, `10 s`.
+pub fn seconds(nanos: u64) -> String {
+    let text = format!("{:.3}", nanos as f64 / 1e9);
+    let text = text.trim_end_matches('0').trim_end_matches('.');
+    format!("{text} s")
 }
 
 /// Formats a rate for reading, not for an option: `12.3 Mbit/s`.
@@ -50,32 +59,16 @@ pub fn percent(share: f64) -> String {
         // A frame in a hundred million, and fewer.
         p if p < 1e-6 => "less than 0.000001%".to_owned(),
         // Two digits.
-        p if p < 0.01 => format!("{p:.0$}%", (1.0 - p.log10().floor()) as usize),
+        p if p < 0.01 => format!("{p:.0$}%", (1.0 - libm::floor(libm::log10(p))) as usize),
         p if p < 10.0 => format!("{p:.2}%"),
         p if p < 99.95 => format!("{p:.1}%"),
         p => format!("{p:.0}%"),
     }
 }
 
-/// Formats a number of links: `1 link`, `2 links`.
-pub fn links_in_words(links: usize) -> String {
-    match links {
-        1 => "1 link".to_owned(),
-        links => format!("{} links", count(links as u64)),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn thousands_stand_apart() {
-        assert_eq!(count(0), "0");
-        assert_eq!(count(999), "999");
-        assert_eq!(count(1_000), "1,000");
-        assert_eq!(count(1_234_567), "1,234,567");
-    }
 
     #[test]
     fn shares_are_written_out() {
@@ -87,6 +80,13 @@ mod tests {
         assert_eq!(percent(2e-4), "0.02%");
         assert_eq!(percent(0.2), "20.0%");
         assert_eq!(percent(1.0), "100%");
+    }
+
+    #[test]
+    fn moments_have_milliseconds() {
+        assert_eq!(seconds(0), "0 s");
+        assert_eq!(seconds(4_049_022_260), "4.049 s");
+        assert_eq!(seconds(10_000_000_000), "10 s");
     }
 
     #[test]

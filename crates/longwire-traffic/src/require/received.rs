@@ -1,0 +1,139 @@
+//! Conditions on the receivers of a run.
+
+use longwire_runtime::LinkReport;
+
+use super::RequireError;
+use super::names::{link_name, named, no_such_link};
+use crate::receive::{ReceiveRequirement, ReceivedByLink};
+
+/// Prefix of a requirement on receivers.
+const PREFIX: &str = "received.";
+
+/// Separator between a link's name and such a requirement.
+const BEHIND_LINK: &str = ".received.";
+
+/// A condition on the report of a receiver.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct ReceivedClause {
+    /// The clause as it was written.
+    text: String,
+    /// The link; `None` is every link.
+    link: Option<String>,
+    requirement: ReceiveRequirement,
+}
+
+impl ReceivedClause {
+    /// Parses a clause if it is about receivers: `received.lost=0`,
+    /// `out1.received.delay.p99<1ms`.
+    ///
+    /// # Errors
+    /// If no condition follows `received.`.
+    pub(super) fn parse(clause: &str) -> Option<Result<ReceivedClause, RequireError>> {
+        let (link, condition) = match clause.strip_prefix(PREFIX) {
+            Some(condition) => (None, condition),
+            None => {
+                let (link, condition) = clause.split_once(BEHIND_LINK)?;
+                (Some(link.to_owned()), condition)
+            }
+        };
+        let requirement = condition.parse();
+        let refused = |source| RequireError::Received {
+            clause: clause.to_owned(),
+            source,
+        };
+        Some(
+            requirement
+                .map_err(refused)
+                .map(|requirement| ReceivedClause {
+                    text: clause.to_owned(),
+                    link,
+                    requirement,
+                }),
+        )
+    }
+
+    /// Returns a sentence for each link that does not meet the condition.
+    pub(super) fn unmet(&self, links: &[LinkReport], received: &ReceivedByLink) -> Vec<String> {
+        let about = match &self.link {
+            Some(name) => named(name, links),
+            None => links.iter().collect(),
+        };
+        if let (Some(name), true) = (&self.link, about.is_empty()) {
+            return vec![no_such_link(&self.text, name, links)];
+        }
+        let mut unmet = Vec::new();
+        let mut found = false;
+        for link in about {
+            let Some(received) = received.get(&link.name) else {
+                continue;
+            };
+            found = true;
+            let said = self.requirement.unmet(received);
+            unmet.extend(
+                said.iter()
+                    .map(|said| format!("{}: {said}", link_name(&link.name))),
+            );
+        }
+        if !found {
+            unmet.push(format!("{}: nothing was received there", self.text));
+        }
+        unmet
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use longwire_runtime::ledger::Traffic;
+
+    use super::*;
+    use crate::receive::{ReceiveReport, TraceReport};
+
+    fn link(name: &str) -> LinkReport {
+        LinkReport {
+            name: name.to_owned(),
+            traffic: Traffic {
+                packets_in: 1_000,
+                packets_out: 990,
+                ..Traffic::default()
+            },
+            drops: [("loss", 10)].into(),
+            artifacts: [("send_failed", 2)].into(),
+            ..LinkReport::default()
+        }
+    }
+
+    fn received(lost: u64) -> ReceiveReport {
+        ReceiveReport {
+            port: "packet:far".to_owned(),
+            trace: Some(TraceReport {
+                lost,
+                behind_last: 1,
+                ..TraceReport::default()
+            }),
+            ..ReceiveReport::default()
+        }
+    }
+
+    #[test]
+    fn requirements_are_of_one_receiver_or_of_all() {
+        let links = [link("out1"), link("out2")];
+        let all = [("out1", received(0)), ("out2", received(5))];
+        let all = all.map(|(name, report)| (name.to_owned(), report)).into();
+        let parse = ReceivedClause::parse;
+        let unmet = |text| match parse(text) {
+            Some(Ok(clause)) => clause.unmet(&links, &all),
+            other => panic!("{text}: {other:?}"),
+        };
+        assert_eq!(unmet("out1.received.lost<=1"), Vec::<String>::new());
+        assert_eq!(unmet("received.lost<=1"), ["out2: lost<=1: it was 6"]);
+        assert_eq!(unmet("out3.received.lost<=1").len(), 1);
+        assert!(parse("lateness.p99<1us").is_none());
+        let refused = parse("received.nonsense=1").and_then(Result::err);
+        let refused = refused.map(|error| error.to_string()).unwrap_or_default();
+        assert!(refused.contains("known are packets"), "{refused}");
+        let nothing = LinkReport::default();
+        let clause = parse("received.lost=0").and_then(Result::ok);
+        let unmet = clause.map(|clause| clause.unmet(&[nothing], &ReceivedByLink::new()));
+        assert_eq!(unmet.map(|unmet| unmet.len()), Some(1));
+    }
+}

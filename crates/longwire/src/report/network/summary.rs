@@ -1,0 +1,139 @@
+//! The report of a network in ten lines, and its changes in words.
+
+use longwire_fabric::{Changes, Done, NetworkReport};
+use longwire_runtime::RunReport;
+use longwire_units::words::{count_of, seconds};
+
+use super::verdict;
+use crate::report::summary::{Summary, SummaryRow, closing_notes, effects, reason};
+
+/// Changes with a line each.
+const CHANGES_MAX: usize = 3;
+
+/// Returns the summary of a network.
+pub(super) fn of(report: &NetworkReport) -> Summary {
+    let rows = report.links.iter().map(|row| {
+        let frames = row.totals.traffic;
+        let drops = row.dropped.nonzero();
+        let frames = (frames.packets_in, frames.packets_out);
+        SummaryRow::new(&row.name, frames, drops, effects(&row.totals.effects))
+    });
+    let run = &report.run;
+    let mut remarks = Vec::new();
+    let unmatched = run.counts.unmatched_dropped;
+    if unmatched > 0 {
+        remarks.push(format!(
+            "{} dropped without a rule",
+            count_of(unmatched, "frame")
+        ));
+    }
+    remarks.extend(findings(run));
+    if run.in_flight > 0 {
+        remarks.push(format!("{} still inside", count_of(run.in_flight, "frame")));
+    }
+    remarks.extend(verdict::overload_line(report));
+    remarks.extend(change_lines(&report.changes));
+    remarks.extend(closing_notes(run));
+    Summary {
+        rows: rows.collect(),
+        remarks,
+        verdict: verdict::of(report),
+    }
+}
+
+/// Returns lines about frames that did not go the way of the others.
+pub(super) fn findings(run: &RunReport) -> Vec<String> {
+    let (moved, unrecorded) = (run.counts.moved, run.counts.unrecorded);
+    let moved = (moved > 0).then(|| {
+        format!(
+            "{} taken to have arrived later: read after the links had decided beyond the arrival",
+            count_of(moved, "frame")
+        )
+    });
+    let unrecorded = (unrecorded > 0).then(|| {
+        format!(
+            "{} of arrivals and verdicts not recorded: the disk did not keep up",
+            count_of(unrecorded, "row")
+        )
+    });
+    let switch = &run.switch;
+    let unsent: Vec<String> = switch.not_forwarded.nonzero().map(reason).collect();
+    let unsent =
+        (!unsent.is_empty()).then(|| format!("not forwarded by the switch: {}", unsent.join(", ")));
+    let signs = switch.loop_signs;
+    let signs = (signs > 0).then(|| format!("signs of a loop among the ports: {signs}"));
+    let all = [moved, unrecorded, unsent, signs];
+    all.into_iter().flatten().collect()
+}
+
+/// Returns a line for each change, or their number.
+fn change_lines(changes: &Changes) -> Vec<String> {
+    let made = changes.made.len() as u64 + changes.forgotten;
+    let failed = changes.made.iter().filter(|done| done.error.is_some());
+    match made {
+        0 => Vec::new(),
+        _ if made <= CHANGES_MAX as u64 => changes.made.iter().map(change_line).collect(),
+        _ => {
+            let made = format!("{}: -v lists them", count_of(made, "change"));
+            std::iter::once(made)
+                .chain(failed.map(change_line))
+                .collect()
+        }
+    }
+}
+
+/// Formats a change of a run: `at 4.05 s by control: set link rate=4mbit`.
+pub fn change_line(done: &Done) -> String {
+    let until = done.until_ns.map(seconds);
+    let until = until.map_or_else(String::new, |until| format!(" to {until}"));
+    // Additions and removals set no options of links.
+    let links = match done.links {
+        0 | 1 => String::new(),
+        links => format!(" ({})", count_of(links as u64, "link")),
+    };
+    let error = done.error.as_ref();
+    let error = error.map_or_else(String::new, |error| format!("; not done: {error}"));
+    format!(
+        "at {}{until} by {}: {}{links}{error}",
+        seconds(done.at_ns),
+        done.by,
+        done.change
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn changes_are_one_line_each_or_their_number() {
+        let done = |at_ns: u64, links: u64| -> Done {
+            let change = json!({ "set": { "adsl*": { "rate": "4mbit" } } });
+            let done = json!({ "at_ns": at_ns, "by": "control", "change": change, "links": links });
+            serde_json::from_str(&done.to_string()).expect("a change")
+        };
+        let mut changes = Changes::default();
+        changes.remember(done(4_049_022_260, 1));
+        changes.remember(done(5_000_000_000, 12));
+        assert_eq!(
+            change_lines(&changes),
+            [
+                "at 4.049 s by control: set adsl* rate=4mbit",
+                "at 5 s by control: set adsl* rate=4mbit (12 links)",
+            ]
+        );
+        let mut failed = done(6_000_000_000, 0);
+        failed.error = Some("no link is called adsl9".to_owned());
+        changes.remember(failed);
+        changes.remember(done(7_000_000_000, 1));
+        assert_eq!(
+            change_lines(&changes),
+            [
+                "4 changes: -v lists them",
+                "at 6 s by control: set adsl* rate=4mbit; not done: no link is called adsl9",
+            ]
+        );
+    }
+}

@@ -1,0 +1,236 @@
+//! The report in at most ten lines: the frames of each link, the reasons of its drops, and
+//! the verdict.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use longwire_runtime::RunReport;
+use longwire_runtime::ledger::Effects;
+use longwire_traffic::require::link_name;
+use longwire_units::words::{count, count_of, percent};
+
+use super::verdict::Verdict;
+use super::{received, replay};
+use crate::cli::Paint;
+use crate::receiving::ReceivedByLink;
+
+/// Lines of a summary, on a terminal of 80 columns.
+const LINES_MAX: usize = 10;
+
+/// Links with one row each; the others share one.
+const LINKS_MAX: usize = 4;
+
+/// Reasons of drops in a row.
+const REASONS_MAX: usize = 3;
+
+/// The summary of a run.
+pub struct Summary {
+    /// A row for each direction of each link.
+    pub(super) rows: Vec<SummaryRow>,
+    /// Lines between the rows and the verdict.
+    pub(super) remarks: Vec<String>,
+    /// The verdict.
+    pub(super) verdict: Verdict,
+}
+
+/// The frames of a direction of a link, or of several links.
+#[derive(Default)]
+pub(super) struct SummaryRow {
+    name: String,
+    packets_in: u64,
+    packets_out: u64,
+    drops: BTreeMap<String, u64>,
+    /// Frames in flight, and other effects of models.
+    others: BTreeMap<String, u64>,
+}
+
+impl Summary {
+    /// Returns the summary of a run of links, with a line of each receiver.
+    pub fn of_links(report: &RunReport, received: &ReceivedByLink) -> Summary {
+        let rows = report.links.iter().map(|link| {
+            SummaryRow::new(
+                &link.name,
+                (link.traffic.packets_in, link.traffic.packets_out),
+                link.drops.nonzero(),
+                effects(&link.effects).chain([("in flight", link.in_flight)]),
+            )
+        });
+        let mut remarks = replay::lines(&report.inputs);
+        remarks.extend(received::lines(&report.links, received));
+        remarks.extend(closing_notes(report));
+        Summary {
+            rows: rows.collect(),
+            remarks,
+            verdict: Verdict::of(report),
+        }
+    }
+
+    /// Adds lines before the verdict.
+    pub fn with(mut self, remarks: impl IntoIterator<Item = String>) -> Summary {
+        self.remarks.extend(remarks);
+        self
+    }
+
+    /// Writes at most [`LINES_MAX`] lines of a terminal, unless the verdict alone is longer.
+    ///
+    /// # Errors
+    /// If `out` cannot be written.
+    pub fn write(mut self, out: &mut impl Write, paint: Paint) -> io::Result<()> {
+        let table = table(self.rows, paint);
+        let hints = &mut self.verdict.hints;
+        let room = LINES_MAX.saturating_sub(table.len() + height(&self.verdict.line));
+        // The first hint is the one that the verdict needs most.
+        let for_remarks = room.saturating_sub(hints.first().map_or(0, |hint| height(hint)));
+        let mut shown = fitting(&self.remarks, for_remarks);
+        if shown < self.remarks.len() {
+            shown = fitting(&self.remarks, for_remarks.saturating_sub(1));
+            let more = count_of((self.remarks.len() - shown) as u64, "more line");
+            self.remarks.truncate(shown);
+            self.remarks
+                .push(format!("{more}: -v has the whole report"));
+        }
+        let used: usize = self.remarks.iter().map(|line| height(line)).sum();
+        hints.truncate(fitting(hints, room.saturating_sub(used)));
+        for line in table.iter().chain(&self.remarks) {
+            writeln!(out, "{line}")?;
+        }
+        self.verdict.write(out, paint)
+    }
+}
+
+/// Returns the lines that a text takes on a terminal.
+fn height(text: &str) -> usize {
+    // Hints have an indent of two.
+    const WIDTH: usize = 78;
+    text.chars().count().div_ceil(WIDTH).max(1)
+}
+
+/// Returns how many of the first lines fit into `room` lines of a terminal.
+fn fitting(lines: &[String], room: usize) -> usize {
+    let mut used = 0;
+    let fits = lines.iter().take_while(|line| {
+        used += height(line);
+        used <= room
+    });
+    fits.count()
+}
+
+impl SummaryRow {
+    pub fn new<'a>(
+        name: &str,
+        (packets_in, packets_out): (u64, u64),
+        drops: impl Iterator<Item = (&'a str, u64)>,
+        others: impl Iterator<Item = (&'static str, u64)>,
+    ) -> SummaryRow {
+        SummaryRow {
+            name: link_name(name).to_owned(),
+            packets_in,
+            packets_out,
+            drops: drops.map(|(name, n)| (name.to_owned(), n)).collect(),
+            others: others.map(|(name, n)| (name.to_owned(), n)).collect(),
+        }
+    }
+
+    fn add(&mut self, other: SummaryRow) {
+        self.packets_in += other.packets_in;
+        self.packets_out += other.packets_out;
+        for (sums, counts) in [
+            (&mut self.drops, other.drops),
+            (&mut self.others, other.others),
+        ] {
+            for (name, n) in counts {
+                *sums.entry(name).or_default() += n;
+            }
+        }
+    }
+
+    /// Describes the frames that were not delivered: `12 (0.24%): 10 queue_full, 2 loss`.
+    fn missing(&self, paint: Paint) -> String {
+        let dropped: u64 = self.drops.values().sum();
+        let mut reasons: Vec<(&str, u64)> = self.drops.iter().map(|(a, n)| (&**a, *n)).collect();
+        reasons.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
+        let others: u64 = reasons.iter().skip(REASONS_MAX).map(|(_, n)| n).sum();
+        reasons.truncate(REASONS_MAX);
+        reasons.extend((others > 0).then_some(("others", others)));
+        let reasons: Vec<String> = reasons.into_iter().map(reason).collect();
+        let share = percent(dropped as f64 / self.packets_in.max(1) as f64);
+        let text = match dropped {
+            0 => "none".to_owned(),
+            _ => format!("{} ({share}): {}", count(dropped), reasons.join(", ")),
+        };
+        let text = match dropped {
+            0 => paint.dim(text),
+            _ => paint.warn(text),
+        };
+        let others = self.others.iter().filter(|(_, n)| **n > 0);
+        let others = others.map(|(name, n)| reason((name, *n)));
+        let others = std::iter::once(text).chain(others);
+        others.collect::<Vec<_>>().join("; ")
+    }
+}
+
+/// Returns the effects of models other than drops, by name.
+pub(super) fn effects(counted: &Effects) -> impl Iterator<Item = (&'static str, u64)> {
+    counted.counted().map(|(counter, n)| (counter.name, n))
+}
+
+/// Formats a count and its name: `10 queue_full`.
+pub(super) fn reason((name, n): (&str, u64)) -> String {
+    format!("{} {name}", count(n))
+}
+
+/// Returns the lines of the table: those links with the most frames, and the sum of the others.
+fn table(mut rows: Vec<SummaryRow>, paint: Paint) -> Vec<String> {
+    if rows.len() > LINKS_MAX + 1 {
+        let mut busiest: Vec<u64> = rows.iter().map(|row| row.packets_in).collect();
+        busiest.sort_unstable_by_key(|frames| std::cmp::Reverse(*frames));
+        let (mut shown, least) = (Vec::new(), busiest[LINKS_MAX - 1]);
+        let mut others = SummaryRow::default();
+        let mut hidden: u64 = 0;
+        for row in rows {
+            if shown.len() < LINKS_MAX && row.packets_in >= least && row.packets_in > 0 {
+                shown.push(row);
+            } else {
+                hidden += 1;
+                others.add(row);
+            }
+        }
+        others.name = format!("{} more", count(hidden));
+        shown.push(others);
+        rows = shown;
+    }
+    let cells: Vec<[String; 4]> = rows
+        .iter()
+        .map(|row| {
+            [
+                row.name.clone(),
+                count(row.packets_in),
+                count(row.packets_out),
+                row.missing(paint),
+            ]
+        })
+        .collect();
+    let head = ["frames", "in", "out", "dropped"].map(str::to_owned);
+    let widths = [0, 1, 2].map(|column| {
+        let all = std::iter::once(&head).chain(&cells);
+        let widths = all.map(|row| row[column].chars().count());
+        widths.max().unwrap_or(0)
+    });
+    let line = |[name, packets_in, packets_out, missing]: &[String; 4]| {
+        let [a, b, c] = widths;
+        format!("{name:a$}  {packets_in:>b$}  {packets_out:>c$}  {missing}")
+    };
+    std::iter::once(paint.dim(line(&head)))
+        .chain(cells.iter().map(line))
+        .collect()
+}
+
+/// Returns the notes that were made at the end.
+pub(super) fn closing_notes<L>(report: &RunReport<L>) -> impl Iterator<Item = String> {
+    let notes = report.closing_notes.iter();
+    notes.map(|note| format!("note: {note}"))
+}
+
+#[cfg(test)]
+#[path = "summary_tests.rs"]
+mod tests;

@@ -1,0 +1,81 @@
+//! The amount that commands print: a line at the start and ten at the end, more with `-v`,
+//! nothing with `-q`.
+
+use std::ops::RangeInclusive;
+
+use crate::common::{Ran, longwire};
+use longwire_testbed::support::{Folder, words};
+
+/// Commands that report on a run, without a network: `%` is their folder.
+const COMMANDS: [&str; 5] = [
+    "generate --to pcap:%/made.pcap --rate 1kpps --count 300",
+    "simulate %/made.pcap %/out.pcap --rate 1mbit --delay 20ms --loss nth:every=5",
+    "replay %/made.pcap --to null --delay 1ms --loss nth:every=5 --tolerance 10s",
+    "generate --to null --rate 1kpps --count 100 --delay 1ms --tolerance 10s",
+    "run null null --rate 1mbit --delay 20ms --time 20ms",
+];
+
+/// Runs all commands with options, and compares the lines on stderr and on stdout.
+fn assert_lines(
+    options: &[&str],
+    stderr: &RangeInclusive<usize>,
+    stdout: &RangeInclusive<usize>,
+) -> Vec<Ran> {
+    let dir = Folder::new();
+    let runs = COMMANDS.map(|command| {
+        let command = command.replace('%', &dir.file(""));
+        let ran = longwire(&[&words(&command), options].concat());
+        assert_eq!(ran.code, 0, "{command}: {ran:?}");
+        let lines = (ran.stderr.lines().count(), ran.stdout.lines().count());
+        assert!(
+            stderr.contains(&lines.0) && stdout.contains(&lines.1),
+            "{command} {options:?}: {lines:?} lines: {ran:?}"
+        );
+        ran
+    });
+    runs.into()
+}
+
+#[test]
+fn a_run_is_a_line_at_the_start_and_at_most_ten_at_the_end() {
+    let runs = assert_lines(&[], &(1..=1), &(2..=10));
+    let link =
+        "link.up: rate 1mbit, queue 24224b (derived), loss nth:every=5,offset=0, delay 20ms\n";
+    assert_eq!(runs[1].stderr, link);
+    assert!(
+        runs[2].stderr.starts_with("sending to null; out: "),
+        "{runs:?}"
+    );
+    let table = "frames    in  out  dropped\nlink.up  300  240  60 (20.0%): 60 loss\n";
+    assert!(runs[1].stdout.starts_with(table), "{runs:?}");
+    let end = runs[1].stdout.lines().last().unwrap_or_default();
+    assert!(
+        end.starts_with("the link was what was asked for: 240 frames"),
+        "{runs:?}"
+    );
+    let both = "link, each direction: rate 1mbit, queue 24224b (derived), delay 20ms\n";
+    assert_eq!(runs[4].stderr, both);
+}
+
+#[test]
+fn quiet_runs_print_nothing() {
+    assert_lines(&["-q"], &(0..=0), &(0..=0));
+}
+
+#[test]
+fn a_quiet_run_prints_unmet_conditions() {
+    let ran = longwire(&words("run null null --time 1ms -q --require packets_in>0"));
+    let unmet = "not met: packets_in>0: link.up had 0\nnot met: packets_in>0: link.down had 0\n";
+    assert_eq!(
+        (ran.code, ran.stdout.as_str(), ran.stderr.as_str()),
+        (3, "", unmet)
+    );
+}
+
+#[test]
+fn verbose_runs_print_the_whole_report() {
+    for ran in assert_lines(&["-v"], &(1..=99), &(30..=999)) {
+        assert!(ran.stdout.contains("lateness"), "{ran:?}");
+        assert!(ran.stdout.contains("seed 1"), "{ran:?}");
+    }
+}
