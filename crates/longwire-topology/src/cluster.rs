@@ -76,16 +76,18 @@ pub(super) fn read(
     }
     let deciders = placement.deciders;
     let key = underlay.and_then(|table| tree::text(table, "key"));
-    if let Some(key) = &key
-        && let Err(error) = builder.store.files.access().check(Path::new(key.value))
-    {
-        let reason = format!("'{}': {error}", key.value);
-        let complaints = &mut builder.complaints;
-        complaints.refuse(key.span.clone(), "underlay.key", reason, "send the key");
-    }
+    let key = key.map(|key| {
+        let access = builder.store.files.access();
+        access.check(Path::new(key.value)).map_err(|error| {
+            let (field, reason) = ("underlay.key", format!("'{}': {error}", key.value));
+            let complaints = &mut builder.complaints;
+            complaints.problem(key.span.into(), field.into(), reason, "send the key".into())
+        })?;
+        Ok(builder.folder.join(key.value))
+    });
     let whole = |name| underlay.and_then(|table| tree::whole(table, name));
     Some(Cluster {
-        key: key.map(|key| builder.folder.join(key.value)),
+        key,
         mtu: whole("mtu").unwrap_or(MTU_DEFAULT) as u16,
         hosts,
         owners,

@@ -180,8 +180,9 @@ pub struct HostPlan {
 pub struct Cluster {
     /// The hosts, in the order of the file. The first gives the others the time.
     pub hosts: Vec<HostPlan>,
-    /// The file with the key that all hosts share.
-    pub key: Option<PathBuf>,
+    /// The file with the key that all hosts share, or why it may not be read. A key from
+    /// elsewhere takes its place.
+    pub key: Option<Result<PathBuf, Problem>>,
     /// The longest UDP payload between hosts, in bytes.
     pub mtu: u16,
     /// By port: the index of its host.

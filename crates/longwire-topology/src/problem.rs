@@ -172,7 +172,13 @@ impl<'a> Complaints<'a> {
         }
     }
 
-    fn problem(&mut self, place: Place, field: String, reason: String, remedy: String) -> Problem {
+    pub(crate) fn problem(
+        &mut self,
+        place: Place,
+        field: String,
+        reason: String,
+        remedy: String,
+    ) -> Problem {
         if self.rows_unquoted
             && let Place::Row { file, line } = &place
         {

@@ -64,9 +64,13 @@ fn host(spec: &NetworkSpec, topology: &Topology) -> Result<Option<usize>, NodeRe
             None => Ok(None),
         };
     };
-    if spec.key.is_none() && cluster.key.is_none() {
-        let reason = "the hosts have no key: send one, or name a file in [underlay]";
-        return Err(refused("key", reason));
+    match (&spec.key, &cluster.key) {
+        (None, None) => {
+            let reason = "the hosts have no key: send one, or name a file in [underlay]";
+            return Err(refused("key", reason));
+        }
+        (None, Some(Err(problem))) => return Err(NodeRefusal::Wrong(vec![problem.clone()])),
+        _ => {}
     }
     let index = spec.host.as_ref().and_then(|name| cluster.host_named(name));
     let names = cluster.hosts.iter().map(|host| host.name.as_str());

@@ -60,10 +60,7 @@ fn each_direction_is_decided_where_its_frames_enter() {
     assert_eq!(cluster.hosts[1].listen.to_string(), "0.0.0.0:7000");
     assert_eq!(cluster.host_named("east"), Some(1));
     assert_eq!(cluster.host_named("north"), None);
-    assert_eq!(
-        cluster.key.as_deref(),
-        Some(Path::new("/etc/longwire/network.key"))
-    );
+    assert_eq!(cluster.key, Some(Ok("/etc/longwire/network.key".into())));
     assert_eq!(cluster.mtu, 1400);
     let lines = Summary::of(&topology).lines().join("\n");
     assert!(

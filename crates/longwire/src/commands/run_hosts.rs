@@ -114,7 +114,11 @@ impl HostRun {
     ) -> Result<HostRun, Error> {
         let cluster = topology.cluster.as_ref();
         let cluster = cluster.unwrap_or_else(|| unreachable!("only a network of hosts has one"));
-        let Some(key) = key.or(cluster.key.as_deref()) else {
+        let named = || match cluster.key.as_ref()? {
+            Ok(path) => Some(Ok(path.as_path())),
+            Err(problem) => Some(Err(Error::Usage(problem.to_string()))),
+        };
+        let Some(key) = key.map(Ok).or_else(named).transpose()? else {
             let message = "the hosts have no key: write [underlay] with key = \"FILE\", and make \
                            the file with `longwire key FILE`";
             return Err(Error::Usage(message.to_owned()));
