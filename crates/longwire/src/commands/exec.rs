@@ -66,16 +66,19 @@ fn run_link(command: &[OsString], args: &ExecArgs, globals: &Globals) -> Result<
     let expectations = LinkExpectations::new(&up, &down);
     let mtus = [&up, &down].into_iter().filter_map(|link| link.mtu.bytes());
     let mut environment = Environment::on(foundation, &environment_for(args, mtus))?;
-    let (near, far) = environment.networks().open_ports(&args.port)?;
     let links = [LinkSetup::new("up", up), LinkSetup::new("down", down)];
     let announcement = Announcement::of_links(&links, globals)?;
     let [up, down] = links;
     let config = args.running.config(args.seed.seed, &args.link.faults);
     let recorder = args.record.recorder(&["up", "down"], &args.report)?;
+    let remarks: Vec<String> = environment.notes().map(str::to_owned).collect();
+    let mut commands = Commands::new(&mut environment, command, args, globals);
+    commands.start_peers()?;
+    // Opened now, ports have no frames from before.
+    let (near, far) = commands.environment().networks().open_ports(&args.port)?;
     let plan = NetworkPlan::link(near, far, up, Some(down));
     let running = network::start(plan, config, recorder)?;
     announcement.print(globals);
-    let remarks: Vec<String> = environment.notes().map(str::to_owned).collect();
     start::notes(running.notes().iter().chain(&remarks), globals)?;
 
     let mut notes = CommandNotes::default();
@@ -86,7 +89,6 @@ fn run_link(command: &[OsString], args: &ExecArgs, globals: &Globals) -> Result<
             globals,
         )?))
     } else {
-        let mut commands = Commands::new(&mut environment, command, args, globals);
         commands.start()?;
         rights::give_up(&args.report, &environment_needs(args));
         let mut ended = None;

@@ -103,12 +103,13 @@ impl<'a> Commands<'a> {
         Commands { nodes, ..self }
     }
 
-    /// Starts the peer's command and those of other hosts, waits until they listen, and starts
-    /// the command. Call once the link is up.
+    /// Starts the peer's command and those of other hosts, and waits until they listen. Call
+    /// before the link is up: schedules count from its start, and none passes while peers
+    /// make ready.
     ///
     /// # Errors
-    /// If one of them cannot be started, or the peer's fails at once.
-    pub fn start(&mut self) -> Result<(), Error> {
+    /// If one of them cannot be started, or fails at once.
+    pub fn start_peers(&mut self) -> Result<(), Error> {
         let peer = &self.args.peer;
         let wait = Duration::from_nanos(peer.peer_wait.as_nanos());
         if let Some(command) = &peer.peer {
@@ -124,6 +125,19 @@ impl<'a> Commands<'a> {
                 .spawn_at(place, &node.command, output, wait)?;
             self.note_silence(&format!("the command of {}", node.name), listens);
         }
+        Ok(())
+    }
+
+    /// Returns where the commands run.
+    pub fn environment(&mut self) -> &mut Environment {
+        self.environment
+    }
+
+    /// Starts the command. Call once the link is up.
+    ///
+    /// # Errors
+    /// If it cannot be started.
+    pub fn start(&mut self) -> Result<(), Error> {
         self.environment.spawn_near(self.command)?;
         let time = self.args.time;
         self.deadline = time.map(|time| Instant::now() + Duration::from_nanos(time.as_nanos()));

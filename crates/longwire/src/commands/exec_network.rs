@@ -45,17 +45,20 @@ pub(super) fn run(
         ..environment_for(args, mtus_of(&topology))
     };
     let mut environment = Environment::on(foundation, &config)?;
-    // Preparing a large network takes long, and no command handles signals yet.
-    let stop = Arc::new(AtomicBool::new(false));
-    let mut watch = Some(environment.children().watch_for_stop(&stop)?);
     let control = longwire_control::bind(&args.control.config())?;
     environment.set_control(control.address()?);
     hosts.teach(&mut topology, environment.networks());
-    let ports = open_ports(&environment, &hosts, &topology, &args.port)?;
     let notes = environment.notes().map(str::to_owned);
     let notes: Vec<String> = notes.chain(hosts.note(&topology)).collect();
     start::notes(&notes, globals)?;
     announcement.warnings.extend(notes);
+    let commands = Commands::new(&mut environment, command, args, globals);
+    let mut commands = commands.with_nodes(&nodes);
+    commands.start_peers()?;
+    // Preparing a large network takes long, and the command does not handle signals yet.
+    let stop = Arc::new(AtomicBool::new(false));
+    let mut watch = Some(commands.environment().children().watch_for_stop(&stop)?);
+    let ports = open_ports(commands.environment(), &hosts, &topology, &args.port)?;
     let setup = NetworkSetup {
         hosts: None,
         seed: run_network::seed(&topology, args.seed.seed)?,
@@ -67,8 +70,6 @@ pub(super) fn run(
         report: &args.report,
         gives_up: false,
     };
-    let commands = Commands::new(&mut environment, command, args, globals);
-    let mut commands = commands.with_nodes(&nodes);
     let (mut started, mut ended) = (false, None);
     let carried = run_network::carry(setup, ports, control, globals, &mut |_, pause| {
         if !started {

@@ -109,6 +109,21 @@ fn a_peer_that_listens_late_is_mentioned_even_when_quiet() {
     }
 }
 
+/// The time for which Longwire waits for the peer is not on the clock of schedules.
+#[test]
+fn schedules_begin_with_the_command() {
+    let wait = ["-q", "--peer-wait", "4s", "--peer", "sleep 60"];
+    let links = [&["--control", "./s"][..], &["--delay", "1ms"]];
+    for (user, more) in User::all().into_iter().zip(links) {
+        let command = ["--report", "r.json", "--", "date", "+%s%N"];
+        let ended = well(user.exec(&[&wait[..], more, &command].concat()));
+        let began: u64 = ended.stdout.trim().parse().expect("nanoseconds");
+        let report: serde_json::Value = serde_json::from_str(&user.read("r.json")).expect("JSON");
+        let epoch = report["epoch_ns"].as_u64().expect("an epoch");
+        assert!(began - epoch < 4_000_000_000, "{}", began - epoch);
+    }
+}
+
 #[test]
 fn a_longer_wait_is_enough_for_a_slow_peer() {
     if !have("python3") {
