@@ -81,7 +81,7 @@ struct FrameInService {
     len: u32,
 }
 
-/// What is in service: a frame, or the first one of an aggregate.
+/// The frame in service, or the first one of the aggregate.
 #[derive(Clone, Copy, Debug)]
 struct Departing {
     number: u64,

@@ -41,7 +41,7 @@ pub fn flow_hash(frame: &[u8], perturbation: u64) -> u64 {
     hash.finish()
 }
 
-/// The fields of a frame that tell flows apart.
+/// The fields of a frame by which flows differ.
 #[derive(Default)]
 struct FlowKeys {
     /// Where the two addresses of the innermost IP header begin.
@@ -179,7 +179,7 @@ impl FlowKeys {
         }
         if flags & 0x20 != 0 {
             let key = *frame.get(end..)?.first_chunk()?;
-            // PPTP has the length of the payload beside the call.
+            // PPTP has the length of the payload next to the call.
             self.others.gre_key = match key {
                 [_, _, a, b] if is_pptp => [0, 0, a, b],
                 key => key,

@@ -1,5 +1,7 @@
 //! Warnings: valid values that are probably not meant.
 
+use longwire_engine::PARTS;
+use longwire_engine::models::is_scheduled;
 use longwire_packet::classify::{Classifier, RuleId};
 use longwire_units::number_of;
 
@@ -58,6 +60,17 @@ pub(super) fn warn_of_unused(file: &Table<'_>, builder: &mut Builder, timeline: 
 }
 
 impl Topology {
+    /// Whether a link or the scenario follows a schedule from the start of the run on.
+    pub fn is_scheduled(&self) -> bool {
+        let links = self.links.iter();
+        let specs = links.flat_map(|link| [Some(&link.up), link.down.as_ref()]);
+        let texts = specs.flatten().flat_map(|spec| {
+            let texts = PARTS.iter().filter_map(|part| part.texts(spec));
+            texts.flatten()
+        });
+        !self.timeline.events.is_empty() || texts.into_iter().any(|text| is_scheduled(&text))
+    }
+
     /// Returns doubts about the rules, in sentences: rules that can never match, and
     /// pairs of which the order decides. Takes time in proportion to the rules, and
     /// builds a classifier of them.

@@ -73,7 +73,7 @@ impl Link {
     /// * **In service.** The frame in service departs at or after `at`, and passes the
     ///   medium then, as changed. A new rate sends the rest of it from `at` on: exactly,
     ///   in billionths of a bit, after a fixed rate, `steps` or `trace`. After other rate
-    ///   models, of which no part of a frame is known to be sent, it is sent anew.
+    ///   models, of which no part of a frame is known to be sent, it is sent once more.
     /// * **Framing** applies to frames that are dequeued at or after `at`.
     /// * **The queue.** The new queue receives the queued frames in order of arrival,
     ///   as if all arrived at `at`; frames that it rejects, it drops for its own

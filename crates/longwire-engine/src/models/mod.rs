@@ -127,7 +127,8 @@ impl<M> Kind<M> {
     /// Returns the arguments of a text of the model `name`, if it is one, and if they
     /// are valid as far as can be checked without files.
     pub(crate) fn arguments(&self, name: &str, text: &str) -> Option<Arguments<'static>> {
-        let (written, arguments) = text.trim().split_once(':')?;
+        let text = text.trim();
+        let (written, arguments) = text.split_once(':').unwrap_or((text, ""));
         if written.trim() != name {
             return None;
         }
@@ -145,6 +146,25 @@ impl<M> Kind<M> {
             example: self.example,
         }
     }
+}
+
+/// Models whose values follow a schedule from the link's epoch on; a plugin may.
+const SCHEDULED: [&str; 9] = [
+    "steps",
+    "trace",
+    "sinusoid",
+    "mahimahi",
+    "cellreplay",
+    "tdm",
+    "outage",
+    "outages",
+    "plugin",
+];
+
+/// Whether the model of this text follows a schedule from the link's epoch on.
+pub fn is_scheduled(text: &str) -> bool {
+    let name = text.split(':').next().unwrap_or_default();
+    SCHEDULED.contains(&name.trim())
 }
 
 pub use arrivals::KIND as ARRIVALS;

@@ -189,7 +189,7 @@ fn rules_in_words(topology: &Topology) -> Vec<String> {
     rules.collect()
 }
 
-/// Between two ports the first one tells the direction of matchers that name no end.
+/// Between two ports the first one decides the direction of matchers that name no end.
 #[test]
 fn matchers_without_an_end_are_about_frames_of_the_first_port() {
     let link = |name: &str, text: &str| format!("[[link]]\nname = '{name}'\nmatch = '{text}'\n");

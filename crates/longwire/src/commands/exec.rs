@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
+use longwire_engine::models;
 use longwire_io::rights::Capability;
 use longwire_runtime::{LinkSetup, NetworkPlan, RunReport, network};
 use longwire_testbed::{
@@ -63,6 +64,10 @@ pub fn run(args: &ExecArgs, globals: &Globals) -> Result<ExitCode, Error> {
 fn run_link(command: &[OsString], args: &ExecArgs, globals: &Globals) -> Result<ExitCode, Error> {
     args.running.refuse_shards()?;
     let (foundation, (up, down)) = prepare(args, || args.link.links())?;
+    let is_scheduled = [&up, &down].into_iter().any(|link| {
+        let parts = link.describe();
+        parts.iter().any(|(_, text)| models::is_scheduled(text))
+    });
     let expectations = LinkExpectations::new(&up, &down);
     let mtus = [&up, &down].into_iter().filter_map(|link| link.mtu.bytes());
     let mut environment = Environment::on(foundation, &environment_for(args, mtus))?;
@@ -73,7 +78,9 @@ fn run_link(command: &[OsString], args: &ExecArgs, globals: &Globals) -> Result<
     let recorder = args.record.recorder(&["up", "down"], &args.report)?;
     let remarks: Vec<String> = environment.notes().map(str::to_owned).collect();
     let mut commands = Commands::new(&mut environment, command, args, globals);
-    commands.start_peers()?;
+    if is_scheduled {
+        commands.start_peers()?;
+    }
     // Opened now, ports have no frames from before.
     let (near, far) = commands.environment().networks().open_ports(&args.port)?;
     let plan = NetworkPlan::link(near, far, up, Some(down));
@@ -89,6 +96,9 @@ fn run_link(command: &[OsString], args: &ExecArgs, globals: &Globals) -> Result<
             globals,
         )?))
     } else {
+        if !is_scheduled {
+            commands.start_peers()?;
+        }
         commands.start()?;
         rights::give_up(&args.report, &environment_needs(args));
         let mut ended = None;

@@ -104,8 +104,8 @@ impl<'a> Commands<'a> {
     }
 
     /// Starts the peer's command and those of other hosts, and waits until they listen. Call
-    /// before the link is up: schedules count from its start, and none passes while peers
-    /// make ready.
+    /// before a link with a schedule is up, because that counts from its start, and after
+    /// any other: peers may use it.
     ///
     /// # Errors
     /// If one of them cannot be started, or fails at once.

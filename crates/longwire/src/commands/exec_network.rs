@@ -54,7 +54,10 @@ pub(super) fn run(
     announcement.warnings.extend(notes);
     let commands = Commands::new(&mut environment, command, args, globals);
     let mut commands = commands.with_nodes(&nodes);
-    commands.start_peers()?;
+    let is_scheduled = topology.is_scheduled();
+    if is_scheduled {
+        commands.start_peers()?;
+    }
     // Preparing a large network takes long, and the command does not handle signals yet.
     let stop = Arc::new(AtomicBool::new(false));
     let mut watch = Some(commands.environment().children().watch_for_stop(&stop)?);
@@ -78,11 +81,11 @@ pub(super) fn run(
                 let message = "interrupted before the command started";
                 return Err(Error::Failed(message.to_owned()));
             }
+            if !is_scheduled {
+                commands.start_peers()?;
+            }
             commands.start()?;
-            // The scenario may name files of other users.
-            let mut needs = environment_needs(args);
-            needs.push(Capability::DacOverride);
-            rights::give_up(&args.report, &needs);
+            give_up_rights(args);
             started = true;
         }
         ended = commands.wait(pause);
@@ -97,6 +100,13 @@ pub(super) fn run(
     report.run.add_closing_notes(notes.closing);
     let code = run_network::finish(&report, &args.report, globals, ReportStream::Stderr)?;
     Ok(CommandEnd::exit_code(ended, code))
+}
+
+fn give_up_rights(args: &ExecArgs) {
+    // The scenario may name files of other users.
+    let mut needs = environment_needs(args);
+    needs.push(Capability::DacOverride);
+    rights::give_up(&args.report, &needs);
 }
 
 /// Returns the MTUs that links have.

@@ -131,10 +131,10 @@ fn frames_cross_switch_links_and_scenario() {
     );
     assert_eq!(ran.code, 0, "{ran:?}");
     let left = left(&out);
-    // A nanosecond before the change, and at it: the queue is in order, so the
-    // second frame follows the first.
+    // A nanosecond before the change, and at it: the queue is in order, so the second frame
+    // follows the first, and both depart after the change and have its delay.
     let second = [
-        (SECOND - 1 + MS + 10 * MS, 1),
+        (SECOND - 1 + MS + 20 * MS, 1),
         (SECOND - 1 + 2 * MS + 20 * MS, 1),
     ];
     let east = [(9 * MS, 3), (11 * MS, 1), (12 * MS, 1), (1_006 * MS, 3)];

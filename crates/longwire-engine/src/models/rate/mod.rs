@@ -78,7 +78,7 @@ pub trait RateModel: DynClone + fmt::Debug + Send + Sync {
 
     /// Returns the work of the frame served last that is not done at `at`, before its
     /// departure, in billionths of a bit; `None` of a model that sends frames only as a
-    /// whole, or does not know: if the rate changes, such a frame is sent anew.
+    /// whole, or does not know: if the rate changes, such a frame is sent once more.
     fn unsent(&self, _at: Nanos) -> Option<u128> {
         None
     }

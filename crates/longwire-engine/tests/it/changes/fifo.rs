@@ -128,8 +128,8 @@ proptest! {
         prop_assert_eq!(outcomes(&verdicts), naive.outcomes);
     }
 
-    /// One schedule of rates, as changes and as a model, gives the same releases, whatever
-    /// comes after the rate.
+    /// One schedule of rates, as changes and as a model, gives the same releases, with any
+    /// model behind the rate.
     #[test]
     fn changes_of_the_rate_are_steps_of_the_rate(
         frames in prop::collection::vec((0..40_000u64, 60..1515usize), 1..80),
@@ -291,7 +291,7 @@ fn the_rest_of_a_frame_goes_on_at_any_rate() {
         ("steps:at=0s/2mbit;2ms/0", "1mbit", 8 * ms),
         ("steps:at=0s/2mbit;1ms/0,period=2ms", "1mbit", 8 * ms),
         ("steps:at=0s/0;8ms/1mbit,change=linear", "1mbit", 11 * ms),
-        // Known only as a whole, or not at all: the frame is sent anew.
+        // Known only as a whole, or not at all: the frame is sent once more.
         ("tdm:rate=2mbit,period=20ms,slot=2ms", "1mbit", 12 * ms),
         (
             "token-bucket:rate=400kbit,burst=2kb,peak=500kbit",

@@ -223,7 +223,7 @@ fn nobody_is_marked_unless_asked() {
     }
 }
 
-/// Fragments of a datagram stay in order and share a queue, beside twenty other flows (29
+/// Fragments of a datagram stay in order and share a queue, next to twenty other flows (29
 /// of 29 datagrams came out of order when the first had ports in its hash).
 #[test]
 fn fq_codel_keeps_the_fragments_of_a_datagram_together() {

@@ -113,7 +113,10 @@ fn a_peer_that_listens_late_is_mentioned_even_when_quiet() {
 #[test]
 fn schedules_begin_with_the_command() {
     let wait = ["-q", "--peer-wait", "4s", "--peer", "sleep 60"];
-    let links = [&["--control", "./s"][..], &["--delay", "1ms"]];
+    let links = [
+        &["--control", "./s", "--rate", "steps:at=0s/1mbit;1s/2mbit"][..],
+        &["--loss", "outages:schedule=1s/1s"],
+    ];
     for (user, more) in User::all().into_iter().zip(links) {
         let command = ["--report", "r.json", "--", "date", "+%s%N"];
         let ended = well(user.exec(&[&wait[..], more, &command].concat()));
