@@ -1,6 +1,7 @@
 //! Specification of a link: the common form of the command line, the configuration
 //! file, HTTP and library users.
 
+mod joint;
 mod text;
 
 use alloc::boxed::Box;
@@ -208,40 +209,15 @@ impl LinkSpec {
 
     /// Returns values that are allowed but probably not intended.
     pub fn doubts(&self) -> Vec<Doubt> {
-        let doubts = PARTS.iter().flat_map(|part| part.doubts(self));
-        doubts.chain(self.pair_doubt()).collect()
+        let mut doubts = self.value_doubts();
+        doubts.extend(self.joint_doubts());
+        doubts
     }
 
-    /// Returns a doubt about values that are valid one by one and probably not intended
-    /// together: a CellReplay trace whose base delay is taken from its file by the
-    /// delay.
-    pub fn pair_doubt(&self) -> Option<Doubt> {
-        let [rate] = self.rate.as_ref()?.models() else {
-            return None;
-        };
-        let [delay] = self.delay.as_ref()?.models() else {
-            return None;
-        };
-        let rate = models::RATE.arguments("cellreplay", rate.text())?;
-        let delay = models::DELAY.arguments("trace", delay.text())?;
-        if rate.word("trains") != delay.word("file") {
-            return None;
-        }
-        let message = match rate.word("base-delay") {
-            Some("included") => {
-                "the base delay of its trains is included already, and the delay's trace adds it \
-                 again: leave out the delay"
-            }
-            _ => {
-                "the delay's trace changes the base delay within a train, where CellReplay keeps \
-                 that of its first packet; write base-delay=included here and leave out the \
-                 delay, and packets arrive as CellReplay delivers them"
-            }
-        };
-        Some(Doubt {
-            option: models::RATE.name,
-            message: message.to_string(),
-        })
+    /// Returns values that are allowed but probably not intended, regardless of the others.
+    pub fn value_doubts(&self) -> Vec<Doubt> {
+        let doubts = PARTS.iter().flat_map(|part| part.doubts(self));
+        doubts.collect()
     }
 }
 

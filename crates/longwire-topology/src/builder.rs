@@ -34,6 +34,8 @@ pub(super) struct Builder<'a> {
     pub defaults: Duplex,
     pub templates: HashMap<String, Duplex>,
     pub links: Vec<LinkPlan>,
+    /// The addresses of options whose combination has been judged.
+    pub judged: HashSet<usize>,
     pub paths: Vec<PathPlan>,
     /// With their place in the file, which decides about their order.
     pub rules: Vec<(usize, RulePlan)>,
@@ -79,6 +81,7 @@ impl<'a> Builder<'a> {
             defaults: Duplex::default(),
             templates: HashMap::new(),
             links: Vec::new(),
+            judged: HashSet::new(),
             paths: Vec::new(),
             rules: Vec::new(),
             matched: None,
@@ -127,7 +130,11 @@ impl Builder<'_> {
     pub fn add_link(&mut self, link: NewLink) -> bool {
         self.steps.advance();
         for options in [Some(&link.up), link.down.as_ref()].into_iter().flatten() {
-            if let Some(doubt) = options.pair_doubt() {
+            // Links of one description share it.
+            if !self.judged.insert(Arc::as_ptr(options) as usize) {
+                continue;
+            }
+            for doubt in options.joint_doubts() {
                 let field = format!("link.{}", doubt.option);
                 self.complaints
                     .warn_once(link.place.clone(), field, doubt.message);

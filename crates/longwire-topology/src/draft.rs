@@ -1,5 +1,6 @@
 //! A change of a topology under way: all of it is made, or none.
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -49,6 +50,7 @@ impl Topology {
             templates: std::mem::take(&mut self.templates),
             used: vec![true; links],
             links: std::mem::take(&mut self.links),
+            judged: HashSet::new(),
             paths: std::mem::take(&mut self.paths),
             rules: Vec::new(),
             matched: None,

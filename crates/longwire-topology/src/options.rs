@@ -52,7 +52,7 @@ impl OptionStore {
         }
         let alone = &self.parsed[&key];
         spec.append(alone)?;
-        let doubts = alone.doubts().into_iter();
+        let doubts = alone.value_doubts().into_iter();
         Ok(doubts.map(|doubt| doubt.message).collect())
     }
 

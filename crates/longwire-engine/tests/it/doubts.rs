@@ -46,10 +46,11 @@ fn a_base_delay_from_the_trains_file_is_doubtful() {
         let line = format!("rate={rate} delay={delay}");
         let spec = LinkSpec::parse(&line, &Files(&files));
         let spec = spec.unwrap_or_else(|error| panic!("{line}: {error}"));
-        let doubt = spec.pair_doubt();
+        let mut doubts = spec.joint_doubts();
         let config = spec.build(&NoLoader).expect("no plugins");
-        assert_eq!(config.doubts.last(), doubt.as_ref(), "{line}");
-        doubt.map(|doubt| doubt.message)
+        assert!(config.doubts.ends_with(&doubts), "{line}");
+        doubts.retain(|doubt| doubt.option == "rate");
+        doubts.pop().map(|doubt| doubt.message)
     };
     let rate = "cellreplay:trains=light,opportunities=heavy";
     let pair = doubt(rate, "trace:file=light").unwrap();
@@ -93,7 +94,13 @@ fn what_is_no_slip_is_taken_without_a_word() {
         ("mtu", "1e3"),
         ("mtu", "fragment:1.4e3"),
     ] {
-        let config = config(&format!("{option}={text}"));
+        // What has no effect without a rate or a delay has another test.
+        let others = match option {
+            "rate" => "",
+            "reorder" => "delay=1ms",
+            _ => "rate=10mbit",
+        };
+        let config = config(&format!("{others} {option}={text} order=reorder"));
         assert_eq!(config.doubts, [], "{text}");
     }
     assert_eq!(config("mtu=1e3").mtu.bytes(), Some(1_000));
@@ -130,7 +137,8 @@ fn doubts_are_noted_with_what_to_write_instead() {
             "target=20ms is above interval=10ms",
         ),
     ] {
-        let config = config(&format!("{option}={text}"));
+        let rate = if option == "rate" { "" } else { "rate=10mbit" };
+        let config = config(&format!("{rate} {option}={text}"));
         let [
             Doubt {
                 option: of,
@@ -143,4 +151,84 @@ fn doubts_are_noted_with_what_to_write_instead() {
         assert_eq!(*of, option);
         assert!(noted.contains(message), "{noted}");
     }
+}
+
+#[test]
+fn parts_without_an_effect_are_doubtful() {
+    let found = |line: &str| {
+        let doubts = config(line).doubts.into_iter();
+        let doubts = doubts.map(|doubt| format!("{}: {}", doubt.option, doubt.message));
+        doubts.collect::<Vec<_>>()
+    };
+    for (line, said) in [
+        (
+            "queue=codel",
+            "queue: without a rate no frame waits, and codel",
+        ),
+        (
+            "queue=10p delay=20ms",
+            "not count, as they do in netem's limit",
+        ),
+        ("queue=10p rate=unlimited", "add a rate"),
+        ("framing=atm", "framing: atm has no effect without a rate"),
+        (
+            "reorder=gap:gap=5,rate=25%",
+            "reorder: frames are sent ahead of their delay",
+        ),
+        ("reorder=gap:gap=5 delay=0ms", "add a delay"),
+        (
+            "reorder=gap:rate=100% delay=5ms",
+            "every frame is sent ahead",
+        ),
+        ("reorder=gap delay=5ms", "every frame is sent ahead"),
+        (
+            "delay=normal:mean=20ms,stddev=30ms order=reorder",
+            "stddev=30ms is above mean=20ms",
+        ),
+    ] {
+        let doubts = found(line);
+        assert_eq!(doubts.len(), 1, "{line}: {doubts:?}");
+        assert!(doubts[0].contains(said), "{line}: {doubts:?}");
+    }
+    for line in [
+        "queue=codel rate=10mbit",
+        "queue=derived",
+        "framing=none",
+        "framing=atm rate=10mbit",
+        "reorder=hold:rate=1%,time=5ms",
+        "reorder=gap:gap=5 delay=5ms",
+        "reorder=gap:rate=25% delay=5ms",
+        "delay=normal:mean=20ms,stddev=20ms order=reorder",
+        "delay=20ms",
+    ] {
+        assert_eq!(found(line), Vec::<String>::new(), "{line}");
+    }
+}
+
+/// The mean that order makes, against a computation: of a uniform delay from 0.5 s to 2.5 s
+/// at 1,000 frames/s, the greatest of the last frames is at most 2.5 s less the time since,
+/// and close to it.
+#[test]
+fn the_mean_of_jitter_in_order_is_said() {
+    let message = |delay: &str| {
+        let doubts = config(&format!("delay={delay}")).doubts;
+        assert_eq!(doubts.len(), 1, "{delay}: {doubts:?}");
+        doubts[0].message.clone()
+    };
+    let said = message("uniform:min=500ms,max=2500ms");
+    let mean = said.split("the mean is ").nth(1).expect("a mean");
+    let mean: longwire_engine::Nanos = mean.split(',').next().expect("it").parse().expect("a time");
+    // All are more than a gap below 2.5 s with the product over k of 1 - (gap - k ms) / 2 s.
+    let mut expected = 2.5;
+    for step in 0..2_000 {
+        let gap = f64::from(step) * 1e-3;
+        let all = (0..step).map(|k| 1.0 - (gap - f64::from(k) * 1e-3) / 2.0);
+        expected -= all.product::<f64>() * 1e-3;
+    }
+    let error = mean.as_secs_f64() - expected;
+    assert!(error.abs() < 0.01, "{said} {expected}");
+    assert!(
+        said.contains("not 1.5s") || said.contains("not 1.49s"),
+        "{said}"
+    );
 }

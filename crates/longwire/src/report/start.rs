@@ -2,7 +2,6 @@
 
 use std::io;
 
-use longwire_engine::models::order::OrderPolicy;
 use longwire_engine::{LinkConfig, LinkSpec, NoLoader};
 use longwire_runtime::LinkSetup;
 use longwire_topology::Topology;
@@ -187,12 +186,6 @@ fn warnings(name: &str, config: &LinkConfig) -> Vec<String> {
         warnings.push(format!(
             "{name}: a queue of {queue} is less than one TCP flow needs to fill this link; \
              {enough} would do"
-        ));
-    }
-    if config.delay.fixed().is_none() && config.order == OrderPolicy::InOrder {
-        warnings.push(format!(
-            "{name}: jitter that keeps the order raises releases to the frame before, so that \
-             frames bunch into bursts; --order reorder lets them overtake"
         ));
     }
     warnings

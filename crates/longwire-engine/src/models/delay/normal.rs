@@ -1,6 +1,7 @@
 //! Normally distributed delays.
 
 use alloc::boxed::Box;
+use alloc::format;
 use core::fmt;
 
 use longwire_units::Nanos;
@@ -38,7 +39,15 @@ fn build(arguments: &Arguments<'_>) -> Result<Box<dyn DelayModel>, SpecError> {
         let mean = normal.mean.as_nanos() as f64;
         return without_spread(arguments, common, normal, mean);
     }
-    sampled(arguments, common, normal)
+    let model = sampled(arguments, common, normal)?;
+    if normal.stddev > normal.mean {
+        let (Normal { mean, stddev }, left) = (normal, model.mean());
+        arguments.doubt(format!(
+            "stddev={stddev} is above mean={mean}: what falls below 0 is drawn again, which makes \
+             the mean {left}; use lognormal or gamma for delays that vary so much"
+        ));
+    }
+    Ok(model)
 }
 
 /// A normal distribution.

@@ -1,0 +1,176 @@
+//! Values that are valid one by one and probably not intended together.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use longwire_packet::frame::FrameMeta;
+use longwire_units::random::Purpose;
+use longwire_units::{Bytes, Nanos, Packets};
+
+use crate::frame_context::FrameContext;
+use crate::models::delay::DelayModel;
+use crate::models::order::OrderPolicy;
+use crate::models::{self};
+use crate::origin::Origin;
+use crate::parts::{Doubt, LinkSpec};
+
+/// The effect of jitter that keeps the order is computed for this many frames per second.
+const FRAMES_PER_SEC: u64 = 1_000;
+
+/// Frames whose delays are drawn for that. The first half is left out: the first frames
+/// wait for no others.
+const FRAMES_DRAWN: u64 = 20_000;
+
+/// A mean delay that order raises by less than this, in percent, is not worth a word.
+const RAISED_LEAST: u64 = 1;
+
+impl LinkSpec {
+    /// Returns doubts about values that are valid one by one and probably not intended
+    /// together: parts that have no effect without another, jitter whose mean is raised
+    /// because it keeps the order, and a base delay that is added twice. Drawing delays for
+    /// this takes some milliseconds.
+    pub fn joint_doubts(&self) -> Vec<Doubt> {
+        let doubts = [
+            (models::RATE.name, self.base_delay_doubt()),
+            (models::DELAY.name, self.order_doubt()),
+            (models::REORDERING.name, self.reordering_doubt()),
+            (models::QUEUE.name, self.queue_doubt()),
+            (models::FRAMING.name, self.framing_doubt()),
+        ];
+        let doubts = doubts.into_iter();
+        let doubts = doubts.filter_map(|(option, message)| {
+            let message = message?;
+            Some(Doubt { option, message })
+        });
+        doubts.collect()
+    }
+
+    fn has_rate(&self) -> bool {
+        let rate = self.rate.as_ref().and_then(|rate| rate.models().first());
+        rate.is_some_and(|rate| !rate.prototype().is_unlimited())
+    }
+
+    fn queue_doubt(&self) -> Option<String> {
+        let queue = self.queue.as_ref()?.models().first()?;
+        let text = queue.text();
+        (!self.has_rate() && text != "unlimited").then(|| {
+            format!(
+                "without a rate no frame waits, and {text} has no effect: frames on their way do \
+                 not count, as they do in netem's limit; add a rate"
+            )
+        })
+    }
+
+    fn framing_doubt(&self) -> Option<String> {
+        let framing = self.framing.as_ref()?.models().first()?;
+        let text = framing.text();
+        (!self.has_rate() && text != "none").then(|| {
+            format!("{text} has no effect without a rate: it lengthens the time of a frame on it")
+        })
+    }
+
+    fn reordering_doubt(&self) -> Option<String> {
+        let reordering = self.reordering.as_ref()?.models().first()?;
+        let gap = models::REORDERING.arguments("gap", reordering.text())?;
+        if self.delay.is_none() || self.mean_delay() == Nanos::ZERO {
+            return Some(
+                "frames are sent ahead of their delay, and there is none; add a delay".to_string(),
+            );
+        }
+        let given = |key, default: &str| gap.word(key).is_none_or(|word| word == default);
+        (given("gap", "1") && given("rate", "100%")).then(|| {
+            "every frame is sent ahead, so that the delay has no effect; write gap=5 for each \
+             fifth, or rate=25%"
+                .to_string()
+        })
+    }
+
+    /// Jitter that keeps the order.
+    fn order_doubt(&self) -> Option<String> {
+        let order = self.order.as_ref().and_then(|order| order.models().first());
+        if order.is_some_and(|order| *order.prototype() == OrderPolicy::Reorder) {
+            return None;
+        }
+        let delay = self.delay.as_ref()?.models().first()?;
+        let model = delay.prototype();
+        // A plugin has no state yet.
+        let unknown = models::DELAY.arguments("plugin", delay.text()).is_some();
+        if unknown || model.fixed().is_some() {
+            return None;
+        }
+        let (drawn, raised) = means_in_order(dyn_clone::clone_box(&**model));
+        (raised - drawn > drawn / 100 * RAISED_LEAST).then(|| {
+            format!(
+                "jitter that keeps the order raises releases to that of the frame before: at \
+                 {FRAMES_PER_SEC} frames/s the mean is {}, not {}, and frames bunch into bursts; \
+                 order=reorder lets them overtake",
+                rounded(raised),
+                rounded(drawn)
+            )
+        })
+    }
+
+    /// A CellReplay trace whose base delay is taken from its file by the delay.
+    fn base_delay_doubt(&self) -> Option<String> {
+        let [rate] = self.rate.as_ref()?.models() else {
+            return None;
+        };
+        let [delay] = self.delay.as_ref()?.models() else {
+            return None;
+        };
+        let rate = models::RATE.arguments("cellreplay", rate.text())?;
+        let delay = models::DELAY.arguments("trace", delay.text())?;
+        if rate.word("trains") != delay.word("file") {
+            return None;
+        }
+        let message = match rate.word("base-delay") {
+            Some("included") => {
+                "the base delay of its trains is included already, and the delay's trace adds it \
+                 again: leave out the delay"
+            }
+            _ => {
+                "the delay's trace changes the base delay within a train, where CellReplay keeps \
+                 that of its first packet; write base-delay=included here and leave out the \
+                 delay, and packets arrive as CellReplay delivers them"
+            }
+        };
+        Some(message.to_string())
+    }
+}
+
+/// Returns the means of a delay as drawn, and as raised to keep the order, in nanoseconds.
+fn means_in_order(mut model: alloc::boxed::Box<dyn DelayModel>) -> (u64, u64) {
+    let origin = Origin {
+        seed: 0,
+        link: 0,
+        epoch: Nanos::ZERO,
+        change: 0,
+    };
+    let mut stream = origin.stream(Purpose::Delay);
+    model.start(Nanos::ZERO);
+    let (mut latest, mut drawn, mut raised) = (0, 0u128, 0u128);
+    for number in 0..FRAMES_DRAWN {
+        let at = number * 1_000_000_000 / FRAMES_PER_SEC;
+        let frame = FrameContext {
+            frame: FrameMeta::new(Nanos::from_nanos(at), 1_514),
+            at: Nanos::from_nanos(at),
+            bytes: &[],
+            waiting: (Packets(0), Bytes(0)),
+        };
+        let delay = model.draw(&frame, &mut stream).as_nanos();
+        latest = at.saturating_add(delay).max(latest);
+        if number >= FRAMES_DRAWN / 2 {
+            drawn += u128::from(delay);
+            raised += u128::from(latest - at);
+        }
+    }
+    let mean = |sum: u128| (sum / u128::from(FRAMES_DRAWN / 2)) as u64;
+    (mean(drawn), mean(raised))
+}
+
+/// Rounds to three digits.
+fn rounded(nanos: u64) -> Nanos {
+    let unit = 10u64.pow(nanos.checked_ilog10().unwrap_or(0).saturating_sub(2));
+    Nanos::from_nanos((nanos + unit / 2) / unit * unit)
+}
