@@ -32,7 +32,6 @@ mod fifo;
 mod fragments;
 pub mod frame_context;
 mod held;
-mod lines;
 pub mod link;
 pub mod link_spec;
 pub mod loader;
@@ -47,7 +46,6 @@ pub mod release;
 pub mod replay;
 mod server;
 pub mod spec;
-mod special;
 pub mod trace;
 pub mod verdict;
 

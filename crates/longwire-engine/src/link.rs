@@ -82,6 +82,10 @@ pub struct Link {
 
 /// The queue of a link.
 #[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a link has one, and a box would cost each frame a lookup"
+)]
 enum LinkQueue {
     /// Decides at a frame's arrival.
     AtArrival(TailDrop),

@@ -25,11 +25,15 @@ extern crate alloc;
 
 mod counted;
 mod date;
+pub mod decimal;
 mod display;
 mod families;
+pub mod fields;
+pub mod lines;
 mod pace;
 mod parse;
 pub mod random;
+pub mod special;
 pub mod words;
 
 pub use counted::{grouped, number_of};

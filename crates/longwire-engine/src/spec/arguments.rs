@@ -11,8 +11,8 @@ use core::str::FromStr;
 use longwire_units::{BitRate, UnitError};
 
 use super::{ModelInfo, Param, SpecError, Unit};
-use crate::lines::LineSplitter;
 use crate::loader::{Hook, Loader, Plugin, TakePiece};
+use longwire_units::lines::LineSplitter;
 
 /// Arguments of one model, checked against its parameters.
 pub struct Arguments<'a> {

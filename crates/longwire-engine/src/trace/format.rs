@@ -13,7 +13,7 @@ use super::schedule::{OpportunitySchedule, ScheduleReader};
 use super::series::Series;
 use super::table::{Mapping, TableReader};
 use super::trains::{Trains, TrainsReader};
-use crate::lines::LineSplitter;
+use longwire_units::lines::LineSplitter;
 
 /// A format of traces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

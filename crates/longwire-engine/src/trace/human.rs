@@ -6,8 +6,8 @@ use alloc::string::{String, ToString};
 
 use serde_json::{Map, Value};
 
-use super::number::scaled;
 use super::quantity::Quantity;
+use longwire_units::decimal::scaled;
 
 /// Reads the field `key`, or its default.
 ///

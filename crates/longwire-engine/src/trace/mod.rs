@@ -13,11 +13,9 @@ use longwire_units::Nanos;
 use crate::spec::{Arguments, Param, SpecError, Unit};
 
 mod chances;
-mod fields;
 pub mod format;
 mod human;
 pub mod netem_trace;
-pub mod number;
 pub mod pensieve;
 pub mod quantity;
 pub mod schedule;

@@ -5,7 +5,7 @@ use alloc::string::{String, ToString};
 
 use longwire_units::{BitRate, Date};
 
-use super::number::scaled;
+use longwire_units::decimal::scaled;
 
 /// Maximum delay: a day.
 const DELAY_MAX: u64 = 86_400_000_000_000;

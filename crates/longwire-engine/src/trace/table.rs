@@ -13,9 +13,9 @@ use alloc::vec::Vec;
 
 use serde_json::Value;
 
-use super::fields::Separator;
 use super::quantity::Quantity;
 use super::series::{Series, SeriesBuilder};
+use longwire_units::fields::Separator;
 
 /// Selection of a table's rows and columns.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -285,7 +285,7 @@ fn fragments_cross_the_link_of_their_datagram() {
         assert_eq!(cells.totals().traffic.packets_in, 60);
     }
     for (release, bytes) in &out[1] {
-        let delay = if (number_of(bytes) >> 8) % 2 == 0 {
+        let delay = if (number_of(bytes) >> 8).is_multiple_of(2) {
             1
         } else {
             7

@@ -11,7 +11,7 @@ use super::sampled::{
 };
 use crate::models::Entry;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
-use crate::special::{GAMMA_SHAPE_MAX, gamma_quantile, gamma_tails};
+use longwire_units::special::{GAMMA_SHAPE_MAX, gamma_quantile, gamma_tails};
 
 /// The registry line.
 pub const ENTRY: Entry<Box<dyn DelayModel>> = Entry { info: &INFO, build };

@@ -11,7 +11,7 @@ use super::sampled::{
 };
 use crate::models::Entry;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
-use crate::special::normal_above;
+use longwire_units::special::normal_above;
 
 /// The registry line.
 pub const ENTRY: Entry<Box<dyn DelayModel>> = Entry { info: &INFO, build };

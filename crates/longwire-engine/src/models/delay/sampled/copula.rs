@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use longwire_units::random::Stream;
 
 use super::inverse::{Inverse, Moments, Octaves, Tails};
-use crate::special::{normal_above, normal_density};
+use longwire_units::special::{normal_above, normal_density};
 
 /// The process z' = r z + sqrt(1 - r²) e, where e is standard normal: then z is so too,
 /// and its lag-1 autocorrelation is r.

@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use crate::special::normal_quantile;
+use longwire_units::special::normal_quantile;
 
 /// A position in a distribution: the probabilities of less and of more. Both are kept,
 /// since the smaller of them is the more exact.

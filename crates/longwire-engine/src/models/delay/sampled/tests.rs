@@ -4,7 +4,7 @@ use core::f64::consts::PI;
 
 use super::copula::{Ranks, Transfer};
 use super::inverse::{Inverse, Octaves, Points, Tails};
-use crate::special::{gamma_quantile, gamma_tails, normal_above, normal_quantile};
+use longwire_units::special::{gamma_quantile, gamma_tails, normal_above, normal_quantile};
 
 /// Returns positions from deep in one tail to deep in the other.
 fn places() -> impl Iterator<Item = (bool, f64)> {

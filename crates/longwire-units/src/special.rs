@@ -4,12 +4,12 @@
 use core::f64::consts::{FRAC_1_SQRT_2, PI};
 
 /// Returns the probability that a standard normal variable is above `z`.
-pub(crate) fn normal_above(z: f64) -> f64 {
+pub fn normal_above(z: f64) -> f64 {
     0.5 * libm::erfc(z * FRAC_1_SQRT_2)
 }
 
 /// Returns the standard normal density.
-pub(crate) fn normal_density(z: f64) -> f64 {
+pub fn normal_density(z: f64) -> f64 {
     libm::exp(-0.5 * z * z) / libm::sqrt(2.0 * PI)
 }
 
@@ -19,7 +19,7 @@ pub(crate) fn normal_density(z: f64) -> f64 {
 /// Starts from Hastings' rational approximation (Abramowitz and Stegun, 26.2.23, good
 /// to 4.5e-4), and refines it by Halley's method, which triples the number of correct
 /// digits each time.
-pub(crate) fn normal_quantile(above: f64) -> f64 {
+pub fn normal_quantile(above: f64) -> f64 {
     let t = libm::sqrt(-2.0 * libm::log(above));
     let numerator = 2.515517 + t * (0.802853 + t * 0.010328);
     let denominator = 1.0 + t * (1.432788 + t * (0.189269 + t * 0.001308));
@@ -36,13 +36,13 @@ pub(crate) fn normal_quantile(above: f64) -> f64 {
 const TERMS_MAX: u32 = 20_000;
 
 /// The greatest shape for which [`gamma_tails`] is accurate to 1e-10.
-pub(crate) const GAMMA_SHAPE_MAX: f64 = 1e4;
+pub const GAMMA_SHAPE_MAX: f64 = 1e4;
 
 /// Returns the regularised incomplete gamma functions P(a, x), below `x`, and Q(a, x),
 /// above it, of shape `a`. The smaller is computed, the other is its complement. By the
 /// series of DLMF 8.11.4 below the mean, by the continued fraction of DLMF 8.9.2 above
 /// it.
-pub(crate) fn gamma_tails(a: f64, x: f64) -> (f64, f64) {
+pub fn gamma_tails(a: f64, x: f64) -> (f64, f64) {
     if x <= 0.0 {
         return (0.0, 1.0);
     }
@@ -100,7 +100,7 @@ fn gamma_fraction(a: f64, x: f64) -> f64 {
 /// Starts from Wilson and Hilferty's normal approximation (1931), or from the first
 /// term of the series where that fails, and refines it by Newton's method on the
 /// logarithm of the tail, which is concave.
-pub(crate) fn gamma_quantile(a: f64, below: f64, above: f64) -> f64 {
+pub fn gamma_quantile(a: f64, below: f64, above: f64) -> f64 {
     let z = if below < above {
         -normal_quantile(below)
     } else {

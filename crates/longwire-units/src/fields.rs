@@ -5,18 +5,22 @@ use alloc::string::String;
 
 /// The separator of a row's fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Separator {
+pub enum Separator {
+    /// This character.
     Char(char),
+    /// Spaces and tabs, any number of them.
     Blanks,
 }
 
 impl Separator {
+    /// Returns the separator of rows like the first one.
     pub fn of(first: &str) -> Separator {
         let marks = [',', ';', '\t'];
         let found = marks.into_iter().find(|mark| first.contains(*mark));
         found.map_or(Separator::Blanks, Separator::Char)
     }
 
+    /// Returns the fields of a row.
     pub fn fields(self, row: &str) -> Fields<'_> {
         Fields {
             separator: self,
@@ -26,7 +30,7 @@ impl Separator {
 }
 
 /// The fields of a row, without surrounding blanks.
-pub(super) struct Fields<'a> {
+pub struct Fields<'a> {
     separator: Separator,
     rest: Option<&'a str>,
 }

@@ -10,7 +10,7 @@ const LINE_MAX: usize = 64 * 1024;
 
 /// Splits pieces of a file into lines, across the boundaries of pieces.
 #[derive(Debug, Default)]
-pub(crate) struct LineSplitter {
+pub struct LineSplitter {
     /// Beginning of a line whose end has not been read yet.
     begun: Vec<u8>,
     number: u64,
@@ -21,6 +21,9 @@ type Take<'a> = &'a mut dyn FnMut(u64, &str) -> Result<(), String>;
 
 impl LineSplitter {
     /// Takes the next piece.
+    ///
+    /// # Errors
+    /// A line that is too long or not UTF-8, and the errors of `take`.
     pub fn feed(&mut self, piece: &[u8], take: Take<'_>) -> Result<(), String> {
         let mut rest = piece;
         while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
@@ -38,6 +41,9 @@ impl LineSplitter {
     }
 
     /// Ends the file: the remaining text is its last line.
+    ///
+    /// # Errors
+    /// As [`LineSplitter::feed`].
     pub fn finish(&mut self, take: Take<'_>) -> Result<(), String> {
         let last = core::mem::take(&mut self.begun);
         if last.is_empty() {
