@@ -13,9 +13,9 @@ const DIGITS_MAX: u32 = 19;
 /// # Errors
 /// If it is not a finite number, is negative, or does not fit 64 bits.
 pub fn scaled(text: &str, multiplier: u64) -> Result<u64, String> {
-    let Some(decimal) = Decimal::read(text) else {
+    let Some(decimal) = DecimalText::read(text) else {
         let shown: String = text.chars().take(40).collect();
-        return Err(match text.strip_prefix('-').and_then(Decimal::read) {
+        return Err(match text.strip_prefix('-').and_then(DecimalText::read) {
             Some(_) => format!("'{shown}' is negative"),
             None => format!("'{shown}' is not a number"),
         });
@@ -26,13 +26,13 @@ pub fn scaled(text: &str, multiplier: u64) -> Result<u64, String> {
 }
 
 /// `mantissa` × 10^`exponent`.
-struct Decimal {
+struct DecimalText {
     mantissa: u64,
     exponent: i32,
 }
 
-impl Decimal {
-    fn read(text: &str) -> Option<Decimal> {
+impl DecimalText {
+    fn read(text: &str) -> Option<DecimalText> {
         let bytes = text.as_bytes();
         let (mut mantissa, mut exponent, mut digits) = (0u64, 0i32, 0u32);
         let (mut seen, mut point) = (false, false);
@@ -60,7 +60,7 @@ impl Decimal {
         if at < bytes.len() {
             exponent = exponent.saturating_add(read_exponent(&bytes[at..])?);
         }
-        Some(Decimal { mantissa, exponent })
+        Some(DecimalText { mantissa, exponent })
     }
 
     fn times(&self, multiplier: u64) -> Option<u64> {

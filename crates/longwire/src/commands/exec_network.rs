@@ -49,11 +49,8 @@ pub(super) fn run(
     environment.set_control(control.address()?);
     hosts.teach(&mut topology, environment.networks());
     let notes = environment.notes().map(str::to_owned);
-    let notes: Vec<String> = notes.chain(hosts.note(&topology)).collect();
-    start::notes(&notes, globals)?;
-    announcement.warnings.extend(notes);
-    let commands = Commands::new(&mut environment, command, args, globals);
-    let mut commands = commands.with_nodes(&nodes);
+    announcement.warnings.extend(print_notes(notes.chain(hosts.note(&topology)), globals)?);
+    let mut commands = Commands::new(&mut environment, command, args, globals).with_nodes(&nodes);
     let is_scheduled = topology.is_scheduled();
     if is_scheduled {
         commands.start_peers()?;
@@ -78,8 +75,7 @@ pub(super) fn run(
         if !started {
             watch = None;
             if stop.load(Ordering::SeqCst) {
-                let message = "interrupted before the command started";
-                return Err(Error::Failed(message.to_owned()));
+                return Err(Error::Failed(INTERRUPTED.to_owned()));
             }
             if !is_scheduled {
                 commands.start_peers()?;
@@ -92,14 +88,25 @@ pub(super) fn run(
         Ok(ended.is_some())
     });
     let notes = commands.finish();
-    // Before the report: a reader may take it as the sign that everything has
-    // been removed.
+    // Before the report: a reader may take it as the sign that all has been removed.
     environment.close();
     let mut report = carried?;
     report.run.notes.extend(notes.printed);
     report.run.add_closing_notes(notes.closing);
     let code = run_network::finish(&report, &args.report, globals, ReportStream::Stderr)?;
     Ok(CommandEnd::exit_code(ended, code))
+}
+
+const INTERRUPTED: &str = "interrupted before the command started";
+
+/// Prints the notes of the start, and returns them for the report.
+fn print_notes(
+    notes: impl Iterator<Item = String>,
+    globals: &Globals,
+) -> Result<Vec<String>, Error> {
+    let notes: Vec<String> = notes.collect();
+    start::notes(&notes, globals)?;
+    Ok(notes)
 }
 
 fn give_up_rights(args: &ExecArgs) {
