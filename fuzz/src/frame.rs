@@ -4,9 +4,9 @@
 //! The input is a virtio-net header followed by a frame.
 
 use longwire_io::port::offload::{
-    Headers, Offload, Segments, cut, finish_checksum, finish_if_partial,
+    Headers, Offload, Segments, Splitter, cut, finish_checksum, finish_if_partial,
 };
-use longwire_io::port::vnet;
+use longwire_io::port::vnet::{self, Decoded};
 use longwire_packet::flow_hash::flow_hash;
 use longwire_packet::frame::mac_header_len;
 
@@ -19,11 +19,18 @@ pub fn check(data: &[u8]) {
     let (header, frame) = data.split_at(data.len().min(vnet::LEN));
     check_headers(frame);
     check_partial(frame);
-    let Ok(offload) = vnet::decode(header, frame) else {
-        return;
+    let frame = &mut frame.to_vec()[..];
+    let offload = match vnet::decode(header, frame) {
+        Ok(Decoded::Plain(offload)) => offload,
+        Ok(Decoded::Tunnelled(segments)) => return check_split(frame, segments),
+        Err(_) => return,
     };
-    let again = vnet::decode(&vnet::encode(offload, frame), frame);
-    assert_eq!(again, Ok(offload), "decoded offload can be encoded");
+    let again = vnet::decode(&vnet::encode(offload), frame);
+    assert_eq!(
+        again,
+        Ok(Decoded::Plain(offload)),
+        "decoded offload can be encoded"
+    );
     if let Some(checksum) = offload.checksum {
         let finished = finish_checksum(&mut frame.to_vec(), checksum);
         assert!(finished, "a decoded checksum lies in the frame");
@@ -31,6 +38,26 @@ pub fn check(data: &[u8]) {
     if let Some(segments) = offload.segments {
         check_segments(frame, segments);
     }
+}
+
+/// Splits a super-packet in a tunnel, whose pieces hold its wire frames.
+fn check_split(frame: &[u8], segments: Segments) {
+    let lens: Vec<usize> = segments.wire_frames(frame.len()).collect();
+    if lens.len() > SEGMENTS_MAX {
+        return;
+    }
+    let mut splitter = Splitter::of_tunnelled(frame, segments).expect("it was decoded");
+    let mut found = Vec::new();
+    let mut piece = Vec::new();
+    while !splitter.is_done() {
+        let offload = splitter.next(frame, &mut piece).expect("a piece");
+        check_headers(&piece);
+        match offload.segments {
+            Some(datagrams) => found.extend(datagrams.wire_frames(piece.len())),
+            None => found.push(piece.len()),
+        }
+    }
+    assert_eq!(found, lens, "no byte is lost or doubled");
 }
 
 fn check_headers(frame: &[u8]) {
@@ -43,10 +70,10 @@ fn check_headers(frame: &[u8]) {
     let Some(headers) = Headers::parse(frame) else {
         return;
     };
-    assert_eq!(headers.network_at, mac_len as usize);
-    assert!(headers.network_at < headers.transport_at);
-    assert!(headers.transport_at < headers.payload_at);
-    assert!(headers.payload_at <= headers.end && headers.end <= frame.len());
+    assert_eq!(headers.ip.at, mac_len as usize);
+    assert!(headers.ip.at < headers.transport_at());
+    assert!(headers.transport_at() < headers.payload_at);
+    assert!(headers.payload_at <= headers.ip.end && headers.ip.end <= frame.len());
     assert!(headers.checksum_at() + 2 <= headers.payload_at);
 }
 

@@ -41,6 +41,7 @@ fn offloads(rounds: u64) {
         kind: SegmentKind::TcpV4,
         header_len: spec.payload_at() as u16,
         payload_len: 1448,
+        cwr_once: false,
     };
     let count = segments.wire_frames(super_frame.len()).len();
     let mut out = Vec::with_capacity(super_frame.len());

@@ -122,7 +122,7 @@ const fn tables() -> [[u32; 256]; 8] {
 /// CRC32c, eight bytes at a time (Kounavis and Berry, "A Systematic Approach
 /// to Building High Performance Software-Based CRC Generators", 2005).
 /// Several parts count as one.
-pub(crate) fn crc32c(parts: &[&[u8]]) -> u32 {
+pub fn crc32c(parts: &[&[u8]]) -> u32 {
     let mut remainder = !0u32;
     for part in parts {
         let mut eights = part.chunks_exact(8);

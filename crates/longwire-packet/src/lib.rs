@@ -47,5 +47,6 @@ pub mod probe;
 pub mod sides;
 pub mod split;
 
+pub use checksum::crc32c;
 pub use edit::{Corruption, repair_checksums};
 pub use frame::FrameMeta;

@@ -3,7 +3,7 @@
 use longwire_engine::Nanos;
 
 use super::Note;
-use crate::port::offload::{Checksum, Offload, SegmentKind, Segments, TrainPart};
+use crate::port::offload::{Checksum, Offload, Segments, TrainPart};
 
 /// Records start at multiples of this.
 pub(super) const ALIGN: usize = 16;
@@ -11,12 +11,12 @@ pub(super) const ALIGN: usize = 16;
 /// Maximum length that a descriptor can hold.
 pub(super) const LEN_MAX: u32 = LEN_MASK;
 
-const LEN_MASK: u32 = (1 << 24) - 1;
-const JUMP: u32 = 1 << 24;
-const LENT: u32 = 1 << 25;
-const CHECKSUM: u32 = 1 << 26;
-const KIND_SHIFT: u32 = 27;
-const KIND: u32 = 3 << KIND_SHIFT;
+const LEN_MASK: u32 = (1 << 23) - 1;
+const JUMP: u32 = 1 << 23;
+const LENT: u32 = 1 << 24;
+const CHECKSUM: u32 = 1 << 25;
+const KIND_SHIFT: u32 = 26;
+const KIND: u32 = 7 << KIND_SHIFT;
 /// Only the beginning of the frame is here. Never set with an offload.
 const CUT: u32 = 1 << 29;
 /// The reader has taken the frame, or discarded it.
@@ -89,7 +89,7 @@ impl Head {
             word |= PART;
         }
         if let Some(segments) = note.segments() {
-            word |= kind_bits(segments.kind) << KIND_SHIFT;
+            word |= segments.code() << KIND_SHIFT;
         }
         if note.wire_len > len && word & (CHECKSUM | KIND) == 0 {
             word |= CUT;
@@ -224,11 +224,8 @@ impl Head {
             start: field(0),
             offset: field(1),
         });
-        let segments = kind_of((self.word & KIND) >> KIND_SHIFT).map(|kind| Segments {
-            kind,
-            header_len: field(2),
-            payload_len: field(3),
-        });
+        let code = (self.word & KIND) >> KIND_SHIFT;
+        let segments = Segments::of_code(code, (field(2), field(3)));
         if self.word & PART != 0 {
             let part = segments.filter(|_| tail.lent != NO_PART);
             descriptor.part = part.map(|segments| TrainPart::unpack(tail.lent, segments));
@@ -278,22 +275,5 @@ impl Tail {
             offload: packed,
             lent: note.part.map_or(lent, TrainPart::pack),
         }
-    }
-}
-
-fn kind_bits(kind: SegmentKind) -> u32 {
-    match kind {
-        SegmentKind::TcpV4 => 1,
-        SegmentKind::TcpV6 => 2,
-        SegmentKind::Udp => 3,
-    }
-}
-
-fn kind_of(bits: u32) -> Option<SegmentKind> {
-    match bits {
-        1 => Some(SegmentKind::TcpV4),
-        2 => Some(SegmentKind::TcpV6),
-        3 => Some(SegmentKind::Udp),
-        _ => None,
     }
 }

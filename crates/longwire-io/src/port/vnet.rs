@@ -5,7 +5,9 @@
 //! it on TAP devices and packet sockets): flags, gso_type (a byte each), hdr_len,
 //! gso_size, csum_start, csum_offset (two bytes each).
 
-use super::offload::{Checksum, Headers, Offload, SegmentKind, Segments};
+use super::offload::{
+    Checksum, Headers, Offload, SegmentKind, Segments, find_inner, finish_checksum,
+};
 
 /// Bytes of the header.
 pub const LEN: usize = 10;
@@ -17,9 +19,6 @@ const GSO_UDP_FRAGMENTS: u8 = 3;
 const GSO_TCP_V6: u8 = 4;
 const GSO_UDP_L4: u8 = 5;
 const GSO_ECN: u8 = 0x80;
-
-/// Congestion Window Reduced, in the flags byte of a TCP header.
-const TCP_CWR: u8 = 0x80;
 
 /// An invalid or unsupported virtio-net header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -51,6 +50,17 @@ pub enum VnetError {
     NoSegmentSize,
 }
 
+/// The work that a virtio-net header describes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decoded {
+    /// Of a frame, or of a super-packet as other ports take it.
+    Plain(Offload),
+    /// Of a super-packet in a tunnel, which [`Splitter::of_tunnelled`] splits.
+    ///
+    /// [`Splitter::of_tunnelled`]: super::offload::Splitter::of_tunnelled
+    Tunnelled(Segments),
+}
+
 /// Decodes the header that precedes `frame`.
 ///
 /// The sender's `hdr_len` is a hint and often wrong or zero, so the length of the
@@ -58,21 +68,25 @@ pub enum VnetError {
 /// a frame that is passed on, so it is not kept. A super-packet that holds no more than
 /// one segment is a plain frame.
 ///
+/// The header means one TCP or UDP packet, but Linux describes by it what else it leaves to
+/// the hardware too: packets in tunnels, without a word about the tunnel, and the CRC32c of
+/// SCTP. Such a checksum is finished here; such a super-packet has to be split.
+///
 /// # Errors
 /// If the header contradicts itself or the frame; such a frame cannot be passed on.
 #[inline]
-pub fn decode(header: &[u8], frame: &[u8]) -> Result<Offload, VnetError> {
+pub fn decode(header: &[u8], frame: &mut [u8]) -> Result<Decoded, VnetError> {
     let Some(header) = header.first_chunk::<LEN>() else {
         return Err(VnetError::Short(header.len()));
     };
     // Most frames have no unfinished work: bytes 0 and 1 show it.
     if header[0] & FLAG_NEEDS_CSUM == 0 && header[1] == GSO_NONE {
-        return Ok(Offload::NONE);
+        return Ok(Decoded::Plain(Offload::NONE));
     }
     decode_undone(header, frame)
 }
 
-fn decode_undone(header: &[u8; LEN], frame: &[u8]) -> Result<Offload, VnetError> {
+fn decode_undone(header: &[u8; LEN], frame: &mut [u8]) -> Result<Decoded, VnetError> {
     let field = |at: usize| u16::from_ne_bytes([header[at], header[at + 1]]);
     let checksum = if header[0] & FLAG_NEEDS_CSUM != 0 {
         let (start, offset) = (field(6), field(8));
@@ -84,11 +98,52 @@ fn decode_undone(header: &[u8; LEN], frame: &[u8]) -> Result<Offload, VnetError>
     } else {
         None
     };
-    let segments = decode_segments(header[1], field(4), frame)?;
-    Ok(Offload { checksum, segments })
+    let outermost = Headers::parse(frame);
+    let Some((kind, cwr_once, payload_len)) = segmentation(header[1], field(4))? else {
+        return Ok(Decoded::Plain(plain(frame, outermost, checksum)));
+    };
+    let fits = |headers: &Headers| {
+        kind.matches(headers) && checksum.is_none_or(|sum| sum == headers.checksum())
+    };
+    let plain_train = outermost.filter(fits);
+    let inner = || find_inner(frame, fits).filter(|_| checksum.is_some());
+    let header_len = plain_train
+        .or_else(|| inner().map(|(headers, _)| headers))
+        .and_then(|headers| u16::try_from(headers.payload_at).ok())
+        .ok_or(VnetError::Mismatch { kind })?;
+    if frame.len() - usize::from(header_len) <= usize::from(payload_len) {
+        return Ok(Decoded::Plain(plain(frame, outermost, checksum)));
+    }
+    let segments = Segments {
+        kind,
+        header_len,
+        payload_len,
+        cwr_once,
+    };
+    Ok(match plain_train {
+        Some(_) => Decoded::Plain(Offload {
+            checksum,
+            segments: Some(segments),
+        }),
+        None => Decoded::Tunnelled(segments),
+    })
 }
 
-fn decode_segments(gso: u8, size: u16, frame: &[u8]) -> Result<Option<Segments>, VnetError> {
+/// Returns the work that is left in one wire frame, after the checksum was finished if it is
+/// not that of the outermost TCP or UDP header.
+fn plain(frame: &mut [u8], outermost: Option<Headers>, checksum: Option<Checksum>) -> Offload {
+    let is_outermost = |sum: &Checksum| outermost.is_some_and(|headers| headers.checksum() == *sum);
+    if let Some(checksum) = checksum.filter(|sum| !is_outermost(sum)) {
+        finish_checksum(frame, checksum);
+    }
+    Offload {
+        checksum: checksum.filter(is_outermost),
+        segments: None,
+    }
+}
+
+/// Reads kind, meaning of CWR and length of segments; `None` if there are none.
+fn segmentation(gso: u8, size: u16) -> Result<Option<(SegmentKind, bool, u16)>, VnetError> {
     let kind = match gso & !GSO_ECN {
         GSO_NONE => return Ok(None),
         GSO_TCP_V4 => SegmentKind::TcpV4,
@@ -102,23 +157,13 @@ fn decode_segments(gso: u8, size: u16, frame: &[u8]) -> Result<Option<Segments>,
     if size == 0 {
         return Err(VnetError::NoSegmentSize);
     }
-    let header_len = Headers::parse(frame)
-        .filter(|headers| kind.matches(headers))
-        .and_then(|headers| u16::try_from(headers.payload_at).ok())
-        .ok_or(VnetError::Mismatch { kind })?;
-    if frame.len() - usize::from(header_len) <= usize::from(size) {
-        return Ok(None);
-    }
-    Ok(Some(Segments {
-        kind,
-        header_len,
-        payload_len: size,
-    }))
+    let cwr_once = gso & GSO_ECN != 0 && kind != SegmentKind::Udp;
+    Ok(Some((kind, cwr_once, size)))
 }
 
-/// Encodes the header for the unfinished work in `frame`.
+/// Encodes the header for an unfinished checksum and segments.
 #[inline]
-pub fn encode(offload: Offload, frame: &[u8]) -> [u8; LEN] {
+pub fn encode(offload: Offload) -> [u8; LEN] {
     let mut header = [0; LEN];
     let mut put = |at: usize, value: u16| {
         header[at..at + 2].copy_from_slice(&value.to_ne_bytes());
@@ -134,21 +179,15 @@ pub fn encode(offload: Offload, frame: &[u8]) -> [u8; LEN] {
         put(2, segments.header_len);
         put(4, segments.payload_len);
         gso = match segments.kind {
-            SegmentKind::TcpV4 => GSO_TCP_V4 | ecn(offload.checksum, frame),
-            SegmentKind::TcpV6 => GSO_TCP_V6 | ecn(offload.checksum, frame),
+            SegmentKind::TcpV4 => GSO_TCP_V4,
+            SegmentKind::TcpV6 => GSO_TCP_V6,
             SegmentKind::Udp => GSO_UDP_L4,
         };
+        if segments.cwr_once {
+            gso |= GSO_ECN;
+        }
     }
     header[0] = flags;
     header[1] = gso;
     header
-}
-
-/// Returns the bit that makes a device set CWR on the first segment only.
-fn ecn(checksum: Option<Checksum>, frame: &[u8]) -> u8 {
-    let flags = checksum.and_then(|c| frame.get(usize::from(c.start) + 13));
-    match flags {
-        Some(flags) if flags & TCP_CWR != 0 => GSO_ECN,
-        _ => 0,
-    }
 }

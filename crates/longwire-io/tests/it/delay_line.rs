@@ -61,10 +61,11 @@ fn offloads() -> impl Strategy<Value = Offload> {
         Just(SegmentKind::Udp)
     ];
     let segments =
-        (kind, any::<u16>(), any::<u16>()).prop_map(|(kind, header_len, payload_len)| Segments {
+        (kind, any::<[u16; 2]>(), any::<bool>()).prop_map(|(kind, lens, cwr_once)| Segments {
             kind,
-            header_len,
-            payload_len,
+            header_len: lens[0],
+            payload_len: lens[1],
+            cwr_once: cwr_once && kind != SegmentKind::Udp,
         });
     prop_oneof![
         3 => Just(Offload::NONE),

@@ -18,5 +18,6 @@ mod pcap_tools;
 mod send_gone;
 mod send_stamps;
 mod tap;
+mod tunnels;
 mod xdp;
 mod xdp_program;

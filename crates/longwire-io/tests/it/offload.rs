@@ -1,13 +1,13 @@
 //! Checksums and segments finished in software, against a naive verifier.
 use crate::common::frames::{FrameSpec, pseudo_sum, verify};
 use longwire_io::port::offload::{
-    Checksum, Headers, Joiner, Offload, Oversized, SegmentKind, Segments, TrainPart, cut, cut_tcp,
+    Checksum, Headers, Joiner, Offload, SegmentKind, Segments, Splitter, TrainPart, cut, cut_tcp,
     cut_unfinished, finish_checksum, finish_if_partial, strip_jumbo,
 };
-use longwire_io::port::vnet;
+use longwire_io::port::vnet::{self, Decoded};
 use proptest::prelude::*;
 
-fn any_spec() -> impl Strategy<Value = FrameSpec> {
+pub fn any_spec() -> impl Strategy<Value = FrameSpec> {
     let shape = (
         any::<bool>(),
         any::<bool>(),
@@ -34,7 +34,7 @@ fn any_spec() -> impl Strategy<Value = FrameSpec> {
     })
 }
 
-fn segments_of(spec: &FrameSpec, payload_len: u16) -> Segments {
+pub fn segments_of(spec: &FrameSpec, payload_len: u16) -> Segments {
     Segments {
         kind: match (spec.udp, spec.v6) {
             (true, _) => SegmentKind::Udp,
@@ -43,10 +43,11 @@ fn segments_of(spec: &FrameSpec, payload_len: u16) -> Segments {
         },
         header_len: spec.payload_at() as u16,
         payload_len,
+        cwr_once: false,
     }
 }
 
-fn checksum_of(spec: &FrameSpec) -> Checksum {
+pub fn checksum_of(spec: &FrameSpec) -> Checksum {
     Checksum {
         start: spec.transport_at() as u16,
         offset: (spec.checksum_at() - spec.transport_at()) as u16,
@@ -89,9 +90,13 @@ proptest! {
     }
 
     #[test]
-    fn wire_frames_carry_the_payload_in_order(spec in any_spec(), size in 1u16..3000) {
+    fn wire_frames_carry_the_payload_in_order(
+        spec in any_spec(),
+        size in 1u16..3000,
+        cwr_once: bool,
+    ) {
         let super_frame = spec.build_partial();
-        let segments = segments_of(&spec, size);
+        let segments = Segments { cwr_once, ..segments_of(&spec, size) };
         let lens: Vec<usize> = segments.wire_frames(super_frame.len()).collect();
         prop_assert_eq!(lens.len(), segments.wire_frames(super_frame.len()).len());
         let mut payload = Vec::new();
@@ -100,7 +105,7 @@ proptest! {
             let offload = cut(&super_frame, segments, i..i + 1, &mut out);
             prop_assert_eq!(offload, Some(Offload::NONE));
             prop_assert_eq!(out.len(), *len);
-            check_numbers(&out, &spec, i, payload.len(), lens.len());
+            check_numbers(&out, (&spec, cwr_once), i, payload.len(), lens.len());
             payload.extend(verify(&out, &spec));
             let mut later = Vec::new();
             let offload = cut_unfinished(&super_frame, segments, i..i + 1, &mut later);
@@ -184,18 +189,23 @@ proptest! {
     }
 
     #[test]
-    fn vnet_headers_survive_the_round(spec in any_spec(), size in 1u16..3000, partial: bool) {
-        let frame = spec.build_partial();
-        let segments = segments_of(&spec, size);
+    fn vnet_headers_survive_the_round(
+        spec in any_spec(),
+        size in 1u16..3000,
+        (partial, cwr_once) in any::<(bool, bool)>(),
+    ) {
+        let mut frame = spec.build_partial();
+        let cwr_once = cwr_once && !spec.udp;
+        let segments = Segments { cwr_once, ..segments_of(&spec, size) };
         let offload = Offload {
             checksum: partial.then(|| checksum_of(&spec)),
             segments: (spec.payload.len() > usize::from(size)).then_some(segments),
         };
-        let mut header = vnet::encode(offload, &frame);
-        prop_assert_eq!(vnet::decode(&header, &frame), Ok(offload));
+        let mut header = vnet::encode(offload);
+        prop_assert_eq!(vnet::decode(&header, &mut frame), Ok(Decoded::Plain(offload)));
         // A wrong header length is corrected.
         header[2..4].fill(0);
-        prop_assert_eq!(vnet::decode(&header, &frame), Ok(offload));
+        prop_assert_eq!(vnet::decode(&header, &mut frame), Ok(Decoded::Plain(offload)));
     }
 
     #[test]
@@ -205,6 +215,7 @@ proptest! {
         ether in 0usize..4,
         kind in 0usize..3,
         (header_len, payload_len, from, to) in any::<(u16, u16, u8, u8)>(),
+        cwr_once in any::<bool>(),
     ) {
         if frame.len() > 24 {
             let kinds = [[8, 0], [0x86, 0xdd], [0x81, 0], [9, 9]];
@@ -212,20 +223,26 @@ proptest! {
             frame[14] = if ether == 0 { 0x45 } else { 0x60 };
             frame[23] = 6;
         }
-        let _ = vnet::decode(&header, &frame);
+        let _ = vnet::decode(&header, &mut frame);
         let header_len = Headers::parse(&frame).map_or(header_len, |h| h.payload_at as u16);
         let kind = [SegmentKind::TcpV4, SegmentKind::TcpV6, SegmentKind::Udp][kind];
-        let segments = Segments { kind, header_len, payload_len };
+        let segments = Segments { kind, header_len, payload_len, cwr_once };
         let range = usize::from(from)..usize::from(to);
         let _ = cut(&frame, segments, range, &mut Vec::new());
         let checksum = Checksum { start: header_len, offset: payload_len };
-        let _ = vnet::encode(Offload { checksum: Some(checksum), segments: Some(segments) }, &frame);
+        let _ = vnet::encode(Offload { checksum: Some(checksum), segments: Some(segments) });
         finish_checksum(&mut frame, checksum);
         finish_if_partial(&mut frame);
     }
 }
 
-fn check_numbers(frame: &[u8], spec: &FrameSpec, i: usize, sent: usize, count: usize) {
+fn check_numbers(
+    frame: &[u8],
+    (spec, cwr_once): (&FrameSpec, bool),
+    i: usize,
+    sent: usize,
+    count: usize,
+) {
     if !spec.v6 {
         let at = spec.network_at() + 4;
         let id = u16::from_be_bytes([frame[at], frame[at + 1]]);
@@ -239,7 +256,7 @@ fn check_numbers(frame: &[u8], spec: &FrameSpec, i: usize, sent: usize, count: u
     let sequence = spec.sequence.wrapping_add(sent as u32);
     assert_eq!(u32::from_be_bytes(field), sequence);
     let mut flags = spec.tcp_flags;
-    if i > 0 {
+    if i > 0 && cwr_once {
         flags &= !0x80;
     }
     if i + 1 < count {
@@ -283,13 +300,13 @@ fn what_is_longer_than_an_ip_packet_is_cut_into_packets() {
         assert_eq!(start, if jumbo { 8 } else { 0 });
         let frame = &frame[start..];
         let segments = segments_of(&spec, 1_448);
-        let mut cutter = Oversized::new(frame, segments).expect("it is too long");
+        let mut splitter = Splitter::of_oversized(frame, segments).expect("it is too long");
         let (mut piece, mut wire, mut of_whole) = (Vec::new(), Vec::new(), Vec::new());
         let mut number = 0;
-        while !cutter.is_done() {
-            let offload = cutter.next(frame, &mut piece).expect("a piece");
+        while !splitter.is_done() {
+            let offload = splitter.next(frame, &mut piece).expect("a piece");
             assert!(piece.len() - spec.network_at() <= 65_535);
-            assert!(Oversized::new(&piece, segments).is_none());
+            assert!(Splitter::of_oversized(&piece, segments).is_none());
             let frames = segments.wire_frames(piece.len()).len();
             assert_eq!(offload.segments.is_some(), frames > 1);
             for index in 0..frames {
@@ -305,7 +322,7 @@ fn what_is_longer_than_an_ip_packet_is_cut_into_packets() {
             }
         }
         assert_eq!(number, 200_000usize.div_ceil(1_448));
-        assert_eq!(cutter.next(frame, &mut piece), None);
+        assert_eq!(splitter.next(frame, &mut piece), None);
     }
 }
 
@@ -338,7 +355,7 @@ fn tcp_packets_are_cut_to_an_mtu() {
             assert!(segment.len() - spec.network_at() <= mtu);
             check_numbers(
                 segment,
-                &spec,
+                (&spec, true),
                 number,
                 payload.len(),
                 200_000usize.div_ceil(room),
@@ -483,25 +500,38 @@ fn a_computed_zero_is_written_as_its_other_form() {
 #[test]
 fn vnet_refuses_what_contradicts_itself() {
     let spec = FrameSpec::tcp(3000);
-    let frame = spec.build_partial();
+    let mut frame = spec.build_partial();
+    let segments = segments_of(&spec, 1000);
     let offload = Offload {
         checksum: Some(checksum_of(&spec)),
-        segments: Some(segments_of(&spec, 1000)),
+        segments: Some(segments),
     };
-    let good = vnet::encode(offload, &frame);
-    assert_eq!(good[1], 1, "no CWR, no ECN bit");
-    let with = |at: usize, value: u8| {
+    let good = vnet::encode(offload);
+    let mut with = |at: usize, value: u8| {
         let mut header = good;
         header[at..at + 1].fill(value);
-        vnet::decode(&header, &frame)
+        vnet::decode(&header, &mut frame)
     };
-    assert_eq!(with(1, 0x81), Ok(offload), "the ECN bit is no kind");
+    let once = Segments {
+        cwr_once: true,
+        ..segments
+    };
+    let expected = Offload {
+        segments: Some(once),
+        ..offload
+    };
+    assert_eq!(
+        with(1, 0x81),
+        Ok(Decoded::Plain(expected)),
+        "the ECN bit is no kind"
+    );
+    assert!(with(6, 33).is_err(), "the checksum of another header");
     assert_eq!(with(1, 3), Err(vnet::VnetError::Kind(3)));
     assert!(with(1, 4).is_err(), "not IPv6");
     assert!(with(1, 5).is_err(), "not UDP");
     assert!(with(7, 0xff).is_err(), "checksum beyond the frame");
     assert_eq!(
-        vnet::decode(&good[..9], &frame),
+        vnet::decode(&good[..9], &mut frame),
         Err(vnet::VnetError::Short(9))
     );
 }

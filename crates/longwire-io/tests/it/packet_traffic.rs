@@ -238,6 +238,7 @@ fn super_packet(payload: usize) -> (Vec<u8>, Offload) {
             kind: SegmentKind::TcpV4,
             header_len: spec.payload_at() as u16,
             payload_len: 1000,
+            cwr_once: false,
         }),
     };
     (spec.build_partial(), offload)

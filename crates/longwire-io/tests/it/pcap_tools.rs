@@ -38,6 +38,7 @@ fn wire_frames() -> Vec<Vec<u8>> {
                 kind,
                 header_len: spec.payload_at() as u16,
                 payload_len: 1_300,
+                cwr_once: false,
             };
             let super_frame = spec.build_partial();
             for n in 0..segments.wire_frames(super_frame.len()).len() {

@@ -45,6 +45,8 @@ pub(super) struct Admission {
     counts: BurstCounts,
     /// Notes answers to address requests.
     pub addresses: Option<PortAddresses>,
+    /// Wire frames that could not be cut from a super-packet.
+    pub unmade: u64,
     pub shared: Arc<LinkShared>,
 }
 
@@ -80,6 +82,7 @@ impl Admission {
             bursts: 0,
             counts: BurstCounts::default(),
             addresses: None,
+            unmade: 0,
             shared,
         }
     }
@@ -252,13 +255,14 @@ impl Admission {
             _ => CutForm::Finished,
         };
         if let Some(run) = cutter.last_run() {
-            cutter.cut(run, form, |cut| {
+            let unmade = cutter.cut(run, form, |cut| {
                 let piece = RxFrame {
                     offload: cut.offload,
                     ..whole(cut.bytes, frame.arrival)
                 };
                 self.admit_part(piece, cut.part);
             });
+            self.unmade += unmade;
         }
         self.piece = piece;
     }
@@ -287,7 +291,7 @@ impl Admission {
     fn keep_run(&mut self, cutter: &mut Cutter<'_>, run: Run) {
         let (line, counts, shared) = (&mut self.line, &mut self.counts, &self.shared);
         let (tag, form) = (self.tag, self.form);
-        cutter.cut(run, form, |cut| {
+        self.unmade += cutter.cut(run, form, |cut| {
             let note = Note {
                 release: run.release,
                 tag,

@@ -110,7 +110,7 @@ impl Admission {
         gate: &mut Gate<'_>,
         decided: bool,
     ) {
-        cutter.cut(run, CutForm::Trains, |cut| {
+        self.unmade += cutter.cut(run, CutForm::Trains, |cut| {
             let note = Note {
                 offload: cut.offload,
                 part: cut.part,

@@ -206,7 +206,7 @@ impl<R: RxPort> Ingress<R> {
         for (kind, lost) in [
             (Artifact::RingFull, losses.ring_full),
             (Artifact::TooLong, losses.too_long),
-            (Artifact::Unusable, losses.unusable),
+            (Artifact::Unusable, losses.unusable + self.admission.unmade),
         ] {
             self.admission.shared.ingress.artifacts[kind].set(lost);
         }

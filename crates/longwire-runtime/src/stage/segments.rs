@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use longwire_engine::Nanos;
 use longwire_io::Offload;
+use longwire_io::port::Segments;
 use longwire_io::port::offload::{self, TrainPart, WireFrames};
 
 /// The form in which the frames of a buffer with offloads are carried.
@@ -142,15 +143,19 @@ impl<'a> Cutter<'a> {
     }
 
     /// Makes the buffers that carry a run: one for [`CutForm::Trains`], otherwise one for
-    /// each wire frame.
-    pub fn cut(&mut self, run: Run, form: CutForm, mut keep: impl FnMut(&CutFrames<'_>)) {
+    /// each wire frame. Returns the number of wire frames that could not be made, as the
+    /// headers contradict the segments.
+    #[must_use]
+    pub fn cut(&mut self, run: Run, form: CutForm, mut keep: impl FnMut(&CutFrames<'_>)) -> u64 {
         let whole = run.first == 0 && run.end == self.wire_frames;
         if whole && (form == CutForm::Trains || self.offload.segments.is_none()) {
-            return self.keep_whole(form, keep);
+            self.keep_whole(form, keep);
+            return 0;
         }
         let Some(segments) = self.offload.segments else {
-            return;
+            return 0;
         };
+        let mut unmade = 0;
         let step = match form {
             CutForm::Trains => run.end - run.first,
             CutForm::Unfinished | CutForm::Finished => 1,
@@ -164,20 +169,27 @@ impl<'a> Cutter<'a> {
             let end = (first + step).min(run.end);
             self.piece.clear();
             let made = cut(self.bytes, segments, first..end, self.piece);
-            if let Some(offload) = made {
-                keep(&CutFrames {
+            match made {
+                Some(offload) => keep(&CutFrames {
                     bytes: self.piece,
                     offload,
                     wire_frames: (end - first) as u64,
-                    part: u16::try_from(first).ok().map(|index| TrainPart {
-                        train: self.train,
-                        index,
-                        segments,
-                    }),
-                });
+                    part: self.part(first, segments),
+                }),
+                None => unmade += (end - first) as u64,
             }
             first = end;
         }
+        unmade
+    }
+
+    /// Returns the place of the wire frame `first`, from which it can be joined again.
+    fn part(&self, first: usize, segments: Segments) -> Option<TrainPart> {
+        Some(TrainPart {
+            train: self.train,
+            index: u16::try_from(first).ok()?,
+            segments,
+        })
     }
 
     /// Keeps the buffer as it is, with its checksum finished unless the port does that.

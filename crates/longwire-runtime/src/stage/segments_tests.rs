@@ -31,6 +31,7 @@ fn super_packet(segments: usize) -> (Vec<u8>, Offload) {
             kind: SegmentKind::TcpV4,
             header_len: HEADERS as u16,
             payload_len: PAYLOAD as u16,
+            cwr_once: false,
         }),
     };
     (frame, offload)
@@ -52,13 +53,14 @@ fn cut(decisions: &[Option<u64>], form: CutForm) -> Vec<(u64, u64, Vec<u8>)> {
     runs.extend(cutter.last_run());
     let mut buffers = Vec::new();
     for run in runs {
-        cutter.cut(run, form, |cut| {
+        let unmade = cutter.cut(run, form, |cut| {
             let wire_frames = cut.wire_frames;
             assert_eq!(cut.offload.segments.is_some(), wire_frames > 1);
             let mut carried = cut.bytes[HEADERS..].to_vec();
             carried.dedup();
             buffers.push((run.release.as_nanos(), wire_frames, carried));
         });
+        assert_eq!(unmade, 0);
     }
     buffers
 }
@@ -108,7 +110,7 @@ fn an_unfinished_checksum_is_finished_for_a_port_without_offloads() {
     assert_eq!(cutter.decided(Some(Nanos::ZERO)), None);
     assert_eq!(cutter.next_wire_len(), None);
     let run = cutter.last_run().expect("one run");
-    cutter.cut(run, CutForm::Finished, |cut| {
+    let unmade = cutter.cut(run, CutForm::Finished, |cut| {
         assert_eq!((cut.offload, cut.wire_frames), (Offload::NONE, 1));
         let words = cut.bytes[34..].chunks(2);
         let total: u32 = words
@@ -122,4 +124,27 @@ fn an_unfinished_checksum_is_finished_for_a_port_without_offloads() {
             "the checksum is right"
         );
     });
+    assert_eq!(unmade, 0);
+}
+
+#[test]
+fn frames_that_cannot_be_cut_are_counted() {
+    let (mut frame, offload) = super_packet(5);
+    // Now a fragment, which no segmentation can begin with.
+    frame[20] = 0x20;
+    for form in [CutForm::Trains, CutForm::Unfinished, CutForm::Finished] {
+        let mut piece = Vec::new();
+        let mut cutter = Cutter::new(1, &frame, offload, &mut piece);
+        let mut runs = Vec::new();
+        for release in [Some(1), None, Some(2), Some(2), Some(2)] {
+            assert!(cutter.next_wire_len().is_some());
+            runs.extend(cutter.decided(release.map(Nanos::from_nanos)));
+        }
+        runs.extend(cutter.last_run());
+        let unmade: u64 = runs
+            .into_iter()
+            .map(|run| cutter.cut(run, form, |_| panic!("made of a fragment")))
+            .sum();
+        assert_eq!(unmade, 4, "{form:?}");
+    }
 }

@@ -1,7 +1,16 @@
 //! The Internet checksum (RFC 1071), and the completion of unfinished checksums.
 
+use longwire_packet::crc32c;
+
 use super::Checksum;
-use super::headers::{Headers, Network, Transport, be16};
+use super::headers::{Headers, IpHeader, Network, Transport, be16};
+use super::tunnel::{self, InnerBytes};
+
+/// Number of SCTP in IP headers.
+const SCTP: u8 = 132;
+/// Position of the checksum in an SCTP header; no other header that leaves a sum to the
+/// hardware has it there.
+const SCTP_CHECKSUM: u16 = 8;
 
 /// A one's complement sum that is not yet folded to 16 bits.
 ///
@@ -57,36 +66,50 @@ impl Sum {
 
 /// Returns the sum of the pseudo-header (RFC 9293 §3.1, RFC 8200 §8.1) for a transport
 /// header and payload of `len` bytes.
-pub(super) fn pseudo_header(headers: &Headers, frame: &[u8], len: usize) -> Sum {
-    let (source, destination) = headers.addresses(frame);
+pub(super) fn pseudo_header(ip: &IpHeader, frame: &[u8], len: usize) -> Sum {
+    let (source, destination) = ip.addresses(frame);
     let len = len as u32;
     Sum::default()
         .add(source)
         .add(destination)
         .add_number((len >> 16) as u16)
         .add_number(len as u16)
-        .add_number(u16::from(headers.transport.protocol()))
+        .add_number(u16::from(ip.protocol))
 }
 
 /// Finishes a checksum that a sender left to the hardware: the sum over all bytes from
 /// `start` to the end of the frame, in which the checksum field holds the
-/// pseudo-header's sum, complemented. Returns `false` if the field lies outside of the
-/// frame.
+/// pseudo-header's sum, complemented; for SCTP, CRC32c (RFC 9260 appendix A). Returns
+/// `false` if the field lies outside of the frame.
 pub fn finish_checksum(frame: &mut [u8], checksum: Checksum) -> bool {
+    finish_within(frame, checksum, frame.len())
+}
+
+/// As [`finish_checksum`], for a packet that ends at `end`.
+fn finish_within(frame: &mut [u8], checksum: Checksum, end: usize) -> bool {
     let start = usize::from(checksum.start);
     let at = start + usize::from(checksum.offset);
-    if at + 2 > frame.len() {
+    let is_sctp = checksum.offset == SCTP_CHECKSUM;
+    if at + if is_sctp { 4 } else { 2 } > end {
         return false;
     }
-    let sum = !Sum::default().add(&frame[start..]).fold();
-    put_checksum(frame, at, sum);
+    if is_sctp {
+        frame[at..at + 4].fill(0);
+        let sum = crc32c(&[&frame[start..end]]);
+        frame[at..at + 4].copy_from_slice(&sum.to_le_bytes());
+    } else {
+        let sum = !Sum::default().add(&frame[start..end]).fold();
+        put_checksum(frame, at, sum);
+    }
     true
 }
 
-/// Finishes the TCP or UDP checksum of `frame` if it looks unfinished, for ports
-/// without information about it (AF_XDP). Returns whether it did.
+/// Finishes the TCP, UDP or SCTP checksum of `frame` if it looks unfinished, for ports
+/// without information about it (AF_XDP). Returns whether it did. A packet in a tunnel
+/// comes before those around it.
 ///
-/// A checksum is unfinished when its field holds the folded sum P of the pseudo-header.
+/// A checksum of TCP or UDP is unfinished when its field holds the folded sum P of the
+/// pseudo-header.
 /// With S the sum of header and payload without the field, the right checksum is C =
 /// ~(P + S) in one's complement arithmetic, and finishing a field that holds P gives
 /// exactly that. A checksum that is already right may happen to equal P; then finishing
@@ -96,52 +119,71 @@ pub fn finish_checksum(frame: &mut [u8], checksum: Checksum) -> bool {
 /// touched; and a result of 0x0000 is written as 0xffff, which UDP requires, TCP
 /// verifies the same, and a field of P = 0xffff already holds.) The only possible error
 /// is to repair one in 65,536 of the frames that arrived with a wrong checksum.
+///
+/// In a tunnel, the sums around the packet must be right once it is finished: the payload
+/// of a datagram with a checksum is never changed. That of one without is changed if it is
+/// a whole packet with an unfinished checksum behind the header of a tunnel.
+///
+/// A field of SCTP is unfinished when it is zero.
 pub fn finish_if_partial(frame: &mut [u8]) -> bool {
-    let Some(headers) = Headers::parse(frame) else {
-        return false;
-    };
-    let at = headers.checksum_at();
-    let len = headers.end - headers.transport_at;
-    if be16(frame, at) != Some(pseudo_header(&headers, frame, len).fold()) {
-        return false;
+    let found = tunnel::search(frame, |ip, tunnels| {
+        let checksum = unfinished(frame, ip)?;
+        let at = usize::from(checksum.start + checksum.offset);
+        let inner = InnerBytes {
+            start: ip.transport_at,
+            sum: !be16(frame, at)?,
+        };
+        tunnels.agree(frame, inner).then_some((checksum, ip.end))
+    });
+    found.is_some_and(|(checksum, end)| finish_within(frame, checksum, end))
+}
+
+/// Returns the checksum of the header behind `ip` if it looks unfinished.
+fn unfinished(frame: &[u8], ip: &IpHeader) -> Option<Checksum> {
+    let start = u16::try_from(ip.transport_at).ok()?;
+    if ip.protocol == SCTP {
+        let at = ip.transport_at + usize::from(SCTP_CHECKSUM);
+        let field = frame[..ip.end].get(at..at + 4)?;
+        return (field == [0; 4]).then_some(Checksum {
+            start,
+            offset: SCTP_CHECKSUM,
+        });
     }
-    let sum = !Sum::default()
-        .add(&frame[headers.transport_at..headers.end])
-        .fold();
-    put_checksum(frame, at, sum);
-    true
+    let headers = Headers::within(ip, frame)?;
+    let len = ip.end - ip.transport_at;
+    let partial = pseudo_header(ip, frame, len).fold();
+    (be16(frame, headers.checksum_at()) == Some(partial)).then_some(headers.checksum())
 }
 
 /// Computes the TCP or UDP checksum of `frame`, whose other fields are right.
 pub(super) fn write_transport_checksum(frame: &mut [u8], headers: &Headers) {
     let at = headers.checksum_at();
-    let len = frame.len() - headers.transport_at;
+    let len = frame.len() - headers.transport_at();
     frame[at..at + 2].fill(0);
-    let sum = !pseudo_header(headers, frame, len)
-        .add(&frame[headers.transport_at..])
+    let sum = !pseudo_header(&headers.ip, frame, len)
+        .add(&frame[headers.transport_at()..])
         .fold();
     put_checksum(frame, at, sum);
 }
 
 /// Computes the checksum of the IPv4 header.
-pub(super) fn write_ipv4_checksum(frame: &mut [u8], headers: &Headers) {
-    let at = headers.network_at + 10;
-    frame[at..at + 2].fill(0);
-    let header = &frame[headers.network_at..headers.transport_at];
-    let sum = !Sum::default().add(header).fold();
-    frame[at..at + 2].copy_from_slice(&sum.to_be_bytes());
+pub(super) fn write_ipv4_checksum(frame: &mut [u8], at: usize) {
+    let len = usize::from(frame[at] & 0x0f) * 4;
+    frame[at + 10..at + 12].fill(0);
+    let sum = !Sum::default().add(&frame[at..at + len]).fold();
+    frame[at + 10..at + 12].copy_from_slice(&sum.to_be_bytes());
 }
 
 /// Whether a datagram was sent without a checksum, as UDP over IPv4 may be.
 pub(super) fn has_no_checksum(frame: &[u8], headers: &Headers) -> bool {
     headers.transport == Transport::Udp
-        && headers.network == Network::V4
+        && headers.ip.network == Network::V4
         && be16(frame, headers.checksum_at()) == Some(0)
 }
 
 /// Writes a checksum; zero as its other form, because UDP means "none" by
 /// zero (RFC 768).
-fn put_checksum(frame: &mut [u8], at: usize, sum: u16) {
+pub(super) fn put_checksum(frame: &mut [u8], at: usize, sum: u16) {
     let sum = if sum == 0 { 0xffff } else { sum };
     frame[at..at + 2].copy_from_slice(&sum.to_be_bytes());
 }

@@ -1,10 +1,17 @@
-//! Finds the TCP or UDP header of a frame.
+//! Finds the IP header of a frame, and the TCP or UDP header after it.
 //!
 //! Offloads contain header lengths and checksum offsets; those of the sender may be
 //! wrong or missing, so they are read from the frame itself.
 
 use longwire_packet::frame::mac_header_len;
 use longwire_packet::header;
+
+use super::Checksum;
+
+/// EtherType of IPv4.
+pub(super) const IPV4: u16 = 0x0800;
+/// EtherType of IPv6.
+pub(super) const IPV6: u16 = 0x86dd;
 
 /// The maximum length of an IP packet, in bytes.
 pub(super) const PACKET_MAX: usize = 65_535;
@@ -32,14 +39,6 @@ pub enum Transport {
 }
 
 impl Transport {
-    /// Returns the protocol number in IP headers.
-    pub(super) const fn protocol(self) -> u8 {
-        match self {
-            Transport::Tcp => 6,
-            Transport::Udp => 17,
-        }
-    }
-
     /// Returns the offset of the checksum in the transport header.
     pub(super) const fn checksum_offset(self) -> usize {
         match self {
@@ -49,28 +48,38 @@ impl Transport {
     }
 }
 
-/// Positions of the headers of a whole, unfragmented TCP or UDP packet, as byte offsets
-/// from the start of the frame.
+/// Positions of an IP header of a whole, unfragmented packet, as byte offsets from the
+/// start of the frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Headers {
+pub struct IpHeader {
     /// Version of IP.
     pub network: Network,
-    /// Transport protocol.
-    pub transport: Transport,
-    /// Start of the IP header.
-    pub network_at: usize,
-    /// Start of the TCP or UDP header.
+    /// Start of the header.
+    pub at: usize,
+    /// Number of the protocol after it and its extension headers.
+    pub protocol: u8,
+    /// Start of that protocol's header.
     pub transport_at: usize,
-    /// Start of the payload: the length of all headers.
-    pub payload_at: usize,
     /// End of the packet according to IP; padding may follow.
     pub end: usize,
     /// Start of the address that the checksum uses as the source: the home address of a
     /// mobile node, if the packet has one.
-    source_at: usize,
+    pub(super) source_at: usize,
     /// Start of the address that the checksum uses as the destination: the last one of
     /// a source route, not the next.
-    destination_at: usize,
+    pub(super) destination_at: usize,
+}
+
+/// Positions of the headers of a whole, unfragmented TCP or UDP packet, as byte offsets
+/// from the start of the frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Headers {
+    /// The IP header.
+    pub ip: IpHeader,
+    /// Transport protocol.
+    pub transport: Transport,
+    /// Start of the payload: the length of all headers.
+    pub payload_at: usize,
 }
 
 impl Headers {
@@ -78,17 +87,59 @@ impl Headers {
     /// with extension headers, TCP or UDP. `None` for any other frame, for fragments,
     /// and for headers that are truncated or inconsistent.
     pub fn parse(frame: &[u8]) -> Option<Headers> {
-        let network_at = mac_header_len(frame) as usize;
-        match be16(frame, network_at.checked_sub(2)?)? {
-            0x0800 => Self::parse_v4(frame, network_at),
-            0x86dd => Self::parse_v6(frame, network_at),
-            _ => None,
+        let at = mac_header_len(frame) as usize;
+        let ip = IpHeader::parse(frame, be16(frame, at.checked_sub(2)?)?, at)?;
+        Headers::within(&ip, frame)
+    }
+
+    /// Parses the transport header behind an IP header of `frame`.
+    pub(super) fn within(ip: &IpHeader, frame: &[u8]) -> Option<Headers> {
+        let at = ip.transport_at;
+        let packet = frame.get(..ip.end)?;
+        let (transport, len) = match ip.protocol {
+            6 => (Transport::Tcp, usize::from(packet.get(at + 12)? >> 4) * 4),
+            17 => (Transport::Udp, 8),
+            _ => return None,
+        };
+        let len_min = if transport == Transport::Tcp { 20 } else { 8 };
+        if len < len_min || at + len > ip.end {
+            return None;
         }
+        Some(Headers {
+            ip: *ip,
+            transport,
+            payload_at: at + len,
+        })
+    }
+
+    /// Returns the start of the TCP or UDP header.
+    pub fn transport_at(&self) -> usize {
+        self.ip.transport_at
     }
 
     /// Returns the position of the checksum field.
     pub fn checksum_at(&self) -> usize {
-        self.transport_at + self.transport.checksum_offset()
+        self.ip.transport_at + self.transport.checksum_offset()
+    }
+
+    /// Returns the checksum as virtio-net describes it.
+    pub fn checksum(&self) -> Checksum {
+        Checksum {
+            start: self.ip.transport_at as u16,
+            offset: self.transport.checksum_offset() as u16,
+        }
+    }
+}
+
+impl IpHeader {
+    /// Parses the header of the EtherType `kind` at `at`. `None` if there is no whole
+    /// packet of IPv4 or IPv6.
+    pub(super) fn parse(frame: &[u8], kind: u16, at: usize) -> Option<IpHeader> {
+        match kind {
+            IPV4 => Self::parse_v4(frame, at),
+            IPV6 => Self::parse_v6(frame, at),
+            _ => None,
+        }
     }
 
     /// Returns the source address and the destination address, which are not always
@@ -104,14 +155,14 @@ impl Headers {
         )
     }
 
-    fn parse_v4(frame: &[u8], network_at: usize) -> Option<Headers> {
-        let header = frame.get(network_at..network_at + 20)?;
+    fn parse_v4(frame: &[u8], at: usize) -> Option<IpHeader> {
+        let header = frame.get(at..at + 20)?;
         let header_len = usize::from(header[0] & 0x0f) * 4;
         let fragment = be16(header, 6)? & 0x3fff;
         if header[0] >> 4 != 4 || header_len < 20 || fragment != 0 {
             return None;
         }
-        let options = frame.get(network_at + 20..network_at + header_len)?;
+        let options = frame.get(at + 20..at + header_len)?;
         if has_source_route(options) {
             return None;
         }
@@ -120,94 +171,56 @@ impl Headers {
         // super-packets above 64 KiB.
         let end = match total_len {
             0 => frame.len(),
-            _ => network_at + total_len,
+            _ => at + total_len,
         };
-        Self::parse_transport(Ipv {
-            frame,
+        Some(IpHeader {
             network: Network::V4,
-            network_at,
-            transport_at: network_at + header_len,
+            at,
             protocol: header[9],
+            transport_at: at + header_len,
             end,
-            source_at: network_at + 12,
-            destination_at: network_at + 16,
+            source_at: at + 12,
+            destination_at: at + 16,
         })
     }
 
-    fn parse_v6(frame: &[u8], network_at: usize) -> Option<Headers> {
-        let header = frame.get(network_at..network_at + 40)?;
+    fn parse_v6(frame: &[u8], at: usize) -> Option<IpHeader> {
+        let header = frame.get(at..at + 40)?;
         let payload_len = usize::from(be16(header, 4)?);
         let end = match payload_len {
             // As for IPv4; a jumbogram (RFC 2675) is not possible on an Ethernet link.
-            0 if frame.len() - network_at > PACKET_MAX => frame.len(),
+            0 if frame.len() - at > PACKET_MAX => frame.len(),
             0 => return None,
-            _ => network_at + 40 + payload_len,
+            _ => at + 40 + payload_len,
         };
         if header[0] >> 4 != 6 {
             return None;
         }
-        let mut protocol = header[6];
-        let mut at = network_at + 40;
-        let mut source_at = network_at + 8;
-        let mut destination_at = network_at + 24;
+        let mut parsed = IpHeader {
+            network: Network::V6,
+            at,
+            protocol: header[6],
+            transport_at: at + 40,
+            end,
+            source_at: at + 8,
+            destination_at: at + 24,
+        };
         for _ in 0..EXTENSIONS_MAX {
-            let Some(extension) = Extension::read(frame, at, protocol)? else {
-                return Self::parse_transport(Ipv {
-                    frame,
-                    network: Network::V6,
-                    network_at,
-                    transport_at: at,
-                    protocol,
-                    end,
-                    source_at,
-                    destination_at,
-                });
+            let extension = Extension::read(frame, parsed.transport_at, parsed.protocol)?;
+            let Some(extension) = extension else {
+                return Some(parsed);
             };
-            source_at = extension.home_address_at.unwrap_or(source_at);
-            if let Some(last) = extension.last_address_at {
-                destination_at = last;
+            if let Some(home) = extension.home_address_at {
+                parsed.source_at = home;
             }
-            protocol = extension.next;
-            at += extension.len;
+            if let Some(last) = extension.last_address_at {
+                parsed.destination_at = last;
+            }
+            parsed.protocol = extension.next;
+            parsed.transport_at += extension.len;
         }
         None
     }
-
-    fn parse_transport(ip: Ipv<'_>) -> Option<Headers> {
-        let at = ip.transport_at;
-        let packet = ip.frame.get(..ip.end)?;
-        let (transport, len) = match ip.protocol {
-            6 => (Transport::Tcp, usize::from(packet.get(at + 12)? >> 4) * 4),
-            17 => (Transport::Udp, 8),
-            _ => return None,
-        };
-        let len_min = if transport == Transport::Tcp { 20 } else { 8 };
-        if len < len_min || at + len > ip.end {
-            return None;
-        }
-        Some(Headers {
-            network: ip.network,
-            transport,
-            network_at: ip.network_at,
-            transport_at: at,
-            payload_at: at + len,
-            end: ip.end,
-            source_at: ip.source_at,
-            destination_at: ip.destination_at,
-        })
-    }
-}
-
-/// The content of an IP header, for the search of the transport header.
-struct Ipv<'a> {
-    frame: &'a [u8],
-    network: Network,
-    network_at: usize,
-    transport_at: usize,
-    protocol: u8,
-    end: usize,
-    source_at: usize,
-    destination_at: usize,
 }
 
 /// An IPv6 extension header.

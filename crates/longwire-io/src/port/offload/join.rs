@@ -2,7 +2,7 @@
 
 use super::headers::{Headers, Network, PACKET_MAX, Transport};
 use super::segments::{TCP_LAST_ONLY, put_len, write_unfinished_checksum};
-use super::{Offload, SegmentKind, Segments, checksum};
+use super::{Offload, Segments, checksum};
 
 /// The maximum length of a joined train: its IP length fits 16 bits.
 const JOINED_MAX: usize = PACKET_MAX;
@@ -37,32 +37,18 @@ impl TrainPart {
     /// Returns the part in two words, for [`TrainPart::from_words`].
     pub fn to_words(self) -> [u64; 2] {
         let Segments {
-            kind,
             header_len,
             payload_len,
+            ..
         } = self.segments;
-        let kind = match kind {
-            SegmentKind::TcpV4 => 0,
-            SegmentKind::TcpV6 => 1,
-            SegmentKind::Udp => 2,
-        };
         let lens = u64::from(header_len) << 16 | u64::from(payload_len);
-        [self.pack(), kind << 32 | lens]
+        [self.pack(), u64::from(self.segments.code()) << 32 | lens]
     }
 
     /// Returns the part of these words; `None` if they are of no part.
     pub fn from_words([place, segments]: [u64; 2]) -> Option<TrainPart> {
-        let kind = match segments >> 32 {
-            0 => SegmentKind::TcpV4,
-            1 => SegmentKind::TcpV6,
-            2 => SegmentKind::Udp,
-            _ => return None,
-        };
-        let segments = Segments {
-            kind,
-            header_len: (segments >> 16) as u16,
-            payload_len: segments as u16,
-        };
+        let lens = ((segments >> 16) as u16, segments as u16);
+        let segments = Segments::of_code((segments >> 32) as u32, lens)?;
         Some(TrainPart::unpack(place, segments))
     }
 
@@ -124,7 +110,7 @@ impl Joiner {
         }
         self.buffer.extend_from_slice(payload);
         if headers.transport == Transport::Tcp {
-            self.flags = bytes[headers.transport_at + 13];
+            self.flags = bytes[headers.transport_at() + 13];
         }
         self.next += part.frames(bytes.len());
         self.parts += 1;
@@ -153,22 +139,26 @@ impl Joiner {
 fn joins(segments: Segments, headers: &Headers, bytes: &[u8]) -> bool {
     segments.kind.matches(headers)
         && headers.payload_at == usize::from(segments.header_len)
-        && headers.end == bytes.len()
+        && headers.ip.end == bytes.len()
         && !checksum::has_no_checksum(bytes, headers)
 }
 
 /// Writes the lengths, the flags of the last segment and the checksums of a train.
-fn finish_headers(frame: &mut [u8], headers: &Headers, flags: u8) -> Option<super::Checksum> {
-    let at = headers.network_at;
+pub(super) fn finish_headers(
+    frame: &mut [u8],
+    headers: &Headers,
+    flags: u8,
+) -> Option<super::Checksum> {
+    let at = headers.ip.at;
     let len = frame.len() - at;
-    match headers.network {
+    match headers.ip.network {
         Network::V4 => {
             put_len(frame, at + 2, len);
-            checksum::write_ipv4_checksum(frame, headers);
+            checksum::write_ipv4_checksum(frame, at);
         }
         Network::V6 => put_len(frame, at + 4, len - 40),
     }
-    let at = headers.transport_at;
+    let at = headers.transport_at();
     match headers.transport {
         Transport::Udp => put_len(frame, at + 4, frame.len() - at),
         Transport::Tcp => frame[at + 13] |= flags & TCP_LAST_ONLY,

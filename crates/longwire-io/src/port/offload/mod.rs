@@ -7,14 +7,16 @@
 mod checksum;
 mod headers;
 mod join;
-mod oversized;
 mod segments;
+mod splitter;
+mod tunnel;
 
 pub use checksum::{finish_checksum, finish_if_partial};
-pub use headers::{Headers, Network, Transport};
+pub use headers::{Headers, IpHeader, Network, Transport};
 pub use join::{Joiner, TrainPart};
-pub use oversized::{Oversized, strip_jumbo};
 pub use segments::{WireFrames, can_cut, cut, cut_tcp, cut_unfinished};
+pub use splitter::{Splitter, strip_jumbo};
+pub(super) use tunnel::find_inner;
 
 /// The unfinished work of a frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -52,6 +54,9 @@ pub struct Segments {
     pub header_len: u16,
     /// Bytes of payload in each wire frame but the last.
     pub payload_len: u16,
+    /// CWR is on the first wire frame only: it answers one mark (RFC 3168 §6.1.2).
+    /// Otherwise it is part of a counter, the same in all frames (RFC 9768 §3.2).
+    pub cwr_once: bool,
 }
 
 /// The kind of a segmented packet.
@@ -65,10 +70,44 @@ pub enum SegmentKind {
     Udp,
 }
 
+impl Segments {
+    /// Whether a packet with these headers can be segmented so.
+    fn fit(&self, headers: &Headers) -> bool {
+        self.kind.matches(headers) && headers.payload_at == usize::from(self.header_len)
+    }
+
+    /// Returns a number below 8, not 0, for kind and CWR.
+    pub(crate) fn code(self) -> u32 {
+        match (self.kind, self.cwr_once) {
+            (SegmentKind::TcpV4, false) => 1,
+            (SegmentKind::TcpV6, false) => 2,
+            (SegmentKind::Udp, _) => 3,
+            (SegmentKind::TcpV4, true) => 4,
+            (SegmentKind::TcpV6, true) => 5,
+        }
+    }
+
+    /// Returns the segmentation with this code; `None` if there is no such code.
+    pub(crate) fn of_code(code: u32, (header_len, payload_len): (u16, u16)) -> Option<Segments> {
+        let kind = match code {
+            1 | 4 => SegmentKind::TcpV4,
+            2 | 5 => SegmentKind::TcpV6,
+            3 => SegmentKind::Udp,
+            _ => return None,
+        };
+        Some(Segments {
+            kind,
+            header_len,
+            payload_len,
+            cwr_once: code > 3,
+        })
+    }
+}
+
 impl SegmentKind {
     /// Whether a frame with these headers can be a super-packet of this kind.
     pub fn matches(self, headers: &Headers) -> bool {
-        let (network, transport) = (headers.network, headers.transport);
+        let (network, transport) = (headers.ip.network, headers.transport);
         match self {
             SegmentKind::TcpV4 => network == Network::V4 && transport == Transport::Tcp,
             SegmentKind::TcpV6 => network == Network::V6 && transport == Transport::Tcp,

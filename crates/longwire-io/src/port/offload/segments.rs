@@ -3,16 +3,16 @@
 use std::ops::Range;
 
 use super::checksum::{
-    has_no_checksum, pseudo_header, write_ipv4_checksum, write_transport_checksum,
+    Sum, has_no_checksum, pseudo_header, write_ipv4_checksum, write_transport_checksum,
 };
-use super::headers::{Headers, Network, Transport, be16};
+use super::headers::{Headers, IpHeader, Network, Transport, be16};
+use super::tunnel::{InnerBytes, Tunnels};
 use super::{Checksum, Offload, SegmentKind, Segments, strip_jumbo};
 
 /// Flags of a TCP header that belong to the last segment only: FIN, PSH.
 pub(super) const TCP_LAST_ONLY: u8 = 0x01 | 0x08;
-/// The flag that belongs to the first segment only: CWR, which answers one
-/// mark (RFC 3168 §6.1.2).
-const TCP_FIRST_ONLY: u8 = 0x80;
+/// Congestion Window Reduced, in the flags byte of a TCP header.
+const TCP_CWR: u8 = 0x80;
 
 impl Segments {
     /// Returns the lengths of the wire frames of a super-packet of `total_len` bytes,
@@ -67,7 +67,7 @@ impl ExactSizeIterator for WireFrames {}
 /// super-packet with an unfinished checksum, which the returned offload describes.
 /// Headers are written as by the kernel's segmentation: lengths of the piece; the IPv4
 /// identification and the TCP sequence number advanced to the piece's first segment;
-/// FIN and PSH only on the last segment, CWR only on the first.
+/// FIN and PSH only on the last segment, CWR only on the first if [`Segments::cwr_once`].
 ///
 /// `None` if `range` is empty or reaches beyond the last segment, and if the frame's
 /// headers contradict `segments`.
@@ -78,7 +78,8 @@ pub fn cut(
     out: &mut Vec<u8>,
 ) -> Option<Offload> {
     let is_wire_frame = range.len() == 1;
-    let (headers, offload) = cut_piece(super_frame, segments, range, out)?;
+    let headers = headers_of(super_frame, segments)?;
+    let offload = cut_piece(super_frame, segments, (&headers, None), range, out)?;
     if !is_wire_frame {
         return Some(offload);
     }
@@ -96,8 +97,8 @@ pub fn cut_unfinished(
     range: Range<usize>,
     out: &mut Vec<u8>,
 ) -> Option<Offload> {
-    let (_, offload) = cut_piece(super_frame, segments, range, out)?;
-    Some(offload)
+    let headers = headers_of(super_frame, segments)?;
+    cut_piece(super_frame, segments, (&headers, None), range, out)
 }
 
 /// Whether [`cut`] can cut a super-packet: its headers do not contradict `segments`.
@@ -107,10 +108,7 @@ pub fn can_cut(super_frame: &[u8], segments: Segments) -> bool {
 
 /// Returns the headers of a super-packet, unless they contradict `segments`.
 fn headers_of(super_frame: &[u8], segments: Segments) -> Option<Headers> {
-    let headers = Headers::parse(super_frame)?;
-    let matches =
-        segments.kind.matches(&headers) && headers.payload_at == usize::from(segments.header_len);
-    matches.then_some(headers)
+    Headers::parse(super_frame).filter(|headers| segments.fit(headers))
 }
 
 /// Cuts the TCP packet of a frame into segments whose IP packets have at most `mtu` bytes.
@@ -125,18 +123,19 @@ pub fn cut_tcp(
     let start = strip_jumbo(frame);
     let frame = &frame[start..];
     let segments = Headers::parse(frame).and_then(|headers| {
-        let kind = match (headers.transport, headers.network) {
+        let kind = match (headers.transport, headers.ip.network) {
             (Transport::Tcp, Network::V4) => SegmentKind::TcpV4,
             (Transport::Tcp, Network::V6) => SegmentKind::TcpV6,
             (Transport::Udp, _) => return None,
         };
-        let room = mtu.checked_sub(headers.payload_at - headers.network_at)?;
+        let room = mtu.checked_sub(headers.payload_at - headers.ip.at)?;
         let payload_len = u16::try_from(room).ok().filter(|len| *len > 0)?;
         let header_len = u16::try_from(headers.payload_at).ok()?;
         Some(Segments {
             kind,
             header_len,
             payload_len,
+            cwr_once: true,
         })
     });
     let Some(segments) = segments else {
@@ -150,14 +149,15 @@ pub fn cut_tcp(
     true
 }
 
-/// As [`cut`], without finishing a checksum; also returns the headers.
-fn cut_piece(
+/// As [`cut`], without finishing a checksum, for a packet with these headers that may be in
+/// tunnels.
+pub(super) fn cut_piece(
     super_frame: &[u8],
     segments: Segments,
+    (headers, tunnels): (&Headers, Option<&Tunnels>),
     range: Range<usize>,
     out: &mut Vec<u8>,
-) -> Option<(Headers, Offload)> {
-    let headers = headers_of(super_frame, segments)?;
+) -> Option<Offload> {
     let count = segments.wire_frames(super_frame.len()).len();
     if range.is_empty() || range.end > count {
         return None;
@@ -176,17 +176,26 @@ fn cut_piece(
         segment: range.start,
         payload_at: from,
     };
-    write_network_header(out, &headers, &piece);
-    write_transport_header(out, &headers, &piece);
-    let offload = Offload {
-        checksum: write_unfinished_checksum(out, &headers),
+    write_network_header(out, &headers.ip, &piece);
+    write_transport_header(out, headers, segments, &piece);
+    let checksum = write_unfinished_checksum(out, headers);
+    if let Some(tunnels) = tunnels {
+        let start = headers.transport_at();
+        let sum = match checksum {
+            // Finished, the bytes sum up to the complement of the pseudo-header.
+            Some(_) => !be16(out, headers.checksum_at())?,
+            None => Sum::default().add(&out[start..]).fold(),
+        };
+        tunnels.write(out, InnerBytes { start, sum }, &piece);
+    }
+    Some(Offload {
+        checksum,
         segments: (range.len() > 1).then_some(segments),
-    };
-    Some((headers, offload))
+    })
 }
 
 /// The part of a super-packet that a frame carries.
-struct Piece {
+pub(super) struct Piece {
     /// Whether it begins with the first segment.
     first: bool,
     /// Whether it ends with the last.
@@ -197,23 +206,23 @@ struct Piece {
     payload_at: usize,
 }
 
-fn write_network_header(frame: &mut [u8], headers: &Headers, piece: &Piece) {
-    let at = headers.network_at;
-    match headers.network {
+pub(super) fn write_network_header(frame: &mut [u8], ip: &IpHeader, piece: &Piece) {
+    let at = ip.at;
+    match ip.network {
         Network::V4 => {
             put_len(frame, at + 2, frame.len() - at);
             let id = be16(frame, at + 4).unwrap_or(0);
             // The identification wraps, by design (RFC 6864).
             let id = id.wrapping_add(piece.segment as u16);
             frame[at + 4..at + 6].copy_from_slice(&id.to_be_bytes());
-            write_ipv4_checksum(frame, headers);
+            write_ipv4_checksum(frame, at);
         }
         Network::V6 => put_len(frame, at + 4, frame.len() - at - 40),
     }
 }
 
-fn write_transport_header(frame: &mut [u8], headers: &Headers, piece: &Piece) {
-    let at = headers.transport_at;
+fn write_transport_header(frame: &mut [u8], headers: &Headers, segments: Segments, piece: &Piece) {
+    let at = headers.transport_at();
     match headers.transport {
         Transport::Udp => put_len(frame, at + 4, frame.len() - at),
         Transport::Tcp => {
@@ -224,8 +233,8 @@ fn write_transport_header(frame: &mut [u8], headers: &Headers, piece: &Piece) {
             if !piece.last {
                 *flags &= !TCP_LAST_ONLY;
             }
-            if !piece.first {
-                *flags &= !TCP_FIRST_ONLY;
+            if !piece.first && segments.cwr_once {
+                *flags &= !TCP_CWR;
             }
         }
     }
@@ -238,14 +247,11 @@ pub(super) fn write_unfinished_checksum(frame: &mut [u8], headers: &Headers) -> 
     if has_no_checksum(frame, headers) {
         return None;
     }
-    let len = frame.len() - headers.transport_at;
-    let sum = pseudo_header(headers, frame, len).fold();
+    let len = frame.len() - headers.transport_at();
+    let sum = pseudo_header(&headers.ip, frame, len).fold();
     let at = headers.checksum_at();
     frame[at..at + 2].copy_from_slice(&sum.to_be_bytes());
-    Some(Checksum {
-        start: headers.transport_at as u16,
-        offset: headers.transport.checksum_offset() as u16,
-    })
+    Some(headers.checksum())
 }
 
 /// Writes a length field; one that does not fit is zero, the kernel's sign

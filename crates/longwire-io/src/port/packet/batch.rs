@@ -105,7 +105,7 @@ impl Batch {
         let index = (self.head + self.count) % SLOTS;
         let slot = &mut self.slots[index * STRIDE..][..STRIDE];
         let end = vnet::LEN + bytes.len();
-        slot[..vnet::LEN].copy_from_slice(&vnet::encode(offload, bytes));
+        slot[..vnet::LEN].copy_from_slice(&vnet::encode(offload));
         slot[vnet::LEN..end].copy_from_slice(bytes);
         self.parts[index].iov_len = end;
         self.controls[index] = control;

@@ -7,13 +7,14 @@ use std::sync::Arc;
 
 use longwire_engine::Nanos;
 
-use super::super::offload::{Oversized, strip_jumbo};
+use super::super::offload::{Splitter, strip_jumbo};
 use super::super::settings::Settings;
 use super::super::socket::{failure, get_option, pending_error};
 use super::super::{Offload, PortError, PortLosses, ReceiveResult, RxFrame, RxPort, vnet};
 use super::ring::{ReceiveRing, SlotHeader};
 use super::stamp::StampScale;
 use super::{OVERSIZED_MAX, SUPER_MAX};
+use vnet::Decoded;
 
 /// Bytes of the two MAC addresses, after which a VLAN tag stands.
 const MACS: usize = 12;
@@ -24,13 +25,12 @@ const TAG: usize = 4;
 const CHECK_EVERY: u64 = 1_000_000;
 const CHECK_CALLS: u32 = 4096;
 
-/// A super-packet above 64 KiB, of which pieces are still to be delivered.
+/// A super-packet of which pieces are still to be delivered.
 struct Pieces {
-    cutter: Oversized,
+    splitter: Splitter,
     /// Its bytes in [`PacketRx::long`].
     range: Range<usize>,
     arrival: Nanos,
-    piece: Vec<u8>,
 }
 
 /// The receiving half of `packet:IF`.
@@ -43,8 +43,10 @@ pub struct PacketRx {
     /// For frames that do not fit a slot: a virtio-net header and a frame. Most of it is
     /// never touched, and so takes no memory.
     long: Box<[u8]>,
-    /// A super-packet in `long` that is delivered in pieces.
-    oversized: Option<Pieces>,
+    /// A super-packet in `long` that is delivered in pieces. Apart, as it is large.
+    pieces: Box<Option<Pieces>>,
+    /// Memory of the piece that is delivered.
+    piece: Vec<u8>,
     losses: PortLosses,
     checked: u64,
     calls: u32,
@@ -65,7 +67,8 @@ impl PacketRx {
             port,
             scale: StampScale::new(),
             long: vec![0; vnet::LEN + OVERSIZED_MAX].into(),
-            oversized: None,
+            pieces: Box::new(None),
+            piece: Vec::new(),
             losses: PortLosses::default(),
             checked: 0,
             calls: 0,
@@ -80,7 +83,7 @@ impl PacketRx {
     }
 
     /// Delivers the frame in the peeked slot; returns whether it could. A super-packet
-    /// above 64 KiB is kept, to be delivered in pieces.
+    /// that no other port takes is kept, to be delivered in pieces.
     #[inline]
     fn hand_in(
         &mut self,
@@ -97,12 +100,39 @@ impl PacketRx {
             return false;
         }
         let contents = self.ring.contents(slot);
-        let Some((range, offload)) = restore(contents, slot.vlan_tag()) else {
-            self.losses.unusable += 1;
-            return false;
-        };
-        take(received(&contents[range], arrival, offload));
-        true
+        match restore(contents, slot.vlan_tag()) {
+            Some((range, Decoded::Plain(offload))) => {
+                take(received(&contents[range], arrival, offload));
+                true
+            }
+            Some((range, Decoded::Tunnelled(segments))) => {
+                let frame = &contents[range];
+                let splitter = Splitter::of_tunnelled(frame, segments);
+                self.long[..frame.len()].copy_from_slice(frame);
+                let range = 0..frame.len();
+                self.keep(splitter, range, arrival)
+            }
+            None => {
+                self.losses.unusable += 1;
+                false
+            }
+        }
+    }
+
+    /// Keeps a super-packet in `long`, whose pieces are delivered next. Returns `false`, as
+    /// it is not delivered itself.
+    fn keep(&mut self, splitter: Option<Splitter>, range: Range<usize>, arrival: Nanos) -> bool {
+        match splitter {
+            Some(splitter) => {
+                *self.pieces = Some(Pieces {
+                    splitter,
+                    range,
+                    arrival,
+                });
+            }
+            None => self.losses.unusable += 1,
+        }
+        false
     }
 
     /// As [`PacketRx::hand_in`], for a frame in the socket's queue.
@@ -116,42 +146,48 @@ impl PacketRx {
             self.losses.too_long += 1;
             return false;
         };
-        let Some((range, offload)) = restore(contents, slot.vlan_tag()) else {
+        let Some((range, decoded)) = restore(contents, slot.vlan_tag()) else {
             self.losses.unusable += 1;
             return false;
         };
         let bytes = &contents[range.clone()];
-        let cutter = offload
-            .segments
-            .and_then(|segments| Oversized::new(bytes, segments));
-        if let Some(cutter) = cutter {
-            self.oversized = Some(Pieces {
-                cutter,
-                range,
-                arrival,
-                piece: Vec::new(),
-            });
-            return false;
+        match decoded {
+            Decoded::Tunnelled(segments) => {
+                let splitter = Splitter::of_tunnelled(bytes, segments);
+                self.keep(splitter, range, arrival)
+            }
+            Decoded::Plain(offload) => {
+                let segments = offload.segments;
+                match segments.and_then(|one| Splitter::of_oversized(bytes, one)) {
+                    Some(splitter) => self.keep(Some(splitter), range, arrival),
+                    None => {
+                        take(received(bytes, arrival, offload));
+                        true
+                    }
+                }
+            }
         }
-        take(received(bytes, arrival, offload));
-        true
     }
 
-    /// Delivers up to `max` pieces of a super-packet above 64 KiB; returns their number.
+    /// Delivers up to `max` pieces of a super-packet; returns their number.
     fn hand_in_pieces(&mut self, max: usize, take: &mut impl FnMut(RxFrame<'_>)) -> usize {
-        let Some(pieces) = &mut self.oversized else {
+        let Some(pieces) = self.pieces.as_mut() else {
             return 0;
         };
         let bytes = &self.long[pieces.range.clone()];
         let mut frames = 0;
         while frames < max
-            && let Some(offload) = pieces.cutter.next(bytes, &mut pieces.piece)
+            && let Some(offload) = pieces.splitter.next(bytes, &mut self.piece)
         {
-            take(received(&pieces.piece, pieces.arrival, offload));
+            take(received(&self.piece, pieces.arrival, offload));
             frames += 1;
         }
-        if pieces.cutter.is_done() {
-            self.oversized = None;
+        if pieces.splitter.is_done() {
+            *self.pieces = None;
+        } else if frames < max {
+            // Its headers are not what they seemed.
+            self.losses.unusable += 1;
+            *self.pieces = None;
         }
         frames
     }
@@ -218,7 +254,7 @@ impl RxPort for PacketRx {
             let taken = self.hand_in(&slot, stamp.min(now), take);
             self.ring.release();
             frames += usize::from(taken);
-            if self.oversized.is_some() {
+            if self.pieces.is_some() {
                 frames += self.hand_in_pieces(max - frames, take);
             }
             waiting = self.ring.peek();
@@ -276,7 +312,7 @@ fn received(bytes: &[u8], arrival: Nanos, offload: Offload) -> RxFrame<'_> {
 /// Restores the frame as it was on the wire from a virtio-net header and the kernel's
 /// form of the frame. Returns its place in `contents`; `None` if they are inconsistent.
 #[inline]
-fn restore(contents: &mut [u8], tag: Option<[u8; TAG]>) -> Option<(Range<usize>, Offload)> {
+fn restore(contents: &mut [u8], tag: Option<[u8; TAG]>) -> Option<(Range<usize>, Decoded)> {
     let mut header = *contents.first_chunk::<{ vnet::LEN }>()?;
     let mut start = vnet::LEN;
     if let Some(tag) = tag
@@ -294,9 +330,9 @@ fn restore(contents: &mut [u8], tag: Option<[u8; TAG]>) -> Option<(Range<usize>,
         start += removed;
         move_checksum(&mut header, -(removed as i16));
     }
-    let frame = contents.get(start..)?;
-    let offload = vnet::decode(&header, frame).ok()?;
-    Some((start..contents.len(), offload))
+    let frame = contents.get_mut(start..)?;
+    let decoded = vnet::decode(&header, frame).ok()?;
+    Some((start..contents.len(), decoded))
 }
 
 /// Adjusts a virtio-net header to a frame that grew by `bytes` before the bytes that
@@ -311,7 +347,7 @@ fn move_checksum(header: &mut [u8; vnet::LEN], bytes: i16) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::port::Checksum;
+    use crate::port::offload::{Checksum, finish_checksum};
 
     #[test]
     fn a_tag_goes_back_and_moves_the_checksum() {
@@ -320,17 +356,19 @@ mod tests {
         contents[6..8].copy_from_slice(&34u16.to_ne_bytes());
         contents[8..10].copy_from_slice(&16u16.to_ne_bytes());
         contents.extend(0..60u8);
-        let (range, offload) =
+        let (range, decoded) =
             restore(&mut contents, Some([0x81, 0x00, 0x00, 0x07])).expect("a good header");
-        let frame = &contents[range];
-        assert_eq!(&frame[..12], &(0..12u8).collect::<Vec<_>>()[..]);
-        assert_eq!(&frame[12..16], &[0x81, 0x00, 0x00, 0x07]);
-        assert_eq!(&frame[16..], &(12..60u8).collect::<Vec<_>>()[..]);
+        // It is no TCP header, so its checksum is finished here.
+        assert_eq!(decoded, Decoded::Plain(Offload::NONE));
+        let mut expected: Vec<u8> = (0..12).collect();
+        expected.extend([0x81, 0x00, 0x00, 0x07]);
+        expected.extend(12..60u8);
         let checksum = Checksum {
             start: 38,
             offset: 16,
         };
-        assert_eq!(offload.checksum, Some(checksum));
+        assert!(finish_checksum(&mut expected, checksum));
+        assert_eq!(contents[range], expected[..]);
     }
 
     #[test]

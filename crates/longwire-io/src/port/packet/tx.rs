@@ -169,7 +169,7 @@ impl PacketTx {
         mut control: Control,
         stamped: Option<Nanos>,
     ) -> bool {
-        let mut header = vnet::encode(frame.offload, frame.bytes);
+        let mut header = vnet::encode(frame.offload);
         let mut parts = [
             libc::iovec {
                 iov_base: header.as_mut_ptr().cast(),

@@ -16,6 +16,7 @@ use super::{
     PortError, PortLosses, PushResult, ReceiveResult, RxFrame, RxPort, TxFrame, TxPort, vnet,
 };
 use device::{Device, Drops, failed};
+use vnet::Decoded;
 
 mod device;
 
@@ -116,8 +117,9 @@ impl RxPort for TapRx {
                 self.own.too_long += 1;
                 continue;
             }
-            let (header, bytes) = self.buffer[..len].split_at(vnet::LEN.min(len));
-            let Ok(offload) = vnet::decode(header, bytes) else {
+            let (header, bytes) = self.buffer[..len].split_at_mut(vnet::LEN.min(len));
+            // The kernel leaves no super-packet in a tunnel to a reader that does not ask.
+            let Ok(Decoded::Plain(offload)) = vnet::decode(header, bytes) else {
                 self.own.unusable += 1;
                 continue;
             };
@@ -166,7 +168,7 @@ impl TxPort for TapTx {
         if !(FRAME_MIN..=FRAME_MAX).contains(&frame.bytes.len()) || self.gone.is_some() {
             return PushResult::Refused;
         }
-        let header = vnet::encode(frame.offload, frame.bytes);
+        let header = vnet::encode(frame.offload);
         let parts = [IoSlice::new(&header), IoSlice::new(frame.bytes)];
         loop {
             let error = match self.device.file().write_vectored(&parts) {

@@ -155,6 +155,7 @@ fn in_segments(
         kind,
         header_len,
         payload_len,
+        cwr_once: false,
     };
     let checksum = Checksum {
         start: 34,

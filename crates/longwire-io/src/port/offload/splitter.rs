@@ -1,0 +1,199 @@
+//! Super-packets that no port takes as they are: those in tunnels, and those above 64 KiB
+//! (BIG TCP), whose length no IP header can state.
+//!
+//! The kernel builds the latter where `gso_max_size` or `gro_max_size` of a device is above
+//! 65,536. The length field of such an IPv4 packet is zero. An IPv6 packet has a length of
+//! zero too, and, by the kernel, a hop-by-hop header with the jumbo payload option
+//! (RFC 2675 §2), which is not meant for the wire: segmentation removes it.
+
+use std::ops::Range;
+
+use super::checksum::finish_checksum;
+use super::headers::{Headers, PACKET_MAX, Transport, be16};
+use super::join::finish_headers;
+use super::segments::{cut, cut_piece};
+use super::tunnel::{Tunnels, find_inner};
+use super::{Offload, SegmentKind, Segments};
+
+/// Bytes of an IPv6 header.
+const IPV6: usize = 40;
+/// Bytes of a hop-by-hop header with the jumbo payload option alone.
+const JUMBO: usize = 8;
+/// Position of the next header's number in an IPv6 header.
+const NEXT_HEADER: usize = 6;
+/// The number of a hop-by-hop header.
+const HOP_BY_HOP: u8 = 0;
+/// Type and length of the jumbo payload option.
+const JUMBO_OPTION: [u8; 2] = [0xc2, 4];
+
+/// Removes the hop-by-hop header that the kernel puts into a long IPv6 super-packet.
+/// Returns the number of bytes by which the frame now begins later in `frame`: 0 if it has
+/// no such header. What follows the header stays in its place.
+pub fn strip_jumbo(frame: &mut [u8]) -> usize {
+    let network_at = longwire_packet::frame::mac_header_len(frame) as usize;
+    let Some(header) = frame.get(network_at..network_at + IPV6 + JUMBO) else {
+        return 0;
+    };
+    let is_v6 = frame[network_at - 2..network_at] == [0x86, 0xdd] && header[0] >> 4 == 6;
+    let without_len = header[4..6] == [0, 0] && header[NEXT_HEADER] == HOP_BY_HOP;
+    let extension = &header[IPV6..];
+    if !is_v6 || !without_len || extension[1] != 0 || extension[2..4] != JUMBO_OPTION {
+        return 0;
+    }
+    frame[network_at + NEXT_HEADER] = extension[0];
+    frame.copy_within(..network_at + IPV6, JUMBO);
+    JUMBO
+}
+
+/// A super-packet that is cut into shorter ones or into wire frames, one after the other.
+#[derive(Clone, Copy, Debug)]
+pub struct Splitter {
+    segments: Segments,
+    headers: Headers,
+    form: PieceForm,
+    /// The next segment, and the number of all.
+    next: usize,
+    count: usize,
+    /// Maximum number of segments in a piece.
+    at_once: usize,
+}
+
+/// The form of pieces.
+#[derive(Clone, Copy, Debug)]
+enum PieceForm {
+    /// Super-packets of the same kind.
+    Same,
+    /// Super-packets of UDP: each segment is the payload of a datagram of the outermost
+    /// tunnel, with these headers.
+    Datagrams(Tunnels, Headers),
+    /// Wire frames.
+    WireFrames(Tunnels),
+}
+
+impl Splitter {
+    /// Returns how to split a super-packet whose length no IP header can state; `None` if
+    /// one can, or if the frame's headers contradict `segments`.
+    pub fn of_oversized(frame: &[u8], segments: Segments) -> Option<Splitter> {
+        let headers = Headers::parse(frame)?;
+        if frame.len() - headers.ip.at <= PACKET_MAX {
+            return None;
+        }
+        let space = PACKET_MAX - (headers.payload_at - headers.ip.at);
+        let at_once = space / usize::from(segments.payload_len).max(1);
+        Some(Splitter::new(
+            frame,
+            segments,
+            headers,
+            PieceForm::Same,
+            at_once,
+        ))
+    }
+
+    /// Returns how to split a super-packet whose packet is in a tunnel; `None` if the frame's
+    /// headers contradict `segments`.
+    ///
+    /// A virtio-net header cannot describe such a super-packet. But where a tunnel of UDP is
+    /// outermost, its datagrams make one that the kernel segments; unless they have no
+    /// checksum, as each would get one.
+    pub fn of_tunnelled(frame: &[u8], segments: Segments) -> Option<Splitter> {
+        let (headers, tunnels) = find_inner(frame, |headers| segments.fit(headers))?;
+        let outermost = Headers::parse(frame).filter(|outermost| {
+            outermost.transport == Transport::Udp && be16(frame, outermost.checksum_at()) != Some(0)
+        });
+        let Some(outermost) = outermost else {
+            let form = PieceForm::WireFrames(tunnels);
+            return Some(Splitter::new(frame, segments, headers, form, 1));
+        };
+        let space = PACKET_MAX - (outermost.payload_at - outermost.ip.at);
+        let each = usize::from(segments.header_len) - outermost.payload_at
+            + usize::from(segments.payload_len);
+        let form = PieceForm::Datagrams(tunnels, outermost);
+        Some(Splitter::new(frame, segments, headers, form, space / each))
+    }
+
+    fn new(
+        frame: &[u8],
+        segments: Segments,
+        headers: Headers,
+        form: PieceForm,
+        at_once: usize,
+    ) -> Splitter {
+        Splitter {
+            segments,
+            headers,
+            form,
+            next: 0,
+            count: segments.wire_frames(frame.len()).len(),
+            at_once: at_once.max(1),
+        }
+    }
+
+    /// Replaces the contents of `out` with the next piece (the last one of super-packets may
+    /// be a wire frame); returns its unfinished work. `None` after the last.
+    pub fn next(&mut self, frame: &[u8], out: &mut Vec<u8>) -> Option<Offload> {
+        let range = self.next..(self.next + self.at_once).min(self.count);
+        let offload = match &self.form {
+            PieceForm::Same => cut(frame, self.segments, range.clone(), out)?,
+            PieceForm::WireFrames(tunnels) => {
+                self.wire_frame(frame, tunnels, range.start, out)?;
+                Offload::NONE
+            }
+            PieceForm::Datagrams(tunnels, outermost) => {
+                self.datagrams(frame, (tunnels, outermost), range.clone(), out)?
+            }
+        };
+        self.next = range.end;
+        Some(offload)
+    }
+
+    /// Whether the last one was returned.
+    pub fn is_done(&self) -> bool {
+        self.next == self.count
+    }
+
+    /// Replaces the contents of `out` with one finished wire frame.
+    fn wire_frame(
+        &self,
+        frame: &[u8],
+        tunnels: &Tunnels,
+        number: usize,
+        out: &mut Vec<u8>,
+    ) -> Option<()> {
+        let around = (&self.headers, Some(tunnels));
+        let left = cut_piece(frame, self.segments, around, number..number + 1, out)?;
+        if let Some(checksum) = left.checksum {
+            finish_checksum(out, checksum);
+        }
+        Some(())
+    }
+
+    /// Replaces the contents of `out` with the datagrams of several segments.
+    fn datagrams(
+        &self,
+        frame: &[u8],
+        (tunnels, outermost): (&Tunnels, &Headers),
+        range: Range<usize>,
+        out: &mut Vec<u8>,
+    ) -> Option<Offload> {
+        self.wire_frame(frame, tunnels, range.start, out)?;
+        if range.len() == 1 {
+            return Some(Offload::NONE);
+        }
+        let payload_len = out.len() - outermost.payload_at;
+        let mut next = Vec::with_capacity(out.len());
+        for number in range.start + 1..range.end {
+            self.wire_frame(frame, tunnels, number, &mut next)?;
+            out.extend_from_slice(&next[outermost.payload_at..]);
+        }
+        let segments = Segments {
+            kind: SegmentKind::Udp,
+            header_len: outermost.payload_at as u16,
+            payload_len: payload_len as u16,
+            cwr_once: false,
+        };
+        Some(Offload {
+            checksum: finish_headers(out, outermost, 0),
+            segments: Some(segments),
+        })
+    }
+}

@@ -1,0 +1,278 @@
+//! Packets in tunnels: VXLAN, Geneve, GUE, FOU, GRE, IP in IP, MPLS.
+//!
+//! A sender leaves the checksum and the segmentation of the *inner* packet to the device,
+//! and finishes all headers around it but for lengths and for sums over each wire frame.
+//! Neither a virtio-net header nor an XDP program says that there is a tunnel, and UDP ports
+//! of tunnels are the user's choice. So every tunnel that could begin is tried, and the
+//! inner packet must end where the outer one does.
+
+use longwire_packet::frame::mac_header_len;
+
+use super::checksum::{self, Sum, pseudo_header};
+use super::headers::{Headers, IPV4, IPV6, IpHeader, be16};
+use super::segments::{Piece, put_len, write_network_header};
+
+/// Maximum number of IP headers around a packet.
+const DEPTH: usize = 3;
+
+/// EtherType of an Ethernet frame in a tunnel (transparent Ethernet bridging).
+const ETHERNET: u16 = 0x6558;
+/// EtherTypes of MPLS.
+const MPLS: [u16; 2] = [0x8847, 0x8848];
+
+/// Numbers of protocols in IP headers.
+const IPV4_IN_IP: u8 = 4;
+const UDP: u8 = 17;
+const IPV6_IN_IP: u8 = 41;
+const GRE: u8 = 47;
+const MPLS_IN_IP: u8 = 137;
+
+/// Flags of a GRE header (RFC 2784, RFC 2890): checksum, key, sequence number.
+const GRE_CHECKSUM: u16 = 0x8000;
+const GRE_KEY: u16 = 0x2000;
+const GRE_SEQUENCE: u16 = 0x1000;
+
+/// The packet in a tunnel: its EtherType, and the start of its header.
+type Content = (u16, usize);
+
+/// The IP headers around a packet, outermost first.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::port) struct Tunnels {
+    around: [Option<IpHeader>; DEPTH],
+}
+
+impl Tunnels {
+    fn with(mut self, ip: IpHeader) -> Option<Tunnels> {
+        *self.around.iter_mut().find(|slot| slot.is_none())? = Some(ip);
+        Some(self)
+    }
+
+    fn innermost_first(&self) -> impl Iterator<Item = &IpHeader> {
+        self.around.iter().rev().flatten()
+    }
+
+    /// Whether wire frames can be cut from a packet in these tunnels: not if GRE numbers
+    /// its packets, as the sender has one number for all of them.
+    pub(super) fn can_cut(&self, frame: &[u8]) -> bool {
+        let numbered = |ip: &IpHeader| {
+            ip.protocol == GRE
+                && be16(frame, ip.transport_at).is_none_or(|flags| flags & GRE_SEQUENCE != 0)
+        };
+        !self.around.iter().flatten().any(numbered)
+    }
+
+    /// Whether the sums around a packet whose checksum at `inner` is unfinished will be
+    /// right once it is finished: only then was it left unfinished by a sender.
+    pub(super) fn agree(&self, frame: &[u8], inner: InnerBytes) -> bool {
+        self.around.iter().flatten().all(|ip| {
+            let Some(at) = checksum_at(frame, ip) else {
+                return true;
+            };
+            be16(frame, at) == Some(0) && ip.protocol == UDP
+                || sum_around(frame, ip, inner).fold() == 0xffff
+        })
+    }
+
+    /// Writes the headers around a piece that was cut from a train: lengths, the
+    /// identification of IPv4, and sums.
+    pub(super) fn write(&self, frame: &mut [u8], inner: InnerBytes, piece: &Piece) {
+        for ip in self.innermost_first() {
+            let ip = IpHeader {
+                end: frame.len(),
+                ..*ip
+            };
+            if ip.protocol == UDP {
+                put_len(frame, ip.transport_at + 4, ip.end - ip.transport_at);
+            }
+            if let Some(at) = checksum_at(frame, &ip)
+                && (ip.protocol != UDP || be16(frame, at) != Some(0))
+            {
+                frame[at..at + 2].fill(0);
+                let sum = !sum_around(frame, &ip, inner).fold();
+                checksum::put_checksum(frame, at, sum);
+            }
+            write_network_header(frame, &ip, piece);
+        }
+    }
+}
+
+/// The bytes from a transport header to the end of the frame.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct InnerBytes {
+    pub(super) start: usize,
+    /// Their sum with a finished checksum.
+    pub(super) sum: u16,
+}
+
+/// Returns the position of the checksum of a tunnel's header.
+fn checksum_at(frame: &[u8], ip: &IpHeader) -> Option<usize> {
+    let at = ip.transport_at;
+    match ip.protocol {
+        UDP => Some(at + 6),
+        GRE if be16(frame, at)? & GRE_CHECKSUM != 0 => Some(at + 4),
+        _ => None,
+    }
+}
+
+/// Returns the sum that the checksum of the header behind `ip` covers.
+fn sum_around(frame: &[u8], ip: &IpHeader, inner: InnerBytes) -> Sum {
+    let sum = match ip.protocol {
+        UDP => pseudo_header(ip, frame, ip.end - ip.transport_at),
+        _ => Sum::default(),
+    };
+    sum.add(&frame[ip.transport_at..inner.start])
+        .add_number(inner.sum)
+}
+
+/// Returns the headers of a packet of TCP or UDP in `frame` for which `fit` holds, and the
+/// tunnels around it; `None` if it is in tunnels from which no wire frames can be cut.
+pub(in crate::port) fn find_inner(
+    frame: &[u8],
+    fit: impl Fn(&Headers) -> bool,
+) -> Option<(Headers, Tunnels)> {
+    search(frame, |ip, tunnels| {
+        let headers = Headers::within(ip, frame).filter(&fit)?;
+        tunnels.can_cut(frame).then_some((headers, *tunnels))
+    })
+}
+
+/// Passes each IP header of `frame` with the tunnels around it to `look`, inner ones
+/// first, until that returns a value.
+pub(super) fn search<T>(
+    frame: &[u8],
+    mut look: impl FnMut(&IpHeader, &Tunnels) -> Option<T>,
+) -> Option<T> {
+    descend(frame, (ETHERNET, 0), &Tunnels::default(), &mut look)
+}
+
+fn descend<T>(
+    frame: &[u8],
+    content: Content,
+    tunnels: &Tunnels,
+    look: &mut dyn FnMut(&IpHeader, &Tunnels) -> Option<T>,
+) -> Option<T> {
+    let (kind, at) = below_ip(frame, content)?;
+    let ip = IpHeader::parse(frame, kind, at)?;
+    let ends_inside = ip.transport_at <= ip.end && ip.end <= frame.len();
+    let outer = tunnels.innermost_first().next();
+    if !ends_inside || outer.is_some_and(|outer| outer.end != ip.end) {
+        return None;
+    }
+    if let Some(inside) = tunnels.with(ip) {
+        let mut carried = contents(frame, &ip).into_iter().flatten();
+        if let found @ Some(_) = carried.find_map(|one| descend(frame, one, &inside, look)) {
+            return found;
+        }
+    }
+    look(&ip, tunnels)
+}
+
+/// Skips Ethernet and MPLS headers; returns what they carry.
+fn below_ip(frame: &[u8], (mut kind, mut at): Content) -> Option<Content> {
+    if kind == ETHERNET {
+        at += mac_header_len(frame.get(at..)?) as usize;
+        kind = be16(frame, at.checked_sub(2)?)?;
+    }
+    if MPLS.contains(&kind) {
+        // The third byte of a label ends with the bottom of the stack.
+        while frame.get(at + 2)? & 1 == 0 {
+            at += 4;
+        }
+        return ip_at(frame, at + 4);
+    }
+    Some((kind, at))
+}
+
+/// Returns the packets that the protocol behind an IP header may carry.
+fn contents(frame: &[u8], ip: &IpHeader) -> [Option<Content>; 5] {
+    match ip.protocol {
+        UDP => {
+            let at = ip.transport_at + 8;
+            [
+                ip_at(frame, at),
+                gre(frame, at),
+                gue(frame, at),
+                vxlan(frame, at),
+                geneve(frame, at),
+            ]
+        }
+        other => [
+            behind_ip(frame, other, ip.transport_at),
+            None,
+            None,
+            None,
+            None,
+        ],
+    }
+}
+
+/// Returns the packet in a protocol of IP that can only be a tunnel.
+fn behind_ip(frame: &[u8], protocol: u8, at: usize) -> Option<Content> {
+    match protocol {
+        IPV4_IN_IP => Some((IPV4, at)),
+        IPV6_IN_IP => Some((IPV6, at)),
+        MPLS_IN_IP => Some((MPLS[0], at)),
+        GRE => gre(frame, at),
+        _ => None,
+    }
+}
+
+/// Returns an IP packet by its version, as in FOU and behind MPLS labels.
+fn ip_at(frame: &[u8], at: usize) -> Option<Content> {
+    match frame.get(at)? >> 4 {
+        4 => Some((IPV4, at)),
+        6 => Some((IPV6, at)),
+        _ => None,
+    }
+}
+
+fn gre(frame: &[u8], at: usize) -> Option<Content> {
+    let flags = be16(frame, at)?;
+    let optional = [GRE_CHECKSUM, GRE_KEY, GRE_SEQUENCE];
+    if flags & !(GRE_CHECKSUM | GRE_KEY | GRE_SEQUENCE) != 0 {
+        return None;
+    }
+    let words = optional.iter().filter(|flag| flags & **flag != 0).count();
+    Some((be16(frame, at + 2)?, at + 4 + 4 * words))
+}
+
+/// Generic UDP encapsulation, version 0 (draft-ietf-intarea-gue).
+fn gue(frame: &[u8], at: usize) -> Option<Content> {
+    const CONTROL: u8 = 0x20;
+    let first = *frame.get(at)?;
+    if first >> 6 != 0 || first & CONTROL != 0 {
+        return None;
+    }
+    let words = usize::from(first & 0x1f);
+    behind_ip(frame, *frame.get(at + 1)?, at + 4 + 4 * words)
+}
+
+/// VXLAN (RFC 7348), and its extension with the kind of the packet (draft-ietf-nvo3-vxlan-gpe).
+fn vxlan(frame: &[u8], at: usize) -> Option<Content> {
+    const HAS_NETWORK: u8 = 0x08;
+    const HAS_PROTOCOL: u8 = 0x04;
+    let header = frame.get(at..at + 8)?;
+    let inner = at + 8;
+    match (header[0] & HAS_NETWORK != 0, header[0] & HAS_PROTOCOL != 0) {
+        (true, false) => Some((ETHERNET, inner)),
+        (true, true) => match header[3] {
+            1 => Some((IPV4, inner)),
+            2 => Some((IPV6, inner)),
+            3 => Some((ETHERNET, inner)),
+            5 => Some((MPLS[0], inner)),
+            _ => None,
+        },
+        (false, _) => None,
+    }
+}
+
+/// Geneve (RFC 8926).
+fn geneve(frame: &[u8], at: usize) -> Option<Content> {
+    let header = frame.get(at..at + 8)?;
+    let kind = be16(header, 2)?;
+    if header[0] >> 6 != 0 || header[1] & 0x3f != 0 || ![ETHERNET, IPV4, IPV6].contains(&kind) {
+        return None;
+    }
+    let words = usize::from(header[0] & 0x3f);
+    Some((kind, at + 8 + 4 * words))
+}
