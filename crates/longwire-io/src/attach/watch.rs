@@ -6,15 +6,14 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use crate::net::link::{INFO_FLAGS, INFO_INDEX, INFO_LEN, LinkStats, stats_of};
+use crate::net::link::{INFO_FLAGS, INFO_LEN, LinkStats, stats_of};
 use crate::net::netlink::{Netlink, REQUEST};
 use crate::net::netlink_message::{Message, attribute, number_at};
+use crate::net::peer::about;
 use crate::net::{NetError, NetNamespace};
 
 /// `IFLA_LINK_NETNSID`: the namespace of a veth device's other end.
 const PEER_NAMESPACE: u16 = 37;
-/// `IFLA_TARGET_NETNSID`: the namespace that a request is about.
-const TARGET_NAMESPACE: u16 = 46;
 
 pub(super) struct Watch {
     /// A socket in the namespace of the link.
@@ -36,12 +35,6 @@ pub(super) enum InterfaceState {
     Gone,
     /// The kernel did not answer.
     Unknown,
-}
-
-fn about(index: u32) -> Message {
-    let mut fixed = [0; INFO_LEN];
-    fixed[INFO_INDEX..INFO_INDEX + 4].copy_from_slice(&index.to_ne_bytes());
-    Message::new(libc::RTM_GETLINK, REQUEST, &fixed)
 }
 
 impl Watch {
@@ -70,8 +63,7 @@ impl Watch {
 
     /// Looks at the interface.
     pub(super) fn look(&self) -> InterfaceState {
-        let mut request = about(self.index);
-        request.number(TARGET_NAMESPACE, self.namespace);
+        let request = about(self.index, Some(self.namespace));
         let mut netlink = self.netlink.lock().unwrap_or_else(PoisonError::into_inner);
         let found = netlink.get(request, |payload| {
             let flags = number_at(payload, INFO_FLAGS).unwrap_or(0);

@@ -59,6 +59,8 @@ pub struct Peer {
     pub index: u32,
     /// Whether it is in the same namespace as this end.
     pub here: bool,
+    /// The number of its namespace in that of this end, if it is another.
+    pub namespace: Option<u32>,
 }
 
 impl Interface {
@@ -130,7 +132,7 @@ fn with_driver(mut interface: Interface) -> Interface {
 }
 
 /// Reads an RTM_NEWLINK message.
-fn read(payload: &[u8]) -> Option<Interface> {
+pub(super) fn read(payload: &[u8]) -> Option<Interface> {
     let index = number_at(payload, 4)?;
     let flags = number_at(payload, 8)?;
     let body = payload.get(INFO_LEN..)?;
@@ -140,10 +142,15 @@ fn read(payload: &[u8]) -> Option<Interface> {
     let peer = (kind == InterfaceKind::Veth)
         .then(|| number(libc::IFLA_LINK))
         .flatten()
-        .map(|index| Peer {
-            index,
+        .map(|index| {
             // The kernel adds this attribute only for another namespace.
-            here: attribute(body, libc::IFLA_LINK_NETNSID).is_none(),
+            let namespace = number(libc::IFLA_LINK_NETNSID);
+            let here = namespace.is_none();
+            Peer {
+                index,
+                here,
+                namespace,
+            }
         });
     Some(Interface {
         name: text_of(attribute(body, libc::IFLA_IFNAME)?),

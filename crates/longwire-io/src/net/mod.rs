@@ -17,6 +17,7 @@ pub mod netlink;
 pub mod netlink_message;
 pub mod netns;
 pub(crate) mod offloads;
+pub(crate) mod peer;
 pub mod qdisc;
 pub mod record;
 pub mod sysctl;

@@ -308,3 +308,31 @@ fn a_lost_super_packet_counts_as_its_wire_frames() {
     pair::send(&mut port.tx, &frame(1, 64));
     assert_eq!(port.tx.losses().no_carrier, 3 + 40 + 1);
 }
+
+#[test]
+fn a_super_packet_that_cannot_be_segmented_holds_up_no_others() {
+    let Some(pair) = Pair::new() else { return };
+    let (mut port, mut station) = (pair.packet(), pair.station());
+    let spec = FrameSpec {
+        udp: true,
+        ..FrameSpec::tcp(5_000)
+    };
+    let offload = Offload {
+        // Of no header.
+        checksum: Some(Checksum {
+            start: spec.payload_at() as u16 + 100,
+            offset: 6,
+        }),
+        segments: Some(Segments {
+            kind: SegmentKind::Udp,
+            header_len: spec.payload_at() as u16,
+            payload_len: 1000,
+            cwr_once: false,
+        }),
+    };
+    pair::send_with(&mut port.tx, &spec.build_partial(), offload);
+    pair::send(&mut port.tx, &frame(1, 64));
+    let got = receive_until(&mut station.rx, |got| !got.is_empty());
+    assert_eq!(number_of(&got[0].bytes), Some(1));
+    assert_eq!(port.tx.losses().send_failed, 5, "wire frames");
+}

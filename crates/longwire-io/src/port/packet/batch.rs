@@ -134,6 +134,11 @@ impl Batch {
         self.slots[self.head * STRIDE + 1] != 0
     }
 
+    /// Returns the first frame, of which there is one.
+    pub(super) fn first(&self) -> &[u8] {
+        &self.slots[self.head * STRIDE..][vnet::LEN..self.parts[self.head].iov_len]
+    }
+
     /// Offers at most the first `max` frames to the kernel; returns how many it
     /// accepted.
     pub(super) fn send(&mut self, socket: BorrowedFd<'_>, max: usize) -> io::Result<usize> {

@@ -26,6 +26,7 @@ use super::SUPER_MAX;
 use super::batch::{Batch, SLOTS, message};
 use super::control::Control;
 use super::socket_timestamps::SocketTimestamps;
+use crate::net::peer::PeerMtu;
 
 /// Longer frames are sent in place: a separate system call costs less than copying
 /// them.
@@ -56,7 +57,12 @@ pub struct PacketTx {
     queued: OwnedFd,
     port: String,
     interface: String,
+    /// That of the device, or of the other end of a veth pair if it is smaller: that end
+    /// drops longer frames, as if it were full.
     mtu: usize,
+    peer: Option<PeerMtu>,
+    /// The device has dropped the first frame of the batch, and none has left since.
+    stuck: bool,
     /// Leaves before the frames in `fast`.
     batch: Batch,
     fast: Option<Sender>,
@@ -78,12 +84,17 @@ impl PacketTx {
         interface: &super::Interface,
         settings: Arc<Settings>,
     ) -> PacketTx {
+        let mtu = interface.mtu as usize;
+        // Without it, the MTU of the device has to do.
+        let mut peer = PeerMtu::of(interface).unwrap_or(None);
         PacketTx {
             direct: sockets.direct,
             queued: sockets.queued,
             port: port.to_owned(),
             interface: interface.name.clone(),
-            mtu: interface.mtu as usize,
+            mtu: mtu.min(peer.as_mut().and_then(PeerMtu::get).unwrap_or(mtu)),
+            peer,
+            stuck: false,
             batch: Batch::new(),
             fast: sockets.fast,
             sampler: Sampler::default(),
@@ -110,18 +121,23 @@ impl PacketTx {
         if frame.offload.segments.is_some() {
             return true;
         }
-        let tagged = frame.bytes[12..14] == [0x81, 0x00];
-        let header = ETHERNET + if tagged { TAG } else { 0 };
-        if len <= self.mtu + header {
+        let packet = packet_len(frame.bytes);
+        if packet <= self.mtu {
             return true;
         }
         // The MTU may have been raised since the last query.
+        self.read_mtu();
+        packet <= self.mtu
+    }
+
+    fn read_mtu(&mut self) {
         if let Ok(answer) = ask_interface(self.direct.as_fd(), &self.interface, libc::SIOCGIFMTU) {
             // SAFETY: the kernel answered with the MTU.
             let mtu = unsafe { answer.ifr_ifru.ifru_mtu };
             self.mtu = usize::try_from(mtu).unwrap_or(self.mtu);
         }
-        len <= self.mtu + header
+        let peer = self.peer.as_mut().and_then(PeerMtu::get);
+        self.mtu = self.mtu.min(peer.unwrap_or(usize::MAX));
     }
 
     /// Whether the interface has a carrier: without it, the kernel accepts frames for
@@ -226,6 +242,7 @@ impl PacketTx {
                     }
                     self.batch.advance(sent);
                     self.sent += sent;
+                    self.stuck &= sent == 0;
                 }
                 Err(error) => {
                     if !self.go_on_after(error)? {
@@ -270,10 +287,28 @@ impl PacketTx {
             self.batch.advance(self.batch.len());
             return Ok(true);
         }
-        if self.batch.first_has_segments() && self.batch.send(self.queued.as_fd(), 1).is_ok() {
-            self.batch.advance(1);
-            self.sent += 1;
-            return Ok(true);
+        if self.batch.first_has_segments() {
+            match self.batch.send(self.queued.as_fd(), 1) {
+                Ok(_) => {
+                    self.batch.advance(1);
+                    self.sent += 1;
+                    return Ok(true);
+                }
+                // It cannot be segmented, and would hold up all later frames.
+                Err(error) if error.raw_os_error() == Some(libc::ENOMEM) => {
+                    self.lose(1);
+                    return Ok(true);
+                }
+                Err(_) => {}
+            }
+        }
+        if std::mem::replace(&mut self.stuck, true) && !self.batch.first_has_segments() {
+            // The MTU may have been lowered since the frame was taken.
+            self.read_mtu();
+            if packet_len(self.batch.first()) > self.mtu {
+                self.lose(1);
+                return Ok(true);
+            }
         }
         Ok(false)
     }
@@ -282,6 +317,12 @@ impl PacketTx {
         self.losses.send_failed += self.batch.wire_frames(frames);
         self.batch.advance(frames);
     }
+}
+
+/// Returns the length of a frame without its header, as an MTU counts it.
+fn packet_len(frame: &[u8]) -> usize {
+    let tagged = frame.get(12..14) == Some(&[0x81, 0x00]);
+    frame.len() - ETHERNET - if tagged { TAG } else { 0 }
 }
 
 impl TxPort for PacketTx {
