@@ -55,6 +55,7 @@
 mod config;
 mod environment;
 mod error;
+mod follow;
 mod forwarding;
 mod foundation;
 mod guard;

@@ -37,6 +37,7 @@ pub fn prepare_network(
                 veth::create(&pair)?;
                 net::link_up(&host.device)
             })??;
+            namespace.run(|| net::sctp_segmentation_off(DEVICE))?;
         }
         Device::Tap => {
             namespace.run(|| {
@@ -103,16 +104,27 @@ fn add_addresses(host: &Host, all: &[Host], namespace: &NetNamespace) -> Result<
             net::addr_add(DEVICE, own.address, own.length)?;
         }
         others().try_for_each(add_neighbours)?;
-        let mut reached: Vec<Prefix> = host.addresses.iter().map(network_of).collect();
-        for other in others().flat_map(|other| &other.addresses) {
-            let network = network_of(other);
-            if !reached.contains(&network) {
-                net::route_add(network, None, Some(DEVICE))?;
-                reached.push(network);
-            }
-        }
-        Ok(())
+        let routes = routes_of(host, all).into_iter();
+        routes
+            .into_iter()
+            .try_for_each(|network| net::route_add(network, None, Some(DEVICE)))
     })?
+}
+
+/// Returns the networks that a host reaches without an address in them.
+pub fn routes_of(host: &Host, all: &[Host]) -> Vec<Prefix> {
+    let own: Vec<Prefix> = host.addresses.iter().map(network_of).collect();
+    let mut routes = Vec::new();
+    for network in all
+        .iter()
+        .flat_map(|other| &other.addresses)
+        .map(network_of)
+    {
+        if !own.contains(&network) && !routes.contains(&network) {
+            routes.push(network);
+        }
+    }
+    routes
 }
 
 /// Returns the network that an address is in.
@@ -138,8 +150,8 @@ fn network_of(address: &Prefix) -> Prefix {
 /// like a wire, the link carries no address resolution, also with a long delay.
 fn add_neighbours(across: &Host) -> Result<(), NetError> {
     let addresses = across.addresses.iter().map(|found| found.address);
-    let link_local = link_local_of(across.number).into();
     let mac = mac_of(across.number, 0);
+    let link_local = link_local_of(mac).into();
     let mut addresses = addresses.chain([link_local]);
     addresses.try_for_each(|address| net::neighbour_add(DEVICE, address, mac))
 }
@@ -153,8 +165,10 @@ pub fn wait_running(namespace: &NetNamespace) -> Result<(), NetError> {
 /// Settings that keep an idle link silent: no search for routers, no duplicate
 /// detection, and the group reports that a new address sends at once instead
 /// of spread over seconds. And, since the network is the user's own, any port
-/// for its servers.
-const SETTINGS: [(&str, &str); 6] = [
+/// for its servers, and IPv6 addresses that stay when a command takes a device
+/// down, as those of IPv4 do.
+const SETTINGS: [(&str, &str); 7] = [
+    ("ipv6/conf/default/keep_addr_on_down", "1"),
     ("ipv6/conf/default/accept_ra", "0"),
     ("ipv6/conf/default/router_solicitations", "0"),
     ("ipv6/conf/default/accept_dad", "0"),

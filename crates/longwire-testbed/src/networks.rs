@@ -1,7 +1,7 @@
 //! Networks of hosts with a gap between them, for a link or a network of links to close.
 
 use longwire_io::RxPort;
-use longwire_io::net::NetNamespace;
+use longwire_io::net::{NetNamespace, link};
 use longwire_io::port::options::OpenOptions;
 use longwire_io::port::registry::{self, Port};
 use longwire_runtime::clock::monotonic_now;
@@ -9,9 +9,15 @@ use longwire_runtime::stage::BURST;
 
 use crate::config::{Device, EnvironmentConfig, Side};
 use crate::error::EnvironmentError;
+use crate::follow::Follower;
 use crate::network;
 use crate::plan::{Host, Names, Plan, mac_of};
 use crate::{silence, user};
+
+/// The largest MTU of a veth device.
+const MTU_MAX: u32 = 65_535;
+/// Bytes of an Ethernet header with a VLAN tag.
+const ETHERNET: usize = 14 + 4;
 
 /// The place in which the emulator opens the port of a host.
 #[derive(Clone, Copy, Debug)]
@@ -32,7 +38,10 @@ pub struct Networks {
     hub: NetNamespace,
     plan: Plan,
     device: Device,
+    /// The MTU of the hosts' devices, unless commands change it.
+    mtu: u32,
     notes: Vec<String>,
+    _follower: Follower,
 }
 
 impl Networks {
@@ -63,13 +72,16 @@ impl Networks {
             )?);
             namespaces.push(network);
         }
+        let follower = Follower::start(&hosts, &namespaces)?;
         let mut networks = Networks {
             hosts,
             namespaces,
             hub,
             plan,
             device: config.device,
+            mtu: config.mtu,
             notes: Vec::new(),
+            _follower: follower,
         };
         networks.add_notes(notes);
         Ok(networks)
@@ -132,7 +144,8 @@ impl Networks {
 
     /// Opens the ports of near and far as this kind (`auto`, `packet`, `xdp`,
     /// `tap`). Frames that they receive from now on are those of programs in
-    /// the networks: the kernel itself has nothing more to send.
+    /// the networks: the kernel itself has nothing more to send. These may raise the
+    /// MTU of their devices up to 65,535, except with `xdp`.
     ///
     /// # Errors
     ///
@@ -149,11 +162,22 @@ impl Networks {
     ///
     /// As [`Networks::open_ports`].
     pub fn open_all_ports(&self, kind: &str) -> Result<Vec<Port>, EnvironmentError> {
-        let options = OpenOptions::default();
+        let options = OpenOptions {
+            frame_usual: Some(self.mtu as usize + ETHERNET),
+            ..OpenOptions::default()
+        };
         let open = |host| -> Result<Port, EnvironmentError> {
             let place = self.port_of(host);
             let name = format!("{kind}:{}", place.device);
-            Ok(place.namespace.run(|| registry::open(&name, &options))??)
+            let opened = place.namespace.run(|| {
+                if self.device == Device::Veth {
+                    // The frame memory of AF_XDP has no space for longer frames.
+                    let mtu = if kind == "xdp" { self.mtu } else { MTU_MAX };
+                    link::set_mtu(place.device, mtu)?;
+                }
+                Ok::<_, EnvironmentError>(registry::open(&name, &options)?)
+            });
+            opened?
         };
         let ports: Result<Vec<Port>, _> = (0..self.hosts.len()).map(open).collect();
         let mut ports = ports?;

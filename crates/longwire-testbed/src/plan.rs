@@ -165,10 +165,10 @@ pub const fn mac_of(number: u8, end: u8) -> [u8; 6] {
     [0x02, b'L', b'W', 0, end, number]
 }
 
-/// The link-local IPv6 address that the kernel gives to a host's device: its
-/// MAC address as an interface identifier (RFC 4291, appendix A).
-pub(crate) fn link_local_of(number: u8) -> Ipv6Addr {
-    let [a, b, c, d, e, f] = mac_of(number, 0);
+/// The link-local IPv6 address that the kernel gives to a device: its MAC
+/// address as an interface identifier (RFC 4291, appendix A).
+pub(crate) fn link_local_of(mac: [u8; 6]) -> Ipv6Addr {
+    let [a, b, c, d, e, f] = mac;
     let word = |high, low| u16::from_be_bytes([high, low]);
     Ipv6Addr::new(
         0xfe80,

@@ -9,7 +9,7 @@ use super::given::GivenFrames;
 use super::{AttachError, port};
 use crate::net::interface::Interface;
 use crate::net::veth::{self, End, VethConfig};
-use crate::net::{NetError, NetNamespace, link, sysctl};
+use crate::net::{NetError, NetNamespace, link, sctp_segmentation_off, sysctl};
 use crate::port::options::OpenOptions;
 use crate::port::registry::{self, Port};
 use crate::port::{AnyTx, PortError};
@@ -116,6 +116,7 @@ pub(super) fn make_pair(name: &str, index: u32, hub: &NetNamespace) -> Result<u3
     // kernel without IPv6 knows neither request.
     let _ = link::link_without_own_address(name);
     let _ = sysctl::set(&format!("ipv6/conf/{name}/disable_ipv6"), "1");
+    sctp_segmentation_off(name);
     hub.run(|| {
         let _ = link::link_without_own_address(name);
         link::link_up(name)

@@ -130,6 +130,21 @@ pub fn route_add(
     gateway: Option<IpAddr>,
     device: Option<&str>,
 ) -> Result<(), NetError> {
+    let device = device.map(link_index).transpose()?;
+    let mut netlink = Netlink::route().map_err(|error| no_route(destination, error))?;
+    route_add_by(&mut netlink, destination, gateway, device)
+}
+
+/// As [`route_add`], with the number of a device, in the namespace of `netlink`.
+///
+/// # Errors
+/// As [`route_add`].
+pub fn route_add_by(
+    netlink: &mut Netlink,
+    destination: Prefix,
+    gateway: Option<IpAddr>,
+    device: Option<u32>,
+) -> Result<(), NetError> {
     let mut fixed = [0; ROUTE_LEN];
     fixed[0] = family_of(destination.address);
     fixed[1] = destination.length;
@@ -148,11 +163,14 @@ pub fn route_add(
         message.attribute(libc::RTA_GATEWAY, &bytes_of(gateway));
     }
     if let Some(device) = device {
-        message.number(libc::RTA_OIF, link_index(device)?);
+        message.number(libc::RTA_OIF, device);
     }
-    Netlink::route()
-        .and_then(|mut netlink| netlink.request(message))
-        .map_err(|source| NetError::refused("add", format!("a route to {destination}"), source))
+    let added = netlink.request(message);
+    added.map_err(|error| no_route(destination, error))
+}
+
+fn no_route(destination: Prefix, source: NetlinkError) -> NetError {
+    NetError::refused("add", format!("a route to {destination}"), source)
 }
 
 /// Adds a default route through a gateway.

@@ -9,6 +9,7 @@ use std::io;
 
 pub mod address;
 pub mod ethtool;
+pub mod events;
 pub mod grace;
 pub mod interface;
 pub mod link;
@@ -28,6 +29,7 @@ pub use address::{addr_add, default_route_add, route_add};
 pub use link::{LinkStats, link_delete, link_down, link_names, link_stats, link_up, set_gso_max};
 pub use neighbour::neighbour_add;
 pub use netns::NetNamespace;
+pub use offloads::sctp_segmentation_off;
 
 /// Failure to change or query the network.
 #[derive(Debug, thiserror::Error)]

@@ -14,7 +14,19 @@ const SEGMENTATION: &[&str] = &[
     "tx-tcp-mangleid-segmentation",
     "tx-udp-segmentation",
     "tx-generic-segmentation",
+    SCTP_SEGMENTATION,
 ];
+/// Segmentation of SCTP. A virtio-net header cannot describe such a super-packet, and the
+/// kernel drops it before a packet socket.
+const SCTP_SEGMENTATION: &str = "tx-sctp-segmentation";
+
+/// Has the kernel segment SCTP before a device of this process, which sends to a packet
+/// port.
+pub fn sctp_segmentation_off(device: &str) {
+    // A kernel without it has nothing to switch off.
+    let _ = Ethtool::open()
+        .and_then(|ethtool| ethtool.set_features(device, [(SCTP_SEGMENTATION, false)]));
+}
 
 /// Makes every frame that is received on an interface as long as on the wire: frames
 /// are not merged on it, and the other end of a veth pair, if it is in the same

@@ -12,26 +12,30 @@ use longwire_runtime::{LinkSetup, NetworkPlan, Placement, RunConfig, RunningNetw
 use longwire_testbed::support::namespace;
 use longwire_testbed::{EnvironmentConfig, Networks, Side};
 
-struct Hosts {
-    networks: Networks,
+pub struct Hosts {
+    pub networks: Networks,
 }
 
 impl Hosts {
-    fn new() -> Option<Hosts> {
+    pub fn new() -> Option<Hosts> {
+        Hosts::with(&EnvironmentConfig::default())
+    }
+
+    pub fn with(config: &EnvironmentConfig) -> Option<Hosts> {
         // Checks whether namespaces are allowed.
         namespace()?;
-        let networks = Networks::new(&EnvironmentConfig::default());
+        let networks = Networks::new(config);
         Some(Hosts {
             networks: networks.expect("networks"),
         })
     }
 
-    fn host(&self, side: Side) -> (&NetNamespace, Ipv4Addr) {
+    pub fn host(&self, side: Side) -> (&NetNamespace, Ipv4Addr) {
         let address = self.networks.plan().v4_of(side);
         (self.networks.network(side), address)
     }
 
-    fn start(
+    pub fn start(
         &self,
         kind: &str,
         up: LinkConfig,
@@ -48,7 +52,12 @@ impl Hosts {
     /// Sends `bytes` over TCP from near to far, and checks each of them;
     /// returns the time it took.
     fn tcp(&self, bytes: usize) -> Duration {
-        let ((near, _), (far, address)) = (self.host(Side::Near), self.host(Side::Far));
+        self.tcp_to(self.host(Side::Far).1, bytes)
+    }
+
+    /// As [`Hosts::tcp`], to an address of far.
+    pub fn tcp_to(&self, address: Ipv4Addr, bytes: usize) -> Duration {
+        let ((near, _), (far, _)) = (self.host(Side::Near), self.host(Side::Far));
         let listener = far.run(|| TcpListener::bind((address, 0)));
         let listener = listener.expect("a thread");
         let listener = listener.expect("a listener");
@@ -110,7 +119,7 @@ impl Hosts {
     }
 }
 
-fn link(rate: Option<u64>, delay: &str) -> LinkConfig {
+pub fn link(rate: Option<u64>, delay: &str) -> LinkConfig {
     LinkConfig {
         rate: rate.and_then(BitRate::from_bits_per_sec).into(),
         delay: models::DELAY.parse(delay).expect("a delay"),

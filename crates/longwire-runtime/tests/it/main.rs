@@ -11,6 +11,7 @@ mod gap_frames;
 mod lanes;
 mod lanes_trains;
 mod live;
+mod live_frames;
 mod loader;
 mod managed;
 mod overload;
