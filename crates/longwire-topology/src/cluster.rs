@@ -81,7 +81,8 @@ pub(super) fn read(
         access.check(Path::new(key.value)).map_err(|error| {
             let (field, reason) = ("underlay.key", format!("'{}': {error}", key.value));
             let complaints = &mut builder.complaints;
-            complaints.problem(key.span.into(), field.into(), reason, "send the key".into())
+            let (place, remedy) = (key.span.into(), "send the key".to_owned());
+            Box::new(complaints.problem(place, field.to_owned(), reason, remedy))
         })?;
         Ok(builder.folder.join(key.value))
     });

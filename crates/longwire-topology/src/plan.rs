@@ -182,7 +182,7 @@ pub struct Cluster {
     pub hosts: Vec<HostPlan>,
     /// The file with the key that all hosts share, or why it may not be read. A key from
     /// elsewhere takes its place.
-    pub key: Option<Result<PathBuf, Problem>>,
+    pub key: Option<Result<PathBuf, Box<Problem>>>,
     /// The longest UDP payload between hosts, in bytes.
     pub mtu: u16,
     /// By port: the index of its host.

@@ -41,6 +41,10 @@ pub enum AnyRx {
 }
 
 /// The sending half of any port.
+#[allow(
+    clippy::large_enum_variant,
+    reason = "one per port; a pointer would cost each burst"
+)]
 pub enum AnyTx {
     /// AF_PACKET.
     Packet(PacketTx),

@@ -69,7 +69,7 @@ fn host(spec: &NetworkSpec, topology: &Topology) -> Result<Option<usize>, NodeRe
             let reason = "the hosts have no key: send one, or name a file in [underlay]";
             return Err(refused("key", reason));
         }
-        (None, Some(Err(problem))) => return Err(NodeRefusal::Wrong(vec![problem.clone()])),
+        (None, Some(Err(problem))) => return Err(NodeRefusal::Wrong(vec![(**problem).clone()])),
         _ => {}
     }
     let index = spec.host.as_ref().and_then(|name| cluster.host_named(name));

@@ -49,7 +49,8 @@ pub(super) fn run(
     environment.set_control(control.address()?);
     hosts.teach(&mut topology, environment.networks());
     let notes = environment.notes().map(str::to_owned);
-    announcement.warnings.extend(print_notes(notes.chain(hosts.note(&topology)), globals)?);
+    let notes = print_notes(notes.chain(hosts.note(&topology)), globals)?;
+    announcement.warnings.extend(notes);
     let mut commands = Commands::new(&mut environment, command, args, globals).with_nodes(&nodes);
     let is_scheduled = topology.is_scheduled();
     if is_scheduled {
@@ -93,8 +94,8 @@ pub(super) fn run(
     let mut report = carried?;
     report.run.notes.extend(notes.printed);
     report.run.add_closing_notes(notes.closing);
-    let code = run_network::finish(&report, &args.report, globals, ReportStream::Stderr)?;
-    Ok(CommandEnd::exit_code(ended, code))
+    let code = run_network::finish(&report, &args.report, globals, ReportStream::Stderr);
+    Ok(CommandEnd::exit_code(ended, code?))
 }
 
 const INTERRUPTED: &str = "interrupted before the command started";

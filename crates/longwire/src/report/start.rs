@@ -145,7 +145,7 @@ pub fn notes<'a>(notes: impl IntoIterator<Item = &'a String>, globals: &Globals)
     notes.try_for_each(|text| note(text, globals))
 }
 
-/// Prints a fact without which a user would wait in vain.
+/// Prints a note that explains a wait.
 ///
 /// # Errors
 /// If stderr cannot be written, unless its reader is gone.

@@ -7,6 +7,7 @@
 mod checksum;
 mod headers;
 mod join;
+mod jumbo;
 mod segments;
 mod splitter;
 mod tunnel;
@@ -14,8 +15,9 @@ mod tunnel;
 pub use checksum::{finish_checksum, finish_if_partial};
 pub use headers::{Headers, IpHeader, Network, Transport};
 pub use join::{Joiner, TrainPart};
+pub use jumbo::strip_jumbo;
 pub use segments::{WireFrames, can_cut, cut, cut_tcp, cut_unfinished};
-pub use splitter::{Splitter, strip_jumbo};
+pub use splitter::Splitter;
 pub(super) use tunnel::find_inner;
 
 /// The unfinished work of a frame.

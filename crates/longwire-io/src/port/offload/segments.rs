@@ -6,8 +6,9 @@ use super::checksum::{
     Sum, has_no_checksum, pseudo_header, write_ipv4_checksum, write_transport_checksum,
 };
 use super::headers::{Headers, IpHeader, Network, Transport, be16};
+use super::jumbo::strip_jumbo;
 use super::tunnel::{InnerBytes, Tunnels};
-use super::{Checksum, Offload, SegmentKind, Segments, strip_jumbo};
+use super::{Checksum, Offload, SegmentKind, Segments};
 
 /// Flags of a TCP header that belong to the last segment only: FIN, PSH.
 pub(super) const TCP_LAST_ONLY: u8 = 0x01 | 0x08;
