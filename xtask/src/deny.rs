@@ -15,7 +15,8 @@ pub fn run_steps(runner: &mut Runner) {
             let mut command = cargo(["deny"]);
             command
                 .args(workspace)
-                .args(["check", "bans", "licenses", "sources"]);
+                .args(["check", "--hide-inclusion-graph"])
+                .args(["bans", "licenses", "sources"]);
             command
         };
         let separate = [check(&FUZZ_MANIFEST), check(&kube::MANIFEST)];

@@ -71,7 +71,7 @@ impl Summary {
         self
     }
 
-    /// Writes at most [`LINES_MAX`] lines of a terminal, unless the verdict alone is longer.
+    /// Writes at most ten lines of a terminal, unless the verdict alone is longer.
     ///
     /// # Errors
     /// If `out` cannot be written.
