@@ -1,8 +1,8 @@
 //! Files in which this program keeps its own state.
 //!
-//! They lie in directories that another program may have written to, so that anything may
-//! have their names: only a regular file of a bounded size is read, by no symbolic link, and
-//! no FIFO, socket or device is waited for. They are written as a whole.
+//! Their directories may be writable by other programs, so only regular files of bounded size are
+//! read: symbolic links are not followed, and FIFOs, sockets and devices do not block. Writes are
+//! atomic.
 
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
@@ -21,7 +21,7 @@ pub const PRIVATE: u32 = 0o600;
 /// Opens a file to read it.
 ///
 /// # Errors
-/// Those of the kernel; `InvalidInput` if it is no regular file.
+/// Those of the kernel; `InvalidInput` if it is not a regular file.
 pub fn open(path: &Path) -> io::Result<File> {
     // Before it is opened: to open a device has effects.
     check(&fs::symlink_metadata(path)?)?;

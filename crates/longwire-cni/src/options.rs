@@ -14,7 +14,7 @@ const ANNOTATION: &str = "longwire.dev/";
 /// The start of the names in `CNI_ARGS`.
 const ARGUMENT: &str = "LONGWIRE_";
 
-/// Why an annotation names no file.
+/// Why an annotation must not name a file.
 const NO_FILES: &str = "annotations name no files and no plugins; the network's configuration may";
 
 /// Options of a link as one source gives them.

@@ -36,8 +36,8 @@ pub struct Caller {
 }
 
 /// Why changes over TCP name no files without a directory for them.
-const NONE_OVER_TCP: &str = "changes over TCP read no files; those of a run that was started \
-                             with --control-files DIR read the files of that directory";
+const NONE_OVER_TCP: &str = "changes over TCP cannot name files; start the run with \
+                             --control-files DIR to allow those in DIR";
 
 /// The files that changes may name.
 #[derive(Clone, Debug)]

@@ -73,14 +73,14 @@ struct Sample {
     each: HashMap<String, LinkTotals>,
 }
 
-/// Takes one of the places for streams.
+/// Reserves a stream.
 ///
 /// # Errors
-/// 503 if there is none.
+/// 503 if all are open.
 pub fn take_place(streams: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, Refusal> {
     let place = Arc::clone(streams).try_acquire_owned();
     place.map_err(|_| {
-        let error = format!("there are {STREAMS_MAX} streams already; end one first");
+        let error = format!("{STREAMS_MAX} streams are open, the maximum; close one first");
         Refusal::busy(error)
     })
 }

@@ -3,8 +3,8 @@
 //!
 //! It is `/run/longwire` for root and `$XDG_RUNTIME_DIR/longwire` for other users. Without
 //! that variable, as after `su` or in a container, sockets are in `/run/user/UID/longwire`, or
-//! in `/tmp/longwire-UID` where the system has no `/run/user/UID`. Longwire creates it and never removes it: a user may have created it, and another
-//! run may be about to use it.
+//! in `/tmp/longwire-UID` where the system has no `/run/user/UID`. Longwire creates it and
+//! never removes it: a user may have created it, and another run may be about to use it.
 
 use std::env;
 use std::ffi::OsString;
@@ -21,7 +21,7 @@ const NAME: &str = "longwire";
 pub const VARIABLE: &str = "XDG_RUNTIME_DIR";
 /// The system's directory for runtime files.
 const SYSTEM: &str = "/run";
-/// The directory in which a login makes one for its user.
+/// Parent of the directories that logins create, one per user.
 const USERS: &str = "/run/user";
 /// The directory for users without a login.
 const TEMPORARY: &str = "/tmp";

@@ -1,20 +1,20 @@
 //! Decides which files and plugins the requests to a node may name.
 //!
-//! A node reads files as root. Its socket is root's too, but clients of it pass on what
-//! others wrote: pod annotations, resources of a cluster. Attachments, their changes and
-//! networks all read through what is returned here, and a refused path is not looked up.
+//! A node reads files as root. Its socket is root's too, but clients forward what others wrote:
+//! pod annotations, resources of a cluster. Attachments, their changes and networks read files
+//! only through this module, and a refused path is not looked up.
 
 use std::sync::Arc;
 
 use longwire_runtime::{Faults, FileAccess, FileLoader, PluginUse};
 use longwire_topology::{Files, StartFiles};
 
-/// Why a request that passes on the options of others names no file.
-const NO_FILES: &str = "options of this request name no files and no plugins";
+/// Why a request with `"files": false` must not name a file.
+const NO_FILES: &str = "this request has files: false, so it cannot name files or plugins";
 
 /// Why the node loads no plugins.
-const NO_PLUGINS: &str = "a node loads no plugins, since a crash of one would end all links of \
-                          the machine; `longwire attach` without --node has a process of its own";
+const NO_PLUGINS: &str = "a node loads no plugins, as a crash in one would end all links of the \
+                          machine; use `longwire attach` without --node";
 
 /// Returns the files that a request may name; `files` is its field.
 pub(crate) fn access(files: bool) -> FileAccess {

@@ -141,9 +141,8 @@ fn watch(record: &Weak<StopRecord>) {
     }
 }
 
-/// Returns how long a thread was stopped that slept once, by its lateness. Half a turn is
-/// added: of a stop that began while it slept, the lateness is what was left behind the
-/// turn.
+/// Estimates the length of a stop from the lateness of a sleeping thread: half a turn is added, as
+/// the part of the stop within the turn does not make it late.
 fn stopped(late: Nanos, before: Accounts, after: Accounts) -> Option<Nanos> {
     let length = late.saturating_sub(after.waited.saturating_sub(before.waited));
     let is_stop = after.switched_since(before) > 1 && length >= STOP_MIN;

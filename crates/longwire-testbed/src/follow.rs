@@ -1,8 +1,8 @@
-//! Follows what commands change at the devices of hosts.
+//! Restores neighbours and routes after commands change the devices of hosts.
 //!
-//! The kernel forgets all neighbours and routes of a device that goes down, permanent ones
-//! too, and other hosts do not learn of a new MAC address. Both are entered again, as address
-//! resolution across a long or lossy link fails.
+//! The kernel drops all neighbours and routes of a device that goes down, permanent ones too, and
+//! other hosts do not learn a new MAC address. Address resolution across a long or lossy link
+//! would fail.
 
 use std::io;
 use std::net::IpAddr;
@@ -107,7 +107,7 @@ fn wait(ended: &OwnedFd, hosts: &[FollowedHost]) -> bool {
     }
 }
 
-/// Does what the events of a host call for.
+/// Handles the events of a host.
 fn follow(hosts: &mut [FollowedHost], number: usize) {
     let host = &mut hosts[number];
     let (known, mut came_up) = (host.mac, false);

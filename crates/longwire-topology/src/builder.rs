@@ -262,9 +262,9 @@ impl Builder<'_> {
 /// The most names that are compared with an unknown one.
 const NAMES_COMPARED_MAX: usize = 10_000;
 
-/// Whether a text can be the name of a port, a link, a path or a host: it shows as what it
-/// is. Characters that cannot be seen, or that change how others are shown (categories Cc,
-/// Cf, Zl, Zp, Co and Cn of Unicode), would make two names look alike.
+/// Whether a text is printable, and so can name a port, a link, a path or a host. Invisible and
+/// formatting characters (Unicode categories Cc, Cf, Zl, Zp, Co and Cn) would make two names look
+/// alike.
 pub fn is_name(text: &str) -> bool {
     let wrong = |c: char| c.is_whitespace() || is_unprintable(c) || "*?,{}\"'".contains(c);
     !text.is_empty() && !text.contains(wrong)

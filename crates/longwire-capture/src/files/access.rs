@@ -24,13 +24,13 @@ pub enum FileAccess {
     /// its working directory.
     #[default]
     Any,
-    /// The same by absolute paths, for a service: its working directory is no user's
-    /// choice.
+    /// The same, by absolute paths only: for a service, whose working directory the user does
+    /// not choose.
     Absolute,
     /// Files below a directory, where relative paths begin.
     Beneath(Arc<Directory>),
-    /// No file, with the reason: the names are of someone who may not read what this
-    /// process may.
+    /// No file, with the reason: the author of the names may have fewer rights than this
+    /// process.
     Nothing(&'static str),
 }
 

@@ -82,7 +82,7 @@ impl Classic {
             (major, minor) => {
                 return Err(Stop::Malformed {
                     offset: 4,
-                    reason: format!("pcap version {major}.{minor}; 2.4 and older are known"),
+                    reason: format!("pcap version {major}.{minor}; supported: up to 2.4"),
                 });
             }
         };
@@ -167,7 +167,7 @@ impl Classic {
             return Err(Stop::Malformed {
                 offset: source.offset(),
                 reason: format!(
-                    "a record of {captured} bytes; at most {CAPTURED_MAX} are accepted"
+                    "a record of {captured} bytes; the maximum is {CAPTURED_MAX} bytes"
                 ),
             });
         }

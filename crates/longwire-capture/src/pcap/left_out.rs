@@ -37,7 +37,7 @@ impl fmt::Display for LeftOut {
                     "link type {number} ({name}) has no conversion to Ethernet"
                 );
             }
-            LeftOut::OtherInterface => "captured on another interface",
+            LeftOut::OtherInterface => "captured at another interface",
             LeftOut::TooLong => "longer than 256 KiB",
             LeftOut::CutHeader => "cut within the header before the payload",
             LeftOut::Protocol => "Ethernet has no type for the protocol",

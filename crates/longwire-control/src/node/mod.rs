@@ -82,21 +82,21 @@ pub enum NodeRefusal {
     Conflict(String),
     /// The target does not exist, or no link can be attached to it.
     Failed(String),
-    /// It cannot be kept.
+    /// It cannot be stored.
     Storage {
-        /// Why.
+        /// The error.
         reason: String,
-        /// Whether there is no room for it.
+        /// The disk or the quota is full.
         is_full: bool,
     },
 }
 
 impl NodeRefusal {
-    /// Refuses what cannot be kept on the disk; `what` is its name in a sentence.
+    /// Refuses `what`, which cannot be stored.
     pub fn storage(what: &str, error: &io::Error) -> NodeRefusal {
         use io::ErrorKind::{QuotaExceeded, StorageFull};
         NodeRefusal::Storage {
-            reason: format!("{what} cannot be kept, and nothing was changed: {error}"),
+            reason: format!("{what} cannot be stored; nothing was changed: {error}"),
             is_full: matches!(error.kind(), StorageFull | QuotaExceeded),
         }
     }

@@ -1,4 +1,4 @@
-//! Values that are valid one by one and probably not intended together.
+//! Doubts about combinations of values, each of which is valid.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -18,18 +18,17 @@ use crate::parts::{Doubt, LinkSpec};
 /// The effect of jitter that keeps the order is computed for this many frames per second.
 const FRAMES_PER_SEC: u64 = 1_000;
 
-/// Frames whose delays are drawn for that. The first half is left out: the first frames
-/// wait for no others.
+/// Frames whose delays are drawn for that. The first half is a warm-up: the first frames wait
+/// for no others.
 const FRAMES_DRAWN: u64 = 20_000;
 
-/// A mean delay that order raises by less than this, in percent, is not worth a word.
+/// Increases of the mean up to this, in percent, are not reported.
 const RAISED_LEAST: u64 = 1;
 
 impl LinkSpec {
-    /// Returns doubts about values that are valid one by one and probably not intended
-    /// together: parts that have no effect without another, jitter whose mean is raised
-    /// because it keeps the order, and a base delay that is added twice. Drawing delays for
-    /// this takes some milliseconds.
+    /// Returns doubts about combinations of values: parts without effect, in-order jitter that
+    /// raises the mean, a base delay added twice. Draws thousands of delays, which takes
+    /// some milliseconds.
     pub fn joint_doubts(&self) -> Vec<Doubt> {
         let doubts = [
             (models::RATE.name, self.base_delay_doubt()),
@@ -66,7 +65,7 @@ impl LinkSpec {
         let framing = self.framing.as_ref()?.models().first()?;
         let text = framing.text();
         (!self.has_rate() && text != "none").then(|| {
-            format!("{text} has no effect without a rate: it lengthens the time of a frame on it")
+            format!("{text} has no effect without a rate: it adds to a frame's time at the rate")
         })
     }
 
@@ -102,9 +101,9 @@ impl LinkSpec {
         let (drawn, raised) = means_in_order(dyn_clone::clone_box(&**model));
         (raised - drawn > drawn / 100 * RAISED_LEAST).then(|| {
             format!(
-                "jitter that keeps the order raises releases to that of the frame before: at \
-                 {FRAMES_PER_SEC} frames/s the mean is {}, not {}, and frames bunch into bursts; \
-                 order=reorder lets them overtake",
+                "jitter that keeps the order delays a frame until the one before is released: at \
+                 {FRAMES_PER_SEC} frames/s the mean is {}, not {}, and frames leave in bursts; \
+                 order=reorder allows overtaking",
                 rounded(raised),
                 rounded(drawn)
             )
@@ -126,8 +125,8 @@ impl LinkSpec {
         }
         let message = match rate.word("base-delay") {
             Some("included") => {
-                "the base delay of its trains is included already, and the delay's trace adds it \
-                 again: leave out the delay"
+                "its trains include the base delay already, and the delay's trace adds it again: \
+                 leave out the delay"
             }
             _ => {
                 "the delay's trace changes the base delay within a train, where CellReplay keeps \

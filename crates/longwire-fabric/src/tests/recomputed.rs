@@ -111,7 +111,7 @@ fn recompute(
 fn file_with<'a>(made: impl IntoIterator<Item = &'a Done>) -> String {
     let mut text = format!("{PORTS}{LINK}");
     for done in made {
-        let change: Value = serde_json::from_str(&done.change.to_string()).expect("JSON");
+        let change: Value = serde_json::to_value(&done.change).expect("JSON");
         let options = change["set"]["wire.up"].as_object().expect("options");
         let options: Vec<String> = options
             .iter()

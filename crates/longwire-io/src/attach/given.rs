@@ -1,4 +1,4 @@
-//! Frames that are given to an interface, and those of them that the kernel drops there.
+//! Hands frames to an interface, and counts those that the kernel drops there.
 //!
 //! `bpf_redirect` has no result: the kernel drops the frame later if the interface is down
 //! or gone. `bpf_clone_redirect` sends a copy at once and returns its fate, so programs give
@@ -49,18 +49,21 @@ pub(super) struct GivenFrames {
     judged: Mutex<JudgedFrames>,
 }
 
-/// The dropped frames whose cause has been found.
+/// Dropped frames whose cause is known.
 #[derive(Debug, Default)]
 struct JudgedFrames {
     /// Their number.
     unclear: u64,
     /// The frames to be sent that the interface has dropped, its own count.
     tx_dropped: Option<u64>,
+    /// Drops of the interface since the last look that no frame accounts for yet: the number
+    /// of dropped frames is read before the interface's count.
+    unmatched: u64,
     losses: PortLosses,
 }
 
 impl GivenFrames {
-    /// Returns the frames that arrive at an interface (ingress), or that it sends (egress).
+    /// Returns zero counters for frames that an interface receives (ingress) or sends (egress).
     ///
     /// # Errors
     /// Without CAP_BPF.
@@ -134,8 +137,11 @@ impl GivenFrames {
             (InterfaceState::There { stats, .. }, Hook::Egress) => {
                 // Queueing disciplines count their drops separately.
                 let before = judged.tx_dropped.replace(stats.tx_dropped);
-                let dropped = stats.tx_dropped.saturating_sub(before.unwrap_or_default());
-                judged.losses.no_carrier += new.min(dropped);
+                let before = before.unwrap_or(stats.tx_dropped);
+                let dropped = stats.tx_dropped.saturating_sub(before);
+                let lost = new.min(dropped + judged.unmatched);
+                judged.unmatched = (dropped + judged.unmatched - lost).min(dropped);
+                judged.losses.no_carrier += lost;
             }
         }
         judged.unclear += new;
@@ -296,7 +302,11 @@ mod tests {
         assert_eq!(lost(&sent), (0, 0), "a queueing discipline dropped them");
         sent.judge(45, there(false, 76));
         assert_eq!(lost(&sent), (5, 0));
-        sent.judge(47, InterfaceState::Gone);
+        sent.judge(46, there(false, 76));
+        assert_eq!(lost(&sent), (6, 0), "dropped between both readings");
+        sent.judge(47, there(false, 76));
+        assert_eq!(lost(&sent), (6, 0), "a drop accounts for one frame");
+        sent.judge(48, InterfaceState::Gone);
         assert_eq!(lost(&sent), (7, 0));
     }
 }

@@ -76,9 +76,9 @@ impl Note {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum PushError {
-    #[error("the delay line's memory budget is used up")]
+    #[error("the delay line's memory budget is exhausted")]
     BudgetExhausted,
-    #[error("the frame is longer than a delay line can hold")]
+    #[error("the frame is too long for the delay line")]
     TooLong,
 }
 

@@ -28,8 +28,8 @@ pub(crate) struct PeerMtu {
 }
 
 impl PeerMtu {
-    /// Returns a reader for an interface of the calling thread's namespace; `None` for one
-    /// that is no end of a pair.
+    /// Returns a reader for an interface in the calling thread's namespace; `None` if it is not
+    /// an end of a veth pair.
     ///
     /// # Errors
     /// Without a free descriptor.

@@ -207,7 +207,7 @@ impl NetworksShared {
         Ok((!old, view.ok_or_else(fault)?))
     }
 
-    /// Runs the network again that was there before a request that failed.
+    /// Restarts the previous network after a failed request.
     fn resume(&self, name: &str, before: Option<NetworkRequest>) {
         let files = self.files(name);
         let resumed = match before {
@@ -219,7 +219,7 @@ impl NetworksShared {
             None => files.remove().map_err(|error| error.to_string()),
         };
         if let Err(error) = resumed {
-            (self.notify)(name, format!("ended, and is not run again: {error}"));
+            (self.notify)(name, format!("ended and cannot be restarted: {error}"));
         }
     }
 

@@ -66,7 +66,7 @@ fn host(spec: &NetworkSpec, topology: &Topology) -> Result<Option<usize>, NodeRe
     };
     match (&spec.key, &cluster.key) {
         (None, None) => {
-            let reason = "the hosts have no key: send one, or name a file in [underlay]";
+            let reason = "the hosts have no key; send one, or name its file in [underlay]";
             return Err(refused("key", reason));
         }
         (None, Some(Err(problem))) => return Err(NodeRefusal::Wrong(vec![(**problem).clone()])),

@@ -13,21 +13,22 @@ Frames without IP go where the last frame from the same Ethernet address went.";
 
 /// Help of `--truncated`.
 pub const TRUNCATED: &str = "\
-Handling of frames of which the capture kept only the beginning
+Handling of truncated frames
 
-zeros, random, pattern:HEX: filled up to their length, with correct lengths and checksums. Of a \
-fragmented datagram the checksum cannot be known; it stays, and is counted.
-keep: sent as short as they are; an emulated link still counts their length
+zeros, random, pattern:HEX: padded to their length, with correct lengths and checksums. The \
+checksum of a fragmented datagram cannot be computed; it stays, and is counted.
+keep: sent truncated; an emulated link still counts their original length
 skip: not sent";
 
 /// Help of `--map`.
 pub const MAP: &str = "\
 Replace a network by another, as in 10.0.0.0/8=192.168.0.0/16
 
-The bits after the new prefix stay. May be given several times; the longest old network that \
-fits counts, and each address is mapped once. src:OLD=NEW is for source addresses only, \
-dst:OLD=NEW for destinations. Also in ARP, neighbour discovery, routes, home addresses, \
-and packets that ICMP errors quote; inside of tunnels with --inner. Checksums are updated: right ones stay right, wrong ones wrong.";
+The bits after the new prefix stay. May be given several times: the longest matching OLD \
+applies, and each address is mapped once. src:OLD=NEW maps source addresses only, dst:OLD=NEW \
+destinations. Also applies to ARP, neighbour discovery, routes, home addresses and packets \
+quoted in ICMP errors, and with --inner to packets in tunnels. Checksums are updated: correct \
+ones stay correct, wrong ones wrong.";
 
 /// Help of `--anonymize`.
 pub const ANONYMIZE: &str = "\
@@ -36,8 +37,8 @@ Anonymise addresses with a key, keeping prefixes (Crypto-PAn: Fan et al. 2004)
 The key is 64 hexadecimal digits: 'openssl rand -hex 32' makes one. Addresses that --map maps are \
 not anonymised. This network, loopback, multicast, broadcast and the link-local prefix stay, and \
 no other address becomes one of them; with ',plain' after the key every address is anonymised, \
-exactly as published. Payload, Ethernet addresses and names in it stay as they are. A frame in \
-which an address would stay, or without IP, is not sent, unless --unaltered is send.";
+exactly as published. Payload, names in it and Ethernet addresses stay. A frame without IP, \
+or that would keep an IP address, is dropped; --unaltered send sends it.";
 
 /// Help of `--loop-addresses`.
 pub const LOOP_ADDRESSES: &str = "\
@@ -54,16 +55,15 @@ With every round of --loop, TCP connections have other sequence numbers, and RTP
 TCP: both directions' sequence and acknowledgement numbers move by an amount that the connection \
 and the round decide, selective acknowledgements with them; timestamps go on by the time of the \
 previous rounds, in milliseconds. RTP: sequence and timestamp continue after the last packet of \
-the previous round; streams are recognised in the first round, 4096 at the most. RTCP stays as it \
-is.";
+the previous round; streams are recognised in the first round, at most 4096. RTCP stays as it is.";
 
 /// Help of `--unaltered`.
 pub const UNALTERED: &str = "\
-Frames that the options cannot alter, or not wholly
+Handling of frames that the options cannot alter, or only in part
 
-send: sent as far as they are altered (the default)
+send: sent, altered as far as possible (the default)
 drop: not sent (the default with --anonymize)
 
-Each is counted with its reason: no IP in it, encrypted, cut within its headers, a packet inside \
-of a tunnel without --inner, or a header whose addresses are not understood. About --map, \
---anonymize, --map-port, --fix-checksums, --dscp, --ttl and the changes with every --loop.";
+Counted by reason: no IP, encrypted, truncated in its headers, a packet in a tunnel without \
+--inner, or a header of unknown form. Applies to --map, --anonymize, --map-port, --fix-checksums, \
+--dscp, --ttl and the changes with every round of --loop.";

@@ -1,4 +1,4 @@
-//! Frames of which addresses or other fields could not be altered.
+//! Frames that could not be altered, or only in part.
 
 use alloc::format;
 use alloc::string::String;
@@ -63,7 +63,7 @@ impl FromStr for UnalteredAction {
     }
 }
 
-/// Counts of frames that were not, or not wholly, altered.
+/// Counts of frames that were not altered, or only in part.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct UnalteredCounts {
     by_reason: [u64; REASONS.len()],
@@ -93,11 +93,11 @@ impl UnalteredCounts {
         let frames = (frames > 0).then(|| number_of(frames, "frame"))?;
         let mut note = match action {
             UnalteredAction::Send => format!(
-                "sent {frames} that the options could not alter, or not wholly; --unaltered drop \
-                 leaves them out"
+                "sent {frames} that the options could not alter, or only in part; --unaltered \
+                 drop drops them"
             ),
             UnalteredAction::Drop => format!(
-                "left out {frames} that the options could not alter, or not wholly; --unaltered \
+                "left out {frames} that the options could not alter, or only in part; --unaltered \
                  send sends them"
             ),
         };

@@ -118,8 +118,7 @@ artifacts! {
     /// The output port did not accept the frame, or was gone, or the frame is longer than any
     /// port of a live run takes.
     Refused = "refused": Lost,
-        "the output port refused frames, such as those longer than its MTU or than 128 KiB, or \
-         was gone";
+        "the output port refused frames, such as those above its MTU or 128 KiB, or was gone";
     /// The input port's ring was full before the emulator read it.
     RingFull = "ring_full": Lost,
         "frames came faster than they could be read; fewer other programs, or more cores with \
@@ -134,14 +133,14 @@ artifacts! {
     /// The output device had no carrier, or the interface of an attached link or port was
     /// down or gone.
     PortDown = "port_down": Lost,
-        "the output device had no carrier, so that frames were lost: it or its peer was down, \
-         its cable unplugged, or the interface of an attached link deleted or moved";
+        "the output device had no carrier: it or its peer was down, its cable unplugged, or the \
+         interface of an attached link deleted or moved";
     /// The output port accepted the frame and lost it.
     SendFailed = "send_failed": Lost,
         "the output device took frames and lost them: its receiver is too slow for them";
     /// The frame contradicted its sender's description of unfinished work.
     Unusable = "unusable": Lost,
-        "frames came with offload notes that contradict them; switch offloads off at their sender";
+        "frames contradicted their offload headers; switch off offloads at their sender";
     /// An event that was lost because the recorder was too slow.
     Unrecorded = "unrecorded": Other,
         "events came faster than --capture and --log could be written; a faster disk, or --log \

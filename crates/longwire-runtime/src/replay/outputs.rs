@@ -10,19 +10,19 @@ use crate::clock::monotonic_now;
 use crate::stage::{BURST, DeparturePlace, Egress, FeedNumbers, RETRY_AFTER, Step, Turn};
 use crate::thread::earlier;
 
-/// The egress stages of a replay. Frames leave by all ports in the order of their handovers,
-/// ties in the order of the feed: so one thread sends them all.
+/// The egress stages of a replay, which one thread runs: frames leave all ports in the order of
+/// their handovers; ties in the order of the feed.
 pub(super) struct Outputs {
     pub egress: Vec<Egress<AnyTx>>,
     /// The frames on all lines.
     pub numbers: Arc<FeedNumbers>,
 }
 
-/// Frames that leave in one step, so that a stop is noticed.
+/// Maximum number of frames per step, so that a stop is noticed.
 const STEP_MAX: usize = 8 * BURST;
 
 impl Outputs {
-    /// Sends due frames, at most some bursts.
+    /// Sends due frames, about [`STEP_MAX`] at most.
     ///
     /// # Errors
     /// The error of a port's flush.

@@ -50,9 +50,9 @@ impl Turn {
     }
 }
 
-/// How many frames of a feed are published, modulo 2^32. The lines of several ports are
-/// published one after the other: without this number, a reader of all of them could see a
-/// frame and miss an earlier one on another line.
+/// The number of published frames of a feed, modulo 2^32. Lines are published one after the
+/// other: without this number, a reader could see a frame and miss an earlier one on another
+/// line.
 #[derive(Debug, Default)]
 pub(crate) struct FeedNumbers(AtomicU32);
 

@@ -28,7 +28,7 @@ use crate::receive::{ReceiveRequireError, ReceivedByLink};
 /// The recommended line for CI where links carry hundreds of frames: at least 95 % of the
 /// frames of each link met the configuration, apart from those that a witnessed pause of the
 /// machine or the start of the program made late, and none was lost. A test that never used
-/// its link has no artifacts, and must not pass. Below 100 frames a count stands for the
+/// its link has no artifacts, and must not pass. Below 100 frames, use a count instead of the
 /// share (docs/ci.md).
 pub const RECOMMENDED: &str = "artifacts-lost=0,artifacts-own<5%,packets_in>0";
 

@@ -75,12 +75,12 @@ fn every_comparison_holds_where_it_should() {
 
 #[test]
 fn a_failed_clause_names_itself_the_link_and_what_it_had() {
-    assert_eq!(unmet("artifacts=0"), ["artifacts=0: down had 3"]);
+    assert_eq!(unmet("artifacts=0"), ["artifacts=0: link.down had 3"]);
     assert_eq!(
         unmet("lateness.p99<10us"),
         [
-            "lateness.p99<10us: up had 12us",
-            "lateness.p99<10us: down had 49.999us"
+            "lateness.p99<10us: link.up had 12us",
+            "lateness.p99<10us: link.down had 49.999us"
         ]
     );
 }
@@ -106,7 +106,7 @@ fn a_run_without_the_link_does_not_meet_what_is_asked_of_it() {
     let requirement: Requirement = "down.artifacts=0".parse().unwrap_or_else(|e| panic!("{e}"));
     assert_eq!(
         requirement.unmet(&one_way),
-        ["down.artifacts=0: the run had no such link 'down'; there were up"]
+        ["down.artifacts=0: the run had no such link 'down'; there were link.up"]
     );
 }
 
@@ -151,9 +151,9 @@ fn a_single_link_has_its_names_of_the_control_api() {
     assert_eq!(unmet("link.up.drops=0,link.ab.drops=0"), [""; 0]);
     assert_eq!(
         unmet("link.down.drops=0"),
-        ["link.down.drops=0: down had 1"]
+        ["link.down.drops=0: link.down had 1"]
     );
-    assert_eq!(unmet("link.drops=0"), ["link.drops=0: down had 1"]);
+    assert_eq!(unmet("link.drops=0"), ["link.drops=0: link.down had 1"]);
     assert!(unmet("link.sideways.drops=0")[0].contains("no such link"));
 }
 
@@ -327,7 +327,7 @@ fn counts_are_compared_with_shares_of_the_frames() {
     }
     assert_eq!(
         unmet("artifacts<0.1%"),
-        ["artifacts<0.1%: down had 3.00%, 3 of 100 frames"]
+        ["artifacts<0.1%: link.down had 3.00%, 3 of 100 frames"]
     );
 }
 
@@ -380,14 +380,20 @@ fn artifacts_own_excludes_those_of_the_machine() {
         requirement.unmet(&report)
     };
     assert_eq!(unmet("artifacts=0").len(), 2);
-    assert_eq!(unmet("artifacts-own=0"), ["artifacts-own=0: down had 3"]);
+    assert_eq!(
+        unmet("artifacts-own=0"),
+        ["artifacts-own=0: link.down had 3"]
+    );
     assert!(unmet("up.artifacts-own<0.1%").is_empty());
     report.links[0].artifacts.insert("memory".into(), 2);
     let unmet = |text: &str| {
         let requirement: Requirement = text.parse().unwrap_or_else(|e| panic!("{text}: {e}"));
         requirement.unmet(&report)
     };
-    assert_eq!(unmet("artifacts-lost=0"), ["artifacts-lost=0: up had 2"]);
+    assert_eq!(
+        unmet("artifacts-lost=0"),
+        ["artifacts-lost=0: link.up had 2"]
+    );
     assert_eq!(unmet("artifacts.late_paused=0").len(), 2);
     assert_eq!(unmet("lateness.max<100us").len(), 2);
     assert!(unmet("lateness-own.max<100us").is_empty());

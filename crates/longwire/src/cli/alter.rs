@@ -24,17 +24,17 @@ pub struct AlterArgs {
     #[arg(long, value_name = "RULE", help_heading = "Choosing frames", long_help = help::SPLIT)]
     pub split: Option<Splitter>,
 
-    /// Frames of which the capture kept only the beginning: zeros, random,
-    /// pattern:HEX fill them up to their length; keep, skip
+    /// Truncated frames: zeros, random or pattern:HEX pads them to their length;
+    /// keep, skip
     #[arg(long, value_name = "HOW", default_value = "zeros", long_help = help::TRUNCATED)]
     pub truncated: Truncated,
 
-    /// The last four bytes of every frame are its check sequence, and go
+    /// Remove the last four bytes of every frame, its check sequence
     #[arg(long)]
     pub strip_fcs: bool,
 
-    /// Correct all checksums, and lengths of zero, as a capture of a sender
-    /// with offloads needs
+    /// Correct all checksums, and IP lengths of zero, which captures at a sender
+    /// with offloads have
     #[arg(long)]
     pub fix_checksums: bool,
 
@@ -84,8 +84,8 @@ pub struct AlterArgs {
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(68..=65_535))]
     pub fit_mtu: Option<u32>,
 
-    /// fragment (IPv4 without DF; other TCP is cut into segments, the rest not
-    /// sent), truncate, or drop
+    /// fragment (IPv4 without DF; other TCP is cut into segments, the rest
+    /// dropped), truncate, or drop
     #[arg(long, value_name = "HOW", requires = "fit_mtu")]
     #[arg(default_value = "fragment")]
     pub mtu_action: MtuAction,
@@ -100,12 +100,12 @@ pub struct AlterArgs {
     #[arg(long, long_help = help::LOOP_RENUMBER)]
     pub loop_renumber: bool,
 
-    /// Alter packets inside of tunnels too: VXLAN, Geneve, GRE, GTP-U, IP in IP
-    /// and others; --dscp and --ttl stay with the outermost
+    /// Also alter packets inside tunnels: VXLAN, Geneve, GRE, GTP-U, IP in IP and
+    /// others; --dscp and --ttl alter the outermost packet only
     #[arg(long)]
     pub inner: bool,
 
-    /// Frames that the options cannot alter, or not wholly: send, drop
+    /// Frames that the options cannot alter, or only in part: send, drop
     #[arg(long, value_name = "HOW", long_help = help::UNALTERED)]
     pub unaltered: Option<UnalteredAction>,
 

@@ -11,11 +11,11 @@ pub struct Globals {
     #[arg(long, global = true)]
     pub json: bool,
 
-    /// Print the whole report, with every counter, and notes of the start
+    /// Print the whole report with every counter, and notes at the start
     #[arg(short, long, global = true)]
     pub verbose: bool,
 
-    /// Print no report and no progress: only errors and conditions that are not met
+    /// Print only errors and unmet conditions: no report, no progress
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     pub quiet: bool,
 

@@ -31,9 +31,9 @@ pub struct PumpArgs {
         value_name = "PORT",
         required = true,
         help_heading = "Sending",
-        long_help = "The port to send to: an interface's name, or one of those below. Given twice \
-                     or more, there are as many outputs, whose frames leave in one order. pcap:FILE is \
-                     written in virtual time"
+        long_help = "The port to send to: an interface's name, or one of those below. Each --to \
+                     is one output; frames leave all of them in one order. pcap:FILE is written in \
+                     virtual time"
     )]
     pub to: Vec<String>,
 

@@ -1,4 +1,4 @@
-//! Command lines of other tools and of earlier versions: an error names the option here.
+//! Hints for options of other tools and of earlier versions.
 
 use std::error::Error;
 use std::ffi::OsString;
@@ -10,8 +10,8 @@ use longwire_runtime::suggest;
 use super::Cli;
 use super::link::DELAY;
 
-/// Options of other tools and of earlier versions, each with one of this program and a value
-/// for it. Of several with one name, the first counts whose option the command has.
+/// Options of other tools and of earlier versions: name, option of this program, example value.
+/// Of equal names, the first whose option the command has applies.
 const OTHERS: [(&str, &str, &str); 36] = [
     ("latency", DELAY, "20ms"),
     ("rtt", DELAY, "20ms"),
@@ -54,10 +54,10 @@ const OTHERS: [(&str, &str, &str); 36] = [
 /// The prefixes of options of one direction.
 const PREFIXES: [&str; 4] = ["up-", "down-", "ab-", "ba-"];
 
-/// The message of an integer's parser, which does not name what to write.
+/// The message of [`core::num::ParseIntError`], which does not say what to write.
 const NO_DIGIT: &str = "invalid digit found in string";
 
-/// Returns an error about a command line that names what to write, if it is known.
+/// Returns the error with a hint what to write, or unchanged if there is none.
 pub(super) fn explain(error: clap::Error, arguments: &[OsString]) -> clap::Error {
     let text = |kind| error.get(kind).map(ToString::to_string).unwrap_or_default();
     let message = match error.kind() {

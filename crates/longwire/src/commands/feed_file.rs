@@ -38,7 +38,7 @@ pub(super) fn captures(to: &[String]) -> Result<Option<Vec<&str>>, Error> {
     let captures: Option<Vec<&str>> = captures?.into_iter().collect();
     match &captures {
         Some(files) if files.len() > DIRECTIONS.len() => Err(Error::Usage(format!(
-            "--to pcap: at most {} captures are written at once",
+            "--to pcap: at most {} captures can be written",
             DIRECTIONS.len()
         ))),
         Some(files) if files.len() == 2 && is_same(files[0], files[1]) => Err(Error::Usage(
@@ -59,12 +59,12 @@ fn capture(to: &str) -> Result<Option<&str>, Error> {
     let file = file.strip_prefix("out=").unwrap_or(file);
     if file.starts_with("in=") || file.contains(",in=") {
         return Err(Error::Usage(format!(
-            "--to {to}: a port to send to reads no capture; write pcap:FILE"
+            "--to {to}: a port to send to reads no capture; use pcap:FILE"
         )));
     }
     if file == "-" || CaptureFormat::of(file).is_none() {
         return Err(Error::Usage(format!(
-            "--to {to}: end the file's name in .pcap or .pcapng"
+            "--to {to}: the file's name must end in .pcap or .pcapng"
         )));
     }
     Ok(Some(file))
@@ -77,7 +77,7 @@ fn capture(to: &str) -> Result<Option<&str>, Error> {
 pub(super) fn check(pump: &PumpArgs, topspeed: bool, receives: bool) -> Result<(), Error> {
     let usage = |text: &str| Err(Error::Usage(text.to_owned()));
     if topspeed {
-        return usage("--topspeed gives frames no times, and a capture needs them; give --rate");
+        return usage("--topspeed gives frames no timestamps; use --rate with --to pcap:FILE");
     }
     if receives {
         return usage("--receive needs a port, not a capture");
@@ -86,15 +86,13 @@ pub(super) fn check(pump: &PumpArgs, topspeed: bool, receives: bool) -> Result<(
         return usage("--capture: --to is the capture already");
     }
     if pump.launch.must_hold() {
-        return usage("--launch needs a port that holds frames, and --to is a capture");
+        return usage("--launch needs a port that holds frames, not a capture");
     }
     if pump.control.is_given() {
-        return usage(
-            "--control and --view show a run in real time: leave them out with --to pcap:FILE",
-        );
+        return usage("--control and --view need a run in real time, not --to pcap:FILE");
     }
     if let Some(StartAt::In(_)) = pump.start_at {
-        return usage("--start-at: a capture is written in virtual time; give a date");
+        return usage("--start-at: with --to pcap:FILE, give a date");
     }
     Ok(())
 }

@@ -314,13 +314,13 @@ impl ReplayArgs {
         Ok(())
     }
 
-    /// Refuses options that do not fit captures, which are written in virtual time.
+    /// Refuses options that need a run in real time.
     fn check_captures(&self, files: &[&str]) -> Result<(), Error> {
         let receives = !self.receivers.receive.is_empty();
         feed_file::check(&self.pump, self.pace.topspeed, receives)?;
         if self.select.rounds == 0 && self.select.count.is_none() {
             return Err(Error::Usage(
-                "--loop 0 has no end, and a capture needs one; give --count".to_owned(),
+                "--loop 0 never ends; use --count with --to pcap:FILE".to_owned(),
             ));
         }
         let traces = self.traces.iter().filter(|trace| *trace != "-");
@@ -328,12 +328,12 @@ impl ReplayArgs {
         match pairs.find(|(trace, file)| same_file(trace, file)) {
             None => Ok(()),
             Some((trace, _)) => Err(Error::Usage(format!(
-                "--to would overwrite {trace}, which is read; choose another file"
+                "--to would overwrite the input {trace}; choose another file"
             ))),
         }
     }
 
-    /// Opens the traces, which are one feed for all ports.
+    /// Opens the traces as one feed for all ports.
     fn open(&self) -> Result<TraceFeed, Error> {
         let SelectArgs {
             rounds,

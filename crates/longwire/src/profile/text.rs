@@ -41,7 +41,7 @@ pub fn probe_lines(report: &ProbeReport) -> Vec<String> {
     );
     let unseen = (*unseen > 0).then(|| {
         let frames = count_of(*unseen, "frame");
-        format!("  {frames} arrived without room at the receiver: not lost")
+        format!("  {frames} arrived while the receiver was full: not counted as lost")
     });
     let delay = format!(
         "  delay: least {}, median {}, p99 {}, greatest {}; jitter {} (RFC 3550)",

@@ -174,7 +174,7 @@ fn jitter_keeps_the_order_unless_reorder_is_set() {
     let (in_order, ran) = lengths("in-order");
     assert!(in_order.is_sorted());
     assert!(
-        ran.stderr.contains("--order reorder"),
+        ran.stderr.contains("order=reorder"),
         "raised releases are warned of: {ran:?}"
     );
     assert!(ran.stdout.contains("raised"), "and counted: {ran:?}");

@@ -43,8 +43,8 @@ fn build(arguments: &Arguments<'_>) -> Result<Box<dyn DelayModel>, SpecError> {
     if normal.stddev > normal.mean {
         let (Normal { mean, stddev }, left) = (normal, model.mean());
         arguments.doubt(format!(
-            "stddev={stddev} is above mean={mean}: what falls below 0 is drawn again, which makes \
-             the mean {left}; use lognormal or gamma for delays that vary so much"
+            "stddev={stddev} is above mean={mean}: draws below 0 are repeated, which makes the \
+             mean {left}; use lognormal or gamma for such a spread"
         ));
     }
     Ok(model)

@@ -7,7 +7,7 @@ use longwire_units::words::{count_of, seconds};
 use super::verdict;
 use crate::report::summary::{Summary, SummaryRow, closing_notes, effects, reason};
 
-/// Changes with a line each.
+/// Maximum number of changes with a line each.
 const CHANGES_MAX: usize = 3;
 
 /// Returns the summary of a network.
@@ -41,18 +41,18 @@ pub(super) fn of(report: &NetworkReport) -> Summary {
     }
 }
 
-/// Returns lines about frames that did not go the way of the others.
+/// Returns lines about moved arrivals, unrecorded events and frames that the switch dropped.
 pub(super) fn findings(run: &RunReport) -> Vec<String> {
     let (moved, unrecorded) = (run.counts.moved, run.counts.unrecorded);
     let moved = (moved > 0).then(|| {
         format!(
-            "{} taken to have arrived later: read after the links had decided beyond the arrival",
+            "{} treated as having arrived later: read after the links had decided past the arrival",
             count_of(moved, "frame")
         )
     });
     let unrecorded = (unrecorded > 0).then(|| {
         format!(
-            "{} of arrivals and verdicts not recorded: the disk did not keep up",
+            "{} of arrivals and verdicts not recorded: the disk was too slow",
             count_of(unrecorded, "row")
         )
     });
