@@ -9,7 +9,6 @@ pub const FUZZ_MANIFEST: [&str; 2] = ["--manifest-path", "fuzz/Cargo.toml"];
 /// Runs every step, those that fail soonest first.
 pub fn run_steps(runner: &mut Runner) {
     runner.step("format", format);
-    style(runner);
     deny::run_steps(runner);
     page::check(runner);
     runner.step("clippy", || clippy(&["--workspace"]));
