@@ -179,6 +179,10 @@ pub fn plot(
         steps.next();
     }
     let panels = choose(options, &data)?;
+    if !panels.iter().any(|panel| panel.is_of_reports()) {
+        // The report only marks changes.
+        data.reports.clear();
+    }
     let title = options.title.clone().unwrap_or_else(|| title(files));
     if multiples.is_some() {
         check_cells(&panels)?;
