@@ -353,7 +353,10 @@ fn changes_of_the_report_are_marked_in_the_panels_of_its_log() {
     let panels = ["--panel", "throughput,queue,delay"];
     let count = |inputs: &[&str]| {
         let figure = svg(&dir, &[inputs, &panels].concat());
-        assert!(!figure.contains(">run.json up<"), "no line is of the report");
+        assert!(
+            !figure.contains(">run.json up<"),
+            "no line is of the report"
+        );
         figure.matches("stroke-dasharray=\"3 3\"").count()
     };
     // The second one is after the last frame.
