@@ -105,7 +105,7 @@ fn a_capture_needs_an_end_and_times() {
     for [arguments, said] in rows(
         "
         --to OUT --rate 1kpps | --time or --count
-        --to OUT --topspeed --count 5 | give --rate
+        --to OUT --topspeed --count 5 | use --rate
         --to OUT --rate 1kpps --count 5 --receive lo | --receive needs a port, not a capture
         --to pcap:in=a.pcap --rate 1kpps --count 5 | reads no capture
         ",
