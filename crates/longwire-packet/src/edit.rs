@@ -176,8 +176,8 @@ impl Repair {
     };
 }
 
-/// Fixes the checksums of a packet, as [`repair_checksums`] does. The packet ends at the end
-/// of `bytes` at the latest.
+/// Fixes the checksums of a packet, as [`repair_checksums`] does. The packet ends within
+/// `bytes`.
 pub(crate) fn repair_packet(bytes: &mut [u8], ip: &IpHeader) -> Repair {
     if ip.end(bytes) > bytes.len() {
         return Repair::UNKNOWN;

@@ -70,9 +70,8 @@ pub struct NetworkSpec {
     /// The seed of every random stream, unless the topology has one; 1 if there is none here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
-    /// Whether the topology may name files and plugins, by absolute paths; true without it. A
-    /// client that passes on a topology of others, who may not read what the node may, sends
-    /// `false`.
+    /// Whether the topology may name files and plugins, by absolute paths; true without it. Send
+    /// `false` with the topology of a user who must not read the node's files.
     #[serde(default = "yes", skip_serializing_if = "is_yes")]
     pub files: bool,
 }

@@ -52,8 +52,8 @@ pub struct AttachmentSpec {
     /// must exist at first, and may go and return later.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub wait: bool,
-    /// Whether options may name files, by absolute paths; true without it. A client that
-    /// passes on the options of others, who may not read what the node may, sends `false`.
+    /// Whether options may name files, by absolute paths; true without it. Send `false`
+    /// with the options of a user who must not read the node's files.
     #[serde(default = "yes", skip_serializing_if = "is_yes")]
     pub files: bool,
 }

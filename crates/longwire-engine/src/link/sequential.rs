@@ -21,8 +21,8 @@ impl Link {
 
     /// Offers a frame to a sequential link, as [`Link::offer`]. The verdict about a frame
     /// that finds the link idle and departs before `steady_until` is returned at once;
-    /// [`Link::poll_in_turn`] returns those of queued frames in the order of their offers,
-    /// and none of others.
+    /// [`Link::poll_in_turn`] returns only those of queued frames, in the order of their
+    /// offers.
     ///
     /// A [change](Link::change) must not be earlier than [`Link::changeable_from`], so
     /// `steady_until` must not be later than the next change.

@@ -158,7 +158,7 @@ fn network(mut file: Value, files: bool) -> Result<(), NodeRefusal> {
 }
 
 /// Each option of each model that names a file, and each other place of a path: refused
-/// before a look at the path, with one answer for what is there and what is not.
+/// before any lookup; the answer does not depend on whether the file exists.
 #[test]
 fn paths_that_may_not_be_named_are_not_looked_up() {
     let trap = Trap::new();

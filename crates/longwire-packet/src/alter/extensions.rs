@@ -68,7 +68,7 @@ impl Inside<'_, '_> {
                 return;
             };
             next = at + option.len();
-            // The pointer counts from 1; of what is recorded, entries after it are free.
+            // The pointer counts from 1; recorded entries after it are unused.
             let filled = usize::from(option.get(2).copied().unwrap_or(0)).saturating_sub(1);
             let (first, step, last) = match *option {
                 [131 | 137, ..] => (3, 4, option.len()),

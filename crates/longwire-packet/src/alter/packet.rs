@@ -45,8 +45,7 @@ impl Rewriting<'_> {
         }
     }
 
-    /// Rewrites a packet, which ends at the end of `frame` at the latest. `mac_at` is where
-    /// its Ethernet header begins.
+    /// Rewrites a packet, which ends within `frame`. Its Ethernet header begins at `mac_at`.
     #[inline]
     pub fn packet(&mut self, frame: &mut [u8], ip: &IpHeader, mac_at: Option<usize>) {
         let transport = ip.transport(frame);

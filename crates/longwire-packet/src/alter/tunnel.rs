@@ -10,8 +10,8 @@ const UNKNOWN: Option<LinkLayer> = Some(LinkLayer::Content(Content::Other(Unalte
 /// Content without addresses.
 const CONTROL: Option<LinkLayer> = Some(LinkLayer::Content(Content::Other(Unaltered::Control)));
 
-/// Finds the packet inside of a tunnel's packet whose transport this is. `None` if it is no
-/// tunnel's, or if nothing of the packet inside is there.
+/// Finds the inner packet of a tunnel packet. `None` if `packet` belongs to no tunnel, or is
+/// truncated before the inner packet.
 #[inline]
 pub(super) fn inside(packet: &[u8], transport: &Transport) -> Option<Found> {
     if transport.piece == Piece::Later {

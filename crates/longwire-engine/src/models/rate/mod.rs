@@ -213,7 +213,7 @@ struct ModelState {
     free_at: Nanos,
     /// Delay of the frame served last: [`RateModel::passed_delay`] after its departure.
     delay: Nanos,
-    /// Bits of what was served last.
+    /// Bits of the frame served last.
     bits: u64,
 }
 

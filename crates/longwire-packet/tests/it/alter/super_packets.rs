@@ -189,7 +189,7 @@ fn packets_that_must_stay_whole_go_to_the_segmenter() {
     }
 }
 
-/// Lengths of LLC and PPPoE are those of what is left.
+/// The length fields of LLC and PPPoE follow truncation.
 #[test]
 fn lengths_of_links_fit_a_shorter_frame() {
     let packet = PLAIN4.packet(17, &transport(4, 17, (1, 2), 0, &[7; 900]));

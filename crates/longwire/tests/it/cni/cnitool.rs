@@ -24,7 +24,7 @@ fn cnitool(machine: &Machine, words: [&str; 3], variables: &[(&str, &str)]) -> R
 #[test]
 fn cnitool_runs_the_plugin() {
     if std::env::var_os(PROGRAM).is_none() {
-        // Installing it takes Go: a step of `cargo xtask ci`.
+        // Installing it takes Go: a step of `cargo xtask full`.
         eprintln!("not run: `cargo xtask cni` sets {PROGRAM}");
         return;
     }
