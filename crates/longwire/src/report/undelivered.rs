@@ -6,7 +6,7 @@ use longwire_engine::DropReason;
 use longwire_fabric::NetworkReport;
 use longwire_runtime::LinkReport;
 
-use super::words::count;
+use super::words::{count, count_of};
 
 /// Reasons of models that lose frames independently of their content. Other
 /// drops depend on the frames: if they drop every frame, the configuration is
@@ -99,7 +99,7 @@ impl UndeliveredFrames {
         if self.in_flight > 0 {
             reasons.push(format!("{} still on their way", count(self.in_flight)));
         }
-        let frames = format!("none of {} frames delivered", count(self.frames));
+        let frames = format!("none of {} delivered", count_of(self.frames, "frame"));
         if reasons.is_empty() {
             frames
         } else {

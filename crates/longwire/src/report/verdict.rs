@@ -269,7 +269,7 @@ fn praise(report: &RunReport) -> String {
         }
     };
     let lateness = lateness.unwrap_or_else(in_time);
-    format!("{} frames delivered, {lateness}", count(out))
+    format!("{} delivered, {lateness}", count_of(out, "frame"))
 }
 
 /// Describes the result of a replay at top speed.

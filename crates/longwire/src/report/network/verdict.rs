@@ -241,8 +241,8 @@ fn praise(report: &NetworkReport) -> String {
     let lateness = lateness(ports.iter().map(|port| port.lateness_us));
     let lateness = lateness.unwrap_or_else(|| IN_TIME.to_owned());
     format!(
-        "the network was what was asked for: {} frames delivered, {lateness}, no artifacts",
-        count(out)
+        "the network was what was asked for: {} delivered, {lateness}, no artifacts",
+        count_of(out, "frame")
     )
 }
 
