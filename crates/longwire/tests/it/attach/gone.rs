@@ -11,7 +11,7 @@ use longwire_testbed::{Plan, Side};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
-use super::{DEVICE, Joined, name_of, path_of};
+use super::{DEVICE, Joined, may_attach, name_of, path_of};
 use crate::common::process::{PATIENCE, RunningProgram};
 use crate::common::{longwire, write};
 
@@ -82,6 +82,9 @@ fn assert_not_calm(report: &Value, how: &str) {
 
 #[test]
 fn frames_for_an_interface_that_is_down_or_gone_are_lost_and_counted() {
+    if !may_attach() {
+        return;
+    }
     let third = NetNamespace::new().expect("a namespace");
     type Event<'a> = &'a dyn Fn(NetNamespace) -> Option<NetNamespace>;
     let there = |near: NetNamespace, event: &(dyn Fn() + Sync)| {

@@ -37,11 +37,16 @@ struct Joined {
     far_address: IpAddr,
 }
 
+/// Skips the test of a user who may not attach programs.
+fn may_attach() -> bool {
+    nix::unistd::geteuid().is_root() || skip::<()>("attaching takes root").is_some()
+}
+
 impl Joined {
     /// `None` for a user who may not attach programs.
     fn new() -> Option<Joined> {
-        if !nix::unistd::geteuid().is_root() {
-            return skip("attaching takes root");
+        if !may_attach() {
+            return None;
         }
         let [near, far] = direct_networks().expect("root makes networks");
         let far_address = IpAddr::V4(Plan::USUAL.v4_of(Side::Far));

@@ -198,8 +198,8 @@ fn a_pod_behind_redirects_of_the_host_has_the_delay_that_is_asked_for() {
     /// `bpf_redirect_neigh` and `bpf_redirect_peer`.
     const REDIRECT_NEIGH: i32 = 152;
     const REDIRECT_PEER: i32 = 155;
-    if !nix::unistd::geteuid().is_root() {
-        return longwire_testbed::support::skip("attaching takes root").unwrap_or(());
+    if !super::may_attach() {
+        return;
     }
     let [pod, host, far] = [(); 3].map(|()| NetNamespace::new().expect("a namespace"));
     // Cilium rewrites addresses of Ethernet; here the pod has those of the host's device.

@@ -1,5 +1,6 @@
 //! The history of the live view, of real frames.
 
+use longwire_testbed::support::have;
 use serde_json::Value;
 
 use crate::exec::{User, well};
@@ -46,6 +47,9 @@ fn column<'a>(columns: &'a Value, name: &str) -> impl Iterator<Item = f64> + 'a 
 /// in a network (with a log, no lanes are open), and in a flow queue.
 #[test]
 fn delays_are_those_of_the_models_on_every_path_of_a_frame() {
+    if !have("curl") {
+        return;
+    }
     for user in User::all() {
         for more in [
             "",
@@ -85,6 +89,9 @@ fn delays_are_those_of_the_models_on_every_path_of_a_frame() {
 
 #[test]
 fn losses_have_their_reason() {
+    if !have("curl") {
+        return;
+    }
     for user in User::all() {
         let (history, flows) = recorded(&user, "--loss 100%");
         let lost = frames(&history, &history["drops_per_s"]["loss"]);
@@ -96,6 +103,9 @@ fn losses_have_their_reason() {
 
 #[test]
 fn the_rate_in_force_of_a_schedule_is_that_of_the_frames_served() {
+    if !have("curl") {
+        return;
+    }
     for user in User::all() {
         let (history, _) = recorded(&user, "--rate \"steps:at=0s/1mbit;1h/2mbit\"");
         let rates: Vec<f64> = column(&history, "rate_bits_per_s").collect();
@@ -110,6 +120,9 @@ fn the_rate_in_force_of_a_schedule_is_that_of_the_frames_served() {
 /// The change comes at a scenario's second 1.234, within a period of the history.
 #[test]
 fn the_rate_in_force_is_that_of_the_sample() {
+    if !have("curl") {
+        return;
+    }
     for user in User::all() {
         let scenario = "[[at]]\ntime = \"1234ms\"\nset = { link = { rate = \"3mbit\" } }\n";
         std::fs::write(user.dir.file("s.toml"), scenario).expect("a file");
