@@ -58,11 +58,13 @@ impl Server {
         self.ready = None;
     }
 
-    /// Returns the work that remains at `at` of the frame in service, in billionths of a
-    /// bit; `None` if there is no such frame.
-    pub fn unsent(&self, at: Nanos, transmitter: &Transmitter) -> Option<u128> {
-        let departing = self.departing.as_ref()?;
-        Some(transmitter.unsent(at, departing.len))
+    /// Returns the work that remains at `at` of the frame in service, or of the last
+    /// one, in billionths of a bit.
+    pub fn unsent(&self, at: Nanos, transmitter: &Transmitter) -> u128 {
+        match &self.departing {
+            Some(departing) => transmitter.unsent(at, departing.len),
+            None => transmitter.unsent_of_departed(at),
+        }
     }
 
     /// Adapts to a new rate at `at`: what is in service continues with its rest, and the
@@ -71,22 +73,22 @@ impl Server {
         &mut self,
         at: Nanos,
         aggregate: Aggregate,
-        unsent: Option<u128>,
+        unsent: u128,
         transmitter: &mut Transmitter,
         frames: &impl FrameBytes,
     ) {
         self.aggregate = aggregate;
         self.waiting_since = self.waiting_since.max(at);
         self.ready = None;
-        if let Some(departing) = &mut self.departing
-            && let Some(work) = unsent
-        {
-            let frame_context = departing.context(at, frames.bytes(departing.number));
-            departing.departure = transmitter.resume(&frame_context, work);
-            departing.delay = transmitter.delay();
-            let departing = *departing;
-            self.begin_service(&departing);
-        }
+        let Some(departing) = &mut self.departing else {
+            transmitter.occupy(at, unsent);
+            return;
+        };
+        let frame_context = departing.context(at, frames.bytes(departing.number));
+        departing.departure = transmitter.resume(&frame_context, unsent);
+        departing.delay = transmitter.delay();
+        let departing = *departing;
+        self.begin_service(&departing);
     }
 
     /// Replaces the queue; the new one takes over the queued frames. Returns the old

@@ -5,8 +5,9 @@ use core::{fmt, mem};
 
 use dyn_clone::DynClone;
 
+use longwire_packet::frame::FrameMeta;
 use longwire_units::random::Stream;
-use longwire_units::{BitRate, Nanos};
+use longwire_units::{BitRate, Bytes, Nanos, Packets};
 
 use crate::frame_context::FrameContext;
 use crate::loader::Loader;
@@ -309,6 +310,34 @@ impl Transmitter {
             Some(modelled) => (modelled.model.unsent(at), modelled.bits),
         };
         known.unwrap_or(u128::from(bits) * u128::from(NANOBITS))
+    }
+
+    /// Returns the work that remains at `at` of a frame that has departed, in billionths of
+    /// a bit: departures are rounded down to the nanosecond.
+    pub(crate) fn unsent_of_departed(&self, at: Nanos) -> u128 {
+        let (free_at, unsent) = match &self.modelled {
+            None => (self.exact.free_at(), self.exact.unsent(at)),
+            Some(modelled) => (modelled.free_at, modelled.model.unsent(at)),
+        };
+        unsent.filter(|_| free_at >= at).unwrap_or(0)
+    }
+
+    /// Does work of no queued frame from `at` on, in billionths of a bit. Models that send
+    /// frames only as a whole ignore it.
+    pub(crate) fn occupy(&mut self, at: Nanos, work: u128) {
+        match &mut self.modelled {
+            None => drop(self.exact.resume(at, work)),
+            Some(modelled) if work > 0 && modelled.model.unsent(at).is_some() => {
+                let no_frame = FrameContext {
+                    frame: FrameMeta::new(at, 0),
+                    at,
+                    bytes: &[],
+                    waiting: (Packets(0), Bytes(0)),
+                };
+                modelled.resume(&no_frame, work);
+            }
+            Some(_) => {}
+        }
     }
 
     /// Does the rest of the work of a frame, from `frame.at` on; returns when its last bit

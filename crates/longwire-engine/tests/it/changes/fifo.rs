@@ -17,6 +17,8 @@ fn frame(len: usize) -> Event {
 struct NaiveLine {
     rate: Option<u128>,
     is_down: bool,
+    /// The rest of a frame that departed: departures are rounded down to the nanosecond.
+    rest: u128,
     /// Frames that have not departed, each with the rest of its work.
     frames: std::collections::VecDeque<(usize, u128)>,
     outcomes: Vec<Result<u64, DropReason>>,
@@ -34,10 +36,11 @@ impl NaiveLine {
         match event {
             LineEvent::Frame(_) if self.is_down => self.outcomes.push(Err(DropReason::Outage)),
             LineEvent::Frame(len) => {
-                // What is done by now has departed when a frame comes.
+                // What is done in this nanosecond has departed when a frame comes.
                 while let Some((frame, work)) = self.frames.front()
-                    && (*work == 0 || self.rate.is_none())
+                    && self.rate.is_none_or(|rate| self.rest + work < rate)
                 {
+                    self.rest += self.rate.map_or(0, |_| *work);
                     self.outcomes[*frame] = Ok(now);
                     self.frames.pop_front();
                 }
@@ -45,7 +48,11 @@ impl NaiveLine {
                 self.frames.push_back((self.outcomes.len(), work));
                 self.outcomes.push(Ok(u64::MAX));
             }
-            LineEvent::Rate(rate) => self.rate = rate.map(u128::from),
+            LineEvent::Rate(rate) => {
+                self.rate = rate.map(u128::from);
+                // At an infinite rate, all is sent at once.
+                self.rest = rate.map_or(0, |_| self.rest);
+            }
             LineEvent::State(state) => {
                 self.is_down = state == LinkState::Down;
                 let lost = if self.is_down { self.frames.len() } else { 0 };
@@ -59,6 +66,8 @@ impl NaiveLine {
     /// Sends for a nanosecond. What is done at its very end departs in the next one.
     fn send(&mut self, now: u64) {
         let mut budget = self.rate.unwrap_or(u128::MAX);
+        let sent = self.rest.min(budget);
+        (self.rest, budget) = (self.rest - sent, budget - sent);
         while let Some((frame, work)) = self.frames.front_mut() {
             if *work > 0 && *work >= budget {
                 *work -= budget;
@@ -181,6 +190,21 @@ fn by_hand() {
     // 17.5 ms, before framing makes frames twice as long.
     let expected = [18, 27, 35, 43].map(|half_ms| Ok(half_ms * ms / 2));
     assert_eq!(outcomes(&verdicts), expected);
+}
+
+/// 10,208 bits at 20.5 Gbit/s take 497.2 ns. The rest of the last one, 4.53 bits, takes 45 ns
+/// at the new rate, and the next frame waits for it.
+#[test]
+fn the_rest_of_a_nanosecond_is_sent_at_the_new_rate() {
+    for rate in ["100mbit", "steps:0s/100mbit"] {
+        let events = vec![
+            (0, frame(1_276)),
+            (497, frame(60)),
+            (497, set(&format!("rate={rate}"))),
+        ];
+        let (verdicts, _) = run(link("rate=20530120482bit queue=unlimited"), events, true);
+        assert_eq!(outcomes(&verdicts), [Ok(497), Ok(497 + 4_845)], "{rate}");
+    }
 }
 
 #[test]
