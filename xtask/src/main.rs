@@ -20,6 +20,7 @@ mod leftovers;
 mod memory;
 mod package;
 mod page;
+mod programs;
 mod python;
 mod runner;
 mod test;

@@ -1,15 +1,18 @@
-//! Runs every test, and repeats the closing lines of all test programs at the
-//! end. A few tests that failed next to others run again alone: both outcomes are
-//! shown.
+//! Runs every test, and repeats the names of failed ones and the closing lines of all test
+//! programs at the end.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;
+use std::ffi::OsString;
 use std::fs;
 use std::io::{self, BufRead, BufReader, Write};
+use std::mem;
+use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 use std::thread;
 
 use crate::leftovers;
+use crate::programs::{self, TestProgram};
 use crate::runner::{Outcome, cargo, is_ci, locked, target_dir};
 use crate::tools;
 
@@ -21,9 +24,6 @@ const SUITE_ENDS: &str = "test result: ";
 /// Beginning and end of the line of a test that failed.
 const TEST_STARTS: &str = "test ";
 const TEST_FAILED: &str = " ... FAILED";
-
-/// How many failed tests may run again. More are no accident of a busy machine.
-const AGAIN_MAX: usize = 3;
 
 /// Names a file to which skipped tests append a line with their reason.
 const SKIPPED: &str = "LONGWIRE_SKIPPED";
@@ -44,8 +44,8 @@ struct Suites {
     closings: Vec<(String, String)>,
     /// Names of the tests that failed.
     failed: BTreeSet<String>,
-    /// Whether a test program ended without a closing line.
-    has_crashed: bool,
+    /// Headline of the suite whose tests are running.
+    open: String,
 }
 
 /// Runs the tests; `chosen` are further arguments of `cargo test`.
@@ -53,50 +53,22 @@ pub fn run(chosen: &[&str]) -> ExitCode {
     let before = leftovers::look();
     let skipped = target_dir().join("skipped-tests");
     let _ = fs::remove_file(&skipped);
-    let mut workspace = cargo(["test", "--no-fail-fast"]);
-    if !chosen
-        .iter()
-        .any(|word| ["-p", "--package", "--workspace"].contains(word))
-    {
-        workspace.arg("--workspace");
-    }
-    workspace.args(locked()).args(chosen);
-    let mut commands = vec![workspace];
-    if chosen.is_empty() {
-        // Building takes as long as running: each has a separate time limit.
-        let mut build = cargo(["test", "--no-run", "--workspace"]);
-        build.args(locked());
-        commands.insert(0, build);
-    }
-    let mut suites = Suites::default();
-    let mut failed = false;
-    for mut command in commands {
-        if env::var_os(THREADS).is_none() {
-            command.env(THREADS, threads().to_string());
-        }
-        command.env(SKIPPED, &skipped);
-        failed |= !watch(command, &mut suites);
-    }
-    let mut unsteady = BTreeSet::new();
-    if chosen.is_empty() && failed && suites.all_are_named() {
-        unsteady = std::mem::take(&mut suites.failed);
-        failed = !again(&unsteady, &mut suites);
-    }
+    let context = Context {
+        threads: env::var_os(THREADS).unwrap_or_else(|| threads().to_string().into()),
+        skipped,
+    };
+    let (suites, mut failed) = if chosen.is_empty() {
+        run_programs(&context)
+    } else {
+        run_chosen(chosen, &context)
+    };
     if let Outcome::Failed(what) = leftovers::compare(&before) {
         eprintln!("\n{what}");
         // On a shared machine, another user may have made it.
         failed |= is_ci();
     }
     close(&suites);
-    list_skipped(&fs::read_to_string(&skipped).unwrap_or_default());
-    for name in &unsteady {
-        let outcome = if suites.failed.contains(name) {
-            "failed again"
-        } else {
-            "passed"
-        };
-        println!("failed next to other tests, and {outcome} alone: {name}");
-    }
+    list_skipped(&fs::read_to_string(&context.skipped).unwrap_or_default());
     if failed {
         ExitCode::FAILURE
     } else {
@@ -104,18 +76,90 @@ pub fn run(chosen: &[&str]) -> ExitCode {
     }
 }
 
-/// Runs these tests of the workspace one at a time; returns whether they passed.
-fn again(names: &BTreeSet<String>, suites: &mut Suites) -> bool {
-    println!("\n==== {} failed tests again, alone", names.len());
-    let mut command = cargo(["test", "--no-fail-fast", "--workspace"]);
-    command.args(locked()).args(["--", "--exact"]).args(names);
-    command.env(THREADS, "1");
-    watch(command, suites)
+/// Environment of test programs.
+struct Context {
+    threads: OsString,
+    /// File of the reasons of skipped tests.
+    skipped: PathBuf,
 }
 
-/// Runs one `cargo test`, and passes its output on; returns whether it succeeded.
-fn watch(command: Command, suites: &mut Suites) -> bool {
-    try_watch(command, suites).unwrap_or_else(|error| {
+impl Context {
+    fn with(&self, mut command: Command) -> Command {
+        command.env(SKIPPED, &self.skipped);
+        command.env(THREADS, &self.threads);
+        command
+    }
+}
+
+/// Runs chosen tests; returns whether some failed.
+fn run_chosen(chosen: &[&str], context: &Context) -> (Suites, bool) {
+    let mut command = cargo(["test", "--no-fail-fast"]);
+    if !chosen
+        .iter()
+        .any(|word| ["-p", "--package", "--workspace"].contains(word))
+    {
+        command.arg("--workspace");
+    }
+    command.args(locked()).args(chosen);
+    let mut suites = Suites::default();
+    let passed = watch(context.with(command), &mut suites, &mut io::stdout());
+    (suites, !passed)
+}
+
+/// Runs all tests; returns whether some failed. Programs whose tests read no clock run
+/// next to the others, in the time that these spend waiting.
+fn run_programs(context: &Context) -> (Suites, bool) {
+    let programs = match TestProgram::build_all() {
+        Ok(Some(programs)) => programs,
+        Ok(None) => return (Suites::default(), true),
+        Err(error) => {
+            eprintln!("cannot build the tests: {error}");
+            return (Suites::default(), true);
+        }
+    };
+    let (timeless, timed): (Vec<_>, Vec<_>) =
+        programs.iter().partition(|program| program.is_timeless());
+    thread::scope(|scope| {
+        let other = scope.spawn(|| {
+            let mut suites = Suites::default();
+            let mut failed = false;
+            let mut document_tests = programs::idle();
+            document_tests.args(["cargo", "test", "--doc", "--workspace", "--no-fail-fast"]);
+            document_tests.args(locked());
+            let commands = timeless
+                .iter()
+                .map(|program| (program.title(), program.idle_command()));
+            let commands = commands.chain([(String::new(), document_tests)]);
+            for (title, command) in commands {
+                let mut output = Vec::new();
+                failed |= !watch_program(&title, context.with(command), &mut suites, &mut output);
+                // In one piece: the other suites write line by line.
+                let _ = io::stdout().lock().write_all(&output);
+            }
+            (suites, failed)
+        });
+        let mut suites = Suites::default();
+        let mut failed = false;
+        for program in timed {
+            let command = context.with(program.command());
+            let passed = watch_program(&program.title(), command, &mut suites, &mut io::stdout());
+            failed |= !passed;
+        }
+        let (other, other_failed) = other.join().unwrap_or((Suites::default(), true));
+        suites.add(other);
+        (suites, failed | other_failed)
+    })
+}
+
+/// Runs one test program under its headline.
+fn watch_program(title: &str, command: Command, suites: &mut Suites, out: &mut impl Write) -> bool {
+    let _ = suites.pass_on(title.as_bytes(), out);
+    watch(command, suites, out)
+}
+
+/// Runs a command, and passes its output on; returns whether it succeeded.
+fn watch(command: Command, suites: &mut Suites, out: &mut impl Write) -> bool {
+    try_watch(command, suites, out).unwrap_or_else(|error| {
         eprintln!("cannot run the tests: {error}");
         false
     })
@@ -123,21 +167,19 @@ fn watch(command: Command, suites: &mut Suites) -> bool {
 
 /// Cargo announces suites on stderr and test programs report on stdout: one pipe keeps
 /// the two in order.
-fn try_watch(mut command: Command, suites: &mut Suites) -> io::Result<bool> {
+fn try_watch(mut command: Command, suites: &mut Suites, out: &mut impl Write) -> io::Result<bool> {
     let (reader, writer) = io::pipe()?;
     command.stdout(writer.try_clone()?).stderr(writer);
     let mut child = command.spawn()?;
     // The command holds the write end of the pipe open.
     drop(command);
-    suites.pass_on(BufReader::new(reader), &mut io::stdout().lock())?;
+    suites.pass_on(BufReader::new(reader), out)?;
     Ok(child.wait()?.success())
 }
 
 impl Suites {
     /// Copies the output of tests, and notes their outcomes.
     fn pass_on(&mut self, output: impl BufRead, out: &mut impl Write) -> io::Result<()> {
-        let mut suite = String::new();
-        let mut is_open = false;
         for line in output.split(b'\n') {
             let line = String::from_utf8_lossy(&line?).into_owned();
             writeln!(out, "{line}")?;
@@ -146,34 +188,28 @@ impl Suites {
             if let Some(name) = test.and_then(|line| line.strip_suffix(TEST_FAILED)) {
                 self.failed.insert(name.to_owned());
             } else if SUITE_STARTS.iter().any(|start| words.starts_with(start)) {
-                suite = line;
-                self.has_crashed |= is_open;
-                is_open = true;
+                self.open = line;
             } else if words.starts_with(SUITE_ENDS) {
-                is_open = false;
-                self.closings.push((suite.clone(), line));
+                self.closings.push((mem::take(&mut self.open), line));
             }
         }
-        self.has_crashed |= is_open;
         out.flush()
     }
 
-    /// Whether all that failed are tests whose names are known, and few.
-    fn all_are_named(&self) -> bool {
-        let closings = self.closings.iter();
-        let failed: usize = closings.filter_map(|(_, line)| failures(line)).sum();
-        !self.has_crashed && failed == self.failed.len() && (1..=AGAIN_MAX).contains(&failed)
+    fn add(&mut self, other: Suites) {
+        self.closings.extend(other.closings);
+        self.failed.extend(other.failed);
     }
 }
 
-/// Returns the number of failed tests in a closing line.
-fn failures(closing: &str) -> Option<usize> {
-    let (before, _) = closing.split_once(" failed;")?;
-    before.rsplit(' ').next()?.parse().ok()
-}
-
-/// Prints every suite that had a test again, so that one screen shows all.
+/// Prints failed tests, and every suite that had a test, so that one screen shows all.
 fn close(suites: &Suites) {
+    if !suites.failed.is_empty() {
+        println!("\n==== failed");
+    }
+    for name in &suites.failed {
+        println!("{name}");
+    }
     println!("\n==== all suites");
     let closings = suites.closings.iter();
     for (suite, result) in closings.filter(|(_, result)| !is_empty(result)) {
@@ -196,6 +232,9 @@ fn list_skipped(reasons: &str) {
     }
     if let Some(command) = tools::remedy() {
         println!("to run those that need programs:\n  {command}");
+    }
+    if !tools::is_root() {
+        println!("to run those that need rights, run this command as root");
     }
 }
 
@@ -221,30 +260,18 @@ mod tests {
         }
     }
 
-    fn read(output: &str) -> Suites {
-        let mut suites = Suites::default();
-        let copied = suites.pass_on(output.as_bytes(), &mut io::sink());
-        copied.expect("a sink takes all");
-        suites
-    }
-
     #[test]
-    fn only_a_few_named_tests_run_again() {
-        let one = "     Running tests/it/main.rs (target/it)\ntest a::b ... ok\n\
-                   test c::d ... FAILED\ntest result: FAILED. 1 passed; 1 failed; 0 ignored\n";
-        let suites = read(one);
+    fn failed_tests_and_closing_lines_are_kept() {
+        let output = "     Running tests/it/main.rs (target/it)\ntest a::b ... ok\n\
+                      test c::d ... FAILED\ntest result: FAILED. 1 passed; 1 failed; 0 ignored\n";
+        let (mut suites, mut copy) = (Suites::default(), Vec::new());
+        let copied = suites.pass_on(output.as_bytes(), &mut copy);
+        copied.expect("memory takes all");
+        assert_eq!(copy, output.as_bytes());
         assert_eq!(suites.failed, BTreeSet::from(["c::d".to_owned()]));
-        assert!(suites.all_are_named());
-        assert!(!read("test result: ok. 7 passed; 0 failed; 0 ignored\n").all_are_named());
-        let unnamed = one.replace("test c::d ... FAILED\n", "");
-        assert!(!read(&unnamed).all_are_named());
-        let many: String = (0..4)
-            .map(|it| one.replace("c::d", &format!("c::{it}")))
-            .collect();
-        assert!(!read(&many).all_are_named());
-        let killed = format!("   Doc-tests one\ntest e::f ... ok\n{one}");
-        assert!(read(&killed).has_crashed && !read(&killed).all_are_named());
-        let killed = format!("{one}   Doc-tests one\ntest e::f ... ok\n");
-        assert!(!read(&killed).all_are_named());
+        let [(title, result)] = suites.closings.as_slice() else {
+            panic!("{:?}", suites.closings);
+        };
+        assert!(title.contains("tests/it/main.rs") && result.contains("1 failed"));
     }
 }

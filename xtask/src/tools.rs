@@ -125,8 +125,13 @@ pub fn install(runner: &mut Runner, full: bool) {
     }
 }
 
+/// Whether this user is root.
+pub fn is_root() -> bool {
+    succeeds("sh", &["-c", "test $(id -u) = 0"])
+}
+
 fn apt_get(packages: &[&str]) -> Outcome {
-    let root = succeeds("sh", &["-c", "test $(id -u) = 0"]);
+    let root = is_root();
     let command = |words: &[&str]| -> Command {
         let mut all = if root {
             vec![]
