@@ -2,7 +2,7 @@
 //! changed as the `ethtool` program does, without it.
 
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use longwire_engine::BitRate;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
@@ -10,6 +10,7 @@ use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
 // Numbers from linux/ethtool.h.
 const GSET: u32 = 0x01;
 const GDRVINFO: u32 = 0x03;
+const GLINK: u32 = 0x0a;
 const GSTRINGS: u32 = 0x1b;
 const GSSET_INFO: u32 = 0x37;
 const GFEATURES: u32 = 0x3a;
@@ -51,33 +52,8 @@ impl Ethtool {
         self.ask(name, libc::SIOCETHTOOL, buffer.as_mut_ptr().cast())
     }
 
-    /// Sends `question` with `data`, which every caller makes large enough for every
-    /// answer of the kernel.
     fn ask(&self, name: &str, question: libc::c_ulong, data: *mut libc::c_char) -> io::Result<()> {
-        if name.len() >= libc::IFNAMSIZ {
-            return Err(io::Error::from_raw_os_error(libc::ENODEV));
-        }
-        // SAFETY: `ifreq` is a C structure of integers and pointers, for
-        // which zeros are valid.
-        let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
-        for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
-            *to = from as libc::c_char;
-        }
-        request.ifr_ifru.ifru_data = data;
-        // SAFETY: `request` is a valid `ifreq` with a terminated name, and
-        // its data points to what every caller sizes for its
-        // question.
-        let result = unsafe {
-            libc::ioctl(
-                self.socket.as_raw_fd(),
-                question as libc::Ioctl,
-                &raw mut request,
-            )
-        };
-        if result < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        Ok(())
+        ask(self.socket.as_fd(), name, question, data)
     }
 
     /// Returns the name of the driver.
@@ -251,6 +227,52 @@ const NO_STAMPS: libc::hwtstamp_config = libc::hwtstamp_config {
     tx_type: 0,
     rx_filter: 0,
 };
+
+/// Returns whether a device has a carrier now; the flag `IFF_RUNNING` follows up to a second
+/// later. `socket` is any of the device's namespace.
+///
+/// # Errors
+/// ENODEV without a device of that name, EOPNOTSUPP if its driver does not know.
+pub(crate) fn has_carrier(socket: BorrowedFd<'_>, name: &str) -> io::Result<bool> {
+    // struct ethtool_value.
+    let mut buffer = [GLINK, 0];
+    ask(socket, name, libc::SIOCETHTOOL, buffer.as_mut_ptr().cast())?;
+    Ok(buffer[1] != 0)
+}
+
+/// Sends `question` with `data`, which every caller makes large enough for every answer of
+/// the kernel.
+fn ask(
+    socket: BorrowedFd<'_>,
+    name: &str,
+    question: libc::c_ulong,
+    data: *mut libc::c_char,
+) -> io::Result<()> {
+    if name.len() >= libc::IFNAMSIZ {
+        return Err(io::Error::from_raw_os_error(libc::ENODEV));
+    }
+    // SAFETY: `ifreq` is a C structure of integers and pointers, for
+    // which zeros are valid.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
+        *to = from as libc::c_char;
+    }
+    request.ifr_ifru.ifru_data = data;
+    // SAFETY: `request` is a valid `ifreq` with a terminated name, and
+    // its data points to what every caller sizes for its
+    // question.
+    let result = unsafe {
+        libc::ioctl(
+            socket.as_raw_fd(),
+            question as libc::Ioctl,
+            &raw mut request,
+        )
+    };
+    if result < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
 
 fn bytes_of(words: &[u32]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_ne_bytes()).collect()

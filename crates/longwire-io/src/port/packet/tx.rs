@@ -26,6 +26,7 @@ use super::SUPER_MAX;
 use super::batch::{Batch, SLOTS, message};
 use super::control::Control;
 use super::socket_timestamps::SocketTimestamps;
+use crate::net::ethtool;
 use crate::net::peer::PeerMtu;
 
 /// Longer frames are sent in place: a separate system call costs less than copying
@@ -282,12 +283,13 @@ impl PacketTx {
             .has_carrier()
             .map_err(|error| failure(&self.port, "looking for a carrier", error))?;
         if !carrier {
-            // As on a cable that is not plugged in.
-            self.losses.no_carrier += self.batch.wire_frames(self.batch.len());
-            self.batch.advance(self.batch.len());
-            return Ok(true);
+            return Ok(self.lose_without_carrier());
         }
         if self.batch.first_has_segments() {
+            // The queue of a device without a carrier accepts frames until the flag follows.
+            if !ethtool::has_carrier(self.direct.as_fd(), &self.interface).unwrap_or(true) {
+                return Ok(self.lose_without_carrier());
+            }
             match self.batch.send(self.queued.as_fd(), 1) {
                 Ok(_) => {
                     self.batch.advance(1);
@@ -311,6 +313,13 @@ impl PacketTx {
             }
         }
         Ok(false)
+    }
+
+    /// Loses the batch, as on a cable that is not plugged in. Returns whether to continue.
+    fn lose_without_carrier(&mut self) -> bool {
+        self.losses.no_carrier += self.batch.wire_frames(self.batch.len());
+        self.batch.advance(self.batch.len());
+        true
     }
 
     fn lose(&mut self, frames: usize) {

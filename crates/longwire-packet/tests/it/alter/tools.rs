@@ -8,7 +8,7 @@ use std::process::Command;
 use crate::alter::{Alterations, KEY, altered_in, options, sctp, udp};
 use longwire_testbed::support::capture::pcap;
 use longwire_testbed::support::frames::{self, PLAIN4, ethernet, ipv6};
-use longwire_testbed::support::{Folder, skip};
+use longwire_testbed::support::{Folder, output};
 
 /// Every frame of the samples and more, whole.
 fn sources() -> Vec<Vec<u8>> {
@@ -100,17 +100,11 @@ fn tshark_finds_nothing_wrong() {
     for field in fields {
         command.args(["-e", field]);
     }
-    let output = command.output();
-    match output {
-        Ok(output) => {
-            assert!(
-                output.status.success(),
-                "{}",
-                String::from_utf8_lossy(&output.stderr)
-            );
-            let said = String::from_utf8(output.stdout).unwrap();
-            assert!(said.is_empty(), "of {} frames:\n{said}", frames.len());
-        }
-        Err(error) => drop(skip::<()>(format!("tshark is not installed: {error}"))),
-    }
+    let Some(output) = output(&mut command) else {
+        return;
+    };
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(said.is_empty(), "of {} frames:\n{said}", frames.len());
 }
