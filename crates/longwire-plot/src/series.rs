@@ -221,10 +221,9 @@ pub fn gather(
     Ok(series)
 }
 
-/// Returns the key by which links are sorted: by name, and up before down. The
-/// directions of a single link come first.
+/// Returns the key by which links are sorted: by name, and up before down.
 pub fn rank(link: &str) -> (&str, usize, &str) {
-    const ORDER: [&str; 4] = ["up", "ab", "down", "ba"];
+    const ORDER: [&str; 2] = ["up", "down"];
     let (name, direction) = link.rsplit_once('.').unwrap_or(("", link));
     match ORDER.iter().position(|known| *known == direction) {
         Some(place) => (name, place, ""),

@@ -14,6 +14,9 @@ pub struct LinkSetup {
     pub config: LinkConfig,
 }
 
+/// Names of the two directions of a run's only link.
+pub const DIRECTIONS: [&str; 2] = ["link.up", "link.down"];
+
 impl LinkSetup {
     /// Returns an emulated link with this name.
     pub fn new(name: impl Into<String>, config: LinkConfig) -> LinkSetup {

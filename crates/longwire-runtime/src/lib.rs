@@ -15,12 +15,12 @@
 //! let a = port("a", AnyRx::Pipe(Box::new(into_link)), AnyTx::Discard(DiscardTx::default()));
 //! let b = port("b", AnyRx::Silent(SilentRx), AnyTx::Pipe(Box::new(out_of_link)));
 //! let spec: LinkSpec = "delay=20ms".parse()?;
-//! let link = LinkSetup { name: "ab".to_owned(), config: spec.build(&NoLoader)? };
+//! let link = LinkSetup { name: "link.up".to_owned(), config: spec.build(&NoLoader)? };
 //! let plan = NetworkPlan::link(a, b, link, None);
 //! let running = start(plan, RunConfig::default(), None)?;
 //! // Frames that are pushed into `_sender` arrive at `_receiver` 20 ms later.
 //! let report = running.stop();
-//! assert_eq!(report.links[0].name, "ab");
+//! assert_eq!(report.links[0].name, "link.up");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
@@ -60,7 +60,7 @@ mod threads;
 mod waiting;
 mod witness;
 
-pub use config::{LinkSetup, Placement, RunConfig, WaitMode};
+pub use config::{DIRECTIONS, LinkSetup, Placement, RunConfig, WaitMode};
 pub use fabric::Simulation;
 pub use faults::Faults;
 pub use feed::{Feed, FeedFrame, FeedStatus};

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use longwire_engine::Nanos;
-use longwire_runtime::{Faults, LinkSetup, NetworkPlan, RunConfig, start};
+use longwire_runtime::{DIRECTIONS, Faults, LinkSetup, NetworkPlan, RunConfig, start};
 
 use crate::config::{EnvironmentConfig, Side};
 use crate::link_text::DuplexOptions;
@@ -100,7 +100,10 @@ impl Testbed {
         let mtus = [&up, &down].into_iter().filter_map(|link| link.mtu.bytes());
         let networks = Networks::new(&EnvironmentConfig::with_room_for(mtus))?;
         let (near, far) = networks.open_ports(PORT_KIND)?;
-        let (up, down) = (LinkSetup::new("up", up), LinkSetup::new("down", down));
+        let (up, down) = (
+            LinkSetup::new(DIRECTIONS[0], up),
+            LinkSetup::new(DIRECTIONS[1], down),
+        );
         let plan = NetworkPlan::link(near, far, up, Some(down));
         let running = start(plan, self.run, None)?;
         RunningTestbed::new(networks, running)

@@ -170,7 +170,7 @@ mod tests {
             tx: AnyTx::Pipe(Box::new(tx)),
             notes: Vec::new(),
         };
-        let up = LinkSetup::new("up", LinkConfig::default());
+        let up = LinkSetup::new("link.up", LinkConfig::default());
         let plan = NetworkPlan::link(port(rx, other_tx), port(other_rx, tx), up, None);
         let config = RunConfig {
             realtime: false,

@@ -20,7 +20,6 @@ use longwire_units::{UnitError, parse_count};
 
 use self::measure::Measure;
 pub use self::measure::frames;
-pub use self::names::link_name;
 use self::names::{known, named, no_such_link};
 use self::received::ReceivedClause;
 use crate::receive::{ReceiveRequireError, ReceivedByLink};
@@ -312,7 +311,7 @@ impl Requirement {
 
 impl Clause {
     fn unmet(&self, link: &LinkReport) -> Option<String> {
-        let name = link_name(&link.name);
+        let name = &link.name;
         match self.measure.of(link) {
             Some(found) => match self.value {
                 Value::Plain(_) => self.unmet_by(found, name),
@@ -355,7 +354,7 @@ impl Clause {
         Some(format!(
             "{}: {} had {}, {count} of {frames} frames",
             self.text,
-            link_name(&link.name),
+            link.name,
             percent(share)
         ))
     }

@@ -3,7 +3,7 @@
 use longwire_runtime::LinkReport;
 
 use super::RequireError;
-use super::names::{link_name, named, no_such_link};
+use super::names::{named, no_such_link};
 use crate::receive::{ReceiveRequirement, ReceivedByLink};
 
 /// Prefix of a requirement on receivers.
@@ -69,10 +69,7 @@ impl ReceivedClause {
             };
             found = true;
             let said = self.requirement.unmet(received);
-            unmet.extend(
-                said.iter()
-                    .map(|said| format!("{}: {said}", link_name(&link.name))),
-            );
+            unmet.extend(said.iter().map(|said| format!("{}: {said}", link.name)));
         }
         if !found {
             unmet.push(format!("{}: nothing was received there", self.text));

@@ -28,7 +28,7 @@ fn report() -> RunReport {
         ..LinkReport::default()
     };
     RunReport {
-        links: vec![link("up", 0, 12.0), link("down", 3, 49.999)],
+        links: vec![link("link.up", 0, 12.0), link("link.down", 3, 49.999)],
         pauses: Pauses {
             count: 2,
             max_us: 1_500.0,
@@ -142,13 +142,13 @@ fn network(names: &[&str]) -> RunReport {
 
 #[test]
 fn a_single_link_has_its_names_of_the_control_api() {
-    let mut run = network(&["up", "down"]);
+    let mut run = network(&["link.up", "link.down"]);
     run.links.remove(0);
     let unmet = |text: &str| {
         let requirement: Requirement = text.parse().unwrap_or_else(|e| panic!("{text}: {e}"));
         requirement.unmet(&run)
     };
-    assert_eq!(unmet("link.up.drops=0,link.ab.drops=0"), [""; 0]);
+    assert_eq!(unmet("link.up.drops=0,ab.drops=0"), [""; 0]);
     assert_eq!(
         unmet("link.down.drops=0"),
         ["link.down.drops=0: link.down had 1"]
@@ -228,7 +228,7 @@ fn a_run_without_frames_does_not_meet_the_recommendation() {
     let requirement: Requirement = RECOMMENDED.parse().expect("it is right");
     let idle = RunReport {
         links: vec![LinkReport {
-            name: "up".to_owned(),
+            name: "link.up".to_owned(),
             ..LinkReport::default()
         }],
         ..RunReport::default()
@@ -251,7 +251,7 @@ fn the_lines_of_the_documents_pass_with_a_late_ping_and_fail_without_cause() {
             ..LinkReport::default()
         };
         RunReport {
-            links: vec![link("up"), link("down")],
+            links: vec![link("link.up"), link("link.down")],
             ..RunReport::default()
         }
     };

@@ -3,7 +3,7 @@
 
 use longwire_engine::LinkConfig;
 use longwire_io::net::NetNamespace;
-use longwire_runtime::{LinkSetup, NetworkPlan, RunConfig, RunningNetwork, start};
+use longwire_runtime::{DIRECTIONS, LinkSetup, NetworkPlan, RunConfig, RunningNetwork, start};
 use longwire_testbed::{
     EnvironmentConfig, EnvironmentError, Networks, Plan, Side, direct_networks,
 };
@@ -70,7 +70,10 @@ impl Testbed {
             return Err(Error::Failed(message.to_owned()));
         };
         let (near, far) = networks.open_ports(kind)?;
-        let (up, down) = (LinkSetup::new("up", up), LinkSetup::new("down", down));
+        let (up, down) = (
+            LinkSetup::new(DIRECTIONS[0], up),
+            LinkSetup::new(DIRECTIONS[1], down),
+        );
         let plan = NetworkPlan::link(near, far, up, Some(down));
         start(plan, config, None).map_err(|error| Error::Failed(error.to_string()))
     }

@@ -254,7 +254,7 @@ fn run(case: Case, cores: Option<(usize, usize)>, frames: u64) -> Result<Run, Er
         lend,
         cores,
     };
-    let setup = LinkSetup::new("ab", link);
+    let setup = LinkSetup::new("link.up", link);
     let drive = match cores {
         Some(_) => run_to_end,
         None => run_on_one_thread,

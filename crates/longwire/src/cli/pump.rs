@@ -11,7 +11,7 @@ use longwire_io::port::options::{OpenOptions, Purpose};
 use longwire_io::port::registry;
 use longwire_runtime::record::Epoch;
 use longwire_runtime::replay::{ReplayConfig, ReplayOutput, Start};
-use longwire_runtime::{Faults, LinkSetup, Recorder, RunConfig};
+use longwire_runtime::{DIRECTIONS, Faults, LinkSetup, Recorder, RunConfig};
 use longwire_units::Date;
 
 use super::{ControlArgs, DuplexArgs, LaunchBy, RecordArgs, ReportArgs, SeedArgs, Wait};
@@ -285,7 +285,7 @@ impl PumpArgs {
     /// Returns the names of the outputs in the report.
     fn names(&self, ways: bool) -> Vec<String> {
         match self.to.len() {
-            2 if ways => vec!["up".to_owned(), "down".to_owned()],
+            2 if ways => DIRECTIONS.map(str::to_owned).into(),
             1 => vec!["out".to_owned()],
             many => (1..=many).map(|number| format!("out{number}")).collect(),
         }

@@ -91,8 +91,8 @@ impl RunningArgs {
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Recording")]
 pub struct RecordArgs {
-    /// Capture both ends of every link, with nanoseconds: PREFIX.up.in.pcapng
-    /// holds the frames that entered, PREFIX.up.out.pcapng those that left. Of
+    /// Capture both ends of every link, with nanoseconds: PREFIX.link.up.in.pcapng
+    /// holds the frames that entered, PREFIX.link.up.out.pcapng those that left. Of
     /// a network, PREFIX.in.pcapng holds the frames that entered at its ports
     /// and PREFIX.out.pcapng those that left, with an interface for each port
     #[arg(long, value_name = "PREFIX")]

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use longwire_engine::models;
 use longwire_io::rights::Capability;
-use longwire_runtime::{LinkSetup, NetworkPlan, RunReport, network};
+use longwire_runtime::{DIRECTIONS, LinkSetup, NetworkPlan, RunReport, network};
 use longwire_testbed::{
     Device, Environment, EnvironmentConfig, EnvironmentError, Event, Foundation, Side,
 };
@@ -71,11 +71,12 @@ fn run_link(command: &[OsString], args: &ExecArgs, globals: &Globals) -> Result<
     let expectations = LinkExpectations::new(&up, &down);
     let mtus = [&up, &down].into_iter().filter_map(|link| link.mtu.bytes());
     let mut environment = Environment::on(foundation, &environment_for(args, mtus))?;
-    let links = [LinkSetup::new("up", up), LinkSetup::new("down", down)];
+    let [up_name, down_name] = DIRECTIONS;
+    let links = [LinkSetup::new(up_name, up), LinkSetup::new(down_name, down)];
     let announcement = Announcement::of_links(&links, globals)?;
     let [up, down] = links;
     let config = args.running.config(args.seed.seed, &args.link.faults);
-    let recorder = args.record.recorder(&["up", "down"], &args.report)?;
+    let recorder = args.record.recorder(&DIRECTIONS, &args.report)?;
     let remarks: Vec<String> = environment.notes().map(str::to_owned).collect();
     let mut commands = Commands::new(&mut environment, command, args, globals);
     if is_scheduled {

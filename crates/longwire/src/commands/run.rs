@@ -7,7 +7,7 @@ use clap::Args;
 use longwire_engine::{BitRate, Nanos};
 use longwire_io::port::options::{OpenOptions, Purpose};
 use longwire_io::port::registry::{self, Port};
-use longwire_runtime::{LinkSetup, NetworkPlan, network};
+use longwire_runtime::{DIRECTIONS, LinkSetup, NetworkPlan, network};
 
 use super::{run_network, run_pair};
 use crate::cli::ControlArgs;
@@ -170,8 +170,8 @@ pub fn run(args: &RunArgs, globals: &Globals) -> Result<ExitCode, Error> {
     let (ab, ba) = args.link.links()?;
     let stop = stop_flag()?;
     let (a, b) = open_ports(&args.a, b, args)?;
-    let mut links = vec![LinkSetup::new("ab", ab)];
-    links.extend((!args.one_way).then(|| LinkSetup::new("ba", ba)));
+    let mut links = vec![LinkSetup::new(DIRECTIONS[0], ab)];
+    links.extend((!args.one_way).then(|| LinkSetup::new(DIRECTIONS[1], ba)));
     let announcement = Announcement::of_links(&links, globals)?;
 
     let mut links = links.into_iter();
@@ -180,7 +180,7 @@ pub fn run(args: &RunArgs, globals: &Globals) -> Result<ExitCode, Error> {
     let config = args.running.config(args.seed.seed, &args.link.faults);
     let recorder = args
         .record
-        .recorder(&["ab", "ba"][..1 + usize::from(ba.is_some())], &args.report)?;
+        .recorder(&DIRECTIONS[..1 + usize::from(ba.is_some())], &args.report)?;
     let running = network::start(NetworkPlan::link(a, b, ab, ba), config, recorder)?;
     announcement.print(globals);
     rights::give_up(&args.report, &[]);

@@ -15,7 +15,6 @@ use longwire_packet::sides::{Near, Sides};
 use longwire_runtime::fabric::Simulation;
 use longwire_runtime::shards::ShardCount;
 use longwire_runtime::{LinkReport, LinkSetup, RunReport};
-use longwire_traffic::require::link_name;
 use serde::Serialize;
 
 use super::simulate_network;
@@ -236,7 +235,7 @@ fn remarks(links: &[LinkReport], unassigned: Option<UnassignedFrames>, ended: bo
     for link in links.iter().filter(|link| ended && link.in_flight > 0) {
         remarks.push(format!(
             "{}: {} still held when the capture ended: the link stands still",
-            link_name(&link.name),
+            link.name,
             count_of(link.in_flight, "frame")
         ));
     }
@@ -254,7 +253,7 @@ fn remarks(links: &[LinkReport], unassigned: Option<UnassignedFrames>, ended: bo
         for link in links.iter().filter(|link| link.traffic.packets_in == 0) {
             remarks.push(format!(
                 "{}: no frame went this way; see whether --near names the near side",
-                link_name(&link.name)
+                link.name
             ));
         }
     }

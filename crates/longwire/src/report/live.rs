@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 
 use console::Term;
 use longwire_runtime::{LinkReport, RunReport};
-use longwire_traffic::require::link_name;
 
 use super::words::{count, micros, rate};
 use crate::Globals;
@@ -101,7 +100,7 @@ fn part(link: &LinkReport, seen: u64, since: Duration) -> String {
     let bits = bytes as f64 * 8.0 / since.as_secs_f64();
     let drops = link.drops.total();
     let artifacts = link.artifacts.total();
-    let mut text = format!("{} {}", link_name(&link.name), rate(bits));
+    let mut text = format!("{} {}", link.name, rate(bits));
     if drops > 0 {
         text += &format!(", {} dropped", count(drops));
     }
@@ -133,7 +132,7 @@ mod tests {
     #[test]
     fn a_link_shows_its_rate_of_the_last_second() {
         let link = LinkReport {
-            name: "up".to_owned(),
+            name: "link.up".to_owned(),
             traffic: Traffic {
                 bytes_out: 1_500_000,
                 ..Traffic::default()

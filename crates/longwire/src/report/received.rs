@@ -7,7 +7,6 @@ use std::io::{self, Write};
 
 use longwire_runtime::LinkReport;
 use longwire_traffic::receive::ReceiveReport;
-use longwire_traffic::require::link_name;
 
 use super::words::{count, count_of};
 use crate::cli::Paint;
@@ -68,7 +67,7 @@ fn summary(link: &LinkReport, received: &ReceiveReport) -> String {
     };
     format!(
         "{} at {}: {} in{emulated}, {} sent, {missing}",
-        link_name(&link.name),
+        link.name,
         received.port,
         count_of(link.traffic.packets_in, "frame"),
         count(link.traffic.packets_out),

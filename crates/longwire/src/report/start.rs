@@ -5,7 +5,6 @@ use std::io;
 use longwire_engine::{LinkConfig, LinkSpec, NoLoader};
 use longwire_runtime::LinkSetup;
 use longwire_topology::Topology;
-use longwire_traffic::require::link_name;
 use longwire_units::words::count_of;
 
 use super::stderr::print_line;
@@ -32,9 +31,7 @@ impl Announcement {
     ) -> io::Result<Announcement> {
         let paint = Paint::new(globals, &io::stderr());
         let links: Vec<&LinkSetup> = links.into_iter().collect();
-        let named = links
-            .iter()
-            .map(|link| (link_name(&link.name), &link.config));
+        let named = links.iter().map(|link| (link.name.as_str(), &link.config));
         let described = |(name, text): (String, String)| {
             let name = paint.bold(format_args!("{name}:"));
             format!("{name} {text}")

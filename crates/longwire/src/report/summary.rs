@@ -6,7 +6,6 @@ use std::io::{self, Write};
 
 use longwire_runtime::RunReport;
 use longwire_runtime::ledger::Effects;
-use longwire_traffic::require::link_name;
 use longwire_units::words::{count, count_of, percent};
 
 use super::verdict::Verdict;
@@ -123,7 +122,7 @@ impl SummaryRow {
         others: impl Iterator<Item = (&'static str, u64)>,
     ) -> SummaryRow {
         SummaryRow {
-            name: link_name(name).to_owned(),
+            name: name.to_owned(),
             packets_in,
             packets_out,
             drops: drops.map(|(name, n)| (name.to_owned(), n)).collect(),

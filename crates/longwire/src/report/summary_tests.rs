@@ -32,7 +32,7 @@ fn written(report: &RunReport) -> Vec<String> {
 #[test]
 fn a_link_has_a_row_for_each_direction_and_a_sentence() {
     let mut up = link(
-        "up",
+        "link.up",
         5_000,
         [("loss", 2), ("mtu", 0), ("queue_full", 10)].into(),
     );
@@ -40,7 +40,7 @@ fn a_link_has_a_row_for_each_direction_and_a_sentence() {
     up.in_flight = 3;
     up.effects.corrupted = 7;
     let report = RunReport {
-        links: vec![up, link("down", 300, NamedCounts::default())],
+        links: vec![up, link("link.down", 300, NamedCounts::default())],
         ..RunReport::default()
     };
     assert_eq!(

@@ -6,7 +6,6 @@ use std::io::{self, Write};
 use longwire_runtime::ledger::{Effects, LATENESS, NamedCounts};
 use longwire_runtime::report::DISTRIBUTIONS;
 use longwire_runtime::{LinkReport, RunReport};
-use longwire_traffic::require::link_name;
 
 use super::require::frames;
 use super::summary::Summary;
@@ -65,7 +64,7 @@ pub fn write(
 
 fn write_table(out: &mut impl Write, links: &[LinkReport], paint: Paint) -> io::Result<()> {
     let rows = rows(links);
-    let names: Vec<&str> = links.iter().map(|link| link_name(&link.name)).collect();
+    let names: Vec<&str> = links.iter().map(|link| link.name.as_str()).collect();
     let group_width = width(rows.iter().map(|row| row.group));
     let name_width = width(rows.iter().map(|row| row.name.as_str()));
     let cell_width = |index: usize| {
@@ -267,7 +266,7 @@ mod tests {
             ..LinkReport::default()
         };
         let mut out = Vec::new();
-        let links = [link("up", 10), link("down", 0)];
+        let links = [link("link.up", 10), link("link.down", 0)];
         assert!(write_table(&mut out, &links, Paint::PLAIN).is_ok());
         let text = String::from_utf8_lossy(&out);
         let row = |name: &str| {

@@ -5,7 +5,6 @@ use std::io::{self, Write};
 
 use longwire_runtime::ledger::NamedCounts;
 use longwire_runtime::{LinkReport, Pauses, RunReport, Spread};
-use longwire_traffic::require::link_name;
 use serde::Serialize;
 
 use super::artifacts::{self, is_own};
@@ -84,7 +83,7 @@ fn judge(report: &RunReport) -> (bool, String) {
         let line = format!(
             "{subject} fell short of what was asked for: {} delivered none of {} frames, and {} of \
              them are not accounted for; please report this",
-            link_name(&link.name),
+            link.name,
             count(link.traffic.packets_in),
             count(lost_unseen(link)),
         );
@@ -228,7 +227,7 @@ fn artifacts(link: &LinkReport) -> Option<String> {
             count(frames)
         ),
     };
-    Some(format!("{} {kinds}{of}", link_name(&link.name)))
+    Some(format!("{} {kinds}{of}", link.name))
 }
 
 /// Lists artifacts by kind, if there are any: `12 late, 3 memory`.

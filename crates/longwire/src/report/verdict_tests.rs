@@ -20,7 +20,7 @@ fn report(late: u64) -> RunReport {
         ..LinkReport::default()
     };
     RunReport {
-        links: vec![link("up", late), link("down", 0)],
+        links: vec![link("link.up", late), link("link.down", 0)],
         duration_s: 10.0,
         ..RunReport::default()
     }

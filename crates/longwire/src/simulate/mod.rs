@@ -14,7 +14,7 @@ use longwire_capture::Record;
 use longwire_engine::{FrameMeta, Nanos};
 use longwire_packet::bridge::PortIndex;
 use longwire_packet::sides::Heading;
-use longwire_runtime::{Faults, LinkReport, RunReport, Simulation};
+use longwire_runtime::{DIRECTIONS, Faults, LinkReport, RunReport, Simulation};
 
 pub use inputs::{Inputs, PortFile, UnassignedFrames, Ways};
 pub use outputs::Outputs;
@@ -36,8 +36,8 @@ impl Direction {
     /// Returns the name in reports.
     pub fn name(self) -> &'static str {
         match self {
-            Direction::Up => "up",
-            Direction::Down => "down",
+            Direction::Up => DIRECTIONS[0],
+            Direction::Down => DIRECTIONS[1],
         }
     }
 

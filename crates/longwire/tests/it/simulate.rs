@@ -91,7 +91,7 @@ fn a_full_queue_and_the_mtu_drop_and_say_so() {
     );
     let report = ran.json();
     let link = &report["links"][0];
-    assert_eq!(link["name"], "up");
+    assert_eq!(link["name"], "link.up");
     assert_eq!(link["packets_in"], 6);
     assert_eq!(link["packets_out"], 2);
     assert_eq!(link["bytes_in"], 6515);

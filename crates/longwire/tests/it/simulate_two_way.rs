@@ -107,7 +107,8 @@ fn both_ways_at_once_are_the_same_as_each_on_its_own() {
             let options = [&link[..], &["--rate", rate, "--link", way, "--seed", "5"]].concat();
             let (ran, out, alone) = simulate(&dir, &pcap(&of_way), way, &options);
             assert_eq!(ran.code, 0, "{name}: {ran:?}");
-            let together: Vec<&Row> = rows.iter().filter(|row| &*row.link == way).collect();
+            let name = format!("link.{way}");
+            let together: Vec<&Row> = rows.iter().filter(|row| *row.link == *name).collect();
             assert_eq!(together.len(), alone.len(), "{name} {way}");
             for (together, alone) in together.iter().zip(&alone) {
                 assert_eq!(*together, alone, "{name} {way}");
@@ -163,7 +164,7 @@ fn the_log_agrees_with_the_output_and_the_report() {
         let (ran, out, rows) = simulate(&dir, &pcap(&input), "out", &words(&options));
         let report = ran.json();
         let mut released = Vec::new();
-        for (index, way) in ["up", "down"].iter().enumerate() {
+        for (index, way) in ["link.up", "link.down"].iter().enumerate() {
             let link = &report["links"][index];
             assert_eq!(link["name"], *way);
             let rows: Vec<&Row> = rows.iter().filter(|row| &*row.link == *way).collect();

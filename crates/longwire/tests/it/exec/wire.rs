@@ -28,7 +28,7 @@ fn carries_pings_only(user: &User, port: &str) {
     }
     let ended = well(ended);
     assert_eq!(ended.stdout.matches("2 received").count(), 2, "{ended:?}");
-    for (direction, kind) in [("up", "request"), ("down", "reply")] {
+    for (direction, kind) in [("link.up", "request"), ("link.down", "reply")] {
         for end in ["in", "out"] {
             let frames = frames(user, &format!("p.{direction}.{end}.pcapng"));
             let own = |frame: &&String| frame.contains("Echo (ping)") && frame.contains(kind);
@@ -108,7 +108,7 @@ fn nothing_times_out_before_a_long_queue() {
         let log = user.read("r.csv");
         let datagrams = log.lines().filter(|line| {
             let fields: Vec<&str> = line.split(',').collect();
-            fields[1] == "up" && fields[3] == "1042" && fields[4] == "deliver"
+            fields[1] == "link.up" && fields[3] == "1042" && fields[4] == "deliver"
         });
         assert_eq!(datagrams.count(), 250, "{log}");
     }
@@ -146,8 +146,8 @@ fn only_the_users_frames_cross_to_the_uplink() {
     let ended = well(crate::common::ran(output.expect("it starts")));
     assert!(ended.stdout.contains("3 received"), "{ended:?}");
     for (file, kind) in [
-        ("p.up.in.pcapng", "request"),
-        ("p.down.out.pcapng", "reply"),
+        ("p.link.up.in.pcapng", "request"),
+        ("p.link.down.out.pcapng", "reply"),
     ] {
         let frames = frames(&user, file);
         let own = |frame: &&String| frame.contains("Echo (ping)") && frame.contains(kind);

@@ -30,7 +30,7 @@ fn clients_and_servers_go_to_two_ports() {
         ]);
         assert_eq!(ran.code, 0, "{rule}: {ran:?}");
         let json = ran.json();
-        for (side, name) in ["up", "down"].iter().enumerate() {
+        for (side, name) in ["link.up", "link.down"].iter().enumerate() {
             assert_eq!(json["links"][side]["name"], *name, "{rule}");
             assert_eq!(json["links"][side]["packets_out"], 50, "{rule}");
             let numbers: Vec<u32> = records(&outs[side]).iter().map(|f| number_of(f)).collect();
