@@ -161,16 +161,19 @@ impl Medium {
         delay_least(&*self.delay, reordering.map(|(model, _)| &**model))
     }
 
-    /// Whether it only loses and delays frames.
+    /// Whether it only loses and delays frames, without reading their bytes.
     pub fn is_plain(&self) -> bool {
-        self.extras.is_none() && !self.rewrite
+        self.extras.is_none() && !self.rewrite && !self.reads_bytes()
+    }
+
+    fn reads_bytes(&self) -> bool {
+        self.losses.reads_bytes() || self.delay.reads_bytes()
     }
 
     /// Whether models read or corrupt bytes, or duplicate frames.
     pub fn changes_frames(&self) -> bool {
-        let reads = self.losses.reads_bytes() || self.delay.reads_bytes();
         let changes = |extras: &Extras| extras.corruption.is_some() || extras.duplication.is_some();
-        reads || self.extras.as_deref().is_some_and(changes)
+        self.reads_bytes() || self.extras.as_deref().is_some_and(changes)
     }
 
     fn displaces(&self) -> bool {

@@ -379,7 +379,7 @@ fn links_in_use_stay_and_paths_in_use_stay() {
 fn through_changeable(sent: &Sent, watches_offers: bool, ahead: bool) -> Notes {
     let specs = [
         "rate=40mbit delay=3ms loss=5%",
-        "rate=90mbit queue=4p",
+        "rate=90mbit queue=4p loss=content:match=ether[20]<32",
         "rate=60mbit delay=uniform:min=0ms,max=4ms order=reorder",
         "rate=50mbit delay=1ms queue=2p loss=gilbert:p=5%,r=40%",
     ];
