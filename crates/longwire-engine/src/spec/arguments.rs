@@ -18,6 +18,8 @@ use longwire_units::lines::LineSplitter;
 pub struct Arguments<'a> {
     model: &'static ModelInfo,
     values: Vec<Option<String>>,
+    /// Parameters whose values have no key.
+    bare: Vec<usize>,
     /// Pairs collected by [`Unit::Rest`].
     rest: Vec<(String, String)>,
     loader: &'a dyn Loader,
@@ -42,6 +44,7 @@ impl<'a> Arguments<'a> {
         let mut arguments = Arguments {
             model,
             values: model.params.iter().map(|_| None).collect(),
+            bare: Vec::new(),
             rest: Vec::new(),
             loader,
             doubts: RefCell::default(),
@@ -59,7 +62,9 @@ impl<'a> Arguments<'a> {
             arguments.give_named(key.trim(), value.trim())?;
         }
         for value in items.filter(|item| !item.contains('=')) {
-            arguments.give(bare_param(model, &arguments.values, value)?, value)?;
+            let index = bare_param(model, &arguments.values, value)?;
+            arguments.give(index, value)?;
+            arguments.bare.push(index);
         }
         Ok(arguments)
     }
@@ -137,11 +142,7 @@ impl<'a> Arguments<'a> {
         key: &'static str,
         parse: impl Fn(&str) -> Result<T, UnitError>,
     ) -> Result<T, SpecError> {
-        let text = self.text(key).ok_or_else(|| SpecError::Missing {
-            model: self.model.name,
-            key,
-            example: self.example(key),
-        })?;
+        let text = self.text(key).ok_or_else(|| self.missing(key))?;
         let in_range = self
             .param(key)
             .map_or(Ok(()), |param| param.check_range(text));
@@ -152,6 +153,25 @@ impl<'a> Arguments<'a> {
                 key,
                 source,
             })
+    }
+
+    /// Returns the error about a required value. A bare number that went to a parameter
+    /// without a unit was probably meant for `key`.
+    fn missing(&self, key: &'static str) -> SpecError {
+        let model = self.model.name;
+        let unit = self.param(key).map(|param| param.unit);
+        let without_unit = |index: &usize| match check(unit?, self.values[*index].as_ref()?) {
+            Err(Some(source @ UnitError::MissingUnit { .. })) => Some(source),
+            _ => None,
+        };
+        match self.bare.iter().find_map(without_unit) {
+            Some(source) => SpecError::Value { model, key, source },
+            None => SpecError::Missing {
+                model,
+                key,
+                example: self.example(key),
+            },
+        }
     }
 
     /// Returns the index of a choice parameter's word.

@@ -71,6 +71,7 @@ fn a_refusal_names_its_option() {
     );
     assert_eq!(refusal("queue", ""), "queue: nothing given; write 100p");
     assert_eq!(refusal("loss", "2"), "loss: '2' has no unit: 2%");
+    assert_eq!(refusal("corrupt", "2"), "corrupt: '2' has no unit: 2%");
     assert_eq!(
         refusal("order", "random"),
         "order: unknown order model 'random'; known: in-order, reorder; \

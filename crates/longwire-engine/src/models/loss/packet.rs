@@ -1,10 +1,11 @@
-//! Independent loss of frames with one probability.
+//! Independent loss of frames with one probability, in runs of any length or a limited one.
 
 use alloc::boxed::Box;
+use alloc::format;
 use core::fmt;
 
-use longwire_units::Probability;
 use longwire_units::random::Stream;
+use longwire_units::{Probability, parse_count};
 
 use super::{LossDecision, LossModel, LossPlace, PLACE, PlacedLoss, placed};
 use crate::frame_context::FrameContext;
@@ -20,25 +21,77 @@ static INFO: ModelInfo = ModelInfo {
     summary: "every frame is lost with the same probability, independently of all others",
     params: &[
         Param::new("rate", Unit::Probability).help("the probability that a frame is lost"),
+        Param::new("run-max", Unit::Count).help(
+            "the frame after this many consecutive losses passes (the QUIC interop runner's \
+             burst); with k for run-max, rate·(1 - rate^k)/(1 - rate^(k + 1)) of all frames are \
+             lost; default: no limit",
+        ),
         PLACE,
     ],
 };
 
 fn build(arguments: &Arguments) -> Result<PlacedLoss, SpecError> {
-    placed(arguments, PacketLoss(arguments.required("rate")?))
+    let mut model = PacketLoss::new(arguments.required("rate")?);
+    if arguments.word("run-max").is_some() {
+        model.run_max = arguments.read("run-max", parse_count)?;
+        if model.run_max == 0 {
+            return Err(arguments.invalid("run-max=0 would lose none; the least is 1"));
+        }
+        model.doubt_limit(arguments);
+    }
+    placed(arguments, model)
 }
 
 /// Returns independent loss on the medium.
 pub(crate) fn independent(probability: Probability) -> PlacedLoss {
     PlacedLoss {
         place: LossPlace::Medium,
-        model: Box::new(PacketLoss(probability)),
+        model: Box::new(PacketLoss::new(probability)),
     }
 }
 
+/// No limit of consecutive losses.
+const UNLIMITED: u64 = u64::MAX;
+
 /// Independent loss.
 #[derive(Clone, Copy, Debug)]
-pub struct PacketLoss(pub Probability);
+struct PacketLoss {
+    rate: Probability,
+    /// Maximum number of consecutive losses.
+    run_max: u64,
+    /// Losses since the last frame that passed.
+    run: u64,
+}
+
+impl PacketLoss {
+    fn new(rate: Probability) -> PacketLoss {
+        PacketLoss {
+            rate,
+            run_max: UNLIMITED,
+            run: 0,
+        }
+    }
+
+    /// Notes a limit that lowers the part of lost frames by more than a tenth.
+    fn doubt_limit(&self, arguments: &Arguments<'_>) {
+        let (rate, run_max) = (self.rate.as_f64(), self.run_max as f64);
+        let lost = if rate < 1.0 {
+            let full = libm::pow(rate, run_max);
+            rate * (1.0 - full) / (1.0 - rate * full)
+        } else {
+            run_max / (run_max + 1.0)
+        };
+        if lost < 0.9 * rate {
+            arguments.doubt(format!(
+                "with run-max={}, {:.3}% of all frames are lost, not {}; leave out run-max to \
+                 lose as many as rate says",
+                self.run_max,
+                lost * 100.0,
+                self.rate
+            ));
+        }
+    }
+}
 
 impl LossModel for PacketLoss {
     fn name(&self) -> &'static str {
@@ -46,14 +99,21 @@ impl LossModel for PacketLoss {
     }
 
     fn fixed(&self) -> Option<(Probability, DropReason)> {
-        Some((self.0, DropReason::Loss))
+        (self.run_max == UNLIMITED).then_some((self.rate, DropReason::Loss))
     }
 
+    /// Draws for every frame: a limit changes no draw.
     fn judge(&mut self, _frame: &FrameContext<'_>, stream: &mut Stream) -> LossDecision {
-        stream.chance(self.0).then_some(DropReason::Loss)
+        let lost = stream.chance(self.rate) && self.run < self.run_max;
+        self.run = if lost { self.run + 1 } else { 0 };
+        lost.then_some(DropReason::Loss)
     }
 
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "packet:rate={}", self.0)
+        write!(f, "packet:rate={}", self.rate)?;
+        match self.run_max {
+            UNLIMITED => Ok(()),
+            run_max => write!(f, ",run-max={run_max}"),
+        }
     }
 }

@@ -1,0 +1,104 @@
+//! Independent loss with a limit of consecutive losses.
+
+use longwire_engine::{DropReason, Verdict};
+
+use crate::common::{assert_binomial, config, link, refusal, verdicts};
+
+const CONFIDENCE: f64 = 0.9998;
+
+/// Returns whether each of `count` frames was lost.
+fn lost(loss: &str, count: u64) -> Vec<bool> {
+    let mut link = link(&format!("loss=packet:{loss}"), 4);
+    let verdicts = verdicts(&mut link, count, 1_000);
+    let lost = verdicts.iter().map(|verdict| match verdict {
+        Verdict::Deliver(_) => false,
+        Verdict::Drop(DropReason::Loss) => true,
+        other => panic!("{other:?}"),
+    });
+    lost.collect()
+}
+
+/// The draws are those of the model without a limit: of its losses, every one that
+/// follows `max` losses passes.
+#[test]
+fn a_limit_lets_the_frame_after_the_longest_run_pass() {
+    for rate in ["1%", "30%", "50%", "97%", "100%"] {
+        let unlimited = lost(rate, 20_000);
+        for max in [1, 2, 3, 7, 1_000_000] {
+            let mut run = 0;
+            let limited = unlimited.iter().map(|lost| {
+                let lost = *lost && run < max;
+                run = if lost { run + 1 } else { 0 };
+                lost
+            });
+            let found = lost(&format!("rate={rate},run-max={max}"), 20_000);
+            assert!(limited.eq(found), "{rate} {max}");
+        }
+    }
+    let every = lost("rate=100%,run-max=3", 9);
+    let expected = [true, true, true, false, true, true, true, false, true];
+    assert_eq!(every, expected);
+}
+
+/// Between two frames that pass, at least `j` are lost with p^j up to the limit, and never
+/// more than the limit. The gaps are independent: 100,000 for each rate and limit, seed 4.
+/// The sum over `j` is the loss that the help states.
+#[test]
+fn runs_of_losses_are_geometric_up_to_the_limit() {
+    for (p, max) in [(0.3, 3), (0.5, 1), (0.9, 6)] {
+        let lost = lost(
+            &format!("rate={p:.0}%,run-max={max}", p = p * 100.0),
+            2_000_000,
+        );
+        let runs: Vec<usize> = lost
+            .split(|lost| !lost)
+            .map(<[bool]>::len)
+            .take(100_000)
+            .collect();
+        assert_eq!(runs.len(), 100_000);
+        let mut per_pass = 0.0;
+        for length in 1..=max {
+            let chance = f64::powi(p, length as i32);
+            let count = runs.iter().filter(|run| **run >= length).count() as u64;
+            assert_binomial(length, count, 100_000, chance, CONFIDENCE);
+            per_pass += chance;
+        }
+        assert!(runs.iter().all(|run| *run <= max));
+        let of_all = per_pass / (1.0 + per_pass);
+        let (k, one_more) = (max as i32, max as i32 + 1);
+        let stated = p * (1.0 - f64::powi(p, k)) / (1.0 - f64::powi(p, one_more));
+        assert!((of_all - stated).abs() < 1e-12, "{of_all} {stated}");
+    }
+}
+
+/// The loss that the doubt states, against the chain of states followed step by step.
+#[test]
+fn a_limit_that_lowers_the_loss_is_doubted() {
+    for (p, text, max) in [(1.0, "100%", 3), (0.5, "50%", 1), (0.8, "80%", 2)] {
+        let mut states = vec![0.0; max + 1];
+        states[0] = 1.0;
+        let mut of_all = 0.0;
+        // Averaged over many steps: a chain of certain steps never settles.
+        for _ in 0..100_000 {
+            let lost: Vec<f64> = states[..max].iter().map(|state| state * p).collect();
+            let passed = 1.0 - lost.iter().sum::<f64>();
+            of_all += (1.0 - passed) / 100_000.0;
+            states = std::iter::once(passed).chain(lost).collect();
+        }
+        let doubts = config(&format!("loss=packet:{text},run-max={max}")).doubts;
+        assert_eq!(doubts.len(), 1);
+        let said = &doubts[0].message;
+        let number = said.split([' ', '%']).nth(2).expect("a number");
+        let number: f64 = number.parse().expect("a number");
+        assert!((number - of_all * 100.0).abs() < 0.01, "{said} {of_all}");
+        assert!(said.contains(&format!("lost, not {text};")), "{said}");
+    }
+    for loss in ["30%,run-max=3", "0%,run-max=1", "1%", "100%"] {
+        let doubts = config(&format!("loss=packet:{loss}")).doubts;
+        assert_eq!(doubts, [], "{loss}");
+    }
+    assert_eq!(
+        refusal("loss", "packet:1%,run-max=0"),
+        "loss: packet: run-max=0 would lose none; the least is 1"
+    );
+}
