@@ -186,7 +186,7 @@ type Direction struct {
 	// Duplicated Copies that the medium made, without the frames themselves.
 	Duplicated int `json:"duplicated"`
 
-	// EcnMarked Frames that a queue marked: congestion experienced.
+	// EcnMarked Frames that the link marked: congestion experienced.
 	EcnMarked int `json:"ecn_marked"`
 
 	// Late Frames handed over later than the tolerance.
@@ -1198,7 +1198,7 @@ type Totals struct {
 	// Duplicated Copies that the medium made, without the frames themselves.
 	Duplicated int `json:"duplicated"`
 
-	// EcnMarked Frames that a queue marked: congestion experienced.
+	// EcnMarked Frames that the link marked: congestion experienced.
 	EcnMarked int `json:"ecn_marked"`
 
 	// Late Frames handed over later than the tolerance.

@@ -9,7 +9,7 @@ use longwire_units::random::Stream;
 use longwire_units::{Bytes, Nanos, Packets};
 
 use crate::frame_context::{FrameBytes, FrameContext};
-use crate::losses::Losses;
+use crate::losses::{LossOutcome, Losses};
 use crate::medium::Medium;
 use crate::models::mtu::Mtu;
 use crate::models::queue::{QueueLimit, TailDrop};
@@ -196,11 +196,13 @@ impl Link {
             waiting: queue.occupancy(arrival),
         };
         let queue = &self.queue;
-        if self.entry.judge(|| frame_context(arrival, queue)).is_some() {
-            return Verdict::Drop(DropReason::EntryLoss);
-        }
+        let mark = match self.entry.judge(|| frame_context(arrival, queue)) {
+            LossOutcome::Drop(_) => return Verdict::Drop(DropReason::EntryLoss),
+            LossOutcome::Mark => true,
+            LossOutcome::Pass => false,
+        };
         if let LinkQueue::Managed(server) = &mut self.queue {
-            server.enqueue(frame, bytes, &self.transmitter);
+            server.enqueue(frame, bytes, mark, &self.transmitter);
             return Verdict::Queued;
         }
         if !admitted {
@@ -217,7 +219,7 @@ impl Link {
         self.medium.set_rate_delay(self.transmitter.delay());
         let queue = &self.queue;
         let frame_context = || frame_context(departure, queue);
-        self.medium.pass::<false>(departure, false, frame_context)
+        self.medium.pass::<false>(departure, mark, frame_context)
     }
 
     /// Decides, for a managed queue, about the next frame by events up to and including

@@ -11,7 +11,7 @@ use longwire_units::Nanos;
 use longwire_units::random::{Purpose, Stream};
 
 use crate::frame_context::FrameContext;
-use crate::losses::Losses;
+use crate::losses::{LossOutcome, Losses};
 use crate::models::corruption::CorruptionModel;
 use crate::models::delay::DelayModel;
 use crate::models::duplication::{Copies, DuplicationModel};
@@ -20,7 +20,7 @@ use crate::models::order::OrderPolicy;
 use crate::models::reordering::{Displacement, ReorderingModel, delay_least};
 use crate::origin::Origin;
 use crate::parts::LinkChange;
-use crate::verdict::{Delivery, DropReason, Edits, Verdict};
+use crate::verdict::{Delivery, Edits, Verdict};
 
 /// A link's medium and its state.
 #[derive(Debug)]
@@ -197,8 +197,8 @@ impl Medium {
         self.extras.as_mut()?.pending_corruptions.pop_front()
     }
 
-    /// Passes a frame that departs now through the medium. `mark`: a queue has marked
-    /// it. `frame` is called only if a model reads it. `PLAIN`: [`Medium::is_plain`] is
+    /// Passes a frame that departs now through the medium. `mark`: the queue, or a loss
+    /// before it, has marked it. `frame` is called only if a model reads it. `PLAIN`: [`Medium::is_plain`] is
     /// known to hold.
     ///
     /// Every model draws once for each frame: a delay is drawn for frames lost here
@@ -210,9 +210,11 @@ impl Medium {
         mark: bool,
         frame: impl Fn() -> FrameContext<'a>,
     ) -> Verdict {
-        let lost = self.losses.judge(&frame);
+        let outcome = self.losses.judge(&frame);
+        // Marks need bytes, which no plain medium reads.
+        let mark = mark || (!PLAIN && outcome == LossOutcome::Mark);
         if !PLAIN && self.extras.is_some() {
-            return self.pass_with_extras(&frame(), mark, lost);
+            return self.pass_with_extras(&frame(), mark, outcome);
         }
         let mut delay = match self.delay_fixed {
             Some(delay) => delay,
@@ -221,7 +223,7 @@ impl Medium {
         if !PLAIN {
             delay = delay.saturating_add(self.rate_delay);
         }
-        if let Some(reason) = lost {
+        if let LossOutcome::Drop(reason) = outcome {
             return Verdict::Drop(reason);
         }
         let edits = Edits {
@@ -268,7 +270,7 @@ impl Medium {
         &mut self,
         frame: &FrameContext<'_>,
         mark: bool,
-        lost: Option<DropReason>,
+        outcome: LossOutcome,
     ) -> Verdict {
         let Some(mut extras) = self.extras.take() else {
             return Verdict::Queued;
@@ -294,9 +296,9 @@ impl Medium {
             corrupt: corruption.is_some(),
             rewrite: self.rewrite,
         };
-        let verdict = match lost {
-            Some(reason) => Verdict::Drop(reason),
-            None => {
+        let verdict = match outcome {
+            LossOutcome::Drop(reason) => Verdict::Drop(reason),
+            LossOutcome::Pass | LossOutcome::Mark => {
                 extras.pending_corruptions.extend(corruption);
                 let first = self.displace(frame.at, delay, displaced, edits);
                 let copies = copies.filter(|copies| copies.count > 0);

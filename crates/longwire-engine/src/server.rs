@@ -7,7 +7,7 @@ use core::mem;
 
 use longwire_packet::flow_hash::flow_hash;
 use longwire_packet::frame::FrameMeta;
-use longwire_packet::header::IpHeader;
+use longwire_packet::header::{Ecn, IpHeader};
 use longwire_units::random::Stream;
 use longwire_units::{Bytes, Nanos, Packets};
 
@@ -137,16 +137,25 @@ impl Server {
         }
     }
 
-    /// Adds an arriving frame. All events up to and including `frame.arrival` must have
+    /// Adds an arriving frame; `mark`: it carries a congestion mark of this link. All events up to and including `frame.arrival` must have
     /// been decided: frames that the link can dequeue at that instant are no longer in
     /// the queue.
     #[inline]
-    pub fn enqueue(&mut self, frame: FrameMeta, bytes: &[u8], transmitter: &Transmitter) {
+    pub fn enqueue(
+        &mut self,
+        frame: FrameMeta,
+        bytes: &[u8],
+        mark: bool,
+        transmitter: &Transmitter,
+    ) {
         debug_assert!(
             self.stopped || self.ready.is_none_or(|at| at > frame.arrival),
             "a frame was offered before the link was polled up to its arrival"
         );
         let mut queued = QueuedFrame::new(self.next_number, frame);
+        if mark {
+            queued.arrive_marked();
+        }
         if self.reads != HeaderFields::Nothing {
             self.read_header(&mut queued, bytes);
         }
@@ -221,7 +230,8 @@ impl Server {
     #[inline]
     fn read_header(&self, queued: &mut QueuedFrame, bytes: &[u8]) {
         if let Some(ip) = IpHeader::parse(bytes) {
-            queued.set_class(ip.dscp, ip.ecn);
+            let was_marked = queued.ecn() == Ecn::Marked;
+            queued.set_class(ip.dscp, if was_marked { Ecn::Marked } else { ip.ecn });
         }
         if self.reads == HeaderFields::Flow {
             queued.flow = flow_hash(bytes, self.perturbation);

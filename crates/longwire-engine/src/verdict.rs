@@ -34,7 +34,7 @@ pub struct Delivery {
 /// Changes to a frame's bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Edits {
-    /// A queue marks the frame: congestion experienced.
+    /// The queue or a loss model marks the frame: congestion experienced.
     pub mark: bool,
     /// The medium corrupts some of its bits; the link knows which.
     pub corrupt: bool,

@@ -43,7 +43,7 @@ impl Link {
             if let Some(verdict) = server.pass_idle(frame, steady_until, transmitter, medium) {
                 return verdict;
             }
-            server.enqueue(frame, bytes, transmitter);
+            server.enqueue(frame, bytes, false, transmitter);
             server.take_rejected()
         } else {
             match self.offer(frame, bytes) {

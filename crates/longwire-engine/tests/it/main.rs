@@ -23,6 +23,7 @@ mod link_spec;
 mod lookahead;
 mod loss_chains;
 mod loss_content;
+mod loss_marks;
 mod loss_runs;
 mod loss_schedules;
 mod netem_trace;

@@ -31,9 +31,9 @@ counters! {
     Effects, EffectCells {
         /// Deliveries whose release was raised to keep the order.
         raised: Frames, Sum, "raised" ["order" "raised"];
-        /// Frames that a queue marked: congestion experienced.
+        /// Frames that the link marked: congestion experienced.
         ecn_marked: Frames, Sum, "ECN marked",
-            Link "marked" "Frames that the link's queue marked as having met congestion";
+            Link "marked" "Frames that the link marked as having met congestion";
         /// Delivered frames with bits corrupted by the medium.
         corrupted: Frames, Sum, "corrupted",
             Link "corrupted" "Frames that the link corrupted";

@@ -47,7 +47,8 @@ static INTRODUCTIONS: [Introduction; 13] = [
         title: "Loss",
         text: "Which frames are lost: on the medium, when they have used their time on the link, \
                or with `at=entry` before the queue. May be given several times; every model \
-               draws for every frame that reaches it.",
+               draws for every frame that reaches it. With `ecn=mark`, frames of ECN-capable \
+               senders are marked instead; a loss by any model wins over a mark.",
     },
     Introduction {
         kind: "corrupt",

@@ -5,7 +5,7 @@ use core::fmt;
 use longwire_units::random::Stream;
 use longwire_units::{Probability, parse_ratio};
 
-use super::{LossDecision, LossModel, PLACE, PlacedLoss, placed};
+use super::{ECN, LossDecision, LossModel, PLACE, PlacedLoss, placed};
 use crate::frame_context::FrameContext;
 use crate::models::Entry;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
@@ -21,6 +21,7 @@ static INFO: ModelInfo = ModelInfo {
     params: &[
         Param::new("rate", Unit::Ratio).help("the bit error rate, a bare ratio such as 1e-6"),
         PLACE,
+        ECN,
     ],
 };
 

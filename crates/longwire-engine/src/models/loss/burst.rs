@@ -5,7 +5,7 @@ use core::fmt;
 use longwire_units::random::Stream;
 use longwire_units::{Probability, parse_count};
 
-use super::{LossDecision, LossModel, PLACE, PlacedLoss, placed};
+use super::{ECN, LossDecision, LossModel, PLACE, PlacedLoss, placed};
 use crate::frame_context::FrameContext;
 use crate::models::Entry;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
@@ -33,6 +33,7 @@ static INFO: ModelInfo = ModelInfo {
              2·length - 1",
         ),
         PLACE,
+        ECN,
     ],
 };
 

@@ -9,7 +9,7 @@ use longwire_packet::filter::Filter;
 use longwire_units::Probability;
 use longwire_units::random::Stream;
 
-use super::{LossDecision, LossModel, PLACE, PlacedLoss, placed};
+use super::{ECN, LossDecision, LossModel, PLACE, PlacedLoss, placed};
 use crate::frame_context::FrameContext;
 use crate::models::Entry;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
@@ -36,6 +36,7 @@ static INFO: ModelInfo = ModelInfo {
         Param::with_default("probability", Unit::Probability, "100%")
             .help("the probability that a matching frame is lost"),
         PLACE,
+        ECN,
     ],
 };
 

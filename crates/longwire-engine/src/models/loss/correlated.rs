@@ -5,7 +5,7 @@ use core::fmt;
 use longwire_units::random::Stream;
 use longwire_units::{Correlation, Probability};
 
-use super::{LossDecision, LossModel, PLACE, PlacedLoss, placed};
+use super::{ECN, LossDecision, LossModel, PLACE, PlacedLoss, placed};
 use crate::coin::CorrelatedCoin;
 use crate::frame_context::FrameContext;
 use crate::models::Entry;
@@ -25,6 +25,7 @@ static INFO: ModelInfo = ModelInfo {
         Param::new("correlation", Unit::Correlation)
             .help("of whether a frame is lost with whether the one before was, below 100%"),
         PLACE,
+        ECN,
     ],
 };
 

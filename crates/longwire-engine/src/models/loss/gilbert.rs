@@ -5,7 +5,7 @@ use core::fmt;
 use longwire_units::Probability;
 use longwire_units::random::Stream;
 
-use super::{LossDecision, LossModel, PLACE, PlacedLoss, placed};
+use super::{ECN, LossDecision, LossModel, PLACE, PlacedLoss, placed};
 use crate::frame_context::FrameContext;
 use crate::models::Entry;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
@@ -24,6 +24,7 @@ static INFO: ModelInfo = ModelInfo {
         Param::new("r", Unit::Probability)
             .help("the probability, at each frame, of going from the bad state to the good one"),
         PLACE,
+        ECN,
     ],
 };
 

@@ -5,7 +5,7 @@ use core::fmt;
 use longwire_units::Probability;
 use longwire_units::random::Stream;
 
-use super::{LossDecision, LossModel, PLACE, PlacedLoss, placed};
+use super::{ECN, LossDecision, LossModel, PLACE, PlacedLoss, placed};
 use crate::frame_context::FrameContext;
 use crate::models::Entry;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
@@ -29,6 +29,7 @@ static INFO: ModelInfo = ModelInfo {
         Param::with_default("loss-bad", Unit::Probability, "100%")
             .help("the probability that a frame is lost in the bad state"),
         PLACE,
+        ECN,
     ],
 };
 

@@ -8,7 +8,7 @@ use core::fmt;
 use longwire_units::parse_count;
 use longwire_units::random::Stream;
 
-use super::{LossDecision, LossModel, PLACE, PlacedLoss, placed};
+use super::{ECN, LossDecision, LossModel, PLACE, PlacedLoss, placed};
 use crate::frame_context::FrameContext;
 use crate::models::Entry;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
@@ -26,6 +26,7 @@ static INFO: ModelInfo = ModelInfo {
             .help("numbers and ranges of numbers, separated by semicolons"),
         END,
         PLACE,
+        ECN,
     ],
 };
 

@@ -90,11 +90,26 @@ pub enum LossPlace {
     Entry,
 }
 
+/// What becomes of an ECN-capable frame that a loss model selects (RFC 3168). Frames that
+/// are not ECN-capable are lost, or with [`LossEcn::MarkOnly`] pass unchanged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LossEcn {
+    /// It is lost too.
+    #[default]
+    Drop,
+    /// It is marked: congestion experienced.
+    Mark,
+    /// It is marked, and no other frame is lost.
+    MarkOnly,
+}
+
 /// A loss model and its place.
 #[derive(Clone, Debug)]
 pub struct PlacedLoss {
     /// Its place.
     pub place: LossPlace,
+    /// What becomes of ECN-capable frames.
+    pub ecn: LossEcn,
     /// The model.
     pub model: Box<dyn LossModel>,
 }
@@ -109,23 +124,41 @@ impl fmt::Display for PlacedLoss {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.model.describe(f)?;
         match self.place {
-            LossPlace::Medium => Ok(()),
-            LossPlace::Entry => f.write_str(",at=entry"),
+            LossPlace::Medium => {}
+            LossPlace::Entry => f.write_str(",at=entry")?,
+        }
+        match self.ecn {
+            LossEcn::Drop => Ok(()),
+            LossEcn::Mark => f.write_str(",ecn=mark"),
+            LossEcn::MarkOnly => f.write_str(",ecn=mark-only"),
         }
     }
 }
 
-/// The parameter that every loss model has.
+/// The place of a loss model, a parameter that each has.
 const PLACE: Param = Param::with_default("at", Unit::Choice(&["medium", "entry"]), "medium")
     .help("medium: after the rate, the frame has used its time; entry: before the queue");
+
+/// Marks instead of losses, a parameter that each loss model has.
+const ECN: Param = Param::with_default("ecn", Unit::Choice(&["drop", "mark", "mark-only"]), "drop")
+    .help(
+        "mark: ECN-capable IP packets are marked (CE) instead of lost, as by netem's ecn; \
+         mark-only: others pass too; drop: all are lost",
+    );
 
 fn placed(arguments: &Arguments, model: impl LossModel + 'static) -> Result<PlacedLoss, SpecError> {
     let place = match arguments.choice(PLACE.name)? {
         0 => LossPlace::Medium,
         _ => LossPlace::Entry,
     };
+    let ecn = match arguments.choice(ECN.name)? {
+        0 => LossEcn::Drop,
+        1 => LossEcn::Mark,
+        _ => LossEcn::MarkOnly,
+    };
     Ok(PlacedLoss {
         place,
+        ecn,
         model: Box::new(model),
     })
 }

@@ -5,7 +5,7 @@ use core::fmt;
 use longwire_units::parse_count;
 use longwire_units::random::Stream;
 
-use super::{LossDecision, LossModel, PLACE, PlacedLoss, placed};
+use super::{ECN, LossDecision, LossModel, PLACE, PlacedLoss, placed};
 use crate::frame_context::FrameContext;
 use crate::models::Entry;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
@@ -23,6 +23,7 @@ static INFO: ModelInfo = ModelInfo {
         Param::with_default("offset", Unit::Count, "0")
             .help("number of frames that pass before counting begins"),
         PLACE,
+        ECN,
     ],
 };
 

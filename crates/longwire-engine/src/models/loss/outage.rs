@@ -6,7 +6,7 @@ use core::fmt;
 use longwire_units::Nanos;
 use longwire_units::random::Stream;
 
-use super::{LossDecision, LossModel, PLACE, PlacedLoss, placed};
+use super::{ECN, LossDecision, LossModel, PLACE, PlacedLoss, placed};
 use crate::frame_context::FrameContext;
 use crate::models::Entry;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
@@ -26,6 +26,7 @@ static INFO: ModelInfo = ModelInfo {
         Param::with_default("offset", Unit::Time, "0ns")
             .help("begin of the first outage after the link's start"),
         PLACE,
+        ECN,
     ],
 };
 

@@ -8,7 +8,7 @@ use core::fmt;
 use longwire_units::Nanos;
 use longwire_units::random::Stream;
 
-use super::{LossDecision, LossModel, PLACE, PlacedLoss, placed};
+use super::{ECN, LossDecision, LossModel, PLACE, PlacedLoss, placed};
 use crate::frame_context::FrameContext;
 use crate::models::Entry;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
@@ -27,6 +27,7 @@ static INFO: ModelInfo = ModelInfo {
         Param::with_default("repeat", Unit::Time, "0ns")
             .help("after this time the schedule begins again; 0 for never"),
         PLACE,
+        ECN,
     ],
 };
 

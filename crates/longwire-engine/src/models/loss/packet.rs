@@ -7,7 +7,7 @@ use core::fmt;
 use longwire_units::random::Stream;
 use longwire_units::{Probability, parse_count};
 
-use super::{LossDecision, LossModel, LossPlace, PLACE, PlacedLoss, placed};
+use super::{ECN, LossDecision, LossEcn, LossModel, LossPlace, PLACE, PlacedLoss, placed};
 use crate::frame_context::FrameContext;
 use crate::models::Entry;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
@@ -27,6 +27,7 @@ static INFO: ModelInfo = ModelInfo {
              lost; default: no limit",
         ),
         PLACE,
+        ECN,
     ],
 };
 
@@ -46,6 +47,7 @@ fn build(arguments: &Arguments) -> Result<PlacedLoss, SpecError> {
 pub(crate) fn independent(probability: Probability) -> PlacedLoss {
     PlacedLoss {
         place: LossPlace::Medium,
+        ecn: LossEcn::Drop,
         model: Box::new(PacketLoss::new(probability)),
     }
 }

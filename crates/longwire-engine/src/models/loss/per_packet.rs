@@ -9,7 +9,7 @@ use core::fmt;
 use longwire_units::random::Stream;
 
 use super::list::{END, end_word};
-use super::{LossDecision, LossModel, PLACE, PlacedLoss, placed};
+use super::{ECN, LossDecision, LossModel, PLACE, PlacedLoss, placed};
 use crate::frame_context::FrameContext;
 use crate::models::Entry;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
@@ -29,6 +29,7 @@ static INFO: ModelInfo = ModelInfo {
         ),
         END.default("loop"),
         PLACE,
+        ECN,
     ],
 };
 

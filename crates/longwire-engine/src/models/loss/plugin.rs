@@ -5,7 +5,7 @@ use core::fmt::{self, Display};
 use longwire_units::Nanos;
 use longwire_units::random::Stream;
 
-use super::{LossDecision, LossModel, PLACE, PlacedLoss, placed};
+use super::{ECN, LossDecision, LossModel, PLACE, PlacedLoss, placed};
 use crate::frame_context::FrameContext;
 use crate::loader::{Hook, Loader};
 use crate::models::Entry;
@@ -18,7 +18,7 @@ pub const ENTRY: Entry<PlacedLoss> = Entry { info: &INFO, build };
 static INFO: ModelInfo = ModelInfo {
     name: NAME,
     summary: "the hook lose of a plugin in C decides about each frame",
-    params: &[FILE, PLACE, OWN],
+    params: &[FILE, PLACE, ECN, OWN],
 };
 
 fn build(arguments: &Arguments<'_>) -> Result<PlacedLoss, SpecError> {

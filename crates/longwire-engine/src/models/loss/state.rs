@@ -6,7 +6,7 @@ use core::fmt;
 use longwire_units::Probability;
 use longwire_units::random::Stream;
 
-use super::{LossDecision, LossModel, PLACE, PlacedLoss, placed};
+use super::{ECN, LossDecision, LossModel, PLACE, PlacedLoss, placed};
 use crate::frame_context::FrameContext;
 use crate::models::Entry;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
@@ -43,6 +43,7 @@ static INFO: ModelInfo = ModelInfo {
             "from a gap to a single loss, which the gap always follows",
         ),
         PLACE,
+        ECN,
     ],
 };
 

@@ -7,7 +7,7 @@ use core::fmt;
 use longwire_units::Nanos;
 use longwire_units::random::Stream;
 
-use super::{LossDecision, LossModel, PLACE, PlacedLoss, placed};
+use super::{ECN, LossDecision, LossModel, PLACE, PlacedLoss, placed};
 use crate::frame_context::FrameContext;
 use crate::models::Entry;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
@@ -40,6 +40,7 @@ static INFO: ModelInfo = ModelInfo {
         LOSS_UNIT,
         WHERE,
         PLACE,
+        ECN,
     ],
 };
 

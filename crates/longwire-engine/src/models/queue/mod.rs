@@ -109,6 +109,13 @@ impl QueuedFrame {
         self.traffic_class = dscp << 2 | ecn as u8;
     }
 
+    /// Marks the frame before it enters the queue: disciplines see the mark in its header.
+    #[inline]
+    pub(crate) fn arrive_marked(&mut self) {
+        self.set_class(self.dscp(), Ecn::Marked);
+        self.mark = 1;
+    }
+
     /// Returns its differentiated services code point; 0 without IP.
     #[inline]
     pub fn dscp(&self) -> u8 {
