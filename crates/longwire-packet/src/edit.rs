@@ -13,14 +13,20 @@ use crate::header::{Ecn, IpHeader, IpVersion, Piece, Transport};
 pub struct Corruption {
     /// How many different bits are inverted.
     pub bits: u32,
-    /// Byte offset of the first inverted bit, which is the highest bit of that
-    /// byte; the others follow it. `None` selects the bits at random.
-    pub offset: Option<u32>,
-    /// Seed of the random selection.
-    pub seed: u64,
+    /// The first byte and the end of those that may be corrupted, as far as the frame has
+    /// them.
+    pub within: (u32, u32),
+    /// Seed of the random selection of bits. `None` selects the first ones, from the
+    /// highest bit of the first byte on.
+    pub seed: Option<u64>,
     /// Whether transport and IP checksums are made to match the corrupted
     /// bytes, so that the receiver does not notice.
     pub repair: bool,
+}
+
+impl Corruption {
+    /// All bytes of a frame, for [`Corruption::within`].
+    pub const ALL: (u32, u32) = (0, u32::MAX);
 }
 
 /// Fields to write into an IP header.
@@ -78,20 +84,22 @@ pub fn set_ip(bytes: &mut [u8], ip: &IpHeader, edit: IpEdit) {
 /// Inverts the bits that `corruption` selects, and repairs the checksums if
 /// `corruption.repair` is set.
 pub fn corrupt(bytes: &mut [u8], corruption: &Corruption) {
-    let offset = corruption.offset.unwrap_or(0) as usize;
-    let Some(range) = bytes.get(offset..).filter(|range| !range.is_empty()) else {
+    let (start, end) = (corruption.within.0 as usize, corruption.within.1 as usize);
+    let range = bytes.get(start..end.min(bytes.len()));
+    let Some(range) = range.filter(|range| !range.is_empty()) else {
         return;
     };
     let bits_there = range.len() as u64 * 8;
     let wanted = u64::from(corruption.bits).min(bits_there);
-    let first = offset as u64 * 8;
-    if corruption.offset.is_some() {
-        for bit in first..first + wanted {
-            turn_over(bytes, bit);
+    let first = start as u64 * 8;
+    match corruption.seed {
+        None => (first..first + wanted).for_each(|bit| turn_over(bytes, bit)),
+        Some(seed) => {
+            let mut stream = Stream::of_seed(seed);
+            choose(&mut stream, bits_there, wanted, |bit| {
+                turn_over(bytes, first + bit)
+            });
         }
-    } else {
-        let mut stream = Stream::of_seed(corruption.seed);
-        choose(&mut stream, bits_there, wanted, |bit| turn_over(bytes, bit));
     }
     if corruption.repair {
         repair_checksums(bytes);

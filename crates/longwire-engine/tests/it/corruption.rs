@@ -258,6 +258,139 @@ fn a_frame_that_the_repair_gives_back_is_not_corrupted() {
     }
 }
 
+/// Returns where the payload of a sample begins.
+fn payload_at(sample: &Sample) -> usize {
+    sample.transport_at + if sample.protocol == 6 { 20 } else { 8 }
+}
+
+/// Bits of the payload are inverted equally often, and no others: neither headers nor the
+/// padding after the packet.
+#[test]
+fn only_bits_of_the_payload_are_inverted() {
+    const FRAMES: u64 = 20_000;
+    for sample in frames::samples() {
+        let name = sample.name;
+        let (start, end) = (
+            payload_at(&sample) as u64 * 8,
+            sample.frame.len() as u64 * 8,
+        );
+        let padded = [sample.frame.as_slice(), &[0; 20]].concat();
+        let bits = 3.min(end - start);
+        let mut hits = vec![0u64; padded.len() * 8];
+        let mut corrupted = 0;
+        let text = format!("random:rate=50%,bits={bits},part=payload");
+        send(&text, &padded, FRAMES, |_, changed| {
+            assert!(changed.is_empty() || changed.len() as u64 == bits, "{name}");
+            corrupted += u64::from(!changed.is_empty());
+            changed.iter().for_each(|bit| hits[*bit as usize] += 1);
+        });
+        assert_within(name, corrupted, FRAMES, 0.5);
+        for (bit, hits) in (0..).zip(hits) {
+            if (start..end).contains(&bit) {
+                let p = bits as f64 / (end - start) as f64;
+                // 6,000 bits in all: fewer than one correct model in 1,000 would fail.
+                let what = format!("{name}: bit {bit}");
+                assert_binomial(what, hits, corrupted, p, 0.999_999_9);
+            } else {
+                assert_eq!(hits, 0, "{name}: bit {bit}");
+            }
+        }
+    }
+}
+
+/// The number of bits is binomial over those of the payload.
+#[test]
+fn bit_errors_of_payloads_are_binomial() {
+    const FRAMES: u64 = 40_000;
+    for sample in frames::samples() {
+        let bits = (sample.frame.len() - payload_at(&sample)) * 8;
+        let rate = 2.0 / bits as f64;
+        let (mut counts, mut sum) = ([0u64; 5], 0);
+        let padded = [sample.frame.as_slice(), &[0; 9]].concat();
+        send(
+            &format!("ber:rate={rate:e},part=payload"),
+            &padded,
+            FRAMES,
+            |_, changed| {
+                sum += changed.len() as u64;
+                if let Some(count) = counts.get_mut(changed.len()) {
+                    *count += 1;
+                }
+            },
+        );
+        let mut probability = (1.0 - rate).powi(bits as i32);
+        for (inverted, count) in counts.into_iter().enumerate() {
+            let what = format!("{}, {inverted} bits", sample.name);
+            assert_within(&what, count, FRAMES, probability);
+            let left = (bits - inverted) as f64 / (inverted + 1) as f64;
+            probability *= left * rate / (1.0 - rate);
+        }
+        assert_within(sample.name, sum, FRAMES * bits as u64, rate);
+    }
+}
+
+/// An offset counts from the payload's first byte, and ends at its last.
+#[test]
+fn an_offset_into_the_payload_counts_from_its_beginning() {
+    for sample in frames::samples() {
+        let (start, end) = (payload_at(&sample), sample.frame.len());
+        let (name, len) = (sample.name, end - start);
+        let padded = [sample.frame.as_slice(), &[0; 20]].concat();
+        for (offset, bits) in [(0, 1), (0, 12), (len - 1, 30), (len / 2, 8 * len), (len, 1)] {
+            let text = format!("offset:offset={offset},bits={bits},part=payload");
+            let first = (start + offset) as u64 * 8;
+            send(&text, &padded, 1, |_, changed| {
+                let last = (first + bits as u64).min(end as u64 * 8);
+                assert!(changed.iter().copied().eq(first..last), "{name} {text}");
+            });
+        }
+    }
+}
+
+/// A frame without a payload stays as it is, and does not count as corrupted.
+#[test]
+fn frames_without_a_payload_are_not_corrupted() {
+    let ack = frames::transport(4, 6, (1, 2), 0x10, &[]);
+    let mut padded = frames::ethernet(&[], 0x0800, &PLAIN4.packet(6, &ack));
+    padded.resize(60, 0);
+    let arp = frames::ethernet(&[], 0x0806, &[7; 46]);
+    let tunnel = PLAIN4.packet(4, &PLAIN4.packet(6, &ack));
+    let tunnel = frames::ethernet(&[], 0x0800, &tunnel);
+    for frame in [padded, arp, tunnel] {
+        for model in ["random:100%", "ber:0.4", "offset:0"] {
+            for checksum in ["keep", "repair"] {
+                let line = format!("corrupt={model},part=payload,checksum={checksum}");
+                let mut link = crate::common::link(&line, 3);
+                for index in 0..50 {
+                    let meta = crate::common::frame(index * 1_000, frame.len() as u32);
+                    let Verdict::Deliver(delivery) = link.offer(meta, &frame) else {
+                        panic!("not delivered");
+                    };
+                    assert!(!delivery.edits.any(), "{line}");
+                }
+            }
+        }
+    }
+    // They draw as all others do: frames after them are corrupted as without them.
+    let frame = frames::samples().swap_remove(0).frame;
+    let arp = frames::ethernet(&[], 0x0806, &vec![7; frame.len() - 14]);
+    let corrupted = |first: &[u8]| {
+        let mut link = crate::common::link("corrupt=random:50%,part=payload", 3);
+        let mut corrupted = Vec::new();
+        for index in 0..200 {
+            let bytes = if index % 2 == 0 { first } else { &frame };
+            let meta = crate::common::frame(index * 1_000, bytes.len() as u32);
+            if let Verdict::Deliver(delivery) = link.offer(meta, bytes) {
+                let mut bytes = bytes.to_vec();
+                link.edit(&delivery, &mut bytes);
+                corrupted.push(bytes);
+            }
+        }
+        corrupted.into_iter().skip(1).step_by(2).collect::<Vec<_>>()
+    };
+    assert!(corrupted(&arp) == corrupted(&frame));
+}
+
 fn changed_bytes(one: &[u8], other: &[u8]) -> Vec<usize> {
     let differs = |at: &usize| one[*at] != other[*at];
     (0..one.len()).filter(differs).collect()
@@ -376,5 +509,41 @@ proptest! {
         if flips.is_empty() && whole {
             prop_assert_eq!(&once, &frame, "a right checksum stays");
         }
+    }
+
+    /// With a repair, checksums are right, and nothing has changed but them and the payload;
+    /// without it, only the payload.
+    #[test]
+    fn nothing_but_payload_and_checksums_changes(
+        which in 0usize..11,
+        model in prop::sample::select(vec![
+            "random:rate=100%,bits=1", "random:rate=100%,bits=40", "ber:rate=0.1",
+            "offset:offset=0,bits=9", "offset:offset=5",
+        ]),
+        repair in any::<bool>(),
+        seed in any::<u64>(),
+    ) {
+        let sample = frames::samples().swap_remove(which);
+        let checksum = if repair { "repair" } else { "keep" };
+        let line = format!("corrupt={model},part=payload,checksum={checksum}");
+        let mut link = crate::common::link(&line, seed);
+        let meta = crate::common::frame(0, sample.frame.len() as u32);
+        let Verdict::Deliver(delivery) = link.offer(meta, &sample.frame) else {
+            panic!("not delivered");
+        };
+        let mut bytes = sample.frame.clone();
+        link.edit(&delivery, &mut bytes);
+        prop_assert_eq!(delivery.edits.corrupt, bytes != sample.frame);
+        let at = match sample.protocol {
+            6 => 16,
+            17 => 6,
+            _ => 2,
+        };
+        let sum = sample.transport_at + at..sample.transport_at + at + 2;
+        let payload = payload_at(&sample)..bytes.len();
+        for at in changed_bytes(&sample.frame, &bytes) {
+            prop_assert!(payload.contains(&at) || repair && sum.contains(&at), "{}", at);
+        }
+        prop_assert!(!repair || sample.holds(&bytes));
     }
 }

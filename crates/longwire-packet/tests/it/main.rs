@@ -5,4 +5,5 @@ mod alter;
 mod bridge;
 mod classify;
 mod filter_tools;
+mod payload;
 mod probe;

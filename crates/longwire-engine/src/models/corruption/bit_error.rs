@@ -8,7 +8,7 @@ use longwire_units::parse_ratio;
 use longwire_units::random::Stream;
 
 use super::CorruptionModel;
-use super::random::{CHECKSUM, checksum_word, repair};
+use super::target::{CHECKSUM, PART, Target};
 use crate::frame_context::FrameContext;
 use crate::models::Entry;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
@@ -24,6 +24,7 @@ static INFO: ModelInfo = ModelInfo {
         Param::new("rate", Unit::Ratio)
             .within("0", "0.5", "0 to 0.5, where nothing of a frame is left")
             .help("the bit error rate, a bare ratio from 0 to 0.5, such as 1e-6"),
+        PART,
         CHECKSUM,
     ],
 };
@@ -32,7 +33,7 @@ fn build(arguments: &Arguments<'_>) -> Result<Box<dyn CorruptionModel>, SpecErro
     let rate = arguments.read("rate", parse_ratio)?;
     Ok(Box::new(BitErrorCorruption {
         rate,
-        repair: repair(arguments)?,
+        target: Target::read(arguments)?,
         last: Binomial::new(0, rate),
     }))
 }
@@ -41,30 +42,27 @@ fn build(arguments: &Arguments<'_>) -> Result<Box<dyn CorruptionModel>, SpecErro
 #[derive(Clone, Copy, Debug)]
 struct BitErrorCorruption {
     rate: f64,
-    repair: bool,
-    /// For the last frame length seen: traffic repeats its lengths, and the exponential
+    target: Target,
+    /// For the last number of bits seen: traffic repeats its lengths, and the exponential
     /// is expensive.
     last: Binomial,
 }
 
 impl CorruptionModel for BitErrorCorruption {
     fn judge(&mut self, frame: &FrameContext<'_>, stream: &mut Stream) -> Option<Corruption> {
-        let trials = frame.frame.len.saturating_mul(8);
+        let within = self.target.range(frame)?;
+        let bytes = within.1.min(frame.frame.len).saturating_sub(within.0);
+        let trials = bytes.saturating_mul(8);
         if trials != self.last.trials {
             self.last = Binomial::new(trials, self.rate);
         }
         let bits = self.last.draw(stream);
-        (bits > 0).then(|| Corruption {
-            bits,
-            offset: None,
-            seed: stream.next_u64(),
-            repair: self.repair,
-        })
+        let corruption = |seed| self.target.corruption(bits, within, Some(seed));
+        (bits > 0).then(|| corruption(stream.next_u64()))
     }
 
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let checksum = checksum_word(self.repair);
-        write!(f, "ber:rate={:e},checksum={checksum}", self.rate)
+        write!(f, "ber:rate={:e}{}", self.rate, self.target)
     }
 }
 

@@ -15,6 +15,7 @@ use crate::models::{Kind, PartModel};
 pub mod bit_error;
 pub mod offset;
 pub mod random;
+mod target;
 
 /// A process that inverts bits of delivered frames.
 pub trait CorruptionModel: DynClone + fmt::Debug + Send + Sync {

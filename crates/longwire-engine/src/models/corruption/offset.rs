@@ -9,7 +9,7 @@ use longwire_units::random::Stream;
 use longwire_units::{Probability, parse_count};
 
 use super::CorruptionModel;
-use super::random::{BITS_MAX, CHECKSUM, checksum_word, repair};
+use super::target::{CHECKSUM, PART, Target, read_bits};
 use crate::frame_context::FrameContext;
 use crate::models::Entry;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
@@ -23,11 +23,12 @@ static INFO: ModelInfo = ModelInfo {
               before it stay as they are",
     params: &[
         Param::new("offset", Unit::Count)
-            .help("the place, in bytes from the frame's beginning, 0 to 65534"),
+            .help("the place, in bytes from the beginning of the part, 0 to 65534"),
         Param::with_default("bits", Unit::Count, "1")
             .help("number of inverted bits, from the highest of that byte on"),
         Param::with_default("rate", Unit::Probability, "100%")
             .help("the probability that a frame is corrupted"),
+        PART,
         CHECKSUM,
     ],
 };
@@ -41,15 +42,11 @@ fn build(arguments: &Arguments<'_>) -> Result<Box<dyn CorruptionModel>, SpecErro
         let message = format!("offset={offset} is behind every frame; the most is {OFFSET_MAX}");
         return Err(arguments.invalid(message));
     }
-    let bits = arguments.read("bits", parse_count)?;
-    if bits == 0 || bits > BITS_MAX {
-        return Err(arguments.invalid("bits is 1 to 524280, the bits of the longest frame"));
-    }
     Ok(Box::new(OffsetCorruption {
         offset: offset as u32,
-        bits: bits as u32,
+        bits: read_bits(arguments)?,
         rate: arguments.required("rate")?,
-        repair: repair(arguments)?,
+        target: Target::read(arguments)?,
     }))
 }
 
@@ -59,28 +56,26 @@ struct OffsetCorruption {
     offset: u32,
     bits: u32,
     rate: Probability,
-    repair: bool,
+    target: Target,
 }
 
 impl CorruptionModel for OffsetCorruption {
     fn judge(&mut self, frame: &FrameContext<'_>, stream: &mut Stream) -> Option<Corruption> {
-        let is_corrupted = stream.chance(self.rate) && self.offset < frame.frame.len;
-        is_corrupted.then_some(Corruption {
-            bits: self.bits,
-            offset: Some(self.offset),
-            seed: 0,
-            repair: self.repair,
-        })
+        let is_corrupted = stream.chance(self.rate);
+        let (start, end) = self.target.range(frame)?;
+        let first = start + self.offset;
+        let is_there = first < end.min(frame.frame.len);
+        let within = (is_corrupted && is_there).then_some((first, end))?;
+        Some(self.target.corruption(self.bits, within, None))
     }
 
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let OffsetCorruption {
-            offset, bits, rate, ..
+            offset,
+            bits,
+            rate,
+            target,
         } = self;
-        let checksum = checksum_word(self.repair);
-        write!(
-            f,
-            "offset:offset={offset},bits={bits},rate={rate},checksum={checksum}"
-        )
+        write!(f, "offset:offset={offset},bits={bits},rate={rate}{target}")
     }
 }

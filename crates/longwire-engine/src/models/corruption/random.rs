@@ -4,10 +4,11 @@ use alloc::boxed::Box;
 use core::fmt;
 
 use longwire_packet::edit::Corruption;
+use longwire_units::Probability;
 use longwire_units::random::Stream;
-use longwire_units::{Probability, parse_count};
 
 use super::CorruptionModel;
+use super::target::{CHECKSUM, PART, Target, read_bits};
 use crate::frame_context::FrameContext;
 use crate::models::Entry;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
@@ -23,68 +24,39 @@ static INFO: ModelInfo = ModelInfo {
         Param::new("rate", Unit::Probability).help("the probability that a frame is corrupted"),
         Param::with_default("bits", Unit::Count, "1")
             .help("number of inverted bits in a corrupted frame"),
+        PART,
         CHECKSUM,
     ],
 };
 
-/// The parameter that every corruption model has.
-pub(super) const CHECKSUM: Param =
-    Param::with_default("checksum", Unit::Choice(&["keep", "repair"]), "keep").help(
-        "keep: the receiver can notice; repair: IP, TCP, UDP, SCTP, ICMP and IGMP checksums are \
-         made to fit the corrupted bytes. A frame in which only checksums were corrupted is then \
-         as it was, and does not count as corrupted",
-    );
-
-/// Whether checksums are repaired.
-pub(super) fn repair(arguments: &Arguments<'_>) -> Result<bool, SpecError> {
-    Ok(arguments.choice(CHECKSUM.name)? == 1)
-}
-
-/// Returns the word of [`CHECKSUM`].
-pub(super) fn checksum_word(repair: bool) -> &'static str {
-    if repair { "repair" } else { "keep" }
-}
-
-/// No frame has more bits than this.
-pub(super) const BITS_MAX: u64 = 8 * 65_535;
-
 fn build(arguments: &Arguments<'_>) -> Result<Box<dyn CorruptionModel>, SpecError> {
-    let bits = arguments.read("bits", parse_count)?;
-    if bits == 0 || bits > BITS_MAX {
-        return Err(arguments.invalid("bits is 1 to 524280, the bits of the longest frame"));
-    }
     Ok(Box::new(RandomCorruption {
         rate: arguments.required("rate")?,
-        bits: bits as u32,
-        repair: repair(arguments)?,
+        bits: read_bits(arguments)?,
+        target: Target::read(arguments)?,
     }))
 }
 
 /// Independent corruption.
 #[derive(Clone, Copy, Debug)]
-pub struct RandomCorruption {
-    /// Probability for each frame.
-    pub rate: Probability,
-    /// Number of inverted bits in a corrupted frame.
-    pub bits: u32,
-    /// Checksums are repaired.
-    pub repair: bool,
+struct RandomCorruption {
+    rate: Probability,
+    bits: u32,
+    target: Target,
 }
 
 impl CorruptionModel for RandomCorruption {
-    fn judge(&mut self, _frame: &FrameContext<'_>, stream: &mut Stream) -> Option<Corruption> {
+    fn judge(&mut self, frame: &FrameContext<'_>, stream: &mut Stream) -> Option<Corruption> {
         let (is_corrupted, seed) = (stream.chance(self.rate), stream.next_u64());
-        is_corrupted.then_some(Corruption {
-            bits: self.bits,
-            offset: None,
-            seed,
-            repair: self.repair,
-        })
+        if !is_corrupted {
+            return None;
+        }
+        let within = self.target.range(frame)?;
+        Some(self.target.corruption(self.bits, within, Some(seed)))
     }
 
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let checksum = checksum_word(self.repair);
-        let (rate, bits) = (self.rate, self.bits);
-        write!(f, "random:rate={rate},bits={bits},checksum={checksum}")
+        let RandomCorruption { rate, bits, target } = self;
+        write!(f, "random:rate={rate},bits={bits}{target}")
     }
 }

@@ -1,0 +1,87 @@
+//! Which part of a frame is corrupted, and what becomes of its checksums: the parameters
+//! that every corruption model has.
+
+use core::fmt;
+
+use longwire_packet::edit::Corruption;
+use longwire_packet::transport_payload;
+use longwire_units::parse_count;
+
+use crate::frame_context::FrameContext;
+use crate::spec::{Arguments, Param, SpecError, Unit};
+
+/// The part of the frame.
+pub(super) const PART: Param =
+    Param::with_default("part", Unit::Choice(&["frame", "payload"]), "frame").help(
+        "frame: all bytes; payload: only those after the TCP, UDP, UDP-Lite, SCTP or ICMP \
+         header, of later IP fragments all after the IP header; frames without such bytes stay \
+         as they are",
+    );
+
+/// The checksums.
+pub(super) const CHECKSUM: Param =
+    Param::with_default("checksum", Unit::Choice(&["keep", "repair"]), "keep").help(
+        "keep: the receiver can notice; repair: IP, TCP, UDP, SCTP, ICMP and IGMP checksums are \
+         made to fit the corrupted bytes. A frame in which only checksums were corrupted is then \
+         as it was, and does not count as corrupted",
+    );
+
+/// No frame has more bits than this.
+const BITS_MAX: u64 = 8 * 65_535;
+
+/// Reads the parameter `bits`.
+pub(super) fn read_bits(arguments: &Arguments<'_>) -> Result<u32, SpecError> {
+    let bits = arguments.read("bits", parse_count)?;
+    if bits == 0 || bits > BITS_MAX {
+        return Err(arguments.invalid("bits is 1 to 524280, the bits of the longest frame"));
+    }
+    Ok(bits as u32)
+}
+
+/// The values of [`PART`] and [`CHECKSUM`].
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Target {
+    payload_only: bool,
+    repair: bool,
+}
+
+impl Target {
+    pub fn read(arguments: &Arguments<'_>) -> Result<Target, SpecError> {
+        Ok(Target {
+            payload_only: arguments.choice(PART.name)? == 1,
+            repair: arguments.choice(CHECKSUM.name)? == 1,
+        })
+    }
+
+    /// Returns the first byte and the end of those that may be corrupted. `None` if the
+    /// frame has none.
+    #[inline]
+    pub fn range(&self, frame: &FrameContext<'_>) -> Option<(u32, u32)> {
+        if !self.payload_only {
+            return Some(Corruption::ALL);
+        }
+        let payload = transport_payload(frame.bytes)?;
+        Some((payload.start as u32, payload.end as u32))
+    }
+
+    /// Returns the corruption of bits within these bytes.
+    pub fn corruption(&self, bits: u32, within: (u32, u32), seed: Option<u64>) -> Corruption {
+        Corruption {
+            bits,
+            within,
+            seed,
+            repair: self.repair,
+        }
+    }
+}
+
+/// As the last parameters of a model.
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.payload_only {
+            f.write_str(",part=payload")?;
+        }
+        let checksum = if self.repair { "repair" } else { "keep" };
+        write!(f, ",checksum={checksum}")
+    }
+}

@@ -1,0 +1,64 @@
+//! The payload of a packet's transport header.
+
+use core::ops::Range;
+
+use crate::edit::packet_end;
+use crate::header::{IpHeader, Piece, Transport};
+
+/// Returns the bytes of the frame after the TCP, UDP, UDP-Lite, SCTP, ICMP or ICMPv6
+/// header, as far as they are there. VLAN tags and IPv6 extension headers are skipped; the
+/// payload of UDP is that of the outermost datagram, whatever it holds. Of a later
+/// fragment, which has no transport header, it is all after the IP headers. `None` for
+/// other frames and without any payload. Padding after the packet is no payload.
+pub fn transport_payload(bytes: &[u8]) -> Option<Range<usize>> {
+    let ip = IpHeader::parse(bytes)?;
+    let transport = ip.transport(bytes)?;
+    let packet_end = packet_end(bytes, &ip).min(bytes.len());
+    let (start, end) = match transport.piece {
+        Piece::Later => (transport.at, packet_end),
+        Piece::Whole | Piece::First => inside_transport(bytes, &transport, packet_end)?,
+    };
+    (start < end).then_some(start..end)
+}
+
+/// Returns where the payload begins and ends in a packet that ends at `packet_end`.
+fn inside_transport(
+    bytes: &[u8],
+    transport: &Transport,
+    packet_end: usize,
+) -> Option<(usize, usize)> {
+    let header = bytes.get(transport.at..packet_end)?;
+    let len = match transport.protocol {
+        TCP => 4 * usize::from(header.get(12)? >> 4),
+        UDP | UDP_LITE | ICMP | ICMPV6 => 8,
+        SCTP => 12,
+        _ => return None,
+    };
+    let least = if transport.protocol == TCP { 20 } else { len };
+    if len < least {
+        return None;
+    }
+    let end = match transport.protocol {
+        UDP => datagram_end(header, transport.at, packet_end)?,
+        _ => packet_end,
+    };
+    Some((transport.at + len, end))
+}
+
+/// Returns the end of the UDP datagram at `at`, of which the packet, or the first of its
+/// fragments, holds what ends at `packet_end`. A length of zero stands for all of it.
+fn datagram_end(header: &[u8], at: usize, packet_end: usize) -> Option<usize> {
+    match u16::from_be_bytes([*header.get(4)?, *header.get(5)?]) {
+        0 => Some(packet_end),
+        1..8 => None,
+        len => Some(packet_end.min(at + usize::from(len))),
+    }
+}
+
+/// Protocols by number.
+const ICMP: u8 = 1;
+const TCP: u8 = 6;
+const UDP: u8 = 17;
+const ICMPV6: u8 = 58;
+const SCTP: u8 = 132;
+const UDP_LITE: u8 = 136;

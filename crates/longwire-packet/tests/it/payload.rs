@@ -1,0 +1,98 @@
+//! The payload of transport headers, against where scapy 2.8.0 finds it in frames that it
+//! built.
+
+use longwire_packet::transport_payload;
+use longwire_testbed::support::rows;
+use proptest::prelude::*;
+
+/// A row of `payload.txt`: name, first byte and end of the payload if there is one, the
+/// frame. Padding was added to the frames, and UDP-Lite described to scapy by its fields.
+struct Row {
+    name: &'static str,
+    payload: Option<(usize, usize)>,
+    frame: Vec<u8>,
+}
+
+fn scapy() -> Vec<Row> {
+    let rows = rows(include_str!("payload.txt"));
+    let rows = rows.map(|[name, start, end, frame]| {
+        let digits = frame.as_bytes().chunks(2);
+        let byte = |pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap();
+        Row {
+            name,
+            payload: start.parse().ok().zip(end.parse().ok()),
+            frame: digits.map(byte).collect(),
+        }
+    });
+    rows.collect()
+}
+
+fn payload(frame: &[u8]) -> Option<(usize, usize)> {
+    transport_payload(frame).map(|range| (range.start, range.end))
+}
+
+#[test]
+fn payloads_are_where_scapy_finds_them() {
+    let rows = scapy();
+    assert!(rows.len() > 30);
+    for Row {
+        name,
+        payload: expected,
+        frame,
+    } in rows
+    {
+        assert_eq!(payload(&frame), expected, "{name}");
+        // Of a truncated frame, as much as is there.
+        for len in 0..frame.len() {
+            let left = expected.map(|(start, end)| (start, end.min(len)));
+            let left = left.filter(|(start, end)| start < end);
+            assert_eq!(payload(&frame[..len]), left, "{name}: {len} bytes");
+        }
+    }
+}
+
+/// Lengths that contradict each other: what is certainly no payload is not part of it.
+#[test]
+fn lengths_of_malformed_packets_bound_the_payload() {
+    let rows = scapy();
+    let changed = |name: &str, at: usize, bytes: &[u8]| {
+        let row = rows.iter().find(|row| row.name == name);
+        let mut frame = row.expect(name).frame.clone();
+        frame[at..at + bytes.len()].copy_from_slice(bytes);
+        payload(&frame)
+    };
+    // The datagram ends before its packet, after it, or within its header.
+    assert_eq!(changed("udp4", 38, &[0, 18]), Some((42, 52)));
+    assert_eq!(changed("udp4", 38, &[1, 0]), Some((42, 79)));
+    assert_eq!(changed("udp4", 38, &[0, 7]), None);
+    assert_eq!(changed("udp4", 38, &[0, 8]), None);
+    // The TCP header is shorter than any, and longer than its packet.
+    assert_eq!(changed("tcp4", 46, &[0x40]), None);
+    assert_eq!(changed("tcp4", 46, &[0xf0]), None);
+    assert_eq!(changed("tcp4", 46, &[0xe0]), Some((90, 91)));
+    // The packet ends in its own header, and after the frame.
+    assert_eq!(changed("udp4", 16, &[0, 12]), None);
+    assert_eq!(changed("tcp4", 16, &[0xff, 0xff]), Some((54, 91)));
+    // A super-packet's length is not known to its sender.
+    assert_eq!(changed("tcp4", 16, &[0, 0]), Some((54, 91)));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+    /// Any frame: the payload is within it and after its first headers.
+    #[test]
+    fn payloads_are_within_their_frames(
+        which in any::<prop::sample::Index>(),
+        changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..8),
+    ) {
+        let mut frame = scapy().swap_remove(which.index(30)).frame;
+        for (at, byte) in changes {
+            let at = at.index(frame.len());
+            frame[at] = byte;
+        }
+        if let Some((start, end)) = payload(&frame) {
+            prop_assert!(start >= 34 && start < end && end <= frame.len());
+        }
+    }
+}
