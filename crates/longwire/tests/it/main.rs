@@ -21,6 +21,7 @@ mod generate;
 mod generated;
 mod interfaces;
 mod live;
+mod marks_live;
 mod model_pages;
 mod network;
 mod output;
