@@ -12,7 +12,7 @@ use crate::models::loss::{LossDecision, LossEcn, LossModel, LossPlace, PlacedLos
 use crate::origin::Origin;
 use crate::verdict::DropReason;
 
-/// What the loss models of one place do to a frame.
+/// The effect of the loss models of one place on a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LossOutcome {
     /// Nothing.

@@ -7,7 +7,7 @@ use crate::header::{IpHeader, Piece, Transport};
 
 /// Returns the bytes of the frame after the TCP, UDP, UDP-Lite, SCTP, ICMP or ICMPv6
 /// header, as far as they are there. VLAN tags and IPv6 extension headers are skipped; the
-/// payload of UDP is that of the outermost datagram, whatever it holds. Of a later
+/// payload of UDP is that of the outermost datagram, tunnel or not. Of a later
 /// fragment, which has no transport header, it is all after the IP headers. `None` for
 /// other frames and without any payload. Padding after the packet is no payload.
 pub fn transport_payload(bytes: &[u8]) -> Option<Range<usize>> {

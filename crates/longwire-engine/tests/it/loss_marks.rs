@@ -53,10 +53,10 @@ impl FrameBytes for Queued {
     }
 }
 
-/// What became of a frame: its delivery and its bytes.
+/// A frame's delivery with its bytes, or the reason of its drop.
 type Fate = Result<(Delivery, Vec<u8>), DropReason>;
 
-/// A link and what became of its frames.
+/// A link and the fates of its frames.
 struct Crossing {
     link: Link,
     queued: Queued,

@@ -90,8 +90,8 @@ pub enum LossPlace {
     Entry,
 }
 
-/// What becomes of an ECN-capable frame that a loss model selects (RFC 3168). Frames that
-/// are not ECN-capable are lost, or with [`LossEcn::MarkOnly`] pass unchanged.
+/// Treatment of ECN-capable frames (RFC 3168) that a loss model selects. Other selected
+/// frames are lost, or with [`LossEcn::MarkOnly`] pass unchanged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LossEcn {
     /// It is lost too.
@@ -108,7 +108,7 @@ pub enum LossEcn {
 pub struct PlacedLoss {
     /// Its place.
     pub place: LossPlace,
-    /// What becomes of ECN-capable frames.
+    /// Treatment of ECN-capable frames.
     pub ecn: LossEcn,
     /// The model.
     pub model: Box<dyn LossModel>,
