@@ -197,9 +197,9 @@ impl Medium {
         self.extras.as_mut()?.pending_corruptions.pop_front()
     }
 
-    /// Passes a frame that departs now through the medium. `mark`: the queue, or a loss
-    /// before it, has marked it. `frame` is called only if a model reads it. `PLAIN`: [`Medium::is_plain`] is
-    /// known to hold.
+    /// Passes a frame that departs now through the medium. `mark`: it was marked before.
+    /// `frame` is called only if a model reads it. `PLAIN`: [`Medium::is_plain`] is known
+    /// to hold.
     ///
     /// Every model draws once for each frame: a delay is drawn for frames lost here
     /// too, so that the delays of the other frames are the same with loss as without.

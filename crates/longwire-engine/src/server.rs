@@ -137,9 +137,9 @@ impl Server {
         }
     }
 
-    /// Adds an arriving frame; `mark`: it carries a congestion mark of this link. All events up to and including `frame.arrival` must have
-    /// been decided: frames that the link can dequeue at that instant are no longer in
-    /// the queue.
+    /// Adds an arriving frame; `mark`: a loss model has marked it. All events up to and
+    /// including `frame.arrival` must have been decided: frames that the link can dequeue
+    /// at that instant are no longer in the queue.
     #[inline]
     pub fn enqueue(
         &mut self,

@@ -94,12 +94,12 @@ pub enum LossPlace {
 /// frames are lost, or with [`LossEcn::MarkOnly`] pass unchanged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LossEcn {
-    /// It is lost too.
+    /// They are lost too.
     #[default]
     Drop,
-    /// It is marked: congestion experienced.
+    /// They are marked: congestion experienced.
     Mark,
-    /// It is marked, and no other frame is lost.
+    /// They are marked, and no other frame is lost.
     MarkOnly,
 }
 
