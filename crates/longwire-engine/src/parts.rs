@@ -394,10 +394,7 @@ link_parts! {
         "Header fields changed in every frame, as in ip:ttl=1; may be given several times";
 }
 
-/// Returns every registered model, those of the generator included: the name of its kind
-/// and its description.
+/// Returns every registered model of a link: the name of its kind and its description.
 pub fn all_models() -> Vec<(&'static str, &'static ModelInfo)> {
-    let parts = PARTS.iter().flat_map(Part::models);
-    let generator = models::ARRIVALS.infos().chain(models::SIZES.infos());
-    parts.chain(generator).collect()
+    PARTS.iter().flat_map(Part::models).collect()
 }

@@ -5,7 +5,6 @@
 use std::sync::Arc;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use longwire_engine::models::{ARRIVALS, SIZES};
 use longwire_io::Offload;
 use longwire_io::port::mem::Sink;
 use longwire_io::port::{TxFrame, TxPort};
@@ -13,6 +12,7 @@ use longwire_runtime::Feed;
 use longwire_traffic::generator::{
     FlowConfig, FlowOrder, GeneratorConfig, GeneratorFeed, Payload, Protocol,
 };
+use longwire_traffic::{ARRIVALS, SIZES};
 
 /// Frames in one measured round.
 const FRAMES: usize = 1_024;

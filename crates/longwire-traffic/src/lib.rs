@@ -2,7 +2,7 @@
 //! conditions on reports.
 //!
 //! ```
-//! use longwire_engine::models::{ARRIVALS, SIZES};
+//! use longwire_traffic::{ARRIVALS, SIZES};
 //! use longwire_runtime::Feed;
 //! use longwire_traffic::generator::{FlowConfig, GeneratorConfig, GeneratorFeed, Payload};
 //!
@@ -23,13 +23,27 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! [`arrivals`] and [`sizes`] are the models of traffic, registered as those of a link are.
 //! [`generator`] makes frames for a run of [`longwire_runtime::replay`]; [`receive`] takes
 //! the frames that arrive at a port or stand in a capture and compares them with those
 //! sent. [`profile`] makes the tests of RFC 2544, RFC 2889 and ITU-T Y.1564 out of both.
 //! [`sockets`] sends and receives through ordinary sockets of two hosts.
 
+pub mod arrivals;
 pub mod generator;
 pub mod profile;
 pub mod receive;
 pub mod require;
+pub mod sizes;
 pub mod sockets;
+
+use longwire_engine::spec::ModelInfo;
+
+pub use arrivals::KIND as ARRIVALS;
+pub use sizes::KIND as SIZES;
+
+/// Returns every registered model of generated traffic: the name of its kind and its
+/// description.
+pub fn traffic_models() -> impl Iterator<Item = (&'static str, &'static ModelInfo)> {
+    ARRIVALS.infos().chain(SIZES.infos())
+}

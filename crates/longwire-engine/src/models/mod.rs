@@ -9,7 +9,6 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt::{Debug, Display};
 
-pub mod arrivals;
 pub mod corruption;
 pub mod delay;
 pub mod duplication;
@@ -22,7 +21,6 @@ pub mod queue;
 pub mod rate;
 pub mod reordering;
 pub mod rewrite;
-pub mod sizes;
 
 use crate::loader::{Loader, NoLoader};
 use crate::spec::{Arguments, ModelInfo, SpecError};
@@ -167,7 +165,6 @@ pub fn is_scheduled(text: &str) -> bool {
     SCHEDULED.contains(&name.trim())
 }
 
-pub use arrivals::KIND as ARRIVALS;
 pub use corruption::KIND as CORRUPTION;
 pub use delay::KIND as DELAY;
 pub use duplication::KIND as DUPLICATION;
@@ -179,4 +176,3 @@ pub use queue::KIND as QUEUE;
 pub use rate::KIND as RATE;
 pub use reordering::KIND as REORDERING;
 pub use rewrite::KIND as REWRITE;
-pub use sizes::KIND as SIZES;

@@ -3,7 +3,6 @@
 
 mod common;
 
-mod arrivals;
 mod changes;
 mod composition;
 mod corruption;
@@ -37,7 +36,6 @@ mod rates;
 mod registry;
 mod release;
 mod schedule;
-mod sizes;
 mod statistics;
 mod streams;
 mod tables;

@@ -3,6 +3,7 @@
 
 mod binomial;
 pub mod capture;
+mod conformance;
 mod disk;
 mod draws;
 mod file_options;
@@ -21,6 +22,7 @@ use longwire_io::net::veth::{self, End, VethConfig};
 use longwire_io::net::{NetError, NetNamespace, link_up};
 
 pub use binomial::interval as binomial_interval;
+pub use conformance::{ExampleFiles, assert_models_conform, model_examples};
 pub use disk::{fill_disk, with_small_disk};
 pub use draws::Draws;
 pub use file_options::FileOption;

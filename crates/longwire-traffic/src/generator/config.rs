@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use crate::arrivals::{ArrivalModel, LoadRate};
+use crate::sizes::SizeModel;
 use longwire_engine::Nanos;
-use longwire_engine::models::arrivals::{ArrivalModel, LoadRate};
-use longwire_engine::models::sizes::SizeModel;
 
 use super::flows::FlowConfig;
 use super::payload::Payload;

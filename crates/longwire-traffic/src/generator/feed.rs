@@ -1,7 +1,7 @@
 //! The feed of generated frames.
 
+use crate::arrivals::{Arrivals, Load};
 use longwire_engine::Nanos;
-use longwire_engine::models::arrivals::{Arrivals, Load};
 use longwire_io::{PortError, ReceiveResult};
 use longwire_packet::probe::Probe;
 use longwire_runtime::clock::monotonic_now;

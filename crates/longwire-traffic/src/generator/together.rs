@@ -120,7 +120,7 @@ impl Feed for TogetherFeed {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use longwire_engine::models::{ARRIVALS, SIZES};
+    use crate::{ARRIVALS, SIZES};
     use longwire_packet::probe::Probe;
 
     use crate::generator::{FlowConfig, MacAddress, Payload};

@@ -3,9 +3,9 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use crate::ARRIVALS;
+use crate::arrivals::Load;
 use longwire_engine::Nanos;
-use longwire_engine::models::ARRIVALS;
-use longwire_engine::models::arrivals::Load;
 use longwire_runtime::{Artifact, Feed, RunReport, RunningNetwork};
 use longwire_units::grouped;
 

@@ -9,10 +9,10 @@
 
 use std::sync::Arc;
 
+use crate::arrivals::{Load, LoadRate};
+use crate::sizes::fixed::Fixed;
+use crate::sizes::{FCS_LEN, SizeModel};
 use longwire_engine::Nanos;
-use longwire_engine::models::arrivals::{Load, LoadRate};
-use longwire_engine::models::sizes::fixed::Fixed;
-use longwire_engine::models::sizes::{FCS_LEN, SizeModel};
 use serde::Serialize;
 
 use super::search::{Limit, Search, attempt, highest};

@@ -13,11 +13,11 @@
 
 use std::sync::Arc;
 
+use crate::arrivals::{Load, LoadRate};
+use crate::sizes::FCS_LEN;
+use crate::sizes::SizeModel;
+use crate::sizes::fixed::Fixed;
 use longwire_engine::Nanos;
-use longwire_engine::models::arrivals::{Load, LoadRate};
-use longwire_engine::models::sizes::FCS_LEN;
-use longwire_engine::models::sizes::SizeModel;
-use longwire_engine::models::sizes::fixed::Fixed;
 use serde::Serialize;
 
 use super::rfc2544::{LossReport, Rfc2544, STEP, WHOLE, as_share};

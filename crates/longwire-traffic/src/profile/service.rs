@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use crate::sizes::SizeModel;
 use longwire_engine::BitRate;
-use longwire_engine::models::sizes::SizeModel;
 use serde::Serialize;
 
 use super::trial::Headers;

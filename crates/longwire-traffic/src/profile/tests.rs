@@ -6,9 +6,10 @@ mod switch;
 
 use std::sync::Arc;
 
-use longwire_engine::models::arrivals::{Arrivals, Load, LoadRate};
-use longwire_engine::models::sizes::SizeModel;
-use longwire_engine::models::{ARRIVALS, FRAMING, SIZES};
+use crate::arrivals::{Arrivals, Load, LoadRate};
+use crate::sizes::SizeModel;
+use crate::{ARRIVALS, SIZES};
+use longwire_engine::models::FRAMING;
 use longwire_engine::{FrameMeta, Link, LinkId, LinkSpec, Nanos, NoLoader, Verdict as Judged};
 use longwire_units::random::{Purpose, Stream};
 

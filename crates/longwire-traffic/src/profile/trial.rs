@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use longwire_engine::models::arrivals::{ArrivalModel, LoadRate};
-use longwire_engine::models::sizes::SizeModel;
+use crate::arrivals::{ArrivalModel, LoadRate};
+use crate::sizes::SizeModel;
 use longwire_engine::{BitRate, Nanos, PacketRate};
 
 use super::error::ProfileError;

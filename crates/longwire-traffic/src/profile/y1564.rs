@@ -13,8 +13,8 @@
 
 use std::sync::Arc;
 
+use crate::arrivals::{ArrivalModel, LoadRate};
 use longwire_engine::models::FRAMING;
-use longwire_engine::models::arrivals::{ArrivalModel, LoadRate};
 use longwire_engine::models::framing::Framing;
 use longwire_engine::{BitRate, Nanos};
 use serde::Serialize;

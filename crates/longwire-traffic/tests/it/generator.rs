@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use longwire_engine::Nanos;
-use longwire_engine::models::{ARRIVALS, SIZES};
 use longwire_packet::probe::Probe;
 use longwire_packet::repair_checksums;
 use longwire_runtime::record::Epoch;
@@ -14,6 +13,7 @@ use longwire_traffic::generator::{
     AddressRange, FlowConfig, FlowOrder, GeneratorConfig, GeneratorError, GeneratorFeed,
     MacAddress, Payload, PortRange, Protocol, TcpFlags, VlanTag,
 };
+use longwire_traffic::{ARRIVALS, SIZES};
 
 /// A frame that was handed out.
 struct Frame {

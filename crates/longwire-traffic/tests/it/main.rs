@@ -1,6 +1,9 @@
 //! The tests of this crate in one program: it is linked once.
 #![allow(missing_docs, reason = "tests")]
 
+mod arrivals;
 mod captures;
 mod generator;
 mod receive;
+mod registry;
+mod sizes;

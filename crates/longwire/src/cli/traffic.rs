@@ -5,16 +5,17 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
-use longwire_engine::models::arrivals::{ArrivalModel, LoadRate};
-use longwire_engine::models::sizes::SizeModel;
-use longwire_engine::models::{self, Kind};
+use longwire_engine::models::{FRAMING, Kind};
 use longwire_engine::{BitRate, Nanos};
 use longwire_packet::alter::parse_dscp;
 use longwire_runtime::FileLoader;
+use longwire_traffic::arrivals::{ArrivalModel, LoadRate};
 use longwire_traffic::generator::{
     AddressRange, FlowConfig, FlowOrder, GeneratorConfig, MACS_MAX, MacAddress, Payload, PortRange,
     Protocol, TcpFlags, VlanTag,
 };
+use longwire_traffic::sizes::SizeModel;
+use longwire_traffic::{ARRIVALS, SIZES};
 use longwire_units::UnitError;
 
 use crate::Error;
@@ -62,7 +63,7 @@ pub struct TrafficArgs {
 
     /// How frames are spread around the rate, as in poisson
     #[arg(long, value_name = "ARRIVALS", default_value = "constant", help_heading = TRAFFIC)]
-    #[arg(long_help = kind_help("How frames are spread around the rate", &models::ARRIVALS))]
+    #[arg(long_help = kind_help("How frames are spread around the rate", &ARRIVALS))]
     pub arrivals: String,
 
     /// How long frames are, as in 1514 or imix: from the destination MAC
@@ -72,7 +73,7 @@ pub struct TrafficArgs {
         "How long frames are, from the destination MAC address to the end of the payload: the \
          frame that testers call 64 bytes long has 60 here, and fixed:size=64,fcs=with says the \
          same",
-        &models::SIZES,
+        &SIZES,
     ))]
     pub sizes: String,
 
@@ -230,7 +231,7 @@ impl TrafficArgs {
     /// If the framing is wrong, or there are no bits for it to count.
     pub fn load_rate(&self, default: &str) -> Result<Option<LoadRate>, Error> {
         let text = self.rate_framing.as_deref().unwrap_or(default);
-        let framing = models::FRAMING.parse(text);
+        let framing = FRAMING.parse(text);
         let framing = framing.map_err(|error| Error::Usage(format!("--rate-framing: {error}")))?;
         let bits = matches!(self.rate(), Some(LoadRate::Bits(..)));
         if self.rate_framing.is_some() && !bits {
@@ -255,7 +256,7 @@ impl TrafficArgs {
     }
 
     fn size_model(&self) -> Result<Arc<dyn SizeModel>, Error> {
-        let model = models::SIZES.parse_with(&self.sizes, &FileLoader::default());
+        let model = SIZES.parse_with(&self.sizes, &FileLoader::default());
         let model = model
             .map_err(|error| Error::Usage(format!("--sizes: {}", suggest::spec_error(&error))))?;
         Ok(Arc::from(model))
@@ -266,7 +267,7 @@ impl TrafficArgs {
     /// # Errors
     /// If the model is wrong.
     pub fn arrival_model(&self) -> Result<Arc<dyn ArrivalModel>, Error> {
-        let model = models::ARRIVALS.parse_with(&self.arrivals, &FileLoader::default());
+        let model = ARRIVALS.parse_with(&self.arrivals, &FileLoader::default());
         let model = model.map_err(|error| {
             Error::Usage(format!("--arrivals: {}", suggest::spec_error(&error)))
         })?;

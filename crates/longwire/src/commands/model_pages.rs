@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use longwire_engine::spec::{ModelInfo, Param, Unit};
 
-use super::models::synopsis;
+use super::models::{registered, synopsis};
 use longwire_control::registry::unit_name;
 
 /// A page: file name and text, in Markdown.
@@ -106,7 +106,7 @@ static INTRODUCTIONS: [Introduction; 13] = [
 
 /// Returns every page, the index first.
 pub fn pages() -> Vec<Page> {
-    let registered = longwire_engine::all_models();
+    let registered = registered();
     let mut index = String::from(
         "# Models\n\nGenerated from the registry by `longwire models --pages docs/models`; a test \
          keeps it so. A model is\nwritten `NAME:KEY=VALUE,KEY=VALUE`; the first of a kind also \

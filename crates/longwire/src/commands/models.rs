@@ -36,7 +36,14 @@ pub struct ModelsArgs {
 }
 
 /// A model and its kind.
-type RegisteredModel = (&'static str, &'static ModelInfo);
+pub type RegisteredModel = (&'static str, &'static ModelInfo);
+
+/// Returns every registered model, of links and of generated traffic, in the order of their
+/// kinds.
+pub fn registered() -> Vec<RegisteredModel> {
+    let links = longwire_engine::all_models().into_iter();
+    links.chain(longwire_traffic::traffic_models()).collect()
+}
 
 /// Prints the models.
 ///
@@ -78,7 +85,7 @@ fn write_pages(folder: &Path) -> Result<ExitCode, Error> {
 
 /// Returns the model called `name`, the models of the kind `name`, or all.
 fn select(name: Option<&str>) -> Result<Vec<RegisteredModel>, Error> {
-    let all = longwire_engine::all_models();
+    let all = registered();
     let Some(name) = name else { return Ok(all) };
     let of_kind = |(kind, _): &RegisteredModel| *kind == name;
     let named = |(_, info): &RegisteredModel| info.name == name;

@@ -1,9 +1,9 @@
 //! The tests that options describe.
 
 use longwire_engine::Probability;
-use longwire_engine::models::arrivals::LoadRate;
-use longwire_engine::models::sizes::FCS_LEN;
+use longwire_traffic::arrivals::LoadRate;
 use longwire_traffic::profile::{Rfc2544, Rfc2889, Y1564};
+use longwire_traffic::sizes::FCS_LEN;
 
 use super::args::ProfileArgs;
 use super::service::services;

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use longwire_engine::models::sizes::SizeModel;
-use longwire_engine::models::{Kind, SIZES};
+use longwire_engine::models::Kind;
 use longwire_engine::{BitRate, Nanos, Probability};
 use longwire_runtime::{FileLoader, suggest};
+use longwire_traffic::SIZES;
 use longwire_traffic::generator::VlanTag;
 use longwire_traffic::profile::{Headers, Limits, Service};
+use longwire_traffic::sizes::SizeModel;
 
 use super::args::ProfileArgs;
 use crate::Error;

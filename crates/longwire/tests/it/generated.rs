@@ -2,6 +2,7 @@
 //! completions, manual pages; and `models` and `doctor`.
 
 use crate::common::longwire;
+use longwire::commands::models::registered;
 use longwire_testbed::support::{Folder, words};
 
 const COMMANDS: &str = "exec run receive simulate plot bench models preset doctor completions man";
@@ -30,14 +31,13 @@ fn every_command_has_help_with_examples() {
 
 #[test]
 fn help_lists_every_registered_model() {
-    let of_traffic = |kind: &str| ["arrivals", "sizes"].contains(&kind);
     for command in ["exec", "run", "simulate", "generate"] {
         let help = longwire(&[command, "--help"]).stdout;
-        for (kind, info) in longwire_engine::all_models() {
-            // What is generated is no option of a link.
-            if of_traffic(kind) && command != "generate" {
-                continue;
-            }
+        let models = match command {
+            "generate" => registered(),
+            _ => longwire_engine::all_models(),
+        };
+        for (kind, info) in models {
             assert!(help.contains(&format!("--{kind}")), "{command}: --{kind}");
             assert!(
                 help.contains(&format!("* {}", info.name)),
@@ -47,7 +47,7 @@ fn help_lists_every_registered_model() {
         }
     }
     let models = longwire(&["models"]).stdout;
-    for (_, info) in longwire_engine::all_models() {
+    for (_, info) in registered() {
         assert!(models.contains(info.name), "{}", info.name);
         let detail = longwire(&["models", info.name]).stdout;
         for param in info.params {
@@ -79,7 +79,7 @@ fn prefixed_options_exist_for_every_link_option() {
 fn models_are_machine_readable() {
     let json = longwire(&["models", "--json"]).json();
     let all = json.as_array().map(Vec::len);
-    assert_eq!(all, Some(longwire_engine::all_models().len()));
+    assert_eq!(all, Some(registered().len()));
     let delay = longwire(&["models", "delay", "--json"]).json();
     assert_eq!(delay[0]["kind"], "delay");
     assert_eq!(delay[0]["name"], "constant");

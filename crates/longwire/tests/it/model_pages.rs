@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use longwire::commands::model_pages::pages;
+use longwire::commands::models::registered;
 
 #[test]
 fn the_pages_are_those_of_the_registry() {
@@ -32,7 +33,7 @@ fn the_pages_are_those_of_the_registry() {
 #[test]
 fn every_model_has_its_section() {
     let pages = pages();
-    for (kind, info) in longwire_engine::all_models() {
+    for (kind, info) in registered() {
         let file = format!("{kind}.md");
         let page = pages.iter().find(|page| page.file == file);
         let page = page.unwrap_or_else(|| panic!("no page for {kind}"));

@@ -76,8 +76,7 @@ impl Seen {
     pub fn assert_every_model(&self) {
         for (kind, info) in longwire_engine::all_models() {
             let feature = format!("{kind} {}", info.name);
-            let of_links = !["arrivals", "sizes"].contains(&kind);
-            assert!(!of_links || self.0.contains(&feature), "no {feature}");
+            assert!(self.0.contains(&feature), "no {feature}");
         }
     }
 }

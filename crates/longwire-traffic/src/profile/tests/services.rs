@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use crate::ARRIVALS;
 use longwire_engine::Nanos;
-use longwire_engine::models::ARRIVALS;
 
 use super::{Emulated, emulated};
 use crate::profile::service::{Limits, Service};

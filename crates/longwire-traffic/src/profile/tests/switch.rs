@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use longwire_engine::models::arrivals::Load;
+use crate::arrivals::Load;
 use longwire_engine::{Nanos, PacketRate};
 
 use super::{Emulated, emulated, rfc2544};
@@ -79,7 +79,7 @@ fn rfc2889(tests: &[Rfc2889Test]) -> Rfc2889 {
         loads,
         tests: tests.to_vec(),
         addresses: 1_000,
-        teaching: longwire_engine::models::arrivals::LoadRate::Packets(teaching),
+        teaching: crate::arrivals::LoadRate::Packets(teaching),
         aging: Nanos::from_secs(300),
     }
 }

@@ -1,16 +1,12 @@
 //! Weighted sizes, in a fixed round or at random.
 
-use alloc::format;
-use alloc::string::String;
-use alloc::vec;
-use alloc::vec::Vec;
-use core::fmt;
+use std::fmt;
 
 use longwire_units::parse_count;
 use longwire_units::random::Stream;
 
 use super::Fcs;
-use crate::spec::{Arguments, Param, SpecError, Unit};
+use longwire_engine::spec::{Arguments, Param, SpecError, Unit};
 
 /// The order of sizes.
 pub(super) const ORDER: Param =

@@ -1,16 +1,13 @@
 //! A mix of sizes.
 
-use alloc::boxed::Box;
-use alloc::string::{String, ToString};
-use alloc::vec::Vec;
-use core::fmt;
+use std::fmt;
 
 use longwire_units::random::Stream;
 
 use super::weighted::{ORDER, Weighted, read_weighted};
 use super::{FCS, Fcs, SizeModel};
-use crate::models::Entry;
-use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
+use longwire_engine::models::Entry;
+use longwire_engine::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 
 /// The registry line.
 pub const ENTRY: Entry<Box<dyn SizeModel>> = Entry { info: &INFO, build };

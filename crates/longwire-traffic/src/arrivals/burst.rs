@@ -1,16 +1,15 @@
 //! Bursts of a fixed number of frames.
 
-use alloc::boxed::Box;
-use core::fmt;
+use std::fmt;
 
 use longwire_units::random::Stream;
 use longwire_units::{BitRate, Nanos, Packets};
 
 use super::{ArrivalModel, Arrivals, EvenClock, Load};
-use crate::models::Entry;
-use crate::models::framing::Framing;
-use crate::models::rate::Serializer;
-use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
+use longwire_engine::models::Entry;
+use longwire_engine::models::framing::Framing;
+use longwire_engine::models::rate::Serializer;
+use longwire_engine::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 
 /// The registry line.
 pub const ENTRY: Entry<Box<dyn ArrivalModel>> = Entry { info: &INFO, build };

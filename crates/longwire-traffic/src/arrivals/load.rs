@@ -1,14 +1,12 @@
 //! The requested load, and an exact clock of even arrivals for it.
 
-use core::fmt;
-use core::str::FromStr;
-
-use alloc::string::ToString;
+use std::fmt;
+use std::str::FromStr;
 
 use longwire_units::{BitRate, Nanos, PacketRate, UnitError};
 
-use crate::models::framing::Framing;
-use crate::models::sizes::SizeModel;
+use crate::sizes::SizeModel;
+use longwire_engine::models::framing::Framing;
 
 const NANOS_PER_SEC: u64 = 1_000_000_000;
 

@@ -1,14 +1,13 @@
 //! Frames at an even pace.
 
-use alloc::boxed::Box;
-use core::fmt;
+use std::fmt;
 
 use longwire_units::Nanos;
 use longwire_units::random::Stream;
 
 use super::{ArrivalModel, Arrivals, EvenClock, Load};
-use crate::models::Entry;
-use crate::spec::ModelInfo;
+use longwire_engine::models::Entry;
+use longwire_engine::spec::ModelInfo;
 
 /// The registry line.
 pub const ENTRY: Entry<Box<dyn ArrivalModel>> = Entry {

@@ -1,14 +1,13 @@
 //! Traffic in periods: frames, then silence.
 
-use alloc::boxed::Box;
-use core::fmt;
+use std::fmt;
 
 use longwire_units::random::Stream;
 use longwire_units::{Nanos, UnitError, parse_real};
 
 use super::{ArrivalModel, Arrivals, EvenClock, Load};
-use crate::models::Entry;
-use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
+use longwire_engine::models::Entry;
+use longwire_engine::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 
 /// The registry line.
 pub const ENTRY: Entry<Box<dyn ArrivalModel>> = Entry { info: &INFO, build };

@@ -4,14 +4,12 @@
 //! payload, as at a port. Testers count the frame check sequence too; with `fcs=with`
 //! sizes include it, and the frames are 4 bytes shorter.
 
-use alloc::boxed::Box;
-use alloc::format;
-use core::fmt;
+use std::fmt;
 
 use longwire_units::random::Stream;
 
-use crate::models::Kind;
-use crate::spec::{Arguments, Param, SpecError, Unit};
+use longwire_engine::models::Kind;
+use longwire_engine::spec::{Arguments, Param, SpecError, Unit};
 
 pub mod fixed;
 pub mod imix;
@@ -91,7 +89,7 @@ impl Fcs {
     }
 
     /// Converts a written size to that of a frame.
-    fn frame(self, size: u64) -> Result<u32, alloc::string::String> {
+    fn frame(self, size: u64) -> Result<u32, String> {
         let excess = u64::from(self.excess());
         match size {
             _ if size < SIZE_MIN + excess || size > SIZE_MAX + excess => Err(format!(

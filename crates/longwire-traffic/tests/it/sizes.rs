@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use longwire_engine::models::SIZES;
-use longwire_engine::models::sizes::SizeModel;
+use longwire_traffic::SIZES;
+use longwire_traffic::sizes::SizeModel;
 use longwire_units::random::{Purpose, Stream};
 
 fn sizes(text: &str) -> Box<dyn SizeModel> {

@@ -1,14 +1,13 @@
 //! The simple Internet mix.
 
-use alloc::boxed::Box;
-use core::fmt;
+use std::fmt;
 
 use longwire_units::random::Stream;
 
 use super::weighted::{ORDER, Weighted};
 use super::{FCS, Fcs, SizeModel};
-use crate::models::Entry;
-use crate::spec::{Arguments, ModelInfo, SpecError};
+use longwire_engine::models::Entry;
+use longwire_engine::spec::{Arguments, ModelInfo, SpecError};
 
 /// The registry line.
 pub const ENTRY: Entry<Box<dyn SizeModel>> = Entry { info: &INFO, build };

@@ -1,10 +1,10 @@
 //! When generated frames are due: exactly where the times are given, and by
 //! stated bounds where they are drawn.
 
-use longwire_engine::models::arrivals::{EvenClock, Load, LoadRate};
 use longwire_engine::models::framing::Framing;
-use longwire_engine::models::{ARRIVALS, SIZES};
 use longwire_engine::{BitRate, Nanos, PacketRate};
+use longwire_traffic::arrivals::{EvenClock, Load, LoadRate};
+use longwire_traffic::{ARRIVALS, SIZES};
 use longwire_units::random::{Purpose, Stream};
 
 fn load(rate: &str, sizes: &str) -> Load {

@@ -3,13 +3,12 @@
 //! Every model keeps the requested mean rate; it decides how the frames are spread
 //! around it.
 
-use alloc::boxed::Box;
-use core::fmt;
+use std::fmt;
 
 use longwire_units::Nanos;
 use longwire_units::random::Stream;
 
-use crate::models::Kind;
+use longwire_engine::models::Kind;
 
 pub mod burst;
 pub mod constant;
