@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use core::mem;
 
 use longwire_packet::flow_hash::flow_hash;
-use longwire_packet::frame::FrameMeta;
+use longwire_packet::frame::{FrameMeta, priority_code_point};
 use longwire_packet::header::{Ecn, IpHeader};
 use longwire_units::random::Stream;
 use longwire_units::{Bytes, Nanos, Packets};
@@ -229,6 +229,10 @@ impl Server {
 
     #[inline]
     fn read_header(&self, queued: &mut QueuedFrame, bytes: &[u8]) {
+        if self.reads == HeaderFields::Tag {
+            queued.set_pcp(priority_code_point(bytes).unwrap_or(0));
+            return;
+        }
         if let Some(ip) = IpHeader::parse(bytes) {
             let was_marked = queued.ecn() == Ecn::Marked;
             queued.set_class(ip.dscp, if was_marked { Ecn::Marked } else { ip.ecn });

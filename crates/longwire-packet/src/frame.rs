@@ -33,6 +33,15 @@ impl FrameMeta {
     }
 }
 
+/// Returns the priority code point (IEEE 802.1Q, 9.6) of the outermost VLAN tag, of any
+/// type and VLAN identifier; `None` of an untagged frame, or one cut short.
+#[inline]
+pub fn priority_code_point(header: &[u8]) -> Option<u8> {
+    let tagged = mac_header_len(header) > ETHERNET_HEADER_LEN;
+    let control = header.get(ETHERNET_HEADER_LEN as usize);
+    control.filter(|_| tagged).map(|control| control >> 5)
+}
+
 /// Length of the MAC header with its VLAN tags, as far as `header` shows it.
 ///
 /// `header` holds the first bytes of the frame; a header cut short counts as

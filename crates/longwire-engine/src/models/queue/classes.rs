@@ -1,4 +1,4 @@
-//! Classes by differentiated services code point, as text.
+//! Classes by the code point of the IP header or of the VLAN tag, as text.
 
 use alloc::borrow::ToOwned;
 use alloc::format;
@@ -8,7 +8,7 @@ use core::fmt;
 
 use longwire_units::{Bytes, Packets};
 
-use super::QueueLimit;
+use super::{HeaderFields, QueueLimit, QueuedFrame};
 use crate::spec::{Arguments, SpecError};
 
 /// Classes of traffic and the code points that belong to each.
@@ -18,10 +18,16 @@ use crate::spec::{Arguments, SpecError};
 /// from 0 to 63, ranges `32-39`, or names: `df`, `cs0` to `cs7` (RFC 2474), `af11` to
 /// `af43` (RFC 2597), `ef` (RFC 3246), `va` (RFC 5865), `le` (RFC 8622), and `rest` for
 /// all code points that no class names. Without `rest`, these go to the last class.
+///
+/// Or classes of priority code points (PCP): `pcp0` to `pcp7`, ranges `pcp4-5`, or IEEE
+/// 802.1Q's names of traffic types, annex I: `be` (0), `bk` (1), `ee`, `ca`, `vi`, `vo`,
+/// `ic`, `nc` (7). Its order has background, 1, below best effort, 0. Frames without a
+/// VLAN tag are `be`. Classes are by one of the two fields.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Classes {
+    field: ClassField,
     /// The class of each code point.
-    of_dscp: [u8; DSCPS],
+    of_point: [u8; DSCPS],
     classes: Vec<Class>,
     text: String,
 }
@@ -35,18 +41,32 @@ pub struct Class {
     pub limit: QueueLimit,
 }
 
+/// The field that a code point is read from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ClassField {
+    /// The differentiated services code point of the IP header.
+    Dscp,
+    /// The priority code point of the outermost VLAN tag.
+    Pcp,
+}
+
 /// Number of code points (RFC 2474, section 3).
 const DSCPS: usize = 64;
+
+/// Traffic types of the priority code points, from 0 on (IEEE 802.1Q, annex I).
+const PCP_NAMES: [&str; 8] = ["be", "bk", "ee", "ca", "vi", "vo", "ic", "nc"];
 
 /// The largest weight.
 const WEIGHT_MAX: u32 = 1_000_000;
 
 impl Classes {
-    /// Reads the parameter `classes`.
-    pub(super) fn read(arguments: &Arguments) -> Result<Classes, SpecError> {
+    /// Reads the parameter `classes`; `pcp` alone stands for `pcp_classes`.
+    pub(super) fn read(arguments: &Arguments, pcp_classes: &str) -> Result<Classes, SpecError> {
         let text = arguments.read("classes", |text| Ok(text.to_owned()))?;
-        Classes::parse(&text)
-            .map_err(|message| arguments.invalid(format!("classes={text}: {message}")))
+        let written = if text == "pcp" { pcp_classes } else { &text };
+        let classes = Classes::parse(written)
+            .map_err(|message| arguments.invalid(format!("classes={text}: {message}")))?;
+        Ok(Classes { text, ..classes })
     }
 
     /// Parses classes.
@@ -54,7 +74,8 @@ impl Classes {
     /// # Errors
     /// A fault and its place.
     pub fn parse(text: &str) -> Result<Classes, String> {
-        let mut of_dscp = [None; DSCPS];
+        let mut of_point = [None; DSCPS];
+        let mut field = None;
         let mut rest = None;
         let mut classes = Vec::new();
         for (index, class) in text.split('/').enumerate() {
@@ -62,15 +83,18 @@ impl Classes {
                 return Err(format!("more than {DSCPS} classes"));
             }
             let (class, own_limit) = split(class, '@');
-            let (dscps, weight) = split(class, '*');
-            for dscp in dscps.split('+').map(str::trim) {
-                if dscp == "rest" {
-                    give(&mut rest, index, dscp)?;
+            let (points, weight) = split(class, '*');
+            for point in points.split('+').map(str::trim) {
+                if point == "rest" {
+                    give(&mut rest, index, point)?;
                     continue;
                 }
-                let (first, last) = read_dscps(dscp)?;
-                for place in &mut of_dscp[first..=last] {
-                    give(place, index, dscp)?;
+                let (of, first, last) = read_points(point)?;
+                if *field.get_or_insert(of) != of {
+                    return Err(mixed(point, of));
+                }
+                for place in &mut of_point[first..=last] {
+                    give(place, index, point)?;
                 }
             }
             classes.push(Class {
@@ -80,16 +104,29 @@ impl Classes {
         }
         let rest = rest.unwrap_or(classes.len() as u8 - 1);
         Ok(Classes {
-            of_dscp: of_dscp.map(|class| class.unwrap_or(rest)),
+            field: field.unwrap_or(ClassField::Dscp),
+            of_point: of_point.map(|class| class.unwrap_or(rest)),
             classes,
             text: text.to_owned(),
         })
     }
 
-    /// Returns the index of a code point's class.
+    /// Returns the index of a frame's class.
     #[inline]
-    pub fn of(&self, dscp: u8) -> usize {
-        usize::from(self.of_dscp[usize::from(dscp) % DSCPS])
+    pub fn of(&self, frame: &QueuedFrame) -> usize {
+        let point = match self.field {
+            ClassField::Dscp => frame.dscp(),
+            ClassField::Pcp => frame.pcp(),
+        };
+        usize::from(self.of_point[usize::from(point) % DSCPS])
+    }
+
+    /// Returns the header fields that decide a frame's class.
+    pub fn reads(&self) -> HeaderFields {
+        match self.field {
+            ClassField::Dscp => HeaderFields::Class,
+            ClassField::Pcp => HeaderFields::Tag,
+        }
     }
 
     /// Returns the classes, in order; never empty.
@@ -125,25 +162,50 @@ fn split(text: &str, mark: char) -> (&str, Option<&str>) {
     }
 }
 
-fn give(place: &mut Option<u8>, class: usize, dscp: &str) -> Result<(), String> {
+fn give(place: &mut Option<u8>, class: usize, point: &str) -> Result<(), String> {
     match place.replace(class as u8) {
         None => Ok(()),
-        Some(_) => Err(format!("'{dscp}' is in two classes, or twice in one")),
+        Some(_) => Err(format!("'{point}' is in two classes, or twice in one")),
     }
 }
 
-fn read_dscps(text: &str) -> Result<(usize, usize), String> {
-    let number = |text: &str| text.parse::<usize>().ok().filter(|dscp| *dscp < DSCPS);
-    let found = match text.split_once('-') {
-        Some((first, last)) => number(first).zip(number(last)),
-        None => number(text)
-            .or_else(|| named(text))
-            .map(|dscp| (dscp, dscp)),
+/// Returns the error about a code point of `field` after one of the other.
+fn mixed(text: &str, field: ClassField) -> String {
+    match field {
+        ClassField::Dscp => format!(
+            "'{text}' is a DSCP, and another class is by the priority of the VLAN tag (pcp0 to \
+             pcp7); classes are by one of them"
+        ),
+        ClassField::Pcp => format!(
+            "'{text}' is a priority of the VLAN tag, and another class is by DSCP; classes are by \
+             one of them"
+        ),
+    }
+}
+
+/// Reads a code point or a range of them: its field, the first and the last.
+fn read_points(text: &str) -> Result<(ClassField, usize, usize), String> {
+    let (field, numbers, count) = match text.strip_prefix("pcp") {
+        Some(numbers) => (ClassField::Pcp, numbers, PCP_NAMES.len()),
+        None => (ClassField::Dscp, text, DSCPS),
     };
-    found.filter(|(first, last)| first <= last).ok_or_else(|| {
+    let number = |text: &str| text.parse::<usize>().ok().filter(|point| *point < count);
+    let numbered = match numbers.split_once('-') {
+        Some((first, last)) => number(first).zip(number(last)),
+        None => number(numbers).map(|point| (point, point)),
+    };
+    let numbered = numbered.filter(|(first, last)| first <= last);
+    let by_name = || {
+        let pcp = PCP_NAMES.iter().position(|name| *name == text);
+        let pcp = pcp.map(|pcp| (ClassField::Pcp, pcp, pcp));
+        pcp.or_else(|| named(text).map(|dscp| (ClassField::Dscp, dscp, dscp)))
+    };
+    let found = numbered.map(|(first, last)| (field, first, last));
+    found.or_else(by_name).ok_or_else(|| {
         format!(
             "'{text}' is no code point; write a number from 0 to 63, a range 32-39, df, cs0 to \
-             cs7, af11 to af43, ef, va, le, or rest"
+             cs7, af11 to af43, ef, va, le, or rest; by the priority of the VLAN tag, pcp0 to \
+             pcp7, pcp4-5, be, bk, ee, ca, vi, vo, ic, nc"
         )
     })
 }
@@ -187,16 +249,34 @@ fn read_own_limit(text: &str) -> Result<QueueLimit, String> {
 
 #[cfg(test)]
 mod tests {
+    use longwire_packet::frame::FrameMeta;
+    use longwire_packet::header::Ecn;
+    use longwire_units::Nanos;
+
     use super::*;
 
     fn parse(text: &str) -> Result<Classes, String> {
         Classes::parse(text)
     }
 
+    fn by_dscp(dscp: u8) -> QueuedFrame {
+        let mut frame = QueuedFrame::new(0, FrameMeta::new(Nanos::ZERO, 100));
+        frame.set_class(dscp, Ecn::NotCapable);
+        // Of no consequence to classes of the other field.
+        frame.set_pcp(7 - dscp % 8);
+        frame
+    }
+
+    fn by_pcp(pcp: u8) -> QueuedFrame {
+        let mut frame = by_dscp(63 - pcp);
+        frame.set_pcp(pcp);
+        frame
+    }
+
     #[test]
     fn code_points_find_their_class() {
         let classes = parse("ef+va*4@100p/rest@64kb/le+8-10+af41").unwrap();
-        let of = |class| (0..64u8).filter(move |dscp| classes.of(*dscp) == class);
+        let of = |class| (0..64u8).filter(move |dscp| classes.of(&by_dscp(*dscp)) == class);
         assert_eq!(of.clone()(0).collect::<Vec<_>>(), [44, 46]);
         assert_eq!(of.clone()(2).collect::<Vec<_>>(), [1, 8, 9, 10, 34]);
         assert_eq!(of(1).count(), 64 - 7);
@@ -212,9 +292,24 @@ mod tests {
     fn without_rest_the_last_class_has_it() {
         let classes = parse("cs6+cs7/af11/df").unwrap();
         assert_eq!(
-            [48, 56, 10, 0, 63].map(|dscp| classes.of(dscp)),
+            [48, 56, 10, 0, 63].map(|dscp| classes.of(&by_dscp(dscp))),
             [0, 0, 1, 2, 2]
         );
+    }
+
+    #[test]
+    fn priorities_of_the_tag_find_their_class() {
+        for (text, expected) in [
+            ("nc/ic/vo/vi/ca/ee/be/bk", [6, 7, 5, 4, 3, 2, 1, 0]),
+            ("pcp6-7*3/pcp5+vi@9p/rest/pcp1", [2, 3, 2, 2, 1, 1, 0, 0]),
+            ("vo/pcp0", [1, 1, 1, 1, 1, 0, 1, 1]),
+        ] {
+            let classes = parse(text).unwrap();
+            let found: Vec<usize> = (0..8).map(|pcp| classes.of(&by_pcp(pcp))).collect();
+            assert_eq!(found, expected, "{text}");
+            assert_eq!(classes.reads(), HeaderFields::Tag);
+        }
+        assert_eq!(parse("ef/rest").unwrap().reads(), HeaderFields::Class);
     }
 
     #[test]
@@ -239,6 +334,13 @@ mod tests {
             ("ef*x", "'x' is no weight"),
             ("ef@0p", "'0p' is no limit"),
             ("ef@100", "'100' is no limit"),
+            ("pcp8", "'pcp8' is no code point"),
+            ("pcp5-4", "'pcp5-4' is no code point"),
+            ("pcp", "'pcp' is no code point"),
+            ("pcpvo", "'pcpvo' is no code point"),
+            ("vo/pcp4-5", "'pcp4-5' is in two classes"),
+            ("vo/rest/1", "'1' is a DSCP"),
+            ("ef/rest/bk", "'bk' is a priority of the VLAN tag"),
         ] {
             let error = parse(text).unwrap_err();
             assert!(error.contains(said), "{text}: {error}");

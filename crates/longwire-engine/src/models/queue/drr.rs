@@ -20,9 +20,10 @@ pub const ENTRY: Entry<Queue> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {
     name: "drr",
-    summary: "deficit round robin (Shreedhar and Varghese 1996): classes of code points (DSCP) \
-              share the link by weight; each is first in, first out. When the queue is full, the \
-              latest frame of the class with the most bytes for its weight is dropped",
+    summary: "deficit round robin (Shreedhar and Varghese 1996): classes of code points (DSCP, or \
+              the PCP of the VLAN tag) share the link by weight; each is first in, first out. When \
+              the queue is full, the latest frame of the class with the most bytes for its weight \
+              is dropped",
     params: &[
         Param::with_default(
             "classes",
@@ -31,7 +32,9 @@ static INFO: ModelInfo = ModelInfo {
         )
         .help(
             "code points of each class, between slashes: numbers, ranges 32-39, names, or rest; * \
-             and a weight, @ and a limit for the class may follow",
+             and a weight, @ and a limit for the class may follow. By the priority of the VLAN \
+             tag: pcp0 to pcp7, pcp4-5, or be bk ee ca vi vo ic nc, frames without a tag as be; \
+             pcp alone is nc+ic+vo*4/rest*8/bk",
         ),
         parameters::limit_of_all("1000p"),
         parameters::LIMIT_BYTES_OF_ALL,
@@ -42,7 +45,7 @@ static INFO: ModelInfo = ModelInfo {
 
 fn build(arguments: &Arguments) -> Result<Queue, SpecError> {
     let limit = parameters::read_limit(arguments)?;
-    let classes = Classes::read(arguments)?;
+    let classes = Classes::read(arguments, "nc+ic+vo*4/rest*8/bk")?;
     let quantum = parameters::read_size(arguments, "quantum")?;
     let queue = DeficitRoundRobin::new(classes, quantum, limit);
     Ok(Queue::Managed(Box::new(queue)))
@@ -54,8 +57,8 @@ fn build(arguments: &Arguments) -> Result<Queue, SpecError> {
 /// Classes with frames take turns. A turn adds the class's quantum times its weight to
 /// its deficit; frames are sent while the deficit covers them, and the remainder is
 /// kept for the next turn, unless the class is empty. A quantum smaller than a frame
-/// only takes more turns. A frame's class is that of its code point; frames without IP
-/// count as code point 0.
+/// only takes more turns. A frame's class is that of its code point; frames without IP,
+/// or without a VLAN tag, count as code point 0.
 ///
 /// The limit is for all classes together. While an arriving frame makes the queue
 /// exceed it, the latest frame of the class with the most bytes for its weight is
@@ -177,11 +180,11 @@ impl DeficitRoundRobin {
 
 impl Discipline for DeficitRoundRobin {
     fn reads(&self) -> HeaderFields {
-        HeaderFields::Class
+        self.classes.reads()
     }
 
     fn enqueue(&mut self, _now: Nanos, frame: QueuedFrame, context: &mut QueueContext) {
-        let class = self.classes.of(frame.dscp());
+        let class = self.classes.of(&frame);
         let own = &self.classes.list()[class].limit;
         let fits = self.lines[class].frames.fits(own, frame.len)
             && (!context.exceeds(&self.limit) || self.push_out(class, frame.len, context));

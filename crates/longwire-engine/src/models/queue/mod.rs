@@ -87,6 +87,8 @@ pub struct QueuedFrame {
     traffic_class: u8,
     /// 1 if the frame will carry a congestion mark.
     mark: u8,
+    /// Priority code point of its outermost VLAN tag.
+    pcp: u8,
 }
 
 impl QueuedFrame {
@@ -100,6 +102,7 @@ impl QueuedFrame {
             len: frame.len,
             traffic_class: 0,
             mark: 0,
+            pcp: 0,
         }
     }
 
@@ -120,6 +123,18 @@ impl QueuedFrame {
     #[inline]
     pub fn dscp(&self) -> u8 {
         self.traffic_class >> 2
+    }
+
+    /// Sets the priority code point of its outermost VLAN tag.
+    #[inline]
+    pub fn set_pcp(&mut self, pcp: u8) {
+        self.pcp = pcp;
+    }
+
+    /// Returns the priority code point of its outermost VLAN tag; 0 without a tag.
+    #[inline]
+    pub fn pcp(&self) -> u8 {
+        self.pcp
     }
 
     /// Returns its congestion notification; not capable without IP.
@@ -161,8 +176,10 @@ pub struct LinkFacts {
 /// The header fields that a discipline reads: parsing them costs time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum HeaderFields {
-    /// None: code point, congestion notification and flow are not filled in.
+    /// None: code points, congestion notification and flow are not filled in.
     Nothing,
+    /// [`QueuedFrame::pcp`].
+    Tag,
     /// [`QueuedFrame::dscp`] and [`QueuedFrame::ecn`].
     Class,
     /// The flow too: [`QueuedFrame::flow`].

@@ -19,9 +19,10 @@ pub const ENTRY: Entry<Queue> = Entry { info: &INFO, build };
 
 static INFO: ModelInfo = ModelInfo {
     name: "priority",
-    summary: "strict priority: a class of code points (DSCP, RFC 2474) is served only while those \
-              before it have nothing waiting; each is first in, first out. Frames that arrive at a \
-              full queue push out the latest frames of lower classes, or are dropped",
+    summary: "strict priority: a class of code points (DSCP, RFC 2474, or the PCP of the VLAN tag, \
+              802.1Q) is served only while those before it have nothing waiting; each is first in, \
+              first out. Frames that arrive at a full queue push out the latest frames of lower \
+              classes, or are dropped",
     params: &[
         Param::with_default(
             "classes",
@@ -30,7 +31,9 @@ static INFO: ModelInfo = ModelInfo {
         )
         .help(
             "code points of each class, highest first, between slashes: numbers, ranges 32-39, \
-             names, or rest; @ and a limit for the class may follow",
+             names, or rest; @ and a limit for the class may follow. By the priority of the VLAN \
+             tag: pcp0 to pcp7, pcp4-5, or be bk ee ca vi vo ic nc (be, 0, is above bk, 1), frames \
+             without a tag as be; pcp alone is nc/ic/vo/vi/ca/ee/be/bk",
         ),
         parameters::limit_of_all("1000p"),
         parameters::LIMIT_BYTES_OF_ALL,
@@ -39,15 +42,15 @@ static INFO: ModelInfo = ModelInfo {
 
 fn build(arguments: &Arguments) -> Result<Queue, SpecError> {
     let limit = parameters::read_limit(arguments)?;
-    let classes = Classes::read(arguments)?;
+    let classes = Classes::read(arguments, "nc/ic/vo/vi/ca/ee/be/bk")?;
     if classes.list().iter().any(|class| class.weight != 1) {
         return Err(arguments.invalid("classes have an order, not weights; drr has weights"));
     }
     Ok(Queue::Managed(Box::new(Priority::new(classes, limit))))
 }
 
-/// Strict priority. A frame's class is that of its code point; frames without IP count
-/// as code point 0.
+/// Strict priority. A frame's class is that of its code point; frames without IP, or
+/// without a VLAN tag, count as code point 0.
 ///
 /// The limit is for all classes together. A frame that does not fit pushes out the
 /// latest frames of the lowest class that has any, and only of classes lower than its
@@ -106,11 +109,11 @@ impl Priority {
 
 impl Discipline for Priority {
     fn reads(&self) -> HeaderFields {
-        HeaderFields::Class
+        self.classes.reads()
     }
 
     fn enqueue(&mut self, _now: Nanos, frame: QueuedFrame, context: &mut QueueContext) {
-        let class = self.classes.of(frame.dscp());
+        let class = self.classes.of(&frame);
         let own = &self.classes.list()[class].limit;
         let fits = self.lines[class].fits(own, frame.len)
             && (!context.exceeds(&self.limit) || self.push_out(class, frame.len, context));

@@ -8,13 +8,18 @@ use crate::queues::late::for_every_queue;
 use crate::queues::link::{Fate, Run, link};
 use crate::queues::traffic::{Kind, Packet};
 
+/// The fields of a frame that decide its place.
+type OrderKey = (Kind, u8, Option<(u16, u8)>);
+
 /// Frames with the same key must not overtake each other. A queue that is
 /// not named here is first in, first out.
-fn order_key(name: &str, packet: &Packet) -> (Kind, u8) {
+fn order_key(text: &str, packet: &Packet) -> OrderKey {
     let (dscp, ecn) = packet.class();
-    let one = |key| (Kind::Ipv4, key);
+    let one = |key| (Kind::Ipv4, key, None);
+    let name = text.split(':').next().unwrap_or(text);
     match name {
-        "fq-codel" => (packet.kind, packet.flow),
+        "fq-codel" => (packet.kind, packet.flow, packet.tag),
+        "priority" | "drr" if text.contains("pcp") => one(packet.pcp()),
         "dualpi2" => one(ecn % 2),
         "priority" | "drr" => one(dscp),
         _ => one(0),
@@ -24,7 +29,6 @@ fn order_key(name: &str, packet: &Packet) -> (Kind, u8) {
 #[test]
 fn every_frame_is_decided_once_and_in_its_order() {
     for_every_queue(60, |text, pattern, seed| {
-        let name = text.split(':').next().unwrap_or(text);
         let link = link(pattern.rate, text, seed);
         let mut run = Run::new(link, pattern.packets.len());
         let mut bytes_max = 0;
@@ -47,7 +51,7 @@ fn every_frame_is_decided_once_and_in_its_order() {
         }
         assert!(run.link.occupancy_max().1.0 >= bytes_max);
         let (fates, order) = run.finish();
-        assert_in_order(name, &pattern.packets, &fates, &order);
+        assert_in_order(text, &pattern.packets, &fates, &order);
     });
 }
 
@@ -60,23 +64,23 @@ fn undecided<'a>(offered: &'a [Packet], decided: &[usize]) -> Vec<&'a Packet> {
     waiting.collect()
 }
 
-fn assert_in_order(name: &str, packets: &[Packet], fates: &[Fate], order: &[usize]) {
+fn assert_in_order(text: &str, packets: &[Packet], fates: &[Fate], order: &[usize]) {
     let mut departed = 0;
-    let mut last: Vec<((Kind, u8), usize)> = Vec::new();
+    let mut last: Vec<(OrderKey, usize)> = Vec::new();
     for frame in order {
         let Fate::Sent { departure, .. } = fates[*frame] else {
             continue;
         };
         assert!(
             departure >= departed,
-            "{name}: the link sends one at a time"
+            "{text}: the link sends one at a time"
         );
         assert!(departure >= packets[*frame].arrival);
         departed = departure;
-        let key = order_key(name, &packets[*frame]);
+        let key = order_key(text, &packets[*frame]);
         match last.iter_mut().find(|(other, _)| *other == key) {
             Some((_, before)) => {
-                assert!(*before < *frame, "{name}: {frame} overtakes {before}");
+                assert!(*before < *frame, "{text}: {frame} overtakes {before}");
                 *before = *frame;
             }
             None => last.push((key, *frame)),

@@ -299,17 +299,23 @@ fn dualpi2() {
 }
 
 /// Classes with and without limits, next to the limit of all of them, the
-/// rest in the last.
+/// rest in the last; by DSCP or, half of them, by the priority of the VLAN tag.
 fn draw_classes(draws: &mut Draws, weighted: bool) -> (String, ByClass) {
     let limit = draw_limit(draws);
     let mut classes = Vec::new();
     let mut texts = Vec::new();
-    for dscps in [vec![48, 46], vec![34, 1], vec![8], vec![63]] {
+    let by_tag = draws.once_in(2);
+    let (prefix, all) = if by_tag {
+        ("pcp", [vec![7, 5], vec![6, 1], vec![0], vec![4]])
+    } else {
+        ("", [vec![48, 46], vec![34, 1], vec![8], vec![63]])
+    };
+    for points in all {
         if draws.once_in(4) {
             continue;
         }
-        let numbers: Vec<String> = dscps.iter().map(u8::to_string).collect();
-        let mut text = numbers.join("+");
+        let points_text = points.iter().map(|point| format!("{prefix}{point}"));
+        let mut text = points_text.collect::<Vec<String>>().join("+");
         let weight = if weighted {
             draws.between(1, 9) as i64
         } else {
@@ -328,7 +334,7 @@ fn draw_classes(draws: &mut Draws, weighted: bool) -> (String, ByClass) {
         });
         texts.push(text);
         classes.push(Class {
-            dscps,
+            points,
             weight,
             limit: own,
             queue: VecDeque::new(),
@@ -340,7 +346,12 @@ fn draw_classes(draws: &mut Draws, weighted: bool) -> (String, ByClass) {
     }
     let text = format!("classes={},{}", texts.join("/"), limit.text());
     let total = limit;
-    (text, ByClass { classes, total })
+    let classes = ByClass {
+        classes,
+        total,
+        by_tag,
+    };
+    (text, classes)
 }
 
 #[test]

@@ -23,6 +23,9 @@ pub fn texts(info: &ModelInfo) -> Vec<String> {
             texts.extend(words.iter().map(|word| with(&chosen(word))));
         }
     }
+    if info.params.iter().any(|param| param.name == "classes") {
+        texts.push(with(&["classes=pcp".to_owned()]));
+    }
     texts
 }
 

@@ -293,6 +293,7 @@ impl Network {
             ecn: flow.sender.ecn,
             flow: index as u8,
             kind: Kind::Ipv4,
+            tag: None,
         };
         let verdict = self.link.offer(packet.meta(), &packet.bytes());
         self.sent.push((index, now));

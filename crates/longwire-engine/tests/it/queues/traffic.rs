@@ -16,6 +16,8 @@ pub struct Packet {
     pub ecn: u8,
     pub flow: u8,
     pub kind: Kind,
+    /// The type and the priority of its outermost VLAN tag.
+    pub tag: Option<(u16, u8)>,
 }
 
 impl Packet {
@@ -29,9 +31,13 @@ impl Packet {
             ecn: 0,
             flow: 0,
             kind: Kind::Ipv4,
+            tag: None,
         }
     }
 }
+
+/// The type of a service tag (IEEE 802.1ad).
+const SERVICE_TAG: u16 = 0x88a8;
 
 /// The contents of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +58,15 @@ impl Packet {
     pub fn bytes(&self) -> Vec<u8> {
         let class = self.dscp << 2 | self.ecn;
         let mut bytes = vec![2, 0, 0, 0, 0, self.flow, 2, 0, 0, 0, 1, 1];
+        if let Some((kind, pcp)) = self.tag {
+            bytes.extend(kind.to_be_bytes());
+            // Of VLAN 0: only priority-tagged.
+            bytes.extend([pcp << 5, 0]);
+            if kind == SERVICE_TAG {
+                // The priority of the inner tag is of no consequence.
+                bytes.extend([0x81, 0x00, (7 - pcp) << 5, 9]);
+            }
+        }
         match self.kind {
             Kind::Ipv4 => {
                 bytes.extend([0x08, 0x00, 0x45, class, 0, 46, 0, 0, 0, 0, 64, 17, 0, 0]);
@@ -79,6 +94,11 @@ impl Packet {
         bytes.extend([0x10, self.flow, 0x20, 0x01, 0, 26, 0, 0]);
         bytes.resize(bytes.len().max(64), 0);
         bytes
+    }
+
+    /// Returns the priority of its tag, if it has one.
+    pub fn pcp(&self) -> u8 {
+        self.tag.map_or(0, |(_, pcp)| pcp)
     }
 
     /// Returns the fields that the engine reads: none without IP.
@@ -169,6 +189,12 @@ pub fn pattern_at(draws: &mut Draws, frames: usize, rate: u64) -> Pattern {
             now += draws.scale(unit, unit.saturating_mul(3_000));
         }
     }
+    // Separate draws: patterns are the same with and without tags.
+    let mut draws = Draws::new(rate ^ frames as u64);
+    for packet in &mut packets {
+        let kind = draws.choose(&[None, Some(0x8100), Some(0x8100), Some(SERVICE_TAG)]);
+        packet.tag = kind.map(|kind| (kind, draws.between(0, 7) as u8));
+    }
     Pattern { rate, packets }
 }
 
@@ -224,6 +250,7 @@ impl Phase {
             ecn: draws.choose(self.ecn),
             flow: draws.between(0, u64::from(self.flows) - 1) as u8,
             kind: draws.choose(self.kinds),
+            tag: None,
         }
     }
 }

@@ -36,7 +36,7 @@ impl Oracle for HeadDrop {
 
 /// A class and what waits in it.
 pub struct Class {
-    pub dscps: Vec<u8>,
+    pub points: Vec<u8>,
     pub weight: i64,
     /// Its own, if it has one.
     pub limit: Option<Limit>,
@@ -58,13 +58,19 @@ pub struct ByClass {
     pub classes: Vec<Class>,
     /// Of all classes together.
     pub total: Limit,
+    /// Whether code points are those of the VLAN tag.
+    pub by_tag: bool,
 }
 
 impl ByClass {
     fn class_of(&self, packet: &Packet) -> usize {
-        let dscp = packet.class().0;
+        let point = if self.by_tag {
+            packet.pcp()
+        } else {
+            packet.class().0
+        };
         let mut classes = self.classes.iter();
-        let found = classes.position(|class| class.dscps.contains(&dscp));
+        let found = classes.position(|class| class.points.contains(&point));
         found.unwrap_or(self.classes.len() - 1)
     }
 
