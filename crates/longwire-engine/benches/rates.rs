@@ -24,7 +24,7 @@ const FRAMES: u64 = 1_024;
 const GAP: u64 = 100;
 
 /// Name in the table, and the model.
-const CASES: [(&str, &str); 16] = [
+const CASES: [(&str, &str); 17] = [
     ("fixed", "fixed:rate=10gbit"),
     ("unlimited", "unlimited"),
     (
@@ -46,6 +46,7 @@ const CASES: [(&str, &str); 16] = [
         "tdm, whole",
         "tdm:rate=40gbit,period=100us,slot=25us,partial=whole",
     ),
+    ("slots", "slots:wait=10us..20us,packets=20p,rate=40gbit"),
     ("token-bucket", "token-bucket:rate=10gbit,burst=64kb"),
     (
         "token-bucket, peak",

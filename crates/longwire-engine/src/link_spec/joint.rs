@@ -11,6 +11,7 @@ use longwire_units::{Bytes, Nanos, Packets};
 use crate::frame_context::FrameContext;
 use crate::models::delay::DelayModel;
 use crate::models::order::OrderPolicy;
+use crate::models::rate::slots::Caps;
 use crate::models::{self};
 use crate::origin::Origin;
 use crate::parts::{Doubt, LinkSpec};
@@ -32,6 +33,7 @@ impl LinkSpec {
     pub fn joint_doubts(&self) -> Vec<Doubt> {
         let doubts = [
             (models::RATE.name, self.base_delay_doubt()),
+            (models::RATE.name, self.slots_doubt()),
             (models::DELAY.name, self.order_doubt()),
             (models::REORDERING.name, self.reordering_doubt()),
             (models::QUEUE.name, self.queue_doubt()),
@@ -106,6 +108,20 @@ impl LinkSpec {
                  order=reorder allows overtaking",
                 rounded(raised),
                 rounded(drawn)
+            )
+        })
+    }
+
+    /// Slots that send more than the derived queue holds.
+    fn slots_doubt(&self) -> Option<String> {
+        let rate = self.rate.as_ref()?.models().first()?;
+        let slots = models::RATE.arguments("slots", rate.text())?;
+        let slot = Bytes(Caps::read(&slots).ok()?.full_bytes()?);
+        let derived = self.queue_limit().bytes.filter(|_| self.queue.is_none());
+        derived.filter(|held| *held < slot).map(|held| {
+            format!(
+                "the derived queue holds {held}, less than the {slot} of a slot of full frames; \
+                 add queue={slot}"
             )
         })
     }

@@ -308,6 +308,11 @@ impl<'a> Arguments<'a> {
         self.doubts.into_inner()
     }
 
+    /// Returns the loader, for models inside a parameter.
+    pub(crate) fn loader(&self) -> &'a dyn Loader {
+        self.loader
+    }
+
     fn param(&self, key: &str) -> Option<&'static Param> {
         self.model.params.iter().find(|param| param.name == key)
     }

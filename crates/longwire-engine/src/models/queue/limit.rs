@@ -37,7 +37,7 @@ pub const UNLIMITED_ENTRY: Entry<Queue> = Entry {
 };
 
 /// The largest frame of an ordinary Ethernet, without FCS.
-const FULL_FRAME: Bytes = Bytes(1514);
+pub(crate) const FULL_FRAME: Bytes = Bytes(1514);
 
 /// The shortest frame of Ethernet, without FCS.
 const SHORTEST_FRAME: Bytes = Bytes(60);

@@ -24,6 +24,7 @@ mod opportunities;
 pub mod plugin;
 mod ramp;
 mod serializer;
+pub mod slots;
 pub mod steps;
 pub mod tdm;
 pub mod token_bucket;
@@ -482,6 +483,7 @@ pub static KIND: Kind<Rate> = Kind {
         mahimahi::ENTRY,
         cellreplay::ENTRY,
         tdm::ENTRY,
+        slots::ENTRY,
         token_bucket::ENTRY,
         two_state::ENTRY,
         markov::ENTRY,

@@ -312,6 +312,8 @@ fn the_rest_of_a_frame_goes_on_at_any_rate() {
             "steps:at=0s/0;4ms/4mbit,change=linear",
             4 * ms + 2 * ms * 14142 / 10000,
         ),
+        ("1mbit", "slots:wait=10ms,rate=1mbit", 18 * ms),
+        ("slots:wait=1ms,rate=2mbit", "1mbit", 6 * ms),
         ("steps:at=0s/2mbit;2ms/0", "1mbit", 8 * ms),
         ("steps:at=0s/2mbit;1ms/0,period=2ms", "1mbit", 8 * ms),
         ("steps:at=0s/0;8ms/1mbit,change=linear", "1mbit", 11 * ms),

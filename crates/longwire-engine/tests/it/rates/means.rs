@@ -7,7 +7,7 @@ use crate::common::files;
 use crate::rates::links::{departures, link};
 
 /// Model, file, and the time after which it repeats itself.
-const CASES: [(&str, &str, u64); 11] = [
+const CASES: [(&str, &str, u64); 14] = [
     ("fixed:rate=7mbit", "", 1_000_000),
     ("steps:at=0s/10mbit;10ms/2mbit,period=40ms", "", 40_000_000),
     (
@@ -29,6 +29,11 @@ const CASES: [(&str, &str, u64); 11] = [
         "",
         10_000_000,
     ),
+    // 5 frames of 1,514 bytes: the fifth reaches 6,057 bytes.
+    ("slots:wait=10ms,packets=9p,bytes=6057b", "", 10_000_000),
+    // 5 frames take 6.056 ms.
+    ("slots:wait=10ms,packets=5p,rate=10mbit", "", 16_056_000),
+    ("slots:wait=10ms,rate=10mbit", "", 10_000_000),
     ("token-bucket:rate=5mbit,burst=64kb", "", 1_000_000),
     ("wifi:rate=300mbit,window=0,contention=0", "", 1_000_000),
 ];

@@ -7,4 +7,5 @@ mod means;
 mod program;
 mod slots;
 mod states;
+mod waits;
 mod wifi;

@@ -1,0 +1,229 @@
+//! Transmission slots that a link must wait for, as netem's `slot`.
+
+use alloc::borrow::ToOwned;
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+
+use longwire_packet::frame::FrameMeta;
+use longwire_units::random::Stream;
+use longwire_units::{BitRate, Bytes, Nanos, Packets};
+
+use super::varying::NANOBITS;
+use super::{Rate, RateModel, Serializer};
+use crate::frame_context::FrameContext;
+use crate::models::delay::{self, DelayModel};
+use crate::models::framing::Framing;
+use crate::models::queue::limit::FULL_FRAME;
+use crate::models::{Entry, is_scheduled};
+use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
+
+/// The registry line.
+pub const ENTRY: Entry<Rate> = Entry { info: &INFO, build };
+
+static INFO: ModelInfo = ModelInfo {
+    name: "slots",
+    summary: "frames gather in the queue until the next slot and leave together, as on a shared \
+              medium with aggregation (netem's slot, Linux 4.16); a slot ends when the queue is \
+              empty, or after a number of packets or bytes",
+    params: &[
+        Param::new("wait", Unit::Text("10ms..20ms")).help(
+            "time until the next slot, from the end of the last one or, on an idle link, from the \
+             arrival of a frame: 10ms, a range 10ms..20ms, or a distribution of delays with ; \
+             between its parameters, 'normal:mean=10ms;stddev=2ms' in quotes for the shell",
+        ),
+        Param::new("packets", Unit::Packets)
+            .help("packets after which a slot ends; default: no such limit"),
+        Param::new("bytes", Unit::Size).help(
+            "bytes after which a slot ends, framing included; the frame that reaches them is sent \
+             whole; default: no such limit",
+        ),
+        Param::new("rate", Unit::Rate)
+            .help("bits a second within a slot; default: its frames leave at once"),
+    ],
+};
+
+fn build(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
+    let text = arguments.read("wait", |text| Ok(text.to_owned()))?;
+    let caps = Caps::read(arguments)?;
+    if caps.packets == Some(Packets(0)) || caps.bytes == Some(Bytes(0)) {
+        return Err(arguments.invalid("a slot of 0 passes nothing; the least is 1p, 1b"));
+    }
+    Ok(Rate::Model(Box::new(Slots {
+        wait: read_wait(arguments, &text)?,
+        text,
+        caps,
+        line: Serializer::new(arguments.optional("rate")?, Framing::NONE),
+        until: None,
+        left: Left::default(),
+    })))
+}
+
+/// Reads the distribution of waits.
+fn read_wait(arguments: &Arguments<'_>, text: &str) -> Result<Box<dyn DelayModel>, SpecError> {
+    let range = text.split_once("..").filter(|_| !text.contains(':'));
+    let model = match range {
+        Some((min, max)) => format!("uniform:min={min},max={max}"),
+        None => text.replace(';', ","),
+    };
+    if is_scheduled(&model) {
+        return Err(arguments.invalid(format!(
+            "wait={text} does not draw; write 10ms, 10ms..20ms, or a distribution as \
+             normal:mean=10ms;stddev=2ms"
+        )));
+    }
+    let mut doubts = Vec::new();
+    let wait = delay::KIND.parse_noting(&model, arguments.loader(), &mut doubts)?;
+    if wait.mean() == Nanos::ZERO {
+        return Err(arguments.invalid(format!("wait={text} is no wait; write for example 10ms")));
+    }
+    doubts.into_iter().for_each(|doubt| arguments.doubt(doubt));
+    Ok(wait)
+}
+
+/// Limits of one slot.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Caps {
+    packets: Option<Packets>,
+    bytes: Option<Bytes>,
+}
+
+impl Caps {
+    /// Reads the limits of the model's arguments.
+    pub fn read(arguments: &Arguments<'_>) -> Result<Caps, SpecError> {
+        Ok(Caps {
+            packets: arguments.optional("packets")?,
+            bytes: arguments.optional("bytes")?,
+        })
+    }
+
+    /// Returns the limits of a slot that has sent nothing.
+    fn left(&self) -> Left {
+        Left {
+            packets: self.packets.map_or(u64::MAX, |packets| packets.0),
+            bytes: self.bytes.map_or(u64::MAX, |bytes| bytes.0),
+        }
+    }
+
+    /// Returns the bytes of a slot of full frames; `None` without a limit.
+    pub fn full_bytes(&self) -> Option<u64> {
+        let by_bytes = self.bytes.map(|bytes| bytes.0.div_ceil(FULL_FRAME.0));
+        let frames = self.packets.map(|packets| packets.0);
+        let frames = frames.into_iter().chain(by_bytes).min()?;
+        Some(frames.saturating_mul(FULL_FRAME.0))
+    }
+}
+
+/// Packets and bytes that a slot may still send.
+#[derive(Clone, Copy, Debug, Default)]
+struct Left {
+    packets: u64,
+    bytes: u64,
+}
+
+/// Slots by the rule of `get_slot_next` in Linux' net/sched/sch_netem.c.
+///
+/// A slot opens when its wait is over, for the frames that are in the queue by then. It
+/// closes when it has sent its packets or bytes: the next wait begins. It closes too when
+/// the queue is empty; then the next wait begins with the next arrival. netem sends
+/// the frames of a slot at one instant; with a rate, frames that arrive while the slot
+/// sends belong to it.
+#[derive(Clone, Debug)]
+struct Slots {
+    wait: Box<dyn DelayModel>,
+    /// The wait as written.
+    text: String,
+    caps: Caps,
+    /// The line within a slot.
+    line: Serializer,
+    /// When the slot opens, or has sent its last frame; an arrival after it finds the slot
+    /// closed. `None` before the first slot.
+    until: Option<Nanos>,
+    left: Left,
+}
+
+impl Slots {
+    /// Waits for the next slot from `after` on; returns when it opens.
+    fn next_slot(&mut self, after: Nanos, stream: &mut Stream) -> Nanos {
+        let frame_context = FrameContext {
+            frame: FrameMeta::new(after, 0),
+            at: after,
+            bytes: &[],
+            waiting: (Packets(0), Bytes(0)),
+        };
+        let opens = after.saturating_add(self.wait.draw(&frame_context, stream));
+        self.until = Some(opens);
+        self.left = self.caps.left();
+        opens
+    }
+}
+
+impl RateModel for Slots {
+    fn start(&mut self, epoch: Nanos) {
+        self.wait.start(epoch);
+    }
+
+    #[inline]
+    fn ready(&mut self, from: Nanos, stream: &mut Stream) -> Nanos {
+        match self.until {
+            Some(until) if until >= from => until,
+            _ => self.next_slot(from, stream),
+        }
+    }
+
+    #[inline]
+    fn serve(&mut self, frame: &FrameContext<'_>, wire_bits: u64, stream: &mut Stream) -> Nanos {
+        let work = u128::from(wire_bits) * u128::from(NANOBITS);
+        // The frame before may have left a part of a nanosecond.
+        let busy = frame.at <= self.line.free_at();
+        let rest = self.line.unsent(frame.at).filter(|_| busy).unwrap_or(0);
+        let departure = self.line.resume(frame.at, rest + work);
+        self.until = Some(departure);
+        self.left.packets = self.left.packets.saturating_sub(1);
+        self.left.bytes = self.left.bytes.saturating_sub(wire_bits / 8);
+        if self.left.packets == 0 || self.left.bytes == 0 {
+            self.next_slot(departure, stream);
+        }
+        departure
+    }
+
+    fn unsent(&self, at: Nanos) -> Option<u128> {
+        self.line.rate().and_then(|_| self.line.unsent(at))
+    }
+
+    fn rewind(&mut self, at: Nanos) {
+        // Otherwise the frame was the last of its slot, and the next wait has begun.
+        if self.until == Some(self.line.free_at()) {
+            self.until = Some(at);
+        }
+        self.line.resume(at, 0);
+    }
+
+    fn mean(&self) -> Option<BitRate> {
+        let Some(bytes) = self.caps.full_bytes() else {
+            return self.line.rate();
+        };
+        let work = u128::from(bytes) * 8 * u128::from(NANOBITS);
+        let sending = self.line.rate().map(|rate| u128::from(rate.bits_per_sec()));
+        let sending = sending.map_or(0, |rate| work / rate);
+        let time = u128::from(self.wait.mean().as_nanos()) + sending;
+        let mean = u64::try_from(work / time).unwrap_or(u64::MAX);
+        BitRate::from_bits_per_sec(mean.clamp(1, BitRate::MAX.bits_per_sec()))
+    }
+
+    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "slots:wait={}", self.text)?;
+        if let Some(packets) = self.caps.packets {
+            write!(f, ",packets={packets}")?;
+        }
+        if let Some(bytes) = self.caps.bytes {
+            write!(f, ",bytes={bytes}")?;
+        }
+        match self.line.rate() {
+            Some(rate) => write!(f, ",rate={rate}"),
+            None => Ok(()),
+        }
+    }
+}
