@@ -2,14 +2,14 @@
 
 use std::fmt;
 
-use longwire_units::random::Stream;
-use longwire_units::{BitRate, Nanos, Packets};
-
-use super::{ArrivalModel, Arrivals, EvenClock, Load};
 use longwire_engine::models::Entry;
 use longwire_engine::models::framing::Framing;
 use longwire_engine::models::rate::Serializer;
 use longwire_engine::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
+use longwire_units::random::Stream;
+use longwire_units::{BitRate, Nanos, Packets};
+
+use super::{ArrivalModel, Arrivals, EvenClock, Load};
 
 /// The registry line.
 pub const ENTRY: Entry<Box<dyn ArrivalModel>> = Entry { info: &INFO, build };

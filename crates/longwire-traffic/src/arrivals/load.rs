@@ -3,10 +3,10 @@
 use std::fmt;
 use std::str::FromStr;
 
+use longwire_engine::models::framing::Framing;
 use longwire_units::{BitRate, Nanos, PacketRate, UnitError};
 
 use crate::sizes::SizeModel;
-use longwire_engine::models::framing::Framing;
 
 const NANOS_PER_SEC: u64 = 1_000_000_000;
 

@@ -5,10 +5,9 @@
 
 use std::fmt;
 
+use longwire_engine::models::Kind;
 use longwire_units::Nanos;
 use longwire_units::random::Stream;
-
-use longwire_engine::models::Kind;
 
 pub mod burst;
 pub mod constant;

@@ -2,12 +2,12 @@
 
 use std::fmt;
 
+use longwire_engine::models::Entry;
+use longwire_engine::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 use longwire_units::random::Stream;
 use longwire_units::{Nanos, UnitError, parse_real};
 
 use super::{ArrivalModel, Arrivals, EvenClock, Load};
-use longwire_engine::models::Entry;
-use longwire_engine::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 
 /// The registry line.
 pub const ENTRY: Entry<Box<dyn ArrivalModel>> = Entry { info: &INFO, build };

@@ -2,12 +2,12 @@
 
 use std::fmt;
 
+use longwire_engine::models::Entry;
+use longwire_engine::spec::ModelInfo;
 use longwire_units::Nanos;
 use longwire_units::random::Stream;
 
 use super::{ArrivalModel, Arrivals, Load};
-use longwire_engine::models::Entry;
-use longwire_engine::spec::ModelInfo;
 
 /// The registry line.
 pub const ENTRY: Entry<Box<dyn ArrivalModel>> = Entry {

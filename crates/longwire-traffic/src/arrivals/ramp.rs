@@ -2,15 +2,15 @@
 
 use std::fmt::{self, Write};
 
+use longwire_engine::frame_context::FrameContext;
+use longwire_engine::models::Entry;
+use longwire_engine::models::rate::{self, Rate};
+use longwire_engine::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 use longwire_packet::frame::FrameMeta;
 use longwire_units::random::Stream;
 use longwire_units::{Bytes, Nanos, Packets, Probability, parse_count};
 
 use super::{ArrivalModel, Arrivals, Load};
-use longwire_engine::frame_context::FrameContext;
-use longwire_engine::models::Entry;
-use longwire_engine::models::rate::{self, Rate};
-use longwire_engine::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 
 /// The registry line.
 pub const ENTRY: Entry<Box<dyn ArrivalModel>> = Entry { info: &INFO, build };

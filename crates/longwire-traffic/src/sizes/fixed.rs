@@ -2,12 +2,12 @@
 
 use std::fmt;
 
+use longwire_engine::models::Entry;
+use longwire_engine::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 use longwire_units::parse_count;
 use longwire_units::random::Stream;
 
 use super::{FCS, Fcs, SizeModel};
-use longwire_engine::models::Entry;
-use longwire_engine::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 
 /// The registry line.
 pub const ENTRY: Entry<Box<dyn SizeModel>> = Entry { info: &INFO, build };

@@ -2,12 +2,12 @@
 
 use std::fmt;
 
+use longwire_engine::models::Entry;
+use longwire_engine::spec::{Arguments, ModelInfo, SpecError};
 use longwire_units::random::Stream;
 
 use super::weighted::{ORDER, Weighted};
 use super::{FCS, Fcs, SizeModel};
-use longwire_engine::models::Entry;
-use longwire_engine::spec::{Arguments, ModelInfo, SpecError};
 
 /// The registry line.
 pub const ENTRY: Entry<Box<dyn SizeModel>> = Entry { info: &INFO, build };

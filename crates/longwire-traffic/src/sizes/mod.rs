@@ -6,10 +6,9 @@
 
 use std::fmt;
 
-use longwire_units::random::Stream;
-
 use longwire_engine::models::Kind;
 use longwire_engine::spec::{Arguments, Param, SpecError, Unit};
+use longwire_units::random::Stream;
 
 pub mod fixed;
 pub mod imix;

@@ -2,11 +2,11 @@
 
 use std::fmt;
 
+use longwire_engine::spec::{Arguments, Param, SpecError, Unit};
 use longwire_units::parse_count;
 use longwire_units::random::Stream;
 
 use super::Fcs;
-use longwire_engine::spec::{Arguments, Param, SpecError, Unit};
 
 /// The order of sizes.
 pub(super) const ORDER: Param =
