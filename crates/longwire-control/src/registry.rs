@@ -175,6 +175,21 @@ mod tests {
     use super::*;
 
     #[test]
+    fn every_model_is_of_an_option() {
+        let models = Models::all();
+        let mut of_options = Vec::new();
+        for option in &models.options {
+            let of_option = models
+                .models
+                .iter()
+                .filter(|model| model.kind == option.name);
+            of_options.extend(of_option.map(|model| model.name));
+        }
+        let all: Vec<&str> = models.models.iter().map(|model| model.name).collect();
+        assert_eq!(of_options, all);
+    }
+
+    #[test]
     fn the_ranges_of_parameters_are_those_that_are_checked() {
         let models = Models::all().models;
         for (kind, model, given, key, outside) in [
