@@ -13,8 +13,6 @@ mod groups;
 mod place;
 mod plan;
 mod reason;
-#[cfg(test)]
-mod tests;
 mod types;
 
 pub use count::{AUTO_LINKS_MIN, ShardCount, ShardCountError};

@@ -20,6 +20,7 @@ mod own_ports;
 mod plugins;
 mod replay;
 mod replay_order;
+mod shard_plan;
 mod shards;
 mod suggest;
 mod sums;

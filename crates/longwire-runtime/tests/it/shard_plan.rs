@@ -1,9 +1,8 @@
 //! The planner against its rules, and against every distribution of small networks.
 
 use longwire_engine::Nanos;
+use longwire_runtime::shards::{LOOKAHEAD_MIN, SHARDS_MAX, ShardLink, ShardPlan, plan};
 use proptest::prelude::*;
-
-use super::{LOOKAHEAD_MIN, SHARDS_MAX, ShardLink, ShardPlan, plan};
 
 fn link(lookahead_us: u64, load: u64) -> ShardLink {
     ShardLink {
