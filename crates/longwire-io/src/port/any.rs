@@ -187,4 +187,8 @@ impl TxPort for AnyTx {
     fn region(&self) -> Option<RegionId> {
         each_tx!(self, port => port.region())
     }
+
+    fn set_carrier(&mut self, up: bool) {
+        each_tx!(self, port => port.set_carrier(up));
+    }
 }

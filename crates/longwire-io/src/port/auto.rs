@@ -23,10 +23,10 @@ pub(super) fn open(name: &str, options: &OpenOptions) -> Result<Port, PortError>
         // The port reports a missing interface, with the existing ones.
         _ => ("xdp", format!("{name} is opened with AF_XDP")),
     };
-    let opened = registry::open(&format!("{kind}:{name}"), options);
+    let opened = registry::open_kind(&format!("{kind}:{name}"), options);
     let (result, why) = match opened {
         Err(error) if kind == "xdp" && may_work_otherwise(&error) => (
-            registry::open(&format!("packet:{name}"), options),
+            registry::open_kind(&format!("packet:{name}"), options),
             format!("{name} is opened with AF_PACKET, because AF_XDP does not work here: {error}"),
         ),
         other => (other, why),

@@ -7,6 +7,7 @@ use longwire_engine::Nanos;
 mod any;
 mod auto;
 pub mod bare;
+mod carrier;
 mod clocks;
 mod error;
 pub mod gap;
@@ -272,4 +273,9 @@ pub trait TxPort {
     fn region(&self) -> Option<RegionId> {
         None
     }
+
+    /// Gives the interface at the other end its carrier, or takes it; no-op unless the
+    /// port was opened with [`OpenOptions::carrier`](options::OpenOptions::carrier).
+    /// Without it, frames are lost; a port whose carrier is not back yet is full.
+    fn set_carrier(&mut self, _up: bool) {}
 }

@@ -32,6 +32,22 @@ pub struct OpenOptions {
     /// Holder of frames until their release, so that they can be pushed early (see
     /// [`super::TxPort::launch_lead`]).
     pub launch: LaunchMode,
+    /// Whether the port controls the carrier of the interface at its other end; refused
+    /// where it cannot (see [`super::TxPort::set_carrier`]).
+    pub carrier: CarrierControl,
+}
+
+/// The interfaces whose carrier a port may control.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CarrierControl {
+    /// None.
+    #[default]
+    Off,
+    /// A TAP device.
+    Tap,
+    /// A TAP device, and the other end of a veth pair that the caller made: the end here
+    /// is taken down.
+    OwnPair,
 }
 
 /// Purpose of a port, which decides which other ports may share its interface: see
@@ -77,6 +93,7 @@ impl Default for OpenOptions {
             gap_frames: None,
             purpose: Purpose::Forward,
             launch: LaunchMode::Off,
+            carrier: CarrierControl::Off,
         }
     }
 }

@@ -51,6 +51,9 @@ pub trait OwnTx: Send {
 
     /// Returns the number of frames that were pushed and have not left.
     fn unsent(&self) -> usize;
+
+    /// Gives the receiver its carrier, or takes it.
+    fn set_carrier(&mut self, _up: bool) {}
 }
 
 impl RxPort for Box<dyn OwnRx> {
@@ -87,5 +90,9 @@ impl TxPort for Box<dyn OwnTx> {
 
     fn unsent(&self) -> usize {
         OwnTx::unsent(&**self)
+    }
+
+    fn set_carrier(&mut self, up: bool) {
+        OwnTx::set_carrier(&mut **self, up);
     }
 }

@@ -7,7 +7,7 @@ use nix::time::{ClockId, clock_gettime};
 use super::one_way::{DiscardTx, SilentRx};
 use super::options::{OpenOptions, Purpose};
 use super::pcap::{PcapRx, PcapTx};
-use super::{PortError, RxPort, auto, packet, tap, xdp};
+use super::{PortError, RxPort, auto, carrier, packet, tap, xdp};
 
 pub use super::any::{AnyRx, AnyTx};
 
@@ -220,6 +220,12 @@ fn written(kind: &str, argument: &str) -> String {
 /// # Errors
 /// If there is no such kind of port, or it cannot be opened.
 pub fn open(text: &str, options: &OpenOptions) -> Result<Port, PortError> {
+    let mut port = open_kind(text, options)?;
+    carrier::control(&mut port, options.carrier)?;
+    Ok(port)
+}
+
+pub(super) fn open_kind(text: &str, options: &OpenOptions) -> Result<Port, PortError> {
     let find = |name: &str| PORTS.iter().find(|kind| kind.name == name);
     match text.split_once(':') {
         Some((name, argument)) if !argument.is_empty() => match find(name) {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use longwire_engine::Nanos;
 
+use super::super::carrier::CarrierState;
 use super::super::offload::{Splitter, strip_jumbo};
 use super::super::settings::Settings;
 use super::super::socket::{failure, get_option, pending_error};
@@ -50,6 +51,8 @@ pub struct PacketRx {
     losses: PortLosses,
     checked: u64,
     calls: u32,
+    /// Of an interface that the port takes down itself.
+    pub(in crate::port) carrier: Option<Arc<CarrierState>>,
     /// Restored when both halves are closed.
     _settings: Arc<Settings>,
 }
@@ -72,6 +75,7 @@ impl PacketRx {
             losses: PortLosses::default(),
             checked: 0,
             calls: 0,
+            carrier: None,
             _settings: settings,
         }
     }
@@ -205,8 +209,16 @@ impl PacketRx {
         self.calls = 0;
         match pending_error(self.socket.as_fd()) {
             Ok(None) => Ok(()),
+            Ok(Some(error)) | Err(error) if self.is_excused(&error) => Ok(()),
             Ok(Some(error)) | Err(error) => Err(failure(&self.port, "receiving", error)),
         }
+    }
+
+    /// Whether the error only says that the port has taken the interface down.
+    fn is_excused(&self, error: &io::Error) -> bool {
+        let interface = self.port.trim_start_matches("packet:");
+        let carrier = self.carrier.as_ref();
+        carrier.is_some_and(|carrier| carrier.excuses(error, &self.socket, interface))
     }
 
     fn read_statistics(&mut self) {

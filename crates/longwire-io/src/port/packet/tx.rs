@@ -15,6 +15,7 @@ use std::sync::Arc;
 
 use longwire_engine::Nanos;
 
+use super::super::carrier::Carrier;
 use super::super::sampling::Sampler;
 use super::super::settings::Settings;
 use super::super::socket::{ask_interface, failure};
@@ -74,6 +75,7 @@ pub struct PacketTx {
     losses: PortLosses,
     /// Frames that were lost behind the interface.
     onward: Option<OnwardLosses>,
+    pub(in crate::port) carrier: Option<Carrier>,
     /// Restored when both halves are closed.
     _settings: Arc<Settings>,
 }
@@ -103,8 +105,14 @@ impl PacketTx {
             sent: 0,
             losses: PortLosses::default(),
             onward: None,
+            carrier: None,
             _settings: settings,
         }
+    }
+
+    /// Returns the interface's name.
+    pub(in crate::port) fn interface(&self) -> &str {
+        &self.interface
     }
 
     /// Adds the losses behind the interface, where frames are given to another one, to
@@ -339,6 +347,11 @@ impl TxPort for PacketTx {
         if !self.fits(&frame) {
             return PushResult::Refused;
         }
+        if let Some(carrier) = &mut self.carrier
+            && let Some(stopped) = carrier.stops(&frame)
+        {
+            return stopped;
+        }
         let stamped = self.sampler.next().then_some(frame.release);
         let pushed = match &mut self.fast {
             Some(fast)
@@ -404,8 +417,16 @@ impl TxPort for PacketTx {
         let onward = onward.unwrap_or_default();
         PortLosses {
             send_failed: self.losses.send_failed + self.timestamps.missed() + onward.send_failed,
-            no_carrier: self.losses.no_carrier + onward.no_carrier,
+            no_carrier: self.losses.no_carrier
+                + onward.no_carrier
+                + self.carrier.as_ref().map_or(0, Carrier::lost),
             ..self.losses
+        }
+    }
+
+    fn set_carrier(&mut self, up: bool) {
+        if let Some(carrier) = &self.carrier {
+            carrier.set(up);
         }
     }
 }

@@ -31,6 +31,12 @@ mod control {
         set_offload,
         libc::TUNSETOFFLOAD
     );
+    nix::ioctl_write_ptr_bad!(
+        /// Gives the device its carrier, or takes it.
+        set_carrier,
+        libc::TUNSETCARRIER,
+        libc::c_int
+    );
     nix::ioctl_read_bad!(get_flags, libc::SIOCGIFFLAGS, libc::ifreq);
     nix::ioctl_write_ptr_bad!(set_flags, libc::SIOCSIFFLAGS, libc::ifreq);
     nix::ioctl_read_bad!(get_queue_len, libc::SIOCGIFTXQLEN, libc::ifreq);
@@ -218,13 +224,13 @@ impl Drops {
 
 /// Reads and writes a device's settings, by its name, in the network namespace where
 /// this was created, regardless of the calling thread.
-struct DeviceSettings {
+pub(in crate::port) struct DeviceSettings {
     socket: OwnedFd,
     name: [libc::c_char; libc::IFNAMSIZ],
 }
 
 impl DeviceSettings {
-    fn new(text: &str) -> Result<DeviceSettings, PortError> {
+    pub(in crate::port) fn new(text: &str) -> Result<DeviceSettings, PortError> {
         let bad_name = text.contains(['/', ':']) || text.chars().any(char::is_whitespace);
         if text.is_empty() || text.len() >= libc::IFNAMSIZ || bad_name {
             return Err(PortError::Unsupported {
@@ -278,6 +284,13 @@ impl DeviceSettings {
         self.set_flags(now.flags | libc::IFF_UP as libc::c_short)
     }
 
+    /// Brings the device up, or takes it down.
+    pub(in crate::port) fn set_up(&self, up: bool) -> io::Result<()> {
+        let now = self.read().ok_or_else(io::Error::last_os_error)?.flags;
+        let bit = libc::IFF_UP as libc::c_short;
+        self.set_flags(if up { now | bit } else { now & !bit })
+    }
+
     fn set_flags(&self, flags: libc::c_short) -> io::Result<()> {
         let mut request = self.request();
         request.ifr_ifru.ifru_flags = flags;
@@ -293,6 +306,15 @@ impl DeviceSettings {
         unsafe { control::set_queue_len(self.socket.as_raw_fd(), &raw const request) }?;
         Ok(())
     }
+}
+
+/// Gives the device its carrier, or takes it.
+pub(super) fn set_carrier(file: &File, up: bool) -> io::Result<()> {
+    let carrier = libc::c_int::from(up);
+    // SAFETY: the descriptor is a TUN control file; the kernel reads one int, which
+    // outlives the call.
+    unsafe { control::set_carrier(file.as_raw_fd(), &raw const carrier) }?;
+    Ok(())
 }
 
 fn attach(file: &File, mut request: libc::ifreq) -> io::Result<()> {

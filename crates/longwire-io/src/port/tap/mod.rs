@@ -11,10 +11,12 @@ use std::sync::Arc;
 
 use longwire_engine::Nanos;
 
+use super::carrier::{Carrier, SwitchCarrier};
 use super::options::OpenOptions;
 use super::{
     PortError, PortLosses, PushResult, ReceiveResult, RxFrame, RxPort, TxFrame, TxPort, vnet,
 };
+pub(super) use device::DeviceSettings;
 use device::{Device, Drops, failed};
 use vnet::Decoded;
 
@@ -61,6 +63,7 @@ pub fn open(name: &str, options: &OpenOptions) -> Result<TapPort, PortError> {
             offloads: options.offloads,
             sent: 0,
             gone: None,
+            carrier: None,
         },
         notes,
     })
@@ -161,12 +164,26 @@ pub struct TapTx {
     sent: usize,
     /// The error after which nothing can be sent any more.
     gone: Option<io::Error>,
+    pub(super) carrier: Option<Carrier>,
+}
+
+impl TapTx {
+    /// Returns what gives the device its carrier, or takes it.
+    pub(super) fn carrier_switch(&self) -> io::Result<SwitchCarrier> {
+        let file = self.device.file().try_clone()?;
+        Ok(Box::new(move |up| device::set_carrier(&file, up)))
+    }
 }
 
 impl TxPort for TapTx {
     fn push(&mut self, frame: TxFrame<'_>) -> PushResult {
         if !(FRAME_MIN..=FRAME_MAX).contains(&frame.bytes.len()) || self.gone.is_some() {
             return PushResult::Refused;
+        }
+        if let Some(carrier) = &mut self.carrier
+            && let Some(stopped) = carrier.stops(&frame)
+        {
+            return stopped;
         }
         let header = vnet::encode(frame.offload);
         let parts = [IoSlice::new(&header), IoSlice::new(frame.bytes)];
@@ -214,7 +231,14 @@ impl TxPort for TapTx {
         let lost = self.device.drops().from_writer;
         PortLosses {
             send_failed: lost.saturating_sub(self.opened.from_writer),
+            no_carrier: self.carrier.as_ref().map_or(0, Carrier::lost),
             ..PortLosses::default()
+        }
+    }
+
+    fn set_carrier(&mut self, up: bool) {
+        if let Some(carrier) = &self.carrier {
+            carrier.set(up);
         }
     }
 }

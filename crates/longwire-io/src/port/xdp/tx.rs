@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::super::carrier::Carrier;
 use super::super::sampling::Sampler;
 use super::super::socket::failure;
 use super::super::{PortError, PortLosses, PushResult, SendStamp, StampedBy, TxFrame, TxPort};
@@ -18,6 +19,7 @@ pub struct XdpTx {
     frame_max: usize,
     sampler: Sampler,
     losses: PortLosses,
+    pub(in crate::port) carrier: Option<Carrier>,
 }
 
 impl XdpTx {
@@ -28,7 +30,13 @@ impl XdpTx {
             frame_max,
             sampler: Sampler::default(),
             losses: PortLosses::default(),
+            carrier: None,
         }
+    }
+
+    /// Returns the interface's name.
+    pub(in crate::port) fn interface(&self) -> &str {
+        self.attachment.port.trim_start_matches("xdp:")
     }
 }
 
@@ -36,6 +44,11 @@ impl TxPort for XdpTx {
     fn push(&mut self, frame: TxFrame<'_>) -> PushResult {
         if !(ETHERNET..=self.frame_max).contains(&frame.bytes.len()) {
             return PushResult::Refused;
+        }
+        if let Some(carrier) = &mut self.carrier
+            && let Some(stopped) = carrier.stops(&frame)
+        {
+            return stopped;
         }
         let stamped = self.sampler.next().then_some(frame.release);
         if self.sender.put(frame.bytes, None, stamped) {
@@ -77,6 +90,15 @@ impl TxPort for XdpTx {
     }
 
     fn losses(&mut self) -> PortLosses {
-        self.losses
+        PortLosses {
+            no_carrier: self.carrier.as_ref().map_or(0, Carrier::lost),
+            ..self.losses
+        }
+    }
+
+    fn set_carrier(&mut self, up: bool) {
+        if let Some(carrier) = &self.carrier {
+            carrier.set(up);
+        }
     }
 }

@@ -1,0 +1,247 @@
+//! The carrier of the interface at the other end of a port.
+//!
+//! A TAP device takes its carrier from its reader. An end of a veth pair has one while
+//! the other end is up, so the end here is taken down; its sockets stay open and
+//! continue when it is up again.
+//!
+//! Both take the kernel's lock of network settings, and a device that goes down waits
+//! for all cores. A thread of its own does that, so that frames of other ports do not
+//! wait for it. Until the interface has its carrier back, the port is full; without a
+//! carrier it loses frames.
+
+use std::io;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::thread::{self, JoinHandle};
+
+use super::options::CarrierControl;
+use super::registry::{AnyRx, AnyTx, Port};
+use super::socket::{ask_interface, says_gone};
+use super::tap::DeviceSettings;
+use super::{PortError, PushResult, TxFrame};
+use crate::rights::{self, Capability};
+
+/// The interface is to have a carrier.
+const REQUESTED: u8 = 1;
+/// It has one.
+const PRESENT: u8 = 2;
+
+/// Gives the interface its carrier, or takes it.
+pub(super) type SwitchCarrier = Box<dyn Fn(bool) -> io::Result<()> + Send>;
+
+/// Controls the carrier of an interface.
+#[derive(Debug)]
+pub(crate) struct Carrier {
+    shared: Arc<CarrierState>,
+    thread: Option<JoinHandle<()>>,
+    /// Wire frames that were pushed while there was no carrier.
+    lost: u64,
+}
+
+/// State that the halves of a port and the thread share.
+#[derive(Debug)]
+pub(crate) struct CarrierState {
+    /// [`REQUESTED`] and [`PRESENT`].
+    flags: AtomicU8,
+    /// The carrier was taken at least once.
+    fell: AtomicBool,
+    ended: AtomicBool,
+}
+
+impl Carrier {
+    /// Starts the thread that switches. The first switch is made here, so that an error
+    /// is known at the start.
+    fn start(switch: SwitchCarrier) -> io::Result<Carrier> {
+        switch(true)?;
+        let shared = Arc::new(CarrierState {
+            flags: AtomicU8::new(REQUESTED | PRESENT),
+            fell: AtomicBool::new(false),
+            ended: AtomicBool::new(false),
+        });
+        let state = Arc::clone(&shared);
+        let thread = thread::Builder::new().name("longwire-carrier".into());
+        let thread = thread.spawn(move || {
+            // Failing to drop rights does not affect the run.
+            let _ = rights::give_up(&[Capability::NetAdmin]);
+            state.follow(&switch);
+        })?;
+        Ok(Carrier {
+            shared,
+            thread: Some(thread),
+            lost: 0,
+        })
+    }
+
+    /// Gives the interface its carrier, or takes it, soon.
+    pub(super) fn set(&self, up: bool) {
+        let flags = &self.shared.flags;
+        if up {
+            flags.fetch_or(REQUESTED, Ordering::SeqCst);
+        } else {
+            flags.fetch_and(!REQUESTED, Ordering::SeqCst);
+        }
+        if let Some(thread) = &self.thread {
+            thread.thread().unpark();
+        }
+    }
+
+    /// Returns the result of a push while the interface cannot receive; `None` if it can.
+    #[inline]
+    pub(super) fn stops(&mut self, frame: &TxFrame<'_>) -> Option<PushResult> {
+        match self.shared.flags.load(Ordering::Acquire) {
+            flags if flags == REQUESTED | PRESENT => None,
+            REQUESTED => Some(PushResult::Full),
+            _ => {
+                let segments = frame.offload.segments;
+                let frames = segments.map_or(1, |one| one.wire_frames(frame.bytes.len()).len());
+                self.lost += frames as u64;
+                Some(PushResult::Taken)
+            }
+        }
+    }
+
+    /// Returns the number of wire frames that were lost for want of a carrier.
+    pub(super) fn lost(&self) -> u64 {
+        self.lost
+    }
+}
+
+impl Drop for Carrier {
+    fn drop(&mut self) {
+        self.shared.ended.store(true, Ordering::SeqCst);
+        if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
+            // A panic has been printed. The thread holds the device until it ends.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl CarrierState {
+    /// Switches as requested, until the port is closed.
+    fn follow(&self, switch: &SwitchCarrier) {
+        while !self.ended.load(Ordering::SeqCst) {
+            match self.flags.load(Ordering::SeqCst) {
+                // Unless it is requested again before: then no frame may be on its way.
+                PRESENT => {
+                    self.fell.store(true, Ordering::SeqCst);
+                    let taken =
+                        self.flags
+                            .compare_exchange(PRESENT, 0, Ordering::SeqCst, Ordering::SeqCst);
+                    if taken.is_ok() {
+                        // It fails for a device that is gone, which the port reports.
+                        let _ = switch(false);
+                    }
+                }
+                REQUESTED => {
+                    let _ = switch(true);
+                    self.flags.fetch_or(PRESENT, Ordering::SeqCst);
+                }
+                _ => thread::park(),
+            }
+        }
+    }
+
+    /// Whether an error of a socket only says that the device was taken down here.
+    pub(super) fn excuses(&self, error: &io::Error, socket: impl AsFd, interface: &str) -> bool {
+        let is_there = || ask_interface(socket.as_fd(), interface, libc::SIOCGIFFLAGS).is_ok();
+        self.fell.load(Ordering::SeqCst) && says_gone(error) && is_there()
+    }
+}
+
+/// Lets a port control the carrier of the interface at its other end.
+pub(super) fn control(port: &mut Port, control: CarrierControl) -> Result<(), PortError> {
+    let refused = |reason: &str| PortError::Unsupported {
+        port: port.name.clone(),
+        reason: reason.to_owned(),
+    };
+    if control == CarrierControl::Off {
+        return Ok(());
+    }
+    let failed = |error: io::Error| match error.raw_os_error() {
+        Some(libc::EINVAL | libc::ENOTTY) => {
+            refused("this kernel cannot take the carrier of a TAP device; Linux 5.0 can")
+        }
+        _ => PortError::of(port.name.clone(), "controlling the carrier", error),
+    };
+    let start = |switch| Carrier::start(switch).map_err(failed);
+    let own_pair = |interface: &str| {
+        if control == CarrierControl::OwnPair {
+            start(switch_of_pair(interface)?)
+        } else {
+            Err(refused(
+                "carrier: the interface and its cable are not Longwire's, so it cannot take their \
+                 carrier; use tap:NAME, or `longwire exec`, which makes its own",
+            ))
+        }
+    };
+    match (&mut port.rx, &mut port.tx) {
+        (AnyRx::Tap(_), AnyTx::Tap(tx)) => {
+            let switch = tx.carrier_switch().map_err(failed)?;
+            tx.carrier = Some(start(switch)?);
+        }
+        (AnyRx::Packet(rx), AnyTx::Packet(tx)) => {
+            let carrier = own_pair(tx.interface())?;
+            rx.carrier = Some(Arc::clone(&carrier.shared));
+            tx.carrier = Some(carrier);
+        }
+        (AnyRx::Xdp(_), AnyTx::Xdp(tx)) => tx.carrier = Some(own_pair(tx.interface())?),
+        _ => return Err(refused("carrier: there is no interface at its other end")),
+    }
+    Ok(())
+}
+
+/// Returns the switch of a veth pair whose end `interface` is in the calling thread's
+/// namespace.
+fn switch_of_pair(interface: &str) -> Result<SwitchCarrier, PortError> {
+    let settings = DeviceSettings::new(interface)?;
+    Ok(Box::new(move |up| settings.set_up(up)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+    use std::sync::mpsc::{channel, sync_channel};
+
+    use super::*;
+    use longwire_engine::Nanos;
+
+    fn frame() -> TxFrame<'static> {
+        TxFrame::whole(&[0; 60], Nanos::ZERO)
+    }
+
+    #[test]
+    fn a_port_is_full_until_its_carrier_is_back() {
+        let (done, made) = channel();
+        // Each switch waits for its turn.
+        let (turn, turns) = sync_channel(0);
+        let turns = Mutex::new(turns);
+        let first = AtomicBool::new(true);
+        let switch = move |up| {
+            if !first.swap(false, Ordering::SeqCst) {
+                turns.lock().expect("sound").recv().expect("a turn");
+                done.send(up).expect("a test");
+            }
+            Ok(())
+        };
+        let mut carrier = Carrier::start(Box::new(switch)).expect("a thread");
+        let push = |carrier: &mut Carrier| carrier.stops(&frame());
+        assert_eq!(push(&mut carrier), None);
+        carrier.set(false);
+        assert_eq!(push(&mut carrier), Some(PushResult::Taken));
+        turn.send(()).expect("a thread");
+        assert_eq!(made.recv(), Ok(false));
+        assert_eq!(push(&mut carrier), Some(PushResult::Taken));
+        assert_eq!(carrier.lost(), 2);
+        carrier.set(true);
+        // It cannot be back before its turn.
+        assert_eq!(push(&mut carrier), Some(PushResult::Full));
+        turn.send(()).expect("a thread");
+        assert_eq!(made.recv(), Ok(true));
+        while push(&mut carrier).is_some() {
+            thread::yield_now();
+        }
+        assert_eq!(carrier.lost(), 2);
+    }
+}
