@@ -185,8 +185,11 @@ impl Worker {
 
     fn remarks(&self) -> Vec<String> {
         let ports = self.stages.egress.iter().map(Egress::port);
-        let fabric = self.stages.fabric.iter().flat_map(|fabric| fabric.ports());
-        ports.chain(fabric).flat_map(TxPort::remarks).collect()
+        let fabric = || self.stages.fabric.iter();
+        let of_fabric = fabric().flat_map(|fabric| fabric.ports());
+        let carriers = fabric().flat_map(|fabric| fabric.carrier_remarks());
+        let remarks = ports.chain(of_fabric).flat_map(TxPort::remarks);
+        remarks.chain(carriers).collect()
     }
 
     fn turns(&mut self, waiter: &mut Waiter) -> Result<(), PortError> {

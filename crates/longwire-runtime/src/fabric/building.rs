@@ -78,7 +78,7 @@ impl Core {
         }
     }
 
-    fn link(&self, id: LinkId) -> Option<&Link> {
+    pub(super) fn link(&self, id: LinkId) -> Option<&Link> {
         match &self.shards {
             Some(shards) => shards.link(id),
             None => self.network.link(id),
@@ -109,6 +109,7 @@ impl Core {
         at: Nanos,
         change: LinkChange,
     ) -> Option<DeferredDrop> {
+        self.carriers.changed |= change.state.is_some();
         let replaced = match &mut self.shards {
             Some(shards) => shards.change(id, at, change)?,
             None => self.network.change(id, at, change, &mut self.state)?,

@@ -16,6 +16,7 @@
 
 mod backlog;
 mod building;
+mod carriers;
 mod core;
 mod flows;
 mod frames;
@@ -40,6 +41,7 @@ pub use crate::ledger::{CoreCounts, LinkCells, LinkTotals};
 
 pub use self::core::Core;
 pub use building::{DeferredDrop, Occupancy};
+pub use carriers::PortCarrier;
 pub use flows::FlowCount;
 pub use handle::FabricHandle;
 pub(crate) use lanes::Gate;

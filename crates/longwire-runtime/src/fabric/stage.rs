@@ -32,10 +32,10 @@ const TAKEN_IN: usize = 4 * BURST;
 
 /// The deciding stage of a fabric.
 pub struct Fabric<T> {
-    core: Core,
+    pub(super) core: Core,
     /// Counters of each input port's stage and of each output port's account.
     ports: Vec<Arc<LinkShared>>,
-    outputs: Vec<FabricOutput<T>>,
+    pub(super) outputs: Vec<FabricOutput<T>>,
     orders: Receiver<Order>,
     clock: Clock,
     tolerance: Nanos,
@@ -53,10 +53,12 @@ pub struct Fabric<T> {
 pub(super) type OutputParts<T> = (T, Arc<LinkShared>, Option<RecordHandle>);
 
 /// An output port and its due frames.
-struct FabricOutput<T> {
-    port: T,
+pub(super) struct FabricOutput<T> {
+    pub port: T,
     account: Account,
     ready: VecDeque<DueFrame>,
+    /// The interface at its other end has no carrier.
+    pub no_carrier: bool,
     /// It accepted no more frames at the last attempt.
     full: bool,
     /// It went away, and the network continues.
@@ -77,8 +79,13 @@ struct DueFrame {
 impl<T: TxPort> FabricOutput<T> {
     /// Returns the number of frames that the port has accepted and not sent. A
     /// port that went away will never send them.
-    fn unsent(&self) -> usize {
+    pub(super) fn unsent(&self) -> usize {
         if self.lost { 0 } else { self.port.unsent() }
+    }
+
+    /// Whether frames wait for the port, or in it.
+    pub(super) fn holds_frames(&self) -> bool {
+        !self.ready.is_empty() || self.unsent() > 0
     }
 
     /// Gives the next ready frame to the port; `None` if there is none.
@@ -182,6 +189,7 @@ impl<T: TxPort> Fabric<T> {
             port,
             account: Account::new(judge(), Nanos::ZERO, record_handle, shared),
             ready: VecDeque::new(),
+            no_carrier: false,
             full: false,
             lost: false,
             is_remote: false,
@@ -332,6 +340,7 @@ impl<T: TxPort> Fabric<T> {
         if let Some(remote) = &mut self.core.state.remote {
             remote.publish();
         }
+        self.switch_carriers();
         self.make_ready(now);
         self.note_backlog(now);
         let mut sent = 0;

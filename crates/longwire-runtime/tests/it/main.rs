@@ -4,6 +4,7 @@
 mod common;
 
 mod captures;
+mod carriers;
 mod composed;
 mod cut_frames;
 mod fabric;

@@ -1,0 +1,176 @@
+//! Carriers follow the states of links, after the frames in transit. In virtual time: the
+//! order of frames and switches at a port is exact.
+
+use std::sync::Arc;
+
+use longwire_engine::{Bytes, LinkChange, LinkId, LinkSpec, LinkState, Nanos, NoLoader, PathId};
+use longwire_io::{PortError, PushResult, TxFrame, TxPort};
+use longwire_packet::bridge::{BridgeConfig, PortIndex};
+use longwire_packet::classify::{Classifier, Matcher, Order as RuleOrder};
+use longwire_runtime::OnPortLoss;
+use longwire_runtime::fabric::pipeline::run_to_end;
+use longwire_runtime::fabric::{FabricParts, LinkCells, Operation, PortCarrier, Target};
+use longwire_testbed::support::frames::udp4;
+
+use crate::common::Arrivals;
+
+const PACE: Nanos = Nanos::from_millis(1);
+
+/// Events at a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Event {
+    Frame(u8),
+    Carrier(bool),
+}
+
+use Event::{Carrier, Frame};
+
+/// Notes the frames that leave and the switches of the carrier.
+#[derive(Default)]
+struct Noted {
+    events: Vec<Event>,
+    pushed: usize,
+}
+
+impl TxPort for Noted {
+    fn push(&mut self, frame: TxFrame<'_>) -> PushResult {
+        self.events.push(Frame(frame.bytes[42]));
+        self.pushed += 1;
+        PushResult::Taken
+    }
+
+    fn flush(&mut self) -> Result<usize, PortError> {
+        Ok(std::mem::take(&mut self.pushed))
+    }
+
+    fn free_slots(&self) -> usize {
+        usize::MAX
+    }
+
+    fn unsent(&self) -> usize {
+        self.pushed
+    }
+
+    fn set_carrier(&mut self, up: bool) {
+        self.events.push(Carrier(up));
+    }
+}
+
+fn change(link: u32, state: LinkState) -> Operation {
+    Box::new(move |core, at| {
+        let change = LinkChange {
+            state: Some(state),
+            ..LinkChange::default()
+        };
+        drop(core.change_link(LinkId(link), at, change));
+    })
+}
+
+/// Follows the carrier of port 1 on these links.
+fn follow(toward: Vec<u32>) -> Operation {
+    Box::new(move |core, _| {
+        core.follow_carriers(vec![PortCarrier {
+            port: PortIndex(1),
+            name: "far".to_owned(),
+            toward: toward.into_iter().map(LinkId).collect(),
+        }]);
+    })
+}
+
+/// Runs frames with the numbers 1 to 80, one each millisecond, from port 0 to port 1: odd
+/// ones across link 0, even ones across link 1. Returns the events at both ports.
+fn run(links: [&str; 2], orders: Vec<(u64, Operation)>) -> [Vec<Event>; 2] {
+    let mut classifier = Classifier::new(RuleOrder::First, Target::Drop);
+    for (host, path) in [(1, 0), (2, 1)] {
+        let matcher: Matcher = format!("src=10.0.0.{host}").parse().expect("a matcher");
+        let target = Target::Path(PathId(path));
+        classifier.insert(matcher, target, 0).expect("room for it");
+    }
+    let links = links.map(|line| {
+        let spec: LinkSpec = line.parse().expect("a valid line");
+        let config = spec.build(&NoLoader).expect("no plugins");
+        (config, Arc::new(LinkCells::default()))
+    });
+    let orders = orders.into_iter();
+    let parts = FabricParts {
+        switch: BridgeConfig::new(2),
+        classifier,
+        links: links.into(),
+        paths: vec![vec![LinkId(0)], vec![LinkId(1)]],
+        orders: orders
+            .map(|(at, order)| (Nanos::from_millis(at), order))
+            .collect(),
+        on_port_loss: OnPortLoss::End,
+        sharding: None,
+        remote: None,
+    };
+    let frames = (1..=80).map(|number: u8| {
+        let at = Nanos::from_nanos(PACE.as_nanos() * u64::from(number));
+        let from = 2 - number % 2;
+        let frame = udp4([10, 0, 0, from], [10, 0, 0, 9], (0, 0), &[number; 30]);
+        (at, frame)
+    });
+    let arrivals = |frames| Arrivals {
+        frames,
+        next: 0,
+        burst_max: 7,
+    };
+    let ports = vec![
+        (arrivals(frames.collect()), Noted::default()),
+        (arrivals(Vec::new()), Noted::default()),
+    ];
+    let end = run_to_end(ports, parts, 1, Bytes(1 << 20)).expect("it runs");
+    let mut events = end.ports.into_iter().map(|port| port.events);
+    std::array::from_fn(|_| events.next().expect("two ports"))
+}
+
+#[test]
+fn a_carrier_is_lost_after_the_frames_in_transit() {
+    // Of link 0, frames 1 to 19 arrive 10 ms later, up to the 29th millisecond; 21 to 39
+    // are dropped.
+    let orders = vec![
+        (0, follow(vec![0])),
+        (20, change(0, LinkState::Down)),
+        (40, change(0, LinkState::Up)),
+    ];
+    let [near, far] = run(["delay=10ms", "loss=100%"], orders);
+    let before = (1..=19).step_by(2).map(Frame);
+    let after = (41..=79).step_by(2).map(Frame);
+    let switches = [Carrier(false), Carrier(true)];
+    let expected: Vec<Event> = before.chain(switches).chain(after).collect();
+    assert_eq!(far, expected);
+    assert_eq!(near, [], "the other direction has not changed");
+}
+
+#[test]
+fn a_carrier_is_kept_if_the_link_is_up_again_while_frames_are_in_transit() {
+    let orders = vec![
+        (0, follow(vec![0])),
+        (20, change(0, LinkState::Down)),
+        (25, change(0, LinkState::Up)),
+    ];
+    let [_, far] = run(["delay=10ms", "loss=100%"], orders);
+    let kept = (1..=19).step_by(2).chain((25..=79).step_by(2));
+    assert_eq!(far, kept.map(Frame).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_port_has_a_carrier_while_one_of_its_links_is_not_down() {
+    let orders = vec![
+        (0, follow(vec![0, 1])),
+        (10, change(0, LinkState::Down)),
+        (20, change(1, LinkState::Paused)),
+        (30, change(1, LinkState::Down)),
+        (40, change(1, LinkState::Up)),
+        (44, change(1, LinkState::Down)),
+        // Without links toward it, it has a carrier.
+        (65, follow(Vec::new())),
+    ];
+    let [_, far] = run(["delay=1us", "delay=1us"], orders);
+    let mut expected: Vec<Event> = (1..10).map(Frame).collect();
+    expected.extend((10..20).step_by(2).map(Frame));
+    expected.extend([Carrier(false), Carrier(true)]);
+    expected.extend((40..44).step_by(2).map(Frame));
+    expected.extend([Carrier(false), Carrier(true)]);
+    assert_eq!(far, expected);
+}
