@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockWri
 use longwire_engine::Nanos;
 use longwire_hosts::{HostsReader, HostsReport};
 use longwire_runtime::RunReport;
-use longwire_runtime::fabric::{DeferredDrop, FabricHandle};
+use longwire_runtime::fabric::{Core, DeferredDrop, FabricHandle};
 use longwire_runtime::{FileAccess, FileLoader};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -182,6 +182,7 @@ impl Controller {
         } = self.make_ready(body, access)?;
         let mut state = self.settled(self.elapsed());
         let (removed_rules, removals) = state.network.remove(&change.removed);
+        let carriers = state.network.carriers();
         let links = prepared.links;
         let mut changed = Changed {
             at_ns: at.as_nanos(),
@@ -208,6 +209,10 @@ impl Controller {
         }
         drop(state);
         self.apply_additions(additions, at);
+        if changed.added + changed.removed > 0 && !carriers.is_empty() {
+            let follow = Box::new(|core: &mut Core, _| core.follow_carriers(carriers));
+            self.handle.order(Some(at), follow);
+        }
         self.remove_rules(&removed_rules, at);
         self.apply(prepared.operations, &effect, change.moment == Moment::Now);
         changed.at_ns = effect.get().map_or(changed.at_ns, |at| at.as_nanos());

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use longwire_engine::{LinkConfig, LinkId, LinkSpec, Loader, OptionError, PathId};
 use longwire_packet::bridge::BridgeConfig;
 use longwire_packet::classify::{Classifier, Matcher};
-use longwire_runtime::fabric::{FabricParts, LinkCells, Target};
+use longwire_runtime::fabric::{FabricParts, LinkCells, PortCarrier, Target};
 
 use crate::NetworkError;
 use longwire_topology::glob::{self, fits};
@@ -377,6 +377,23 @@ impl Numbered {
         let named = self.named(pattern).into_iter();
         let numbers = named.flat_map(|(index, way)| self.numbers_of(index, way));
         numbers.collect()
+    }
+
+    /// Returns the links toward each port whose carrier follows them.
+    pub fn carriers(&self) -> Vec<PortCarrier> {
+        let carriers = self.topology.carriers.iter();
+        let carriers = carriers.map(|carrier| PortCarrier {
+            port: carrier.port,
+            name: self.topology.ports[usize::from(carrier.port.0)]
+                .name
+                .clone(),
+            toward: carrier
+                .links
+                .iter()
+                .flat_map(|link| self.fitting(link))
+                .collect(),
+        });
+        carriers.collect()
     }
 
     /// The numbers of a named link's directions, or of one of them.

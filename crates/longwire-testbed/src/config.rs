@@ -45,6 +45,8 @@ pub struct HostConfig {
     /// The addresses of the device. If there are none, the Nth host has 10.77.0.N/24 and
     /// fd77:4c57::N/64.
     pub addresses: Vec<Prefix>,
+    /// Whether the port controls the carrier of the device.
+    pub carrier: bool,
 }
 
 /// The kind of the device `eth0` of each side.

@@ -2,7 +2,7 @@
 
 use longwire_io::RxPort;
 use longwire_io::net::{NetNamespace, link};
-use longwire_io::port::options::OpenOptions;
+use longwire_io::port::options::{CarrierControl, OpenOptions};
 use longwire_io::port::registry::{self, Port};
 use longwire_runtime::clock::monotonic_now;
 use longwire_runtime::stage::BURST;
@@ -162,12 +162,16 @@ impl Networks {
     ///
     /// As [`Networks::open_ports`].
     pub fn open_all_ports(&self, kind: &str) -> Result<Vec<Port>, EnvironmentError> {
-        let options = OpenOptions {
-            frame_usual: Some(self.mtu as usize + ETHERNET),
-            ..OpenOptions::default()
-        };
-        let open = |host| -> Result<Port, EnvironmentError> {
+        let open = |host: usize| -> Result<Port, EnvironmentError> {
             let place = self.port_of(host);
+            let options = OpenOptions {
+                frame_usual: Some(self.mtu as usize + ETHERNET),
+                carrier: match self.hosts[host].carrier {
+                    true => CarrierControl::OwnPair,
+                    false => CarrierControl::Off,
+                },
+                ..OpenOptions::default()
+            };
             let name = format!("{kind}:{}", place.device);
             let opened = place.namespace.run(|| {
                 if self.device == Device::Veth {

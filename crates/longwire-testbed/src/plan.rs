@@ -90,6 +90,7 @@ impl Plan {
             device,
             names,
             addresses,
+            carrier: given.is_some_and(|host| host.carrier),
         }
     }
 }
@@ -115,6 +116,8 @@ pub struct Host {
     pub names: Vec<String>,
     /// Its addresses.
     pub addresses: Vec<Prefix>,
+    /// Whether the port controls the carrier of its device.
+    pub carrier: bool,
 }
 
 impl Host {

@@ -38,11 +38,20 @@ pub(super) fn read(
         let Some(port) = value.as_table() else {
             continue;
         };
+        if port.contains_key("opens") {
+            if port.contains_key("attach") {
+                let at = format!("ports.{}", name.value);
+                let reason = "the port has two places";
+                complaints.refuse(value.span.clone(), at, reason, "leave out opens or attach");
+            }
+            continue;
+        }
         let index = ports.iter().position(|port| port.name == name.value);
         let at = format!("ports.{}", name.value);
         let (Some(index), Some(attach)) = (index, tree::table(port, "attach")) else {
             let reason = "the port has no place";
-            let remedy = "write attach = { pod = \"shop/cart-0\", to = \"10.0.0.2\" }";
+            let remedy = "write opens = \"tap:lw0\", or attach = { pod = \"shop/cart-0\", to = \
+                          \"10.0.0.2\" }";
             complaints.refuse(value.span.clone(), at, reason, remedy);
             continue;
         };

@@ -105,6 +105,7 @@ impl<'a> Builder<'a> {
             seed: None,
             ports: self.ports,
             attached: self.attached,
+            carriers: Vec::new(),
             bridge,
             links: self.links,
             paths: self.paths,

@@ -100,7 +100,7 @@ pub(super) fn actions(table: &Table<'_>, at: &str, builder: &mut Builder) -> Vec
 }
 
 /// Complains of a pattern that no link fits.
-fn check_pattern(text: &str, span: Range<usize>, at: &str, builder: &mut Builder) {
+pub(super) fn check_pattern(text: &str, span: Range<usize>, at: &str, builder: &mut Builder) {
     let (name, way) = direction(text);
     let fits = if glob::is_pattern(name) {
         builder

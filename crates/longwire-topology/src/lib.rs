@@ -35,6 +35,7 @@
 mod analysis;
 mod attach;
 mod builder;
+mod carrier;
 mod change;
 mod cluster;
 mod draft;
@@ -84,8 +85,8 @@ pub use duplex::duplex_of_json;
 pub use files::{Files, StartFiles};
 pub use pair::PairPlan;
 pub use plan::{
-    AttachPlan, Class, Cluster, Hop, HostPlan, LinkPlan, PathPlan, PortPlan, RulePlan, Target,
-    Topology, Unmatched, Way,
+    AttachPlan, CarrierPlan, Class, Cluster, Hop, HostPlan, LinkPlan, PathPlan, PortPlan, RulePlan,
+    Target, Topology, Unmatched, Way,
 };
 pub use problem::Problem;
 pub use ramp::Ramp;
@@ -335,6 +336,7 @@ fn finish(
     let unmatched = unmatched(file, &mut builder);
     let bridge = switching::bridge(file, &builder.ports, &mut Complaints::new("", ""));
     let cluster = cluster::read(file, &bridge, unmatched, &timeline, &mut builder);
+    let carriers = carrier::read(file, &mut builder);
     analysis::warn_of_unused(file, &mut builder, &timeline);
     let order = match tree::text(file, "classify").map(|word| word.value) {
         Some("specific") => Order::MostSpecific,
@@ -344,6 +346,7 @@ fn finish(
         seed: tree::whole(file, "seed"),
         order,
         unmatched,
+        carriers,
         cluster,
         on_port_loss: match tree::text(file, "on-port-loss").map(|word| word.value) {
             Some("continue") => OnPortLoss::Continue,

@@ -67,6 +67,16 @@ pub struct AttachPlan {
     pub host_network: bool,
 }
 
+/// A port whose interface has a carrier while a link toward it is not down.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CarrierPlan {
+    /// The port.
+    pub port: PortIndex,
+    /// Names of the links toward it, as in a scenario: `*` and `?` stand for characters,
+    /// `.up` or `.down` for one direction.
+    pub links: Vec<String>,
+}
+
 /// A named link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LinkPlan {
@@ -241,6 +251,8 @@ pub struct Topology {
     pub ports: Vec<PortPlan>,
     /// Those of the ports that are at interfaces in use.
     pub attached: Vec<AttachPlan>,
+    /// The ports whose carriers follow links.
+    pub carriers: Vec<CarrierPlan>,
     /// The switch, which selects the output port of a frame.
     pub bridge: BridgeConfig,
     /// The links in the order of the file.
@@ -309,6 +321,12 @@ impl Topology {
             }
         });
         fields.collect::<Vec<_>>().join(",") + filter
+    }
+
+    /// Returns the carrier of a port that follows links.
+    pub fn carrier_of(&self, port: usize) -> Option<&CarrierPlan> {
+        let mut carriers = self.carriers.iter();
+        carriers.find(|carrier| usize::from(carrier.port.0) == port)
     }
 
     /// The number of the port of a name.

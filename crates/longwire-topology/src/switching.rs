@@ -35,9 +35,13 @@ pub(super) fn ports(
     let mut check = PortCheck::default();
     let hosts = tree::tables(file, "host");
     for (name, value) in tree::entries(table) {
-        if let Some(opens) = value.as_table().map(attach::description) {
-            let name = name.value.to_owned();
-            ports.push(PortPlan { name, opens });
+        let table = value.as_table();
+        let opens = table.map_or(Some(value), |table| table.get("opens"));
+        if let (Some(table), None) = (table, opens) {
+            ports.push(PortPlan {
+                name: name.value.to_owned(),
+                opens: attach::description(table),
+            });
             continue;
         }
         if !is_name(name.value) {
@@ -45,7 +49,7 @@ pub(super) fn ports(
             let remedy = "use letters, digits, '-', '_', '.', ':' and '/'";
             complaints.refuse(name.span.clone(), "ports", reason, remedy);
         }
-        let Some(opens) = value.as_str() else {
+        let Some(opens) = opens.and_then(Value::as_str) else {
             continue;
         };
         let port = PortPlan {

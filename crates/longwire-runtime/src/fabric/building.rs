@@ -71,6 +71,7 @@ impl Core {
     /// Adds a link with its counters. A number is used once only.
     pub fn add_link(&mut self, id: LinkId, link: Link, cells: Arc<LinkCells>) {
         self.state.set_cells(id, Arc::clone(&cells));
+        self.carriers.changed = true;
         self.slack = self.slack.min(link.poll_slack());
         match &mut self.shards {
             Some(shards) => shards.add_link(id, link, cells),

@@ -1,4 +1,4 @@
-//! Fields of ports at interfaces that are in use.
+//! Fields of ports that are more than a text.
 
 use super::{Field, Kind, Section, field};
 
@@ -11,13 +11,21 @@ const TO: Field = field(
 /// `[ports.NAME]`.
 pub static PORT: Section = Section {
     name: "port",
-    help: "A port at an interface that is in use",
+    help: "A port with options, or at an interface that is in use",
     options: false,
-    fields: &[field(
-        "attach",
-        Kind::Table(&ATTACH),
-        "the interface, and the packets that it exchanges with the network",
-    )],
+    fields: &[
+        field("opens", Kind::Text, "the port to open, as in \"tap:lw0\""),
+        field(
+            "carrier",
+            Kind::Texts,
+            "the links toward it, as in \"access.down\": while all of them are down, the interface at the port has no carrier. For tap:NAME, and for the hosts of exec",
+        ),
+        field(
+            "attach",
+            Kind::Table(&ATTACH),
+            "an interface that is in use, in place of opens, and the packets that it exchanges with the network",
+        ),
+    ],
 };
 
 /// `attach` of a port: one of `netns`, `pid`, `container` and `pod`.

@@ -109,7 +109,7 @@ pub static FILE: Section = Section {
         field(
             "ports",
             Kind::TextOrTableMap(&PORT),
-            "ports by name, as in left = \"packet:eth1\", or left.attach = { pod = \"shop/cart-0\", to = \"10.0.0.2\" }; numbered from 0 in the order of the file",
+            "ports by name, as in left = \"packet:eth1\", left = { opens = \"tap:lw0\", carrier = \"access.down\" }, or left.attach = { pod = \"shop/cart-0\", to = \"10.0.0.2\" }; numbered from 0 in the order of the file",
         ),
         field(
             "switching",

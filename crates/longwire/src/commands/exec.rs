@@ -15,6 +15,7 @@ use super::exec_args::ExecArgs;
 use super::exec_commands::{CommandEnd, CommandNotes, Commands, LOOK};
 use super::exec_network;
 use super::exec_words::split_file;
+use super::run_network;
 use crate::probe::{self, LinkExpectations, ProbeResult};
 use crate::report::finish::{self, ReportStream};
 use crate::report::live::StatusLine;
@@ -54,6 +55,9 @@ pub fn run(args: &ExecArgs, globals: &Globals) -> Result<ExitCode, Error> {
             "{name} is for a run with a command, and there is none: add one, as in `-- bash`"
         )));
     }
+    if file.is_some() {
+        run_network::refuse_carrier(args.carrier)?;
+    }
     if of_network.is_some() {
         return exec_network::run(file, command, args, globals);
     }
@@ -62,6 +66,7 @@ pub fn run(args: &ExecArgs, globals: &Globals) -> Result<ExitCode, Error> {
 
 /// Runs a command or the probe through one link that does not change.
 fn run_link(command: &[OsString], args: &ExecArgs, globals: &Globals) -> Result<ExitCode, Error> {
+    run_network::refuse_idle_carrier(args.carrier, "--scenario or --control")?;
     args.running.refuse_shards()?;
     let (foundation, (up, down)) = prepare(args, || args.link.links())?;
     let is_scheduled = [&up, &down].into_iter().any(|link| {

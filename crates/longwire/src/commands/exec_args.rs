@@ -89,6 +89,11 @@ pub struct ExecArgs {
     #[arg(value_parser = ["auto", "packet", "xdp", "tap"])]
     pub port: String,
 
+    /// While a direction of the link is down, take the carrier of the eth0 that
+    /// it leads to, as an unplugged cable does: with --scenario or --control
+    #[arg(long, help_heading = "Running")]
+    pub carrier: bool,
+
     /// Execution of the link.
     #[command(flatten)]
     pub running: RunningArgs,

@@ -116,10 +116,12 @@ impl Hosts {
     ///
     /// # Errors
     /// If an option names an unknown port, or an address twice.
-    pub fn configs(&self, args: &HostArgs) -> Result<Vec<HostConfig>, Error> {
-        let named = self.names.iter().map(|name| HostConfig {
+    pub fn configs(&self, args: &HostArgs, topology: &Topology) -> Result<Vec<HostConfig>, Error> {
+        let named = self.names.iter().zip(&self.ports);
+        let named = named.map(|(name, port)| HostConfig {
             name: name.clone(),
             addresses: Vec::new(),
+            carrier: topology.carrier_of(*port).is_some(),
         });
         let mut configs: Vec<HostConfig> = named.collect();
         for (port, address) in &args.address {

@@ -36,7 +36,8 @@ pub(super) fn run(
     let (foundation, read) = prepare(args, || {
         let (topology, announcement) = topology(file, args, globals)?;
         let hosts = Hosts::new(&topology)?;
-        let (configs, nodes) = (hosts.configs(&args.hosts)?, hosts.commands(args)?);
+        let configs = hosts.configs(&args.hosts, &topology)?;
+        let nodes = hosts.commands(args)?;
         Ok((topology, announcement, hosts, configs, nodes))
     })?;
     let (mut topology, mut announcement, hosts, configs, nodes) = read;
@@ -150,7 +151,7 @@ fn topology(
     }
     // The names of the ports stand for devices that are opened later.
     let ports = [("near", "null"), ("far", "null")];
-    let topology = run_pair::between(ports, &args.link, args.scenario.as_deref())?;
+    let topology = run_pair::between(ports, (&args.link, args.carrier), args.scenario.as_deref())?;
     let announcement = run_pair::announce(&args.link, &topology, globals)?;
     Ok((topology, announcement))
 }

@@ -84,6 +84,11 @@ pub struct RunArgs {
     #[arg(allow_hyphen_values = true)]
     pub gap_frames: Option<BitRate>,
 
+    /// While a direction of the link is down, take the carrier of the interface
+    /// that it leads to: for ports tap:NAME, with --control
+    #[arg(long, help_heading = "Running")]
+    pub carrier: bool,
+
     /// Execution of the link.
     #[command(flatten)]
     pub running: RunningArgs,
@@ -166,6 +171,7 @@ pub fn run(args: &RunArgs, globals: &Globals) -> Result<ExitCode, Error> {
         let announcement = run_pair::announce(&args.link, &topology, globals)?;
         return run_network::run_topology((topology, announcement), args, globals);
     }
+    run_network::refuse_idle_carrier(args.carrier, "--control")?;
     args.running.refuse_shards()?;
     let (ab, ba) = args.link.links()?;
     let stop = stop_flag()?;

@@ -8,11 +8,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 
 use longwire_engine::Nanos;
-use longwire_io::port::options::OpenOptions;
+use longwire_io::port::options::{CarrierControl, OpenOptions};
 use longwire_io::port::registry::{self, Port};
 use longwire_io::rights::Capability;
 use longwire_runtime::clock::count_from_before_boot;
-use longwire_runtime::fabric::{FabricHandle, FabricParts, Sharding};
+use longwire_runtime::fabric::{Core, FabricHandle, FabricParts, Sharding};
 use longwire_runtime::host::cores;
 use longwire_runtime::{Faults, FileLoader, NetworkPlan, RunningNetwork, network};
 use longwire_units::number_of;
@@ -143,7 +143,17 @@ fn open_ports(topology: &Topology, host: Option<usize>) -> Result<OpenPorts, Err
                 });
                 opened
             }
-            None if is_here(index) => registry::open(&port.opens, &OpenOptions::default())?,
+            None if is_here(index) => {
+                let carrier = match topology.carrier_of(index) {
+                    Some(_) => CarrierControl::Tap,
+                    None => CarrierControl::Off,
+                };
+                let options = OpenOptions {
+                    carrier,
+                    ..OpenOptions::default()
+                };
+                registry::open(&port.opens, &options)?
+            }
             None => registry::open(ELSEWHERE, &OpenOptions::default())?,
         };
         ports.push((port.name.clone(), opened));
@@ -219,6 +229,11 @@ pub(super) fn carry(
     let mut parts = numbered.parts_in_steps(&loader, steps.steps(), setup.stop)?;
     let plan = numbered.shard_plan(setup.running.shards, cores());
     parts.sharding = Sharding::planned(&plan);
+    let carriers = numbered.carriers();
+    if !carriers.is_empty() {
+        let follow = Box::new(|core: &mut Core, _| core.follow_carriers(carriers));
+        parts.orders.push((Nanos::ZERO, follow));
+    }
     let prepare = |command: &Command| numbered.plan(command, &loader, &bin);
     let given = first_commands(&mut scenario, &mut parts, prepare, setup.stop)?;
     let recorder = setup.record.network_recorder(&numbered, setup.report)?;
@@ -373,6 +388,7 @@ pub(super) fn refuse_options_of_one_link(link: &DuplexArgs) -> Result<(), Error>
 
 /// Refuses options that require a link between two ports.
 fn refuse_options_of_two_ports(args: &RunArgs) -> Result<(), Error> {
+    refuse_carrier(args.carrier)?;
     let given = [
         (args.one_way, "--one-way"),
         (args.gap_frames.is_some(), "--gap-frames"),
@@ -383,6 +399,34 @@ fn refuse_options_of_two_ports(args: &RunArgs) -> Result<(), Error> {
         ))),
         None => Ok(()),
     }
+}
+
+/// Refuses `--carrier` next to a topology file.
+///
+/// # Errors
+/// If it is given.
+pub(super) fn refuse_carrier(given: bool) -> Result<(), Error> {
+    if given {
+        return Err(Error::Usage(
+            "--carrier is for a single link; in the file, name the links toward a port: \
+             far = { opens = \"tap:lw0\", carrier = \"link.up\" }"
+                .to_owned(),
+        ));
+    }
+    Ok(())
+}
+
+/// Refuses `--carrier` for a link that is never down.
+///
+/// # Errors
+/// If it is given.
+pub(super) fn refuse_idle_carrier(given: bool, add: &str) -> Result<(), Error> {
+    if given {
+        return Err(Error::Usage(format!(
+            "--carrier is for a link that goes down, and nothing changes this one: add {add}"
+        )));
+    }
+    Ok(())
 }
 
 /// Returns the seed of the file, or the one of `--seed`.

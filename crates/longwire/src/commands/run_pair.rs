@@ -9,8 +9,9 @@ use super::run_network;
 use crate::cli::DuplexArgs;
 use crate::report::start::Announcement;
 use crate::{Error, Globals};
+use longwire_packet::bridge::PortIndex;
 use longwire_runtime::LinkSetup;
-use longwire_topology::{PortPlan, Topology};
+use longwire_topology::{CarrierPlan, PortPlan, Topology};
 
 /// Returns the topology of `run A B` with these options: ports `a` and `b`,
 /// and one link between them for all frames.
@@ -20,18 +21,20 @@ use longwire_topology::{PortPlan, Topology};
 /// not take them.
 pub(super) fn topology(b: &str, args: &RunArgs) -> Result<Topology, Error> {
     refuse_what_networks_lack(args)?;
-    between([("a", args.a.as_str()), ("b", b)], &args.link, None)
+    let ports = [("a", args.a.as_str()), ("b", b)];
+    between(ports, (&args.link, args.carrier), None)
 }
 
 /// Returns the topology of one link for all frames between two ports, each
 /// with its name and what to open, up from the first to the second. Events
-/// come from the scenario's file.
+/// come from the scenario's file. With `carrier`, a direction that is down takes the
+/// carrier of the interface that it leads to.
 ///
 /// # Errors
 /// If the options do not fit together, or the scenario is refused.
 pub(super) fn between(
     ports: [(&str, &str); 2],
-    link: &DuplexArgs,
+    (link, carrier): (&DuplexArgs, bool),
     scenario: Option<&Path>,
 ) -> Result<Topology, Error> {
     let ports = ports.map(|(name, opens)| PortPlan {
@@ -39,7 +42,7 @@ pub(super) fn between(
         opens: opens.to_owned(),
     });
     let read = Topology::pair(ports, link.specs()?, scenario);
-    read.map_err(|problems| {
+    let mut topology = read.map_err(|problems| {
         let problems = problems.iter();
         let problems = problems.map(|problem| match problem.remedy.as_str() {
             _ if scenario.is_some() => problem.to_string(),
@@ -47,7 +50,16 @@ pub(super) fn between(
             remedy => format!("{}; {remedy}", problem.reason),
         });
         Error::Usage(problems.collect::<Vec<_>>().join("\n"))
-    })
+    })?;
+    if carrier {
+        let toward = [(0, "down"), (1, "up")];
+        let plan = |(port, way)| CarrierPlan {
+            port: PortIndex(port),
+            links: vec![format!("{LINK}.{way}")],
+        };
+        topology.carriers = toward.map(plan).into();
+    }
+    Ok(topology)
 }
 
 /// The name of the only link of a run.
