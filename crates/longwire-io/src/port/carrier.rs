@@ -10,7 +10,7 @@
 //! carrier it loses frames.
 
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::thread::{self, JoinHandle};
@@ -143,10 +143,22 @@ impl CarrierState {
         }
     }
 
-    /// Whether an error of a socket only says that the device was taken down here.
-    pub(super) fn excuses(&self, error: &io::Error, socket: impl AsFd, interface: &str) -> bool {
-        let is_there = || ask_interface(socket.as_fd(), interface, libc::SIOCGIFFLAGS).is_ok();
-        self.fell.load(Ordering::SeqCst) && says_gone(error) && is_there()
+    /// Returns the error of a socket, unless it only says that the interface was taken
+    /// down here; and that of an interface which was removed meanwhile, for the kernel
+    /// does not tell its sockets then.
+    pub(super) fn judge(
+        &self,
+        error: Option<io::Error>,
+        socket: BorrowedFd<'_>,
+        interface: &str,
+    ) -> Option<io::Error> {
+        let is_down = self.flags.load(Ordering::SeqCst) & PRESENT == 0;
+        let concerns = error.as_ref().map_or(is_down, says_gone);
+        if concerns && self.fell.load(Ordering::SeqCst) {
+            ask_interface(socket, interface, libc::SIOCGIFFLAGS).err()
+        } else {
+            error
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod common;
 
+mod carrier;
 mod contract;
 mod cut_frames;
 mod delay_line;

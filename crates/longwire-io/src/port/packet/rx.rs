@@ -207,18 +207,16 @@ impl PacketRx {
         }
         self.checked = now.as_nanos();
         self.calls = 0;
-        match pending_error(self.socket.as_fd()) {
-            Ok(None) => Ok(()),
-            Ok(Some(error)) | Err(error) if self.is_excused(&error) => Ok(()),
-            Ok(Some(error)) | Err(error) => Err(failure(&self.port, "receiving", error)),
+        let socket = self.socket.as_fd();
+        let mut error = pending_error(socket).unwrap_or_else(Some);
+        if let Some(carrier) = &self.carrier {
+            let interface = self.port.trim_start_matches("packet:");
+            error = carrier.judge(error, socket, interface);
         }
-    }
-
-    /// Whether the error only says that the port has taken the interface down.
-    fn is_excused(&self, error: &io::Error) -> bool {
-        let interface = self.port.trim_start_matches("packet:");
-        let carrier = self.carrier.as_ref();
-        carrier.is_some_and(|carrier| carrier.excuses(error, &self.socket, interface))
+        match error {
+            None => Ok(()),
+            Some(error) => Err(failure(&self.port, "receiving", error)),
+        }
     }
 
     fn read_statistics(&mut self) {

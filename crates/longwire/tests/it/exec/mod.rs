@@ -5,6 +5,7 @@
 //! Where namespaces are not allowed these tests pass without having run,
 //! except in CI.
 
+mod carrier;
 mod changing;
 mod closed;
 mod hosts;

@@ -1,0 +1,199 @@
+//! The carrier of the interface at the other end of a port, as the kernel shows it.
+//! Without the right to make namespaces the tests say so and pass, except in CI, where
+//! that is a failure.
+
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use longwire_engine::Nanos;
+use longwire_io::net::{self, NetNamespace, sysctl, tap};
+use longwire_io::port::options::{CarrierControl, OpenOptions};
+use longwire_io::port::registry::{self, Port};
+use longwire_io::{PortError, PushResult, RxPort, TxFrame, TxPort};
+use longwire_testbed::support::{namespace, skip};
+
+use crate::common::pair;
+use pair::{PORT, Pair, STATION, frame, now};
+
+/// How long a change may take on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A port that controls a carrier, and the interface that has it.
+struct Controlled {
+    port: Port,
+    /// The namespace of the interface, and its name.
+    place: NetNamespace,
+    name: &'static str,
+    _pair: Option<Pair>,
+}
+
+impl Controlled {
+    /// `None` with a word where the port is not allowed; in CI that is a failure.
+    fn open(kind: &str) -> Option<Controlled> {
+        let options = OpenOptions {
+            carrier: CarrierControl::OwnPair,
+            ..OpenOptions::default()
+        };
+        let open = |name: &str| registry::open(&format!("{kind}:{name}"), &options);
+        let (opened, place, name, pair) = if kind == "tap" {
+            let place = namespace()?;
+            let opened = place.run(|| {
+                sysctl::set("ipv6/conf/default/disable_ipv6", "1").unwrap();
+                tap::create_persistent("tap0").unwrap();
+                open("tap0")
+            });
+            (opened.unwrap(), place, "tap0", None)
+        } else {
+            let pair = Pair::new()?;
+            let opened = pair.in_port(|| open(PORT));
+            (
+                opened,
+                pair.outside.try_clone().unwrap(),
+                STATION,
+                Some(pair),
+            )
+        };
+        match opened {
+            Err(error @ PortError::Denied { .. }) => skip(error),
+            opened => Some(Controlled {
+                port: opened.unwrap(),
+                place,
+                name,
+                _pair: pair,
+            }),
+        }
+    }
+
+    /// Waits until the kernel shows the interface with its carrier, or without.
+    fn wait_for(&self, carrier: bool) {
+        let begun = Instant::now();
+        loop {
+            let show = || {
+                Command::new("ip")
+                    .args(["link", "show", self.name])
+                    .output()
+            };
+            let text = self.place.run(show).unwrap().unwrap().stdout;
+            let text = String::from_utf8(text).unwrap();
+            if text.contains("LOWER_UP") == carrier {
+                return;
+            }
+            assert!(begun.elapsed() < PATIENCE, "{text}");
+        }
+    }
+
+    /// Receives, as a stage does: being down is no error.
+    fn receive(&mut self) {
+        let received = self.port.rx.receive(now(), 64, &mut |_| {});
+        received.expect("the port is open");
+    }
+
+    fn arrived(&self) -> u64 {
+        let stats = self.place.run(|| net::link_stats(self.name));
+        stats.unwrap().unwrap().rx_packets
+    }
+
+    /// Sends a frame, which has to wait until the carrier is back.
+    fn send(&mut self, number: u32) {
+        let begun = Instant::now();
+        let bytes = frame(number, 64);
+        while self.port.tx.push(TxFrame::whole(&bytes, Nanos::ZERO)) == PushResult::Full {
+            assert!(begun.elapsed() < PATIENCE, "full for ever");
+            thread::yield_now();
+        }
+        pair::flush(&mut self.port.tx);
+    }
+}
+
+#[test]
+fn every_frame_arrives_or_is_counted() {
+    for kind in ["packet", "xdp", "tap"] {
+        let Some(mut controlled) = Controlled::open(kind) else {
+            continue;
+        };
+        controlled.wait_for(true);
+        let before = controlled.arrived();
+        for turn in 0..20 {
+            controlled.send(turn);
+            controlled.port.tx.set_carrier(false);
+            controlled.send(turn);
+            if turn % 4 == 0 {
+                controlled.wait_for(false);
+            }
+            controlled.receive();
+            controlled.port.tx.set_carrier(true);
+            controlled.send(turn);
+            controlled.receive();
+            if turn % 4 == 0 {
+                controlled.wait_for(true);
+            }
+        }
+        let lost = controlled.port.tx.losses().no_carrier;
+        assert_eq!(lost, 20, "{kind}");
+        assert_eq!(controlled.arrived() - before, 40, "{kind}");
+    }
+}
+
+#[test]
+fn frames_arrive_again_when_the_carrier_is_back() {
+    for kind in ["packet", "xdp"] {
+        let Some(mut controlled) = Controlled::open(kind) else {
+            continue;
+        };
+        controlled.port.tx.set_carrier(false);
+        controlled.wait_for(false);
+        controlled.receive();
+        controlled.port.tx.set_carrier(true);
+        controlled.wait_for(true);
+        let options = OpenOptions::default();
+        let station = controlled
+            .place
+            .run(|| registry::open(&format!("packet:{STATION}"), &options));
+        let mut station = station.unwrap().unwrap();
+        pair::send(&mut station.tx, &frame(7, 64));
+        let got = pair::receive_until(&mut controlled.port.rx, |got| !got.is_empty());
+        assert_eq!(pair::number_of(&got[0].bytes), Some(7), "{kind}");
+    }
+}
+
+#[test]
+fn a_pair_that_is_deleted_without_a_carrier_is_gone() {
+    let Some(mut controlled) = Controlled::open("packet") else {
+        return;
+    };
+    controlled.port.tx.set_carrier(false);
+    controlled.wait_for(false);
+    controlled.receive();
+    let delete = || net::link_delete(STATION);
+    controlled.place.run(delete).unwrap().unwrap();
+    let begun = Instant::now();
+    let error = loop {
+        if let Err(error) = controlled.port.rx.receive(now(), 64, &mut |_| {}) {
+            break error;
+        }
+        assert!(begun.elapsed() < PATIENCE, "never noticed");
+    };
+    assert!(matches!(error, PortError::Gone { .. }), "{error}");
+}
+
+#[test]
+fn interfaces_of_others_keep_their_carrier() {
+    let Some(pair) = Pair::new() else { return };
+    let options = OpenOptions {
+        carrier: CarrierControl::Tap,
+        ..OpenOptions::default()
+    };
+    let reason = |name: &str| {
+        let opened = pair.in_port(|| registry::open(name, &options));
+        opened.err().expect("it is refused").to_string()
+    };
+    for name in [format!("packet:{PORT}"), PORT.to_owned()] {
+        let reason = reason(&name);
+        assert!(
+            reason.contains("not Longwire's") && reason.contains("tap:NAME"),
+            "{reason}"
+        );
+    }
+    assert!(reason("null").contains("no interface"));
+}

@@ -1,0 +1,219 @@
+//! `exec --carrier`: what programs at both ends see of a link that goes down.
+
+use serde_json::Value;
+
+use crate::common::{have, write};
+use crate::exec::{User, well};
+
+/// Prints each change of the carrier of `eth0` for some seconds.
+const WATCH: &str = "#!/bin/sh\n\
+    end=$(($(date +%s) + $1)); last=\n\
+    while [ $(date +%s) -lt $end ]; do\n\
+      now=$(cat /sys/class/net/eth0/carrier)\n\
+      [ \"$now\" = \"$last\" ] || printf '%s ' $now\n\
+      last=$now; sleep 0.01\n\
+    done\n";
+
+fn scenario(user: &User, events: &[(&str, &str)]) {
+    let event = |(time, action): &(&str, &str)| format!("[[at]]\ntime = \"{time}\"\n{action}\n");
+    let text: String = events.iter().map(event).collect();
+    write(&user.dir.file("s.toml"), text.as_bytes());
+}
+
+fn report(user: &User) -> Value {
+    serde_json::from_str(&user.read("r.json")).expect("a report")
+}
+
+/// Returns how often the report says that a port lost its carrier.
+fn losses(report: &Value, port: &str) -> u64 {
+    let notes = report["notes"].as_array().expect("notes").iter();
+    let mut notes = notes.filter_map(Value::as_str);
+    let begin = format!("port {port}: carrier lost ");
+    let losses = notes.find_map(|note| note.strip_prefix(&begin)?.split(' ').next());
+    losses.map_or(0, |losses| losses.parse().expect("a number"))
+}
+
+fn port<'a>(report: &'a Value, name: &str) -> &'a Value {
+    let mut ports = report["ports"].as_array().expect("ports").iter();
+    ports.find(|port| port["name"] == name).expect("the port")
+}
+
+#[test]
+fn an_end_loses_its_carrier_while_the_direction_toward_it_is_down() {
+    for user in User::all() {
+        write(&user.dir.file("watch"), WATCH.as_bytes());
+        scenario(
+            &user,
+            &[
+                ("1s", "down = \"link\""),
+                ("2s", "up = \"link\""),
+                ("3s", "down = \"link.up\""),
+                ("4s", "up = \"link.up\""),
+            ],
+        );
+        for kind in ["auto", "tap"] {
+            // The peer never listens, so the command does not wait for it.
+            let line = format!(
+                "$LONGWIRE exec --port {kind} --carrier --scenario s.toml --report r.json \
+                 --peer 'sh watch 6 >far' --peer-wait 1ms -- sh -c '\
+                 ip monitor link >events & sh watch 5; kill $!; cat events'"
+            );
+            let ended = well(user.shell(&line));
+            assert!(ended.stdout.starts_with("1 0 1 "), "{kind}: {ended:?}");
+            assert!(!ended.stdout.starts_with("1 0 1 0"), "{kind}: {ended:?}");
+            assert!(ended.stdout.contains("NO-CARRIER"), "{kind}: {ended:?}");
+            // Its watch ends with the command.
+            assert_eq!(user.read("far"), "1 0 1 0 1 ", "{kind}");
+            let report = report(&user);
+            assert_eq!((losses(&report, "near"), losses(&report, "far")), (1, 2));
+        }
+    }
+}
+
+#[test]
+fn frames_in_transit_arrive_before_the_carrier_is_lost() {
+    for user in User::all() {
+        scenario(&user, &[("1500ms", "down = \"link.up\"")]);
+        // The kernel's count of received frames when it is lost, and later.
+        let far = "until [ $(cat /sys/class/net/eth0/carrier) = 0 ]; do sleep 0.01; done; \
+                   for n in 1 2; do cat /sys/class/net/eth0/statistics/rx_packets; sleep 1; done";
+        write(&user.dir.file("far.sh"), far.as_bytes());
+        let line = "$LONGWIRE exec --delay 500ms --carrier --scenario s.toml --report r.json \
+                    --peer 'sh far.sh >far' --peer-wait 1ms -- sh -c '\
+                    ping -q -i 0.2 -c 12 far; sleep 1; true'";
+        well(user.shell(line));
+        let report = report(&user);
+        let sent = port(&report, "far")["packets_out"]
+            .as_u64()
+            .expect("a count");
+        let counted: Vec<u64> = user
+            .read("far")
+            .lines()
+            .map(|line| line.parse().expect("a count"))
+            .collect();
+        assert_eq!(counted, [sent, sent], "{report}");
+        let mut links = report["links"].as_array().expect("links").iter();
+        let up = links.find(|link| link["name"] == "link.up").expect("up");
+        assert!(up["dropped"]["outage"].as_u64() >= Some(3), "{up}");
+        assert_eq!(losses(&report, "far"), 1);
+    }
+}
+
+#[test]
+fn both_families_answer_as_soon_as_the_carrier_is_back() {
+    for user in User::all() {
+        scenario(&user, &[("1s", "down = \"link\""), ("2s", "up = \"link\"")]);
+        let line = "until [ $(cat /sys/class/net/eth0/carrier) = 0 ]; do sleep 0.01; done; \
+                    until [ $(cat /sys/class/net/eth0/operstate) = up ]; do sleep 0.01; done; \
+                    ping -6 -c 1 -W 1 far && ping -4 -c 1 -W 1 far";
+        let carrier = ["--carrier", "--delay", "10ms", "--scenario", "s.toml"];
+        for kind in ["auto", "tap"] {
+            let own = ["--port", kind, "--", "sh", "-c", line];
+            well(user.exec(&[&carrier[..], &own].concat()));
+        }
+    }
+}
+
+#[test]
+fn a_connection_survives_an_outage() {
+    if !have("iperf3") {
+        return;
+    }
+    for user in User::all() {
+        scenario(&user, &[("1s", "down = \"link\""), ("2s", "up = \"link\"")]);
+        let line = "$LONGWIRE exec --rate 10mbit --delay 10ms --carrier --scenario s.toml \
+                    --report r.json --peer 'iperf3 -s -1' -- iperf3 -J -t 6 -c far";
+        let ended = well(user.shell(line));
+        let result: Value = serde_json::from_str(&ended.stdout).expect("JSON");
+        let intervals = result["intervals"].as_array().expect("intervals");
+        let last = intervals.last().expect("intervals");
+        assert!(last["sum"]["bytes"].as_u64() > Some(0), "{result}");
+        assert_eq!(losses(&report(&user), "far"), 1);
+    }
+}
+
+/// The events are 20 ms apart. A loss is skipped only if the thread stands still for so
+/// long, which half of 100 do not suffer.
+#[test]
+fn a_link_that_flaps_stays_sound() {
+    if !have("iperf3") {
+        return;
+    }
+    for user in User::all() {
+        let again = |action: &str| format!("every = \"40ms\"\ntimes = 100\n{action}");
+        let (down, up) = (again("down = \"link\""), again("up = \"link\""));
+        scenario(&user, &[("1s", &down), ("1020ms", &up)]);
+        let count = "cat /sys/class/net/eth0/carrier_down_count";
+        let line = format!(
+            "$LONGWIRE exec --carrier --scenario s.toml --report r.json --peer 'iperf3 -s' -- \
+             sh -c '{count}; iperf3 -t 5 -c far >&2; sleep 1; {count}; ping -c 3 far >&2'"
+        );
+        let ended = well(user.shell(&line));
+        let mut counted = ended.stdout.lines();
+        let mut count = || -> u64 { counted.next().expect("two").parse().expect("a count") };
+        let (before, after) = (count(), count());
+        let report = report(&user);
+        assert!(report["error"].is_null(), "{report}");
+        let lost = losses(&report, "near");
+        assert!((50..=100).contains(&lost), "{report}");
+        // The kernel's own count; it misses those that were over before it was told.
+        assert!((50..=lost).contains(&(after - before)), "{ended:?}");
+        for (name, to) in [("link.up", "far"), ("link.down", "near")] {
+            let mut links = report["links"].as_array().expect("links").iter();
+            let link = links.find(|link| link["name"] == name).expect("the link");
+            let of = |field: &str| link[field].as_u64().expect("a count");
+            let outage = link["dropped"]["outage"].as_u64().unwrap_or(0);
+            assert_eq!(of("packets_in"), of("packets_out") + outage, "{link}");
+            let port = port(&report, to);
+            assert_eq!(port["packets_out"], link["packets_out"], "{report}");
+            for artifact in ["refused", "send_failed", "port_down"] {
+                assert_eq!(port["artifacts"][artifact], 0, "{artifact}: {report}");
+            }
+        }
+    }
+}
+
+#[test]
+fn it_is_refused_where_nothing_would_happen() {
+    for user in User::all() {
+        let file = "[ports]\nnear = \"null\"\nfar = { opens = \"null\", carrier = \"x.up\" }\n\
+                    [[link]]\nname = \"x\"\nmatch = \"in-port=near\"\n";
+        write(&user.dir.file("n.toml"), file.as_bytes());
+        for (arguments, reason) in [
+            (&["--carrier", "--", "true"][..], "--scenario or --control"),
+            (
+                &["--carrier", "n.toml", "--", "true"],
+                "carrier = \"link.up\"",
+            ),
+        ] {
+            let ended = user.exec(arguments);
+            assert_eq!(ended.code, 2, "{ended:?}");
+            assert!(ended.stderr.contains(reason), "{ended:?}");
+        }
+    }
+}
+
+#[test]
+fn a_port_of_a_file_names_the_links_toward_it() {
+    for user in User::all() {
+        let file = "[ports]\nnear = \"null\"\nfar = { opens = \"null\", carrier = \"?\" }\n\
+                    [[link]]\nname = \"a\"\nmatch = \"proto=icmp,in-port=near\"\n\
+                    [[link]]\nname = \"b\"\nmatch = \"in-port=near\"\n\
+                    [[at]]\ntime = \"1s\"\ndown = \"a\"\n\
+                    [[at]]\ntime = \"3s\"\ndown = \"b.up\"\n\
+                    [[at]]\ntime = \"4s\"\nup = \"?\"\n";
+        write(&user.dir.file("n.toml"), file.as_bytes());
+        write(&user.dir.file("watch"), WATCH.as_bytes());
+        let line = "$LONGWIRE exec n.toml --report r.json --peer 'sh watch 7 >far' \
+                    --peer-wait 1ms -- sh watch 6";
+        let ended = well(user.shell(line));
+        assert_eq!(ended.stdout, "1 ", "near follows no link");
+        // b.down stays up.
+        assert_eq!(user.read("far"), "1 ");
+        let file = file.replace("\"?\" }", "[\"a.up\", \"b.up\"] }");
+        write(&user.dir.file("n.toml"), file.as_bytes());
+        well(user.shell(line));
+        assert_eq!(user.read("far"), "1 0 1 ");
+        assert_eq!(losses(&report(&user), "far"), 1);
+    }
+}
