@@ -8,6 +8,7 @@ use super::summary::Summary;
 use super::*;
 
 mod attach;
+mod carrier;
 mod cluster;
 mod import;
 mod refused;

@@ -39,6 +39,10 @@ const REFUSED: &str = "
     [[link]] -- name = 'x{n}' -- between = ['10.0.0.0/30'] -- count = 3 | 4 | link.count | \
         there can be 2
     [[link]] -- csv = 'missing.csv' | 5 | link.csv | missing.csv
+    c = { opens = 'tap:c', carrier = 'x.down' } | 4 | ports.c.carrier | no link 'x'
+    c = { opens = 'tap:c', carrier = 'x*' } | 4 | ports.c.carrier | no link's name fits
+    c = { carrier = 'x' } -- [[link]] -- name = 'x' -- shared = true -- match = 'any' | 4 | ports.c | \
+        no place
     [[path]] -- name = 'p' -- via = ['x'] | 6 | path.via | no link 'x'
     [[path]] -- name = 'p' | 4 | path.via | 0 links
     [[link]] -- name = 'x' -- [[path]] -- name = 'p' -- via = ['x', 'x.down'] | 8 | path.via | \

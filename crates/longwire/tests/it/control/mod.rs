@@ -4,6 +4,7 @@
 //! Where namespaces are not allowed these tests pass without having run,
 //! except in CI.
 
+mod carrier;
 mod documented;
 mod effects;
 mod pair;
