@@ -166,9 +166,10 @@ impl Networks {
             let place = self.port_of(host);
             let options = OpenOptions {
                 frame_usual: Some(self.mtu as usize + ETHERNET),
-                carrier: match self.hosts[host].carrier {
-                    true => CarrierControl::OwnPair,
-                    false => CarrierControl::Off,
+                carrier: if self.hosts[host].carrier {
+                    CarrierControl::OwnPair
+                } else {
+                    CarrierControl::Off
                 },
                 ..OpenOptions::default()
             };

@@ -5,7 +5,7 @@
 //! continue when it is up again.
 //!
 //! Both take the kernel's lock of network settings, and a device that goes down waits
-//! for all cores. A thread of its own does that, so that frames of other ports do not
+//! for all cores. A separate thread does that, so that frames of other ports do not
 //! wait for it. Until the interface has its carrier back, the port is full; without a
 //! carrier it loses frames.
 
@@ -15,11 +15,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::thread::{self, JoinHandle};
 
-use super::options::CarrierControl;
-use super::registry::{AnyRx, AnyTx, Port};
 use super::socket::{ask_interface, says_gone};
-use super::tap::DeviceSettings;
-use super::{PortError, PushResult, TxFrame};
+use super::{PushResult, TxFrame};
 use crate::rights::{self, Capability};
 
 /// The interface is to have a carrier.
@@ -52,7 +49,7 @@ pub(crate) struct CarrierState {
 impl Carrier {
     /// Starts the thread that switches. The first switch is made here, so that an error
     /// is known at the start.
-    fn start(switch: SwitchCarrier) -> io::Result<Carrier> {
+    pub(super) fn start(switch: SwitchCarrier) -> io::Result<Carrier> {
         switch(true)?;
         let shared = Arc::new(CarrierState {
             flags: AtomicU8::new(REQUESTED | PRESENT),
@@ -101,6 +98,11 @@ impl Carrier {
         }
     }
 
+    /// Returns the state, for the receiving half.
+    pub(super) fn state(&self) -> Arc<CarrierState> {
+        Arc::clone(&self.shared)
+    }
+
     /// Returns the number of wire frames that were lost for want of a carrier.
     pub(super) fn lost(&self) -> u64 {
         self.lost
@@ -144,8 +146,8 @@ impl CarrierState {
     }
 
     /// Returns the error of a socket, unless it only says that the interface was taken
-    /// down here; and that of an interface which was removed meanwhile, for the kernel
-    /// does not tell its sockets then.
+    /// down here; and that of an interface which was removed meanwhile, which the kernel
+    /// does not report to its sockets then.
     pub(super) fn judge(
         &self,
         error: Option<io::Error>,
@@ -160,55 +162,6 @@ impl CarrierState {
             error
         }
     }
-}
-
-/// Lets a port control the carrier of the interface at its other end.
-pub(super) fn control(port: &mut Port, control: CarrierControl) -> Result<(), PortError> {
-    let refused = |reason: &str| PortError::Unsupported {
-        port: port.name.clone(),
-        reason: reason.to_owned(),
-    };
-    if control == CarrierControl::Off {
-        return Ok(());
-    }
-    let failed = |error: io::Error| match error.raw_os_error() {
-        Some(libc::EINVAL | libc::ENOTTY) => {
-            refused("this kernel cannot take the carrier of a TAP device; Linux 5.0 can")
-        }
-        _ => PortError::of(port.name.clone(), "controlling the carrier", error),
-    };
-    let start = |switch| Carrier::start(switch).map_err(failed);
-    let own_pair = |interface: &str| {
-        if control == CarrierControl::OwnPair {
-            start(switch_of_pair(interface)?)
-        } else {
-            Err(refused(
-                "carrier: the interface and its cable are not Longwire's, so it cannot take their \
-                 carrier; use tap:NAME, or `longwire exec`, which makes its own",
-            ))
-        }
-    };
-    match (&mut port.rx, &mut port.tx) {
-        (AnyRx::Tap(_), AnyTx::Tap(tx)) => {
-            let switch = tx.carrier_switch().map_err(failed)?;
-            tx.carrier = Some(start(switch)?);
-        }
-        (AnyRx::Packet(rx), AnyTx::Packet(tx)) => {
-            let carrier = own_pair(tx.interface())?;
-            rx.carrier = Some(Arc::clone(&carrier.shared));
-            tx.carrier = Some(carrier);
-        }
-        (AnyRx::Xdp(_), AnyTx::Xdp(tx)) => tx.carrier = Some(own_pair(tx.interface())?),
-        _ => return Err(refused("carrier: there is no interface at its other end")),
-    }
-    Ok(())
-}
-
-/// Returns the switch of a veth pair whose end `interface` is in the calling thread's
-/// namespace.
-fn switch_of_pair(interface: &str) -> Result<SwitchCarrier, PortError> {
-    let settings = DeviceSettings::new(interface)?;
-    Ok(Box::new(move |up| settings.set_up(up)))
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ mod any;
 mod auto;
 pub mod bare;
 mod carrier;
+mod carrier_control;
 mod clocks;
 mod error;
 pub mod gap;

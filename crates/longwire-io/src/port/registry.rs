@@ -7,7 +7,7 @@ use nix::time::{ClockId, clock_gettime};
 use super::one_way::{DiscardTx, SilentRx};
 use super::options::{OpenOptions, Purpose};
 use super::pcap::{PcapRx, PcapTx};
-use super::{PortError, RxPort, auto, carrier, packet, tap, xdp};
+use super::{PortError, RxPort, auto, carrier_control, packet, tap, xdp};
 
 pub use super::any::{AnyRx, AnyTx};
 
@@ -221,7 +221,8 @@ fn written(kind: &str, argument: &str) -> String {
 /// If there is no such kind of port, or it cannot be opened.
 pub fn open(text: &str, options: &OpenOptions) -> Result<Port, PortError> {
     let mut port = open_kind(text, options)?;
-    carrier::control(&mut port, options.carrier)?;
+    let halves = (&mut port.rx, &mut port.tx);
+    carrier_control::control(&port.name, halves, options.carrier)?;
     Ok(port)
 }
 

@@ -1,15 +1,7 @@
-//! Carriers: the interface at the other end of a port loses its carrier while every link
-//! toward it is down.
-//!
-//! Frames in transit still arrive, so it is lost when the last of them has left, and
-//! back as soon as a link is up.
+//! The ports whose carriers follow links.
 
-use longwire_engine::{LinkId, LinkState};
-use longwire_io::TxPort;
+use longwire_engine::LinkId;
 use longwire_packet::bridge::PortIndex;
-
-use super::core::Core;
-use super::stage::Fabric;
 
 /// A port whose interface has a carrier while a link toward it is not down.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,80 +16,10 @@ pub struct PortCarrier {
 
 /// The carriers that follow links.
 #[derive(Debug, Default)]
-pub(super) struct Carriers {
-    followed: Vec<PortCarrier>,
+pub(super) struct FollowedCarriers {
+    pub followed: Vec<PortCarrier>,
     /// How often each was lost.
-    losses: Vec<u64>,
+    pub losses: Vec<u64>,
     /// The state of a link has changed, or frames in transit delay a loss.
     pub changed: bool,
-}
-
-impl Core {
-    /// Replaces the carriers that follow links. Ports that are left out keep theirs as
-    /// they are, so each list names the same ports.
-    pub fn follow_carriers(&mut self, carriers: Vec<PortCarrier>) {
-        self.carriers.losses.resize(carriers.len(), 0);
-        self.carriers.followed = carriers;
-        self.carriers.changed = true;
-    }
-
-    /// Whether links exist, and all are down.
-    fn are_down(&self, links: &[LinkId]) -> bool {
-        let is_down = |link: &LinkId| {
-            let link = self.link(*link);
-            link.is_some_and(|link| link.state() == LinkState::Down)
-        };
-        !links.is_empty() && links.iter().all(is_down)
-    }
-
-    /// Whether links hold frames that still arrive.
-    fn hold_frames(&self, links: &[LinkId]) -> bool {
-        let mut cells = links.iter().filter_map(|link| self.state.cells_of(*link));
-        cells.any(|cells| cells.totals().held() > 0)
-    }
-}
-
-impl<T: TxPort> Fabric<T> {
-    /// Switches the carriers of ports after a change of the links' states. Call it before
-    /// frames are given to ports: a port needs its carrier for them.
-    #[inline]
-    pub(super) fn switch_carriers(&mut self) {
-        if self.core.carriers.changed {
-            self.switch_changed();
-        }
-    }
-
-    #[cold]
-    fn switch_changed(&mut self) {
-        let mut waits = false;
-        for index in 0..self.core.carriers.followed.len() {
-            let carrier = &self.core.carriers.followed[index];
-            let Some(output) = self.outputs.get_mut(usize::from(carrier.port.0)) else {
-                continue;
-            };
-            let is_down = self.core.are_down(&carrier.toward);
-            if is_down == output.no_carrier {
-                continue;
-            }
-            if is_down && (output.holds_frames() || self.core.hold_frames(&carrier.toward)) {
-                waits = true;
-                continue;
-            }
-            output.no_carrier = is_down;
-            output.port.set_carrier(!is_down);
-            self.core.carriers.losses[index] += u64::from(is_down);
-        }
-        self.core.carriers.changed = waits;
-    }
-
-    /// Returns a note for each port that has lost its carrier.
-    pub(crate) fn carrier_remarks(&self) -> impl Iterator<Item = String> + use<'_, T> {
-        let carriers = &self.core.carriers;
-        let lost = carriers.followed.iter().zip(&carriers.losses);
-        let lost = lost.filter(|(_, losses)| **losses > 0);
-        lost.map(|(carrier, losses)| {
-            let times = if *losses == 1 { "time" } else { "times" };
-            format!("port {}: carrier lost {losses} {times}", carrier.name)
-        })
-    }
 }

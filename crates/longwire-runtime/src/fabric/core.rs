@@ -6,7 +6,7 @@ use longwire_io::prefetch_to_read;
 use longwire_packet::bridge::{Bridge, Forwarding, PortIndex};
 use longwire_packet::classify::{Classifier, DatagramPorts, FrameKey, RuleId};
 
-use super::carriers::Carriers;
+use super::carriers::FollowedCarriers;
 use super::flows::{FlowCount, FlowSketch};
 use super::frames::{Exit, Frame, Frames};
 use super::lanes::Lanes;
@@ -51,7 +51,7 @@ pub struct Core {
     pub(super) moved: Vec<MovedFrame>,
     /// By port: whether it went away. Empty until one does.
     pub(super) lost_ports: Vec<bool>,
-    pub(super) carriers: Carriers,
+    pub(super) carriers: FollowedCarriers,
     /// The links, if they are on several shards: then none is in `network`.
     pub(super) shards: Option<Box<Shards>>,
 }
@@ -103,7 +103,7 @@ impl Core {
             counts: CoreCells::default(),
             moved: Vec::new(),
             lost_ports: Vec::new(),
-            carriers: Carriers::default(),
+            carriers: FollowedCarriers::default(),
             shards: None,
         }
     }

@@ -16,6 +16,7 @@
 
 mod backlog;
 mod building;
+mod carrier_switch;
 mod carriers;
 mod core;
 mod flows;

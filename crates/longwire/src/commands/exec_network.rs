@@ -8,11 +8,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use longwire_io::port::registry::Port;
 use longwire_io::rights::Capability;
-use longwire_testbed::{Environment, EnvironmentConfig};
+use longwire_testbed::{Environment, EnvironmentConfig, HostConfig};
 
 use super::exec::{environment_for, environment_needs, prepare};
 use super::exec_args::ExecArgs;
-use super::exec_commands::{CommandEnd, Commands};
+use super::exec_commands::{CommandEnd, Commands, NodeCommand};
 use super::exec_hosts::Hosts;
 use super::run_network::{self, NetworkSetup};
 use super::run_pair;
@@ -33,13 +33,7 @@ pub(super) fn run(
     args: &ExecArgs,
     globals: &Globals,
 ) -> Result<ExitCode, Error> {
-    let (foundation, read) = prepare(args, || {
-        let (topology, announcement) = topology(file, args, globals)?;
-        let hosts = Hosts::new(&topology)?;
-        let configs = hosts.configs(&args.hosts, &topology)?;
-        let nodes = hosts.commands(args)?;
-        Ok((topology, announcement, hosts, configs, nodes))
-    })?;
+    let (foundation, read) = prepare(args, || read(file, args, globals))?;
     let (mut topology, mut announcement, hosts, configs, nodes) = read;
     let config = EnvironmentConfig {
         hosts: configs,
@@ -137,6 +131,24 @@ fn open_ports(
     ports.sort_by_key(|(index, _)| *index);
     let named = |(index, port): (usize, Port)| (topology.ports[index].name.clone(), port);
     Ok(ports.into_iter().map(named).collect())
+}
+
+/// The network, its hosts, and their configurations and commands.
+type NetworkOfHosts = (
+    Topology,
+    Announcement,
+    Hosts,
+    Vec<HostConfig>,
+    Vec<NodeCommand>,
+);
+
+/// Reads the network and the options of its hosts.
+fn read(file: Option<&Path>, args: &ExecArgs, globals: &Globals) -> Result<NetworkOfHosts, Error> {
+    let (topology, announcement) = topology(file, args, globals)?;
+    let hosts = Hosts::new(&topology)?;
+    let configs = hosts.configs(&args.hosts, &topology)?;
+    let nodes = hosts.commands(args)?;
+    Ok((topology, announcement, hosts, configs, nodes))
 }
 
 /// Reads the file, or makes a topology of the one link.

@@ -229,11 +229,7 @@ pub(super) fn carry(
     let mut parts = numbered.parts_in_steps(&loader, steps.steps(), setup.stop)?;
     let plan = numbered.shard_plan(setup.running.shards, cores());
     parts.sharding = Sharding::planned(&plan);
-    let carriers = numbered.carriers();
-    if !carriers.is_empty() {
-        let follow = Box::new(|core: &mut Core, _| core.follow_carriers(carriers));
-        parts.orders.push((Nanos::ZERO, follow));
-    }
+    follow_carriers(&numbered, &mut parts);
     let prepare = |command: &Command| numbered.plan(command, &loader, &bin);
     let given = first_commands(&mut scenario, &mut parts, prepare, setup.stop)?;
     let recorder = setup.record.network_recorder(&numbered, setup.report)?;
@@ -282,6 +278,15 @@ pub(super) fn carry(
     report.run.add_closing_notes(late.remark());
     report.run.error = report.run.error.or(failed);
     Ok(report)
+}
+
+/// Lets the carriers of ports follow links from the start.
+fn follow_carriers(numbered: &Numbered, parts: &mut FabricParts) {
+    let carriers = numbered.carriers();
+    if !carriers.is_empty() {
+        let follow = Box::new(|core: &mut Core, _| core.follow_carriers(carriers));
+        parts.orders.push((Nanos::ZERO, follow));
+    }
 }
 
 /// Executes the commands that are due soon after the fabric's start.

@@ -34,7 +34,7 @@ fn ip(run: &ControlledRun, words: &str) -> String {
     well(&program, run_in(&run.site.middle, &program))
 }
 
-/// Waits until `ip` prints this: the kernel tells of a TAP device up to a second later.
+/// Waits until `ip` prints this: it shows a TAP device up to a second late.
 fn wait_for(run: &ControlledRun, words: &str, expected: &str) {
     let begun = Instant::now();
     loop {

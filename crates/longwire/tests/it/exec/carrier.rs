@@ -170,7 +170,7 @@ fn a_link_that_flaps_stays_sound() {
         assert!(report["error"].is_null(), "{report}");
         let lost = losses(&report, "near");
         assert!((50..=100).contains(&lost), "{report}");
-        // The kernel's own count; it misses those that were over before it was told.
+        // The kernel's own count; it misses those that were over at once.
         assert!((50..=lost).contains(&(after - before)), "{ended:?}");
         for (name, to) in [("link.up", "far"), ("link.down", "near")] {
             let mut links = report["links"].as_array().expect("links").iter();

@@ -1,0 +1,65 @@
+//! Which ports control a carrier, and by what.
+
+use std::io;
+
+use super::PortError;
+use super::any::{AnyRx, AnyTx};
+use super::carrier::{Carrier, SwitchCarrier};
+use super::options::CarrierControl;
+use super::tap::DeviceSettings;
+
+/// Lets a port control the carrier of the interface at its other end.
+///
+/// # Errors
+/// If there is no such interface, or it is not Longwire's.
+pub(super) fn control(
+    port: &str,
+    halves: (&mut AnyRx, &mut AnyTx),
+    control: CarrierControl,
+) -> Result<(), PortError> {
+    let refused = |reason: &str| PortError::Unsupported {
+        port: port.to_owned(),
+        reason: reason.to_owned(),
+    };
+    if control == CarrierControl::Off {
+        return Ok(());
+    }
+    let failed = |error: io::Error| match error.raw_os_error() {
+        Some(libc::EINVAL | libc::ENOTTY) => {
+            refused("this kernel cannot take the carrier of a TAP device; Linux 5.0 can")
+        }
+        _ => PortError::of(port.to_owned(), "controlling the carrier", error),
+    };
+    let start = |switch| Carrier::start(switch).map_err(failed);
+    let own_pair = |interface: &str| {
+        if control == CarrierControl::OwnPair {
+            start(switch_of_pair(interface)?)
+        } else {
+            Err(refused(
+                "carrier: the interface and its cable are not Longwire's, so it cannot take their \
+                 carrier; use tap:NAME, or `longwire exec`, which makes its own",
+            ))
+        }
+    };
+    match halves {
+        (AnyRx::Tap(_), AnyTx::Tap(tx)) => {
+            let switch = tx.carrier_switch().map_err(failed)?;
+            tx.carrier = Some(start(switch)?);
+        }
+        (AnyRx::Packet(rx), AnyTx::Packet(tx)) => {
+            let carrier = own_pair(tx.interface())?;
+            rx.carrier = Some(carrier.state());
+            tx.carrier = Some(carrier);
+        }
+        (AnyRx::Xdp(_), AnyTx::Xdp(tx)) => tx.carrier = Some(own_pair(tx.interface())?),
+        _ => return Err(refused("carrier: there is no interface at its other end")),
+    }
+    Ok(())
+}
+
+/// Returns the switch of a veth pair whose end `interface` is in the calling thread's
+/// namespace.
+fn switch_of_pair(interface: &str) -> Result<SwitchCarrier, PortError> {
+    let settings = DeviceSettings::new(interface)?;
+    Ok(Box::new(move |up| settings.set_up(up)))
+}
