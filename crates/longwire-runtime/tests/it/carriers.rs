@@ -1,6 +1,7 @@
 //! Carriers follow the states of links, after the frames in transit. In virtual time: the
 //! order of frames and switches at a port is exact.
 
+use std::num::NonZero;
 use std::sync::Arc;
 
 use longwire_engine::{Bytes, LinkChange, LinkId, LinkSpec, LinkState, Nanos, NoLoader, PathId};
@@ -9,7 +10,7 @@ use longwire_packet::bridge::{BridgeConfig, PortIndex};
 use longwire_packet::classify::{Classifier, Matcher, Order as RuleOrder};
 use longwire_runtime::OnPortLoss;
 use longwire_runtime::fabric::pipeline::run_to_end;
-use longwire_runtime::fabric::{FabricParts, LinkCells, Operation, PortCarrier, Target};
+use longwire_runtime::fabric::{FabricParts, LinkCells, Operation, PortCarrier, Sharding, Target};
 use longwire_testbed::support::frames::udp4;
 
 use crate::common::Arrivals;
@@ -80,6 +81,15 @@ fn follow(toward: Vec<u32>) -> Operation {
 /// Runs frames with the numbers 1 to 80, one each millisecond, from port 0 to port 1: odd
 /// ones across link 0, even ones across link 1. Returns the events at both ports.
 fn run(links: [&str; 2], orders: Vec<(u64, Operation)>) -> [Vec<Event>; 2] {
+    run_on(None, links, orders)
+}
+
+/// The same with the links on shards.
+fn run_on(
+    sharding: Option<Sharding>,
+    links: [&str; 2],
+    orders: Vec<(u64, Operation)>,
+) -> [Vec<Event>; 2] {
     let mut classifier = Classifier::new(RuleOrder::First, Target::Drop);
     for (host, path) in [(1, 0), (2, 1)] {
         let matcher: Matcher = format!("src=10.0.0.{host}").parse().expect("a matcher");
@@ -101,7 +111,7 @@ fn run(links: [&str; 2], orders: Vec<(u64, Operation)>) -> [Vec<Event>; 2] {
             .map(|(at, order)| (Nanos::from_millis(at), order))
             .collect(),
         on_port_loss: OnPortLoss::End,
-        sharding: None,
+        sharding,
         remote: None,
     };
     let frames = (1..=80).map(|number: u8| {
@@ -126,20 +136,23 @@ fn run(links: [&str; 2], orders: Vec<(u64, Operation)>) -> [Vec<Event>; 2] {
 
 #[test]
 fn a_carrier_is_lost_after_the_frames_in_transit() {
-    // Of link 0, frames 1 to 19 arrive 10 ms later, up to the 29th millisecond; 21 to 39
-    // are dropped.
-    let orders = vec![
-        (0, follow(vec![0])),
-        (20, change(0, LinkState::Down)),
-        (40, change(0, LinkState::Up)),
-    ];
-    let [near, far] = run(["delay=10ms", "loss=100%"], orders);
-    let before = (1..=19).step_by(2).map(Frame);
-    let after = (41..=79).step_by(2).map(Frame);
-    let switches = [Carrier(false), Carrier(true)];
-    let expected: Vec<Event> = before.chain(switches).chain(after).collect();
-    assert_eq!(far, expected);
-    assert_eq!(near, [], "the other direction has not changed");
+    let two = Sharding::new(vec![0, 1], 2, NonZero::<usize>::MIN);
+    for sharding in [None, Some(two)] {
+        // Of link 0, frames 1 to 19 arrive 10 ms later, up to the 29th millisecond; 21 to
+        // 39 are dropped.
+        let orders = vec![
+            (0, follow(vec![0])),
+            (20, change(0, LinkState::Down)),
+            (40, change(0, LinkState::Up)),
+        ];
+        let [near, far] = run_on(sharding, ["delay=10ms", "loss=100%"], orders);
+        let before = (1..=19).step_by(2).map(Frame);
+        let after = (41..=79).step_by(2).map(Frame);
+        let switches = [Carrier(false), Carrier(true)];
+        let expected: Vec<Event> = before.chain(switches).chain(after).collect();
+        assert_eq!(far, expected);
+        assert_eq!(near, [], "the other direction has not changed");
+    }
 }
 
 #[test]
