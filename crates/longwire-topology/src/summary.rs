@@ -11,7 +11,7 @@ use longwire_runtime::OnPortLoss;
 use longwire_units::number_of;
 use serde::Serialize;
 
-use super::plan::{HostPlan, LinkPlan, Topology, Unmatched};
+use super::plan::{CarrierPlan, HostPlan, LinkPlan, Topology, Unmatched};
 use super::timeline::{Action, Event};
 
 /// The memory of a frame in addition to its bytes, roughly: its descriptor and its
@@ -32,6 +32,9 @@ const KINDS_SHOWN: usize = 10;
 pub struct Summary {
     /// Ports: name, and what is opened.
     pub ports: Vec<(String, String)>,
+    /// Ports whose carriers follow links: name, and the links.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub carriers: Vec<(String, Vec<String>)>,
     /// `bridge`, `pairs` or `static`.
     pub switching: &'static str,
     /// Named links.
@@ -128,6 +131,12 @@ impl Facts {
     }
 }
 
+/// Returns the name of a port and the links that its carrier follows.
+fn carrier(topology: &Topology, plan: &CarrierPlan) -> (String, Vec<String>) {
+    let port = &topology.ports[usize::from(plan.port.0)];
+    (port.name.clone(), plan.links.clone())
+}
+
 impl HostSummary {
     fn line(&self) -> String {
         format!(
@@ -172,6 +181,11 @@ impl Summary {
                 .ports
                 .iter()
                 .map(|port| (port.name.clone(), port.opens.clone()))
+                .collect(),
+            carriers: topology
+                .carriers
+                .iter()
+                .map(|plan| carrier(topology, plan))
                 .collect(),
             switching: match topology.bridge.switching {
                 Switching::Bridge => "bridge",
@@ -218,6 +232,12 @@ impl Summary {
         let ports: Vec<String> = ports.collect();
         let ports = ports.join(", ");
         lines.push(format!("ports      {}: {ports}", self.switching));
+        for (port, links) in &self.carriers {
+            let links = links.join(", ");
+            lines.push(format!(
+                "carrier    {port}: lost while all are down: {links}"
+            ));
+        }
         let shared = match self.shared {
             0 => String::new(),
             shared => format!(", {shared} of them shared by both directions"),

@@ -404,7 +404,7 @@ impl<T: TxPort> Fabric<T> {
                 },
                 Exit::AllBut(arrival) => {
                     for (index, output) in self.outputs.iter_mut().enumerate() {
-                        let leaves = !output.lost && !output.is_remote;
+                        let leaves = !output.lost && !output.is_remote && !output.no_carrier;
                         if index != usize::from(arrival.0) && leaves {
                             let copy = self.core.state.frames.copy(&mut frame);
                             output.ready.push_back(ready(copy));

@@ -78,9 +78,10 @@ fn follow(toward: Vec<u32>) -> Operation {
     })
 }
 
-/// Runs frames with the numbers 1 to 80, one each millisecond, from port 0 to port 1: odd
-/// ones across link 0, even ones across link 1. Returns the events at both ports.
-fn run(links: [&str; 2], orders: Vec<(u64, Operation)>) -> [Vec<Event>; 2] {
+/// Runs frames with the numbers 1 to 80, one each millisecond, from port 0: odd ones across
+/// link 0, even ones across link 1. The switch does not know their station, so they are
+/// flooded to ports 1 and 2. Returns the events at all ports.
+fn run(links: [&str; 2], orders: Vec<(u64, Operation)>) -> [Vec<Event>; 3] {
     run_on(None, links, orders)
 }
 
@@ -89,7 +90,7 @@ fn run_on(
     sharding: Option<Sharding>,
     links: [&str; 2],
     orders: Vec<(u64, Operation)>,
-) -> [Vec<Event>; 2] {
+) -> [Vec<Event>; 3] {
     let mut classifier = Classifier::new(RuleOrder::First, Target::Drop);
     for (host, path) in [(1, 0), (2, 1)] {
         let matcher: Matcher = format!("src=10.0.0.{host}").parse().expect("a matcher");
@@ -103,7 +104,7 @@ fn run_on(
     });
     let orders = orders.into_iter();
     let parts = FabricParts {
-        switch: BridgeConfig::new(2),
+        switch: BridgeConfig::new(3),
         classifier,
         links: links.into(),
         paths: vec![vec![LinkId(0)], vec![LinkId(1)]],
@@ -128,10 +129,11 @@ fn run_on(
     let ports = vec![
         (arrivals(frames.collect()), Noted::default()),
         (arrivals(Vec::new()), Noted::default()),
+        (arrivals(Vec::new()), Noted::default()),
     ];
     let end = run_to_end(ports, parts, 1, Bytes(1 << 20)).expect("it runs");
     let mut events = end.ports.into_iter().map(|port| port.events);
-    std::array::from_fn(|_| events.next().expect("two ports"))
+    std::array::from_fn(|_| events.next().expect("three ports"))
 }
 
 #[test]
@@ -145,13 +147,18 @@ fn a_carrier_is_lost_after_the_frames_in_transit() {
             (20, change(0, LinkState::Down)),
             (40, change(0, LinkState::Up)),
         ];
-        let [near, far] = run_on(sharding, ["delay=10ms", "loss=100%"], orders);
+        let [near, far, other] = run_on(sharding, ["delay=10ms", "loss=100%"], orders);
         let before = (1..=19).step_by(2).map(Frame);
         let after = (41..=79).step_by(2).map(Frame);
         let switches = [Carrier(false), Carrier(true)];
+        let frames: Vec<Event> = before.clone().chain(after.clone()).collect();
         let expected: Vec<Event> = before.chain(switches).chain(after).collect();
         assert_eq!(far, expected);
-        assert_eq!(near, [], "the other direction has not changed");
+        assert_eq!(
+            (near, other),
+            (Vec::new(), frames),
+            "ports that follow no link"
+        );
     }
 }
 
@@ -162,7 +169,7 @@ fn a_carrier_is_kept_if_the_link_is_up_again_while_frames_are_in_transit() {
         (20, change(0, LinkState::Down)),
         (25, change(0, LinkState::Up)),
     ];
-    let [_, far] = run(["delay=10ms", "loss=100%"], orders);
+    let [_, far, _] = run(["delay=10ms", "loss=100%"], orders);
     let kept = (1..=19).step_by(2).chain((25..=79).step_by(2));
     assert_eq!(far, kept.map(Frame).collect::<Vec<_>>());
 }
@@ -179,11 +186,28 @@ fn a_port_has_a_carrier_while_one_of_its_links_is_not_down() {
         // Without links toward it, it has a carrier.
         (65, follow(Vec::new())),
     ];
-    let [_, far] = run(["delay=1us", "delay=1us"], orders);
+    let [_, far, _] = run(["delay=1us", "delay=1us"], orders);
     let mut expected: Vec<Event> = (1..10).map(Frame).collect();
     expected.extend((10..20).step_by(2).map(Frame));
     expected.extend([Carrier(false), Carrier(true)]);
     expected.extend((40..44).step_by(2).map(Frame));
     expected.extend([Carrier(false), Carrier(true)]);
     assert_eq!(far, expected);
+}
+
+#[test]
+fn frames_are_not_flooded_to_a_port_without_a_carrier() {
+    let orders = vec![
+        (0, follow(vec![0])),
+        (20, change(0, LinkState::Down)),
+        (60, change(0, LinkState::Up)),
+    ];
+    let [_, far, other] = run(["delay=1us", "delay=1us"], orders);
+    let lost = far.iter().position(|event| *event == Carrier(false));
+    let lost = lost.expect("it is lost");
+    assert_eq!(far[lost + 1], Carrier(true), "{far:?}");
+    // The link that the carrier does not follow has always been up.
+    let even = |number: &u8| number.is_multiple_of(2);
+    let frames = (1..=80).filter(|number| even(number) || !(20..60).contains(number));
+    assert_eq!(other, frames.map(Frame).collect::<Vec<_>>());
 }

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use longwire_packet::bridge::PortIndex;
 
+use crate::summary::Summary;
 use crate::{CarrierPlan, Topology};
 
 fn read(right: &str, more: &str) -> Result<Topology, String> {
@@ -29,6 +30,12 @@ fn a_port_names_the_links_toward_it() {
         let topology = read(&port, "").expect("a topology");
         assert_eq!(topology.ports[1].opens, "tap:lw1");
         assert_eq!(topology.carriers, [plan(links)]);
+        let shown = Summary::of(&topology).lines().join("\n");
+        let expected = format!(
+            "carrier    right: lost while all are down: {}",
+            links.join(", ")
+        );
+        assert!(shown.contains(&expected), "{shown}");
         assert!(topology.carrier_of(0).is_none() && topology.carrier_of(1).is_some());
     }
     let topology = read("{ opens = 'tap:lw1' }", "").expect("a topology");
