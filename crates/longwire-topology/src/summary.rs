@@ -225,19 +225,7 @@ impl Summary {
     /// In words, a line each.
     pub fn lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
-        let ports = self
-            .ports
-            .iter()
-            .map(|(name, opens)| format!("{name} ({opens})"));
-        let ports: Vec<String> = ports.collect();
-        let ports = ports.join(", ");
-        lines.push(format!("ports      {}: {ports}", self.switching));
-        for (port, links) in &self.carriers {
-            let links = links.join(", ");
-            lines.push(format!(
-                "carrier    {port}: lost while all are down: {links}"
-            ));
-        }
+        self.push_ports(&mut lines);
         let shared = match self.shared {
             0 => String::new(),
             shared => format!(", {shared} of them shared by both directions"),
@@ -297,6 +285,23 @@ impl Summary {
             lines.extend(self.timeline.iter().map(|line| format!("  {line}")));
         }
         lines
+    }
+
+    /// Adds the ports, and the links that their carriers follow.
+    fn push_ports(&self, lines: &mut Vec<String>) {
+        let ports = self
+            .ports
+            .iter()
+            .map(|(name, opens)| format!("{name} ({opens})"));
+        let ports: Vec<String> = ports.collect();
+        let ports = ports.join(", ");
+        lines.push(format!("ports      {}: {ports}", self.switching));
+        for (port, links) in &self.carriers {
+            let links = links.join(", ");
+            lines.push(format!(
+                "carrier    {port}: lost while all are down: {links}"
+            ));
+        }
     }
 
     fn push_kinds(&self, lines: &mut Vec<String>) {
