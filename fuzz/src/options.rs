@@ -57,6 +57,10 @@ fn check_line(config: &mut LinkConfig, name: &str, value: &str, file: &OptionLoa
         ),
         "order" => set(&mut config.order, model(&models::ORDER, value, file)),
         "mtu" => set(&mut config.mtu, model(&models::MTU, value, file)),
+        "router" => set(
+            &mut config.router,
+            model(&models::ROUTER, value, file).map(Some),
+        ),
         "rewrite" => config.rewrite.extend(model(&models::REWRITE, value, file)),
         _ => check_unit(name, value),
     }

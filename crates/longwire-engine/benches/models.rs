@@ -16,13 +16,14 @@ use table::Table;
 
 /// The kinds of models that are measured, by the names of their options. Only
 /// those that decide at a frame's arrival: benches/queues.rs has the others.
-const KINDS: [&str; 7] = [
+const KINDS: [&str; 8] = [
     "delay",
     "loss",
     "corrupt",
     "duplicate",
     "reorder",
     "mtu",
+    "router",
     "rewrite",
 ];
 

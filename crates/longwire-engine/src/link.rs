@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 
 use longwire_packet::edit;
 use longwire_packet::frame::FrameMeta;
+use longwire_packet::icmp::Refusal;
 use longwire_units::random::Stream;
 use longwire_units::{Bytes, Nanos, Packets};
 
@@ -15,7 +16,8 @@ use crate::models::mtu::Mtu;
 use crate::models::queue::{QueueLimit, TailDrop};
 use crate::models::rate::Transmitter;
 use crate::models::reordering::delay_least;
-use crate::models::rewrite::RewriteModel;
+use crate::models::rewrite::{self, RewriteModel};
+use crate::models::router::RouterHop;
 use crate::server::Server;
 use crate::verdict::{Delivery, DropReason, Edits, Verdict};
 
@@ -68,6 +70,8 @@ pub struct Link {
     plain: bool,
     /// As `plain`, but for a managed queue.
     plain_apart_from_queue: bool,
+    /// The router at the link's entry.
+    router: Option<Box<RouterHop>>,
     rewrite: Vec<(Box<dyn RewriteModel>, Stream)>,
     entry: Losses,
     queue: LinkQueue,
@@ -181,11 +185,8 @@ impl Link {
         if self.down {
             return Verdict::Drop(DropReason::Outage);
         }
-        if self.mtu.is_exceeded(len, bytes) {
-            return Verdict::Drop(DropReason::Mtu);
-        }
-        if !self.rewrite.iter().all(|(model, _)| model.passes(bytes)) {
-            return Verdict::Drop(DropReason::Ttl);
+        if let Some(refusal) = self.refuse(frame, bytes) {
+            return Verdict::Drop(refusal);
         }
         // Only a queue that is not managed decides at arrival.
         let admitted = self.queue.admits(arrival, len);
@@ -220,6 +221,53 @@ impl Link {
         let queue = &self.queue;
         let frame_context = || frame_context(departure, queue);
         self.medium.pass::<false>(departure, mark, frame_context)
+    }
+
+    /// Returns why the frame does not enter the link, if it does not; a router answers it. A
+    /// router looks at the time to live before the length (RFC 1812, section 5.2.1).
+    #[inline]
+    fn refuse(&mut self, frame: FrameMeta, bytes: &[u8]) -> Option<DropReason> {
+        let models = self
+            .rewrite
+            .iter()
+            .map(|(model, _)| u32::from(model.hops()));
+        let hops = models.sum::<u32>() + u32::from(self.router.is_some());
+        let expired = rewrite::expires(bytes, hops);
+        let too_long = self
+            .mtu
+            .bytes()
+            .filter(|_| self.mtu.is_exceeded(frame.len, bytes));
+        if let Some(router) = &mut self.router {
+            router.begin();
+            let too_big = too_long.map(Refusal::TooBig);
+            let refusal = if expired {
+                Some(Refusal::Expired)
+            } else {
+                too_big
+            };
+            if let Some(refusal) = refusal {
+                router.refuse(frame.arrival, refusal, bytes);
+            }
+            if expired {
+                return Some(DropReason::Ttl);
+            }
+        }
+        match too_long {
+            Some(_) => Some(DropReason::Mtu),
+            None => expired.then_some(DropReason::Ttl),
+        }
+    }
+
+    /// Whether a router is at the link's entry.
+    pub fn is_router(&self) -> bool {
+        self.router.is_some()
+    }
+
+    /// Returns the ICMP error that the link's router sends about the frame offered last, if
+    /// it does: after [`DropReason::Mtu`] and [`DropReason::Ttl`]. The frame of the error is
+    /// for the port at which the other one came in, at its arrival; it crosses no link.
+    pub fn icmp_error(&self) -> Option<&[u8]> {
+        self.router.as_ref()?.error()
     }
 
     /// Decides, for a managed queue, about the next frame by events up to and including
@@ -289,6 +337,9 @@ impl Link {
             edit::mark(bytes);
         }
         if rewrite {
+            if let Some(router) = &self.router {
+                router.forward(bytes);
+            }
             for (model, stream) in &mut self.rewrite {
                 model.rewrite(delivery.departure, bytes, stream);
             }
@@ -317,7 +368,11 @@ impl Link {
     /// must then be segmented first.
     pub fn changes_frames(&self) -> bool {
         let reads = self.entry.reads_bytes() || self.transmitter.reads_bytes();
-        reads || self.fragments() || !self.rewrite.is_empty() || self.medium.changes_frames()
+        reads || self.fragments() || self.rewrites() || self.medium.changes_frames()
+    }
+
+    fn rewrites(&self) -> bool {
+        self.router.is_some() || !self.rewrite.is_empty()
     }
 
     /// Whether the link may fragment frames.

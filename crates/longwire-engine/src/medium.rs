@@ -86,7 +86,7 @@ impl Medium {
             rewrite: false,
             last_release: Nanos::ZERO,
         };
-        medium.change(parts, Some(rewrite), origin);
+        medium.change(parts, rewrite, origin);
         medium
     }
 
@@ -96,7 +96,7 @@ impl Medium {
     pub fn change(
         &mut self,
         change: &mut LinkChange,
-        rewrite: Option<bool>,
+        rewrite: bool,
         origin: &Origin,
     ) -> Option<Losses> {
         if let Some(delay) = &mut change.delay {
@@ -106,7 +106,7 @@ impl Medium {
             self.delay_stream = origin.stream(Purpose::Delay);
         }
         self.order = change.order.unwrap_or(self.order);
-        self.rewrite = rewrite.unwrap_or(self.rewrite);
+        self.rewrite = rewrite;
         if change.corruption.is_some()
             || change.duplication.is_some()
             || change.reordering.is_some()

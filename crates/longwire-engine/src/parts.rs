@@ -22,6 +22,7 @@ use crate::models::queue::Queue;
 use crate::models::rate::Rate;
 use crate::models::reordering::ReorderingModel;
 use crate::models::rewrite::RewriteModel;
+use crate::models::router::Router;
 use crate::spec::{ModelInfo, ModelSpec};
 
 /// An option value that is allowed but probably not intended.
@@ -389,6 +390,9 @@ link_parts! {
     /// Maximum payload after the MAC header, and the treatment of longer frames.
     mtu: Mtu, of Mtu, models::MTU, "BYTES", None,
         "Maximum payload after the Ethernet header, as in 1500; longer frames are dropped or fragmented";
+    /// Router at the entry.
+    router: Option<Router>, of Router, models::ROUTER, "ROUTER", NONE,
+        "Makes the link a router hop, as in hop: it decrements the time to live and sends ICMP errors";
     /// Rewriting models, applied to every frame in this order.
     rewrite: Vec<Box<dyn RewriteModel>>, of Box<dyn RewriteModel>, models::REWRITE, "REWRITE", NONE,
         "Header fields changed in every frame, as in ip:ttl=1; may be given several times";

@@ -43,6 +43,7 @@ pub mod flow_hash;
 pub mod fragment;
 pub mod frame;
 pub mod header;
+pub mod icmp;
 mod payload;
 pub mod probe;
 pub mod sides;

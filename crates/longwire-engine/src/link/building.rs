@@ -17,6 +17,7 @@ use crate::models::queue::fifo::ManagedFifo;
 use crate::models::queue::{LinkFacts, Queue, TailDrop};
 use crate::models::rate::{Aggregate, Transmitter};
 use crate::models::rewrite::RewriteModel;
+use crate::models::router::{Router, RouterHop};
 use crate::origin::Origin;
 use crate::server::{ServedQueue, Server};
 
@@ -74,14 +75,16 @@ impl Link {
         let transmitter =
             Transmitter::new(rate, framing, origin.epoch, origin.stream(Purpose::Rate));
         let rewrite = start_rewriting(mem::take(&mut config.rewrite), &origin);
+        let router = start_router(config.router.take(), &origin);
         let mut parts = LinkChange::from(config);
-        let medium = Medium::new(&mut parts, !rewrite.is_empty(), &origin);
+        let medium = Medium::new(&mut parts, router.is_some() || !rewrite.is_empty(), &origin);
         let loss = &mut parts.loss.unwrap_or_default();
         let entry = Losses::take(loss, LossPlace::Entry, &origin);
         let mut link = Link {
             plain: false,
             plain_apart_from_queue: false,
             mtu,
+            router,
             rewrite,
             entry,
             queue: server.map_or_else(
@@ -102,12 +105,17 @@ impl Link {
     pub(super) fn note_plainness(&mut self) {
         self.plain_apart_from_queue = self.mtu == Mtu::None
             && !self.down
-            && self.rewrite.is_empty()
+            && !self.rewrites()
             && self.entry.is_empty()
             && !self.transmitter.is_modelled()
             && self.medium.is_plain();
         self.plain = self.plain_apart_from_queue && !self.is_managed();
     }
+}
+
+/// Returns a router that begins now.
+pub(super) fn start_router(router: Option<Router>, origin: &Origin) -> Option<Box<RouterHop>> {
+    router.map(|router| Box::new(RouterHop::new(router, origin.epoch)))
 }
 
 /// Pairs rewriting models with their streams.

@@ -7,7 +7,7 @@ use core::mem;
 use longwire_units::random::{Purpose, Stream};
 use longwire_units::{BitRate, Nanos};
 
-use super::building::start_rewriting;
+use super::building::{start_rewriting, start_router};
 use super::{Link, LinkChange, LinkConfig, LinkQueue, LinkState};
 use crate::frame_context::FrameBytes;
 use crate::losses::Losses;
@@ -187,11 +187,14 @@ impl Link {
         queue: Option<ServedQueue>,
         origin: &Origin,
     ) -> ReplacedParts {
-        let rewrites = change.rewrite.as_ref().map(|models| !models.is_empty());
+        if let Some(router) = change.router.take() {
+            self.router = start_router(router, origin);
+        }
         let rewrite = match change.rewrite.take() {
             Some(models) => mem::replace(&mut self.rewrite, start_rewriting(models, origin)),
             None => Vec::new(),
         };
+        let rewrites = self.rewrites();
         let losses = self.medium.change(&mut change, rewrites, origin);
         let entry = change.loss.as_mut().map(|loss| {
             let new = Losses::take(loss, LossPlace::Entry, origin);

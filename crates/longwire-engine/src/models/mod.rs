@@ -21,6 +21,7 @@ pub mod queue;
 pub mod rate;
 pub mod reordering;
 pub mod rewrite;
+pub mod router;
 
 use crate::loader::{Loader, NoLoader};
 use crate::spec::{Arguments, ModelInfo, SpecError};
@@ -176,3 +177,4 @@ pub use queue::KIND as QUEUE;
 pub use rate::KIND as RATE;
 pub use reordering::KIND as REORDERING;
 pub use rewrite::KIND as REWRITE;
+pub use router::KIND as ROUTER;

@@ -29,10 +29,10 @@ pub trait RewriteModel: DynClone + fmt::Debug + Send + Sync {
         Ok(())
     }
 
-    /// Whether the frame may pass: one whose time to live has expired may not. Called
-    /// before the queue.
-    fn passes(&self, _bytes: &[u8]) -> bool {
-        true
+    /// Returns by how much it decrements the time to live: a packet with no more than what
+    /// all models take is dropped before the queue.
+    fn hops(&self) -> u8 {
+        0
     }
 
     /// Changes a delivered frame. Called in the order in which frames pass the medium's
@@ -90,7 +90,7 @@ const ECN_WORDS: [(&str, Option<Ecn>); 5] = [
 
 /// Rewriting of IP headers.
 #[derive(Clone, Copy, Debug)]
-struct IpRewrite {
+pub(super) struct IpRewrite {
     ttl: u8,
     dscp: Option<u8>,
     ecn: Option<Ecn>,
@@ -111,13 +111,34 @@ fn build_ip(arguments: &Arguments<'_>) -> Result<Box<dyn RewriteModel>, SpecErro
 }
 
 impl RewriteModel for IpRewrite {
-    fn passes(&self, bytes: &[u8]) -> bool {
-        self.ttl == 0
-            || IpHeader::parse(bytes)
-                .is_none_or(|ip| ip.ttl > self.ttl || stays_on_link(bytes, &ip))
+    fn hops(&self) -> u8 {
+        self.ttl
     }
 
     fn rewrite(&mut self, _at: Nanos, bytes: &mut [u8], _stream: &mut Stream) {
+        self.apply(bytes);
+    }
+
+    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ip:ttl={},dscp=", self.ttl)?;
+        match self.dscp {
+            Some(dscp) => write!(f, "{dscp}")?,
+            None => f.write_str("keep")?,
+        }
+        let word = ECN_WORDS.iter().find(|(_, ecn)| *ecn == self.ecn);
+        write!(f, ",ecn={}", word.map_or("keep", |(word, _)| word))
+    }
+}
+
+impl IpRewrite {
+    /// Rewriting by a router hop.
+    pub(super) const HOP: IpRewrite = IpRewrite {
+        ttl: 1,
+        dscp: None,
+        ecn: None,
+    };
+
+    pub(super) fn apply(&self, bytes: &mut [u8]) {
         let Some(ip) = IpHeader::parse(bytes) else {
             return;
         };
@@ -132,16 +153,14 @@ impl RewriteModel for IpRewrite {
         };
         edit::set_ip(bytes, &ip, edit);
     }
+}
 
-    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "ip:ttl={},dscp=", self.ttl)?;
-        match self.dscp {
-            Some(dscp) => write!(f, "{dscp}")?,
-            None => f.write_str("keep")?,
-        }
-        let word = ECN_WORDS.iter().find(|(_, ecn)| *ecn == self.ecn);
-        write!(f, ",ecn={}", word.map_or("keep", |(word, _)| word))
-    }
+/// Whether a packet's time to live ends within this many hops. Packets that routers do not
+/// forward keep theirs.
+pub(crate) fn expires(bytes: &[u8], hops: u32) -> bool {
+    hops > 0
+        && IpHeader::parse(bytes)
+            .is_some_and(|ip| u32::from(ip.ttl) <= hops && !stays_on_link(bytes, &ip))
 }
 
 /// Rewriting models. Several may be given; they apply in order.

@@ -63,6 +63,10 @@ pub trait FrameHost<T>: ItemBytes<T> {
         false
     }
 
+    /// The router of a link sends an ICMP error about a frame, which the link drops next:
+    /// `error` is a frame to the port at which the other one came in.
+    fn icmp_error(&mut self, _link: LinkId, _item: &T, _at: Nanos, _error: &[u8]) {}
+
     /// A link drops a frame.
     fn dropped(&mut self, link: LinkId, item: T, reason: DropReason);
 
@@ -376,7 +380,12 @@ impl<T> Network<T> {
         host.offered(id, &mut traveller.item, meta, &node.link);
         match verdict {
             Verdict::Queued => node.held.push(traveller),
-            Verdict::Drop(reason) => self.drop_frame(id, traveller, reason, host),
+            Verdict::Drop(reason) => {
+                if let Some(error) = node.link.icmp_error() {
+                    host.icmp_error(id, &traveller.item, arrival, error);
+                }
+                self.drop_frame(id, traveller, reason, host);
+            }
             Verdict::Deliver(delivery) => self.deliver_at_once(id, traveller, delivery, host),
         }
         true

@@ -35,6 +35,7 @@ mod queues;
 mod rates;
 mod registry;
 mod release;
+mod router;
 mod schedule;
 mod statistics;
 mod streams;

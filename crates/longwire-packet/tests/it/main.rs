@@ -5,5 +5,6 @@ mod alter;
 mod bridge;
 mod classify;
 mod filter_tools;
+mod icmp;
 mod payload;
 mod probe;

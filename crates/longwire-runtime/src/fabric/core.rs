@@ -362,7 +362,7 @@ impl Core {
 
     /// Processes a frame that arrived on no line; all events before its arrival are done.
     pub(super) fn bring(&mut self, port: PortIndex, meta: FrameMeta, bytes: &[u8]) {
-        let frame = self.state.frames.bring(bytes, meta.len);
+        let frame = self.state.frames.bring(port, bytes, meta.len);
         self.switch(port, frame, meta, None);
     }
 

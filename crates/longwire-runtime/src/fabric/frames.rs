@@ -24,6 +24,8 @@ pub(super) enum Exit {
 pub(super) struct Frame {
     place: FramePlace,
     pub exit: Exit,
+    /// The port at which it arrived.
+    pub entry: PortIndex,
     /// The frame's number on its current link, truncated, if verdicts are
     /// recorded.
     pub number: u32,
@@ -106,28 +108,29 @@ impl Frames {
         let mut frame = reader.take_arrived()?;
         reader.finish_checksum(&mut frame);
         // The switch decides the exit next.
-        let exit = Exit::AllBut(PortIndex(line));
-        Some(self.handle(FramePlace::Line(line, frame), exit))
+        let entry = PortIndex(line);
+        Some(self.handle(FramePlace::Line(line, frame), (Exit::AllBut(entry), entry)))
     }
 
     /// Adds a frame that arrived on no line. Its exit is decided next.
     #[inline]
-    pub fn bring(&mut self, bytes: &[u8], wire_len: u32) -> Frame {
+    pub fn bring(&mut self, entry: PortIndex, bytes: &[u8], wire_len: u32) -> Frame {
         let place = self.keep(bytes, wire_len, None);
-        self.handle(place, Exit::AllBut(PortIndex(0)))
+        self.handle(place, (Exit::AllBut(entry), entry))
     }
 
-    /// Adds a copy of a frame that has an exit and perhaps a place in a train.
+    /// Adds a copy of a frame with its exit and its port of arrival, and perhaps a place in
+    /// a train.
     #[inline]
     pub fn adopt(
         &mut self,
         bytes: &[u8],
         wire_len: u32,
-        exit: Exit,
+        ports: (Exit, PortIndex),
         part: Option<TrainPart>,
     ) -> Frame {
         let place = self.keep(bytes, wire_len, part);
-        self.handle(place, exit)
+        self.handle(place, ports)
     }
 
     #[inline]
@@ -141,11 +144,12 @@ impl Frames {
     }
 
     #[inline]
-    fn handle(&mut self, place: FramePlace, exit: Exit) -> Frame {
+    fn handle(&mut self, place: FramePlace, (exit, entry): (Exit, PortIndex)) -> Frame {
         self.handles += 1;
         Frame {
             place,
             exit,
+            entry,
             number: 0,
         }
     }
@@ -283,7 +287,7 @@ impl Frames {
         let place = self.keep(bytes, bytes.len() as u32, None);
         Frame {
             number: like.number,
-            ..self.handle(place, like.exit)
+            ..self.handle(place, (like.exit, like.entry))
         }
     }
 
@@ -389,7 +393,8 @@ impl Frames {
                 index: part.index + index as u16,
                 ..part
             });
-            Some(self.adopt(&cut, cut.len() as u32, exit, part))
+            let ports = (exit, PortIndex(line as u16));
+            Some(self.adopt(&cut, cut.len() as u32, ports, part))
         });
         let frames = frames.collect();
         self.pass_decided(line, &next);
@@ -410,6 +415,7 @@ impl Frames {
     fn off_its_line(&mut self, line: usize, mut held: HeldFrame, exit: Exit) -> Frame {
         self.in_place -= 1;
         self.lines[line].finish_checksum(&mut held);
-        self.handle(FramePlace::Line(line as u16, held), exit)
+        let entry = PortIndex(line as u16);
+        self.handle(FramePlace::Line(line as u16, held), (exit, entry))
     }
 }

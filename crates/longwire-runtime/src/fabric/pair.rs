@@ -1,6 +1,8 @@
 //! The links of a pair of ports in virtual time, which frames reach without switch and
 //! classifier.
 
+use std::mem;
+
 use longwire_engine::emulator::{HeldBytes, HeldItems, ItemBytes};
 use longwire_engine::{Delivery, Fragments, FrameMeta, Link, LinkId, Nanos, Verdict};
 use longwire_packet::bridge::PortIndex;
@@ -54,7 +56,9 @@ impl Pair {
     /// # Panics
     /// If two links have the same port.
     pub fn new(links: Vec<(PortIndex, Link, LinkReport)>) -> Pair {
-        let in_order = links.iter().all(|(_, link, _)| link.in_order());
+        // The ICMP errors of a router pass by the frames on the other link.
+        let in_order = |link: &Link| link.in_order() && !link.is_router();
+        let in_order = links.iter().all(|(_, link, _)| in_order(link));
         let is_managed = links.iter().any(|(_, link, _)| link.is_managed());
         let mut pair = Pair {
             links: [None, None],
@@ -103,11 +107,42 @@ impl Pair {
             return;
         };
         if !fragments.cut(link.link.mtu(), bytes) {
-            return link.offer(at, meta, bytes, waiting, ledger);
+            link.offer(at, meta, bytes, waiting, ledger);
+            return self.answer(at, meta.arrival);
         }
+        let fragments = mem::take(fragments);
         for bytes in fragments.iter() {
             let meta = FrameMeta::new(meta.arrival, bytes.len() as u32);
-            link.offer(at, meta, bytes, waiting, ledger);
+            if let Some(link) = &mut self.links[at] {
+                link.offer(at, meta, bytes, &mut self.waiting, ledger);
+            }
+            self.answer(at, meta.arrival);
+        }
+        self.fragments = fragments;
+    }
+
+    /// Sends the ICMP error of a link's router about the frame offered last out by the port
+    /// where that came in; without a link to that port there is no way.
+    #[inline]
+    fn answer(&mut self, at: usize, arrival: Nanos) {
+        let [first, second] = &mut self.links;
+        let (link, back) = if at == 0 {
+            (first, second)
+        } else {
+            (second, first)
+        };
+        let Some(link) = link else { return };
+        let Some(error) = link.link.icmp_error() else {
+            return;
+        };
+        link.cells.icmp_sent();
+        if let Some(back) = back {
+            let frame = PairFrame {
+                place: back.store.insert(error),
+                wire_len: error.len() as u32,
+                number: 0,
+            };
+            self.waiting.push(1 - at, arrival, frame);
         }
     }
 

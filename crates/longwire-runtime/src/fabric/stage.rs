@@ -229,7 +229,8 @@ impl<T: TxPort> Fabric<T> {
                 let exit = Exit::One(frame.port);
                 let state = &mut self.core.state;
                 let len = frame.bytes.len() as u32;
-                let waiting = state.frames.adopt(frame.bytes, len, exit, None);
+                let ports = (exit, frame.port);
+                let waiting = state.frames.adopt(frame.bytes, len, ports, None);
                 let queue_line = line_from_host(frame.line);
                 state.waiting.push(queue_line, frame.release, waiting);
                 if frame.is_late

@@ -10,7 +10,7 @@ use longwire_engine::{
 use longwire_io::prefetch_to_read;
 
 use super::flows::FlowSketch;
-use super::frames::{Frame, Frames};
+use super::frames::{Exit, Frame, Frames};
 use super::ledger::Ledger;
 use super::remote::RemoteExits;
 use super::watched::WatchedLinks;
@@ -51,8 +51,9 @@ pub(super) struct FabricState {
 /// of links follow it.
 pub(super) const PASSING: LinkId = LinkId(0);
 
-/// The bit of lines of frames from other hosts, which count them at their links.
-const FROM_HOST: u32 = 1;
+/// The bit of lines of frames that no link here counts: ICMP errors of routers, and frames
+/// from other hosts.
+const UNCOUNTED: u32 = 1;
 
 fn line_of(link: LinkId) -> LinkId {
     LinkId((link.0 + 1) << 1)
@@ -60,7 +61,7 @@ fn line_of(link: LinkId) -> LinkId {
 
 /// Returns the line of frames from another host that left its line of this number.
 pub(super) fn line_from_host(line: u32) -> LinkId {
-    LinkId(line << 1 | FROM_HOST)
+    LinkId(line << 1 | UNCOUNTED)
 }
 
 /// Returns the link of a line.
@@ -121,7 +122,7 @@ impl FabricState {
     /// Counts a frame of `len` bytes that leaves the link of a line, at its release.
     #[inline]
     pub(super) fn left(&self, line: LinkId, len: u32) {
-        if line.0 & FROM_HOST == 0
+        if line.0 & UNCOUNTED == 0
             && let Some(cells) = link_of(line).and_then(|link| self.cells_of(link))
         {
             cells.left(1, len.into());
@@ -200,6 +201,16 @@ impl FrameHost<Frame> for FabricState {
             let recorded = self.ledger.as_ref().map(|_| frame.number);
             frame.number = watched.offered(id, recorded, meta.arrival);
         }
+    }
+
+    #[cold]
+    fn icmp_error(&mut self, link: LinkId, frame: &Frame, at: Nanos, error: &[u8]) {
+        if let Some(cells) = self.cells_of(link) {
+            cells.icmp_sent();
+        }
+        let (len, exit) = (error.len() as u32, Exit::One(frame.entry));
+        let error = self.frames.adopt(error, len, (exit, frame.entry), None);
+        self.wait_on(LinkId(line_of(link).0 | UNCOUNTED), at, error);
     }
 
     fn dropped(&mut self, link: LinkId, frame: Frame, reason: DropReason) {

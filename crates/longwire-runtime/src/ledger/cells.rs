@@ -122,6 +122,11 @@ impl LinkCells {
         self.others.get()?.delays.get()
     }
 
+    /// Counts an ICMP error of the link's router.
+    pub fn icmp_sent(&self) {
+        self.others().effects.icmp_sent.add(1);
+    }
+
     /// Counts a drop.
     pub fn dropped(&self, reason: DropReason) {
         self.others().drops[reason.index()].add(1);

@@ -40,6 +40,9 @@ counters! {
         /// Copies that the medium made, without the frames themselves.
         duplicated: Frames, Sum, "duplicated",
             Link "duplicated" "Deliveries after the first of a frame";
+        /// ICMP errors that the link's router sent.
+        icmp_sent: Frames, Sum, "ICMP errors sent",
+            Link "icmp_sent" "ICMP errors that the link's router sent about dropped packets";
     }
 
     /// Late handovers of the frames for which a link of a network was the last one. Its

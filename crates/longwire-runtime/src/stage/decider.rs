@@ -66,6 +66,9 @@ impl Decider {
         }
         let verdict = self.link.offer(meta, bytes);
         self.shared.link.link.decided(&verdict, false);
+        if self.link.icmp_error().is_some() {
+            self.shared.link.link.icmp_sent();
+        }
         if self.record_handle.is_some() {
             self.record_offer(meta.len, bytes, verdict);
         }

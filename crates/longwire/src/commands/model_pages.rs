@@ -84,6 +84,14 @@ static INTRODUCTIONS: [Introduction; 13] = [
                Checked before everything else.",
     },
     Introduction {
+        kind: "router",
+        title: "Router",
+        text: "A router at the entry of the link. `traceroute` shows it as a hop, and senders learn \
+               the link's MTU from it. An error goes back to the port where the packet came in, \
+               at the packet's arrival, without crossing a link; the report counts it as \
+               `icmp_sent`. [Router hops](../routers.md#a-link-as-a-router-hop) shows examples.",
+    },
+    Introduction {
         kind: "rewrite",
         title: "Rewriting",
         text: "Changes that the link makes in every frame. May be given several times.",

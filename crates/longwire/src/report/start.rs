@@ -160,7 +160,10 @@ fn line(config: &LinkConfig) -> String {
     let derived = config.queue.is_none() && !config.rate.is_unlimited();
     // Rare features are omitted if the link lacks them.
     let said = |(key, value): &(&str, String)| {
-        !matches!(*key, "corrupt" | "duplicate" | "reorder" | "rewrite") || value != "none"
+        !matches!(
+            *key,
+            "corrupt" | "duplicate" | "reorder" | "router" | "rewrite"
+        ) || value != "none"
     };
     let parts = config.describe().into_iter().filter(said);
     let parts = parts.map(|(key, value)| match key {

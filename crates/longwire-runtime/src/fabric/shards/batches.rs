@@ -192,7 +192,8 @@ impl Core {
         self.counts.passed.add(1);
         let FrameMeta { arrival, len } = frame.meta;
         let frames = &mut self.state.frames;
-        let item = frames.adopt(batch.bytes(frame), len, frame.exit, batch.part(frame));
+        let ports = (frame.exit, frame.port);
+        let item = frames.adopt(batch.bytes(frame), len, ports, batch.part(frame));
         self.state.waiting.push(PASSING, arrival, item);
     }
 
@@ -220,10 +221,12 @@ impl Core {
         let (line, release, frame) = state.waiting.pop_due(now)?;
         let frames = &mut state.frames;
         let (bytes, wire_len) = (frames.bytes(&frame), frames.wire_len(&frame));
-        let own = self
-            .state
-            .frames
-            .adopt(bytes, wire_len, frame.exit, frames.part(&frame));
+        let own = self.state.frames.adopt(
+            bytes,
+            wire_len,
+            (frame.exit, frame.entry),
+            frames.part(&frame),
+        );
         frames.free(frame);
         Some((line, release, own))
     }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use longwire_engine::{Crossing, DropReason, LinkId, Nanos, Network, PathId};
 use longwire_io::port::offload::TrainPart;
+use longwire_packet::bridge::PortIndex;
 
 use super::batch::RoundInput;
 use crate::fabric::frames::{Exit, Frame, Frames};
@@ -40,7 +41,7 @@ struct CrossingFrame {
     start: usize,
     len: u32,
     wire_len: u32,
-    exit: Exit,
+    ports: (Exit, PortIndex),
     part: Option<TrainPart>,
 }
 
@@ -191,7 +192,8 @@ impl Shard {
         let frame = &shared.batch.frames()[entry.frame as usize];
         let (bytes, meta) = (shared.batch.bytes(frame), frame.meta);
         let frames = &mut self.state.frames;
-        let item = frames.adopt(bytes, meta.len, frame.exit, shared.batch.part(frame));
+        let ports = (frame.exit, frame.port);
+        let item = frames.adopt(bytes, meta.len, ports, shared.batch.part(frame));
         let (network, state) = (&mut self.network, &mut self.state);
         let entered = match entry.drop {
             None => network.offer(entry.path, meta, item, state),
@@ -235,7 +237,7 @@ impl Shard {
                     start,
                     len: (bytes.len() - start) as u32,
                     wire_len: frames.wire_len(&frame),
-                    exit: frame.exit,
+                    ports: (frame.exit, frame.entry),
                     part: frames.part(&frame),
                 };
                 frames.free(frame);
@@ -259,10 +261,10 @@ impl Shard {
                         start,
                         len,
                         wire_len,
-                        exit,
+                        ports,
                         part,
                     } = message;
-                    frames.adopt(&bytes[start..start + len as usize], wire_len, exit, part)
+                    frames.adopt(&bytes[start..start + len as usize], wire_len, ports, part)
                 }));
             }
             bytes.clear();

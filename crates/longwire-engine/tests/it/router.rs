@@ -1,0 +1,254 @@
+//! Links that begin at a router: what it drops, and what it answers.
+
+use longwire_engine::{DropReason, FrameMeta, Link, LinkChange, LinkId, Nanos, NoLoader, Verdict};
+use longwire_engine::{Emulator, LinkSpec};
+use longwire_packet::header::IpHeader;
+use longwire_testbed::support::frames::{Ipv4, PLAIN4, ethernet, header_holds, ipv6};
+
+fn link(text: &str) -> Link {
+    crate::common::link(text, 1)
+}
+
+fn offer(link: &mut Link, at: Nanos, frame: &[u8]) -> Verdict {
+    link.offer(FrameMeta::new(at, frame.len() as u32), frame)
+}
+
+fn v4(ttl: u8, fragment: u16, payload: usize) -> Vec<u8> {
+    let ip = Ipv4 {
+        ttl,
+        fragment,
+        ..PLAIN4
+    };
+    ethernet(&[], 0x0800, &ip.packet(17, &vec![0; payload]))
+}
+
+fn v6(hops: u8, payload: usize) -> Vec<u8> {
+    let mut packet = ipv6(0, &[], 17, &vec![0; payload]);
+    packet[7] = hops;
+    ethernet(&[], 0x86dd, &packet)
+}
+
+/// Type and code of an ICMP error, and its MTU.
+fn kind_of(error: &[u8]) -> (u8, u8, u32) {
+    let ip = IpHeader::parse(error).expect("an IP header");
+    let icmp = &error[ip.end(error)..];
+    let mtu = u32::from_be_bytes([icmp[4], icmp[5], icmp[6], icmp[7]]);
+    (icmp[0], icmp[1], mtu)
+}
+
+const DF: u16 = 0x4000;
+
+#[test]
+fn a_router_answers_what_it_drops() {
+    for managed in ["", " queue=codel"] {
+        let mut link = link(&format!("router=hop mtu=1300{managed}"));
+        for (frame, reason, error) in [
+            (v4(1, 0, 8), DropReason::Ttl, Some((11, 0, 0))),
+            (v4(0, 0, 8), DropReason::Ttl, Some((11, 0, 0))),
+            (v6(1, 8), DropReason::Ttl, Some((3, 0, 0))),
+            (v4(9, DF, 1_281), DropReason::Mtu, Some((3, 4, 1_300))),
+            (v6(9, 1_261), DropReason::Mtu, Some((2, 0, 1_300))),
+            // It might be fragmented, but mtu=1300 does not.
+            (v4(9, 0, 1_281), DropReason::Mtu, None),
+            // A router looks at the time to live first.
+            (v4(1, DF, 1_281), DropReason::Ttl, Some((11, 0, 0))),
+            (ethernet(&[], 0x0806, &[0; 1_301]), DropReason::Mtu, None),
+        ] {
+            assert_eq!(offer(&mut link, Nanos::ZERO, &frame), Verdict::Drop(reason));
+            assert_eq!(link.icmp_error().map(kind_of), error, "{frame:?}");
+        }
+        // Just not too long, and just alive; no error is left of the one before.
+        for frame in [v4(2, DF, 1_280), v6(2, 1_260)] {
+            let dropped = v4(1, 0, 8);
+            offer(&mut link, Nanos::ZERO, &dropped);
+            let verdict = offer(&mut link, Nanos::ZERO, &frame);
+            assert!(!matches!(verdict, Verdict::Drop(_)), "{verdict:?}");
+            assert_eq!(link.icmp_error(), None);
+        }
+    }
+}
+
+#[test]
+fn a_router_takes_one_hop_and_rewriting_takes_more() {
+    for (text, hops) in [
+        ("router=hop", 1),
+        ("router=hop rewrite=ip:ttl=3", 4),
+        ("rewrite=ip:ttl=3 rewrite=ip:ttl=2", 5),
+    ] {
+        for frame in [v4(hops + 1, 0, 8), v6(hops + 1, 8)] {
+            let mut link = link(text);
+            let Verdict::Deliver(delivery) = offer(&mut link, Nanos::ZERO, &frame) else {
+                panic!("{text}: a packet with a hop left is forwarded");
+            };
+            let mut bytes = frame.clone();
+            link.edit(&delivery, &mut bytes);
+            assert_eq!(IpHeader::parse(&bytes).map(|ip| ip.ttl), Some(1), "{text}");
+            assert!(frame[12] == 0x86 || header_holds(&bytes, 14), "{text}");
+        }
+        for frame in [v4(hops, 0, 8), v6(hops, 8)] {
+            let mut link = link(text);
+            let verdict = offer(&mut link, Nanos::ZERO, &frame);
+            assert_eq!(verdict, Verdict::Drop(DropReason::Ttl), "{text}");
+            assert_eq!(link.icmp_error().is_some(), text.contains("hop"), "{text}");
+        }
+    }
+    // What never leaves its link keeps its time to live.
+    let mut packet = ipv6(0, &[], 58, &[135, 0, 0, 0]);
+    packet[7] = 255;
+    let solicitation = ethernet(&[], 0x86dd, &packet);
+    let mut link = link("router=hop");
+    let Verdict::Deliver(delivery) = offer(&mut link, Nanos::ZERO, &solicitation) else {
+        panic!("neighbour discovery passes");
+    };
+    let mut bytes = solicitation.clone();
+    link.edit(&delivery, &mut bytes);
+    assert_eq!(bytes, solicitation);
+}
+
+#[test]
+fn errors_come_from_the_addresses_of_the_router() {
+    let text = "router=hop:address=192.0.2.9,address6=2001:db8::9";
+    for (frame, address) in [
+        (v4(1, 0, 8), &[192, 0, 2, 9][..]),
+        (v6(1, 8), &[0x20, 1, 0xd, 0xb8]),
+    ] {
+        let mut link = link(text);
+        offer(&mut link, Nanos::ZERO, &frame);
+        let error = link.icmp_error().expect("an error");
+        let ip = IpHeader::parse(error).expect("an IP header");
+        assert!(error[ip.source_at()..].starts_with(address));
+        let asked = IpHeader::parse(&frame).expect("an IP header");
+        let len = ip.version.address_len();
+        assert_eq!(
+            error[ip.destination_at()..][..len],
+            frame[asked.source_at()..][..len]
+        );
+    }
+}
+
+/// The number of errors about a packet every `gap`, and the times of the last ones.
+fn errors(text: &str, gap: Nanos, packets: u64) -> Vec<u64> {
+    let (mut link, frame) = (link(text), v4(1, 0, 8));
+    let sent = (0..packets).filter(|number| {
+        offer(
+            &mut link,
+            Nanos::from_nanos(number * gap.as_nanos()),
+            &frame,
+        );
+        link.icmp_error().is_some()
+    });
+    sent.collect()
+}
+
+#[test]
+fn errors_are_limited_by_a_token_bucket() {
+    // 50 at once, then one whenever 1 ms has passed since the bucket was full, to the
+    // nanosecond: after n packets, floor(50 + n · gap / 1 ms) in all.
+    let gap = Nanos::from_micros(10);
+    let sent = errors("router=hop", gap, 20_000);
+    for packets in [1, 49, 50, 51, 60, 99, 100, 101, 5_000, 19_999, 20_000u64] {
+        let expected = packets.min(50 + (packets - 1) / 100);
+        let found = sent.iter().filter(|number| **number < packets).count() as u64;
+        assert_eq!(found, expected, "{packets} packets");
+    }
+    // A rate that does not divide a second loses no part of a token.
+    let thirds = errors("router=hop:limit=3,burst=2", Nanos::from_millis(1), 10_000);
+    assert_eq!(thirds.len(), 31);
+    assert_eq!(thirds[..5], [0, 1, 334, 667, 1_000]);
+    assert!(errors("router=hop:limit=0", gap, 100).is_empty());
+    // A pause fills the bucket up to the burst, and no further.
+    let mut link = link("router=hop:limit=10,burst=2");
+    let later = Nanos::from_secs(1_000);
+    let count = |link: &mut Link, at| {
+        let frame = v4(1, 0, 8);
+        let sent = (0..9).filter(|_| {
+            offer(link, at, &frame);
+            link.icmp_error().is_some()
+        });
+        sent.count()
+    };
+    assert_eq!(
+        [count(&mut link, Nanos::ZERO), count(&mut link, later)],
+        [2, 2]
+    );
+}
+
+/// Packets about which no error may be sent leave the tokens to others.
+#[test]
+fn only_errors_that_are_sent_take_tokens() {
+    let mut link = link("router=hop:limit=1,burst=1 mtu=1300");
+    offer(&mut link, Nanos::ZERO, &v4(9, 0, 1_281));
+    assert_eq!(link.icmp_error(), None);
+    offer(&mut link, Nanos::ZERO, &v4(1, 0, 8));
+    assert!(link.icmp_error().is_some());
+}
+
+#[test]
+fn routers_come_and_go_with_changes() {
+    let spec: LinkSpec = "mtu=1300".parse().unwrap();
+    let mut link = Link::new_changeable(spec.build(&NoLoader).unwrap(), 1, LinkId(0));
+    let (frame, mut at) = (v4(1, 0, 8), Nanos::ZERO);
+    let mut step = |link: &mut Link, text: &str| {
+        at = at.saturating_add(Nanos::from_secs(1));
+        while link.poll_before(at, &()).is_some() {}
+        let change: LinkSpec = text.parse().unwrap();
+        let change: LinkChange = change.build_change(&NoLoader).unwrap();
+        drop(link.change(at, change, &()));
+        (offer(link, at, &frame), link.icmp_error().map(kind_of))
+    };
+    let expired = (Verdict::Drop(DropReason::Ttl), Some((11, 0, 0)));
+    assert_eq!(step(&mut link, "delay=1ms"), (Verdict::Queued, None));
+    assert_eq!(step(&mut link, "router=hop:limit=1,burst=1"), expired);
+    // Other changes leave it as it is, its bucket included: it is full again after 1 s.
+    assert_eq!(step(&mut link, "delay=2ms"), expired);
+    assert!(link.changes_frames());
+    assert_eq!(step(&mut link, "router=none"), (Verdict::Queued, None));
+    assert!(!link.changes_frames());
+}
+
+#[test]
+fn an_emulator_gives_access_to_the_errors_of_its_links() {
+    let mut emulator = Emulator::new(vec![link("router=hop")]);
+    let frame = v4(1, 0, 8);
+    let meta = FrameMeta::new(Nanos::ZERO, frame.len() as u32);
+    let verdict = emulator.offer(LinkId(0), meta, &frame, ());
+    assert_eq!(verdict, Verdict::Drop(DropReason::Ttl));
+    let error = emulator.link(LinkId(0)).and_then(Link::icmp_error);
+    assert_eq!(error.map(kind_of), Some((11, 0, 0)));
+}
+
+#[test]
+fn addresses_that_no_router_has_are_refused() {
+    for (text, said) in [
+        (
+            "hop:address=10.0.0",
+            "hop: address: '10.0.0' is no address, as in 10.0.0.1",
+        ),
+        (
+            "hop:address6=10.0.0.1",
+            "hop: address6: '10.0.0.1' is no address, as in fd00::1",
+        ),
+        (
+            "hop:address=224.0.0.1",
+            "hop: address: 224.0.0.1 is not the address of a router",
+        ),
+        (
+            "hop:address6=::",
+            "hop: address6: :: is not the address of a router",
+        ),
+        (
+            "hop:limit=2000000",
+            "hop: limit: '2000000' is outside 0 to 1000000 errors/s",
+        ),
+        (
+            "switch",
+            "unknown router model 'switch'; known: hop; or a plain value such as hop",
+        ),
+    ] {
+        let error = longwire_engine::models::ROUTER.parse(text).unwrap_err();
+        assert_eq!(error.to_string(), said);
+    }
+    let plain = longwire_engine::models::ROUTER.parse("10.0.0.9").unwrap();
+    let written = "hop:address=10.0.0.9,address6=fe80::8,limit=1000,burst=50";
+    assert_eq!(plain.to_string(), written);
+}

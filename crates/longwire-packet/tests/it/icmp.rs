@@ -1,0 +1,79 @@
+//! ICMP errors of a router, against those that scapy builds.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use longwire_packet::icmp::{Refusal, RouterAddresses, write_error};
+use proptest::prelude::*;
+
+const ROUTER: RouterAddresses = RouterAddresses {
+    v4: Ipv4Addr::new(10, 0, 0, 254),
+    v6: Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 0xfe),
+};
+
+fn bytes_of(hex: &str) -> Vec<u8> {
+    let digits = (0..hex.len()).step_by(2).map(|at| &hex[at..at + 2]);
+    let bytes = digits.map(|digits| u8::from_str_radix(digits, 16).expect("hex digits"));
+    bytes.collect()
+}
+
+fn refusal_of(text: &str) -> Refusal {
+    match text.split_once('=') {
+        Some(("toobig", mtu)) => Refusal::TooBig(mtu.parse().expect("an MTU")),
+        _ => Refusal::Expired,
+    }
+}
+
+#[test]
+fn errors_are_those_of_scapy() {
+    let rows = include_str!("icmp_scapy.txt").lines();
+    let rows = rows.filter(|row| !row.starts_with('#'));
+    let (mut sent, mut withheld) = (0, 0);
+    for row in rows {
+        let fields: Vec<&str> = row.split(" | ").collect();
+        let [name, refusal, frame, expected] = fields[..] else {
+            panic!("{row}");
+        };
+        // What an earlier error leaves behind must not matter.
+        let mut error = vec![7; 3];
+        let wrote = write_error(&bytes_of(frame), refusal_of(refusal), &ROUTER, &mut error);
+        let expected = match expected {
+            "-" => Vec::new(),
+            hex => bytes_of(hex),
+        };
+        assert_eq!(error, expected, "{name}");
+        assert_eq!(wrote, !expected.is_empty(), "{name}");
+        if wrote {
+            sent += 1;
+            let mut again = Vec::new();
+            let about = write_error(&error, Refusal::Expired, &ROUTER, &mut again);
+            assert!(!about, "{name}: an error about an error");
+        } else {
+            withheld += 1;
+        }
+    }
+    assert_eq!((sent, withheld), (19, 28));
+}
+
+proptest! {
+    /// Nothing that arrives makes it panic, and no error is longer than its limit.
+    #[test]
+    fn any_bytes_are_taken(
+        start in prop::sample::select(vec![
+            &[][..], &[0x08, 0x00, 0x45], &[0x86, 0xdd, 0x60], &[0x81, 0x00, 0, 7, 0x08, 0x00, 0x4f],
+        ]),
+        rest in prop::collection::vec(any::<u8>(), 0..1_600),
+        mtu in prop::option::of(0u32..70_000),
+    ) {
+        let frame = [&[2; 12], start, &rest[..]].concat();
+        let refusal = mtu.map_or(Refusal::Expired, Refusal::TooBig);
+        let mut error = Vec::new();
+        for len in [frame.len(), frame.len() / 2, 13] {
+            let frame = &frame[..len.min(frame.len())];
+            if write_error(frame, refusal, &ROUTER, &mut error) {
+                prop_assert!(error.len() <= 14 + 16 + 1_280);
+            } else {
+                prop_assert!(error.is_empty());
+            }
+        }
+    }
+}
