@@ -112,6 +112,7 @@ fn run<R: RxPort, T: TxPort>(
         lend: config.lend,
         tolerance: Nanos::MAX,
         grace_until: Nanos::ZERO,
+        icmp: None,
     };
     let Direction {
         ingress,

@@ -110,7 +110,9 @@ impl<M> Kind<M> {
         let default = &self.entries[0];
         // A word that is no number was intended as a name.
         let is_value = text.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c));
-        if !is_value || text.contains(':') || default.info.params.is_empty() {
+        // A colon in a parameter's value, as in addresses, ends no name.
+        let is_named = text.contains(':') && !name.contains('=');
+        if !is_value || is_named || default.info.params.is_empty() {
             return Err(self.unknown(name));
         }
         let arguments = Arguments::parse(default.info, text, loader)?;

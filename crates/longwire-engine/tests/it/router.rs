@@ -251,4 +251,6 @@ fn addresses_that_no_router_has_are_refused() {
     let plain = longwire_engine::models::ROUTER.parse("10.0.0.9").unwrap();
     let written = "hop:address=10.0.0.9,address6=fe80::8,limit=1000,burst=50";
     assert_eq!(plain.to_string(), written);
+    let plain = longwire_engine::models::ROUTER.parse("10.0.0.9,address6=fd00::9");
+    assert!(plain.unwrap().to_string().contains("address6=fd00::9,"));
 }

@@ -15,8 +15,8 @@ use crate::counters::LinkShared;
 use crate::placement::{self, Layout};
 use crate::record::RecordHandle;
 use crate::stage::{
-    AddressWatch, CutForm, Decider, Egress, EgressParts, Ingress, IngressParts, place_link,
-    shares_memory,
+    AddressWatch, Bells, CutForm, Decider, Egress, EgressParts, IcmpSender, Ingress, IngressParts,
+    icmp_line, place_link, shares_memory,
 };
 use crate::start_error::StartError;
 
@@ -38,6 +38,13 @@ impl PairPlan {
         let both = ba.is_some();
         let mut sources = ReportSources::default();
         let mut stages = Vec::new();
+        let bells = Bells::default();
+        // Without a link back, no stage sends by the port where frames arrive.
+        let is_answered = |link: &LinkSetup| both && link.config.router.is_some();
+        let routers = [Some(&ab), ba.as_ref()].map(|link| link.is_some_and(is_answered));
+        let icmp = routers.map(|is_router| is_router.then(|| icmp_line(&bells)).unzip());
+        let [(from_a, to_a), (from_b, to_b)] = icmp;
+        let (mut icmp_from, mut icmp_to) = ([from_a, from_b], [to_b, to_a]);
         for (from, ports, link) in [(0, (a.rx, b.tx), Some(ab)), (1, (b.rx, a.tx), ba)] {
             let Some(mut link) = link else { continue };
             link.config.epoch = foundation.epoch.monotonic;
@@ -51,8 +58,12 @@ impl PairPlan {
                 lend: record_handle().is_none(),
                 tolerance: config.tolerance,
                 grace_until: foundation.grace_until(),
+                icmp: icmp_from[from].take(),
             };
             let mut direction = Direction::new(ports, link, direction, record_handle)?;
+            if let Some(errors) = icmp_to[from].take() {
+                direction.egress.send_icmp_of(errors);
+            }
             // Without a link back, answers cannot arrive.
             if both {
                 direction.ingress.watch_addresses(addresses.port(from));
@@ -64,6 +75,9 @@ impl PairPlan {
         let layout = Layout::choose(config.placement, config.wait);
         notes.push(layout.describe());
         let workers = placement::workers(stages, layout, config.wait, foundation.control)?;
+        let all = workers.first().map(|worker| worker.all.clone());
+        // A network is started once.
+        let _ = bells.set(all.unwrap_or_default());
         let threads = workers.into_iter().enumerate();
         Ok(Assembly {
             threads: threads
@@ -96,6 +110,8 @@ pub(crate) struct DirectionConfig {
     pub lend: bool,
     pub tolerance: Nanos,
     pub grace_until: Nanos,
+    /// The way of ICMP errors back to the port where frames arrive.
+    pub icmp: Option<IcmpSender>,
 }
 
 impl<R: RxPort, T: TxPort> Direction<R, T> {
@@ -115,7 +131,10 @@ impl<R: RxPort, T: TxPort> Direction<R, T> {
         let described = setup.config.describe();
         let link = Link::new(setup.config, config.seed, link_id);
         let (in_order, mtu, least) = (link.in_order(), link.mtu(), link.poll_slack());
-        let decider = Decider::new(link, link_id, Arc::clone(&shared), record_handle());
+        let mut decider = Decider::new(link, link_id, Arc::clone(&shared), record_handle());
+        if let Some(icmp) = config.icmp {
+            decider.send_icmp_by(icmp);
+        }
         let (at_ingress, at_egress) = place_link(decider);
         let lends = config.lend && shares_memory(&rx, &tx) && at_ingress.is_some();
         let ingress = IngressParts {

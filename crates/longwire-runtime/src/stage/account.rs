@@ -189,6 +189,35 @@ impl Account {
         pushed
     }
 
+    /// Gives an ICMP error of a router to the port: it is no frame of the link, and counts
+    /// as none.
+    pub fn give_icmp<T: TxPort>(
+        &mut self,
+        port: &mut T,
+        error: &[u8],
+        at: Nanos,
+        now: Nanos,
+    ) -> PushResult {
+        if self.push_train(port) == PushResult::Full {
+            return PushResult::Full;
+        }
+        let pushed = port.push(TxFrame::whole(error, at));
+        if pushed == PushResult::Taken {
+            self.batch.push(PushedFrame {
+                release: at,
+                wire_frames: 0,
+                wire_bytes: 0,
+                link: NO_LINK,
+                joined: false,
+            });
+            if let Some(record_handle) = &mut self.record_handle {
+                let handover = now.max(at);
+                record_handle.push(error, |bytes| Event::Left { handover, bytes });
+            }
+        }
+        pushed
+    }
+
     /// Gives a frame that continues a train, begins one, or comes after one.
     #[inline(never)]
     fn give_part<T: TxPort>(

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use longwire_engine::{Delivery, FrameMeta, Link, LinkId, Nanos, Verdict};
 
+use super::icmp::IcmpSender;
 use crate::counters::LinkShared;
 use crate::ledger::Artifact;
 use crate::record::{Event, RecordHandle};
@@ -20,6 +21,8 @@ pub struct Decider {
     offered: u64,
     /// Logs what is decided ahead of its time, for clients.
     log: Option<Box<OfferLogger>>,
+    /// The way of ICMP errors back to the port where frames arrive.
+    icmp: Option<Box<IcmpSender>>,
 }
 
 impl Decider {
@@ -36,12 +39,18 @@ impl Decider {
             record_handle: record_handle.map(Box::new),
             offered: 0,
             log: None,
+            icmp: None,
         }
     }
 
     /// Logs all decisions, for a replay that clients look at.
     pub(crate) fn log_to(&mut self, log: OfferLogger) {
         self.log = Some(Box::new(log));
+    }
+
+    /// Sends ICMP errors of the link's router from now on.
+    pub(crate) fn send_icmp_by(&mut self, icmp: IcmpSender) {
+        self.icmp = Some(Box::new(icmp));
     }
 
     /// Logs that the queue has decided up to `time`.
@@ -66,8 +75,8 @@ impl Decider {
         }
         let verdict = self.link.offer(meta, bytes);
         self.shared.link.link.decided(&verdict, false);
-        if self.link.icmp_error().is_some() {
-            self.shared.link.link.icmp_sent();
+        if let Verdict::Drop(_) = verdict {
+            self.send_icmp_error(meta.arrival);
         }
         if self.record_handle.is_some() {
             self.record_offer(meta.len, bytes, verdict);
@@ -76,6 +85,19 @@ impl Decider {
             log.delivered(meta, delivery);
         }
         verdict
+    }
+
+    /// Sends the error of the link's router about the frame offered last, if there is one.
+    /// Without a way back it is counted all the same.
+    #[cold]
+    fn send_icmp_error(&self, at: Nanos) {
+        let Some(error) = self.link.icmp_error() else {
+            return;
+        };
+        let icmp = self.icmp.as_ref();
+        if icmp.is_none_or(|icmp| icmp.send(at, error)) {
+            self.shared.link.link.icmp_sent();
+        }
     }
 
     /// Returns the number of the frame offered last, if that is recorded.

@@ -12,6 +12,7 @@ use super::account::Account;
 use super::addresses::PortAddresses;
 use super::decider::Decider;
 use super::departures::Departures;
+use super::icmp::IcmpReceiver;
 use super::managed::ManagedLine;
 use super::order::{DeparturePlace, Turn};
 use super::own::Judge;
@@ -52,6 +53,7 @@ pub struct Egress<T> {
     clock: Clock,
     account: Account,
     stamps: Option<Box<SendStamps>>,
+    icmp: Option<Box<IcmpReceiver>>,
 }
 
 /// The place where frames wait for their release.
@@ -93,6 +95,7 @@ impl<T: TxPort> Egress<T> {
             clock: parts.clock,
             account: Account::new(judge, lead, parts.record_handle, shared),
             stamps: None,
+            icmp: None,
         }
     }
 
@@ -143,8 +146,9 @@ impl<T: TxPort> Egress<T> {
     pub fn step(&mut self) -> Result<Step, PortError> {
         let now = self.clock.now();
         self.prepare(now);
+        let full = self.send_icmp(now);
         let burst = self.send(now, None)?;
-        let next_at = self.next_at(now, burst.full);
+        let next_at = self.next_at(now, burst.full || full);
         if burst.frames == 0 && next_at.is_none() {
             self.idle(now);
         }
@@ -153,6 +157,34 @@ impl<T: TxPort> Egress<T> {
             next_at,
             ended: false,
         })
+    }
+
+    /// Gives ICMP errors of the router at this port to it; returns whether it is full.
+    #[inline]
+    fn send_icmp(&mut self, now: Nanos) -> bool {
+        let Some(errors) = &mut self.icmp else {
+            return false;
+        };
+        while self.account.batch.len() < BURST
+            && let Some(error) = errors.front()
+        {
+            let (port, account) = (&mut self.port, &mut self.account);
+            if account.give_icmp(port, &error.bytes, error.at, now) == PushResult::Full {
+                return true;
+            }
+            errors.advance();
+        }
+        false
+    }
+
+    /// Sends the ICMP errors that come from here from now on.
+    pub(crate) fn send_icmp_of(&mut self, icmp: IcmpReceiver) {
+        self.icmp = Some(Box::new(icmp));
+    }
+
+    fn has_icmp(&mut self) -> bool {
+        let front = self.icmp.as_mut().map(|errors| errors.front().is_some());
+        front == Some(true)
     }
 
     /// Takes frames off the line that do not wait there, and makes the decisions of a
@@ -366,6 +398,9 @@ impl<T: TxPort> Egress<T> {
     /// Returns when to hand over the next frame, among those published by now:
     /// at its release, or earlier by the lead of the port.
     pub fn next_release(&mut self) -> Option<Nanos> {
+        if self.has_icmp() {
+            return Some(Nanos::ZERO);
+        }
         let published = self.line.front().map(|next| next.release);
         let release = match &mut self.waiting {
             WaitingFrames::OnLine => published,
@@ -404,6 +439,7 @@ impl<T: TxPort> Egress<T> {
     /// Whether no frame waits any more.
     pub fn is_empty(&mut self) -> bool {
         self.port.unsent() == 0
+            && !self.has_icmp()
             && self.line.front().is_none()
             && match &mut self.waiting {
                 WaitingFrames::OnLine => true,

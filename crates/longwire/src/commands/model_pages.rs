@@ -22,7 +22,7 @@ struct Introduction {
     text: &'static str,
 }
 
-static INTRODUCTIONS: [Introduction; 13] = [
+static INTRODUCTIONS: [Introduction; 14] = [
     Introduction {
         kind: "rate",
         title: "Rate",
