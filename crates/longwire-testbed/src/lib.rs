@@ -88,7 +88,7 @@ pub use network::DEVICE;
 pub use networks::{Networks, PortPlace, direct_networks};
 pub use node::Node;
 pub use peer_output::PeerOutput;
-pub use plan::Plan;
+pub use plan::{HOSTS_BESIDE_ROUTERS, Plan};
 pub use running::{DirectionReport, RunningTestbed, TestbedReport};
 pub use supervise::{Children, Event, StopWatch};
 pub use testbed::Testbed;

@@ -4,6 +4,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use longwire_io::net::address::Prefix;
 
+use longwire_engine::models::router::Router;
+
 use crate::config::{EnvironmentConfig, Side};
 
 /// The IPv4 networks of a run, and the addresses in them.
@@ -40,6 +42,13 @@ impl Plan {
     /// The IPv6 address of a side, in a network of 64 bits.
     pub fn v6_of(self, side: Side) -> Ipv6Addr {
         v6(side.number())
+    }
+
+    /// Returns a router with the addresses of the link with this number in place of the
+    /// defaults: those of no host.
+    pub fn address_router(self, router: Router, link: usize) -> Router {
+        let number = ROUTER_MAX - (link % ROUTERS) as u8;
+        router.at(self.v4(0, number), v6(number))
     }
 
     /// The host's and far's addresses on the uplink, in a network of 30 bits.
@@ -94,6 +103,15 @@ impl Plan {
         }
     }
 }
+
+/// The last byte of the addresses of the first link's router; those of others are below.
+const ROUTER_MAX: u8 = 254;
+
+/// Routers with addresses of their own.
+const ROUTERS: usize = 100;
+
+/// A network with more hosts leaves no addresses to routers.
+pub const HOSTS_BESIDE_ROUTERS: usize = ROUTER_MAX as usize - ROUTERS;
 
 fn v6(number: u8) -> Ipv6Addr {
     Ipv6Addr::new(0xfd77, 0x4c57, 0, 0, 0, 0, 0, u16::from(number))

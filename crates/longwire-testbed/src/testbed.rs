@@ -92,7 +92,7 @@ impl Testbed {
     /// be loaded; and when the system lacks memory or threads.
     pub fn start(mut self) -> Result<RunningTestbed, TestbedError> {
         let faults = Faults::new();
-        let [up, down] = self.options.links(&faults)?;
+        let [mut up, mut down] = self.options.links(&faults)?;
         self.run.faults = faults;
         if !user::has_rights() {
             return Err(TestbedError::Unprivileged);
@@ -100,6 +100,10 @@ impl Testbed {
         let mtus = [&up, &down].into_iter().filter_map(|link| link.mtu.bytes());
         let networks = Networks::new(&EnvironmentConfig::with_room_for(mtus))?;
         let (near, far) = networks.open_ports(PORT_KIND)?;
+        let plan = networks.plan();
+        for link in [&mut up, &mut down] {
+            link.router = link.router.map(|router| plan.address_router(router, 0));
+        }
         let (up, down) = (
             LinkSetup::new(DIRECTIONS[0], up),
             LinkSetup::new(DIRECTIONS[1], down),

@@ -5,6 +5,7 @@ use alloc::format;
 use alloc::vec::Vec;
 use core::fmt;
 use core::net::{Ipv4Addr, Ipv6Addr};
+use core::str::FromStr;
 
 use longwire_packet::icmp::{self, Refusal, RouterAddresses};
 use longwire_units::{Nanos, parse_count};
@@ -16,26 +17,35 @@ use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 /// A router at the entry of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Router {
-    addresses: RouterAddresses,
+    v4: Option<Ipv4Addr>,
+    v6: Option<Ipv6Addr>,
     /// Errors per second; 0 for none at all.
     limit: u32,
     burst: u32,
 }
 
+/// The IPv4 dummy address, of a router without an address (RFC 7600, section 4.8).
+const DUMMY: Ipv4Addr = Ipv4Addr::new(192, 0, 0, 8);
+
+/// A link-local address: the sender's interface is on the router's link.
+const LINK_LOCAL: Ipv6Addr = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 8);
+
 impl Router {
-    /// The IPv4 dummy address: that of a node without one (RFC 7600, section 4.8).
-    pub const DUMMY: Ipv4Addr = Ipv4Addr::new(192, 0, 0, 8);
-
-    /// A link-local address: the sender's interface is on the router's link.
-    pub const LINK_LOCAL: Ipv6Addr = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 8);
-
-    /// The same router, with these addresses in place of the defaults.
+    /// The same router with these addresses, unless it was given others.
     #[must_use]
-    pub fn at(mut self, v4: Option<Ipv4Addr>, v6: Option<Ipv6Addr>) -> Router {
-        let RouterAddresses { v4: own, v6: own6 } = &mut self.addresses;
-        *own = v4.filter(|_| *own == Router::DUMMY).unwrap_or(*own);
-        *own6 = v6.filter(|_| *own6 == Router::LINK_LOCAL).unwrap_or(*own6);
-        self
+    pub fn at(self, v4: Ipv4Addr, v6: Ipv6Addr) -> Router {
+        Router {
+            v4: self.v4.or(Some(v4)),
+            v6: self.v6.or(Some(v6)),
+            ..self
+        }
+    }
+
+    fn addresses(&self) -> RouterAddresses {
+        RouterAddresses {
+            v4: self.v4.unwrap_or(DUMMY),
+            v6: self.v6.unwrap_or(LINK_LOCAL),
+        }
     }
 }
 
@@ -43,12 +53,21 @@ impl PartModel for Router {}
 
 impl fmt::Display for Router {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let RouterAddresses { v4, v6 } = self.addresses;
-        let Router { limit, burst, .. } = self;
-        write!(
-            f,
-            "hop:address={v4},address6={v6},limit={limit},burst={burst}"
-        )
+        let Router {
+            v4,
+            v6,
+            limit,
+            burst,
+        } = self;
+        match v4 {
+            Some(address) => write!(f, "hop:address={address}"),
+            None => write!(f, "hop:address={AUTO}"),
+        }?;
+        match v6 {
+            Some(address) => write!(f, ",address6={address}"),
+            None => write!(f, ",address6={AUTO}"),
+        }?;
+        write!(f, ",limit={limit},burst={burst}")
     }
 }
 
@@ -61,6 +80,9 @@ pub(crate) struct RouterHop {
     filled_at: Nanos,
     error: Vec<u8>,
 }
+
+/// The word for an address that is chosen.
+const AUTO: &str = "auto";
 
 const TOKEN: u64 = 1_000_000_000;
 
@@ -88,11 +110,8 @@ impl RouterHop {
     /// Notes a packet that it does not forward. The limit is a token bucket, which an error
     /// that is not allowed for other reasons leaves as it is (RFC 4443, section 2.4 f).
     pub fn refuse(&mut self, now: Nanos, refusal: Refusal, bytes: &[u8]) {
-        let Router {
-            addresses,
-            limit,
-            burst,
-        } = self.router;
+        let Router { limit, burst, .. } = self.router;
+        let addresses = self.router.addresses();
         let full = u64::from(burst) * TOKEN;
         let passed = now.saturating_sub(self.filled_at).as_nanos();
         let gained = passed.saturating_mul(limit.into());
@@ -118,13 +137,13 @@ static HOP_INFO: ModelInfo = ModelInfo {
               exceeded, fragmentation needed (of packets with DF) and packet too big back to the \
               port where the packet came in (RFC 792, 1191, 4443)",
     params: &[
-        Param::with_default("address", Unit::Text("10.0.0.1"), "192.0.0.8").help(
-            "the IPv4 address of its errors; the default is the dummy address of RFC 7600, and \
-             in `exec` an unused address of the network",
+        Param::with_default("address", Unit::Text("10.0.0.1"), AUTO).help(
+            "the IPv4 address of its errors; auto: an unused address of the network in `exec`, \
+             else the dummy address 192.0.0.8 (RFC 7600)",
         ),
-        Param::with_default("address6", Unit::Text("fd00::1"), "fe80::8").help(
-            "the IPv6 address of its errors; the default is link-local, and in `exec` an unused \
-             address of the network",
+        Param::with_default("address6", Unit::Text("fd00::1"), AUTO).help(
+            "the IPv6 address of its errors; auto: an unused address of the network in `exec`, \
+             else fe80::8",
         ),
         Param::with_default("limit", Unit::Count, "1000")
             .within("0", "1000000", "0 to 1000000 errors/s")
@@ -136,28 +155,32 @@ static HOP_INFO: ModelInfo = ModelInfo {
 };
 
 fn build(arguments: &Arguments<'_>) -> Result<Router, SpecError> {
-    let word = |key| arguments.word(key).unwrap_or_default();
-    let refuse = |key, example| {
-        let text = word(key);
-        arguments.invalid(format!("{key}: '{text}' is no address, as in {example}"))
-    };
-    let v4: Ipv4Addr = word("address")
-        .parse()
-        .map_err(|_| refuse("address", "10.0.0.1"))?;
-    let v6: Ipv6Addr = word("address6")
-        .parse()
-        .map_err(|_| refuse("address6", "fd00::1"))?;
-    // A host takes no packet from such an address.
-    if v4.is_multicast() || v4.is_broadcast() || v4.is_unspecified() || v4.is_loopback() {
-        return Err(arguments.invalid(format!("address: {v4} is not the address of a router")));
-    }
-    if v6.is_multicast() || v6.is_unspecified() || v6.is_loopback() {
-        return Err(arguments.invalid(format!("address6: {v6} is not the address of a router")));
-    }
+    let is_host = |v4: &Ipv4Addr| !matches!(v4.octets()[0], 0 | 127 | 224..);
+    let is_host6 = |v6: &Ipv6Addr| !(v6.is_multicast() || v6.is_unspecified() || v6.is_loopback());
     Ok(Router {
-        addresses: RouterAddresses { v4, v6 },
+        v4: address(arguments, "address", is_host)?,
+        v6: address(arguments, "address6", is_host6)?,
         limit: arguments.read("limit", parse_count)? as u32,
         burst: arguments.read("burst", parse_count)? as u32,
+    })
+}
+
+/// Reads an address from which a host takes packets.
+fn address<A: FromStr>(
+    arguments: &Arguments<'_>,
+    key: &'static str,
+    is_host: impl Fn(&A) -> bool,
+) -> Result<Option<A>, SpecError> {
+    let text = arguments.word(key).unwrap_or(AUTO);
+    if text == AUTO {
+        return Ok(None);
+    }
+    let address = text.parse().ok().filter(is_host).map(Some);
+    let example = arguments.example(key);
+    address.ok_or_else(|| {
+        let message =
+            format!("{key}: '{text}' is no address of a router; write for example {example}");
+        arguments.invalid(message)
     })
 }
 

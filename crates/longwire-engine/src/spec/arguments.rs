@@ -317,7 +317,7 @@ impl<'a> Arguments<'a> {
         self.model.params.iter().find(|param| param.name == key)
     }
 
-    fn example(&self, key: &str) -> &'static str {
+    pub(crate) fn example(&self, key: &str) -> &'static str {
         self.param(key)
             .map_or("value", |param| param.unit.example())
     }

@@ -222,19 +222,19 @@ fn addresses_that_no_router_has_are_refused() {
     for (text, said) in [
         (
             "hop:address=10.0.0",
-            "hop: address: '10.0.0' is no address, as in 10.0.0.1",
-        ),
-        (
-            "hop:address6=10.0.0.1",
-            "hop: address6: '10.0.0.1' is no address, as in fd00::1",
+            "hop: address: '10.0.0' is no address of a router; write for example 10.0.0.1",
         ),
         (
             "hop:address=224.0.0.1",
-            "hop: address: 224.0.0.1 is not the address of a router",
+            "hop: address: '224.0.0.1' is no address of a router; write for example 10.0.0.1",
+        ),
+        (
+            "hop:address6=10.0.0.1",
+            "hop: address6: '10.0.0.1' is no address of a router; write for example fd00::1",
         ),
         (
             "hop:address6=::",
-            "hop: address6: :: is not the address of a router",
+            "hop: address6: '::' is no address of a router; write for example fd00::1",
         ),
         (
             "hop:limit=2000000",
@@ -249,7 +249,7 @@ fn addresses_that_no_router_has_are_refused() {
         assert_eq!(error.to_string(), said);
     }
     let plain = longwire_engine::models::ROUTER.parse("10.0.0.9").unwrap();
-    let written = "hop:address=10.0.0.9,address6=fe80::8,limit=1000,burst=50";
+    let written = "hop:address=10.0.0.9,address6=auto,limit=1000,burst=50";
     assert_eq!(plain.to_string(), written);
     let plain = longwire_engine::models::ROUTER.parse("10.0.0.9,address6=fd00::9");
     assert!(plain.unwrap().to_string().contains("address6=fd00::9,"));

@@ -68,7 +68,7 @@ pub fn run(args: &ExecArgs, globals: &Globals) -> Result<ExitCode, Error> {
 fn run_link(command: &[OsString], args: &ExecArgs, globals: &Globals) -> Result<ExitCode, Error> {
     run_network::refuse_idle_carrier(args.carrier, "--scenario or --control")?;
     args.running.refuse_shards()?;
-    let (foundation, (up, down)) = prepare(args, || args.link.links())?;
+    let (foundation, (mut up, mut down)) = prepare(args, || args.link.links())?;
     let is_scheduled = [&up, &down].into_iter().any(|link| {
         let parts = link.describe();
         parts.iter().any(|(_, text)| models::is_scheduled(text))
@@ -76,6 +76,10 @@ fn run_link(command: &[OsString], args: &ExecArgs, globals: &Globals) -> Result<
     let expectations = LinkExpectations::new(&up, &down);
     let mtus = [&up, &down].into_iter().filter_map(|link| link.mtu.bytes());
     let mut environment = Environment::on(foundation, &environment_for(args, mtus))?;
+    let plan = environment.networks().plan();
+    for link in [&mut up, &mut down] {
+        link.router = link.router.map(|router| plan.address_router(router, 0));
+    }
     let [up_name, down_name] = DIRECTIONS;
     let links = [LinkSetup::new(up_name, up), LinkSetup::new(down_name, down)];
     let announcement = Announcement::of_links(&links, globals)?;

@@ -6,9 +6,10 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use longwire_engine::LinkSpec;
 use longwire_io::port::registry::Port;
 use longwire_io::rights::Capability;
-use longwire_testbed::{Environment, EnvironmentConfig, HostConfig};
+use longwire_testbed::{Environment, EnvironmentConfig, HOSTS_BESIDE_ROUTERS, HostConfig, Plan};
 
 use super::exec::{environment_for, environment_needs, prepare};
 use super::exec_args::ExecArgs;
@@ -43,6 +44,9 @@ pub(super) fn run(
     let control = longwire_control::bind(&args.control.config())?;
     environment.set_control(control.address()?);
     hosts.teach(&mut topology, environment.networks());
+    if args.hosts.address.is_empty() && topology.ports.len() <= HOSTS_BESIDE_ROUTERS {
+        address_routers(&mut topology, environment.networks().plan());
+    }
     let notes = environment.notes().map(str::to_owned);
     let notes = print_notes(notes.chain(hosts.note(&topology)), globals)?;
     announcement.warnings.extend(notes);
@@ -110,6 +114,25 @@ fn give_up_rights(args: &ExecArgs) {
     let mut needs = environment_needs(args);
     needs.push(Capability::DacOverride);
     rights::give_up(&args.report, &needs);
+}
+
+/// Gives the routers of links addresses in the network of the hosts.
+fn address_routers(topology: &mut Topology, plan: Plan) {
+    for (number, link) in topology.links.iter_mut().enumerate() {
+        for spec in [Some(&mut link.up), link.down.as_mut()]
+            .into_iter()
+            .flatten()
+        {
+            let model = spec
+                .router
+                .as_ref()
+                .and_then(|router| router.models().first());
+            if let Some(router) = model.map(|model| *model.prototype()) {
+                let router = plan.address_router(router, number);
+                *spec = Arc::new(LinkSpec::clone(spec).router(router));
+            }
+        }
+    }
 }
 
 /// Returns the MTUs that links have.

@@ -10,6 +10,7 @@ mod changing;
 mod closed;
 mod hosts;
 mod peer;
+mod router;
 mod streams;
 mod threads;
 mod top;

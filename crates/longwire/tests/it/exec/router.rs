@@ -1,0 +1,160 @@
+//! Links that are router hops, as the kernel's hosts at their ends see them.
+
+use super::{User, well};
+use crate::common::have;
+
+/// What the hosts ask their kernel.
+const SCRIPT: &str = include_str!("router.py");
+
+/// Runs `commands` of the script on near behind a link with these options; `None` where that
+/// cannot run.
+fn learnt(user: &User, link: &[&str], commands: &str) -> String {
+    std::fs::write(user.dir.file("router.py"), SCRIPT).expect("the test's folder");
+    let line = commands
+        .split(", ")
+        .map(|command| format!("python3 router.py {command}"));
+    let line = line.collect::<Vec<_>>().join("; ");
+    let peer = [
+        "-q",
+        "--report",
+        "r.json",
+        "--peer",
+        "python3 router.py serve",
+    ];
+    let ended = user.exec(&[&peer[..], link, &["--", "sh", "-c", &line]].concat());
+    well(ended).stdout
+}
+
+/// The counter of a direction in the report.
+fn counted(user: &User, link: &str, counter: &str) -> u64 {
+    let report: serde_json::Value = serde_json::from_str(&user.read("r.json")).expect("JSON");
+    let links = report["links"].as_array().expect("links");
+    let found = links.iter().find(|found| found["name"] == link);
+    found.expect("the direction")[counter]
+        .as_u64()
+        .expect("a number")
+}
+
+#[test]
+fn hosts_see_a_hop_and_learn_the_mtu() {
+    if !have("python3") {
+        return;
+    }
+    let hops = "1 10.77.0.254 11/0 0\n2 10.77.0.2 3/3 0\n\
+                1 fd77:4c57::fe 3/0 0\n2 fd77:4c57::2 1/4 0\n";
+    let mtus = "10.77.0.254 3/4 1300\nroute 1300\nfd77:4c57::fe 2/0 1300\nroute 1300\n";
+    let link = ["--mtu", "1300", "--router", "hop", "--delay", "2ms"];
+    for user in User::all() {
+        // Decided at arrival, by a queue that decides later, and as a network.
+        for more in [&[][..], &["--queue", "codel"], &["--control", "./s"]] {
+            let link = [&link[..], more].concat();
+            assert_eq!(
+                learnt(&user, &link, "hops 2, mtu"),
+                [hops, mtus].concat(),
+                "{more:?}"
+            );
+            let up = if more.contains(&"./s") {
+                "link.up"
+            } else {
+                "up"
+            };
+            assert_eq!(counted(&user, up, "icmp_sent"), 4, "{more:?}");
+            assert_eq!(counted(&user, up, "packets_in"), 6, "{more:?}");
+            assert_eq!(counted(&user, up, "packets_out"), 2, "{more:?}");
+        }
+    }
+}
+
+/// Super-packets of a sender with segmentation offload, whose segments are too long.
+#[test]
+fn tcp_finds_the_mtu_of_its_path() {
+    if !have("python3") {
+        return;
+    }
+    for user in User::all() {
+        for placement in ["together", "per-stage"] {
+            let link = ["--mtu", "1300", "--router", "hop", "--delay", "2ms"];
+            let link = [&link[..], &["--placement", placement]].concat();
+            let found = learnt(&user, &link, "tcp");
+            assert_eq!(
+                found,
+                "received 1000000 mtu 1300\n".repeat(2),
+                "{placement}"
+            );
+            let sent = counted(&user, "up", "icmp_sent");
+            assert!((2..=100).contains(&sent), "{placement}: {sent}");
+        }
+    }
+}
+
+#[test]
+fn a_router_that_sends_no_errors_is_a_black_hole() {
+    if !have("python3") {
+        return;
+    }
+    for user in User::all().into_iter().take(1) {
+        let link = ["--mtu", "1300", "--router", "hop:limit=0"];
+        let found = learnt(&user, &link, "hops 1, mtu");
+        assert_eq!(
+            found,
+            "1 no error\n1 no error\nno error\nroute 1500\nno error\nroute 1500\n"
+        );
+        assert_eq!(counted(&user, "up", "icmp_sent"), 0);
+    }
+}
+
+/// Each link of a path is a hop, with an address of its own.
+#[test]
+fn routers_of_a_network_are_hops_of_their_own() {
+    if !have("python3") {
+        return;
+    }
+    let network = r#"
+[ports]
+near = "null"
+far = "null"
+[[link]]
+name = "first"
+router = "hop"
+delay = "3ms"
+[[link]]
+name = "second"
+router = "hop:address6=2001:db8::7"
+mtu = 1300
+delay = "3ms"
+[[path]]
+name = "way"
+via = ["first", "second"]
+match = "in-port=near"
+"#;
+    for user in User::all() {
+        std::fs::write(user.dir.file("n.toml"), network).expect("the test's folder");
+        let found = learnt(&user, &["n.toml"], "hops 3, mtu");
+        let hops = "1 10.77.0.254 11/0 0\n2 10.77.0.253 11/0 0\n3 10.77.0.2 3/3 0\n\
+                    1 fd77:4c57::fe 3/0 0\n2 2001:db8::7 3/0 0\n3 fd77:4c57::2 1/4 0\n";
+        let mtus = "10.77.0.253 3/4 1300\nroute 1300\n2001:db8::7 2/0 1300\nroute 1300\n";
+        assert_eq!(found, [hops, mtus].concat());
+        assert_eq!(counted(&user, "first.up", "icmp_sent"), 2);
+        assert_eq!(counted(&user, "second.up", "icmp_sent"), 4);
+    }
+}
+
+/// A scenario makes a link a hop, and takes the router away again; hosts with addresses of
+/// their own take errors from the router's usual ones.
+#[test]
+fn a_scenario_brings_a_router_and_takes_it_away() {
+    if !have("python3") {
+        return;
+    }
+    let scenario = "[[at]]\ntime = '1s'\nset = { link = { router = 'hop' } }\n\
+                    [[at]]\ntime = '4s'\nset = { link = { router = 'none' } }\n";
+    for user in User::all() {
+        std::fs::write(user.dir.file("s.toml"), scenario).expect("the test's folder");
+        let link = ["--mtu", "1300", "--scenario", "s.toml"];
+        let during = learnt(&user, &link, "wait 2, hops 1, wait 3, hops 2");
+        let hops = "1 192.0.0.8 11/0 0\n1 fe80::8 3/0 0\n\
+                    1 10.77.0.2 3/3 0\n2 10.77.0.2 3/3 0\n\
+                    1 fd77:4c57::2 1/4 0\n2 fd77:4c57::2 1/4 0\n";
+        assert_eq!(during, hops);
+    }
+}
