@@ -41,5 +41,6 @@ mod scenario_load;
 mod shards;
 mod simulate;
 mod simulate_network;
+mod simulate_router;
 mod simulate_two_way;
 mod verdict;

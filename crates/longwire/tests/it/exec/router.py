@@ -1,5 +1,5 @@
 """What a host learns from the routers on its way: `hops`, `mtu` and `tcp` on near, `serve` on far."""
-import os, select, socket, struct, sys, time
+import os, select, socket, struct, sys
 
 FAMILIES = [
     # Family, far, level, RECVERR, time to live, MTU_DISCOVER, MTU, start of the offender's address.
@@ -64,10 +64,6 @@ def tcp():
         except TimeoutError:
             answer = "nothing"
         print("received", answer, "mtu", client.getsockopt(level, mtu))
-
-
-def wait(seconds):
-    time.sleep(float(seconds))
 
 
 globals()[sys.argv[1]](*sys.argv[2:])

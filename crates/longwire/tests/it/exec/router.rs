@@ -139,22 +139,23 @@ match = "in-port=near"
     }
 }
 
-/// A scenario makes a link a hop, and takes the router away again; hosts with addresses of
-/// their own take errors from the router's usual ones.
+/// Hosts take errors from the addresses of a router that comes with a change, too.
 #[test]
-fn a_scenario_brings_a_router_and_takes_it_away() {
+fn a_change_brings_a_router_and_takes_it_away() {
     if !have("python3") {
         return;
     }
-    let scenario = "[[at]]\ntime = '1s'\nset = { link = { router = 'hop' } }\n\
-                    [[at]]\ntime = '4s'\nset = { link = { router = 'none' } }\n";
+    let hops = "1 192.0.0.8 11/0 0\n1 fe80::8 3/0 0\n\
+                1 10.77.0.2 3/3 0\n2 10.77.0.2 3/3 0\n\
+                1 fd77:4c57::2 1/4 0\n2 fd77:4c57::2 1/4 0\n";
     for user in User::all() {
-        std::fs::write(user.dir.file("s.toml"), scenario).expect("the test's folder");
-        let link = ["--mtu", "1300", "--scenario", "s.toml"];
-        let during = learnt(&user, &link, "wait 2, hops 1, wait 3, hops 2");
-        let hops = "1 192.0.0.8 11/0 0\n1 fe80::8 3/0 0\n\
-                    1 10.77.0.2 3/3 0\n2 10.77.0.2 3/3 0\n\
-                    1 fd77:4c57::2 1/4 0\n2 fd77:4c57::2 1/4 0\n";
-        assert_eq!(during, hops);
+        std::fs::write(user.dir.file("router.py"), SCRIPT).expect("the test's folder");
+        let line = "$LONGWIRE ctl set link router=hop >&2 && python3 router.py hops 1 && \
+                    $LONGWIRE ctl set link router=none >&2 && python3 router.py hops 2";
+        let link = ["-q", "--control", "./s", "--", "sh", "-c", line];
+        let mut command = user.exec_command(&link);
+        command.env("LONGWIRE", user.program());
+        let ended = crate::common::ran(command.output().expect("it starts"));
+        assert_eq!(well(ended).stdout, hops);
     }
 }

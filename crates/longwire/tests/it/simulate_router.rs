@@ -1,0 +1,211 @@
+//! Routers of links in virtual time: their ICMP errors in captures, to the nanosecond.
+
+use longwire_packet::icmp::{Refusal, RouterAddresses, write_error};
+use longwire_testbed::support::frames::{Ipv4, PLAIN4, ethernet};
+use longwire_testbed::support::{Folder, capture};
+
+use crate::common::{EPOCH, longwire, write};
+use longwire_capture::CaptureReader;
+
+const MS: u64 = 1_000_000;
+const NEAR: [u8; 4] = [10, 0, 0, 1];
+const FAR: [u8; 4] = [10, 0, 0, 2];
+
+/// A datagram from one host to the other.
+fn packet(from_near: bool, ttl: u8, payload: usize) -> Vec<u8> {
+    let (source, destination) = if from_near { (NEAR, FAR) } else { (FAR, NEAR) };
+    let ip = Ipv4 {
+        source,
+        destination,
+        ttl,
+        fragment: 0x4000,
+        ..PLAIN4
+    };
+    let mut frame = ethernet(&[], 0x0800, &ip.packet(17, &vec![0x5a; payload]));
+    frame[..12].fill(2);
+    (frame[5], frame[11]) = (destination[3], source[3]);
+    frame
+}
+
+/// The error that tests of its own hold against scapy's.
+fn error(frame: &[u8], refusal: Refusal, last: u8) -> Vec<u8> {
+    let router = RouterAddresses {
+        v4: [192, 0, 2, last].into(),
+        v6: "fe80::8".parse().expect("an address"),
+    };
+    let mut error = Vec::new();
+    assert!(write_error(frame, refusal, &router, &mut error));
+    error
+}
+
+/// The frame behind a router.
+fn forwarded(mut frame: Vec<u8>) -> Vec<u8> {
+    frame[22] -= 1;
+    frame[24..26].fill(0);
+    longwire_packet::repair_checksums(&mut frame);
+    frame
+}
+
+/// Near sends what expires, what passes and what is too long; far sends all the time.
+fn traffic() -> Vec<(u64, Vec<u8>)> {
+    vec![
+        (EPOCH, packet(false, 64, 100)),
+        (EPOCH + MS, packet(true, 1, 100)),
+        (EPOCH + 2 * MS, packet(true, 64, 100)),
+        (EPOCH + 3 * MS, packet(false, 1, 100)),
+        (EPOCH + 4 * MS, packet(true, 64, 1_400)),
+    ]
+}
+
+/// The frames of a capture: time, interface, bytes.
+fn left(file: &str) -> Vec<(u64, String, Vec<u8>)> {
+    let mut reader = CaptureReader::open(file).unwrap_or_else(|error| panic!("{error}"));
+    let mut left = Vec::new();
+    while let Some(record) = reader.next().unwrap_or_else(|error| panic!("{error}")) {
+        let (at, bytes) = (record.stamp.as_nanos(), record.bytes.to_vec());
+        let interface = record.interface;
+        let name = reader.interface_name(interface).unwrap_or_default();
+        left.push((at, name.to_owned(), bytes));
+    }
+    left
+}
+
+#[test]
+fn errors_leave_by_the_port_where_their_packets_came() {
+    for queue in ["100p", "codel"] {
+        let dir = Folder::new();
+        let (from, to) = (dir.file("in.pcap"), dir.file("out.pcap"));
+        let sent = traffic();
+        write(
+            &from,
+            &capture::pcap(1, sent.iter().map(|(at, bytes)| (*at, bytes))),
+        );
+        let link = [
+            "--delay", "10ms", "--near", "10.0.0.1", "--queue", queue, "--json",
+        ];
+        let router = ["--mtu", "1300", "--up-router", "192.0.2.9"];
+        let ran = longwire(&[&["simulate", &from, &to][..], &link, &router].concat());
+        assert_eq!(ran.code, 0, "{ran:?}");
+        let late = |at: usize| sent[at].0 + 10 * MS;
+        // Errors come at once, before the frames that far sent earlier; the down direction
+        // is no router, and delivers what has a hop left.
+        let expected = [
+            (sent[1].0, error(&sent[1].1, Refusal::Expired, 9)),
+            (sent[4].0, error(&sent[4].1, Refusal::TooBig(1_300), 9)),
+            (late(0), sent[0].1.clone()),
+            (late(2), forwarded(sent[2].1.clone())),
+            (late(3), sent[3].1.clone()),
+        ];
+        let expected = expected.map(|(at, bytes)| (at, String::new(), bytes));
+        assert_eq!(left(&to), expected, "{queue}");
+        let report = ran.json();
+        let counts = |link: usize, name: &str| report["links"][link][name].clone();
+        assert_eq!([counts(0, "icmp_sent"), counts(1, "icmp_sent")], [2, 0]);
+        assert_eq!([counts(0, "packets_in"), counts(0, "in_flight")], [3, 0]);
+    }
+}
+
+#[test]
+fn one_direction_counts_errors_that_have_no_way_back() {
+    let dir = Folder::new();
+    let (from, to) = (dir.file("in.pcap"), dir.file("out.pcap"));
+    let sent = traffic();
+    write(
+        &from,
+        &capture::pcap(1, sent.iter().map(|(at, bytes)| (*at, bytes))),
+    );
+    let link = ["--router", "hop", "--rewrite", "ip:ttl=62", "--json"];
+    let ran = longwire(&[&["simulate", &from, &to][..], &link].concat());
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert_eq!(left(&to).len(), 3);
+    let link = &ran.json()["links"][0];
+    assert_eq!([&link["icmp_sent"], &link["drops"]["ttl"]], [2, 2]);
+}
+
+/// The second router of a path answers when the packet has crossed the first link, and the
+/// answer leaves at once. Shards make no difference, nor do a switch and a third port.
+#[test]
+fn errors_of_a_network_leave_by_the_port_of_entry() {
+    let network = r#"
+[ports]
+near = "null"
+far = "null"
+third = "null"
+[switching]
+mode = "static"
+stations = { "02:02:02:02:02:01" = "near", "02:02:02:02:02:02" = "far" }
+[[link]]
+name = "first"
+router = "192.0.2.9"
+delay = "3ms"
+[[link]]
+name = "second"
+router = "192.0.2.10"
+mtu = 1300
+delay = "4ms"
+[[path]]
+name = "way"
+via = ["first", "second"]
+match = "in-port=near"
+match-back = "in-port=far"
+"#;
+    let sent = [
+        packet(true, 1, 64),
+        packet(true, 2, 64),
+        packet(true, 3, 64),
+        packet(true, 9, 1_400),
+    ];
+    let at = |number: usize| EPOCH + number as u64 * MS;
+    let mut expected = vec![
+        (
+            at(0),
+            "near".to_owned(),
+            error(&sent[0], Refusal::Expired, 9),
+        ),
+        (
+            at(1) + 3 * MS,
+            "near".to_owned(),
+            error(&forwarded(sent[1].clone()), Refusal::Expired, 10),
+        ),
+        (
+            at(2) + 7 * MS,
+            "far".to_owned(),
+            forwarded(forwarded(sent[2].clone())),
+        ),
+        (
+            at(3) + 3 * MS,
+            "near".to_owned(),
+            error(&forwarded(sent[3].clone()), Refusal::TooBig(1_300), 10),
+        ),
+    ];
+    expected.sort();
+    for shards in [&[][..], &["--shards", "2"]] {
+        let dir = Folder::new();
+        let (file, input, out) = (
+            dir.file("n.toml"),
+            dir.file("in.pcap"),
+            dir.file("out.pcapng"),
+        );
+        write(&file, network.as_bytes());
+        let captured = sent
+            .iter()
+            .enumerate()
+            .map(|(number, bytes)| (at(number), bytes));
+        write(&input, &capture::pcap(1, captured));
+        let input = format!("near={input}");
+        let all = ["simulate", &file, "--in", &input, "--out", &out, "--json"];
+        let ran = longwire(&[&all[..], shards].concat());
+        assert_eq!(ran.code, 0, "{ran:?}");
+        let mut found = left(&out);
+        assert!(found.is_sorted_by_key(|(at, _, _)| *at), "{shards:?}");
+        found.sort();
+        assert_eq!(found, expected, "{shards:?}");
+        let report = ran.json();
+        let links = report["links"].as_array().expect("links");
+        let sum: u64 = links
+            .iter()
+            .filter_map(|link| link["icmp_sent"].as_u64())
+            .sum();
+        assert_eq!((sum, &report["in_flight"]), (3, &0.into()), "{shards:?}");
+    }
+}
