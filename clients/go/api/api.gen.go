@@ -189,6 +189,9 @@ type Direction struct {
 	// EcnMarked Frames that the link marked: congestion experienced.
 	EcnMarked int `json:"ecn_marked"`
 
+	// IcmpSent ICMP errors that the link's router sent.
+	IcmpSent int `json:"icmp_sent"`
+
 	// Late Frames handed over later than the tolerance.
 	Late int `json:"late"`
 
@@ -560,6 +563,9 @@ type NewLink struct {
 
 		// Rewrite Header fields changed in every frame, as in ip:ttl=1; may be given several times
 		Rewrite *RewriteOption `json:"rewrite,omitempty"`
+
+		// Router Makes the link a router hop, as in hop: it decrements the time to live and sends ICMP errors
+		Router *RouterOption `json:"router,omitempty"`
 	} `json:"down,omitempty"`
 
 	// Duplicate Duplication of frames, as in 1%
@@ -604,6 +610,9 @@ type NewLink struct {
 	// Rewrite Header fields changed in every frame, as in ip:ttl=1; may be given several times
 	Rewrite *RewriteOption `json:"rewrite,omitempty"`
 
+	// Router Makes the link a router hop, as in hop: it decrements the time to live and sends ICMP errors
+	Router *RouterOption `json:"router,omitempty"`
+
 	// Shared whether both directions share one queue and one rate; false by default
 	Shared *bool `json:"shared,omitempty"`
 
@@ -644,6 +653,9 @@ type NewLink struct {
 
 		// Rewrite Header fields changed in every frame, as in ip:ttl=1; may be given several times
 		Rewrite *RewriteOption `json:"rewrite,omitempty"`
+
+		// Router Makes the link a router hop, as in hop: it decrements the time to live and sends ICMP errors
+		Router *RouterOption `json:"router,omitempty"`
 	} `json:"up,omitempty"`
 }
 
@@ -681,6 +693,9 @@ type Options struct {
 
 	// Rewrite Header fields changed in every frame, as in ip:ttl=1; may be given several times
 	Rewrite interface{} `json:"rewrite,omitempty"`
+
+	// Router Makes the link a router hop, as in hop: it decrements the time to live and sends ICMP errors
+	Router interface{} `json:"router,omitempty"`
 }
 
 // OrderOption Whether jitter may reorder frames: in-order or reorder
@@ -1055,6 +1070,9 @@ type Report struct {
 // RewriteOption Header fields changed in every frame, as in ip:ttl=1; may be given several times
 type RewriteOption = interface{}
 
+// RouterOption Makes the link a router hop, as in hop: it decrements the time to live and sends ICMP errors
+type RouterOption = interface{}
+
 // Rule A rule.
 type Rule struct {
 	// LeadsTo The link or path that they cross, with its direction.
@@ -1200,6 +1218,9 @@ type Totals struct {
 
 	// EcnMarked Frames that the link marked: congestion experienced.
 	EcnMarked int `json:"ecn_marked"`
+
+	// IcmpSent ICMP errors that the link's router sent.
+	IcmpSent int `json:"icmp_sent"`
 
 	// Late Frames handed over later than the tolerance.
 	Late int `json:"late"`

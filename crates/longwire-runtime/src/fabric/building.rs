@@ -50,6 +50,16 @@ pub struct Occupancy {
     pub bytes_limit: Option<u64>,
 }
 
+/// Returns how late the events of a link may be processed. ICMP errors of its router leave at
+/// once.
+fn slack_of(link: &Link) -> Nanos {
+    if link.is_router() {
+        Nanos::ZERO
+    } else {
+        link.poll_slack()
+    }
+}
+
 impl Core {
     /// Returns the occupancy of a link's queue; `None` if there is no such
     /// link.
@@ -72,7 +82,7 @@ impl Core {
     pub fn add_link(&mut self, id: LinkId, link: Link, cells: Arc<LinkCells>) {
         self.state.set_cells(id, Arc::clone(&cells));
         self.carriers.changed = true;
-        self.slack = self.slack.min(link.poll_slack());
+        self.slack = self.slack.min(slack_of(&link));
         match &mut self.shards {
             Some(shards) => shards.add_link(id, link, cells),
             None => self.network.add_link(id, link),
@@ -116,7 +126,7 @@ impl Core {
             None => self.network.change(id, at, change, &mut self.state)?,
         };
         if let Some(link) = self.link(id) {
-            self.slack = self.slack.min(link.poll_slack());
+            self.slack = self.slack.min(slack_of(link));
         }
         Some(DeferredDrop(ReplacedObjects::Models(replaced)))
     }

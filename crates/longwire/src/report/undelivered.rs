@@ -32,7 +32,7 @@ const REMEDIES: [(DropReason, &str); 3] = [
     ),
     (
         DropReason::Ttl,
-        "--rewrite uses up the time to live of every packet",
+        "--router and --rewrite use up the time to live of every packet",
     ),
 ];
 
