@@ -231,31 +231,21 @@ impl Link {
             .rewrite
             .iter()
             .map(|(model, _)| u32::from(model.hops()));
-        let hops = models.sum::<u32>() + u32::from(self.router.is_some());
+        let hops = models.sum::<u32>() + u32::from(self.is_router());
         let expired = rewrite::expires(bytes, hops);
         let too_long = self
             .mtu
             .bytes()
             .filter(|_| self.mtu.is_exceeded(frame.len, bytes));
-        if let Some(router) = &mut self.router {
-            router.begin();
-            let too_big = too_long.map(Refusal::TooBig);
-            let refusal = if expired {
-                Some(Refusal::Expired)
-            } else {
-                too_big
-            };
-            if let Some(refusal) = refusal {
-                router.refuse(frame.arrival, refusal, bytes);
-            }
-            if expired {
-                return Some(DropReason::Ttl);
-            }
-        }
-        match too_long {
-            Some(_) => Some(DropReason::Mtu),
-            None => expired.then_some(DropReason::Ttl),
-        }
+        let too_long = too_long.map(|mtu| (DropReason::Mtu, Refusal::TooBig(mtu)));
+        let expired = expired.then_some((DropReason::Ttl, Refusal::Expired));
+        let Some(router) = &mut self.router else {
+            return Some(too_long.or(expired)?.0);
+        };
+        router.begin();
+        let (reason, refusal) = expired.or(too_long)?;
+        router.refuse(frame.arrival, refusal, bytes);
+        Some(reason)
     }
 
     /// Whether a router is at the link's entry.
@@ -372,7 +362,7 @@ impl Link {
     }
 
     fn rewrites(&self) -> bool {
-        self.router.is_some() || !self.rewrite.is_empty()
+        self.is_router() || !self.rewrite.is_empty()
     }
 
     /// Whether the link may fragment frames.

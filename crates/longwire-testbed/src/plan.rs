@@ -107,7 +107,7 @@ impl Plan {
 /// The last byte of the addresses of the first link's router; those of others are below.
 const ROUTER_MAX: u8 = 254;
 
-/// Routers with addresses of their own.
+/// The number of routers with separate addresses.
 const ROUTERS: usize = 100;
 
 /// A network with more hosts leaves no addresses to routers.

@@ -2,6 +2,7 @@
 //! errors about packets that it does not forward.
 
 use alloc::format;
+use alloc::string::ToString;
 use alloc::vec::Vec;
 use core::fmt;
 use core::net::{Ipv4Addr, Ipv6Addr};
@@ -59,15 +60,12 @@ impl fmt::Display for Router {
             limit,
             burst,
         } = self;
-        match v4 {
-            Some(address) => write!(f, "hop:address={address}"),
-            None => write!(f, "hop:address={AUTO}"),
-        }?;
-        match v6 {
-            Some(address) => write!(f, ",address6={address}"),
-            None => write!(f, ",address6={AUTO}"),
-        }?;
-        write!(f, ",limit={limit},burst={burst}")
+        let v4 = v4.map_or(AUTO.to_string(), |v4| v4.to_string());
+        let v6 = v6.map_or(AUTO.to_string(), |v6| v6.to_string());
+        write!(
+            f,
+            "hop:address={v4},address6={v6},limit={limit},burst={burst}"
+        )
     }
 }
 

@@ -20,7 +20,7 @@ fn nothing_given_is_a_wire() {
     assert_eq!(
         described(&config("")),
         "rate=unlimited framing=none queue=unlimited loss=none corrupt=none duplicate=none \
-         delay=0ns reorder=none order=in-order mtu=none rewrite=none"
+         delay=0ns reorder=none order=in-order mtu=none router=none rewrite=none"
     );
 }
 

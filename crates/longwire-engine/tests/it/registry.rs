@@ -20,6 +20,7 @@ fn every_model_conforms() {
     assert_models_conform(&models::REORDERING, &mut seen);
     assert_models_conform(&models::ORDER, &mut seen);
     assert_models_conform(&models::MTU, &mut seen);
+    assert_models_conform(&models::ROUTER, &mut seen);
     assert_models_conform(&models::REWRITE, &mut seen);
     // A kind left out above would be missing.
     let all = longwire_engine::all_models()

@@ -9,7 +9,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use longwire_engine::LinkSpec;
 use longwire_io::port::registry::Port;
 use longwire_io::rights::Capability;
-use longwire_testbed::{Environment, EnvironmentConfig, HOSTS_BESIDE_ROUTERS, HostConfig, Plan};
+use longwire_testbed::{
+    Environment, EnvironmentConfig, HOSTS_BESIDE_ROUTERS, HostConfig, Networks,
+};
 
 use super::exec::{environment_for, environment_needs, prepare};
 use super::exec_args::ExecArgs;
@@ -43,10 +45,7 @@ pub(super) fn run(
     let mut environment = Environment::on(foundation, &config)?;
     let control = longwire_control::bind(&args.control.config())?;
     environment.set_control(control.address()?);
-    hosts.teach(&mut topology, environment.networks());
-    if args.hosts.address.is_empty() && topology.ports.len() <= HOSTS_BESIDE_ROUTERS {
-        address_routers(&mut topology, environment.networks().plan());
-    }
+    place_in(environment.networks(), &mut topology, &hosts, args);
     let notes = environment.notes().map(str::to_owned);
     let notes = print_notes(notes.chain(hosts.note(&topology)), globals)?;
     announcement.warnings.extend(notes);
@@ -116,8 +115,14 @@ fn give_up_rights(args: &ExecArgs) {
     rights::give_up(&args.report, &needs);
 }
 
-/// Gives the routers of links addresses in the network of the hosts.
-fn address_routers(topology: &mut Topology, plan: Plan) {
+/// Gives the switch the addresses of the hosts, and the routers of links addresses in the
+/// network of the hosts, unless these have others or leave none.
+fn place_in(networks: &Networks, topology: &mut Topology, hosts: &Hosts, args: &ExecArgs) {
+    hosts.teach(topology, networks);
+    let plan = networks.plan();
+    if !args.hosts.address.is_empty() || topology.ports.len() > HOSTS_BESIDE_ROUTERS {
+        return;
+    }
     for (number, link) in topology.links.iter_mut().enumerate() {
         for spec in [Some(&mut link.up), link.down.as_mut()]
             .into_iter()

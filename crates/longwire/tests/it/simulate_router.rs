@@ -27,7 +27,7 @@ fn packet(from_near: bool, ttl: u8, payload: usize) -> Vec<u8> {
     frame
 }
 
-/// The error that tests of its own hold against scapy's.
+/// The error of a router, which `longwire-packet` tests against scapy.
 fn error(frame: &[u8], refusal: Refusal, last: u8) -> Vec<u8> {
     let router = RouterAddresses {
         v4: [192, 0, 2, last].into(),
@@ -122,11 +122,8 @@ fn one_direction_counts_errors_that_have_no_way_back() {
     assert_eq!([&link["icmp_sent"], &link["drops"]["ttl"]], [2, 2]);
 }
 
-/// The second router of a path answers when the packet has crossed the first link, and the
-/// answer leaves at once. Shards make no difference, nor do a switch and a third port.
-#[test]
-fn errors_of_a_network_leave_by_the_port_of_entry() {
-    let network = r#"
+/// Two links, one after the other, between two of three ports.
+const NETWORK: &str = r#"
 [ports]
 near = "null"
 far = "null"
@@ -149,6 +146,11 @@ via = ["first", "second"]
 match = "in-port=near"
 match-back = "in-port=far"
 "#;
+
+/// The second router of a path answers when the packet has crossed the first link, and the
+/// answer leaves at once. Shards make no difference, nor do a switch and a third port.
+#[test]
+fn errors_of_a_network_leave_by_the_port_of_entry() {
     let sent = [
         packet(true, 1, 64),
         packet(true, 2, 64),
@@ -186,7 +188,7 @@ match-back = "in-port=far"
             dir.file("in.pcap"),
             dir.file("out.pcapng"),
         );
-        write(&file, network.as_bytes());
+        write(&file, NETWORK.as_bytes());
         let captured = sent
             .iter()
             .enumerate()

@@ -235,16 +235,18 @@ fn streams_go_on_or_begin_anew() {
 fn only_what_is_given_is_changed() {
     let nothing = LinkSpec::new().build_change(&NoLoader).unwrap();
     assert!(
-        format!("{nothing:?}").matches("None").count() == 12,
+        format!("{nothing:?}").matches("None").count() == 13,
         "{nothing:?}"
     );
     let defaults = "rate=unlimited framing=none queue=derived loss=none corrupt=none \
-                    duplicate=none delay=none reorder=none order=in-order mtu=none rewrite=none";
+                    duplicate=none delay=none reorder=none order=in-order mtu=none router=none \
+                    rewrite=none";
     let change = spec(defaults).build_change(&NoLoader).unwrap();
     assert!(matches!(change.queue, Some(None)));
     assert!(matches!(change.corruption, Some(None)));
     assert!(matches!(change.duplication, Some(None)));
     assert!(matches!(change.reordering, Some(None)));
+    assert!(matches!(change.router, Some(None)));
     assert!(change.loss.is_some_and(|loss| loss.is_empty()));
     assert!(change.rewrite.is_some_and(|rewrite| rewrite.is_empty()));
     assert!(change.rate.is_some_and(|rate| rate.is_unlimited()));

@@ -3,7 +3,7 @@
 use super::{User, well};
 use crate::common::have;
 
-/// What the hosts ask their kernel.
+/// Questions of a host to its kernel.
 const SCRIPT: &str = include_str!("router.py");
 
 /// Runs `commands` of the script on near behind a link with these options; `None` where that
@@ -103,7 +103,7 @@ fn a_router_that_sends_no_errors_is_a_black_hole() {
     }
 }
 
-/// Each link of a path is a hop, with an address of its own.
+/// Each link of a path is a hop, with a separate address.
 #[test]
 fn routers_of_a_network_are_hops_of_their_own() {
     if !have("python3") {
