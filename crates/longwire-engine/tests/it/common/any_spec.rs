@@ -171,5 +171,6 @@ pub fn any_spec(choices: &mut Choices<'_>) -> LinkSpec {
             &model(choices, &models::REWRITE),
         );
     }
+    maybe(&mut spec, choices, &models::ROUTER, 2);
     spec
 }
