@@ -64,13 +64,14 @@ fn an_end_loses_its_carrier_while_the_direction_toward_it_is_down() {
             // The peer never listens, so the command does not wait for it.
             let line = format!(
                 "$LONGWIRE exec --port {kind} --carrier --scenario s.toml --report r.json \
-                 --peer 'sh watch 6 >far' --peer-wait 1ms -- sh -c '\
-                 ip monitor link >events & sh watch 5; kill $!; cat events'"
+                 --peer 'sh watch 8 >far' --peer-wait 1ms -- sh -c '\
+                 ip monitor link >events & sh watch 9; kill $!; cat events'"
             );
             let ended = well(user.shell(&line));
             assert!(ended.stdout.starts_with("1 0 1 "), "{kind}: {ended:?}");
             assert!(!ended.stdout.starts_with("1 0 1 0"), "{kind}: {ended:?}");
             assert!(ended.stdout.contains("NO-CARRIER"), "{kind}: {ended:?}");
+            // Its watch ends first: a TAP device loses its carrier when the run ends.
             let far = user.read("far");
             // A TAP device has no carrier until the link starts, after the peer.
             assert_eq!(
@@ -219,7 +220,7 @@ fn a_port_of_a_file_names_the_links_toward_it() {
         write(&user.dir.file("n.toml"), file.as_bytes());
         write(&user.dir.file("watch"), WATCH.as_bytes());
         let line = "$LONGWIRE exec n.toml --report r.json --peer 'sh watch 7 >far' \
-                    --peer-wait 1ms -- sh watch 6";
+                    --peer-wait 1ms -- sh watch 8";
         let ended = well(user.shell(line));
         assert_eq!(ended.stdout, "1 ", "near follows no link");
         // b.down stays up.
