@@ -187,7 +187,3 @@ impl Digest {
         self.0
     }
 }
-
-#[cfg(test)]
-#[path = "digest_tests.rs"]
-mod tests;

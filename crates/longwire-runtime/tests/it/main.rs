@@ -21,6 +21,7 @@ mod own_ports;
 mod plugins;
 mod replay;
 mod replay_order;
+mod sent_digest;
 mod shard_plan;
 mod shards;
 mod suggest;

@@ -1,6 +1,8 @@
+//! Digests of frames, with and without fields on the way.
+
 use std::collections::BTreeSet;
 
-use super::*;
+use longwire_runtime::sent::{IgnoredFields, digest};
 
 /// An Ethernet frame of an IPv4 UDP datagram.
 fn udp4() -> Vec<u8> {
