@@ -3,11 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use hdrhistogram::Histogram;
 use longwire_capture::log::{Fate, LogReader, Name, Row};
 
 use super::PlotError;
-use super::gather::{QueueStep, QueueSteps, Selection, Served, Services};
+use super::gather::{FineSketch, QueueStep, QueueSteps, Selection, Served, Services};
 use super::input::{ROWS_A_LOOK, Span};
 use super::palette::SERIES_MAX;
 use super::runs::LossRuns;
@@ -67,8 +66,8 @@ pub struct LogSeries {
     pub delay: Trace,
     /// Arrival times of frames that were dropped.
     pub drops: Marks,
-    /// Frequency of each delay, to three digits.
-    pub delays: Histogram<u64>,
+    /// Frequency of each delay.
+    pub delays: FineSketch,
     /// Runs of lost frames.
     pub runs: LossRuns,
     /// Drops by reason.
@@ -78,9 +77,8 @@ pub struct LogSeries {
 }
 
 impl LogSeries {
-    fn new(link: Name, window: &Window) -> Result<LogSeries, PlotError> {
-        let delays = Histogram::new(3).map_err(|error| PlotError::Picture(error.to_string()))?;
-        Ok(LogSeries {
+    fn new(link: Name, window: &Window) -> LogSeries {
+        LogSeries {
             link,
             rows: 0,
             offered: vec![0; window.bins()],
@@ -90,12 +88,12 @@ impl LogSeries {
             queue_bytes: Trace::new(window.columns),
             delay: Trace::new(window.columns),
             drops: Marks::new(window.columns),
-            delays,
+            delays: FineSketch::default(),
             runs: LossRuns::default(),
             reasons: BTreeMap::new(),
             queue: QueueSteps::default(),
             services: Services::default(),
-        })
+        }
     }
 
     /// Adds a row of a log whose first frame arrived at `origin`.
@@ -127,8 +125,7 @@ impl LogSeries {
         if let Some(release) = delivered {
             let delay = release.saturating_sub(arrival).max(0).cast_unsigned();
             self.delay.add(arrival, delay);
-            // The histogram grows as needed; recording fails only without memory.
-            let _ = self.delays.record(delay);
+            self.delays.add(delay);
         }
         if row.verdict == Fate::Drop {
             self.drops.add(arrival);
@@ -199,7 +196,7 @@ pub fn gather(
                 if series.len() == SERIES_MAX {
                     return Err(too_many(path));
                 }
-                series.push(LogSeries::new(row.link.clone(), window)?);
+                series.push(LogSeries::new(row.link.clone(), window));
             }
         }
         series[current].add(&row, span.first, window);
@@ -274,9 +271,7 @@ mod tests {
     #[test]
     fn copies_are_delivered_but_not_offered_and_drops_are_not_delivered() {
         let window = window(0, 1_000, 1_000);
-        let Ok(mut series) = LogSeries::new(Name::from("up"), &window) else {
-            panic!("no series");
-        };
+        let mut series = LogSeries::new(Name::from("up"), &window);
         let row = Row {
             frame: 0,
             link: Name::from("up"),
@@ -308,7 +303,7 @@ mod tests {
             series.add(row, 5_000, &window);
         }
         assert_eq!((series.offered[0], series.delivered[0]), (200, 200));
-        assert_eq!(series.delays.len(), 2);
+        assert_eq!(series.delays.total(), 2);
         assert_eq!(series.delay.range(), Some((300, 300)));
         assert_eq!(series.reasons, BTreeMap::from([("loss".to_owned(), 1)]));
         assert_eq!(series.runs.finish(), &BTreeMap::from([(1, 1)]));

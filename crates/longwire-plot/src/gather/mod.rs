@@ -19,7 +19,7 @@ pub use bins::{Bin, LinkBins};
 pub use queue::{QueueStep, QueueSteps};
 pub use select::{LinkPattern, LogDirection, Selection};
 pub use service::{Served, Services};
-pub use sketch::Sketch;
+pub use sketch::{FineSketch, Sketch};
 
 use bins::Scale;
 

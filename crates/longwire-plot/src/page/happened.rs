@@ -65,8 +65,8 @@ pub(super) fn write(html: &mut Html, page: &Page) {
 
 /// Writes the distribution of a link's delays in one sentence.
 fn facts(html: &mut Html, link: &LinkBins) {
-    let mut all = crate::gather::Sketch::default();
-    let mut queueing = crate::gather::Sketch::default();
+    let mut all = <crate::gather::Sketch>::default();
+    let mut queueing = <crate::gather::Sketch>::default();
     for bin in &link.bins {
         all.merge(bin.delay.clone());
         queueing.merge(bin.sojourn.clone());

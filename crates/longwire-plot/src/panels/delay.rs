@@ -1,6 +1,6 @@
 //! One-way delay over time, with a lane of marks for drops above it.
 
-use super::time::{Drawing, axis, close_to, range, remark};
+use super::time::{Drawing, TICKS, axis, close_to, range, remark};
 use super::{Data, LegendEntry};
 use crate::axis::TIME;
 use crate::frame::{Frame, small};
@@ -32,7 +32,10 @@ fn dropped(series: &LegendEntry<LogSeries>) -> bool {
 
 pub(super) fn draw(scene: &mut Scene, frame: &Frame, data: &Data) {
     let traces = || data.logs.iter().map(|series| &series.data.delay);
-    let (x, y) = (axis(&data.window, frame), close_to(range(traces()), TIME));
+    let (x, y) = (
+        axis(&data.window, frame),
+        close_to(range(traces()), TICKS, TIME),
+    );
     let drawing = Drawing {
         frame,
         window: &data.window,

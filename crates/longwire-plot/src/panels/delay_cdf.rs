@@ -1,25 +1,43 @@
 //! The distribution of delays: the share of frames by their greatest delay.
 
-use super::time::ticks;
+use super::time::{close_to, ticks};
 use super::{Data, LegendEntry};
 use crate::axis::{Axis, SHARE, TIME};
 use crate::frame::{Captions, Frame, Note, notes_height};
-use crate::scene::{Point, Scene};
+use crate::gather::FineSketch;
+use crate::palette::Look;
+use crate::scene::{Point, Scene, Stroke};
 use crate::series::LogSeries;
+
+/// Length for which one of several equal curves shows.
+const DASH: f64 = 6.0;
 
 /// The scale is logarithmic if delays exceed this multiple of the median.
 const SPREAD_MAX: u64 = 20;
 
 pub(super) fn draw(scene: &mut Scene, frame: &Frame, data: &Data) {
-    let delivered = data.logs.iter().filter(|of| !of.data.delays.is_empty());
+    let delivered = data.logs.iter().filter(|of| of.data.delays.total() > 0);
     let delivered: Vec<&LegendEntry<LogSeries>> = delivered.collect();
     let notes = notes(data);
     let x = axis(&delivered, ticks(frame));
     let y = Axis::linear(0.0, 1.0, 5, SHARE);
+    let shown = delivered
+        .iter()
+        .filter(|of| data.cell.is_none_or(|cell| of.cell == cell));
+    let curves: Vec<(Look, Vec<Point>)> = shown
+        .map(|of| (of.look, curve(&of.data, &x, frame)))
+        .collect();
+    let strokes: Vec<Stroke> = (0..curves.len()).map(|at| stroke(at, &curves)).collect();
+    let are_equal = (strokes.iter().zip(&curves)).any(|(of, (look, _))| of.dash != look.dash);
+    let remark = if are_equal {
+        "; equal curves: dashes of each colour"
+    } else {
+        ""
+    };
     let captions = Captions {
         heading: "Delay distribution",
         lift: notes_height(&notes, frame.width),
-        remark: "share of the delivered frames with at most this delay".to_owned(),
+        remark: format!("share of the delivered frames with at most this delay{remark}"),
         x: x.label("One-way delay"),
         y: y.label("Frames"),
     };
@@ -27,15 +45,25 @@ pub(super) fn draw(scene: &mut Scene, frame: &Frame, data: &Data) {
     frame.notes(scene, &notes);
     if delivered.is_empty() {
         frame.nothing(scene, "no frame was delivered");
-        return;
     }
-    for series in delivered
-        .iter()
-        .filter(|of| data.cell.is_none_or(|cell| of.cell == cell))
-    {
-        let line = curve(&series.data, &x, frame);
-        scene.line(line, series.look.stroke(1.6));
+    for ((_, line), stroke) in curves.into_iter().zip(strokes) {
+        scene.line(line, stroke);
     }
+}
+
+/// Returns the stroke of a curve. Of equal curves, each shows for the same length.
+fn stroke(at: usize, curves: &[(Look, Vec<Point>)]) -> Stroke {
+    let (look, line) = &curves[at];
+    let equal = |curves: &[(Look, Vec<Point>)]| {
+        let equal = curves.iter().filter(|(_, other)| other == line);
+        equal.count() as f64
+    };
+    let (all, below) = (equal(curves), equal(&curves[..at]));
+    let mut stroke = look.stroke(1.6);
+    if below > 0.0 {
+        stroke.dash = Some((DASH * (all - below), DASH * below));
+    }
+    stroke
 }
 
 /// Returns the usual quantiles as notes.
@@ -43,23 +71,24 @@ pub(super) fn notes(data: &Data) -> Vec<Note> {
     if data.cell.is_some() {
         return Vec::new();
     }
-    let delivered = data.logs.iter().filter(|of| !of.data.delays.is_empty());
+    let delivered = data.logs.iter().filter(|of| of.data.delays.total() > 0);
     delivered.map(|of| (of.look, note(of))).collect()
 }
 
-/// Returns an axis from the least delay to the greatest, with some margin.
+/// Returns an axis for all delays.
 fn axis(delivered: &[&LegendEntry<LogSeries>], ticks: usize) -> Axis {
     let delays = || delivered.iter().map(|of| &of.data.delays);
-    let least = delays().map(|delays| delays.min()).min().unwrap_or(0);
-    let most = delays().map(|delays| delays.max()).max().unwrap_or(0);
-    let median = delays().map(|delays| delays.value_at_quantile(0.5)).max();
-    let wide = most > median.unwrap_or(0).saturating_mul(SPREAD_MAX);
-    if wide && least > 0 {
-        return Axis::logarithmic(least as f64 / 1.1, most as f64 * 1.1, TIME);
+    let ranges = delays().filter_map(FineSketch::range);
+    let range = ranges.reduce(|(low, high), (least, most)| (low.min(least), high.max(most)));
+    let median = delays().filter_map(|delays| delays.quantile(0.5)).max();
+    match range {
+        Some((least, most))
+            if least > 0 && most > median.unwrap_or(0).saturating_mul(SPREAD_MAX) =>
+        {
+            Axis::logarithmic(least as f64 / 1.1, most as f64 * 1.1, TIME)
+        }
+        range => close_to(range, ticks, TIME),
     }
-    let room = (most - least) as f64 * 0.03;
-    let low = (least as f64 - room).max(0.0);
-    Axis::linear(low, most as f64 + room, ticks, TIME)
 }
 
 /// Returns a curve with a step at each delay that occurred. Steps too small to be
@@ -67,17 +96,15 @@ fn axis(delivered: &[&LegendEntry<LogSeries>], ticks: usize) -> Axis {
 fn curve(series: &LogSeries, x: &Axis, frame: &Frame) -> Vec<Point> {
     const SEEN: f64 = 0.25;
     let delays = &series.delays;
-    let all = delays.len() as f64;
+    let all = delays.total() as f64;
     let mut points: Vec<Point> = vec![(frame.left, frame.bottom())];
     let (mut below, mut last) = (0u64, (f64::MIN, frame.bottom()));
-    let count = delays.iter_recorded().count();
-    for (index, value) in delays.iter_recorded().enumerate() {
-        // The histogram has three digits of each value, but its ends exactly.
-        let at = value.value_iterated_to().clamp(delays.min(), delays.max());
-        below += value.count_at_value();
-        let point = (frame.x(x.place(at as f64)), frame.y(below as f64 / all));
+    let steps = delays.counts().count();
+    for (index, (delay, count)) in delays.counts().enumerate() {
+        below += u64::from(count);
+        let point = (frame.x(x.place(delay as f64)), frame.y(below as f64 / all));
         let (moved_x, moved_y) = (point.0 - last.0, last.1 - point.1);
-        if moved_x > SEEN || moved_y > SEEN || index + 1 == count {
+        if moved_x > SEEN || moved_y > SEEN || index + 1 == steps {
             points.push((point.0, last.1));
             points.push(point);
             last = point;
@@ -89,8 +116,8 @@ fn curve(series: &LogSeries, x: &Axis, frame: &Frame) -> Vec<Point> {
 
 fn note(of: &LegendEntry<LogSeries>) -> String {
     let delays = &of.data.delays;
-    let at = |quantile| TIME.write(delays.value_at_quantile(quantile) as f64);
-    let most = of.data.delay.range().map_or(0, |(_, most)| most);
+    let most = delays.range().map_or(0, |(_, most)| most);
+    let at = |quantile| TIME.write(delays.quantile(quantile).unwrap_or(0) as f64);
     format!(
         "{}: median {}, p99 {}, max {}",
         of.label,

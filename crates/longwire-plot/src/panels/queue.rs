@@ -1,6 +1,6 @@
 //! Queue length over time.
 
-use super::time::{Drawing, axis, from_zero, range};
+use super::time::{Drawing, TICKS, axis, from_zero, range};
 use super::{Data, QueueUnit};
 use crate::axis::{BYTES, Units};
 use crate::frame::Frame;
@@ -15,7 +15,7 @@ pub(super) fn draw(scene: &mut Scene, frame: &Frame, data: &Data) {
     };
     let traces = || data.logs.iter().map(|series| of(&series.data));
     let most = range(traces()).map_or(0, |(_, most)| most);
-    let (x, y) = (axis(&data.window, frame), from_zero(most, units));
+    let (x, y) = (axis(&data.window, frame), from_zero(most, TICKS, units));
     let drawing = Drawing {
         frame,
         window: &data.window,

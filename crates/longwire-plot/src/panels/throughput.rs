@@ -1,7 +1,7 @@
 //! Offered and delivered throughput over time.
 
 use super::Data;
-use super::time::{Drawing, axis, from_zero};
+use super::time::{Drawing, TICKS, axis, from_zero};
 use crate::axis::{RATE, TIME};
 use crate::frame::Frame;
 use crate::gather::Served;
@@ -14,7 +14,7 @@ pub(super) fn draw(scene: &mut Scene, frame: &Frame, data: &Data) {
     let bins = bins.flat_map(|series| series.data.offered.iter().chain(&series.data.delivered));
     let most = bins.map(rates).fold(0.0, f64::max);
     let x = axis(&data.window, frame);
-    let y = from_zero(most.ceil() as u64, RATE);
+    let y = from_zero(most.ceil() as u64, TICKS, RATE);
     let drawing = Drawing {
         frame,
         window: &data.window,

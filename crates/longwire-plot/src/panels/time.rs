@@ -10,6 +10,9 @@ use crate::trace::{Column, Columns, Trace};
 /// The most adjacent columns without a value across which a line is still drawn.
 const GAP_MAX: usize = 3;
 
+/// Ticks of a vertical axis.
+pub(super) const TICKS: usize = 5;
+
 /// Returns the time axis of a window.
 pub(super) fn axis(window: &Window, frame: &Frame) -> Axis {
     let Columns { from, span, .. } = window.columns;
@@ -29,22 +32,22 @@ pub(super) fn label(axis: &Axis) -> String {
 }
 
 /// Returns an axis for values from 0 to the greatest.
-pub(super) fn from_zero(most: u64, units: Units) -> Axis {
+pub(super) fn from_zero(most: u64, ticks: usize, units: Units) -> Axis {
     let most = if most > 0 { most as f64 * 1.08 } else { 1.0 };
-    Axis::linear(0.0, most, 5, units)
+    Axis::linear(0.0, most, ticks, units)
 }
 
 /// Returns an axis for values up to the greatest: from 0, unless all values are
-/// close together far above it, and not all equal.
-pub(super) fn close_to(range: Option<(u64, u64)>, units: Units) -> Axis {
+/// close together far above it, and not all equal. It spans at least 1 % of the values.
+pub(super) fn close_to(range: Option<(u64, u64)>, ticks: usize, units: Units) -> Axis {
     let (least, most) = range.unwrap_or((0, 0));
     let spread = (most - least) as f64 / most.max(1) as f64;
     if !(1e-4..0.3).contains(&spread) {
-        return from_zero(most, units);
+        return from_zero(most, ticks, units);
     }
     let (least, most) = (least as f64, most as f64);
-    let room = (most - least) * 0.08;
-    Axis::linear(least - room, most + room, 5, units)
+    let room = ((most - least) * 0.08).max((most * 0.01 - (most - least)) / 2.0);
+    Axis::linear(least - room, most + room, ticks, units)
 }
 
 /// Returns the least and the greatest value of several traces.

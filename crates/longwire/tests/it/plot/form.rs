@@ -49,6 +49,14 @@ pub fn coordinates(svg: &str, colour: &str) -> Vec<(f64, f64)> {
 /// The first link's colour.
 pub const BLUE: &str = "#0072b2";
 
+/// The place of a tick of the horizontal axis.
+pub fn tick(svg: &str, label: &str) -> f64 {
+    let end = format!("text-anchor=\"middle\">{label}</text>");
+    let line = svg.lines().find(|line| line.ends_with(&end));
+    let x = line.and_then(|line| line.split("x=\"").nth(1)?.split('"').next());
+    x.and_then(|x| x.parse().ok()).unwrap_or(f64::NAN)
+}
+
 /// The vertical scale of a figure of one panel.
 pub struct Scale {
     zero: f64,

@@ -2,6 +2,7 @@
 //! be drawn.
 
 mod cells;
+mod distribution;
 mod form;
 mod refused;
 
