@@ -14,6 +14,9 @@ use super::service::Services;
 /// disciplines decide out of order only within their queues.
 const WAITING_MAX: usize = 1 << 16;
 
+/// The most rows that are kept until a departure shows when the lost ones of them left.
+const EARLY_MAX: usize = 1 << 14;
+
 /// The length of a queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QueueLength {
@@ -53,6 +56,8 @@ pub struct QueueSteps {
     length: Option<(i64, QueueLength)>,
     /// Finds when lost frames left, of which the log has no departure.
     services: Services,
+    /// The rows from the first lost frame on, while no departure is known.
+    early: Vec<Row>,
 }
 
 impl QueueSteps {
@@ -61,6 +66,28 @@ impl QueueSteps {
         if row.copy > 0 {
             return;
         }
+        let is_early = !self.early.is_empty() || Services::is_lost(row);
+        if self.services.has_pace() || !is_early {
+            self.add_next(row, &mut step);
+            return;
+        }
+        self.early.push(row.clone());
+        self.services.learn(&self.early);
+        if self.services.has_pace() || self.early.len() >= EARLY_MAX {
+            self.add_early(&mut step);
+        }
+    }
+
+    fn add_early(&mut self, step: &mut impl FnMut(QueueStep)) {
+        if !self.early.is_empty() {
+            self.services.assume_instant();
+        }
+        for row in std::mem::take(&mut self.early) {
+            self.add_next(&row, step);
+        }
+    }
+
+    fn add_next(&mut self, row: &Row, step: &mut impl FnMut(QueueStep)) {
         self.services.of(row);
         let lost = || self.services.departure_of_lost(row);
         let departure = row.departure_ns.or_else(lost);
@@ -80,18 +107,19 @@ impl QueueSteps {
         }
         if self.next == Some(row.frame) && self.waiting.is_empty() {
             self.next = row.frame.checked_add(1);
-            self.arrive(stay, &mut step);
+            self.arrive(stay, step);
             return;
         }
         self.waiting.insert(row.frame, stay);
-        self.follow(&mut step);
+        self.follow(step);
         if self.waiting.len() > WAITING_MAX {
-            self.jump(&mut step);
+            self.jump(step);
         }
     }
 
     /// Passes on the remaining steps, until the last departure.
     pub fn finish(&mut self, mut step: impl FnMut(QueueStep)) {
+        self.add_early(&mut step);
         while !self.waiting.is_empty() {
             self.jump(&mut step);
         }
@@ -233,6 +261,21 @@ mod tests {
             (200, 208, 1),
         ];
         assert_eq!(steps(&rows), expected);
+    }
+
+    #[test]
+    fn a_frame_lost_first_leaves_at_the_pace_of_the_first_departure() {
+        let mut lost = row(0, 0, None, 1);
+        lost.reason = Some(Name::from("loss"));
+        let rows = [lost.clone(), row(1, 100, Some(108), 1)];
+        assert_eq!(steps(&rows), [(0, 8, 1), (8, 100, 0), (100, 108, 1)]);
+        // Without any departure, it leaves as it arrives.
+        let next = Row {
+            frame: 1,
+            arrival_ns: 100,
+            ..lost.clone()
+        };
+        assert_eq!(steps(&[lost, next]), [(0, 100, 0)]);
     }
 
     #[test]

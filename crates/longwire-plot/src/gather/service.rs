@@ -60,11 +60,64 @@ impl Services {
         known.then_some(service)
     }
 
+    /// Returns whether the row's frame was served and then lost: the log has no departure of it.
+    pub fn is_lost(row: &Row) -> bool {
+        let reason = row.reason.as_deref();
+        row.verdict == Fate::Drop && reason.is_some_and(|reason| !UNSERVED.contains(&reason))
+    }
+
+    /// Returns whether a service is known, at whose pace lost frames left.
+    pub fn has_pace(&self) -> bool {
+        self.pace.is_some()
+    }
+
+    /// Sets a pace for frames of which no departure is known: they leave as they arrive, so
+    /// the length after the next arrival is right again.
+    pub fn assume_instant(&mut self) {
+        self.pace.get_or_insert(Service {
+            until: i64::MIN,
+            nanos: 0,
+            bits: 1,
+            backlogged: false,
+        });
+    }
+
+    /// Learns the pace from the first known departure, that of the last row; frames that were
+    /// served before it were lost. Does nothing if the last row has no departure.
+    ///
+    /// At `r` nanoseconds per bit, the departure is the maximum, over all served frames, of the
+    /// frame's arrival + `r` × the bits from this frame to the last. Solved for `r`: the minimum
+    /// of (departure − arrival) ÷ bits.
+    pub fn learn(&mut self, rows: &[Row]) {
+        let Some(until) = rows.last().and_then(|row| row.departure_ns) else {
+            return;
+        };
+        let mut bits = 0u64;
+        for row in rows.iter().rev() {
+            if row.departure_ns.is_none() && !Services::is_lost(row) {
+                continue;
+            }
+            bits += u64::from(row.length) * 8;
+            let nanos = until.saturating_sub(row.arrival_ns).max(0).cast_unsigned();
+            let is_less = self.pace.is_none_or(|pace| {
+                u128::from(nanos) * u128::from(pace.bits)
+                    < u128::from(pace.nanos) * u128::from(bits)
+            });
+            if is_less {
+                self.pace = Some(Service {
+                    until,
+                    nanos,
+                    bits,
+                    backlogged: false,
+                });
+            }
+        }
+    }
+
     /// Estimates the departure of a row's frame that was served and then lost, at the pace of
     /// the latest service. [`Services::of`] must have seen the row.
     pub fn departure_of_lost(&mut self, row: &Row) -> Option<i64> {
-        let reason = row.reason.as_deref()?;
-        if row.verdict != Fate::Drop || UNSERVED.contains(&reason) {
+        if !Services::is_lost(row) {
             return None;
         }
         let pace = self.pace?;
@@ -142,6 +195,31 @@ mod tests {
             copy: 0,
             queue_packets: 0,
             queue_bytes: 0,
+        }
+    }
+
+    /// The oracle is a server of 8 ms per frame.
+    #[test]
+    fn the_pace_is_learned_from_the_first_departure() {
+        const MS: i64 = 1_000_000;
+        for arrivals in [[0, 0, 0], [0, 500, 1_000], [0, 1, 100], [0, 50, 51]] {
+            let [first, second, third] = arrivals.map(|at| at * MS);
+            let one = first + 8 * MS;
+            let two = one.max(second) + 8 * MS;
+            let departure = two.max(third) + 8 * MS;
+            let rows = [
+                row(first, None, Some("loss")),
+                row(second, None, Some("queue_full")),
+                row(second, None, Some("bit_error")),
+                row(third, Some(departure), None),
+            ];
+            let mut services = Services::default();
+            services.learn(&rows);
+            let departures = rows.each_ref().map(|row| {
+                services.of(row);
+                row.departure_ns.or_else(|| services.departure_of_lost(row))
+            });
+            assert_eq!(departures, [Some(one), None, Some(two), Some(departure)]);
         }
     }
 

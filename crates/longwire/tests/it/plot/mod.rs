@@ -4,6 +4,7 @@
 mod cells;
 mod distribution;
 mod form;
+mod queue;
 mod refused;
 
 use crate::common::{longwire, write};
