@@ -36,11 +36,15 @@ const SERIES: [Colour; 16] = [
     Colour(0x69, 0x4b, 0x78),
 ];
 
-/// Patterns of lines, for series beyond the colours: lengths of dashes and gaps.
-const DASHES: [Option<(f64, f64)>; 2] = [None, Some((7.0, 3.0))];
+/// Patterns of lines, lengths of dashes and gaps, in turn for the series from the ninth on:
+/// of 16 colours, some are alike in a thin line.
+const DASHES: [(f64, f64); 3] = [(7.0, 3.0), (3.0, 2.0), (12.0, 4.0)];
+
+/// Series that differ by colour alone.
+const SOLID: usize = 8;
 
 /// The most series that a figure can distinguish.
-pub const SERIES_MAX: usize = SERIES.len() * DASHES.len();
+pub const SERIES_MAX: usize = SERIES.len() * 2;
 
 /// The look of a series in all panels.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -54,9 +58,12 @@ pub struct Look {
 impl Look {
     /// Returns the look of a series by its number, if there are enough.
     pub fn of(index: usize) -> Option<Look> {
-        Some(Look {
-            colour: SERIES[index % SERIES.len()],
-            dash: *DASHES.get(index / SERIES.len())?,
+        let (round, colour) = (index / SERIES.len(), index % SERIES.len());
+        // A colour has another pattern in the second round.
+        let dash = DASHES[(index + round) % DASHES.len()];
+        (index < SERIES_MAX).then_some(Look {
+            colour: SERIES[colour],
+            dash: (index >= SOLID).then_some(dash),
         })
     }
 
@@ -152,6 +159,7 @@ mod tests {
         assert_eq!(looks.len(), SERIES_MAX);
         for (index, look) in looks.iter().enumerate() {
             assert!(!looks[index + 1..].contains(look));
+            assert_eq!(look.dash.is_some(), index >= 8, "docs/howto/figures.md");
         }
     }
 }

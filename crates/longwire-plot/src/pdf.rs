@@ -321,3 +321,29 @@ fn name(kind: char, index: usize) -> String {
 fn round(value: f64) -> f32 {
     ((value * 100.0).round() / 100.0) as f32
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dashes_have_gaps() {
+        let mut scene = Scene::new(40.0, 10.0, "");
+        let stroke = Stroke {
+            dash: Some((7.0, 3.0)),
+            ..Stroke::solid(palette::INK, 2.0)
+        };
+        scene.line(vec![(0.0, 5.0), (40.0, 5.0)], stroke);
+        let pdf = render(&scene).expect("it has no texts");
+        let starts = pdf
+            .windows(7)
+            .enumerate()
+            .filter(|(_, of)| *of == b"stream\n");
+        let contents = starts.filter_map(|(at, _)| {
+            miniz_oxide::inflate::decompress_to_vec_zlib(&pdf[at + 7..]).ok()
+        });
+        let contents: Vec<u8> = contents.flatten().collect();
+        let contents = String::from_utf8_lossy(&contents);
+        assert!(contents.contains("[7 3] 0 d\n"), "{contents}");
+    }
+}

@@ -200,3 +200,24 @@ fn rgba(Colour(red, green, blue): Colour, opacity: f64) -> Color {
     let opacity = (opacity.clamp(0.0, 1.0) * 255.0).round() as u8;
     Color::from_rgba8(red, green, blue, opacity)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dashes_have_gaps() {
+        let mut scene = Scene::new(40.0, 10.0, "");
+        let stroke = Stroke {
+            dash: Some((7.0, 3.0)),
+            ..Stroke::solid(palette::INK, 2.0)
+        };
+        scene.line(vec![(0.0, 5.0), (40.0, 5.0)], stroke);
+        let picture = render(&scene, 1.0).expect("it is small");
+        let picture = Pixmap::decode_png(&picture).expect("it is a PNG");
+        let is_ink = |x: u32| picture.pixel(x, 5).is_some_and(|pixel| pixel.red() < 128);
+        for x in 0..40 {
+            assert_eq!(is_ink(x), x % 10 < 7, "{x}");
+        }
+    }
+}

@@ -134,16 +134,17 @@ fn thirty_two_series_have_different_looks_and_one_more_is_refused() {
     for link in 0..32 {
         assert_eq!(places(&figure, &format!("l{link:02}")).len(), 1, "{link}");
     }
-    // The samples of the legend: eight rectangles and three dashes of each colour.
-    let dashes = figure
+    // The samples of the legend: eight rectangles, then lines of different dashes or colours.
+    let samples = figure
         .lines()
-        .filter(|line| line.contains("stroke-dasharray"));
-    let mut looks: Vec<&str> = dashes
+        .filter(|line| line.contains("stroke-width=\"2\""));
+    let mut dashes: Vec<&str> = samples
         .filter_map(|line| Some(line.split_once("stroke=")?.1))
         .collect();
-    looks.sort_unstable();
-    looks.dedup();
-    assert!(looks.len() >= 24, "{looks:?}");
+    assert!(dashes.iter().all(|of| of.contains("stroke-dasharray")));
+    dashes.sort_unstable();
+    dashes.dedup();
+    assert_eq!(dashes.len(), 24, "{dashes:?}");
     let many = log(&dir, "33.csv", &rows(33));
     let ran = longwire(&["plot", &many, "-o", &dir.file("out.svg")]);
     assert!(
