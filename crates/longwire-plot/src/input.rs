@@ -223,9 +223,13 @@ fn first_letter(file: &mut impl BufRead) -> std::io::Result<Option<u8>> {
     Ok(None)
 }
 
-/// The time that a log covers, in nanoseconds.
+/// The time that a log covers, in nanoseconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
+    /// The start of the run, where the log says it.
+    pub epoch: Option<i64>,
+    /// The zero of the time axis: the first arrival, or the start of the run.
+    pub origin: i64,
     /// The first arrival.
     pub first: i64,
     /// The last arrival or release.
@@ -238,30 +242,33 @@ pub struct Span {
 /// If it cannot be read, or is empty.
 pub fn survey(path: &Path, mut at: impl FnMut(u64, u64)) -> Result<Span, PlotError> {
     let mut log = LogReader::open(path)?;
-    if let Some((first, last)) = log.span() {
-        return Ok(Span { first, last });
+    let span = |epoch: Option<i64>, (first, last): (i64, i64)| Span {
+        epoch,
+        origin: first,
+        first,
+        last,
+    };
+    if let Some(covered) = log.span() {
+        return Ok(span(log.epoch(), covered));
     }
-    let mut span: Option<Span> = None;
+    let mut covered: Option<(i64, i64)> = None;
     let mut rows = 0u64;
     while let Some(row) = log.next() {
         let row = row?;
         let last = row.release_ns.unwrap_or(row.arrival_ns);
-        let span = span.get_or_insert(Span {
-            first: row.arrival_ns,
-            last,
-        });
-        span.first = span.first.min(row.arrival_ns);
-        span.last = span.last.max(last);
+        let (first, before) = covered.unwrap_or((row.arrival_ns, last));
+        covered = Some((first.min(row.arrival_ns), before.max(last)));
         rows += 1;
         if rows.is_multiple_of(ROWS_A_LOOK) {
             let (done, all) = log.progress();
             at(done, all);
         }
     }
-    span.ok_or_else(|| PlotError::Nothing {
+    let covered = covered.ok_or_else(|| PlotError::Nothing {
         path: path.to_owned(),
         what: "the log is empty: there is nothing to draw".to_owned(),
-    })
+    })?;
+    Ok(span(log.epoch(), covered))
 }
 
 /// Rows between two reports of progress.

@@ -46,6 +46,7 @@ mod frame;
 mod gather;
 mod input;
 mod multiples;
+mod one_run;
 pub mod page;
 mod palette;
 mod panels;
@@ -69,9 +70,10 @@ pub use scene::Scene;
 
 use input::{Input, Span, survey};
 use multiples::Multiples;
+use one_run::OneRun;
 use palette::Look;
 use panels::{Data, LegendEntry};
-use series::{Window, gather};
+use series::{Window, Zero, gather};
 use trace::Columns;
 
 /// Throughput bins of a figure if no width of a bin is given.
@@ -100,9 +102,10 @@ pub struct PlotOptions {
     pub panels: Vec<Panel>,
     /// The figure's title; by default the names of the inputs.
     pub title: Option<String>,
-    /// The begin of the drawn time, since a log's first frame.
+    /// The begin of the drawn time, since a log's first frame; with the report of its run, since
+    /// the start of the run.
     pub from: Option<Nanos>,
-    /// The end of the drawn time, since a log's first frame.
+    /// The end of the drawn time, on the same scale.
     pub until: Option<Nanos>,
     /// Width of a throughput bin.
     pub bin: Option<Nanos>,
@@ -149,6 +152,7 @@ pub fn plot(
 ) -> Result<Figure, PlotError> {
     let inputs = files.iter().map(|path| Input::open(path));
     let inputs = inputs.collect::<Result<Vec<Input>, PlotError>>()?;
+    let panels = choose(options, &inputs)?;
     let mut steps = Steps::new(&inputs, &mut progress);
     let mut spans = Vec::new();
     for input in &inputs {
@@ -158,32 +162,32 @@ pub fn plot(
         });
         steps.next();
     }
-    let window = window(&spans, options)?;
+    let run = OneRun::of(&inputs, &mut spans);
     let mut data = Data {
         logs: Vec::new(),
         reports: Vec::new(),
-        window,
-        changes: changes(&inputs, &spans),
+        window: window(&spans, run.zero, options)?,
+        changes: run.changes,
         queue_unit: options.queue_unit,
         cell: None,
     };
     let multiples = multiples(files, options)?;
+    let drawn = inputs.iter().map(|input| is_drawn(input, &panels));
+    let drawn: Vec<bool> = drawn.collect();
+    let named = named(files, &drawn, run.is_one);
     for (index, (input, span)) in inputs.into_iter().zip(&spans).enumerate() {
         let names = InputNames {
             index,
-            files,
+            named: &named,
             options,
             cell: multiples.as_ref().map(|of| of.of_input(index)),
         };
-        add(&mut data, input, *span, &names, &mut steps)?;
+        if drawn[index] {
+            add(&mut data, input, *span, &names, &mut steps)?;
+        }
         steps.next();
     }
-    let panels = choose(options, &data)?;
-    if !panels.iter().any(|panel| panel.is_of_reports()) {
-        // The report only marks changes.
-        data.reports.clear();
-    }
-    let title = options.title.clone().unwrap_or_else(|| title(files));
+    let title = options.title.clone().unwrap_or_else(|| title(&named));
     if multiples.is_some() {
         check_cells(&panels)?;
     }
@@ -193,7 +197,16 @@ pub fn plot(
         height: options.height,
     };
     let scene = figure::draw(&mut data, &panels, multiples.as_ref(), form)?;
-    let name = |label: &String, cell: usize| match multiples.as_ref().map(|of| &of.cells()[cell]) {
+    Ok(Figure {
+        scene,
+        panels,
+        links: links(&data, multiples.as_ref()),
+    })
+}
+
+/// Returns the links of a figure, in the order of the legend.
+fn links(data: &Data, multiples: Option<&Multiples>) -> Vec<LinkDrawn> {
+    let name = |label: &String, cell: usize| match multiples.map(|of| &of.cells()[cell]) {
         None => label.clone(),
         Some(cell) => format!("{} {label}", cell.name()),
     };
@@ -201,16 +214,31 @@ pub fn plot(
         name: name(&of.label, of.cell),
         frames: of.data.rows,
     });
-    let reports = data.reports.iter().map(|of| LinkDrawn {
-        name: name(&of.label, of.cell),
-        frames: of.data.packets_in,
-    });
-    let links = logs.chain(reports).collect();
-    Ok(Figure {
-        scene,
-        panels,
-        links,
+    let mut links: Vec<LinkDrawn> = logs.collect();
+    for of in &data.reports {
+        let name = name(&of.label, of.cell);
+        if links.iter().all(|link| link.name != name) {
+            let frames = of.data.packets_in;
+            links.push(LinkDrawn { name, frames });
+        }
+    }
+    links
+}
+
+/// Returns whether one of the panels is drawn from an input.
+fn is_drawn(input: &Input, panels: &[Panel]) -> bool {
+    panels.iter().any(|panel| match input {
+        Input::Log { .. } => panel.is_of_logs(),
+        Input::Report { .. } => panel.is_of_reports(),
     })
+}
+
+/// Returns the inputs whose names distinguish links: those that are drawn; of one run, the
+/// first.
+fn named(files: &[PathBuf], drawn: &[bool], is_one_run: bool) -> Vec<PathBuf> {
+    let named = files.iter().zip(drawn).filter(|(_, drawn)| **drawn);
+    let most = if is_one_run { 1 } else { files.len() };
+    named.map(|(path, _)| path.clone()).take(most).collect()
 }
 
 /// Refuses panels that have no cells.
@@ -255,29 +283,11 @@ impl Steps<'_> {
     }
 }
 
-/// Returns the changes of a run of which the log and the report are drawn.
-fn changes(inputs: &[Input], spans: &[Option<Span>]) -> Vec<i64> {
-    let mut reports = inputs.iter().filter_map(|input| match input {
-        Input::Report { report, .. } => Some(report),
-        Input::Log { .. } => None,
-    });
-    let mut logs = spans.iter().flatten();
-    let (Some(report), None, Some(span), None) =
-        (reports.next(), reports.next(), logs.next(), logs.next())
-    else {
-        return Vec::new();
-    };
-    let times = report.changes.made.iter().map(|change| change.at_ns);
-    let times = times.filter_map(|at| report.epoch_ns.checked_add(at));
-    let times = times.filter_map(|at| i64::try_from(at).ok()?.checked_sub(span.first));
-    times.collect()
-}
-
 /// Returns the part of time that is drawn.
-fn window(spans: &[Option<Span>], options: &PlotOptions) -> Result<Window, PlotError> {
+fn window(spans: &[Option<Span>], zero: Zero, options: &PlotOptions) -> Result<Window, PlotError> {
     let usage = |message: String| Err(PlotError::Usage(message));
     let covered = spans.iter().flatten();
-    let covered = covered.map(|span| span.last.saturating_sub(span.first));
+    let covered = covered.map(|span| span.last.saturating_sub(span.origin));
     let last = covered.max().unwrap_or(0).max(0).cast_unsigned();
     let from = options.from.map_or(0, Nanos::as_nanos);
     let until = options.until.map_or(last + 1, Nanos::as_nanos);
@@ -315,7 +325,7 @@ fn window(spans: &[Option<Span>], options: &PlotOptions) -> Result<Window, PlotE
     let count = (options.width - figure::LEFT - figure::RIGHT).max(1.0) as usize;
     let from = from.cast_signed();
     let columns = Columns { from, span, count };
-    Ok(Window { columns, bin })
+    Ok(Window { columns, zero, bin })
 }
 
 /// Returns the cells of the inputs, if there are any.
@@ -341,21 +351,27 @@ fn multiples(files: &[PathBuf], options: &PlotOptions) -> Result<Option<Multiple
 /// An input among the others, for its names in the legend.
 struct InputNames<'a> {
     index: usize,
-    files: &'a [PathBuf],
+    /// The inputs whose names distinguish links.
+    named: &'a [PathBuf],
     options: &'a PlotOptions,
     cell: Option<usize>,
 }
 
 impl InputNames<'_> {
-    /// Returns the name of a link in the legend; `is_only` if the input has no other.
-    fn of(&self, link: &str, is_only: bool) -> String {
+    /// Returns the name of a link of a file in the legend; `is_only` if it has no other.
+    fn of(&self, path: &Path, link: &str, is_only: bool) -> String {
         match self.options.labels.get(self.index) {
             Some(label) if is_only => label.clone(),
             Some(label) => format!("{label} {link}"),
-            // Its cell has the name.
-            None if self.cell.is_some() || self.files.len() == 1 => link.to_owned(),
-            None => format!("{} {link}", short_name(self.index, self.files)),
+            None if self.is_by_link() => link.to_owned(),
+            None => format!("{} {link}", short_name(path, self.named)),
         }
+    }
+
+    /// Returns whether the name of a link suffices, and stands for the same link in another
+    /// input: its cell has the input's name, or all inputs are of one run.
+    fn is_by_link(&self) -> bool {
+        self.cell.is_some() || self.named.len() == 1
     }
 }
 
@@ -376,7 +392,7 @@ fn add(
             let links = gather(&path, span, &data.window, selection, at)?;
             let is_only = links.len() == 1;
             for link in links {
-                let label = names.of(&link.link, is_only);
+                let label = names.of(&path, &link.link, is_only);
                 let look = look(data, &label, names).ok_or_else(|| series::too_many(&path))?;
                 data.logs.push(LegendEntry {
                     label,
@@ -394,7 +410,7 @@ fn add(
             }
             let is_only = report.links.len() == 1;
             for link in report.links {
-                let label = names.of(&link.name, is_only);
+                let label = names.of(&path, &link.name, is_only);
                 let look = look(data, &label, names).ok_or_else(|| series::too_many(&path))?;
                 data.reports.push(LegendEntry {
                     label,
@@ -409,15 +425,15 @@ fn add(
     Ok(())
 }
 
-/// Returns the look of a new entry of the legend; in cells, that of an entry with the same
-/// name.
+/// Returns the look of a new entry of the legend: that of an entry for the same link, if there
+/// is one.
 fn look(data: &Data, label: &str, names: &InputNames<'_>) -> Option<Look> {
     let logs = data.logs.iter().map(|of| (&of.label, of.look));
     let reports = data.reports.iter().map(|of| (&of.label, of.look));
     let entries: Vec<(&String, Look)> = logs.chain(reports).collect();
     let same = entries
         .iter()
-        .find(|(known, _)| names.cell.is_some() && *known == label);
+        .find(|(known, _)| names.is_by_link() && *known == label);
     if let Some((_, look)) = same {
         return Some(*look);
     }
@@ -432,14 +448,14 @@ fn look(data: &Data, label: &str, names: &InputNames<'_>) -> Option<Look> {
 
 /// Returns a file's name in the legend: the shortest part of its path that
 /// distinguishes it from the other files.
-fn short_name(index: usize, files: &[PathBuf]) -> String {
+fn short_name(path: &Path, files: &[PathBuf]) -> String {
     let of = |form: fn(&Path) -> Option<&std::ffi::OsStr>| {
-        let name = form(&files[index])?;
+        let name = form(path)?;
         let alike = files.iter().filter(|other| form(other) == Some(name));
         (alike.count() == 1).then(|| name.to_string_lossy().into_owned())
     };
     let name = of(Path::file_stem).or_else(|| of(Path::file_name));
-    name.unwrap_or_else(|| files[index].display().to_string())
+    name.unwrap_or_else(|| path.display().to_string())
 }
 
 /// Returns the names of the files, or their number if they are many.
@@ -447,20 +463,21 @@ fn title(files: &[PathBuf]) -> String {
     if files.len() > 3 {
         return format!("{} runs", files.len());
     }
-    let names = (0..files.len()).map(|index| match files.len() {
-        1 => files[0]
-            .file_name()
-            .map_or_else(String::new, |name| name.to_string_lossy().into_owned()),
-        _ => short_name(index, files),
-    });
+    if let [file] = files {
+        let name = file.file_name();
+        return name.map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+    }
+    let names = files.iter().map(|path| short_name(path, files));
     names.collect::<Vec<String>>().join(", ")
 }
 
 /// Returns the panels of the options, or those that suit the inputs.
-fn choose(options: &PlotOptions, data: &Data) -> Result<Vec<Panel>, PlotError> {
+fn choose(options: &PlotOptions, inputs: &[Input]) -> Result<Vec<Panel>, PlotError> {
+    let is_report = |input: &Input| matches!(input, Input::Report { .. });
+    let has_reports = inputs.iter().any(is_report);
+    let has_logs = !inputs.iter().all(is_report);
     for panel in &options.panels {
-        let has = panel.is_of_logs() && !data.logs.is_empty()
-            || panel.is_of_reports() && !data.reports.is_empty();
+        let has = panel.is_of_logs() && has_logs || panel.is_of_reports() && has_reports;
         if !has {
             let (needed, given) = if panel.is_of_logs() {
                 ("a verdict log (.csv or .parquet)", "only reports are given")
@@ -479,6 +496,8 @@ fn choose(options: &PlotOptions, data: &Data) -> Result<Vec<Panel>, PlotError> {
     if !options.cells.is_empty() {
         return Ok(vec![Panel::Throughput, Panel::Delay]);
     }
-    let usual = Panel::ALL.into_iter().filter(|panel| panel.is_usual(data));
+    let usual = Panel::ALL
+        .into_iter()
+        .filter(|panel| panel.is_usual(has_logs, has_reports));
     Ok(usual.collect())
 }

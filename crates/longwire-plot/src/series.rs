@@ -16,11 +16,22 @@ use super::trace::{Columns, Marks, Trace};
 /// others share one count.
 const REASONS_MAX: usize = 32;
 
+/// The zero of a time axis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Zero {
+    /// The first frame of each log.
+    FirstFrame,
+    /// The start of the run, from which a report counts.
+    RunStart,
+}
+
 /// The part of time that is drawn, and its resolution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
-    /// Columns of the time axis, from the first frame of each log.
+    /// Columns of the time axis, from its zero.
     pub columns: Columns,
+    /// The zero of the time axis.
+    pub zero: Zero,
     /// Width of a throughput bin, in nanoseconds.
     pub bin: u64,
 }
@@ -96,7 +107,7 @@ impl LogSeries {
         }
     }
 
-    /// Adds a row of a log whose first frame arrived at `origin`.
+    /// Adds a row of a log whose time counts from `origin`.
     fn add(&mut self, row: &Row, origin: i64, window: &Window) {
         if let Some(service) = self.services.of(row)
             && let Some(bin) = window.bin_of(service.until.saturating_sub(origin))
@@ -199,7 +210,7 @@ pub fn gather(
                 series.push(LogSeries::new(row.link.clone(), window));
             }
         }
-        series[current].add(&row, span.first, window);
+        series[current].add(&row, span.origin, window);
     }
     if series.iter().all(|of| of.rows == 0) {
         let what = if series.is_empty() && !selection.is_all() {
@@ -211,7 +222,7 @@ pub fn gather(
         return Err(PlotError::Nothing { path, what });
     }
     for of in &mut series {
-        of.finish(span.first);
+        of.finish(span.origin);
     }
     // Links are sorted, so that a link has the same colour whichever sent first.
     series.sort_by(|a, b| rank(&a.link).cmp(&rank(&b.link)));
@@ -246,7 +257,8 @@ mod tests {
     fn window(from: i64, span: u64, bin: u64) -> Window {
         let count = 10;
         let columns = Columns { from, span, count };
-        Window { columns, bin }
+        let zero = Zero::FirstFrame;
+        Window { columns, zero, bin }
     }
 
     #[test]

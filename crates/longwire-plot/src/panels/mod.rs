@@ -68,7 +68,7 @@ pub struct Data {
     pub reports: Vec<LegendEntry<ReportLink>>,
     /// The part of the logs that is drawn.
     pub window: Window,
-    /// Times of changes of the run, in nanoseconds after the first frame.
+    /// Times of changes of the run, in nanoseconds after the zero of the time axis.
     pub changes: Vec<i64>,
     /// The unit of queue lengths.
     pub queue_unit: QueueUnit,
@@ -131,11 +131,10 @@ impl Panel {
         matches!(self, Panel::Drops | Panel::Lateness | Panel::Counts)
     }
 
-    /// Returns whether the panel is drawn from these data by default.
-    pub fn is_usual(self, data: &Data) -> bool {
+    /// Returns whether the panel is drawn by default from logs, reports or both.
+    pub fn is_usual(self, has_logs: bool, has_reports: bool) -> bool {
         // The other panels of a log already show its drops over time.
-        self != Panel::Drops && self.is_of_logs() && !data.logs.is_empty()
-            || self.is_of_reports() && !data.reports.is_empty()
+        self != Panel::Drops && self.is_of_logs() && has_logs || self.is_of_reports() && has_reports
     }
 
     /// Returns the height of its frame in units, if the options have no height of

@@ -1,5 +1,7 @@
 //! Panels of a run's report: counts, drops by reason, lateness.
 
+use std::collections::BTreeMap;
+
 use super::bars::{BAR, BETWEEN, Row, horizontal};
 use super::{Data, Panel};
 use crate::axis::{Axis, TIME, Units, grouped};
@@ -14,7 +16,7 @@ pub(super) fn height(panel: Panel, data: &Data) -> f64 {
         Panel::Lateness if least_lateness(data).is_none() => (1, 1),
         Panel::Lateness => (LATENESS.len(), measured(data).count()),
         Panel::Counts => (COUNTS.len(), data.reports.len()),
-        _ => (reasons(data).len(), data.reports.len() + data.logs.len()),
+        _ => (reasons(data).len(), drops(data).len()),
     };
     let rows = rows.max(1) as f64;
     (rows * (BAR * series.max(1) as f64 + BETWEEN)).max(50.0)
@@ -40,32 +42,39 @@ pub(super) fn draw_counts(scene: &mut Scene, frame: &Frame, data: &Data) {
         row(name, counts)
     });
     let rows: Vec<Row> = rows.collect();
-    draw(scene, frame, &rows, &looks(data, false), "Frames", "");
+    let looks: Vec<Look> = data.reports.iter().map(|of| of.look).collect();
+    draw(scene, frame, &rows, &looks, "Frames", "");
 }
 
 pub(super) fn draw_drops(scene: &mut Scene, frame: &Frame, data: &Data) {
-    let reasons = reasons(data);
+    let (reasons, drops) = (reasons(data), drops(data));
     let rows = reasons.iter().map(|reason| {
-        let of = |counts: Option<&u64>| counts.copied().unwrap_or(0);
-        let logs = data.logs.iter();
-        let logs = logs.map(|link| of(link.data.reasons.get(reason)));
-        let reports = data.reports.iter();
-        let reports = reports.map(|link| of(link.data.drops().get(reason)));
-        row(&reason.replace('_', " "), logs.chain(reports))
+        let counts = drops.iter().map(|(_, drops)| drops.get(reason));
+        let counts = counts.map(|count| count.copied().unwrap_or(0));
+        row(&reason.replace('_', " "), counts)
     });
     let rows: Vec<Row> = rows.collect();
-    let looks = looks(data, true);
+    let looks: Vec<Look> = drops.iter().map(|(look, _)| *look).collect();
     draw(scene, frame, &rows, &looks, "Drops by reason", "");
     if rows.is_empty() {
         frame.nothing(scene, "nothing was dropped");
     }
 }
 
+/// Returns the drops of each link by reason. Where a run has both a log and a report, the log
+/// counts, as it can be cut by `--from` and `--until`.
+fn drops(data: &Data) -> Vec<(Look, &BTreeMap<String, u64>)> {
+    let logs = data.logs.iter().map(|of| (of.look, &of.data.reasons));
+    let reports = data.reports.iter();
+    let reports = reports.filter(|of| data.logs.iter().all(|log| log.look != of.look));
+    let reports = reports.map(|of| (of.look, of.data.drops()));
+    logs.chain(reports).collect()
+}
+
 /// Returns the reasons of all drops.
 fn reasons(data: &Data) -> Vec<String> {
-    let logs = data.logs.iter().flat_map(|link| &link.data.reasons);
-    let reports = data.reports.iter().flat_map(|link| link.data.drops());
-    let counted = logs.chain(reports).filter(|(_, count)| **count > 0);
+    let counts = drops(data).into_iter().flat_map(|(_, drops)| drops);
+    let counted = counts.filter(|(_, count)| **count > 0);
     let mut reasons: Vec<String> = counted.map(|(reason, _)| reason.clone()).collect();
     reasons.sort();
     reasons.dedup();
@@ -78,12 +87,6 @@ fn row(label: &str, counts: impl Iterator<Item = u64>) -> Row {
         label: label.to_owned(),
         bars: bars.collect(),
     }
-}
-
-/// Returns the looks of the bars of a row.
-fn looks(data: &Data, with_logs: bool) -> Vec<Look> {
-    let logs = data.logs.iter().filter(|_| with_logs).map(|of| of.look);
-    logs.chain(data.reports.iter().map(|of| of.look)).collect()
 }
 
 fn draw(

@@ -4,7 +4,7 @@ use crate::axis::{Axis, TIME, Units};
 use crate::frame::{Captions, Frame};
 use crate::palette::{FAINT_INK, Look};
 use crate::scene::{Fill, Point, Scene, Stroke};
-use crate::series::Window;
+use crate::series::{Window, Zero};
 use crate::trace::{Column, Columns, Trace};
 
 /// The most adjacent columns without a value across which a line is still drawn.
@@ -27,8 +27,11 @@ pub(super) fn ticks(frame: &Frame) -> usize {
 }
 
 /// Returns the caption of the time axis.
-pub(super) fn label(axis: &Axis) -> String {
-    axis.label("Time since the first frame")
+fn label(axis: &Axis, zero: Zero) -> String {
+    axis.label(match zero {
+        Zero::FirstFrame => "Time since the first frame",
+        Zero::RunStart => "Time since the start of the run",
+    })
 }
 
 /// Returns an axis for values from 0 to the greatest.
@@ -79,7 +82,7 @@ impl Drawing<'_> {
             heading,
             lift,
             remark,
-            x: label(self.x),
+            x: label(self.x, self.window.zero),
             y,
         };
         self.frame.axes(scene, self.x, self.y, &captions);

@@ -28,6 +28,9 @@ Several files are drawn over one another, each from its own first frame, with a
 colour a link, and dashes beyond eight: at most 32 links in all. --link and
 --direction choose among them.
 
+With the report of its run, a log is drawn from the start of the run, from which reports and
+messages count, and each change of the run is marked by a dashed line.
+
 With --cell, inputs are drawn next to one another, in cells with the same axes.
 Inputs with the same name share a cell; names such as cubic/lte make a table
 with the row cubic and the column lte.
@@ -45,6 +48,7 @@ and the greatest is shaded: no extreme is left out.
 Examples:
   longwire simulate in.pcap out.pcap --rate 10mbit --queue 60p --log run.parquet
   longwire plot run.parquet -o run.svg
+  longwire plot run.parquet run.json -o changes.svg --panel throughput,delay
   longwire plot run.parquet -o start.png --from 2s --until 2.5s --bin 5ms
   longwire plot fifo.csv codel.csv -o both.svg --panel queue,delay,delay-cdf
   longwire plot network.parquet -o core.pdf --link 'core*' --direction up
@@ -91,11 +95,12 @@ pub struct PlotArgs {
     #[arg(long, value_name = "TEXT")]
     pub title: Option<String>,
 
-    /// Begin at this time after the first frame
+    /// Begin at this time of the axis: after the first frame or, with its report, the
+    /// start of the run
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub from: Option<Nanos>,
 
-    /// End at this time after the first frame
+    /// End at this time of the axis
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub until: Option<Nanos>,
 

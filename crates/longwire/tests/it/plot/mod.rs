@@ -4,6 +4,7 @@
 mod cells;
 mod distribution;
 mod form;
+mod one_run;
 mod queue;
 mod refused;
 
