@@ -35,7 +35,7 @@ fn run(link: &[&str], peer: &str, command: &str) -> Option<Vec<FrameTimes>> {
         return None;
     }
     assert_eq!(ran.code, 0, "{ran:?}");
-    Some(passed(&log, "up"))
+    Some(passed(&log, "link.up"))
 }
 
 /// This share of the frames waited no longer, in milliseconds, from `from`
@@ -179,7 +179,7 @@ fn the_priority_of_a_vlan_tag_decides() {
             continue;
         }
         assert_eq!(ran.code, 0, "{ran:?}");
-        let mut frames = passed(&log, "up");
+        let mut frames = passed(&log, "link.up");
         frames.retain(|frame| [1_000, 800, 600, 500].contains(&frame.len));
         assert_eq!(frames.len(), 80, "{port}");
         assert_in_order_of_priority(port, &frames, [1_000, 800, 600, 500]);

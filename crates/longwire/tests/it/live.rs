@@ -83,10 +83,10 @@ fn run_names_its_directions_and_ends_with_its_time() {
     );
     assert_eq!(ran.code, 0, "{ran:?}");
     let report = ran.json();
-    assert_eq!(report["links"][0]["name"], "ab");
+    assert_eq!(report["links"][0]["name"], "link.up");
     assert_eq!(report["links"][0]["config"]["delay"], "1ms");
     assert_eq!(report["links"][0]["packets_out"], 1);
-    assert_eq!(report["links"][1]["name"], "ba");
+    assert_eq!(report["links"][1]["name"], "link.down");
     assert_eq!(report["links"][1]["config"]["delay"], "2ms");
     // --require knows every kind that the runtime counts.
     let artifacts = report["links"][0]["artifacts"]
@@ -132,9 +132,9 @@ fn exec_reports_next_to_the_commands_own_output() {
     assert_eq!(ran.stdout, "10.77.0.2\n");
     let text = std::fs::read_to_string(&file).unwrap_or_default();
     let report: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
-    assert_eq!(report["links"][0]["name"], "up");
+    assert_eq!(report["links"][0]["name"], "link.up");
     assert_eq!(report["links"][0]["config"]["delay"], "1ms");
-    assert_eq!(report["links"][1]["name"], "down");
+    assert_eq!(report["links"][1]["name"], "link.down");
     assert_eq!(report["links"][1]["config"]["rate"], "5mbit");
 
     let unmet = exec(&["--require", "packets_in>=1000000", "--", "true"]);

@@ -206,7 +206,7 @@ fn a_run_writes_its_page_and_nothing_else() {
             .parse()
             .expect("a number");
         assert!((40..80).contains(&count), "{count}");
-        assert!(html.contains("Lateness of up") && html.contains("Lateness of down"));
+        assert!(html.contains("Lateness of link.up") && html.contains("Lateness of link.down"));
     }
 }
 

@@ -52,9 +52,10 @@ fn assert_same_offline(link: &[&str]) {
     let report: serde_json::Value = serde_json::from_str(&report).expect("JSON");
     let (seed, epoch) = (report["seed"].to_string(), report["epoch_ns"].to_string());
     for (at, direction) in ["up", "down"].into_iter().enumerate() {
+        let name = format!("link.{direction}");
         let artifacts = &report["links"][at]["artifacts"];
         assert_eq!(artifacts["unrecorded"], 0, "{artifacts}");
-        let input = dir.file(&format!("run.{direction}.in.pcapng"));
+        let input = dir.file(&format!("run.{name}.in.pcapng"));
         let (output, log) = (dir.file("off.pcapng"), dir.file("off.csv"));
         let own = [
             "--link", direction, "--seed", &seed, "--epoch", &epoch, "--log", &log,
@@ -62,10 +63,7 @@ fn assert_same_offline(link: &[&str]) {
         let simulated = longwire(&[&["simulate", "-q", &input, &output], &own[..], link].concat());
         assert_eq!(simulated.code, 0, "{simulated:?}");
 
-        let (live, offline) = (
-            decided(&dir.file("live.csv"), direction),
-            decided(&log, direction),
-        );
+        let (live, offline) = (decided(&dir.file("live.csv"), &name), decided(&log, &name));
         assert!(live.len() > 50, "{direction}: {} rows", live.len());
         for (frame, row) in &live {
             assert_eq!(Some(row), offline.get(frame), "{direction} {link:?}");
@@ -73,7 +71,7 @@ fn assert_same_offline(link: &[&str]) {
         // What left, left with the same bytes and in the same order, however
         // late. With reordering, what is late may also be overtaken.
         if !link.contains(&"reorder") {
-            let live = frames(&dir.file(&format!("run.{direction}.out.pcapng")));
+            let live = frames(&dir.file(&format!("run.{name}.out.pcapng")));
             let offline = frames(&output);
             assert!(live.len() > 50 && live.len() <= offline.len());
             let same = live

@@ -240,6 +240,14 @@ fn keeps_order(outcome: &Outcome, frames: &[Offered], link: &Link, spec: &LinkSp
     if !link.in_order() || link.fragments() {
         return;
     }
+    // DualPI2 puts frames that arrive marked into its other queue (RFC 9332, section 2.1).
+    let spec_text = spec.to_string();
+    if ["queue=dualpi2", "at=entry,ecn=mark"]
+        .iter()
+        .all(|part| spec_text.contains(part))
+    {
+        return;
+    }
     let mut last = [0; FLOWS];
     let mut release = Nanos::ZERO;
     for (index, delivery) in &outcome.polled {
