@@ -110,13 +110,15 @@ fn the_page_has_the_numbers_of_the_report_and_of_either_log() {
         let alone = read(&page);
         check_page(&alone);
         let row = |html: &str| {
-            html.split("<th scope=\"row\">up</th>").nth(1).map(|rest| {
-                rest.split("<td>")
-                    .skip(1)
-                    .take(6)
-                    .map(str::to_owned)
-                    .collect::<Vec<_>>()
-            })
+            html.split("<th scope=\"row\">link.up</th>")
+                .nth(1)
+                .map(|rest| {
+                    rest.split("<td>")
+                        .skip(1)
+                        .take(6)
+                        .map(str::to_owned)
+                        .collect::<Vec<_>>()
+                })
         };
         assert!(alone.contains("No report was given"));
         let (with, without) = (row(&html).expect("a row"), row(&alone).expect("a row"));
@@ -196,7 +198,7 @@ fn a_run_writes_its_page_and_nothing_else() {
         assert_eq!(html.matches("<section class=\"link\">").count(), 2);
         // Echo requests one way, and replies the other way.
         let count = html
-            .split("<th scope=\"row\">up</th><td>")
+            .split("<th scope=\"row\">link.up</th><td>")
             .nth(1)
             .expect("its row");
         let count: u64 = count

@@ -53,13 +53,8 @@ fn hosts_see_a_hop_and_learn_the_mtu() {
                 [hops, mtus].concat(),
                 "{more:?}"
             );
-            let up = if more.contains(&"./s") {
-                "link.up"
-            } else {
-                "up"
-            };
-            assert_eq!(counted(&user, up, "icmp_sent"), 4, "{more:?}");
-            assert_eq!(counted(&user, up, "packets_in"), 6, "{more:?}");
+            assert_eq!(counted(&user, "link.up", "icmp_sent"), 4, "{more:?}");
+            assert_eq!(counted(&user, "link.up", "packets_in"), 6, "{more:?}");
             assert_eq!(counted(&user, up, "packets_out"), 2, "{more:?}");
         }
     }
@@ -81,7 +76,7 @@ fn tcp_finds_the_mtu_of_its_path() {
                 "received 1000000 mtu 1300\n".repeat(2),
                 "{placement}"
             );
-            let sent = counted(&user, "up", "icmp_sent");
+            let sent = counted(&user, "link.up", "icmp_sent");
             assert!((2..=100).contains(&sent), "{placement}: {sent}");
         }
     }
@@ -99,7 +94,7 @@ fn a_router_that_sends_no_errors_is_a_black_hole() {
             found,
             "1 no error\n1 no error\nno error\nroute 1500\nno error\nroute 1500\n"
         );
-        assert_eq!(counted(&user, "up", "icmp_sent"), 0);
+        assert_eq!(counted(&user, "link.up", "icmp_sent"), 0);
     }
 }
 
