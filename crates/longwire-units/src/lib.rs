@@ -40,7 +40,7 @@ pub use counted::{grouped, number_of};
 pub use date::Date;
 pub use pace::{PacketRate, Speed};
 
-pub use parse::{UnitError, parse_count, parse_ratio, parse_real, parse_signed};
+pub use parse::{UnitError, parse_count, parse_ratio, parse_real, parse_signed, with_unit};
 
 /// Nanoseconds: a point on the run's monotonic clock, or a span of it.
 ///

@@ -45,8 +45,36 @@ pub enum UnitError {
 
 /// Writes a number in each of these units: `5ms or 5s`.
 fn with_units(text: &str, units: &[&str]) -> String {
-    let written = units.iter().map(|unit| format!("{text}{unit}"));
-    written.collect::<Vec<_>>().join(" or ")
+    let written: Vec<String> = units.iter().map(|unit| with_unit(text, unit)).collect();
+    let is_share = units == ["%"] && percent_of_share(text).is_some();
+    let verb = if is_share { "write " } else { "" };
+    format!("{verb}{}", written.join(" or "))
+}
+
+/// Writes a number in this unit. A number below 1 in place of a percentage may be a share:
+/// `1% (a share of 0.01) or 0.01%`.
+#[must_use]
+pub fn with_unit(text: &str, unit: &str) -> String {
+    let share = percent_of_share(text).filter(|_| unit == "%");
+    let share = share.map(|percent| format!("{percent}% (a share of {text}) or "));
+    format!("{}{text}{unit}", share.unwrap_or_default())
+}
+
+/// Returns a share between 0 and 1 in percent, exactly: `0.015` is `1.5`.
+fn percent_of_share(text: &str) -> Option<String> {
+    let (whole, fraction) = text.split_once('.')?;
+    let fraction = fraction.trim_end_matches('0');
+    if !whole.chars().all(|digit| digit == '0') || fraction.is_empty() {
+        return None;
+    }
+    let (percent, rest) = match fraction.len() {
+        1 => (format!("{fraction}0"), ""),
+        _ => (fraction[..2].to_string(), &fraction[2..]),
+    };
+    let percent = percent.trim_start_matches('0');
+    let percent = if percent.is_empty() { "0" } else { percent };
+    let point = if rest.is_empty() { "" } else { "." };
+    Some(format!("{percent}{point}{rest}"))
 }
 
 /// The parts of a decimal number: `whole` + `fraction` × 10^-`decimals`.
@@ -215,20 +243,16 @@ impl FromStr for BitRate {
 }
 
 impl BitRate {
-    /// Returns a warning about a rate such as `10Mbps`: in measurements a capital
-    /// letter before bps means bits; here, as in tc, bps is bytes a second.
+    /// Returns a warning about a rate such as `10mbps`: elsewhere bps is bits per second; here,
+    /// as in tc, it is bytes. `10MBps` says bytes, and is no mistake.
     #[must_use]
     pub fn doubt(text: &str) -> Option<String> {
         let unit = text.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
         let number = &text[..text.len() - unit.len()];
-        let prefix = unit.chars().next().filter(|c| "KMG".contains(*c))?;
-        let rate = text
-            .parse::<BitRate>()
-            .ok()
-            .filter(|_| unit.ends_with("bps"))?;
-        let prefix = prefix.to_ascii_lowercase();
+        let prefix = unit.strip_suffix("bps")?.to_ascii_lowercase();
+        let rate = text.parse::<BitRate>().ok()?;
         Some(format!(
-            "{text} is {rate}: as in tc, {prefix}bps is bytes a second; write \
+            "{text} is {rate}: as in tc, {prefix}bps is bytes per second; write \
              {number}{prefix}bit if bits are meant, or {rate}"
         ))
     }

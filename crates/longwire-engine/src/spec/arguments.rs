@@ -366,7 +366,7 @@ fn bare_param(
         [first, rest @ ..] if rest.iter().any(|param| param.unit != first.unit) => {
             let with_unit = |param: &&Param| match check(param.unit, value) {
                 Err(Some(UnitError::MissingUnit { units, .. })) => {
-                    Some(format!("{value}{}", units[0]))
+                    Some(longwire_units::with_unit(value, units[0]))
                 }
                 _ => None,
             };

@@ -89,8 +89,8 @@ fn what_is_no_slip_is_taken_without_a_word() {
         ("queue", "codel:target=100ms,interval=100ms"),
         ("rate", "10mbit"),
         ("rate", "10Mbit"),
-        ("rate", "10mbps"),
-        ("rate", "10kbps"),
+        ("rate", "10MBps"),
+        ("rate", "80kbit"),
         ("mtu", "1e3"),
         ("mtu", "fragment:1.4e3"),
     ] {
@@ -112,8 +112,14 @@ fn doubts_are_noted_with_what_to_write_instead() {
         (
             "rate",
             "10Mbps",
-            "10Mbps is 80mbit: as in tc, mbps is bytes a second; write 10mbit if bits are meant, \
+            "10Mbps is 80mbit: as in tc, mbps is bytes per second; write 10mbit if bits are meant, \
              or 80mbit",
+        ),
+        (
+            "rate",
+            "100mbps",
+            "100mbps is 800mbit: as in tc, mbps is bytes per second; write 100mbit if bits are \
+             meant, or 800mbit",
         ),
         (
             "rate",

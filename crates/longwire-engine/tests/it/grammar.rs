@@ -142,6 +142,7 @@ fn values_are_refused_with_their_unit() {
         -5ms | '-5ms' is negative; the least is 0
         uniform:min=5,max=20ms | uniform: min: '5' has no unit: 5ms or 5s
         uniform:5,20ms | '5' has no unit: 5ms or 5%
+        uniform:0.5,20ms | '0.5' has no unit: 0.5ms or 50% (a share of 0.5) or 0.5%
         uniform:5ms,late | uniform: 'late' fits none of its parameters; \
             write for example max=20ms or correlation=25%
         ",
@@ -150,6 +151,7 @@ fn values_are_refused_with_their_unit() {
         &models::LOSS,
         "
         1 | '1' has no unit: 1%
+        0.01 | '0.01' has no unit: write 1% (a share of 0.01) or 0.01%
         1%,at=exit | packet: at: 'exit' is none of medium, entry
         ",
     );
