@@ -23,6 +23,7 @@ pub struct RunReport<L = LinkReport> {
     /// the capture's stamps; 0 if no frame arrived.
     pub epoch_ns: u64,
     /// The duration of the run, in seconds.
+    #[serde(serialize_with = "seconds")]
     pub duration_s: f64,
     /// One entry for each direction.
     pub links: Vec<L>,
@@ -48,9 +49,11 @@ pub struct RunReport<L = LinkReport> {
     /// freezer.
     pub stops: Pauses,
     /// CPU time of the emulator's threads, in seconds; known at the end.
+    #[serde(serialize_with = "seconds")]
     pub cpu_s: f64,
     /// How long the emulator's threads waited for a core that was in use by
     /// other programs, in seconds; known at the end.
+    #[serde(serialize_with = "seconds")]
     pub core_wait_s: f64,
     /// The wake margin that threads learnt, in microseconds: the maximum of all
     /// threads.
@@ -135,6 +138,8 @@ pub struct NetworkDocument {
     /// When it started, in nanoseconds since 1970.
     epoch_ns: u64,
     /// How long it has run, in seconds.
+    #[serde(serialize_with = "seconds")]
+    #[schemars(with = "f64")]
     duration_s: f64,
     /// Its ports.
     ports: Vec<PortReport>,
@@ -146,12 +151,16 @@ pub struct NetworkDocument {
     /// Frames inside.
     in_flight: u64,
     /// CPU time of its threads, in seconds; at the end only.
+    #[serde(serialize_with = "seconds")]
+    #[schemars(with = "f64")]
     cpu_s: f64,
     /// Pauses of the machine itself.
     pauses: Pauses,
     /// Stops of the process.
     stops: Pauses,
     /// How long its threads waited for a core that was in use, in seconds.
+    #[serde(serialize_with = "seconds")]
+    #[schemars(with = "f64")]
     core_wait_s: f64,
     /// The error that ended it, if one did.
     error: Option<String>,
@@ -266,6 +275,11 @@ pub static DISTRIBUTIONS: [Distribution; 4] = [
         },
     },
 ];
+
+/// Serializes seconds, to the microsecond.
+fn seconds<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_f64((value * 1e6).round() / 1e6)
+}
 
 /// Serializes frames in both directions, then bytes: the order of this report.
 fn frames_first<S: Serializer>(traffic: &Traffic, serializer: S) -> Result<S::Ok, S::Error> {

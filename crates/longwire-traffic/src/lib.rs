@@ -34,6 +34,7 @@ pub mod generator;
 pub mod profile;
 pub mod receive;
 pub mod require;
+mod rounded;
 pub mod sizes;
 pub mod sockets;
 

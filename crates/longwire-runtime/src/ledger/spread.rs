@@ -26,10 +26,17 @@ pub struct Spread {
     /// The maximum.
     pub max: f64,
     /// The mean.
+    #[serde(serialize_with = "thousandths")]
+    #[schemars(with = "f64")]
     pub mean: f64,
     /// The standard deviation; of lateness only.
     #[serde(skip_serializing)]
     pub stddev: f64,
+}
+
+/// Serializes a number to three digits.
+fn thousandths<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_f64((value * 1e3).round() / 1e3)
 }
 
 /// A statistic of a [`Spread`].
@@ -151,7 +158,7 @@ impl Spread {
         stddev: f64::NAN,
     };
 
-    /// Summarises a histogram of nanoseconds, in microseconds.
+    /// Summarises a histogram of nanoseconds, in microseconds, rounded to nanoseconds.
     pub fn of_nanos(histogram: &Histogram<u64>) -> Spread {
         let at = |quantile: f64| histogram.value_at_quantile(quantile) as f64 / 1e3;
         if histogram.is_empty() {
@@ -165,8 +172,8 @@ impl Spread {
             p99: at(0.99),
             p999: at(0.999),
             max: histogram.max() as f64 / 1e3,
-            mean: histogram.mean() / 1e3,
-            stddev: histogram.stdev() / 1e3,
+            mean: histogram.mean().round() / 1e3,
+            stddev: histogram.stdev().round() / 1e3,
         }
     }
 
@@ -210,6 +217,7 @@ mod tests {
         }
         let spread = Spread::of_nanos(&histogram);
         assert_eq!(spread.count, 5);
+        assert_eq!(spread.stddev, (spread.stddev * 1e3).round() / 1e3);
         let sum_s = spread.mean * spread.count as f64 / 1e6;
         assert!((sum_s - 3.000_402_5).abs() < 0.01, "{sum_s}");
         let filled = buckets(&histogram)

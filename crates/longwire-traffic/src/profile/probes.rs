@@ -4,6 +4,7 @@ use longwire_runtime::{Artifact, RunReport, Spread};
 use serde::Serialize;
 
 use crate::receive::ReceiveReport;
+use crate::rounded;
 
 /// The report of the probes of one run.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -26,6 +27,7 @@ pub struct ProbeReport {
     /// Time from when a frame was due to its arrival, in microseconds.
     pub delay_us: Spread,
     /// Interarrival jitter (RFC 3550, section 6.4.1), in microseconds.
+    #[serde(serialize_with = "rounded::micros")]
     pub jitter_us: f64,
 }
 

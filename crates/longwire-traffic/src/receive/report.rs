@@ -3,6 +3,8 @@
 use longwire_runtime::{LinkReport, Pauses, Spread};
 use serde::Serialize;
 
+use crate::rounded;
+
 /// The report of a receiver: the frames that arrived at a port, and how true they were
 /// to the frames expected.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -10,6 +12,7 @@ pub struct ReceiveReport {
     /// The port, or the capture that was read.
     pub port: String,
     /// From the first arrival to the last, in seconds.
+    #[serde(serialize_with = "rounded::seconds")]
     pub duration_s: f64,
     /// Frames that arrived.
     pub packets: u64,
@@ -43,8 +46,10 @@ pub struct ReceiveReport {
     pub witness: Option<WitnessReport>,
     /// CPU time that the hypervisor gave to others while there was work, all
     /// cores together, in seconds; `None` where the system does not say.
+    #[serde(serialize_with = "rounded::some_seconds")]
     pub stolen_s: Option<f64>,
     /// CPU time of the receiver's thread, in seconds; known at the end.
+    #[serde(serialize_with = "rounded::seconds")]
     pub cpu_s: f64,
     /// Decisions and findings, in sentences.
     pub notes: Vec<String>,
@@ -90,6 +95,7 @@ impl Unseen {
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Rates {
     /// How long an interval is, in seconds.
+    #[serde(serialize_with = "rounded::seconds")]
     pub interval_s: f64,
     /// Frames in each.
     pub packets: Vec<u64>,
@@ -148,8 +154,10 @@ pub struct StreamReport {
     pub delay_variation_us: Spread,
     /// Interarrival jitter (RFC 3550, section 6.4.1) at the end, in
     /// microseconds.
+    #[serde(serialize_with = "rounded::micros")]
     pub jitter_us: f64,
     /// The most that it was.
+    #[serde(serialize_with = "rounded::micros")]
     pub jitter_max_us: f64,
     /// How true arrivals were to the times of sending.
     pub timing: Timing,
@@ -165,8 +173,10 @@ pub struct DelayReport {
     pub one_way_us: Spread,
     /// Interarrival jitter (RFC 3550, section 6.4.1) at the end, in
     /// microseconds.
+    #[serde(serialize_with = "rounded::micros")]
     pub jitter_us: f64,
     /// The most that it was.
+    #[serde(serialize_with = "rounded::micros")]
     pub jitter_max_us: f64,
 }
 
@@ -239,5 +249,6 @@ pub struct WitnessReport {
     /// Times in which it did not run and no other thread had the core.
     pub pauses: Pauses,
     /// How much of the time it could watch, in seconds.
+    #[serde(serialize_with = "rounded::seconds")]
     pub watched_s: f64,
 }

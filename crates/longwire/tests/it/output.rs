@@ -79,3 +79,48 @@ fn verbose_runs_print_the_whole_report() {
         assert!(ran.stdout.contains("seed 1"), "{ran:?}");
     }
 }
+
+/// Asserts that numbers below a name in seconds are whole microseconds, and those below one
+/// in microseconds whole nanoseconds; returns how many have a fraction.
+fn assert_rounded(value: &serde_json::Value, scale: f64) -> usize {
+    match value {
+        serde_json::Value::Object(fields) => {
+            let fields = fields.iter().map(|(name, value)| {
+                let scale = match name.as_str() {
+                    name if name.ends_with("_per_s") => f64::INFINITY,
+                    name if name.ends_with("_us") => 1e3,
+                    name if name.ends_with("_s") => 1e6,
+                    _ => scale,
+                };
+                assert_rounded(value, scale)
+            });
+            fields.sum()
+        }
+        serde_json::Value::Array(values) => values
+            .iter()
+            .map(|value| assert_rounded(value, scale))
+            .sum(),
+        serde_json::Value::Number(number) if scale.is_finite() => {
+            let number = number.as_f64().expect("a number");
+            assert_eq!(number, (number * scale).round() / scale, "{number}");
+            usize::from(number.fract() > 0.0)
+        }
+        _ => 0,
+    }
+}
+
+#[test]
+fn times_in_reports_are_rounded() {
+    let run = "generate --to null --rate 1kpps --count 100 --delay 1ms --tolerance 10s --json";
+    let report = longwire(&words(run)).json();
+    let seen = assert_rounded(&report, f64::INFINITY);
+    assert!(seen > 10, "{seen}: {report}");
+
+    let dir = Folder::new();
+    let sent = dir.file("sent.pcap");
+    let made = format!("generate --to pcap:{sent} --rate 1kpps --arrivals poisson --count 300");
+    assert_eq!(longwire(&words(&made)).code, 0);
+    let received = longwire(&words(&format!("receive pcap:{sent} --json"))).json();
+    let seen = assert_rounded(&received, f64::INFINITY);
+    assert!(seen > 5, "{seen}: {received}");
+}

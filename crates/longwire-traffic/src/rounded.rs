@@ -1,0 +1,28 @@
+//! Numbers in reports, rounded to what their unit means.
+
+use serde::{Serialize, Serializer};
+
+/// Serializes seconds, to the microsecond.
+pub(crate) fn seconds<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_f64(to_digits(*value, 1e6))
+}
+
+/// Serializes seconds that may not be known, to the microsecond.
+pub(crate) fn some_seconds<S: Serializer>(
+    value: &Option<f64>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    value
+        .map(|value| to_digits(value, 1e6))
+        .serialize(serializer)
+}
+
+/// Serializes microseconds, to the nanosecond.
+pub(crate) fn micros<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_f64(to_digits(*value, 1e3))
+}
+
+/// Rounds to a multiple of 1 / `scale`.
+fn to_digits(value: f64, scale: f64) -> f64 {
+    (value * scale).round() / scale
+}
