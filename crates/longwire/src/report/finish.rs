@@ -12,7 +12,8 @@ use serde::Serialize;
 
 use super::document::Document;
 use super::stderr::{ignore_closed, print_line};
-use super::{Verdict, text};
+use super::verdict::machine_was_busy;
+use super::{Verdict, artifacts, text};
 use crate::cli::{Paint, ReportArgs};
 use crate::error::{EXIT_FAILED, EXIT_FIDELITY};
 use crate::receiving::ReceivedByLink;
@@ -133,8 +134,14 @@ pub fn finish_judged(
         unmet.extend(required.unmet(report));
         unmet.extend(required.unmet_by_receivers(&report.links, received));
     }
+    let busy = machine_was_busy(report);
     for clause in &unmet {
-        print_line(format_args!("not met: {clause}"));
+        let end = if busy && is_of_lateness(clause) {
+            TOO_BUSY
+        } else {
+            ""
+        };
+        print_line(format_args!("not met: {clause}{end}"));
     }
     // The report has been printed: only the file is missing.
     if let Err(error) = &kept {
@@ -151,6 +158,17 @@ pub fn finish_judged(
         (false, false) => ExitCode::from(EXIT_FIDELITY),
         (false, true) => ExitCode::SUCCESS,
     })
+}
+
+/// The end of a line about a requirement that the machine did not allow to be met.
+const TOO_BUSY: &str = "; the machine was too busy for this link, which says nothing about your \
+                        test: run it again (see docs/ci.md)";
+
+/// Whether a requirement is about frames that were late, among others: `up.artifacts-own<5: …`.
+fn is_of_lateness(clause: &str) -> bool {
+    let measure = clause.split(['<', '>', '=']).next().unwrap_or_default();
+    let is_lost = measure.ends_with("-lost") || measure.rsplit('.').any(artifacts::is_lost);
+    !is_lost && (measure.contains("artifacts") || measure.contains("lateness"))
 }
 
 fn write_text(
@@ -226,4 +244,28 @@ pub fn check_file<'a>(
                  exists",
         source,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_busy_machine_explains_lateness_and_no_loss() {
+        for clause in [
+            "artifacts-own<5: up has 7",
+            "down.artifacts=0: down has 1",
+            "artifacts.late<1%: up has 3",
+            "lateness-own.p99<1ms: up has 2 ms",
+        ] {
+            assert!(is_of_lateness(clause), "{clause}");
+        }
+        for clause in [
+            "artifacts-lost=0: up has 7",
+            "artifacts.memory=0: up has 7, and is late",
+            "packets_in>0: up has 0",
+        ] {
+            assert!(!is_of_lateness(clause), "{clause}");
+        }
+    }
 }

@@ -120,11 +120,13 @@ fn whatever_happens_there_are_ten_lines() {
         "trace.pcap",
         "note 0",
         "note 1",
-        "18 more lines: -v has the whole report",
+        "note 2",
+        "17 more lines: -v has the whole report",
     ];
-    assert_eq!(lines[2..6], remarks);
-    assert!(lines[6].contains("fell short"), "{lines:#?}");
-    assert!(lines[7].starts_with("  late: "), "{lines:#?}");
+    assert_eq!(lines[2..7], remarks);
+    assert!(lines[7].contains("fell short"), "{lines:#?}");
+    // The cause of a loss comes before lateness.
+    assert!(lines[8].starts_with("  memory: "), "{lines:#?}");
     let height: usize = lines.iter().map(|line| height(line)).sum();
     assert_eq!(height, 10, "{lines:#?}");
 }

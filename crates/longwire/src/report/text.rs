@@ -59,7 +59,9 @@ pub fn write(
     for note in &report.closing_notes {
         writeln!(out, "note: {note}")?;
     }
-    Verdict::of(report).write(out, paint)
+    let verdict = Verdict::of(report);
+    verdict.write_stops(out, &report.stops)?;
+    verdict.write(out, paint)
 }
 
 fn write_table(out: &mut impl Write, links: &[LinkReport], paint: Paint) -> io::Result<()> {

@@ -4,7 +4,7 @@
 use std::io::{self, Write};
 
 use longwire_runtime::ledger::NamedCounts;
-use longwire_runtime::{LinkReport, Pauses, RunReport, Spread};
+use longwire_runtime::{Artifact, InputReport, LinkReport, Pauses, RunReport, Spread};
 use serde::Serialize;
 
 use super::artifacts::{self, is_own};
@@ -61,6 +61,15 @@ impl Verdict {
         }
         Ok(())
     }
+
+    /// Writes stops of the process, unless they are among the hints.
+    ///
+    /// # Errors
+    /// If `out` cannot be written.
+    pub(crate) fn write_stops(&self, out: &mut impl Write, found: &Pauses) -> io::Result<()> {
+        let stops = stops(found).filter(|stops| !self.hints.contains(stops));
+        stops.map_or(Ok(()), |stops| writeln!(out, "note: {stops}"))
+    }
 }
 
 fn judge(report: &RunReport) -> (bool, String) {
@@ -76,9 +85,6 @@ fn judge(report: &RunReport) -> (bool, String) {
     if report.stopped_early {
         return (false, stopped_early(report));
     }
-    if report.stops.count > 0 {
-        return (false, stopped(&report.stops, &artifacts));
-    }
     if let Some(link) = links.iter().find(|link| lost_unseen(link) > 0) {
         let line = format!(
             "{subject} fell short of what was asked for: {} delivered none of {} frames, and {} of \
@@ -89,15 +95,12 @@ fn judge(report: &RunReport) -> (bool, String) {
         );
         return (false, line);
     }
-    if share >= SHARE_SMALL {
+    if share >= SHARE_SMALL || (report.stops.count > 0 && !artifacts.is_empty()) {
         let line = format!("{subject} fell short of what was asked for: {artifacts}");
         return (false, line);
     }
     if arrived == 0 && artifacts.is_empty() {
-        return (
-            true,
-            "no frame arrived: there is no verdict on the link".to_owned(),
-        );
+        return (true, nothing_to_judge(subject));
     }
     if let Some(undelivered) = UndeliveredFrames::of(links)
         && !undelivered.asked_for()
@@ -124,7 +127,8 @@ fn stopped_early(report: &RunReport) -> String {
         format!(" at {} of its input", percent(done))
     });
     format!(
-        "the replay was stopped{done}: {} sent, {} more read and not sent",
+        "{} was stopped{done}: {} sent, {} more read and not sent",
+        subject(report),
         count_of(sent, "frame"),
         count(read)
     )
@@ -147,55 +151,70 @@ fn lost_unseen(link: &LinkReport) -> u64 {
     link.traffic.packets_in.saturating_sub(seen)
 }
 
-/// Describes a stop of the process, and its effect.
-pub(crate) fn stopped(stops: &Pauses, artifacts: &str) -> String {
-    let times = match stops.count {
+/// Describes stops of the process, if there were any.
+pub(crate) fn stops(stops: &Pauses) -> Option<String> {
+    (stops.count > 0).then(|| {
+        format!(
+            "stops: the process was stopped or not scheduled {}, for {} in all (a signal such as \
+             SIGSTOP, a debugger or a freezer)",
+            times(stops.count),
+            micros(stops.total_us),
+        )
+    })
+}
+
+/// Formats how often something happened.
+fn times(n: u64) -> String {
+    match n {
         1 => "once".to_owned(),
-        times => format!("{} times", count(times)),
-    };
-    let effect = if artifacts.is_empty() {
-        "no frame was late by it".to_owned()
-    } else {
-        artifacts.to_owned()
-    };
-    format!(
-        "the process was stopped {times}, for {} in all (a signal such as SIGSTOP, a debugger or \
-         a freezer): {effect}",
-        micros(stops.total_us),
-    )
+        n => format!("{} times", count(n)),
+    }
 }
 
 fn hints(report: &RunReport) -> Vec<String> {
+    let happened = |kind: &str| report.links.iter().any(|link| link.artifacts.of(kind) > 0);
     let undelivered = UndeliveredFrames::of(&report.links);
     let mut hints = undelivered.map_or_else(Vec::new, |undelivered| undelivered.hints());
-    hints.extend(artifacts::hints(|kind| {
-        report.links.iter().any(|link| link.artifacts.of(kind) > 0)
-    }));
-    let late = report
-        .links
-        .iter()
-        .any(|link| link.artifacts.of("late") > 0);
-    hints.extend(machine_hints(report, late));
+    hints.extend(causes(report, happened));
     hints
 }
 
-/// Returns hints on pauses of the machine, and, if frames were `late`, on the cores.
-pub(crate) fn machine_hints(report: &RunReport, late: bool) -> Vec<String> {
+/// Returns hints on artifacts, causes first: there may be no room for all. `happened` returns
+/// whether there were artifacts of a kind.
+pub(crate) fn causes<L>(report: &RunReport<L>, happened: impl Fn(&str) -> bool) -> Vec<String> {
+    let is_effect = |kind: &str| {
+        let kinds = [Artifact::Late, Artifact::LatePaused, Artifact::LateStart];
+        kinds.iter().any(|effect| effect.name() == kind)
+    };
+    let mut hints: Vec<String> =
+        artifacts::hints(|kind| happened(kind) && !is_effect(kind)).collect();
+    hints.extend(machine_hints(report, &happened));
+    hints.extend(artifacts::hints(|kind| happened(kind) && is_effect(kind)));
+    hints
+}
+
+/// Returns the causes of artifacts outside of the program: stops, pauses and cores that others
+/// had. `happened` returns whether there were artifacts of a kind.
+fn machine_hints<L>(report: &RunReport<L>, happened: impl Fn(&str) -> bool) -> Vec<String> {
     let mut hints = Vec::new();
+    let any = |is: fn(Artifact) -> bool| {
+        let mut kinds = Artifact::ALL.into_iter().filter(|kind| is(*kind));
+        kinds.any(|kind| happened(kind.name()))
+    };
+    if any(|_| true) {
+        hints.extend(stops(&report.stops));
+    }
     let pauses = &report.pauses;
-    if pauses.count > 0 {
-        let times = match pauses.count {
-            1 => "once".to_owned(),
-            times => format!("{} times", count(times)),
-        };
+    if pauses.count > 0 && any(Artifact::is_late) {
         hints.push(format!(
-            "pauses: the machine itself stood still {times}, {} at the longest and {} in all; this \
+            "pauses: the machine itself stood still {}, {} at the longest and {} in all; this \
              lateness is not Longwire's",
+            times(pauses.count),
             micros(pauses.max_us),
             micros(pauses.total_us),
         ));
     }
-    if late && report.core_wait_s > CORE_WAIT_MIN * report.duration_s {
+    if happened(Artifact::Late.name()) && lacked_cores(report) {
         hints.push(format!(
             "cores: other programs used them; threads of the emulator waited {} in all for one",
             micros(report.core_wait_s * 1e6),
@@ -204,13 +223,43 @@ pub(crate) fn machine_hints(report: &RunReport, late: bool) -> Vec<String> {
     hints
 }
 
+/// Whether threads of the emulator waited for cores that other programs used.
+fn lacked_cores<L>(report: &RunReport<L>) -> bool {
+    report.core_wait_s > CORE_WAIT_MIN * report.duration_s
+}
+
+/// A longer pause excuses no frame: those that it made late count as the emulator's own.
+const PAUSE_EXCUSED_MAX_US: f64 = 100_000.0;
+
+/// Whether frames were late because the machine stood still or other programs had its cores.
+pub(crate) fn machine_was_busy(report: &RunReport) -> bool {
+    let happened = |kind: Artifact| {
+        let mut links = report.links.iter();
+        links.any(|link| link.artifacts.of(kind.name()) > 0)
+    };
+    let long_pause = report.pauses.max_us > PAUSE_EXCUSED_MAX_US;
+    let by_machine = happened(Artifact::LatePaused)
+        || (happened(Artifact::Late) && (lacked_cores(report) || long_pause));
+    by_machine && report.stops.count == 0
+}
+
 /// Returns the subject of the verdict.
 fn subject(report: &RunReport) -> &'static str {
-    if report.inputs.is_empty() {
-        "the link"
-    } else {
-        "the replay"
+    let generated = |input: &InputReport| input.counts.contains_key("generated");
+    match report.inputs.as_slice() {
+        [] => "the link",
+        inputs if inputs.iter().all(generated) => "the traffic",
+        _ => "the replay",
     }
+}
+
+/// Returns the verdict on a run without frames.
+fn nothing_to_judge(subject: &str) -> String {
+    let happened = match subject {
+        "the link" => "arrived",
+        _ => "was sent",
+    };
+    format!("no frame {happened}: there is no verdict on {subject}")
 }
 
 /// Returns the artifacts of a link, if it has any: `up 12 late, 3 memory (0.15%
@@ -244,12 +293,13 @@ pub(crate) fn lateness(spreads: impl Iterator<Item = Spread>) -> Option<String> 
     let (p99, max) = spreads.fold((0.0, 0.0), |(p99, max), spread| {
         (f64::max(p99, spread.p99), f64::max(max, spread.max))
     });
+    let (p99, most) = (micros(p99), micros(max));
     (max > 0.0).then(|| {
-        format!(
-            "99% of them at most {} late and none more than {}",
-            micros(p99),
-            micros(max)
-        )
+        if p99 == most {
+            format!("none more than {most} late")
+        } else {
+            format!("99% of them at most {p99} late and none more than {most}")
+        }
     })
 }
 

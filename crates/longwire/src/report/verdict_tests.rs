@@ -80,9 +80,66 @@ fn pauses_of_the_machine_are_separate_from_lateness() {
         max_us: 1_500.0,
         total_us: 2_000.0,
     };
+    // Nothing was late.
+    assert_eq!(Verdict::of(&report).hints, Vec::<String>::new());
+    assert!(!machine_was_busy(&report));
+    report.links[0].artifacts.insert("late_paused".into(), 900);
     let verdict = Verdict::of(&report);
     assert!(verdict.faithful);
     assert!(verdict.hints[0].contains("stood still 2 times, 1.50 ms at the longest"));
+    assert!(machine_was_busy(&report));
+    report.stops.count = 1;
+    assert!(!machine_was_busy(&report));
+}
+
+#[test]
+fn equal_bounds_of_lateness_are_written_once() {
+    let spread = |p99, max| Spread {
+        p99,
+        max,
+        ..Spread::default()
+    };
+    let said = |p99, max| lateness([spread(p99, max)].into_iter());
+    assert_eq!(
+        said(3.9201, 3.9211).as_deref(),
+        Some("none more than 3.92 us late")
+    );
+    assert_eq!(
+        said(3.9, 4.0).as_deref(),
+        Some("99% of them at most 3.90 us late and none more than 4.00 us")
+    );
+    assert_eq!(said(0.0, 0.0), None);
+}
+
+#[test]
+fn a_replay_and_generated_traffic_are_named() {
+    let input = |count| InputReport {
+        counts: [(count, 5_000)].into(),
+        ..InputReport::default()
+    };
+    let mut report = report(0);
+    report.inputs = vec![input("generated")];
+    let line = Verdict::of(&report).line;
+    assert!(
+        line.starts_with("the traffic was what was asked for: 10,000"),
+        "{line}"
+    );
+    report.inputs = vec![input("filtered")];
+    let line = Verdict::of(&report).line;
+    assert!(
+        line.starts_with("the replay was what was asked for"),
+        "{line}"
+    );
+    report.links.clear();
+    assert_eq!(
+        Verdict::of(&report).line,
+        "no frame was sent: there is no verdict on the replay"
+    );
+    report.inputs.clear();
+    assert_eq!(
+        Verdict::of(&report).line,
+        "no frame arrived: there is no verdict on the link"
+    );
 }
 
 #[test]
@@ -95,13 +152,24 @@ fn a_stop_is_named() {
     };
     let verdict = Verdict::of(&report);
     assert!(!verdict.faithful);
+    assert_eq!(
+        verdict.line,
+        "the link fell short of what was asked for: link.up 3 late (0.06% of 5,000 frames)"
+    );
+    let stop = "stops: the process was stopped or not scheduled once, for 4.95 s in all (a signal \
+                such as SIGSTOP, a debugger or a freezer)";
+    assert_eq!(verdict.hints[0], stop);
+    // Without an effect, it is a note of the whole report.
+    report.links[0].artifacts.insert("late".into(), 0);
+    let verdict = Verdict::of(&report);
+    assert!(verdict.faithful && verdict.hints.is_empty(), "{verdict:?}");
     assert!(
-        verdict
-            .line
-            .starts_with("the process was stopped once, for 4.95 s in all"),
+        verdict.line.starts_with("the link was what was asked for"),
         "{verdict:?}"
     );
-    assert!(verdict.line.contains("up 3 late"), "{verdict:?}");
+    let mut out = Vec::new();
+    assert!(verdict.write_stops(&mut out, &report.stops).is_ok());
+    assert_eq!(String::from_utf8_lossy(&out), format!("note: {stop}\n"));
 }
 
 #[test]
@@ -109,7 +177,18 @@ fn cores_that_others_had_are_named_with_what_was_late() {
     let mut report = report(1_000);
     report.core_wait_s = 2.5;
     let hints = Verdict::of(&report).hints;
-    assert!(hints[1].contains("waited 2.50 s in all"), "{hints:?}");
+    assert!(hints[0].contains("waited 2.50 s in all"), "{hints:?}");
+    assert!(machine_was_busy(&report));
+    // What lost frames comes before what made others late.
+    report.links[0].artifacts.insert("memory".into(), 5);
+    let hints = Verdict::of(&report).hints;
+    assert!(hints[0].starts_with("memory: "), "{hints:?}");
+    assert!(hints[1].starts_with("cores: "), "{hints:?}");
+    assert!(hints[2].starts_with("late: "), "{hints:?}");
+    // Lateness without a cause in the machine is no excuse.
+    report.core_wait_s = 0.0;
+    report.pauses.max_us = 150.0;
+    assert!(!machine_was_busy(&report));
 }
 
 #[test]

@@ -46,7 +46,9 @@ pub fn write_text(
     }
     write_changes(out, &report.changes)?;
     write_rest(out, &report.run)?;
-    verdict::of(report).write(out, paint)
+    let verdict = verdict::of(report);
+    verdict.write_stops(out, &report.run.stops)?;
+    verdict.write(out, paint)
 }
 
 /// Returns the verdict on a network.

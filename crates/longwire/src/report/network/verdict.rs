@@ -9,9 +9,7 @@ use longwire_runtime::fabric::PortReport;
 
 use crate::report::artifacts;
 use crate::report::undelivered::UndeliveredFrames;
-use crate::report::verdict::{
-    IN_TIME, SHARE_SMALL, Verdict, kinds, lateness, machine_hints, own_share, stopped,
-};
+use crate::report::verdict::{IN_TIME, SHARE_SMALL, Verdict, causes, kinds, lateness, own_share};
 use crate::report::words::{count, count_of, micros, percent};
 
 /// Returns the verdict on a network.
@@ -34,9 +32,8 @@ pub(super) fn of(report: &NetworkReport) -> Verdict {
         let is_unrecorded = kind == Artifact::Unrecorded.name() && unrecorded > 0;
         is_at_host || is_unrecorded || ports.iter().any(|port| port.artifacts.of(kind) > 0)
     };
-    let mut hints: Vec<String> = artifacts::hints(any).collect();
+    let mut hints = causes(&report.run, any);
     hints.extend(report.hosts.as_ref().and_then(HostsReport::overflow_hint));
-    hints.extend(machine_hints(&report.run, any("late")));
     let (faithful, line) = if let Some(error) = &report.run.error {
         (false, format!("the run ended early: {error}"))
     } else if let Some(lost) = lost_ports(report) {
@@ -54,9 +51,7 @@ pub(super) fn of(report: &NetworkReport) -> Verdict {
             lost_of(ports),
         );
         (false, line)
-    } else if report.run.stops.count > 0 {
-        (false, stopped(&report.run.stops, &artifacts))
-    } else if !artifacts.is_empty() && share < SHARE_SMALL {
+    } else if !artifacts.is_empty() && share < SHARE_SMALL && report.run.stops.count == 0 {
         let line = format!("the network was what was asked for, apart from {artifacts}");
         (true, line)
     } else if !artifacts.is_empty() {
@@ -445,6 +440,8 @@ mod tests {
     fn pauses_of_the_machine_are_named_as_of_a_pair() {
         let mut report = report(&[0, 0]);
         report.run.pauses.count = 2;
+        assert_eq!(of(&report).hints, Vec::<String>::new(), "nothing was late");
+        report.run.ports[0].artifacts = [("late_paused", 3)].into();
         let hints = of(&report).hints;
         assert!(hints[0].starts_with("pauses: the machine itself stood still 2 times"));
     }
