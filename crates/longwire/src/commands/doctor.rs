@@ -22,6 +22,7 @@ something of Longwire does not work here at all.
 Examples:
   longwire doctor
   sudo longwire doctor     what root may do
+  longwire doctor -q       only what is wrong
   longwire doctor --json   for programs")]
 pub struct DoctorArgs {}
 
@@ -46,7 +47,8 @@ pub fn run(_args: &DoctorArgs, globals: &Globals) -> Result<ExitCode, Error> {
             .map_err(io::Error::from)?;
         writeln!(out)?;
     } else {
-        doctor::write(&mut out, &groups, Paint::new(globals, &io::stdout()))?;
+        let paint = Paint::new(globals, &io::stdout());
+        doctor::write(&mut out, &groups, globals.quiet, paint)?;
     }
     Ok(match worst {
         Status::Fail => ExitCode::from(EXIT_FAILED),

@@ -127,19 +127,28 @@ pub fn worst(groups: &[Group]) -> Status {
         .unwrap_or(Status::Ok)
 }
 
-/// Writes the findings as text.
+/// Writes the findings as text; if `quiet`, only what is wrong.
 ///
 /// # Errors
 /// If `out` cannot be written.
-pub fn write(out: &mut impl Write, groups: &[Group], paint: Paint) -> io::Result<()> {
-    let findings = || groups.iter().flat_map(|group| &group.findings);
+pub fn write(out: &mut impl Write, groups: &[Group], quiet: bool, paint: Paint) -> io::Result<()> {
+    let shown = |finding: &&Finding| !quiet || finding.status != Status::Ok;
+    let findings = || {
+        groups
+            .iter()
+            .flat_map(|group| &group.findings)
+            .filter(shown)
+    };
     let width = findings()
         .map(|f| f.topic.chars().count())
         .max()
         .unwrap_or(0);
-    for group in groups.iter().filter(|group| !group.findings.is_empty()) {
+    for group in groups
+        .iter()
+        .filter(|group| group.findings.iter().any(|finding| shown(&finding)))
+    {
         writeln!(out, "{}", paint.bold(group.name))?;
-        for finding in &group.findings {
+        for finding in group.findings.iter().filter(shown) {
             let mark = match finding.status {
                 Status::Ok => paint.good("ok  "),
                 Status::Warn => paint.warn("warn"),
@@ -154,6 +163,9 @@ pub fn write(out: &mut impl Write, groups: &[Group], paint: Paint) -> io::Result
                 writeln!(out, "{:indent$}{} {fix}", "", paint.dim("fix:  "))?;
             }
         }
+    }
+    if quiet {
+        return Ok(());
     }
     let of = |status| {
         findings()
@@ -195,12 +207,34 @@ mod tests {
             findings: vec![finding, Finding::ok("pauses", "none")],
         }];
         let mut out = Vec::new();
-        assert!(write(&mut out, &groups, Paint::PLAIN).is_ok());
+        assert!(write(&mut out, &groups, false, Paint::PLAIN).is_ok());
         assert_eq!(
             String::from_utf8_lossy(&out),
             "timing\n  warn  clock   hpet\n                costs: 1 us a read\n                \
              fix:   tsc=reliable\n  ok    pauses  none\n1 ok, 1 warning, 0 failures\n"
         );
         assert_eq!(worst(&groups), Status::Warn);
+    }
+
+    #[test]
+    fn quiet_shows_what_is_wrong() {
+        let group = |name, findings| Group { name, findings };
+        let groups = [
+            group("memory", vec![Finding::ok("memory", "8 GiB")]),
+            group(
+                "timing",
+                vec![
+                    Finding::ok("pauses", "none"),
+                    Finding::warn("clock", "hpet"),
+                ],
+            ),
+        ];
+        let written = |groups: &[Group]| {
+            let mut out = Vec::new();
+            assert!(write(&mut out, groups, true, Paint::PLAIN).is_ok());
+            String::from_utf8_lossy(&out).into_owned()
+        };
+        assert_eq!(written(&groups), "timing\n  warn  clock  hpet\n");
+        assert_eq!(written(&groups[..1]), "");
     }
 }
