@@ -11,7 +11,6 @@ use longwire_io::run_directory;
 use crate::Error;
 use crate::commands::node;
 use longwire_control::Address;
-use longwire_control::client::ONLY_OWNER;
 
 /// The environment variable of the address.
 pub(super) const ADDRESS: &str = "LONGWIRE_CONTROL";
@@ -39,19 +38,18 @@ pub(super) fn find(
 /// Returns the only socket of these folders that has a listener.
 fn only(folders: &[PathBuf]) -> Result<Address, Error> {
     let sockets: Vec<PathBuf> = folders.iter().flat_map(|folder| sockets(folder)).collect();
-    let (mut alive, mut others) = (Vec::new(), Vec::new());
+    let (mut alive, mut denied) = (Vec::new(), false);
     for path in &sockets {
         match UnixStream::connect(path) {
             Ok(_) => alive.push(path),
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => others.push(path),
-            Err(_) => {}
+            Err(error) => denied |= error.kind() == io::ErrorKind::PermissionDenied,
         }
     }
     match alive.as_slice() {
         [one] => Ok(Address::Unix((*one).clone())),
-        [] if !others.is_empty() => Err(Error::Failed(format!(
-            "{}: {ONLY_OWNER}",
-            written(others.iter().map(|path| path.as_path()))
+        [] if denied => Err(Error::Failed(format!(
+            "no run of yours in {}; name its socket: --control ./link.sock",
+            written(folders.iter().map(PathBuf::as_path))
         ))),
         [] => Err(Error::Failed(no_listener(folders, &sockets))),
         several => Err(Error::Usage(format!(
