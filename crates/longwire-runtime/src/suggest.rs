@@ -1,8 +1,8 @@
 //! Suggestions for unknown names: `did you mean 'rate'?`
 
+use longwire_engine::OptionError;
 use longwire_engine::presets::PresetError;
 use longwire_engine::spec::SpecError;
-use longwire_engine::{Nanos, OptionError};
 use longwire_io::PortError;
 
 /// Returns the name closest to `text`, if one is close: at most one letter in
@@ -65,16 +65,6 @@ pub fn either(names: &[&str]) -> String {
         [one] => format!("'{one}'"),
         [others @ .., last] => format!("'{}' or '{last}'", others.join("', '")),
     }
-}
-
-/// Returns how netem's `20ms 5ms`, a delay and its jitter, is written: `20ms,5ms` as well.
-pub fn jitter(delay: &str, jitter: &str) -> Option<String> {
-    let [mean, by]: [Nanos; 2] = [delay.parse().ok()?, jitter.parse().ok()?];
-    let (min, max) = (mean.saturating_sub(by), mean.saturating_add(by));
-    Some(format!(
-        "a delay with jitter is a model: uniform:min={min},max={max} as in netem, or \
-         normal:mean={mean},stddev={by}"
-    ))
 }
 
 /// Returns the message about an invalid model. A nearly correct name is

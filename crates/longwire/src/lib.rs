@@ -29,8 +29,6 @@ mod watch;
 
 use std::process::ExitCode;
 
-use clap::CommandFactory;
-
 pub use cli::{Cli, Globals};
 pub use commands::Command;
 pub use error::Error;
@@ -40,5 +38,6 @@ pub use error::Error;
 /// # Errors
 /// Any error of the command; [`Error::exit_code`] returns the exit code.
 pub fn run(cli: &Cli) -> Result<ExitCode, Error> {
-    cli.command.run(&cli.globals, Cli::command())
+    report::start::doubt(&cli.globals.doubts, &cli.globals);
+    cli.command.run(&cli.globals, Cli::with_examples())
 }

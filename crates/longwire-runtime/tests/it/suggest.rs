@@ -38,15 +38,3 @@ fn the_nearest_names_have_a_close_word() {
     assert_eq!(either(&nearest("mtu")[..1]), "'drops.mtu'");
     assert_eq!(either(&["a", "b", "c"]), "'a', 'b' or 'c'");
 }
-
-#[test]
-fn the_jitter_of_netem_is_translated() {
-    assert_eq!(
-        jitter("20ms", "5ms").as_deref(),
-        Some(
-            "a delay with jitter is a model: uniform:min=15ms,max=25ms as in netem, or \
-             normal:mean=20ms,stddev=5ms"
-        )
-    );
-    assert_eq!(jitter("20ms", "far"), None);
-}

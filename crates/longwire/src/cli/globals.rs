@@ -15,13 +15,18 @@ pub struct Globals {
     #[arg(short, long, global = true)]
     pub verbose: bool,
 
-    /// Print only errors and unmet conditions: no report, no progress
+    /// Print only errors, unmet conditions and warnings of probable mistakes: no
+    /// report, no progress
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     pub quiet: bool,
 
     /// When to use colour
     #[arg(long, global = true, value_name = "WHEN", value_enum, default_value_t)]
     pub color: Color,
+
+    /// Warnings about rates of the command line.
+    #[arg(skip)]
+    pub doubts: Vec<String>,
 }
 
 impl Globals {

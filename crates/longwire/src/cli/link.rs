@@ -14,6 +14,7 @@ use longwire_engine::{
 };
 use longwire_runtime::{Faults, FileLoader};
 
+use super::netem;
 use crate::Error;
 use crate::commands::models::synopsis;
 use longwire_runtime::suggest;
@@ -36,9 +37,6 @@ const DOWN: Prefix = Prefix {
     alias: "ba",
     way: "down: far to near, B to A",
 };
-
-/// The option for which other tools write a jitter as a second value.
-pub(super) const DELAY: &str = "delay";
 
 const HEADING: &str = "Link";
 const HEADING_ONE_WAY: &str = "Link, one direction";
@@ -361,9 +359,11 @@ fn parse(part: &'static Part, text: &str) -> Result<LinkValue, String> {
         Err(_) if later.used.get() => None,
         // clap's message already names the option.
         Err(error) => {
-            let jitter = text.split_once(',').filter(|_| part.name == DELAY);
-            let jitter = jitter.and_then(|(delay, jitter)| suggest::jitter(delay, jitter));
-            return Err(jitter.unwrap_or_else(|| suggest::spec_error(&error.source)));
+            let values = text.split_once([',', ' ']);
+            let model = values.and_then(|(first, second)| {
+                netem::two_values(part.name, first, second.trim_start())
+            });
+            return Err(model.unwrap_or_else(|| suggest::spec_error(&error.source)));
         }
     };
     Ok(LinkValue {

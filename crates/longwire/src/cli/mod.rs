@@ -3,8 +3,11 @@
 
 mod alter;
 mod control;
+mod doubts;
+mod examples;
 mod globals;
 mod link;
+mod netem;
 mod pump;
 mod receivers;
 mod running;
@@ -15,10 +18,10 @@ mod view_address;
 
 use std::ffi::OsString;
 
-use clap::Parser;
 use clap::builder::Styles;
 use clap::builder::styling::AnsiColor;
 use clap::error::ErrorKind;
+use clap::{CommandFactory, FromArgMatches, Parser};
 
 use crate::commands::Command;
 
@@ -83,7 +86,7 @@ impl Cli {
     /// If it is wrong, and for `--help` and `--version`: clap's own error
     /// prints itself.
     pub fn from_arguments(arguments: Vec<OsString>) -> Result<Cli, clap::Error> {
-        let parsed = Cli::try_parse_from(&arguments);
+        let parsed = Cli::parse_words(&arguments);
         let end = match &parsed {
             // The word after `--view` is parsed as the first of the command.
             Ok(Cli {
@@ -98,7 +101,7 @@ impl Cli {
         // Up to the first word of a command, whose options are not exec's.
         let own = &arguments[..arguments.len().min(end + 1)];
         let cli = parsed.map_err(|error| spelling::explain(error, &arguments))?;
-        if let Some(message) = spelling::netem_jitter(own) {
+        if let Some(message) = spelling::netem_values(own) {
             let kind = ErrorKind::UnknownArgument;
             return Err(spelling::refuse(kind, &message, own));
         }
@@ -106,7 +109,30 @@ impl Cli {
             Command::Exec(args) => args.options_first(&arguments),
             _ => None,
         };
-        reordered.map_or(Ok(cli), Cli::try_parse_from)
+        let mut cli = match &reordered {
+            Some(words) => Cli::parse_words(words)?,
+            None => cli,
+        };
+        if let Command::Exec(args) = &cli.command
+            && let Some(message) = args.missing_command(&arguments)
+        {
+            let kind = ErrorKind::MissingRequiredArgument;
+            return Err(spelling::refuse(kind, &message, own));
+        }
+        let options = &arguments[..arguments.len().min(end)];
+        cli.globals.doubts = doubts::of_rates(options);
+        Ok(cli)
+    }
+
+    fn parse_words(words: &[OsString]) -> Result<Cli, clap::Error> {
+        let mut command = Cli::with_examples();
+        let matches = command.try_get_matches_from_mut(words)?;
+        Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
+    }
+
+    /// Returns the command line, with examples at the beginning of each command's long help.
+    pub fn with_examples() -> clap::Command {
+        examples::first(Cli::command())
     }
 }
 

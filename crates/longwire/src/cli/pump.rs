@@ -269,7 +269,9 @@ impl PumpArgs {
         } else {
             Announcement::of_links(links, globals)?
         };
-        Ok(Announcement::sending(&self.to, links))
+        let mut announcement = Announcement::sending(&self.to, links);
+        announcement.warnings.extend(globals.doubts.iter().cloned());
+        Ok(announcement)
     }
 
     /// Returns the recorder of the outputs' links, if anything is recorded.

@@ -8,14 +8,14 @@ use clap::{Command, CommandFactory};
 use longwire_runtime::suggest;
 
 use super::Cli;
-use super::link::DELAY;
+use super::netem::{self, DELAY};
 
 /// Options of other tools and of earlier versions: name, option of this program, example value.
 /// Of equal names, the first whose option the command has applies.
-const OTHERS: [(&str, &str, &str); 36] = [
+const OTHERS: [(&str, &str, &str); 45] = [
     ("latency", DELAY, "20ms"),
     ("rtt", DELAY, "20ms"),
-    ("jitter", DELAY, "uniform:min=15ms,max=25ms"),
+    (JITTER, DELAY, "uniform:min=15ms,max=25ms"),
     ("bandwidth", "rate", "10mbit"),
     ("bw", "rate", "10mbit"),
     ("throughput", "rate", "10mbit"),
@@ -49,7 +49,20 @@ const OTHERS: [(&str, &str, &str); 36] = [
     ("destination-macs", "dst-macs", "100"),
     ("intf1", "to", "eth1"),
     ("packets", "count", "100"),
+    ("upload", "up-rate", "2mbit"),
+    ("download", "down-rate", "20mbit"),
+    // Those of tcpreplay and tcprewrite; docs/replay.md has them all.
+    ("intf2", "to", "eth2"),
+    ("mbps", "rate", "100mbit"),
+    ("multiplier", "speed", "2x"),
+    ("maxsleep", "gap-cap", "1s"),
+    ("enet-smac", "src-mac", "02:00:00:00:00:01"),
+    ("enet-dmac", "dst-mac", "02:00:00:00:00:02"),
+    ("pnat", "map", "10.0.0.0/8=192.168.0.0/16"),
 ];
+
+/// The option of other tools for which a delay with jitter is a model here.
+const JITTER: &str = "jitter";
 
 /// The prefixes of options of one direction.
 const PREFIXES: [&str; 4] = ["up-", "down-", "ab-", "ba-"];
@@ -62,8 +75,11 @@ pub(super) fn explain(error: clap::Error, arguments: &[OsString]) -> clap::Error
     let text = |kind| error.get(kind).map(ToString::to_string).unwrap_or_default();
     let message = match error.kind() {
         ErrorKind::UnknownArgument => match text(ContextKind::InvalidArg) {
-            option if option.starts_with("--") => unknown(&option, arguments),
-            _ => netem_jitter(arguments),
+            option if option.starts_with("--") => match unknown(&option, arguments) {
+                None => return without_far_fetched(error),
+                message => message,
+            },
+            _ => netem_values(arguments),
         },
         ErrorKind::ValueValidation
             if error
@@ -92,7 +108,7 @@ pub(super) fn refuse(kind: ErrorKind, message: &str, arguments: &[OsString]) -> 
 }
 
 /// Returns the command of these arguments.
-fn command<'c>(root: &'c mut Command, arguments: &[OsString]) -> &'c mut Command {
+pub(super) fn command<'c>(root: &'c mut Command, arguments: &[OsString]) -> &'c mut Command {
     let mut found = root;
     for word in arguments.iter().skip(1) {
         if found.find_subcommand(word).is_some() {
@@ -110,6 +126,16 @@ fn unknown(given: &str, arguments: &[OsString]) -> Option<String> {
     let name = name.split_once('=').map_or(name, |(name, _)| name);
     let prefix = PREFIXES.iter().find(|prefix| name.starts_with(**prefix));
     let prefix = prefix.copied().unwrap_or_default();
+    let plain = &name[prefix.len()..];
+    if plain == JITTER
+        && let Some(jitter) = value_of(name, arguments)
+        && let Some(delay) = value_of(&format!("{prefix}{DELAY}"), arguments)
+        && let Some(model) = netem::jitter(&delay, &jitter)
+    {
+        return Some(format!(
+            "there is no option '{given}' beside --{prefix}{DELAY}: {model}"
+        ));
+    }
     let mut root = Cli::command();
     let command = command(&mut root, arguments);
     let has = |option: &str| {
@@ -117,30 +143,54 @@ fn unknown(given: &str, arguments: &[OsString]) -> Option<String> {
             .get_arguments()
             .any(|arg| arg.get_long() == Some(option))
     };
-    let others = OTHERS
-        .iter()
-        .filter(|(other, ..)| *other == &name[prefix.len()..]);
+    let others = OTHERS.iter().filter(|(other, ..)| *other == plain);
     let (_, option, value) = others.into_iter().find(|(_, option, _)| has(option))?;
     Some(format!(
         "there is no option '{given}'; write --{prefix}{option}, as in --{prefix}{option} {value}"
     ))
 }
 
-/// Returns the message about `--delay 20ms 5ms`, as netem has it.
-pub(super) fn netem_jitter(arguments: &[OsString]) -> Option<String> {
+/// Returns the value of an option.
+fn value_of(name: &str, arguments: &[OsString]) -> Option<String> {
+    let mut words = arguments.iter().map(|word| word.to_string_lossy());
+    while let Some(word) = words.next() {
+        let Some(word) = word.strip_prefix("--") else {
+            continue;
+        };
+        match word.split_once('=') {
+            Some((option, value)) if option == name => return Some(value.to_owned()),
+            None if word == name => return words.next().map(|value| value.into_owned()),
+            _ => {}
+        }
+    }
+    None
+}
+
+/// Removes a suggestion that has little in common with what was written: clap compares
+/// beginnings.
+fn without_far_fetched(mut error: clap::Error) -> clap::Error {
+    let text = |kind| error.get(kind).map(ToString::to_string).unwrap_or_default();
+    let [given, suggested] = [ContextKind::InvalidArg, ContextKind::SuggestedArg].map(text);
+    if suggest::closest(&given, [suggested.as_str()]).is_none() {
+        error.remove(ContextKind::SuggestedArg);
+    }
+    error
+}
+
+/// Returns the message about `--delay 20ms 5ms` or `--loss 1% 25%`, as netem has them.
+pub(super) fn netem_values(arguments: &[OsString]) -> Option<String> {
     arguments.windows(3).find_map(|words| {
-        let [option, delay, jitter] = words else {
+        let [option, first, second] = words else {
             return None;
         };
         let option = option.to_str()?.strip_prefix("--")?;
         let prefix = PREFIXES
             .iter()
             .find_map(|prefix| option.strip_prefix(prefix));
-        let is_delay = prefix.unwrap_or(option) == DELAY;
-        let (delay, jitter) = (delay.to_str()?, jitter.to_str()?);
-        let model = suggest::jitter(delay, jitter).filter(|_| is_delay)?;
+        let (first, second) = (first.to_str()?, second.to_str()?);
+        let model = netem::two_values(prefix.unwrap_or(option), first, second)?;
         Some(format!(
-            "--{option} takes one value, not '{delay} {jitter}': {model}"
+            "--{option} takes one value, not '{first} {second}': {model}"
         ))
     })
 }
@@ -167,6 +217,19 @@ mod tests {
                 "--up-rate, as in --up-rate 10mbit",
             ),
             ("exec --jitter 5ms", "--delay uniform:min=15ms,max=25ms"),
+            ("exec --upload 2mbit", "--up-rate, as in --up-rate 2mbit"),
+            (
+                "replay t.pcap --to x --mbps=100",
+                "--rate, as in --rate 100mbit",
+            ),
+            (
+                "replay t.pcap --to x --multiplier 2.0",
+                "--speed, as in --speed 2x",
+            ),
+            (
+                "replay t.pcap --to x --maxsleep 1000",
+                "--gap-cap, as in --gap-cap 1s",
+            ),
             ("run a b --packet-loss 5", "--loss, as in --loss 1%"),
             ("run a b --limit 5", "--queue, as in --queue 100p"),
             ("run a b --link-rate 1mbit", "--rate, as in --rate 10mbit"),
@@ -205,6 +268,58 @@ mod tests {
     }
 
     #[test]
+    fn a_jitter_is_suggested_with_the_values_given() {
+        for line in [
+            "exec --jitter 5ms --delay 100ms",
+            "exec --delay=100ms --jitter=5ms -- true",
+            "run a b --up-delay 100ms --up-jitter 5ms",
+        ] {
+            let said = said(&format!("longwire {line}"));
+            assert!(
+                said.contains("uniform:min=95ms,max=105ms"),
+                "{line}: {said}"
+            );
+            assert!(said.contains("normal:mean=100ms,stddev=5ms"), "{said}");
+        }
+    }
+
+    #[test]
+    fn an_option_with_nothing_alike_has_no_suggestion() {
+        let whole = |line: &str| {
+            let words = line.split_whitespace().map(OsString::from);
+            let parsed = Cli::from_arguments(words.collect());
+            parsed.expect_err("it is wrong").to_string()
+        };
+        for option in ["--output", "--quality"] {
+            let said = whole(&format!("longwire exec {option} x"));
+            assert!(said.contains("unexpected argument"), "{said}");
+            assert!(!said.contains("similar"), "{said}");
+        }
+        assert!(whole("longwire exec --dely 1ms").contains("'--delay'"));
+    }
+
+    #[test]
+    fn a_correlation_behind_the_loss_is_explained() {
+        let model = "write correlated:rate=1%,correlation=25%";
+        for line in ["exec --loss 1% 25% ping far", "run a b --down-loss 1% 25%"] {
+            let said = said(&format!("longwire {line}"));
+            assert!(said.contains("takes one value, not '1% 25%'"), "{said}");
+            assert!(said.contains(model), "{line}: {said}");
+        }
+        for value in ["1%,25%", "1% 25%"] {
+            let words = ["longwire", "exec", "--loss", value].map(OsString::from);
+            let parsed = Cli::from_arguments(words.to_vec());
+            let said = parsed.expect_err("it is wrong").to_string();
+            assert!(said.contains(model), "{value}: {said}");
+        }
+        // The model that is named exists.
+        assert_eq!(
+            said("longwire exec --loss correlated:rate=1%,correlation=25%"),
+            "it is right"
+        );
+    }
+
+    #[test]
     fn a_jitter_behind_the_delay_is_explained() {
         for line in [
             "exec --delay 20ms 5ms -- ping far",
@@ -219,8 +334,12 @@ mod tests {
             );
             assert!(said.contains("uniform:min=15ms,max=25ms"), "{line}: {said}");
         }
-        let said = said("longwire exec --delay 20ms,5ms");
-        assert!(said.contains("normal:mean=20ms,stddev=5ms"), "{said}");
+        for value in ["20ms,5ms", "20ms, 5ms", "20ms 5ms"] {
+            let words = ["longwire", "exec", "--delay", value].map(OsString::from);
+            let parsed = Cli::from_arguments(words.to_vec());
+            let said = parsed.expect_err("it is wrong").to_string();
+            assert!(said.contains("normal:mean=20ms,stddev=5ms"), "{said}");
+        }
     }
 
     #[test]

@@ -1,12 +1,11 @@
 //! Options of generated traffic.
 
 use std::net::{IpAddr, Ipv6Addr};
-use std::str::FromStr;
 use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 use longwire_engine::models::{FRAMING, Kind};
-use longwire_engine::{BitRate, Nanos};
+use longwire_engine::Nanos;
 use longwire_packet::alter::parse_dscp;
 use longwire_runtime::FileLoader;
 use longwire_traffic::arrivals::{ArrivalModel, LoadRate};
@@ -16,7 +15,6 @@ use longwire_traffic::generator::{
 };
 use longwire_traffic::sizes::SizeModel;
 use longwire_traffic::{ARRIVALS, SIZES};
-use longwire_units::UnitError;
 
 use crate::Error;
 use crate::commands::models::synopsis;
@@ -25,24 +23,6 @@ use longwire_runtime::suggest;
 const TRAFFIC: &str = "Traffic";
 const HEADERS: &str = "Headers";
 
-/// A rate as it was written, with a warning where it may be a typing error.
-#[derive(Clone, Debug)]
-pub struct GivenRate {
-    rate: LoadRate,
-    doubt: Option<String>,
-}
-
-impl FromStr for GivenRate {
-    type Err = UnitError;
-
-    fn from_str(text: &str) -> Result<GivenRate, UnitError> {
-        Ok(GivenRate {
-            rate: text.parse()?,
-            doubt: BitRate::doubt(text),
-        })
-    }
-}
-
 /// The generated traffic.
 #[derive(Clone, Debug, Args)]
 pub struct TrafficArgs {
@@ -50,7 +30,7 @@ pub struct TrafficArgs {
     /// 100 %
     #[arg(id = "pace", long = "rate", value_name = "RATE", help_heading = TRAFFIC)]
     #[arg(allow_hyphen_values = true)]
-    pub rate: Option<GivenRate>,
+    pub rate: Option<LoadRate>,
 
     /// Bytes per frame that a rate in bits counts in addition to the frame, as
     /// in ethernet; without it, none, but in a profile ethernet
@@ -233,26 +213,13 @@ impl TrafficArgs {
         let text = self.rate_framing.as_deref().unwrap_or(default);
         let framing = FRAMING.parse(text);
         let framing = framing.map_err(|error| Error::Usage(format!("--rate-framing: {error}")))?;
-        let bits = matches!(self.rate(), Some(LoadRate::Bits(..)));
+        let bits = matches!(self.rate, Some(LoadRate::Bits(..)));
         if self.rate_framing.is_some() && !bits {
             return Err(Error::Usage(
                 "--rate-framing counts bits; give --rate in bits, as in 1gbit".to_owned(),
             ));
         }
-        Ok(self.rate().map(|rate| rate.framed(framing)))
-    }
-
-    fn rate(&self) -> Option<LoadRate> {
-        self.rate.as_ref().map(|given| given.rate)
-    }
-
-    /// Returns warnings about values that may be typing errors.
-    pub fn doubts(&self) -> Vec<String> {
-        let doubt = self.rate.as_ref().and_then(|given| given.doubt.as_ref());
-        doubt
-            .map(|doubt| format!("--rate: {doubt}"))
-            .into_iter()
-            .collect()
+        Ok(self.rate.map(|rate| rate.framed(framing)))
     }
 
     fn size_model(&self) -> Result<Arc<dyn SizeModel>, Error> {

@@ -67,7 +67,7 @@ impl DirectedOptions {
                     .iter()
                     .map(|warning| format!("{}: {}", warning.field, warning.reason))
                     .collect();
-                start::warn(&warnings, globals)?;
+                start::doubt(&warnings, globals);
             }
         }
         Ok(())

@@ -49,7 +49,7 @@ Examples:
 #[command(override_usage = "longwire exec [OPTIONS] [FILE.toml] [--] [CMD]...")]
 pub struct ExecArgs {
     /// The command to run in near, with its arguments; without it, the link
-    /// is probed
+    /// is probed. A first word FILE.toml is a network in place of one link
     #[arg(value_name = "CMD", trailing_var_arg = true)]
     pub command: Vec<OsString>,
 

@@ -38,7 +38,11 @@ impl HostArgs {
 }
 
 fn parse_node(text: &str) -> Result<(String, String), String> {
-    let (port, command) = split(text, "core=iperf3 -s")?;
+    const EXAMPLE: &str = "core=iperf3 -s";
+    let (port, command) = split(text, EXAMPLE)?;
+    if command.trim().is_empty() {
+        return Err(format!("no command; write one, as in '{EXAMPLE}'"));
+    }
     Ok((port.to_owned(), command.to_owned()))
 }
 

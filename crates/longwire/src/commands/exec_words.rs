@@ -46,6 +46,26 @@ impl ExecArgs {
         words.extend(command.iter().cloned());
         Some(words)
     }
+
+    /// Returns the message about a command that is empty, as `-- $UNSET` is; `given` are the
+    /// arguments of the program.
+    pub(crate) fn missing_command(&self, given: &[OsString]) -> Option<String> {
+        let (_, command) = split_file(&self.command);
+        let is_empty = match command.first() {
+            Some(first) => first.is_empty(),
+            None => given.last().is_some_and(|last| last == DASHES),
+        };
+        if is_empty {
+            let probe = "leave -- out to probe the link";
+            return Some(format!("no command after --; {probe}"));
+        }
+        let peer = self
+            .peer
+            .peer
+            .as_ref()
+            .filter(|peer| peer.to_string_lossy().trim().is_empty());
+        peer.map(|_| "--peer: no command; write one, as in --peer 'iperf3 -s'".to_owned())
+    }
 }
 
 #[cfg(test)]
@@ -71,6 +91,39 @@ mod tests {
         assert_eq!(split("a/b.toml cat x"), (file.clone(), "cat x".to_owned()));
         assert_eq!(split("a/b.toml"), (file, String::new()));
         assert_eq!(split("cat x.toml"), (None, "cat x.toml".to_owned()));
+    }
+
+    #[test]
+    fn an_empty_command_is_no_probe() {
+        let said = |words: &[&str]| {
+            let words = ["longwire", "exec"].iter().chain(words);
+            let cli = crate::Cli::from_arguments(words.map(OsString::from).collect());
+            cli.map_or_else(|error| error.to_string(), |_| "it is right".to_owned())
+        };
+        for words in [
+            &["--delay", "20ms", "--"][..],
+            &["--delay", "20ms", "--", ""],
+            &["--delay", "20ms", ""],
+            &["a.toml", "--"],
+            &["a.toml", "--time", "1s", "--"],
+            &["a.toml", "--", ""],
+        ] {
+            let said = said(words);
+            let wanted = "error: no command after --; leave -- out to probe the link\n";
+            assert!(said.starts_with(wanted), "{words:?}: {said}");
+        }
+        for words in [&["--peer", "", "true"][..], &["--peer", " ", "--", "true"]] {
+            let said = said(words);
+            assert!(said.starts_with("error: --peer: no command;"), "{said}");
+        }
+        let said_of_node = said(&["a.toml", "--node", "core=", "--", "true"]);
+        assert!(
+            said_of_node.contains("no command; write one"),
+            "{said_of_node}"
+        );
+        for words in [&[][..], &["sh", "--"], &["--", "sh", ""], &["a.toml"]] {
+            assert_eq!(said(words), "it is right", "{words:?}");
+        }
     }
 
     #[test]

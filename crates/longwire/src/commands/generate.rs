@@ -107,7 +107,6 @@ pub fn run(args: &GenerateArgs, globals: &Globals) -> Result<ExitCode, Error> {
         ));
     }
     args.pump.check_report(args.receive.as_deref(), [])?;
-    start::warn(&args.traffic.doubts(), globals)?;
     let captures = feed_file::captures(&args.pump.to)?;
     if args.profile.profile.is_some() {
         refuse_control(args)?;

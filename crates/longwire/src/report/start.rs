@@ -45,9 +45,8 @@ impl Announcement {
             let parts = brief(named.clone()).into_iter().map(described);
             vec![parts.collect::<Vec<_>>().join("; ")]
         };
-        let warnings = named.flat_map(|(name, config)| warnings(name, config));
-        let warnings: Vec<String> = warnings.collect();
-        warn(&warnings, globals)?;
+        let warnings = warnings(named);
+        doubt(&warnings, globals);
         Ok(Announcement { lines, warnings })
     }
 
@@ -81,9 +80,13 @@ impl Announcement {
 
 /// Returns names of links with their options; links with the same options together.
 fn brief<'a>(links: impl Iterator<Item = (&'a str, &'a LinkConfig)>) -> Vec<(String, String)> {
+    together(links.map(|(name, config)| (name, options(config))))
+}
+
+/// Returns texts with the names of the links that have them.
+fn together<'a>(texts: impl Iterator<Item = (&'a str, String)>) -> Vec<(String, String)> {
     let mut groups: Vec<(Vec<&str>, String)> = Vec::new();
-    for (name, config) in links {
-        let text = options(config);
+    for (name, text) in texts {
         match groups.iter_mut().find(|(_, known)| *known == text) {
             Some((names, _)) => names.push(name),
             None => groups.push((vec![name], text)),
@@ -121,7 +124,16 @@ fn options(config: &LinkConfig) -> String {
     }
 }
 
-/// Prints warnings about configurations that may not be intended.
+/// Prints warnings about probable mistakes, also with --quiet; with --json, they are in the
+/// report.
+pub fn doubt(warnings: &[String], globals: &Globals) {
+    let paint = Paint::new(globals, &io::stderr());
+    for warning in warnings.iter().filter(|_| !globals.json) {
+        print_line(format_args!("{} {warning}", paint.warn("warning:")));
+    }
+}
+
+/// Prints warnings that are part of the report.
 ///
 /// # Errors
 /// If stderr cannot be written, unless its reader is gone.
@@ -173,22 +185,29 @@ fn line(config: &LinkConfig) -> String {
     parts.collect::<Vec<_>>().join(", ")
 }
 
-/// Returns warnings about this link, in sentences.
-fn warnings(name: &str, config: &LinkConfig) -> Vec<String> {
+/// Returns warnings about links, in sentences; those of several links once.
+fn warnings<'a>(links: impl Iterator<Item = (&'a str, &'a LinkConfig)>) -> Vec<String> {
+    let found = links.flat_map(|(name, config)| {
+        let texts = warnings_of(config).into_iter();
+        texts.map(move |text| (name, text))
+    });
+    let found = together(found).into_iter();
+    found
+        .map(|(names, text)| format!("{names}: {text}"))
+        .collect()
+}
+
+fn warnings_of(config: &LinkConfig) -> Vec<String> {
     let doubts = config.doubts.iter();
-    let doubts = doubts.map(|doubt| format!("{name}: {}: {}", doubt.option, doubt.message));
-    let mut warnings: Vec<String> = doubts.collect();
+    let doubts = doubts.map(|doubt| format!("{}: {}", doubt.option, doubt.message));
     let undersized = config.queue.as_ref().and_then(|queue| {
         let enough = config.queue_undersized()?;
-        Some((queue, enough))
+        Some(format!(
+            "a queue of {queue} is less than one TCP flow needs to fill this link; {enough} would \
+             do"
+        ))
     });
-    if let Some((queue, enough)) = undersized {
-        warnings.push(format!(
-            "{name}: a queue of {queue} is less than one TCP flow needs to fill this link; \
-             {enough} would do"
-        ));
-    }
-    warnings
+    doubts.chain(undersized).collect()
 }
 
 #[cfg(test)]
@@ -247,33 +266,39 @@ mod tests {
     fn an_undersized_queue_is_warned_of_with_the_number_that_would_do() {
         // 10 Mbit/s for 40 ms: 50,000 bytes, 34 full frames.
         let small = link("10mbit", Some("10p"), "20ms", "in-order");
-        let said = warnings("up", &small);
+        let up = |config| warnings(std::iter::once(("up", config)));
+        let said = up(&small);
         assert_eq!(said.len(), 1);
         assert!(
             said[0].starts_with("up: a queue of 10p is less"),
             "{said:?}"
         );
         assert!(said[0].contains("34p would do"), "{said:?}");
-        assert!(warnings("up", &link("10mbit", Some("34p"), "20ms", "in-order")).is_empty());
+        assert!(up(&link("10mbit", Some("34p"), "20ms", "in-order")).is_empty());
     }
 
     #[test]
-    fn doubtful_values_are_warned_of() {
-        let said = warnings("up", &link("10Mbps", None, "20ms", "in-order"));
+    fn doubtful_values_are_warned_of_once() {
+        let doubtful = link("10mbps", None, "20ms", "in-order");
+        let both = [("link.up", &doubtful), ("link.down", &doubtful)];
+        let said = warnings(both.into_iter());
         assert_eq!(said.len(), 1, "{said:?}");
-        assert!(
-            said[0].starts_with("up: rate: 10Mbps is 80mbit"),
-            "{said:?}"
-        );
+        let text = "link, each direction: rate: 10mbps is 80mbit";
+        assert!(said[0].starts_with(text), "{said:?}");
+        let plain = link("10mbit", None, "20ms", "in-order");
+        let said = warnings([("link.up", &plain), both[1]].into_iter());
+        let text = "link.down: rate: 10mbps is 80mbit";
+        assert!(said.len() == 1 && said[0].starts_with(text), "{said:?}");
     }
 
     #[test]
     fn jitter_in_order_is_warned_of() {
         let jitter = "uniform:min=10ms,max=20ms";
-        assert_eq!(
-            warnings("up", &link("10mbit", None, jitter, "in-order")).len(),
-            1
-        );
-        assert!(warnings("up", &link("10mbit", None, jitter, "reorder")).is_empty());
+        let found = |order| {
+            let config = link("10mbit", None, jitter, order);
+            warnings(std::iter::once(("up", &config))).len()
+        };
+        assert_eq!(found("in-order"), 1);
+        assert_eq!(found("reorder"), 0);
     }
 }

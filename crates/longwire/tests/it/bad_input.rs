@@ -60,6 +60,8 @@ fn units_are_never_guessed() {
         --delay 20 | --delay; '20' has no unit; 20ms
         --rate 10 | --rate; no unit; 10mbit
         --loss 1 | --loss; 1%
+        --loss 0.01 | --loss; '0.01' has no unit: write 1% (a share of 0.01) or 0.01%
+        --loss gilbert-elliott:p=0.001 | write 0.1% (a share of 0.001) or 0.001%
         --queue 100 | --queue; 100p
         --delay 10minutes | --delay; unknown unit 'minutes'; min
         --rate 10mbs | --rate; unknown unit 'mbs'; mbit
@@ -168,6 +170,28 @@ fn doubtful_values_are_warned_of() {
         "queue: target=200ms is above interval=100ms",
     ] {
         assert!(ran.stderr.contains(warning), "no '{warning}' in {ran:?}");
+    }
+    // A single link of each direction, warned of once, also with --quiet.
+    let out_too = format!("pcap:{out}");
+    for line in [
+        &["simulate", &capture, &out, "--rate", "10mbps"][..],
+        &[
+            "generate", "--to", &out_too, "--rate", "10mbps", "--count", "1",
+        ],
+        &["replay", &capture, "--to", &out_too, "--rate", "10mbps"],
+        &["run", "null", "null", "--time", "1ms", "--rate", "10mbps"],
+    ] {
+        for more in [&[][..], &["-q"]] {
+            let ran = longwire(&[line, more].concat());
+            assert_eq!(ran.code, 0, "{line:?}: {ran:?}");
+            let said = "10mbps is 80mbit: as in tc, mbps is bytes per second; write 10mbit if";
+            assert_eq!(ran.stderr.matches(said).count(), 1, "{line:?}: {ran:?}");
+            assert_eq!(ran.stderr.matches("warning:").count(), 1, "{ran:?}");
+        }
+        let report = longwire(&[line, &["--json"]].concat());
+        assert_eq!(report.stderr, "", "{line:?}");
+        let notes = report.json()["notes"].to_string();
+        assert!(notes.contains("10mbps is 80mbit"), "{line:?}: {notes}");
     }
     let json = longwire(&[&simulate[..], &doubtful, &["--json"]].concat());
     let report: serde_json::Value = serde_json::from_str(&json.stdout).expect("JSON");
@@ -314,6 +338,8 @@ fn ports_that_cannot_be_are_named_with_what_would_do() {
         "
         run packet:nowhere0 packet:nowhere1 | 1 | nowhere0
         exec --peer true | 2 | CMD
+        exec --delay 20ms -- | 2 | no command after --; leave -- out to probe the link
+        exec --delay 20ms -q -- | 2 | no command after --
         ",
         &[],
     );

@@ -2,6 +2,8 @@
 //! file; and `--time`.
 
 use longwire_testbed::support::words;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
@@ -262,21 +264,23 @@ fn a_link_that_changes_keeps_no_more_rights() {
 #[test]
 fn the_link_is_printed_at_the_start_as_without_control() {
     for user in User::all() {
-        let options = "--rate 10Mbps --delay 20ms --queue 3p";
+        let options = "--rate 10mbps --delay 20ms --queue 3p";
         for more in ["", "--control a.sock"] {
             let line = format!("$LONGWIRE exec {options} {more} -- true");
             let ended = well(user.shell(&line));
             let link = "link, each direction: rate 80mbit, queue 3p, delay 20ms";
-            let warnings = ["link.up", "link.down"].map(|name| {
-                [
-                    format!("warning: {name}: rate: 10Mbps is 80mbit"),
-                    format!("warning: {name}: a queue of 3p is less"),
-                ]
-            });
-            for wanted in warnings.iter().flatten().map(String::as_str).chain([link]) {
+            let warnings = [
+                "warning: link, each direction: rate: 10mbps is 80mbit",
+                "warning: link, each direction: a queue of 3p is less",
+            ];
+            for wanted in warnings.into_iter().chain([link]) {
                 let found = ended.stderr.lines().filter(|line| line.starts_with(wanted));
                 assert_eq!(found.count(), 1, "{wanted}: {ended:?}");
             }
+            assert_eq!(ended.stderr.matches("warning:").count(), 2, "{ended:?}");
+            let line = format!("$LONGWIRE exec -q {options} {more} -- true");
+            let quiet = well(user.shell(&line));
+            assert_eq!(quiet.stderr.matches("warning:").count(), 2, "{quiet:?}");
             let line = format!("$LONGWIRE exec -v {options} {more} -- true");
             let ended = well(user.shell(&line));
             for name in ["link.up", "link.down"] {
@@ -284,5 +288,36 @@ fn the_link_is_printed_at_the_start_as_without_control() {
                 assert!(ended.stderr.contains(&whole), "{whole}: {ended:?}");
             }
         }
+    }
+}
+
+#[test]
+fn sockets_of_other_users_are_skipped() {
+    for user in User::all().into_iter().filter(|user| user.id.is_some()) {
+        let folder = user.dir.path().join("run/longwire");
+        std::fs::create_dir_all(&folder).expect("a folder");
+        let set_mode = |path: &Path, mode| {
+            let mode = std::fs::Permissions::from_mode(mode);
+            std::fs::set_permissions(path, mode).expect("the tests' own");
+        };
+        set_mode(&folder, 0o777);
+        let socket = folder.join("attach-1.sock");
+        let _listener = std::os::unix::net::UnixListener::bind(&socket).expect("a socket");
+        set_mode(&socket, 0o600);
+        let ctl = |line: &str| user.shell(&format!("XDG_RUNTIME_DIR=$PWD/run $LONGWIRE {line}"));
+        let ended = ctl("ctl status");
+        assert_eq!(ended.code, 1, "{ended:?}");
+        let folder = folder.display();
+        for said in [
+            format!("error: no run of yours in {folder}"),
+            "; name its socket: --control ./link.sock\n".to_owned(),
+        ] {
+            assert!(ended.stderr.contains(&said), "{said}: {ended:?}");
+        }
+        // A run of the user's own is found next to it.
+        let inside = "env -u LONGWIRE_CONTROL $LONGWIRE ctl --json status";
+        let line = format!("exec --control run/longwire/own.sock -- {inside}");
+        let ended = well(ctl(&line));
+        assert!(ended.json()["elapsed_s"].is_number(), "{ended:?}");
     }
 }

@@ -1,0 +1,93 @@
+//! Warnings about rates of the command line that are probably mistyped.
+
+use std::any::TypeId;
+use std::ffi::OsString;
+
+use clap::{Arg, CommandFactory};
+use longwire_engine::BitRate;
+use longwire_engine::models::arrivals::LoadRate;
+
+use super::{Cli, spelling};
+use crate::commands::replay::PaceRate;
+
+/// The option of profiles whose value is a model with rates.
+const SERVICE: &str = "service";
+
+/// Returns a warning for each rate in bytes that probably means bits, as in `10mbps`. The
+/// options of links are not among them: their models warn of them.
+pub(super) fn of_rates(arguments: &[OsString]) -> Vec<String> {
+    let mut root = Cli::command();
+    let command = spelling::command(&mut root, arguments);
+    let options: Vec<&Arg> = command.get_arguments().filter(|arg| is_rate(arg)).collect();
+    let words = arguments.iter().enumerate();
+    let doubts = words.filter_map(|(index, word)| {
+        let word = word.to_str()?.strip_prefix("--")?;
+        let (name, value) = match word.split_once('=') {
+            Some((name, value)) => (name, value),
+            None => (word, arguments.get(index + 1)?.to_str()?),
+        };
+        options
+            .iter()
+            .find(|option| option.get_long() == Some(name))?;
+        let doubt = value.split([',', ':', '=']).find_map(BitRate::doubt)?;
+        Some(format!("--{name}: {doubt}"))
+    });
+    doubts.collect()
+}
+
+fn is_rate(option: &Arg) -> bool {
+    let kind = option.get_value_parser().type_id();
+    let rates = [
+        TypeId::of::<BitRate>(),
+        TypeId::of::<LoadRate>(),
+        TypeId::of::<PaceRate>(),
+    ];
+    rates.iter().any(|rate| kind == *rate) || option.get_long() == Some(SERVICE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_option_with_a_rate_is_warned_of_once() {
+        let found = |line: &str| {
+            let words = line.split_whitespace().map(OsString::from);
+            let cli = Cli::from_arguments(words.collect());
+            cli.unwrap_or_else(|error| panic!("{line}: {error}"))
+                .globals
+                .doubts
+        };
+        for (line, option) in [
+            ("generate --to x --rate 100mbps", "--rate"),
+            ("generate --to x --rate=100mbps", "--rate"),
+            ("replay t.pcap --to x --rate 100mbps", "--rate"),
+            ("generate --to x --profile y1564 --cir 100mbps", "--cir"),
+            (
+                "generate --to x --profile y1564 --service a:cir=100mbps",
+                "--service",
+            ),
+            ("run a b --gap-frames 100mbps", "--gap-frames"),
+            ("bench rate --rate 1mbit,100mbps", "--rate"),
+        ] {
+            let said = found(&format!("longwire {line}"));
+            assert_eq!(
+                said,
+                [format!(
+                    "{option}: 100mbps is 800mbit: as in tc, mbps is bytes per second; write \
+                     100mbit if bits are meant, or 800mbit"
+                )],
+                "{line}"
+            );
+        }
+        for line in [
+            "generate --to x --rate 100mbit",
+            "generate --to x --rate 100MBps",
+            "replay t.pcap --to x --rate 1mpps",
+            "exec -- generate --rate 100mbps",
+            "simulate a.pcap b.pcap --rate 10mbps",
+        ] {
+            assert!(found(&format!("longwire {line}")).is_empty(), "{line}");
+        }
+    }
+}
