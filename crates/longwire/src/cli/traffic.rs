@@ -4,8 +4,8 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
-use longwire_engine::models::{FRAMING, Kind};
 use longwire_engine::Nanos;
+use longwire_engine::models::{FRAMING, Kind};
 use longwire_packet::alter::parse_dscp;
 use longwire_runtime::FileLoader;
 use longwire_traffic::arrivals::{ArrivalModel, LoadRate};
