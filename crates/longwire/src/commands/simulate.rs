@@ -14,7 +14,7 @@ use longwire_packet::bridge::PortIndex;
 use longwire_packet::sides::{Near, Sides};
 use longwire_runtime::fabric::Simulation;
 use longwire_runtime::shards::ShardCount;
-use longwire_runtime::{LinkReport, LinkSetup, RunReport};
+use longwire_runtime::{DIRECTIONS, LinkReport, LinkSetup, RunReport};
 use serde::Serialize;
 
 use super::simulate_network;
@@ -179,12 +179,11 @@ pub fn run(args: &SimulateArgs, globals: &Globals) -> Result<ExitCode, Error> {
     let stop = stop_flag()?;
     let mut inputs = Inputs::of_pair(&args.input, args.interface.as_deref(), ways, &stop)?;
     let outputs = Outputs::of_pair(&[output])?;
-    let names = ["up", "down"];
     let record = RecordArgs {
         capture: None,
         log: args.log.clone(),
     };
-    let recorder = record.recorder(&names, &args.report)?;
+    let recorder = record.recorder(&DIRECTIONS, &args.report)?;
     let announcement = Announcement::of_links(links.iter().map(|(_, link)| link), globals)?;
     announcement.print(globals);
     let mut notes = announcement.warnings;
