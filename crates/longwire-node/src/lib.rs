@@ -27,6 +27,7 @@ mod link;
 pub mod names;
 mod networks;
 mod node;
+pub mod open_files;
 pub mod place;
 mod pool;
 mod request;

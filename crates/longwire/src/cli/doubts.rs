@@ -5,7 +5,7 @@ use std::ffi::OsString;
 
 use clap::{Arg, CommandFactory};
 use longwire_engine::BitRate;
-use longwire_engine::models::arrivals::LoadRate;
+use longwire_traffic::arrivals::LoadRate;
 
 use super::{Cli, spelling};
 use crate::commands::replay::PaceRate;

@@ -255,6 +255,21 @@ impl PumpArgs {
         self.link.0.is_empty()
     }
 
+    /// Refuses links at top speed.
+    ///
+    /// # Errors
+    /// If `topspeed` is set and a link is emulated.
+    pub fn refuse_links_at(&self, topspeed: bool) -> Result<(), Error> {
+        if topspeed && !self.is_transparent() {
+            return Err(Error::Usage(
+                "--topspeed has no times at which frames would arrive at an emulated link; \
+                 --rate has"
+                    .to_owned(),
+            ));
+        }
+        Ok(())
+    }
+
     /// Describes the sending, and the links before the outputs if any are emulated.
     ///
     /// # Errors

@@ -28,13 +28,13 @@ use super::{attach_list, attach_node, attach_spec, run_pair};
 use crate::cli::{
     ControlArgs, DUPLEX_HELP, DuplexArgs, LINK_HELP, RecordArgs, ReportArgs, RunningArgs, SeedArgs,
 };
-use crate::open_files::raise_limit;
 use crate::report::finish::{ReportStream, check_file};
 use crate::report::start::{self, Announcement};
 use crate::report::stderr::print_line;
 use crate::signals::stop_flag;
 use crate::watch::until_stopped;
 use crate::{Error, Globals};
+use longwire_node::open_files::raise_limit;
 
 const EXAMPLES: &str = "\
 Addresses, routes and connections of the interface stay as they are, and no container is

@@ -242,12 +242,7 @@ fn refuse_control(args: &GenerateArgs) -> Result<(), Error> {
 
 /// Refuses options that do not fit traffic that a port sends.
 fn check_sending(args: &GenerateArgs, config: &GeneratorConfig) -> Result<(), Error> {
-    if args.traffic.topspeed && !args.pump.is_transparent() {
-        return Err(Error::Usage(
-            "--topspeed has no times at which frames would arrive at an emulated link; --rate has"
-                .to_owned(),
-        ));
-    }
+    args.pump.refuse_links_at(args.traffic.topspeed)?;
     if args.receive.is_some() && config.probe.is_none() {
         return Err(Error::Usage(
             "--receive needs the frames' probes; leave out --no-probe".to_owned(),

@@ -19,13 +19,13 @@ use longwire_runtime::{Faults, FileAccess};
 use sd_notify::NotifyState;
 
 use crate::cli::RunningArgs;
-use crate::open_files::raise_limit;
 use crate::report::document::Document;
 use crate::report::network::verdict_on;
 use crate::report::start;
 use crate::report::stderr::print_line;
 use crate::signals::stop_flag;
 use crate::{Error, Globals, parent};
+use longwire_node::open_files::raise_limit;
 
 /// The name of the socket, in the run directory.
 pub const SOCKET: &str = "node.sock";

@@ -304,14 +304,7 @@ impl ReplayArgs {
                 "--merge makes one trace of several, for one port or with --split".to_owned(),
             ));
         }
-        if self.pace.topspeed && !self.pump.is_transparent() {
-            return Err(Error::Usage(
-                "--topspeed has no times at which frames would arrive at an emulated link; \
-                 --rate has"
-                    .to_owned(),
-            ));
-        }
-        Ok(())
+        self.pump.refuse_links_at(self.pace.topspeed)
     }
 
     /// Refuses options that need a run in real time.

@@ -4,7 +4,7 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 /// Raises this process's limit of open files as far as allowed: a link in an interface takes
 /// some twenty, and the usual limit is 1,024.
-pub(crate) fn raise_limit() {
+pub fn raise_limit() {
     if let Ok((limit, allowed)) = getrlimit(Resource::RLIMIT_NOFILE)
         && limit < allowed
     {
