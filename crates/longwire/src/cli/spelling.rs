@@ -12,7 +12,7 @@ use super::netem::{self, DELAY};
 
 /// Options of other tools and of earlier versions: name, option of this program, example value.
 /// Of equal names, the first whose option the command has applies.
-const OTHERS: [(&str, &str, &str); 45] = [
+const OTHERS: [(&str, &str, &str); 37] = [
     ("latency", DELAY, "20ms"),
     ("rtt", DELAY, "20ms"),
     (JITTER, DELAY, "uniform:min=15ms,max=25ms"),
