@@ -55,7 +55,7 @@ fn hosts_see_a_hop_and_learn_the_mtu() {
             );
             assert_eq!(counted(&user, "link.up", "icmp_sent"), 4, "{more:?}");
             assert_eq!(counted(&user, "link.up", "packets_in"), 6, "{more:?}");
-            assert_eq!(counted(&user, up, "packets_out"), 2, "{more:?}");
+            assert_eq!(counted(&user, "link.up", "packets_out"), 2, "{more:?}");
         }
     }
 }
