@@ -2,6 +2,7 @@
 //! Without the right to make namespaces the tests say so and pass, except in CI, where
 //! that is a failure.
 
+use std::net::UdpSocket;
 use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -133,6 +134,43 @@ fn every_frame_arrives_or_is_counted() {
         assert_eq!(lost, 20, "{kind}");
         assert_eq!(controlled.arrived() - before, 40, "{kind}");
     }
+}
+
+/// What the kernel drops of programs' frames at an interface without a carrier is no loss
+/// of the port.
+#[test]
+fn frames_for_a_tap_device_without_a_carrier_are_no_losses() {
+    let Some(mut controlled) = Controlled::open("tap") else {
+        return;
+    };
+    controlled.wait_for(true);
+    let address = "10.9.0.1".parse().unwrap();
+    let added = controlled.place.run(|| net::addr_add("tap0", address, 24));
+    added.unwrap().unwrap();
+    for turn in 0..2 {
+        controlled.port.tx.set_carrier(false);
+        controlled.wait_for(false);
+        let dropped = controlled.place.run(|| send_without_carrier("tap0", 10));
+        assert!(dropped.unwrap() >= 10 * (turn + 1), "the kernel drops them");
+        assert_eq!(controlled.port.rx.losses().ring_full, 0);
+        controlled.port.tx.set_carrier(true);
+        controlled.wait_for(true);
+        assert_eq!(controlled.port.rx.losses().ring_full, 0);
+    }
+}
+
+/// Sends datagrams to a device; returns how many frames the kernel has dropped there.
+fn send_without_carrier(device: &str, datagrams: u32) -> u64 {
+    let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
+    socket.set_broadcast(true).unwrap();
+    for _ in 0..datagrams {
+        // The kernel may answer that it has dropped it.
+        let _ = socket.send_to(&[0; 60], "10.9.0.255:9");
+    }
+    let text = std::fs::read_to_string("/proc/thread-self/net/dev").unwrap();
+    let mut lines = text.lines().map(str::trim_start);
+    let line = lines.find(|line| line.starts_with(device)).unwrap();
+    line.split_whitespace().nth(12).unwrap().parse().unwrap()
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::sync::{Mutex, PoisonError};
 
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
 
@@ -61,9 +62,19 @@ pub(super) struct Device {
     file: File,
     settings: DeviceSettings,
     counters: Option<File>,
+    without_carrier: Mutex<DropsWithoutCarrier>,
     /// Changes of a device that existed before.
     record: Option<(PortRecord, Restorer)>,
     _lock: Option<PortLock>,
+}
+
+/// Frames to the reader that the kernel dropped for want of a carrier.
+#[derive(Clone, Copy, Default)]
+struct DropsWithoutCarrier {
+    /// Their number until the carrier was back.
+    before: u64,
+    /// All drops when the carrier was taken, while there is none.
+    since: Option<u64>,
 }
 
 /// Settings of a device that existed before.
@@ -95,6 +106,7 @@ impl Device {
             file,
             settings,
             counters: None,
+            without_carrier: Mutex::default(),
             record: None,
             _lock: None,
         };
@@ -127,9 +139,42 @@ impl Device {
         &self.file
     }
 
+    /// Gives the device its carrier, or takes it.
+    pub(super) fn set_carrier(&self, up: bool) -> io::Result<()> {
+        let mut without = self
+            .without_carrier
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if !up {
+            without.since.get_or_insert(self.all_drops().to_reader);
+        }
+        let carrier = libc::c_int::from(up);
+        // SAFETY: the descriptor is a TUN control file; the kernel reads one int, which
+        // outlives the call.
+        unsafe { control::set_carrier(self.file.as_raw_fd(), &raw const carrier) }?;
+        if up && let Some(since) = without.since.take() {
+            without.before += self.all_drops().to_reader.saturating_sub(since);
+        }
+        Ok(())
+    }
+
     /// Returns the losses of the device since its creation: frames dropped at a full
     /// queue towards us, and frames of ours that the kernel did not accept.
     pub(super) fn drops(&self) -> Drops {
+        let without = *self
+            .without_carrier
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let mut drops = self.all_drops();
+        let now = without
+            .since
+            .map_or(0, |since| drops.to_reader.saturating_sub(since));
+        drops.to_reader = drops.to_reader.saturating_sub(without.before + now);
+        drops
+    }
+
+    /// Returns the losses, with those of frames that were sent to a device without a carrier.
+    fn all_drops(&self) -> Drops {
         let Some(file) = &self.counters else {
             return Drops::default();
         };
@@ -306,15 +351,6 @@ impl DeviceSettings {
         unsafe { control::set_queue_len(self.socket.as_raw_fd(), &raw const request) }?;
         Ok(())
     }
-}
-
-/// Gives the device its carrier, or takes it.
-pub(super) fn set_carrier(file: &File, up: bool) -> io::Result<()> {
-    let carrier = libc::c_int::from(up);
-    // SAFETY: the descriptor is a TUN control file; the kernel reads one int, which
-    // outlives the call.
-    unsafe { control::set_carrier(file.as_raw_fd(), &raw const carrier) }?;
-    Ok(())
 }
 
 fn attach(file: &File, mut request: libc::ifreq) -> io::Result<()> {

@@ -170,8 +170,8 @@ pub struct TapTx {
 impl TapTx {
     /// Returns what gives the device its carrier, or takes it.
     pub(super) fn carrier_switch(&self) -> io::Result<SwitchCarrier> {
-        let file = self.device.file().try_clone()?;
-        Ok(Box::new(move |up| device::set_carrier(&file, up)))
+        let device = Arc::clone(&self.device);
+        Ok(Box::new(move |up| device.set_carrier(up)))
     }
 }
 
