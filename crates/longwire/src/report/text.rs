@@ -150,7 +150,7 @@ fn rows(links: &[LinkReport]) -> Vec<ReportRow> {
     add("queue", "max bytes", Tone::Plain, &|link| {
         count(link.queue.queue_bytes_max)
     });
-    effects(&mut add);
+    effects(&mut add, links);
     add("delay line", "in flight", Tone::Plain, &|link| {
         count(link.in_flight)
     });
@@ -160,16 +160,20 @@ fn rows(links: &[LinkReport]) -> Vec<ReportRow> {
     rows
 }
 
-/// Adds the rows of effects that the ledger gives a row.
-fn effects(add: &mut AddRow<'_>) {
+/// Adds the rows of effects, of those without a row of their own if there are any.
+fn effects(add: &mut AddRow<'_>, links: &[LinkReport]) {
     for (index, counter) in Effects::COUNTERS.iter().enumerate() {
-        let Some((group, name)) = counter.row else {
-            continue;
+        let value = |link: &LinkReport| {
+            let value = link.effects.counted().nth(index);
+            value.map_or(0, |(_, value)| value)
+        };
+        let (group, name) = match counter.row {
+            Some(row) => row,
+            None if links.iter().any(|link| value(link) > 0) => ("effects", counter.name),
+            None => continue,
         };
         add(group, name, Tone::Emulated, &|link| {
-            let value = link.effects.counted().nth(index);
-            let value = value.map_or(0, |(_, value)| value);
-            share(value, link.traffic.packets_in)
+            share(value(link), link.traffic.packets_in)
         });
     }
 }
@@ -265,6 +269,10 @@ mod tests {
             },
             drops: [("loss", lost), ("mtu", 0)].into(),
             artifacts: [("late", 0)].into(),
+            effects: Effects {
+                ecn_marked: lost,
+                ..Effects::default()
+            },
             ..LinkReport::default()
         };
         let mut out = Vec::new();
@@ -280,6 +288,8 @@ mod tests {
         assert_eq!(row("loss "), "drops loss 10 (1.00%) 0");
         assert_eq!(row("mtu"), "mtu 0 0");
         assert_eq!(row("late "), "artifacts late 0 0");
+        assert_eq!(row("ecn_marked"), "effects ecn_marked 10 (1.00%) 0");
+        assert_eq!(row("icmp_sent"), "");
         assert_eq!(row("in flight"), "delay line in flight 0 0");
         let widths: BTreeSet<usize> = text.lines().map(str::len).collect();
         assert_eq!(widths.len(), 1, "columns are aligned:\n{text}");
