@@ -1,11 +1,12 @@
 //! Warnings: valid values that are probably not meant.
 
-use longwire_engine::PARTS;
 use longwire_engine::models::is_scheduled;
+use longwire_engine::{LinkSpec, NoLoader, PARTS};
 use longwire_packet::classify::{Classifier, RuleId};
 use longwire_units::number_of;
 
 use super::builder::Builder;
+use super::glob::fits;
 use super::plan::{Class, Target, Topology};
 use super::timeline::{Action, Timeline};
 use super::tree;
@@ -59,6 +60,20 @@ pub(super) fn warn_of_unused(file: &Table<'_>, builder: &mut Builder, timeline: 
     }
 }
 
+/// Removes the first value from a model's text: what remains is equal for models that differ
+/// in it alone.
+fn without_value(text: &str) -> String {
+    let start = text
+        .find(|c: char| c.is_ascii_digit())
+        .unwrap_or(text.len());
+    let value = |c: char| c.is_ascii_alphanumeric() || ".%".contains(c);
+    format!(
+        "{}{}",
+        &text[..start],
+        text[start..].trim_start_matches(value)
+    )
+}
+
 impl Topology {
     /// Whether a link or the scenario follows a schedule from the start of the run on.
     pub fn is_scheduled(&self) -> bool {
@@ -71,7 +86,35 @@ impl Topology {
         !self.timeline.events.is_empty() || texts.into_iter().any(|text| is_scheduled(&text))
     }
 
-    /// Returns doubts about the rules, in sentences: rules that can never match, and
+    /// Returns a sentence for each ramp that replaces another model of a link.
+    fn replaced_by_ramps(&self) -> Vec<String> {
+        let ramps = self.timeline.events.iter().flat_map(|event| &event.ramps);
+        let replaced = ramps.filter_map(|ramp| {
+            let part = PARTS.iter().find(|part| part.name == ramp.option)?;
+            let mut plain = LinkSpec::new();
+            plain.set(ramp.option, &ramp.ends[0], &NoLoader).ok()?;
+            let plain = part.texts(&plain)?.join(" ");
+            let replaces = |name: String, spec: &LinkSpec| {
+                let text = part.texts(spec)?.join(" ");
+                let is_other = !text.is_empty() && without_value(&text) != without_value(&plain);
+                (is_other && fits(&ramp.pattern, &name)).then(|| (name, text))
+            };
+            let (name, text) = self.links.iter().find_map(|link| {
+                let name = link.name.as_ref();
+                replaces(name.to_owned(), &link.up)
+                    .or_else(|| replaces(format!("{name}.up"), &link.up))
+                    .or_else(|| replaces(format!("{name}.down"), link.down.as_ref()?))
+            })?;
+            Some(format!(
+                "the ramp of {} replaces '{text}' of '{name}' by plain values; its other parameters \
+                 are lost",
+                ramp.option
+            ))
+        });
+        replaced.collect()
+    }
+
+    /// Returns doubts about ramps and rules, in sentences: rules that can never match, and
     /// pairs of which the order decides. Takes time in proportion to the rules, and
     /// builds a classifier of them.
     pub fn doubts(&self) -> Vec<String> {
@@ -87,7 +130,7 @@ impl Topology {
             Ok(classifier) => classifier,
             Err((rule, error)) => return vec![format!("rule {rule}: {error}")],
         };
-        let mut doubts = Vec::new();
+        let mut doubts = self.replaced_by_ramps();
         let unreachable = classifier.unreachable().rules;
         for rule in unreachable.iter().take(UNREACHABLE_MAX) {
             doubts.push(format!(

@@ -222,6 +222,18 @@ fn matchers_without_an_end_are_about_frames_of_the_first_port() {
 }
 
 #[test]
+fn ramps_that_replace_another_model_are_doubted() {
+    let ramp = |loss: &str| {
+        let link = "[[link]]\nname = \"x\"\nmatch = \"any\"\n";
+        let ramp = "[[at]]\ntime = 0\nramp = { x = { option = \"loss\", from = \"1%\", to = \"50%\", time = \"1s\" } }\n";
+        good(&format!("{link}loss = \"{loss}\"\n{ramp}")).doubts()
+    };
+    assert_eq!(ramp("2%"), Vec::<String>::new());
+    let doubt = "the ramp of loss replaces 'packet:rate=1%,run-max=1' of 'x' by plain values; its other parameters are lost";
+    assert_eq!(ramp("packet:rate=1%,run-max=1"), [doubt]);
+}
+
+#[test]
 fn directions_of_one_link_may_match_the_same_frames() {
     // Both ways: from a network to itself.
     let link =
