@@ -46,9 +46,7 @@ pub enum UnitError {
 /// Writes a number in each of these units: `5ms or 5s`.
 fn with_units(text: &str, units: &[&str]) -> String {
     let written: Vec<String> = units.iter().map(|unit| with_unit(text, unit)).collect();
-    let is_share = units == ["%"] && percent_of_share(text).is_some();
-    let verb = if is_share { "write " } else { "" };
-    format!("{verb}{}", written.join(" or "))
+    written.join(" or ")
 }
 
 /// Writes a number in this unit. A number below 1 in place of a percentage may be a share:

@@ -151,7 +151,7 @@ fn values_are_refused_with_their_unit() {
         &models::LOSS,
         "
         1 | '1' has no unit: 1%
-        0.01 | '0.01' has no unit: write 1% (a share of 0.01) or 0.01%
+        0.01 | '0.01' has no unit: 1% (a share of 0.01) or 0.01%
         1%,at=exit | packet: at: 'exit' is none of medium, entry
         ",
     );

@@ -145,9 +145,9 @@ fn other_units_are_refused_in_clear_words() {
     assert_refused::<Probability>(
         "
         1' has no unit: 1%
-        0.01' has no unit: write 1% (a share of 0.01) or 0.01%
-        0.5' has no unit: write 50% (a share of 0.5) or 0.5%
-        .0015' has no unit: write 0.15% (a share of .0015) or .0015%
+        0.01' has no unit: 1% (a share of 0.01) or 0.01%
+        0.5' has no unit: 50% (a share of 0.5) or 0.5%
+        .0015' has no unit: 0.15% (a share of .0015) or .0015%
         1.5' has no unit: 1.5%
         101%' is too large; the most is 100%
         0.0000000000001%' is finer than 0.000000000001%, the least step

@@ -60,7 +60,7 @@ fn units_are_never_guessed() {
         --delay 20 | --delay; '20' has no unit; 20ms
         --rate 10 | --rate; no unit; 10mbit
         --loss 1 | --loss; 1%
-        --loss 0.01 | --loss; '0.01' has no unit: write 1% (a share of 0.01) or 0.01%
+        --loss 0.01 | --loss; '0.01' has no unit: 1% (a share of 0.01) or 0.01%
         --loss gilbert-elliott:p=0.001 | write 0.1% (a share of 0.001) or 0.001%
         --queue 100 | --queue; 100p
         --delay 10minutes | --delay; unknown unit 'minutes'; min
