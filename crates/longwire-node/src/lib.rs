@@ -28,6 +28,7 @@ pub mod names;
 mod networks;
 mod node;
 pub mod open_files;
+pub mod parent;
 pub mod place;
 mod pool;
 mod request;

@@ -6,11 +6,11 @@ use nix::sys::signal::Signal;
 use nix::unistd::getppid;
 
 /// The variable with the ID of the process that this one ends with.
-pub(crate) const VARIABLE: &str = "LONGWIRE_PARENT";
+pub const VARIABLE: &str = "LONGWIRE_PARENT";
 
 /// Returns the files that a topology may name: a node's was sent to it, and its answers
 /// have the messages of the run.
-pub(crate) fn access() -> FileAccess {
+pub fn access() -> FileAccess {
     match std::env::var_os(VARIABLE) {
         Some(_) => FileAccess::Absolute,
         None => FileAccess::Any,
@@ -19,7 +19,7 @@ pub(crate) fn access() -> FileAccess {
 
 /// Has the kernel kill this process when its parent ends, if the parent asks for it.
 /// Returns whether the parent has ended already.
-pub(crate) fn follow() -> bool {
+pub fn follow() -> bool {
     let Ok(parent) = std::env::var(VARIABLE) else {
         return false;
     };

@@ -10,7 +10,6 @@ pub mod cli;
 pub mod commands;
 pub mod doctor;
 pub mod error;
-pub mod parent;
 mod probe;
 pub mod profile;
 mod progress;

@@ -4,9 +4,10 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use super::view_address::view_address;
-use crate::{parent, view};
+use crate::view;
 use clap::{ArgGroup, Args, ValueEnum};
 use longwire_control::{Address, Config, Detail, LIMIT_DEFAULT};
+use longwire_node::parent;
 
 /// The control API of a run.
 #[derive(Clone, Debug, Args)]

@@ -14,6 +14,7 @@ use longwire_fabric::NetworkReport;
 use longwire_io::attach::{Attachment, Direction, Engage, FailMode, Pins, Selection, engage_all};
 use longwire_io::net::address::Prefix;
 use longwire_io::net::grace::ExpeditedGrace;
+use longwire_node::open_files::raise_limit;
 use longwire_node::place::{self, Part};
 use longwire_node::short_end;
 use longwire_packet::filter::{Filter, FilterError, LANGUAGE};
@@ -34,7 +35,6 @@ use crate::report::stderr::print_line;
 use crate::signals::stop_flag;
 use crate::watch::until_stopped;
 use crate::{Error, Globals};
-use longwire_node::open_files::raise_limit;
 
 const EXAMPLES: &str = "\
 Addresses, routes and connections of the interface stay as they are, and no container is

@@ -14,6 +14,8 @@ use clap::Args;
 use longwire_control::{Address, Config, Detail, LIMIT_DEFAULT};
 use longwire_fabric::NetworkReport;
 use longwire_io::run_directory;
+use longwire_node::open_files::raise_limit;
+use longwire_node::parent;
 use longwire_node::{NetworkFiles, NetworkRun, Node, NodeConfig, Notice, short_end};
 use longwire_runtime::{Faults, FileAccess};
 use sd_notify::NotifyState;
@@ -24,8 +26,7 @@ use crate::report::network::verdict_on;
 use crate::report::start;
 use crate::report::stderr::print_line;
 use crate::signals::stop_flag;
-use crate::{Error, Globals, parent};
-use longwire_node::open_files::raise_limit;
+use crate::{Error, Globals};
 
 /// The name of the socket, in the run directory.
 pub const SOCKET: &str = "node.sock";

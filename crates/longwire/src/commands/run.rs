@@ -7,6 +7,7 @@ use clap::Args;
 use longwire_engine::{BitRate, Nanos};
 use longwire_io::port::options::{OpenOptions, Purpose};
 use longwire_io::port::registry::{self, Port};
+use longwire_node::parent;
 use longwire_runtime::{DIRECTIONS, LinkSetup, NetworkPlan, network};
 
 use super::{run_network, run_pair};
@@ -18,7 +19,7 @@ use crate::report::finish::{ReportStream, check_file, finish};
 use crate::report::start::{self, Announcement};
 use crate::signals::stop_flag;
 use crate::watch::watch_live;
-use crate::{Error, Globals, parent, rights};
+use crate::{Error, Globals, rights};
 
 const EXAMPLES: &str = "\
 Ctrl-C ends the run with its report. link.up is the direction from A to B; --ab-X

@@ -30,9 +30,10 @@ use crate::report::words;
 use crate::signals::stop_flag;
 use crate::steps::StepsOnStderr;
 use crate::watch::{Pause, until_stopped, watch};
-use crate::{Error, Globals, parent, rights, view};
+use crate::{Error, Globals, rights, view};
 use longwire_control::Bound;
 use longwire_fabric::{Controller, NetworkReport, Numbered, Prepared, Scenario};
+use longwire_node::parent;
 use longwire_topology::{Command, Problem, StartFiles, Topology};
 
 /// Time before a command's execution at which it is prepared.
