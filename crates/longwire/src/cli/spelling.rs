@@ -238,10 +238,6 @@ mod tests {
                 "--src-ip, as in --src-ip 10.0.0.1",
             ),
             (
-                "generate --to x --destination-macs 4",
-                "--dst-macs, as in --dst-macs 100",
-            ),
-            (
                 "ctl add x --match in-port=a --latency 1ms",
                 "--delay, as in --delay 20ms",
             ),
