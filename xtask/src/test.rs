@@ -31,10 +31,10 @@ const SKIPPED: &str = "LONGWIRE_SKIPPED";
 /// Number of tests that a test program runs at a time.
 const THREADS: &str = "RUST_TEST_THREADS";
 
-/// Returns two for each core: many tests wait for programs or for time to pass, and more
+/// Returns four for each core: most tests wait for programs or for time to pass, and more
 /// of them delay each other's frames.
 fn threads() -> usize {
-    2 * thread::available_parallelism().map_or(1, usize::from)
+    4 * thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// Outcomes of the test programs of one run.

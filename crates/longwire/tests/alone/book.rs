@@ -349,7 +349,6 @@ fn run_all(mut pages: Vec<(String, Vec<Block>)>) -> Vec<String> {
 /// `BOOK_PAGE=ci.md` in the environment chooses pages by a part of the name.
 #[test]
 fn every_command_of_the_book_works() {
-    let _alone = crate::alone();
     if !is_possible() {
         return;
     }

@@ -1,4 +1,5 @@
-//! Tests that load a machine for a minute, or measure what its load changes: one at a time.
+//! Tests that load a machine for a minute, or measure what its load changes. Those of hosts run
+//! one at a time; the book, which mostly waits, runs next to them.
 #![allow(missing_docs, reason = "tests")]
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,7 +10,7 @@ mod common;
 mod book;
 mod hosts;
 
-/// Waits until no other test of this program runs.
+/// Waits until no other test that asks for this runs.
 fn alone() -> MutexGuard<'static, ()> {
     static RUNNING: Mutex<()> = Mutex::new(());
     RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
