@@ -125,7 +125,7 @@ fn follow(hosts: &mut [FollowedHost], number: usize) {
     });
     if came_up && host.up {
         for route in &host.routes {
-            // It is there if the device went down and up once more meanwhile.
+            // The route exists if the device went down and up again meanwhile.
             let _ = route_add_by(&mut host.netlink, *route, None, Some(host.device));
         }
         for other in (0..hosts.len()).filter(|other| *other != number) {

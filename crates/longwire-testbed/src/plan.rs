@@ -104,7 +104,7 @@ impl Plan {
     }
 }
 
-/// The last byte of the addresses of the first link's router; those of others are below.
+/// Last byte of the addresses of the first router; later routers count down.
 const ROUTER_MAX: u8 = 254;
 
 /// The number of routers with separate addresses.

@@ -371,7 +371,7 @@ fn frames_without_a_payload_are_not_corrupted() {
             }
         }
     }
-    // They draw as all others do: frames after them are corrupted as without them.
+    // A frame without a payload draws too, so later frames are corrupted alike.
     let frame = frames::samples().swap_remove(0).frame;
     let arp = frames::ethernet(&[], 0x0806, &vec![7; frame.len() - 14]);
     let corrupted = |first: &[u8]| {

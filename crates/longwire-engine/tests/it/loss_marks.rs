@@ -122,8 +122,8 @@ const MODELS: [&str; 5] = [
     "content:match=ip or ip6,probability=60%",
 ];
 
-/// For every model, place and queue: the frames that are lost without marks are marked if
-/// they take marks, or lost, or with mark-only pass unchanged; all others stay as they are.
+/// Every model, place and queue against the same run without marks. A frame lost there is
+/// marked if it is ECN-capable; otherwise `mark` loses it and `mark-only` passes it.
 #[test]
 fn frames_are_marked_where_others_are_lost() {
     let kinds = frames();

@@ -42,7 +42,7 @@ fn payloads_are_where_scapy_finds_them() {
     } in rows
     {
         assert_eq!(payload(&frame), expected, "{name}");
-        // Of a truncated frame, as much as is there.
+        // A truncated frame has the rest of its payload.
         for len in 0..frame.len() {
             let left = expected.map(|(start, end)| (start, end.min(len)));
             let left = left.filter(|(start, end)| start < end);

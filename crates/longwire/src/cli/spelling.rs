@@ -158,8 +158,7 @@ fn value_of(name: &str, arguments: &[OsString]) -> Option<String> {
     None
 }
 
-/// Removes a suggestion that has little in common with what was written: clap compares
-/// beginnings.
+/// Removes a suggestion unlike the given option: clap compares prefixes.
 fn without_far_fetched(mut error: clap::Error) -> clap::Error {
     let text = |kind| error.get(kind).map(ToString::to_string).unwrap_or_default();
     let [given, suggested] = [ContextKind::InvalidArg, ContextKind::SuggestedArg].map(text);
