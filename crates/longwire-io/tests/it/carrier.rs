@@ -136,8 +136,7 @@ fn every_frame_arrives_or_is_counted() {
     }
 }
 
-/// What the kernel drops of programs' frames at an interface without a carrier is no loss
-/// of the port.
+/// Frames that the kernel drops at an interface without a carrier are no losses of the port.
 #[test]
 fn frames_for_a_tap_device_without_a_carrier_are_no_losses() {
     let Some(mut controlled) = Controlled::open("tap") else {

@@ -225,7 +225,7 @@ fn matchers_without_an_end_are_about_frames_of_the_first_port() {
 fn ramps_that_replace_another_model_are_doubted() {
     let ramp = |loss: &str| {
         let link = "[[link]]\nname = \"x\"\nmatch = \"any\"\n";
-        let ramp = "[[at]]\ntime = 0\nramp = { x = { option = \"loss\", from = \"1%\", to = \"50%\", time = \"1s\" } }\n";
+        let ramp = "[[at]]\ntime = \"0s\"\nramp = { x = { option = \"loss\", from = \"1%\", to = \"50%\", time = \"1s\" } }\n";
         good(&format!("{link}loss = \"{loss}\"\n{ramp}")).doubts()
     };
     assert_eq!(ramp("2%"), Vec::<String>::new());

@@ -160,7 +160,7 @@ fn rows(links: &[LinkReport]) -> Vec<ReportRow> {
     rows
 }
 
-/// Adds the rows of effects, of those without a row of their own if there are any.
+/// Adds the rows of effects: those with a row in the table always, others unless they are 0.
 fn effects(add: &mut AddRow<'_>, links: &[LinkReport]) {
     for (index, counter) in Effects::COUNTERS.iter().enumerate() {
         let value = |link: &LinkReport| {

@@ -61,7 +61,7 @@ fn units_are_never_guessed() {
         --rate 10 | --rate; no unit; 10mbit
         --loss 1 | --loss; 1%
         --loss 0.01 | --loss; '0.01' has no unit: 1% (a share of 0.01) or 0.01%
-        --loss gilbert-elliott:p=0.001 | write 0.1% (a share of 0.001) or 0.001%
+        --loss gilbert-elliott:p=0.001 | 0.1% (a share of 0.001) or 0.001%
         --queue 100 | --queue; 100p
         --delay 10minutes | --delay; unknown unit 'minutes'; min
         --rate 10mbs | --rate; unknown unit 'mbs'; mbit
