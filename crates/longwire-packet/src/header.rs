@@ -97,17 +97,14 @@ impl IpHeader {
     pub(crate) fn parse_at(frame: &[u8], at: usize, version: IpVersion) -> Option<IpHeader> {
         let header = frame.get(at..)?;
         match version {
-            // A header has at least five words.
-            IpVersion::V4 if header.len() >= V4_LEN && (0x45..=0x4f).contains(&header[0]) => {
-                Some(IpHeader {
-                    version,
-                    at,
-                    dscp: header[1] >> 2,
-                    ecn: Ecn::of_bits(header[1]),
-                    ttl: header[8],
-                    protocol: header[9],
-                })
-            }
+            IpVersion::V4 if header.len() >= V4_LEN && header[0] >> 4 == 4 => Some(IpHeader {
+                version,
+                at,
+                dscp: header[1] >> 2,
+                ecn: Ecn::of_bits(header[1]),
+                ttl: header[8],
+                protocol: header[9],
+            }),
             IpVersion::V6 if header.len() >= V6_LEN && header[0] >> 4 == 6 => {
                 let class = header[0] << 4 | header[1] >> 4;
                 Some(IpHeader {
