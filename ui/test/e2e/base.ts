@@ -37,6 +37,23 @@ export async function open(page: Page, url: string): Promise<void> {
   await expect(page.locator('.phase')).toContainText('live');
 }
 
+/** Opens a run of one link, and waits for its charts. */
+export async function openCharts(page: Page, url: string): Promise<void> {
+  await open(page, url);
+  await expect(page.getByRole('heading', { name: 'link.up', level: 1 })).toBeVisible();
+}
+
+/** Opens a run of one link, and goes to the table. */
+export async function openTable(page: Page, url: string): Promise<void> {
+  await openCharts(page, url);
+  await showTable(page);
+}
+
+export async function showTable(page: Page): Promise<void> {
+  await page.evaluate(() => (location.hash = '#/'));
+  await expect(page.getByRole('row', { name: /link\.up/ })).toBeVisible();
+}
+
 /** The figures of the header, as texts. */
 export async function glance(page: Page): Promise<Record<string, string>> {
   const figures = await page.locator('.figure').all();

@@ -1,7 +1,7 @@
 // Everything by keyboard alone: no test here uses the pointer.
 import type { Page } from '@playwright/test';
 import type { Changes, Link } from '../../src/api/types';
-import { expect, open, seconds, test } from './base';
+import { expect, open, openCharts, openTable, seconds, showTable, test } from './base';
 import { type Run, startRun } from './run';
 
 let run: Run;
@@ -37,12 +37,11 @@ async function tabTo(page: Page, selector: string, name?: string | RegExp): Prom
 }
 
 test('from the table to a chart', async ({ page }) => {
-  await open(page, run.url);
-  await expect(page.getByRole('row', { name: /link\.up/ })).toBeVisible();
-  await page.keyboard.press('Tab');
-  await expect(page.getByRole('link', { name: 'Skip to the view' })).toBeFocused();
+  await openCharts(page, run.url);
+  await tabTo(page, 'a', 'Skip to the view');
   await page.keyboard.press('Enter');
   await expect(page.locator('main')).toBeFocused();
+  await showTable(page);
   await tabTo(page, '.grid');
   await page.keyboard.press('ArrowDown');
   await expect(page.getByRole('row', { name: /link\.up/ })).toHaveAttribute(
@@ -84,7 +83,7 @@ test('from the table to a chart', async ({ page }) => {
 });
 
 test('sorting and searching', async ({ page }) => {
-  await open(page, run.url);
+  await openTable(page, run.url);
   await tabTo(page, 'input[type=search]');
   await page.keyboard.type('up');
   await expect(page.locator('.grid-body .grid-row')).toHaveCount(1);
@@ -101,7 +100,7 @@ test('sorting and searching', async ({ page }) => {
 });
 
 test('a change and its undo', async ({ page }) => {
-  await open(page, run.url);
+  await openCharts(page, run.url);
   await tabTo(page, 'header nav a', 'Changes');
   await page.keyboard.press('Enter');
   await expect(page.getByRole('heading', { name: 'Make a change' })).toBeVisible();

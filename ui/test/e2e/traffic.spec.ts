@@ -1,7 +1,7 @@
 // The page shows what the API says, and both what iperf3 says.
 import type { HistoryColumns, StatsEvent, TablePage } from '../../src/api/types';
 import { valueColumns } from '../../src/data/history';
-import { downloaded, expect, glance, open, parse, seconds, test } from './base';
+import { downloaded, expect, glance, open, openTable, parse, seconds, test } from './base';
 import { type Run, startRun } from './run';
 
 const rate = 8e6;
@@ -32,7 +32,7 @@ test.beforeAll(async () => {
 test.afterAll(() => run.stop());
 
 test('numbers of page, API and iperf3 agree', async ({ page }) => {
-  await open(page, run.url);
+  await openTable(page, run.url);
   await seconds(5);
 
   // The header lies between two answers of the API.
@@ -103,7 +103,6 @@ test('exported pictures have all charts', async ({ page }) => {
   const own = await startRun(['--rate', '8mbit', '--time', '30s'], ['ping', '-i', '0.05', 'far']);
   try {
     await open(page, own.url);
-    await page.locator('.cell-name a', { hasText: 'link.up' }).click();
     await expect(page.getByRole('heading', { name: 'Late frames' })).toBeVisible();
     await seconds(2);
     // A stretch that is drawn over one chart is shown by all; a double click shows all again.
