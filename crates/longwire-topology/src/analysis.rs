@@ -97,7 +97,7 @@ impl Topology {
             let replaces = |name: String, spec: &LinkSpec| {
                 let text = part.texts(spec)?.join(" ");
                 let is_other = !text.is_empty() && without_value(&text) != without_value(&plain);
-                (is_other && fits(&ramp.pattern, &name)).then(|| (name, text))
+                (is_other && fits(&ramp.pattern, &name)).then_some((name, text))
             };
             let (name, text) = self.links.iter().find_map(|link| {
                 let name = link.name.as_ref();
