@@ -274,6 +274,10 @@ fn a_network_that_keeps_up_reports_none() {
         overload == 0 || behind > Duration::from_millis(200),
         "{overload} frames, behind for {behind:?}"
     );
-    assert!(report.ports[1].traffic.packets_out > 0);
+    let sent = report.ports[1].traffic.packets_out;
+    assert!(
+        sent > 1_000 || behind > Duration::from_millis(200),
+        "{sent}"
+    );
     assert_links_agree(&report, &cells);
 }

@@ -187,7 +187,7 @@ fn the_priority_of_a_vlan_tag_decides() {
 }
 
 /// Asserts that no frame was served while one of a later length waited, except the one
-/// that was in service as that arrived, and that some had to be overtaken.
+/// that was in service as that arrived, and that all that waited were overtaken.
 fn assert_in_order_of_priority(port: &str, frames: &[FrameTimes], lengths: [u32; 4]) {
     let rank = |frame: &FrameTimes| lengths.iter().position(|len| *len == frame.len);
     let departure = |frame: &FrameTimes| frame.arrival + frame.time;
@@ -201,6 +201,13 @@ fn assert_in_order_of_priority(port: &str, frames: &[FrameTimes], lengths: [u32;
             overtaken += usize::from(low.arrival < high.arrival && began(low) > began(high));
         }
     }
-    // Of 2,400 pairs, fewer if the sender stood still.
-    assert!(overtaken > 0, "{port}: no frame had to be overtaken");
+    // A frame takes at least 10 ms: at most so many were served while others still arrived, and
+    // each of them is overtaken by none of 60. All others of the 2,400 pairs are turned.
+    let arrivals = frames.iter().map(|frame| frame.arrival);
+    let span = arrivals.clone().max().unwrap_or(0) - arrivals.min().unwrap_or(0);
+    let served = 2 + span / 10_000_000;
+    assert!(
+        overtaken as i64 >= 2_400 - 60 * served,
+        "{port}: {overtaken}, arrivals within {span} ns"
+    );
 }
