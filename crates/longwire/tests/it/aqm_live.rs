@@ -201,7 +201,7 @@ fn assert_in_order_of_priority(port: &str, frames: &[FrameTimes], lengths: [u32;
             overtaken += usize::from(low.arrival < high.arrival && began(low) > began(high));
         }
     }
-    // A frame takes at least 10 ms: at most so many were served while others still arrived, and
+    // A frame takes at least 10 ms: at most `served` frames left while others still arrived, and
     // each of them is overtaken by none of 60. All others of the 2,400 pairs are turned.
     let arrivals = frames.iter().map(|frame| frame.arrival);
     let span = arrivals.clone().max().unwrap_or(0) - arrivals.min().unwrap_or(0);
