@@ -4,7 +4,6 @@ use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
-use core::fmt;
 
 use super::DelayModel;
 use super::sampled::{CORRELATION, Common, LOCATION, MAX, MIN, UNIT, VALUES_MAX, of_probabilities};
@@ -39,11 +38,10 @@ static INFO: ModelInfo = ModelInfo {
 
 fn build(arguments: &Arguments<'_>) -> Result<Box<dyn DelayModel>, SpecError> {
     let common = Common::read(arguments)?;
-    let cdf = Cdf {
-        file: arguments.word("file").unwrap_or_default().to_string(),
-        unit: arguments.word(UNIT.name).unwrap_or_default().to_string(),
-    };
-    let scale = Quantity::Delay.scale(&cdf.unit);
+    let file = arguments.word("file").unwrap_or_default();
+    let unit = arguments.word(UNIT.name).unwrap_or_default();
+    let scale = Quantity::Delay.scale(unit);
+    let text = format!("cdf:file={file},unit={unit}");
     arguments.choice(UNIT.name)?;
     let mut points: Vec<(u64, u64)> = Vec::new();
     arguments.lines("file", &mut |_, line| read_line(line, scale, &mut points))?;
@@ -58,7 +56,7 @@ fn build(arguments: &Arguments<'_>) -> Result<Box<dyn DelayModel>, SpecError> {
     }
     let point = |(delay, steps): &(u64, u64)| (*delay as f64, probability(*steps));
     let points: Vec<(f64, f64)> = points.iter().map(point).collect();
-    of_probabilities(arguments, common, cdf, &points)
+    of_probabilities(arguments, common, text, &points)
 }
 
 fn probability(steps: u64) -> f64 {
@@ -98,17 +96,4 @@ fn read_line(line: &str, scale: Option<u64>, points: &mut Vec<(u64, u64)>) -> Re
     }
     points.push(point);
     Ok(())
-}
-
-/// The arguments of the model.
-#[derive(Clone, Debug)]
-struct Cdf {
-    file: String,
-    unit: String,
-}
-
-impl fmt::Display for Cdf {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "cdf:file={},unit={}", self.file, self.unit)
-    }
 }

@@ -15,12 +15,7 @@ use crate::spec::SpecError;
 
 pub mod cdf;
 pub mod constant;
-pub mod exponential;
-pub mod gamma;
-pub mod lognormal;
-pub mod normal;
-pub mod pareto;
-pub mod pareto_normal;
+mod distributions;
 pub mod per_packet;
 pub mod plugin;
 mod sampled;
@@ -31,7 +26,6 @@ pub mod steps;
 pub mod table;
 pub mod trace;
 pub mod uniform;
-pub mod weibull;
 
 /// A distribution of propagation delays.
 pub trait DelayModel: DynClone + fmt::Debug + Send + Sync {
@@ -109,13 +103,13 @@ pub static KIND: Kind<Box<dyn DelayModel>> = Kind {
     entries: &[
         constant::ENTRY,
         uniform::ENTRY,
-        normal::ENTRY,
-        lognormal::ENTRY,
-        gamma::ENTRY,
-        exponential::ENTRY,
-        pareto::ENTRY,
-        pareto_normal::ENTRY,
-        weibull::ENTRY,
+        distributions::NORMAL,
+        distributions::LOGNORMAL,
+        distributions::GAMMA,
+        distributions::EXPONENTIAL,
+        distributions::PARETO,
+        distributions::PARETO_NORMAL,
+        distributions::WEIBULL,
         table::ENTRY,
         samples::ENTRY,
         cdf::ENTRY,

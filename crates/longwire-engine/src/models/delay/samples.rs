@@ -2,9 +2,8 @@
 
 use alloc::boxed::Box;
 use alloc::format;
-use alloc::string::{String, ToString};
+use alloc::string::String;
 use alloc::vec::Vec;
-use core::fmt;
 
 use super::DelayModel;
 use super::sampled::{CORRELATION, Common, LOCATION, MAX, MIN, UNIT, VALUES_MAX, of_values};
@@ -35,18 +34,17 @@ static INFO: ModelInfo = ModelInfo {
 
 fn build(arguments: &Arguments<'_>) -> Result<Box<dyn DelayModel>, SpecError> {
     let common = Common::read(arguments)?;
-    let samples = Samples {
-        file: arguments.word("file").unwrap_or_default().to_string(),
-        unit: arguments.word(UNIT.name).unwrap_or_default().to_string(),
-    };
-    let scale = Quantity::Delay.scale(&samples.unit);
+    let file = arguments.word("file").unwrap_or_default();
+    let unit = arguments.word(UNIT.name).unwrap_or_default();
+    let scale = Quantity::Delay.scale(unit);
+    let text = format!("samples:file={file},unit={unit}");
     arguments.choice(UNIT.name)?;
     let mut delays = Vec::new();
     arguments.lines("file", &mut |_, line| read_line(line, scale, &mut delays))?;
     if delays.is_empty() {
         return Err(arguments.file_error("file", "it holds no delays"));
     }
-    of_values(arguments, common, samples, delays)
+    of_values(arguments, common, text, delays)
 }
 
 fn read_line(line: &str, scale: Option<u64>, delays: &mut Vec<f64>) -> Result<(), String> {
@@ -59,17 +57,4 @@ fn read_line(line: &str, scale: Option<u64>, delays: &mut Vec<f64>) -> Result<()
         delays.push(Quantity::Delay.read(word, scale)? as f64);
     }
     Ok(())
-}
-
-/// The arguments of the model.
-#[derive(Clone, Debug)]
-struct Samples {
-    file: String,
-    unit: String,
-}
-
-impl fmt::Display for Samples {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "samples:file={},unit={}", self.file, self.unit)
-    }
 }

@@ -2,9 +2,8 @@
 
 use alloc::boxed::Box;
 use alloc::format;
-use alloc::string::{String, ToString};
+use alloc::string::String;
 use alloc::vec::Vec;
-use core::fmt;
 
 use longwire_units::{Nanos, parse_signed};
 
@@ -46,20 +45,19 @@ const SCALE: f64 = 8192.0;
 
 fn build(arguments: &Arguments<'_>) -> Result<Box<dyn DelayModel>, SpecError> {
     let common = Common::read(arguments)?;
-    let table = TableDelay {
-        file: arguments.word("file").unwrap_or_default().to_string(),
-        mean: arguments.required("mean")?,
-        stddev: arguments.required("stddev")?,
-    };
+    let file = arguments.word("file").unwrap_or_default();
+    let (mean, stddev): (Nanos, Nanos) =
+        (arguments.required("mean")?, arguments.required("stddev")?);
+    let text = format!("table:file={file},mean={mean},stddev={stddev}");
     let mut entries: Vec<i16> = Vec::new();
     arguments.lines("file", &mut |_, line| read_line(line, &mut entries))?;
     if entries.is_empty() {
         return Err(arguments.file_error("file", "it holds no entries"));
     }
-    let (mean, stddev) = (table.mean.as_nanos() as f64, table.stddev.as_nanos() as f64);
+    let (mean, stddev) = (mean.as_nanos() as f64, stddev.as_nanos() as f64);
     let delay = |entry: &i16| mean + f64::from(*entry) / SCALE * stddev;
     let delays = entries.iter().map(delay).collect();
-    of_values(arguments, common, table, delays)
+    of_values(arguments, common, text, delays)
 }
 
 fn read_line(line: &str, entries: &mut Vec<i16>) -> Result<(), String> {
@@ -77,19 +75,4 @@ fn read_line(line: &str, entries: &mut Vec<i16>) -> Result<(), String> {
         entries.push(entry);
     }
     Ok(())
-}
-
-/// The arguments of the model.
-#[derive(Clone, Debug)]
-struct TableDelay {
-    file: String,
-    mean: Nanos,
-    stddev: Nanos,
-}
-
-impl fmt::Display for TableDelay {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let TableDelay { file, mean, stddev } = self;
-        write!(f, "table:file={file},mean={mean},stddev={stddev}")
-    }
 }

@@ -1,13 +1,15 @@
 //! Delays spread evenly over a range.
 
 use alloc::boxed::Box;
+use alloc::format;
 use core::fmt;
 
 use longwire_units::random::Stream;
 use longwire_units::{Correlation, Nanos};
 
 use super::DelayModel;
-use super::sampled::{CORRELATION, Common, Distribution, Tails, sampled};
+use super::distributions::Formula;
+use super::sampled::{CORRELATION, Common, sampled};
 use crate::frame_context::FrameContext;
 use crate::models::Entry;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
@@ -33,7 +35,12 @@ fn build(arguments: &Arguments<'_>) -> Result<Box<dyn DelayModel>, SpecError> {
     if correlation == Correlation::ZERO || min == max {
         return Ok(Box::new(UniformDelay { min, max }));
     }
-    sampled(arguments, common, Range { min, max })
+    let formula = Formula::Uniform {
+        min: min.as_nanos() as f64,
+        span: max.saturating_sub(min).as_nanos() as f64,
+    };
+    let text = format!("uniform:min={min},max={max}");
+    sampled(arguments, common, text, formula)
 }
 
 /// A uniform delay.
@@ -60,42 +67,6 @@ impl DelayModel for UniformDelay {
     }
 
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "uniform:min={},max={}", self.min, self.max)
-    }
-}
-
-/// A uniform distribution as its formula, for correlated draws.
-#[derive(Clone, Copy, Debug)]
-struct Range {
-    min: Nanos,
-    max: Nanos,
-}
-
-impl Range {
-    fn min_and_span(&self) -> (f64, f64) {
-        let (min, max) = (self.min.as_nanos() as f64, self.max.as_nanos() as f64);
-        (min, max - min)
-    }
-}
-
-impl Distribution for Range {
-    fn tails(&self, time: f64) -> Tails {
-        let (min, span) = self.min_and_span();
-        let below = ((time - min) / span).clamp(0.0, 1.0);
-        Tails {
-            below,
-            above: 1.0 - below,
-        }
-    }
-
-    fn quantile(&self, at: Tails) -> f64 {
-        let (min, span) = self.min_and_span();
-        min + at.below * span
-    }
-}
-
-impl fmt::Display for Range {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "uniform:min={},max={}", self.min, self.max)
     }
 }

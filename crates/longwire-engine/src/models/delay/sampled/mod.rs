@@ -3,6 +3,7 @@
 
 use alloc::boxed::Box;
 use alloc::format;
+use alloc::string::String;
 use alloc::sync::Arc;
 use core::fmt;
 
@@ -23,7 +24,7 @@ use inverse::{Inverse, Octaves, Points};
 pub(super) use inverse::Tails;
 
 /// A continuous distribution of times in nanoseconds.
-pub(super) trait Distribution: fmt::Debug + Send {
+pub(super) trait Distribution {
     /// Returns the probabilities of less and of more than `time`.
     fn tails(&self, time: f64) -> Tails;
 
@@ -139,8 +140,9 @@ impl fmt::Display for Common {
 /// distribution truncated to the bounds. It is computed here once and looked up for
 /// each frame, so every frame costs one draw, regardless of the bounds.
 #[derive(Clone, Debug)]
-pub(super) struct SampledDelay<D> {
-    own: D,
+struct SampledDelay {
+    /// The model and its own parameters, as its user would write them.
+    own: Arc<str>,
     common: Common,
     /// Shared by clones.
     inverse: Arc<Inverse>,
@@ -151,10 +153,11 @@ pub(super) struct SampledDelay<D> {
 }
 
 /// Creates a delay model of a distribution given by formulas.
-pub(super) fn sampled<D: Distribution + Clone + Sync + fmt::Display + 'static>(
+pub(super) fn sampled(
     arguments: &Arguments<'_>,
     common: Common,
-    distribution: D,
+    own: String,
+    distribution: impl Distribution,
 ) -> Result<Box<dyn DelayModel>, SpecError> {
     let (min, max) = common.bounds();
     let (at_min, at_max) = (distribution.tails(min), distribution.tails(max));
@@ -176,37 +179,37 @@ pub(super) fn sampled<D: Distribution + Clone + Sync + fmt::Display + 'static>(
         let quantile = |at| distribution.quantile(left(at)).clamp(min, max);
         Inverse::Octaves(Octaves::new(quantile))
     };
-    finish(arguments, common, distribution, inverse)
+    finish(arguments, common, own, inverse)
 }
 
 /// Creates a delay model of values from a file that are evenly spread over the
 /// distribution.
-pub(super) fn of_values<D: Clone + fmt::Debug + fmt::Display + Send + Sync + 'static>(
+pub(super) fn of_values(
     arguments: &Arguments<'_>,
     common: Common,
-    description: D,
+    own: String,
     mut values: alloc::vec::Vec<f64>,
 ) -> Result<Box<dyn DelayModel>, SpecError> {
     values.sort_by(f64::total_cmp);
-    of_points(arguments, common, description, Points::evenly(values))
+    of_points(arguments, common, own, Points::evenly(values))
 }
 
 /// Creates a delay model of values at given probabilities, none of which may decrease,
 /// and the last of which must be 1.
-pub(super) fn of_probabilities<D: Clone + fmt::Debug + fmt::Display + Send + Sync + 'static>(
+pub(super) fn of_probabilities(
     arguments: &Arguments<'_>,
     common: Common,
-    description: D,
+    own: String,
     points: &[(f64, f64)],
 ) -> Result<Box<dyn DelayModel>, SpecError> {
     let points = Points::at_probabilities(points);
-    of_points(arguments, common, description, points)
+    of_points(arguments, common, own, points)
 }
 
-fn of_points<D: Clone + fmt::Debug + fmt::Display + Send + Sync + 'static>(
+fn of_points(
     arguments: &Arguments<'_>,
     common: Common,
-    description: D,
+    own: String,
     mut points: Points,
 ) -> Result<Box<dyn DelayModel>, SpecError> {
     let (min, max) = common.bounds();
@@ -218,24 +221,24 @@ fn of_points<D: Clone + fmt::Debug + fmt::Display + Send + Sync + 'static>(
     } else {
         Inverse::Points(points)
     };
-    finish(arguments, common, description, inverse)
+    finish(arguments, common, own, inverse)
 }
 
 /// Creates a delay model that always draws the same value: a distribution without
 /// spread.
-pub(super) fn without_spread<D: Clone + fmt::Debug + fmt::Display + Send + Sync + 'static>(
+pub(super) fn without_spread(
     arguments: &Arguments<'_>,
     common: Common,
-    description: D,
+    own: String,
     value: f64,
 ) -> Result<Box<dyn DelayModel>, SpecError> {
-    of_points(arguments, common, description, Points::one(value))
+    of_points(arguments, common, own, Points::one(value))
 }
 
-fn finish<D: Clone + fmt::Debug + fmt::Display + Send + Sync + 'static>(
+fn finish(
     arguments: &Arguments<'_>,
     common: Common,
-    own: D,
+    own: String,
     inverse: Inverse,
 ) -> Result<Box<dyn DelayModel>, SpecError> {
     let moments = inverse.moments();
@@ -261,7 +264,7 @@ fn finish<D: Clone + fmt::Debug + fmt::Display + Send + Sync + 'static>(
     Ok(Box::new(SampledDelay {
         least: nanos(inverse.least() + location),
         mean: nanos(moments.mean + location),
-        own,
+        own: own.into(),
         common,
         inverse: Arc::new(inverse),
         location,
@@ -276,7 +279,7 @@ fn nanos(value: f64) -> Nanos {
     Nanos::from_nanos((value + 0.5) as u64)
 }
 
-impl<D: Clone + fmt::Debug + fmt::Display + Send + Sync> DelayModel for SampledDelay<D> {
+impl DelayModel for SampledDelay {
     fn draw(&mut self, _frame: &FrameContext<'_>, stream: &mut Stream) -> Nanos {
         let drawn = match &mut self.copula {
             None => self.inverse.draw(stream.next_u64()),

@@ -1,0 +1,422 @@
+//! Delays of distributions that are given by formulas: one row each.
+
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::String;
+
+use longwire_units::special::{GAMMA_SHAPE_MAX, gamma_quantile, gamma_tails, normal_above};
+use longwire_units::{Nanos, parse_real};
+
+use super::DelayModel;
+use super::sampled::{
+    CORRELATION, Common, Distribution, LOCATION, MAX, MIN, Tails, sampled, without_spread,
+};
+use crate::models::Entry;
+use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
+
+type Built = Result<Box<dyn DelayModel>, SpecError>;
+
+/// The mean of a distribution that the bounds may cut at both ends.
+const MEAN: Param = Param::new("mean", Unit::Time).help("the mean, before the bounds cut");
+/// Its standard deviation.
+const STDDEV: Param =
+    Param::new("stddev", Unit::Time).help("the standard deviation (jitter), before the bounds cut");
+
+/// The registry line of the normal distribution.
+pub const NORMAL: Entry<Box<dyn DelayModel>> = Entry {
+    info: &ModelInfo {
+        name: "normal",
+        summary: "normally distributed delays; bounds, of which 0 is always one, raise or lower \
+                  the mean that is left",
+        params: &[MEAN, STDDEV, MIN, MAX, CORRELATION],
+    },
+    build: build_normal,
+};
+
+fn build_normal(arguments: &Arguments<'_>) -> Built {
+    let common = Common::read(arguments)?;
+    let of = MeanAndDeviation::read(arguments)?;
+    if of.stddev == Nanos::ZERO {
+        return without_spread(arguments, common, of.text("normal"), of.mean_ns());
+    }
+    let formula = Formula::Normal {
+        mean: of.mean_ns(),
+        stddev: of.stddev_ns(),
+    };
+    let model = sampled(arguments, common, of.text("normal"), formula)?;
+    if of.stddev > of.mean {
+        let (MeanAndDeviation { mean, stddev }, left) = (of, model.mean());
+        arguments.doubt(format!(
+            "stddev={stddev} is above mean={mean}: draws below 0 are repeated, which makes the \
+             mean {left}; use lognormal or gamma for such a spread"
+        ));
+    }
+    Ok(model)
+}
+
+/// The registry line of the lognormal distribution.
+pub const LOGNORMAL: Entry<Box<dyn DelayModel>> = Entry {
+    info: &ModelInfo {
+        name: "lognormal",
+        summary: "location plus a lognormally distributed time of this mean and deviation: its \
+                  logarithm has variance ln(1 + (stddev/mean)²) and mean ln(mean) less half of \
+                  that",
+        params: &[
+            Param::new("mean", Unit::Time)
+                .help("the mean of the time itself, not of its logarithm, without location"),
+            Param::new("stddev", Unit::Time)
+                .help("the standard deviation (jitter) of the time itself"),
+            LOCATION,
+            MIN,
+            MAX,
+            CORRELATION,
+        ],
+    },
+    build: build_lognormal,
+};
+
+fn build_lognormal(arguments: &Arguments<'_>) -> Built {
+    let common = Common::read(arguments)?;
+    let of = MeanAndDeviation::read(arguments)?;
+    if of.mean == Nanos::ZERO {
+        return Err(arguments.invalid("mean=0 leaves nothing to vary; the least is 1ns"));
+    }
+    if of.stddev == Nanos::ZERO {
+        return without_spread(arguments, common, of.text("lognormal"), of.mean_ns());
+    }
+    let ratio = of.stddev_ns() / of.mean_ns();
+    let variance = libm::log1p(ratio * ratio);
+    let formula = Formula::Lognormal {
+        mean: libm::log(of.mean_ns()) - variance / 2.0,
+        stddev: libm::sqrt(variance),
+    };
+    sampled(arguments, common, of.text("lognormal"), formula)
+}
+
+/// The registry line of the gamma distribution.
+pub const GAMMA: Entry<Box<dyn DelayModel>> = Entry {
+    info: &ModelInfo {
+        name: "gamma",
+        summary: "location plus a gamma distributed time of this mean and deviation: shape \
+                  (mean/stddev)², scale stddev²/mean",
+        params: &[
+            Param::new("mean", Unit::Time).help("the mean, without location"),
+            Param::new("stddev", Unit::Time)
+                .help("the standard deviation (jitter), from mean/100 to 10 times mean, or 0"),
+            LOCATION,
+            MIN,
+            MAX,
+            CORRELATION,
+        ],
+    },
+    build: build_gamma,
+};
+
+/// The least shape whose lower tail is wider than the steps of a float.
+const GAMMA_SHAPE_MIN: f64 = 0.01;
+
+fn build_gamma(arguments: &Arguments<'_>) -> Built {
+    let common = Common::read(arguments)?;
+    let of = MeanAndDeviation::read(arguments)?;
+    if of.stddev == Nanos::ZERO {
+        return without_spread(arguments, common, of.text("gamma"), of.mean_ns());
+    }
+    let ratio = of.mean_ns() / of.stddev_ns();
+    let (shape, scale) = (ratio * ratio, of.stddev_ns() / ratio);
+    // Tolerance for values exactly at the limits.
+    let shapes = GAMMA_SHAPE_MIN * (1.0 - 1e-9)..=GAMMA_SHAPE_MAX * (1.0 + 1e-9);
+    if !shapes.contains(&shape) {
+        let refusal = "stddev is mean/100 to 10 times mean, or 0; narrower than that, normal is \
+                       the same within a hundredth";
+        return Err(arguments.invalid(refusal));
+    }
+    let formula = Formula::Gamma { shape, scale };
+    sampled(arguments, common, of.text("gamma"), formula)
+}
+
+/// The registry line of netem's mixture of a normal and a Pareto distribution.
+pub const PARETO_NORMAL: Entry<Box<dyn DelayModel>> = Entry {
+    info: &ModelInfo {
+        name: "pareto-normal",
+        summary: "a quarter of a normal and three quarters of a Pareto variable of shape 3, of \
+                  the same rank (netem's paretonormal, from NIST Net), to this mean and \
+                  deviation; bounds, of which 0 is always one, raise or lower the mean that is \
+                  left",
+        params: &[MEAN, STDDEV, MIN, MAX, CORRELATION],
+    },
+    build: build_pareto_normal,
+};
+
+fn build_pareto_normal(arguments: &Arguments<'_>) -> Built {
+    let common = Common::read(arguments)?;
+    let of = MeanAndDeviation::read(arguments)?;
+    if of.stddev == Nanos::ZERO {
+        return without_spread(arguments, common, of.text("pareto-normal"), of.mean_ns());
+    }
+    let formula = Formula::ParetoNormal {
+        mean: of.mean_ns(),
+        stddev: of.stddev_ns(),
+    };
+    sampled(arguments, common, of.text("pareto-normal"), formula)
+}
+
+/// The registry line of the shifted exponential distribution.
+pub const EXPONENTIAL: Entry<Box<dyn DelayModel>> = Entry {
+    info: &ModelInfo {
+        name: "exponential",
+        summary: "min plus an exponentially distributed time, such that the whole has this mean \
+                  (as in Rizzo and Lettieri's TLEM, 2016)",
+        params: &[
+            Param::new("mean", Unit::Time)
+                .help("the mean of the whole delay, min included, before max cuts"),
+            MIN.help("the least delay"),
+            MAX,
+            CORRELATION,
+        ],
+    },
+    build: build_exponential,
+};
+
+fn build_exponential(arguments: &Arguments<'_>) -> Built {
+    let common = Common::read(arguments)?.without_own(&["min"]);
+    let (min, mean): (Nanos, Nanos) = (arguments.required("min")?, arguments.required("mean")?);
+    if min > mean {
+        return Err(arguments.invalid(format!("min={min} is above mean={mean}")));
+    }
+    let text = format!("exponential:mean={mean},min={min}");
+    if min == mean {
+        return without_spread(arguments, common, text, mean.as_nanos() as f64);
+    }
+    let formula = Formula::Exponential {
+        min: min.as_nanos() as f64,
+        scale: mean.saturating_sub(min).as_nanos() as f64,
+    };
+    sampled(arguments, common, text, formula)
+}
+
+/// The registry line of the Pareto distribution.
+pub const PARETO: Entry<Box<dyn DelayModel>> = Entry {
+    info: &ModelInfo {
+        name: "pareto",
+        summary: "location plus a Pareto distributed time: above t with probability \
+                  (scale/t)^shape, and never below scale; the mean is scale·shape/(shape-1) for \
+                  shapes above 1, the variance finite for shapes above 2",
+        params: &[
+            Param::new("scale", Unit::Time).help("the least of the Pareto distributed time"),
+            Param::with_default("shape", Unit::Real, "3")
+                .within("0.1", "1000", "0.1 to 1000")
+                .help("how fast long delays become rare, 0.1 to 1000; 3 is that of netem's table"),
+            LOCATION,
+            MIN,
+            MAX,
+            CORRELATION,
+        ],
+    },
+    build: |arguments| {
+        build_scaled(arguments, "pareto", |scale, shape| Formula::Pareto {
+            scale,
+            shape,
+        })
+    },
+};
+
+/// The registry line of the Weibull distribution.
+pub const WEIBULL: Entry<Box<dyn DelayModel>> = Entry {
+    info: &ModelInfo {
+        name: "weibull",
+        summary: "location plus a Weibull distributed time: above t with probability \
+                  exp(-(t/scale)^shape); the mean is scale·Γ(1 + 1/shape)",
+        params: &[
+            Param::new("scale", Unit::Time)
+                .help("the time that a fraction 1/e of the delays (36.8 %) is above"),
+            Param::new("shape", Unit::Real)
+                .within("0.1", "100", "0.1 to 100")
+                .help(
+                    "below 1 the tail is longer than the exponential's, above 1 shorter; 0.1 to \
+                     100",
+                ),
+            LOCATION,
+            MIN,
+            MAX,
+            CORRELATION,
+        ],
+    },
+    build: |arguments| {
+        build_scaled(arguments, "weibull", |scale, shape| Formula::Weibull {
+            scale,
+            shape,
+        })
+    },
+};
+
+/// Builds a distribution of a scale and a shape.
+fn build_scaled(
+    arguments: &Arguments<'_>,
+    name: &str,
+    formula: impl Fn(f64, f64) -> Formula,
+) -> Built {
+    let common = Common::read(arguments)?;
+    let scale: Nanos = arguments.required("scale")?;
+    let shape = arguments.read("shape", parse_real)?;
+    if scale == Nanos::ZERO {
+        return Err(arguments.invalid("scale=0 leaves nothing to vary; the least is 1ns"));
+    }
+    let text = format!("{name}:scale={scale},shape={shape}");
+    let formula = formula(scale.as_nanos() as f64, shape);
+    sampled(arguments, common, text, formula)
+}
+
+/// The parameters of most distributions.
+#[derive(Clone, Copy)]
+struct MeanAndDeviation {
+    mean: Nanos,
+    stddev: Nanos,
+}
+
+impl MeanAndDeviation {
+    fn read(arguments: &Arguments<'_>) -> Result<MeanAndDeviation, SpecError> {
+        Ok(MeanAndDeviation {
+            mean: arguments.required("mean")?,
+            stddev: arguments.required("stddev")?,
+        })
+    }
+
+    fn mean_ns(&self) -> f64 {
+        self.mean.as_nanos() as f64
+    }
+
+    fn stddev_ns(&self) -> f64 {
+        self.stddev.as_nanos() as f64
+    }
+
+    fn text(&self, name: &str) -> String {
+        format!("{name}:mean={},stddev={}", self.mean, self.stddev)
+    }
+}
+
+/// A continuous distribution; times are in nanoseconds.
+pub(super) enum Formula {
+    Normal {
+        mean: f64,
+        stddev: f64,
+    },
+    /// Of the logarithm.
+    Lognormal {
+        mean: f64,
+        stddev: f64,
+    },
+    Gamma {
+        shape: f64,
+        scale: f64,
+    },
+    /// A sum of quantiles: that of rank u is N(u)/4 + 3/4·4/3·(P(u) - 3/2), with N the
+    /// standard normal's and P that of the Pareto distribution of shape 3 and scale 1,
+    /// whose mean is 3/2.
+    ParetoNormal {
+        mean: f64,
+        stddev: f64,
+    },
+    Exponential {
+        min: f64,
+        scale: f64,
+    },
+    Pareto {
+        scale: f64,
+        shape: f64,
+    },
+    Weibull {
+        scale: f64,
+        shape: f64,
+    },
+    Uniform {
+        min: f64,
+        span: f64,
+    },
+}
+
+/// The standard deviation of the sum of [`Formula::ParetoNormal`]: its variance is
+/// 1/16 + 3/4 + Cov(N, P)/2, and the covariance 0.587470748478335… was integrated
+/// numerically.
+const PARETO_NORMAL_DEVIATION: f64 = 1.051_777_245_541_644;
+
+/// Returns the quantile of [`Formula::ParetoNormal`] with mean 0 and deviation 1.
+fn standard_pareto_normal(at: Tails) -> f64 {
+    let sum = at.normal() / 4.0 + libm::exp(at.exponential() / 3.0) - 1.5;
+    sum / PARETO_NORMAL_DEVIATION
+}
+
+/// Returns the tails at `z` standard deviations above the mean.
+fn normal_tails(z: f64) -> Tails {
+    Tails {
+        below: normal_above(-z),
+        above: normal_above(z),
+    }
+}
+
+/// Returns the tails of the exponential distribution of mean 1.
+fn exponential_tails(time: f64) -> Tails {
+    Tails {
+        below: -libm::expm1(-time),
+        above: libm::exp(-time),
+    }
+}
+
+/// Finds `target` by its logit: there is no formula. The bounds are further out than any
+/// float next to one or zero.
+fn pareto_normal_tails(target: f64) -> Tails {
+    let (mut low, mut high) = (-700.0, 700.0);
+    let tails = |logit: f64| Tails {
+        below: 1.0 / (1.0 + libm::exp(-logit)),
+        above: 1.0 / (1.0 + libm::exp(logit)),
+    };
+    for _ in 0..80 {
+        let middle = (low + high) / 2.0;
+        if standard_pareto_normal(tails(middle)) < target {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    tails((low + high) / 2.0)
+}
+
+impl Distribution for Formula {
+    fn tails(&self, time: f64) -> Tails {
+        match *self {
+            Formula::Normal { mean, stddev } => normal_tails((time - mean) / stddev),
+            Formula::Lognormal { .. } if time <= 0.0 => Tails::LOWEST,
+            Formula::Lognormal { mean, stddev } => normal_tails((libm::log(time) - mean) / stddev),
+            Formula::Gamma { shape, scale } => {
+                let (below, above) = gamma_tails(shape, time / scale);
+                Tails { below, above }
+            }
+            Formula::ParetoNormal { mean, stddev } => pareto_normal_tails((time - mean) / stddev),
+            Formula::Exponential { min, scale } => exponential_tails((time - min).max(0.0) / scale),
+            Formula::Pareto { scale, .. } if time <= scale => Tails::LOWEST,
+            Formula::Pareto { scale, shape } => exponential_tails(shape * libm::log(time / scale)),
+            Formula::Weibull { scale, shape } => {
+                exponential_tails(libm::pow(time.max(0.0) / scale, shape))
+            }
+            Formula::Uniform { min, span } => {
+                let below = ((time - min) / span).clamp(0.0, 1.0);
+                Tails {
+                    below,
+                    above: 1.0 - below,
+                }
+            }
+        }
+    }
+
+    fn quantile(&self, at: Tails) -> f64 {
+        match *self {
+            Formula::Normal { mean, stddev } => mean + at.normal() * stddev,
+            Formula::Lognormal { mean, stddev } => libm::exp(mean + at.normal() * stddev),
+            Formula::Gamma { shape, scale } => scale * gamma_quantile(shape, at.below, at.above),
+            Formula::ParetoNormal { mean, stddev } => mean + standard_pareto_normal(at) * stddev,
+            Formula::Exponential { min, scale } => min + at.exponential() * scale,
+            Formula::Pareto { scale, shape } => scale * libm::exp(at.exponential() / shape),
+            Formula::Weibull { scale, shape } => scale * libm::pow(at.exponential(), 1.0 / shape),
+            Formula::Uniform { min, span } => min + at.below * span,
+        }
+    }
+}
