@@ -58,10 +58,7 @@ pub fn run_tiny(runner: &mut Runner) {
         plugin.arg(&library).args(["bytes=11", "p=10%"]);
         let mut veth = specification("multiplex");
         veth.arg("--veth");
-        let mut scaling = specification("scaling");
-        let costs = ["serial", "classify", "event", "crossing", "barrier"];
-        scaling.args(costs.map(|cost| format!("--{cost}-ns=50")));
-        let commands = [build, compile, plugin, veth, scaling];
+        let commands = [build, compile, plugin, veth];
         run_all(
             commands
                 .into_iter()

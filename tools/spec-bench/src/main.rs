@@ -16,7 +16,6 @@ mod offline;
 mod program;
 mod replay;
 mod replay_speed;
-mod scaling;
 mod send;
 mod startup;
 mod stations;
@@ -40,7 +39,6 @@ use crate::multiplex::MultiplexArgs;
 use crate::offline::OfflineArgs;
 use crate::replay::ReplayArgs;
 use crate::replay_speed::ReplaySpeedArgs;
-use crate::scaling::ScalingArgs;
 use crate::send::SendArgs;
 use crate::startup::StartupArgs;
 use crate::trains::TrainsArgs;
@@ -102,8 +100,6 @@ enum Bench {
     Idle(IdleArgs),
     /// CPU time, memory and round trips of a link with little traffic
     Light(LightArgs),
-    /// How a network on several cores would scale, by a model with measured costs
-    Scaling(ScalingArgs),
     /// TCP and floods of small datagrams through links with and without options
     Trains(TrainsArgs),
     /// A link in an interface in use: round trips, throughput, time to attach, idle cost
@@ -199,10 +195,6 @@ fn run(cli: &Cli) -> Result<(), Error> {
         Bench::Light(args) => {
             let rows = light::measure(&chosen(args, quick, LightArgs::quick))?;
             show(cli, &rows, |rows| light::print(rows))
-        }
-        Bench::Scaling(args) => {
-            let found = scaling::measure(&chosen(args, quick, ScalingArgs::quick))?;
-            show(cli, &found, scaling::print)
         }
         Bench::Trains(args) => {
             let rows = trains::measure(&chosen(args, quick, TrainsArgs::quick))?;

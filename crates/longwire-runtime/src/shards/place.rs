@@ -27,7 +27,7 @@ pub(super) fn is_even(load: u128, least: u128) -> bool {
 }
 
 /// Groups are placed next to their neighbours as long as no shard exceeds the least load
-/// possible by more than this part of it: 1/20. In the model of `spec-bench scaling` (two
+/// possible by more than this part of it: 1/20. By the model of decision 0037 (two
 /// to eight cores, crossings as expensive as events), a tenth loses more to uneven loads
 /// than it saves on crossings.
 const SLACK_PARTS: u128 = 20;

@@ -11,7 +11,7 @@ use super::types::{Cut, LOOKAHEAD_MIN, SHARDS_MAX, ShardLink, ShardPlan};
 
 /// Groups that are gathered along frequent hops have at most this part of a shard's even
 /// share: 1/32. So they can still be placed evenly; 1/8 was worse in the model of
-/// `spec-bench scaling`.
+/// decision 0037.
 const PARTS_PER_SHARD: u128 = 32;
 
 /// Distributes links over at most `shards` shards (1 to [`SHARDS_MAX`]; other numbers

@@ -48,7 +48,7 @@ pub struct ShardPlan {
 /// Each window costs two barriers of all threads, and at a million frames a second there
 /// are 50 frames in a window of 50 us. A spinning barrier of two threads was measured at
 /// 80 ns (median) on cores that share a cache; where cores share none, a line takes 200 ns
-/// and more to the next core, and a barrier some 500 ns. The model of `spec-bench scaling`
+/// and more to the next core, and a barrier some 500 ns. The model of decision 0037
 /// (events of 100 ns, a million frames a second) then gives speed-ups of 1.4 to 3.2 at
 /// 50 us on two to eight shards, but of 0.9 on eight shards of a star at 20 us: slower
 /// than one shard.

@@ -73,7 +73,7 @@ pub(super) struct ShardsRow {
     event_ns: f64,
     /// Rounds in which threads worked together.
     rounds: u64,
-    /// A sum over all that left: the same in each row.
+    /// Digest of the output; identical in every row.
     digest: u64,
     missing: u64,
 }
@@ -81,39 +81,22 @@ pub(super) struct ShardsRow {
 /// The findings of the bench.
 #[derive(Debug, Serialize)]
 pub(super) struct ShardsFound {
-    /// Costs of one shard, for `cargo spec-bench scaling --costs`.
-    #[serde(flatten)]
-    costs: ShardCosts,
-    rows: Vec<ShardsRow>,
-}
-
-/// Costs of one thread in ns: of a frame in series, to classify it, of an event of a link;
-/// of a frame that continues in another shard, and of a round of two threads with nothing
-/// to do.
-#[derive(Debug, Serialize)]
-struct ShardCosts {
-    serial_ns: f64,
-    classify_ns: f64,
-    event_ns: f64,
+    /// Additional cost of a frame that continues in another shard.
     crossing_ns: f64,
+    /// Cost of an empty round of two threads.
     barrier_ns: f64,
+    rows: Vec<ShardsRow>,
 }
 
 /// Measurements of each row; the median counts.
 const TIMES: usize = 5;
 
 pub(super) fn measure(args: &ShardsArgs) -> Result<ShardsFound, Error> {
-    let rows = rows(args)?;
-    let one = rows.iter().find(|row| row.shards == 1);
-    let cost = |of: fn(&ShardsRow) -> f64| one.map_or(f64::NAN, of);
-    let costs = ShardCosts {
-        serial_ns: cost(|row| row.serial_ns),
-        classify_ns: cost(|row| row.classify_ns),
-        event_ns: cost(|row| row.event_ns),
+    Ok(ShardsFound {
+        rows: rows(args)?,
         crossing_ns: crossing(args)?,
         barrier_ns: barrier()?,
-    };
-    Ok(ShardsFound { costs, rows })
+    })
 }
 
 /// Returns the cost of a frame that continues in another shard, in ns: paths of two links
@@ -270,11 +253,11 @@ pub(super) fn print(found: &ShardsFound) {
         ]);
     }
     table.print();
-    let ShardCosts {
+    let ShardsFound {
         crossing_ns,
         barrier_ns,
         ..
-    } = found.costs;
+    } = found;
     println!(
         "A frame that continues in another shard: {crossing_ns:.0} ns more. A round of two \
          threads: {barrier_ns:.0} ns."
