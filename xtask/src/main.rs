@@ -20,7 +20,6 @@ mod leftovers;
 mod memory;
 mod package;
 mod page;
-mod programs;
 mod python;
 mod runner;
 mod test;
@@ -66,7 +65,8 @@ fn main() -> ExitCode {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let mut runner = Runner::new();
     match words.as_slice() {
-        ["test", rest @ ..] => return test::run(rest),
+        ["test"] => test::run_step(&mut runner),
+        ["test", rest @ ..] => return test::run_chosen(rest),
         ["ci"] => ci::run_steps(&mut runner),
         ["style"] => ci::style(&mut runner),
         ["loom"] => memory::loom(&mut runner),

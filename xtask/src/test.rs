@@ -1,98 +1,108 @@
-//! Runs every test, and repeats the names of failed ones and the closing lines of all test
-//! programs at the end.
+//! Runs every test in its own process, and repeats the names of failed ones, the slowest, and
+//! the closing lines of all test programs at the end.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::env;
-use std::ffi::OsString;
+use std::fmt::Write;
 use std::fs;
-use std::io::{self, BufRead, BufReader, Write};
-use std::mem;
+use std::io;
 use std::path::PathBuf;
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 use std::thread;
+use std::time::Duration;
+
+mod pool;
+mod programs;
 
 use crate::leftovers;
-use crate::programs::{self, TestProgram};
-use crate::runner::{Outcome, cargo, is_ci, locked, target_dir};
+use crate::runner::{Outcome, Runner, cargo, is_ci, locked, target_dir};
 use crate::tools;
-
-/// Beginnings of cargo's line before a test program, and of the program's closing
-/// line.
-const SUITE_STARTS: [&str; 2] = ["Running ", "Doc-tests "];
-const SUITE_ENDS: &str = "test result: ";
-
-/// Beginning and end of the line of a test that failed.
-const TEST_STARTS: &str = "test ";
-const TEST_FAILED: &str = " ... FAILED";
+use pool::{Done, Ending};
+use programs::{Job, TestProgram};
 
 /// Names a file to which skipped tests append a line with their reason.
 const SKIPPED: &str = "LONGWIRE_SKIPPED";
 
-/// Number of tests that a test program runs at a time.
+/// Number of timed tests that run at a time.
 const THREADS: &str = "RUST_TEST_THREADS";
 
-/// Returns four for each core: most tests wait for programs or for time to pass, and more
-/// of them delay each other's frames.
-fn threads() -> usize {
-    4 * thread::available_parallelism().map_or(1, usize::from)
+/// Slowest tests that are listed.
+const SLOWEST: usize = 15;
+
+/// Returns the number of cores, and that of timed tests at a time: four for each core, as most
+/// of them wait for programs or for time to pass, and more of them delay each other's frames.
+fn workers() -> (usize, usize) {
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    let chosen = env::var(THREADS).ok().and_then(|text| text.parse().ok());
+    (cores, chosen.unwrap_or(4 * cores))
 }
 
-/// Outcomes of the test programs of one run.
-#[derive(Default)]
-struct Suites {
-    /// Headline and closing line of each.
-    closings: Vec<(String, String)>,
-    /// Names of the tests that failed.
-    failed: BTreeSet<String>,
-    /// Headline of the suite whose tests are running.
-    open: String,
+/// Builds and runs every test.
+pub fn run_step(runner: &mut Runner) {
+    let mut jobs = Vec::new();
+    runner.step("tests: build", || match build() {
+        Ok(Some(built)) => {
+            jobs = built;
+            Outcome::Passed
+        }
+        Ok(None) => Outcome::Failed("they do not build".to_owned()),
+        Err(error) => Outcome::Failed(error.to_string()),
+    });
+    if !jobs.is_empty() {
+        runner.step("tests", || run_all(jobs));
+    }
 }
 
-/// Runs the tests; `chosen` are further arguments of `cargo test`.
-pub fn run(chosen: &[&str]) -> ExitCode {
+/// Builds the tests; `None` if that fails.
+fn build() -> io::Result<Option<Vec<Job>>> {
+    let Some(programs) = TestProgram::build_all()? else {
+        return Ok(None);
+    };
+    let mut jobs = vec![programs::document_tests()];
+    for program in &programs {
+        jobs.extend(program.jobs()?);
+    }
+    if let Ok(filter) = env::var("TMP_FILTER") {
+        jobs.retain(|job| filter.split(',').any(|start| job.name.starts_with(start)));
+    }
+    let times = read_times(&fs::read_to_string(times_file()).unwrap_or_default());
+    // The slowest of the last run first, and new ones before them: the others fill the time
+    // next to them.
+    let time = |job: &Job| times.get(&job.name).copied().unwrap_or(u64::MAX);
+    jobs.sort_by_key(|job| Reverse(time(job)));
+    Ok(Some(jobs))
+}
+
+fn run_all(mut jobs: Vec<Job>) -> Outcome {
     let before = leftovers::look();
-    let skipped = target_dir().join("skipped-tests");
-    let _ = fs::remove_file(&skipped);
-    let context = Context {
-        threads: env::var_os(THREADS).unwrap_or_else(|| threads().to_string().into()),
-        skipped,
-    };
-    let (suites, mut failed) = if chosen.is_empty() {
-        run_programs(&context)
-    } else {
-        run_chosen(chosen, &context)
-    };
-    if let Outcome::Failed(what) = leftovers::compare(&before) {
-        eprintln!("\n{what}");
-        // On a shared machine, another user may have made it.
-        failed |= is_ci();
+    let skipped = skipped_file();
+    for job in &mut jobs {
+        job.command.env(SKIPPED, &skipped);
     }
-    close(&suites);
-    list_skipped(&fs::read_to_string(&context.skipped).unwrap_or_default());
-    if failed {
-        ExitCode::FAILURE
-    } else {
-        ExitCode::SUCCESS
-    }
-}
-
-/// Environment of test programs.
-struct Context {
-    threads: OsString,
-    /// File of the reasons of skipped tests.
-    skipped: PathBuf,
-}
-
-impl Context {
-    fn with(&self, mut command: Command) -> Command {
-        command.env(SKIPPED, &self.skipped);
-        command.env(THREADS, &self.threads);
-        command
+    let (cores, threads) = workers();
+    let mut done = pool::run(jobs, threads, cores);
+    done.sort_by_key(|done| Reverse(done.time));
+    let _ = fs::write(times_file(), written_times(&done));
+    let left = leftovers::compare(&before);
+    list_skipped(&fs::read_to_string(&skipped).unwrap_or_default());
+    print!("{}", closing(&done));
+    let failed = done.iter().filter(|done| done.ending == Ending::Failed);
+    match (failed.count(), left) {
+        // On a shared machine, another user may have made what is left.
+        (0, Outcome::Failed(what)) if is_ci() => Outcome::Failed(what),
+        (0, Outcome::Failed(what)) => {
+            eprintln!("{what}");
+            Outcome::Passed
+        }
+        (0, _) => Outcome::Passed,
+        (failed, _) => Outcome::Failed(format!("{failed} of {}", done.len())),
     }
 }
 
-/// Runs chosen tests; returns whether some failed.
-fn run_chosen(chosen: &[&str], context: &Context) -> (Suites, bool) {
+/// Runs chosen tests; `chosen` are arguments of `cargo test`.
+pub fn run_chosen(chosen: &[&str]) -> ExitCode {
+    let skipped = skipped_file();
     let mut command = cargo(["test", "--no-fail-fast"]);
     if !chosen
         .iter()
@@ -100,121 +110,85 @@ fn run_chosen(chosen: &[&str], context: &Context) -> (Suites, bool) {
     {
         command.arg("--workspace");
     }
-    command.args(locked()).args(chosen);
-    let mut suites = Suites::default();
-    let passed = watch(context.with(command), &mut suites, &mut io::stdout());
-    (suites, !passed)
-}
-
-/// Runs all tests; returns whether some failed. Programs whose tests read no clock run
-/// next to the others, in the time that these spend waiting.
-fn run_programs(context: &Context) -> (Suites, bool) {
-    let programs = match TestProgram::build_all() {
-        Ok(Some(programs)) => programs,
-        Ok(None) => return (Suites::default(), true),
-        Err(error) => {
-            eprintln!("cannot build the tests: {error}");
-            return (Suites::default(), true);
-        }
-    };
-    let (timeless, timed): (Vec<_>, Vec<_>) =
-        programs.iter().partition(|program| program.is_timeless());
-    thread::scope(|scope| {
-        let other = scope.spawn(|| {
-            let mut suites = Suites::default();
-            let mut failed = false;
-            let mut document_tests = programs::idle();
-            document_tests.args(["cargo", "test", "--doc", "--workspace", "--no-fail-fast"]);
-            document_tests.args(locked());
-            let commands = timeless
-                .iter()
-                .map(|program| (program.title(), program.idle_command()));
-            let commands = commands.chain([(String::new(), document_tests)]);
-            for (title, command) in commands {
-                let mut output = Vec::new();
-                failed |= !watch_program(&title, context.with(command), &mut suites, &mut output);
-                // In one piece: the other suites write line by line.
-                let _ = io::stdout().lock().write_all(&output);
-            }
-            (suites, failed)
-        });
-        let mut suites = Suites::default();
-        let mut failed = false;
-        for program in timed {
-            let command = context.with(program.command());
-            let passed = watch_program(&program.title(), command, &mut suites, &mut io::stdout());
-            failed |= !passed;
-        }
-        let (other, other_failed) = other.join().unwrap_or((Suites::default(), true));
-        suites.add(other);
-        (suites, failed | other_failed)
-    })
-}
-
-/// Runs one test program under its headline.
-fn watch_program(title: &str, command: Command, suites: &mut Suites, out: &mut impl Write) -> bool {
-    let _ = suites.pass_on(title.as_bytes(), out);
-    watch(command, suites, out)
-}
-
-/// Runs a command, and passes its output on; returns whether it succeeded.
-fn watch(command: Command, suites: &mut Suites, out: &mut impl Write) -> bool {
-    try_watch(command, suites, out).unwrap_or_else(|error| {
-        eprintln!("cannot run the tests: {error}");
-        false
-    })
-}
-
-/// Cargo announces suites on stderr and test programs report on stdout: one pipe keeps
-/// the two in order.
-fn try_watch(mut command: Command, suites: &mut Suites, out: &mut impl Write) -> io::Result<bool> {
-    let (reader, writer) = io::pipe()?;
-    command.stdout(writer.try_clone()?).stderr(writer);
-    let mut child = command.spawn()?;
-    // The command holds the write end of the pipe open.
-    drop(command);
-    suites.pass_on(BufReader::new(reader), out)?;
-    Ok(child.wait()?.success())
-}
-
-impl Suites {
-    /// Copies the output of tests, and notes their outcomes.
-    fn pass_on(&mut self, output: impl BufRead, out: &mut impl Write) -> io::Result<()> {
-        for line in output.split(b'\n') {
-            let line = String::from_utf8_lossy(&line?).into_owned();
-            writeln!(out, "{line}")?;
-            let words = line.trim_start();
-            let test = line.strip_prefix(TEST_STARTS);
-            if let Some(name) = test.and_then(|line| line.strip_suffix(TEST_FAILED)) {
-                self.failed.insert(name.to_owned());
-            } else if SUITE_STARTS.iter().any(|start| words.starts_with(start)) {
-                self.open = line;
-            } else if words.starts_with(SUITE_ENDS) {
-                self.closings.push((mem::take(&mut self.open), line));
-            }
-        }
-        out.flush()
+    command.args(locked()).args(chosen).env(SKIPPED, &skipped);
+    if env::var_os(THREADS).is_none() {
+        command.env(THREADS, workers().1.to_string());
     }
-
-    fn add(&mut self, other: Suites) {
-        self.closings.extend(other.closings);
-        self.failed.extend(other.failed);
+    let passed = command.status().is_ok_and(|status| status.success());
+    list_skipped(&fs::read_to_string(&skipped).unwrap_or_default());
+    if passed {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
     }
 }
 
-/// Prints failed tests, and every suite that had a test, so that one screen shows all.
-fn close(suites: &Suites) {
-    if !suites.failed.is_empty() {
-        println!("\n==== failed");
+/// Returns the file of the reasons of skipped tests, which does not exist yet.
+fn skipped_file() -> PathBuf {
+    let file = target_dir().join("skipped-tests");
+    let _ = fs::remove_file(&file);
+    file
+}
+
+/// Returns the file of the times of the last run.
+fn times_file() -> PathBuf {
+    target_dir().join("test-times.tsv")
+}
+
+fn written_times(done: &[Done]) -> String {
+    let mut text = String::new();
+    for Done { name, time, .. } in done {
+        let _ = writeln!(text, "{}\t{name}", time.as_millis());
     }
-    for name in &suites.failed {
-        println!("{name}");
+    text
+}
+
+/// Returns the milliseconds of each test.
+fn read_times(text: &str) -> BTreeMap<String, u64> {
+    let rows = text.lines().filter_map(|line| {
+        let (time, name) = line.split_once('\t')?;
+        Some((name.to_owned(), time.parse().ok()?))
+    });
+    rows.collect()
+}
+
+/// Returns the slowest tests, every suite, and the tests that failed.
+fn closing(done: &[Done]) -> String {
+    let mut text = format!("\n==== slowest of {} tests\n", done.len());
+    for Done { name, time, .. } in done.iter().take(SLOWEST) {
+        let _ = writeln!(text, "{:>7.1} s  {name}", time.as_secs_f64());
     }
-    println!("\n==== all suites");
-    let closings = suites.closings.iter();
-    for (suite, result) in closings.filter(|(_, result)| !is_empty(result)) {
-        println!("{suite}\n{result}");
+    let mut suites: BTreeMap<&str, Vec<&Done>> = BTreeMap::new();
+    for one in done.iter().filter(|done| !done.suite.is_empty()) {
+        suites.entry(&one.suite).or_default().push(one);
     }
+    text += "\n==== all suites\n";
+    for (suite, done) in suites {
+        let _ = writeln!(text, "{suite}\n{}", result(&done));
+    }
+    done.iter().for_each(|done| text += &done.closings);
+    let failed = |done: &&Done| done.ending == Ending::Failed;
+    if done.iter().any(|done| failed(&done)) {
+        text += "\n==== failed\n";
+    }
+    for Done { name, .. } in done.iter().filter(failed) {
+        let _ = writeln!(text, "{name}");
+    }
+    text
+}
+
+/// Returns the closing line of a suite, as a test program of Rust has it.
+fn result(done: &[&Done]) -> String {
+    let count = |ending| done.iter().filter(|done| done.ending == ending).count();
+    let (passed, failed) = (count(Ending::Passed), count(Ending::Failed));
+    let word = if failed == 0 { "ok" } else { "FAILED" };
+    let time: Duration = done.iter().map(|done| done.time).sum();
+    format!(
+        "test result: {word}. {passed} passed; {failed} failed; {} ignored; 0 measured; \
+         0 filtered out; finished in {:.2}s",
+        count(Ending::Ignored),
+        time.as_secs_f64()
+    )
 }
 
 /// Prints the reasons of skipped tests, and what installs the programs they need.
@@ -238,40 +212,35 @@ fn list_skipped(reasons: &str) {
     }
 }
 
-/// Returns whether a closing line belongs to a suite without tests.
-fn is_empty(result: &str) -> bool {
-    result.contains(". 0 passed; 0 failed; 0 ignored")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn only_suites_without_tests_are_left_out() {
-        assert!(is_empty(
-            "test result: ok. 0 passed; 0 failed; 0 ignored; 0 measured"
-        ));
-        for kept in [
-            "ok. 10 passed; 0 failed; 0 ignored",
-            "FAILED. 0 passed; 1 failed",
-        ] {
-            assert!(!is_empty(&format!("{SUITE_ENDS}{kept}; 0 measured")));
+    fn done(name: &str, time_ms: u64, ending: Ending) -> Done {
+        Done {
+            name: name.to_owned(),
+            suite: "     Running tests/it/main.rs (target/it)".to_owned(),
+            time: Duration::from_millis(time_ms),
+            ending,
+            closings: String::new(),
         }
     }
 
     #[test]
-    fn failed_tests_and_closing_lines_are_kept() {
-        let output = "     Running tests/it/main.rs (target/it)\ntest a::b ... ok\n\
-                      test c::d ... FAILED\ntest result: FAILED. 1 passed; 1 failed; 0 ignored\n";
-        let (mut suites, mut copy) = (Suites::default(), Vec::new());
-        let copied = suites.pass_on(output.as_bytes(), &mut copy);
-        copied.expect("memory takes all");
-        assert_eq!(copy, output.as_bytes());
-        assert_eq!(suites.failed, BTreeSet::from(["c::d".to_owned()]));
-        let [(title, result)] = suites.closings.as_slice() else {
-            panic!("{:?}", suites.closings);
-        };
-        assert!(title.contains("tests/it/main.rs") && result.contains("1 failed"));
+    fn the_closing_has_counts_and_the_names_of_failed_tests() {
+        let done = [
+            done("a::slow", 2_500, Ending::Passed),
+            done("a::bad", 250, Ending::Failed),
+            done("a::left_out", 0, Ending::Ignored),
+        ];
+        let text = closing(&done);
+        let line = "(target/it)\ntest result: FAILED. 1 passed; 1 failed; 1 ignored; 0 measured; \
+                    0 filtered out; finished in 2.75s\n";
+        assert!(text.contains(line), "{text}");
+        assert!(text.contains("2.5 s  a::slow\n"), "{text}");
+        assert!(text.ends_with("\n==== failed\na::bad\n"), "{text}");
+        let times = read_times(&written_times(&done));
+        assert_eq!(times.get("a::slow"), Some(&2_500));
+        assert_eq!(times.len(), 3);
     }
 }
