@@ -1,19 +1,24 @@
-//! The checks of every commit in addition to `cargo xtask test`.
+//! Format, clippy and documentation.
 
+use crate::kube;
 use crate::runner::{Outcome, Runner, cargo, locked, run, run_all, target_dir};
-use crate::{book, deny, kube, page};
 
 /// The manifest of the fuzz targets, which are a separate workspace.
 pub const FUZZ_MANIFEST: [&str; 2] = ["--manifest-path", "fuzz/Cargo.toml"];
 
-/// Runs every step, those that fail soonest first.
-pub fn run_steps(runner: &mut Runner) {
-    runner.step("format", format);
-    deny::run_steps(runner);
-    page::check(runner);
+/// Checks the format of every workspace.
+pub fn format(runner: &mut Runner) {
+    runner.step("format", check_format);
+}
+
+/// Runs clippy on the workspace.
+pub fn clippy_workspace(runner: &mut Runner) {
     runner.step("clippy", || clippy(&["--workspace"]));
-    runner.step("docs", docs);
-    book::check(runner);
+}
+
+/// Runs clippy on the fuzz targets.
+pub fn clippy_fuzz(runner: &mut Runner) {
+    runner.step("clippy: fuzz targets", || clippy(&FUZZ_MANIFEST));
 }
 
 /// Checks the rules of CONTRIBUTING.md that a program can check.
@@ -25,7 +30,18 @@ pub fn style(runner: &mut Runner) {
     });
 }
 
-fn format() -> Outcome {
+/// Builds the documentation of the crates.
+pub fn docs(runner: &mut Runner) {
+    runner.step("docs", || {
+        let mut command = cargo(["doc", "--workspace", "--no-deps"]);
+        command
+            .args(locked())
+            .env("RUSTDOCFLAGS", "--deny warnings");
+        run(command)
+    });
+}
+
+fn check_format() -> Outcome {
     run_all([
         cargo(["fmt", "--all", "--check"]),
         cargo(["fmt", "--check"].into_iter().chain(FUZZ_MANIFEST)),
@@ -33,8 +49,7 @@ fn format() -> Outcome {
     ])
 }
 
-/// Runs clippy on a workspace.
-pub fn clippy(workspace: &[&'static str]) -> Outcome {
+fn clippy(workspace: &[&'static str]) -> Outcome {
     let mut command = cargo(["clippy", "--all-targets", "--keep-going"]);
     command
         .args(workspace)
@@ -42,13 +57,5 @@ pub fn clippy(workspace: &[&'static str]) -> Outcome {
         .args(["--", "--deny", "warnings"])
         // The workspaces share the checked dependencies.
         .env("CARGO_TARGET_DIR", target_dir());
-    run(command)
-}
-
-fn docs() -> Outcome {
-    let mut command = cargo(["doc", "--workspace", "--no-deps"]);
-    command
-        .args(locked())
-        .env("RUSTDOCFLAGS", "--deny warnings");
     run(command)
 }

@@ -7,9 +7,10 @@ use std::thread;
 use crate::memory::has_nightly;
 use crate::runner::{Outcome, Runner, cargo, root, run, succeeds, target_dir};
 
-/// Builds the targets and runs each for `seconds`, beginning with the committed
+/// Builds the targets and runs each for the runner's seconds, beginning with the committed
 /// seeds: one target a core at a time.
-pub fn run_targets(runner: &mut Runner, seconds: u32) {
+pub fn run_targets(runner: &mut Runner) {
+    let seconds = runner.seconds;
     runner.step("fuzz: build", || match missing() {
         Some(why) => Outcome::Skipped(why),
         None => run(fuzz(&["build"])),

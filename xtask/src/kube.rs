@@ -54,6 +54,16 @@ pub fn run_steps(runner: &mut Runner) {
     });
 }
 
+/// Runs the test against a control plane.
+pub fn control(runner: &mut Runner) {
+    test(runner, KubeTest::Control, &[]);
+}
+
+/// Runs the test with kubelets and pods.
+pub fn pods(runner: &mut Runner) {
+    test(runner, KubeTest::Pods, &[]);
+}
+
 /// Builds what a test takes, and runs it.
 pub fn test(runner: &mut Runner, which: KubeTest, words: &[&str]) {
     let mut is_built = false;

@@ -1,9 +1,13 @@
 //! Steps: run one after the other, timed, and reported at the end.
 
 use std::env;
+use std::fs::OpenOptions;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
+
+use crate::record::PASSED;
 
 /// Outcome of a step.
 #[derive(Debug)]
@@ -16,17 +20,25 @@ pub enum Outcome {
     Failed(String),
 }
 
+/// Default of [`Runner::seconds`].
+const SECONDS_DEFAULT: u32 = 5;
+
 /// Runs steps and records their outcomes. A failed step does not stop the next:
 /// one run shows all faults.
 #[derive(Debug)]
 pub struct Runner {
+    /// Duration of each fuzz target and of the soak, in seconds.
+    pub seconds: u32,
     done: Vec<(String, Duration, Outcome)>,
 }
 
 impl Runner {
     /// Creates a runner without steps.
     pub fn new() -> Runner {
-        Runner { done: Vec::new() }
+        Runner {
+            seconds: SECONDS_DEFAULT,
+            done: Vec::new(),
+        }
     }
 
     /// Runs one step under a headline.
@@ -36,13 +48,33 @@ impl Runner {
         let outcome = work();
         let time = start.elapsed();
         println!("---- {}", sentence(name, time, &outcome));
+        note(name, time, &outcome);
         self.done.push((name.to_owned(), time, outcome));
     }
 
-    /// Returns a sentence for every step so far.
-    pub fn outcomes(&self) -> impl Iterator<Item = String> {
-        let steps = self.done.iter();
-        steps.map(|(name, time, outcome)| sentence(name, *time, outcome))
+    /// Returns the number of steps so far.
+    pub fn len(&self) -> usize {
+        self.done.len()
+    }
+
+    /// Returns one result for the steps from `start` on, and their time: `ok`, or the outcomes of
+    /// steps that did not pass.
+    pub fn summary(&self, start: usize) -> (String, Duration) {
+        let steps = &self.done[start..];
+        let others: Vec<String> = steps
+            .iter()
+            .filter_map(|(name, _, outcome)| match outcome {
+                Outcome::Passed => None,
+                Outcome::Skipped(why) => Some(format!("skipped: {name}: {why}")),
+                Outcome::Failed(what) => Some(format!("FAILED: {name}: {what}")),
+            })
+            .collect();
+        let result = if others.is_empty() {
+            PASSED.to_owned()
+        } else {
+            others.join("; ")
+        };
+        (result, steps.iter().map(|(_, time, _)| *time).sum())
     }
 
     /// Prints the outcome of every step; fails if one failed.
@@ -66,6 +98,32 @@ impl Runner {
         }
         eprintln!("FAILED: {}", failed.join(", "));
         ExitCode::FAILURE
+    }
+}
+
+/// Appends a step to `target/steps.tsv`, and to the summary of a job of GitHub.
+fn note(name: &str, time: Duration, outcome: &Outcome) {
+    let append = |path: PathBuf, line: String| {
+        let file = OpenOptions::new().create(true).append(true).open(path);
+        let _ = file.and_then(|mut file| file.write_all(line.as_bytes()));
+    };
+    let seconds = time.as_secs_f64();
+    let word = match outcome {
+        Outcome::Passed => PASSED,
+        Outcome::Skipped(_) => "skipped",
+        Outcome::Failed(_) => "FAILED",
+    };
+    let ended = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    let ended = ended.unwrap_or_default().as_secs();
+    append(
+        target_dir().join("steps.tsv"),
+        format!("{ended}\t{name}\t{word}\t{seconds:.1}\n"),
+    );
+    if let Some(summary) = env::var_os("GITHUB_STEP_SUMMARY") {
+        append(
+            summary.into(),
+            format!("* {}\n", sentence(name, time, outcome)),
+        );
     }
 }
 

@@ -52,8 +52,11 @@ const TESTS: &[Tool] = &[
 const FULL: &[Tool] = &[
     tool("c++", "g++"),
     tool("debootstrap", "debootstrap"),
+    tool("etcd", "etcd-server"),
+    tool("etcdctl", "etcd-client"),
     tool("go", "golang"),
     tool("objcopy", "binutils"),
+    tool("openssl", "openssl"),
     tool("rpm", "rpm"),
     tool("shellcheck", "shellcheck"),
     tool("systemd-analyze", "systemd"),

@@ -1,0 +1,295 @@
+//! The table of checks, with the tier of each.
+
+use crate::runner::Runner;
+use crate::{
+    api, bench, book, ci, clients, cni, deny, fuzz, kube, memory, package, page, python, release,
+    test, workflows,
+};
+
+/// When a check runs. `cargo xtask full` runs all checks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum When {
+    /// On every commit: `cargo xtask ci`.
+    Commit,
+    /// When one of these files, or a file in one of these folders, has changed since the check
+    /// was last recorded as passed: `cargo xtask ci --paths`.
+    Changed(&'static [&'static str]),
+    /// Before a release: only `cargo xtask full`.
+    Full,
+}
+
+/// A check: one or more steps.
+#[derive(Debug)]
+pub struct Check {
+    pub name: &'static str,
+    pub when: When,
+    pub help: &'static str,
+    pub run: fn(&mut Runner),
+}
+
+/// Every check, in the order in which they run: those that fail soonest first, the tests last
+/// of a commit's checks, so that the output ends with their closing lines.
+pub const CHECKS: &[Check] = &[
+    commit("format", "format of the sources", ci::format),
+    commit(
+        "deny",
+        "licences and origins of dependencies",
+        deny::run_steps,
+    ),
+    commit(
+        "page-check",
+        "the page: types, lint, tests, current",
+        page::check,
+    ),
+    commit("clippy", "clippy on every target", ci::clippy_workspace),
+    commit("docs", "API documentation without warnings", ci::docs),
+    commit(
+        "links",
+        "links of the book, with its generated pages",
+        book::check,
+    ),
+    commit(
+        "tests",
+        "every test; with arguments: `test`",
+        test::run_step,
+    ),
+    Check {
+        name: "workflows",
+        when: When::Changed(&[".github/workflows", "xtask/src/workflows.rs"]),
+        help: "GitHub's workflows with actionlint (needs Go)",
+        run: workflows::run_steps,
+    },
+    Check {
+        name: "loom",
+        when: When::Changed(&["crates/longwire-io", "xtask/src/memory.rs", "Cargo.lock"]),
+        help: "concurrent parts of longwire-io under loom",
+        run: memory::loom,
+    },
+    Check {
+        name: "asan",
+        when: When::Changed(&["crates/longwire-io", "xtask/src/memory.rs", "Cargo.lock"]),
+        help: "tests of longwire-io under AddressSanitizer (needs nightly)",
+        run: memory::asan,
+    },
+    Check {
+        name: "browser",
+        when: When::Changed(&[
+            "ui",
+            "crates/longwire/page",
+            "crates/longwire/src/view",
+            "crates/longwire-control",
+            "xtask/src/page.rs",
+        ]),
+        help: "the page in a browser, against real runs",
+        run: page::in_browser,
+    },
+    Check {
+        name: "python",
+        when: When::Changed(&[
+            "python",
+            "crates/longwire-python",
+            "crates/longwire/src/report",
+            "docs/reference/python.md",
+            "xtask/python",
+            "xtask/src/python.rs",
+        ]),
+        help: "the Python package: built, installed, types, tests",
+        run: python::run_steps,
+    },
+    Check {
+        name: "clients",
+        when: When::Changed(&[
+            "clients",
+            "crates/longwire-control",
+            "crates/longwire/src/report",
+            "xtask/src/clients.rs",
+        ]),
+        help: "the clients in Node and Go: generated, types, tests",
+        run: clients::run_steps,
+    },
+    Check {
+        name: "cni",
+        when: When::Changed(&[
+            "crates/longwire-cni",
+            "crates/longwire/src/commands/cni.rs",
+            "crates/longwire/tests/it/cni",
+            "xtask/src/cni.rs",
+        ]),
+        help: "the CNI plugin with the CNI project's cnitool (needs Go)",
+        run: cni::run_steps,
+    },
+    Check {
+        name: "kube",
+        when: When::Changed(&[
+            "crates/longwire-kube",
+            "crates/longwire-node",
+            "crates/longwire/src/commands/node.rs",
+            "packaging/kubernetes",
+            "xtask/src/kube.rs",
+        ]),
+        help: "longwire-kube: clippy and tests",
+        run: kube::run_steps,
+    },
+    Check {
+        name: "api",
+        when: When::Changed(&["crates/longwire-control", "xtask/src/api.rs"]),
+        help: "the control API with a generated client and schemathesis",
+        run: api::run_steps,
+    },
+    full("readme", "the README's first command", release::readme),
+    full(
+        "packages",
+        "packages, built and installed (needs root)",
+        package::run_steps,
+    ),
+    full(
+        "book",
+        "the book as HTML in target/book (needs mdbook)",
+        book::run_steps,
+    ),
+    full("examples", "every example of the crates", release::examples),
+    full(
+        "bench-tiny",
+        "every bench once, as small as it gets",
+        bench::run_tiny,
+    ),
+    full("fuzz-lint", "clippy on the fuzz targets", ci::clippy_fuzz),
+    full(
+        "fuzz",
+        "every fuzz target (needs nightly and cargo-fuzz)",
+        fuzz::run_targets,
+    ),
+    full(
+        "kube-control",
+        "longwire-kube with a control plane",
+        kube::control,
+    ),
+    full(
+        "kube-pods",
+        "longwire-kube with kubelets and pods",
+        kube::pods,
+    ),
+    full(
+        "soak",
+        "`exec` under changes, its memory bounded",
+        release::soak,
+    ),
+];
+
+const fn commit(name: &'static str, help: &'static str, run: fn(&mut Runner)) -> Check {
+    let when = When::Commit;
+    Check {
+        name,
+        when,
+        help,
+        run,
+    }
+}
+
+const fn full(name: &'static str, help: &'static str, run: fn(&mut Runner)) -> Check {
+    let when = When::Full;
+    Check {
+        name,
+        when,
+        help,
+        run,
+    }
+}
+
+impl Check {
+    /// Returns the first of the changed files on which this check depends.
+    pub fn affected_by<'a>(&self, changed: &'a [String]) -> Option<&'a str> {
+        let When::Changed(paths) = self.when else {
+            return None;
+        };
+        let is_below = |file: &str, path: &str| {
+            let rest = file.strip_prefix(path);
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        let mut files = changed.iter().map(String::as_str);
+        files.find(|file| paths.iter().any(|path| is_below(file, path)))
+    }
+}
+
+/// Returns the checks of these names and of a tier, in the table's order; without names, all
+/// checks of the tier.
+///
+/// # Errors
+/// The first name that no check of the tier has.
+pub fn chosen(names: &[&str], is_in: fn(When) -> bool) -> Result<Vec<&'static Check>, String> {
+    let mut checks: Vec<&Check> = CHECKS.iter().filter(|check| is_in(check.when)).collect();
+    let is_known = |name: &str| checks.iter().any(|check| check.name == name);
+    if let Some(name) = names.iter().find(|name| !is_known(name)) {
+        return Err(format!("no check '{name}' here"));
+    }
+    checks.retain(|check| names.is_empty() || names.contains(&check.name));
+    Ok(checks)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::runner::root;
+
+    #[test]
+    fn names_are_unique_and_paths_exist() {
+        let names: BTreeSet<&str> = CHECKS.iter().map(|check| check.name).collect();
+        assert_eq!(names.len(), CHECKS.len());
+        for check in CHECKS {
+            let When::Changed(paths) = check.when else {
+                continue;
+            };
+            for path in paths {
+                assert!(root().join(path).exists(), "{}: {path}", check.name);
+            }
+        }
+    }
+
+    #[test]
+    fn changed_files_choose_checks() {
+        let affected = |files: &[&str]| {
+            let files: Vec<String> = files.iter().map(|&file| file.to_owned()).collect();
+            let checks = CHECKS
+                .iter()
+                .filter(|check| check.affected_by(&files).is_some());
+            checks.map(|check| check.name).collect::<Vec<_>>()
+        };
+        assert!(affected(&[]).is_empty());
+        assert!(affected(&["README.md", "crates/longwire-engine/src/lib.rs"]).is_empty());
+        assert_eq!(
+            affected(&["crates/longwire-io/src/clock.rs"]),
+            ["loom", "asan"]
+        );
+        assert_eq!(affected(&["Cargo.lock"]), ["loom", "asan"]);
+        assert_eq!(affected(&["ui/src/main.tsx"]), ["browser"]);
+        // A path ends at a slash.
+        assert!(affected(&["ui.md", "clients.md"]).is_empty());
+        let control = ["browser", "clients", "api"];
+        assert_eq!(affected(&["crates/longwire-control/src/lib.rs"]), control);
+        let of_node = affected(&["docs/ci.md", "crates/longwire/src/commands/node.rs"]);
+        assert_eq!(of_node, ["kube"]);
+    }
+
+    #[test]
+    fn chosen_checks_keep_the_order_of_the_table() {
+        let names = |names: &[&str], is_in| {
+            let checks = chosen(names, is_in);
+            checks.map(|checks| checks.iter().map(|check| check.name).collect::<Vec<_>>())
+        };
+        let unknown = |name| Err(format!("no check '{name}' here"));
+        assert_eq!(
+            names(&["asan", "clippy"], |_| true),
+            Ok(vec!["clippy", "asan"])
+        );
+        assert_eq!(names(&["clipy"], |_| true), unknown("clipy"));
+        assert_eq!(
+            names(&["loom"], |when| when == When::Commit),
+            unknown("loom")
+        );
+        let of_commit = names(&[], |when| when == When::Commit).expect("no name is wrong");
+        assert!(of_commit.contains(&"tests") && !of_commit.contains(&"loom"));
+        assert_eq!(names(&[], |_| true).map(|all| all.len()), Ok(CHECKS.len()));
+    }
+}

@@ -1,0 +1,55 @@
+//! Checks of a release: the README's first command, the examples, the soak.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::Path;
+
+use crate::runner::{Outcome, Runner, built, cargo, limited, root, run, run_all, workspace};
+
+/// Runs the README's first command.
+pub fn readme(runner: &mut Runner) {
+    runner.step("the README's first command", first_command);
+}
+
+fn first_command() -> Outcome {
+    let readme = fs::read_to_string(root().join("README.md")).unwrap_or_default();
+    let command = readme
+        .lines()
+        .find_map(|line| line.strip_prefix("cargo run --release "));
+    let Some(arguments) = command else {
+        return Outcome::Failed("README.md has no line with `cargo run --release …`".to_owned());
+    };
+    let command = ["run", "--release"].into_iter();
+    run(cargo(command.chain(arguments.split_whitespace())))
+}
+
+/// Runs every example of the crates.
+pub fn examples(runner: &mut Runner) {
+    runner.step("examples", run_examples);
+}
+
+fn run_examples() -> Outcome {
+    let entries = |folder: &Path| fs::read_dir(folder).into_iter().flatten().flatten();
+    let crates = entries(&root().join("crates"));
+    let files = crates.flat_map(|entry| entries(&entry.path().join("examples")));
+    let mut names: Vec<OsString> = files
+        .filter_map(|file| Some(file.path().file_stem()?.to_owned()))
+        .collect();
+    names.sort();
+    if names.is_empty() {
+        return Outcome::Failed("no crates/*/examples/*.rs".to_owned());
+    }
+    let mut build = workspace("build");
+    build.arg("--examples");
+    let program = |name| limited(&built(&Path::new("examples").join(name)));
+    run_all([build].into_iter().chain(names.iter().map(program)))
+}
+
+/// Carries TCP over a link that changes all the time, for the runner's seconds.
+pub fn soak(runner: &mut Runner) {
+    let mut command = cargo(["test", "--release", "--package", "longwire"]);
+    command
+        .args(["--test", "soak", "--", "--nocapture"])
+        .env("LONGWIRE_SOAK_SECONDS", runner.seconds.to_string());
+    runner.step("soak", || run(command));
+}
