@@ -4,7 +4,6 @@
 mod common;
 
 mod addresses;
-mod aqm_live;
 mod attach;
 mod attached_ports;
 mod bad_input;
@@ -44,3 +43,4 @@ mod simulate_network;
 mod simulate_router;
 mod simulate_two_way;
 mod verdict;
+mod vlan_priority;
