@@ -21,9 +21,9 @@ ADDRESS = "127.0.0.1:9470"
 URL = f"http://{ADDRESS}"
 TOKEN = "0123456789abcdef-full"
 READ_TOKEN = "0123456789abcdef-read"
-# Streams have no end, so a tool that waits for one would wait for ever; the
-# generated client reads the first events of one.
-STREAM = "/v1/stats/stream"
+# schemathesis reads answers to their end, which streams do not have. The generated client
+# reads their first events.
+STREAMS = ["/v1/stats/stream", "/v1/history/stream"]
 
 
 def run(*command, **options):
@@ -171,27 +171,64 @@ def drive(api):
     assert call("get_v1_stats", match="home").totals.packets_out >= 30
     assert "longwire_link_received_bytes_total" in call("get_metrics")
     assert call("delete_v1_links_name", "home", client=read, status=403).error
-    first_events(api, read, models)
-    called.add("get_v1_stats_stream")
+    drive_view(call)
+    drive_scenario(call)
+    names = {model.name for model in call("get_v1_models").models}
+    assert {"gilbert", "normal"} <= names, names
+
+    def first_events(name, event, **named):
+        called.add(name)
+        return two_events(read, api[name]._get_kwargs(every="100ms", **named), event)
+
+    events = first_events("get_v1_stats_stream", models.StatsEvent, match="home")
+    assert events[1].interval_s > 0 and events[1].links == 2, events
+    events = first_events("get_v1_history_stream", models.HistoryEvent, directions="home.up")
+    assert "home.up" in events[1], events
     assert called == set(api), set(api) - called
     print("the generated client drove the run with all of them")
 
 
-def first_events(api, client, models):
-    """Two events of a stream, as the generated client asks for it."""
-    asked = api["get_v1_stats_stream"]._get_kwargs(every="100ms", match="home")
+def drive_view(call):
+    """The operations of the page. A direction is sampled once it was asked for."""
+    row = call("get_v1_table", match="home", limit=1).rows[0]
+    assert row.name == "home.down", row
+    call("get_v1_history_name", "home.up")
+    call("get_v1_flows_name", "home.up")
+    round_trip()
+    time.sleep(0.5)
+    history = call("get_v1_history_name", "home.up")
+    assert sum(history.packets_in_per_s) * history.period_s > 4.9, history
+    flows = call("get_v1_flows_name", "home.up")
+    assert flows.packets >= 5, flows
+    assert flows.flows[0].flow == "icmp 10.9.0.1 > 10.9.0.2", flows
+    for name in ["get_v1_history_name", "get_v1_flows_name"]:
+        assert "no direction" in call(name, "nothing.up", status=404).error
+    fidelity = call("get_v1_fidelity")
+    assert fidelity.verdict and fidelity.histogram, fidelity
+
+
+def drive_scenario(call):
+    """Its one event lies far ahead, and is skipped to."""
+    upcoming = call("get_v1_scenario")
+    assert [event.at_ns for event in upcoming.events] == [5000 * 10**9], upcoming
+    assert call("post_v1_scenario_skip").at_ns is not None
+    assert call("get_v1_scenario").skipped_s > 4000
+
+
+def two_events(client, asked, event):
+    """The first two events of a stream, as the generated client asks for it."""
     with client.get_httpx_client().stream(**asked) as answer:
         assert answer.status_code == 200, answer
         lines = (line[6:] for line in answer.iter_lines() if line.startswith("data: "))
-        events = [models.StatsEvent.from_dict(json.loads(next(lines))) for _ in range(2)]
-    assert events[1].interval_s > 0 and events[1].links == 2, events
+        return [event.from_dict(json.loads(next(lines))) for _ in range(2)]
 
 
 def try_everything(folder):
     """schemathesis sends what the document allows, and what it does not."""
     shutil.copy(HERE / "schemathesis.toml", folder)
     command = ["schemathesis", "run", folder / "openapi.json", "--url", URL]
-    command += ["-H", f"Authorization: Bearer {TOKEN}", "--exclude-path", STREAM]
+    command += ["-H", f"Authorization: Bearer {TOKEN}"]
+    command += [word for path in STREAMS for word in ("--exclude-path", path)]
     command += ["--checks", "all", "--max-examples", "100", "--seed", "1"]
     command += ["--request-timeout", "20", "--no-color"]
     run(*command, cwd=folder)

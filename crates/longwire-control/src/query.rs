@@ -41,6 +41,10 @@ pub enum Kind {
     Choice(&'static [&'static str]),
 }
 
+/// Times in the OpenAPI document: up to 79,999 of a unit, to the nanosecond.
+const TIME_PATTERN: &str =
+    r"^(0|[0-7]?[0-9]{1,4}((\.[0-9]{1,3})?us|(\.[0-9]{1,6})?ms|(\.[0-9]{1,9})?s))$";
+
 /// A value that was given.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Given {
@@ -167,7 +171,7 @@ impl Kind {
             Kind::Text => json!({ "type": "string" }),
             Kind::Time(least, most) => {
                 let bounds = format!("from {least} to {most}, as in 1s or 250ms");
-                json!({ "type": "string", "description": bounds })
+                json!({ "type": "string", "pattern": TIME_PATTERN, "description": bounds })
             }
             Kind::Number(least, most) => {
                 json!({ "type": "integer", "minimum": least, "maximum": most })
