@@ -76,10 +76,8 @@ const (
 
 // Link is a running link.
 type Link struct {
-	// Client is the whole control API.
-	Client *api.ClientWithResponses
-
 	near, far *Network
+	client    *http.Client
 	program   *exec.Cmd
 	stdin     io.WriteCloser
 	directory string
@@ -116,9 +114,8 @@ func Start(ctx context.Context, options Options, words ...string) (*Link, error)
 		defer transport.CloseIdleConnections()
 		return l.end()
 	})
-	client := api.WithHTTPClient(&http.Client{Transport: transport})
-	l.Client, err = api.NewClientWithResponses("http://localhost", client)
-	return l, err
+	l.client = &http.Client{Transport: transport}
+	return l, nil
 }
 
 // start starts the program, and waits until a process runs in each network.
@@ -224,8 +221,7 @@ func (l *Link) SetDown(ctx context.Context, options Options) error {
 }
 
 func (l *Link) set(ctx context.Context, name string, options Options) error {
-	_, err := read[api.Changed](l.Client.PatchV1LinksName(ctx, name, nil, options))
-	return err
+	return l.Call(ctx, http.MethodPatch, "/v1/links/"+name, options, nil)
 }
 
 // Down loses what arrives and what is queued, until Up.
@@ -245,13 +241,13 @@ func (l *Link) Up(ctx context.Context) error {
 
 // Change makes a change as `longwire ctl apply` does: all of it, or nothing.
 func (l *Link) Change(ctx context.Context, change api.Change) error {
-	_, err := read[api.Changed](l.Client.PostV1Changes(ctx, nil, change))
-	return err
+	return l.Call(ctx, http.MethodPost, "/v1/changes", change, nil)
 }
 
 // Stats returns counters so far, summed up over both directions.
 func (l *Link) Stats(ctx context.Context) (*api.Stats, error) {
-	return read[api.Stats](l.Client.GetV1Stats(ctx, nil))
+	stats := new(api.Stats)
+	return stats, l.Call(ctx, http.MethodGet, "/v1/stats", nil, stats)
 }
 
 // Report returns the report: so far while the link runs, and of all of it after Close.
@@ -259,14 +255,14 @@ func (l *Link) Report(ctx context.Context) (*Report, error) {
 	if l.report != nil {
 		return l.report, nil
 	}
-	report, err := read[Report](l.Client.GetV1Report(ctx))
-	if err != nil {
+	report := new(Report)
+	if err := l.Call(ctx, http.MethodGet, "/v1/report", nil, report); err != nil {
 		return nil, err
 	}
-	links, err := read[struct {
+	var links struct {
 		Links []struct{ Up, Down api.Totals }
-	}](l.Client.GetV1Links(ctx, nil))
-	if err != nil {
+	}
+	if err := l.Call(ctx, http.MethodGet, "/v1/links", nil, &links); err != nil {
 		return nil, err
 	}
 	for _, link := range links.Links {
@@ -320,25 +316,45 @@ func (l *Link) messages() string {
 	return strings.TrimPrefix(strings.TrimSpace(strings.Join(kept, "")), "error: ")
 }
 
-// read returns the value of an answer.
-func read[T any](response *http.Response, err error) (*T, error) {
+// Call sends a request to the control API: link.Call(ctx, "GET", "/v1/report", nil, &report). The
+// body and the answer are types of package api; either may be nil. A request that the run refuses
+// returns a [RefusedError].
+func (l *Link) Call(ctx context.Context, method, path string, body, answer any) error {
+	var content io.Reader
+	if body != nil {
+		text, err := json.Marshal(body)
+		if err != nil {
+			return err
+		}
+		content = bytes.NewReader(text)
+	}
+	request, err := http.NewRequestWithContext(ctx, method, "http://localhost"+path, content)
 	if err != nil {
-		return nil, fmt.Errorf("longwire: %w", errors.Join(ErrEnded, err))
+		return err
+	}
+	if body != nil {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	response, err := l.client.Do(request)
+	if err != nil {
+		return fmt.Errorf("longwire: %w", errors.Join(ErrEnded, err))
 	}
 	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
+	text, err := io.ReadAll(response.Body)
 	if err != nil {
-		return nil, fmt.Errorf("longwire: %w", errors.Join(ErrEnded, err))
+		return fmt.Errorf("longwire: %w", errors.Join(ErrEnded, err))
 	}
 	if response.StatusCode != http.StatusOK {
 		var refused RefusedError
-		if json.Unmarshal(body, &refused.Answer) != nil {
-			return nil, fmt.Errorf("longwire: %s", response.Status)
+		if json.Unmarshal(text, &refused.Answer) != nil {
+			return fmt.Errorf("longwire: %s", response.Status)
 		}
-		return nil, &refused
+		return &refused
 	}
-	value := new(T)
-	return value, json.Unmarshal(body, value)
+	if answer == nil {
+		return nil
+	}
+	return json.Unmarshal(text, answer)
 }
 
 // commandWords returns options as words of a command line, in the order of their names.

@@ -83,11 +83,11 @@ func TestWordsOfTheCommandLine(t *testing.T) {
 	if seed := link.Report().Seed; seed != 7 {
 		t.Errorf("the seed is %d", seed)
 	}
-	answer, err := link.Client.GetV1LinksNameWithResponse(t.Context(), "link")
-	if err != nil || answer.JSON200 == nil {
-		t.Fatal(err, answer)
+	var found api.Link
+	if err := link.Call(t.Context(), "GET", "/v1/links/link", nil, &found); err != nil {
+		t.Fatal(err)
 	}
-	if up := answer.JSON200.Up.Options; up.Mtu != "1400" || up.Delay != "20ms" {
+	if up := found.Up.Options; up.Mtu != "1400" || up.Delay != "20ms" {
 		t.Errorf("options of link.up: %+v", up)
 	}
 }
