@@ -1,15 +1,14 @@
-//! Runs every bench once, in its smallest form: this shows that it works, and
-//! measures nothing.
+//! Runs every bench once at its smallest size, as a smoke test.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use crate::runner::{Runner, built, cargo, limited, root, run, run_all, target_dir, workspace};
 
-/// Benches of `longwire bench` that need no further arguments.
+/// Benches of `longwire bench` without required arguments.
 const OF_THE_PROGRAM: [&str; 6] = ["throughput", "accuracy", "rate", "live", "links", "shards"];
 
-/// Benches of `cargo spec-bench` that need no further arguments.
+/// Benches of `cargo spec-bench` without required arguments.
 const OF_THE_SPECIFICATION: [&str; 15] = [
     "loss",
     "idle",
@@ -31,8 +30,7 @@ const OF_THE_SPECIFICATION: [&str; 15] = [
 /// Benches that measure without criterion; the others run once with `cargo test`.
 const OF_PORTS: [&str; 4] = ["captures", "delay_line", "offload", "ports"];
 
-/// Runs each bench of `longwire-capture` and `longwire-io`, and of the program,
-/// in its smallest form.
+/// Runs the benches of `longwire-capture`, `longwire-io` and the program at their smallest size.
 pub fn run_tiny(runner: &mut Runner) {
     runner.step("benches of ports", || {
         let mut command = workspace("bench");
@@ -68,8 +66,7 @@ pub fn run_tiny(runner: &mut Runner) {
     });
 }
 
-/// Builds the program and the measurements of SPECIFICATION.md in release, and runs one
-/// of them.
+/// Builds the benches of SPECIFICATION.md in release, and runs one.
 pub fn run_specification(arguments: &[&str]) -> ExitCode {
     let mut build = cargo(["build", "--release", "--quiet"]);
     build.args(["--package", "longwire", "--package", "longwire-spec-bench"]);
@@ -88,8 +85,7 @@ pub fn run_specification(arguments: &[&str]) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Returns the command that compiles the example plugin, and the path of the
-/// result.
+/// Returns the compiler command of the example plugin, and the path of its output.
 fn example_plugin() -> (Command, PathBuf) {
     let library = target_dir().join("data_loss.so");
     let mut compile = Command::new("cc");

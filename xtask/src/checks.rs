@@ -1,4 +1,4 @@
-//! The table of checks, with the tier of each.
+//! Table of checks and their tiers.
 
 use crate::runner::Runner;
 use crate::{
@@ -11,14 +11,14 @@ use crate::{
 pub enum When {
     /// On every commit: `cargo xtask ci`.
     Commit,
-    /// When one of these files, or a file in one of these folders, has changed since the check
-    /// was last recorded as passed: `cargo xtask ci --paths`.
+    /// When one of these files or folders has changed since the last recorded pass: `cargo xtask ci
+    /// --paths`.
     Changed(&'static [&'static str]),
     /// Before a release: only `cargo xtask full`.
     Full,
 }
 
-/// A check: one or more steps.
+/// A named group of steps.
 #[derive(Debug)]
 pub struct Check {
     pub name: &'static str,
@@ -27,8 +27,8 @@ pub struct Check {
     pub run: fn(&mut Runner),
 }
 
-/// Every check, in the order in which they run: those that fail soonest first, the tests last
-/// of a commit's checks, so that the output ends with their closing lines.
+/// All checks in the order of execution. Fast ones come first, the tests last among those of a
+/// commit: the output ends with their closing lines.
 pub const CHECKS: &[Check] = &[
     commit("format", "format of the sources", ci::format),
     commit(
@@ -197,7 +197,7 @@ const fn full(name: &'static str, help: &'static str, run: fn(&mut Runner)) -> C
 }
 
 impl Check {
-    /// Returns the first of the changed files on which this check depends.
+    /// Returns the first changed file that this check depends on.
     pub fn affected_by<'a>(&self, changed: &'a [String]) -> Option<&'a str> {
         let When::Changed(paths) = self.when else {
             return None;
@@ -211,11 +211,10 @@ impl Check {
     }
 }
 
-/// Returns the checks of these names and of a tier, in the table's order; without names, all
-/// checks of the tier.
+/// Returns the named checks of a tier, or all of them, in table order.
 ///
 /// # Errors
-/// The first name that no check of the tier has.
+/// A name that is not in the tier.
 pub fn chosen(names: &[&str], is_in: fn(When) -> bool) -> Result<Vec<&'static Check>, String> {
     let mut checks: Vec<&Check> = CHECKS.iter().filter(|check| is_in(check.when)).collect();
     let is_known = |name: &str| checks.iter().any(|check| check.name == name);

@@ -1,5 +1,5 @@
-//! The clients in Node and Go, generated from the OpenAPI document of a real run and tested with
-//! the program of the tests. Everything that is installed goes to `target/clients`.
+//! The clients in Node and Go: generated from the OpenAPI document of a run, and tested. Tools are
+//! installed in `target/clients`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use crate::runner::{Outcome, Runner, built, cargo, limited, root, run, run_all, 
 /// The generator of the Go client.
 const OAPI_CODEGEN: &str = "github.com/oapi-codegen/oapi-codegen/v2/cmd/oapi-codegen@v2.8.2";
 
-/// Oldest versions that the clients promise, as (major, minor).
+/// Oldest supported versions, as (major, minor).
 const NODE_MIN: (u32, u32) = (20, 19);
 const GO_MIN: (u32, u32) = (1, 24);
 
@@ -22,12 +22,12 @@ pub fn run_steps(runner: &mut Runner) {
     go(runner, &document);
 }
 
-/// Returns the folder of everything that is installed.
+/// Returns the folder of installed tools.
 pub fn folder() -> PathBuf {
     target_dir().join("clients")
 }
 
-/// Asks a run for its OpenAPI document.
+/// Fetches the OpenAPI document of a run.
 fn ask(document: &Path) -> Outcome {
     if let Err(error) = fs::create_dir_all(folder()) {
         return Outcome::Failed(format!("{}: {error}", folder().display()));
@@ -60,7 +60,7 @@ fn node(runner: &mut Runner, document: &Path) {
         npm
     };
     runner.step("clients: Node, tools", || {
-        // Nothing of earlier sources is to be found there; packages stay.
+        // Stale sources go; installed packages stay.
         for stale in ["browser", "dist", "src", "test"] {
             let _ = fs::remove_dir_all(folder.join(stale));
         }
@@ -113,11 +113,11 @@ fn go(runner: &mut Runner, document: &Path) {
     });
 }
 
-/// Keeps what Go downloads and builds in the folder.
+/// Keeps Go's downloads and caches in the folder.
 pub fn go_environment(go: &mut Command) {
     go.env("GOPATH", folder().join("gopath"));
     go.env("GOCACHE", folder().join("gocache"));
-    // So that the target folder can be removed; and no other toolchain is downloaded.
+    // Modules are writable, so that target can be deleted. No toolchain is downloaded.
     go.env("GOFLAGS", "-modcacherw").env("GOTOOLCHAIN", "local");
 }
 
@@ -136,7 +136,7 @@ fn go_format() -> Outcome {
     }
 }
 
-/// Compares a committed file with a new one.
+/// Fails if a committed file differs from the generated one.
 fn compare(generated: &Path, committed: &str) -> Outcome {
     let (new, old) = (fs::read(generated), fs::read(root().join(committed)));
     if new.is_ok() && new.ok() == old.ok() {
@@ -148,17 +148,17 @@ fn compare(generated: &Path, committed: &str) -> Outcome {
     ))
 }
 
-/// Returns a reason to skip what needs Node, unless it is there.
+/// Returns why Node is missing; `None` if a supported version is installed.
 pub fn missing_node() -> Option<String> {
     missing("node", "--version", NODE_MIN, "nodejs and npm")
 }
 
-/// Returns a reason to skip what needs Go, unless it is there.
+/// Returns why Go is missing; `None` if a supported version is installed.
 pub fn missing_go() -> Option<String> {
     missing("go", "version", GO_MIN, "golang")
 }
 
-/// Returns a reason to skip a language, unless its program has a version or a later one.
+/// Returns the reason to skip a language; `None` if its program is recent enough.
 fn missing(program: &str, argument: &str, least: (u32, u32), packages: &str) -> Option<String> {
     let output = Command::new(program).arg(argument).output();
     let text = output.map_or(String::new(), |output| {

@@ -1,10 +1,9 @@
-//! The CNI plugin with `cnitool`, the runtime of the CNI project, which takes Go. It is
-//! installed in `target/clients`, as the tools of the Go client are.
+//! Tests the CNI plugin with `cnitool`, the runtime of the CNI project, which needs Go.
 
 use crate::clients::{go_environment, missing_go};
 use crate::runner::{Outcome, Runner, cargo, limited, locked, run, run_all};
 
-/// The runtime.
+/// Module of `cnitool`.
 const CNITOOL: &str = "github.com/containernetworking/cni/cnitool@v1.3.1";
 
 /// Installs `cnitool`, and runs the test with it.

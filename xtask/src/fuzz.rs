@@ -7,8 +7,7 @@ use std::thread;
 use crate::memory::has_nightly;
 use crate::runner::{Outcome, Runner, cargo, root, run, succeeds, target_dir};
 
-/// Builds the targets and runs each for the runner's seconds, beginning with the committed
-/// seeds: one target a core at a time.
+/// Builds the targets, then runs them from the committed seeds, one per core at a time.
 pub fn run_targets(runner: &mut Runner) {
     let seconds = runner.seconds;
     runner.step("fuzz: build", || match missing() {
@@ -31,7 +30,7 @@ pub fn run_targets(runner: &mut Runner) {
                     Ok(outcome) => outcome,
                     Err(_) => Outcome::Failed("it panicked".to_owned()),
                 });
-                // Every thread is joined.
+                // Joins every thread.
                 let outcomes: Vec<Outcome> = outcomes.collect();
                 let failed = |outcome: &Outcome| !matches!(outcome, Outcome::Passed);
                 outcomes.into_iter().find(failed).unwrap_or(Outcome::Passed)
@@ -40,7 +39,7 @@ pub fn run_targets(runner: &mut Runner) {
     }
 }
 
-/// Returns the reason why the targets cannot be fuzzed here.
+/// Returns why the targets cannot be fuzzed here.
 fn missing() -> Option<String> {
     let what = if !has_nightly() {
         "no nightly toolchain"
@@ -59,13 +58,13 @@ fn fuzz(arguments: &[&str]) -> Command {
     command
         .arg(target_dir().join("fuzz"))
         .args(&arguments[1..])
-        // Added to the flags of cargo-fuzz itself.
+        // cargo-fuzz adds these to its own flags.
         .env("RUSTFLAGS", "-Zthreads=2");
     command
 }
 
 fn run_target(target: &str, seconds: u32) -> Outcome {
-    // New inputs go to the first folder; the seeds are only read.
+    // libFuzzer writes new inputs to the first folder only.
     let corpus = format!("fuzz/corpus/{target}");
     if let Err(error) = fs::create_dir_all(root().join(&corpus)) {
         return Outcome::Failed(format!("cannot make {corpus}: {error}"));

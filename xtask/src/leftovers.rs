@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 
 use crate::runner::Outcome;
 
-/// The program whose processes count.
+/// Program whose processes are listed.
 const PROGRAM: &str = "longwire";
 
 /// Time limit for the kernel to remove released objects.
-const PATIENCE: Duration = Duration::from_secs(10);
+const RELEASE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Returns the current namespaces, devices and processes.
 pub fn look() -> BTreeSet<String> {
@@ -43,7 +43,7 @@ fn processes() -> Vec<String> {
         .collect()
 }
 
-/// Fails if there are more than before.
+/// Fails if there are more than before, after waiting for the kernel.
 pub fn compare(before: &BTreeSet<String>) -> Outcome {
     let start = Instant::now();
     loop {
@@ -52,7 +52,7 @@ pub fn compare(before: &BTreeSet<String>) -> Outcome {
         if left.is_empty() {
             return Outcome::Passed;
         }
-        if start.elapsed() > PATIENCE {
+        if start.elapsed() > RELEASE_TIMEOUT {
             return Outcome::Failed(format!("left behind: {}", left.join(", ")));
         }
         thread::sleep(Duration::from_millis(200));

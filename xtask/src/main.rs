@@ -44,14 +44,14 @@ cargo xtask TASK
       --seconds N      duration of each fuzz target and of the soak (5)
   CHECK…               some checks, whatever has changed
 
-  fuzz SECONDS         every fuzz target for so long
+  fuzz SECONDS         every fuzz target for SECONDS
   test [ARGS…]         every test; ARGS go to `cargo test` and choose some of them
   install              the programs that `ci` runs, from Debian and crates.io
   style                the style test alone
   spec-bench …         a measurement behind SPECIFICATION.md, built in release (--help lists them)
   kube-test control|pods …
                        longwire-kube with Kubernetes; arguments go to pytest
-  page                 builds the page of the live view in crates/longwire/page, which is committed
+  page                 build the committed page of the live view, crates/longwire/page
   wheel                the Python package for old systems: target/python/dist
   package …            packages of the program in target/package/out (--help lists the options)
   package-test …       these packages where they are installed: Debian, containers (--help)

@@ -1,5 +1,5 @@
-//! The page of the live view, built with Node from `ui/`. The built page is committed, so that
-//! the program is built without Node.
+//! The page of the live view, built with Node from `ui/`. The result is committed: building the
+//! program needs no Node.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,7 +10,7 @@ use crate::runner::{Outcome, Runner, built, cargo, limited, root, run, run_all};
 
 const FOLDER: &str = "ui";
 
-/// The built page.
+/// Folder of the built page.
 const BUILT: &str = "crates/longwire/page";
 
 /// Builds the page.
@@ -19,7 +19,7 @@ pub fn build(runner: &mut Runner) {
     runner.step("page: build", || run(npm(&["run", "build"])));
 }
 
-/// Checks the source of the page and whether the committed page is built from it.
+/// Checks the page's source, and that the committed page is current.
 pub fn check(runner: &mut Runner) {
     if let Some(why) = missing_node() {
         runner.step("page", || Outcome::Skipped(why));
@@ -47,7 +47,7 @@ pub fn in_browser(runner: &mut Runner) {
     });
 }
 
-/// Returns the files of a folder and of those in it.
+/// Reads all files below a folder.
 fn contents(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
@@ -61,8 +61,8 @@ fn contents(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     found
 }
 
-/// Installs the packages of the lock file. `npm ci` refuses lock files that were written where
-/// the registry lacks optional packages for other processors.
+/// Installs the locked packages. `npm ci` rejects a lock file that was written with a registry
+/// without optional packages for other architectures.
 fn install() -> std::process::Command {
     npm(&["install", "--no-save", "--no-audit", "--no-fund"])
 }

@@ -1,4 +1,4 @@
-//! Steps: run one after the other, timed, and reported at the end.
+//! Runs steps in sequence, times them and reports their outcomes.
 
 use std::env;
 use std::fs::OpenOptions;
@@ -14,7 +14,7 @@ use crate::record::PASSED;
 pub enum Outcome {
     /// The step succeeded.
     Passed,
-    /// The step could not run here, for this reason.
+    /// The step cannot run here, for this reason.
     Skipped(String),
     /// The step failed, with this message.
     Failed(String),
@@ -57,7 +57,7 @@ impl Runner {
         self.done.len()
     }
 
-    /// Returns one result for the steps from `start` on, and their time: `ok`, or the outcomes of
+    /// Returns the joint result and time of the steps from `start` on: `ok`, or the outcomes of
     /// steps that did not pass.
     pub fn summary(&self, start: usize) -> (String, Duration) {
         let steps = &self.done[start..];
@@ -101,7 +101,7 @@ impl Runner {
     }
 }
 
-/// Appends a step to `target/steps.tsv`, and to the summary of a job of GitHub.
+/// Appends a step to `target/steps.tsv`, and to the job summary on GitHub.
 fn note(name: &str, time: Duration, outcome: &Outcome) {
     let append = |path: PathBuf, line: String| {
         let file = OpenOptions::new().create(true).append(true).open(path);
@@ -136,8 +136,8 @@ fn sentence(name: &str, time: Duration, outcome: &Outcome) -> String {
     }
 }
 
-/// Returns whether this is a run of continuous integration: lock files must then
-/// be current, and no process may hang or be left over.
+/// Returns whether this is continuous integration, where lock files must be current and commands
+/// have a time limit.
 pub fn is_ci() -> bool {
     env::var_os("CI").is_some_and(|value| !value.is_empty() && value != "false")
 }
@@ -162,32 +162,30 @@ pub fn cargo<'a>(arguments: impl IntoIterator<Item = &'a str>) -> Command {
     command
 }
 
-/// Returns `cargo` with this command for the whole workspace. A single package enables
-/// fewer features of its dependencies, and cargo would build those again.
+/// Returns a `cargo` command for the whole workspace. Building single packages would rebuild
+/// dependencies with fewer features.
 pub fn workspace(command: &str) -> Command {
     let mut command = cargo([command, "--workspace"]);
     command.args(locked());
     command
 }
 
-/// Returns the path of a program in the build of the tests.
+/// Returns the path of a program in the dev build.
 pub fn built(program: &Path) -> String {
     let path = target_dir().join("debug").join(program);
     path.to_string_lossy().into_owned()
 }
 
-/// Returns arguments that make cargo refuse to change a lock file, in continuous
-/// integration.
+/// Returns `--locked` in continuous integration.
 pub fn locked() -> &'static [&'static str] {
     if is_ci() { &["--locked"] } else { &[] }
 }
 
-/// Time limit of one command in continuous integration, in seconds: a hang fails
-/// its step and not the whole run.
+/// Time limit of a command in continuous integration, in seconds. A hang fails its step only.
 const LIMIT: &str = "1500";
 
-/// Returns a command at the repository's root, without input; in continuous
-/// integration it has a time limit.
+/// Returns a command in the repository's root, without stdin; in continuous integration with a time
+/// limit.
 pub fn limited(program: &str) -> Command {
     let mut command = if is_ci() {
         let mut command = Command::new("timeout");
@@ -202,10 +200,10 @@ pub fn limited(program: &str) -> Command {
     command
 }
 
-/// `timeout`'s exit code after it ended the command.
+/// Exit code of `timeout` when the limit is reached.
 const TIMED_OUT: i32 = 124;
 
-/// Runs a command to its end, and shows its output.
+/// Runs a command; its output is shown.
 pub fn run(mut command: Command) -> Outcome {
     println!("  $ {}", shown(&command));
     match command.status() {
@@ -238,7 +236,7 @@ pub fn succeeds(program: &str, arguments: &[&str]) -> bool {
     output.is_ok_and(|output| output.status.success())
 }
 
-/// Returns a command as typed in a shell.
+/// Returns a command in shell syntax.
 fn shown(command: &Command) -> String {
     let variables = command
         .get_envs()

@@ -1,5 +1,5 @@
-//! Runs every test in its own process, and repeats the names of failed ones, the slowest, and
-//! the closing lines of all test programs at the end.
+//! Runs every test in its own process; lists the slowest, the result of each program, and the
+//! failed tests.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -21,17 +21,17 @@ use crate::tools;
 use pool::{Done, Ending};
 use programs::{Job, TestProgram};
 
-/// Names a file to which skipped tests append a line with their reason.
+/// Variable with the file to which skipped tests append their reasons.
 const SKIPPED: &str = "LONGWIRE_SKIPPED";
 
-/// Number of timed tests that run at a time.
+/// Variable with the number of concurrent timed tests.
 const THREADS: &str = "RUST_TEST_THREADS";
 
-/// Slowest tests that are listed.
+/// Number of slowest tests listed.
 const SLOWEST: usize = 15;
 
-/// Returns the number of cores, and that of timed tests at a time: four for each core, as most
-/// of them wait for programs or for time to pass, and more of them delay each other's frames.
+/// Returns the number of cores and of concurrent timed tests. Four per core: most of them sleep or
+/// wait for programs, and more would delay each other's frames.
 fn workers() -> (usize, usize) {
     let cores = thread::available_parallelism().map_or(1, usize::from);
     let chosen = env::var(THREADS).ok().and_then(|text| text.parse().ok());
@@ -67,8 +67,7 @@ fn build() -> io::Result<Option<Vec<Job>>> {
         jobs.retain(|job| filter.split(',').any(|start| job.name.starts_with(start)));
     }
     let times = read_times(&fs::read_to_string(times_file()).unwrap_or_default());
-    // The slowest of the last run first, and new ones before them: the others fill the time
-    // next to them.
+    // Unknown tests first, then the slowest of the last run, so that no slow test starts last.
     let time = |job: &Job| times.get(&job.name).copied().unwrap_or(u64::MAX);
     jobs.sort_by_key(|job| Reverse(time(job)));
     Ok(Some(jobs))
@@ -89,7 +88,7 @@ fn run_all(mut jobs: Vec<Job>) -> Outcome {
     print!("{}", closing(&done));
     let failed = done.iter().filter(|done| done.ending == Ending::Failed);
     match (failed.count(), left) {
-        // On a shared machine, another user may have made what is left.
+        // On a shared machine, another user may own the leftovers.
         (0, Outcome::Failed(what)) if is_ci() => Outcome::Failed(what),
         (0, Outcome::Failed(what)) => {
             eprintln!("{what}");
@@ -123,7 +122,7 @@ pub fn run_chosen(chosen: &[&str]) -> ExitCode {
     }
 }
 
-/// Returns the file of the reasons of skipped tests, which does not exist yet.
+/// Returns the path of the reasons of skipped tests, after removing an old file.
 fn skipped_file() -> PathBuf {
     let file = target_dir().join("skipped-tests");
     let _ = fs::remove_file(&file);
@@ -177,7 +176,7 @@ fn closing(done: &[Done]) -> String {
     text
 }
 
-/// Returns the closing line of a suite, as a test program of Rust has it.
+/// Returns the closing line of a suite in libtest's format.
 fn result(done: &[&Done]) -> String {
     let count = |ending| done.iter().filter(|done| done.ending == ending).count();
     let (passed, failed) = (count(Ending::Passed), count(Ending::Failed));
@@ -191,7 +190,7 @@ fn result(done: &[&Done]) -> String {
     )
 }
 
-/// Prints the reasons of skipped tests, and what installs the programs they need.
+/// Prints the reasons of skipped tests, and the command that installs missing programs.
 fn list_skipped(reasons: &str) {
     let mut counts = BTreeMap::new();
     for reason in reasons.lines() {

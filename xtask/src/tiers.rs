@@ -31,8 +31,7 @@ pub fn by_path(runner: &mut Runner, checks: &[&Check]) {
     }
 }
 
-/// Runs checks of every tier, and records each. With `rest`, those that have passed here
-/// already are left out.
+/// Runs checks of any tier and records each. `rest` skips those with a recorded pass of this state.
 pub fn full(runner: &mut Runner, checks: &[&Check], rest: bool) {
     tools::install(runner, true);
     let before = leftovers::look();

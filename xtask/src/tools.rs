@@ -1,4 +1,4 @@
-//! Programs that the checks run, and the Debian packages that hold them.
+//! Programs that the checks require, and their Debian packages.
 
 use std::env;
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::process::Command;
 use crate::memory::has_nightly;
 use crate::runner::{Outcome, Runner, cargo, limited, run, run_all, succeeds};
 
-/// A program of a package.
+/// A program and its package.
 struct Tool {
     /// A name on PATH, or a path.
     program: &'static str,
@@ -18,7 +18,7 @@ const fn tool(program: &'static str, package: &'static str) -> Tool {
     Tool { program, package }
 }
 
-/// Programs that `cargo xtask ci` and `cargo xtask test` run.
+/// Programs that `cargo xtask ci` requires.
 const TESTS: &[Tool] = &[
     tool("busybox", "busybox"),
     tool("cc", "gcc"),
@@ -48,7 +48,7 @@ const TESTS: &[Tool] = &[
     tool("/usr/lib/frr/zebra", "frr"),
 ];
 
-/// Programs that only `cargo xtask full` runs.
+/// Programs that only `cargo xtask full` requires.
 const FULL: &[Tool] = &[
     tool("c++", "g++"),
     tool("debootstrap", "debootstrap"),
@@ -63,10 +63,10 @@ const FULL: &[Tool] = &[
     tool("/usr/lib/postgresql", "postgresql"),
 ];
 
-/// Services that packages start: the tests start their programs themselves.
+/// Services that Debian enables on installation; tests start their own instances.
 const SERVICES: [(&str, &str); 2] = [("frr", "frr.service"), ("prometheus", "prometheus.service")];
 
-/// Cargo's tools, each with whether only `cargo xtask full` runs it.
+/// Cargo subcommands; `true` if only `cargo xtask full` requires it.
 const CARGO_TOOLS: [(&str, bool); 5] = [
     ("cargo-deny", false),
     ("cargo-deb", true),
@@ -81,7 +81,7 @@ fn exists(program: &str) -> bool {
         return Path::new(program).exists();
     }
     let path = env::var_os("PATH").unwrap_or_default();
-    // Where an ordinary user's PATH lacks them, programs of the system are found nevertheless.
+    // An ordinary user's PATH may lack the system's directories.
     let system = ["/usr/sbin", "/sbin"].map(Into::into);
     env::split_paths(&path)
         .chain(system)
@@ -108,7 +108,7 @@ pub fn remedy() -> Option<String> {
     ))
 }
 
-/// Installs what the tests run, or what all checks run.
+/// Installs the programs of the tests, or of all checks.
 pub fn install(runner: &mut Runner, full: bool) {
     let packages = missing(full);
     if !packages.is_empty() {
@@ -121,14 +121,14 @@ pub fn install(runner: &mut Runner, full: bool) {
         }
         runner.step(name, || {
             let mut install = cargo(["install", name, "--locked", "--quiet"]);
-            // Unoptimised: building takes longer than it ever runs.
+            // Compiling takes longer than all runs together.
             install.arg("--debug").env_remove("CARGO_TARGET_DIR");
             run(install)
         });
     }
 }
 
-/// Whether this user is root.
+/// Returns whether this user is root.
 pub fn is_root() -> bool {
     succeeds("sh", &["-c", "test $(id -u) = 0"])
 }

@@ -1,4 +1,4 @@
-//! The control API as a page, from the OpenAPI document of a real run.
+//! Page of the control API, from the OpenAPI document of a run.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use super::json::Json;
 use super::options;
 use crate::runner::target_dir;
 
-/// Asks a run for its document, and writes it in Markdown.
+/// Fetches the document of a run and renders it as Markdown.
 pub fn page(program: &Path) -> Result<String, String> {
     let socket = target_dir().join("book.sock");
     let socket = socket.to_string_lossy();
@@ -105,7 +105,7 @@ fn schemas(document: &Json) -> String {
     page
 }
 
-/// A row for each field of an object, and of objects in it.
+/// Returns a row per field, including those of nested objects.
 fn fields(schema: &Json, before: &str) -> String {
     let mut rows = String::new();
     let properties = schema.get("properties").into_iter().flat_map(Json::fields);
@@ -121,7 +121,7 @@ fn fields(schema: &Json, before: &str) -> String {
     rows
 }
 
-/// A type in words, with a link where it has a name.
+/// Returns a type as text, with a link if it is named.
 fn type_of(schema: &Json) -> String {
     if let Some(name) = schema
         .text("$ref")
@@ -171,7 +171,7 @@ fn sentence(text: &str) -> String {
     }
 }
 
-/// A description in a table.
+/// Returns a description for a table cell.
 fn cell(text: &str) -> String {
     plain(text).replace('|', "\\|")
 }

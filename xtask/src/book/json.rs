@@ -1,7 +1,6 @@
-//! As much of JSON as the OpenAPI document needs: `cargo xtask` has no
-//! dependencies.
+//! Minimal JSON reader for the OpenAPI document: `cargo xtask` has no dependencies.
 
-/// A value.
+/// JSON value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Json {
     /// `null`, a boolean or a number, as written.
@@ -15,20 +14,20 @@ pub enum Json {
 }
 
 impl Json {
-    /// Reads a document; `None` if it is none.
+    /// Parses a document; `None` if it is invalid.
     pub fn read(text: &str) -> Option<Json> {
         let mut reader = Reader { rest: text };
         let value = reader.value()?;
         reader.rest.trim().is_empty().then_some(value)
     }
 
-    /// A field of an object.
+    /// Returns a field of an object.
     pub fn get(&self, name: &str) -> Option<&Json> {
         let mut fields = self.fields();
         fields.find(|(key, _)| key == name).map(|(_, value)| value)
     }
 
-    /// The fields of an object; none of any other value.
+    /// Returns the fields of an object; empty for other values.
     pub fn fields(&self) -> impl Iterator<Item = &(String, Json)> {
         let fields = match self {
             Json::Object(fields) => fields.as_slice(),
@@ -37,7 +36,7 @@ impl Json {
         fields.iter()
     }
 
-    /// The elements of an array; none of any other value.
+    /// Returns the elements of an array; empty for other values.
     pub fn list(&self) -> &[Json] {
         match self {
             Json::List(list) => list,
@@ -45,7 +44,7 @@ impl Json {
         }
     }
 
-    /// A string field; empty if there is none.
+    /// Returns a string field; empty if it is missing.
     pub fn text(&self, name: &str) -> &str {
         self.get(name).map_or("", Json::as_text)
     }

@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-/// Where links to files outside of the book lead.
+/// Base URL of files outside the book.
 const REPOSITORY: &str = "https://github.com/longwire/longwire/blob/main";
 
-/// Pages that the book has from the root of the repository.
+/// Pages copied from the root of the repository.
 const FROM_ROOT: [&str; 4] = [
     "ARCHITECTURE.md",
     "CHANGELOG.md",
@@ -15,7 +15,7 @@ const FROM_ROOT: [&str; 4] = [
     "SPECIFICATION.md",
 ];
 
-/// All pages, by their paths in the book, and the other files.
+/// Pages by path in the book, and all other files.
 pub struct Pages {
     pages: BTreeMap<String, String>,
     files: BTreeSet<String>,
@@ -48,8 +48,7 @@ impl Pages {
         Ok(())
     }
 
-    /// Rewrites links that lead out of docs/: to the book's copy, or to the
-    /// repository.
+    /// Redirects links out of docs/ to the book's copy or the repository.
     pub fn move_links(&self, folder: &Path) -> Result<(), String> {
         for (page, text) in &self.pages {
             let moved = rewrite(text, |target| new_target(page, target));
@@ -60,7 +59,7 @@ impl Pages {
         Ok(())
     }
 
-    /// Links that lead to no page of the summary, to no file or to no heading.
+    /// Returns links whose page, file or heading is missing.
     pub fn broken(&self) -> Vec<String> {
         let summary = self.pages.get("SUMMARY.md").map_or("", String::as_str);
         let listed: BTreeSet<&str> = targets(summary).collect();
@@ -95,7 +94,7 @@ fn is_outside(target: &str) -> bool {
     target.contains("://") || target.starts_with("mailto:")
 }
 
-/// A link's target in the book, if that is another one.
+/// Returns the new target of a link; `None` if it stays.
 fn new_target(page: &str, target: &str) -> Option<String> {
     if is_outside(target) || target.starts_with('#') || page == "SUMMARY.md" {
         return None;
@@ -122,7 +121,7 @@ fn new_target(page: &str, target: &str) -> Option<String> {
     }
 }
 
-/// A link's path from the top, in which its page has a path too.
+/// Resolves a link against the path of its page.
 fn resolve(page: &str, target: &str) -> String {
     let folder = page.rsplit_once('/').map_or("", |(folder, _)| folder);
     let mut parts: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();
@@ -136,12 +135,12 @@ fn resolve(page: &str, target: &str) -> String {
     parts.join("/")
 }
 
-/// The targets of a page's links. Code has none.
+/// Returns the link targets of a page, except in code.
 pub fn targets(text: &str) -> impl Iterator<Item = &str> {
     prose(text).flat_map(|line| spans(line).map(|(start, end)| &line[start..end]))
 }
 
-/// The lines of a page that are no code.
+/// Returns the lines outside code blocks.
 fn prose(text: &str) -> impl Iterator<Item = &str> {
     let mut code = false;
     text.lines().filter(move |line| {
@@ -151,7 +150,7 @@ fn prose(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Where in a line the targets of its links are.
+/// Returns the ranges of link targets in a line.
 fn spans(line: &str) -> impl Iterator<Item = (usize, usize)> {
     line.match_indices("](").filter_map(move |(at, mark)| {
         let start = at + mark.len();
@@ -161,7 +160,7 @@ fn spans(line: &str) -> impl Iterator<Item = (usize, usize)> {
     })
 }
 
-/// A page with other targets.
+/// Replaces the link targets of a page.
 fn rewrite(text: &str, new: impl Fn(&str) -> Option<String>) -> String {
     let mut code = false;
     let mut all = String::with_capacity(text.len());
@@ -182,7 +181,7 @@ fn rewrite(text: &str, new: impl Fn(&str) -> Option<String>) -> String {
     all
 }
 
-/// The names that a page's headings have for links.
+/// Returns the anchors of a page's headings.
 fn anchors(text: &str) -> BTreeSet<String> {
     let mut all = BTreeSet::new();
     let headings = prose(text).filter(|line| line.starts_with('#'));

@@ -1,4 +1,4 @@
-//! The help of every command, as a page.
+//! Page with the help of every command.
 
 use std::path::Path;
 use std::process::Command;
@@ -14,14 +14,14 @@ pub fn output(program: &Path, arguments: &[&str]) -> Result<String, String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// A section for the program and for each of its commands.
+/// Returns a section for the program and each command.
 pub fn page(program: &Path) -> Result<String, String> {
     let mut page = String::new();
     add(program, &mut Vec::new(), &mut page)?;
     Ok(page)
 }
 
-/// Adds the section of a command and those of its commands.
+/// Appends the sections of a command and its subcommands.
 fn add(program: &Path, command: &mut Vec<String>, page: &mut String) -> Result<(), String> {
     let mut arguments: Vec<&str> = command.iter().map(String::as_str).collect();
     arguments.push("--help");
@@ -38,8 +38,8 @@ fn add(program: &Path, command: &mut Vec<String>, page: &mut String) -> Result<(
     Ok(())
 }
 
-/// The commands that a help text lists, but for `help`. Groups of options may
-/// be called Commands too; their lines are indented deeper.
+/// Returns the subcommands in a help text, except `help`. Option groups may also be titled
+/// Commands; their lines are indented further.
 fn commands(help: &str) -> Vec<&str> {
     let list = help.lines().skip_while(|line| *line != "Commands:").skip(1);
     let list = list.take_while(|line| !line.is_empty());

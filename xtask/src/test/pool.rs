@@ -1,7 +1,6 @@
-//! Runs tests side by side, each in its own process.
+//! Runs tests concurrently, each in its own process.
 
 use std::fs::{self, File};
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::{Mutex, PoisonError};
@@ -37,7 +36,7 @@ type Queue = Mutex<Vec<Job>>;
 /// that run alone follow the timed ones.
 pub fn run(jobs: Vec<Job>, threads: usize, cores: usize) -> Vec<Done> {
     let mut groups = [Group::Timeless, Group::Timed, Group::Alone].map(|group| (group, Vec::new()));
-    // A worker takes the last one.
+    // Workers pop from the end.
     for job in jobs.into_iter().rev() {
         let group = groups.iter_mut().find(|(group, _)| *group == job.group);
         group.expect("every group is there").1.push(job);
@@ -63,8 +62,7 @@ pub fn run(jobs: Vec<Job>, threads: usize, cores: usize) -> Vec<Done> {
     done.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns the file of a worker's output. A pipe would stay open in processes that outlive
-/// their test.
+/// Returns the path of a worker's output. A pipe would stay open in processes that outlive a test.
 fn output(worker: &str) -> PathBuf {
     let folder = target_dir().join("tmp");
     let _ = fs::create_dir_all(&folder);
@@ -101,11 +99,12 @@ fn run_job(mut job: Job, output: &Path) -> Done {
         Ok(status) => (Ending::Failed, status.to_string()),
         Err(error) => (Ending::Failed, format!("cannot run: {error}")),
     };
-    let mut out = io::stdout().lock();
-    let _ = writeln!(out, "{}", line(&job.name, ending, time));
+    let mut lines = line(&job.name, ending, time) + "\n";
     if ending == Ending::Failed {
-        let _ = writeln!(out, "{text}---- {}: {problem}", job.name);
+        lines += &format!("{text}---- {}: {problem}\n", job.name);
     }
+    // One call: lines of other workers do not come between.
+    print!("{lines}");
     Done {
         closings: closings(&text),
         name: job.name,

@@ -18,8 +18,7 @@ const TIMELESS: [&str; 7] = [
     "xtask",
 ];
 
-/// Beginnings of the names of tests that load the machine, or compare all of it before and
-/// after.
+/// Name prefixes of tests that load the machine or compare its state before and after.
 const ALONE: [&str; 3] = [
     "longwire::alone::hosts::",
     "longwire-testbed::exec_env::after_",
@@ -29,13 +28,13 @@ const ALONE: [&str; 3] = [
 /// Time limit of a test, in seconds.
 const LIMIT_S: u32 = 300;
 
-/// `timeout`'s exit code after it ended the command.
+/// Exit code of `timeout` when the limit is reached.
 pub const TIMED_OUT: i32 = 124;
 
 /// The tests next to which a test may run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Group {
-    /// All: it reads no clock, and gets the time that others leave.
+    /// All: it reads no clock, and runs at idle priority.
     Timeless,
     /// All but those that run alone.
     Timed,
@@ -79,7 +78,7 @@ impl TestProgram {
 
     /// Reads one of cargo's messages: a JSON object without spaces.
     fn read(message: &str) -> Option<TestProgram> {
-        // Of the profile: a target has this field too.
+        // The field of the profile; a target has one as well.
         if !message.contains(r#""test":true},"features""#) {
             return None;
         }
@@ -96,7 +95,7 @@ impl TestProgram {
         })
     }
 
-    /// Returns its tests. A program that lists none is one test.
+    /// Returns its tests; benches of criterion are one test.
     pub fn jobs(&self) -> io::Result<Vec<Job>> {
         let mut list = Command::new(&self.path);
         list.args(["--list", "--format", "terse"]);
@@ -146,8 +145,7 @@ impl TestProgram {
         }
     }
 
-    /// Returns the beginning of its tests' names: its package, and its own name if that is
-    /// another.
+    /// Returns the name prefix of its tests: its package, and its own name unless equal.
     fn prefix(&self) -> String {
         let name = |path: &Path| {
             path.file_name()
@@ -172,19 +170,18 @@ impl TestProgram {
     }
 }
 
-/// Returns the beginning of a command that ends at the limit of a test.
+/// Returns the prefix of a command with the time limit of a test.
 fn time_limit() -> Command {
     let mut command = Command::new("timeout");
     if !is_ci() {
-        // Ctrl+C reaches the test, but its children outlive the limit.
+        // Ctrl+C reaches the test; its children may outlive the limit.
         command.arg("--foreground");
     }
     command.args(["--kill-after=10", &LIMIT_S.to_string()]);
     command
 }
 
-/// Returns the beginning of a command that runs while the processors have nothing else
-/// to do.
+/// Returns the prefix of a command at idle priority with a time limit.
 fn idle() -> Command {
     let mut command = time_limit();
     if succeeds("chrt", &["--idle", "0", "true"]) {
@@ -193,7 +190,7 @@ fn idle() -> Command {
     command
 }
 
-/// Returns the tests of documentation, which cargo runs.
+/// Returns the documentation tests, which cargo runs as a whole.
 pub fn document_tests() -> Job {
     let mut command = idle();
     command.args(["cargo", "test", "--doc", "--workspace", "--no-fail-fast"]);
