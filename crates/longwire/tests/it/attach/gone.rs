@@ -38,22 +38,19 @@ fn send(from: &NetNamespace, to: IpAddr) {
     }
 }
 
-/// Waits until this many datagrams have come to a run.
-fn wait_until_taken(control: &str, datagrams: u64) {
+/// Returns the datagrams that have come to a run.
+fn taken(report: &Value) -> u64 {
+    let ports = report["ports"].as_array().expect("ports").iter();
+    ports.map(|port| count(port, "packets_in")).sum()
+}
+
+/// Waits until the report of a run meets a condition.
+fn wait_until(control: &str, is_met: impl Fn(&Value) -> bool) {
     let begin = Instant::now();
     loop {
         let report = longwire(&["ctl", "report", "--control", control, "--json"]);
-        if report.code == 0 {
-            let report = report.json();
-            let ports = report["ports"].as_array().expect("ports");
-            if ports
-                .iter()
-                .map(|port| count(port, "packets_in"))
-                .sum::<u64>()
-                >= datagrams
-            {
-                return;
-            }
+        if report.code == 0 && is_met(&report.json()) {
+            return;
         }
         assert!(begin.elapsed() < PATIENCE, "{report:?}");
         thread::sleep(Duration::from_millis(5));
@@ -124,14 +121,14 @@ fn frames_for_an_interface_that_is_down_or_gone_are_lost_and_counted() {
         let near_address = IpAddr::V4(Plan::USUAL.v4_of(Side::Near));
         send(&joined.near, joined.far_address);
         send(&joined.far, near_address);
-        wait_until_taken(&control, 2 * DATAGRAMS);
+        wait_until(&control, |report| taken(report) >= 2 * DATAGRAMS);
         let Joined {
             near, far: _far, ..
         } = joined;
         let near = event(near);
         let report = match how {
             "down" => {
-                thread::sleep(Duration::from_millis(1_700));
+                wait_until(&control, |report| count(report, "in_flight") == 0);
                 attached.detach()
             }
             _ => attached.program.end().json(),
@@ -165,12 +162,12 @@ fn a_port_at_an_interface_that_is_down_loses_its_frames_and_counts_them() {
     command.stdin(Stdio::null());
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let running = RunningProgram::of(command.spawn().expect("it starts"));
-    wait_until_taken(&control, 0);
+    wait_until(&control, |_| true);
     send(&joined.near, joined.far_address);
-    wait_until_taken(&control, DATAGRAMS);
+    wait_until(&control, |report| taken(report) >= DATAGRAMS);
     let down = joined.far.run(|| link_down(DEVICE));
     down.expect("entered").expect("down");
-    thread::sleep(Duration::from_millis(1_700));
+    wait_until(&control, |report| count(report, "in_flight") == 0);
     running.signal(Signal::SIGINT);
     let report = running.end().json();
     assert_lost(&report, "east", "down");
