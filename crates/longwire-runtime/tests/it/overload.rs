@@ -252,17 +252,14 @@ fn assert_links_agree(report: &RunReport, cells: &[Arc<LinkCells>]) {
 
 #[test]
 fn frames_that_waited_for_a_receiver_are_late_at_no_link() {
-    let waited = || {
-        let (report, cells) = run(2_000, stalled(), Duration::from_millis(1_000));
-        assert_links_agree(&report, &cells);
-        report.ports[1].artifacts["late_receiver"]
-    };
+    let (report, cells, behind) = run_with_witness(2_000, stalled(), Duration::from_millis(1_000));
+    assert_links_agree(&report, &cells);
+    let waited = report.ports[1].artifacts["late_receiver"];
     // A pause of the machine makes frames late before the receiver does.
-    let tries: Vec<u64> = (0..3)
-        .map(|_| waited())
-        .take_while(|frames| *frames <= 500)
-        .collect();
-    assert!(tries.len() < 3, "frames that waited: {tries:?}");
+    assert!(
+        waited > 500 || behind > Duration::from_millis(100),
+        "{waited} frames, behind for {behind:?}"
+    );
 }
 
 #[test]
