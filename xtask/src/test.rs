@@ -63,9 +63,6 @@ fn build() -> io::Result<Option<Vec<Job>>> {
     for program in &programs {
         jobs.extend(program.jobs()?);
     }
-    if let Ok(filter) = env::var("TMP_FILTER") {
-        jobs.retain(|job| filter.split(',').any(|start| job.name.starts_with(start)));
-    }
     let times = read_times(&fs::read_to_string(times_file()).unwrap_or_default());
     // Unknown tests first, then the slowest of the last run, so that no slow test starts last.
     let time = |job: &Job| times.get(&job.name).copied().unwrap_or(u64::MAX);

@@ -99,7 +99,7 @@ fn run_job(mut job: Job, output: &Path) -> Done {
         Ok(status) => (Ending::Failed, status.to_string()),
         Err(error) => (Ending::Failed, format!("cannot run: {error}")),
     };
-    let mut lines = line(&job.name, ending, time) + "\n";
+    let mut lines = line(&job.name, ending) + "\n";
     if ending == Ending::Failed {
         lines += &format!("{text}---- {}: {problem}\n", job.name);
     }
@@ -114,14 +114,14 @@ fn run_job(mut job: Job, output: &Path) -> Done {
     }
 }
 
-/// Returns a test's line in the form of `--report-time`.
-fn line(name: &str, ending: Ending, time: Duration) -> String {
+/// Returns a test's line as a test program writes it.
+fn line(name: &str, ending: Ending) -> String {
     let word = match ending {
         Ending::Passed => "ok",
         Ending::Ignored => "ignored",
         Ending::Failed => "FAILED",
     };
-    format!("test {name} ... {word} <{:.3}s>", time.as_secs_f64())
+    format!("test {name} ... {word}")
 }
 
 fn is_ignored(output: &str) -> bool {
