@@ -14,8 +14,8 @@ use longwire_runtime::pipeline::{PipelineConfig, run_on_one_thread};
 use longwire_runtime::{Faults, FileLoader, LinkSetup};
 use serde::Serialize;
 
+use crate::harness::{Measurement, median};
 use longwire::Error;
-use longwire::table::Table;
 use longwire_fabric::Numbered;
 use longwire_topology::Topology;
 
@@ -49,29 +49,12 @@ pub struct ControllableArgs {
     pub rounds: usize,
 }
 
-impl ControllableArgs {
-    pub(super) fn quickened(&self, quick: bool) -> ControllableArgs {
-        if quick {
-            ControllableArgs {
-                packets: 20_000,
-                rounds: 1,
-                ..self.clone()
-            }
-        } else {
-            self.clone()
-        }
-    }
-}
-
 /// The link.
 const LINK: &str = "rate=1gbit delay=20ms loss=1%";
 
-/// The bar for the ratio of the medians.
-const BAR: f64 = 1.2;
-
 /// One frame length and load.
 #[derive(Debug, Serialize)]
-pub(super) struct ControllableRow {
+pub struct ControllableRow {
     size: u32,
     load_percent: u32,
     plain_ns: f64,
@@ -84,14 +67,28 @@ pub(super) struct ControllableRow {
     rounds: usize,
 }
 
-pub(super) fn measure(args: &ControllableArgs) -> Result<Vec<ControllableRow>, Error> {
-    let mut rows = Vec::new();
-    for size in &args.size {
-        for load in &args.load {
-            rows.push(row(args, *size, *load)?);
+impl Measurement for ControllableArgs {
+    type Found = Vec<ControllableRow>;
+
+    const ABOUT: &'static str = "CPU time per packet of a link with --control and without, memory to memory; medians.\nThe bar for the ratio is 1.2.";
+
+    fn quick(&self) -> ControllableArgs {
+        ControllableArgs {
+            packets: 20_000,
+            rounds: 1,
+            ..self.clone()
         }
     }
-    Ok(rows)
+
+    fn measure(&self, _port: &str) -> Result<Vec<ControllableRow>, Error> {
+        let mut rows = Vec::new();
+        for size in &self.size {
+            for load in &self.load {
+                rows.push(row(self, *size, *load)?);
+            }
+        }
+        Ok(rows)
+    }
 }
 
 fn row(args: &ControllableArgs, size: u32, load: u32) -> Result<ControllableRow, Error> {
@@ -115,11 +112,6 @@ fn row(args: &ControllableArgs, size: u32, load: u32) -> Result<ControllableRow,
         packets: args.packets,
         rounds: args.rounds,
     })
-}
-
-fn median(mut nanos: Vec<f64>) -> f64 {
-    nanos.sort_by(f64::total_cmp);
-    nanos[nanos.len() / 2]
 }
 
 /// Memory of frames that wait, descriptors included.
@@ -217,30 +209,4 @@ fn cpu_time() -> f64 {
 
 fn failed(error: impl std::fmt::Display) -> Error {
     Error::Failed(error.to_string())
-}
-
-pub(super) fn print(rows: &[ControllableRow]) {
-    println!(
-        "CPU time per packet of a link with --control and without, memory to memory; medians."
-    );
-    println!("The bar for the ratio is {BAR}.");
-    let mut table = Table::new(&[
-        "size",
-        "load %",
-        "plain ns",
-        "with --control ns",
-        "ratio",
-        "differing",
-    ]);
-    for row in rows {
-        table.row(vec![
-            row.size.to_string(),
-            row.load_percent.to_string(),
-            format!("{:.1}", row.plain_ns),
-            format!("{:.1}", row.controllable_ns),
-            format!("{:.2}", row.ratio),
-            row.differing.to_string(),
-        ]);
-    }
-    table.print();
 }

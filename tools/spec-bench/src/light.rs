@@ -16,9 +16,9 @@ use longwire_traffic::sockets::{Path, Probes, RoundTrips, UdpFlow, probe_trips, 
 use serde::Serialize;
 
 use crate::exec_run::ExecRun;
+use crate::harness::{Measurement, in_turn, median};
 use crate::program;
 use longwire::Error;
-use longwire::table::Table;
 
 /// Arguments of `light`.
 #[derive(Clone, Debug, Args)]
@@ -50,20 +50,9 @@ pub struct LightArgs {
     pub against: Option<PathBuf>,
 }
 
-impl LightArgs {
-    pub(super) fn quick(&self) -> LightArgs {
-        LightArgs {
-            rates: vec![1_000],
-            time: Nanos::from_millis(300),
-            rounds: 1,
-            ..self.clone()
-        }
-    }
-}
-
 /// A program at one rate.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct LightRow {
+pub struct LightRow {
     program: String,
     /// Datagrams a second in each direction.
     per_second: u64,
@@ -92,26 +81,40 @@ const PROBE_INTERVAL: Duration = Duration::from_millis(10);
 
 const FRAME_LEN: u32 = 100;
 
-pub(super) fn measure(args: &LightArgs) -> Result<Vec<LightRow>, Error> {
-    let mut programs = vec![program::path()?];
-    programs.extend(args.against.clone());
-    let mut found: Vec<Vec<LightRow>> = Vec::new();
-    for round in 0..args.rounds {
-        let cells = args.rates.iter().flat_map(|rate| {
-            let of_rate = programs.iter().enumerate();
-            of_rate.map(move |(number, program)| (number, program, *rate))
-        });
-        for (index, (number, program, rate)) in cells.enumerate() {
-            let row = measure_once(args, program, rate)?;
-            if round == 0 {
-                let program = ["longwire", "against"][number].to_owned();
-                found.push(vec![LightRow { program, ..row }]);
-            } else {
-                found[index].push(row);
-            }
+impl Measurement for LightArgs {
+    type Found = Vec<LightRow>;
+
+    const ABOUT: &'static str =
+        "Datagrams in frames of 100 bytes over 20 ms each way; medians of the rounds.";
+
+    fn quick(&self) -> LightArgs {
+        LightArgs {
+            rates: vec![1_000],
+            time: Nanos::from_millis(300),
+            rounds: 1,
+            ..self.clone()
         }
     }
-    Ok(found.iter().filter_map(|rounds| median(rounds)).collect())
+
+    fn measure(&self, _port: &str) -> Result<Vec<LightRow>, Error> {
+        let mut programs = vec![program::path()?];
+        programs.extend(self.against.clone());
+        let cells = self.rates.iter().flat_map(|rate| {
+            let of_rate = programs.iter().zip(["longwire", "against"]);
+            of_rate.map(move |(program, name)| (program, name, *rate))
+        });
+        let cells: Vec<_> = cells.collect();
+        let found = in_turn(self.rounds, &cells, |_, (program, name, rate)| {
+            Ok(LightRow {
+                program: (*name).to_owned(),
+                ..measure_once(self, program, *rate)?
+            })
+        })?;
+        Ok(found
+            .iter()
+            .filter_map(|rounds| median_row(rounds))
+            .collect())
+    }
 }
 
 /// Measures a program at one rate once.
@@ -188,12 +191,8 @@ fn probe(path: Path<'_>, duration: Duration) -> Result<RoundTrips, Error> {
 }
 
 /// Returns the median of each column over the rounds; losses are added.
-fn median(rounds: &[LightRow]) -> Option<LightRow> {
-    let of = |value: fn(&LightRow) -> f64| {
-        let mut values: Vec<f64> = rounds.iter().map(value).collect();
-        values.sort_by(f64::total_cmp);
-        values[values.len() / 2]
-    };
+fn median_row(rounds: &[LightRow]) -> Option<LightRow> {
+    let of = |value: fn(&LightRow) -> f64| median(rounds.iter().map(value));
     let first = rounds.first()?;
     Some(LightRow {
         program: first.program.clone(),
@@ -204,24 +203,4 @@ fn median(rounds: &[LightRow]) -> Option<LightRow> {
         rtt_error_p99_us: of(|row| row.rtt_error_p99_us),
         lost: rounds.iter().map(|row| row.lost).sum(),
     })
-}
-
-pub(super) fn print(rows: &[LightRow]) {
-    let delay = DELAY.as_millis();
-    println!("Datagrams of {FRAME_LEN} bytes over {delay} ms each way; medians of the rounds.");
-    let mut table = Table::headed(
-        "program | packets/s each way | CPU % | resident MB | RTT error median us | p99 us | lost",
-    );
-    for row in rows {
-        table.row(vec![
-            row.program.clone(),
-            row.per_second.to_string(),
-            format!("{:.2}", row.cpu_percent),
-            format!("{:.1}", row.resident as f64 / 1e6),
-            format!("{:.1}", row.rtt_error_median_us),
-            format!("{:.0}", row.rtt_error_p99_us),
-            row.lost.to_string(),
-        ]);
-    }
-    table.print();
 }

@@ -10,14 +10,14 @@ use longwire_runtime::RunConfig;
 use serde::Serialize;
 
 use super::LossArgs;
+use crate::harness::Measurement;
 use longwire::Error;
 use longwire::bench::testbed::Testbed;
-use longwire::table;
 use longwire_traffic::sockets::{Datagrams, UdpFlow, udp_flow};
 
 /// The results of one probability of loss.
 #[derive(Debug, Serialize)]
-pub(super) struct LossRow {
+pub struct LossRow {
     loss_percent: f64,
     packets: u64,
     received: u64,
@@ -33,11 +33,24 @@ pub(super) struct LossRow {
 /// Slow enough that the receiver loses no frames.
 const PER_SECOND: u64 = 50_000;
 
-pub(super) fn measure(args: &LossArgs, kind: &str) -> Result<Vec<LossRow>, Error> {
-    args.loss
-        .iter()
-        .map(|loss| one(loss, args.packets, kind))
-        .collect()
+impl Measurement for LossArgs {
+    type Found = Vec<LossRow>;
+
+    const ABOUT: &'static str = "Loss of UDP datagrams, 64-byte frames. LinkEM: 0.41, 2.96, 0.02, 0 % off at 1, 3, 7, 10 %.";
+
+    fn quick(&self) -> LossArgs {
+        LossArgs {
+            loss: vec!["10%".to_owned()],
+            packets: 2_000,
+        }
+    }
+
+    fn measure(&self, kind: &str) -> Result<Vec<LossRow>, Error> {
+        self.loss
+            .iter()
+            .map(|loss| one(loss, self.packets, kind))
+            .collect()
+    }
 }
 
 fn one(loss: &str, packets: u64, kind: &str) -> Result<LossRow, Error> {
@@ -84,26 +97,4 @@ pub(super) fn row(probability: Probability, got: &Datagrams, artifacts: u64) -> 
         inside: (least..=most).contains(&lost),
         artifacts,
     }
-}
-
-pub(super) fn print(rows: &[LossRow]) {
-    println!(
-        "Loss of UDP datagrams, 64-byte frames. LinkEM: 0.41, 2.96, 0.02, 0 % off at 1, 3, 7, 10 %."
-    );
-    let mut table = table::Table::headed(
-        "loss % | sent | measured % | off by % | lost | 99 % interval | inside | artifacts",
-    );
-    for row in rows {
-        table.row(vec![
-            format!("{:.0}", row.loss_percent),
-            row.packets.to_string(),
-            format!("{:.3}", row.measured_percent),
-            format!("{:+.2}", row.error_percent),
-            (row.packets - row.received).to_string(),
-            format!("{}..{}", row.lost_least, row.lost_most),
-            if row.inside { "yes" } else { "NO" }.to_owned(),
-            row.artifacts.to_string(),
-        ]);
-    }
-    table.print();
 }

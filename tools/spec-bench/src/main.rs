@@ -7,6 +7,7 @@ mod attach;
 mod control;
 mod controllable;
 mod exec_run;
+mod harness;
 mod idle;
 mod light;
 mod linkem;
@@ -23,16 +24,15 @@ mod trains;
 mod verdict;
 
 use std::process::ExitCode;
-use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 use longwire::Error;
 use longwire_engine::Nanos;
-use serde::Serialize;
 
 use crate::attach::AttachArgs;
 use crate::control::ControlArgs;
 use crate::controllable::ControllableArgs;
+use crate::harness::Measurement;
 use crate::light::LightArgs;
 use crate::linkem::LinkemArgs;
 use crate::multiplex::MultiplexArgs;
@@ -119,7 +119,7 @@ struct LossArgs {
 }
 
 /// Arguments of `idle`.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 struct IdleArgs {
     /// How long to measure
     #[arg(long, value_name = "TIME", default_value = "10s")]
@@ -138,102 +138,28 @@ fn main() -> ExitCode {
 }
 
 fn run(cli: &Cli) -> Result<(), Error> {
-    let (kind, quick) = (cli.port.as_str(), cli.quick);
+    fn with<M: Measurement>(cli: &Cli, args: &M) -> Result<(), Error> {
+        harness::run(args, &cli.port, cli.quick, cli.json)
+    }
     match &cli.bench {
-        Bench::Loss(args) => {
-            let rows = loss::measure(&chosen(args, quick, LossArgs::quick), kind)?;
-            show(cli, &rows, |rows| loss::print(rows))
-        }
-        Bench::Linkem(args) => {
-            let found = linkem::measure(&chosen(args, quick, LinkemArgs::quick), kind)?;
-            show(cli, &found, linkem::print)
-        }
-        Bench::Multiplex(args) => {
-            let rows = multiplex::measure(&chosen(args, quick, MultiplexArgs::quick), kind)?;
-            show(cli, &rows, |rows| multiplex::print(rows))
-        }
-        Bench::Startup(args) => {
-            let rows = startup::measure(&chosen(args, quick, StartupArgs::quick))?;
-            show(cli, &rows, |rows| startup::print(rows))
-        }
-        Bench::Control(args) => {
-            let rows = control::measure(&chosen(args, quick, ControlArgs::quick))?;
-            show(cli, &rows, |rows| control::print(rows))
-        }
-        Bench::Controllable(args) => {
-            let rows = controllable::measure(&args.quickened(quick))?;
-            show(cli, &rows, |rows| controllable::print(rows))
-        }
-        Bench::ReplaySpeed(args) => {
-            let rows = replay_speed::measure(&chosen(args, quick, ReplaySpeedArgs::quick))?;
-            show(cli, &rows, |rows| replay_speed::print(rows))
-        }
-        Bench::Offline(args) => {
-            let rows = offline::measure(&chosen(args, quick, OfflineArgs::quick))?;
-            show(cli, &rows, |rows| offline::print(rows))
-        }
-        Bench::Send(args) => {
-            let rows = send::measure(&chosen(args, quick, SendArgs::quick))?;
-            show(cli, &rows, |rows| send::print(rows))
-        }
-        Bench::Replay(args) => {
-            let found = replay::measure(&chosen(args, quick, ReplayArgs::quick), kind)?;
-            show(cli, &found, replay::print)
-        }
-        Bench::Verdict(args) => {
-            let found = verdict::measure(&chosen(args, quick, VerdictArgs::quick))?;
-            match args.send {
-                Some(_) => Ok(()),
-                None => show(cli, &found, verdict::print),
-            }
-        }
-        Bench::Idle(args) => {
-            let time = if quick { QUICK } else { args.time };
-            let time = Duration::from_nanos(time.as_nanos());
-            show(cli, &idle::measure(time, kind)?, idle::print)
-        }
-        Bench::Light(args) => {
-            let rows = light::measure(&chosen(args, quick, LightArgs::quick))?;
-            show(cli, &rows, |rows| light::print(rows))
-        }
-        Bench::Trains(args) => {
-            let rows = trains::measure(&chosen(args, quick, TrainsArgs::quick))?;
-            show(cli, &rows, |rows| trains::print(rows))
-        }
-        Bench::Attach(args) => measure_attach(cli, args),
+        Bench::Loss(args) => with(cli, args),
+        Bench::Linkem(args) => with(cli, args),
+        Bench::Multiplex(args) => with(cli, args),
+        Bench::Startup(args) => with(cli, args),
+        Bench::Control(args) => with(cli, args),
+        Bench::Controllable(args) => with(cli, args),
+        Bench::ReplaySpeed(args) => with(cli, args),
+        Bench::Offline(args) => with(cli, args),
+        Bench::Send(args) => with(cli, args),
+        Bench::Replay(args) => with(cli, args),
+        Bench::Verdict(args) if args.send.is_some() => verdict::send(args),
+        Bench::Verdict(args) => with(cli, args),
+        Bench::Idle(args) => with(cli, args),
+        Bench::Light(args) => with(cli, args),
+        Bench::Trains(args) => with(cli, args),
+        Bench::Attach(args) => with(cli, args),
     }
-}
-
-fn measure_attach(cli: &Cli, args: &AttachArgs) -> Result<(), Error> {
-    let rows = attach::measure(&chosen(args, cli.quick, AttachArgs::quick))?;
-    show(cli, &rows, |rows| attach::print(rows))
-}
-
-/// Returns the arguments, or those of a quick measurement.
-fn chosen<T: Clone>(args: &T, quick: bool, short: fn(&T) -> T) -> T {
-    if quick { short(args) } else { args.clone() }
-}
-
-/// Prints a table, as JSON or as text.
-fn show<T: Serialize>(cli: &Cli, found: &T, print: impl Fn(&T)) -> Result<(), Error> {
-    if cli.json {
-        let text = serde_json::to_string_pretty(found)
-            .map_err(|error| Error::Failed(error.to_string()))?;
-        println!("{text}");
-    } else {
-        print(found);
-    }
-    Ok(())
 }
 
 /// Duration of a quick measurement, which only shows that the bench works.
 const QUICK: Nanos = Nanos::from_millis(200);
-
-impl LossArgs {
-    fn quick(&self) -> LossArgs {
-        LossArgs {
-            loss: vec!["10%".to_owned()],
-            packets: 2_000,
-        }
-    }
-}

@@ -12,9 +12,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use crate::harness::{Measurement, median};
 use clap::Args;
 use longwire::Error;
-use longwire::table::Table;
 use longwire_capture::CaptureWriter;
 use longwire_engine::Nanos;
 use longwire_testbed::support::Folder;
@@ -44,17 +44,6 @@ pub struct OfflineArgs {
     pub against: Option<PathBuf>,
 }
 
-impl OfflineArgs {
-    pub(super) fn quick(&self) -> OfflineArgs {
-        OfflineArgs {
-            frames: 20_000,
-            links: 100,
-            rounds: 1,
-            ..self.clone()
-        }
-    }
-}
-
 /// The lengths of frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -82,7 +71,7 @@ const CROSSINGS: [Crossing; 3] = [Crossing::Plain, Crossing::FqCodel, Crossing::
 
 /// The results of one program.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct OfflineRow {
+pub struct OfflineRow {
     program: String,
     crossing: Crossing,
     sizes: Sizes,
@@ -282,36 +271,51 @@ fn text(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }
 
-pub(super) fn measure(args: &OfflineArgs) -> Result<Vec<OfflineRow>, Error> {
-    let mut programs = vec![program::path()?];
-    programs.extend(args.against.clone());
-    let mut rows = Vec::new();
-    for sizes in SIZES {
-        let folder = Folder::create()?;
-        let files = OfflineFiles {
-            folder: &folder,
-            sizes,
-            frames: sizes.frames(args.frames),
-        };
-        files.write(args.links)?;
-        // Programs alternate, so that a change of the machine's speed meets all.
-        let cases = CROSSINGS.len() * programs.len();
-        let mut runs: Vec<Vec<SimulatedRun>> = vec![Vec::new(); cases];
-        let mut witnesses = Vec::new();
-        for _ in 0..args.rounds.max(1) {
-            witnesses.push(files.witness()?);
-            for (case, runs) in runs.iter_mut().enumerate() {
-                let program = &programs[case % programs.len()];
-                runs.push(files.simulate(program, CROSSINGS[case / programs.len()])?);
-            }
-        }
-        for (case, runs) in runs.iter().enumerate() {
-            let program = text(&programs[case % programs.len()]);
-            let crossing = CROSSINGS[case / programs.len()];
-            rows.push(files.row(program, crossing, runs, &witnesses));
+impl Measurement for OfflineArgs {
+    type Found = Vec<OfflineRow>;
+
+    const ABOUT: &'static str = "`simulate`, whole commands, captures in the page cache; medians.\nWitness: the same capture read and written by one thread, without a link.";
+
+    fn quick(&self) -> OfflineArgs {
+        OfflineArgs {
+            frames: 20_000,
+            links: 100,
+            rounds: 1,
+            ..self.clone()
         }
     }
-    Ok(rows)
+
+    fn measure(&self, _port: &str) -> Result<Vec<OfflineRow>, Error> {
+        let mut programs = vec![program::path()?];
+        programs.extend(self.against.clone());
+        let mut rows = Vec::new();
+        for sizes in SIZES {
+            let folder = Folder::create()?;
+            let files = OfflineFiles {
+                folder: &folder,
+                sizes,
+                frames: sizes.frames(self.frames),
+            };
+            files.write(self.links)?;
+            // Programs alternate, so that a change of the machine's speed meets all.
+            let cases = CROSSINGS.len() * programs.len();
+            let mut runs: Vec<Vec<SimulatedRun>> = vec![Vec::new(); cases];
+            let mut witnesses = Vec::new();
+            for _ in 0..self.rounds.max(1) {
+                witnesses.push(files.witness()?);
+                for (case, runs) in runs.iter_mut().enumerate() {
+                    let program = &programs[case % programs.len()];
+                    runs.push(files.simulate(program, CROSSINGS[case / programs.len()])?);
+                }
+            }
+            for (case, runs) in runs.iter().enumerate() {
+                let program = text(&programs[case % programs.len()]);
+                let crossing = CROSSINGS[case / programs.len()];
+                rows.push(files.row(program, crossing, runs, &witnesses));
+            }
+        }
+        Ok(rows)
+    }
 }
 
 impl OfflineFiles<'_> {
@@ -340,32 +344,4 @@ impl OfflineFiles<'_> {
             dropped: last.frames_in.saturating_sub(last.frames_out),
         }
     }
-}
-
-fn median(values: impl Iterator<Item = f64>) -> f64 {
-    let mut values: Vec<f64> = values.collect();
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
-}
-
-pub(super) fn print(rows: &[OfflineRow]) {
-    println!("`simulate`, whole commands, captures in the page cache; medians.");
-    println!("Witness: the same capture read and written by one thread, without a link.");
-    let mut table = Table::headed(
-        "crossing | sizes | million frames/s | CPU ns/frame | times witness | missing | dropped | \
-         program",
-    );
-    for row in rows {
-        table.row(vec![
-            format!("{:?}", row.crossing).to_lowercase(),
-            format!("{:?}", row.sizes).to_lowercase(),
-            format!("{:.2}", row.mfps),
-            format!("{:.1}", row.cpu_ns),
-            format!("{:.2}", row.times_witness),
-            row.missing.to_string(),
-            row.dropped.to_string(),
-            row.program.clone(),
-        ]);
-    }
-    table.print();
 }

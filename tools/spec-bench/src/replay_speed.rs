@@ -24,8 +24,8 @@ use longwire_runtime::replay::{ReplayConfig, ReplayOutput};
 use longwire_runtime::{LinkSetup, NetworkPlan, RunConfig, start};
 use serde::Serialize;
 
+use crate::harness::Measurement;
 use longwire::Error;
-use longwire::table::Table;
 
 /// Options of `bench replay-speed`.
 #[derive(Clone, Debug, Args)]
@@ -41,15 +41,6 @@ pub struct ReplaySpeedArgs {
     /// temporary files
     #[arg(long, value_name = "DIR")]
     pub dir: Option<PathBuf>,
-}
-
-impl ReplaySpeedArgs {
-    pub(super) fn quick(&self) -> ReplaySpeedArgs {
-        ReplaySpeedArgs {
-            packets: 20_000,
-            ..self.clone()
-        }
-    }
 }
 
 /// Alterations of frames between trace and sink.
@@ -76,7 +67,7 @@ enum SinkKind {
 
 /// The results of one sink and alteration.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct ReplaySpeedRow {
+pub struct ReplaySpeedRow {
     size: u32,
     sink: SinkKind,
     altered: Alteration,
@@ -102,27 +93,40 @@ const CASES: [(SinkKind, Alteration); 5] = [
 /// Runs of each row, of which the median counts.
 const RUNS: usize = 3;
 
-pub(super) fn measure(args: &ReplaySpeedArgs) -> Result<Vec<ReplaySpeedRow>, Error> {
-    let dir = args.dir.clone().unwrap_or_else(std::env::temp_dir);
-    let mut rows = Vec::new();
-    for size in &args.size {
-        let trace = SpeedTrace::write(&dir, *size, args.packets)?;
-        let mut runs: Vec<Vec<ReplaySpeedRow>> = Vec::new();
-        for _ in 0..RUNS {
-            let run: Result<Vec<ReplaySpeedRow>, Error> = CASES
-                .iter()
-                .map(|(sink, altered)| trace.replay(*sink, *altered))
-                .collect();
-            runs.push(run?);
-        }
-        for case in 0..CASES.len() {
-            let mut of_case: Vec<ReplaySpeedRow> =
-                runs.iter().map(|run| run[case].clone()).collect();
-            of_case.sort_by(|a, b| a.mpps.total_cmp(&b.mpps));
-            rows.push(of_case.swap_remove(RUNS / 2));
+impl Measurement for ReplaySpeedArgs {
+    type Found = Vec<ReplaySpeedRow>;
+
+    const ABOUT: &'static str = "A trace replayed at full speed, by the stages of a replay; medians of 3.\nAltered: addresses, ports, DSCP and time to live, and the checksums.";
+
+    fn quick(&self) -> ReplaySpeedArgs {
+        ReplaySpeedArgs {
+            packets: 20_000,
+            ..self.clone()
         }
     }
-    Ok(rows)
+
+    fn measure(&self, _port: &str) -> Result<Vec<ReplaySpeedRow>, Error> {
+        let dir = self.dir.clone().unwrap_or_else(std::env::temp_dir);
+        let mut rows = Vec::new();
+        for size in &self.size {
+            let trace = SpeedTrace::write(&dir, *size, self.packets)?;
+            let mut runs: Vec<Vec<ReplaySpeedRow>> = Vec::new();
+            for _ in 0..RUNS {
+                let run: Result<Vec<ReplaySpeedRow>, Error> = CASES
+                    .iter()
+                    .map(|(sink, altered)| trace.replay(*sink, *altered))
+                    .collect();
+                runs.push(run?);
+            }
+            for case in 0..CASES.len() {
+                let mut of_case: Vec<ReplaySpeedRow> =
+                    runs.iter().map(|run| run[case].clone()).collect();
+                of_case.sort_by(|a, b| a.mpps.total_cmp(&b.mpps));
+                rows.push(of_case.swap_remove(RUNS / 2));
+            }
+        }
+        Ok(rows)
+    }
 }
 
 /// A trace on disk, removed when dropped.
@@ -281,25 +285,4 @@ fn number(frame: &mut [u8], n: u64) {
     frame[32..34].copy_from_slice(&(!flow).to_be_bytes());
     frame[42..50].copy_from_slice(&n.to_be_bytes());
     repair_checksums(frame);
-}
-
-pub(super) fn print(rows: &[ReplaySpeedRow]) {
-    println!("A trace replayed at full speed, by the stages of a replay; medians of {RUNS}.");
-    println!("Altered: addresses, ports, DSCP and time to live, and the checksums.");
-    let mut table = Table::headed(
-        "size | sink | altered | Mpps | Gbit/s | CPU ns/packet | missing | memory MB",
-    );
-    for row in rows {
-        table.row(vec![
-            row.size.to_string(),
-            format!("{:?}", row.sink).to_lowercase(),
-            format!("{:?}", row.altered).to_lowercase(),
-            format!("{:.1}", row.mpps),
-            format!("{:.1}", row.gbit_per_s),
-            format!("{:.1}", row.cpu_ns),
-            row.missing.to_string(),
-            format!("{:.1}", row.memory_max as f64 / 1e6),
-        ]);
-    }
-    table.print();
 }

@@ -15,9 +15,9 @@ use longwire_io::port::registry::{self, Port};
 use longwire_io::{PortError, PushResult, TxFrame, TxPort};
 use serde::Serialize;
 
+use crate::harness::{Measurement, median};
 use longwire::Error;
 use longwire::bench::testbed::Testbed;
-use longwire::table::Table;
 use longwire_traffic::sockets::Path;
 
 /// Options of `bench send`.
@@ -33,16 +33,6 @@ pub struct SendArgs {
     /// Rounds in which all senders take turns
     #[arg(long, value_name = "N", default_value_t = 7)]
     pub rounds: usize,
-}
-
-impl SendArgs {
-    pub(super) fn quick(&self) -> SendArgs {
-        SendArgs {
-            size: vec![64],
-            time: Nanos::from_millis(20),
-            rounds: 1,
-        }
-    }
 }
 
 /// The interface in both namespaces of the testbed.
@@ -97,7 +87,7 @@ struct Round {
 
 /// One row: medians over the rounds.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct SendRow {
+pub struct SendRow {
     size: u32,
     sender: String,
     mpps: f64,
@@ -112,35 +102,49 @@ pub(super) struct SendRow {
     missing_max: i64,
 }
 
-pub(super) fn measure(args: &SendArgs) -> Result<Vec<SendRow>, Error> {
-    let testbed = Testbed::bare()?;
-    let path = testbed.path();
-    let time = Duration::from_nanos(args.time.as_nanos());
-    let mut rows = Vec::new();
-    for size in &args.size {
-        let frame = frame(*size);
-        let mut rounds: Vec<Vec<Round>> = vec![Vec::new(); SENDERS.len()];
-        for _ in 0..args.rounds.max(1) {
-            for (round, rounds) in all_in_turn(&path, &frame, time)?
-                .into_iter()
-                .zip(&mut rounds)
-            {
-                rounds.push(round);
-            }
-        }
-        for (sender, rounds) in SENDERS.iter().zip(&rounds) {
-            rows.push(SendRow {
-                size: *size,
-                sender: sender.name(),
-                mpps: median(rounds, |round| round.mpps),
-                cpu_ns: median(rounds, |round| round.cpu_ns),
-                ratio_to_bare_xdp: median(rounds, |round| round.ratio),
-                ratio_by_cpu: median(rounds, |round| round.ratio_by_cpu),
-                missing_max: rounds.iter().map(|round| round.missing).max().unwrap_or(0),
-            });
+impl Measurement for SendArgs {
+    type Found = Vec<SendRow>;
+
+    const ABOUT: &'static str = "Frames into a veth pair at full speed, counted by the peer; medians of rounds in turn.\nAlone: the system call and nothing else. Ports: bursts copied from memory.";
+
+    fn quick(&self) -> SendArgs {
+        SendArgs {
+            size: vec![64],
+            time: Nanos::from_millis(20),
+            rounds: 1,
         }
     }
-    Ok(rows)
+
+    fn measure(&self, _port: &str) -> Result<Vec<SendRow>, Error> {
+        let testbed = Testbed::bare()?;
+        let path = testbed.path();
+        let time = Duration::from_nanos(self.time.as_nanos());
+        let mut rows = Vec::new();
+        for size in &self.size {
+            let frame = frame(*size);
+            let mut rounds: Vec<Vec<Round>> = vec![Vec::new(); SENDERS.len()];
+            for _ in 0..self.rounds.max(1) {
+                for (round, rounds) in all_in_turn(&path, &frame, time)?
+                    .into_iter()
+                    .zip(&mut rounds)
+                {
+                    rounds.push(round);
+                }
+            }
+            for (sender, rounds) in SENDERS.iter().zip(&rounds) {
+                rows.push(SendRow {
+                    size: *size,
+                    sender: sender.name(),
+                    mpps: median(rounds.iter().map(|round| round.mpps)),
+                    cpu_ns: median(rounds.iter().map(|round| round.cpu_ns)),
+                    ratio_to_bare_xdp: median(rounds.iter().map(|round| round.ratio)),
+                    ratio_by_cpu: median(rounds.iter().map(|round| round.ratio_by_cpu)),
+                    missing_max: rounds.iter().map(|round| round.missing).max().unwrap_or(0),
+                });
+            }
+        }
+        Ok(rows)
+    }
 }
 
 /// Returns a frame of an experimental type, which the peer's network stack counts
@@ -149,12 +153,6 @@ fn frame(size: u32) -> Vec<u8> {
     let mut bytes = vec![2, 0, 0, 0, 0, 9, 2, 0, 0, 0, 0, 8, 0x88, 0xb5];
     bytes.resize(size.max(14) as usize, 0xa5);
     bytes
-}
-
-fn median(rounds: &[Round], of: impl Fn(&Round) -> f64) -> f64 {
-    let mut values: Vec<f64> = rounds.iter().map(of).collect();
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(0.0)
 }
 
 /// Runs one round of all senders.
@@ -267,26 +265,4 @@ pub(super) fn cpu_time() -> Duration {
     let clock = nix::time::ClockId::CLOCK_THREAD_CPUTIME_ID;
     // This clock always exists in Linux.
     nix::time::clock_gettime(clock).map_or(Duration::ZERO, Duration::from)
-}
-
-pub(super) fn print(rows: &[SendRow]) {
-    println!("Frames into a veth pair at full speed, counted by the peer; medians of rounds in");
-    println!(
-        "which all take turns. Alone: the system call and nothing else. Ports: this many frames at"
-    );
-    println!("a time, copied from memory; the egress stage gives them 64.");
-    let mut table =
-        Table::headed("size | sender | Mpps | CPU ns/frame | of AF_XDP alone | by CPU | missing");
-    for row in rows {
-        table.row(vec![
-            row.size.to_string(),
-            row.sender.clone(),
-            format!("{:.3}", row.mpps),
-            format!("{:.0}", row.cpu_ns),
-            format!("{:.3}", row.ratio_to_bare_xdp),
-            format!("{:.3}", row.ratio_by_cpu),
-            row.missing_max.to_string(),
-        ]);
-    }
-    table.print();
 }

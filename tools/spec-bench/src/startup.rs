@@ -15,8 +15,8 @@ use longwire_io::port::registry;
 use longwire_runtime::{Faults, FileLoader, NetworkPlan, RunConfig, start};
 use serde::Serialize;
 
+use crate::harness::Measurement;
 use longwire::Error;
-use longwire::table::Table;
 use longwire_fabric::Numbered;
 use longwire_testbed::support::Folder;
 use longwire_topology::Topology;
@@ -37,18 +37,9 @@ pub struct StartupArgs {
     pub rounds: usize,
 }
 
-impl StartupArgs {
-    pub(super) fn quick(&self) -> StartupArgs {
-        StartupArgs {
-            links: 1_000,
-            rounds: 1,
-        }
-    }
-}
-
 /// The results of one form of the file.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct StartupRow {
+pub struct StartupRow {
     file: &'static str,
     links: u32,
     megabytes: f64,
@@ -138,23 +129,36 @@ fn addresses(number: u32) -> [String; 2] {
     [10, 11].map(|first| format!("{first}.{b}.{c}.{d}"))
 }
 
-pub(super) fn measure(args: &StartupArgs) -> Result<Vec<StartupRow>, Error> {
-    let folder = Folder::create()?;
-    let mut rows = Vec::new();
-    for writing in FILE_FORMS {
-        let (file, bytes) = writing.write(folder.path(), args.links)?;
-        let mut rounds = Vec::new();
-        for _ in 0..args.rounds.max(1) {
-            rounds.push(StartupRow {
-                file: writing.name(),
-                megabytes: bytes as f64 / 1e6,
-                ..once(&file, args.links)?
-            });
+impl Measurement for StartupArgs {
+    type Found = Vec<StartupRow>;
+
+    const ABOUT: &'static str = "From a file of links, each with two directions, to a running network.\nThe bar for 100,000 links is 3 s.";
+
+    fn quick(&self) -> StartupArgs {
+        StartupArgs {
+            links: 1_000,
+            rounds: 1,
         }
-        rounds.sort_by(|a, b| a.total_ms.total_cmp(&b.total_ms));
-        rows.push(rounds.swap_remove(rounds.len() / 2));
     }
-    Ok(rows)
+
+    fn measure(&self, _port: &str) -> Result<Vec<StartupRow>, Error> {
+        let folder = Folder::create()?;
+        let mut rows = Vec::new();
+        for writing in FILE_FORMS {
+            let (file, bytes) = writing.write(folder.path(), self.links)?;
+            let mut rounds = Vec::new();
+            for _ in 0..self.rounds.max(1) {
+                rounds.push(StartupRow {
+                    file: writing.name(),
+                    megabytes: bytes as f64 / 1e6,
+                    ..once(&file, self.links)?
+                });
+            }
+            rounds.sort_by(|a, b| a.total_ms.total_cmp(&b.total_ms));
+            rows.push(rounds.swap_remove(rounds.len() / 2));
+        }
+        Ok(rows)
+    }
 }
 
 /// Starts the fabric of a file, and stops it.
@@ -193,22 +197,4 @@ fn once(file: &Path, links: u32) -> Result<StartupRow, Error> {
         start_ms: millis(total - built),
         total_ms: millis(total),
     })
-}
-
-pub(super) fn print(rows: &[StartupRow]) {
-    println!("From a file of links, each with two directions, to a running fabric.");
-    println!("The bar for 100,000 links is 3 s.");
-    let mut table = Table::headed("links | file | MB | read ms | build ms | start ms | all ms");
-    for row in rows {
-        table.row(vec![
-            row.links.to_string(),
-            row.file.to_owned(),
-            format!("{:.1}", row.megabytes),
-            format!("{:.0}", row.read_ms),
-            format!("{:.0}", row.build_ms),
-            format!("{:.0}", row.start_ms),
-            format!("{:.0}", row.total_ms),
-        ]);
-    }
-    table.print();
 }

@@ -21,6 +21,7 @@ use nix::unistd::Pid;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::harness::Measurement;
 use crate::program;
 use longwire::Error;
 use longwire::report::Requirement;
@@ -63,18 +64,9 @@ pub enum Fault {
     Memory,
 }
 
-impl VerdictArgs {
-    pub(super) fn quick(&self) -> VerdictArgs {
-        VerdictArgs {
-            runs: 2,
-            ..self.clone()
-        }
-    }
-}
-
 /// Counts of all runs.
 #[derive(Clone, Debug, Default, Serialize)]
-pub(super) struct VerdictFindings {
+pub struct VerdictFindings {
     require: String,
     load: usize,
     runs: u32,
@@ -100,33 +92,43 @@ const LEN: usize = 1_000;
 /// Duration of the emulator's stop.
 const STOPPED: Duration = Duration::from_millis(50);
 
-pub(super) fn measure(args: &VerdictArgs) -> Result<VerdictFindings, Error> {
-    if let Some(address) = &args.send {
-        send(address, Duration::from_nanos(args.time.as_nanos()))?;
-        return Ok(VerdictFindings::default());
-    }
-    let parsed: Result<Requirement, _> = args.require.parse();
-    parsed.map_err(|error| Error::Usage(format!("--require: {error}")))?;
-    let stop = stop_flag()?;
-    let _load = BusyThreads::start(args.load);
-    if args.fault == Some(Fault::Core) {
-        // Programs that this thread starts inherit the affinity.
-        pin_to_first_core();
-    }
-    let folder = Folder::create()?;
-    let mut findings = VerdictFindings {
-        require: args.require.clone(),
-        load: args.load,
-        ..VerdictFindings::default()
-    };
-    let mut ended = Ok(());
-    while findings.runs < args.runs && !stop.load(Ordering::Relaxed) && ended.is_ok() {
-        ended = one_run(args, &folder.path().join("report.json"), &mut findings);
-        if findings.runs.is_multiple_of(10) {
-            eprintln!("{} runs, {} failed", findings.runs, findings.failed);
+impl Measurement for VerdictArgs {
+    type Found = VerdictFindings;
+
+    const ABOUT: &'static str =
+        "Runs that do not meet their requirement, of short runs of `longwire exec`.";
+
+    fn quick(&self) -> VerdictArgs {
+        VerdictArgs {
+            runs: 2,
+            ..self.clone()
         }
     }
-    ended.map(|()| findings)
+
+    fn measure(&self, _port: &str) -> Result<VerdictFindings, Error> {
+        let parsed: Result<Requirement, _> = self.require.parse();
+        parsed.map_err(|error| Error::Usage(format!("--require: {error}")))?;
+        let stop = stop_flag()?;
+        let _load = BusyThreads::start(self.load);
+        if self.fault == Some(Fault::Core) {
+            // Programs that this thread starts inherit the affinity.
+            pin_to_first_core();
+        }
+        let folder = Folder::create()?;
+        let mut findings = VerdictFindings {
+            require: self.require.clone(),
+            load: self.load,
+            ..VerdictFindings::default()
+        };
+        let mut ended = Ok(());
+        while findings.runs < self.runs && !stop.load(Ordering::Relaxed) && ended.is_ok() {
+            ended = one_run(self, &folder.path().join("report.json"), &mut findings);
+            if findings.runs.is_multiple_of(10) {
+                eprintln!("{} runs, {} failed", findings.runs, findings.failed);
+            }
+        }
+        ended.map(|()| findings)
+    }
 }
 
 fn one_run(args: &VerdictArgs, report: &Path, findings: &mut VerdictFindings) -> Result<(), Error> {
@@ -205,25 +207,6 @@ impl VerdictFindings {
     }
 }
 
-pub(super) fn print(findings: &VerdictFindings) {
-    let percent = |runs: u32| 100.0 * f64::from(runs) / f64::from(findings.runs.max(1));
-    println!(
-        "{} runs, {} busy threads, {} frames:",
-        findings.runs, findings.load, findings.frames
-    );
-    for (what, runs) in [
-        (findings.require.as_str(), findings.failed),
-        ("artifacts=0", findings.any_artifact),
-        ("artifacts-own=0", findings.own_artifact),
-    ] {
-        println!("  {what}: not met by {runs} ({:.1} %)", percent(runs));
-    }
-    println!("  the machine stood still in {} runs", findings.paused);
-    for (kind, count) in &findings.artifacts {
-        println!("  {kind}: {count}");
-    }
-}
-
 /// Pins the calling thread to the first core that it may use.
 fn pin_to_first_core() {
     if let Some(core) = host::allowed_cores().into_iter().next() {
@@ -231,8 +214,13 @@ fn pin_to_first_core() {
     }
 }
 
-/// Sends datagrams at even times; the command inside a run.
-fn send(address: &str, time: Duration) -> Result<(), Error> {
+/// Sends datagrams at even times to the address of `--send`; the command inside a run.
+///
+/// # Errors
+/// If the address has no IPv4 address, or the socket fails.
+pub(super) fn send(args: &VerdictArgs) -> Result<(), Error> {
+    let address = args.send.as_deref().unwrap_or_default();
+    let time = Duration::from_nanos(args.time.as_nanos());
     // An address of the socket's family: a name may have addresses of both.
     let mut addresses = address.to_socket_addrs()?;
     let address = addresses

@@ -15,8 +15,8 @@ use clap::Args;
 use longwire_engine::Nanos;
 use serde::Serialize;
 
+use crate::harness::{Measurement, median};
 use longwire::Error;
-use longwire::table::Table;
 use many::Pairs;
 use traffic::{Place, PlaceTraffic};
 
@@ -37,20 +37,9 @@ pub struct AttachArgs {
     pub interfaces: u32,
 }
 
-impl AttachArgs {
-    pub(super) fn quick(&self) -> AttachArgs {
-        AttachArgs {
-            time: Nanos::from_millis(100),
-            rounds: 1,
-            trips: 5,
-            interfaces: 3,
-        }
-    }
-}
-
 /// A promise, and what was found.
 #[derive(Debug, Serialize)]
-pub(super) struct AttachRow {
+pub struct AttachRow {
     name: String,
     unit: &'static str,
     /// The bar; for a share of the bare pair, the least, otherwise the most.
@@ -85,50 +74,65 @@ const MANY_S: f64 = 5.0;
 const IDLE_PERCENT: f64 = 0.1;
 const KILLED_MS: f64 = 10.0;
 
-pub(super) fn measure(args: &AttachArgs) -> Result<Vec<AttachRow>, Error> {
-    let time = Duration::from_nanos(args.time.as_nanos());
-    let rounds = args.rounds.max(1);
-    let mut found: Vec<Vec<PlaceTraffic>> = vec![Vec::new(); Place::ALL.len()];
-    let mut errors: Vec<[Vec<f64>; 2]> = vec![[Vec::new(), Vec::new()]; DELAYS.len()];
-    let mut attach = Vec::new();
-    for round in 1..=rounds {
-        for (place, found) in Place::ALL.into_iter().zip(&mut found) {
-            eprintln!("round {round} of {rounds}: {}", place.name());
-            found.push(traffic::measure(place, time, args.trips)?);
+impl Measurement for AttachArgs {
+    type Found = Vec<AttachRow>;
+
+    const ABOUT: &'static str = "Medians of the rounds; the range is that of the attached link.";
+
+    fn quick(&self) -> AttachArgs {
+        AttachArgs {
+            time: Nanos::from_millis(100),
+            rounds: 1,
+            trips: 5,
+            interfaces: 3,
         }
-        for (delay, [attached, bare]) in DELAYS.into_iter().zip(&mut errors) {
-            attached.push(traffic::rtt_error_us(delay, args.trips)?);
-            bare.push(traffic::paused_rtt_us(delay, args.trips)?);
+    }
+
+    fn measure(&self, _port: &str) -> Result<Vec<AttachRow>, Error> {
+        let time = Duration::from_nanos(self.time.as_nanos());
+        let rounds = self.rounds.max(1);
+        let mut found: Vec<Vec<PlaceTraffic>> = vec![Vec::new(); Place::ALL.len()];
+        let mut errors: Vec<[Vec<f64>; 2]> = vec![[Vec::new(), Vec::new()]; DELAYS.len()];
+        let mut attach = Vec::new();
+        for round in 1..=rounds {
+            for (place, found) in Place::ALL.into_iter().zip(&mut found) {
+                eprintln!("round {round} of {rounds}: {}", place.name());
+                found.push(traffic::measure(place, time, self.trips)?);
+            }
+            for (delay, [attached, bare]) in DELAYS.into_iter().zip(&mut errors) {
+                attached.push(traffic::rtt_error_us(delay, self.trips)?);
+                bare.push(traffic::paused_rtt_us(delay, self.trips)?);
+            }
+            attach.push(run::attach_ms()?);
         }
-        attach.push(run::attach_ms()?);
+        let column = |value: fn(&PlaceTraffic) -> f64| -> Vec<Vec<f64>> {
+            found
+                .iter()
+                .map(|rounds| rounds.iter().map(value).collect())
+                .collect()
+        };
+        let rtt = column(|traffic| traffic.rtt_us);
+        let [tcp, udp] = [
+            column(|traffic| traffic.tcp_gbit),
+            column(|traffic| traffic.udp_kpps),
+        ];
+        let mut rows = vec![AttachRow::above(
+            "base RTT, above the bare pair's",
+            BASE_RTT_US,
+            &rtt,
+        )];
+        for (delay, [attached, bare]) in DELAYS.iter().zip(&errors) {
+            let name = format!("RTT less both delays of {} ms", delay.as_millis());
+            let row = AttachRow::alone(&name, "us", RTT_ERROR_US, attached);
+            rows.push(row.above_bare(median(bare.iter().copied())));
+        }
+        rows.push(AttachRow::share("TCP", "Gbit/s", TCP_SHARE, &tcp));
+        rows.push(AttachRow::share("64-byte UDP", "kpps", UDP_SHARE, &udp));
+        let start = "attach, from the start of the program";
+        rows.push(AttachRow::alone(start, "ms", ATTACH_MS, &attach));
+        rows.extend(many_rows(self.interfaces, rounds, time)?);
+        Ok(rows)
     }
-    let column = |value: fn(&PlaceTraffic) -> f64| -> Vec<Vec<f64>> {
-        found
-            .iter()
-            .map(|rounds| rounds.iter().map(value).collect())
-            .collect()
-    };
-    let rtt = column(|traffic| traffic.rtt_us);
-    let [tcp, udp] = [
-        column(|traffic| traffic.tcp_gbit),
-        column(|traffic| traffic.udp_kpps),
-    ];
-    let mut rows = vec![AttachRow::above(
-        "base RTT, above the bare pair's",
-        BASE_RTT_US,
-        &rtt,
-    )];
-    for (delay, [attached, bare]) in DELAYS.iter().zip(&errors) {
-        let name = format!("RTT less both delays of {} ms", delay.as_millis());
-        let row = AttachRow::alone(&name, "us", RTT_ERROR_US, attached);
-        rows.push(row.above_bare(median(bare)));
-    }
-    rows.push(AttachRow::share("TCP", "Gbit/s", TCP_SHARE, &tcp));
-    rows.push(AttachRow::share("64-byte UDP", "kpps", UDP_SHARE, &udp));
-    let start = "attach, from the start of the program";
-    rows.push(AttachRow::alone(start, "ms", ATTACH_MS, &attach));
-    rows.extend(many_rows(args.interfaces, rounds, time)?);
-    Ok(rows)
 }
 
 /// The rows of many interfaces, and of programs that are killed.
@@ -157,16 +161,10 @@ fn many_rows(interfaces: u32, rounds: usize, time: Duration) -> Result<Vec<Attac
     Ok(rows)
 }
 
-fn median(values: &[f64]) -> f64 {
-    let mut values = values.to_vec();
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
-}
-
 impl AttachRow {
     /// A row without witnesses, whose value must not exceed the bar.
     fn alone(name: &str, unit: &'static str, bar: f64, rounds: &[f64]) -> AttachRow {
-        let found = median(rounds);
+        let found = median(rounds.iter().copied());
         let least = rounds.iter().copied().fold(f64::INFINITY, f64::min);
         let most = rounds.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         AttachRow {
@@ -186,7 +184,7 @@ impl AttachRow {
 
     /// A row with the values of all places, in their order.
     fn witnessed(name: &str, unit: &'static str, bar: f64, places: &[Vec<f64>]) -> AttachRow {
-        let of = |place: Place| median(&places[place as usize]);
+        let of = |place: Place| median(places[place as usize].iter().copied());
         AttachRow {
             bare: Some(of(Place::Bare)),
             exec: Some(of(Place::Exec)),
@@ -224,34 +222,4 @@ impl AttachRow {
             ..self
         }
     }
-}
-
-pub(super) fn print(rows: &[AttachRow]) {
-    println!("Medians of the rounds; the range is of what was measured while attached.");
-    let mut table = Table::headed(
-        "what | unit | bar | found | kept | attached | range | bare pair | exec | exec --control",
-    );
-    for row in rows {
-        let number = |value: f64| match value.abs() {
-            0.0..1.0 => format!("{value:.3}"),
-            1.0..100.0 => format!("{value:.1}"),
-            _ => format!("{value:.0}"),
-        };
-        let witness = |value: Option<f64>| value.map(number).unwrap_or_default();
-        let sign = if row.is_share { "≥" } else { "≤" };
-        let [least, most] = row.range.map(number);
-        table.row(vec![
-            row.name.clone(),
-            row.unit.to_owned(),
-            format!("{sign} {}", row.bar),
-            number(row.found),
-            if row.kept { "yes" } else { "no" }.to_owned(),
-            number(row.attached),
-            format!("{least} to {most}"),
-            witness(row.bare),
-            witness(row.exec),
-            witness(row.control),
-        ]);
-    }
-    table.print();
 }

@@ -12,8 +12,8 @@ use longwire_io::net::{NetNamespace, link_names};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use super::median;
 use crate::exec_run::run_time_of;
+use crate::harness::median;
 use crate::program;
 
 /// Starts and ends for one time of `attach`.
@@ -117,5 +117,5 @@ pub(super) fn attach_ms() -> Result<f64, Error> {
         let run = AttachRun::start(near, &interface, "--delay 10ms")?;
         Ok(run.took.as_secs_f64() * 1e3)
     });
-    Ok(median(&starts.collect::<Result<Vec<f64>, Error>>()?))
+    Ok(median(starts.collect::<Result<Vec<f64>, Error>>()?))
 }

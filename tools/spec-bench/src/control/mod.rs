@@ -19,9 +19,9 @@ use serde_json::Value;
 
 use self::load::{ControlLoad, RequestTimes};
 use self::site::Site;
+use crate::harness::Measurement;
 use longwire::Error;
 use longwire::report::artifacts::is_late;
-use longwire::table::Table;
 
 /// Options of `bench control`.
 #[derive(Clone, Debug, Args)]
@@ -40,20 +40,9 @@ pub struct ControlArgs {
     pub links: u32,
 }
 
-impl ControlArgs {
-    pub(super) fn quick(&self) -> ControlArgs {
-        ControlArgs {
-            time: Nanos::from_millis(500),
-            pps: 2_000,
-            changes: 100,
-            links: 100,
-        }
-    }
-}
-
 /// The results of one run.
 #[derive(Debug, Serialize)]
-pub(super) struct ControlRow {
+pub struct ControlRow {
     /// Requested changes per second.
     changes_per_s: u32,
     /// Completed changes per second.
@@ -90,9 +79,24 @@ pub(super) struct Quantiles {
     max: f64,
 }
 
-pub(super) fn measure(args: &ControlArgs) -> Result<Vec<ControlRow>, Error> {
-    let rates = [0, args.changes];
-    rates.into_iter().map(|rate| row(args, rate)).collect()
+impl Measurement for ControlArgs {
+    type Found = Vec<ControlRow>;
+
+    const ABOUT: &'static str = "Probes across a link while its delay and rate change, through two veth ports.\nThe link loses nothing and keeps the order.";
+
+    fn quick(&self) -> ControlArgs {
+        ControlArgs {
+            time: Nanos::from_millis(500),
+            pps: 2_000,
+            changes: 100,
+            links: 100,
+        }
+    }
+
+    fn measure(&self, _port: &str) -> Result<Vec<ControlRow>, Error> {
+        let rates = [0, self.changes];
+        rates.into_iter().map(|rate| row(self, rate)).collect()
+    }
 }
 
 fn row(args: &ControlArgs, changes_per_s: u32) -> Result<ControlRow, Error> {
@@ -159,36 +163,4 @@ fn summed(
         late_p99_us: p99.fold(0.0, f64::max),
         dropped: dropped.flatten().map(|(_, count)| of(count)).sum(),
     }
-}
-
-pub(super) fn print(rows: &[ControlRow]) {
-    println!("Probes across a link while its delay and rate change, through two veth ports;");
-    println!("times in ms. The link loses nothing and keeps the order.");
-    let mut table = Table::headed(
-        "changes/s | done/s | failed | p50 | p99 | GET p50 | p99 | max | sent | lost | \
-         reordered | artifacts | late | late p99 us | unseen",
-    );
-    let quantile = |found: Option<Quantiles>, of: fn(Quantiles) -> f64| {
-        found.map_or("-".to_owned(), |found| format!("{:.3}", of(found)))
-    };
-    for row in rows {
-        table.row(vec![
-            row.changes_per_s.to_string(),
-            format!("{:.1}", row.changed_per_s),
-            row.changes_failed.to_string(),
-            quantile(row.change_ms, |times| times.p50),
-            quantile(row.change_ms, |times| times.p99),
-            quantile(row.get_ms, |times| times.p50),
-            quantile(row.get_ms, |times| times.p99),
-            quantile(row.get_ms, |times| times.max),
-            row.sent.to_string(),
-            (row.lost + row.dropped).to_string(),
-            (row.reordered + row.duplicates).to_string(),
-            row.artifacts.to_string(),
-            row.late.to_string(),
-            format!("{:.1}", row.late_p99_us),
-            row.unseen.to_string(),
-        ]);
-    }
-    table.print();
 }

@@ -15,12 +15,11 @@ use serde::Serialize;
 use crate::stations::{Lane, Stations};
 use longwire::Error;
 use longwire::bench::rate::{FULL_FRAME, TCP_PAYLOAD, UDP_PAYLOAD, capacity};
-use longwire::table::Table;
 use longwire_traffic::sockets::{TrafficError, UdpFlow, udp_flow, windowed_tcp_flow};
 
 /// The results of one link.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub(super) struct BandwidthRow {
+pub struct BandwidthRow {
     rate_bits: u64,
     /// Payload in bits per second: allowed by the rate, and received.
     tcp_expected: f64,
@@ -99,26 +98,4 @@ fn row(rate: BitRate, tcp_measured: f64, udp_measured: f64) -> BandwidthRow {
         udp_measured,
         udp_error_percent: (udp_measured / udp_expected - 1.0) * 100.0,
     }
-}
-
-pub(super) fn print(rows: &[BandwidthRow]) {
-    println!("Bandwidth: payload a second of all links at once, against what the rate allows.");
-    println!("The bar is 0.5 %. LinkEM: 0.75 to 1.16 % (TCP, one link at a time, 120 s).");
-    let mut table = Table::headed(
-        "rate | TCP expected | measured | error % | UDP expected | measured | error %",
-    );
-    for row in rows {
-        let rate = BitRate::from_bits_per_sec(row.rate_bits);
-        let kbit = |bits: f64| format!("{:.3} kbit/s", bits / 1e3);
-        table.row(vec![
-            rate.map(|rate| rate.to_string()).unwrap_or_default(),
-            kbit(row.tcp_expected),
-            kbit(row.tcp_measured),
-            format!("{:+.3}", row.tcp_error_percent),
-            kbit(row.udp_expected),
-            kbit(row.udp_measured),
-            format!("{:+.3}", row.udp_error_percent),
-        ]);
-    }
-    table.print();
 }

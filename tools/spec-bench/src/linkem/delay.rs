@@ -13,12 +13,11 @@ use serde::Serialize;
 use super::Lanes;
 use crate::stations::{Lane, Stations};
 use longwire::Error;
-use longwire::table::Table;
 use longwire_traffic::sockets::{Probes, RoundTrips, TrafficError, probe_trips};
 
 /// The results of one delay and one frame length.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub(super) struct DelayRow {
+pub struct DelayRow {
     delay_ms: f64,
     size: u32,
     trips: usize,
@@ -122,30 +121,4 @@ fn row(delay: Nanos, size: u32, base: &RoundTrips, found: &RoundTrips) -> DelayR
         error_percent: (measured_ms - zero) / (2.0 * delay_ms) * 100.0,
         linkem_percent: linkem.map(|(_, percent)| *percent),
     }
-}
-
-pub(super) fn print(rows: &[DelayRow]) {
-    println!("Delay: round trips less twice the one-way delay, less the base (the median without");
-    println!("delay) and not. Medians unless stated otherwise. The bar is 0.05 ms at any size.");
-    let mut table = Table::headed(
-        "delay ms | bytes | trips | lost | base ms | error ms | mean | p99 | without base | \
-         error % | LinkEM %",
-    );
-    for row in rows {
-        let linkem = row.linkem_percent;
-        table.row(vec![
-            row.delay_ms.to_string(),
-            row.size.to_string(),
-            row.trips.to_string(),
-            row.lost.to_string(),
-            format!("{:.4}", row.base_ms),
-            format!("{:+.4}", row.error_ms),
-            format!("{:+.4}", row.mean_error_ms),
-            format!("{:+.4}", row.p99_error_ms),
-            format!("{:+.4}", row.whole_error_ms),
-            format!("{:+.4}", row.error_percent),
-            linkem.map_or("-".to_owned(), |percent| format!("<= {percent}")),
-        ]);
-    }
-    table.print();
 }

@@ -19,6 +19,7 @@ use longwire_engine::{BitRate, Nanos, Probability};
 use longwire_runtime::{RunConfig, RunningNetwork};
 use serde::Serialize;
 
+use crate::harness::Measurement;
 use crate::loss;
 use crate::stations::{Lane, Stations};
 use longwire::Error;
@@ -63,18 +64,6 @@ pub struct LinkemArgs {
 }
 
 impl LinkemArgs {
-    pub(super) fn quick(&self) -> LinkemArgs {
-        let mbit = |rate: u64| BitRate::from_bits_per_sec(rate * 1_000_000);
-        LinkemArgs {
-            rate: [5, 10].into_iter().filter_map(mbit).collect(),
-            delay: vec![Nanos::from_millis(5)],
-            size: vec![64, 1514],
-            packets: 2_000,
-            time: Nanos::from_millis(1_500),
-            ..self.clone()
-        }
-    }
-
     /// Returns the duration of the measurements of flows.
     fn time(&self) -> Duration {
         Duration::from_nanos(self.time.as_nanos())
@@ -175,7 +164,7 @@ fn link(text: &mut String, lane: Lane, options: &str) {
 
 /// The results of all tables.
 #[derive(Debug, Serialize)]
-pub(super) struct LinkemFindings {
+pub struct LinkemFindings {
     bandwidth: Vec<bandwidth::BandwidthRow>,
     delay: Vec<delay::DelayRow>,
     loss: Vec<loss::LossRow>,
@@ -188,43 +177,61 @@ pub(super) struct LinkemFindings {
     pauses: longwire_runtime::Pauses,
 }
 
-pub(super) fn measure(args: &LinkemArgs, kind: &str) -> Result<LinkemFindings, Error> {
-    args.check()?;
-    let lanes = args.lanes();
-    let stations = Stations::new(STATIONS)?;
-    for lane in lanes.all() {
-        stations.add_lane(lane)?;
+impl Measurement for LinkemArgs {
+    type Found = LinkemFindings;
+
+    const ABOUT: &'static str = "Links among 4 stations, in one network. LinkEM's figures: bandwidth 0.75 to 1.16 % off (bar 0.5 %),\nloss 0.41, 2.96, 0.02, 0 % off at 1, 3, 7, 10 %, 496,000 frames/s (83 % of 400 Mbit/s).\nDelay: round trips less twice the delay, less the base; the bar is 0.05 ms at any size.";
+
+    fn quick(&self) -> LinkemArgs {
+        let mbit = |rate: u64| BitRate::from_bits_per_sec(rate * 1_000_000);
+        LinkemArgs {
+            rate: [5, 10].into_iter().filter_map(mbit).collect(),
+            delay: vec![Nanos::from_millis(5)],
+            size: vec![64, 1514],
+            packets: 2_000,
+            time: Nanos::from_millis(1_500),
+            ..self.clone()
+        }
     }
-    let text = lanes.topology(kind);
-    let running = stations.start_topology(&text, RunConfig::default())?;
-    // The first frames trigger address resolution.
-    for lane in lanes.all() {
-        let patience = Duration::from_secs(2);
-        round_trips(stations.path(lane), 2, Duration::ZERO, patience)?;
-    }
-    let bandwidth = bandwidth::measure(&stations, &lanes.rates, args.time())?;
-    let delay = delay::measure(&stations, &lanes, &args.size, args.time() / 6)?;
-    let mut loss = Vec::new();
-    for (probability, lane) in &lanes.losses {
-        let before = artifacts(&running);
-        let got = udp_flow(stations.path(*lane), loss::flow(args.packets))?;
-        let own = artifacts(&running) - before;
-        loss.push(loss::row(*probability, &got, own));
-    }
-    let lost = artifacts(&running);
-    let throughput = throughput::measure(&stations, args.time() / 60)?;
-    let report = running.stop();
-    match report.error {
-        Some(error) => Err(Error::Failed(error)),
-        None => Ok(LinkemFindings {
-            bandwidth,
-            delay,
-            loss,
-            throughput,
-            links: text.matches("[[link]]").count(),
-            artifacts: lost,
-            pauses: report.pauses,
-        }),
+
+    fn measure(&self, kind: &str) -> Result<LinkemFindings, Error> {
+        self.check()?;
+        let lanes = self.lanes();
+        let stations = Stations::new(STATIONS)?;
+        for lane in lanes.all() {
+            stations.add_lane(lane)?;
+        }
+        let text = lanes.topology(kind);
+        let running = stations.start_topology(&text, RunConfig::default())?;
+        // The first frames trigger address resolution.
+        for lane in lanes.all() {
+            let patience = Duration::from_secs(2);
+            round_trips(stations.path(lane), 2, Duration::ZERO, patience)?;
+        }
+        let bandwidth = bandwidth::measure(&stations, &lanes.rates, self.time())?;
+        let delay = delay::measure(&stations, &lanes, &self.size, self.time() / 6)?;
+        let mut loss = Vec::new();
+        for (probability, lane) in &lanes.losses {
+            let before = artifacts(&running);
+            let got = udp_flow(stations.path(*lane), loss::flow(self.packets))?;
+            let own = artifacts(&running) - before;
+            loss.push(loss::row(*probability, &got, own));
+        }
+        let lost = artifacts(&running);
+        let throughput = throughput::measure(&stations, self.time() / 60)?;
+        let report = running.stop();
+        match report.error {
+            Some(error) => Err(Error::Failed(error)),
+            None => Ok(LinkemFindings {
+                bandwidth,
+                delay,
+                loss,
+                throughput,
+                links: text.matches("[[link]]").count(),
+                artifacts: lost,
+                pauses: report.pauses,
+            }),
+        }
     }
 }
 
@@ -234,25 +241,6 @@ fn artifacts(running: &RunningNetwork) -> u64 {
     let kinds = ports.iter().flat_map(|port| port.artifacts.iter());
     let lost = kinds.filter(|(kind, _)| !is_late(kind));
     lost.map(|(_, count)| *count).sum()
-}
-
-pub(super) fn print(findings: &LinkemFindings) {
-    println!(
-        "{} links among {STATIONS} stations, in one fabric.",
-        findings.links
-    );
-    println!("Artifacts before the last table: {}.", findings.artifacts);
-    println!(
-        "The machine stood still {} times, {:.0} us at the longest.\n",
-        findings.pauses.count, findings.pauses.max_us
-    );
-    bandwidth::print(&findings.bandwidth);
-    println!();
-    delay::print(&findings.delay);
-    println!();
-    loss::print(&findings.loss);
-    println!();
-    throughput::print(&findings.throughput);
 }
 
 #[cfg(test)]

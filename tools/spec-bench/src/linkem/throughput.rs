@@ -195,17 +195,6 @@ impl StationSender<'_> {
     }
 }
 
-pub(super) fn print(found: &Throughput) {
-    println!(
-        "Throughput: frames of {} bytes over {} links. LinkEM: 496,000 a second (83 % of 400 Mbit/s).",
-        found.size, found.links
-    );
-    println!(
-        "{:.0} a second with at most 1 in 1,000 missing; of a flood of {:.0}, {:.0} pass.",
-        found.whole_pps, found.flood_sent_pps, found.flood_passed_pps
-    );
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -22,9 +22,9 @@ use longwire_engine::{BitRate, Nanos};
 use longwire_runtime::{Placement, RunReport, WaitMode};
 use serde::Serialize;
 
+use crate::harness::Measurement;
 use longwire::Error;
 use longwire::report::artifacts::is_late;
-use longwire::table::Table;
 use memory::MultiplexLoad;
 use share::{Share, Window, judge};
 
@@ -85,15 +85,6 @@ pub struct MultiplexArgs {
 }
 
 impl MultiplexArgs {
-    pub(super) fn quick(&self) -> MultiplexArgs {
-        MultiplexArgs {
-            rate: BitRate::from_bits_per_sec(1_000_000).into_iter().collect(),
-            links: vec![20],
-            time: Nanos::from_millis(500),
-            ..self.clone()
-        }
-    }
-
     fn rates(&self) -> Vec<BitRate> {
         let known: &[u64] = if self.veth { &RATES_VETH } else { &RATES };
         if self.rate.is_empty() {
@@ -113,7 +104,7 @@ impl MultiplexArgs {
 
 /// The results of a number of links of one rate.
 #[derive(Debug, Serialize)]
-pub(super) struct MultiplexRow {
+pub struct MultiplexRow {
     ports: &'static str,
     rate_bits: u64,
     links: u32,
@@ -139,26 +130,41 @@ pub(super) struct MultiplexRow {
     cpu_percent: f64,
 }
 
-pub(super) fn measure(args: &MultiplexArgs, kind: &str) -> Result<Vec<MultiplexRow>, Error> {
-    let mut rows = Vec::new();
-    for rate in args.rates() {
-        let given = !args.links.is_empty();
-        let least = |links: &u32| u64::from(*links) * rate.bits_per_sec() >= LEAST;
-        let numbers: Vec<u32> = if given {
-            args.links.clone()
-        } else {
-            SERIES.into_iter().filter(least).collect()
-        };
-        for links in numbers {
-            let row = row(args, kind, rate, links)?;
-            let too_many = row.outside > 0;
-            rows.push(row);
-            if too_many && !given {
-                break;
-            }
+impl Measurement for MultiplexArgs {
+    type Found = Vec<MultiplexRow>;
+
+    const ABOUT: &'static str = "Links that are never idle, all at once, in real time: the error of each one's rate.\nLinkEM: 1,320 links of 128 kbit/s within 2 % (90 % of ideal), dummynet 500 (34 %); from 512 kbit/s\non, the limit of its ports. CPU: of one core; own: senders and receivers in memory.";
+
+    fn quick(&self) -> MultiplexArgs {
+        MultiplexArgs {
+            rate: BitRate::from_bits_per_sec(1_000_000).into_iter().collect(),
+            links: vec![20],
+            time: Nanos::from_millis(500),
+            ..self.clone()
         }
     }
-    Ok(rows)
+
+    fn measure(&self, kind: &str) -> Result<Vec<MultiplexRow>, Error> {
+        let mut rows = Vec::new();
+        for rate in self.rates() {
+            let given = !self.links.is_empty();
+            let least = |links: &u32| u64::from(*links) * rate.bits_per_sec() >= LEAST;
+            let numbers: Vec<u32> = if given {
+                self.links.clone()
+            } else {
+                SERIES.into_iter().filter(least).collect()
+            };
+            for links in numbers {
+                let row = row(self, kind, rate, links)?;
+                let too_many = row.outside > 0;
+                rows.push(row);
+                if too_many && !given {
+                    break;
+                }
+            }
+        }
+        Ok(rows)
+    }
 }
 
 fn row(args: &MultiplexArgs, kind: &str, rate: BitRate, links: u32) -> Result<MultiplexRow, Error> {
@@ -227,40 +233,4 @@ fn of_report(report: &RunReport) -> MultiplexRow {
         own_percent: 0.0,
         cpu_percent: report.cpu_s / report.duration_s.max(1e-9) * 100.0,
     }
-}
-
-pub(super) fn print(rows: &[MultiplexRow]) {
-    println!(
-        "Links that are never idle, all at once, in real time: how far each is from its rate."
-    );
-    println!("LinkEM: 1,320 links of 128 kbit/s within 2 % (90 % of ideal), dummynet 500 (34 %);");
-    println!(
-        "from 512 kbit/s on, all that its ports carry. CPU: of one core; own: what senders and"
-    );
-    println!("receivers in memory take.");
-    let mut table = Table::headed(
-        "rate | links | Gbit/s | kpps | carried % | worst % | p99 % | outside | late p50 us | \
-         p99 | max | artifacts | CPU % | of it own %",
-    );
-    for row in rows {
-        let rate = BitRate::from_bits_per_sec(row.rate_bits);
-        let ideal = row.rate_bits as f64 * f64::from(row.links) / 1e9;
-        table.row(vec![
-            rate.map(|rate| rate.to_string()).unwrap_or_default(),
-            row.links.to_string(),
-            format!("{ideal:.2}"),
-            format!("{:.0}", row.kpps),
-            format!("{:.2}", row.carried_percent),
-            format!("{:+.2}", row.worst_percent),
-            format!("{:.2}", row.p99_percent),
-            format!("{} (> {:.0} %)", row.outside, row.allowed_percent),
-            format!("{:.0}", row.lateness_p50_us),
-            format!("{:.0}", row.lateness_p99_us),
-            format!("{:.0}", row.lateness_max_us),
-            row.artifacts.to_string(),
-            format!("{:.0}", row.cpu_percent),
-            format!("{:.1}", row.own_percent),
-        ]);
-    }
-    table.print();
 }

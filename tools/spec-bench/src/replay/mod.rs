@@ -9,7 +9,6 @@ mod machine;
 mod published;
 mod senders;
 mod stress;
-mod table;
 mod traces;
 
 use std::path::PathBuf;
@@ -19,13 +18,12 @@ use clap::Args;
 use longwire_runtime::Pauses;
 use serde::Serialize;
 
+use crate::harness::Measurement;
 use longwire::Error;
 use longwire::bench::testbed::Testbed;
 use senders::{ReplayResult, ReplaySender};
 use stress::{Stress, StressKind};
 use traces::{Trace, Workload};
-
-pub(super) use table::print;
 
 /// Options of `bench replay`.
 #[derive(Clone, Debug, Args)]
@@ -55,25 +53,9 @@ pub struct ReplayArgs {
     pub directory: Option<PathBuf>,
 }
 
-impl ReplayArgs {
-    pub(super) fn quick(&self) -> ReplayArgs {
-        ReplayArgs {
-            stress: vec![StressKind::None, StressKind::Disk],
-            workload: vec![
-                Workload::Even70us,
-                Workload::Poisson100k,
-                Workload::BurstyImix,
-            ],
-            sender: vec![ReplaySender::Longwire, ReplaySender::Tcpreplay],
-            packets: 1_000,
-            ..self.clone()
-        }
-    }
-}
-
 /// All results.
 #[derive(Debug, Serialize)]
-pub(super) struct ReplayFindings {
+pub struct ReplayFindings {
     rows: Vec<ReplayRow>,
     /// Programs that are not installed, and other remarks.
     remarks: Vec<String>,
@@ -115,37 +97,57 @@ struct ReplayRow {
     stolen_s: f64,
 }
 
-pub(super) fn measure(args: &ReplayArgs, kind: &str) -> Result<ReplayFindings, Error> {
-    let directory = Directory::create(args.directory.as_deref())?;
-    let mut remarks = Vec::new();
-    let mut senders = Vec::new();
-    for sender in &args.sender {
-        match sender.version() {
-            Some(version) => senders.push((*sender, version)),
-            None => remarks.push(format!("{} is not installed", sender.name())),
+impl Measurement for ReplayArgs {
+    type Found = ReplayFindings;
+
+    const ABOUT: &'static str = "Each trace is sent into a veth pair and judged at its other end by the kernel's stamps.\ngap: between frames. error: |gap - the trace's gap|. CPU: of the replaying process, of a core.\nPauses: of the machine, seen by a thread on the receiver's core that runs when it is idle.";
+
+    fn quick(&self) -> ReplayArgs {
+        ReplayArgs {
+            stress: vec![StressKind::None, StressKind::Disk],
+            workload: vec![
+                Workload::Even70us,
+                Workload::Poisson100k,
+                Workload::BurstyImix,
+            ],
+            sender: vec![ReplaySender::Longwire, ReplaySender::Tcpreplay],
+            packets: 1_000,
+            ..self.clone()
         }
     }
-    remarks.extend(machine::remarks());
-    let mut rows = Vec::new();
-    for workload in &args.workload {
-        let trace = Trace::write(*workload, args.packets, &directory.path)?;
-        for kind_of_stress in &args.stress {
-            // Programs take turns, because the machine is shared and its load
-            // changes.
-            for (sender, version) in &senders {
-                let stress = Stress::start(*kind_of_stress, &directory.path)?;
-                let sent = sender.replay(&trace, args, kind)?;
-                stress.stop()?;
-                rows.push(row(&trace, *kind_of_stress, *sender, version, &sent));
+
+    fn measure(&self, kind: &str) -> Result<ReplayFindings, Error> {
+        let directory = Directory::create(self.directory.as_deref())?;
+        let mut remarks = Vec::new();
+        let mut senders = Vec::new();
+        for sender in &self.sender {
+            match sender.version() {
+                Some(version) => senders.push((*sender, version)),
+                None => remarks.push(format!("{} is not installed", sender.name())),
             }
         }
-        trace.remove();
+        remarks.extend(machine::remarks());
+        let mut rows = Vec::new();
+        for workload in &self.workload {
+            let trace = Trace::write(*workload, self.packets, &directory.path)?;
+            for kind_of_stress in &self.stress {
+                // Programs take turns, because the machine is shared and its load
+                // changes.
+                for (sender, version) in &senders {
+                    let stress = Stress::start(*kind_of_stress, &directory.path)?;
+                    let sent = sender.replay(&trace, self, kind)?;
+                    stress.stop()?;
+                    rows.push(row(&trace, *kind_of_stress, *sender, version, &sent));
+                }
+            }
+            trace.remove();
+        }
+        Ok(ReplayFindings {
+            rows,
+            remarks,
+            published: published::FIGURES.to_vec(),
+        })
     }
-    Ok(ReplayFindings {
-        rows,
-        remarks,
-        published: published::FIGURES.to_vec(),
-    })
 }
 
 fn row(

@@ -13,8 +13,8 @@ use clap::Args;
 use longwire_engine::Nanos;
 use serde::Serialize;
 
+use crate::harness::{Measurement, in_turn, median};
 use longwire::Error;
-use longwire::table::Table;
 use run::Measured;
 
 /// Arguments of `trains`.
@@ -30,16 +30,6 @@ pub struct TrainsArgs {
     /// are always there
     #[arg(long, value_name = "WORD", value_delimiter = ',')]
     pub only: Vec<String>,
-}
-
-impl TrainsArgs {
-    pub(super) fn quick(&self) -> TrainsArgs {
-        TrainsArgs {
-            time: Nanos::from_millis(100),
-            rounds: 1,
-            only: vec!["codel".to_owned(), "network".to_owned()],
-        }
-    }
 }
 
 /// The measure of a row's TCP throughput.
@@ -135,7 +125,7 @@ const ROWS: [Setup; 14] = [
 
 /// Medians of one row.
 #[derive(Debug, Serialize)]
-pub(super) struct TrainsRow {
+pub struct TrainsRow {
     name: &'static str,
     options: Option<&'static str>,
     tcp_gbit: f64,
@@ -156,29 +146,41 @@ pub(super) struct TrainsRow {
     rounds: usize,
 }
 
-pub(super) fn measure(args: &TrainsArgs) -> Result<Vec<TrainsRow>, Error> {
-    let time = Duration::from_nanos(args.time.as_nanos());
-    let chosen = |setup: &&Setup| {
-        let named = args.only.iter().any(|word| setup.name.contains(word));
-        args.only.is_empty() || named || [BARE.name, PLAIN.name].contains(&setup.name)
-    };
-    let setups: Vec<&Setup> = ROWS.iter().filter(chosen).collect();
-    let mut found: Vec<Vec<Measured>> = vec![Vec::new(); setups.len()];
-    for round in 1..=args.rounds.max(1) {
-        for (setup, found) in setups.iter().zip(&mut found) {
-            eprintln!("round {round} of {}: {}", args.rounds.max(1), setup.name);
-            found.push(run::measure(setup, time)?);
+impl Measurement for TrainsArgs {
+    type Found = Vec<TrainsRow>;
+
+    const ABOUT: &'static str =
+        "TCP, and 64-byte datagrams at full speed; CPU of the emulator in cores.";
+
+    fn quick(&self) -> TrainsArgs {
+        TrainsArgs {
+            time: Nanos::from_millis(100),
+            rounds: 1,
+            only: vec!["codel".to_owned(), "network".to_owned()],
         }
     }
-    let medians: Vec<Measured> = found.iter().map(|rounds| median(rounds)).collect();
-    let of = |name: &str| {
-        let index = setups.iter().position(|setup| setup.name == name)?;
-        medians.get(index).copied()
-    };
-    let rows = setups.iter().zip(&medians);
-    Ok(rows
-        .map(|(setup, own)| row(setup, own, of, args.rounds))
-        .collect())
+
+    fn measure(&self, _port: &str) -> Result<Vec<TrainsRow>, Error> {
+        let time = Duration::from_nanos(self.time.as_nanos());
+        let chosen = |setup: &&Setup| {
+            let named = self.only.iter().any(|word| setup.name.contains(word));
+            self.only.is_empty() || named || [BARE.name, PLAIN.name].contains(&setup.name)
+        };
+        let setups: Vec<&Setup> = ROWS.iter().filter(chosen).collect();
+        let found = in_turn(self.rounds, &setups, |round, setup| {
+            eprintln!("round {round} of {}: {}", self.rounds.max(1), setup.name);
+            run::measure(setup, time)
+        })?;
+        let medians: Vec<Measured> = found.iter().map(|rounds| median_of(rounds)).collect();
+        let of = |name: &str| {
+            let index = setups.iter().position(|setup| setup.name == name)?;
+            medians.get(index).copied()
+        };
+        let rows = setups.iter().zip(&medians);
+        Ok(rows
+            .map(|(setup, own)| row(setup, own, of, self.rounds))
+            .collect())
+    }
 }
 
 fn row(
@@ -211,12 +213,8 @@ fn row(
     }
 }
 
-fn median(rounds: &[Measured]) -> Measured {
-    let of = |value: fn(&Measured) -> f64| {
-        let mut values: Vec<f64> = rounds.iter().map(value).collect();
-        values.sort_by(f64::total_cmp);
-        values[values.len() / 2]
-    };
+fn median_of(rounds: &[Measured]) -> Measured {
+    let of = |value: fn(&Measured) -> f64| median(rounds.iter().map(value));
     Measured {
         tcp_gbit: of(|round| round.tcp_gbit),
         tcp_kernel_cores: of(|round| round.tcp_kernel_cores),
@@ -225,33 +223,4 @@ fn median(rounds: &[Measured]) -> Measured {
         udp_pps: of(|round| round.udp_pps),
         udp_flows_pps: of(|round| round.udp_flows_pps),
     }
-}
-
-pub(super) fn print(rows: &[TrainsRow]) {
-    println!("TCP, and 64-byte datagrams at full speed; CPU of the emulator in cores.");
-    let mut table = Table::headed(
-        "link | TCP Gbit/s | share | bar | CPU kernel | CPU own | late p99 us | \
-         UDP kpps | of the pair's | 1,000 flows | bar",
-    );
-    for row in rows {
-        let bar = |bar: f64| match bar {
-            0.0 => String::new(),
-            bar => format!("{bar:.1}"),
-        };
-        let share = row.tcp_share.map(|share| format!("{share:.2}"));
-        table.row(vec![
-            row.name.to_owned(),
-            format!("{:.2}", row.tcp_gbit),
-            share.unwrap_or_default(),
-            bar(row.tcp_bar),
-            format!("{:.2}", row.tcp_kernel_cores),
-            format!("{:.2}", row.tcp_own_cores),
-            format!("{:.0}", row.tcp_late_p99_us),
-            format!("{:.0}", row.udp_kpps),
-            format!("{:.2}", row.udp_share),
-            format!("{:.2}", row.udp_flows_share),
-            bar(row.udp_bar),
-        ]);
-    }
-    table.print();
 }
