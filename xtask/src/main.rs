@@ -39,7 +39,8 @@ cargo xtask TASK
   ci [CHECK…]          the checks of every commit
   ci --paths [CHECK…]  the checks whose files have changed since their last recorded pass
   full [OPTION…] [CHECK…]
-                       every check, installing what it needs; adds a row each to docs/long-runs.md
+                       every check, after installing programs, or chosen ones; adds a row each to
+                       docs/long-runs.md
       --rest           not those that have passed at this commit
       --seconds N      duration of each fuzz target and of the soak (5)
   CHECK…               some checks, whatever has changed

@@ -1,6 +1,6 @@
 //! The three tiers: every commit, by changed paths, and full.
 
-use crate::checks::Check;
+use crate::checks::{CHECKS, Check};
 use crate::record;
 use crate::runner::{Outcome, Runner};
 use crate::{leftovers, tools};
@@ -31,9 +31,12 @@ pub fn by_path(runner: &mut Runner, checks: &[&Check]) {
     }
 }
 
-/// Runs checks of any tier and records each. `rest` skips those with a recorded pass of this state.
+/// Runs checks of any tier and records each. `rest` skips those with a recorded pass of this state. Installs their
+/// programs unless some are chosen.
 pub fn full(runner: &mut Runner, checks: &[&Check], rest: bool) {
-    tools::install(runner, true);
+    if checks.len() == CHECKS.len() {
+        tools::install(runner, true);
+    }
     let before = leftovers::look();
     for check in checks {
         let name = check.name;
