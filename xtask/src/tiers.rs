@@ -31,8 +31,8 @@ pub fn by_path(runner: &mut Runner, checks: &[&Check]) {
     }
 }
 
-/// Runs checks of any tier and records each. `rest` skips those with a recorded pass of this state. Installs their
-/// programs unless some are chosen.
+/// Runs checks of any tier and records each. `rest` skips those with a recorded pass of this
+/// state. A run of all checks installs their programs.
 pub fn full(runner: &mut Runner, checks: &[&Check], rest: bool) {
     if checks.len() == CHECKS.len() {
         tools::install(runner, true);

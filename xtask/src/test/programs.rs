@@ -25,8 +25,8 @@ const ALONE: [&str; 3] = [
     "longwire-testbed::exec_env::uplink_",
 ];
 
-/// Time limit of a test, in seconds.
-const LIMIT_S: u32 = 300;
+/// Time limits of a test, in seconds: of the groups in real time, and at idle priority.
+const LIMITS_S: (u32, u32) = (600, 1_200);
 
 /// Exit code of `timeout` when the limit is reached.
 pub const TIMED_OUT: i32 = 124;
@@ -125,7 +125,7 @@ impl TestProgram {
         let group = self.group(&name);
         let mut command = match group {
             Group::Timeless => idle(),
-            Group::Timed | Group::Alone => time_limit(),
+            Group::Timed | Group::Alone => time_limit(LIMITS_S.0),
         };
         command.arg(&self.path).current_dir(&self.folder);
         if let Some(test) = test {
@@ -176,19 +176,19 @@ impl TestProgram {
 }
 
 /// Returns the prefix of a command with the time limit of a test.
-fn time_limit() -> Command {
+fn time_limit(seconds: u32) -> Command {
     let mut command = Command::new("timeout");
     if !is_ci() {
         // Ctrl+C reaches the test; its children may outlive the limit.
         command.arg("--foreground");
     }
-    command.args(["--kill-after=10", &LIMIT_S.to_string()]);
+    command.args(["--kill-after=10", &seconds.to_string()]);
     command
 }
 
 /// Returns the prefix of a command at idle priority with a time limit.
 fn idle() -> Command {
-    let mut command = time_limit();
+    let mut command = time_limit(LIMITS_S.1);
     if succeeds("chrt", &["--idle", "0", "true"]) {
         command.args(["chrt", "--idle", "0"]);
     }
