@@ -4,6 +4,7 @@
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use longwire_engine::{BitRate, LinkConfig, models};
@@ -188,18 +189,25 @@ fn a_delay_holds_with_every_placement() {
         let running = hosts.start("packet", link(None, "30ms"), link(None, "20ms"), config);
         // The first trip resolves addresses.
         hosts.round_trip();
-        let trips = (0..11).map(|_| hosts.round_trip().expect("an answer"));
-        let mut trips: Vec<Duration> = trips.collect();
+        let (mut trips, mut sleeps) = (Vec::new(), Vec::new());
+        for _ in 0..11 {
+            trips.push(hosts.round_trip().expect("an answer"));
+            let began = Instant::now();
+            thread::sleep(Duration::from_millis(10));
+            sleeps.push(began.elapsed());
+        }
         trips.sort_unstable();
+        sleeps.sort_unstable();
         assert!(
             trips[0] >= Duration::from_millis(50),
             "{placement:?}: {trips:?}"
         );
-        // The median: a busy machine delays some trips. A thread that is not
-        // woken sleeps for up to 250 ms.
+        // A thread that is not woken sleeps for up to 250 ms. A trip has five wake-ups: a machine
+        // on which each takes 2 ms delays it by itself.
+        let busy = sleeps[5] > Duration::from_millis(12);
         assert!(
-            trips[5] < Duration::from_millis(80),
-            "{placement:?}: {trips:?}"
+            trips[5] < Duration::from_millis(80) || busy,
+            "{placement:?}: {trips:?}, {sleeps:?}"
         );
         let report = running.stop();
         for link in &report.links {
@@ -208,7 +216,10 @@ fn a_delay_holds_with_every_placement() {
                 lateness.max > 0.0 && link.traffic.packets_out >= 12,
                 "{lateness:?}"
             );
-            assert!(lateness.p50 < 15_000.0, "{placement:?}: {lateness:?}");
+            assert!(
+                lateness.p50 < 15_000.0 || busy,
+                "{placement:?}: {lateness:?}"
+            );
         }
     }
 }
