@@ -5,13 +5,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use longwire_io::net::{link_stats, sysctl};
+use longwire_io::net::sysctl;
 use longwire_testbed::{Plan, Side};
 use serde_json::Value;
 
-use super::closed::{Numbered, number};
+use super::closed::{Numbered, number, wait_for_arrivals};
 use super::{Joined, name_of};
-use crate::common::process::PATIENCE;
 use crate::common::site::{run_in, well};
 
 /// Only the numbered datagrams of near: the link's counters are about them alone.
@@ -104,13 +103,7 @@ fn a_kill_loses_what_is_on_the_link() {
         let attached = joined.attach(&name_of("lost"), &options);
         let begin = Instant::now();
         // More than there are on the link at a time: the link delivers.
-        let arrived = || joined.far.run(|| link_stats("eth0")).expect("entered");
-        let arrived = || arrived().expect("statistics").rx_packets;
-        let enough = arrived() + 500;
-        while arrived() < enough {
-            assert!(begin.elapsed() < PATIENCE, "nothing arrives");
-            thread::sleep(Duration::from_millis(5));
-        }
+        wait_for_arrivals(&joined, 500);
         let before = Instant::now();
         attached.kill();
         (begin, before, Instant::now())

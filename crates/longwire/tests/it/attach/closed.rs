@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use longwire_io::net::NetNamespace;
+use longwire_io::net::{NetNamespace, link_stats};
 use longwire_testbed::support::Folder;
 use longwire_testbed::{Plan, Side};
 use nix::mount::{MsFlags, mount};
@@ -17,6 +17,7 @@ use nix::sys::socket::{setsockopt, sockopt::RcvBufForce};
 use super::node::{RunningNode, attachment};
 use super::{DEVICE, Joined, name_of};
 use crate::common::longwire;
+use crate::common::process::PATIENCE;
 use serde_json::json;
 
 const BPF: &str = "/sys/fs/bpf";
@@ -87,6 +88,18 @@ pub(super) fn number(
     })
 }
 
+/// Waits until more datagrams have come to far.
+pub(super) fn wait_for_arrivals(joined: &Joined, datagrams: u64) {
+    let begin = Instant::now();
+    let arrived = || joined.far.run(|| link_stats(DEVICE)).expect("entered");
+    let arrived = || arrived().expect("statistics").rx_packets;
+    let enough = arrived() + datagrams;
+    while arrived() < enough {
+        assert!(begin.elapsed() < PATIENCE, "nothing arrives");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
 #[test]
 fn a_node_that_is_killed_leaves_interfaces_closed_until_it_is_back() {
     let Some(joined) = Joined::new() else { return };
@@ -103,7 +116,7 @@ fn a_node_that_is_killed_leaves_interfaces_closed_until_it_is_back() {
         let stream = scope.spawn(|| number(&joined.near, &joined.far, Side::Far, &over));
         let mut node = node;
         for _ in 0..3 {
-            thread::sleep(Duration::from_millis(150));
+            wait_for_arrivals(&joined, 400);
             node.kill();
             assert_eq!(pins(), 2);
             thread::sleep(Duration::from_millis(100));
@@ -111,7 +124,7 @@ fn a_node_that_is_killed_leaves_interfaces_closed_until_it_is_back() {
             assert_eq!(node.get("closed")["state"], "attached");
             assert_eq!(pins(), 2);
         }
-        thread::sleep(Duration::from_millis(150));
+        wait_for_arrivals(&joined, 400);
         over.store(true, Ordering::Relaxed);
         let stream = stream.join().expect("a stream");
         joined.assert_round_trip(30.0);
