@@ -162,19 +162,7 @@ fn middle_of(class: usize) -> Nanos {
 
 #[cfg(test)]
 mod tests {
-    use longwire_engine::verdict::Edits;
-
     use super::*;
-
-    fn delivery(departure: u64, release: u64) -> Delivery {
-        Delivery {
-            departure: Nanos::from_nanos(departure),
-            release: Nanos::from_nanos(release),
-            raised: false,
-            edits: Edits::NONE,
-            more: false,
-        }
-    }
 
     #[test]
     fn the_middle_of_a_class_is_near_its_times() {
@@ -186,62 +174,5 @@ mod tests {
             time += time / 50 + 7;
         }
         assert_eq!(class_of(Nanos::MAX), CLASSES - 1);
-    }
-
-    #[test]
-    fn quantiles_are_of_what_was_counted_between_two_readings() {
-        let (cells, mut before, mut now) = (
-            DelayCells::default(),
-            DelayCounts::default(),
-            DelayCounts::default(),
-        );
-        cells.delivered(Nanos::ZERO, 125, &delivery(900_000_000, 900_000_000));
-        cells.read(&mut before);
-        assert_eq!(before.since(&before.clone()), None);
-        // 98 frames without a queue, two behind others.
-        for _ in 0..98 {
-            cells.delivered(Nanos::from_nanos(1_000), 125, &delivery(2_000, 20_001_000));
-        }
-        for _ in 0..2 {
-            cells.delivered(Nanos::ZERO, 125, &delivery(5_000_000, 25_000_000));
-        }
-        cells.read(&mut now);
-        let found = now.since(&before).expect("frames were counted");
-        let near =
-            |found: Nanos, time: u64| found.as_nanos().abs_diff(time) <= (time / 100).max(512);
-        assert!(
-            near(found.queueing[0], 1_000) && near(found.queueing[1], 5_000_000),
-            "{found:?}"
-        );
-        assert!(
-            near(found.total[0], 20_000_000) && near(found.total[1], 25_000_000),
-            "{found:?}"
-        );
-        assert_eq!(
-            cells.backlog(Nanos::from_nanos(899_999_999)),
-            Nanos::from_nanos(1)
-        );
-        assert_eq!(cells.backlog(Nanos::from_secs(1)), Nanos::ZERO);
-    }
-
-    #[test]
-    fn the_rate_is_that_of_the_time_in_which_frames_were_served() {
-        let (cells, before, mut now) = (
-            DelayCells::default(),
-            DelayCounts::default(),
-            DelayCounts::default(),
-        );
-        // 1,000 bits in 1 us each: the second waits for the first, the third comes after a
-        // pause; a copy departs when its original does.
-        for (arrival, departure) in [(0, 1_000), (500, 2_000), (9_000, 10_000), (9_000, 10_000)] {
-            cells.delivered(
-                Nanos::from_nanos(arrival),
-                125,
-                &delivery(departure, departure),
-            );
-        }
-        cells.read(&mut now);
-        assert_eq!(now.rate_since(&before), Some(1e9));
-        assert_eq!(now.rate_since(&now.clone()), None);
     }
 }

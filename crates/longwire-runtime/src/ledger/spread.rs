@@ -204,29 +204,3 @@ impl Spread {
         json_schema!({ "type": "object", "properties": properties, "required": names })
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lateness_falls_into_its_bucket() {
-        let mut histogram = Histogram::<u64>::new(3).expect("three digits");
-        for nanos in [0, 1_000, 1_500, 400_000, 3_000_000_000] {
-            histogram.record(nanos).expect("it grows");
-        }
-        let spread = Spread::of_nanos(&histogram);
-        assert_eq!(spread.count, 5);
-        assert_eq!(spread.stddev, (spread.stddev * 1e3).round() / 1e3);
-        let sum_s = spread.mean * spread.count as f64 / 1e6;
-        assert!((sum_s - 3.000_402_5).abs() < 0.01, "{sum_s}");
-        let filled = buckets(&histogram)
-            .into_iter()
-            .filter(|(_, count)| *count > 0);
-        let filled: Vec<(f64, u64)> = filled.collect();
-        assert_eq!(
-            filled,
-            [(1e-6, 2), (2e-6, 1), (5e-4, 1), (f64::INFINITY, 1)]
-        );
-    }
-}

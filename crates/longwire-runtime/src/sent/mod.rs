@@ -182,49 +182,6 @@ mod tests {
     }
 
     #[test]
-    fn frames_arrive_in_order_with_their_handover() {
-        let (mut log, sent) = sent_log("a", IgnoredFields::default());
-        let known = |byte| fingerprint(&[byte; 70], &IgnoredFields::default()).0;
-        let (early, late) = (Nanos::from_micros(5), Nanos::from_micros(9));
-        log.note(&[1; 70], Some(early));
-        log.send(late);
-        log.send(late);
-        assert_eq!(drained(&sent), [(known(1), late)]);
-        // Handed over before its release: it is held until then.
-        log.note(&[2; 70], Some(late));
-        log.note(&[3; 70], Some(early));
-        assert!(drained(&sent).is_empty());
-        log.send(early);
-        assert_eq!(drained(&sent), [(known(2), late), (known(3), early)]);
-    }
-
-    #[test]
-    fn a_frame_without_a_time_is_due_when_it_is_handed_over() {
-        let (mut log, sent) = sent_log("a", IgnoredFields::default());
-        log.note(&[1; 70], None);
-        log.send(Nanos::from_micros(9));
-        let mut due = Vec::new();
-        sent.drain(|frame, left| due.push((frame.release, left)));
-        assert_eq!(due, [(Nanos::from_micros(9), Nanos::from_micros(9))]);
-    }
-
-    #[test]
-    fn a_short_frame_is_known_by_its_filled_form() {
-        let ignored = IgnoredFields::default();
-        let mut filled = vec![7; 42];
-        filled.resize(60, 0);
-        assert_eq!(
-            fingerprint(&[7; 42], &ignored),
-            fingerprint(&filled, &ignored)
-        );
-        filled.push(0);
-        assert_ne!(
-            fingerprint(&[7; 42], &ignored),
-            fingerprint(&filled, &ignored)
-        );
-    }
-
-    #[test]
     fn unread_frames_are_bounded_and_counted() {
         let (mut log, sent) = sent_log("a", IgnoredFields::default());
         let noted = (BURSTS + GATHERED_MAX + 1_000) as u64;

@@ -106,19 +106,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts_are_read_as_they_are_written() {
-        for text in ["auto", "1", "2", "64"] {
-            let count: ShardCount = text.parse().expect(text);
-            assert_eq!(count.to_string(), text);
-        }
-        for text in ["", "0", "65", "-1", "two", "1.5", "Auto", "300"] {
-            let error = text.parse::<ShardCount>().expect_err(text);
-            let expected = format!("'{text}' is not a number of shards; write 1 to 64, or auto");
-            assert_eq!(error.to_string(), expected);
-        }
-    }
-
-    #[test]
     fn auto_follows_links_and_cores() {
         let (few, many) = (AUTO_LINKS_MIN - 1, AUTO_LINKS_MIN);
         assert_eq!(ShardCount::Auto.wanted(few, 8), 1);

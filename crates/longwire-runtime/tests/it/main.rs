@@ -11,6 +11,7 @@ mod fabric;
 mod gap_frames;
 mod lanes;
 mod lanes_trains;
+mod ledger;
 mod live;
 mod live_frames;
 mod loader;

@@ -1,7 +1,7 @@
 //! The planner against its rules, and against every distribution of small networks.
 
 use longwire_engine::Nanos;
-use longwire_runtime::shards::{LOOKAHEAD_MIN, SHARDS_MAX, ShardLink, ShardPlan, plan};
+use longwire_runtime::shards::{LOOKAHEAD_MIN, SHARDS_MAX, ShardCount, ShardLink, ShardPlan, plan};
 use proptest::prelude::*;
 
 fn link(lookahead_us: u64, load: u64) -> ShardLink {
@@ -261,4 +261,17 @@ fn a_million_links_are_planned() {
     // It takes seconds; a planner of quadratic time would not end.
     let plan = planned(&links, &paths, 16);
     assert_sound(&links, &paths, 16, &plan);
+}
+
+#[test]
+fn counts_are_read_as_they_are_written() {
+    for text in ["auto", "1", "2", "64"] {
+        let count: ShardCount = text.parse().expect(text);
+        assert_eq!(count.to_string(), text);
+    }
+    for text in ["", "0", "65", "-1", "two", "1.5", "Auto", "300"] {
+        let error = text.parse::<ShardCount>().expect_err(text);
+        let expected = format!("'{text}' is not a number of shards; write 1 to 64, or auto");
+        assert_eq!(error.to_string(), expected);
+    }
 }
