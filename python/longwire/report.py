@@ -27,6 +27,9 @@ _LOST = frozenset(
 )
 """Artifacts that are frames lost by the emulator."""
 
+_GRADES = ["not-faithful", "nearly-faithful", "faithful"]
+"""The grades of a run, the best last."""
+
 _UNITS_NS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "min": 60 * 10**9, "h": 3600 * 10**9}
 
 _COMPARISONS: Mapping[str, Callable[[float, float], bool]] = {
@@ -61,10 +64,8 @@ class Report:
         return sum(sum(row["artifacts"].values()) for row in self._measured())
 
     def _measured(self) -> list[_Row]:
-        """Returns what lateness and artifacts are measured at: the ports of a network, or the
-        links between two ports.
-        """
-        rows: list[_Row] = self.data.get("ports") or self.data["links"]
+        """Returns the ports: lateness and artifacts are measured there."""
+        rows: list[_Row] = self.data["ports"]
         return rows
 
     def _sentence(self) -> str:
@@ -76,15 +77,26 @@ class Report:
     def unmet(self, expression: str) -> list[str]:
         """Returns a sentence for each condition that does not hold.
 
-        :param expression: as of ``--require``: ``"artifacts-own<0.1%,lateness.p99<50us"``.
+        :param expression: as of ``--require``: ``"nearly-faithful,lateness.p99<50us"``.
         :raises ValueError: if the expression cannot be read, or names what the report does not
             have.
         """
-        return [
+        clauses = [clause.strip() for clause in expression.split(",")]
+        grades = [clause for clause in clauses if clause in _GRADES]
+        sentences = [grade for grade in grades if not self._meets(grade)]
+        return sentences + [
             sentence
-            for clause in expression.split(",")
-            for sentence in _Clause(clause.strip()).unmet(self.data)
+            for clause in clauses
+            if clause not in _GRADES
+            for sentence in _Clause(clause).unmet(self.data)
         ]
+
+    def _meets(self, wanted: str) -> bool:
+        found = self.data.get("verdict", {}).get("grade")
+        if found is None:
+            raise ValueError(f"'{wanted}': the report of a run that goes on has no verdict")
+        exact = wanted == "not-faithful"
+        return found == wanted or (not exact and _GRADES.index(found) > _GRADES.index(wanted))
 
     def require(self, expression: str) -> None:
         """Raises :class:`FidelityError` unless all conditions hold.

@@ -5,10 +5,9 @@ use std::borrow::Cow;
 use std::fmt;
 
 use longwire_engine::Nanos;
-use longwire_fabric::{Done, HostsReport, LinkView, PathView, RuleView, SentChange};
+use longwire_fabric::{Done, LinkView, PathView, RuleView, SentChange};
 use longwire_runtime::RunReport;
 use longwire_runtime::fabric::{LinkTotals, PortReport};
-use longwire_runtime::report::NetworkDocument;
 use longwire_topology::Problem;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -18,18 +17,7 @@ pub use crate::view::fidelity::Fidelity;
 pub use crate::view::flows::Flows;
 pub use crate::view::table::{TablePage, TableRow};
 pub use longwire_fabric::{Changed, Totals};
-
-/// The report of the run so far, without its links.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct Report {
-    /// Ports, switch and all.
-    #[serde(flatten, with = "NetworkDocument")]
-    #[schemars(with = "NetworkDocument")]
-    pub run: RunReport,
-    /// The exchange with other hosts, if the network is divided among several.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub hosts: Option<HostsReport>,
-}
+pub use longwire_runtime::RunReport as Report;
 
 /// The reason for which a request is refused.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

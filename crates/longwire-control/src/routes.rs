@@ -10,7 +10,7 @@ use super::query::{Kind, Parameter};
 use super::refusal::Refusal;
 use super::registry::Models;
 use super::reply::Reply;
-use super::responses::{Changes, Links, Overview, Paths, Ports, Report, Rules, Stats};
+use super::responses::{Changes, Links, Overview, Paths, Ports, Rules, Stats};
 use super::responses::{ReplayProgress, ScenarioEvent, Skipped, Upcoming};
 use super::route::{Answer, Call, Method, Route, Work};
 use super::state::ApiState;
@@ -23,6 +23,9 @@ use longwire_topology::glob::is_pattern;
 /// The most links, rules or changes of one answer, and their number by default.
 const PAGE_MAX: u64 = 10_000;
 const PAGE: u64 = 100;
+
+/// Fields of a report that the API has elsewhere, or not at all.
+const NOT_SERVED: [&str; 3] = ["links", "inputs", "wake_margin_us"];
 
 /// The links of a page that are read at a time.
 const PART: usize = 200;
@@ -186,11 +189,12 @@ pub static ROUTES: [Route; 24] = [
         &[],
         Answer::Json("Report"),
         Work::Slow(|state, _| {
-            let controller = &state.controller;
-            Reply::json(&Report {
-                run: controller.report(),
-                hosts: controller.hosts(),
-            })
+            let mut report = json!(state.controller.report());
+            // Links have routes of their own.
+            if let Some(fields) = report.as_object_mut() {
+                fields.retain(|field, _| !NOT_SERVED.contains(&field.as_str()));
+            }
+            Reply::json(&report)
         }),
     ),
     get(

@@ -123,7 +123,10 @@ impl Controller {
 
     /// Its ports, switch and all, as of now.
     pub fn report(&self) -> RunReport {
-        self.handle.report()
+        RunReport {
+            hosts: self.hosts(),
+            ..self.handle.report()
+        }
     }
 
     /// Adds the exchange with other hosts, once.

@@ -57,7 +57,7 @@ pub use longwire_hosts::{HostsReport, PeerReport};
 pub use longwire_runtime::fabric::FlowCount;
 pub use numbered::{Numbered, NumberedLink};
 pub use plan::Prepared;
-pub use report::{LinkRow, NetworkReport, host_artifacts};
+pub use report::NetworkReport;
 pub use scenario::Scenario;
 pub use scenario_clock::UpcomingEvent;
 pub use views::{LinkView, PathView, RuleView, Totals, WayView};

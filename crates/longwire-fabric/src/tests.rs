@@ -266,9 +266,9 @@ fn links_come_change_and_go_while_frames_cross_them() {
         .controller
         .look(|network| NetworkReport::new(fabric, network));
     assert!(report.run.error.is_none(), "{:?}", report.run.error);
-    let rows = report.links.iter().filter(|row| row.name == "new.up");
+    let rows = report.run.links.iter().filter(|row| row.name == "new.up");
     let rows: Vec<_> = rows
-        .map(|row| (row.removed, row.totals.traffic.packets_in))
+        .map(|row| (row.removed, row.traffic.packets_in))
         .collect();
     assert_eq!(rows, [(true, before + 1), (false, 3)]);
 }

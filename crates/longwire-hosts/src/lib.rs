@@ -22,23 +22,24 @@ mod key;
 mod offset;
 mod peer;
 mod pieces;
-mod report;
 mod resend;
 mod session;
 mod socket;
 mod transport;
+mod waiting;
 mod window;
 mod wire;
 
 use blake2::{Blake2s256, Digest};
+pub use longwire_runtime::report::{HostsReport, PeerReport};
 
 pub use clock::{ClockShift, Stamp};
 pub use event::PeerEvent;
 pub use key::{Key, KeyError};
 pub use offset::OffsetEstimator;
 pub use peer::{Identity, InboundFrame, Peer, Rejection};
-pub use report::{HostsReport, PeerReport};
 pub use transport::{HostEvent, HostsReader, PeerSetup, Transport, TransportError, TransportSetup};
+pub use waiting::waiting;
 
 /// The digest of a network, BLAKE2s-256: hosts compare what they run by it.
 #[derive(Clone, Default)]

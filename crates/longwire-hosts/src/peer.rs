@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 
 use longwire_engine::Nanos;
+use longwire_runtime::report::PeerReport;
 
 use crate::clock::{Stamp, WallClockWatch};
 use crate::event::PeerEvent;
@@ -11,7 +12,6 @@ use crate::handshakes::{AnsweredHandshakes, BegunHandshakes};
 use crate::key::Key;
 use crate::offset::OffsetEstimator;
 use crate::pieces::PartialFrames;
-use crate::report::PeerReport;
 use crate::resend::{MissingBatches, ResendTimes, SentBatches};
 use crate::session::{FirstMessage, Handshake, SealError, Session};
 use crate::wire::{

@@ -13,6 +13,7 @@ use longwire_io::Bell;
 use longwire_packet::bridge::PortIndex;
 use longwire_runtime::fabric::{RemoteFrame, RemoteParts, RemoteReader, RemoteWriter, remote_line};
 use longwire_runtime::record::Epoch;
+use longwire_runtime::report::{HostsReport, PeerReport};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
@@ -21,7 +22,6 @@ use crate::clock::{ClockShift, Stamp, WallClockWatch};
 use crate::event::PeerEvent;
 use crate::key::Key;
 use crate::peer::{Identity, InboundFrame, Peer, Rejection};
-use crate::report::{HostsReport, PeerReport};
 use crate::socket::{DatagramSocket, Outbox};
 
 /// Frames that are sent to a host before datagrams are received.

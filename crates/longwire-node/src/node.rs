@@ -598,13 +598,13 @@ impl NodeShared {
     /// Ends links, and passes their report on.
     fn end(&self, name: &str, link: AttachedLink) -> Detached {
         let report = link.end();
-        let sum =
-            |count: fn(&longwire_fabric::LinkRow) -> u64| report.links.iter().map(count).sum();
+        let links = &report.run.links;
+        let sum = |count: fn(&longwire_runtime::LinkReport) -> u64| links.iter().map(count).sum();
         let detached = Detached {
             name: name.to_owned(),
-            packets_in: sum(|link| link.totals.traffic.packets_in),
-            packets_out: sum(|link| link.totals.traffic.packets_out),
-            dropped: sum(|link| link.totals.drops.total()),
+            packets_in: sum(|link| link.traffic.packets_in),
+            packets_out: sum(|link| link.traffic.packets_out),
+            dropped: sum(|link| link.drops.total()),
             in_flight: report.run.in_flight,
         };
         self.notify(&Notice::Ended {

@@ -35,6 +35,7 @@ pub mod fabric;
 mod faults;
 pub mod feed;
 pub mod host;
+mod hosts_report;
 mod lateness;
 pub mod ledger;
 pub mod loader;

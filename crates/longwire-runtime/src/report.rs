@@ -2,76 +2,89 @@
 
 use std::collections::BTreeMap;
 
+use longwire_engine::Nanos;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
+use serde_json::{Map, Value};
 
 use crate::fabric::{PortReport, SwitchReport};
+pub use crate::hosts_report::{HostsReport, PeerReport};
 use crate::ledger::{
-    CoreCounts, Counter, Effects, Memory, NamedCounts, QueueLengths, Spread, Traffic, histogram,
+    CoreCounts, Counter, Effects, Handovers, LinkTotals, Memory, NamedCounts, QueueLengths, Spread,
+    Traffic,
 };
 
-/// The report of a run.
-///
-/// `L` is the report of a link: a caller that knows more about each link than the
-/// runtime wraps [`LinkReport`] ([`RunReport::map_links`]).
-#[derive(Clone, Debug, Default, Serialize)]
-pub struct RunReport<L = LinkReport> {
+/// The report of a run: of a pair of ports, of a network, or of a replay.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[schemars(
+    rename = "Report",
+    description = "The report of the run so far, without its links."
+)]
+pub struct RunReport {
     /// The seed of every random stream.
     pub seed: u64,
-    /// The creation of the links, in nanoseconds since the Unix epoch:
-    /// schedules and traces count from then. In virtual time, on the scale of
-    /// the capture's stamps; 0 if no frame arrived.
+    // The creation of the links: schedules and traces count from then. In virtual time,
+    // on the scale of the capture's stamps; 0 if no frame arrived.
+    /// When it started, in nanoseconds since 1970.
     pub epoch_ns: u64,
-    /// The duration of the run, in seconds.
+    /// How long it has run, in seconds.
     #[serde(serialize_with = "seconds")]
+    #[schemars(with = "f64")]
     pub duration_s: f64,
-    /// One entry for each direction.
-    pub links: Vec<L>,
+    /// One entry for each direction of each link. The API has them elsewhere.
+    #[serde(skip_deserializing)]
+    #[schemars(skip)]
+    pub links: Vec<LinkReport>,
     /// One entry for each feed; empty in other runs.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_deserializing, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(skip)]
     pub inputs: Vec<InputReport>,
-    /// One entry for each port of a network that can be changed. Its document is
-    /// a [`NetworkDocument`]; others have no ports, and no switch.
-    #[serde(skip)]
+    /// Its ports.
     pub ports: Vec<PortReport>,
-    /// The switch; of a running network, as of the last query.
-    #[serde(skip)]
+    /// The switch; of a running fabric, as of the last query.
     pub switch: SwitchReport,
     /// Counts of all links together.
-    #[serde(skip)]
+    #[serde(flatten)]
     pub counts: CoreCounts,
-    /// Frames inside the network.
-    #[serde(skip)]
+    /// Frames inside.
     pub in_flight: u64,
-    /// Pauses of the machine itself, by the kernel's accounts.
-    pub pauses: Pauses,
-    /// Stops of the process: by a signal such as SIGSTOP, a debugger or a
-    /// freezer.
-    pub stops: Pauses,
-    /// CPU time of the emulator's threads, in seconds; known at the end.
+    /// CPU time of its threads, in seconds; at the end only.
     #[serde(serialize_with = "seconds")]
+    #[schemars(with = "f64")]
     pub cpu_s: f64,
-    /// How long the emulator's threads waited for a core that was in use by
-    /// other programs, in seconds; known at the end.
+    /// Pauses of the machine itself.
+    pub pauses: Pauses,
+    /// Stops of the process.
+    pub stops: Pauses,
+    /// How long its threads waited for a core that was in use, in seconds.
     #[serde(serialize_with = "seconds")]
+    #[schemars(with = "f64")]
     pub core_wait_s: f64,
     /// The wake margin that threads learnt, in microseconds: the maximum of all
     /// threads.
+    #[serde(skip_deserializing)]
+    #[schemars(skip)]
     pub wake_margin_us: f64,
-    /// Notes of the start, as sentences.
+    /// The error that ended it, if one did.
+    pub error: Option<String>,
+    /// Notes of the run, as sentences.
     pub notes: Vec<String>,
+    /// The exchange with other hosts, if the network is divided among several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hosts: Option<HostsReport>,
     /// The notes made at the end, for the text report: the others were printed
     /// at the start.
     #[serde(skip)]
     pub closing_notes: Vec<String>,
+    /// A frame handed over later than this is an artifact.
+    #[serde(skip)]
+    pub tolerance: Nanos,
     /// The run was in virtual time: no frame could be late.
     #[serde(skip)]
     pub virtual_time: bool,
     /// A replay was stopped before the end of its input.
     #[serde(skip)]
     pub stopped_early: bool,
-    /// Why the run ended early, if it did.
-    pub error: Option<String>,
 }
 
 impl RunReport {
@@ -88,9 +101,17 @@ impl RunReport {
         let gone = arrived.saturating_sub(waiting) as f64;
         Some(read * gone / arrived.max(1) as f64)
     }
-}
 
-impl<L> RunReport<L> {
+    /// Returns the number of frames that entered at the ports, or of a replay the links.
+    pub fn frames_in(&self) -> u64 {
+        let ports = self.ports.iter().map(|port| port.traffic.packets_in);
+        let links = self.links.iter().map(|link| link.traffic.packets_in);
+        match ports.sum() {
+            0 => links.sum(),
+            frames => frames,
+        }
+    }
+
     /// Adds notes made at the end.
     pub fn add_closing_notes(&mut self, notes: impl IntoIterator<Item = String>) {
         for note in notes {
@@ -98,115 +119,26 @@ impl<L> RunReport<L> {
             self.closing_notes.push(note);
         }
     }
-
-    /// Replaces the report of each link.
-    pub fn map_links<M>(self, map: impl FnMut(L) -> M) -> RunReport<M> {
-        RunReport {
-            seed: self.seed,
-            epoch_ns: self.epoch_ns,
-            duration_s: self.duration_s,
-            links: self.links.into_iter().map(map).collect(),
-            inputs: self.inputs,
-            ports: self.ports,
-            switch: self.switch,
-            counts: self.counts,
-            in_flight: self.in_flight,
-            pauses: self.pauses,
-            stops: self.stops,
-            cpu_s: self.cpu_s,
-            core_wait_s: self.core_wait_s,
-            wake_margin_us: self.wake_margin_us,
-            notes: self.notes,
-            closing_notes: self.closing_notes,
-            virtual_time: self.virtual_time,
-            stopped_early: self.stopped_early,
-            error: self.error,
-        }
-    }
 }
 
-/// The report of a fabric, without its links.
-//
-// The layout of a `RunReport` in the JSON document of a network that can be
-// changed. The line above is the description in the API's schema.
-#[derive(Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "Report")]
-#[serde(remote = "RunReport")]
-pub struct NetworkDocument {
-    /// The seed of every random stream.
-    seed: u64,
-    /// When it started, in nanoseconds since 1970.
-    epoch_ns: u64,
-    /// How long it has run, in seconds.
-    #[serde(serialize_with = "seconds")]
-    #[schemars(with = "f64")]
-    duration_s: f64,
-    /// Its ports.
-    ports: Vec<PortReport>,
-    /// The switch; of a running fabric, as of the last query.
-    switch: SwitchReport,
-    /// Counts of all links together.
-    #[serde(flatten)]
-    counts: CoreCounts,
-    /// Frames inside.
-    in_flight: u64,
-    /// CPU time of its threads, in seconds; at the end only.
-    #[serde(serialize_with = "seconds")]
-    #[schemars(with = "f64")]
-    cpu_s: f64,
-    /// Pauses of the machine itself.
-    pauses: Pauses,
-    /// Stops of the process.
-    stops: Pauses,
-    /// How long its threads waited for a core that was in use, in seconds.
-    #[serde(serialize_with = "seconds")]
-    #[schemars(with = "f64")]
-    core_wait_s: f64,
-    /// The error that ended it, if one did.
-    error: Option<String>,
-    /// Notes of the run, as sentences.
-    notes: Vec<String>,
-    #[serde(skip)]
-    links: Vec<LinkReport>,
-    #[serde(skip)]
-    inputs: Vec<InputReport>,
-    #[serde(skip)]
-    wake_margin_us: f64,
-    #[serde(skip)]
-    closing_notes: Vec<String>,
-    #[serde(skip)]
-    virtual_time: bool,
-    #[serde(skip)]
-    stopped_early: bool,
-}
-
-/// The report of one direction.
+/// The report of one direction of a link.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct LinkReport {
-    /// `up`, `down`, `ab` or `ba`.
+    /// `link.up`, `link.down`, or the name of a replay's output.
     pub name: String,
+    /// Whether it was removed while the network ran.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub removed: bool,
     /// The link's options, as a user would write them.
-    pub config: BTreeMap<&'static str, String>,
+    pub config: Map<String, Value>,
     /// Frames and bytes.
     #[serde(flatten, serialize_with = "frames_first")]
     pub traffic: Traffic,
     /// Emulated drops by reason; every reason is listed.
     pub drops: NamedCounts,
-    /// Artifacts by kind; every kind is listed.
-    pub artifacts: NamedCounts,
-    /// Handover − release, in microseconds.
-    #[serde(serialize_with = "Spread::as_lateness")]
-    pub lateness_us: Spread,
-    /// The same without witnessed pauses of the machine, and without frames
-    /// that were late within the grace at the start.
-    #[serde(serialize_with = "Spread::as_lateness")]
-    pub lateness_own_us: Spread,
-    /// `lateness_us` as a histogram: upper bounds and counts.
-    #[serde(
-        rename = "lateness_histogram_us",
-        serialize_with = "histogram::serialize"
-    )]
-    pub lateness_buckets: Vec<(f64, u64)>,
+    /// Late handovers of its frames; the ports count them as artifacts.
+    #[serde(flatten)]
+    pub handovers: Handovers,
     /// The accuracy of the gaps between departures; of replays only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub departures: Option<DepartureReport>,
@@ -216,23 +148,50 @@ pub struct LinkReport {
     /// Effects of the models other than drops.
     #[serde(flatten)]
     pub effects: Effects,
-    /// Frames in the delay line when the report was made.
+    /// Frames on the link when the report was made.
     pub in_flight: u64,
-    /// Lengths of the emulated queue.
+    /// Lengths of the emulated queue; measured without `--control` only.
     #[serde(flatten)]
-    pub queue: QueueLengths,
+    pub queue: Option<QueueLengths>,
+    // Without a network, each link has stages of its own, which measure what follows. JSON
+    // has it at the ports.
+    /// Artifacts by kind; every kind is listed.
+    #[serde(skip)]
+    pub artifacts: NamedCounts,
+    /// Handover − release, in microseconds.
+    #[serde(skip)]
+    pub lateness_us: Spread,
+    /// The same without witnessed pauses of the machine, and without frames
+    /// that were late within the grace at the start.
+    #[serde(skip)]
+    pub lateness_own_us: Spread,
+    /// `lateness_us` as a histogram: upper bounds and counts.
+    #[serde(skip)]
+    pub lateness_buckets: Vec<(f64, u64)>,
     /// Memory of the delay line.
-    #[serde(flatten)]
+    #[serde(skip)]
     pub memory: Memory,
 }
 
 impl LinkReport {
     /// Returns each counter with its value; drops and artifacts apart.
     pub fn counted(&self) -> impl Iterator<Item = (&'static Counter, u64)> + use<> {
-        let counted = self.traffic.counted().chain(self.effects.counted());
-        counted
-            .chain(self.queue.counted())
-            .chain(self.memory.counted())
+        self.traffic.counted().chain(self.effects.counted())
+    }
+
+    /// Returns the report of a network's link, without its options.
+    pub fn of_network(name: &str, totals: &LinkTotals) -> LinkReport {
+        LinkReport {
+            name: name.to_owned(),
+            traffic: totals.traffic,
+            drops: totals.drops.iter().collect(),
+            handovers: totals.handovers,
+            effects: totals.effects,
+            in_flight: totals.held(),
+            lateness_us: Spread::UNMEASURED,
+            lateness_own_us: Spread::UNMEASURED,
+            ..LinkReport::default()
+        }
     }
 }
 

@@ -1,12 +1,12 @@
 //! Conversion of counters into a report.
 
-use std::collections::BTreeMap;
 use std::sync::PoisonError;
 
 use longwire_io::port::StampedBy;
+use serde_json::{Map, Value};
 
 use crate::counters::LinkShared;
-use crate::ledger::{Artifact, Spread, StageTotals, buckets};
+use crate::ledger::{Artifact, Handovers, Spread, StageTotals, buckets};
 use crate::report::{DepartureReport, LinkReport, SendStampReport};
 use crate::stage::{self, DeparturesShared, SendStampsShared};
 
@@ -26,9 +26,15 @@ pub(crate) fn link(
     let (lateness, lateness_own) = both_lateness(shared);
     LinkReport {
         name: name.to_owned(),
+        removed: false,
         config: config_by_option(config),
         traffic: stages.traffic,
         drops: decided.drops.iter().collect(),
+        handovers: Handovers {
+            late: stages.artifact(Artifact::Late),
+            overload: 0,
+            late_max_ns: (lateness.max * 1e3) as u64,
+        },
         artifacts: stages.artifacts(Artifact::live()),
         lateness_us: lateness,
         lateness_own_us: lateness_own,
@@ -37,7 +43,7 @@ pub(crate) fn link(
         send_stamps: send_stamps(&shared.send_stamps),
         effects: decided.effects,
         in_flight,
-        queue: stages.queue,
+        queue: Some(stages.queue),
         memory: stages.memory,
     }
 }
@@ -89,13 +95,14 @@ fn send_stamps(shared: &SendStampsShared) -> Option<SendStampReport> {
 }
 
 /// Returns each option with its value; options given several times are joined.
-pub(crate) fn config_by_option(parts: &[(&'static str, String)]) -> BTreeMap<&'static str, String> {
-    let mut config: BTreeMap<&'static str, String> = BTreeMap::new();
+pub(crate) fn config_by_option(parts: &[(&'static str, String)]) -> Map<String, Value> {
+    let mut config = Map::new();
     for (option, value) in parts {
-        config
-            .entry(option)
-            .and_modify(|joined| *joined = format!("{joined} + {value}"))
-            .or_insert_with(|| value.clone());
+        let joined = match config.get(*option).and_then(Value::as_str) {
+            Some(before) => format!("{before} + {value}"),
+            None => value.clone(),
+        };
+        config.insert((*option).to_owned(), joined.into());
     }
     config
 }

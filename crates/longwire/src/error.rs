@@ -26,6 +26,8 @@ pub const EXIT_FAILED: u8 = 1;
 pub const EXIT_USAGE: u8 = 2;
 /// Exit code: the run ended below the required fidelity.
 pub const EXIT_FIDELITY: u8 = 3;
+/// Exit code: the run is nearly faithful, and `faithful` was required.
+pub const EXIT_NEARLY: u8 = 4;
 
 /// An error that ends the program.
 #[derive(Debug, thiserror::Error)]

@@ -191,9 +191,9 @@ impl VerdictFindings {
         self.failed += u32::from(failed);
         self.paused += u32::from(report["pauses"]["count"].as_u64() > Some(0));
         let (mut any, mut own) = (false, false);
-        for link in report["links"].as_array().into_iter().flatten() {
-            self.frames += link["packets_out"].as_u64().unwrap_or(0);
-            for (kind, count) in link["artifacts"].as_object().into_iter().flatten() {
+        for port in report["ports"].as_array().into_iter().flatten() {
+            self.frames += port["packets_out"].as_u64().unwrap_or(0);
+            for (kind, count) in port["artifacts"].as_object().into_iter().flatten() {
                 let count = count.as_u64().unwrap_or(0);
                 if count > 0 {
                     any = true;
@@ -316,7 +316,7 @@ mod tests {
     fn a_run_is_counted_by_what_its_report_says() {
         let report = serde_json::json!({
             "pauses": {"count": 1},
-            "links": [
+            "ports": [
                 {"packets_out": 70, "artifacts": {"late": 0, "late_paused": 3}},
                 {"packets_out": 30, "artifacts": {"late": 0}},
             ],

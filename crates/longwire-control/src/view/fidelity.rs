@@ -1,6 +1,6 @@
 //! How true the run is to its configuration, so far.
 
-use longwire_fabric::{Controller, HostsReport, host_artifacts};
+use longwire_fabric::Controller;
 use longwire_runtime::fabric::PortReport;
 use longwire_runtime::ledger::NamedCounts;
 use longwire_runtime::{Pauses, RunReport};
@@ -74,18 +74,11 @@ impl FirstArtifact {
             return;
         }
         let report = controller.report();
-        let hosts = controller.hosts();
-        let ports = report.ports.iter();
-        let found = ports.flat_map(|port| {
-            let kinds = port.artifacts.iter().filter(|(_, count)| **count > 0);
-            kinds.map(|(kind, count)| format!("port {}: {kind}, {count}", port.name))
+        let first = places(&report).find_map(|(place, artifacts)| {
+            let (kind, count) = artifacts.nonzero().next()?;
+            Some(format!("{place}: {kind}, {count}"))
         });
-        let peers = hosts.iter().flat_map(|hosts| &hosts.peers);
-        let at_hosts = peers.flat_map(|peer| {
-            let kinds = host_artifacts(peer).filter(|(_, count)| *count > 0);
-            kinds.map(|(kind, count)| format!("host {}: {kind}, {count}", peer.name))
-        });
-        self.0 = found.chain(at_hosts).next().map(|text| FirstSeen {
+        self.0 = first.map(|text| FirstSeen {
             at_s: controller.elapsed().as_secs_f64(),
             text,
         });
@@ -107,23 +100,25 @@ impl FirstArtifact {
                 max: worst.max,
             }),
             histogram: histogram(&report.ports),
-            artifacts: artifacts(&report, controller.hosts().as_ref()),
+            artifacts: artifacts(&report),
             pauses: report.pauses,
             first: self.0.clone(),
         }
     }
 }
 
-fn artifacts(report: &RunReport, hosts: Option<&HostsReport>) -> NamedCounts {
+/// Returns the places of artifacts, with their counts.
+fn places(report: &RunReport) -> impl Iterator<Item = (String, NamedCounts)> {
+    let ports = report.ports.iter();
+    let ports = ports.map(|port| (format!("port {}", port.name), port.artifacts.clone()));
+    let peers = report.hosts.iter().flat_map(|hosts| &hosts.peers);
+    ports.chain(peers.map(|peer| (format!("host {}", peer.name), peer.artifacts())))
+}
+
+fn artifacts(report: &RunReport) -> NamedCounts {
     let mut sums = NamedCounts::default();
-    let peers = hosts.into_iter().flat_map(|hosts| &hosts.peers);
-    for (kind, count) in peers.flat_map(host_artifacts) {
-        if count > 0 {
-            *sums.entry(kind.into()).or_default() += count;
-        }
-    }
-    for (kind, count) in report.ports.iter().flat_map(|port| port.artifacts.iter()) {
-        if *count > 0 {
+    for (_, artifacts) in places(report) {
+        for (kind, count) in artifacts.iter().filter(|(_, count)| **count > 0) {
             *sums.entry(kind.clone()).or_default() += count;
         }
     }

@@ -102,7 +102,7 @@ pub struct ChangeDocument {
 #[serde(default)]
 #[allow(missing_docs, reason = "docs/reference/report.md describes the fields")]
 pub struct VerdictDocument {
-    pub faithful: bool,
+    pub grade: String,
     pub line: String,
     pub hints: Vec<String>,
 }

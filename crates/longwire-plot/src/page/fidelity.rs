@@ -64,7 +64,7 @@ pub(super) fn write(html: &mut Html, page: &Page) {
     html.raw("</section>\n");
 }
 
-fn capitalized(line: &str) -> String {
+pub(super) fn capitalized(line: &str) -> String {
     let mut rest = line.chars();
     rest.next()
         .into_iter()

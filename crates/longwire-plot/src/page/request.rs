@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::Page;
 use super::chart::Mark;
 use super::document::{ChangeDocument, RunDocument};
+use super::fidelity::capitalized;
 use super::html::{Html, shell_word};
 use crate::axis::{TIME, grouped};
 
@@ -32,14 +33,13 @@ pub(super) fn head(html: &mut Html, page: &Page) {
     };
     match &report.verdict {
         Some(verdict) => {
-            let class = if verdict.faithful { "good" } else { "bad" };
-            let word = if verdict.faithful {
-                "Faithful: "
-            } else {
-                "Not faithful: "
+            let class = match verdict.grade.as_str() {
+                "faithful" => "good",
+                "nearly-faithful" => "nearly",
+                _ => "bad",
             };
-            html.raw(&format!("<p class=\"verdict {class}\"><b>{word}</b>"));
-            html.text(&verdict.line).raw("</p>");
+            html.raw(&format!("<p class=\"verdict {class}\"><b>"));
+            html.text(&capitalized(&verdict.line)).raw("</b></p>");
         }
         None => {
             html.raw("<p class=\"verdict none\">");

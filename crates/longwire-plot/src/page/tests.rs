@@ -60,7 +60,7 @@ fn report() -> RunDocument {
         "pauses": {"count": 3, "max_us": 150.0, "total_us": 320.0},
         "changes": {"made": [{"at_ns": 1_000_000_000u64, "by": "scenario", "links": 1,
             "change": {"set": {"up": {"rate": "4mbit"}}}}], "forgotten": 0},
-        "verdict": {"faithful": false, "line": "the link fell short: up 7 late", "hints": ["a hint"]},
+        "verdict": {"grade": "not-faithful", "line": "not faithful: up 7 late", "hints": ["a hint"]},
         "command": ["longwire", "exec", "--loss", "a b", "--", "ping", "far"],
         "version": "9.8.7",
     });
@@ -89,7 +89,7 @@ fn the_numbers_are_those_of_the_report() {
         "seed 77",
         "Longwire 9.8.7",
         "longwire exec --loss &#39;a b&#39; -- ping far",
-        "<b>Not faithful: </b>the link fell short: up 7 late",
+        "<p class=\"verdict bad\"><b>Not faithful: up 7 late</b>",
         "<td>1 s</td><td>scenario</td><td>set up: rate 4mbit</td>",
         "1970-01-01 00:00:05 UTC",
         "<td>3</td><td>150 µs</td><td>320 µs</td>",

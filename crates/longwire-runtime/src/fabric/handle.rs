@@ -158,10 +158,9 @@ impl FabricHandle {
     }
 
     /// Returns the current report; without the switch if the fabric has ended.
-    /// Outputs of a replay count as ports.
     pub fn report(&self) -> RunReport {
         if !self.takes_orders() {
-            return self.facts.report_of_outputs();
+            return self.facts.report();
         }
         let facts = Arc::clone(&self.facts);
         // Read on the deciding thread: no frame moves meanwhile.

@@ -120,6 +120,34 @@ impl PortReport {
         }
     }
 
+    /// Returns the report of a port of a pair, between the link from it and the link to it.
+    pub(crate) fn of_pair(
+        name: &str,
+        from: Option<&LinkShared>,
+        to: Option<&LinkShared>,
+    ) -> PortReport {
+        let mut stages = StageTotals::default();
+        // Egress first: a frame that has left must have arrived, also in a snapshot.
+        if let Some(to) = to {
+            stages.add(&to.egress);
+            stages.add(&to.link.stage);
+        }
+        if let Some(from) = from {
+            stages.add(&from.ingress);
+        }
+        let (lateness_us, lateness_own_us) = to.map(summary::both_lateness).unwrap_or_default();
+        PortReport {
+            name: name.to_owned(),
+            traffic: stages.traffic,
+            artifacts: stages.artifacts(Artifact::live()),
+            lateness_us,
+            lateness_own_us,
+            lateness_buckets: to.map(summary::lateness_buckets).unwrap_or_default(),
+            memory: stages.memory,
+            lost: None,
+        }
+    }
+
     /// Returns the report of a replay's output, by which no frames arrive.
     pub(crate) fn of_output(link: &LinkReport) -> PortReport {
         PortReport {

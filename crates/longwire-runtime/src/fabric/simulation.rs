@@ -137,6 +137,7 @@ impl Simulation {
         };
         let port = |name: &&str| PortReport {
             name: (*name).to_owned(),
+            artifacts: Artifact::ALL.map(|kind| (kind.name(), 0)).into(),
             ..PortReport::default()
         };
         Ok(Simulation {
@@ -330,7 +331,7 @@ impl Simulation {
     }
 
     /// Returns the reports so far of the links of a pair.
-    pub fn link_reports(&self) -> Vec<LinkReport> {
+    fn link_reports(&self) -> Vec<LinkReport> {
         let links = self.pair.iter().flat_map(Pair::links);
         links
             .map(|(index, link)| self.link_report(index, link))
@@ -344,20 +345,16 @@ impl Simulation {
         totals.traffic.packets_out = to.traffic.packets_out;
         totals.traffic.bytes_out = to.traffic.bytes_out;
         let (packets, bytes) = link.link.occupancy_max();
-        let artifacts = Artifact::ALL.iter().map(|kind| {
-            let count = from.artifacts.get(kind.name());
-            (kind.name(), count.copied().unwrap_or(0))
-        });
         LinkReport {
             traffic: totals.traffic,
             drops: totals.drops.iter().collect(),
-            artifacts: artifacts.collect(),
+            artifacts: from.artifacts.clone(),
             effects: totals.effects,
             in_flight: totals.held(),
-            queue: QueueLengths {
+            queue: Some(QueueLengths {
                 queue_packets_max: packets.0,
                 queue_bytes_max: bytes.0,
-            },
+            }),
             memory: Memory {
                 memory_max: link.memory_max(),
             },
@@ -372,10 +369,12 @@ impl Simulation {
         let report = RunReport {
             seed: self.seed,
             epoch_ns: self.epoch.as_nanos(),
+            links: self.link_reports(),
             ports: std::mem::take(&mut self.ports),
             switch: SwitchReport::of(&self.core.bridge.counters()),
             counts: self.core.counts(),
             in_flight: self.frames(),
+            virtual_time: true,
             ..RunReport::default()
         };
         let recorder = self.recorder.take();

@@ -54,6 +54,8 @@ pub(crate) struct ReportSources {
     pub links: Vec<ReportSource>,
     pub inputs: Vec<ReplayInput>,
     pub ports: Vec<(String, Arc<LinkShared>)>,
+    /// The names of the ports of a pair, whose counters are those of its links.
+    pub pair: Option<[&'static str; 2]>,
     /// The outputs of a replay that clients look at.
     pub observed: Vec<Arc<ObservedOutput>>,
 }
@@ -75,6 +77,8 @@ impl ReportSource {
 pub(crate) struct RunFacts {
     pub seed: u64,
     pub epoch: Epoch,
+    /// A frame handed over later than this is an artifact.
+    pub tolerance: Nanos,
     /// The time from which its duration counts.
     pub began: Nanos,
     pub notes: Vec<String>,
@@ -107,13 +111,6 @@ impl RunFacts {
         self.report_of(&self.port_counts(), None)
     }
 
-    /// Returns the report of a replay, with its outputs as ports too.
-    pub fn report_of_outputs(&self) -> RunReport {
-        let mut report = self.report();
-        report.ports = report.links.iter().map(PortReport::of_output).collect();
-        report
-    }
-
     /// Returns the report with these counters.
     pub fn report_of(&self, ports: &PortCounts, inside: Option<InsideCounts>) -> RunReport {
         let (links, inputs) = (self.sources.links.iter(), self.sources.inputs.iter());
@@ -122,23 +119,38 @@ impl RunFacts {
             (inside.frames + put_on_lines).saturating_sub(inside.taken)
         });
         let InsideCounts { switch, counts, .. } = inside.unwrap_or_default();
-        let epoch = self.epoch.monotonic;
-        let ports = self.sources.ports.iter().zip(&ports.0);
-        let ports =
-            ports.map(|((name, shared), totals)| PortReport::of(name, (shared, totals), epoch));
+        let links: Vec<LinkReport> = links.map(ReportSource::report).collect();
         RunReport {
             seed: self.seed,
             epoch_ns: self.epoch.wall.as_nanos(),
             duration_s: monotonic_now().saturating_sub(self.began).as_secs_f64(),
-            links: links.map(ReportSource::report).collect(),
+            ports: self.port_reports(ports, &links),
+            in_flight: in_flight + links.iter().map(|link| link.in_flight).sum::<u64>(),
+            links,
             inputs: inputs.map(ReplayInput::report).collect(),
-            ports: ports.collect(),
             switch,
             counts,
-            in_flight,
+            tolerance: self.tolerance,
             notes: self.notes.clone(),
             pauses: self.control.pauses(),
             ..RunReport::default()
         }
+    }
+
+    fn port_reports(&self, counts: &PortCounts, links: &[LinkReport]) -> Vec<PortReport> {
+        let epoch = self.epoch.monotonic;
+        if let Some(names) = self.sources.pair {
+            let link = |from: usize| self.sources.links.get(from).map(|link| &*link.shared);
+            let ports =
+                [0, 1].map(|port| PortReport::of_pair(names[port], link(port), link(1 - port)));
+            return ports.into();
+        }
+        let ports = self.sources.ports.iter().zip(&counts.0);
+        let ports =
+            ports.map(|((name, shared), totals)| PortReport::of(name, (shared, totals), epoch));
+        // The outputs of a replay are its links.
+        ports
+            .chain(links.iter().map(PortReport::of_output))
+            .collect()
     }
 }

@@ -26,17 +26,28 @@ pub(super) struct PairPlan {
     pub b: Port,
     pub ab: LinkSetup,
     pub ba: Option<LinkSetup>,
+    /// The names of the ports in reports.
+    pub names: [&'static str; 2],
 }
 
 impl PairPlan {
     /// Builds the stages of both directions and distributes them over threads.
     pub fn assemble(self, foundation: &Foundation<'_>) -> Result<Assembly, StartError> {
-        let PairPlan { a, b, ab, ba } = self;
+        let PairPlan {
+            a,
+            b,
+            ab,
+            ba,
+            names,
+        } = self;
         let config = foundation.config;
         let mut notes = [a.notes, b.notes].concat();
         let addresses = AddressWatch::new(vec![a.name, b.name]);
         let both = ba.is_some();
-        let mut sources = ReportSources::default();
+        let mut sources = ReportSources {
+            pair: Some(names),
+            ..ReportSources::default()
+        };
         let mut stages = Vec::new();
         let bells = Bells::default();
         // Without a link back, no stage sends by the port where frames arrive.

@@ -69,6 +69,7 @@ pub fn start(
     let facts = Arc::new(RunFacts {
         seed: config.seed,
         epoch,
+        tolerance: config.tolerance,
         began,
         notes: assembly.notes,
         sources: assembly.sources,

@@ -71,7 +71,7 @@ fn what_comes_in_leaves_is_dropped_or_is_an_artifact() {
     assert_eq!(link.traffic.packets_in, 3_000);
     assert_eq!(link.traffic.packets_out + dropped, link.traffic.packets_in);
     assert_eq!(frames.len() as u64, link.traffic.packets_out);
-    assert_eq!(link.queue.queue_packets_max, 8);
+    assert_eq!(link.queue.unwrap_or_default().queue_packets_max, 8);
     assert!(link.effects.raised > 0, "jitter in order raises releases");
     assert!(frames.is_sorted_by_key(|(number, _)| *number), "in order");
 }

@@ -8,7 +8,6 @@
 //! accounting takes bytes and times, and knows neither port nor clock.
 
 mod account;
-mod by_link;
 mod comparison;
 mod drift;
 mod jitter;
@@ -29,14 +28,14 @@ use longwire_engine::Nanos;
 use longwire_io::PortError;
 use longwire_packet::filter::Filter;
 
-pub use by_link::{ReceivedByLink, with_received};
 pub use comparison::AgainstTrace;
 pub use offline::CaptureReceiver;
+pub use report::ReceivedByLink;
 pub use report::{
-    DelayReport, Drift, Rates, ReceiveReport, ReceivedLinkReport, SequenceReport, StreamReport,
-    Timing, TraceReport, Unseen, WitnessReport,
+    DelayReport, Drift, Rates, ReceiveReport, SequenceReport, StreamReport, Timing, TraceReport,
+    Unseen, WitnessReport,
 };
-pub use require::{ReceiveRequireError, ReceiveRequirement};
+pub use require::ReceiveRequirement;
 pub use thread::{Receiver, open_options};
 
 /// Configuration of a receiver: the frames that count, and what they are compared with.

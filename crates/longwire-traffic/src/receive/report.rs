@@ -1,6 +1,8 @@
 //! The report of a receiver.
 
-use longwire_runtime::{LinkReport, Pauses, Spread};
+use std::collections::BTreeMap;
+
+use longwire_runtime::{Pauses, Spread};
 use serde::Serialize;
 
 use crate::rounded;
@@ -57,20 +59,8 @@ pub struct ReceiveReport {
     pub error: Option<String>,
 }
 
-/// The report of a link, with the report of the receiver of its frames.
-///
-/// A [`RunReport`](longwire_runtime::RunReport) of such links is that of a replay with
-/// receivers.
-#[derive(Clone, Debug, Default, Serialize)]
-pub struct ReceivedLinkReport {
-    /// The link.
-    #[serde(flatten)]
-    pub link: LinkReport,
-    /// The frames that arrived at the other side of the network under test, compared
-    /// with those handed to the output port.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub received: Option<ReceiveReport>,
-}
+/// The reports of receivers, by the names of the links whose frames they received.
+pub type ReceivedByLink = BTreeMap<String, ReceiveReport>;
 
 /// Frames that arrived and could not be examined.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]

@@ -10,9 +10,11 @@ use std::str::FromStr;
 use longwire_engine::Nanos;
 use longwire_runtime::Spread;
 use longwire_runtime::ledger::RECEIVED;
-use longwire_units::{UnitError, parse_count, parse_real};
+use longwire_units::{parse_count, parse_real};
 
 use super::report::{ReceiveReport, Timing};
+use crate::require::RequireError;
+use crate::require::grammar::{self, Comparator, SplitClause};
 
 /// A requirement on the report of a receiver.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,7 +27,7 @@ struct ReceiveCondition {
     /// The clause as it was written.
     text: String,
     measure: ReceiveMeasure,
-    comparison: &'static str,
+    comparison: Comparator,
     /// A count, microseconds, or parts per million.
     value: f64,
 }
@@ -95,56 +97,23 @@ const SPREADS: [Spreads; 4] = [
     }),
 ];
 
-/// Those of two characters come first, so that `<=` is not read as `<`.
-const COMPARISONS: [&str; 5] = ["<=", ">=", "<", ">", "="];
-
-/// The error of a requirement that cannot be parsed.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[allow(missing_docs, reason = "the messages say it")]
-pub enum ReceiveRequireError {
-    #[error("nothing is required; write for example lost=0,gap_error.p99<10us")]
-    Empty,
-    #[error("'{text}' has an empty condition; remove the comma next to it")]
-    EmptyClause { text: String },
-    #[error("'{clause}' compares nothing; write a name, one of < <= = >= > and a value")]
-    NoComparison { clause: String },
-    #[error("'{name}' is not known{}; known are {known}", longwire_runtime::suggest::aside(.name, .known))]
-    UnknownName { name: String, known: String },
-    #[error("'{clause}': {source}")]
-    Value { clause: String, source: UnitError },
-}
+/// An expression that messages show.
+const EXAMPLE: &str = "lost=0,gap_error.p99<10us";
 
 impl FromStr for ReceiveRequirement {
-    type Err = ReceiveRequireError;
+    type Err = RequireError;
 
-    fn from_str(text: &str) -> Result<ReceiveRequirement, ReceiveRequireError> {
-        let clauses: Vec<&str> = text.split(',').map(str::trim).collect();
-        if clauses.iter().all(|clause| clause.is_empty()) {
-            return Err(ReceiveRequireError::Empty);
-        }
-        if clauses.contains(&"") {
-            return Err(ReceiveRequireError::EmptyClause {
-                text: text.to_owned(),
-            });
-        }
-        let clauses = clauses.into_iter().map(parse_clause);
-        let clauses: Vec<ReceiveCondition> = clauses.collect::<Result<_, _>>()?;
+    fn from_str(text: &str) -> Result<ReceiveRequirement, RequireError> {
+        let clauses = grammar::clauses(text, EXAMPLE)?.into_iter();
+        let clauses = clauses.map(parse_clause).collect::<Result<_, _>>()?;
         Ok(ReceiveRequirement { clauses })
     }
 }
 
-fn parse_clause(text: &str) -> Result<ReceiveCondition, ReceiveRequireError> {
-    let missing = || ReceiveRequireError::NoComparison {
-        clause: text.to_owned(),
-    };
-    let at = text.find(['<', '>', '=']).ok_or_else(missing)?;
-    let (name, rest) = text.split_at(at);
-    let mut comparisons = COMPARISONS.into_iter();
-    let comparison = comparisons
-        .find(|sign| rest.starts_with(sign))
-        .ok_or_else(missing)?;
-    let measure = parse_name(name.trim())?;
-    let value = rest[comparison.len()..].trim();
+fn parse_clause(text: &str) -> Result<ReceiveCondition, RequireError> {
+    let split = SplitClause::of(text)?;
+    let measure = parse_name(split.name)?;
+    let value = split.value;
     let value = match measure {
         ReceiveMeasure::Count(_) => parse_count(value).map(|count| count as f64),
         ReceiveMeasure::Drift => parse_real(value),
@@ -155,15 +124,15 @@ fn parse_clause(text: &str) -> Result<ReceiveCondition, ReceiveRequireError> {
     Ok(ReceiveCondition {
         text: text.to_owned(),
         measure,
-        comparison,
-        value: value.map_err(|source| ReceiveRequireError::Value {
+        comparison: split.comparison,
+        value: value.map_err(|source| RequireError::Value {
             clause: text.to_owned(),
             source,
         })?,
     })
 }
 
-fn parse_name(name: &str) -> Result<ReceiveMeasure, ReceiveRequireError> {
+fn parse_name(name: &str) -> Result<ReceiveMeasure, RequireError> {
     if let Some(count) = COUNTS.iter().position(|known| known.0 == name) {
         return Ok(ReceiveMeasure::Count(count));
     }
@@ -177,7 +146,7 @@ fn parse_name(name: &str) -> Result<ReceiveMeasure, ReceiveRequireError> {
         let figure = RECEIVED.iter().position(|known| known.name == figure)?;
         Some(ReceiveMeasure::Spread(spread, figure))
     });
-    parts.ok_or_else(|| ReceiveRequireError::UnknownName {
+    parts.ok_or_else(|| RequireError::UnknownReceived {
         name: name.to_owned(),
         known: known_names(),
     })
@@ -213,14 +182,7 @@ impl ReceiveCondition {
         let Some(found) = self.measure.of(report) else {
             return Some(format!("{}: there was nothing to measure it by", self.text));
         };
-        let holds = match self.comparison {
-            "<=" => found <= self.value,
-            ">=" => found >= self.value,
-            "<" => found < self.value,
-            ">" => found > self.value,
-            _ => found == self.value,
-        };
-        if holds {
+        if self.comparison.holds(found, self.value) {
             return None;
         }
         let unit = match self.measure {

@@ -1,11 +1,12 @@
 //! Measures of `--require`: values of a link's or a run's report.
 
 use longwire_engine::{DropReason, Nanos};
+use longwire_runtime::fabric::PortReport;
 use longwire_runtime::ledger::{Counter, Effects, LATENESS, Statistic, Traffic};
 use longwire_runtime::report::{DISTRIBUTIONS, Distribution};
-use longwire_runtime::{Artifact, LinkReport, Pauses, RunReport};
+use longwire_runtime::{Artifact, Pauses, RunReport};
 
-use super::RequireError;
+use super::{Place, RequireError};
 
 /// A measure.
 #[derive(Clone, Copy, Debug)]
@@ -153,21 +154,25 @@ fn prefixed(prefix: &str, parts: &[(&str, Measure)]) -> String {
     names.collect::<Vec<_>>().join(", ")
 }
 
-/// Returns the frames of which shares are taken: those that entered or those
-/// that left, the larger number of both, and those that an input port lost.
-pub fn frames(link: &LinkReport) -> u64 {
-    let lost_at_port = link.artifacts.of("ring_full") + link.artifacts.of("too_long");
-    link.traffic.packets_in.max(link.traffic.packets_out) + lost_at_port
-}
-
-/// Returns a link's statistic in nanoseconds; `None` where nothing was measured.
-fn time(link: &LinkReport, times: &Distribution, part: &Statistic) -> Option<f64> {
-    let found = match (times.of)(link) {
+/// Returns a statistic in nanoseconds; `None` where nothing was measured.
+fn time(place: &Place<'_>, times: &Distribution, part: &Statistic) -> Option<f64> {
+    let of_port = |port: &PortReport| match times.name {
+        "lateness" => Some(port.lateness_us),
+        "lateness-own" => Some(port.lateness_own_us),
+        _ => None,
+    };
+    let found = match place {
+        Place::Port(port) => of_port(port),
+        Place::Link(link) => (times.of)(link),
+        Place::Host(_) | Place::Recording(_) => None,
+    };
+    let found = match found {
         // Without gaps there is no error.
         None if times.name == "gap" => Some(0.0),
         found => found.map(|found| (part.of)(&found)),
     };
     // The report has microseconds with all decimals.
+    let found = found.filter(|found| !found.is_nan());
     found.map(|micros| micros * 1e3)
 }
 
@@ -197,24 +202,18 @@ impl Measure {
         )
     }
 
-    /// Whether a link was measured at all: a network measures lateness at its
-    /// ports, where frames leave it, and drops and other effects at its links.
-    pub(super) fn is_measured(&self, link: &LinkReport) -> bool {
+    /// Whether it is measured where frames enter and leave rather than on links.
+    pub(super) fn is_at_ports(&self) -> bool {
         match self {
-            Measure::Time(times, part) => {
-                time(link, times, part).is_none_or(|found| !found.is_nan())
-            }
-            _ => !self.is_of_links() || !link.drops.is_empty(),
+            Measure::Time(times, _) => times.name.starts_with("lateness"),
+            Measure::Artifacts(_) | Measure::ArtifactsOwn | Measure::ArtifactsLost => true,
+            _ => false,
         }
     }
 
-    /// Whether only links have it, not the ports of a network.
-    pub(super) fn is_of_links(&self) -> bool {
-        match self {
-            Measure::Drops(_) => true,
-            Measure::Counter(counter) => Effects::COUNTERS.contains(counter),
-            _ => false,
-        }
+    /// Whether it is measured by send stamps.
+    pub(super) fn is_of_stamps(&self) -> bool {
+        matches!(self, Measure::Time(times, _) if times.name == "sent")
     }
 
     /// Whether the measure is a time rather than a count.
@@ -233,24 +232,20 @@ impl Measure {
 
     /// Returns the value: nanoseconds or a count. A missing count in a report
     /// is zero; `None` where nothing was measured.
-    pub(super) fn of(&self, link: &LinkReport) -> Option<f64> {
-        let of_kinds = |chosen: fn(Artifact) -> bool| -> u64 {
-            let kinds = Artifact::ALL.into_iter().filter(|kind| chosen(*kind));
-            kinds.map(|kind| link.artifacts.of(kind.name())).sum()
-        };
+    pub(super) fn of(&self, place: &Place<'_>) -> Option<f64> {
         let count = match self {
-            Measure::Time(times, part) => {
-                return time(link, times, part).filter(|found| !found.is_nan());
-            }
-            Measure::Artifacts(None) => link.artifacts.total(),
-            Measure::Artifacts(Some(kind)) => link.artifacts.of(kind.name()),
-            Measure::ArtifactsOwn => of_kinds(Artifact::is_own),
-            Measure::ArtifactsLost => of_kinds(Artifact::is_lost),
-            _ if !self.is_measured(link) => return None,
-            Measure::Drops(None) => link.drops.total(),
-            Measure::Drops(Some(reason)) => link.drops.of(reason.name()),
+            Measure::Time(times, part) => return time(place, times, part),
+            Measure::Artifacts(None) => place.artifacts().total(),
+            Measure::Artifacts(Some(kind)) => place.artifacts().of(kind.name()),
+            Measure::ArtifactsOwn => place.count(Artifact::is_own),
+            Measure::ArtifactsLost => place.count(Artifact::is_lost),
+            Measure::Drops(None) => place.link()?.drops.total(),
+            Measure::Drops(Some(reason)) => place.link()?.drops.of(reason.name()),
             Measure::Counter(counter) => {
-                let mut counted = link.counted();
+                let traffic = place.traffic();
+                let effects = place.link().map(|link| link.effects);
+                let effects = effects.iter().flat_map(Effects::counted);
+                let mut counted = traffic.counted().chain(effects);
                 counted.find(|(found, _)| found.name == counter.name)?.1
             }
             Measure::Standstill(..) => return None,

@@ -1,39 +1,42 @@
 //! `--require`: conditions on a run, as an expression such as
 //! `artifacts-own<0.1%,lateness-own.p99<1ms`.
 //!
-//! Clauses are separated by commas and must all hold. A clause is a name, a
-//! comparison and a value; it holds for every link, or for one if a link's name
-//! precedes the measure: `up.lateness.p99<50us`, `adsl7.down.drops=0`. The set
-//! of links is known when the run has ended. Counts of artifacts and drops are
+//! Clauses are separated by commas and must all hold. A clause is a [grade](Grade), or a
+//! name, a comparison and a value. Artifacts and lateness are measured at ports, frames and
+//! drops at links; a name in front selects one: `far.lateness.p99<50us`,
+//! `adsl7.down.drops=0`. The set of links is known when the run has ended. Counts of artifacts and drops are
 //! compared with a count or, written with `%`, with a share of the frames.
 
+mod grade;
+pub(crate) mod grammar;
 mod measure;
 mod names;
+mod place;
 mod received;
 
 use std::str::FromStr;
 
 use longwire_engine::Nanos;
-use longwire_runtime::{LinkReport, RunReport, suggest};
+use longwire_runtime::{RunReport, suggest};
 use longwire_units::words::percent;
 use longwire_units::{UnitError, parse_count};
 
+pub use self::grade::Grade;
+use self::grammar::{Comparator, SplitClause};
 use self::measure::Measure;
-pub use self::measure::frames;
 use self::names::{known, named, no_such_link};
+pub use self::place::Place;
 use self::received::ReceivedClause;
-use crate::receive::{ReceiveRequireError, ReceivedByLink};
+use crate::receive::ReceivedByLink;
 
-/// The recommended line for CI where links carry hundreds of frames: at least 95 % of the
-/// frames of each link met the configuration, apart from those that a witnessed pause of the
-/// machine or the start of the program made late, and none was lost. A test that never used
-/// its link has no artifacts, and must not pass. Below 100 frames, use a count instead of the
-/// share (docs/ci.md).
-pub const RECOMMENDED: &str = "artifacts-lost=0,artifacts-own<5%,packets_in>0";
+/// The recommended line for CI: the run is at least nearly faithful (decision 0055), and each
+/// link carried a frame. A test that never used its link has no artifacts, and must not pass.
+pub const RECOMMENDED: &str = "nearly-faithful,packets_in>0";
 
 /// Conditions that a run must meet.
 #[derive(Clone, Debug)]
 pub struct Requirement {
+    grades: Vec<Grade>,
     clauses: Vec<Clause>,
     received: Vec<ReceivedClause>,
 }
@@ -43,8 +46,8 @@ pub struct Requirement {
 struct Clause {
     /// The clause as it was written.
     text: String,
-    /// The link; `None` is every link.
-    link: Option<String>,
+    /// The link or port; `None` is every one that has the measure.
+    place: Option<String>,
     measure: Measure,
     comparison: Comparator,
     value: Value,
@@ -59,31 +62,12 @@ enum Value {
     Share(f64),
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Comparator {
-    Less,
-    LessOrEqual,
-    Equal,
-    GreaterOrEqual,
-    Greater,
-}
-
-/// How comparisons are written; those of two characters come first, so that
-/// `<=` is not read as `<`.
-const COMPARISONS: [(&str, Comparator); 5] = [
-    ("<=", Comparator::LessOrEqual),
-    (">=", Comparator::GreaterOrEqual),
-    ("<", Comparator::Less),
-    (">", Comparator::Greater),
-    ("=", Comparator::Equal),
-];
-
 /// The error of a requirement that is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum RequireError {
-    #[error("nothing is required; write for example {RECOMMENDED}")]
-    Empty,
+    #[error("nothing is required; write for example {example}")]
+    Empty { example: &'static str },
     #[error("'{text}' has an empty condition; remove the comma next to it")]
     EmptyClause { text: String },
     #[error("'{clause}' compares nothing; write a name, one of < <= = >= > and a value")]
@@ -100,10 +84,12 @@ pub enum RequireError {
     NotShared { clause: String },
     #[error("'{clause}' is about the whole run, not about one link; leave '{link}.' out")]
     OfRun { clause: String, link: String },
+    #[error("'{name}' is not known{}; known are {known}", suggest::aside(.name, .known))]
+    UnknownReceived { name: String, known: String },
     #[error("'{clause}': {source}")]
     Received {
         clause: String,
-        source: ReceiveRequireError,
+        source: Box<RequireError>,
     },
 }
 
@@ -120,19 +106,15 @@ impl FromStr for Requirement {
     type Err = RequireError;
 
     fn from_str(text: &str) -> Result<Requirement, RequireError> {
-        if text.split(',').all(|clause| clause.trim().is_empty()) {
-            return Err(RequireError::Empty);
-        }
-        let clauses = text.split(',').map(str::trim);
         let mut required = Requirement {
+            grades: Vec::new(),
             clauses: Vec::new(),
             received: Vec::new(),
         };
-        for clause in clauses {
-            if clause.is_empty() {
-                return Err(RequireError::EmptyClause {
-                    text: text.to_owned(),
-                });
+        for clause in grammar::clauses(text, RECOMMENDED)? {
+            if let Some(grade) = Grade::named(clause) {
+                required.grades.push(grade);
+                continue;
             }
             match ReceivedClause::parse(clause) {
                 Some(received) => required.received.push(received?),
@@ -147,28 +129,20 @@ impl FromStr for Clause {
     type Err = RequireError;
 
     fn from_str(text: &str) -> Result<Clause, RequireError> {
-        let missing = || RequireError::NoComparison {
-            clause: text.to_owned(),
-        };
-        let at = text.find(['<', '>', '=']).ok_or_else(missing)?;
-        let (name, rest) = text.split_at(at);
-        let (sign, comparison) = COMPARISONS
-            .into_iter()
-            .find(|(sign, _)| rest.starts_with(sign))
-            .ok_or_else(missing)?;
-        let (link, measure) = parse_name(name.trim())?;
-        if let (Some(link), true) = (&link, measure.is_of_run()) {
+        let split = SplitClause::of(text)?;
+        let (place, measure) = parse_name(split.name)?;
+        if let (Some(place), true) = (&place, measure.is_of_run()) {
             return Err(RequireError::OfRun {
                 clause: text.to_owned(),
-                link: link.clone(),
+                link: place.clone(),
             });
         }
-        let value = parse_value(text, &measure, rest[sign.len()..].trim())?;
+        let value = parse_value(text, &measure, split.value)?;
         Ok(Clause {
             text: text.to_owned(),
-            link,
+            place,
             measure,
-            comparison,
+            comparison: split.comparison,
             value,
         })
     }
@@ -236,19 +210,15 @@ fn parse_name(name: &str) -> Result<(Option<String>, Measure), RequireError> {
 }
 
 impl Requirement {
-    /// Returns a sentence for each clause that names an unknown link. For a
+    /// Returns a sentence for each clause that names an unknown link or port. For a
     /// network whose links are fixed, before its run.
     pub fn unknown<'a>(&self, names: impl Iterator<Item = &'a str>) -> Vec<String> {
-        let links = names.map(|name| LinkReport {
-            name: name.to_owned(),
-            ..LinkReport::default()
-        });
-        let links: Vec<LinkReport> = links.collect();
+        let names: Vec<&str> = names.collect();
         let clauses = self.clauses.iter();
         let unknown = clauses.filter_map(|clause| {
-            let name = clause.link.as_ref()?;
-            let is_unknown = named(name, &links).is_empty();
-            let known = || known(name, &links, "are");
+            let name = clause.place.as_ref()?;
+            let is_unknown = named(name, &names).is_empty();
+            let known = || known(name, &names, "are");
             is_unknown.then(|| format!("{}: there is no link '{name}'; {}", clause.text, known()))
         });
         unknown.collect()
@@ -268,66 +238,79 @@ impl Requirement {
         finer.map(|clause| clause.text.as_str()).collect()
     }
 
-    /// Returns a sentence for each clause and link that the run did not meet; of
-    /// receivers, see [`Requirement::unmet_by_receivers`].
-    pub fn unmet(&self, report: &RunReport) -> Vec<String> {
-        let mut unmet = Vec::new();
+    /// Whether a grade is required that a run of this grade does not have.
+    pub fn misses(&self, grade: Grade) -> bool {
+        self.grades.iter().any(|wanted| !wanted.is_met_by(grade))
+    }
+
+    /// Returns a sentence for each clause and place that the run, of this grade, did not
+    /// meet; of receivers, see [`Requirement::unmet_by_receivers`].
+    pub fn unmet(&self, report: &RunReport, grade: Grade) -> Vec<String> {
+        let wanted = self.grades.iter().filter(|wanted| !wanted.is_met_by(grade));
+        let wanted = wanted.map(|wanted| {
+            let (wanted, found) = (wanted.name(), grade.name());
+            format!("{wanted}: the run was {found}")
+        });
+        let mut unmet: Vec<String> = wanted.collect();
+        let links: Vec<Place<'_>> = report.links.iter().map(Place::Link).collect();
+        let measured = Place::measured(report);
         for clause in &self.clauses {
             if let Some(found) = clause.measure.of_run(report) {
                 unmet.extend(clause.unmet_by(found, "the run"));
                 continue;
             }
-            match &clause.link {
-                None => {
-                    // Of a network only the ports' lateness is measured, and the links' drops.
-                    let links = report.links.iter();
-                    let links = links.filter(|link| clause.measure.is_measured(link));
-                    unmet.extend(links.filter_map(|link| clause.unmet(link)));
-                }
-                Some(name) => {
-                    let links = named(name, &report.links);
-                    if links.is_empty() {
-                        unmet.push(no_such_link(&clause.text, name, &report.links));
-                    }
-                    unmet.extend(links.into_iter().filter_map(|link| clause.unmet(link)));
-                }
+            // The outputs of a replay are links and ports of the same names.
+            let (first, others) = if clause.measure.is_at_ports() {
+                (&measured, &links)
+            } else {
+                (&links, &measured)
+            };
+            let Some(name) = &clause.place else {
+                unmet.extend(first.iter().filter_map(|place| clause.unmet(place)));
+                continue;
+            };
+            let is_new = |place: &&Place<'_>| first.iter().all(|one| one.name() != place.name());
+            let all: Vec<&Place<'_>> = first.iter().chain(others.iter().filter(is_new)).collect();
+            let names: Vec<String> = all.iter().map(|place| place.name().into_owned()).collect();
+            let names: Vec<&str> = names.iter().map(String::as_str).collect();
+            let found = named(name, &names);
+            if found.is_empty() {
+                unmet.push(no_such_link(&clause.text, name, &names));
             }
+            let places = found.into_iter().map(|index| all[index]);
+            unmet.extend(places.filter_map(|place| clause.unmet(place)));
         }
         unmet
     }
 
     /// Returns a sentence for each requirement on receivers that they did not meet.
-    pub fn unmet_by_receivers(
-        &self,
-        links: &[LinkReport],
-        received: &ReceivedByLink,
-    ) -> Vec<String> {
+    pub fn unmet_by_receivers(&self, report: &RunReport, received: &ReceivedByLink) -> Vec<String> {
+        let names: Vec<&str> = report.links.iter().map(|link| link.name.as_str()).collect();
         let clauses = self.received.iter();
         clauses
-            .flat_map(|clause| clause.unmet(links, received))
+            .flat_map(|clause| clause.unmet(&names, received))
             .collect()
     }
 }
 
 impl Clause {
-    fn unmet(&self, link: &LinkReport) -> Option<String> {
-        let name = &link.name;
-        match self.measure.of(link) {
+    fn unmet(&self, place: &Place<'_>) -> Option<String> {
+        let name = place.name();
+        match self.measure.of(place) {
             Some(found) => match self.value {
-                Value::Plain(_) => self.unmet_by(found, name),
-                Value::Share(wanted) => self.unmet_share(found, wanted, link),
+                Value::Plain(_) => self.unmet_by(found, &name),
+                Value::Share(wanted) => self.unmet_share(found, wanted, place),
             },
-            None if self.measure.is_measured(link) => {
+            None if self.measure.is_of_stamps() => {
                 Some(format!("{}: {name} has no send stamps", self.text))
             }
-            None if self.measure.is_of_links() => Some(format!(
-                "{}: of a network's ports no drops and other effects of models are counted, only \
-                 of its links: name a link in place of {name}",
+            None if self.measure.is_at_ports() => Some(format!(
+                "{}: a link's lateness is measured at its port: name the port at which {name}'s \
+                 frames leave",
                 self.text
             )),
             None => Some(format!(
-                "{}: of a network's links no lateness is measured, only of its ports: name the \
-                 port at which {name}'s frames leave",
+                "{}: ports count no drops and no effects of models: name a link in place of {name}",
                 self.text
             )),
         }
@@ -344,8 +327,8 @@ impl Clause {
         Some(format!("{}: {subject} had {found}", self.text))
     }
 
-    fn unmet_share(&self, count: f64, wanted: f64, link: &LinkReport) -> Option<String> {
-        let frames = measure::frames(link);
+    fn unmet_share(&self, count: f64, wanted: f64, place: &Place<'_>) -> Option<String> {
+        let frames = place.frames();
         // If no frame was counted, any artifact exceeds every share.
         let share = count / (frames as f64).max(1.0);
         if self.comparison.holds(share, wanted) {
@@ -354,21 +337,9 @@ impl Clause {
         Some(format!(
             "{}: {} had {}, {count} of {frames} frames",
             self.text,
-            link.name,
+            place.name(),
             percent(share)
         ))
-    }
-}
-
-impl Comparator {
-    fn holds(self, found: f64, wanted: f64) -> bool {
-        match self {
-            Comparator::Less => found < wanted,
-            Comparator::LessOrEqual => found <= wanted,
-            Comparator::Equal => found == wanted,
-            Comparator::GreaterOrEqual => found >= wanted,
-            Comparator::Greater => found > wanted,
-        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Names of links in conditions.
 
-use longwire_runtime::{LinkReport, suggest};
+use longwire_runtime::suggest;
 
 /// Returns the direction that a short name means: as the options, `up` or `ab`.
 fn direction(name: &str) -> Option<&'static str> {
@@ -17,20 +17,20 @@ fn without_direction(name: &str) -> Option<&str> {
     matches!(way, "up" | "down").then_some(link)
 }
 
-/// Returns the links of a name: the one with this name; a direction of the only
-/// link; or both directions of a link.
-pub(super) fn named<'a>(name: &str, links: &'a [LinkReport]) -> Vec<&'a LinkReport> {
-    let found: Vec<&LinkReport> = links.iter().filter(|link| link.name == name).collect();
+/// Returns the indices of the places that a name means: the one with this name; a direction
+/// of the only link; or both directions of a link.
+pub(super) fn named(name: &str, names: &[&str]) -> Vec<usize> {
+    let chosen = |is: &dyn Fn(&str) -> bool| -> Vec<usize> {
+        (0..names.len()).filter(|index| is(names[*index])).collect()
+    };
+    let found = chosen(&|known| known == name);
     if !found.is_empty() {
         return found;
     }
     let Some(way) = direction(name) else {
-        let of_it = |link: &&LinkReport| without_direction(&link.name) == Some(name);
-        return links.iter().filter(of_it).collect();
+        return chosen(&|known| without_direction(known) == Some(name));
     };
-    let mut directions = links
-        .iter()
-        .filter_map(|link| without_direction(&link.name));
+    let mut directions = names.iter().filter_map(|known| without_direction(known));
     let Some(only) = directions.next() else {
         return Vec::new();
     };
@@ -38,27 +38,26 @@ pub(super) fn named<'a>(name: &str, links: &'a [LinkReport]) -> Vec<&'a LinkRepo
         return Vec::new();
     }
     let wanted = format!("{only}.{way}");
-    links.iter().filter(|link| link.name == wanted).collect()
+    chosen(&|known| known == wanted)
 }
 
 /// How many links a sentence lists.
 const LISTED_MAX: usize = 12;
 
 /// Returns an error with the links that exist.
-pub(super) fn no_such_link(clause: &str, name: &str, links: &[LinkReport]) -> String {
-    let known = known(name, links, "were");
+pub(super) fn no_such_link(clause: &str, name: &str, names: &[&str]) -> String {
+    let known = known(name, names, "were");
     format!("{clause}: the run had no such link '{name}'; {known}")
 }
 
 /// Returns a similar name, or the links that there `are` or `were`.
-pub(super) fn known(name: &str, links: &[LinkReport], are: &str) -> String {
-    let names = || links.iter().map(|link| link.name.as_str());
-    match suggest::closest(name, names()) {
+pub(super) fn known(name: &str, names: &[&str], are: &str) -> String {
+    match suggest::closest(name, names.iter().copied()) {
         Some(close) => format!("did you mean '{close}'?"),
-        None if links.is_empty() => format!("there {are} none"),
+        None if names.is_empty() => format!("there {are} none"),
         None => {
-            let listed: Vec<&str> = names().take(LISTED_MAX).collect();
-            let more = match links.len().saturating_sub(LISTED_MAX) {
+            let listed: Vec<&str> = names.iter().take(LISTED_MAX).copied().collect();
+            let more = match names.len().saturating_sub(LISTED_MAX) {
                 0 => String::new(),
                 more => format!(" and {more} more"),
             };

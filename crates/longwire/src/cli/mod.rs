@@ -57,7 +57,7 @@ Examples:
   longwire doctor                                     what this machine allows
 
 Exit codes: 0 success, 1 failure, 2 wrong usage, 3 a condition of --require was not \
-met. `exec` passes on the exit code of its command.";
+met, 4 the run is nearly faithful and `faithful` was required. `exec` passes on the exit code of its command.";
 
 /// The whole command line.
 #[derive(Debug, Parser)]

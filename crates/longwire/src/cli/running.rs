@@ -168,7 +168,7 @@ pub struct SeedArgs {
 #[command(next_help_heading = "Report")]
 pub struct ReportArgs {
     /// Exit with code 3 unless these conditions hold, as in
-    /// 'artifacts-lost=0,artifacts-own<5%,packets_in>0'
+    /// 'nearly-faithful,packets_in>0'
     #[arg(long, value_name = "EXPRESSION", long_help = REQUIRE_HELP)]
     pub require: Option<Requirement>,
 
@@ -212,9 +212,14 @@ pub fn is_page(path: &Path) -> bool {
 
 const REQUIRE_HELP: &str = "\
 Exit with code 3 unless these conditions hold; for CI:
---require 'artifacts-lost=0,artifacts-own<5%,packets_in>0'
+--require 'nearly-faithful,packets_in>0'
 
-Conditions are joined by commas: a name, one of < <= = >= > and a value. Names:
+Conditions are joined by commas: a grade of the run, or a name, one of < <= = >= > and a \
+value. Grades:
+  faithful                       exits with 4 if the run is nearly faithful
+  nearly-faithful                or better: up to 5 % of frames late, less than 0.1 % lost
+  not-faithful                   for tests of tests
+Names:
   artifacts, artifacts.KIND      frames that the emulator treated differently from the models
   artifacts-own                  without late_paused (the machine stood still) and late_start
                                  (within --grace)
@@ -228,8 +233,9 @@ Conditions are joined by commas: a name, one of < <= = >= > and a value. Names:
   stops.count, .max, .total      when the process was stopped; of the whole run
   received.NAME                  all names of `receive --require`, with --receive
 Artifacts and drops are compared with a count or with a share of the frames: artifacts<0.1%. \
-Times need a unit. A condition holds for every link; up.NAME or \
-down.NAME is about one, and adsl7.down.NAME about one of a network's.";
+Times need a unit. A condition on artifacts and lateness holds for every port, others for \
+every link; far.NAME is about one port, up.NAME or down.NAME about one direction, and \
+adsl7.down.NAME about one of a network's.";
 
 /// How stages wait.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]

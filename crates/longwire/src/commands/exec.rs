@@ -17,7 +17,7 @@ use super::exec_network;
 use super::exec_words::split_file;
 use super::run_network;
 use crate::probe::{self, LinkExpectations, ProbeResult};
-use crate::report::finish::{self, ReportStream};
+use crate::report::finish::{self, Ending, ReportStream};
 use crate::report::live::StatusLine;
 use crate::report::start::{self, Announcement};
 use crate::watch::watch;
@@ -93,7 +93,7 @@ fn run_link(command: &[OsString], args: &ExecArgs, globals: &Globals) -> Result<
     }
     // Opened now, ports have no frames from before.
     let (near, far) = commands.environment().networks().open_ports(&args.port)?;
-    let plan = NetworkPlan::link(near, far, up, Some(down));
+    let plan = NetworkPlan::named_link(["near", "far"], (near, far), up, Some(down));
     let running = network::start(plan, config, recorder)?;
     announcement.print(globals);
     start::notes(running.notes().iter().chain(&remarks), globals)?;
@@ -245,7 +245,7 @@ fn show(
                 };
                 return finish::finish_as(
                     &all,
-                    report,
+                    &Ending::of(report),
                     &args.report,
                     globals,
                     ReportStream::Stdout,

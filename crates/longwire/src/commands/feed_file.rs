@@ -138,13 +138,10 @@ impl FeedFile<'_> {
             "interrupted; {} holds what was written until then",
             self.files.join(" and ")
         );
-        let (links, ended) = run.finish(ended, &interrupted);
+        let report = run.finish(ended, &interrupted);
         let status = self.feed.status();
         let report = RunReport {
-            seed,
-            epoch_ns: self.start.as_nanos(),
             duration_s: began.elapsed().as_secs_f64(),
-            links,
             inputs: vec![InputReport {
                 name: status.name,
                 fraction: status.fraction,
@@ -152,10 +149,8 @@ impl FeedFile<'_> {
                 behind_max_us: 0.0,
                 notes: status.notes,
             }],
-            virtual_time: true,
             notes: announcement.warnings,
-            error: ended.error,
-            ..RunReport::default()
+            ..report
         };
         finish(&report, &pump.report, globals, ReportStream::Stdout)
     }

@@ -1,7 +1,7 @@
 //! `longwire generate`: generates traffic at exact times, and runs tests made
 //! of it.
 
-use std::io::{self, Write};
+use std::io;
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 
@@ -17,15 +17,12 @@ use serde::Serialize;
 use super::feed_file::{self, FeedFile};
 use super::replay;
 use super::replay_control::ReplayControl;
-use crate::cli::{LINK_HELP, Paint, PumpArgs, TrafficArgs};
+use crate::cli::{LINK_HELP, PumpArgs, TrafficArgs};
 use crate::profile::{self, ProfileArgs, probe_lines};
-use crate::receiving::{ReceivedByLink, refused};
-use crate::report::Verdict;
-use crate::report::document::Document;
-use crate::report::finish::{ReportStream, finish_judged};
+use crate::receiving::refused;
+use crate::report::finish::{Ending, ReportStream, finish_as};
+use crate::report::start;
 use crate::report::stderr::print_line;
-use crate::report::summary::Summary;
-use crate::report::{start, text};
 use crate::signals::stop_flag;
 use crate::watch::watch_live;
 use crate::{Error, Globals};
@@ -139,18 +136,19 @@ pub fn run(args: &GenerateArgs, globals: &Globals) -> Result<ExitCode, Error> {
         received: received.as_ref(),
         receiver: receiver.as_ref(),
     };
-    let mut by_link = ReceivedByLink::new();
+    let mut ending = Ending {
+        lines: received.as_ref().map(probe_lines).unwrap_or_default(),
+        shows_receivers: false,
+        ..Ending::of(&report)
+    };
     if let (Some(receiver), Some(probes), Some(link)) = (&receiver, &received, report.links.first())
     {
-        by_link.insert(link.name.clone(), with_all_lost(receiver, probes, args));
+        let receiver = with_all_lost(receiver, probes, args);
+        ending.received.insert(link.name.clone(), receiver);
     }
-    let probes = received.as_ref().map(probe_lines).unwrap_or_default();
-    let text = |out: &mut Vec<u8>, paint| write_text(out, &report, &probes, globals, paint);
-    let code = finish_judged(
-        &Document::new(&json, Verdict::of(&report)),
-        &report,
-        &by_link,
-        text,
+    let code = finish_as(
+        &json,
+        &ending,
         &args.pump.report,
         globals,
         ReportStream::Stdout,
@@ -187,23 +185,6 @@ fn write_file(
         stop,
     };
     file.write(globals)
-}
-
-/// Writes the report of the sender, and lines about the probes.
-fn write_text(
-    out: &mut Vec<u8>,
-    report: &RunReport,
-    probes: &[String],
-    globals: &Globals,
-    paint: Paint,
-) -> io::Result<()> {
-    let nothing = ReceivedByLink::new();
-    if !globals.verbose {
-        let summary = Summary::of_links(report, &nothing);
-        return summary.with(probes.iter().cloned()).write(out, paint);
-    }
-    text::write(out, report, &nothing, true, paint)?;
-    probes.iter().try_for_each(|line| writeln!(out, "{line}"))
 }
 
 /// Sends generated frames until all have left, or a signal stops it.

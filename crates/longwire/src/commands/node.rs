@@ -21,8 +21,8 @@ use longwire_runtime::{Faults, FileAccess};
 use sd_notify::NotifyState;
 
 use crate::cli::RunningArgs;
+use crate::report::Verdict;
 use crate::report::document::Document;
-use crate::report::network::verdict_on;
 use crate::report::start;
 use crate::report::stderr::print_line;
 use crate::signals::stop_flag;
@@ -246,7 +246,7 @@ fn print_notice(notice: &Notice) {
         }
         Notice::Waits { name, reason } => print_line(format_args!("{name}: waits: {reason}")),
         Notice::Ended { name, report } => {
-            let verdict = verdict_on(report);
+            let verdict = Verdict::of(&report.run);
             print_line(format_args!("{name}: detached; {}", verdict.line));
         }
         Notice::Network { name, sentence } => print_line(format_args!("{name}: {sentence}")),
@@ -260,7 +260,7 @@ fn write_report(directory: &Path, name: &str, report: &NetworkReport) {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let now = now.unwrap_or_default().as_millis();
     let path = directory.join(format!("{name}.{now}.json"));
-    let document = Document::new(report, verdict_on(report));
+    let document = Document::new(report, Verdict::of(&report.run));
     let written = serde_json::to_vec_pretty(&document).map_err(Into::into);
     if let Err(error) = written.and_then(|text| fs::write(&path, text)) {
         print_line(format_args!(

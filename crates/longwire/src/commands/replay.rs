@@ -1,5 +1,6 @@
 //! `longwire replay`: sends captures at their own times, or at others.
 
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::str::FromStr;
 
@@ -12,12 +13,13 @@ use longwire_engine::{BitRate, Nanos, PacketRate, Speed};
 use longwire_runtime::feed::trace::{Moment, TraceConfig, TraceFeed};
 use longwire_runtime::replay::ReplayOutput;
 use longwire_runtime::{Feed, NetworkPlan, RunReport, RunningNetwork, network};
+use serde::Serialize;
 
 use super::feed_file::{self, FeedFile};
 use super::replay_control::ReplayControl;
 use crate::cli::{AlterArgs, PumpArgs, ReceiverArgs};
-use crate::receiving::{Receivers, with_received};
-use crate::report::finish::{ReportStream, finish_received};
+use crate::receiving::{ReceivedByLink, Receivers};
+use crate::report::finish::{Ending, ReportStream, finish_as};
 use crate::report::start as announcement;
 use crate::report::words::count_of;
 use crate::signals::stop_flag;
@@ -231,15 +233,30 @@ pub fn run(args: &ReplayArgs, globals: &Globals) -> Result<ExitCode, Error> {
     let mut report = end(running, endless);
     report.notes.extend(warnings);
     let received = receivers.finish(&mut report);
-    let json = with_received(report.clone(), &received);
-    finish_received(
+    let ending = Ending {
+        received,
+        ..Ending::of(&report)
+    };
+    let json = ReplayJson {
+        report: &report,
+        receivers: &ending.received,
+    };
+    finish_as(
         &json,
-        &report,
-        &received,
+        &ending,
         &args.pump.report,
         globals,
         ReportStream::Stdout,
     )
+}
+
+/// The report of a replay, with those of its receivers by output.
+#[derive(Serialize)]
+struct ReplayJson<'a> {
+    #[serde(flatten)]
+    report: &'a RunReport,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    receivers: &'a ReceivedByLink,
 }
 
 /// Starts to send a feed to these outputs; returns the run with its warnings.

@@ -33,7 +33,7 @@ Examples:
   longwire run network.toml --host west     this machine's part of a network
   longwire run network.toml --scenario rush-hour.toml --capture run --log run.csv
   longwire run packet:eth1 packet:eth2 --delay 5ms --time 1min \\
-      --require 'lateness.p99<50us,artifacts-lost=0,artifacts-own<5%,packets_in>0' --json";
+      --require 'lateness.p99<50us,nearly-faithful,packets_in>0' --json";
 
 /// Arguments of `run`.
 #[derive(Debug, Args)]

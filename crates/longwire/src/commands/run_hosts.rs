@@ -309,7 +309,7 @@ impl HostWait<'_> {
             }
             if !has_named && now.saturating_sub(started) > NAMED_AFTER {
                 has_named = true;
-                start::note(&transport.report().waiting(), self.globals)?;
+                start::note(&longwire_hosts::waiting(&transport.report()), self.globals)?;
             }
             std::thread::sleep(until);
         }
@@ -421,7 +421,7 @@ impl HostWatch {
         self.stop.store(true, Ordering::Relaxed);
         // A thread that panicked has no report.
         let (hosts, notes) = self.thread.join().unwrap_or_default();
-        report.hosts = Some(hosts);
+        report.run.hosts = Some(hosts);
         report.run.notes.extend(notes);
     }
 }

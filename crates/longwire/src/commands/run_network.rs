@@ -21,10 +21,7 @@ use super::run::RunArgs;
 use super::run_attached::{self, NewPort, PortsInUse};
 use super::run_hosts::{self, HostRun, HostWait};
 use crate::cli::{DuplexArgs, RecordArgs, ReportArgs, RunningArgs, SEED_DEFAULT};
-use crate::receiving::ReceivedByLink;
-use crate::report::document::Document;
-use crate::report::finish::{ReportStream, finish_judged};
-use crate::report::network::{verdict_on, write_text};
+use crate::report::finish::{Ending, ReportStream, finish_as};
 use crate::report::start::{self, Announcement};
 use crate::report::words;
 use crate::signals::stop_flag;
@@ -373,10 +370,11 @@ pub(super) fn finish(
     globals: &Globals,
     place: ReportStream,
 ) -> Result<ExitCode, Error> {
-    let text = |out: &mut Vec<u8>, paint| write_text(out, report, globals.verbose, paint);
-    let (judged, received) = (report.judged(), ReceivedByLink::new());
-    let document = Document::new(report, verdict_on(report));
-    finish_judged(&document, &judged, &received, text, args, globals, place)
+    let ending = Ending {
+        changes: report.changes.clone(),
+        ..Ending::of(&report.run)
+    };
+    finish_as(report, &ending, args, globals, place)
 }
 
 /// Refuses options of a single link next to a topology file.

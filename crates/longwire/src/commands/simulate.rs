@@ -20,7 +20,7 @@ use serde::Serialize;
 use super::simulate_network;
 use crate::cli::{DUPLEX_HELP, DuplexArgs, LINK_HELP, RecordArgs, ReportArgs, SeedArgs};
 use crate::progress::Progress;
-use crate::report::finish::{ReportStream, check_file, finish_as, on_stuck_plugin};
+use crate::report::finish::{Ending, ReportStream, check_file, finish_as, on_stuck_plugin};
 use crate::report::start::{self, Announcement};
 use crate::report::words::count_of;
 use crate::signals::stop_flag;
@@ -204,27 +204,20 @@ pub fn run(args: &SimulateArgs, globals: &Globals) -> Result<ExitCode, Error> {
     };
     progress.clear();
     let interrupted = format!("interrupted; {output} holds what was released until then");
-    let (links, ended) = run.finish(ended, &interrupted);
+    let mut report = run.finish(ended, &interrupted);
     let (records, mut of_records) = inputs.records();
-    let mut remarks = remarks(&links, inputs.unassigned(), ended.error.is_none());
+    let mut remarks = remarks(&report.links, inputs.unassigned(), report.error.is_none());
     remarks.append(&mut of_records);
     start::warn(&remarks, globals)?;
     notes.extend(remarks);
-    let report = RunReport {
-        seed,
-        epoch_ns: ended.epoch_ns,
-        duration_s: started.elapsed().as_secs_f64(),
-        links,
-        notes,
-        error: ended.error,
-        ..RunReport::default()
-    };
+    report.duration_s = started.elapsed().as_secs_f64();
+    report.notes = notes;
     let json = SimulateJson {
         unassigned: inputs.unassigned(),
         records: records.named().into(),
         report: &report,
     };
-    finish_as(&json, &report, &args.report, globals, place)
+    finish_as(&json, &Ending::of(&report), &args.report, globals, place)
 }
 
 /// Returns warnings about a simulation, in sentences; `ended` if the whole

@@ -77,7 +77,7 @@ pub fn run(file: &Path, args: &SimulateArgs, globals: &Globals) -> Result<ExitCo
     progress.clear();
     let changes = run.script().map(|script| script.made().clone());
     let interrupted = "interrupted; the outputs hold what was released until then";
-    let (_, mut fabric) = run.finish(ended, interrupted);
+    let mut fabric = run.finish(ended, interrupted);
     fabric.duration_s = started.elapsed().as_secs_f64();
     if fabric.error.is_none() && fabric.in_flight > 0 {
         let remark = format!(

@@ -3,5 +3,5 @@
 mod receivers;
 pub mod text;
 
-pub use longwire_traffic::receive::{ReceivedByLink, with_received};
+pub use longwire_traffic::receive::ReceivedByLink;
 pub use receivers::{Receivers, refused};

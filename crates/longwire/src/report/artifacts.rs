@@ -19,9 +19,9 @@ pub fn is_lost(kind: &str) -> bool {
 }
 
 /// Returns the remedy for each kind of artifact that happened.
-pub fn hints(happened: impl Fn(&str) -> bool) -> impl Iterator<Item = String> {
+pub fn hints(happened: impl Fn(Artifact) -> bool) -> impl Iterator<Item = String> {
     let kinds = Artifact::ALL.into_iter();
-    let kinds = kinds.filter(move |kind| happened(kind.name()));
+    let kinds = kinds.filter(move |kind| happened(*kind));
     kinds.map(|kind| format!("{}: {}", kind.name(), kind.hint()))
 }
 

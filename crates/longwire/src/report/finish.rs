@@ -6,16 +6,19 @@ use std::process::ExitCode;
 
 use longwire_capture::same_file;
 use longwire_capture::whole_file;
+use longwire_fabric::Changes;
 use longwire_plot::page::{self, PageInput, RunDocument};
 use longwire_runtime::{RunReport, shutdown};
 use serde::Serialize;
 
 use super::document::Document;
+use super::require::Grade;
 use super::stderr::{ignore_closed, print_line};
+use super::summary::Summary;
 use super::verdict::machine_was_busy;
 use super::{Verdict, artifacts, text};
 use crate::cli::{Paint, ReportArgs};
-use crate::error::{EXIT_FAILED, EXIT_FIDELITY};
+use crate::error::{EXIT_FAILED, EXIT_FIDELITY, EXIT_NEARLY};
 use crate::receiving::ReceivedByLink;
 use crate::{Error, Globals};
 
@@ -28,9 +31,9 @@ pub enum ReportStream {
     Stderr,
 }
 
-/// Writes the report, and returns the exit code: 1 if the run ended early or
-/// the report's file cannot be written, 3 if `--require` is not met, else 0.
-/// Every unmet condition is a line on stderr.
+/// Writes the report of a run without changes, and returns the exit code: 1 if the run ended
+/// early or the report's file cannot be written, 3 if `--require` is not met, or 4 if only
+/// because the run is nearly faithful; else 0. Every unmet condition is a line on stderr.
 ///
 /// # Errors
 /// If it cannot be written.
@@ -40,7 +43,55 @@ pub fn finish(
     globals: &Globals,
     place: ReportStream,
 ) -> Result<ExitCode, Error> {
-    finish_as(report, report, args, globals, place)
+    finish_as(report, &Ending::of(report), args, globals, place)
+}
+
+/// What is known at the end of a run.
+pub struct Ending<'a> {
+    /// What its text shows.
+    pub run: &'a RunReport,
+    /// The changes while it ran.
+    pub changes: Changes,
+    /// The reports of receivers.
+    pub received: ReceivedByLink,
+    /// Whether the text has them, rather than `lines`.
+    pub shows_receivers: bool,
+    /// Lines at the end of the text.
+    pub lines: Vec<String>,
+}
+
+impl<'a> Ending<'a> {
+    /// Returns that of a run without changes and receivers.
+    pub fn of(run: &'a RunReport) -> Ending<'a> {
+        Ending {
+            run,
+            changes: Changes::default(),
+            received: ReceivedByLink::new(),
+            shows_receivers: true,
+            lines: Vec::new(),
+        }
+    }
+
+    fn write(&self, out: &mut Vec<u8>, verbose: bool, paint: Paint) -> io::Result<()> {
+        let none = ReceivedByLink::new();
+        let shown = text::Shown {
+            run: self.run,
+            changes: &self.changes,
+            received: if self.shows_receivers {
+                &self.received
+            } else {
+                &none
+            },
+        };
+        if !verbose {
+            let summary = Summary::of(&shown);
+            return summary.with(self.lines.iter().cloned()).write(out, paint);
+        }
+        text::write(out, &shown, true, paint)?;
+        self.lines
+            .iter()
+            .try_for_each(|line| writeln!(out, "{line}"))
+    }
 }
 
 /// Arranges for a report that holds the error only, if a plugin never returns
@@ -59,53 +110,23 @@ pub fn on_stuck_plugin(seed: u64, args: &ReportArgs, globals: &Globals, place: R
     });
 }
 
-/// Like [`finish`], for a command whose JSON holds more than the report.
+/// Like [`finish`], for a command whose JSON holds more than the report. A closed reader of
+/// the report affects neither file nor exit code.
 ///
 /// # Errors
 /// If it cannot be written.
 pub fn finish_as(
     json: &impl Serialize,
-    report: &RunReport,
+    ending: &Ending<'_>,
     args: &ReportArgs,
     globals: &Globals,
     place: ReportStream,
 ) -> Result<ExitCode, Error> {
-    finish_received(json, report, &ReceivedByLink::new(), args, globals, place)
-}
-
-/// Like [`finish_as`], for a run with receivers.
-///
-/// # Errors
-/// If it cannot be written.
-pub fn finish_received(
-    json: &impl Serialize,
-    report: &RunReport,
-    received: &ReceivedByLink,
-    args: &ReportArgs,
-    globals: &Globals,
-    place: ReportStream,
-) -> Result<ExitCode, Error> {
-    let text = |out: &mut Vec<u8>, paint: Paint| {
-        text::write(out, report, received, globals.verbose, paint)
-    };
-    let document = Document::new(json, Verdict::of(report));
-    finish_judged(&document, report, received, text, args, globals, place)
-}
-
-/// Like [`finish_received`], for a command with its own text of the report. A
-/// closed reader of the report affects neither file nor exit code.
-///
-/// # Errors
-/// If it cannot be written.
-pub fn finish_judged(
-    json: &Document<'_, impl Serialize>,
-    report: &RunReport,
-    received: &ReceivedByLink,
-    text: impl Fn(&mut Vec<u8>, Paint) -> io::Result<()>,
-    args: &ReportArgs,
-    globals: &Globals,
-    place: ReportStream,
-) -> Result<ExitCode, Error> {
+    let report = ending.run;
+    let verdict = Verdict::of(report);
+    let grade = verdict.grade;
+    let json = &Document::new(json, verdict);
+    let text = |out: &mut Vec<u8>, paint: Paint| ending.write(out, globals.verbose, paint);
     let kept = if args.is_page() {
         write_page(args, json)
     } else {
@@ -131,12 +152,13 @@ pub fn finish_judged(
     }
     let mut unmet = Vec::new();
     if let Some(required) = &args.require {
-        unmet.extend(required.unmet(report));
-        unmet.extend(required.unmet_by_receivers(&report.links, received));
+        unmet.extend(required.unmet(report, grade));
+        unmet.extend(required.unmet_by_receivers(report, &ending.received));
     }
     let busy = machine_was_busy(report);
     for clause in &unmet {
-        let end = if busy && is_of_lateness(clause) {
+        let is_grade = clause.contains("faithful: ");
+        let end = if busy && (is_grade || is_of_lateness(clause)) {
             TOO_BUSY
         } else {
             ""
@@ -153,8 +175,13 @@ pub fn finish_judged(
         ignore_closed(write_json(&mut out, json).and_then(|()| out.flush()))?;
     }
     let failed = report.error.is_some() || kept.is_err();
+    let required = args.require.as_ref();
+    let is_nearly = required.is_some_and(|required| required.misses(grade))
+        && unmet.len() == 1
+        && grade == Grade::NearlyFaithful;
     Ok(match (failed, unmet.is_empty()) {
         (true, _) => ExitCode::from(EXIT_FAILED),
+        (false, false) if is_nearly => ExitCode::from(EXIT_NEARLY),
         (false, false) => ExitCode::from(EXIT_FIDELITY),
         (false, true) => ExitCode::SUCCESS,
     })

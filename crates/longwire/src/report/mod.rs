@@ -1,10 +1,12 @@
 //! Reports of runs, as text and as JSON.
 
 pub mod artifacts;
+mod changes;
+mod columns;
 pub mod document;
 pub mod finish;
 pub mod live;
-pub mod network;
+mod overload;
 mod received;
 mod replay;
 pub mod start;
@@ -14,6 +16,7 @@ pub mod text;
 mod undelivered;
 pub mod verdict;
 
+pub use changes::change_line;
 pub use live::Live;
 pub use longwire_traffic::require::{self, RequireError, Requirement};
 pub use longwire_units::words;

@@ -8,10 +8,12 @@ use longwire_runtime::RunReport;
 use longwire_runtime::ledger::Effects;
 use longwire_units::words::{count, count_of, percent};
 
+use super::changes::change_lines;
+use super::overload::Overload;
+use super::text::Shown;
 use super::verdict::Verdict;
 use super::{received, replay};
 use crate::cli::Paint;
-use crate::receiving::ReceivedByLink;
 
 /// Lines of a summary, on a terminal of 80 columns.
 const LINES_MAX: usize = 10;
@@ -44,19 +46,30 @@ pub(super) struct SummaryRow {
 }
 
 impl Summary {
-    /// Returns the summary of a run of links, with a line of each receiver.
-    pub fn of_links(report: &RunReport, received: &ReceivedByLink) -> Summary {
+    /// Returns the summary of a run, with a line for each receiver and its changes.
+    pub fn of(shown: &Shown<'_>) -> Summary {
+        let report = shown.run;
         let rows = report.links.iter().map(|link| {
+            // One line has the frames inside of a network.
+            let in_flight = link.queue.map(|_| ("in flight", link.in_flight));
             SummaryRow::new(
                 &link.name,
                 (link.traffic.packets_in, link.traffic.packets_out),
                 link.drops.nonzero(),
-                effects(&link.effects).chain([("in flight", link.in_flight)]),
+                effects(&link.effects).chain(in_flight),
             )
         });
         let mut remarks = replay::lines(&report.inputs);
-        remarks.extend(received::lines(&report.links, received));
-        remarks.extend(closing_notes(report));
+        remarks.extend(received::lines(&report.links, shown.received));
+        remarks.extend(findings(report));
+        if report.in_flight > 0 && report.links.iter().all(|link| link.queue.is_none()) {
+            let frames = count_of(report.in_flight, "frame");
+            remarks.push(format!("{frames} still inside"));
+        }
+        remarks.extend(Overload::of(&report.links).and_then(|overload| overload.range()));
+        remarks.extend(change_lines(shown.changes));
+        let notes = report.closing_notes.iter();
+        remarks.extend(notes.map(|note| format!("note: {note}")));
         Summary {
             rows: rows.collect(),
             remarks,
@@ -169,12 +182,12 @@ impl SummaryRow {
 }
 
 /// Returns the effects of models other than drops, by name.
-pub(super) fn effects(counted: &Effects) -> impl Iterator<Item = (&'static str, u64)> {
+fn effects(counted: &Effects) -> impl Iterator<Item = (&'static str, u64)> {
     counted.counted().map(|(counter, n)| (counter.name, n))
 }
 
 /// Formats a count and its name: `10 queue_full`.
-pub(super) fn reason((name, n): (&str, u64)) -> String {
+fn reason((name, n): (&str, u64)) -> String {
     format!("{} {name}", count(n))
 }
 
@@ -224,10 +237,32 @@ fn table(mut rows: Vec<SummaryRow>, paint: Paint) -> Vec<String> {
         .collect()
 }
 
-/// Returns the notes that were made at the end.
-pub(super) fn closing_notes<L>(report: &RunReport<L>) -> impl Iterator<Item = String> {
-    let notes = report.closing_notes.iter();
-    notes.map(|note| format!("note: {note}"))
+/// Returns lines about frames without a rule, moved arrivals, unrecorded events and frames that the switch dropped.
+pub(super) fn findings(run: &RunReport) -> Vec<String> {
+    let unmatched = run.counts.unmatched_dropped;
+    let unmatched =
+        (unmatched > 0).then(|| format!("{} dropped without a rule", count_of(unmatched, "frame")));
+    let (moved, unrecorded) = (run.counts.moved, run.counts.unrecorded);
+    let moved = (moved > 0).then(|| {
+        format!(
+            "{} treated as having arrived later: read after the links had decided past the arrival",
+            count_of(moved, "frame")
+        )
+    });
+    let unrecorded = (unrecorded > 0).then(|| {
+        format!(
+            "{} of arrivals and verdicts not recorded: the disk was too slow",
+            count_of(unrecorded, "row")
+        )
+    });
+    let switch = &run.switch;
+    let unsent: Vec<String> = switch.not_forwarded.nonzero().map(reason).collect();
+    let unsent =
+        (!unsent.is_empty()).then(|| format!("not forwarded by the switch: {}", unsent.join(", ")));
+    let signs = switch.loop_signs;
+    let signs = (signs > 0).then(|| format!("signs of a loop among the ports: {signs}"));
+    let all = [unmatched, moved, unrecorded, unsent, signs];
+    all.into_iter().flatten().collect()
 }
 
 #[cfg(test)]

@@ -1,7 +1,9 @@
-use longwire_runtime::ledger::{NamedCounts, Traffic};
+use longwire_fabric::Changes;
+use longwire_runtime::ledger::{NamedCounts, QueueLengths, Traffic};
 use longwire_runtime::{InputReport, LinkReport, Spread};
 
 use super::*;
+use crate::receiving::ReceivedByLink;
 
 fn link(name: &str, packets_in: u64, drops: NamedCounts) -> LinkReport {
     LinkReport {
@@ -12,6 +14,7 @@ fn link(name: &str, packets_in: u64, drops: NamedCounts) -> LinkReport {
             ..Traffic::default()
         },
         drops,
+        queue: Some(QueueLengths::default()),
         lateness_us: Spread {
             p99: 38.9,
             max: 58.4,
@@ -23,7 +26,11 @@ fn link(name: &str, packets_in: u64, drops: NamedCounts) -> LinkReport {
 
 fn written(report: &RunReport) -> Vec<String> {
     let mut out = Vec::new();
-    let summary = Summary::of_links(report, &ReceivedByLink::new());
+    let summary = Summary::of(&Shown {
+        run: report,
+        changes: &Changes::default(),
+        received: &ReceivedByLink::new(),
+    });
     assert!(summary.write(&mut out, Paint::PLAIN).is_ok());
     let text = String::from_utf8_lossy(&out);
     text.lines().map(str::to_owned).collect()
@@ -49,8 +56,8 @@ fn a_link_has_a_row_for_each_direction_and_a_sentence() {
             "frames        in    out  dropped",
             "link.up    5,000  4,985  12 (0.24%): 10 queue_full, 2 loss; 7 corrupted; 3 in flight",
             "link.down    300    300  none",
-            "the link was what was asked for: 5,285 frames delivered, 99% of them at most 38.9 us \
-             late and none more than 58.4 us, no artifacts",
+            "faithful: 5,285 frames delivered, 99% of them at most 38.9 us late and none more than \
+             58.4 us, no artifacts",
         ]
     );
 }
@@ -108,7 +115,7 @@ fn whatever_happens_there_are_ten_lines() {
     let line = "l0      1,000    989  11 (1.10%): 4 a, 3 b, 2 c, 2 others";
     assert_eq!(lines[1], line);
     assert_eq!(lines[6], "21 more lines: -v has the whole report");
-    assert!(lines[7].contains("fell short"), "{lines:#?}");
+    assert!(lines[7].contains("not faithful"), "{lines:#?}");
     assert_eq!(lines.len(), 8, "{lines:#?}");
     // Without so much to say, the remarks and the first hint have their place.
     let report = RunReport {
@@ -124,7 +131,7 @@ fn whatever_happens_there_are_ten_lines() {
         "17 more lines: -v has the whole report",
     ];
     assert_eq!(lines[2..7], remarks);
-    assert!(lines[7].contains("fell short"), "{lines:#?}");
+    assert!(lines[7].contains("not faithful"), "{lines:#?}");
     // The cause of a loss comes before lateness.
     assert!(lines[8].starts_with("  memory: "), "{lines:#?}");
     let height: usize = lines.iter().map(|line| height(line)).sum();

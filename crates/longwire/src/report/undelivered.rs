@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 
 use longwire_engine::DropReason;
-use longwire_fabric::NetworkReport;
-use longwire_runtime::LinkReport;
+use longwire_runtime::RunReport;
 
 use super::words::{count, count_of};
 
@@ -45,42 +44,23 @@ pub(super) struct UndeliveredFrames {
 
 impl UndeliveredFrames {
     /// Returns the frames; `None` if one was delivered, or none arrived.
-    pub fn of(links: &[LinkReport]) -> Option<UndeliveredFrames> {
-        let frames: u64 = links.iter().map(|link| link.traffic.packets_in).sum();
-        if frames == 0 || links.iter().any(|link| link.traffic.packets_out > 0) {
+    pub fn of(report: &RunReport) -> Option<UndeliveredFrames> {
+        let frames = report.frames_in();
+        let ports = report.ports.iter().map(|port| port.traffic);
+        let links = report.links.iter().map(|link| link.traffic);
+        let mut all = ports.chain(links);
+        if frames == 0 || all.any(|traffic| traffic.packets_out > 0) {
             return None;
         }
-        let in_flight = links.iter().map(|link| link.in_flight).sum();
-        let drops = links.iter().flat_map(|link| link.drops.nonzero());
-        Some(UndeliveredFrames::new(frames, in_flight, drops))
-    }
-
-    /// Returns the frames of a network; `None` if one was delivered, or none arrived.
-    pub fn of_network(report: &NetworkReport) -> Option<UndeliveredFrames> {
-        let run = &report.run;
-        let frames: u64 = run.ports.iter().map(|port| port.traffic.packets_in).sum();
-        if frames == 0 || run.ports.iter().any(|port| port.traffic.packets_out > 0) {
-            return None;
-        }
-        let drops = report.links.iter().flat_map(|row| row.totals.drops.iter());
-        let drops = drops.filter(|(_, dropped)| *dropped > 0);
-        Some(UndeliveredFrames::new(frames, run.in_flight, drops))
-    }
-
-    fn new<'a>(
-        frames: u64,
-        in_flight: u64,
-        dropped: impl Iterator<Item = (&'a str, u64)>,
-    ) -> UndeliveredFrames {
         let mut drops = BTreeMap::new();
-        for (reason, dropped) in dropped {
+        for (reason, dropped) in report.links.iter().flat_map(|link| link.drops.nonzero()) {
             *drops.entry(reason.to_owned()).or_insert(0) += dropped;
         }
-        UndeliveredFrames {
+        Some(UndeliveredFrames {
             frames,
-            in_flight,
+            in_flight: report.in_flight,
             drops,
-        }
+        })
     }
 
     /// Whether the configured models lost the frames, or frames are still under

@@ -1,47 +1,78 @@
-//! The verdict on a run: one line that says whether the link met its
-//! configuration, and remedies.
+//! The verdict on a run: a grade, one line with the cause to repair first, and remedies.
+//!
+//! Decision 0055 has the order of causes and the data behind the limits.
 
 use std::io::{self, Write};
 
+use longwire_engine::DropReason;
 use longwire_runtime::ledger::NamedCounts;
-use longwire_runtime::{Artifact, InputReport, LinkReport, Pauses, RunReport, Spread};
+use longwire_runtime::report::PeerReport;
+use longwire_runtime::{Artifact, LinkReport, Pauses, RunReport, Spread};
 use serde::Serialize;
 
-use super::artifacts::{self, is_own};
-use super::require::frames;
+use super::artifacts;
+use super::overload::Overload;
+use super::require::{Grade, Place};
 use super::undelivered::UndeliveredFrames;
 use super::words::{count, count_of, micros, percent, rate};
 use crate::cli::Paint;
 
-/// A link with a smaller share of own artifacts met its configuration apart
-/// from them.
-pub const SHARE_SMALL: f64 = 0.001;
+/// Below this share of late frames, no measured result differs by 1 %.
+const SHARE_FAITHFUL: f64 = 0.005;
+
+/// The same for the mean of the added delay above its median, as a share of the tolerance.
+const EXCESS_FAITHFUL: f64 = 0.1;
+
+/// The greatest share of late frames that leaves medians within 1 %.
+const SHARE_LATE_MAX: f64 = 0.05;
+
+/// The greatest share of frames lost by the emulator of a run that is nearly faithful.
+const SHARE_LOST_MAX: f64 = 0.001;
+
+/// The quantile of the normal distribution for one run in 2,000.
+const BEYOND_CHANCE: f64 = 3.29;
 
 /// From this share of the run on, a hint on waiting for a core is printed.
 const CORE_WAIT_MIN: f64 = 0.01;
 
 /// Praise for a run without any lateness.
-pub(crate) const IN_TIME: &str = "each at its nanosecond";
+const IN_TIME: &str = "each at its nanosecond";
 
 /// The verdict on a run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Verdict {
-    /// Whether the run met its configuration.
-    pub faithful: bool,
+    /// The grade.
+    pub grade: Grade,
     /// The verdict in one line.
     pub line: String,
+    /// Own artifacts as a share of the frames, at the place with the largest share.
+    pub share: f64,
+    /// The emulator's own delay on top of the configured one, in microseconds.
+    pub added_delay_us: AddedDelay,
     /// Causes and remedies.
     pub hints: Vec<String>,
 }
 
+/// The emulator's own lateness at the port with the largest mean, in microseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct AddedDelay {
+    /// The mean over all frames.
+    pub mean: f64,
+    /// The 99th percentile.
+    pub p99: f64,
+}
+
 impl Verdict {
-    /// Returns the verdict on a finished run.
+    /// Returns the verdict on a run.
     pub fn of(report: &RunReport) -> Verdict {
-        let (faithful, line) = judge(report);
+        let found = Findings::of(report);
+        let (grade, line) = found.judge();
         Verdict {
-            faithful,
-            line,
-            hints: hints(report),
+            grade,
+            line: format!("{line}{}", found.excused()),
+            share: found.share,
+            added_delay_us: found.added,
+            hints: hints(report, &found),
         }
     }
 
@@ -50,10 +81,10 @@ impl Verdict {
     /// # Errors
     /// If `out` cannot be written.
     pub fn write(&self, out: &mut impl Write, paint: Paint) -> io::Result<()> {
-        let line = if self.faithful {
-            paint.good(&self.line)
-        } else {
-            paint.bad(&self.line)
+        let line = match self.grade {
+            Grade::Faithful => paint.good(&self.line),
+            Grade::NearlyFaithful => paint.warn(&self.line),
+            Grade::NotFaithful => paint.bad(&self.line),
         };
         writeln!(out, "{line}")?;
         for hint in &self.hints {
@@ -66,100 +97,337 @@ impl Verdict {
     ///
     /// # Errors
     /// If `out` cannot be written.
-    pub(crate) fn write_stops(&self, out: &mut impl Write, found: &Pauses) -> io::Result<()> {
-        let stops = stops(found).filter(|stops| !self.hints.contains(stops));
+    pub(super) fn write_stops(&self, out: &mut impl Write, found: &Pauses) -> io::Result<()> {
+        let stops = stops_hint(found).filter(|stops| !self.hints.contains(stops));
         stops.map_or(Ok(()), |stops| writeln!(out, "note: {stops}"))
     }
 }
 
-fn judge(report: &RunReport) -> (bool, String) {
-    let links = &report.links;
-    let subject = subject(report);
-    let artifacts: Vec<String> = links.iter().filter_map(artifacts).collect();
-    let artifacts = artifacts.join("; ");
-    let arrived: u64 = links.iter().map(|link| link.traffic.packets_in).sum();
-    let share = links.iter().map(own_share).fold(0.0, f64::max);
-    if let Some(error) = &report.error {
-        return (false, format!("the run ended early: {error}"));
+/// What a verdict is made of.
+struct Findings<'a> {
+    report: &'a RunReport,
+    places: Vec<Place<'a>>,
+    undelivered: Option<UndeliveredFrames>,
+    /// Own artifacts by place, in words.
+    own: Vec<String>,
+    share: f64,
+    added: AddedDelay,
+    /// The greatest difference of mean and median of the added delay, in microseconds: what
+    /// stalls add.
+    excess: f64,
+}
+
+/// A cause for which a run is not faithful.
+type Cause = fn(&Findings<'_>) -> Option<String>;
+
+/// The causes, in the order in which a user should repair them: those that cut the run
+/// short, then those that keep frames from crossing it, then a stopped process, which
+/// explains any lateness and loss after it, then too much load, which explains loss and
+/// lateness, then loss, then lateness.
+const CAUSES: [Cause; 10] = [
+    |found| {
+        Some(format!(
+            "the run ended early: {}",
+            found.report.error.as_ref()?
+        ))
+    },
+    |found| lost_ports(found.report),
+    |found| stopped_early(found.report),
+    |found| joined(found.peers().filter_map(outages_of), ", "),
+    |found| found.report.links.iter().find_map(unaccounted),
+    |found| {
+        let wrong = found
+            .undelivered
+            .as_ref()
+            .filter(|none| !none.asked_for())?;
+        Some(format!(
+            "the configuration lets no frame pass: {}",
+            wrong.line()
+        ))
+    },
+    |found| {
+        let stops = found.report.stops.count > 0 && !found.own.is_empty();
+        stops.then(|| stops_line(&found.report.stops))
+    },
+    |found| Some(Overload::of(&found.report.links)?.line()),
+    |found| {
+        let mut places = found.places.iter();
+        let lost = |place: &Place<'_>| place.count(Artifact::is_lost) as f64;
+        let is_cause = places.any(|place| lost(place) >= SHARE_LOST_MAX * frames(place));
+        is_cause.then(|| "the emulator lost frames".to_owned())
+    },
+    |found| {
+        let mut places = found.places.iter();
+        let is_late = places.any(|place| exceeds(late(place), frames(place)));
+        let is_slow = found.is_above_tolerance(found.added.mean);
+        (is_late || is_slow).then(|| "frames were late".to_owned())
+    },
+];
+
+impl<'a> Findings<'a> {
+    fn of(report: &'a RunReport) -> Findings<'a> {
+        let places = Place::measured(report);
+        let shares = places.iter().map(|place| {
+            let own = place.count(Artifact::is_own) as f64;
+            own / frames(place)
+        });
+        let delays: Vec<Spread> = places.iter().filter_map(own_lateness).collect();
+        let excess = delays.iter().map(|own| own.mean - own.p50);
+        let added = delays.iter().map(|own| AddedDelay {
+            mean: own.mean,
+            p99: own.p99,
+        });
+        Findings {
+            report,
+            undelivered: UndeliveredFrames::of(report),
+            own: in_words(&places, Artifact::is_own),
+            share: shares.fold(0.0, f64::max),
+            added: added
+                .max_by(|a, b| a.mean.total_cmp(&b.mean))
+                .unwrap_or_default(),
+            excess: excess.fold(0.0, f64::max),
+            places,
+        }
     }
-    if report.stopped_early {
-        return (false, stopped_early(report));
+
+    fn judge(&self) -> (Grade, String) {
+        if let Some(cause) = CAUSES.iter().find_map(|cause| cause(self)) {
+            let parts = std::iter::once(cause).chain(self.own.iter().cloned());
+            let parts: Vec<String> = parts.collect();
+            let effect = self.effect();
+            return (
+                Grade::NotFaithful,
+                format!("not faithful: {}{effect}", parts.join("; ")),
+            );
+        }
+        let own = self.own.join("; ");
+        let stalled = self.is_above_tolerance(self.excess / EXCESS_FAITHFUL);
+        if self.lost() || self.share >= SHARE_FAITHFUL || stalled {
+            let own = if own.is_empty() { "stalls" } else { &own };
+            let (share, effect) = (percent(self.share), self.effect());
+            let line = format!("faithful but for {share} of the frames: {own}{effect}");
+            return (Grade::NearlyFaithful, line);
+        }
+        if self.report.frames_in() == 0 && own.is_empty() {
+            return (
+                Grade::Faithful,
+                format!("no verdict: no frame {}", happened(self.report)),
+            );
+        }
+        let own = if own.is_empty() { "no artifacts" } else { &own };
+        (
+            Grade::Faithful,
+            format!("faithful: {}, {own}", self.praise()),
+        )
     }
-    if let Some(link) = links.iter().find(|link| lost_unseen(link) > 0) {
-        let line = format!(
-            "{subject} fell short of what was asked for: {} delivered none of {} frames, and {} of \
-             them are not accounted for; please report this",
-            link.name,
-            count(link.traffic.packets_in),
-            count(lost_unseen(link)),
-        );
-        return (false, line);
+
+    fn peers(&self) -> impl Iterator<Item = &'a PeerReport> + use<'a> {
+        self.report.hosts.iter().flat_map(|hosts| &hosts.peers)
     }
-    if share >= SHARE_SMALL || (report.stops.count > 0 && !artifacts.is_empty()) {
-        let line = format!("{subject} fell short of what was asked for: {artifacts}");
-        return (false, line);
+
+    /// Whether a time is above the tolerance, which is 0 where nothing could be late.
+    fn is_above_tolerance(&self, micros: f64) -> bool {
+        let tolerance = self.report.tolerance.as_micros_f64();
+        tolerance > 0.0 && micros > tolerance
     }
-    if arrived == 0 && artifacts.is_empty() {
-        return (true, nothing_to_judge(subject));
+
+    /// Whether the emulator lost frames.
+    fn lost(&self) -> bool {
+        let mut places = self.places.iter();
+        places.any(|place| place.count(Artifact::is_lost) > 0)
     }
-    if let Some(undelivered) = UndeliveredFrames::of(links)
-        && !undelivered.asked_for()
-    {
-        let line = format!("{subject} is not usable: {}", undelivered.line());
-        return (false, line);
+
+    /// Describes the added delay, if frames were late.
+    fn effect(&self) -> String {
+        let AddedDelay { mean, p99 } = self.added;
+        if mean == 0.0 {
+            return String::new();
+        }
+        format!("; added delay: mean {}, p99 {}", micros(mean), micros(p99))
     }
-    let praise = praise(report);
-    let line = if artifacts.is_empty() {
-        format!("{subject} was what was asked for: {praise}, no artifacts")
-    } else {
-        format!("{subject} was what was asked for, apart from {artifacts}: {praise}")
-    };
-    (true, line)
+
+    /// Describes artifacts that are not the emulator's own.
+    fn excused(&self) -> String {
+        let excused = in_words(&self.places, |kind| !kind.is_own());
+        if excused.is_empty() {
+            return String::new();
+        }
+        format!("; by the machine or the start: {}", excused.join("; "))
+    }
+
+    fn praise(&self) -> String {
+        let report = self.report;
+        if let Some(undelivered) = &self.undelivered {
+            return undelivered.line();
+        }
+        let lateness = lateness(self.places.iter().filter_map(lateness_of));
+        let in_time = || {
+            if report.inputs.is_empty() || report.virtual_time {
+                IN_TIME.to_owned()
+            } else {
+                as_fast_as_taken(report)
+            }
+        };
+        let lateness = lateness.unwrap_or_else(in_time);
+        let (frames, _) = sent(report);
+        format!("{} delivered, {lateness}", count_of(frames, "frame"))
+    }
+}
+
+/// Returns the frames of which shares are taken, at least 1.
+fn frames(place: &Place<'_>) -> f64 {
+    place.frames().max(1) as f64
+}
+
+/// Returns the number of own artifacts other than lost frames.
+fn late(place: &Place<'_>) -> f64 {
+    place.count(|kind| kind.is_own() && !kind.is_lost()) as f64
+}
+
+/// Whether late frames are more than [`SHARE_LATE_MAX`] of the frames beyond chance: the
+/// lower bound of Wilson's score interval (Wilson 1927) is.
+fn exceeds(late: f64, frames: f64) -> bool {
+    let (share, z2) = (late / frames, BEYOND_CHANCE * BEYOND_CHANCE);
+    let centre = share + z2 / (2.0 * frames);
+    let spread = share * (1.0 - share.min(1.0)) / frames + z2 / (4.0 * frames * frames);
+    (centre - BEYOND_CHANCE * spread.sqrt()) / (1.0 + z2 / frames) > SHARE_LATE_MAX
+}
+
+fn lateness_of(place: &Place<'_>) -> Option<Spread> {
+    match place {
+        Place::Port(port) => Some(port.lateness_us),
+        Place::Link(link) => Some(link.lateness_us),
+        Place::Host(_) | Place::Recording(_) => None,
+    }
+}
+
+fn own_lateness(place: &Place<'_>) -> Option<Spread> {
+    match place {
+        Place::Port(port) => Some(port.lateness_own_us),
+        Place::Link(link) => Some(link.lateness_own_us),
+        Place::Host(_) | Place::Recording(_) => None,
+    }
+}
+
+/// Returns the frames and bytes that left.
+fn sent(report: &RunReport) -> (u64, u64) {
+    let places = Place::measured(report).into_iter();
+    let places = places.filter(|place| matches!(place, Place::Port(_) | Place::Link(_)));
+    places.fold((0, 0), |(frames, bytes), place| {
+        let traffic = place.traffic();
+        (frames + traffic.packets_out, bytes + traffic.bytes_out)
+    })
+}
+
+/// Lists artifacts of these kinds by place: `b 12 late, 3 memory (0.15% of 10,000 frames)`.
+fn in_words(places: &[Place<'_>], chosen: fn(Artifact) -> bool) -> Vec<String> {
+    let words = places.iter().filter_map(|place| {
+        let mut counts = place.artifacts().into_owned();
+        counts.retain(|kind, _| Artifact::named(kind).is_some_and(chosen));
+        let kinds = kinds(&counts)?;
+        let frames = place.frames();
+        let share = (counts.total() as f64 / frames as f64).min(1.0);
+        let of = match frames {
+            0 => String::new(),
+            frames => format!(" ({} of {} frames)", percent(share), count(frames)),
+        };
+        Some(format!("{} {kinds}{of}", place.name()))
+    });
+    words.collect()
+}
+
+/// Lists artifacts by kind, if there are any: `12 late, 3 memory`.
+fn kinds(artifacts: &NamedCounts) -> Option<String> {
+    let happened = artifacts.nonzero();
+    joined(
+        happened.map(|(kind, n)| format!("{} {kind}", count(n))),
+        ", ",
+    )
+}
+
+fn joined(parts: impl Iterator<Item = String>, separator: &str) -> Option<String> {
+    let parts: Vec<String> = parts.collect();
+    (!parts.is_empty()).then(|| parts.join(separator))
 }
 
 /// Describes a replay that was stopped before the end of its input.
-fn stopped_early(report: &RunReport) -> String {
-    let links = &report.links;
-    let sent: u64 = links.iter().map(|link| link.traffic.packets_out).sum();
-    let read: u64 = links.iter().map(|link| link.in_flight).sum();
+fn stopped_early(report: &RunReport) -> Option<String> {
+    if !report.stopped_early {
+        return None;
+    }
+    let read: u64 = report.links.iter().map(|link| link.in_flight).sum();
     let done = report.progress();
     let done = done.map_or(String::new(), |done| {
         format!(" at {} of its input", percent(done))
     });
-    format!(
-        "{} was stopped{done}: {} sent, {} more read and not sent",
-        subject(report),
-        count_of(sent, "frame"),
+    let (frames, _) = sent(report);
+    Some(format!(
+        "the replay was stopped{done}: {} sent, {} more read and not sent",
+        count_of(frames, "frame"),
         count(read)
-    )
+    ))
 }
 
-/// Returns the share of a link's frames that are the emulator's own artifacts.
-pub(crate) fn own_share(link: &LinkReport) -> f64 {
-    let own = link.artifacts.iter().filter(|(kind, _)| is_own(kind));
-    let own: u64 = own.map(|(_, count)| count).sum();
-    own as f64 / frames(link).max(1) as f64
+/// Describes the frames of a link that delivered none which are neither dropped by a model,
+/// nor artifacts, nor still under way.
+fn unaccounted(link: &LinkReport) -> Option<String> {
+    let artifacts = Place::Link(link).artifacts().total();
+    let seen = link.drops.total() + artifacts + link.in_flight;
+    let unseen = link.traffic.packets_in.saturating_sub(seen);
+    (link.traffic.packets_out == 0 && unseen > 0).then(|| {
+        format!(
+            "{} delivered none of {} frames, and {} of them are not accounted for; please report \
+             this",
+            link.name,
+            count(link.traffic.packets_in),
+            count(unseen),
+        )
+    })
 }
 
-/// Returns the frames of a link that delivered none which are neither dropped
-/// by a model, nor artifacts, nor still under way.
-fn lost_unseen(link: &LinkReport) -> u64 {
-    if link.traffic.packets_out > 0 || link.traffic.packets_in == 0 {
-        return 0;
+/// Describes outages of a host, if there were any.
+fn outages_of(peer: &PeerReport) -> Option<String> {
+    if peer.outages == 0 {
+        return None;
     }
-    let seen = link.drops.total() + link.artifacts.total() + link.in_flight;
-    link.traffic.packets_in.saturating_sub(seen)
+    let unsent = match peer.frames_unsent {
+        0 => String::new(),
+        unsent => format!(", {} frames for it not sent", count(unsent)),
+    };
+    let times = times(peer.outages);
+    Some(format!("host {} did not answer {times}{unsent}", peer.name))
+}
+
+/// Describes the ports that went away, if any did, and the frames lost by it.
+fn lost_ports(report: &RunReport) -> Option<String> {
+    let ports = report.ports.iter().filter_map(|port| {
+        let lost = port.lost.as_ref()?;
+        Some(format!(
+            "port {} went away after {:.1} s ({})",
+            port.name, lost.after_s, lost.error
+        ))
+    });
+    let links = report.links.iter();
+    let frames = links.map(|link| link.drops.of(DropReason::PortLost.name()));
+    let frames = frames.sum::<u64>() + report.counts.port_lost;
+    let ports = joined(ports, ", ")?;
+    Some(format!(
+        "{ports}; {} frames for it were lost",
+        count(frames)
+    ))
+}
+
+/// Describes stops of the process in short.
+fn stops_line(stops: &Pauses) -> String {
+    let (times, total) = (times(stops.count), micros(stops.total_us));
+    format!("the process was stopped or not scheduled {times}, for {total} in all")
 }
 
 /// Describes stops of the process, if there were any.
-pub(crate) fn stops(stops: &Pauses) -> Option<String> {
+fn stops_hint(stops: &Pauses) -> Option<String> {
     (stops.count > 0).then(|| {
-        format!(
-            "stops: the process was stopped or not scheduled {}, for {} in all (a signal such as \
-             SIGSTOP, a debugger or a freezer)",
-            times(stops.count),
-            micros(stops.total_us),
-        )
+        let line = stops_line(stops);
+        format!("stops: {line} (a signal such as SIGSTOP, a debugger or a freezer)")
     })
 }
 
@@ -171,38 +439,47 @@ fn times(n: u64) -> String {
     }
 }
 
-fn hints(report: &RunReport) -> Vec<String> {
-    let happened = |kind: &str| report.links.iter().any(|link| link.artifacts.of(kind) > 0);
-    let undelivered = UndeliveredFrames::of(&report.links);
-    let mut hints = undelivered.map_or_else(Vec::new, |undelivered| undelivered.hints());
-    hints.extend(causes(report, happened));
-    hints
-}
-
-/// Returns hints on artifacts, causes first: there may be no room for all. `happened` returns
-/// whether there were artifacts of a kind.
-pub(crate) fn causes<L>(report: &RunReport<L>, happened: impl Fn(&str) -> bool) -> Vec<String> {
-    let is_effect = |kind: &str| {
-        let kinds = [Artifact::Late, Artifact::LatePaused, Artifact::LateStart];
-        kinds.iter().any(|effect| effect.name() == kind)
+/// Returns hints on what was found, causes first: there may be no room for all.
+fn hints(report: &RunReport, found: &Findings<'_>) -> Vec<String> {
+    let happened = |kind: Artifact| {
+        let mut places = found.places.iter();
+        places.any(|place| place.count(|other| other == kind) > 0)
     };
-    let mut hints: Vec<String> =
-        artifacts::hints(|kind| happened(kind) && !is_effect(kind)).collect();
-    hints.extend(machine_hints(report, &happened));
+    let is_effect = |kind: Artifact| {
+        matches!(
+            kind,
+            Artifact::Late | Artifact::LatePaused | Artifact::LateStart
+        )
+    };
+    let undelivered = found.undelivered.as_ref();
+    let mut hints = undelivered.map_or_else(Vec::new, UndeliveredFrames::hints);
+    hints.extend(artifacts::hints(|kind| happened(kind) && !is_effect(kind)));
+    hints.extend(machine_hints(report, happened));
     hints.extend(artifacts::hints(|kind| happened(kind) && is_effect(kind)));
+    let overflows = report
+        .hosts
+        .as_ref()
+        .map_or(0, |hosts| hosts.receive_overflows);
+    hints.extend((overflows > 0).then(|| {
+        format!(
+            "receive_overflows: the kernel dropped {} at the socket for other hosts, usually because \
+             this host receives too slowly: stop other programs, add cores, or lower the rates",
+            count_of(overflows, "buffer")
+        )
+    }));
     hints
 }
 
 /// Returns the causes of artifacts outside of the program: stops, pauses and cores that others
 /// had. `happened` returns whether there were artifacts of a kind.
-fn machine_hints<L>(report: &RunReport<L>, happened: impl Fn(&str) -> bool) -> Vec<String> {
+fn machine_hints(report: &RunReport, happened: impl Fn(Artifact) -> bool) -> Vec<String> {
     let mut hints = Vec::new();
     let any = |is: fn(Artifact) -> bool| {
-        let mut kinds = Artifact::ALL.into_iter().filter(|kind| is(*kind));
-        kinds.any(|kind| happened(kind.name()))
+        let mut kinds = Artifact::ALL.into_iter();
+        kinds.any(|kind| is(kind) && happened(kind))
     };
     if any(|_| true) {
-        hints.extend(stops(&report.stops));
+        hints.extend(stops_hint(&report.stops));
     }
     let pauses = &report.pauses;
     if pauses.count > 0 && any(Artifact::is_late) {
@@ -214,7 +491,7 @@ fn machine_hints<L>(report: &RunReport<L>, happened: impl Fn(&str) -> bool) -> V
             micros(pauses.total_us),
         ));
     }
-    if happened(Artifact::Late.name()) && lacked_cores(report) {
+    if happened(Artifact::Late) && lacked_cores(report) {
         hints.push(format!(
             "cores: other programs used them; threads of the emulator waited {} in all for one",
             micros(report.core_wait_s * 1e6),
@@ -224,7 +501,7 @@ fn machine_hints<L>(report: &RunReport<L>, happened: impl Fn(&str) -> bool) -> V
 }
 
 /// Whether threads of the emulator waited for cores that other programs used.
-fn lacked_cores<L>(report: &RunReport<L>) -> bool {
+fn lacked_cores(report: &RunReport) -> bool {
     report.core_wait_s > CORE_WAIT_MIN * report.duration_s
 }
 
@@ -232,10 +509,11 @@ fn lacked_cores<L>(report: &RunReport<L>) -> bool {
 const PAUSE_EXCUSED_MAX_US: f64 = 100_000.0;
 
 /// Whether frames were late because the machine stood still or other programs had its cores.
-pub(crate) fn machine_was_busy(report: &RunReport) -> bool {
+pub(super) fn machine_was_busy(report: &RunReport) -> bool {
+    let places = Place::measured(report);
     let happened = |kind: Artifact| {
-        let mut links = report.links.iter();
-        links.any(|link| link.artifacts.of(kind.name()) > 0)
+        let mut places = places.iter();
+        places.any(|place| place.count(|other| other == kind) > 0)
     };
     let long_pause = report.pauses.max_us > PAUSE_EXCUSED_MAX_US;
     let by_machine = happened(Artifact::LatePaused)
@@ -243,53 +521,17 @@ pub(crate) fn machine_was_busy(report: &RunReport) -> bool {
     by_machine && report.stops.count == 0
 }
 
-/// Returns the subject of the verdict.
-fn subject(report: &RunReport) -> &'static str {
-    let generated = |input: &InputReport| input.counts.contains_key("generated");
-    match report.inputs.as_slice() {
-        [] => "the link",
-        inputs if inputs.iter().all(generated) => "the traffic",
-        _ => "the replay",
+/// Returns the verb of frames of a run.
+fn happened(report: &RunReport) -> &'static str {
+    if report.inputs.is_empty() {
+        "arrived"
+    } else {
+        "was sent"
     }
 }
 
-/// Returns the verdict on a run without frames.
-fn nothing_to_judge(subject: &str) -> String {
-    let happened = match subject {
-        "the link" => "arrived",
-        _ => "was sent",
-    };
-    format!("no frame {happened}: there is no verdict on {subject}")
-}
-
-/// Returns the artifacts of a link, if it has any: `up 12 late, 3 memory (0.15%
-/// of 10,000 frames)`.
-fn artifacts(link: &LinkReport) -> Option<String> {
-    let kinds = kinds(&link.artifacts)?;
-    let sum = link.artifacts.total();
-    let frames = frames(link);
-    let of = match frames {
-        0 => String::new(),
-        frames => format!(
-            " ({} of {} frames)",
-            percent(sum as f64 / frames as f64),
-            count(frames)
-        ),
-    };
-    Some(format!("{} {kinds}{of}", link.name))
-}
-
-/// Lists artifacts by kind, if there are any: `12 late, 3 memory`.
-pub(crate) fn kinds(artifacts: &NamedCounts) -> Option<String> {
-    let happened = artifacts.nonzero();
-    let kinds: Vec<String> = happened
-        .map(|(kind, n)| format!("{} {kind}", count(n)))
-        .collect();
-    (!kinds.is_empty()).then(|| kinds.join(", "))
-}
-
 /// Describes the greatest lateness of these, if any frame was late.
-pub(crate) fn lateness(spreads: impl Iterator<Item = Spread>) -> Option<String> {
+fn lateness(spreads: impl Iterator<Item = Spread>) -> Option<String> {
     let (p99, max) = spreads.fold((0.0, 0.0), |(p99, max), spread| {
         (f64::max(p99, spread.p99), f64::max(max, spread.max))
     });
@@ -303,35 +545,12 @@ pub(crate) fn lateness(spreads: impl Iterator<Item = Spread>) -> Option<String> 
     })
 }
 
-fn praise(report: &RunReport) -> String {
-    let links = &report.links;
-    let out: u64 = links.iter().map(|link| link.traffic.packets_out).sum();
-    if let Some(undelivered) = UndeliveredFrames::of(links) {
-        return undelivered.line();
-    }
-    let lateness = lateness(links.iter().map(|link| link.lateness_us));
-    let in_time = || {
-        if report.inputs.is_empty() || report.virtual_time {
-            IN_TIME.to_owned()
-        } else {
-            as_fast_as_taken(report)
-        }
-    };
-    let lateness = lateness.unwrap_or_else(in_time);
-    format!("{} delivered, {lateness}", count_of(out, "frame"))
-}
-
 /// Describes the result of a replay at top speed.
 fn as_fast_as_taken(report: &RunReport) -> String {
     let seconds = report.duration_s.max(1e-9);
-    let frames: u64 = report
-        .links
-        .iter()
-        .map(|link| link.traffic.packets_out)
-        .sum();
-    let bytes: u64 = report.links.iter().map(|link| link.traffic.bytes_out).sum();
+    let (frames, bytes) = sent(report);
     format!(
-        "as fast as they were taken, {} a second, {}",
+        "as fast as they were taken, {} frames/s, {}",
         count((frames as f64 / seconds) as u64),
         rate(bytes as f64 * 8.0 / seconds)
     )

@@ -14,7 +14,7 @@ use longwire_capture::Record;
 use longwire_engine::{FrameMeta, Nanos};
 use longwire_packet::bridge::PortIndex;
 use longwire_packet::sides::Heading;
-use longwire_runtime::{DIRECTIONS, Faults, LinkReport, RunReport, Simulation};
+use longwire_runtime::{DIRECTIONS, Faults, RunReport, Simulation};
 
 pub use inputs::{Inputs, PortFile, UnassignedFrames, Ways};
 pub use outputs::Outputs;
@@ -251,13 +251,8 @@ impl<'a> VirtualRun<'a> {
     /// pair's links and of the network, without its duration. Of several
     /// errors, the first is reported: that of `ended`, or `interrupted` if a
     /// signal ended it.
-    pub fn finish(
-        self,
-        ended: Result<(), Stop>,
-        interrupted: &str,
-    ) -> (Vec<LinkReport>, RunReport) {
+    pub fn finish(self, ended: Result<(), Stop>, interrupted: &str) -> RunReport {
         let written = self.outputs.finish();
-        let links = self.simulation.link_reports();
         let mut report = self.simulation.stop();
         if self.script.is_some() {
             let recorded = report.error.take();
@@ -269,7 +264,7 @@ impl<'a> VirtualRun<'a> {
             Err(Stop::Failed(error)) => Some(error.to_string()),
         };
         report.error = error.or(report.error);
-        (links, report)
+        report
     }
 }
 

@@ -13,7 +13,7 @@ use std::time::Duration;
 use longwire_control::{Judgement, ViewConfig, ViewUrls};
 use longwire_fabric::{Controller, NetworkReport};
 
-use crate::report::network::verdict_on;
+use crate::report::require::Grade;
 use crate::report::stderr::print_line;
 use crate::report::verdict::Verdict;
 
@@ -33,15 +33,13 @@ pub fn config(address: SocketAddr) -> ViewConfig {
 /// Judges a run so far, as its report will at the end.
 pub fn judge(controller: &Controller) -> Judgement {
     let mut run = controller.report();
-    if !controller.takes_changes() {
-        // The outputs of a replay are its links, and not ports next to them.
-        run.ports.clear();
-        let Verdict { faithful, line, .. } = Verdict::of(&run);
-        return Judgement { faithful, line };
+    if controller.takes_changes() {
+        run = controller
+            .look(|network| NetworkReport::new(run, network))
+            .run;
     }
-    let mut report = controller.look(|network| NetworkReport::new(run, network));
-    report.hosts = controller.hosts();
-    let Verdict { faithful, line, .. } = verdict_on(&report);
+    let Verdict { grade, line, .. } = Verdict::of(&run);
+    let faithful = grade >= Grade::NearlyFaithful;
     Judgement { faithful, line }
 }
 

@@ -501,7 +501,7 @@ fn a_host_that_dies_takes_its_links_down_and_comes_back() {
     let first = &reports[0];
     assert!(first["hosts"]["foreign"].as_u64() >= Some(10), "{first}");
     let link = first["links"].as_array().and_then(|links| links.first());
-    let lost = link.map(|link| link["dropped"]["port_lost"].as_u64());
+    let lost = link.map(|link| link["drops"]["port_lost"].as_u64());
     assert!(lost.flatten() >= Some(1), "{link:?}");
 }
 

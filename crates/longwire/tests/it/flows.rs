@@ -182,7 +182,7 @@ fn flows_get_the_rates_of_their_links_and_queues_are_what_they_are() {
     let report = network.stop();
     check_links(&log, received);
     for (name, reason) in [("plain.up", "queue_full"), ("managed.up", "aqm")] {
-        let dropped = &link(&report, name)["dropped"];
+        let dropped = &link(&report, name)["drops"];
         println!("{name}: {dropped}");
         assert!(dropped[reason].as_u64() >= Some(1), "{name}: {dropped}");
     }

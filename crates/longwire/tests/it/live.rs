@@ -56,7 +56,7 @@ fn a_live_run_comes_out_the_same_in_virtual_time() {
         relative.collect()
     };
     assert_eq!(relative(&live), relative(&offline));
-    if ran.json()["links"][0]["artifacts"]["late"] == 0 {
+    if ran.json()["ports"][1]["artifacts"]["late"] == 0 {
         let lengths = |frames: &[crate::common::Frame]| {
             frames.iter().map(|frame| frame.1).collect::<Vec<_>>()
         };
@@ -89,7 +89,7 @@ fn run_names_its_directions_and_ends_with_its_time() {
     assert_eq!(report["links"][1]["name"], "link.down");
     assert_eq!(report["links"][1]["config"]["delay"], "2ms");
     // --require knows every kind that the runtime counts.
-    let artifacts = report["links"][0]["artifacts"]
+    let artifacts = report["ports"][0]["artifacts"]
         .as_object()
         .cloned()
         .unwrap_or_default();

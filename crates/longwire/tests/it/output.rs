@@ -49,10 +49,7 @@ fn a_run_is_a_line_at_the_start_and_at_most_ten_at_the_end() {
     let table = "frames    in  out  dropped\nlink.up  300  240  60 (20.0%): 60 loss\n";
     assert!(runs[1].stdout.starts_with(table), "{runs:?}");
     let end = runs[1].stdout.lines().last().unwrap_or_default();
-    assert!(
-        end.starts_with("the link was what was asked for: 240 frames"),
-        "{runs:?}"
-    );
+    assert!(end.starts_with("faithful: 240 frames"), "{runs:?}");
     let both = "link, each direction: rate 1mbit, queue 24224b (derived), delay 20ms\n";
     assert_eq!(runs[4].stderr, both);
 }

@@ -44,9 +44,9 @@ fn the_others_go_on_without_a_port_that_went_away() {
     let error = ports[2]["lost"]["error"].as_str().expect("it is lost");
     assert!(error.contains("went away"), "{error}");
     assert!(ports[0]["lost"].is_null() && ports[1]["lost"].is_null());
-    let lost = link(&report, "ac.up")["dropped"]["port_lost"].as_u64();
+    let lost = link(&report, "ac.up")["drops"]["port_lost"].as_u64();
     assert!(lost >= Some(3), "{report}");
-    assert!(text.contains("a port was lost: port c went away"), "{text}");
+    assert!(text.contains("not faithful: port c went away"), "{text}");
 }
 
 #[test]

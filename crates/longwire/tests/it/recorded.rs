@@ -53,7 +53,7 @@ fn assert_same_offline(link: &[&str]) {
     let (seed, epoch) = (report["seed"].to_string(), report["epoch_ns"].to_string());
     for (at, direction) in ["up", "down"].into_iter().enumerate() {
         let name = format!("link.{direction}");
-        let artifacts = &report["links"][at]["artifacts"];
+        let artifacts = &report["ports"][at]["artifacts"];
         assert_eq!(artifacts["unrecorded"], 0, "{artifacts}");
         let input = dir.file(&format!("run.{name}.in.pcapng"));
         let (output, log) = (dir.file("off.pcapng"), dir.file("off.csv"));

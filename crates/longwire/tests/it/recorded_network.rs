@@ -151,7 +151,7 @@ fn a_recorded_network_decides_the_same_again() {
         }
     }
     // What was lost while it was moved is in both logs, and in the report.
-    let moved = link(&report, "ab.up")["dropped"]["handover"].as_u64();
+    let moved = link(&report, "ab.up")["drops"]["handover"].as_u64();
     assert!(moved > Some(0), "{report}");
     let rows = decided(&dir.file("live.csv"), "ab.up");
     let rows = rows
@@ -171,7 +171,7 @@ fn a_recorded_network_decides_the_same_again() {
     assert_eq!(ramps, [1]);
     let both = live.len().min(again.len());
     assert!(both > 8 && live[..both] == again[..both], "{again:?}");
-    assert!(link(&report, "ab.down")["dropped"]["outage"].as_u64() > Some(0));
+    assert!(link(&report, "ab.down")["drops"]["outage"].as_u64() > Some(0));
     assert_eq!(report["passed"], offline["passed"]);
     assert_eq!(report["switch"], offline["switch"]);
 

@@ -226,7 +226,7 @@ fn routes_follow_the_link(protocol: &Protocol) {
     );
     let report = network.stop();
     for name in ["wire.up", "wire.down"] {
-        let lost = &link(&report, name)["dropped"];
+        let lost = &link(&report, name)["drops"];
         assert!(lost["outage"].as_u64() >= Some(3), "{name}: {lost}");
     }
     assert_nothing_lost(&report);

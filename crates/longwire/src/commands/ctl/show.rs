@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::stats::named;
 use super::{StatsArgs, encoded, print_json, read};
-use crate::report::network::change_line;
+use crate::report::change_line;
 use crate::table::Table;
 use crate::{Error, Globals};
 use longwire_control::client::Client;
@@ -137,7 +137,7 @@ pub(super) fn rules(client: &mut Client, globals: &Globals) -> Result<(), Error>
 pub(super) fn report(client: &mut Client, globals: &Globals) -> Result<(), Error> {
     let response = client.get("/v1/report")?;
     show(response, globals, |response| {
-        let Report { run: report, .. } = read(response)?;
+        let report: Report = read(response)?;
         let mut text = ports_table(report.ports).text();
         text += &format!(
             "switch: {} forwarded, {} flooded, {} learnt; {} passed without a link, {} dropped \

@@ -62,7 +62,7 @@ fn what_is_lost_is_what_links_report() {
     let (mut dropped, mut carried, mut unseen) = (0, 0, 0);
     for report in &reports {
         let up = &report["links"][0];
-        let drops = up["dropped"].as_object();
+        let drops = up["drops"].as_object();
         let of_link: u64 = drops.map_or(0, |drops| drops.values().filter_map(Value::as_u64).sum());
         assert_eq!(
             count(up, "packets_in"),

@@ -71,8 +71,8 @@ fn links_are_set_taken_down_and_up() {
     controlled.well("up ab");
     controlled.takes(35.0);
     let report = controlled.network.stop();
-    assert!(link(&report, "ab.up")["dropped"]["outage"].as_u64() >= Some(4));
-    assert_eq!(link(&report, "ab.up")["dropped"]["loss"], 10);
+    assert!(link(&report, "ab.up")["drops"]["outage"].as_u64() >= Some(4));
+    assert_eq!(link(&report, "ab.up")["drops"]["loss"], 10);
     assert_nothing_lost(&report);
 }
 

@@ -141,7 +141,7 @@ fn assert_state(replay: &Replay) {
         "{fidelity}"
     );
     let verdict = fidelity["verdict"].as_str().expect("a sentence");
-    assert!(verdict.contains("replay"), "{verdict}");
+    assert!(verdict.contains("faithful"), "{verdict}");
     let port = &replay.get("/v1/ports")["ports"][0];
     assert_eq!(
         (&port["name"], &port["packets_in"]),

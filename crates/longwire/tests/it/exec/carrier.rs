@@ -109,7 +109,7 @@ fn frames_in_transit_arrive_before_the_carrier_is_lost() {
         assert_eq!(counted, [sent, sent], "{report}");
         let mut links = report["links"].as_array().expect("links").iter();
         let up = links.find(|link| link["name"] == "link.up").expect("up");
-        assert!(up["dropped"]["outage"].as_u64() >= Some(3), "{up}");
+        assert!(up["drops"]["outage"].as_u64() >= Some(3), "{up}");
         assert_eq!(losses(&report, "far"), 1);
     }
 }
@@ -177,7 +177,7 @@ fn a_link_that_flaps_stays_sound() {
             let mut links = report["links"].as_array().expect("links").iter();
             let link = links.find(|link| link["name"] == name).expect("the link");
             let of = |field: &str| link[field].as_u64().expect("a count");
-            let outage = link["dropped"]["outage"].as_u64().unwrap_or(0);
+            let outage = link["drops"]["outage"].as_u64().unwrap_or(0);
             assert_eq!(of("packets_in"), of("packets_out") + outage, "{link}");
             let port = port(&report, to);
             assert_eq!(port["packets_out"], link["packets_out"], "{report}");

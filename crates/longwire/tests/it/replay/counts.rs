@@ -116,9 +116,9 @@ fn times_count_from_the_first_frame_that_is_found() {
     let piped = wire.near.run(run).expect("it is entered");
     let ran = crate::common::ran(piped.expect("sh starts"));
     assert_eq!(ran.code, 0, "{ran:?}");
-    let link = &ran.json()["links"][0];
-    assert_eq!(link["packets_out"], 10);
-    assert_eq!(link["artifacts"]["behind"], 0);
+    let report = ran.json();
+    assert_eq!(report["links"][0]["packets_out"], 10);
+    assert_eq!(report["ports"][0]["artifacts"]["behind"], 0);
 }
 
 /// Two traces to two ports, of 100 ms and of 30 ms: rounds begin together.

@@ -1,73 +1,13 @@
-//! The report of a network in ten lines, and its changes in words.
+//! The changes of a run, as text.
 
-use longwire_fabric::{Changes, Done, NetworkReport};
-use longwire_runtime::RunReport;
+use longwire_fabric::{Changes, Done};
 use longwire_units::words::{count_of, seconds};
-
-use super::verdict;
-use crate::report::summary::{Summary, SummaryRow, closing_notes, effects, reason};
 
 /// Maximum number of changes with a line each.
 const CHANGES_MAX: usize = 3;
 
-/// Returns the summary of a network.
-pub(super) fn of(report: &NetworkReport) -> Summary {
-    let rows = report.links.iter().map(|row| {
-        let frames = row.totals.traffic;
-        let drops = row.dropped.nonzero();
-        let frames = (frames.packets_in, frames.packets_out);
-        SummaryRow::new(&row.name, frames, drops, effects(&row.totals.effects))
-    });
-    let run = &report.run;
-    let mut remarks = Vec::new();
-    let unmatched = run.counts.unmatched_dropped;
-    if unmatched > 0 {
-        remarks.push(format!(
-            "{} dropped without a rule",
-            count_of(unmatched, "frame")
-        ));
-    }
-    remarks.extend(findings(run));
-    if run.in_flight > 0 {
-        remarks.push(format!("{} still inside", count_of(run.in_flight, "frame")));
-    }
-    remarks.extend(verdict::overload_line(report));
-    remarks.extend(change_lines(&report.changes));
-    remarks.extend(closing_notes(run));
-    Summary {
-        rows: rows.collect(),
-        remarks,
-        verdict: verdict::of(report),
-    }
-}
-
-/// Returns lines about moved arrivals, unrecorded events and frames that the switch dropped.
-pub(super) fn findings(run: &RunReport) -> Vec<String> {
-    let (moved, unrecorded) = (run.counts.moved, run.counts.unrecorded);
-    let moved = (moved > 0).then(|| {
-        format!(
-            "{} treated as having arrived later: read after the links had decided past the arrival",
-            count_of(moved, "frame")
-        )
-    });
-    let unrecorded = (unrecorded > 0).then(|| {
-        format!(
-            "{} of arrivals and verdicts not recorded: the disk was too slow",
-            count_of(unrecorded, "row")
-        )
-    });
-    let switch = &run.switch;
-    let unsent: Vec<String> = switch.not_forwarded.nonzero().map(reason).collect();
-    let unsent =
-        (!unsent.is_empty()).then(|| format!("not forwarded by the switch: {}", unsent.join(", ")));
-    let signs = switch.loop_signs;
-    let signs = (signs > 0).then(|| format!("signs of a loop among the ports: {signs}"));
-    let all = [moved, unrecorded, unsent, signs];
-    all.into_iter().flatten().collect()
-}
-
 /// Returns a line for each change, or their number.
-fn change_lines(changes: &Changes) -> Vec<String> {
+pub(super) fn change_lines(changes: &Changes) -> Vec<String> {
     let made = changes.made.len() as u64 + changes.forgotten;
     let failed = changes.made.iter().filter(|done| done.error.is_some());
     match made {

@@ -3,6 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::ledger::{Artifact, NamedCounts};
+
 /// The part of a report about other hosts.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Hosts")]
@@ -19,47 +21,6 @@ pub struct HostsReport {
     pub receive_overflows: u64,
     /// The other hosts.
     pub peers: Vec<PeerReport>,
-}
-
-impl HostsReport {
-    /// Returns the hosts for which the start of a run waits, as a sentence.
-    pub fn waiting(&self) -> String {
-        let silent = self.peers.iter().filter(|peer| !peer.connected);
-        let silent = silent.map(|peer| match &peer.send_error {
-            Some(error) => format!("{} (sending: {error})", peer.name),
-            None if peer.foreign > 0 => {
-                format!(
-                    "{} (it is heard, but has another key or version)",
-                    peer.name
-                )
-            }
-            None => peer.name.clone(),
-        });
-        let silent: Vec<String> = silent.collect();
-        if silent.is_empty() {
-            return "waiting for the start, which the first host of the file chooses".to_owned();
-        }
-        let at_peers: u64 = self.peers.iter().map(|peer| peer.foreign).sum();
-        let elsewhere = match self.foreign.saturating_sub(at_peers) {
-            0 => String::new(),
-            count => format!("; {count} datagrams came from other addresses"),
-        };
-        format!("waiting for hosts: {}{elsewhere}", silent.join(", "))
-    }
-
-    /// Returns a hint if the kernel dropped datagrams at the socket.
-    pub fn overflow_hint(&self) -> Option<String> {
-        let buffers = match self.receive_overflows {
-            0 => return None,
-            1 => "a buffer".to_owned(),
-            count => format!("{count} buffers"),
-        };
-        Some(format!(
-            "receive_overflows: the kernel dropped {buffers} at the socket for other hosts, usually \
-             because this host receives too slowly: stop other programs, add cores, or lower the \
-             rates"
-        ))
-    }
 }
 
 /// The report of the exchange with one host.
@@ -131,30 +92,14 @@ pub struct PeerReport {
     pub send_error: Option<String>,
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_wait_names_hosts_with_causes() {
-        let peer = |name: &str, connected| PeerReport {
-            name: name.to_owned(),
-            connected,
-            ..PeerReport::default()
-        };
-        let mut report = HostsReport {
-            foreign: 5,
-            peers: vec![peer("a", true), peer("b", false), peer("c", false)],
-            ..HostsReport::default()
-        };
-        report.peers[1].foreign = 3;
-        report.peers[2].send_error = Some("Network is unreachable".to_owned());
-        assert_eq!(
-            report.waiting(),
-            "waiting for hosts: b (it is heard, but has another key or version), c (sending: Network is \
-             unreachable); 2 datagrams came from other addresses"
-        );
-        report.peers.truncate(1);
-        assert!(report.waiting().contains("waiting for the start"));
+impl PeerReport {
+    /// Returns the artifacts of the exchange, by kind.
+    pub fn artifacts(&self) -> NamedCounts {
+        let lost = self.frames_lost + self.frames_unconfirmed;
+        let kinds = [
+            (Artifact::UnderlayLost, lost),
+            (Artifact::Memory, self.frames_dropped),
+        ];
+        kinds.map(|(kind, count)| (kind.name(), count)).into()
     }
 }

@@ -1,0 +1,105 @@
+//! The places of a report that conditions and verdicts are about.
+
+use std::borrow::Cow;
+
+use longwire_runtime::fabric::PortReport;
+use longwire_runtime::ledger::{NamedCounts, Traffic};
+use longwire_runtime::report::PeerReport;
+use longwire_runtime::{Artifact, LinkReport, RunReport};
+
+/// A place where frames or artifacts are counted.
+#[derive(Clone, Copy, Debug)]
+pub enum Place<'a> {
+    /// A port.
+    Port(&'a PortReport),
+    /// A direction of a link.
+    Link(&'a LinkReport),
+    /// The exchange with another host.
+    Host(&'a PeerReport),
+    /// The recording of a run.
+    Recording(&'a RunReport),
+}
+
+impl<'a> Place<'a> {
+    /// Returns the places where artifacts happen. A report without ports has them at its links.
+    pub fn measured(report: &'a RunReport) -> Vec<Place<'a>> {
+        let ports = report.ports.iter().map(Place::Port);
+        let links = report.links.iter().map(Place::Link);
+        let links = links.filter(|_| report.ports.is_empty());
+        let peers = report.hosts.iter().flat_map(|hosts| &hosts.peers);
+        let hosts = peers.map(Place::Host);
+        let hosts = hosts.filter(|host| host.artifacts().total() > 0);
+        let recording = (report.counts.unrecorded > 0).then_some(Place::Recording(report));
+        ports.chain(links).chain(hosts).chain(recording).collect()
+    }
+
+    /// Returns the name by which conditions and verdicts refer to it.
+    pub fn name(&self) -> Cow<'a, str> {
+        match self {
+            Place::Port(port) => Cow::Borrowed(&port.name),
+            Place::Link(link) => Cow::Borrowed(&link.name),
+            Place::Host(peer) => format!("host {}", peer.name).into(),
+            Place::Recording(_) => "recording".into(),
+        }
+    }
+
+    /// Returns its artifacts by kind.
+    pub fn artifacts(&self) -> Cow<'a, NamedCounts> {
+        match self {
+            Place::Port(port) => Cow::Borrowed(&port.artifacts),
+            // A network counts them for the ports, late handovers apart.
+            Place::Link(link) if link.artifacts.is_empty() => Cow::Owned(
+                [
+                    (Artifact::Late.name(), link.handovers.late),
+                    (Artifact::Overload.name(), link.handovers.overload),
+                ]
+                .into(),
+            ),
+            Place::Link(link) => Cow::Borrowed(&link.artifacts),
+            Place::Host(peer) => Cow::Owned(peer.artifacts()),
+            Place::Recording(run) => {
+                Cow::Owned([(Artifact::Unrecorded.name(), run.counts.unrecorded)].into())
+            }
+        }
+    }
+
+    /// Returns the number of artifacts of these kinds.
+    pub fn count(&self, chosen: impl Fn(Artifact) -> bool) -> u64 {
+        let artifacts = self.artifacts();
+        let kinds = Artifact::ALL.into_iter().filter(|kind| chosen(*kind));
+        kinds.map(|kind| artifacts.of(kind.name())).sum()
+    }
+
+    /// Returns its frames and bytes.
+    pub fn traffic(&self) -> Traffic {
+        match self {
+            Place::Port(port) => port.traffic,
+            Place::Link(link) => link.traffic,
+            Place::Host(peer) => Traffic {
+                packets_in: peer.frames_received + peer.artifacts().total(),
+                packets_out: peer.frames_received,
+                ..Traffic::default()
+            },
+            Place::Recording(run) => Traffic {
+                packets_in: run.ports.iter().map(|port| port.traffic.packets_in).sum(),
+                ..Traffic::default()
+            },
+        }
+    }
+
+    /// Returns the frames of which shares are taken: those that entered or those that left,
+    /// the larger number of both, and those that an input port lost.
+    pub fn frames(&self) -> u64 {
+        let lost = |kind| matches!(kind, Artifact::RingFull | Artifact::TooLong);
+        let traffic = self.traffic();
+        traffic.packets_in.max(traffic.packets_out) + self.count(lost)
+    }
+
+    /// Returns the link, if it is one.
+    pub(super) fn link(&self) -> Option<&'a LinkReport> {
+        match self {
+            Place::Link(link) => Some(link),
+            _ => None,
+        }
+    }
+}

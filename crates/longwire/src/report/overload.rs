@@ -1,0 +1,78 @@
+//! Links that a network could not serve in time.
+
+use longwire_runtime::LinkReport;
+
+use super::words::{count, count_of, micros};
+
+/// Links that an overload made late.
+pub(super) struct Overload<'a> {
+    behind: usize,
+    used: usize,
+    /// The smallest and the largest share of late frames, among links with
+    /// frames.
+    least: f64,
+    middle: f64,
+    worst: &'a LinkReport,
+}
+
+impl Overload<'_> {
+    /// Returns the overload; `None` if the network kept up.
+    pub fn of(links: &[LinkReport]) -> Option<Overload<'_>> {
+        let behind = links
+            .iter()
+            .filter(|row| row.handovers.overload > 0)
+            .count();
+        let used = links.iter().filter(|row| row.traffic.packets_out > 0);
+        let mut used: Vec<&LinkReport> = used.collect();
+        used.sort_by(|a, b| share_late(a).total_cmp(&share_late(b)));
+        let (least, worst) = (used.first()?, used.last()?);
+        (behind > 0).then(|| Overload {
+            behind,
+            used: used.len(),
+            least: share_late(least),
+            middle: share_late(used[used.len() / 2]),
+            worst,
+        })
+    }
+
+    /// Describes the range of late frames among links, if there are more than
+    /// [`Overload::line`] describes.
+    pub fn range(&self) -> Option<String> {
+        let percent = |share: f64| format!("{:.1}%", share * 100.0);
+        (self.used > 2).then(|| {
+            format!(
+                "overload: {} of a link's frames late at the least, {} at the median, {} at the most",
+                percent(self.least),
+                percent(self.middle),
+                percent(share_late(self.worst)),
+            )
+        })
+    }
+
+    /// Describes it.
+    pub fn line(&self) -> String {
+        let (worst, frames) = (self.worst, self.worst.traffic.packets_out);
+        format!(
+            "{} of {} could not be served in time, the worst {} with {} of its {} frames late \
+             ({:.1}%), by up to {}",
+            count(self.behind as u64),
+            count_of(self.used as u64, "link"),
+            worst.name,
+            count(late(worst)),
+            count(frames),
+            share_late(worst) * 100.0,
+            micros(worst.handovers.late_max_ns as f64 / 1e3),
+        )
+    }
+}
+
+/// Returns the share of its frames that a link handed over late, from 0 to 1.
+fn share_late(row: &LinkReport) -> f64 {
+    let frames = row.traffic.packets_out.max(1);
+    (late(row) as f64 / frames as f64).min(1.0)
+}
+
+/// Returns the frames of a link that were handed over late, for any reason.
+fn late(row: &LinkReport) -> u64 {
+    row.handovers.late + row.handovers.overload
+}
