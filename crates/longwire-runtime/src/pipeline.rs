@@ -13,6 +13,7 @@ use crate::config::LinkSetup;
 use crate::counters::LinkShared;
 use crate::host;
 use crate::network::{Direction, DirectionConfig};
+use crate::record::{Epoch, RecordHandle, Recorder, RecordingParts};
 use crate::report::LinkReport;
 use crate::stage::{Egress, Ingress};
 use crate::start_error::StartError;
@@ -57,6 +58,8 @@ pub enum PipelineError {
     Start(#[from] StartError),
     #[error("{0}")]
     Port(#[from] PortError),
+    #[error("the recorder: {0}")]
+    Recorder(String),
 }
 
 /// Runs `source` through a link into `sink` until the source has ended and
@@ -76,9 +79,8 @@ where
     R: RxPort + Send,
     T: TxPort + Send,
 {
-    run((source, sink), setup, config, |ingress, egress, shared| {
-        drive(ingress, egress, config, shared)
-    })
+    let drive = |ingress, egress, shared: &_| drive(ingress, egress, config, shared);
+    run((source, sink), setup, (config, None), drive)
 }
 
 /// As [`run_to_end`], with both stages in turn on the calling thread, as a run
@@ -93,7 +95,21 @@ pub fn run_on_one_thread<R: RxPort, T: TxPort>(
     setup: LinkSetup,
     config: PipelineConfig,
 ) -> Result<PipelineEnd<T>, PipelineError> {
-    run((source, sink), setup, config, drive_in_turn)
+    run_recorded(source, sink, setup, config, None)
+}
+
+/// As [`run_on_one_thread`], with a recorder that the stages wait for.
+///
+/// # Errors
+/// As [`run_on_one_thread`]; [`PipelineError::Recorder`] if the recorder fails.
+pub fn run_recorded<R: RxPort, T: TxPort>(
+    source: R,
+    sink: T,
+    setup: LinkSetup,
+    config: PipelineConfig,
+    recorder: Option<Box<dyn Recorder>>,
+) -> Result<PipelineEnd<T>, PipelineError> {
+    run((source, sink), setup, (config, recorder), drive_in_turn)
 }
 
 /// Builds the stages of a link and runs them with `drive`, which returns the
@@ -101,9 +117,10 @@ pub fn run_on_one_thread<R: RxPort, T: TxPort>(
 fn run<R: RxPort, T: TxPort>(
     ports: (R, T),
     setup: LinkSetup,
-    config: PipelineConfig,
+    (config, recorder): (PipelineConfig, Option<Box<dyn Recorder>>),
     drive: impl FnOnce(Ingress<R>, Egress<T>, &LinkShared) -> Result<(T, Duration, u64), PipelineError>,
 ) -> Result<PipelineEnd<T>, PipelineError> {
+    let recorded = RecordingParts::by(recorder);
     let config = DirectionConfig {
         seed: config.seed,
         link_id: LinkId(0),
@@ -118,8 +135,14 @@ fn run<R: RxPort, T: TxPort>(
         ingress,
         egress,
         source,
-    } = Direction::new(ports, setup, config, || None)?;
+    } = Direction::new(ports, setup, config, || {
+        recorded.handle(LinkId(0)).map(RecordHandle::waiting)
+    })?;
+    let writer = recorded.start(Epoch::ZERO)?;
     let (port, steady, steady_frames) = drive(ingress, egress, &source.shared)?;
+    if let Some(writer) = writer {
+        writer.end().map_err(PipelineError::Recorder)?;
+    }
     let report = source.report();
     Ok(PipelineEnd {
         port,

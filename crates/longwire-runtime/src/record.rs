@@ -89,6 +89,12 @@ pub struct Epoch {
 }
 
 impl Epoch {
+    /// The start of virtual time.
+    pub(crate) const ZERO: Epoch = Epoch {
+        monotonic: Nanos::ZERO,
+        wall: Nanos::ZERO,
+    };
+
     /// Returns the present instant.
     pub fn now() -> Epoch {
         let wall = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);

@@ -31,6 +31,7 @@ impl<T> Network<T> {
             link,
             held: HeldItems::new(),
             due: None,
+            detached: false,
             crossed_by: 0,
             passed_on: Sequence::default(),
         }));

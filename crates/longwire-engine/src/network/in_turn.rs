@@ -1,5 +1,6 @@
-//! Paths of one sequential link whose frames the caller keeps, in order, until they are
-//! decided. The network has only the link; the caller advances it by itself.
+//! Links that the caller advances apart from the others: each is the only link of the only
+//! path that crosses it. Of a sequential link, the caller may also keep the frames, in order,
+//! until they are decided.
 
 use longwire_units::Nanos;
 
@@ -8,22 +9,41 @@ use crate::link::{Link, LinkId};
 use crate::verdict::Verdict;
 
 impl<T> Network<T> {
-    /// Returns the link of a path, if the caller may keep its frames: the path has one
-    /// link, which no other path crosses and which [is sequential](crate::Link::is_sequential).
-    pub fn sequential_link(&self, path: PathId) -> Option<LinkId> {
+    /// Returns the link of a path that has no other, if no other path crosses it.
+    pub fn separate_link(&self, path: PathId) -> Option<LinkId> {
         let path = self.paths.get(path.0 as usize)?.as_ref()?;
         let id = path.link(0).filter(|_| path.link(1).is_none())?;
         let node = self.nodes.get(id.0 as usize)?.as_ref()?;
-        let sole = node.crossed_by == 1 && node.link.is_sequential();
-        sole.then_some(id)
+        (node.crossed_by == 1).then_some(id)
     }
 
     /// Begins to advance a link apart from the others. Frames that the network holds for
-    /// it precede those that the caller will keep.
+    /// it precede those that the caller will keep. Without such frames, it is advanced by
+    /// [`Network::advance_detached`], also before each [`Network::offer`].
     pub fn detach(&mut self, id: LinkId) {
         if let Some(Some(node)) = self.nodes.get_mut(id.0 as usize) {
             // Its entry in the agenda is stale.
             node.due = None;
+            node.detached = true;
+        }
+    }
+
+    /// Makes the decisions of a detached link, all of whose frames the network holds, by
+    /// events before `now` and, if `at_now`, at it.
+    #[inline]
+    pub fn advance_detached(
+        &mut self,
+        id: LinkId,
+        now: Nanos,
+        at_now: bool,
+        host: &mut impl FrameHost<T>,
+    ) {
+        while let Some(link) = self.detached(id)
+            && let Some(at) = link.service_at()
+            && (at < now || at_now && at == now)
+        {
+            host.at(at);
+            self.serve(id, at, true, host);
         }
     }
 
@@ -97,6 +117,7 @@ impl<T> Network<T> {
             };
             node.held.push_numbered(number, traveller);
         }
+        node.detached = false;
         node.held.skip_to(next_number);
         let until = node.link.last_arrival().max(node.link.changeable_from());
         if let Some(Some(path)) = self.paths.get_mut(path.0 as usize) {

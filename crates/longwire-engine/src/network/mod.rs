@@ -116,6 +116,8 @@ struct Node<T> {
     held: HeldItems<Traveller<T>>,
     /// Time of its entry in the agenda.
     due: Option<Nanos>,
+    /// The caller advances it by itself: it has no entry in the agenda.
+    detached: bool,
     /// Number of paths that cross it.
     crossed_by: u32,
     /// Numbers the frames that it passes on to other links.
@@ -476,6 +478,9 @@ impl<T> Network<T> {
         let Some(Some(node)) = self.nodes.get_mut(id.0 as usize) else {
             return;
         };
+        if node.detached {
+            return;
+        }
         let due = node.link.service_at();
         if due == node.due {
             return;

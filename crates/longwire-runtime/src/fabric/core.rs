@@ -168,6 +168,14 @@ impl Core {
         }
     }
 
+    /// Returns the time before which all events of links are done, also of links whose lane
+    /// was behind another when it was closed.
+    pub(super) fn complete_until(&self) -> Nanos {
+        // The next event happens before that.
+        let next = self.network.next_at().map(|at| at.saturating_sub(NANO));
+        next.map_or(self.advanced, |at| at.min(self.advanced))
+    }
+
     /// Returns the time before which all events are done.
     pub(super) fn now(&self) -> Nanos {
         self.advanced

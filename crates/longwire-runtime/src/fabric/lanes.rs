@@ -1,13 +1,16 @@
 //! Lanes: lines whose frames all cross one link to one port.
 //!
 //! Where ports are in pairs, each with all its frames on a path of one separate link,
-//! no frame needs the switch, the classifier, the agenda of the network or the release
-//! queue: the line holds frames in the order in which the link serves and releases them.
-//! They are offered to the link, decided, and sent where they lie. The link, its queue
-//! and its random streams are those of the network, so each verdict is the same.
+//! no frame needs the switch, the classifier or the agenda of the network. The link, its
+//! queue and its random streams are those of the network, so each verdict is the same.
 //!
-//! Before anything changes, lanes are closed: the frames in the links' queues are handed
-//! to the network, and those that are decided stay on their lines until their release.
+//! * *In place*: a sequential link serves and releases frames in the order of the line, so
+//!   they are offered, decided and sent where they lie.
+//! * *Held*: any other link, and any that is recorded. The network holds its frames, and the
+//!   release queue those that are decided.
+//!
+//! Before anything changes, lanes are closed: the frames in the queues of links in place are
+//! handed to the network, and those that are decided stay on their lines until their release.
 //! Afterwards lanes are opened again, if they still may.
 
 use longwire_engine::{FrameMeta, Link, LinkId, Nanos, PathId, Verdict};
@@ -26,6 +29,8 @@ struct Lane {
     path: PathId,
     link: LinkId,
     exit: PortIndex,
+    /// Frames stay on the line.
+    in_place: bool,
 }
 
 /// The lanes of a fabric.
@@ -62,6 +67,14 @@ impl Lanes {
     #[inline]
     pub fn are_open(&self) -> bool {
         !self.open.is_empty()
+    }
+
+    /// Whether frames that leave by an output port are decided in place.
+    #[inline]
+    pub fn leave_in_place(&self, exit: PortIndex) -> bool {
+        let feeder = self.feeder_of(exit.0.into());
+        let lane = feeder.and_then(|(line, _)| self.open.get(line));
+        lane.is_some_and(|lane| lane.in_place)
     }
 
     /// Returns the line whose frames leave by an output port, and their link.
@@ -103,15 +116,14 @@ impl Core {
             self.lanes.feeders[usize::from(lane.exit.0)] = Some((line, lane.link));
             self.network.detach(lane.link);
         }
+        self.record_in_turn(true);
         self.lanes.open = lanes;
     }
 
     /// Returns the lane of each line; `None` unless all have one.
     fn plan_lanes(&self) -> Option<Vec<Lane>> {
         let lines = self.state.frames.line_count();
-        if self.state.ledger.is_some()
-            || self.state.remote.is_some()
-            || self.state.flows.is_some()
+        if self.state.remote.is_some()
             || self.lost_ports.contains(&true)
             || self.classifier.len() > RULES_MAX
         {
@@ -123,10 +135,23 @@ impl Core {
             let Target::Path(path) = self.classifier.target_of_port(port)? else {
                 return None;
             };
-            let link = self.network.sequential_link(path)?;
-            (usize::from(exit.0) < lines).then_some(Lane { path, link, exit })
+            let link = self.network.separate_link(path)?;
+            (usize::from(exit.0) < lines).then_some(Lane {
+                path,
+                link,
+                exit,
+                in_place: false,
+            })
         };
-        let lanes: Vec<Lane> = (0..lines).map(lane).collect::<Option<_>>()?;
+        let mut lanes: Vec<Lane> = (0..lines).map(lane).collect::<Option<_>>()?;
+        let link = |lane: &Lane| self.network.link(lane.link);
+        // The errors of a router leave by the port of another lane.
+        let has_routers = lanes.iter().filter_map(link).any(Link::is_router);
+        if !has_routers && self.state.ledger.is_none() && self.state.flows.is_none() {
+            for lane in &mut lanes {
+                lane.in_place = link(lane).is_some_and(Link::is_sequential);
+            }
+        }
         let shared = |(nth, lane): (usize, &Lane)| {
             let mut others = lanes[..nth].iter();
             others.any(|other| other.link == lane.link || other.exit == lane.exit)
@@ -150,6 +175,13 @@ impl Core {
             let until = self.network.attach(lane.path, queued);
             self.advanced = self.advanced.max(until);
         }
+        self.record_in_turn(false);
+    }
+
+    fn record_in_turn(&mut self, in_turn: bool) {
+        if let Some(ledger) = &mut self.state.ledger {
+            ledger.advance_in_turn(in_turn);
+        }
     }
 
     /// Puts the decided frames of all lanes into the release queue.
@@ -171,10 +203,62 @@ impl Core {
     /// each line. Returns their number.
     pub(super) fn take_in_lanes(&mut self, until: Nanos, tolerance: Nanos) -> usize {
         let mut taken = 0;
-        for line in 0..self.lanes.open.len() {
-            taken += self.take_in_lane(line, until, tolerance);
+        let ledger = self.state.ledger.as_ref();
+        if ledger.is_some_and(|ledger| ledger.with_frames()) {
+            // The arrivals of all ports are recorded in their order.
+            while taken < BURST
+                && let Some((line, _)) = self.state.frames.next_arrival(until)
+            {
+                taken += self.hold_arrived(line.into(), (until, 1), tolerance);
+            }
+        } else {
+            for line in 0..self.lanes.open.len() {
+                taken += if self.lanes.open[line].in_place {
+                    self.take_in_lane(line, until, tolerance)
+                } else {
+                    self.hold_arrived(line, (until, BURST), tolerance)
+                };
+            }
         }
         self.bridge.count_paired(taken as u64);
+        taken
+    }
+
+    /// Offers the frames of a line that arrived by `until` to its link, at most `frames`:
+    /// the network holds them. Returns their number.
+    fn hold_arrived(
+        &mut self,
+        line: usize,
+        (until, frames): (Nanos, usize),
+        tolerance: Nanos,
+    ) -> usize {
+        let Lane {
+            path, link, exit, ..
+        } = self.lanes.open[line];
+        let mut taken = 0;
+        while taken < frames
+            && let Some(arrived) = self.state.frames.line(line).arrived()
+            && arrived.release <= until
+            && let Some(mut frame) = self.state.frames.take(line as u16)
+        {
+            taken += 1;
+            let state = &mut self.state;
+            let last = self.network.link(link).map(Link::last_arrival);
+            let arrival = arrived
+                .release
+                .max(self.advanced)
+                .max(last.unwrap_or_default());
+            self.network.advance_detached(link, arrival, true, state);
+            let meta = FrameMeta::new(arrival, arrived.wire_len);
+            if let Some(ledger) = &mut state.ledger {
+                ledger.entered(PortIndex(line as u16), meta, state.frames.bytes(&frame));
+            }
+            frame.exit = Exit::One(exit);
+            if let Err(frame) = self.network.offer(path, meta, frame, state) {
+                state.frames.free(frame);
+            }
+            self.note_moved(line, arrived.release, arrival, tolerance);
+        }
         taken
     }
 
@@ -232,7 +316,12 @@ impl Core {
     /// Makes the decisions of all lanes' links before `until`.
     pub(super) fn advance_lanes(&mut self, until: Nanos) {
         for line in 0..self.lanes.open.len() {
-            let link = self.lanes.open[line].link;
+            let Lane { link, in_place, .. } = self.lanes.open[line];
+            if !in_place {
+                self.network
+                    .advance_detached(link, until, false, &mut self.state);
+                continue;
+            }
             self.network
                 .advance_held(link, until, false, &mut self.state);
             if let Some(mut turn) = self.turn(line) {
@@ -438,7 +527,7 @@ impl Core {
     pub(super) fn gate(&mut self, line: usize, tolerance: Nanos) -> Option<Gate<'_>> {
         let lane = self.lanes.open.get(line)?;
         let is_behind = self.state.frames.line(line).arrived().is_some();
-        if is_behind || self.network.holds_frames(lane.link) {
+        if !lane.in_place || is_behind || self.network.holds_frames(lane.link) {
             return None;
         }
         let limit = self.orders.next_change().unwrap_or(Nanos::MAX);

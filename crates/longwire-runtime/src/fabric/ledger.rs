@@ -51,6 +51,8 @@ pub(super) struct Ledger {
     /// Events that happen now, unless events are passed on as they come.
     group: Option<Vec<LinkEvent>>,
     now: Nanos,
+    /// Links are advanced one after the other: time goes back with each.
+    in_turn: bool,
 }
 
 impl Ledger {
@@ -60,6 +62,7 @@ impl Ledger {
             offered: Vec::new(),
             group: None,
             now: Nanos::ZERO,
+            in_turn: false,
         }
     }
 
@@ -76,30 +79,40 @@ impl Ledger {
         }
     }
 
-    /// Notes that the next events happen at `now`: earlier ones are complete.
+    /// Notes that the next events happen at `now`: earlier ones are complete, unless links
+    /// are advanced in turn.
     #[inline]
     pub fn at(&mut self, now: Nanos) {
-        if now > self.now {
-            self.pass_on();
+        if self.in_turn {
+            self.now = now;
+        } else if now > self.now {
+            self.pass_on_before(now);
             self.now = now;
         }
     }
 
-    /// Passes the events of this moment on: there will be no others.
-    pub fn pass_on(&mut self) {
+    /// Notes that links are advanced one after the other from now on, or all together.
+    pub fn advance_in_turn(&mut self, in_turn: bool) {
+        self.in_turn = in_turn;
+        // Some may not be advanced as far as others.
+        self.now = Nanos::ZERO;
+    }
+
+    /// Passes on all events before `until`: there will be no others.
+    pub fn pass_on_before(&mut self, until: Nanos) {
         let Some(group) = &mut self.group else {
             return;
         };
         if group.len() > 1 {
-            // Those of one link keep their order.
-            group.sort_by_key(|event| event.link);
+            // Those of one time and link keep their order.
+            group.sort_by_key(|event| (event.at, event.link));
         }
+        let complete = group.partition_point(|event| event.at < until);
+        let complete = group.drain(..complete);
         match &mut self.sink {
-            Sink::List(list) => list.append(group),
+            Sink::List(list) => list.extend(complete),
             Sink::Recorder { handle, .. } => {
-                group
-                    .drain(..)
-                    .for_each(|event| handle.push_event(event.event));
+                complete.for_each(|event| handle.push_event(event.event));
             }
         }
     }
@@ -126,6 +139,18 @@ impl Ledger {
             (None, Sink::Recorder { handle, .. }) => handle.push_event(event),
             (None, Sink::List(list)) => list.push(LinkEvent { at, link, event }),
         }
+    }
+
+    /// Whether arriving frames are recorded, too.
+    #[inline]
+    pub fn with_frames(&self) -> bool {
+        matches!(
+            self.sink,
+            Sink::Recorder {
+                with_frames: true,
+                ..
+            }
+        )
     }
 
     /// Records the arrival of a frame.
@@ -208,7 +233,7 @@ impl Ledger {
 
     /// Hands over the last events of the run.
     pub fn finish(&mut self) {
-        self.pass_on();
+        self.pass_on_before(Nanos::MAX);
         if let Sink::Recorder { handle, .. } = &mut self.sink {
             handle.finish();
         }

@@ -11,6 +11,7 @@ use longwire_packet::bridge::Bridge;
 
 use super::core::Core;
 use super::frames::Frames;
+use super::ledger::{Ledger, RecordingParts};
 use super::live::{FabricParts, form_for, ingress_stage, line_of};
 use super::orders::{Order, Task};
 use super::report::PortReport;
@@ -18,6 +19,7 @@ use super::shards::Shards;
 use super::stage::Fabric;
 use crate::clock::Clock;
 use crate::counters::LinkShared;
+use crate::record::{Epoch, RecordHandle, Recorder};
 use crate::stage::Ingress;
 use crate::start_error::StartError;
 
@@ -42,6 +44,8 @@ pub enum FabricPipelineError {
     Start(#[from] StartError),
     #[error(transparent)]
     Port(#[from] PortError),
+    #[error("the recorder: {0}")]
+    Recorder(String),
 }
 
 /// Builds a fabric without ports and passes it to `look`, to measure the cost
@@ -76,25 +80,44 @@ pub fn run_to_end<R: RxPort, T: TxPort>(
     seed: u64,
     memory: Bytes,
 ) -> Result<FabricEnd<T>, FabricPipelineError> {
+    run_recorded(ports, parts, (seed, memory), None)
+}
+
+/// As [`run_to_end`], with a recorder that the fabric waits for.
+///
+/// # Errors
+/// As [`run_to_end`], or if the recorder's thread cannot be started.
+pub fn run_recorded<R: RxPort, T: TxPort>(
+    ports: Vec<(R, T)>,
+    parts: FabricParts,
+    (seed, memory): (u64, Bytes),
+    recorder: Option<Box<dyn Recorder>>,
+) -> Result<FabricEnd<T>, FabricPipelineError> {
+    let recorded = RecordingParts::by(recorder);
     let mut inputs = Vec::new();
     let mut outputs = Vec::new();
     let mut lines = Vec::new();
     let form = form_for(ports.iter().map(|(_, tx)| tx));
-    for (rx, tx) in ports {
+    for (index, (rx, tx)) in ports.into_iter().enumerate() {
         let shared = Arc::new(LinkShared::new());
         let clock = Clock::arrivals();
         let (stage, reader) =
             ingress_stage(rx, (clock.clone(), line_of(memory, 2, true), form), &shared)?;
         inputs.push(PipelineInput { stage, clock });
         lines.push(reader);
-        outputs.push((tx, shared, None));
+        let output = recorded.handle(LinkId(index as u32));
+        let output = output.filter(|_| recorded.wants_frames());
+        outputs.push((tx, shared, output.map(RecordHandle::waiting)));
     }
     let shared: Vec<_> = outputs
         .iter()
         .map(|(_, shared, _)| Arc::clone(shared))
         .collect();
     let started = Instant::now();
-    let core = build(parts, Frames::new(lines), seed, Nanos::ZERO)?;
+    let mut core = build(parts, Frames::new(lines), seed, Nanos::ZERO)?;
+    let ledger = recorded.ledger().map(Ledger::waiting);
+    core.record(ledger.map(Ledger::in_order));
+    let writer = recorded.start(Epoch::ZERO)?;
     let built = started.elapsed();
     let clock = Clock::arrivals();
     let (_, orders) = std::sync::mpsc::channel();
@@ -111,9 +134,14 @@ pub fn run_to_end<R: RxPort, T: TxPort>(
         let of = (&**shared, &shared.port_totals());
         PortReport::of(&index.to_string(), of, Nanos::ZERO)
     });
+    let reports = reports.collect();
+    let ports = fabric.into_ports();
+    if let Some(writer) = writer {
+        writer.end().map_err(FabricPipelineError::Recorder)?;
+    }
     Ok(FabricEnd {
-        reports: reports.collect(),
-        ports: fabric.into_ports(),
+        reports,
+        ports,
         took,
         built,
     })

@@ -329,7 +329,8 @@ impl<T: TxPort> Fabric<T> {
         }
         if taken < TAKEN_IN {
             let decided = until.saturating_sub(self.slack());
-            if self.core.next_event().is_some_and(|next| next <= decided) {
+            let is_recorded = self.core.state.ledger.is_some();
+            if is_recorded || self.core.next_event().is_some_and(|next| next <= decided) {
                 self.core.advance(decided);
             }
         }
@@ -350,9 +351,9 @@ impl<T: TxPort> Fabric<T> {
             sent += self.send(index, now, &mut full)?;
         }
         self.core.state.frames.settle();
-        let advanced = self.core.now();
+        let complete = self.core.complete_until();
         if let Some(ledger) = &mut self.core.state.ledger {
-            ledger.at(advanced);
+            ledger.pass_on_before(complete);
             ledger.flush();
         }
         Ok(Step {
@@ -383,12 +384,11 @@ impl<T: TxPort> Fabric<T> {
 
     /// Distributes due frames to the output ports.
     fn make_ready(&mut self, now: Nanos) {
-        let older = self.core.lanes.are_open();
         for _ in 0..2 * TAKEN_IN {
             let Some((mut frame, release, last)) = self.core.pop_due(now) else {
                 return;
             };
-            let ready = |frame| DueFrame {
+            let ready = |frame, older| DueFrame {
                 frame,
                 release,
                 last,
@@ -400,7 +400,10 @@ impl<T: TxPort> Fabric<T> {
                         output.account.refuse(1);
                         self.core.state.frames.free(frame);
                     }
-                    Some(output) => output.ready.push_back(ready(frame)),
+                    Some(output) => {
+                        let older = self.core.lanes.leave_in_place(port);
+                        output.ready.push_back(ready(frame, older));
+                    }
                     None => self.core.state.frames.free(frame),
                 },
                 Exit::AllBut(arrival) => {
@@ -408,7 +411,7 @@ impl<T: TxPort> Fabric<T> {
                         let leaves = !output.lost && !output.is_remote && !output.no_carrier;
                         if index != usize::from(arrival.0) && leaves {
                             let copy = self.core.state.frames.copy(&mut frame);
-                            output.ready.push_back(ready(copy));
+                            output.ready.push_back(ready(copy, false));
                         }
                     }
                     self.core.state.frames.free(frame);

@@ -252,14 +252,14 @@ struct Outcome {
 
 /// The events that a recorder received: frames at ports with their times, and events of links.
 #[derive(Default)]
-struct Recorded {
-    arrivals: Vec<Arrival>,
-    events: Vec<Event>,
+pub(crate) struct Recorded {
+    pub(crate) arrivals: Vec<Arrival>,
+    pub(crate) events: Vec<Event>,
     epoch: Nanos,
 }
 
 /// Keeps what it receives.
-struct Keeper(Arc<Mutex<Recorded>>);
+pub(crate) struct Keeper(pub(crate) Arc<Mutex<Recorded>>);
 
 impl Recorder for Keeper {
     fn start(&mut self, epoch: Epoch) {
