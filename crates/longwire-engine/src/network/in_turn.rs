@@ -61,13 +61,14 @@ impl<T> Network<T> {
             let Some(Some(node)) = self.nodes.get_mut(id.0 as usize) else {
                 return;
             };
-            let decided = if at_now {
-                node.link.poll(now, &())
-            } else {
-                node.link.poll_before(now, &())
-            };
-            let Some((number, verdict)) = decided else {
+            let at = node.link.service_at();
+            let Some(at) = at.filter(|at| *at < now || at_now && *at == now) else {
                 return;
+            };
+            host.at(at);
+            let decided = node.link.poll(at, &());
+            let Some((number, verdict)) = decided else {
+                continue;
             };
             let Some(traveller) = node.held.take(number) else {
                 continue;

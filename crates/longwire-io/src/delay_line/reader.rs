@@ -244,7 +244,8 @@ impl DelayLineReader {
         let (at, head) = self.record_of(frame);
         let memory = &self.shared.memory;
         // SAFETY: as in `bytes_mut`: `frame` is the only handle of its record, borrowed
-        // exclusively; the head says that it has a tail.
+        // exclusively, or the record is on the line of `self`, which is; the head says that
+        // it has a tail.
         unsafe {
             let tail_at = at + size_of::<Head>();
             let tail: Tail = memory.load(tail_at);

@@ -6,19 +6,22 @@
 //!
 //! * *In place*: a sequential link serves and releases frames in the order of the line, so
 //!   they are offered, decided and sent where they lie.
-//! * *Held*: any other link, and any that is recorded. The network holds its frames, and the
-//!   release queue those that are decided.
+//! * *Held*: the network holds the frames of any other link, and the release queue those
+//!   that are decided.
 //!
 //! Before anything changes, lanes are closed: the frames in the queues of links in place are
 //! handed to the network, and those that are decided stay on their lines until their release.
 //! Afterwards lanes are opened again, if they still may.
 
-use longwire_engine::{FrameMeta, Link, LinkId, Nanos, PathId, Verdict};
+use std::collections::VecDeque;
+
+use longwire_engine::{Bytes, FrameMeta, Link, LinkId, Nanos, Packets, PathId, Verdict};
 use longwire_io::delay_line::{DelayLineReader, DelayLineWriter};
 use longwire_packet::bridge::PortIndex;
 
 use super::core::{Core, MovedFrame};
 use super::frames::Exit;
+use super::ledger::Ledger;
 use super::state::{FabricState, Target};
 use crate::ledger::LinkCells;
 use crate::stage::BURST;
@@ -43,6 +46,8 @@ pub(super) struct Lanes {
     /// By output port: the line whose frames leave by it, and their link. They stay when
     /// lanes are closed.
     feeders: Vec<Option<(usize, LinkId)>>,
+    /// By line: the numbers in the record of the frames that are queued in place.
+    queued: Vec<VecDeque<u32>>,
 }
 
 impl Default for Lanes {
@@ -51,6 +56,7 @@ impl Default for Lanes {
             open: Vec::new(),
             stale: true,
             feeders: Vec::new(),
+            queued: Vec::new(),
         }
     }
 }
@@ -112,6 +118,7 @@ impl Core {
             return;
         };
         self.lanes.feeders = vec![None; lines];
+        self.lanes.queued.resize_with(lines, VecDeque::new);
         for (line, lane) in lanes.iter().enumerate() {
             self.lanes.feeders[usize::from(lane.exit.0)] = Some((line, lane.link));
             self.network.detach(lane.link);
@@ -147,7 +154,7 @@ impl Core {
         let link = |lane: &Lane| self.network.link(lane.link);
         // The errors of a router leave by the port of another lane.
         let has_routers = lanes.iter().filter_map(link).any(Link::is_router);
-        if !has_routers && self.state.ledger.is_none() && self.state.flows.is_none() {
+        if !has_routers && self.state.flows.is_none() {
             for lane in &mut lanes {
                 lane.in_place = link(lane).is_some_and(Link::is_sequential);
             }
@@ -170,7 +177,12 @@ impl Core {
         for (line, lane) in std::mem::take(&mut self.lanes.open).into_iter().enumerate() {
             let frames = &mut self.state.frames;
             let exit = Exit::One(lane.exit);
-            let queued = std::iter::from_fn(|| frames.take_queued(line, exit));
+            let numbers = &mut self.lanes.queued[line];
+            let queued = std::iter::from_fn(|| {
+                let (mut frame, len) = frames.take_queued(line, exit)?;
+                frame.number = numbers.pop_front().unwrap_or_default();
+                Some((frame, len))
+            });
             let queued: Vec<_> = queued.collect();
             let until = self.network.attach(lane.path, queued);
             self.advanced = self.advanced.max(until);
@@ -203,25 +215,26 @@ impl Core {
     /// each line. Returns their number.
     pub(super) fn take_in_lanes(&mut self, until: Nanos, tolerance: Nanos) -> usize {
         let mut taken = 0;
-        let ledger = self.state.ledger.as_ref();
-        if ledger.is_some_and(|ledger| ledger.with_frames()) {
+        if self.records_frames() {
             // The arrivals of all ports are recorded in their order.
             while taken < BURST
                 && let Some((line, _)) = self.state.frames.next_arrival(until)
             {
-                taken += self.hold_arrived(line.into(), (until, 1), tolerance);
+                taken += self.take_in_lane(line.into(), (until, 1), tolerance);
             }
         } else {
             for line in 0..self.lanes.open.len() {
-                taken += if self.lanes.open[line].in_place {
-                    self.take_in_lane(line, until, tolerance)
-                } else {
-                    self.hold_arrived(line, (until, BURST), tolerance)
-                };
+                taken += self.take_in_lane(line, (until, BURST), tolerance);
             }
         }
         self.bridge.count_paired(taken as u64);
         taken
+    }
+
+    #[inline]
+    fn records_frames(&self) -> bool {
+        let ledger = self.state.ledger.as_ref();
+        ledger.is_some_and(|ledger| ledger.with_frames())
     }
 
     /// Offers the frames of a line that arrived by `until` to its link, at most `frames`:
@@ -262,12 +275,22 @@ impl Core {
         taken
     }
 
-    fn take_in_lane(&mut self, line: usize, until: Nanos, tolerance: Nanos) -> usize {
-        let link = self.lanes.open[line].link;
+    /// Offers the frames of a line that arrived by `until` to its link, at most `frames`.
+    /// Returns their number.
+    fn take_in_lane(
+        &mut self,
+        line: usize,
+        (until, frames): (Nanos, usize),
+        tolerance: Nanos,
+    ) -> usize {
+        let Lane { link, in_place, .. } = self.lanes.open[line];
+        if !in_place {
+            return self.hold_arrived(line, (until, frames), tolerance);
+        }
         let (mut taken, mut moved) = (0, Vec::new());
-        while taken < BURST {
+        while taken < frames {
             // Frames that the network still holds precede those on the line.
-            let mut burst = BURST;
+            let mut burst = frames;
             if self.network.holds_frames(link) {
                 let Some(arrival) = self.next_on_lane(line, until) else {
                     break;
@@ -325,9 +348,7 @@ impl Core {
             self.network
                 .advance_held(link, until, false, &mut self.state);
             if let Some(mut turn) = self.turn(line) {
-                while let Some(verdict) = turn.link.poll_in_turn_before(until) {
-                    turn.decided(&verdict);
-                }
+                turn.decide_before(until);
             }
         }
     }
@@ -343,14 +364,31 @@ impl Core {
     /// Borrows the parts of a lane.
     fn turn(&mut self, line: usize) -> Option<LaneTurn<'_>> {
         let id = self.lanes.open.get(line)?.link;
-        let FabricState { frames, cells, .. } = &mut self.state;
+        let FabricState {
+            frames,
+            cells,
+            ledger,
+            ..
+        } = &mut self.state;
+        let queued = &mut self.lanes.queued[line];
+        let record = ledger.as_deref_mut().map(|ledger| LaneRecord {
+            ledger,
+            port: PortIndex(line as u16),
+            id,
+            queued,
+        });
         let (line, in_place) = frames.line_in_place(line);
         Some(LaneTurn {
             link: self.network.detached(id)?,
             line,
             in_place,
             cells: cells.get(id.0 as usize)?.as_deref()?,
-            steady_until: self.steady_until,
+            // The events of a recorded link happen at their times.
+            steady_until: match record {
+                None => self.steady_until,
+                Some(_) => Nanos::ZERO,
+            },
+            record,
         })
     }
 
@@ -384,6 +422,42 @@ struct LaneTurn<'a> {
     cells: &'a LinkCells,
     /// No change comes before.
     steady_until: Nanos,
+    record: Option<LaneRecord<'a>>,
+}
+
+/// The recorder of a lane.
+struct LaneRecord<'a> {
+    ledger: &'a mut Ledger,
+    port: PortIndex,
+    id: LinkId,
+    /// The numbers of frames that are queued in place.
+    queued: &'a mut VecDeque<u32>,
+}
+
+impl LaneRecord<'_> {
+    /// Records a frame that was offered, and the verdict about it.
+    fn offered(&mut self, meta: FrameMeta, link: &Link, verdict: &Verdict) {
+        self.ledger.at(meta.arrival);
+        // The frame may be in service already, and have departed at its arrival.
+        let queue = match (verdict, link.occupancy()) {
+            (Verdict::Queued, (Packets(0), _)) => (Packets(1), Bytes(meta.len.into())),
+            (_, queue) => queue,
+        };
+        let number = self.ledger.offered_into(self.id, meta, queue);
+        if *verdict == Verdict::Queued {
+            self.queued.push_back(number);
+        } else {
+            self.ledger.decided(self.id, number, *verdict);
+        }
+    }
+
+    /// Records the verdict about the frame that has been queued longest, at `at`.
+    fn decided(&mut self, at: Nanos, verdict: &Verdict) {
+        if let Some(number) = self.queued.pop_front() {
+            self.ledger.at(at);
+            self.ledger.decided(self.id, number, *verdict);
+        }
+    }
 }
 
 impl LaneTurn<'_> {
@@ -392,7 +466,16 @@ impl LaneTurn<'_> {
     #[inline]
     fn take_in(&mut self, until: Nanos, advanced: Nanos) -> Option<(Nanos, Nanos)> {
         let arrived = self.line.arrived().filter(|frame| frame.release <= until)?;
-        let arrival = arrived.release.max(advanced);
+        let mut arrival = arrived.release.max(advanced);
+        if let Some(record) = &mut self.record {
+            arrival = arrival.max(self.link.last_arrival());
+            if record.ledger.with_frames() {
+                self.line.finish_arrived();
+                let meta = FrameMeta::new(arrival, arrived.wire_len);
+                let bytes = self.line.arrived_bytes();
+                record.ledger.entered(record.port, meta, bytes);
+            }
+        }
         self.decide_until(arrival);
         let meta = FrameMeta {
             arrival,
@@ -413,7 +496,33 @@ impl LaneTurn<'_> {
     #[inline]
     fn decide_until(&mut self, now: Nanos) {
         if self.link.holds_frames() {
+            if self.record.is_some() {
+                return self.decide_recorded(|at| at <= now);
+            }
             while let Some(verdict) = self.link.poll_in_turn(now) {
+                self.decided(&verdict);
+            }
+        }
+    }
+
+    /// Makes the decisions about queued frames by events before `now`.
+    fn decide_before(&mut self, now: Nanos) {
+        if self.record.is_some() {
+            return self.decide_recorded(|at| at < now);
+        }
+        while let Some(verdict) = self.link.poll_in_turn_before(now) {
+            self.decided(&verdict);
+        }
+    }
+
+    /// Makes and records the decisions by events at which `happens` is true, each at its
+    /// time.
+    fn decide_recorded(&mut self, happens: impl Fn(Nanos) -> bool) {
+        while let Some(at) = self.link.next_at().filter(|at| happens(*at)) {
+            if let Some(verdict) = self.link.poll_in_turn(at) {
+                if let Some(record) = &mut self.record {
+                    record.decided(at, &verdict);
+                }
                 self.decided(&verdict);
             }
         }
@@ -421,7 +530,11 @@ impl LaneTurn<'_> {
 
     /// Counts a frame that was offered, and the verdict about it.
     #[inline]
-    fn count(&mut self, FrameMeta { arrival, len }: FrameMeta, verdict: &Verdict) {
+    fn count(&mut self, meta: FrameMeta, verdict: &Verdict) {
+        let FrameMeta { arrival, len } = meta;
+        if let Some(record) = &mut self.record {
+            record.offered(meta, self.link, verdict);
+        }
         self.cells.arrived(len);
         match verdict {
             Verdict::Deliver(delivery) => {
@@ -487,7 +600,10 @@ impl Gate<'_> {
     /// Offers a frame to the link.
     #[inline]
     pub fn offer(&mut self, stamped: Nanos, len: u32, bytes: &[u8]) -> Verdict {
-        let arrival = stamped.max(self.advanced);
+        let mut arrival = stamped.max(self.advanced);
+        if self.turn.record.is_some() {
+            arrival = arrival.max(self.turn.link.last_arrival());
+        }
         self.passed += 1;
         let by = arrival.saturating_sub(stamped);
         if by > self.tolerance {
@@ -527,7 +643,9 @@ impl Core {
     pub(super) fn gate(&mut self, line: usize, tolerance: Nanos) -> Option<Gate<'_>> {
         let lane = self.lanes.open.get(line)?;
         let is_behind = self.state.frames.line(line).arrived().is_some();
-        if !lane.in_place || is_behind || self.network.holds_frames(lane.link) {
+        // Arrivals of all ports are recorded in their order, not port by port.
+        let in_place = lane.in_place && !self.records_frames();
+        if !in_place || is_behind || self.network.holds_frames(lane.link) {
             return None;
         }
         let limit = self.orders.next_change().unwrap_or(Nanos::MAX);

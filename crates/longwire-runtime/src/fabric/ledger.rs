@@ -1,7 +1,7 @@
 //! Recording of a fabric: frames at their arrival, and the verdicts of each
 //! link.
 
-use longwire_engine::{FrameMeta, Link, LinkId, Nanos, Verdict};
+use longwire_engine::{Bytes, FrameMeta, Link, LinkId, Nanos, Packets, Verdict};
 use longwire_packet::bridge::PortIndex;
 
 use crate::record::{Event, RecordHandle};
@@ -170,10 +170,15 @@ impl Ledger {
         }
     }
 
-    /// Records that a frame was offered to a link. Returns the frame's number there,
-    /// truncated.
+    /// Records that a frame was offered to a link, which is in the state right after that.
+    /// Returns the frame's number there, truncated.
     #[cold]
     pub fn offered(&mut self, id: LinkId, meta: FrameMeta, link: &Link) -> u32 {
+        self.offered_into(id, meta, link.occupancy())
+    }
+
+    /// As [`Ledger::offered`], with the content of the queue right after.
+    pub fn offered_into(&mut self, id: LinkId, meta: FrameMeta, queue: (Packets, Bytes)) -> u32 {
         let index = id.0 as usize;
         if index >= self.offered.len() {
             self.offered.resize(index + 1, 0);
@@ -185,7 +190,7 @@ impl Ledger {
             frame: number,
             arrival: meta.arrival,
             len: meta.len,
-            queue: link.occupancy(),
+            queue,
             bytes: 0..0,
         };
         self.add(id, arrived);

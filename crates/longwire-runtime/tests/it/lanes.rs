@@ -116,11 +116,22 @@ struct Outcome {
     events: Vec<Event>,
 }
 
-/// Returns a recorder if the run is recorded, and what it keeps.
-fn recorder(recorded: bool) -> (Option<Box<dyn Recorder>>, Arc<Mutex<Recorded>>) {
-    let kept = Arc::new(Mutex::new(Recorded::default()));
-    let keeper: Box<dyn Recorder> = Box::new(Keeper(Arc::clone(&kept)));
-    (recorded.then_some(keeper), kept)
+/// What a run records.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Records {
+    Nothing,
+    Verdicts,
+    Frames,
+}
+
+impl Records {
+    /// Returns the recorder, and what it will have kept.
+    pub(crate) fn recorder(self) -> (Option<Box<dyn Recorder>>, Arc<Mutex<Recorded>>) {
+        let kept = Arc::new(Mutex::new(Recorded::default()));
+        let keeper = Keeper(Arc::clone(&kept), self == Records::Frames);
+        let keeper: Box<dyn Recorder> = Box::new(keeper);
+        (Some(keeper).filter(|_| self != Records::Nothing), kept)
+    }
 }
 
 fn outcome(left: Vec<Departures>, cells: &[Arc<LinkCells>], kept: &Mutex<Recorded>) -> Outcome {
@@ -138,9 +149,9 @@ pub(crate) fn totals(cells: &[Arc<LinkCells>]) -> Vec<LinkTotals> {
 }
 
 /// With the stages of a live run.
-fn staged(case: &Case, arrivals: &[Vec<Arrival>; 2], most: usize, recorded: bool) -> Outcome {
+fn staged(case: &Case, arrivals: &[Vec<Arrival>; 2], most: usize, records: Records) -> Outcome {
     let (parts, cells) = parts(case);
-    let (recorder, kept) = recorder(recorded);
+    let (recorder, kept) = records.recorder();
     let ports = arrivals.iter().map(|arrivals| {
         let source = Arrivals {
             frames: arrivals.clone(),
@@ -157,7 +168,7 @@ fn staged(case: &Case, arrivals: &[Vec<Arrival>; 2], most: usize, recorded: bool
 /// Frame by frame, without lines.
 fn simulated(case: &Case, arrivals: &[Vec<Arrival>; 2]) -> Outcome {
     let (parts, cells) = parts(case);
-    let (recorder, kept) = recorder(true);
+    let (recorder, kept) = Records::Frames.recorder();
     let mut simulation =
         Simulation::new(&["a", "b"], parts, 3, Nanos::ZERO, recorder).expect("it starts");
     let mut left: Vec<Departures> = vec![Vec::new(), Vec::new()];
@@ -193,26 +204,36 @@ fn compare(case: &Case) {
         case.up,
         expected.left[1].len()
     );
-    for (most, recorded) in [(1, false), (7, false), (64, false), (7, true), (64, true)] {
-        let mut found = staged(case, &arrivals, most, recorded);
+    let ways = [
+        (1, Records::Nothing),
+        (7, Records::Nothing),
+        (64, Records::Nothing),
+        (7, Records::Frames),
+        (64, Records::Frames),
+        (16, Records::Verdicts),
+    ];
+    for (most, records) in ways {
+        let mut found = staged(case, &arrivals, most, records);
         if case.up.contains("order=reorder") {
             // The stages decide a burst after its last arrival, so a frame that overtakes
             // others may be handed over after them.
             found.left[1].sort_by_key(|(release, _)| *release);
         }
-        let name = format!("{}, {most}, {recorded}", case.up);
+        let name = format!("{}, {most}, {records:?}", case.up);
         assert_eq!(found.totals, expected.totals, "{name}");
         for (found, expected) in found.left.iter().zip(&expected.left) {
             assert_same(found, expected, &name);
         }
-        if recorded {
+        if records == Records::Frames {
             assert_same(&found.entered, &expected.entered, &name);
+        }
+        if records != Records::Nothing {
             assert_same(&found.events, &expected.events, &name);
         }
     }
 }
 
-fn assert_same<T: PartialEq + std::fmt::Debug>(found: &[T], expected: &[T], name: &str) {
+pub(crate) fn assert_same<T: PartialEq + std::fmt::Debug>(found: &[T], expected: &[T], name: &str) {
     let differs = found.iter().zip(expected).position(|(a, b)| a != b);
     if let Some(at) = differs {
         let near = |of: &[T]| format!("{:?}", &of[at.saturating_sub(2)..of.len().min(at + 8)]);

@@ -1,28 +1,36 @@
 //! Trains and unfinished checksums on lanes: every wire frame leaves when and as it does
 //! from the same network frame by frame, whose frames are cut and finished before.
 
+use std::sync::Mutex;
+
 use longwire_engine::{Bytes, FrameMeta, Nanos};
 use longwire_io::port::own::{OwnRx, OwnTx};
 use longwire_packet::bridge::PortIndex;
-use longwire_runtime::fabric::pipeline::run_to_end;
+use longwire_runtime::fabric::pipeline::run_recorded;
 use longwire_runtime::fabric::{LinkTotals, OutputFrame, Simulation};
 
 use crate::composed::offline::wire_frames;
 use crate::composed::ports::{Device, Frame, Script, Sink, UNKNOWN};
 use crate::composed::traffic::{Buffer, buffers, draws, segments};
-use crate::lanes::{Case, LINKS, parts, totals};
+use crate::lanes::{Case, LINKS, Records, assert_same, parts, totals};
+use crate::shards::Recorded;
 
 /// The first arrival.
 const START: Nanos = Nanos::from_millis(1);
 
-/// Wire frames that left by each port, and the counts of the links.
-type Outcome = (Vec<Vec<Frame>>, Vec<LinkTotals>);
+/// Wire frames that left by each port, the counts of the links, and what was recorded.
+type Outcome = (Vec<Vec<Frame>>, Vec<LinkTotals>, Recorded);
+
+fn taken(kept: &Mutex<Recorded>) -> Recorded {
+    std::mem::take(&mut *kept.lock().expect("no panic"))
+}
 
 /// Frame by frame, without lines and trains.
 fn simulated(case: &Case, buffers: &[Vec<Buffer>; 2]) -> Outcome {
     let (parts, cells) = parts(case);
+    let (recorder, kept) = Records::Frames.recorder();
     let mut simulation =
-        Simulation::new(&["a", "b"], parts, 3, Nanos::ZERO, None).expect("it starts");
+        Simulation::new(&["a", "b"], parts, 3, Nanos::ZERO, recorder).expect("it starts");
     let mut left = vec![Vec::new(), Vec::new()];
     let mut all: Vec<_> = (0..2)
         .flat_map(|port| {
@@ -46,46 +54,70 @@ fn simulated(case: &Case, buffers: &[Vec<Buffer>; 2]) -> Outcome {
     simulation
         .advance(Nanos::MAX, &mut out)
         .expect("nothing fails");
-    (left, totals(&cells))
+    assert_eq!(simulation.stop().error, None);
+    (left, totals(&cells), taken(&kept))
 }
 
 /// With the stages of a live run, between ports that take offloads or do not.
-fn staged(case: &Case, buffers: &[Vec<Buffer>; 2], takes_offload: bool) -> Outcome {
+fn staged(
+    case: &Case,
+    buffers: &[Vec<Buffer>; 2],
+    (takes_offload, records): (bool, Records),
+) -> Outcome {
     let (parts, cells) = parts(case);
+    let (recorder, kept) = records.recorder();
+    let settings = (3, Bytes(64 << 20));
     let sinks = [Sink::new(), Sink::new()];
     let source =
         |port: usize| -> Box<dyn OwnRx> { Box::new(Script::at(buffers[port].clone(), START)) };
     let reports = if takes_offload {
         let ports = (0..2).map(|port| (source(port), Device(sinks[port].clone())));
-        let end = run_to_end(ports.collect(), parts, 3, Bytes(64 << 20));
+        let end = run_recorded(ports.collect(), parts, settings, recorder);
         end.expect("it runs").reports
     } else {
         let port = |port: usize| -> Box<dyn OwnTx> { Box::new(sinks[port].clone()) };
         let ports = (0..2).map(|number| (source(number), port(number)));
-        let end = run_to_end(ports.collect(), parts, 3, Bytes(64 << 20));
+        let end = run_recorded(ports.collect(), parts, settings, recorder);
         end.expect("it runs").reports
     };
     for report in reports {
         assert_eq!(report.artifacts.values().sum::<u64>(), 0, "{}", case.up);
     }
     let left = sinks.iter().map(Sink::take).collect();
-    (left, totals(&cells))
+    (left, totals(&cells), taken(&kept))
 }
 
 /// Compares all ways; returns the number of frames that left in a buffer with others.
 fn compare(case: &Case, buffers: &[Vec<Buffer>; 2]) -> usize {
-    let (expected, expected_totals) = simulated(case, buffers);
+    let (expected, expected_totals, records) = simulated(case, buffers);
     let mut together = 0;
-    for takes_offload in [false, true] {
-        let (found, found_totals) = staged(case, buffers, takes_offload);
-        let name = format!("{}, {takes_offload}", case.up);
+    let ways = [
+        (false, Records::Nothing),
+        (true, Records::Nothing),
+        (true, Records::Verdicts),
+        (true, Records::Frames),
+    ];
+    for way in ways {
+        let (found, found_totals, found_records) = staged(case, buffers, way);
+        let (takes_offload, recorded) = way;
+        let name = format!("{}, {way:?}", case.up);
         assert_eq!(found_totals, expected_totals, "{name}");
+        if recorded != Records::Nothing {
+            assert_same(&found_records.events, &records.events, &name);
+        }
+        if recorded == Records::Frames {
+            let mut arrivals = found_records.arrivals;
+            // A burst may end between frames of one time.
+            arrivals.sort_by_key(|(port, at, _)| (*at, *port));
+            assert_same(&arrivals, &records.arrivals, &name);
+        }
         for (found, expected) in found.iter().zip(&expected) {
             assert_eq!(found.len(), expected.len(), "{name}");
             for (index, (found, expected)) in found.iter().zip(expected).enumerate() {
                 let in_time = found.0 == expected.0 || takes_offload && found.0 == UNKNOWN;
                 assert!(in_time && found.1 == expected.1, "{name}: frame {index}");
-                together += usize::from(found.0 == UNKNOWN);
+                let left_together = recorded == Records::Nothing && found.0 == UNKNOWN;
+                together += usize::from(left_together);
             }
         }
     }

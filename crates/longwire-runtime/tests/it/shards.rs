@@ -191,7 +191,7 @@ impl Case {
     fn simulate(&self, sharding: Option<Sharding>, epoch: Nanos, frames: &[Arrival]) -> Outcome {
         let (parts, cells) = self.parts(sharding);
         let events = Arc::new(Mutex::new(Recorded::default()));
-        let recorder = Box::new(Keeper(Arc::clone(&events)));
+        let recorder = Box::new(Keeper(Arc::clone(&events), true));
         let mut simulation =
             Simulation::new(&["a", "b", "c"], parts, 7, epoch, Some(recorder)).expect("a network");
         let mut left = Vec::new();
@@ -258,12 +258,16 @@ pub(crate) struct Recorded {
     epoch: Nanos,
 }
 
-/// Keeps what it receives.
-pub(crate) struct Keeper(pub(crate) Arc<Mutex<Recorded>>);
+/// Keeps what it receives, with the frames at ports or without.
+pub(crate) struct Keeper(pub(crate) Arc<Mutex<Recorded>>, pub(crate) bool);
 
 impl Recorder for Keeper {
     fn start(&mut self, epoch: Epoch) {
         self.0.lock().unwrap().epoch = epoch.monotonic;
+    }
+
+    fn wants_frames(&self) -> bool {
+        self.1
     }
 
     fn record(&mut self, batch: &Batch) -> Result<(), String> {
@@ -460,7 +464,7 @@ fn live(case: &Case, sharding: Sharding) -> usize {
         ..RunConfig::default()
     };
     let recorded = Arc::new(Mutex::new(Recorded::default()));
-    let recorder = Box::new(Keeper(Arc::clone(&recorded)));
+    let recorder = Box::new(Keeper(Arc::clone(&recorded), true));
     let plan = NetworkPlan::changeable((0..PORTS).map(port).collect(), parts);
     let running = start(plan, config, Some(recorder)).expect("a network");
     running.wait(Duration::from_millis(400));

@@ -46,6 +46,18 @@ impl DelayLineReader {
         }
     }
 
+    /// Finishes the checksum of the arrived frame, if it is unfinished.
+    #[inline]
+    pub fn finish_arrived(&mut self) {
+        let Some(head) = self.arrived_head() else {
+            return;
+        };
+        if head.had_checksum() {
+            // Not counted as held: the record stays where it is.
+            self.finish_unfinished(&mut HeldFrame::new(self.arrived.at, self.shared.line));
+        }
+    }
+
     /// Leaves the arrived frame on the line as the last of the queued ones.
     #[inline]
     pub fn queue_arrived(&mut self) {
