@@ -228,8 +228,8 @@ mod tests {
         let found: Field = serde_json::from_str(text).expect("JSON");
         let expected = "links: 2\n\nrows:\n\
                         size bytes     ns  rtt  rtt p50  rtt range\n\
-                        \x20       64  12.35                        \n\
-                        \x20     1500   1234         0.5000     1 to 2\n";
+                        \x20       64  12.35                         \n\
+                        \x20     1500   1234        0.5000     1 to 2\n";
         assert_eq!(found.to_string(), expected);
     }
 
