@@ -190,7 +190,7 @@ pub static ROUTES: [Route; 24] = [
         Answer::Json("Report"),
         Work::Slow(|state, _| {
             let mut report = json!(state.controller.report());
-            // Links have routes of their own.
+            // Links have separate routes.
             if let Some(fields) = report.as_object_mut() {
                 fields.retain(|field, _| !NOT_SERVED.contains(&field.as_str()));
             }

@@ -153,8 +153,7 @@ pub struct LinkReport {
     /// Lengths of the emulated queue; measured without `--control` only.
     #[serde(flatten)]
     pub queue: Option<QueueLengths>,
-    // Without a network, each link has stages of its own, which measure what follows. JSON
-    // has it at the ports.
+    // The stages of a link without a network measure what follows; JSON has it at the ports.
     /// Artifacts by kind; every kind is listed.
     #[serde(skip)]
     pub artifacts: NamedCounts,

@@ -46,9 +46,9 @@ pub fn finish(
     finish_as(report, &Ending::of(report), args, globals, place)
 }
 
-/// What is known at the end of a run.
+/// The report of a run with its additions.
 pub struct Ending<'a> {
-    /// What its text shows.
+    /// The report.
     pub run: &'a RunReport,
     /// The changes while it ran.
     pub changes: Changes,
@@ -150,21 +150,7 @@ pub fn finish_as(
     {
         print_line(format_args!("error: {error}"));
     }
-    let mut unmet = Vec::new();
-    if let Some(required) = &args.require {
-        unmet.extend(required.unmet(report, grade));
-        unmet.extend(required.unmet_by_receivers(report, &ending.received));
-    }
-    let busy = machine_was_busy(report);
-    for clause in &unmet {
-        let is_grade = clause.contains("faithful: ");
-        let end = if busy && (is_grade || is_of_lateness(clause)) {
-            TOO_BUSY
-        } else {
-            ""
-        };
-        print_line(format_args!("not met: {clause}{end}"));
-    }
+    let unmet = print_unmet(ending, grade, args);
     // The report has been printed: only the file is missing.
     if let Err(error) = &kept {
         print_line(format_args!("error: {error}"));
@@ -176,15 +162,34 @@ pub fn finish_as(
     }
     let failed = report.error.is_some() || kept.is_err();
     let required = args.require.as_ref();
-    let is_nearly = required.is_some_and(|required| required.misses(grade))
-        && unmet.len() == 1
-        && grade == Grade::NearlyFaithful;
-    Ok(match (failed, unmet.is_empty()) {
-        (true, _) => ExitCode::from(EXIT_FAILED),
-        (false, false) if is_nearly => ExitCode::from(EXIT_NEARLY),
-        (false, false) => ExitCode::from(EXIT_FIDELITY),
-        (false, true) => ExitCode::SUCCESS,
+    let misses = required.is_some_and(|required| required.misses(grade));
+    let is_nearly = misses && grade == Grade::NearlyFaithful;
+    Ok(match unmet {
+        _ if failed => ExitCode::from(EXIT_FAILED),
+        0 => ExitCode::SUCCESS,
+        1 if is_nearly => ExitCode::from(EXIT_NEARLY),
+        _ => ExitCode::from(EXIT_FIDELITY),
     })
+}
+
+/// Prints a line for each condition that is not met, and returns their number.
+fn print_unmet(ending: &Ending<'_>, grade: Grade, args: &ReportArgs) -> usize {
+    let Some(required) = &args.require else {
+        return 0;
+    };
+    let mut unmet = required.unmet(ending.run, grade);
+    unmet.extend(required.unmet_by_receivers(ending.run, &ending.received));
+    let busy = machine_was_busy(ending.run);
+    for clause in &unmet {
+        let is_grade = clause.contains("faithful: ");
+        let end = if busy && (is_grade || is_of_lateness(clause)) {
+            TOO_BUSY
+        } else {
+            ""
+        };
+        print_line(format_args!("not met: {clause}{end}"));
+    }
+    unmet.len()
 }
 
 /// The end of a line about a requirement that the machine did not allow to be met.

@@ -29,7 +29,7 @@ const COLUMNS_MAX: usize = 8;
 /// Changes that are shown as text.
 const CHANGES_SHOWN: usize = 20;
 
-/// What the text of a report shows.
+/// The parts of a report that are shown as text.
 #[derive(Clone, Copy)]
 pub struct Shown<'a> {
     /// The report.
@@ -180,21 +180,7 @@ fn write_links(out: &mut impl Write, links: &[LinkReport], paint: Paint) -> io::
             .map(|link| share(link.drops.of(reason), link.traffic.packets_in));
         columns.row("drops", reason, Tone::Emulated, cells);
     }
-    for (index, counter) in Effects::COUNTERS.iter().enumerate() {
-        let value = |link: &LinkReport| {
-            let value = link.effects.counted().nth(index);
-            value.map_or(0, |(_, value)| value)
-        };
-        let (group, name) = match counter.row {
-            Some(row) => row,
-            None if links.iter().any(|link| value(link) > 0) => ("effects", counter.name),
-            None => continue,
-        };
-        let cells = links
-            .iter()
-            .map(|link| share(value(link), link.traffic.packets_in));
-        columns.row(group, name, Tone::Emulated, cells);
-    }
+    effects(&mut columns, &links);
     let late = links
         .iter()
         .map(|link| count(link.handovers.late + link.handovers.overload));
@@ -224,6 +210,25 @@ fn write_links(out: &mut impl Write, links: &[LinkReport], paint: Paint) -> io::
     );
     columns.write(out, paint)?;
     remark.map_or(Ok(()), |remark| writeln!(out, "{remark}"))
+}
+
+/// Adds the rows of effects: those with a row in the table always, others unless they are 0.
+fn effects(columns: &mut Columns<'_>, links: &[&LinkReport]) {
+    for (index, counter) in Effects::COUNTERS.iter().enumerate() {
+        let value = |link: &LinkReport| {
+            let value = link.effects.counted().nth(index);
+            value.map_or(0, |(_, value)| value)
+        };
+        let (group, name) = match counter.row {
+            Some(row) => row,
+            None if links.iter().any(|link| value(link) > 0) => ("effects", counter.name),
+            None => continue,
+        };
+        let cells = links
+            .iter()
+            .map(|link| share(value(link), link.traffic.packets_in));
+        columns.row(group, name, Tone::Emulated, cells);
+    }
 }
 
 /// Adds the rows of a replay's departures.

@@ -103,7 +103,7 @@ impl Verdict {
     }
 }
 
-/// What a verdict is made of.
+/// The facts that a verdict follows from.
 struct Findings<'a> {
     report: &'a RunReport,
     places: Vec<Place<'a>>,

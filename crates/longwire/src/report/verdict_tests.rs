@@ -228,22 +228,21 @@ fn without_frames_there_is_no_verdict() {
     assert_line(&report, Grade::Faithful, "no verdict: no frame was sent");
 }
 
+fn expect_cause(report: &RunReport, text: &str) {
+    let verdict = Verdict::of(report);
+    assert_eq!(verdict.grade, Grade::NotFaithful, "{}", verdict.line);
+    let line = verdict.line.strip_prefix("not faithful: ");
+    let is_named = line.is_some_and(|line| line.starts_with(text));
+    assert!(is_named, "{text}: {verdict:?}");
+}
+
 #[test]
 fn causes_are_named_in_the_order_of_repair() {
     let mut report = report(0);
-    let expect = |report: &RunReport, text: &str| {
-        let verdict = Verdict::of(report);
-        assert_eq!(verdict.grade, Grade::NotFaithful, "{}", verdict.line);
-        let line = verdict.line.strip_prefix("not faithful: ");
-        assert!(
-            line.is_some_and(|line| line.starts_with(text)),
-            "{text}: {verdict:?}"
-        );
-    };
     report.ports[1].artifacts.insert("late".into(), 4_000);
-    expect(&report, "frames were late; b 4,000 late");
+    expect_cause(&report, "frames were late; b 4,000 late");
     report.ports[1].artifacts.insert("memory".into(), 100);
-    expect(
+    expect_cause(
         &report,
         "the emulator lost frames; b 4,000 late, 100 memory",
     );
@@ -252,7 +251,7 @@ fn causes_are_named_in_the_order_of_repair() {
         late_max_ns: 3_000_000_000,
         ..Handovers::default()
     };
-    expect(
+    expect_cause(
         &report,
         "1 of 2 links could not be served in time, the worst link.up with 4,800 of its 5,000 \
          frames late (96.0%), by up to 3.00 s; b 4,000 late",
@@ -262,7 +261,7 @@ fn causes_are_named_in_the_order_of_repair() {
         max_us: 4_950_000.0,
         total_us: 4_950_000.0,
     };
-    expect(
+    expect_cause(
         &report,
         "the process was stopped or not scheduled once, for 4.95 s in all; b",
     );
@@ -283,7 +282,7 @@ fn causes_are_named_in_the_order_of_repair() {
         receive_overflows: 2,
         ..HostsReport::default()
     });
-    expect(
+    expect_cause(
         &report,
         "host east did not answer 2 times, 3 frames for it not sent; b 4,000",
     );
@@ -299,12 +298,12 @@ fn causes_are_named_in_the_order_of_repair() {
             .any(|hint| hint.contains("dropped 2 buffers"))
     );
     report.stopped_early = true;
-    expect(
+    expect_cause(
         &report,
         "the replay was stopped: 10,000 frames sent, 0 more read",
     );
     report.error = Some("port A went away".to_owned());
-    expect(&report, "the run ended early: port A went away");
+    expect_cause(&report, "the run ended early: port A went away");
 }
 
 #[test]
