@@ -27,6 +27,9 @@ const SKIPPED: &str = "LONGWIRE_SKIPPED";
 /// Variable with the number of concurrent timed tests.
 const THREADS: &str = "RUST_TEST_THREADS";
 
+/// Prefix of the slowest tests, which start first where no times are known.
+const BOOK: &str = "longwire::alone::book::";
+
 /// Number of slowest tests listed.
 const SLOWEST: usize = 15;
 
@@ -66,7 +69,8 @@ fn build() -> io::Result<Option<Vec<Job>>> {
     let times = read_times(&fs::read_to_string(times_file()).unwrap_or_default());
     // Unknown tests first, then the slowest of the last run, so that no slow test starts last.
     let time = |job: &Job| times.get(&job.name).copied().unwrap_or(u64::MAX);
-    jobs.sort_by_key(|job| Reverse(time(job)));
+    let is_book = |job: &Job| job.name.starts_with(BOOK);
+    jobs.sort_by_key(|job| Reverse((time(job), is_book(job))));
     Ok(Some(jobs))
 }
 
