@@ -1,5 +1,5 @@
-//! Tests that load a machine for a minute, or measure what its load changes. Those of hosts run
-//! one at a time; the book, which mostly waits, runs next to them.
+//! Tests that load a machine for a minute. Those of hosts run one at a time: `cargo xtask test` sees
+//! to it, and in this program a lock.
 #![allow(missing_docs, reason = "tests")]
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
