@@ -87,63 +87,63 @@ type Changed struct {
 	Warnings []Problem `json:"warnings"`
 }
 
-// Changes Changes, the oldest first.
+// Changes Changes, oldest first.
 type Changes struct {
-	// Changes The changes.
+	// Changes Changes.
 	Changes []Done `json:"changes"`
 
-	// Forgotten Earlier changes that are not kept.
+	// Forgotten Number of older changes that are no longer kept.
 	Forgotten int `json:"forgotten"`
 
-	// Next The parameter `skip` for the changes before these.
+	// Next Parameter `skip` of the previous page.
 	Next *int `json:"next"`
 }
 
-// Columns Samples of a direction: columns of the same length, a value for each period.
+// Columns Samples of a direction: columns of equal length, with a value per period.
 type Columns struct {
-	// BitsInPerS Offered bits a second.
+	// BitsInPerS Offered bit/s.
 	BitsInPerS []float32 `json:"bits_in_per_s"`
 
-	// BitsOutPerS Delivered bits a second.
+	// BitsOutPerS Delivered bit/s.
 	BitsOutPerS []float32 `json:"bits_out_per_s"`
 
-	// DelayP50Us Median from arrival to release, in microseconds; null where no frame was delivered.
+	// DelayP50Us Median delay from arrival to release, in microseconds; null without deliveries.
 	DelayP50Us []*float32 `json:"delay_p50_us"`
 
-	// DelayP99Us 99th percentile from arrival to release.
+	// DelayP99Us 99th percentile of the delay from arrival to release.
 	DelayP99Us []*float32 `json:"delay_p99_us"`
 
-	// DropsPerS Dropped frames a second, by reason; without reasons that did not occur.
+	// DropsPerS Dropped frames/s by reason; reasons without drops are omitted.
 	DropsPerS map[string][]float32 `json:"drops_per_s"`
 
-	// ElapsedS The ends of the periods, since the start of the run.
+	// ElapsedS Ends of the periods, in seconds since the start of the run.
 	ElapsedS []float32 `json:"elapsed_s"`
 
-	// Late Frames that were handed over late.
+	// Late Late frames.
 	Late []int `json:"late"`
 
-	// MarksPerS Frames a second that were marked with congestion experienced.
+	// MarksPerS Frames/s marked with congestion experienced.
 	MarksPerS []float32 `json:"marks_per_s"`
 
-	// PacketsInPerS Offered frames a second.
+	// PacketsInPerS Offered frames/s.
 	PacketsInPerS []float32 `json:"packets_in_per_s"`
 
-	// PacketsOutPerS Delivered frames a second.
+	// PacketsOutPerS Delivered frames/s.
 	PacketsOutPerS []float32 `json:"packets_out_per_s"`
 
-	// PeriodS The usual length of a period, in seconds.
+	// PeriodS Nominal length of a period, in seconds.
 	PeriodS float32 `json:"period_s"`
 
-	// QueuedFrames Frames in the queue at the end of the period.
+	// QueuedFrames Queued frames at the end of the period.
 	QueuedFrames []int `json:"queued_frames"`
 
-	// QueueingP50Us Median from arrival to departure: queueing and serialisation.
+	// QueueingP50Us Median delay from arrival to departure: queueing and serialisation.
 	QueueingP50Us []*float32 `json:"queueing_p50_us"`
 
-	// QueueingP99Us 99th percentile from arrival to departure.
+	// QueueingP99Us 99th percentile of the delay from arrival to departure.
 	QueueingP99Us []*float32 `json:"queueing_p99_us"`
 
-	// RateBitsPerS The rate in force in bits a second: the configured one if it is fixed, else that at which frames were served, without framing; null where there were none, or no rate.
+	// RateBitsPerS Rate in bit/s: the configured one if it is fixed, else the mean rate of service without framing; null without served frames or a rate.
 	RateBitsPerS []*int `json:"rate_bits_per_s"`
 }
 
@@ -234,103 +234,103 @@ type Done struct {
 // DuplicateOption Duplication of frames, as in 1%
 type DuplicateOption = interface{}
 
-// Error The reason for which a request is refused.
+// Error Body of an error response.
 type Error struct {
-	// Error In one line.
+	// Error The error in one line.
 	Error string `json:"error"`
 
-	// Problems Everything that is wrong with a change.
+	// Problems All invalid fields of the request.
 	Problems []struct {
-		// Field The field or option, as in `set.adsl*.rate`.
+		// Field Field or option, such as `set.adsl*.rate`.
 		Field string `json:"field"`
 
-		// Pointer The pointer (RFC 6901) to the value in the request's body; empty for the body as a whole.
+		// Pointer JSON pointer (RFC 6901) to the value in the request's body; empty for the whole body.
 		Pointer *string `json:"pointer,omitempty"`
 
-		// Reason The reason.
+		// Reason What is wrong.
 		Reason string `json:"reason"`
 
-		// Remedy The remedy; empty if there is none.
+		// Remedy What to write instead; empty if unknown.
 		Remedy string `json:"remedy"`
 	} `json:"problems"`
 }
 
-// Fidelity The fidelity of a run so far.
+// Fidelity Fidelity of a run so far.
 type Fidelity struct {
-	// Artifacts Artifacts of all ports by kind, without those at 0.
+	// Artifacts Artifacts of all ports by kind; zeros are omitted.
 	Artifacts map[string]int `json:"artifacts"`
 
 	// ElapsedS Time since the start of the run, in seconds.
 	ElapsedS float32 `json:"elapsed_s"`
 
-	// First The first artifact, as far as it was seen.
+	// First First artifact that was observed.
 	First *FirstSeen `json:"first"`
 
 	// Good Whether the run met its configuration.
 	Good bool `json:"good"`
 
-	// Histogram Handovers of all ports by lateness; classes without any are left out.
+	// Histogram Histogram of lateness over all ports; empty classes are omitted.
 	Histogram []LatenessClass `json:"histogram"`
 
-	// LatenessUs Statistics of lateness, in microseconds.
+	// LatenessUs Quantiles of lateness, in microseconds.
 	LatenessUs Lateness `json:"lateness_us"`
 
 	// Pauses Times during which a spinning thread of the emulator did not run: the machine's own pauses, apart from the emulator's lateness.
 	Pauses Pauses `json:"pauses"`
 
-	// Verdict The verdict in one sentence.
+	// Verdict Verdict in one sentence.
 	Verdict string `json:"verdict"`
 }
 
-// FirstSeen The first artifact of a run.
+// FirstSeen First artifact of a run.
 type FirstSeen struct {
-	// AtS When it was seen, in seconds since the start; it happened in the second before.
+	// AtS Time of the observation in seconds since the start, at most 1 s after the artifact.
 	AtS float32 `json:"at_s"`
 
-	// Text Where it happened, and the kind.
+	// Text Port or host, and kind.
 	Text string `json:"text"`
 }
 
 // FlowRow A flow.
 type FlowRow struct {
-	// BitsPerS Bits a second since the answer before.
+	// BitsPerS Bit/s since the previous response.
 	BitsPerS float32 `json:"bits_per_s"`
 
-	// Bytes Their bytes.
+	// Bytes Delivered bytes.
 	Bytes int `json:"bytes"`
 
-	// ErrorPackets At most this many of the frames may be of other flows.
+	// ErrorPackets Maximum number of its frames that belong to other flows.
 	ErrorPackets int `json:"error_packets"`
 
-	// Flow Protocol, source and destination, as in `tcp 10.0.0.1:40000 > 10.0.0.2:5201`; `other` for all frames without IP.
+	// Flow Protocol, source and destination, such as `tcp 10.0.0.1:40000 > 10.0.0.2:5201`; `other` for all frames without IP.
 	Flow string `json:"flow"`
 
 	// Packets Delivered frames.
 	Packets int `json:"packets"`
 
-	// Share The share of all delivered frames.
+	// Share Fraction of all delivered frames.
 	Share float32 `json:"share"`
 }
 
-// Flows The largest flows of a direction.
+// Flows Largest flows of a direction.
 type Flows struct {
 	// ElapsedS Time since the start of the run, in seconds.
 	ElapsedS float32 `json:"elapsed_s"`
 
-	// Flows The largest flows, by frames, at most 20.
+	// Flows At most 20 flows, by frames in descending order.
 	Flows []FlowRow `json:"flows"`
 
 	// Packets Delivered frames of all flows.
 	Packets int `json:"packets"`
 
-	// SinceS Since when they are counted, in seconds since the start of the run.
+	// SinceS Start of counting, in seconds since the start of the run.
 	SinceS float32 `json:"since_s"`
 }
 
 // FramingOption Bytes that the wire adds to each frame, as in ethernet; default: none
 type FramingOption = interface{}
 
-// HistoryEvent The new samples of directions, by name.
+// HistoryEvent New samples by direction.
 type HistoryEvent map[string]Columns
 
 // Hosts The part of a report about other hosts.
@@ -348,9 +348,9 @@ type Hosts struct {
 	ReceiveOverflows int `json:"receive_overflows"`
 }
 
-// Lateness Statistics of lateness, in microseconds.
+// Lateness Quantiles of lateness, in microseconds.
 type Lateness struct {
-	// Max The maximum.
+	// Max Maximum.
 	Max float32 `json:"max"`
 
 	// P50 Median.
@@ -363,15 +363,15 @@ type Lateness struct {
 	P999 float32 `json:"p999"`
 }
 
-// LatenessClass Handovers of a class of lateness.
+// LatenessClass Class of the histogram of lateness.
 type LatenessClass struct {
-	// Count The number of handovers.
+	// Count Number of releases.
 	Count int `json:"count"`
 
-	// FromUs Above this many microseconds.
+	// FromUs Lower bound, exclusive, in microseconds.
 	FromUs float32 `json:"from_us"`
 
-	// ToUs Up to this many; null for the last class.
+	// ToUs Upper bound, inclusive; null for the last class.
 	ToUs *float32 `json:"to_us"`
 }
 
@@ -396,15 +396,15 @@ type Link struct {
 	Up Direction `json:"up"`
 }
 
-// LinkOption An option of a link.
+// LinkOption Option of a link.
 type LinkOption struct {
-	// Default The value that does what a link does without the option.
+	// Default Default.
 	Default string `json:"default"`
 
-	// Name The name.
+	// Name Name.
 	Name string `json:"name"`
 
-	// Repeated Whether it may be given several times.
+	// Repeated Whether it is repeatable.
 	Repeated bool `json:"repeated"`
 
 	// Summary One line of help.
@@ -413,10 +413,10 @@ type LinkOption struct {
 
 // Links A page of links.
 type Links struct {
-	// Links The links, in the order of their names.
+	// Links Ordered by name.
 	Links []Link `json:"links"`
 
-	// Next The parameter `after` of the next page.
+	// Next Parameter `after` of the next page.
 	Next *string `json:"next"`
 }
 
@@ -434,55 +434,55 @@ type LostPort struct {
 
 // Model A model.
 type Model struct {
-	// Kind The kind: the name of the option that takes it.
+	// Kind Option that takes it.
 	Kind string `json:"kind"`
 
-	// Name The name.
+	// Name Name.
 	Name string `json:"name"`
 
-	// Params The parameters; an option takes the value of the first one without its name.
+	// Params Parameters; the first one may be given without its name.
 	Params []ModelParameter `json:"params"`
 
 	// Summary One line of help.
 	Summary string `json:"summary"`
 }
 
-// ModelParameter A parameter of a model.
+// ModelParameter Parameter of a model.
 type ModelParameter struct {
-	// Choices The words of a choice.
+	// Choices Words of a choice.
 	Choices *[]string `json:"choices,omitempty"`
 
-	// Default The default; null if a value is required or the model finds one.
+	// Default Default; null if the parameter is required or derived.
 	Default *string `json:"default"`
 
-	// Example A value as it is written.
+	// Example Example.
 	Example string `json:"example"`
 
 	// Help One line of help.
 	Help string `json:"help"`
 
-	// Max The greatest value, where the unit has larger ones.
+	// Max Maximum, if it differs from the unit's.
 	Max *string `json:"max,omitempty"`
 
-	// Min The least value, as it is written, where the unit has smaller ones.
+	// Min Minimum, if it differs from the unit's.
 	Min *string `json:"min,omitempty"`
 
-	// Name The name.
+	// Name Name.
 	Name string `json:"name"`
 
-	// Unit The unit.
+	// Unit Unit.
 	Unit string `json:"unit"`
 }
 
-// Models All options with their models, and all presets.
+// Models Options of links, models and presets.
 type Models struct {
-	// Models The models, in the order of their kinds.
+	// Models Models, ordered by option.
 	Models []Model `json:"models"`
 
-	// Options The options of a link.
+	// Options Options of links.
 	Options []LinkOption `json:"options"`
 
-	// Presets The presets.
+	// Presets Presets.
 	Presets []Preset `json:"presets"`
 }
 
@@ -681,37 +681,37 @@ type Options struct {
 // OrderOption Whether jitter may reorder frames: in-order or reorder
 type OrderOption = interface{}
 
-// Overview The run.
+// Overview Overview of the run.
 type Overview struct {
 	// ElapsedS Time since the start of the run, in seconds.
 	ElapsedS float32 `json:"elapsed_s"`
 
-	// Links Links by name.
+	// Links Number of links.
 	Links int `json:"links"`
 
-	// MayChange Whether the token of the request allows changes.
+	// MayChange Whether the request's token allows changes.
 	MayChange bool `json:"may_change"`
 
-	// Paths Paths of several links.
+	// Paths Number of paths.
 	Paths int `json:"paths"`
 
-	// Program The program: `longwire`.
+	// Program Always `longwire`.
 	Program OverviewProgram `json:"program"`
 
-	// Replay How far a replay is.
+	// Replay Progress of a replay.
 	Replay *ReplayProgress `json:"replay,omitempty"`
 
-	// Seed The seed of all random streams.
+	// Seed Seed of all random streams.
 	Seed int `json:"seed"`
 
-	// Version The program's version.
+	// Version Version of the program.
 	Version string `json:"version"`
 
-	// View Whether the run has a page, and keeps its history from the start.
+	// View Whether the run has a page and keeps its history from the start.
 	View bool `json:"view"`
 }
 
-// OverviewProgram The program: `longwire`.
+// OverviewProgram Always `longwire`.
 type OverviewProgram string
 
 // Path A path.
@@ -731,7 +731,7 @@ type Path struct {
 
 // Paths All paths.
 type Paths struct {
-	// Paths The paths.
+	// Paths Paths.
 	Paths []Path `json:"paths"`
 }
 
@@ -896,22 +896,22 @@ type Port struct {
 
 // Ports All ports.
 type Ports struct {
-	// Ports The ports.
+	// Ports Ports.
 	Ports []Port `json:"ports"`
 }
 
 // Preset A preset.
 type Preset struct {
-	// Down The options of the direction down, by name.
+	// Down Options of the direction down, by name.
 	Down map[string]interface{} `json:"down"`
 
-	// Name The name.
+	// Name Name.
 	Name string `json:"name"`
 
 	// Summary One line of help.
 	Summary string `json:"summary"`
 
-	// Up The options of the direction up, by name.
+	// Up Options of the direction up, by name.
 	Up map[string]interface{} `json:"up"`
 }
 
@@ -966,49 +966,49 @@ type QueueOption = interface{}
 // RateOption Rate of the link, as in 10mbit; default: unlimited
 type RateOption = interface{}
 
-// Rates Growth of counters per second, since the last event.
+// Rates Mean rates since the previous event.
 type Rates struct {
-	// BitsInPerS Their bits.
+	// BitsInPerS Offered bit/s.
 	BitsInPerS float32 `json:"bits_in_per_s"`
 
-	// BitsOutPerS Their bits.
+	// BitsOutPerS Delivered bit/s.
 	BitsOutPerS float32 `json:"bits_out_per_s"`
 
-	// DropsPerS Frames dropped.
+	// DropsPerS Dropped frames/s.
 	DropsPerS float32 `json:"drops_per_s"`
 
-	// PacketsInPerS Frames that arrived.
+	// PacketsInPerS Offered frames/s.
 	PacketsInPerS float32 `json:"packets_in_per_s"`
 
-	// PacketsOutPerS Frames delivered.
+	// PacketsOutPerS Delivered frames/s.
 	PacketsOutPerS float32 `json:"packets_out_per_s"`
 }
 
 // ReorderOption Reordering on purpose: frames held back or sent ahead, as in 1%,5ms
 type ReorderOption = interface{}
 
-// ReplayProgress How far a replay is.
+// ReplayProgress Progress of a replay.
 type ReplayProgress struct {
-	// Inputs The inputs: traces, or a generator.
+	// Inputs Traces, or a generator.
 	Inputs []ReplayedInput `json:"inputs"`
 
-	// Sent The share that has been sent, from 0 to 1; null if the length is not known.
+	// Sent Fraction sent; null if the length is unknown.
 	Sent *float32 `json:"sent"`
 }
 
-// ReplayedInput An input of a replay.
+// ReplayedInput Input of a replay.
 type ReplayedInput struct {
-	// BehindMaxUs By how much frames were read after they were due, at most, in microseconds.
+	// BehindMaxUs Maximum delay of a read after the frame was due, in microseconds.
 	BehindMaxUs float32 `json:"behind_max_us"`
 
-	// Name Its name.
+	// Name Name.
 	Name string `json:"name"`
 
-	// Read The share that has been read, from 0 to 1, ahead of its time; null if the length is not known.
+	// Read Fraction read, ahead of its time; null if the length is unknown.
 	Read *float32 `json:"read"`
 }
 
-// Report The report of the run so far, without its links.
+// Report Report of the run so far, without its links.
 type Report struct {
 	// CoreWaitS How long its threads waited for a core that was in use, in seconds.
 	CoreWaitS float32 `json:"core_wait_s"`
@@ -1085,25 +1085,25 @@ type Rule struct {
 
 // Rules A page of rules.
 type Rules struct {
-	// Next The parameter `skip` of the next page.
+	// Next Parameter `skip` of the next page.
 	Next *int `json:"next"`
 
-	// Rules The rules, in their order.
+	// Rules In rule order.
 	Rules []Rule `json:"rules"`
 }
 
-// ScenarioEvent An event of the scenario.
+// ScenarioEvent Event of the scenario.
 type ScenarioEvent struct {
-	// AtNs When it will happen since the start of the run, in nanoseconds.
+	// AtNs Time since the start of the run, in nanoseconds.
 	AtNs int `json:"at_ns"`
 
-	// Change The change; of a ramp, as the file has it.
+	// Change Change; a ramp in the syntax of the file.
 	Change interface{} `json:"change"`
 }
 
-// Skipped The event that was skipped to.
+// Skipped Event to which the scenario has skipped.
 type Skipped struct {
-	// AtNs When it happens since the start of the run, in nanoseconds; null if there was none.
+	// AtNs Time since the start of the run, in nanoseconds; null if no event was left.
 	AtNs *int `json:"at_ns"`
 }
 
@@ -1112,40 +1112,40 @@ type Stats struct {
 	// ElapsedS Time since the start of the run, in seconds.
 	ElapsedS float32 `json:"elapsed_s"`
 
-	// Links The number of links; directions count separately.
+	// Links Number of links; separate directions count separately.
 	Links int `json:"links"`
 
 	// Totals Counters of a link, or sums over several.
 	Totals Totals `json:"totals"`
 }
 
-// StatsEvent Counters at one time. Rates are null in the first event, and those of the sum when links were added or removed since the last one.
+// StatsEvent Counters at one time. Rates are null in the first event; those of the sums also after links were added or removed.
 type StatsEvent struct {
-	// Each Each link, if the request asks for it.
+	// Each Individual links, on request.
 	Each *[]StatsRow `json:"each,omitempty"`
 
 	// ElapsedS Time since the start of the run, in seconds.
 	ElapsedS float32 `json:"elapsed_s"`
 
-	// IntervalS Time since the last event, in seconds; 0 in the first one.
+	// IntervalS Time since the previous event, in seconds; 0 in the first event.
 	IntervalS float32 `json:"interval_s"`
 
-	// Links The number of links; directions count separately.
+	// Links Number of links; separate directions count separately.
 	Links int `json:"links"`
 
-	// Rates The growth of the sums.
+	// Rates Rates of the sums.
 	Rates *Rates `json:"rates"`
 
 	// Totals Counters of a link, or sums over several.
 	Totals Totals `json:"totals"`
 }
 
-// StatsRow A link; its direction follows its name where they are separate.
+// StatsRow A link, or one direction of it.
 type StatsRow struct {
-	// Name The name.
+	// Name Name, with `.up` or `.down` for a separate direction.
 	Name string `json:"name"`
 
-	// Rates Their growth.
+	// Rates Rates of the counters.
 	Rates *Rates `json:"rates"`
 
 	// Totals Counters of a link, or sums over several.
@@ -1176,54 +1176,54 @@ type Switch struct {
 	NotLearnt int `json:"not_learnt"`
 }
 
-// TablePage Some rows of the table of directions.
+// TablePage Rows of the table of directions.
 type TablePage struct {
-	// Directions The number of directions.
+	// Directions Number of directions.
 	Directions int `json:"directions"`
 
-	// ElapsedS The time of the counters, since the start of the run.
+	// ElapsedS Time of the counters in seconds since the start of the run.
 	ElapsedS float32 `json:"elapsed_s"`
 
-	// Fitting The number of directions that fit.
+	// Fitting Number of matching directions.
 	Fitting int `json:"fitting"`
 
-	// Rows The rows.
+	// Rows Rows.
 	Rows []TableRow `json:"rows"`
 }
 
-// TableRow A direction in the table.
+// TableRow Row of a direction.
 type TableRow struct {
-	// BitsInPerS Offered bits a second.
+	// BitsInPerS Offered bit/s.
 	BitsInPerS float32 `json:"bits_in_per_s"`
 
-	// BitsOutPerS Delivered bits a second.
+	// BitsOutPerS Delivered bit/s.
 	BitsOutPerS float32 `json:"bits_out_per_s"`
 
-	// DropsPerS Dropped frames a second.
+	// DropsPerS Dropped frames/s.
 	DropsPerS float32 `json:"drops_per_s"`
 
-	// Late Frames handed over late, since the start.
+	// Late Late frames since the start.
 	Late int `json:"late"`
 
-	// Name The name, as in `adsl7.up`.
+	// Name Name, such as `adsl7.up`.
 	Name string `json:"name"`
 
-	// Overload Frames late because the emulator was overloaded, since the start.
+	// Overload Frames late because of overload, since the start.
 	Overload int `json:"overload"`
 
-	// PacketsInPerS Offered frames a second.
+	// PacketsInPerS Offered frames/s.
 	PacketsInPerS float32 `json:"packets_in_per_s"`
 
-	// PacketsOutPerS Delivered frames a second.
+	// PacketsOutPerS Delivered frames/s.
 	PacketsOutPerS float32 `json:"packets_out_per_s"`
 
-	// Queued Frames in the queue, as of the last arrival.
+	// Queued Queued frames as of the last arrival.
 	Queued int `json:"queued"`
 
-	// Recent Delivered bits in each of the last 60 seconds at most, the oldest first.
+	// Recent Delivered bits of up to 60 past seconds, oldest first.
 	Recent []float32 `json:"recent"`
 
-	// State The state.
+	// State State.
 	State interface{} `json:"state"`
 }
 
@@ -1275,14 +1275,14 @@ type Totals struct {
 	Raised int `json:"raised"`
 }
 
-// Upcoming The events of the scenario that are still to come.
+// Upcoming Upcoming events of the scenario.
 type Upcoming struct {
 	// ElapsedS Time since the start of the run, in seconds.
 	ElapsedS float32 `json:"elapsed_s"`
 
-	// Events The next events that are not among the changes yet: those of the next 2 s are.
+	// Events Next events. Those within 2 s are already among the changes.
 	Events []ScenarioEvent `json:"events"`
 
-	// SkippedS By how much the scenario is ahead of the run, because events were skipped to.
+	// SkippedS Time by which skips have moved the scenario ahead of the run, in seconds.
 	SkippedS float32 `json:"skipped_s"`
 }

@@ -1,4 +1,4 @@
-//! The configuration of a call, as the runtime writes it to stdin.
+//! Network configuration, which the runtime writes to stdin.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -11,11 +11,10 @@ use crate::error::{CniError, Reason};
 use crate::options::{self, LinkOptions};
 use crate::parameters::Parameters;
 
-/// Versions of the specification, oldest first. Chained plugins are as in 0.3.1 since then.
+/// Supported versions of the specification, oldest first. 0.3.1 introduced chained plugins.
 pub(crate) const VERSIONS: [&str; 4] = ["0.3.1", "0.4.0", "1.0.0", "1.1.0"];
 
-/// Fields that the specification or a runtime has in each configuration, in addition to those
-/// with names that start with `cni.dev/`.
+/// Fields of the specification and of runtimes, besides those in `cni.dev/`.
 const GENERAL: [&str; 13] = [
     "args",
     "capabilities",
@@ -36,12 +35,12 @@ const OWN: [&str; 8] = [
     "attach", "down", "link", "required", "seed", "socket", "to", "up",
 ];
 
-/// A configuration.
+/// A network configuration.
 #[derive(Debug)]
 pub(crate) struct NetworkConfig<'a> {
-    /// The version of the specification; empty if there is none.
+    /// Version of the specification; empty if missing.
     pub version: String,
-    /// The name of the network.
+    /// Name of the network.
     pub name: String,
     fields: BTreeMap<String, &'a RawValue>,
 }
@@ -55,7 +54,7 @@ pub(crate) struct ValidAttachment {
     pub interface: String,
 }
 
-/// The part of a result that says which interfaces there are.
+/// Interfaces of a result.
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct PreviousResult {
     #[serde(default)]
@@ -66,16 +65,20 @@ pub(crate) struct PreviousResult {
 #[derive(Debug, Deserialize)]
 pub(crate) struct ResultInterface {
     pub name: String,
-    /// The namespace; empty for interfaces of the machine.
+    /// Namespace; empty for interfaces of the machine.
     #[serde(default)]
     pub sandbox: String,
 }
 
 impl<'a> NetworkConfig<'a> {
-    /// Reads a configuration, of which only version and name must be right.
+    /// Parses a configuration; checks the version and the name alone.
     pub fn read(text: &'a [u8]) -> Result<NetworkConfig<'a>, CniError> {
-        let fields: BTreeMap<String, &'a RawValue> = serde_json::from_slice(text)
-            .map_err(|error| decode(format!("the configuration on stdin is no object: {error}")))?;
+        let fields: BTreeMap<String, &'a RawValue> =
+            serde_json::from_slice(text).map_err(|error| {
+                decode(format!(
+                    "configuration on stdin is not a JSON object: {error}"
+                ))
+            })?;
         let mut config = NetworkConfig {
             version: String::new(),
             name: String::new(),
@@ -86,7 +89,7 @@ impl<'a> NetworkConfig<'a> {
         Ok(config)
     }
 
-    /// Reads a field; `None` if it is not there, or null.
+    /// Parses a field; `None` if it is missing or null.
     fn field<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, CniError> {
         let Some(raw) = self.fields.get(name) else {
             return Ok(None);
@@ -95,7 +98,7 @@ impl<'a> NetworkConfig<'a> {
             .map_err(|error| decode(format!("field '{name}' of the configuration: {error}")))
     }
 
-    /// Refuses fields that nothing reads: a link would lack what one of them says.
+    /// Refuses unknown fields, which are likely misspelt options.
     pub fn refuse_unknown_fields(&self) -> Result<(), CniError> {
         let is_unknown = |name: &str| {
             !GENERAL.contains(&name) && !OWN.contains(&name) && !name.starts_with("cni.dev/")
@@ -108,37 +111,36 @@ impl<'a> NetworkConfig<'a> {
         Err(CniError::new(Reason::Field, message).with_details(details))
     }
 
-    /// Returns the result of the plugins before, byte for byte.
+    /// Returns the result of the previous plugins, byte for byte.
     pub fn previous(&self) -> Result<&'a str, CniError> {
         let previous = self.fields.get("prevResult").map(|raw| raw.get());
         previous.filter(|text| *text != "null").ok_or_else(|| {
-            CniError::new(Reason::Configuration, "there is no prevResult").with_details(
+            CniError::new(Reason::Configuration, "no prevResult").with_details(
                 "this plugin creates no interface: put it into a list of plugins, after the one \
                  that does",
             )
         })
     }
 
-    /// Returns the interfaces of that result.
+    /// Returns the interfaces of the previous result.
     pub fn previous_result(&self) -> Result<PreviousResult, CniError> {
         serde_json::from_str(self.previous()?)
             .map_err(|error| decode(format!("field 'prevResult' of the configuration: {error}")))
     }
 
-    /// Returns the path of the node's socket, if one is given.
+    /// Returns the configured path of the node's socket.
     pub fn socket(&self) -> Result<Option<PathBuf>, CniError> {
         self.field("socket")
     }
 
-    /// Whether a container without its link must not run.
+    /// Whether containers must not start without their link.
     pub fn is_required(&self) -> Result<bool, CniError> {
         Ok(self.field("required")?.unwrap_or(true))
     }
 
-    /// Returns the attachments that are valid (GC). Without a list, none is, as for the
-    /// plugins of the CNI project.
+    /// Returns the valid attachments (GC). A missing list is empty, like for the CNI project's plugins.
     pub fn valid_attachments(&self) -> Result<Vec<ValidAttachment>, CniError> {
-        // The second was the name in the first text of the specification 1.1.
+        // The first text of version 1.1 had the second name.
         for name in ["cni.dev/valid-attachments", "cni.dev/attachments"] {
             if let Some(valid) = self.field(name)? {
                 return Ok(valid);
@@ -147,8 +149,8 @@ impl<'a> NetworkConfig<'a> {
         Ok(Vec::new())
     }
 
-    /// Returns the options of the link: those of the network, under those of the runtime,
-    /// of the pod's annotations and of `CNI_ARGS`.
+    /// Returns the options of the link. Those of the runtime, of annotations and of `CNI_ARGS` override
+    /// those of the network.
     pub fn options(&self, parameters: &Parameters) -> Result<LinkOptions, CniError> {
         let mut options = LinkOptions {
             link: self.field("link")?.unwrap_or_default(),
@@ -167,12 +169,12 @@ impl<'a> NetworkConfig<'a> {
     }
 }
 
-/// Capability arguments that the plugin reads.
+/// Capability arguments of the plugin.
 #[derive(Debug, Default, Deserialize)]
 struct RuntimeFields {
     #[serde(default)]
     longwire: Option<LinkOptions>,
-    /// As containerd and CRI-O name it.
+    /// Name in containerd and CRI-O.
     #[serde(default, rename = "io.kubernetes.cri.pod-annotations")]
     annotations: BTreeMap<String, String>,
 }

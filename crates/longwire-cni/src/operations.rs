@@ -1,24 +1,22 @@
-//! The operations (CNI specification 1.1, section 2, "CNI operations").
+//! Operations (CNI specification 1.1, section 2, "CNI operations").
 
 use std::path::Path;
 use std::time::Duration;
 
+use longwire_client::node::AttachmentState;
 use serde_json::json;
 
 use crate::config::{NetworkConfig, VERSIONS};
 use crate::error::{CniError, Reason};
 use crate::name::{is_of_network, name_of};
-use crate::node::{Node, NodeError};
+use crate::node::{Node, NodeError, namespace};
 use crate::options::LinkOptions;
 use crate::parameters::{Operation, Parameters};
 
-/// The time that the node has for a request: it attaches a link in less than 50 ms.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// The same where the answer changes nothing for the caller.
-const SHORT_PATIENCE: Duration = Duration::from_secs(3);
-
-/// The state of an attachment whose target does not exist.
-const WAITING: &str = "waiting";
+/// Time limit of a request; the node attaches a link in less than 50 ms.
+const TIME_LIMIT: Duration = Duration::from_secs(10);
+/// Time limit of a request whose result the caller ignores.
+const TIME_LIMIT_SHORT: Duration = Duration::from_secs(3);
 
 /// A call: parameters, configuration, and lines for the log.
 pub(crate) struct Call<'a> {
@@ -28,11 +26,11 @@ pub(crate) struct Call<'a> {
 }
 
 impl Call<'_> {
-    /// Carries out the operation; returns the text for stdout.
+    /// Runs the operation; returns the text for stdout.
     pub fn run(&mut self) -> Result<String, CniError> {
         match self.parameters.operation {
             Operation::Version => Ok(self.version()),
-            // A container must be removed with any configuration.
+            // Containers must be removable with any configuration.
             Operation::Del => {
                 self.del();
                 Ok(String::new())
@@ -85,12 +83,12 @@ impl Call<'_> {
         }
         let namespace = &self.parameters.namespace;
         if !Path::new(namespace).exists() {
-            let message = format!("there is no network namespace {namespace}");
+            let message = format!("no network namespace {namespace}");
             return Err(CniError::new(Reason::Container, message));
         }
         match self.attach(&options) {
             Ok(()) => Ok(previous.to_owned()),
-            Err(NodeError::Away(reason)) if !self.config.is_required()? => {
+            Err(NodeError::Unreachable(reason)) if !self.config.is_required()? => {
                 self.log.push(format!("no link is attached: {reason}"));
                 Ok(previous.to_owned())
             }
@@ -102,10 +100,9 @@ impl Call<'_> {
         const CONFLICT: u16 = 409;
         let (name, parameters) = (self.name(), self.parameters);
         let request = options.request(&parameters.namespace, &parameters.interface);
-        let mut node = self.node(PATIENCE)?;
+        let mut node = self.node(TIME_LIMIT)?;
         let attached = match node.put(&name, &request) {
-            // The attachment of an earlier start of the container, whose end the node did
-            // not hear of.
+            // A previous instance of the container whose end the node missed.
             Err(NodeError::Refused(CONFLICT, _)) => {
                 self.sweep(&mut node)?;
                 node.put(&name, &request)
@@ -114,19 +111,19 @@ impl Call<'_> {
         };
         attached?;
         if let Err(error) = self.sweep(&mut node) {
-            self.log.push(format!("old links stay: {}", error.reason()));
+            self.log
+                .push(format!("stale links not removed: {}", error.reason()));
         }
         Ok(())
     }
 
-    /// Removes attachments of this network whose namespace is gone: their removal was asked
-    /// for while the node was away. One that is attached has a namespace, though its path
-    /// may be in the mounts of another runtime.
+    /// Removes attachments of this network whose namespace is gone, and whose removal the node missed.
+    /// An attached one has a namespace, even if its path is in another runtime's mounts.
     fn sweep(&mut self, node: &mut Node) -> Result<(), NodeError> {
         let own = self.name();
         for old in node.list()? {
-            let is_idle = old.state == WAITING || old.name == own;
-            let is_gone = old.spec.target.netns.is_some_and(|path| !path.exists());
+            let is_idle = old.state == AttachmentState::Waiting || old.name == own;
+            let is_gone = namespace(&old).is_some_and(|path| !path.exists());
             if is_idle && is_gone && is_of_network(&old.name, &self.config.name) {
                 node.delete(&old.name)?;
                 let name = &old.name;
@@ -137,10 +134,10 @@ impl Call<'_> {
         Ok(())
     }
 
-    /// Removes the link. A node that is away has no link there: they end with its process.
+    /// Removes the link. If the node is down, its links have ended with it.
     fn del(&mut self) {
         let name = self.name();
-        let deleted = self.node(SHORT_PATIENCE);
+        let deleted = self.node(TIME_LIMIT_SHORT);
         if let Err(error) = deleted.and_then(|mut node| node.delete(&name)) {
             self.log
                 .push(format!("{name} is not removed: {}", error.reason()));
@@ -162,9 +159,9 @@ impl Call<'_> {
             return Ok(());
         }
         let name = self.name();
-        let found = self.node(PATIENCE).and_then(|mut node| node.get(&name));
+        let found = self.node(TIME_LIMIT).and_then(|mut node| node.get(&name));
         let found = match found {
-            Err(NodeError::Away(_)) if !self.config.is_required()? => return Ok(()),
+            Err(NodeError::Unreachable(_)) if !self.config.is_required()? => return Ok(()),
             found => found.map_err(of_node)?,
         };
         let not_attached = |reason: &str| {
@@ -174,19 +171,18 @@ impl Call<'_> {
         let Some(found) = found else {
             return not_attached("does not exist");
         };
-        if found.state == WAITING {
+        if found.state == AttachmentState::Waiting {
             return not_attached(&format!("waits: {}", found.reason.unwrap_or_default()));
         }
-        let is_here = found.spec.target.netns.as_deref()
-            == Some(Path::new(&self.parameters.namespace))
+        let is_here = namespace(&found).as_deref() == Some(Path::new(&self.parameters.namespace))
             && found.interfaces.contains(interface);
         if !is_here {
-            return not_attached("is attached to another place");
+            return not_attached("is attached elsewhere");
         }
         Ok(())
     }
 
-    /// Removes all links of the network but those of valid attachments.
+    /// Removes all links of the network except those of valid attachments.
     fn gc(&mut self) -> Result<(), CniError> {
         let valid = self.config.valid_attachments()?;
         let network = &self.config.name;
@@ -194,7 +190,7 @@ impl Call<'_> {
             .iter()
             .map(|valid| name_of(network, &valid.container, &valid.interface));
         let valid: Vec<String> = valid.collect();
-        let mut node = self.node(PATIENCE).map_err(of_node)?;
+        let mut node = self.node(TIME_LIMIT).map_err(of_node)?;
         let all = node.list().map_err(of_node)?;
         let old = all
             .iter()
@@ -208,13 +204,15 @@ impl Call<'_> {
         if errors.is_empty() {
             return Ok(());
         }
-        Err(CniError::new(Reason::Refused, "some links are not removed")
-            .with_details(errors.join("; ")))
+        Err(
+            CniError::new(Reason::Refused, "some links were not removed")
+                .with_details(errors.join("; ")),
+        )
     }
 
     fn status(&mut self) -> Result<(), CniError> {
         let healthy = self
-            .node(SHORT_PATIENCE)
+            .node(TIME_LIMIT_SHORT)
             .and_then(|mut node| node.check_health());
         match healthy {
             Ok(()) => Ok(()),
@@ -227,7 +225,7 @@ impl Call<'_> {
     }
 }
 
-/// Refuses a version that is not supported, or that does not have the operation.
+/// Refuses unsupported versions, and versions without the operation.
 fn check_version(operation: Operation, version: &str) -> Result<(), CniError> {
     let first = match operation {
         Operation::Check => "0.4.0",
@@ -248,12 +246,12 @@ fn check_version(operation: Operation, version: &str) -> Result<(), CniError> {
 }
 
 fn of_node(error: NodeError) -> CniError {
-    /// The node works on as many requests as it can.
+    /// The node is overloaded.
     const BUSY: u16 = 503;
     match error {
         NodeError::Refused(BUSY, reason) => CniError::new(Reason::Later, reason),
-        NodeError::Away(reason) => CniError::new(Reason::Later, reason),
-        NodeError::Wrong(reason) => CniError::new(Reason::Configuration, reason),
+        NodeError::Unreachable(reason) => CniError::new(Reason::Later, reason),
+        NodeError::InvalidOptions(reason) => CniError::new(Reason::Configuration, reason),
         NodeError::Refused(status, reason) => {
             let message = format!("the node process refuses the link: {reason}");
             CniError::new(Reason::Refused, message).with_details(format!("status {status}"))

@@ -9,40 +9,40 @@ use serde_json::{Map, Value, json};
 
 use crate::error::{CniError, Reason};
 
-/// The start of the names of annotations.
+/// Prefix of annotations.
 const ANNOTATION: &str = "longwire.dev/";
-/// The start of the names in `CNI_ARGS`.
+/// Prefix in `CNI_ARGS`.
 const ARGUMENT: &str = "LONGWIRE_";
 
-/// Why an annotation must not name a file.
-const NO_FILES: &str = "annotations name no files and no plugins; the network's configuration may";
+/// Error for files in annotations.
+const NO_FILES: &str = "annotations cannot name files or plugins; use the network's configuration";
 
-/// Options of a link as one source gives them.
+/// Options of a link from one source.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct LinkOptions {
-    /// Those of both directions.
+    /// For both directions.
     pub link: Map<String, Value>,
-    /// Those of what the container sends.
+    /// For what the container sends.
     pub up: Map<String, Value>,
-    /// Those of what the container receives.
+    /// For what the container receives.
     pub down: Map<String, Value>,
-    /// Only packets to and from these prefixes.
+    /// Prefixes of remote addresses.
     pub to: Option<Vec<String>>,
     pub seed: Option<u64>,
-    /// Whether there is a link.
+    /// Whether to attach a link.
     pub attach: Option<bool>,
 }
 
 impl LinkOptions {
-    /// Puts the options of a source with precedence over these. An option of both
-    /// directions there is also over one of a single direction here.
+    /// Overrides these options with those of another source. Its options for both directions also
+    /// override those for a single direction here.
     pub fn overlay(&mut self, over: LinkOptions) {
         for name in over.link.keys() {
             self.up.remove(name);
             self.down.remove(name);
         }
-        // Options ask for a link, unless the same source says that there is none.
+        // Options imply a link, unless the same source disables it.
         let asks = over.has_options().then_some(true);
         self.attach = over.attach.or(asks).or(self.attach);
         self.link.extend(over.link);
@@ -57,12 +57,12 @@ impl LinkOptions {
         tables.iter().any(|table| !table.is_empty()) || self.to.is_some() || self.seed.is_some()
     }
 
-    /// Whether there is a link; the network decides where nothing else does.
+    /// Whether to attach a link.
     pub fn is_attached(&self) -> bool {
         self.attach.unwrap_or(true)
     }
 
-    /// Returns the options of the link, with those of one direction in `up` and `down`.
+    /// Returns the options of the link, with `up` and `down`.
     fn directed(&self) -> Map<String, Value> {
         let mut link = self.link.clone();
         for (name, table) in [("up", &self.up), ("down", &self.down)] {
@@ -89,7 +89,7 @@ impl LinkOptions {
         request
     }
 
-    /// Sets one field from text.
+    /// Parses a field.
     fn set(&mut self, field: &str, text: &str) -> Result<(), String> {
         match field {
             "link" => self.link = table(text)?,
@@ -101,13 +101,13 @@ impl LinkOptions {
             }
             "seed" => self.seed = Some(text.parse().map_err(|_| "is no number")?),
             "attach" => self.attach = Some(text.parse().map_err(|_| "is not true or false")?),
-            _ => return Err("is unknown: there are link, up, down, to, seed and attach".into()),
+            _ => return Err("is unknown; use link, up, down, to, seed or attach".into()),
         }
         Ok(())
     }
 }
 
-/// Reads `delay=80ms loss=1%`, or a JSON object.
+/// Parses `delay=80ms loss=1%`, or a JSON object.
 fn table(text: &str) -> Result<Map<String, Value>, String> {
     if text.trim_start().starts_with('{') {
         return serde_json::from_str(text).map_err(|error| error.to_string());
@@ -118,7 +118,7 @@ fn table(text: &str) -> Result<Map<String, Value>, String> {
             Some((name, value)) if !name.is_empty() => add(&mut table, name, value),
             _ => {
                 return Err(format!(
-                    "'{word}': write OPTION=VALUE, as in delay=80ms loss=1%"
+                    "'{word}': write OPTION=VALUE, such as delay=80ms loss=1%"
                 ));
             }
         }
@@ -126,7 +126,7 @@ fn table(text: &str) -> Result<Map<String, Value>, String> {
     Ok(table)
 }
 
-/// Adds an option. One that is there twice is a list, as of losses.
+/// Adds an option. A repeated one becomes a list.
 fn add(table: &mut Map<String, Value>, name: &str, value: &str) {
     let value = Value::from(value);
     match table.get_mut(name) {
@@ -136,7 +136,7 @@ fn add(table: &mut Map<String, Value>, name: &str, value: &str) {
     }
 }
 
-/// Reads the annotations of a pod: `longwire.dev/link`, and so on.
+/// Parses the annotations of a pod, such as `longwire.dev/link`.
 pub(crate) fn of_annotations(
     annotations: &BTreeMap<String, String>,
 ) -> Result<LinkOptions, CniError> {
@@ -151,7 +151,7 @@ pub(crate) fn of_annotations(
         };
         options.set(field, text).map_err(wrong)?;
     }
-    // The node reads files as root, for a pod whose author may not.
+    // The node reads files as root; the pod's author may not.
     let loader = FileLoader::new()
         .with_access(FileAccess::Nothing(NO_FILES))
         .with_plugins(PluginUse::Refuse(NO_FILES));
@@ -167,7 +167,7 @@ pub(crate) fn of_annotations(
     Ok(options)
 }
 
-/// Reads pairs of `CNI_ARGS`: `LONGWIRE_DELAY=80ms`, `LONGWIRE_UP_RATE=5mbit`,
+/// Parses pairs of `CNI_ARGS`: `LONGWIRE_DELAY=80ms`, `LONGWIRE_UP_RATE=5mbit`,
 /// `LONGWIRE_TO=10.0.0.0/8`.
 pub(crate) fn of_arguments(arguments: &[(String, String)]) -> Result<LinkOptions, CniError> {
     let mut options = LinkOptions::default();
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn an_option_of_both_directions_is_over_those_of_one_below() {
+    fn options_of_both_directions_override() {
         let mut network = options(json!({
             "link": { "delay": "20ms", "rate": "1mbit" },
             "up": { "delay": "5ms", "loss": "1%" }, "seed": 3,
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn options_ask_for_a_link() {
+    fn options_imply_a_link() {
         let delay = options(json!({ "link": { "delay": "1ms" } }));
         let no = options(json!({ "attach": false }));
         for (sources, expected) in [
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn annotations_that_are_wrong_are_refused() {
+    fn invalid_annotations_are_refused() {
         for (name, text, part) in [
             ("link", "80ms", "OPTION=VALUE"),
             ("link", "{", "EOF"),
@@ -287,7 +287,7 @@ mod tests {
         }
     }
 
-    /// Each option that names a file, by a path without a `/` too.
+    /// Each file option, also with paths that have no `/`.
     #[test]
     fn annotations_name_no_files() {
         let folder = Folder::new();
@@ -306,7 +306,7 @@ mod tests {
                 let words = format!("mtu=1500 {}={text}", option.option);
                 let json = json!({ option.option: text }).to_string();
                 for (name, text) in [("link", &words), ("link", &json), ("up", &json)] {
-                    // A preset is of both directions.
+                    // Presets cover both directions.
                     if (name, option.option) == ("up", "preset") {
                         continue;
                     }

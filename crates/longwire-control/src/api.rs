@@ -1,4 +1,4 @@
-//! The answers of the API, by its table of routes.
+//! Dispatch of requests by the table of routes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,7 +27,7 @@ use super::server::CONNECTIONS_MAX;
 use super::state::{ApiState, STREAMS_MAX};
 use super::stream;
 
-/// The most requests that are worked on at once, or wait for their turn.
+/// Maximum requests in progress or waiting.
 pub const WORK_MAX: usize = 128;
 
 const _: () = assert!(
@@ -35,25 +35,25 @@ const _: () = assert!(
     "some connections can always give way"
 );
 
-/// Memory is given back to the system so long after a large body.
+/// Delay after a large body until freed memory is returned to the system.
 const TRIM_AFTER: Duration = Duration::from_millis(500);
 
-/// The control API of a run.
+/// Control API of a run.
 pub struct Api {
     state: Arc<ApiState>,
-    /// The files that changes may name.
+    /// Files that changes may name.
     files: Files,
     bodies: Bodies,
-    /// Places for requests that are worked on.
+    /// Permits of requests in progress.
     work: Arc<Semaphore>,
-    /// Whether memory is to be given back soon.
+    /// Whether a return of memory is scheduled.
     trimming: AtomicBool,
-    /// Changes are made one after the other; those that wait hold no thread.
+    /// Serialises changes without blocking threads.
     turn: Semaphore,
 }
 
 impl Api {
-    /// Returns the API of a run.
+    /// Creates the API of a run.
     pub fn new(state: Arc<ApiState>, files: Files) -> Api {
         Api {
             state,
@@ -65,7 +65,7 @@ impl Api {
         }
     }
 
-    /// Replaces the places for requests by those that several runs share.
+    /// Shares the permits of requests with other runs.
     pub fn with_work(self, work: Arc<Semaphore>) -> Api {
         Api { work, ..self }
     }
@@ -75,7 +75,7 @@ impl Api {
         Arc::ptr_eq(&self.state.controller, controller)
     }
 
-    /// Answers a request that was let in.
+    /// Answers an admitted request.
     pub async fn answer(
         self: Arc<Api>,
         request: Request<Incoming>,
@@ -99,13 +99,13 @@ impl Api {
         let accepts: Vec<&str> = accepts.filter_map(|value| value.to_str().ok()).collect();
         call.accept = accepts.join(",");
         if route.changes() && caller.rights == Rights::Read {
-            let error = "this token may read only; nothing was changed";
+            let error = "read-only token; nothing was changed";
             return Err(Refusal::new(StatusCode::FORBIDDEN, error));
         }
         if route.changes() && !self.state.controller.takes_changes() {
             return Err(Refusal::conflict(
-                "this is a replay: its frames are read ahead and its links have decided about \
-                 them, so that nothing can be changed; start it again with other options",
+                "a replay cannot be changed, since its links have decided about frames that are \
+                 read ahead; restart it with other options",
             ));
         }
         let (mut body, mut _trim) = (None, None);
@@ -114,7 +114,7 @@ impl Api {
             _trim = is_large(&sent).then(|| TrimLater(Arc::clone(&self)));
             body = Some(self.bodies.read(sent).await?);
         }
-        let working = caller.seat.work();
+        let working = caller.slot.work();
         call.may_change = caller.rights == Rights::Change;
         if let Work::Stream(make) = route.work {
             let state = Arc::clone(&self.state);
@@ -122,12 +122,12 @@ impl Api {
             let made = self.state.slowly(open);
             return made.await.unwrap_or_else(|| Err(fault())).map(stream::open);
         }
-        let _place = take_place(&self.work)?;
+        let _place = take_permit(&self.work)?;
         let reply = Arc::clone(&self).work(route, call, body, caller).await;
         reply.map(Reply::into_response)
     }
 
-    /// Does what a route is for.
+    /// Runs the work of a route.
     async fn work(
         self: Arc<Api>,
         route: &'static Route,
@@ -138,7 +138,7 @@ impl Api {
         let state = Arc::clone(&self.state);
         match route.work {
             Work::Quick(work) => {
-                // Not here: it may wait for the fabric all the same.
+                // Even quick work may wait for the network.
                 let prompt = move || {
                     prompt_priority();
                     work(&state, &call)
@@ -152,10 +152,9 @@ impl Api {
             }
             Work::Change(make, body_at) => {
                 let _turn = self.turn.acquire().await;
-                // Not slowly: others wait for what a change holds. Nor before
-                // the packets: one of a hundred thousand links takes a while.
-                // JSON takes many times the memory of its text, so that it is
-                // read of one body at a time.
+                // Not on a slow thread, since a change holds locks; not with the priority of the packets, since
+                // large changes take long. Parsed JSON occupies many times the memory of its text, so one body is
+                // parsed at a time.
                 let api = Arc::clone(&self);
                 let change = move || {
                     normal_priority();
@@ -167,15 +166,14 @@ impl Api {
                 let made = spawn_blocking(change).await;
                 made.unwrap_or_else(|_| Err(fault()))
             }
-            // Opened before this is called.
+            // Handled by the caller.
             Work::Stream(_) => Err(fault()),
         }
     }
 
-    /// Gives memory that was freed back to the system, once for all requests
-    /// of a moment.
+    /// Schedules the return of freed memory to the system; a no-op if one is scheduled.
     fn trim_soon(self: Arc<Api>) {
-        // At the end of a run there is no runtime left, and no need.
+        // The runtime may have ended.
         let Ok(handle) = Handle::try_current() else {
             return;
         };
@@ -189,8 +187,7 @@ impl Api {
         });
     }
 
-    /// Makes a change, or says whether it could be made. `body_at` is the pointer to the
-    /// request's body in it.
+    /// Makes or checks a change. `body_at` is the pointer to the request's body in it.
     fn change(
         &self,
         (change, body_at): (&Value, &str),
@@ -216,20 +213,17 @@ impl Api {
     }
 }
 
-/// Takes one of the places for requests that are worked on.
+/// Takes a permit.
 ///
 /// # Errors
-/// 503 if there is none.
-pub fn take_place(work: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, Refusal> {
-    Arc::clone(work).try_acquire_owned().map_err(|_| {
-        Refusal::busy(format!(
-            "{WORK_MAX} requests are being worked on; try again"
-        ))
-    })
+/// 503 if all are taken.
+pub fn take_permit(work: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, Refusal> {
+    Arc::clone(work)
+        .try_acquire_owned()
+        .map_err(|_| Refusal::busy(format!("{WORK_MAX} requests are in progress; try again")))
 }
 
-/// Has memory given back once a request with a large body is done with, or
-/// given up.
+/// Returns memory to the system after a request with a large body.
 struct TrimLater(Arc<Api>);
 
 impl Drop for TrimLater {
@@ -238,16 +232,16 @@ impl Drop for TrimLater {
     }
 }
 
-/// Returns the refusal of a request whose work failed midway.
+/// Returns the refusal of a request whose work panicked.
 pub fn fault() -> Refusal {
-    let error = "the answer could not be made; this is a fault of Longwire";
+    let error = "internal error";
     Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, error)
 }
 
-/// Returns the route of a request, and the request without its body.
+/// Parses a request without its body.
 ///
 /// # Errors
-/// If there is no such route, or it does not take the parameters.
+/// 404, 405, or 400 for invalid parameters.
 pub fn read_head(
     method: &str,
     path: &str,
@@ -262,10 +256,10 @@ pub fn read_head(
     Ok((route, call))
 }
 
-/// Reads a body as JSON.
+/// Parses a body.
 ///
 /// # Errors
-/// If it is none.
+/// 400 if it is not JSON.
 pub fn parse_body(bytes: &[u8]) -> Result<Value, Refusal> {
     serde_json::from_slice(bytes)
         .map_err(|error| Refusal::bad(format!("the body is not JSON: {error}")))

@@ -1,4 +1,4 @@
-//! Bodies of requests, and how much memory they take together.
+//! Request bodies, with a common memory limit.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,41 +9,41 @@ use hyper::body::{Body as _, Incoming};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::refusal::Refusal;
-use super::time_limit::TimeLimit;
+use longwire_client::time_limit::TimeLimit;
 
-/// The largest body.
+/// Longest body, in bytes.
 pub const BODY_MAX: usize = 16 << 20;
 
-/// A body must be there so soon.
+/// Time limit for receiving a body.
 const BODY_TIME: Duration = Duration::from_secs(30);
 
-/// So much of each body does not count: connections bound it.
+/// Bytes of each body that are exempt from [`TOGETHER_MAX`]; the connection limit bounds them.
 const SMALL: usize = 64 << 10;
 
-/// The most that all others together may have.
+/// Limit of the bytes of all bodies beyond [`SMALL`].
 const TOGETHER_MAX: usize = 64 << 20;
 
-/// The unit in which it is counted.
+/// Granularity of the limit, in bytes.
 const UNIT: usize = 4 << 10;
 
-/// The memory that request bodies may take.
+/// Memory budget of request bodies.
 pub struct Bodies(Arc<Semaphore>);
 
-/// A body, and its share of what all may take.
+/// A body with its share of the budget.
 pub struct RequestBody {
-    /// Its bytes.
+    /// Bytes.
     pub bytes: Vec<u8>,
     share: Vec<OwnedSemaphorePermit>,
 }
 
-/// Whether a body may take so much memory that it is worth giving back.
+/// Whether a body is so large that its memory should be returned to the system.
 pub fn is_large(body: &Incoming) -> bool {
     let most = body.size_hint().upper();
     most.is_none_or(|most| most > SMALL as u64)
 }
 
 impl Bodies {
-    /// None so far.
+    /// Creates an unused budget.
     pub fn new() -> Bodies {
         Bodies(Arc::new(Semaphore::new(TOGETHER_MAX / UNIT)))
     }
@@ -51,10 +51,9 @@ impl Bodies {
     /// Reads a body.
     ///
     /// # Errors
-    /// 413 when it is too large, 408 when it does not come in time, 503 when
-    /// others take all memory there is for bodies, 400 when it ends early.
+    /// 413 if it is too long, 408 on timeout, 503 if the budget is exhausted, 400 if it is truncated.
     pub async fn read(&self, mut body: Incoming) -> Result<RequestBody, Refusal> {
-        // Announced, it need not be read.
+        // Refuses an announced length without reading.
         if body.size_hint().lower() > BODY_MAX as u64 {
             return Err(too_large());
         }
@@ -65,7 +64,7 @@ impl Bodies {
         let mut room = SMALL;
         let mut limit = TimeLimit::new(BODY_TIME);
         loop {
-            // For each part again: it may be one of many that have arrived in time.
+            // Checked per frame: many bodies may have arrived at the same time.
             let frame = tokio::select! {
                 biased;
                 frame = body.frame() => frame,
@@ -74,7 +73,7 @@ impl Bodies {
             let Some(frame) = frame else {
                 return Ok(received);
             };
-            let frame = frame.map_err(|_| Refusal::bad("the body ends early"))?;
+            let frame = frame.map_err(|_| Refusal::bad("the body is truncated"))?;
             let Some(data) = frame.data_ref() else {
                 continue;
             };
@@ -83,7 +82,7 @@ impl Bodies {
                 return Err(too_large());
             }
             while length > room {
-                // Doubled, as the memory is.
+                // The vector doubles its capacity.
                 let more = room.min(BODY_MAX - room);
                 let units = more.div_ceil(UNIT) as u32;
                 let share = Arc::clone(&self.0).try_acquire_many_owned(units);
@@ -97,12 +96,12 @@ impl Bodies {
 }
 
 fn late() -> Refusal {
-    let error = format!("the body was not there after {} s", BODY_TIME.as_secs());
+    let error = format!("no complete body within {} s", BODY_TIME.as_secs());
     Refusal::new(StatusCode::REQUEST_TIMEOUT, error)
 }
 
 fn too_large() -> Refusal {
-    let error = format!("the body has more than {} MiB", BODY_MAX >> 20);
+    let error = format!("the body is longer than {} MiB", BODY_MAX >> 20);
     Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, error)
 }
 

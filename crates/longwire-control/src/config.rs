@@ -1,49 +1,48 @@
-//! The configuration of a control API.
+//! Configuration of a control API.
 
 use std::path::PathBuf;
 
-use crate::Address;
 use crate::error::ControlError;
 use crate::guard::{Files, Tokens};
 use crate::token::read_token;
 use crate::view_config::{Judge, ViewConfig};
+use longwire_client::Address;
 use longwire_runtime::FileAccess;
 
-/// Requests a second unless the configuration says otherwise.
+/// Default rate limit, in requests/s.
 pub const LIMIT_DEFAULT: u32 = 10_000;
 
-/// A control API: addresses, tokens and limits.
+/// Configuration: addresses, tokens and limits.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// The addresses at which it listens. Without any there is no control API.
+    /// Addresses to listen at; none disables the control API.
     pub addresses: Vec<Address>,
-    /// The file of the token with which everything may be read and changed.
+    /// File of the token that allows changes.
     pub token_file: Option<PathBuf>,
-    /// The file of a token with which everything may be read.
+    /// File of the token that allows reading.
     pub read_token_file: Option<PathBuf>,
-    /// The directory of the files that changes may name. Without it, changes over TCP
-    /// name none, and those from a Unix socket these of `access`.
+    /// Directory of the files that changes may name. Without it, changes over TCP may name none, and
+    /// those over a Unix socket the files of `access`.
     pub files: Option<PathBuf>,
-    /// The files that changes from a Unix socket may name: its owner could start such a
-    /// process.
+    /// Files that changes over a Unix socket may name: its owner could read them anyway.
     pub access: FileAccess,
-    /// Requests a second, of all connections together; as many may come at once.
+    /// Rate limit over all connections, in requests/s, with bursts of one second.
     pub limit: u32,
-    /// The detail of /metrics for requests that ask for none.
+    /// Default detail of /metrics.
     pub metrics: Detail,
-    /// The live view, if there is one.
+    /// Live view.
     pub view: Option<ViewConfig>,
-    /// Judges the run for clients; without it, they receive no verdict.
+    /// Judges the run for clients; without it, they get no verdict.
     pub judge: Option<Judge>,
 }
 
-/// The detail in which /metrics shows links.
+/// Detail of links in /metrics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Detail {
-    /// The sums of all links.
+    /// Sums over all links.
     #[default]
     Sum,
-    /// Each link by its name.
+    /// Individual links.
     Each,
 }
 
@@ -64,7 +63,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// The files that changes may name.
+    /// Returns the files that changes may name.
     ///
     /// # Errors
     /// If the directory cannot be opened.
@@ -72,16 +71,16 @@ impl Config {
         let opened = Files::beneath(self.files.as_deref(), self.access.clone());
         opened.map_err(|source| ControlError::File {
             path: self.files.clone().unwrap_or_default(),
-            action: "--control-files: cannot be opened as a directory, for which Linux 5.6 is needed",
+            action: "--control-files: cannot open this directory (needs Linux 5.6)",
             source,
         })
     }
 
-    /// The tokens, read from their files.
+    /// Reads the tokens.
     ///
     /// # Errors
-    /// If a file cannot be read or holds no token, others may read it, or TCP
-    /// is asked for without any.
+    /// If a file is unreadable, readable by others, or holds no token; or if there is a TCP address
+    /// and no token.
     pub(crate) fn tokens(&self) -> Result<Tokens, ControlError> {
         let token = |file: &Option<PathBuf>| file.as_deref().map(read_token).transpose();
         let (full, read) = (token(&self.token_file)?, token(&self.read_token_file)?);
@@ -101,7 +100,7 @@ impl Config {
         if same {
             return Err(ControlError::Usage(
                 "--control-read-token-file: it holds the same token as --control-token-file, \
-                 with which everything may be changed; make another"
+                 which allows changes; create another"
                     .to_owned(),
             ));
         }

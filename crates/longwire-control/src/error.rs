@@ -1,48 +1,48 @@
-//! Errors of a control API that is set up.
+//! Errors of setting up a control API.
 
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-use crate::Address;
+use longwire_client::Address;
 
-/// Errors of a control API that is set up.
+/// Error of setting up a control API.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ControlError {
-    /// The configuration is wrong.
+    /// Invalid configuration.
     #[error("{0}")]
     Usage(String),
-    /// A file, directory or socket that the configuration names.
+    /// Error of a file, directory or socket.
     #[error("{}: {action}: {source}", path.display())]
     File {
-        /// Its path.
+        /// Path.
         path: PathBuf,
-        /// The failed action.
+        /// Failed action.
         action: &'static str,
-        /// The error of the system.
+        /// System error.
         source: io::Error,
     },
-    /// A TCP address that cannot be listened at.
+    /// Error of listening at a TCP address.
     #[error("--control {address}: cannot listen: {source}")]
     Listen {
-        /// The address.
+        /// Address.
         address: Address,
-        /// The error of the system.
+        /// System error.
         source: io::Error,
     },
-    /// Its threads.
-    #[error("the control API cannot be started: {0}")]
+    /// The threads cannot start.
+    #[error("cannot start the control API: {0}")]
     Start(io::Error),
-    /// The address of a listener cannot be read.
+    /// The address of a listener is unknown.
     #[error(transparent)]
     System(#[from] io::Error),
 }
 
-/// The system refuses to make or open a socket.
+/// Action: creating or opening a socket.
 pub(crate) const CANNOT_LISTEN: &str = "cannot listen";
 
 impl ControlError {
-    /// Turns an error of the system into one about a file.
+    /// Adds a path and an action to a system error.
     pub(crate) fn file<E: Into<io::Error>>(
         path: &Path,
         action: &'static str,
@@ -54,12 +54,12 @@ impl ControlError {
         }
     }
 
-    /// Whether the configuration is wrong, rather than the system refuses.
+    /// Whether the configuration is invalid.
     pub fn is_usage(&self) -> bool {
         matches!(self, ControlError::Usage(_))
     }
 
-    /// The path of a socket in a directory in which this user may not write.
+    /// Returns the path of a socket in a directory that this user may not write to.
     pub fn denied_socket(&self) -> Option<&Path> {
         match self {
             ControlError::File {

@@ -1,5 +1,4 @@
-//! Who may ask: tokens, and requests that a web page made someone's browser
-//! send.
+//! Access control: tokens, and protection against requests that web pages forge.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -12,45 +11,45 @@ use hyper::{StatusCode, Uri};
 use longwire_runtime::{Directory, FileAccess};
 use subtle::{Choice, ConstantTimeEq};
 
-use super::places::Seat;
 use super::refusal::Refusal;
+use super::slots::Slot;
 
-/// The rights of a client.
+/// Rights of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rights {
-    /// Read.
+    /// May read.
     Read,
-    /// Read and change.
+    /// May read and change.
     Change,
 }
 
 /// A client and its rights.
 #[derive(Clone)]
 pub struct Caller {
-    /// Its rights.
+    /// Rights.
     pub rights: Rights,
-    /// From where.
+    /// Address family of its connection.
     pub peer: Peer,
-    /// The place of their connection.
-    pub seat: Arc<Seat>,
+    /// Slot of its connection.
+    pub slot: Arc<Slot>,
 }
 
-/// Why changes over TCP name no files without a directory for them.
+/// Error for files in changes over TCP without `--control-files`.
 const NONE_OVER_TCP: &str = "changes over TCP cannot name files; start the run with \
                              --control-files DIR to allow those in DIR";
 
-/// The files that changes may name.
+/// Files that changes may name.
 #[derive(Clone, Debug)]
 pub struct Files {
-    /// Those of changes from a Unix socket.
+    /// For changes over a Unix socket.
     pub unix: FileAccess,
-    /// Those of changes over TCP.
+    /// For changes over TCP.
     pub tcp: FileAccess,
 }
 
 impl Files {
-    /// Those beneath a directory. Without one, those of `unix` for who may open the
-    /// socket, and none over TCP.
+    /// Returns the files in a directory. Without one, those of `unix` for Unix sockets, and none over
+    /// TCP.
     ///
     /// # Errors
     /// If the directory cannot be opened.
@@ -68,7 +67,7 @@ impl Files {
         })
     }
 
-    /// Those of changes from there.
+    /// Returns the files that changes of a peer may name.
     pub fn of(&self, peer: Peer) -> &FileAccess {
         match peer {
             Peer::Unix => &self.unix,
@@ -77,29 +76,29 @@ impl Files {
     }
 }
 
-/// The origin of a request.
+/// Transport of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Peer {
-    /// From a Unix socket, which only its owner and root may open.
+    /// A Unix socket, which only its owner and root may open.
     Unix,
-    /// From TCP, to this address of the machine.
+    /// TCP, with the local address.
     Tcp(SocketAddr),
 }
 
-/// Tokens. They are never shown, so this has no `Debug`.
+/// Tokens. Not `Debug`, since they are secret.
 #[derive(Clone, Default)]
 pub struct Tokens {
-    /// With which everything may be changed.
+    /// Tokens that allow changes.
     full: Vec<Vec<u8>>,
-    /// With which everything may be read.
+    /// Tokens that allow reading.
     read: Vec<Vec<u8>>,
 }
 
-/// The one scheme there is (RFC 6750, section 2.1).
+/// Authentication scheme (RFC 6750, section 2.1).
 const BEARER: &[u8] = b"bearer ";
 
 impl Tokens {
-    /// Returns these tokens.
+    /// Creates a set of at most one token of each kind.
     pub fn of(full: Option<Vec<u8>>, read: Option<Vec<u8>>) -> Tokens {
         Tokens {
             full: full.into_iter().collect(),
@@ -113,16 +112,15 @@ impl Tokens {
         self.read.push(read);
     }
 
-    /// Whether there are none.
+    /// Whether there are no tokens.
     pub fn is_empty(&self) -> bool {
         self.full.is_empty() && self.read.is_empty()
     }
 
-    /// Returns the rights of a request. On a Unix socket no token is needed; a token
-    /// in the request counts all the same.
+    /// Returns the rights of a request. Unix sockets need no token, but a token that is sent counts.
     ///
     /// # Errors
-    /// If a token is lacking or wrong.
+    /// 401 for a missing or wrong token.
     pub fn rights(&self, peer: Peer, headers: &HeaderMap) -> Result<Rights, Refusal> {
         let mut said = headers.get_all(AUTHORIZATION).iter();
         let (first, second) = (said.next(), said.next());
@@ -130,16 +128,15 @@ impl Tokens {
             return Ok(Rights::Change);
         }
         let Some(first) = first else {
-            let error = "say the token: Authorization: Bearer TOKEN (it is in the file that \
-                         --control-token-file named)";
+            let error = "no token; send Authorization: Bearer TOKEN with the token in the file of \
+                         --control-token-file";
             return Err(Refusal::unknown(error));
         };
         let token = bearer(first).filter(|_| second.is_none());
         let token = token.ok_or_else(|| {
-            Refusal::unknown("there must be one header Authorization: Bearer TOKEN")
+            Refusal::unknown("send exactly one header Authorization: Bearer TOKEN")
         })?;
-        // All are compared, whichever it is, and each in a time that does
-        // not depend on how much of it was right.
+        // Compares with all tokens, each in constant time.
         let is = |known: &[Vec<u8>]| {
             let equal = known.iter().map(|known| known.ct_eq(token));
             bool::from(equal.fold(Choice::from(0), |any, equal| any | equal))
@@ -147,7 +144,7 @@ impl Tokens {
         match (is(&self.full), is(&self.read)) {
             (true, _) => Ok(Rights::Change),
             (false, true) => Ok(Rights::Read),
-            (false, false) => Err(Refusal::unknown("this is not the token")),
+            (false, false) => Err(Refusal::unknown("wrong token")),
         }
     }
 }
@@ -159,12 +156,11 @@ fn bearer(value: &HeaderValue) -> Option<&[u8]> {
         .then(|| token.trim_ascii())
 }
 
-/// Refuses what did not come from somebody who knows this address: a page
-/// whose name was made to lead here (DNS rebinding) says its own name as
-/// `Host`, and any page of another origin says so as `Origin`.
+/// Refuses requests of foreign web pages: DNS rebinding shows in `Host`, and other origins in
+/// `Origin`.
 ///
 /// # Errors
-/// 400 without one plain `Host`, 403 with a foreign one.
+/// 400 without exactly one valid `Host`; 403 for a foreign host or origin.
 pub fn check_origin(peer: Peer, uri: &Uri, headers: &HeaderMap) -> Result<(), Refusal> {
     let Peer::Tcp(local) = peer else {
         return Ok(());
@@ -172,15 +168,12 @@ pub fn check_origin(peer: Peer, uri: &Uri, headers: &HeaderMap) -> Result<(), Re
     let mut hosts = headers.get_all(HOST).iter();
     let host = match (hosts.next(), hosts.next()) {
         (Some(host), None) => host.as_bytes(),
-        _ => return Err(Refusal::bad("there must be one header Host")),
+        _ => return Err(Refusal::bad("send exactly one header Host")),
     };
-    let authority =
-        Authority::try_from(host).map_err(|_| Refusal::bad("the header Host is no host"))?;
+    let authority = Authority::try_from(host).map_err(|_| Refusal::bad("invalid header Host"))?;
     for named in [Some(&authority), uri.authority()].into_iter().flatten() {
         if !is_ours(named, local.ip().to_canonical()) {
-            let error = format!(
-                "'{named}' is not the address that this listens at; ask for {local} itself"
-            );
+            let error = format!("'{named}' is not the address of this server; use {local}");
             return Err(Refusal::new(StatusCode::FORBIDDEN, error));
         }
     }
@@ -189,15 +182,15 @@ pub fn check_origin(peer: Peer, uri: &Uri, headers: &HeaderMap) -> Result<(), Re
     if headers.get_all(ORIGIN).iter().any(foreign) {
         Err(Refusal::new(
             StatusCode::FORBIDDEN,
-            "web pages of other origins may not ask this",
+            "requests of other origins are not permitted",
         ))
     } else {
         Ok(())
     }
 }
 
-/// Whether a host is the address that was connected to. Ports may differ, for
-/// there are tunnels; addresses cannot be had by a page, names can.
+/// Whether a host is the local address. Ports may differ because of tunnels. A page can forge
+/// names, but not addresses.
 fn is_ours(named: &Authority, local: IpAddr) -> bool {
     if named.as_str().contains('@') {
         return false;
@@ -207,8 +200,7 @@ fn is_ours(named: &Authority, local: IpAddr) -> bool {
         .strip_prefix('[')
         .and_then(|host| host.strip_suffix(']'));
     match literal.unwrap_or(host).parse::<IpAddr>() {
-        // A tunnel ends at the loopback address, and its other end has
-        // another one of them.
+        // The two ends of a tunnel may have different loopback addresses.
         Ok(address) if local.is_loopback() => address.to_canonical().is_loopback(),
         Ok(address) => address.to_canonical() == local,
         Err(_) => host.eq_ignore_ascii_case("localhost") && local.is_loopback(),

@@ -1,5 +1,5 @@
-//! The control API: HTTP over a Unix socket or TCP that reads and changes a running
-//! network, and its client.
+//! Server of the control API: HTTP over a Unix socket or TCP that reads and changes a running
+//! network.
 //!
 //! ```
 //! use longwire_control::{Address, Config, bind, requested_change};
@@ -22,15 +22,12 @@
 //! # Ok::<(), longwire_control::ControlError>(())
 //! ```
 //!
-//! [`bind`] takes the addresses before a run starts, and [`Bound::serve`] answers
-//! requests about a [`Controller`] on a separate thread. [`client`] sends requests.
-//! `routes.rs` has the table of routes, from which dispatch, methods and the OpenAPI
-//! document follow.
+//! [`bind`] binds the addresses before a run starts, and [`Bound::serve`] serves a [`Controller`]
+//! on a separate thread. The table in `routes.rs` is the source of dispatch, methods and the
+//! OpenAPI document. The client is [`longwire_client`].
 
-mod address;
 mod api;
 mod bodies;
-pub mod client;
 mod config;
 mod error;
 mod guard;
@@ -38,8 +35,6 @@ mod limit;
 mod metrics;
 pub mod node;
 mod openapi;
-mod patience;
-mod places;
 mod query;
 mod refusal;
 pub mod registry;
@@ -49,12 +44,13 @@ mod route;
 mod routes;
 mod schemas;
 mod server;
+mod slots;
 mod socket;
+mod stall;
 mod state;
 mod stream;
 #[cfg(test)]
 mod tests;
-mod time_limit;
 mod token;
 mod view;
 mod view_config;
@@ -72,20 +68,19 @@ use self::guard::{Files, Tokens};
 use self::limit::Limit;
 use self::node::{Attachments, NodeApi};
 use self::refusal::Refusal;
-use self::server::{Background, Gate, Handler, Listener, Slow, serve};
+use self::server::{Admission, Background, Handler, Listener, SlowPool, serve};
 use self::state::ApiState;
 use self::view::{View, ViewTokens};
 use longwire_fabric::Controller;
 
-pub use address::Address;
 pub use config::{Config, Detail, LIMIT_DEFAULT};
 pub use error::ControlError;
+pub use longwire_client::Address;
 pub use server::Server;
 pub use token::read_token;
 pub use view_config::{Judge, Judgement, PageFile, ViewConfig};
 
-/// Addresses at which a server will answer. Clients that connect before that wait.
-/// Dropping it releases them.
+/// Bound addresses. Clients that connect wait until the server starts. Dropping it closes them.
 pub struct Bound {
     listeners: Vec<Listener>,
     notes: Vec<String>,
@@ -97,25 +92,25 @@ pub struct Bound {
     judge: Option<Judge>,
 }
 
-/// A view whose address is taken.
+/// A view whose address is bound.
 struct BoundView {
     config: ViewConfig,
     urls: ViewUrls,
 }
 
-/// URLs of a view's page, with its tokens.
+/// URLs of a view's page, with tokens.
 #[derive(Clone, Debug)]
 pub struct ViewUrls {
-    /// With this one everything can be changed.
+    /// Allows changes.
     pub full: String,
-    /// With this one everything can be read.
+    /// Allows reading.
     pub read: String,
 }
 
-/// Takes the addresses, before anything is started.
+/// Binds all addresses, before the run starts.
 ///
 /// # Errors
-/// If the arguments are wrong or an address cannot be had; then none is held.
+/// If the configuration is invalid or an address cannot be bound; then none is.
 pub fn bind(config: &Config) -> Result<Bound, ControlError> {
     let mut tokens = config.tokens()?;
     let files = config.files()?;
@@ -135,7 +130,7 @@ pub fn bind(config: &Config) -> Result<Bound, ControlError> {
                 };
                 let listener = TcpListener::bind(wanted).map_err(failed)?;
                 listener.set_nonblocking(true).map_err(failed)?;
-                // With port 0 the system has chosen one.
+                // Port 0 lets the system choose one.
                 let taken = listener.local_addr().map_err(failed)?;
                 notes.push(format!("control: {}", Address::Tcp(taken)));
                 if !taken.ip().is_loopback() {
@@ -154,7 +149,7 @@ pub fn bind(config: &Config) -> Result<Bound, ControlError> {
                 notes.push(format!("control: {}", named.path().display()));
                 listeners.push(Listener::Unix(listener, named));
             }
-            // The page works without it.
+            // The page works without a socket.
             Err(error) => notes.push(format!(
                 "control: `longwire ctl` and `longwire top` need --control PATH, since no socket \
                  could be opened for them: {error}"
@@ -177,7 +172,7 @@ pub fn bind(config: &Config) -> Result<Bound, ControlError> {
     })
 }
 
-/// Takes the address of a view, and adds its tokens.
+/// Binds the address of a view, and adds its tokens.
 fn bind_view(
     config: &ViewConfig,
     listeners: &mut Vec<Listener>,
@@ -211,7 +206,7 @@ fn bind_view(
     })
 }
 
-/// Returns the address that a browser on this machine opens.
+/// Returns the address for a browser on this machine.
 fn shown(taken: SocketAddr) -> SocketAddr {
     let mut shown = taken;
     if taken.ip().is_unspecified() {
@@ -223,19 +218,19 @@ fn shown(taken: SocketAddr) -> SocketAddr {
     shown
 }
 
-/// Takes the addresses and answers at them.
+/// Binds all addresses and starts the server.
 ///
 /// # Errors
-/// As [`bind`] and [`Bound::serve`].
+/// See [`bind`] and [`Bound::serve`].
 pub fn start(controller: Arc<Controller>, config: &Config) -> Result<Option<Server>, ControlError> {
     bind(config)?.serve(controller)
 }
 
-/// The change that a request asks for; `None` if it asks for none. What is
-/// sent is read as the server reads it: `target` is the path with its query.
+/// Returns the change of a request, if it makes one, as the server parses it. `target` is the
+/// path with its query.
 ///
 /// # Errors
-/// Why it would be refused, in one line.
+/// The refusal in one line.
 pub fn requested_change(method: &str, target: &str, body: &[u8]) -> Result<Option<Value>, String> {
     let (path, query) = match target.split_once('?') {
         Some((path, query)) => (path, Some(query)),
@@ -257,12 +252,12 @@ impl Bound {
         &self.notes
     }
 
-    /// The address at which a program of this run finds it, as `ctl` reads it:
-    /// a socket if there is one, which needs no network, as an absolute path.
-    /// `None` without addresses; that of a view is for browsers.
+    /// Returns the address for programs of this run, in the format of `ctl`: preferably the absolute
+    /// path of a socket, which needs no network. `None` without addresses, or with that of a view
+    /// alone.
     ///
     /// # Errors
-    /// If the address of a listener cannot be read.
+    /// If the address of a listener is unknown.
     pub fn address(&self) -> io::Result<Option<OsString>> {
         let is_socket = |listener: &&Listener| matches!(listener, Listener::Unix(..));
         let socket = self.listeners.iter().find(is_socket);
@@ -284,17 +279,16 @@ impl Bound {
         self.view.as_ref().map(|view| &view.urls)
     }
 
-    /// Answers about this run until the server is dropped. `None` when there
-    /// are no addresses.
+    /// Serves a run until the server is dropped. `None` without addresses.
     ///
     /// # Errors
-    /// If the thread cannot be had.
+    /// [`ControlError::Start`].
     pub fn serve(self, controller: Arc<Controller>) -> Result<Option<Server>, ControlError> {
         if self.listeners.is_empty() {
             return Ok(None);
         }
         let (stop, stopped) = watch::channel(false);
-        let slow = Slow::new()?;
+        let slow = SlowPool::new()?;
         let state = ApiState::new(controller, self.metrics, stopped, slow.handle());
         let view = View::new(self.view.is_some(), self.judge);
         let state = Arc::new(state.with_view(view));
@@ -306,10 +300,10 @@ impl Bound {
             .map(Some)
     }
 
-    /// Answers about a node until the server is dropped. `None` when there are no addresses.
+    /// Serves a node until the server is dropped. `None` without addresses.
     ///
     /// # Errors
-    /// If the thread cannot be had.
+    /// [`ControlError::Start`].
     pub fn serve_node(
         self,
         attachments: Arc<dyn Attachments>,
@@ -318,7 +312,7 @@ impl Bound {
             return Ok(None);
         }
         let (stop, stopped) = watch::channel(false);
-        let slow = Slow::new()?;
+        let slow = SlowPool::new()?;
         let api = NodeApi::new(attachments, self.files.clone(), stopped, slow.handle());
         let api = Arc::new(api);
         let handler: Arc<Handler> =
@@ -326,23 +320,23 @@ impl Bound {
         self.serve_with(handler, stop, slow, None).map(Some)
     }
 
-    /// Answers with anything.
+    /// Starts a server with a handler.
     fn serve_with(
         self,
         handler: Arc<Handler>,
         stop: watch::Sender<bool>,
-        slow: Slow,
+        slow: SlowPool,
         background: Option<Background>,
     ) -> Result<Server, ControlError> {
-        let gate = Gate {
+        let admission = Admission {
             tokens: self.tokens,
             limit: Limit::new(self.limit),
-            strangers: Limit::new(self.limit),
+            refused: Limit::new(self.limit),
         };
         let page = self.view.map_or(&[][..], |view| view.config.files);
         serve(
             self.listeners,
-            (gate, page),
+            (admission, page),
             handler,
             (stop, slow),
             background,

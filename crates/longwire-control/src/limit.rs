@@ -1,10 +1,9 @@
-//! How many requests are taken a second.
+//! Rate limit of requests.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// A token bucket: requests at a mean rate, and those of one second at once. Counts
-/// in requests times nanoseconds, so that nothing is rounded.
+/// Token bucket of one second's requests. Counts exactly, in requests × 10^9.
 #[derive(Debug)]
 pub struct Limit {
     per_second: u64,
@@ -14,17 +13,17 @@ pub struct Limit {
 
 #[derive(Debug)]
 struct State {
-    /// The credit of the bucket, in requests times 10^9.
+    /// Credit in requests × 10^9.
     credit: u64,
-    /// As of so long after the start.
+    /// Time of `credit` since the start.
     at: Duration,
 }
 
-/// A request, in the bucket's unit.
+/// Cost of a request.
 const REQUEST: u64 = 1_000_000_000;
 
 impl Limit {
-    /// A full bucket that holds one second's requests.
+    /// Creates a full bucket.
     pub fn new(per_second: u32) -> Limit {
         Limit {
             per_second: per_second.into(),
@@ -36,11 +35,10 @@ impl Limit {
         }
     }
 
-    /// Takes a request now.
+    /// Takes a request.
     ///
     /// # Errors
-    /// In how many seconds it may be tried again, rounded up, when there are
-    /// too many.
+    /// Seconds until the next request is admitted, rounded up.
     pub fn take(&self) -> Result<(), u64> {
         self.take_at(self.started.elapsed())
     }
@@ -51,7 +49,7 @@ impl Limit {
         let gained = passed.saturating_mul(self.per_second.into());
         let full = self.per_second * REQUEST;
         let credit = u128::from(state.credit).saturating_add(gained);
-        // It fits: never more than what is full.
+        // At most `full`, which fits.
         state.credit = credit.min(full.into()) as u64;
         state.at = state.at.max(now);
         match state.credit.checked_sub(REQUEST) {
@@ -72,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_second_s_requests_at_once_and_then_at_the_rate() {
+    fn a_burst_of_one_second_is_admitted() {
         let limit = Limit::new(10);
         let at = Duration::from_millis;
         for _ in 0..10 {
@@ -81,10 +79,10 @@ mod tests {
         assert_eq!(limit.take_at(at(99)), Err(1));
         assert_eq!(limit.take_at(at(100)), Ok(()));
         assert_eq!(limit.take_at(at(150)), Err(1));
-        // Time that goes back, as two threads may see it, gives nothing.
+        // Time may appear to go backwards between threads.
         assert_eq!(limit.take_at(at(10)), Err(1));
         assert_eq!(limit.take_at(at(200)), Ok(()));
-        // No more gathers than a second's.
+        // Credit is capped at one second.
         for _ in 0..10 {
             assert_eq!(limit.take_at(at(3_600_000)), Ok(()));
         }

@@ -1,5 +1,4 @@
-//! The OpenAPI 3.1 document, made of the table of routes and of the tables
-//! that the reader of topologies follows.
+//! OpenAPI 3.1 document, generated from the table of routes and the topology parser's tables.
 
 use serde_json::{Map, Value, json};
 
@@ -8,7 +7,7 @@ use super::reply::{EVENTS, JSON, METRICS_TEXT, OPEN_METRICS};
 use super::route::{Answer, Route};
 use super::schemas::{self, place};
 
-/// The document.
+/// Returns the document.
 pub fn document(routes: &[Route]) -> Value {
     let mut paths = Map::new();
     for route in routes {
@@ -87,7 +86,7 @@ fn operation(route: &Route) -> Value {
     operation
 }
 
-/// A name for programs: `get_v1_links_name`.
+/// Returns the operation ID: `get_v1_links_name`.
 fn identifier(route: &Route) -> String {
     let words = route.path.split(|c: char| !c.is_ascii_alphanumeric());
     let words = words.filter(|word| !word.is_empty());
@@ -108,32 +107,20 @@ fn parameter(parameter: &Parameter) -> Value {
     })
 }
 
-/// Statuses other than 200 that any route may answer with, and when.
+/// Error statuses of all routes.
 const ALWAYS: [(&str, &str); 5] = [
-    (
-        "400",
-        "The request is not as this document describes; nothing was changed",
-    ),
-    ("401", "The token is lacking or wrong"),
-    (
-        "403",
-        "The token may read only, or the request comes from a foreign page",
-    ),
-    (
-        "429",
-        "Too many requests a second; Retry-After tells when to try again",
-    ),
+    ("400", "Invalid request; nothing was changed"),
+    ("401", "Missing or wrong token"),
+    ("403", "Read-only token, or a request of another origin"),
+    ("429", "Rate limit exceeded; see Retry-After"),
     (
         "503",
-        "Too many requests or streams at once; Retry-After tells when to try again",
+        "Too many requests or streams in progress; see Retry-After",
     ),
 ];
 
-/// Those of routes with a body.
-const WITH_BODY: [(&str, &str); 2] = [
-    ("408", "The body did not come in time"),
-    ("413", "The body is too large"),
-];
+/// Error statuses of routes with a body.
+const WITH_BODY: [(&str, &str); 2] = [("408", "Timeout of the body"), ("413", "Body too long")];
 
 fn responses(route: &Route) -> Value {
     let reference = |schema: &str| json!({ "schema": { "$ref": place(schema) } });
@@ -164,7 +151,7 @@ fn responses(route: &Route) -> Value {
         also.extend(WITH_BODY);
     }
     if route.changes() {
-        also.push(("409", "The run is a replay, which nothing can change"));
+        also.push(("409", "A replay cannot be changed"));
         also.push((
             "422",
             "A value, or the name of a link, a path or a file, does not fit the run; nothing was \
@@ -172,7 +159,7 @@ fn responses(route: &Route) -> Value {
         ));
     }
     if route.braces().is_some() && !route.changes() {
-        also.push(("404", "There is no such link"));
+        also.push(("404", "No such link"));
     }
     for (status, help) in also {
         responses[status] = json!({

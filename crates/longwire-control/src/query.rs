@@ -1,4 +1,4 @@
-//! The query of a request: parameters from a table, from which reading, messages and the OpenAPI document follow.
+//! Query parameters: one table for parsing, messages and the OpenAPI document.
 
 use std::borrow::Cow;
 
@@ -8,62 +8,61 @@ use serde_json::{Value, json};
 
 use super::refusal::Refusal;
 
-/// A parameter that a route takes.
+/// A query parameter of a route.
 #[derive(Debug)]
 pub struct Parameter {
-    /// Its name.
+    /// Name.
     pub name: &'static str,
-    /// The kind of its values.
+    /// Kind of its values.
     pub kind: Kind,
     /// One line of help.
     pub help: &'static str,
 }
 
 impl Parameter {
-    /// Returns a parameter with its line of help.
+    /// Creates a parameter.
     pub const fn new(name: &'static str, kind: Kind, help: &'static str) -> Parameter {
         Parameter { name, kind, help }
     }
 }
 
-/// The kinds of parameters.
+/// Kind of a parameter's values.
 #[derive(Clone, Copy, Debug)]
 pub enum Kind {
-    /// A text.
+    /// Any string.
     Text,
-    /// A whole number in these bounds.
+    /// Integer within inclusive bounds.
     Number(u64, u64),
-    /// A time with its unit, in these bounds.
+    /// Duration with a unit, within inclusive bounds.
     Time(Nanos, Nanos),
     /// `true` or `false`.
     Flag,
-    /// One of some words.
+    /// One of these words.
     Choice(&'static [&'static str]),
 }
 
-/// Times in the OpenAPI document: up to 79,999 of a unit, to the nanosecond.
+/// Durations in the OpenAPI document: up to 79,999 of a unit, with nanosecond resolution.
 const TIME_PATTERN: &str =
     r"^(0|[0-7]?[0-9]{1,4}((\.[0-9]{1,3})?us|(\.[0-9]{1,6})?ms|(\.[0-9]{1,9})?s))$";
 
-/// A value that was given.
+/// A parsed value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Given {
+enum QueryValue {
     Text(String),
     Number(u64),
     Time(Nanos),
     Flag(bool),
 }
 
-/// The parameters of a request, checked.
+/// Parsed parameters of a request.
 #[derive(Clone, Debug, Default)]
-pub struct Query(Vec<(&'static str, Given)>);
+pub struct Query(Vec<(&'static str, QueryValue)>);
 
 impl Query {
-    /// Reads what stands behind the question mark.
+    /// Parses a query.
     ///
     /// # Errors
-    /// 400, for a parameter that is not known, comes twice, or has a value
-    /// that it does not take.
+    /// 400 for unknown, repeated and invalid parameters.
     pub fn parse(text: Option<&str>, parameters: &'static [Parameter]) -> Result<Query, Refusal> {
         let mut query = Query::default();
         let parts = text
@@ -76,7 +75,7 @@ impl Query {
             let known = parameters.iter().find(|known| known.name == name);
             let known = known.ok_or_else(|| unknown(&name, parameters))?;
             if query.find(known.name).is_some() {
-                return Err(Refusal::bad(format!("?{name}= is there twice")));
+                return Err(Refusal::bad(format!("?{name}= is given twice")));
             }
             let given = known.kind.read(value);
             let given = given.map_err(|wanted| {
@@ -87,40 +86,40 @@ impl Query {
         Ok(query)
     }
 
-    fn find(&self, name: &str) -> Option<&Given> {
+    fn find(&self, name: &str) -> Option<&QueryValue> {
         let mut given = self.0.iter();
         given
             .find(|(given, _)| *given == name)
             .map(|(_, value)| value)
     }
 
-    /// A text or a choice.
+    /// Returns a string or a choice.
     pub fn text(&self, name: &str) -> Option<&str> {
         match self.find(name) {
-            Some(Given::Text(text)) => Some(text),
+            Some(QueryValue::Text(text)) => Some(text),
             _ => None,
         }
     }
 
-    /// A number.
+    /// Returns an integer.
     pub fn number(&self, name: &str) -> Option<u64> {
         match self.find(name) {
-            Some(Given::Number(number)) => Some(*number),
+            Some(QueryValue::Number(number)) => Some(*number),
             _ => None,
         }
     }
 
-    /// A time.
+    /// Returns a duration.
     pub fn time(&self, name: &str) -> Option<Nanos> {
         match self.find(name) {
-            Some(Given::Time(time)) => Some(*time),
+            Some(QueryValue::Time(time)) => Some(*time),
             _ => None,
         }
     }
 
-    /// A flag; not set when it is not there.
+    /// Returns a flag; false by default.
     pub fn flag(&self, name: &str) -> bool {
-        self.find(name) == Some(&Given::Flag(true))
+        self.find(name) == Some(&QueryValue::Flag(true))
     }
 }
 
@@ -128,36 +127,36 @@ fn unknown(name: &str, parameters: &[Parameter]) -> Refusal {
     let names: Vec<&str> = parameters.iter().map(|known| known.name).collect();
     let there = match names.as_slice() {
         [] => "this path takes no parameters".to_owned(),
-        names => format!("there are {}", names.join(", ")),
+        names => format!("parameters: {}", names.join(", ")),
     };
-    Refusal::bad(format!("?{name}= is not known; {there}"))
+    Refusal::bad(format!("unknown parameter ?{name}=; {there}"))
 }
 
 impl Kind {
-    /// Reads a value, or says what would do.
-    fn read(self, value: String) -> Result<Given, String> {
+    /// Parses a value, or describes valid ones.
+    fn read(self, value: String) -> Result<QueryValue, String> {
         match self {
-            Kind::Text => Ok(Given::Text(value)),
+            Kind::Text => Ok(QueryValue::Text(value)),
             Kind::Number(least, most) => {
                 let number = value.parse::<u64>().ok();
                 let number = number.filter(|number| (least..=most).contains(number));
-                let wanted = || format!("a whole number from {least} to {most}");
-                number.map(Given::Number).ok_or_else(wanted)
+                let wanted = || format!("an integer from {least} to {most}");
+                number.map(QueryValue::Number).ok_or_else(wanted)
             }
             Kind::Time(least, most) => {
                 let time = value.parse::<Nanos>().ok();
                 let time = time.filter(|time| (least..=most).contains(time));
-                let wanted = || format!("a time from {least} to {most}, as in 1s");
-                time.map(Given::Time).ok_or_else(wanted)
+                let wanted = || format!("a time from {least} to {most}, such as 1s");
+                time.map(QueryValue::Time).ok_or_else(wanted)
             }
             Kind::Flag => match value.as_str() {
-                "true" => Ok(Given::Flag(true)),
-                "false" => Ok(Given::Flag(false)),
+                "true" => Ok(QueryValue::Flag(true)),
+                "false" => Ok(QueryValue::Flag(false)),
                 _ => Err("true or false".to_owned()),
             },
             Kind::Choice(words) => {
                 if words.contains(&value.as_str()) {
-                    Ok(Given::Text(value))
+                    Ok(QueryValue::Text(value))
                 } else {
                     Err(words.join(" or "))
                 }
@@ -165,12 +164,12 @@ impl Kind {
         }
     }
 
-    /// Its JSON schema.
+    /// Returns the JSON schema.
     pub fn schema(self) -> Value {
         match self {
             Kind::Text => json!({ "type": "string" }),
             Kind::Time(least, most) => {
-                let bounds = format!("from {least} to {most}, as in 1s or 250ms");
+                let bounds = format!("from {least} to {most}, such as 1s or 250ms");
                 json!({ "type": "string", "pattern": TIME_PATTERN, "description": bounds })
             }
             Kind::Number(least, most) => {
@@ -182,8 +181,7 @@ impl Kind {
     }
 }
 
-/// Decodes a part of a query, in which a plus sign is a space, as forms write
-/// it (WHATWG URL, section 5.1).
+/// Decodes a component of a query, in which `+` is a space (WHATWG URL, section 5.1).
 fn decode_form(text: &str) -> Result<String, Refusal> {
     decode(&text.replace('+', " "))
 }
@@ -191,11 +189,11 @@ fn decode_form(text: &str) -> Result<String, Refusal> {
 /// Decodes `%XX` (RFC 3986, section 2.1).
 ///
 /// # Errors
-/// 400 when it is not UTF-8 then.
+/// 400 if the result is not UTF-8.
 pub fn decode(text: &str) -> Result<String, Refusal> {
     let decoded = percent_decode_str(text).decode_utf8();
     let decoded = decoded.map(Cow::into_owned);
-    decoded.map_err(|_| Refusal::bad(format!("'{text}' is not UTF-8 once %XX is read")))
+    decoded.map_err(|_| Refusal::bad(format!("'{text}' does not decode to UTF-8")))
 }
 
 #[cfg(test)]
@@ -219,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_read_in_their_kinds() {
+    fn values_are_parsed_by_kind() {
         let query = parse("match=a%2Ab+c%2B&limit=10&&every=50ms&check=true&links=each");
         let query = query.expect("it is right");
         assert_eq!(query.text("match"), Some("a*b c+"));
@@ -233,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_is_refused() {
+    fn invalid_queries_are_refused() {
         for text in [
             "limit=0",
             "limit=11",

@@ -1,13 +1,14 @@
-//! Requests that are refused: what is wrong, and what to do.
+//! Error responses.
 
 use hyper::header::{ALLOW, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use hyper::{Response, StatusCode};
 
 use super::reply::{Body, JSON, Reply};
-use super::responses::{ErrorBody, Wrong};
+use super::responses::problem_body;
+use longwire_client::ErrorBody;
 use longwire_topology::Problem;
 
-/// The refusal of a request.
+/// An error response.
 #[derive(Debug)]
 pub struct Refusal {
     status: StatusCode,
@@ -17,7 +18,7 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    /// A refusal of one line.
+    /// Creates an error of one line.
     pub fn new(status: StatusCode, error: impl Into<String>) -> Refusal {
         Refusal {
             status,
@@ -27,24 +28,23 @@ impl Refusal {
         }
     }
 
-    /// 400: the request says something that cannot be.
+    /// 400: malformed request.
     pub fn bad(error: impl Into<String>) -> Refusal {
         Refusal::new(StatusCode::BAD_REQUEST, error)
     }
 
-    /// 404: what it is about is not there.
+    /// 404: unknown resource.
     pub fn missing(error: impl Into<String>) -> Refusal {
         Refusal::new(StatusCode::NOT_FOUND, error)
     }
 
-    /// 409: the kind of run does not allow it.
+    /// 409: the run does not support the request.
     pub fn conflict(error: impl Into<String>) -> Refusal {
         Refusal::new(StatusCode::CONFLICT, error)
     }
 
-    /// A change, and all that is wrong with it: 400 if it is not of the shape
-    /// that the document describes, 422 if a value or a name does not fit the
-    /// run (RFC 9110, section 15.5.21). Nothing was changed.
+    /// Problems of a change, which was not made: 400 if the change does not match its schema, 422
+    /// (RFC 9110, section 15.5.21) if a value or a name does not fit the run.
     pub fn problems(problems: Vec<Problem>) -> Refusal {
         let status = if problems.iter().any(|problem| problem.is_malformed) {
             StatusCode::BAD_REQUEST
@@ -62,7 +62,7 @@ impl Refusal {
         }
     }
 
-    /// 401: the request needs a token.
+    /// 401: missing or wrong token.
     pub fn unknown(error: impl Into<String>) -> Refusal {
         Refusal {
             header: Some(Box::new((
@@ -73,7 +73,7 @@ impl Refusal {
         }
     }
 
-    /// 405: the path takes these methods.
+    /// 405: the path takes other methods.
     pub fn method(allowed: &[&str]) -> Refusal {
         let allowed = allowed.join(", ");
         let error = format!("this path takes {allowed}");
@@ -84,16 +84,16 @@ impl Refusal {
         }
     }
 
-    /// 429: too many requests, with the seconds until the next may come.
+    /// 429: rate limit; `seconds` until the next request.
     pub fn too_many(seconds: u64) -> Refusal {
-        let error = "too many requests a second; --control-limit says how many are taken";
+        let error = "rate limit exceeded; --control-limit sets it";
         Refusal {
             header: Some(Box::new((RETRY_AFTER, seconds.into()))),
             ..Refusal::new(StatusCode::TOO_MANY_REQUESTS, error)
         }
     }
 
-    /// 503: there is too much to do; to be tried again in a second.
+    /// 503: overload; to be retried after a second.
     pub fn busy(error: impl Into<String>) -> Refusal {
         Refusal {
             header: Some(Box::new((RETRY_AFTER, HeaderValue::from(1u16)))),
@@ -101,24 +101,24 @@ impl Refusal {
         }
     }
 
-    /// Its status.
+    /// Returns the status.
     #[cfg(test)]
     pub fn status(&self) -> StatusCode {
         self.status
     }
 
-    /// Returns the reason, in one line.
+    /// Returns the error in one line.
     pub fn line(&self) -> &str {
         &self.error
     }
 
-    /// As an answer.
+    /// Converts to HTTP.
     pub fn into_response(self) -> Response<Body> {
         let body = ErrorBody {
             error: self.error,
-            problems: self.problems.into_iter().map(Wrong::from).collect(),
+            problems: self.problems.into_iter().map(problem_body).collect(),
         };
-        // Texts alone: they can always be written.
+        // Strings always serialise.
         let text = serde_json::to_vec(&body).unwrap_or_default();
         let reply = Reply {
             status: self.status,

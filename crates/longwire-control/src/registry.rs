@@ -1,4 +1,4 @@
-//! The models and presets that options take, as JSON.
+//! Models and presets as JSON.
 
 use longwire_engine::presets::PRESETS;
 use longwire_engine::spec::{ModelInfo, Param, Unit};
@@ -6,62 +6,62 @@ use longwire_engine::{PARTS, Part};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// All options with their models, and all presets.
+/// Options of links, models and presets.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Models {
-    /// The options of a link.
+    /// Options of links.
     pub options: Vec<LinkOption>,
-    /// The models, in the order of their kinds.
+    /// Models, ordered by option.
     pub models: Vec<Model>,
-    /// The presets.
+    /// Presets.
     pub presets: Vec<NamedPreset>,
 }
 
-/// An option of a link.
+/// Option of a link.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct LinkOption {
-    /// The name.
+    /// Name.
     pub name: &'static str,
     /// One line of help.
     pub summary: &'static str,
-    /// Whether it may be given several times.
+    /// Whether it is repeatable.
     pub repeated: bool,
-    /// The value that does what a link does without the option.
+    /// Default.
     pub default: String,
 }
 
 /// A model.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Model {
-    /// The kind: the name of the option that takes it.
+    /// Option that takes it.
     pub kind: &'static str,
-    /// The name.
+    /// Name.
     pub name: &'static str,
     /// One line of help.
     pub summary: &'static str,
-    /// The parameters; an option takes the value of the first one without its name.
+    /// Parameters; the first one may be given without its name.
     pub params: Vec<ModelParameter>,
 }
 
-/// A parameter of a model.
+/// Parameter of a model.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct ModelParameter {
-    /// The name.
+    /// Name.
     pub name: &'static str,
-    /// The unit.
+    /// Unit.
     pub unit: &'static str,
-    /// The words of a choice.
+    /// Words of a choice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub choices: Option<&'static [&'static str]>,
-    /// The least value, as it is written, where the unit has smaller ones.
+    /// Minimum, if it differs from the unit's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min: Option<&'static str>,
-    /// The greatest value, where the unit has larger ones.
+    /// Maximum, if it differs from the unit's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max: Option<&'static str>,
-    /// The default; null if a value is required or the model finds one.
+    /// Default; null if the parameter is required or derived.
     pub default: Option<&'static str>,
-    /// A value as it is written.
+    /// Example.
     pub example: &'static str,
     /// One line of help.
     pub help: &'static str,
@@ -71,14 +71,14 @@ pub struct ModelParameter {
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Preset")]
 pub struct NamedPreset {
-    /// The name.
+    /// Name.
     pub name: &'static str,
     /// One line of help.
     pub summary: &'static str,
-    /// The options of the direction up, by name.
+    /// Options of the direction up, by name.
     #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
     pub up: serde_json::Map<String, serde_json::Value>,
-    /// The options of the direction down, by name.
+    /// Options of the direction down, by name.
     #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
     pub down: serde_json::Map<String, serde_json::Value>,
 }
@@ -107,7 +107,7 @@ impl LinkOption {
 }
 
 impl Model {
-    /// Returns a model of a kind.
+    /// Describes a model of an option.
     pub fn of(kind: &'static str, info: &ModelInfo) -> Model {
         Model {
             kind,
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn the_ranges_of_parameters_are_those_that_are_checked() {
+    fn parameter_ranges_match_validation() {
         let models = Models::all().models;
         for (kind, model, given, key, outside) in [
             ("mtu", "drop", "", "bytes", ["67", "65536"]),

@@ -1,9 +1,8 @@
-//! The bodies of responses: the server writes them, a client reads them, and the schemas
-//! of the OpenAPI document follow from them.
+//! Bodies of responses. The schemas of the OpenAPI document derive from them.
 
 use std::borrow::Cow;
-use std::fmt;
 
+use longwire_client::ProblemBody;
 use longwire_engine::Nanos;
 use longwire_fabric::{Done, LinkView, PathView, RuleView, SentChange};
 use longwire_runtime::RunReport;
@@ -19,107 +18,65 @@ pub use crate::view::table::{TablePage, TableRow};
 pub use longwire_fabric::{Changed, Totals};
 pub use longwire_runtime::RunReport as Report;
 
-/// The reason for which a request is refused.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "Error")]
-pub struct ErrorBody {
-    /// In one line.
-    pub error: String,
-    /// Everything that is wrong with a change.
-    #[serde(default)]
-    pub problems: Vec<Wrong>,
-}
-
-/// One thing that is wrong with a request.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[schemars(inline)]
-pub struct Wrong {
-    /// The pointer (RFC 6901) to the value in the request's body; empty for the body as a
-    /// whole.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub pointer: String,
-    /// The field or option, as in `set.adsl*.rate`.
-    pub field: String,
-    /// The reason.
-    pub reason: String,
-    /// The remedy; empty if there is none.
-    pub remedy: String,
-}
-
-impl From<Problem> for Wrong {
-    fn from(problem: Problem) -> Wrong {
-        Wrong {
-            pointer: problem.pointer,
-            field: problem.field,
-            reason: problem.reason,
-            remedy: problem.remedy,
-        }
+/// Converts a problem. Its file and line mean nothing to a client.
+pub fn problem_body(problem: Problem) -> ProblemBody {
+    ProblemBody {
+        pointer: problem.pointer,
+        field: problem.field,
+        reason: problem.reason,
+        remedy: problem.remedy,
     }
 }
 
-impl fmt::Display for Wrong {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if !self.field.is_empty() {
-            write!(f, "{}: ", self.field)?;
-        }
-        write!(f, "{}", self.reason)?;
-        match self.remedy.as_str() {
-            "" => Ok(()),
-            remedy => write!(f, "; {remedy}"),
-        }
-    }
-}
-
-/// The run.
+/// Overview of the run.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Overview {
-    /// The program: `longwire`.
+    /// Always `longwire`.
     #[schemars(extend("const" = "longwire"))]
     pub program: Cow<'static, str>,
-    /// The program's version.
+    /// Version of the program.
     pub version: Cow<'static, str>,
     /// Time since the start of the run, in seconds.
     pub elapsed_s: f64,
-    /// The seed of all random streams.
+    /// Seed of all random streams.
     pub seed: u64,
-    /// Links by name.
+    /// Number of links.
     pub links: usize,
-    /// Paths of several links.
+    /// Number of paths.
     pub paths: usize,
-    /// Whether the token of the request allows changes.
+    /// Whether the request's token allows changes.
     #[serde(default)]
     pub may_change: bool,
-    /// Whether the run has a page, and keeps its history from the start.
+    /// Whether the run has a page and keeps its history from the start.
     #[serde(default)]
     pub view: bool,
-    /// The replay, if this is one: its links cannot be changed.
+    /// Progress of a replay, whose links cannot be changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replay: Option<ReplayProgress>,
 }
 
-/// How far a replay is.
+/// Progress of a replay.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ReplayProgress {
-    /// The share that has been sent, from 0 to 1; null if the length is not known.
+    /// Fraction sent; null if the length is unknown.
     pub sent: Option<f64>,
-    /// The inputs: traces, or a generator.
+    /// Traces, or a generator.
     pub inputs: Vec<ReplayedInput>,
 }
 
-/// An input of a replay.
+/// Input of a replay.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ReplayedInput {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// The share that has been read, from 0 to 1, ahead of its time; null if the length is
-    /// not known.
+    /// Fraction read, ahead of its time; null if the length is unknown.
     pub read: Option<f64>,
-    /// By how much frames were read after they were due, at most, in microseconds.
+    /// Maximum delay of a read after the frame was due, in microseconds.
     pub behind_max_us: f64,
 }
 
 impl ReplayProgress {
-    /// Returns how far a replay is.
+    /// Returns the progress of a replay.
     pub fn of(report: &RunReport) -> ReplayProgress {
         let inputs = report.inputs.iter().map(|input| ReplayedInput {
             name: input.name.clone(),
@@ -136,72 +93,72 @@ impl ReplayProgress {
 /// A page of links.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Links {
-    /// The links, in the order of their names.
+    /// Ordered by name.
     pub links: Vec<LinkView>,
-    /// The parameter `after` of the next page.
+    /// Parameter `after` of the next page.
     pub next: Option<String>,
 }
 
 /// A page of rules.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Rules {
-    /// The rules, in their order.
+    /// In rule order.
     pub rules: Vec<RuleView>,
-    /// The parameter `skip` of the next page.
+    /// Parameter `skip` of the next page.
     pub next: Option<usize>,
 }
 
 /// All paths.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Paths {
-    /// The paths.
+    /// Paths.
     pub paths: Vec<PathView>,
 }
 
 /// All ports.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Ports {
-    /// The ports.
+    /// Ports.
     pub ports: Vec<PortReport>,
 }
 
-/// Changes, the oldest first.
+/// Changes, oldest first.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Changes {
-    /// The changes.
+    /// Changes.
     pub changes: Vec<Done>,
-    /// Earlier changes that are not kept.
+    /// Number of older changes that are no longer kept.
     pub forgotten: u64,
-    /// The parameter `skip` for the changes before these.
+    /// Parameter `skip` of the previous page.
     #[serde(default)]
     pub next: Option<usize>,
 }
 
-/// The events of the scenario that are still to come.
+/// Upcoming events of the scenario.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Upcoming {
     /// Time since the start of the run, in seconds.
     pub elapsed_s: f64,
-    /// By how much the scenario is ahead of the run, because events were skipped to.
+    /// Time by which skips have moved the scenario ahead of the run, in seconds.
     pub skipped_s: f64,
-    /// The next events that are not among the changes yet: those of the next 2 s are.
+    /// Next events. Those within 2 s are already among the changes.
     pub events: Vec<ScenarioEvent>,
 }
 
-/// An event of the scenario.
+/// Event of the scenario.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ScenarioEvent {
-    /// When it will happen since the start of the run, in nanoseconds.
+    /// Time since the start of the run, in nanoseconds.
     pub at_ns: u64,
-    /// The change; of a ramp, as the file has it.
+    /// Change; a ramp in the syntax of the file.
     #[schemars(with = "serde_json::Value")]
     pub change: SentChange,
 }
 
-/// The event that was skipped to.
+/// Event to which the scenario has skipped.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Skipped {
-    /// When it happens since the start of the run, in nanoseconds; null if there was none.
+    /// Time since the start of the run, in nanoseconds; null if no event was left.
     pub at_ns: Option<u64>,
 }
 
@@ -210,60 +167,60 @@ pub struct Skipped {
 pub struct Stats {
     /// Time since the start of the run, in seconds.
     pub elapsed_s: f64,
-    /// The number of links; directions count separately.
+    /// Number of links; separate directions count separately.
     pub links: usize,
-    /// The sums.
+    /// Sums.
     pub totals: Totals,
 }
 
-/// Counters at one time. Rates are null in the first event, and those of the sum when
-/// links were added or removed since the last one.
+/// Counters at one time. Rates are null in the first event; those of the sums also after links
+/// were added or removed.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct StatsEvent {
     /// Time since the start of the run, in seconds.
     pub elapsed_s: f64,
-    /// Time since the last event, in seconds; 0 in the first one.
+    /// Time since the previous event, in seconds; 0 in the first event.
     pub interval_s: f64,
-    /// The number of links; directions count separately.
+    /// Number of links; separate directions count separately.
     pub links: usize,
-    /// The sums.
+    /// Sums.
     pub totals: Totals,
-    /// The growth of the sums.
+    /// Rates of the sums.
     pub rates: Option<Rates>,
-    /// Each link, if the request asks for it.
+    /// Individual links, on request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub each: Option<Vec<StatsRow>>,
 }
 
-/// A link; its direction follows its name where they are separate.
+/// A link, or one direction of it.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct StatsRow {
-    /// The name.
+    /// Name, with `.up` or `.down` for a separate direction.
     pub name: String,
-    /// The counters.
+    /// Counters.
     pub totals: Totals,
-    /// Their growth.
+    /// Rates of the counters.
     pub rates: Option<Rates>,
 }
 
-/// Growth of counters per second, since the last event.
+/// Mean rates since the previous event.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Rates {
-    /// Frames that arrived.
+    /// Offered frames/s.
     pub packets_in_per_s: f64,
-    /// Their bits.
+    /// Offered bit/s.
     pub bits_in_per_s: f64,
-    /// Frames delivered.
+    /// Delivered frames/s.
     pub packets_out_per_s: f64,
-    /// Their bits.
+    /// Delivered bit/s.
     pub bits_out_per_s: f64,
-    /// Frames dropped.
+    /// Dropped frames/s.
     pub drops_per_s: f64,
 }
 
 impl Rates {
-    /// Returns the growth from `before` to `now`, a second. `None` if a counter became
-    /// less or no time passed: then these are not the same links.
+    /// Returns the mean rates from `before` to `now`; `None` if no time passed, or a counter
+    /// decreased because the links are not the same.
     pub fn between(before: &LinkTotals, now: &LinkTotals, passed: Nanos) -> Option<Rates> {
         let seconds = passed.as_secs_f64();
         if seconds <= 0.0 {
@@ -301,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_are_over_the_time_that_passed() {
+    fn rates_are_per_second() {
         let (before, mut now) = (totals(10, 1000, 0), totals(30, 3500, 4));
         now.drops[DropReason::Mtu] = 2;
         let rates = Rates::between(&before, &now, Nanos::from_millis(500)).expect("it grew");
@@ -309,7 +266,7 @@ mod tests {
         assert_eq!(rates.bits_in_per_s, 40_000.0);
         assert_eq!(rates.packets_out_per_s, 8.0);
         assert_eq!(rates.drops_per_s, 4.0);
-        // A link that was removed and made again has counted less.
+        // A link that was removed and added again starts at 0.
         assert_eq!(Rates::between(&now, &before, Nanos::from_secs(1)), None);
         assert_eq!(Rates::between(&before, &now, Nanos::ZERO), None);
     }

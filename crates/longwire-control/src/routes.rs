@@ -1,5 +1,4 @@
-//! The table of all there is: from it come dispatch, the methods that a path
-//! takes, and the OpenAPI document.
+//! Table of routes, the source of dispatch, permitted methods and the OpenAPI document.
 
 use longwire_engine::Nanos;
 use serde_json::{Value, json};
@@ -20,52 +19,52 @@ use super::view::{self, answers};
 use longwire_fabric::{Done, LinkView};
 use longwire_topology::glob::is_pattern;
 
-/// The most links, rules or changes of one answer, and their number by default.
+/// Maximum and default number of links, rules or changes in a response.
 const PAGE_MAX: u64 = 10_000;
 const PAGE: u64 = 100;
 
 /// Fields of a report that the API has elsewhere, or not at all.
 const NOT_SERVED: [&str; 3] = ["links", "inputs", "wake_margin_us"];
 
-/// The links of a page that are read at a time.
+/// Number of links that are read at a time.
 const PART: usize = 200;
 
-/// The shortest period of a stream.
+/// Bounds of a stream's period.
 const EVERY_MIN: Nanos = Nanos::from_millis(50);
 const EVERY_MAX: Nanos = Nanos::from_secs(3600);
 
 const MATCH: Parameter = Parameter {
     name: "match",
     kind: Kind::Text,
-    help: "names of links, with * for anything and ? for a character; all by default",
+    help: "names of links, with wildcards * and ?; all by default",
 };
 const LIMIT: Parameter = Parameter::new(
     "limit",
     Kind::Number(1, PAGE_MAX),
-    "the most in one answer; 100 by default",
+    "maximum items in the response; 100 by default",
 );
 const LINKS: Parameter = Parameter {
     name: "links",
     kind: Kind::Choice(&["sum", "each"]),
-    help: "all links together, or each by its name",
+    help: "sums, or individual links",
 };
 const CHECK: Parameter = Parameter {
     name: "check",
     kind: Kind::Flag,
-    help: "only say whether it could be done, and do nothing",
+    help: "check the change without making it",
 };
 const AT: Parameter = Parameter {
     name: "at",
     kind: Kind::Text,
-    help: "when, since the start of the run, as in 30s; now by default",
+    help: "time since the start of the run, such as 30s; now by default",
 };
 const IN: Parameter = Parameter {
     name: "in",
     kind: Kind::Text,
-    help: "when, from now on, as in 2s",
+    help: "time from now, such as 2s",
 };
 
-/// A route that reads, without body.
+/// Creates a GET route.
 const fn get(
     path: &'static str,
     help: &'static str,
@@ -88,7 +87,7 @@ const fn get(
 pub static ROUTES: [Route; 24] = [
     get(
         "/v1",
-        "What runs",
+        "Overview of the run",
         &[],
         Answer::Json("Overview"),
         Work::Slow(overview),
@@ -102,13 +101,13 @@ pub static ROUTES: [Route; 24] = [
     ),
     get(
         "/v1/links",
-        "Links in the order of their names, a page at a time",
+        "A page of links, ordered by name",
         &[
             MATCH,
             Parameter::new(
                 "after",
                 Kind::Text,
-                "begin behind this name: what the page before said as next",
+                "name after which the page begins: `next` of the previous page",
             ),
             LIMIT,
         ],
@@ -125,7 +124,7 @@ pub static ROUTES: [Route; 24] = [
     Route {
         method: Method::Patch,
         path: "/v1/links/{name}",
-        help: "Set options of all links whose names fit, at one time or not at all",
+        help: "Set options of all matching links, atomically",
         parameters: &[AT, IN, CHECK],
         body: Some("Options"),
         answer: Answer::Json("Changed"),
@@ -134,7 +133,7 @@ pub static ROUTES: [Route; 24] = [
     Route {
         method: Method::Post,
         path: "/v1/links",
-        help: "Add a link, or many, as [[link]] of a topology does",
+        help: "Add links, as [[link]] in a topology",
         parameters: &[AT, IN, CHECK],
         body: Some("NewLink"),
         answer: Answer::Json("Changed"),
@@ -143,7 +142,7 @@ pub static ROUTES: [Route; 24] = [
     Route {
         method: Method::Delete,
         path: "/v1/links/{name}",
-        help: "Remove all links whose names fit",
+        help: "Remove all matching links",
         parameters: &[AT, IN, CHECK],
         body: None,
         answer: Answer::Json("Changed"),
@@ -151,7 +150,7 @@ pub static ROUTES: [Route; 24] = [
     },
     get(
         "/v1/paths",
-        "Paths: links that are crossed one after the other",
+        "Paths: sequences of links",
         &[],
         Answer::Json("Paths"),
         Work::Slow(|state, _| {
@@ -161,7 +160,7 @@ pub static ROUTES: [Route; 24] = [
     ),
     get(
         "/v1/ports",
-        "Ports and what they carried",
+        "Ports with their counters",
         &[],
         Answer::Json("Ports"),
         Work::Slow(|state, _| {
@@ -171,12 +170,12 @@ pub static ROUTES: [Route; 24] = [
     ),
     get(
         "/v1/rules",
-        "Rules by their order: which frames cross what",
+        "Rules of the classifier, in their order",
         &[
             Parameter::new(
                 "skip",
                 Kind::Number(0, u32::MAX as u64),
-                "leave out so many",
+                "number of rules to skip",
             ),
             LIMIT,
         ],
@@ -185,7 +184,7 @@ pub static ROUTES: [Route; 24] = [
     ),
     get(
         "/v1/report",
-        "The report so far, links apart",
+        "Report so far, without links",
         &[],
         Answer::Json("Report"),
         Work::Slow(|state, _| {
@@ -199,17 +198,17 @@ pub static ROUTES: [Route; 24] = [
     ),
     get(
         "/v1/changes",
-        "Changes that were made, the oldest first",
+        "Changes, oldest first",
         &[
             Parameter::new(
                 "skip",
                 Kind::Number(0, u32::MAX as u64),
-                "leave out so many of the newest",
+                "number of newest changes to skip",
             ),
             Parameter::new(
                 "limit",
                 Kind::Number(1, PAGE_MAX),
-                "only so many of the newest; all by default",
+                "maximum changes in the response; all by default",
             ),
         ],
         Answer::Json("Changes"),
@@ -218,7 +217,7 @@ pub static ROUTES: [Route; 24] = [
     Route {
         method: Method::Post,
         path: "/v1/changes",
-        help: "Make a change: all of it at one time, or nothing",
+        help: "Make a change, atomically",
         parameters: &[CHECK],
         body: Some("Change"),
         answer: Answer::Json("Changed"),
@@ -226,7 +225,7 @@ pub static ROUTES: [Route; 24] = [
     },
     get(
         "/v1/scenario",
-        "Events of the scenario that are still to come",
+        "Upcoming events of the scenario",
         &[LIMIT],
         Answer::Json("Upcoming"),
         Work::Slow(scenario),
@@ -234,7 +233,7 @@ pub static ROUTES: [Route; 24] = [
     Route {
         method: Method::Post,
         path: "/v1/scenario/skip",
-        help: "Move the scenario forward to its next event",
+        help: "Skip to the next event of the scenario",
         parameters: &[],
         body: None,
         answer: Answer::Json("Skipped"),
@@ -242,20 +241,20 @@ pub static ROUTES: [Route; 24] = [
     },
     get(
         "/v1/stats",
-        "What was counted of links, summed up",
+        "Counters, summed over links",
         &[MATCH],
         Answer::Json("Stats"),
         Work::Slow(sums),
     ),
     get(
         "/v1/stats/stream",
-        "What is counted, again and again: an event each time",
+        "Counters, as an event stream",
         &[
             MATCH,
             Parameter::new(
                 "every",
                 Kind::Time(EVERY_MIN, EVERY_MAX),
-                "how often; 1s by default",
+                "period; 1s by default",
             ),
             LINKS,
         ],
@@ -264,45 +263,41 @@ pub static ROUTES: [Route; 24] = [
     ),
     get(
         "/v1/models",
-        "The models and presets that options take",
+        "Models and presets of options",
         &[],
         Answer::Json("Models"),
         Work::Slow(|_, _| Reply::json(&Models::all())),
     ),
     get(
         "/v1/table",
-        "Rates of directions, read once a second while they are asked for",
+        "Rates of directions, updated once per second while clients read them",
         &[
             MATCH,
-            Parameter::new("sort", Kind::Choice(&SORTS), "the order; name by default"),
+            Parameter::new("sort", Kind::Choice(&SORTS), "sort key; name by default"),
             Parameter::new("order", Kind::Choice(&["asc", "desc"]), "asc by default"),
             Parameter::new(
                 "offset",
                 Kind::Number(0, u32::MAX as u64),
-                "rows to leave out",
+                "number of rows to skip",
             ),
-            Parameter::new(
-                "limit",
-                Kind::Number(1, 500),
-                "the most rows; 50 by default",
-            ),
+            Parameter::new("limit", Kind::Number(1, 500), "maximum rows; 50 by default"),
         ],
         Answer::Json("TablePage"),
         Work::Slow(answers::table),
     ),
     get(
         "/v1/history/stream",
-        "The samples of directions since the event before: ten a second",
+        "Samples of directions, ten per second, as an event stream",
         &[
             Parameter::new(
                 "directions",
                 Kind::Text,
-                "names as in link.up,link.down, at most 8",
+                "at most 8 names, such as link.up,link.down",
             ),
             Parameter::new(
                 "every",
                 Kind::Time(EVERY_MIN, EVERY_MAX),
-                "how often; 1s by default",
+                "period; 1s by default",
             ),
         ],
         Answer::Events("HistoryEvent"),
@@ -310,32 +305,32 @@ pub static ROUTES: [Route; 24] = [
     ),
     get(
         "/v1/history/{name}",
-        "The samples of a direction in the last ten minutes at most",
+        "Samples of a direction over the last ten minutes",
         &[Parameter::new(
             "since",
             Kind::Time(Nanos::ZERO, Nanos::MAX),
-            "only samples after this time of the run, as in 12.5s",
+            "time of the run after which samples are returned, such as 12.5s",
         )],
         Answer::Json("Columns"),
         Work::Slow(answers::history),
     ),
     get(
         "/v1/flows/{name}",
-        "The largest flows of a direction, counted while they are asked for",
+        "Largest flows of a direction, counted while clients read them",
         &[],
         Answer::Json("Flows"),
         Work::Slow(answers::flows),
     ),
     get(
         "/v1/fidelity",
-        "How true the run is to its configuration so far",
+        "Fidelity of the run so far",
         &[],
         Answer::Json("Fidelity"),
         Work::Slow(answers::fidelity),
     ),
     get(
         "/metrics",
-        "Metrics for Prometheus: OpenMetrics where Accept prefers it, else the text format 0.0.4",
+        "Metrics for Prometheus: OpenMetrics if Accept prefers it, else text format 0.0.4",
         &[MATCH, LINKS],
         Answer::Metrics,
         Work::Slow(metrics::answer),
@@ -363,8 +358,8 @@ fn links(state: &ApiState, call: &Call) -> Result<Reply, Refusal> {
     let pattern = call.query.text("match").unwrap_or("*");
     let mut links: Vec<LinkView> = Vec::new();
     let mut more = true;
-    // A part at a time, so that no change of the network waits for a large page. One
-    // link more shows that there is another page.
+    // In parts, so that changes of the network do not wait for a large page. One extra link tells
+    // whether there is another page.
     while more && links.len() <= limit {
         let behind = links.last().map(|link| link.name.as_str()).or(after);
         let wanted = (limit + 1 - links.len()).min(PART);
@@ -390,7 +385,7 @@ fn link(state: &ApiState, call: &Call) -> Result<Reply, Refusal> {
 
 fn no_link(name: &str) -> Refusal {
     let error = if is_pattern(name) {
-        format!("no link is called '{name}'; `longwire ctl get '{name}'` lists those that fit")
+        format!("no link is called '{name}'; `longwire ctl get '{name}'` lists matching links")
     } else {
         format!("no link is called '{name}'; `longwire ctl get` lists all")
     };
@@ -468,7 +463,7 @@ fn remove(call: &Call) -> Value {
     timed(call, json!({ "remove": [call.name] }))
 }
 
-/// A change at the time that the parameters say.
+/// Adds the time of the parameters to a change.
 fn timed(call: &Call, mut change: Value) -> Value {
     for name in ["at", "in"] {
         if let Some(time) = call.query.text(name) {

@@ -1,6 +1,7 @@
-//! The schemas of the OpenAPI document, in JSON Schema 2020-12. Those of requests follow
-//! from the tables of the topology's reader, those of responses from their types.
+//! Schemas of the OpenAPI document, in JSON Schema 2020-12. Those of requests derive from the
+//! topology parser's tables, those of responses from their types.
 
+use longwire_client::ErrorBody;
 use longwire_fabric::LinkView;
 use longwire_topology::fields::{CHANGE, LINK, SET};
 use longwire_topology::schema;
@@ -11,20 +12,20 @@ use serde_json::{Map, Value, json};
 
 use super::registry::Models;
 use super::responses::{
-    Changed, Changes, ErrorBody, Links, Overview, Paths, Ports, Report, Rules, Skipped, Stats,
-    StatsEvent, Upcoming,
+    Changed, Changes, Links, Overview, Paths, Ports, Report, Rules, Skipped, Stats, StatsEvent,
+    Upcoming,
 };
 use super::view::columns::{Columns, HistoryEvent};
 use super::view::fidelity::Fidelity;
 use super::view::flows::Flows;
 use super::view::table::TablePage;
 
-/// The reference to a schema of this name.
+/// Returns a reference to a schema.
 pub fn place(schema: &str) -> String {
     format!("#/components/schemas/{schema}")
 }
 
-/// All schemas, by name.
+/// Returns all schemas by name.
 pub fn all() -> Map<String, Value> {
     let mut all = Map::new();
     let sent = [("Change", &CHANGE), ("NewLink", &LINK), ("Options", &SET)];
@@ -45,7 +46,7 @@ pub fn all() -> Map<String, Value> {
     all
 }
 
-/// The schemas of responses and of the types in them, by name.
+/// Returns the schemas of responses and their parts by name.
 fn responses() -> Map<String, Value> {
     let settings = SchemaSettings::draft2020_12().for_serialize();
     let settings =
@@ -80,9 +81,8 @@ fn responses() -> Map<String, Value> {
     generator.take_definitions(true)
 }
 
-/// Leaves out of a schema what no response needs: formats of numbers, the defaults with
-/// which a client reads responses of other versions, and null for fields that are left
-/// out instead. The words of an enumeration become a plain list.
+/// Removes number formats, defaults, and null for omitted fields from a schema. Writes
+/// enumerations as plain lists.
 fn simplify(schema: &mut Schema) {
     schema.remove("format");
     schema.remove("default");
@@ -105,7 +105,7 @@ fn simplify(schema: &mut Schema) {
     }
 }
 
-/// Takes null out of the types of a property.
+/// Removes null from the types of a property.
 fn forbid_null(property: &mut Value) {
     if let Some(types) = property.get_mut("type").and_then(Value::as_array_mut) {
         types.retain(|kind| kind != "null");
@@ -125,7 +125,7 @@ fn forbid_null(property: &mut Value) {
     }
 }
 
-/// Options that a change sets may be null: their default.
+/// Permits null for options, which resets them.
 fn allow_null(section: &mut Value) {
     let options = schema::options();
     let properties = section["properties"].as_object_mut();
@@ -138,7 +138,7 @@ fn allow_null(section: &mut Value) {
     }
 }
 
-/// The name of the component with what an option takes: `RateOption`.
+/// Returns the component of an option: `RateOption`.
 fn component(option: &str) -> String {
     let mut name = String::new();
     for word in option.split('-') {
@@ -149,7 +149,7 @@ fn component(option: &str) -> String {
     name + "Option"
 }
 
-/// References to options, as they stand in this document.
+/// Rewrites references to options for this document.
 fn lead_to_options(schema: &mut Value) {
     const THERE: &str = "#/$defs/options/";
     match schema {

@@ -1,4 +1,4 @@
-//! The server: it listens, and answers on a separate thread.
+//! The HTTP server, on a separate thread.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -26,111 +26,108 @@ use tokio::time::{sleep, timeout};
 
 use super::guard::{Caller, Peer, Tokens, check_origin};
 use super::limit::Limit;
-use super::patience::Patience;
-use super::places::{Held, Places, Seat};
 use super::refusal::Refusal;
 use super::reply::Body;
-use super::socket::Named;
-use super::time_limit::LimitTimer;
+use super::slots::{Slot, SlotGuard, SlotTable};
+use super::socket::SocketName;
+use super::stall::StallLimit;
 use super::view::page;
 use super::view_config::PageFile;
 use crate::error::ControlError;
+use longwire_client::time_limit::LimitTimer;
 
-/// The most connections at one address. For one more, the one that has been
-/// idle longest is closed. Fewer than these can have a request that is being
-/// worked on ([`super::api`]), so that no others are kept out.
+/// Maximum connections per address; a new one evicts the one that has been idle longest. More
+/// than requests and streams can occupy ([`super::api`]), so some can always be evicted.
 pub const CONNECTIONS_MAX: usize = 256;
 
-/// A request's head must be there so soon after its connection, or after the
-/// answer before it.
+/// Time limit for a request's head, from the connection or the previous response.
 const HEAD_TIME: Duration = Duration::from_secs(10);
 
-/// The most of a request's head, in bytes and in headers.
+/// Limits of a request's head, in bytes and in headers.
 const HEAD_MAX: usize = 64 << 10;
 const HEADERS_MAX: usize = 64;
 
-/// The most bytes that are read ahead of each connection.
-const AHEAD_MAX: usize = 64 << 10;
+/// Read buffer of a connection, in bytes.
+const BUFFER_MAX: usize = 64 << 10;
 
-/// The longest time for which a client may read nothing of an answer.
+/// Longest time for which a client may read nothing of a response.
 const STALL_TIME: Duration = Duration::from_secs(10);
 
-/// At the end, answers that have begun may take so long.
+/// Time at shutdown for responses that have begun.
 const GRACE: Duration = Duration::from_millis(300);
 
-/// Threads for work that waits for the fabric, and for work that takes long.
+/// Threads for blocking work, and for slow work.
 const BLOCKING_MAX: usize = 16;
 const SLOW_MAX: usize = 4;
 
-/// Threads for what takes long and is not urgent, of less priority than all
-/// others.
-pub struct Slow(Runtime);
+/// Threads of low priority for long, non-urgent work.
+pub struct SlowPool(Runtime);
 
-impl Slow {
-    /// Threads that are made when they are needed.
+impl SlowPool {
+    /// Creates the pool. Threads start on demand.
     ///
     /// # Errors
-    /// If the system has no room for them.
-    pub fn new() -> Result<Slow, ControlError> {
+    /// [`ControlError::Start`].
+    pub fn new() -> Result<SlowPool, ControlError> {
         let runtime = Builder::new_current_thread()
             .max_blocking_threads(SLOW_MAX)
             .thread_name("longwire-ctl-s")
             .on_thread_start(lower_priority)
             .build();
-        runtime.map(Slow).map_err(ControlError::Start)
+        runtime.map(SlowPool).map_err(ControlError::Start)
     }
 
-    /// To which work is given.
+    /// Returns the handle that takes work.
     pub fn handle(&self) -> Handle {
         self.0.handle().clone()
     }
 }
 
-/// A function that answers admitted requests.
-pub type Handler = dyn Fn(Request<Incoming>, Caller) -> Answering + Send + Sync;
+/// Handler of admitted requests.
+pub type Handler = dyn Fn(Request<Incoming>, Caller) -> ResponseFuture + Send + Sync;
 
-/// Work that the server does until it ends.
+/// Task that runs until the server ends.
 pub type Background = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// An answer that is being made.
-pub type Answering = Pin<Box<dyn Future<Output = Response<Body>> + Send>>;
+/// A response in progress.
+pub type ResponseFuture = Pin<Box<dyn Future<Output = Response<Body>> + Send>>;
 
-/// The conditions of admission.
-pub struct Gate {
-    /// With which tokens.
+/// Conditions of admission.
+pub struct Admission {
+    /// Accepted tokens.
     pub tokens: Tokens,
-    /// The limit of requests.
+    /// Rate limit of admitted requests.
     pub limit: Limit,
-    /// The limit of refused requests, which do not use up the limit of the others.
-    pub strangers: Limit,
+    /// Rate limit of refused requests, which do not count against the other.
+    pub refused: Limit,
 }
 
-/// A socket that listens.
+/// A listening socket.
 #[derive(Debug)]
 pub enum Listener {
-    /// At a path, removed with it.
-    Unix(UnixListener, Named),
-    /// On TCP.
+    /// Unix socket, and its path, which is removed with it.
+    Unix(UnixListener, SocketName),
+    /// TCP socket.
     Tcp(TcpListener),
 }
 
-/// A control API that answers. Dropping it ends it.
+/// A running server. Dropping it stops it.
 #[derive(Debug)]
 pub struct Server {
     stop: watch::Sender<bool>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// Starts to answer, `page` without a token. What `stop` sends `true` to ends streams; it
-/// ends the server too. `background` ends with it.
+/// Starts the server. `page` needs no token. Sending `true` to `stop` ends streams, and then the
+/// server with its `background` task.
 ///
 /// # Errors
-/// If the thread cannot be had.
+/// [`ControlError::Start`].
 pub fn serve(
     listeners: Vec<Listener>,
-    (gate, page): (Gate, &'static [PageFile]),
+    (admission, page): (Admission, &'static [PageFile]),
     handler: Arc<Handler>,
-    (stop, slow): (watch::Sender<bool>, Slow),
+    (stop, slow): (watch::Sender<bool>, SlowPool),
     background: Option<Background>,
 ) -> Result<Server, ControlError> {
     return_large_blocks();
@@ -141,26 +138,26 @@ pub fn serve(
         .build()
         .map_err(ControlError::Start)?;
     let mut names = Vec::new();
-    let mut doors = Vec::new();
+    let mut acceptors = Vec::new();
     {
         let _within = runtime.enter();
         for listener in listeners {
-            doors.push(match listener {
+            acceptors.push(match listener {
                 Listener::Unix(listener, name) => {
                     names.push(name);
-                    Door::Unix(
+                    Acceptor::Unix(
                         tokio::net::UnixListener::from_std(listener)
                             .map_err(ControlError::Start)?,
                     )
                 }
-                Listener::Tcp(listener) => Door::Tcp(
+                Listener::Tcp(listener) => Acceptor::Tcp(
                     tokio::net::TcpListener::from_std(listener).map_err(ControlError::Start)?,
                 ),
             });
         }
     }
-    let house = Arc::new(House {
-        gate,
+    let state = Arc::new(ServerState {
+        admission,
         page,
         handler,
         stopped: stop.subscribe(),
@@ -168,13 +165,12 @@ pub fn serve(
     let thread = std::thread::Builder::new()
         .name("longwire-ctl".to_owned())
         .spawn(move || {
-            // Before a client is heard: this thread and those that it starts
-            // open files that clients name.
+            // This thread and those that it starts open files that clients name.
             let _ = rights::give_up(&[Capability::DacOverride]);
             prompt_priority();
-            run(runtime, doors, &house, background);
+            run(runtime, acceptors, &state, background);
             slow.0.shutdown_background();
-            // No path is left at which no server answers.
+            // Removes the sockets once nothing serves them.
             drop(names);
         })
         .map_err(ControlError::Start)?;
@@ -185,7 +181,7 @@ pub fn serve(
 }
 
 impl Server {
-    /// Ends it, streams and all, within a second; sockets are removed.
+    /// Stops the server and its streams within a second, and removes its sockets.
     pub fn stop(mut self) {
         self.end();
     }
@@ -204,59 +200,63 @@ impl Drop for Server {
     }
 }
 
-/// Waits for the end.
+/// Waits for the server's end.
 pub async fn ended(stopped: &mut watch::Receiver<bool>) {
-    // Without anybody left to say it, it has come.
+    // An error means that the sender is gone, and so is the server.
     let _ = stopped.wait_for(|stop| *stop).await;
 }
 
-/// The state that all connections share.
-struct House {
-    gate: Gate,
+/// State shared by all connections.
+struct ServerState {
+    admission: Admission,
     page: &'static [PageFile],
     handler: Arc<Handler>,
     stopped: watch::Receiver<bool>,
 }
 
-/// A socket at which connections come.
-enum Door {
+/// A listening socket of the runtime.
+enum Acceptor {
     Unix(tokio::net::UnixListener),
     Tcp(tokio::net::TcpListener),
 }
 
-fn run(runtime: Runtime, doors: Vec<Door>, house: &Arc<House>, background: Option<Background>) {
+fn run(
+    runtime: Runtime,
+    acceptors: Vec<Acceptor>,
+    state: &Arc<ServerState>,
+    background: Option<Background>,
+) {
     runtime.block_on(async {
         if let Some(background) = background {
             tokio::spawn(background);
         }
-        // Nothing is ever sent: that all senders are gone says that the last
-        // connection has ended.
+        // Each connection holds a sender; the channel closes after the last one.
         let (open, mut closed) = mpsc::channel(1);
-        for door in doors {
-            tokio::spawn(listen(door, Arc::clone(house), open.clone()));
+        for acceptor in acceptors {
+            tokio::spawn(listen(acceptor, Arc::clone(state), open.clone()));
         }
         drop(open);
-        let mut stopped = house.stopped.clone();
+        let mut stopped = state.stopped.clone();
         ended(&mut stopped).await;
         let _ = timeout(GRACE, closed.recv()).await;
     });
-    // Work that waits for the fabric is not waited for.
+    // Does not wait for work that waits for the network.
     runtime.shutdown_timeout(GRACE);
 }
 
-/// Lets connections in until the end.
-async fn listen(door: Door, house: Arc<House>, open: mpsc::Sender<()>) {
-    let places = Places::new(CONNECTIONS_MAX);
-    let mut stopped = house.stopped.clone();
+/// Accepts connections until the server ends.
+async fn listen(acceptor: Acceptor, state: Arc<ServerState>, open: mpsc::Sender<()>) {
+    let places = SlotTable::new(CONNECTIONS_MAX);
+    let mut stopped = state.stopped.clone();
     loop {
         let accepted = tokio::select! {
-            accepted = door.accept() => accepted,
+            accepted = acceptor.accept() => accepted,
             () = ended(&mut stopped) => return,
         };
         let accepted = match accepted {
             Ok(Some(accepted)) => accepted,
             Ok(None) => continue,
-            // Out of descriptors, say: others may be given back.
+            // Usually out of descriptors; connections that end free some.
             Err(_) => {
                 sleep(Duration::from_millis(50)).await;
                 continue;
@@ -266,13 +266,13 @@ async fn listen(door: Door, house: Arc<House>, open: mpsc::Sender<()>) {
             held = places.take() => held,
             () = ended(&mut stopped) => return,
         };
-        let (house, open) = (Arc::clone(&house), open.clone());
+        let (state, open) = (Arc::clone(&state), open.clone());
         match accepted {
             Accepted::Unix(stream) => {
-                tokio::spawn(converse(stream, Peer::Unix, house, held, open));
+                tokio::spawn(serve_connection(stream, Peer::Unix, state, held, open));
             }
             Accepted::Tcp(stream, peer) => {
-                tokio::spawn(converse(stream, peer, house, held, open));
+                tokio::spawn(serve_connection(stream, peer, state, held, open));
             }
         }
     }
@@ -283,18 +283,18 @@ enum Accepted {
     Tcp(tokio::net::TcpStream, Peer),
 }
 
-impl Door {
-    /// The next connection; `None` for one that is shut in its face.
+impl Acceptor {
+    /// Accepts a connection; `None` for one of another user.
     async fn accept(&self) -> io::Result<Option<Accepted>> {
         match self {
-            Door::Unix(listener) => {
+            Acceptor::Unix(listener) => {
                 let (stream, _) = listener.accept().await?;
-                // The mode says so already, unless somebody changed it.
+                // The socket's mode excludes others, unless it was changed.
                 let peer = stream.peer_cred()?.uid();
                 let may = peer == geteuid().as_raw() || peer == 0;
                 Ok(may.then_some(Accepted::Unix(stream)))
             }
-            Door::Tcp(listener) => {
+            Acceptor::Tcp(listener) => {
                 let (stream, _) = listener.accept().await?;
                 let local = stream.local_addr()?;
                 stream.set_nodelay(true)?;
@@ -304,63 +304,63 @@ impl Door {
     }
 }
 
-/// Answers the requests of one connection.
-async fn converse(
+/// Serves a connection.
+async fn serve_connection(
     stream: impl AsyncRead + AsyncWrite + AsFd + Send + Unpin + 'static,
     peer: Peer,
-    house: Arc<House>,
-    held: Held,
+    state: Arc<ServerState>,
+    held: SlotGuard,
     _open: mpsc::Sender<()>,
 ) {
-    let seat = Arc::clone(&held.0);
-    let mut stopped = house.stopped.clone();
+    let slot = Arc::clone(&held.0);
+    let mut stopped = state.stopped.clone();
     let service = service_fn(|request| {
-        let (house, seat) = (Arc::clone(&house), Arc::clone(&seat));
-        async move { Ok::<_, Infallible>(house.answer(request, peer, seat).await) }
+        let (state, slot) = (Arc::clone(&state), Arc::clone(&slot));
+        async move { Ok::<_, Infallible>(state.answer(request, peer, slot).await) }
     });
-    seat.keep_socket(stream.as_fd());
-    let stream = Patience::new(stream, Arc::clone(&seat), STALL_TIME);
+    slot.keep_socket(stream.as_fd());
+    let stream = StallLimit::new(stream, Arc::clone(&slot), STALL_TIME);
     let connection = http1::Builder::new()
-        // A client may close its half before the answer, as `nc -N` does.
+        // `nc -N` closes its half before the response.
         .half_close(true)
         .timer(LimitTimer)
         .header_read_timeout(HEAD_TIME)
         .max_header_size(HEAD_MAX)
         .max_headers(HEADERS_MAX)
-        .max_buf_size(AHEAD_MAX)
+        .max_buf_size(BUFFER_MAX)
         .serve_connection(TokioIo::new(stream), service);
     let mut connection = std::pin::pin!(connection);
-    // What goes wrong on a connection is the affair of its other side.
+    // Errors concern the client alone.
     tokio::select! {
         _ = connection.as_mut() => return,
-        () = seat.evicted() => return,
+        () = slot.evicted() => return,
         () = ended(&mut stopped) => connection.as_mut().graceful_shutdown(),
     }
     let _ = connection.await;
 }
 
-impl House {
-    /// Answers a request if who asks may.
+impl ServerState {
+    /// Answers a request, if it is admitted.
     async fn answer(
         &self,
         request: Request<Incoming>,
         peer: Peer,
-        seat: Arc<Seat>,
+        slot: Arc<Slot>,
     ) -> Response<Body> {
         if let Some(response) = self.page_file(&request, peer) {
             return response;
         }
-        match self.admit(&request, peer, seat) {
+        match self.admit(&request, peer, slot) {
             Ok(caller) => (self.handler)(request, caller).await,
             Err(refusal) => refusal.into_response(),
         }
     }
 
-    /// Returns the response to a request for a file of the page.
+    /// Returns a file of the page, if the request is for one.
     fn page_file(&self, request: &Request<Incoming>, peer: Peer) -> Option<Response<Body>> {
         let file = page::file(self.page, request)?;
         let checked = check_origin(peer, request.uri(), request.headers())
-            .and_then(|()| self.gate.strangers.take().map_err(Refusal::too_many));
+            .and_then(|()| self.admission.refused.take().map_err(Refusal::too_many));
         Some(checked.map_or_else(Refusal::into_response, |()| file))
     }
 
@@ -368,16 +368,16 @@ impl House {
         &self,
         request: &Request<Incoming>,
         peer: Peer,
-        seat: Arc<Seat>,
+        slot: Arc<Slot>,
     ) -> Result<Caller, Refusal> {
         let known = check_origin(peer, request.uri(), request.headers())
-            .and_then(|()| self.gate.tokens.rights(peer, request.headers()));
+            .and_then(|()| self.admission.tokens.rights(peer, request.headers()));
         let limit = match &known {
-            Ok(_) => &self.gate.limit,
-            Err(_) => &self.gate.strangers,
+            Ok(_) => &self.admission.limit,
+            Err(_) => &self.admission.refused,
         };
         limit.take().map_err(Refusal::too_many)?;
         let rights = known?;
-        Ok(Caller { rights, peer, seat })
+        Ok(Caller { rights, peer, slot })
     }
 }

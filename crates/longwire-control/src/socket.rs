@@ -1,12 +1,10 @@
-//! A Unix socket that only its owner may open, for as long as a run lasts.
+//! A Unix socket that only its owner may open, for the duration of a run.
 //!
-//! * It is never open to others, not even for a moment: its mode is set
-//!   before it has a name. Linux gives the name of a socket the mode of the
-//!   socket's own inode, less the umask (unix(7), "Pathname socket ownership
-//!   and permissions"), and until it listens no client can connect.
-//! * A socket that a dead run left behind is replaced. Whether it is dead is
-//!   tried by connecting. Two runs that start at once take turns, by a lock
-//!   on the folder.
+//! * It is never open to others: its mode is set before it has a name. Linux gives the name of a
+//!   socket the mode of the socket's inode, less the umask (unix(7), "Pathname socket ownership
+//!   and permissions"), and no client can connect before it listens.
+//! * A stale socket is replaced; connecting tells whether it is stale. A lock on the directory
+//!   serialises runs that start at the same time.
 
 use std::env;
 use std::fs::{self, File, Metadata};
@@ -28,32 +26,31 @@ use nix::unistd::geteuid;
 
 use crate::error::{CANNOT_LISTEN, ControlError};
 
-/// Only its owner may connect.
+/// Mode: only the owner may connect.
 const MODE: u32 = 0o600;
 
-/// The names of sockets that no user named begin with this; the process follows.
+/// Prefix of the names of automatic sockets; the PID follows.
 const OWN: &str = "view-";
 
-/// Another run that starts in the same folder is waited for so long.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// Longest wait for another run that starts in the same directory.
+const LOCK_TIME: Duration = Duration::from_secs(2);
 
-/// A socket's name, which is removed when this is dropped if it is still the
-/// same socket.
+/// The name of a socket. Dropping it removes the name, if it is still the same socket.
 #[derive(Debug)]
-pub struct Named {
+pub struct SocketName {
     path: PathBuf,
     /// Device and inode.
     identity: (u64, u64),
 }
 
-impl Named {
-    /// Its path, as it was given.
+impl SocketName {
+    /// Returns the path as it was given.
     pub fn path(&self) -> &Path {
         &self.path
     }
 }
 
-impl Drop for Named {
+impl Drop for SocketName {
     fn drop(&mut self) {
         let here = fs::symlink_metadata(&self.path);
         if here.is_ok_and(|here| identity(&here) == self.identity) {
@@ -69,8 +66,8 @@ fn identity(metadata: &Metadata) -> (u64, u64) {
 /// Listens at a path.
 ///
 /// # Errors
-/// If something else is there, or somebody listens, or the system refuses.
-pub fn open(path: &Path) -> Result<(UnixListener, Named), ControlError> {
+/// If the path is taken by a live socket or another file, or the system fails.
+pub fn open(path: &Path) -> Result<(UnixListener, SocketName), ControlError> {
     let address = UnixAddr::new(path).map_err(|error| match error {
         Errno::ENAMETOOLONG => ControlError::Usage(format!(
             "--control {}: a socket's path has at most 107 bytes; choose a shorter one",
@@ -78,41 +75,40 @@ pub fn open(path: &Path) -> Result<(UnixListener, Named), ControlError> {
         )),
         error => ControlError::file(path, "cannot be a socket")(error),
     })?;
-    let _turn = turn(path)?;
+    let _turn = lock_directory(path)?;
     remove_dead(path, &address)?;
     let kind = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
     let ours = socket(AddressFamily::Unix, SockType::Stream, kind, None)
         .and_then(|ours| fchmod(&ours, Mode::from_bits_truncate(MODE)).map(|()| ours))
-        .map_err(ControlError::file(path, "cannot make a socket"))?;
+        .map_err(ControlError::file(path, "cannot create a socket"))?;
     let bound = bind(ours.as_raw_fd(), &address);
     bound.map_err(ControlError::file(path, CANNOT_LISTEN))?;
     let made =
-        fs::symlink_metadata(path).map_err(ControlError::file(path, "the socket is not there"))?;
-    let named = Named {
+        fs::symlink_metadata(path).map_err(ControlError::file(path, "the socket is missing"))?;
+    let named = SocketName {
         path: path.to_owned(),
         identity: identity(&made),
     };
-    // No client could connect so far.
+    // No client could connect yet.
     if made.permissions().mode() & 0o777 != MODE {
         fs::set_permissions(path, fs::Permissions::from_mode(MODE))
-            .map_err(ControlError::file(path, "its mode cannot be set"))?;
+            .map_err(ControlError::file(path, "cannot set its mode"))?;
     }
     let backlog = Backlog::MAXCONN;
     listen(&ours, backlog).map_err(ControlError::file(path, CANNOT_LISTEN))?;
     Ok((UnixListener::from(ours), named))
 }
 
-/// Listens at a socket of this process in a run directory, at which clients find the run
-/// without its address.
+/// Listens in a run directory, where clients find the run without its address.
 ///
 /// # Errors
-/// If there is no run directory in which this process may listen: that of the last one.
-pub fn open_own() -> Result<(UnixListener, Named), ControlError> {
+/// That of the last run directory, if this process can listen in none.
+pub fn open_own() -> Result<(UnixListener, SocketName), ControlError> {
     let name = format!("{OWN}{}.sock", std::process::id());
-    // In a user namespace, root of the namespace may be any user.
+    // In a user namespace, root may be any user outside.
     let folders = run_directory::own().into_iter();
     let folders = folders.chain(run_directory::all(env::var_os(run_directory::VARIABLE)));
-    let mut opened = Err(ControlError::Usage("there is no run directory".to_owned()));
+    let mut opened = Err(ControlError::Usage("no run directory".to_owned()));
     for folder in folders {
         opened = open(&folder.join(&name));
         if opened.is_ok() {
@@ -123,7 +119,7 @@ pub fn open_own() -> Result<(UnixListener, Named), ControlError> {
     opened
 }
 
-/// Removes sockets in this folder that [`open_own`] made for runs that were killed.
+/// Removes the automatic sockets of killed runs.
 fn remove_dead_of(folder: &Path) {
     let own = |name: &str| name.starts_with(OWN) && name.ends_with(".sock");
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
@@ -132,16 +128,16 @@ fn remove_dead_of(folder: &Path) {
         }
         let path = entry.path();
         if let Ok(address) = UnixAddr::new(&path)
-            && let Ok(_turn) = turn(&path)
+            && let Ok(_turn) = lock_directory(&path)
         {
-            // One of another user, or of a run that lives, stays.
+            // Errors concern sockets of other users and of live runs, which stay.
             let _ = remove_dead(&path, &address);
         }
     }
 }
 
-/// Keeps other runs from looking at sockets of this folder meanwhile.
-fn turn(path: &Path) -> Result<Flock<File>, ControlError> {
+/// Locks a directory against other runs.
+fn lock_directory(path: &Path) -> Result<Flock<File>, ControlError> {
     let folder = match path.parent() {
         Some(folder) if folder != Path::new("") => folder,
         _ => Path::new("."),
@@ -150,7 +146,7 @@ fn turn(path: &Path) -> Result<Flock<File>, ControlError> {
         .iter()
         .any(|own| own == folder)
     {
-        // Other errors show when the directory is opened.
+        // Other errors recur when the directory is opened.
         if let Err(source) = run_directory::create(folder)
             && source.kind() == io::ErrorKind::PermissionDenied
         {
@@ -164,7 +160,7 @@ fn turn(path: &Path) -> Result<Flock<File>, ControlError> {
             folder.display()
         )),
         _ => {
-            let action = "the directory of the control socket cannot be opened";
+            let action = "cannot open the directory of the control socket";
             ControlError::file(folder, action)(source)
         }
     })?;
@@ -173,19 +169,19 @@ fn turn(path: &Path) -> Result<Flock<File>, ControlError> {
     loop {
         match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
             Ok(turn) => return Ok(turn),
-            Err((back, Errno::EWOULDBLOCK)) if began.elapsed() < PATIENCE => {
+            Err((back, Errno::EWOULDBLOCK)) if began.elapsed() < LOCK_TIME => {
                 file = back;
                 std::thread::sleep(Duration::from_millis(10));
             }
             Err((_, error)) => {
-                let action = "another program keeps this folder locked";
+                let action = "another program has locked this directory";
                 return Err(ControlError::file(folder, action)(error));
             }
         }
     }
 }
 
-/// Removes a socket at which no program listens any more.
+/// Removes a stale socket.
 fn remove_dead(path: &Path, address: &UnixAddr) -> Result<(), ControlError> {
     let refuse = |why: &str| {
         Err(ControlError::Usage(format!(
@@ -197,27 +193,25 @@ fn remove_dead(path: &Path, address: &UnixAddr) -> Result<(), ControlError> {
         return Ok(());
     };
     if !there.file_type().is_socket() {
-        return refuse(
-            "something that is no socket is there; it is left alone, choose another path",
-        );
+        return refuse("not a socket; choose another path");
     }
     if there.uid() != geteuid().as_raw() {
-        return refuse("the socket there belongs to another user; choose another path");
+        return refuse("a socket of another user; choose another path");
     }
     match is_dead(address) {
         Ok(true) => {
-            let action = "the socket of a dead run cannot be removed";
+            let action = "cannot remove a stale socket";
             fs::remove_file(path).map_err(ControlError::file(path, action))
         }
-        Ok(false) => refuse("a program that runs listens there; stop it, or choose another path"),
+        Ok(false) => refuse("another program listens there; stop it, or choose another path"),
         Err(source) => {
-            let action = "whether a program listens at this socket cannot be told";
+            let action = "cannot determine whether a program listens there";
             Err(ControlError::file(path, action)(source))
         }
     }
 }
 
-/// Whether no program listens. A socket whose queue is full is alive.
+/// Whether a socket is stale. One whose accept queue is full is not.
 fn is_dead(address: &UnixAddr) -> io::Result<bool> {
     let kind = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
     let probe: OwnedFd = socket(AddressFamily::Unix, SockType::Stream, kind, None)?;

@@ -1,5 +1,4 @@
-//! Streams of server-sent events (WHATWG HTML, section 9.2), and that of counters,
-//! `/v1/stats/stream`.
+//! Event streams (WHATWG HTML, section 9.2), and `/v1/stats/stream`.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -18,43 +17,42 @@ use serde::Serialize;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::time::{Instant, MissedTickBehavior, interval, interval_at};
 
-use super::places::Working;
 use super::refusal::Refusal;
 use super::reply::{Body, EVENTS, response};
 use super::responses::{Rates, StatsEvent, StatsRow};
 use super::route::Call;
 use super::server::ended;
+use super::slots::BusyGuard;
 use super::state::{ApiState, STREAMS_MAX};
 
-/// The period of a stream unless the request says otherwise.
+/// Default period of a stream.
 const EVERY: Nanos = Nanos::from_secs(1);
 
-/// The most links that a stream lists one by one.
+/// Maximum links that a stream lists individually.
 const EACH_MAX: usize = 10_000;
 
-/// Something is sent at least so often, so that both sides learn when the
-/// other one has gone.
+/// Period of heartbeats, by which both sides detect a dead connection.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 
 /// A source of events.
 pub trait EventSource: Send {
-    /// Returns the next event, or the last one: why there are no more.
+    /// Returns the next event; the last one, with the reason, as an error.
     fn next(&mut self) -> Result<Bytes, Bytes>;
 }
 
-/// Makes the source of the events that a request asks for.
+/// Constructor of the event source of a request.
 pub type MakeSource = fn(&Arc<ApiState>, &Call) -> Result<Box<dyn EventSource>, Refusal>;
 
-/// A stream of events.
+/// An event stream.
 pub struct Watcher {
     state: Arc<ApiState>,
     source: Box<dyn EventSource>,
     every: Duration,
     _place: OwnedSemaphorePermit,
-    working: Arc<Working>,
+    working: Arc<BusyGuard>,
 }
 
-/// Counters, and those of the last event.
+/// Source of counters, with those of the previous event.
 struct Counters {
     state: Arc<ApiState>,
     pattern: String,
@@ -62,12 +60,11 @@ struct Counters {
     last: Option<Sample>,
 }
 
-/// The counters of an event.
+/// Counters at one time.
 struct Sample {
     at: Nanos,
     count: usize,
-    /// The identity of these links, in any order: another number when one came or
-    /// went.
+    /// Hash of the set of links; it changes when a link is added or removed.
     which: u64,
     sums: LinkTotals,
     each: HashMap<String, LinkTotals>,
@@ -76,26 +73,26 @@ struct Sample {
 /// Reserves a stream.
 ///
 /// # Errors
-/// 503 if all are open.
-pub fn take_place(streams: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, Refusal> {
+/// 503 if all are in use.
+pub fn take_permit(streams: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, Refusal> {
     let place = Arc::clone(streams).try_acquire_owned();
     place.map_err(|_| {
-        let error = format!("{STREAMS_MAX} streams are open, the maximum; close one first");
+        let error = format!("{STREAMS_MAX} streams are open, the maximum; close one");
         Refusal::busy(error)
     })
 }
 
-/// Returns the stream that a request asks for. `working` keeps its connection.
+/// Returns the stream of a request. `working` protects its connection from eviction.
 ///
 /// # Errors
-/// 503 when there are too many streams, and those of the source.
+/// 503 if all streams are in use, and those of the source.
 pub fn watcher(
     state: &Arc<ApiState>,
     call: &Call,
     make: MakeSource,
-    working: Working,
+    working: BusyGuard,
 ) -> Result<Watcher, Refusal> {
-    let place = take_place(&state.streams)?;
+    let place = take_permit(&state.streams)?;
     let every = call.query.time("every").unwrap_or(EVERY);
     Ok(Watcher {
         state: Arc::clone(state),
@@ -106,10 +103,10 @@ pub fn watcher(
     })
 }
 
-/// Returns the source of counters that a request asks for.
+/// Returns the source of counters of a request.
 ///
 /// # Errors
-/// 400 when there are too many links to list one by one.
+/// 400 for too many individual links.
 pub fn counters(state: &Arc<ApiState>, call: &Call) -> Result<Box<dyn EventSource>, Refusal> {
     let counters = Counters {
         state: Arc::clone(state),
@@ -133,16 +130,16 @@ fn too_many(count: usize) -> String {
     )
 }
 
-/// Starts the stream.
+/// Starts a stream.
 pub fn open(watcher: Watcher) -> Response<Body> {
-    // At most one event waits; until it is sent, none is made.
+    // At most one event is queued; none is made until it is sent.
     let (sender, receiver) = mpsc::channel(1);
-    tokio::spawn(tell(watcher, sender));
+    tokio::spawn(send_events(watcher, sender));
     response(StatusCode::OK, EVENTS, EventBody(receiver).boxed_unsync())
 }
 
-/// Sends events until the client has gone or the run ends.
-async fn tell(mut watcher: Watcher, sender: mpsc::Sender<Bytes>) {
+/// Sends events until the client disconnects or the run ends.
+async fn send_events(mut watcher: Watcher, sender: mpsc::Sender<Bytes>) {
     let state = Arc::clone(&watcher.state);
     let working = Arc::clone(&watcher.working);
     let mut half_closed = pin!(working.half_closed());
@@ -181,7 +178,7 @@ async fn tell(mut watcher: Watcher, sender: mpsc::Sender<Bytes>) {
     }
 }
 
-/// An event of a kind; `stats` are of none.
+/// Encodes an event; `stats` events have no name.
 pub fn event(kind: &str, data: &impl Serialize) -> Bytes {
     let data = serde_json::to_string(data).unwrap_or_default();
     match kind {
@@ -192,7 +189,7 @@ pub fn event(kind: &str, data: &impl Serialize) -> Bytes {
 
 impl EventSource for Counters {
     fn next(&mut self) -> Result<Bytes, Bytes> {
-        let now = self.look();
+        let now = self.read_counters();
         if self.each && now.count > EACH_MAX {
             let error = serde_json::json!({ "error": too_many(now.count) });
             return Err(event("error", &error));
@@ -205,7 +202,7 @@ impl EventSource for Counters {
 
 impl Counters {
     /// Reads the counters.
-    fn look(&self) -> Sample {
+    fn read_counters(&self) -> Sample {
         let controller = &self.state.controller;
         let mut now = Sample {
             at: controller.elapsed(),
@@ -227,11 +224,11 @@ impl Counters {
         now
     }
 
-    /// Returns an event: the counters, and their growth since the last one.
+    /// Returns an event with counters and rates.
     fn compare(&self, now: &Sample) -> StatsEvent {
         let before = self.last.as_ref();
         let passed = before.map_or(Nanos::ZERO, |before| now.at.saturating_sub(before.at));
-        // What links had counted that have gone is no longer in the sum.
+        // Removed links are no longer in the sum.
         let same = before.filter(|before| before.which == now.which);
         StatsEvent {
             elapsed_s: now.at.as_secs_f64(),
@@ -244,7 +241,7 @@ impl Counters {
     }
 }
 
-/// Each link by its name, in their order.
+/// Returns a row per link, ordered by name.
 fn rows(before: Option<&Sample>, now: &Sample, passed: Nanos) -> Vec<StatsRow> {
     let mut rows: Vec<StatsRow> = now
         .each
@@ -262,7 +259,7 @@ fn rows(before: Option<&Sample>, now: &Sample, passed: Nanos) -> Vec<StatsRow> {
     rows
 }
 
-/// Events as the body of a response.
+/// Response body of an event stream.
 struct EventBody(mpsc::Receiver<Bytes>);
 
 impl HttpBody for EventBody {

@@ -1,21 +1,20 @@
-//! Times between attempts to reach the API server.
+//! Backoff of attempts to reach the API server.
 
 use std::time::Duration;
 
 use kube::runtime::utils::Backoff as ResetBackoff;
 
-/// The first time.
+/// First delay.
 const FIRST: Duration = Duration::from_millis(100);
 
-/// The longest time: links follow soon after an API server has returned.
+/// Longest delay, so that links follow soon after an outage of the API server.
 const LAST: Duration = Duration::from_secs(3);
 
-/// Times that double from 100 ms to 3 s, with up to half of each time less, so that agents do
-/// not all come at once.
+/// Delays that double from 100 ms to 3 s, less up to half as jitter.
 #[derive(Debug)]
 pub struct Backoff {
     next: Duration,
-    /// State of a linear congruential generator: spreading attempts needs no more.
+    /// State of a linear congruential generator, which is good enough for jitter.
     random: u32,
 }
 
@@ -54,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_grow_to_the_longest_one() {
+    fn delays_grow_to_the_limit() {
         let mut backoff = Backoff::default();
         let times: Vec<Duration> = backoff.by_ref().take(12).collect();
         assert!(times[0] <= FIRST && times[0] >= FIRST / 2);

@@ -1,4 +1,4 @@
-//! A local copy of objects of the cluster, kept current by a watch.
+//! Local copy of objects of the cluster, updated by a watch.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -7,10 +7,9 @@ use kube::runtime::watcher::Event;
 
 use crate::plan::ResourceKey;
 
-/// Objects by name, as the last complete list and the changes since then have them.
+/// Objects by name, from the last complete list and the changes since.
 ///
-/// A list that is being read does not show before it is complete: a watch that breaks in
-/// between leaves the objects as they were.
+/// An incomplete list is not visible: a watch that fails meanwhile leaves the objects unchanged.
 #[derive(Debug)]
 pub struct Cache<T> {
     contents: Mutex<Contents<T>>,
@@ -19,7 +18,7 @@ pub struct Cache<T> {
 #[derive(Debug)]
 struct Contents<T> {
     objects: BTreeMap<ResourceKey, T>,
-    /// The list that is being read.
+    /// Incomplete list.
     incoming: BTreeMap<ResourceKey, T>,
     is_synced: bool,
 }
@@ -37,15 +36,14 @@ impl<T> Default for Cache<T> {
 }
 
 impl<T: Clone + PartialEq> Cache<T> {
-    /// Returns all objects in the order of their names, or `None` before the first list is
-    /// complete.
+    /// Returns all objects ordered by name, or `None` before the first complete list.
     pub fn objects(&self) -> Option<Vec<T>> {
         let contents = self.contents();
         let objects = || contents.objects.values().cloned().collect();
         contents.is_synced.then(objects)
     }
 
-    /// Applies an event of a watch. Returns whether anything that is visible changed.
+    /// Applies an event of a watch. Returns whether visible objects changed.
     pub fn apply(&self, event: Event<(ResourceKey, T)>) -> bool {
         let mut contents = self.contents();
         match event {
@@ -90,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_shows_before_the_first_list_is_complete() {
+    fn an_incomplete_first_list_is_invisible() {
         let cache = Cache::default();
         assert!(!cache.apply(Event::Init));
         assert!(!cache.apply(Event::InitApply(named("a", 1))));
@@ -100,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_that_breaks_changes_nothing() {
+    fn a_broken_list_changes_nothing() {
         let cache = Cache::default();
         for event in [
             Event::Init,
@@ -113,7 +111,7 @@ mod tests {
         cache.apply(Event::Init);
         cache.apply(Event::InitApply(named("b", 2)));
         assert_eq!(cache.objects(), Some(vec![1, 2]));
-        // The watch begins again: what the broken list had does not count.
+        // A restarted watch discards the incomplete list.
         cache.apply(Event::Init);
         cache.apply(Event::InitApply(named("c", 3)));
         assert!(cache.apply(Event::InitDone));

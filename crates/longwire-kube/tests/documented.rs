@@ -1,4 +1,4 @@
-//! The resources in the documents are accepted.
+//! The resources in the documentation are valid.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,7 @@ use longwire_kube::plan::Timeline;
 use serde::de::DeserializeOwned;
 use serde_norway::Value;
 
-/// The resources in the blocks of a page, YAML or a command that applies it.
+/// Resources in the blocks of a page, as YAML or in a command that applies it.
 fn resources(page: &str) -> Vec<Value> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../docs")
@@ -32,7 +32,7 @@ fn read<T: DeserializeOwned>(resource: &Value) -> T {
 }
 
 #[test]
-fn the_page_has_resources_that_are_accepted() {
+fn documented_resources_are_valid() {
     let resources = resources("clusters.md");
     let mut kinds: Vec<&str> = Vec::new();
     for resource in &resources {

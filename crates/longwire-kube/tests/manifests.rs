@@ -1,4 +1,4 @@
-//! The manifests are those that follow from the resources and from the chart.
+//! The manifests are current.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -27,7 +27,7 @@ fn objects(text: &str) -> Vec<Value> {
 const HOW: &str = "run: longwire-kube manifests packaging";
 
 #[test]
-fn plain_manifests_are_those_of_the_chart() {
+fn plain_manifests_match_the_chart() {
     for (name, text) in manifests().expect("the chart is right") {
         assert!(
             read(&format!("kubernetes/{name}")) == text,
@@ -41,7 +41,7 @@ fn the_chart_has_the_definitions_of_the_resources() {
     let text = crds_template().expect("YAML");
     let found = read("helm/longwire/templates/crds.yaml");
     assert!(found == text, "crds.yaml of the chart is old; {HOW}");
-    // Helm would read other braces as a template.
+    // Helm would expand other braces.
     assert_eq!(text.matches("{{").count(), 2);
 }
 
@@ -91,7 +91,7 @@ fn only_the_emulator_has_rights_on_its_machine() {
     }
 }
 
-/// The rights of a role, one a line: `resource[/NAME]: verbs`.
+/// Rights of a role, one per line: `resource[/NAME]: verbs`.
 fn rights(kind: &str, name: &str) -> Vec<String> {
     let manifests = manifests().expect("the chart is right");
     let all = manifests.iter().flat_map(|(_, text)| objects(text));
@@ -119,7 +119,7 @@ fn rights(kind: &str, name: &str) -> Vec<String> {
 }
 
 #[test]
-fn accounts_have_the_verbs_that_the_program_uses() {
+fn accounts_have_the_required_verbs() {
     let agent = [
         "links/status: patch",
         "links: list watch",

@@ -1,10 +1,11 @@
-//! One attachment of a node.
+//! An attachment of a node.
 
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
 use longwire_attach::Target;
-use longwire_control::node::{AttachmentState, AttachmentView};
+use longwire_client::node::{AttachmentState, AttachmentView};
+use longwire_control::responses::problem_body;
 use longwire_io::attach::LoadedSelection;
 
 use crate::LinkFailure;
@@ -12,38 +13,38 @@ use crate::link::AttachedLink;
 use crate::request::AttachmentRequest;
 use crate::store::Facts;
 
-/// Time between attempts to attach to a target that does not exist, and after a long wait
-/// for a container or pod: to look for one takes milliseconds.
+/// Period of attempts to attach. For containers and pods, whose lookup takes milliseconds, it grows
+/// to [`RETRY_MAX`].
 const RETRY: Duration = Duration::from_millis(500);
 const RETRY_MAX: Duration = Duration::from_secs(5);
-/// A wait is long if it takes this many times the interval between attempts.
-const PATIENCE: u32 = 20;
+/// Quotient of the time waited and the period.
+const WAIT_DIVISOR: u32 = 20;
 
 /// An attachment.
 pub(crate) struct Entry {
     pub name: String,
-    /// Held while the attachment is made, changed or removed.
+    /// Serialises creation, changes and removal.
     turn: Mutex<()>,
-    /// Held for moments.
+    /// Never held during I/O.
     state: Mutex<EntryState>,
 }
 
-/// The state of an attachment.
+/// State of an attachment.
 pub(crate) struct EntryState {
     pub request: AttachmentRequest,
     pub facts: Facts,
-    /// Its links, while the target exists.
+    /// Links, while the target exists.
     pub link: Option<AttachedLink>,
-    /// Why there are none.
+    /// Why there are no links.
     pub reason: Option<String>,
-    /// Whether it is that another link or a port has an interface.
+    /// Whether another link or port has an interface.
     pub taken: bool,
     pub returns: u64,
     pub removed: bool,
-    /// Whether a thread is going to end or attach its links.
+    /// Whether a thread is about to end or attach its links.
     pub queued: bool,
     next_try: Instant,
-    /// Since when it has waited for its target.
+    /// Start of the wait for its target.
     waits_since: Option<Instant>,
 }
 
@@ -67,7 +68,7 @@ impl Entry {
         }
     }
 
-    /// Waits for the turn to make, change or remove it.
+    /// Waits for the turn to create, change or remove it.
     pub fn take_turn(&self) -> MutexGuard<'_, ()> {
         self.turn.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -76,18 +77,18 @@ impl Entry {
     pub fn try_turn(&self) -> Option<MutexGuard<'_, ()>> {
         match self.turn.try_lock() {
             Ok(turn) => Some(turn),
-            // A panic has ended the last turn, and what it did to the state is complete.
+            // The state is consistent after a panic.
             Err(TryLockError::Poisoned(turn)) => Some(turn.into_inner()),
             Err(TryLockError::WouldBlock) => None,
         }
     }
 
-    /// Returns the state. It is not to be held while anything is waited for.
+    /// Locks the state, which must not be held during I/O.
     pub fn state(&self) -> MutexGuard<'_, EntryState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the attachment as clients see it.
+    /// Returns the attachment's view.
     pub fn view(&self) -> AttachmentView {
         let state = self.state();
         let link = state.link.as_ref();
@@ -104,28 +105,34 @@ impl Entry {
             since_unix: link.map(|link| link.since_unix),
             returns: state.returns,
             spec: state.request.spec.clone(),
-            warnings: state.request.warnings.clone(),
+            warnings: state
+                .request
+                .warnings
+                .iter()
+                .cloned()
+                .map(problem_body)
+                .collect(),
         }
     }
 }
 
 impl EntryState {
-    /// Notes why there is no link, and that another attempt is made later.
+    /// Stores why there is no link, and schedules another attempt.
     pub fn wait_for(&mut self, reason: String, taken: bool) {
         (self.reason, self.taken) = (Some(reason), taken);
         self.postpone();
     }
 
-    /// Makes the next attempt one interval from now.
+    /// Schedules the next attempt one period from now.
     pub fn postpone(&mut self) {
         let now = Instant::now();
         let waited = now.duration_since(*self.waits_since.get_or_insert(now));
         let is_slow = matches!(self.request.target, Target::Container(_) | Target::Pod(_));
         let most = if is_slow { RETRY_MAX } else { RETRY };
-        self.next_try = now + (waited / PATIENCE).clamp(RETRY, most);
+        self.next_try = now + (waited / WAIT_DIVISOR).clamp(RETRY, most);
     }
 
-    /// Notes that its links are attached.
+    /// Stores attached links.
     pub fn begin(&mut self, link: AttachedLink) {
         self.facts = link.facts.clone();
         self.link = Some(link);
@@ -133,16 +140,16 @@ impl EntryState {
         self.waits_since = None;
     }
 
-    /// Takes another part of the traffic from now on.
+    /// Changes the selection of traffic.
     ///
     /// # Errors
-    /// If the kernel refuses it at one of the interfaces.
+    /// If the kernel refuses it at an interface.
     pub fn select(&mut self, loaded: Vec<LoadedSelection>) -> Result<(), LinkFailure> {
         let link = self.link.as_mut();
         link.map_or(Ok(()), |link| link.select(loaded))
     }
 
-    /// Whether it is time for an attempt.
+    /// Whether an attempt is due.
     pub fn is_due(&self) -> bool {
         self.link.is_none() && !self.removed && !self.queued && Instant::now() >= self.next_try
     }

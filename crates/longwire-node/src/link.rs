@@ -1,4 +1,4 @@
-//! The links of one attachment while its target exists: a separate run of the engine.
+//! Links of an attachment while its target exists: a separate run of the engine.
 
 use std::io;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use std::sync::mpsc::channel;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use longwire_attach::{FoundTarget, Target};
-use longwire_control::node::FailSpec;
+use longwire_client::node::FailSpec;
 use longwire_engine::LinkSpec;
 use longwire_fabric::{Controller, NetworkReport, Numbered};
 use longwire_io::attach::{Attachment, LoadedSelection, PreparedLink, Selector, engage_all};
@@ -20,19 +20,17 @@ use crate::request::AttachmentRequest;
 use crate::store::Facts;
 use crate::{LinkFailure, files, place};
 
-/// The longest wait at the end for frames that are still on a link.
+/// Time limit for draining the links at the end.
 const DRAIN: Duration = Duration::from_secs(2);
 
-/// With more links in a node than this, their memory begins small.
+/// Number of links in a node above which rings start small.
 const FEW: usize = 16;
 
-/// Links in the interfaces of a target. When this is dropped, the interfaces work as
-/// before.
+/// Links in the interfaces of a target. Dropping it restores the interfaces.
 pub(crate) struct AttachedLink {
-    // Dropped first: no frame enters a run that has ended.
+    // Dropped first, so that no frame enters a run that has ended.
     attached: Vec<Attachment>,
-    /// Those whose interface went away: frames that are still on the link are counted as
-    /// lost.
+    /// Attachments whose interface is gone; frames in flight count as lost.
     left: Vec<Attachment>,
     running: RunningNetwork,
     pub controller: Arc<Controller>,
@@ -45,11 +43,11 @@ pub(crate) struct AttachedLink {
 }
 
 impl AttachedLink {
-    /// Finds the target and attaches links to its interfaces. Their memory is that of one of
-    /// `sharing` links. Before an interface fails closed, `store` receives how to open it.
+    /// Attaches links to the interfaces of the target. Memory is divided among `sharing` links. Before
+    /// an interface fails closed, `store` receives what is needed to open it.
     ///
     /// # Errors
-    /// If the target does not exist, or no link can be attached to it.
+    /// If the target does not exist, or takes no link.
     pub fn attach(
         request: &AttachmentRequest,
         facts: Facts,
@@ -71,7 +69,7 @@ impl AttachedLink {
         part.claims = facts.claims();
         part.sharing = sharing;
         let prepared = place::prepare_all(&namespace, interface, &part)?;
-        // Held, it would keep the namespace when everything else has left it.
+        // An open descriptor would keep an abandoned namespace alive.
         drop(namespace);
         let interfaces = prepared
             .iter()
@@ -120,13 +118,12 @@ impl AttachedLink {
         })
     }
 
-    /// Returns the loaders of programs that take another part of the traffic, one for each
-    /// interface.
+    /// Returns the loader of selections for each interface.
     pub fn selectors(&self) -> Vec<Selector> {
         self.attached.iter().map(Attachment::selector).collect()
     }
 
-    /// Takes another part of the traffic from now on.
+    /// Changes the selection of traffic.
     ///
     /// # Errors
     /// If the kernel refuses it.
@@ -137,9 +134,8 @@ impl AttachedLink {
         Ok(())
     }
 
-    /// Removes links whose interface is gone. Returns why no link is left, once there is
-    /// none.
-    pub fn look(&mut self) -> Option<String> {
+    /// Removes links whose interface is gone. Returns the reason once no link is left.
+    pub fn drop_lost(&mut self) -> Option<String> {
         self.controller.tidy();
         for mut gone in self.attached.extract_if(.., |one| !one.is_attached()) {
             gone.release();
@@ -158,8 +154,7 @@ impl AttachedLink {
         Some(format!("port {name}: {}", lost.error))
     }
 
-    /// Ends the links: new frames pass by, those on the links arrive as decided, for 2 s
-    /// at most.
+    /// Ends the links. New frames bypass them, and frames in flight drain for at most 2 s.
     pub fn end(mut self) -> NetworkReport {
         self.attached.iter_mut().for_each(Attachment::release);
         let since = Instant::now();
@@ -185,7 +180,7 @@ impl AttachedLink {
     }
 }
 
-/// Refuses a target that is not meant.
+/// Refuses a target in the machine's own namespace, unless permitted.
 fn check(
     found: &FoundTarget,
     request: &AttachmentRequest,

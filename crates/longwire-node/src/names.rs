@@ -4,10 +4,10 @@ use longwire_control::node::NodeRefusal;
 use longwire_topology::Problem;
 use longwire_units::random::absorb;
 
-/// The longest name.
+/// Longest name, in bytes.
 const NAME_MAX: usize = 64;
 
-/// Returns a name made of a place and its interface.
+/// Derives a name from a place and an interface.
 pub fn of_place(place: &str, interface: Option<&str>) -> String {
     tidy(&match interface {
         Some(interface) => format!("{place}-{interface}"),
@@ -15,22 +15,22 @@ pub fn of_place(place: &str, interface: Option<&str>) -> String {
     })
 }
 
-/// Returns the seed of an attachment whose request has none: links with the same one would
-/// lose the same packets of their targets.
+/// Returns the default seed of an attachment. With a common seed, links would lose the same
+/// packets.
 pub(crate) fn seed(name: &str, base: u64) -> u64 {
     let words = name.as_bytes().chunks(8).map(|bytes| {
         let mut word = [0; 8];
         word[..bytes.len()].copy_from_slice(bytes);
         u64::from_le_bytes(word)
     });
-    // Programs that read JSON may have integers of 53 bits.
+    // JSON parsers may be limited to integers of 53 bits.
     words.fold(absorb(0, base), absorb) >> 11
 }
 
-/// Refuses a name that is not one whole file name, or that a socket's path cannot hold.
+/// Refuses a name that is not a single file name, or is too long for a socket's path.
 ///
 /// # Errors
-/// The rule, for such a name.
+/// The rule that it violates.
 pub fn check(name: &str) -> Result<(), String> {
     if !name.is_empty() && name == tidy(name) {
         return Ok(());
@@ -41,10 +41,10 @@ pub fn check(name: &str) -> Result<(), String> {
     ))
 }
 
-/// As [`check`], as the answer to a request.
+/// As [`check`], for a request.
 pub(crate) fn check_request(name: &str) -> Result<(), NodeRefusal> {
     check(name).map_err(|reason| {
-        NodeRefusal::Wrong(vec![Problem {
+        NodeRefusal::Invalid(vec![Problem {
             file: "attachment".to_owned(),
             field: "name".to_owned(),
             reason,
@@ -53,7 +53,7 @@ pub(crate) fn check_request(name: &str) -> Result<(), NodeRefusal> {
     })
 }
 
-/// Replaces characters that a name may not have.
+/// Replaces invalid characters.
 fn tidy(name: &str) -> String {
     let name = name.trim_start_matches('.');
     let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_have_different_seeds_which_stay() {
+    fn seeds_are_distinct_and_stable() {
         let all = [
             seed("web", 1),
             seed("web-2", 1),

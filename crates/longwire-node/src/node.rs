@@ -9,9 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use longwire_control::node::{
-    AttachmentSpec, AttachmentView, Attachments, Detached, Networks, NodeRefusal,
-};
+use longwire_client::node::{AttachmentSpec, AttachmentView, Detached};
+use longwire_control::node::{Attachments, Networks, NodeRefusal};
 use longwire_fabric::{Controller, NetworkReport};
 use longwire_io::attach::AttachError;
 use longwire_runtime::RunConfig;
@@ -27,70 +26,69 @@ use crate::request::{self, AttachmentRequest};
 use crate::store::{Facts, Store, StoredAttachment};
 use crate::{LinkFailure, NodeError};
 
-/// Interval between looks at the attachments.
-const LOOK: Duration = Duration::from_millis(200);
-/// The directory of networks, in that of attachments.
+/// Period for checking the attachments.
+const POLL_PERIOD: Duration = Duration::from_millis(200);
+/// Name of the directory of networks.
 const NETWORKS: &str = "networks";
-/// The most attachments.
+/// Maximum attachments.
 const ATTACHMENTS_MAX: usize = 4096;
 
-/// Something that happened to an attachment.
+/// Event of an attachment or a network.
 #[derive(Debug)]
 pub enum Notice {
-    /// Its links carry frames.
+    /// An attachment's links carry frames.
     Attached {
-        /// The attachment.
+        /// Attachment.
         name: String,
-        /// A description of the target.
+        /// Description of the target.
         place: String,
-        /// The interfaces.
+        /// Interfaces.
         interfaces: Vec<String>,
     },
-    /// It has no links, and waits for its target.
+    /// An attachment waits for its target.
     Waits {
-        /// The attachment.
+        /// Attachment.
         name: String,
-        /// Why.
+        /// Reason.
         reason: String,
     },
-    /// Its run has ended.
+    /// An attachment's run has ended.
     Ended {
-        /// The attachment.
+        /// Attachment.
         name: String,
-        /// The report of the run.
+        /// Report of the run.
         report: Box<NetworkReport>,
     },
-    /// Something happened to a network.
+    /// Event of a network.
     Network {
-        /// The network.
+        /// Network.
         name: String,
-        /// A sentence without its subject.
+        /// Sentence without its subject.
         sentence: String,
     },
-    /// Its file could not be written, removed or read: a later node does not find it, or
-    /// finds it again.
+    /// A file could not be written, removed or read, so the next node may lack the attachment or find
+    /// a removed one.
     Store {
-        /// The attachment or file, and the reason.
+        /// Attachment or file, and the reason.
         problem: String,
     },
 }
 
-/// The configuration of a node.
+/// Configuration of a node.
 #[derive(Clone)]
 pub struct NodeConfig {
-    /// The directory in which attachments are kept.
+    /// Directory in which attachments are stored.
     pub directory: PathBuf,
-    /// Execution of the runs.
+    /// Configuration of runs.
     pub run: RunConfig,
-    /// Receives what happens, from any thread.
+    /// Callback for events, called from any thread.
     pub notify: Arc<dyn Fn(&Notice) + Send + Sync>,
-    /// Returns the command that runs a network; without it, the node runs none.
+    /// Command of a network; without it, the node runs none.
     pub network: Option<NetworkCommand>,
 }
 
 impl NodeConfig {
-    /// The usual configuration, with attachments in this directory; notices
-    /// go nowhere.
+    /// Returns the default configuration, with this directory and without a callback.
     pub fn in_directory(directory: impl Into<PathBuf>) -> NodeConfig {
         NodeConfig {
             directory: directory.into(),
@@ -101,8 +99,8 @@ impl NodeConfig {
     }
 }
 
-/// All attachments of a machine. When this is dropped, every link is removed; attachments
-/// stay in their directory.
+/// All attachments of a machine. Dropping it removes all links; attachments stay in their
+/// directory.
 pub struct Node {
     shared: Arc<NodeShared>,
     networks: Option<Arc<NodeNetworks>>,
@@ -115,16 +113,15 @@ struct NodeShared {
     config: NodeConfig,
     store: Store,
     entries: Mutex<BTreeMap<String, Arc<Entry>>>,
-    /// The number of attachments in the directory, at the start.
+    /// Number of stored attachments at the start.
     restoring: AtomicUsize,
 }
 
 impl Node {
-    /// Starts a node: attaches what its directory has. Targets that do not exist are waited
-    /// for.
+    /// Starts a node and attaches what its directory has. Missing targets are waited for.
     ///
     /// # Errors
-    /// If the directory cannot be used, or the system has no threads.
+    /// If the directory is unusable, or the threads cannot start.
     pub fn start(config: NodeConfig) -> Result<Node, NodeError> {
         let store = Store::open(&config.directory)?;
         let read = store.read().map_err(|source| NodeError::Directory {
@@ -161,8 +158,8 @@ impl Node {
         let (kept, working) = (Arc::clone(&shared), Arc::clone(&pool));
         let keeper = thread::Builder::new().name("longwire-keeper".to_owned());
         let keeper = keeper.spawn(move || {
-            while stopped.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
-                kept.look(&working);
+            while stopped.recv_timeout(POLL_PERIOD) == Err(RecvTimeoutError::Timeout) {
+                kept.check_all(&working);
             }
         });
         Ok(Node {
@@ -251,10 +248,10 @@ impl Attachments for Node {
 }
 
 fn fault() -> NodeRefusal {
-    NodeRefusal::Failed("the link could not be attached; this is a fault of Longwire".to_owned())
+    NodeRefusal::Failed("internal error; the link was not attached".to_owned())
 }
 
-/// Refuses an attachment of which another has all the traffic.
+/// Refuses an attachment whose traffic another one has.
 fn check_others(
     entries: &BTreeMap<String, Arc<Entry>>,
     name: &str,
@@ -297,7 +294,7 @@ impl NodeShared {
         (self.config.notify)(notice);
     }
 
-    /// Makes or changes an attachment.
+    /// Creates or changes an attachment.
     fn put(
         &self,
         name: &str,
@@ -309,7 +306,7 @@ impl NodeShared {
             let (entry, is_new) = match entries.get(name) {
                 Some(entry) => (Arc::clone(entry), false),
                 None if entries.len() >= ATTACHMENTS_MAX => {
-                    let error = format!("there are {ATTACHMENTS_MAX} attachments already");
+                    let error = format!("{ATTACHMENTS_MAX} attachments, the maximum, exist");
                     return Err(NodeRefusal::Conflict(error));
                 }
                 None => {
@@ -319,7 +316,7 @@ impl NodeShared {
                     (entry, true)
                 }
             };
-            // Before another finds it: others see it made, or not at all.
+            // Before others can find it, so that they never see it half made.
             let made = is_new.then(|| entry.take_turn());
             drop(entries);
             let _turn = made.unwrap_or_else(|| entry.take_turn());
@@ -335,8 +332,7 @@ impl NodeShared {
         }
     }
 
-    /// Makes and stores a new attachment. It is removed again if that fails, unless it may
-    /// wait.
+    /// Creates and stores an attachment. On failure it is removed, unless it may wait.
     fn make(&self, entry: &Arc<Entry>, request: &AttachmentRequest) -> Result<(), NodeRefusal> {
         let attached = self.attach(entry);
         if let Err(failure) = &attached
@@ -356,8 +352,7 @@ impl NodeShared {
         Err(failure.into())
     }
 
-    /// Changes the options and the part of the traffic of an existing attachment, or neither
-    /// of them.
+    /// Changes the options and the selection of an attachment, or neither.
     fn change(&self, entry: &Entry, request: &AttachmentRequest) -> Result<(), NodeRefusal> {
         let (old, running) = {
             let state = entry.state();
@@ -374,12 +369,12 @@ impl NodeShared {
             entry.state().request = request.clone();
             return Ok(());
         };
-        // What may be refused is asked for before anything is changed.
+        // Everything that may be refused is requested before the first change.
         let access = files::access(request.spec.files);
         let change = request::change(&old.link, &request.link, &interfaces);
         if let Some(change) = &change {
             let checked = controller.check(change, &access);
-            checked.map_err(NodeRefusal::Wrong)?;
+            checked.map_err(NodeRefusal::Invalid)?;
         }
         let load = |part: &Part| {
             let programs = selectors.iter().map(|it| it.load(&part.selection));
@@ -390,7 +385,7 @@ impl NodeShared {
         let programs = programs
             .transpose()
             .map_err(|error: AttachError| LinkFailure::from(error))?;
-        // Before the change: what has been changed is found again.
+        // Stored before the change, so that a restart finds it.
         self.store(entry, request).map_err(LinkFailure::Store)?;
         let (selected, before) = match programs {
             Some((new, before)) => (entry.state().select(new), Some(before)),
@@ -400,12 +395,12 @@ impl NodeShared {
         let changed = changed.and_then(|()| match &change {
             Some(change) => {
                 let changed = controller.change(change, &access);
-                changed.map(drop).map_err(NodeRefusal::Wrong)
+                changed.map(drop).map_err(NodeRefusal::Invalid)
             }
             None => Ok(()),
         });
         if let Err(refusal) = changed {
-            // This fails as well if the interface is gone, and the link with it.
+            // Fails if the interface is gone, and the link with it.
             let _ = before.map(|before| entry.state().select(before));
             self.keep(entry);
             return Err(refusal);
@@ -414,7 +409,7 @@ impl NodeShared {
         Ok(())
     }
 
-    /// Removes a new attachment that could not be made.
+    /// Removes an attachment that could not be created.
     fn discard(&self, entry: &Entry) {
         let (link, facts) = {
             let mut state = entry.state();
@@ -425,13 +420,12 @@ impl NodeShared {
             Some(link) => drop(self.end(&entry.name, link)),
             None => self.open(&entry.name, &facts),
         }
-        // It is there if the interface was to fail closed.
+        // Exists if the interface was to fail closed.
         let _ = self.store.remove(&entry.name);
         self.entries().remove(&entry.name);
     }
 
-    /// Opens the interfaces of an attachment without links, which an earlier node has left
-    /// closed.
+    /// Opens interfaces that an earlier node left closed.
     fn open(&self, name: &str, facts: &Facts) {
         if let Err(error) = facts.open_others(&[]) {
             let problem = format!("'{name}' stays closed: {error}");
@@ -441,7 +435,7 @@ impl NodeShared {
 
     fn remove(&self, name: &str) -> Option<Detached> {
         let Some(entry) = self.entries().get(name).cloned() else {
-            // One that could not be restored at the start, maybe.
+            // It may be stored without having been restored.
             if names::check_request(name).is_ok() {
                 if let Some(stored) = self.store.read_one(name) {
                     self.open(name, &stored.facts);
@@ -472,7 +466,7 @@ impl NodeShared {
         Some(detached)
     }
 
-    /// Makes an attachment of the directory.
+    /// Creates a stored attachment.
     fn restore(&self, stored: StoredAttachment) {
         let request = match AttachmentRequest::read(&stored.spec) {
             Ok(request) => request,
@@ -489,15 +483,14 @@ impl NodeShared {
         let _turn = entry.take_turn();
         self.entries().insert(stored.name, Arc::clone(&entry));
         match self.attach(&entry) {
-            // Another target, or another place there, is found by the next node.
+            // Targets may have changed; the next node needs the new facts.
             Ok(()) => self.keep(&entry),
             Err(failure) => self.wait_for(&entry, &failure),
         }
     }
 
-    /// Returns the number of links among which the memory of rings is divided: those that
-    /// there are, or will be once all of the directory are attached again, and as many that
-    /// may still come.
+    /// Returns the number of links that share the memory of rings: twice the number of attachments,
+    /// including those still to be restored.
     fn sharing(&self) -> usize {
         2 * self
             .entries()
@@ -505,7 +498,7 @@ impl NodeShared {
             .max(self.restoring.load(Ordering::Relaxed))
     }
 
-    /// Attaches the links of an attachment whose turn the caller has.
+    /// Attaches the links of an attachment whose turn the caller holds.
     fn attach(&self, entry: &Entry) -> Result<(), LinkFailure> {
         let (request, facts) = {
             let state = entry.state();
@@ -527,7 +520,7 @@ impl NodeShared {
             interfaces: link.interfaces.clone(),
         };
         let mut state = entry.state();
-        // A reason is there if it has waited.
+        // It has a reason if it has waited.
         state.returns += u64::from(state.reason.is_some());
         state.begin(link);
         drop(state);
@@ -535,7 +528,7 @@ impl NodeShared {
         Ok(())
     }
 
-    /// Notes that an attachment waits; notifies once for each reason.
+    /// Marks an attachment as waiting; notifies once per reason.
     fn wait_for(&self, entry: &Entry, failure: &LinkFailure) {
         let reason = failure.to_string();
         let mut state = entry.state();
@@ -548,9 +541,9 @@ impl NodeShared {
         }
     }
 
-    /// Looks at each attachment whose turn is free: links whose target is gone end, and
-    /// those whose target may have returned are attached again.
-    fn look(self: &Arc<NodeShared>, pool: &Pool) {
+    /// Checks all attachments whose turn is free: ends links whose target is gone, and retries missing
+    /// targets.
+    fn check_all(self: &Arc<NodeShared>, pool: &Pool) {
         let entries: Vec<_> = self.entries().values().cloned().collect();
         for entry in entries {
             let Some(_turn) = entry.try_turn() else {
@@ -558,7 +551,7 @@ impl NodeShared {
             };
             let gone = {
                 let mut state = entry.state();
-                let gone = state.link.as_mut().and_then(AttachedLink::look);
+                let gone = state.link.as_mut().and_then(AttachedLink::drop_lost);
                 if gone.is_none() && !state.is_due() {
                     continue;
                 }
@@ -576,7 +569,7 @@ impl NodeShared {
         }
     }
 
-    /// Ends links whose target is gone, and makes an attempt to attach again.
+    /// Ends links whose target is gone, and tries to attach again.
     fn renew(&self, entry: &Entry, gone: Option<AttachedLink>) {
         let _turn = entry.take_turn();
         entry.state().queued = false;
@@ -595,7 +588,7 @@ impl NodeShared {
         }
     }
 
-    /// Ends links, and passes their report on.
+    /// Ends links, and passes on their report.
     fn end(&self, name: &str, link: AttachedLink) -> Detached {
         let report = link.end();
         let links = &report.run.links;
@@ -614,7 +607,7 @@ impl NodeShared {
         detached
     }
 
-    /// Writes an attachment into the directory, with the specification that it is to have.
+    /// Stores an attachment with a new specification.
     fn store(&self, entry: &Entry, request: &AttachmentRequest) -> io::Result<()> {
         self.store.write(&StoredAttachment {
             name: entry.name.clone(),
@@ -623,11 +616,11 @@ impl NodeShared {
         })
     }
 
-    /// Writes an attachment into the directory, as it is.
+    /// Stores an attachment.
     fn keep(&self, entry: &Entry) {
         let request = entry.state().request.clone();
         if let Err(error) = self.store(entry, &request) {
-            let problem = format!("'{}' cannot be kept: {error}", entry.name);
+            let problem = format!("'{}' cannot be stored: {error}", entry.name);
             self.notify(&Notice::Store { problem });
         }
     }

@@ -1,5 +1,5 @@
-//! Threads that attach and detach: with all rights of the program, which the threads of
-//! the API have given up.
+//! Threads that attach and detach, with all rights of the program, which the API's threads have
+//! given up.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,12 +7,12 @@ use std::thread::{self, JoinHandle};
 
 use crate::NodeError;
 
-/// Most of the time of attaching is waiting for the kernel.
+/// Attaching mostly waits for the kernel.
 const THREADS: usize = 8;
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// Threads for work that waits. When this is dropped, what was given is still done.
+/// Thread pool for blocking work. Dropping it finishes queued jobs.
 pub(crate) struct Pool {
     jobs: Option<Sender<Job>>,
     threads: Vec<JoinHandle<()>>,
@@ -20,7 +20,7 @@ pub(crate) struct Pool {
 
 impl Pool {
     /// # Errors
-    /// If the system has no threads.
+    /// If the threads cannot start.
     pub fn new() -> Result<Pool, NodeError> {
         let (jobs, given) = channel::<Job>();
         let given = Arc::new(Mutex::new(given));
@@ -37,14 +37,14 @@ impl Pool {
         Ok(pool)
     }
 
-    /// Has something done, and does not wait for it.
+    /// Queues a job.
     pub fn give(&self, job: impl FnOnce() + Send + 'static) {
         let jobs = self.jobs.as_ref();
-        // There is a sender until this is dropped, and a thread that receives.
+        // Sender and receivers live as long as the pool.
         jobs.map(|jobs| jobs.send(Box::new(job)));
     }
 
-    /// Has something done, and waits for it; `None` if it panicked.
+    /// Runs a job to completion; `None` if it panicked.
     pub fn run<R: Send + 'static>(&self, job: impl FnOnce() -> R + Send + 'static) -> Option<R> {
         let (done, result) = channel();
         self.give(move || {
@@ -63,7 +63,7 @@ fn work(given: &Mutex<Receiver<Job>>) {
         let Ok(job) = job else {
             return;
         };
-        // A panic in one attachment is no reason to leave the others without a thread.
+        // A panic in one job must not end the thread.
         let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(job));
     }
 }
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_panic_costs_no_thread() {
+    fn a_panic_does_not_end_a_thread() {
         let pool = Pool::new().expect("threads");
         for _ in 0..2 * THREADS {
             assert_eq!(

@@ -1,10 +1,11 @@
-//! The request for an attachment, read and checked.
+//! A parsed request for an attachment.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use longwire_attach::{ContainerName, PodName, Target};
-use longwire_control::node::{AttachmentSpec, DirectionSpec, FailSpec, NodeRefusal, TargetSpec};
+use longwire_client::node::{AttachmentSpec, DirectionSpec, FailSpec, TargetSpec};
+use longwire_control::node::NodeRefusal;
 use longwire_engine::LinkSpec;
 use longwire_engine::presets::Duplex;
 use longwire_io::attach::{AttachError, Direction, FailMode, Selection};
@@ -16,11 +17,11 @@ use serde_json::{Map, Value, json};
 use crate::files;
 use crate::place::Part;
 
-/// The longest filter, in bytes. The kernel's programs are limited to less; to find out takes
-/// seconds for longer ones.
+/// Longest filter, in bytes. The kernel rejects shorter ones already, but takes seconds to reject
+/// longer ones.
 const FILTER_MAX: usize = 16 << 10;
 
-/// An attachment that a request asks for.
+/// A parsed request for an attachment.
 #[derive(Clone, Debug)]
 pub(crate) struct AttachmentRequest {
     pub spec: AttachmentSpec,
@@ -31,10 +32,10 @@ pub(crate) struct AttachmentRequest {
 }
 
 impl AttachmentRequest {
-    /// Reads what a request says. Files that models name and may name are read.
+    /// Parses a request, and reads the files that models name.
     ///
     /// # Errors
-    /// All that is wrong.
+    /// All problems.
     pub fn read(spec: &AttachmentSpec) -> Result<AttachmentRequest, NodeRefusal> {
         let mut problems = Vec::new();
         let mut refuse = |pointer: &str, reason: String| {
@@ -83,15 +84,15 @@ impl AttachmentRequest {
                     warnings,
                 })
             }
-            _ => Err(NodeRefusal::Wrong(problems)),
+            _ => Err(NodeRefusal::Invalid(problems)),
         }
     }
 
-    /// Refuses to follow another attachment of this name, unless they differ in the link's
-    /// options and in the part of the traffic alone.
+    /// Refuses to replace another attachment of this name, unless only the link's options and the
+    /// selection differ.
     ///
     /// # Errors
-    /// The field that differs, and the remedy.
+    /// The field that differs, with the remedy.
     pub fn check_place_of(&self, other: &AttachmentRequest, name: &str) -> Result<(), NodeRefusal> {
         let (new, old) = (&self.spec, &other.spec);
         let fields = [
@@ -117,8 +118,7 @@ impl AttachmentRequest {
         self.part.selection.takes_all()
     }
 
-    /// Whether this one takes exactly what another takes, so that only one of them would
-    /// have any traffic.
+    /// Whether both select exactly the same traffic, so that one would get none.
     pub fn is_for_same_traffic(&self, other: &AttachmentRequest) -> bool {
         let (own, others) = (&self.spec, &other.spec);
         own.target == others.target
@@ -130,7 +130,7 @@ impl AttachmentRequest {
     }
 }
 
-/// Reads the part of the traffic.
+/// Parses the selection of traffic.
 fn selection(spec: &AttachmentSpec, refuse: &mut impl FnMut(&str, String)) -> Selection {
     let mut to: Vec<Prefix> = Vec::new();
     for (position, text) in spec.to.iter().enumerate() {
@@ -165,7 +165,7 @@ fn filter(text: &str) -> Result<Filter, String> {
 
 fn target(spec: &TargetSpec) -> Result<Target, String> {
     Ok(match spec {
-        // Of a runtime that names a namespace by a process. Its number may be another's later.
+        // A runtime names a namespace by a process. Its PID may be reused later.
         TargetSpec::Netns(path) => match process_of(path) {
             Some(pid) => Target::Pid(pid),
             None => Target::Netns(path.clone()),
@@ -188,7 +188,7 @@ fn process_of(path: &Path) -> Option<u32> {
     below.strip_suffix("/ns/net")?.parse().ok()
 }
 
-/// Returns the change of running links that turns options into others; `None` if they are
+/// Returns the change of running links from one set of options to another; `None` if they are
 /// equal.
 pub(crate) fn change(from: &Duplex, to: &Duplex, interfaces: &[String]) -> Option<Value> {
     let mut set = Map::new();
@@ -204,7 +204,7 @@ pub(crate) fn change(from: &Duplex, to: &Duplex, interfaces: &[String]) -> Optio
     (!set.is_empty()).then(|| json!({ "set": set }))
 }
 
-/// Returns the options that differ, as in the new ones; those that are no more are null.
+/// Returns the new values of options that differ; null for removed ones.
 fn difference(from: &LinkSpec, to: &LinkSpec) -> Map<String, Value> {
     let (from_given, to_given) = (from.given(), to.given());
     let names = from_given.iter().chain(&to_given);
@@ -234,14 +234,14 @@ mod tests {
     }
 
     #[test]
-    fn everything_wrong_is_told_with_its_place() {
+    fn all_problems_are_reported() {
         let body = json!({
             "target": { "container": "" },
             "to": ["10.0.0.0/8", "10.0.0.0/33"],
             "filter": "udp dst",
             "link": { "up": { "delay": "soon" } },
         });
-        let Err(NodeRefusal::Wrong(problems)) = request(&body) else {
+        let Err(NodeRefusal::Invalid(problems)) = request(&body) else {
             panic!("it is wrong");
         };
         let pointers: Vec<&str> = problems.iter().map(|p| p.pointer.as_str()).collect();
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_namespace_by_a_process_is_that_process() {
+    fn a_process_namespace_names_the_process() {
         let target = |path: &str| {
             let body = json!({ "target": { "netns": path } });
             request(&body).expect("an attachment").target
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_has_what_differs() {
+    fn a_change_contains_the_difference() {
         let read = |link: Value| {
             request(&json!({ "target": { "pid": 1 }, "link": link })).expect("an attachment")
         };

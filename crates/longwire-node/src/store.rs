@@ -1,5 +1,4 @@
-//! The directory of attachments: a file of JSON for each, so that a node that starts again
-//! finds them.
+//! Directory of attachments: a JSON file for each, from which the next node restores them.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -9,7 +8,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use longwire_capture::state_file;
-use longwire_control::node::AttachmentSpec;
+use longwire_client::node::AttachmentSpec;
 use longwire_io::attach::{AttachClaim, AttachError, Pins};
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
@@ -17,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::NodeError;
 
-/// An attachment in the directory.
+/// A stored attachment.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct StoredAttachment {
     pub name: String,
@@ -26,23 +25,23 @@ pub(crate) struct StoredAttachment {
     pub facts: Facts,
 }
 
-/// Facts about an attachment that are found when it is attached for the first time.
+/// Facts that the first attachment determines.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Facts {
-    /// Start of the process of a PID, in clock ticks since the start of the system: a later
-    /// process with that number is another one.
+    /// Start time of the target's process in clock ticks since boot, by which a reused PID is
+    /// detected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started: Option<u64>,
-    /// Its claims, by the names of their interfaces.
+    /// Claims by interface.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub claims: BTreeMap<String, StoredClaim>,
 }
 
-/// The place of an attachment at an interface.
+/// Place of an attachment at an interface.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct StoredClaim {
     serial: u16,
-    /// The name of its pins in the BPF file system.
+    /// Name of its pins in the BPF file system.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pins: Option<String>,
 }
@@ -57,7 +56,7 @@ impl From<&AttachClaim> for StoredClaim {
 }
 
 impl Facts {
-    /// Facts about a process, and about claims at these interfaces, in their order.
+    /// Returns the facts of a process, and of claims at these interfaces.
     pub fn new(
         started: Option<u64>,
         interfaces: &[String],
@@ -83,10 +82,10 @@ impl Facts {
             .collect()
     }
 
-    /// Opens the interfaces that an earlier process has left closed, but for these.
+    /// Opens all other interfaces that an earlier process left closed.
     ///
     /// # Errors
-    /// If the BPF file system is not mounted, or without the rights.
+    /// If the BPF file system is not mounted, or permission is denied.
     pub fn open_others(&self, interfaces: &[String]) -> Result<(), AttachError> {
         let claims = self.claims.iter();
         let others = claims.filter(|(interface, _)| !interfaces.contains(interface));
@@ -95,7 +94,7 @@ impl Facts {
     }
 }
 
-/// The directory. It is locked while this exists.
+/// The directory, locked by this process.
 pub(crate) struct Store {
     directory: PathBuf,
     _lock: Flock<File>,
@@ -105,7 +104,7 @@ impl Store {
     /// Opens the directory, and creates it if it is missing.
     ///
     /// # Errors
-    /// If it cannot be used, or another node uses it.
+    /// If it is unusable, or another node uses it.
     pub fn open(directory: &Path) -> Result<Store, NodeError> {
         let failed = |source| NodeError::Directory {
             path: directory.to_owned(),
@@ -140,7 +139,7 @@ impl Store {
     /// Writes an attachment.
     ///
     /// # Errors
-    /// If it cannot be written; then the file is as before.
+    /// If it cannot be written; the file stays unchanged.
     pub fn write(&self, stored: &StoredAttachment) -> io::Result<()> {
         let text = serde_json::to_vec_pretty(stored)?;
         state_file::write(&self.path(&stored.name), &text)
@@ -149,7 +148,7 @@ impl Store {
     /// Removes an attachment.
     ///
     /// # Errors
-    /// If it is there and cannot be removed.
+    /// If it exists and cannot be removed.
     pub fn remove(&self, name: &str) -> io::Result<()> {
         match fs::remove_file(self.path(name)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -157,12 +156,12 @@ impl Store {
         }
     }
 
-    /// Reads an attachment; `None` if there is none that can be read.
+    /// Reads an attachment, if it exists and is valid.
     pub fn read_one(&self, name: &str) -> Option<StoredAttachment> {
         read(&self.path(name)).ok()
     }
 
-    /// Reads all attachments. Names and reasons of files that are none come with them.
+    /// Reads all attachments; also returns the names of invalid files with the reasons.
     ///
     /// # Errors
     /// If the directory cannot be read.
@@ -202,7 +201,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn attachments_are_found_again_and_strange_files_named() {
+    fn attachments_are_restored_and_invalid_files_reported() {
         let directory = std::env::temp_dir().join(format!("lw-store-{}", std::process::id()));
         let store = Store::open(&directory).expect("a directory");
         assert!(matches!(

@@ -128,11 +128,7 @@ impl Engine {
 
     fn containers(&self) -> io::Result<Vec<Container>> {
         let response = http::get(&self.socket, "/containers/json?all=true")?;
-        let is_podman = response
-            .headers
-            .iter()
-            .any(|(name, _)| name == PODMAN_HEADER);
-        let runtime = if is_podman {
+        let runtime = if response.headers.contains_key(PODMAN_HEADER) {
             Runtime::Podman
         } else {
             Runtime::Docker

@@ -11,7 +11,7 @@ use crate::{Call, PREVIOUS};
 const NAME: &str = "cni-pods-3fa9c0ffee123-eth0-6cccd2360e708fe4";
 const AWAY: &str = "/nonexistent/node.sock";
 
-/// A node that attaches everything, and has these other attachments.
+/// A node that attaches everything, and has other attachments.
 fn willing(others: Value) -> FakeNode {
     FakeNode::start(move |line, _| match line.split_once(' ') {
         Some(("GET", "/v1/attachments")) => (200, json!({ "attachments": others })),
@@ -21,7 +21,7 @@ fn willing(others: Value) -> FakeNode {
 }
 
 #[test]
-fn the_node_hears_of_the_namespace_and_the_result_stays() {
+fn add_sends_the_namespace_and_keeps_the_result() {
     let node = willing(json!([]));
     let add = Call::new("ADD", &node.socket());
     let add = add.field("link", json!({ "delay": "20ms", "rate": "1mbit" }));
@@ -44,7 +44,7 @@ fn the_node_hears_of_the_namespace_and_the_result_stays() {
 }
 
 #[test]
-fn the_nearer_source_has_precedence() {
+fn more_specific_sources_win() {
     let node = willing(json!([]));
     let link = |call: &Call| -> Value {
         call.well();
@@ -80,7 +80,7 @@ fn containers_without_a_link_are_passed_on() {
 fn without_the_node_a_container_waits_or_has_no_link() {
     let add = Call::new("ADD", Path::new(AWAY));
     let message = add.fails(11);
-    assert!(message.contains("`longwire node` must run"), "{message}");
+    assert!(message.contains("start `longwire node`"), "{message}");
     let answer = add.field("required", json!(false)).run();
     assert!(answer.is_success);
     assert_eq!(answer.output, PREVIOUS);
@@ -88,7 +88,7 @@ fn without_the_node_a_container_waits_or_has_no_link() {
 }
 
 #[test]
-fn links_of_namespaces_that_are_gone_are_removed() {
+fn stale_links_are_removed() {
     let attachment = |name: &str, state: &str, netns: &str| {
         json!({ "name": name, "state": state,
         "interfaces": [], "spec": { "target": { "netns": netns }, "link": {} } })
@@ -123,7 +123,7 @@ fn links_of_namespaces_that_are_gone_are_removed() {
 }
 
 #[test]
-fn an_old_attachment_of_the_container_gives_way() {
+fn a_stale_attachment_is_replaced() {
     let deleted = AtomicBool::new(false);
     let node = FakeNode::start(move |line, _| match line.split_once(' ') {
         Some(("PUT", _)) if deleted.load(Ordering::Relaxed) => (201, json!({})),
@@ -169,7 +169,7 @@ fn refusals_of_the_node_have_codes() {
 }
 
 #[test]
-fn wrong_calls_are_refused_before_the_node_is_asked() {
+fn invalid_calls_do_not_reach_the_node() {
     let node = willing(json!([]));
     let call = || Call::new("ADD", &node.socket());
     let annotations =

@@ -46,7 +46,7 @@ fn a_container_is_removed_in_any_case() {
 }
 
 #[test]
-fn a_node_that_hangs_delays_a_removal_by_seconds() {
+fn a_hanging_node_delays_del_by_seconds() {
     let folder = Folder::new();
     let socket = folder.path().join("node.sock");
     let _listener = UnixListener::bind(&socket).expect("a socket");
@@ -59,7 +59,7 @@ fn a_node_that_hangs_delays_a_removal_by_seconds() {
 }
 
 #[test]
-fn a_check_finds_the_link_or_says_why_not() {
+fn check_finds_the_link() {
     let with = |status: u16, body: Value| {
         let node = FakeNode::start(move |_, _| (status, body.clone()));
         let check = Call::new("CHECK", &node.socket());
@@ -128,7 +128,7 @@ fn links_of_invalid_attachments_are_collected() {
         assert_eq!(gc.field(field, valid.clone()).well(), "");
         assert_eq!(lines(&node), [delete(all[0])]);
     }
-    // All are tried, and the errors reported.
+    // All are tried, and all errors reported.
     let node = start(500);
     let message = Call::new("GC", &node.socket()).fails(101);
     assert_eq!(lines(&node), [delete(all[0]), delete(NAME)]);

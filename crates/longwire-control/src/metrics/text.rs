@@ -1,10 +1,8 @@
-//! The formats of metrics: OpenMetrics 1.0 where it is asked for, else the
-//! text format of Prometheus, version 0.0.4.
+//! Formats: OpenMetrics 1.0 on request, else Prometheus' text format 0.0.4.
 
 use std::fmt::Write;
 
-/// Whether a header `Accept` prefers OpenMetrics to plain text. What accepts
-/// anything gets plain text.
+/// Whether `Accept` prefers OpenMetrics to plain text. Wildcards get plain text.
 pub fn prefers_open_metrics(accept: &str) -> bool {
     let (mut open, mut plain) = (0, 0);
     for range in accept.split(',') {
@@ -29,21 +27,21 @@ pub fn prefers_open_metrics(accept: &str) -> bool {
     open > 0 && open >= plain
 }
 
-/// A quality (RFC 9110, section 12.4.2) in thousandths; 0 for what is none.
+/// Parses a quality (RFC 9110, section 12.4.2) in thousandths; 0 if it is invalid.
 fn thousandths(text: &str) -> u32 {
     let quality = text.parse::<f64>().unwrap_or(0.0);
     (quality.clamp(0.0, 1.0) * 1000.0) as u32
 }
 
-/// OpenMetrics text in the text format 0.0.4, in which a counter's family has
-/// the name of its samples, an info is a gauge, and units are not described.
+/// Converts OpenMetrics to the text format 0.0.4: families of counters take the name of their
+/// samples, infos become gauges, and units are omitted.
 pub fn plain(open_metrics: &str) -> String {
     let mut text = String::with_capacity(open_metrics.len());
     let mut help = "";
     for line in open_metrics.lines() {
         let described = line.strip_prefix("# ");
         let described = described.and_then(|rest| rest.split_once(' '));
-        // Writing to a text does not fail.
+        // Writing to a string does not fail.
         let _ = match described {
             Some(("HELP", rest)) => {
                 help = rest;
@@ -76,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn open_metrics_is_what_asks_for_it() {
+    fn open_metrics_is_negotiated() {
         let prometheus = "application/openmetrics-text;version=1.0.0;q=0.5,\
                           application/openmetrics-text;version=0.0.1;q=0.4,\
                           text/plain;version=0.0.4;q=0.3,*/*;q=0.2";
@@ -103,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn families_are_named_and_typed_as_their_samples() {
+    fn plain_families_match_their_samples() {
         let open = "# HELP a Count of a.\n# TYPE a counter\na_total{x=\"# HELP\"} 1\n\
                     # HELP b Build.\n# TYPE b info\nb_info{v=\"1\"} 1\n\
                     # HELP c_seconds Time.\n# TYPE c_seconds gauge\n# UNIT c_seconds seconds\n\

@@ -1,18 +1,18 @@
-//! The OpenAPI 3.1 document of a node.
+//! OpenAPI 3.1 document of a node.
 
+use longwire_client::ErrorBody;
+use longwire_client::node::{
+    AttachmentList, AttachmentSpec, AttachmentView, Detached, Health, NetworkEnded, NetworkList,
+    NetworkSpec, NetworkView, NodeOverview,
+};
 use schemars::JsonSchema;
 use schemars::generate::{SchemaGenerator, SchemaSettings};
 use serde_json::{Map, Value, json};
 
-use super::networks::{NetworkEnded, NetworkList, NetworkSpec, NetworkView};
-use super::views::{
-    AttachmentList, AttachmentSpec, AttachmentView, Detached, Health, NodeOverview,
-};
 use crate::reply::JSON;
-use crate::responses::ErrorBody;
 use crate::schemas::place;
 
-/// A request: method, path, help, schema of the body, schema of the answer.
+/// Method, path, help, schema of the body, schema of the response.
 type Operation = (
     &'static str,
     &'static str,
@@ -21,14 +21,14 @@ type Operation = (
     &'static str,
 );
 
-/// All requests that are answered with JSON.
+/// Operations with JSON responses.
 const OPERATIONS: [Operation; 12] = [
     ("get", "/v1", "The node", None, "NodeOverview"),
-    ("get", "/v1/health", "Whether it answers", None, "Health"),
+    ("get", "/v1/health", "Health check", None, "Health"),
     (
         "get",
         "/v1/attachments",
-        "All attachments, in the order of their names",
+        "All attachments, ordered by name",
         None,
         "AttachmentList",
     ),
@@ -42,14 +42,14 @@ const OPERATIONS: [Operation; 12] = [
     (
         "put",
         "/v1/attachments/{name}",
-        "Attach a link, or change the one that is attached; nothing happens if it is as asked",
+        "Attach a link, or change an attached one; idempotent",
         Some("AttachmentSpec"),
         "AttachmentView",
     ),
     (
         "delete",
         "/v1/attachments/{name}",
-        "Remove a link; one that does not exist is no error",
+        "Remove a link; idempotent",
         None,
         "Detached",
     ),
@@ -64,7 +64,7 @@ const OPERATIONS: [Operation; 12] = [
     (
         "get",
         "/v1/networks",
-        "All networks, in the order of their names",
+        "All networks, ordered by name",
         None,
         "NetworkList",
     ),
@@ -78,14 +78,14 @@ const OPERATIONS: [Operation; 12] = [
     (
         "put",
         "/v1/networks/{name}",
-        "Run a topology, or this machine's part of one; nothing happens if it runs as asked",
+        "Run a topology, or this machine's part of one; idempotent",
         Some("NetworkSpec"),
         "NetworkView",
     ),
     (
         "delete",
         "/v1/networks/{name}",
-        "End a network; one that does not exist is no error",
+        "End a network; idempotent",
         None,
         "NetworkEnded",
     ),
@@ -99,7 +99,7 @@ const OPERATIONS: [Operation; 12] = [
     ),
 ];
 
-/// The document.
+/// Returns the document.
 pub(super) fn document() -> Value {
     let mut paths = Map::new();
     for operation in OPERATIONS {
@@ -186,7 +186,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_reference_leads_to_a_schema() {
+    fn every_reference_resolves() {
         fn check(value: &Value, all: &Value) {
             match value {
                 Value::Object(fields) => {

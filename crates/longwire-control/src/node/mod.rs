@@ -1,10 +1,8 @@
-//! The API of a node: attachments come and go, and below each is the control API of its
-//! run.
+//! API of a node: attachments, and the control API of each one's run below it.
 
 mod document;
 mod network_api;
 mod networks;
-mod views;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -14,6 +12,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use hyper::body::Incoming;
 use hyper::header::ACCEPT;
 use hyper::{Method, Request, Response, StatusCode, Uri};
+use longwire_client::node::{
+    ATTACHMENTS, AttachmentList, AttachmentSpec, AttachmentState, AttachmentView, Detached, Health,
+    NETWORKS, NodeOverview,
+};
 use longwire_fabric::Controller;
 use longwire_runtime::host::normal_priority;
 use longwire_topology::Problem;
@@ -23,7 +25,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::spawn_blocking;
 
-use crate::api::{Api, WORK_MAX, fault, parse_body, take_place};
+use crate::api::{Api, WORK_MAX, fault, parse_body, take_permit};
 use crate::bodies::Bodies;
 use crate::config::Detail;
 use crate::guard::{Caller, Files, Peer, Rights};
@@ -32,61 +34,50 @@ use crate::refusal::Refusal;
 use crate::reply::{Body, Reply};
 use crate::state::{ApiState, STREAMS_MAX};
 
-pub use networks::{NetworkEnded, NetworkList, NetworkSpec, NetworkState, NetworkView, Networks};
-pub use views::{
-    AttachmentList, AttachmentSpec, AttachmentState, AttachmentView, Detached, DirectionSpec,
-    FailSpec, Health, NodeOverview, TargetSpec,
-};
+pub use networks::Networks;
 
-/// The path of all attachments.
-const ATTACHMENTS: &str = "/v1/attachments";
-
-/// The path of all networks.
-const NETWORKS: &str = "/v1/networks";
-
-/// The attachments of a node. Everything may be called from any thread, and may take as
-/// long as attaching takes.
+/// Attachments of a node. Methods may be called from any thread, and block while a link is
+/// attached.
 pub trait Attachments: Send + Sync {
-    /// Returns all, in the order of their names.
+    /// Returns all attachments, ordered by name.
     fn list(&self) -> Vec<AttachmentView>;
 
-    /// Returns one.
+    /// Returns an attachment.
     fn get(&self, name: &str) -> Option<AttachmentView>;
 
-    /// Makes an attachment, or changes the link of an existing one. Returns whether it is
-    /// new.
+    /// Creates an attachment, or changes the link of an existing one. Returns whether it is new.
     ///
     /// # Errors
-    /// Why nothing was done.
+    /// The refusal; nothing has changed.
     fn put(&self, name: &str, spec: &AttachmentSpec)
     -> Result<(bool, AttachmentView), NodeRefusal>;
 
-    /// Removes an attachment; `None` if there is none of this name.
+    /// Removes an attachment, if it exists.
     fn remove(&self, name: &str) -> Option<Detached>;
 
-    /// Returns the run of an attachment, while it has one.
+    /// Returns the run of an attachment, if it has one.
     fn controller(&self, name: &str) -> Option<Arc<Controller>>;
 
-    /// Returns the networks of the node; `None` if it runs none.
+    /// Returns the networks of the node; `None` if it supports none.
     fn networks(&self) -> Option<Arc<dyn Networks>> {
         None
     }
 }
 
-/// Why a request about an attachment is not done.
+/// Refusal of a request to a node.
 #[derive(Clone, Debug)]
 pub enum NodeRefusal {
-    /// It is wrong.
-    Wrong(Vec<Problem>),
-    /// There is an attachment of that name for another place, or at that interface.
+    /// The request is invalid.
+    Invalid(Vec<Problem>),
+    /// Another attachment has the name, or the interface.
     Conflict(String),
-    /// The target does not exist, or no link can be attached to it.
+    /// The target does not exist, or takes no link.
     Failed(String),
-    /// It cannot be stored.
+    /// The node's state cannot be stored.
     Storage {
-        /// The error.
+        /// Error.
         reason: String,
-        /// The disk or the quota is full.
+        /// Whether the disk or the quota is full.
         is_full: bool,
     },
 }
@@ -105,7 +96,7 @@ impl NodeRefusal {
 impl fmt::Display for NodeRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            NodeRefusal::Wrong(problems) => {
+            NodeRefusal::Invalid(problems) => {
                 let problems: Vec<String> = problems.iter().map(Problem::to_string).collect();
                 write!(f, "{}", problems.join("; "))
             }
@@ -119,7 +110,7 @@ impl fmt::Display for NodeRefusal {
 impl From<NodeRefusal> for Refusal {
     fn from(error: NodeRefusal) -> Refusal {
         match error {
-            NodeRefusal::Wrong(problems) => Refusal::problems(problems),
+            NodeRefusal::Invalid(problems) => Refusal::problems(problems),
             NodeRefusal::Conflict(error) => Refusal::conflict(error),
             NodeRefusal::Failed(error) => Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, error),
             NodeRefusal::Storage {
@@ -133,14 +124,14 @@ impl From<NodeRefusal> for Refusal {
     }
 }
 
-/// Answers requests to a node.
+/// Handler of a node's requests.
 pub(crate) struct NodeApi {
     attachments: Arc<dyn Attachments>,
     bodies: Bodies,
-    /// The APIs of runs that were asked for, by the attachment's name.
+    /// APIs of runs that had requests, by attachment.
     runs: Mutex<HashMap<String, Arc<Api>>>,
-    /// Places for requests that are worked on, and for streams, of all runs together: of
-    /// each alone they would leave no connection for others.
+    /// Permits of requests and of streams. All runs share them, since each alone could use up the
+    /// connections.
     work: Arc<Semaphore>,
     streams: Arc<Semaphore>,
     files: Files,
@@ -148,46 +139,46 @@ pub(crate) struct NodeApi {
     slow: Handle,
 }
 
-/// The part of a path that says what a request is about.
+/// Resource of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum About<'a> {
+enum Resource<'a> {
     Node,
     Health,
     Document,
     Metrics,
     All,
     One(&'a str),
-    /// A path of the control API of this attachment's run.
+    /// Path in the control API of an attachment's run.
     Run(&'a str, &'a str),
     Networks,
     Network(&'a str),
-    /// A path of the control API of this network's run.
+    /// Path in the control API of a network's run.
     NetworkRun(&'a str, &'a str),
 }
 
-fn about(path: &str) -> Option<About<'_>> {
+fn resource(path: &str) -> Option<Resource<'_>> {
     let below = |parent: &str| path.strip_prefix(parent)?.strip_prefix('/');
     match path {
-        "/v1" => Some(About::Node),
-        "/v1/health" => Some(About::Health),
-        "/v1/openapi.json" => Some(About::Document),
-        "/metrics" => Some(About::Metrics),
-        ATTACHMENTS => Some(About::All),
-        NETWORKS => Some(About::Networks),
+        "/v1" => Some(Resource::Node),
+        "/v1/health" => Some(Resource::Health),
+        "/v1/openapi.json" => Some(Resource::Document),
+        "/metrics" => Some(Resource::Metrics),
+        ATTACHMENTS => Some(Resource::All),
+        NETWORKS => Some(Resource::Networks),
         _ => match (below(ATTACHMENTS), below(NETWORKS)) {
-            (Some(rest), _) => named(rest, About::One, About::Run),
-            (_, Some(rest)) => named(rest, About::Network, About::NetworkRun),
+            (Some(rest), _) => named(rest, Resource::One, Resource::Run),
+            (_, Some(rest)) => named(rest, Resource::Network, Resource::NetworkRun),
             _ => None,
         },
     }
 }
 
-/// Reads a name, and what is below it.
+/// Splits a name from the path below it.
 fn named<'a>(
     rest: &'a str,
-    one: impl Fn(&'a str) -> About<'a>,
-    run: impl Fn(&'a str, &'a str) -> About<'a>,
-) -> Option<About<'a>> {
+    one: impl Fn(&'a str) -> Resource<'a>,
+    run: impl Fn(&'a str, &'a str) -> Resource<'a>,
+) -> Option<Resource<'a>> {
     match rest.split_once('/') {
         None if rest.is_empty() => None,
         None => Some(one(rest)),
@@ -215,7 +206,7 @@ impl NodeApi {
         }
     }
 
-    /// Answers a request that was let in.
+    /// Answers an admitted request.
     pub(crate) async fn answer(
         self: Arc<NodeApi>,
         request: Request<Incoming>,
@@ -231,37 +222,36 @@ impl NodeApi {
         caller: Caller,
     ) -> Result<Response<Body>, Refusal> {
         let path = request.uri().path().to_owned();
-        let about = about(&path).ok_or_else(|| {
-            Refusal::missing("there is no such path; GET /v1/openapi.json lists them")
-        })?;
-        match about {
-            About::Run(name, rest) => return self.in_run(name, rest, request, caller).await,
-            About::NetworkRun(name, rest) => {
+        let resource = resource(&path)
+            .ok_or_else(|| Refusal::missing("no such path; GET /v1/openapi.json lists all"))?;
+        match resource {
+            Resource::Run(name, rest) => return self.in_run(name, rest, request, caller).await,
+            Resource::NetworkRun(name, rest) => {
                 return self.in_network(name, rest, request, caller).await;
             }
             _ => {}
         }
-        let takes: &[&str] = match about {
-            About::One(_) | About::Network(_) => &["GET", "PUT", "DELETE"],
+        let takes: &[&str] = match resource {
+            Resource::One(_) | Resource::Network(_) => &["GET", "PUT", "DELETE"],
             _ => &["GET"],
         };
         let is_head = request.method() == Method::HEAD;
         if !is_head && !takes.contains(&request.method().as_str()) {
             return Err(Refusal::method(takes));
         }
-        let reply = match about {
-            About::One(name) => self.of_one(name, request, &caller).await?,
-            About::Health => Reply::json(&Health {
+        let reply = match resource {
+            Resource::One(name) => self.of_one(name, request, &caller).await?,
+            Resource::Health => Reply::json(&Health {
                 status: "ok".to_owned(),
             })?,
-            About::Document => Reply::json(&document::document())?,
-            About::Metrics => {
+            Resource::Document => Reply::json(&document::document())?,
+            Resource::Metrics => {
                 let accepts = request.headers().get_all(ACCEPT).iter();
                 let accepts: Vec<&str> = accepts.filter_map(|value| value.to_str().ok()).collect();
                 let accepts = accepts.join(",");
                 self.work(move |node| node.metrics(&accepts)).await?
             }
-            About::All => {
+            Resource::All => {
                 let list = |node: &NodeApi| {
                     Reply::json(&AttachmentList {
                         attachments: node.attachments.list(),
@@ -269,17 +259,17 @@ impl NodeApi {
                 };
                 self.work(list).await?
             }
-            About::Networks | About::Network(_) => {
-                self.of_networks(about, request, &caller).await?
+            Resource::Networks | Resource::Network(_) => {
+                self.of_networks(resource, request, &caller).await?
             }
-            About::Node | About::Run(..) | About::NetworkRun(..) => {
+            Resource::Node | Resource::Run(..) | Resource::NetworkRun(..) => {
                 self.work(NodeApi::overview).await?
             }
         };
         Ok(reply.into_response())
     }
 
-    /// Answers a request about an attachment.
+    /// Answers a request for an attachment.
     async fn of_one(
         self: Arc<NodeApi>,
         name: &str,
@@ -310,13 +300,13 @@ impl NodeApi {
         }
     }
 
-    /// Works on a thread that may wait.
+    /// Runs work on a thread that may block.
     async fn work(
         self: Arc<NodeApi>,
         work: impl FnOnce(&NodeApi) -> Result<Reply, Refusal> + Send + 'static,
     ) -> Result<Reply, Refusal> {
         let places = Arc::clone(&self.work);
-        let _place = take_place(&places)?;
+        let _place = take_permit(&places)?;
         let worked = spawn_blocking(move || {
             normal_priority();
             work(&self)
@@ -365,7 +355,7 @@ impl NodeApi {
         metrics::of_attachments(&runs, accept)
     }
 
-    /// Answers a request to the run of an attachment.
+    /// Answers a request for the run of an attachment.
     async fn in_run(
         self: Arc<NodeApi>,
         name: &str,
@@ -375,7 +365,7 @@ impl NodeApi {
     ) -> Result<Response<Body>, Refusal> {
         let (node, owned) = (Arc::clone(&self), name.to_owned());
         let api = {
-            let _place = take_place(&self.work)?;
+            let _place = take_permit(&self.work)?;
             spawn_blocking(move || node.run(&owned)).await
         };
         let api = api.map_err(|_| fault())?.ok_or_else(|| missing(name))?;
@@ -388,7 +378,7 @@ impl NodeApi {
     fn run(&self, name: &str) -> Option<Arc<Api>> {
         let controller = self.attachments.controller(name);
         let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
-        // Runs that ended are not kept alive by requests about others.
+        // Frees runs that have ended.
         runs.retain(|name, api| {
             let present = self.attachments.controller(name);
             present.is_some_and(|present| api.is_of(&present))
@@ -421,11 +411,11 @@ fn target(path: &str, request: &Request<Incoming>) -> Result<Uri, Refusal> {
         None => path.to_owned(),
     };
     let target = target.parse();
-    target.map_err(|_| Refusal::bad("the path is not one of a URL"))
+    target.map_err(|_| Refusal::bad("invalid path"))
 }
 
-/// Refuses clients that may not attach. Over TCP none may: a target is any container of
-/// the machine, and options name any file.
+/// Refuses clients that may not attach. TCP clients may not: a target is any container of the
+/// machine, and options name any file.
 fn may_attach(caller: &Caller) -> Result<(), Refusal> {
     let refused = |error| Err(Refusal::new(StatusCode::FORBIDDEN, error));
     match (caller.peer, caller.rights) {
@@ -433,7 +423,7 @@ fn may_attach(caller: &Caller) -> Result<(), Refusal> {
             "attachments and networks are made and removed, and networks changed, over the Unix \
              socket of the node; over TCP they are read, and the links of attachments changed",
         ),
-        (_, Rights::Read) => refused("this token may read only; nothing was changed"),
+        (_, Rights::Read) => refused("read-only token; nothing was changed"),
         (Peer::Unix, Rights::Change) => Ok(()),
     }
 }
@@ -466,26 +456,26 @@ mod tests {
     #[test]
     fn paths_below_an_attachment_are_those_of_its_run() {
         for (path, found) in [
-            ("/v1/attachments", Some(About::All)),
-            ("/v1/attachments/web", Some(About::One("web"))),
+            ("/v1/attachments", Some(Resource::All)),
+            ("/v1/attachments/web", Some(Resource::One("web"))),
             (
                 "/v1/attachments/web/links/a",
-                Some(About::Run("web", "links/a")),
+                Some(Resource::Run("web", "links/a")),
             ),
             ("/v1/attachments/", None),
             ("/v1/attachments/web/", None),
             ("/v1/attachments//links", None),
             ("/v1/attachmentsweb", None),
-            ("/v1/networks", Some(About::Networks)),
-            ("/v1/networks/mesh", Some(About::Network("mesh"))),
+            ("/v1/networks", Some(Resource::Networks)),
+            ("/v1/networks/mesh", Some(Resource::Network("mesh"))),
             (
                 "/v1/networks/mesh/stats",
-                Some(About::NetworkRun("mesh", "stats")),
+                Some(Resource::NetworkRun("mesh", "stats")),
             ),
             ("/v1/networks/", None),
             ("/v1/links", None),
         ] {
-            assert_eq!(about(path), found, "{path}");
+            assert_eq!(resource(path), found, "{path}");
         }
     }
 }

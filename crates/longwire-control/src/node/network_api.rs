@@ -1,17 +1,15 @@
-//! Requests about the networks of a node.
+//! Requests for the networks of a node.
 
 use std::sync::Arc;
 
 use hyper::body::Incoming;
 use hyper::{Method, Request, Response, StatusCode};
+use longwire_client::node::{NETWORKS, NetworkEnded, NetworkList, NetworkSpec};
 use serde::Deserialize;
 
-use super::networks::{HeldPlace, relay};
-use super::{
-    About, NETWORKS, NetworkEnded, NetworkList, NetworkSpec, Networks, NodeApi, json, may_attach,
-    path_of_run, target,
-};
-use crate::api::{parse_body, read_head, take_place};
+use super::networks::{RelayPermit, relay};
+use super::{Networks, NodeApi, Resource, json, may_attach, path_of_run, target};
+use crate::api::{parse_body, read_head, take_permit};
 use crate::guard::Caller;
 use crate::refusal::Refusal;
 use crate::reply::{Body, Reply};
@@ -19,15 +17,15 @@ use crate::route::Work;
 use crate::stream;
 
 impl NodeApi {
-    /// Answers a request about all networks, or one.
+    /// Answers a request for all networks, or one.
     pub(super) async fn of_networks(
         self: Arc<NodeApi>,
-        about: About<'_>,
+        resource: Resource<'_>,
         request: Request<Incoming>,
         caller: &Caller,
     ) -> Result<Reply, Refusal> {
         let networks = self.networks()?;
-        let About::Network(name) = about else {
+        let Resource::Network(name) = resource else {
             let list = move |_: &NodeApi| {
                 Reply::json(&NetworkList {
                     networks: networks.list(),
@@ -76,8 +74,8 @@ impl NodeApi {
         }
     }
 
-    /// Answers a request to the run of a network. The report of the last run stands for
-    /// that of one that does not run.
+    /// Answers a request for the run of a network. Without a run, the report of the last one is
+    /// returned.
     pub(super) async fn in_network(
         self: Arc<NodeApi>,
         name: &str,
@@ -94,12 +92,12 @@ impl NodeApi {
             let path = path_of_run(rest);
             let (route, _) = read_head(request.method().as_str(), &path, request.uri().query())?;
             let place = match route.work {
-                Work::Stream(_) => stream::take_place(&self.streams)?,
-                _ => take_place(&self.work)?,
+                Work::Stream(_) => stream::take_permit(&self.streams)?,
+                _ => take_permit(&self.work)?,
             };
-            let held = HeldPlace {
+            let held = RelayPermit {
                 _place: place,
-                _working: caller.seat.work(),
+                _working: caller.slot.work(),
             };
             let target = target(&path, &request)?;
             return relay(&socket, target, request, held).await;
@@ -113,10 +111,10 @@ impl NodeApi {
                 None => Err(Refusal::new(
                     StatusCode::SERVICE_UNAVAILABLE,
                     format!(
-                        "the network does not run now: {}",
+                        "the network does not run: {}",
                         view()?
                             .reason
-                            .unwrap_or_else(|| "it starts, or waits for its hosts".to_owned())
+                            .unwrap_or_else(|| "it is starting".to_owned())
                     ),
                 )),
             }
@@ -126,12 +124,10 @@ impl NodeApi {
 
     fn networks(&self) -> Result<Arc<dyn Networks>, Refusal> {
         let networks = self.attachments.networks();
-        networks.ok_or_else(|| Refusal::missing("this node runs no networks"))
+        networks.ok_or_else(|| Refusal::missing("this node does not run networks"))
     }
 }
 
 fn missing(name: &str) -> Refusal {
-    Refusal::missing(format!(
-        "there is no network '{name}'; GET {NETWORKS} lists them"
-    ))
+    Refusal::missing(format!("no network '{name}'; GET {NETWORKS} lists all"))
 }

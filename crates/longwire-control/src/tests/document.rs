@@ -12,7 +12,7 @@ use crate::routes::ROUTES;
 use crate::schemas::place;
 
 #[test]
-fn the_document_has_every_route_and_no_other() {
+fn the_document_lists_exactly_the_routes() {
     let document = openapi::document(&ROUTES);
     let paths = document["paths"].as_object().expect("paths");
     let written = paths.iter().flat_map(|(path, methods)| {
@@ -33,7 +33,7 @@ fn the_document_has_every_route_and_no_other() {
             identifiers.insert(identifier.to_owned()),
             "{identifier} is there twice"
         );
-        // What the document says is there is found by the dispatcher.
+        // The dispatcher finds each operation of the document.
         let asked = path.replace("{name}", "some%2Aname");
         let (route, name) = find(&ROUTES, method, &asked).unwrap_or_else(|refusal| {
             panic!("{method} {asked}: {}", refusal.line());
@@ -52,7 +52,7 @@ fn the_document_has_every_route_and_no_other() {
 }
 
 #[test]
-fn every_reference_leads_somewhere() {
+fn every_reference_resolves() {
     let document = openapi::document(&ROUTES);
     let mut references = Vec::new();
     collect(&document, &mut references);
@@ -77,7 +77,7 @@ fn every_reference_leads_somewhere() {
 fn schemas_of_responses_follow_from_their_types() {
     let document = openapi::document(&ROUTES);
     let schemas = &document["components"]["schemas"];
-    // Counters of the ledger are integers with a description, and always there.
+    // Counters are required integers with a description.
     for object in ["Totals", "Direction"] {
         let required = schemas[object]["required"].as_array().expect("a list");
         for counter in LinkTotals::counters() {
@@ -87,7 +87,7 @@ fn schemas_of_responses_follow_from_their_types() {
             assert!(required.contains(&counter.name.into()), "{}", counter.name);
         }
     }
-    // A field that can be left out is never null; another one that can be null is there.
+    // Optional fields are never null, and nullable ones are required.
     let link = &schemas["Link"];
     let down = &link["properties"]["down"];
     assert_eq!(down["$ref"], place("Direction"), "{down}");
@@ -118,7 +118,7 @@ fn collect(value: &Value, found: &mut Vec<String>) {
 }
 
 #[test]
-fn what_is_not_there_is_told_apart_from_what_takes_other_methods() {
+fn unknown_paths_and_methods_differ() {
     let status = |method: &str, path: &str| {
         let found = find(&ROUTES, method, path).map(|(route, _)| route.method);
         found.map_err(|refusal| refusal.status().as_u16())
@@ -145,7 +145,7 @@ fn what_is_not_there_is_told_apart_from_what_takes_other_methods() {
 }
 
 #[test]
-fn requests_ask_for_the_changes_that_they_stand_for() {
+fn requests_map_to_changes() {
     let ask =
         |method: &str, target: &str, body: &str| requested_change(method, target, body.as_bytes());
     let change = |text: &str| Ok(Some(serde_json::from_str::<Value>(text).expect("JSON")));

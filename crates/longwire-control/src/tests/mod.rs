@@ -1,5 +1,4 @@
-//! The transport over real sockets, with a handler that only says it was
-//! reached.
+//! The transport over real sockets, with a stub handler.
 
 mod document;
 mod relay;
@@ -19,20 +18,20 @@ use longwire_testbed::support::Folder;
 use tokio::sync::watch;
 
 use super::reply::{JSON, Reply};
-use super::server::{Handler, Server, Slow};
+use super::server::{Handler, Server, SlowPool};
 use super::{Address, Config, bind};
 
-/// A file of one test with this mode.
+/// Creates a file with this mode.
 fn secret(folder: &Folder, name: &str, text: &str, mode: u32) -> PathBuf {
     let path = folder.path().join(name);
-    // One that its mode protects is replaced.
+    // Its mode may forbid overwriting.
     let _ = fs::remove_file(&path);
     fs::write(&path, text).expect("a file");
     fs::set_permissions(&path, fs::Permissions::from_mode(mode)).expect("its mode");
     path
 }
 
-/// Where a server of one test listens.
+/// Path of a server's socket.
 fn socket(folder: &Folder) -> PathBuf {
     folder.path().join("s.sock")
 }
@@ -47,7 +46,7 @@ fn unix(path: &Path) -> Config {
 const FULL: &str = "0123456789abcdef-full";
 const READ: &str = "0123456789abcdef-read";
 
-/// TCP at a port that the system chooses, with both tokens.
+/// Configuration with a free TCP port and both tokens.
 fn tcp(folder: &Folder) -> Config {
     Config {
         addresses: vec!["tcp:127.0.0.1:0".parse().expect("an address")],
@@ -57,8 +56,8 @@ fn tcp(folder: &Folder) -> Config {
     }
 }
 
-/// A server that answers with what rights there are and how long the body
-/// was, and where it listens on TCP.
+/// Starts a server that responds with the rights and the length of the body. Returns its TCP
+/// address.
 fn serve(args: &Config) -> (Server, Option<String>) {
     let handler: Arc<Handler> = Arc::new(|request, caller| {
         Box::pin(async move {
@@ -77,12 +76,12 @@ fn serve(args: &Config) -> (Server, Option<String>) {
     let tcp = tcp.filter_map(|note| note.strip_prefix("control: tcp:"));
     let tcp = tcp.map(str::to_owned).next();
     let (stop, _) = watch::channel(false);
-    let slow = Slow::new().unwrap_or_else(|error| panic!("{error}"));
+    let slow = SlowPool::new().unwrap_or_else(|error| panic!("{error}"));
     let server = bound.serve_with(handler, stop, slow, None);
     (server.unwrap_or_else(|error| panic!("{error}")), tcp)
 }
 
-/// Asks with these lines as the head, and reads all that comes.
+/// Sends a request with these header lines; returns the whole response.
 fn ask(mut stream: impl Read + Write, head: &[&str], body: &str) -> String {
     let head = head.join("\r\n");
     let text = format!("{head}\r\nConnection: close\r\n\r\n{body}");
@@ -112,7 +111,7 @@ fn refused(args: &Config) -> String {
 }
 
 #[test]
-fn a_unix_socket_is_its_owner_s_and_goes_with_the_server() {
+fn a_unix_socket_is_private_and_removed() {
     let folder = Folder::new();
     let path = socket(&folder);
     let (server, _) = serve(&unix(&path));
@@ -128,7 +127,7 @@ fn a_unix_socket_is_its_owner_s_and_goes_with_the_server() {
     );
     assert_eq!(status(&answer), "200", "{answer}");
     assert!(answer.ends_with("Change 3"), "{answer}");
-    // Somebody who stays does not keep it.
+    // An idle connection does not keep the socket.
     let _idle = UnixStream::connect(&path).expect("it listens");
     let began = Instant::now();
     server.stop();
@@ -141,17 +140,17 @@ fn a_unix_socket_is_its_owner_s_and_goes_with_the_server() {
 }
 
 #[test]
-fn a_live_socket_is_refused_and_a_dead_one_replaced() {
+fn live_sockets_are_kept_and_stale_ones_replaced() {
     let folder = Folder::new();
     let path = socket(&folder);
     let (server, _) = serve(&unix(&path));
     let why = refused(&unix(&path));
-    assert!(why.contains("a program that runs listens there"), "{why}");
+    assert!(why.contains("another program listens there"), "{why}");
     // The first one still answers.
     let answer = ask_unix(&path, &["GET / HTTP/1.1", "Host: x"], "");
     assert_eq!(status(&answer), "200", "{answer}");
     drop(server);
-    // A killed run leaves a socket that was never closed.
+    // Left behind as by a killed run.
     drop(UnixListener::bind(&path).expect("a socket"));
     assert!(path.exists());
     let (server, _) = serve(&unix(&path));
@@ -161,7 +160,7 @@ fn a_live_socket_is_refused_and_a_dead_one_replaced() {
 }
 
 #[test]
-fn of_many_that_start_at_once_over_a_dead_socket_one_is_left() {
+fn one_of_concurrent_starts_gets_a_stale_socket() {
     let folder = Folder::new();
     let path = socket(&folder);
     drop(UnixListener::bind(&path).expect("a socket"));
@@ -180,17 +179,17 @@ fn of_many_that_start_at_once_over_a_dead_socket_one_is_left() {
 }
 
 #[test]
-fn what_is_no_socket_is_never_removed() {
+fn other_files_are_never_removed() {
     let folder = Folder::new();
     let file = secret(&folder, "file", "mine", 0o600);
     let link = folder.path().join("link");
     std::os::unix::fs::symlink(&file, &link).expect("a link");
     for path in [file.as_path(), &link, folder.path()] {
         let why = refused(&unix(path));
-        assert!(why.contains("no socket"), "{why}");
+        assert!(why.contains("not a socket"), "{why}");
     }
     assert_eq!(fs::read_to_string(&link).expect("it is there"), "mine");
-    // What came into its place is not removed at the end.
+    // A replacement is not removed at the end.
     let path = socket(&folder);
     let (server, _) = serve(&unix(&path));
     fs::remove_file(&path).expect("it was there");
@@ -237,7 +236,7 @@ fn tcp_wants_a_token() {
 }
 
 #[test]
-fn pages_of_others_are_refused_on_tcp() {
+fn foreign_origins_are_refused_on_tcp() {
     let folder = Folder::new();
     let (_server, address) = serve(&tcp(&folder));
     let address = address.expect("it listens");
@@ -287,7 +286,7 @@ fn pages_of_others_are_refused_on_tcp() {
 }
 
 #[test]
-fn token_files_are_looked_at() {
+fn token_files_are_checked() {
     let folder = Folder::new();
     let with = |full: PathBuf| Config {
         token_file: Some(full),
@@ -344,7 +343,7 @@ fn more_requests_than_the_limit_are_put_off() {
 }
 
 #[test]
-fn what_is_no_request_ends_its_connection_alone() {
+fn an_invalid_request_closes_its_connection() {
     let folder = Folder::new();
     let path = socket(&folder);
     let (_server, _) = serve(&unix(&path));

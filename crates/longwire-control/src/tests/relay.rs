@@ -1,4 +1,4 @@
-//! Requests that a node passes on to the run of a network, which takes its time.
+//! Requests that a node relays to a slow run of a network.
 
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -15,12 +15,13 @@ use serde_json::Value;
 use super::{socket, unix};
 use crate::api::WORK_MAX;
 use crate::bind;
-use crate::node::{
-    AttachmentSpec, AttachmentView, Attachments, Detached, NetworkEnded, NetworkSpec, NetworkView,
-    Networks, NodeRefusal,
+use longwire_client::node::{
+    AttachmentSpec, AttachmentView, Detached, NetworkEnded, NetworkSpec, NetworkView,
 };
 
-/// A node of one network, whose run is at a socket.
+use crate::node::{Attachments, Networks, NodeRefusal};
+
+/// Node with one network, whose run is at a socket.
 struct OneNetwork(PathBuf);
 
 impl Attachments for Arc<OneNetwork> {
@@ -75,10 +76,9 @@ impl Networks for OneNetwork {
     }
 }
 
-/// Requests that wait for a run have places, as those to a run in the node have: their
-/// number is limited, and their connections do not give way to others.
+/// Relayed requests take permits, and their connections are not evicted.
 #[test]
-fn requests_that_are_passed_on_have_places() {
+fn relayed_requests_take_permits() {
     let folder = Folder::new();
     let run = folder.path().join("run.sock");
     let listener = UnixListener::bind(&run).expect("a socket");
@@ -117,7 +117,7 @@ fn requests_that_are_passed_on_have_places() {
     all_here.recv().expect("they are passed on");
     let refused = head(&mut ask(), Duration::from_secs(30));
     assert_eq!(refused.as_deref(), Ok("HTTP/1.1 503"));
-    // Many more than there are connections: the idle ones give way to each other.
+    // Far more than the limit: idle ones evict each other.
     let idle = (0..400).map(|_| UnixStream::connect(&path).expect("a connection"));
     let idle: Vec<UnixStream> = idle.collect();
     let refused = head(&mut ask(), Duration::from_secs(30));

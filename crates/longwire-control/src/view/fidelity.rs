@@ -1,4 +1,4 @@
-//! How true the run is to its configuration, so far.
+//! Fidelity of the run so far.
 
 use longwire_fabric::Controller;
 use longwire_runtime::fabric::PortReport;
@@ -9,28 +9,28 @@ use serde::{Deserialize, Serialize};
 
 use super::Judgement;
 
-/// The fidelity of a run so far.
+/// Fidelity of a run so far.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Fidelity {
     /// Time since the start of the run, in seconds.
     pub elapsed_s: f64,
-    /// The verdict in one sentence.
+    /// Verdict in one sentence.
     pub verdict: String,
     /// Whether the run met its configuration.
     pub good: bool,
-    /// The lateness of the worst port, in microseconds.
+    /// Lateness of the worst port, in microseconds.
     pub lateness_us: Lateness,
-    /// Handovers of all ports by lateness; classes without any are left out.
+    /// Histogram of lateness over all ports; empty classes are omitted.
     pub histogram: Vec<LatenessClass>,
-    /// Artifacts of all ports by kind, without those at 0.
+    /// Artifacts of all ports by kind; zeros are omitted.
     pub artifacts: NamedCounts,
     /// Pauses of the machine.
     pub pauses: Pauses,
-    /// The first artifact, as far as it was seen.
+    /// First artifact that was observed.
     pub first: Option<FirstSeen>,
 }
 
-/// Statistics of lateness, in microseconds.
+/// Quantiles of lateness, in microseconds.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Lateness {
     /// Median.
@@ -39,37 +39,37 @@ pub struct Lateness {
     pub p99: f64,
     /// 99.9th percentile.
     pub p999: f64,
-    /// The maximum.
+    /// Maximum.
     pub max: f64,
 }
 
-/// Handovers of a class of lateness.
+/// Class of the histogram of lateness.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LatenessClass {
-    /// Above this many microseconds.
+    /// Lower bound, exclusive, in microseconds.
     pub from_us: f64,
-    /// Up to this many; null for the last class.
+    /// Upper bound, inclusive; null for the last class.
     pub to_us: Option<f64>,
-    /// The number of handovers.
+    /// Number of releases.
     pub count: u64,
 }
 
-/// The first artifact of a run.
+/// First artifact of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FirstSeen {
-    /// When it was seen, in seconds since the start; it happened in the second before.
+    /// Time of the observation in seconds since the start, at most 1 s after the artifact.
     pub at_s: f64,
-    /// Where it happened, and the kind.
+    /// Port or host, and kind.
     pub text: String,
 }
 
-/// Looks for the first artifact.
+/// Detector of the first artifact.
 #[derive(Debug, Default)]
 pub struct FirstArtifact(Option<FirstSeen>);
 
 impl FirstArtifact {
-    /// Reads the counters of the ports, until there is an artifact.
-    pub fn look(&mut self, controller: &Controller) {
+    /// Reads the counters of the ports, until an artifact is found.
+    pub fn update(&mut self, controller: &Controller) {
         if self.0.is_some() {
             return;
         }

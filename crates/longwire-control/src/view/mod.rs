@@ -1,10 +1,9 @@
-//! The live view: histories and tables that clients read, and a page in the browser.
+//! Live view: histories and tables, and a page in the browser.
 //!
-//! [`crate::ViewConfig`] adds a TCP address to the control API, at which static files are served
-//! without a token and everything else with one of two tokens that the run makes. With it the
-//! run keeps the last minutes of a few directions from its start ([`history`]); otherwise,
-//! while a client reads them. The rates of all directions ([`table`]) and the flows of one
-//! ([`flows`]) are kept while a client reads them.
+//! [`crate::ViewConfig`] adds a TCP address to the control API. It serves static files without a
+//! token, and everything else with one of two random tokens. With it, the run keeps a history
+//! ([`history`]) of a few directions from its start; otherwise, while a client reads it. Rates of
+//! all directions ([`table`]) and flows of one ([`flows`]) are kept while a client reads them.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -32,26 +31,26 @@ use self::flows::FlowReader;
 use self::history::History;
 use self::table::Table;
 
-/// The period of the history.
+/// Period of the history.
 pub const PERIOD: Duration = Duration::from_millis(100);
 
-/// Ticks between readings of all directions.
+/// Periods between readings of all directions.
 const TICKS_PER_SECOND: u64 = 10;
 
-/// The tokens of a view, in hexadecimal digits.
+/// Tokens of a view, in hexadecimal digits.
 #[derive(Clone)]
 pub struct ViewTokens {
-    /// The token with which everything may be changed.
+    /// Allows changes.
     pub full: String,
-    /// The token with which everything may be read.
+    /// Allows reading.
     pub read: String,
 }
 
 impl ViewTokens {
-    /// Returns new tokens.
+    /// Creates random tokens.
     ///
     /// # Errors
-    /// If the system gives no random bytes.
+    /// If the system has no random bytes.
     pub fn random() -> io::Result<ViewTokens> {
         let mut source = File::open("/dev/urandom")?;
         let mut token = || -> io::Result<String> {
@@ -66,10 +65,10 @@ impl ViewTokens {
     }
 }
 
-/// The histories and tables that clients read.
+/// Histories and tables of a run.
 #[derive(Default)]
 pub struct View {
-    /// The run keeps histories from its start.
+    /// Whether histories are kept from the start.
     keeps_all: bool,
     wanted: Notify,
     history: Mutex<History>,
@@ -77,19 +76,18 @@ pub struct View {
     first: Mutex<FirstArtifact>,
     flows: Mutex<FlowReader>,
     judge: Option<Judge>,
-    judged: Mutex<Option<Judged>>,
+    judged: Mutex<Option<CachedVerdict>>,
 }
 
-/// A judgement, when it was made, and how long that took.
-struct Judged {
+/// A verdict, its time, and the time that it took.
+struct CachedVerdict {
     judgement: Judgement,
     at: Instant,
     cost: Duration,
 }
 
 impl View {
-    /// Returns the view of a run that has just started; `keeps_all` if it keeps histories
-    /// that no client reads.
+    /// Creates the view of a run at its start; `keeps_all` keeps histories without clients.
     pub fn new(keeps_all: bool, judge: Option<Judge>) -> View {
         View {
             keeps_all,
@@ -98,19 +96,19 @@ impl View {
         }
     }
 
-    /// Whether histories are kept from the start of the run.
+    /// Whether histories are kept from the start.
     pub fn keeps_all(&self) -> bool {
         self.keeps_all
     }
 
-    /// Whether no client reads anything that needs samples.
+    /// Whether no client needs samples.
     fn is_idle(&self) -> bool {
         let read =
             || !self.history().is_empty() || self.table().is_read() || self.flows().is_read();
         !self.keeps_all && !read()
     }
 
-    /// Waits until a client reads something.
+    /// Waits until a client needs samples.
     async fn wanted(&self) {
         self.wanted.notified().await;
     }
@@ -131,11 +129,11 @@ impl View {
         self.flows.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the verdict on the run so far. Of a large network it takes long: it is made
-    /// again so seldom that it costs at most a hundredth of a core.
+    /// Returns the verdict on the run so far. It is cached so that it takes at most 1 % of a core,
+    /// since it is slow for large networks.
     fn judgement(&self, controller: &Controller) -> Judgement {
         let mut judged = self.judged.lock().unwrap_or_else(PoisonError::into_inner);
-        let recent = |last: &&Judged| last.at.elapsed() < 100 * last.cost;
+        let recent = |last: &&CachedVerdict| last.at.elapsed() < 100 * last.cost;
         if let Some(last) = judged.as_ref().filter(recent) {
             return last.judgement.clone();
         }
@@ -143,7 +141,7 @@ impl View {
         let judgement = self
             .judge
             .map_or_else(Judgement::default, |judge| judge(controller));
-        *judged = Some(Judged {
+        *judged = Some(CachedVerdict {
             judgement: judgement.clone(),
             at: Instant::now(),
             cost: start.elapsed(),
@@ -157,7 +155,7 @@ impl View {
             self.history().refresh(self.keeps_all, controller);
             self.table().refresh(controller);
             if self.keeps_all {
-                self.first().look(controller);
+                self.first().update(controller);
             }
             self.flows().refresh(controller);
         }

@@ -1,4 +1,4 @@
-//! Requests that make the attachments of a node the wanted ones.
+//! Differences between the desired and the actual attachments of a node.
 
 use std::collections::BTreeMap;
 
@@ -8,18 +8,17 @@ use super::is_ours;
 use crate::node::AttachmentView;
 use crate::plan::KeptAttachment;
 
-/// Requests to a node.
+/// Requests that remove the differences.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Differences {
-    /// Attachments of an agent that are not wanted, to be removed first: their interfaces
-    /// may be those of new ones.
+    /// Agents' attachments that are not desired. They are removed first, since new ones may need their
+    /// interfaces.
     pub remove: Vec<String>,
-    /// Wanted attachments that do not exist or are not as they should be.
+    /// Desired attachments that are missing or differ.
     pub put: Vec<String>,
 }
 
-/// Compares the wanted attachments with those that exist. Those of others are left alone, and
-/// so are those to keep.
+/// Compares attachments. Ignores those that no agent made, and those to keep.
 pub(super) fn differences(
     wanted: &BTreeMap<String, Value>,
     kept: &BTreeMap<String, KeptAttachment>,
@@ -43,7 +42,7 @@ pub(super) fn differences(
     }
 }
 
-/// Returns whether an attachment is as asked for. A node may add fields with their defaults.
+/// Whether an attachment matches its request. A node may add defaults.
 fn is_same(spec: &Value, body: &Value) -> bool {
     let defaults = [
         ("direction", Value::from("both")),
@@ -73,7 +72,7 @@ mod tests {
     use crate::plan::ResourceKey;
 
     fn view(name: &str, spec: Value) -> AttachmentView {
-        let view = json!({ "name": name, "state": "attached", "spec": spec, "interfaces": [] });
+        let view = json!({ "name": name, "state": "attached", "spec": spec });
         from_value(view).expect("a view")
     }
 

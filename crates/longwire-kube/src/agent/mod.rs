@@ -1,4 +1,4 @@
-//! The agent of a node: makes the attachments of `longwire node` those of the plan.
+//! Agent of a node: reconciles the attachments of `longwire node` with the plan.
 
 mod apply;
 mod caches;
@@ -35,52 +35,51 @@ use writer::StatusWriter;
 
 pub use apply::remove_all;
 
-/// The time in which changes are collected before they are applied.
+/// Delay that batches changes.
 const DEBOUNCE: Duration = Duration::from_millis(50);
 
-/// The time after which a node that did not answer is asked again.
+/// Retry period while the node does not answer.
 const RETRY: Duration = Duration::from_millis(500);
 
-/// The time between two readings of counters, and the longest one between two comparisons
-/// with the node.
+/// Period of reading counters, and longest period between comparisons with the node.
 const COUNTERS_EVERY: Duration = Duration::from_secs(5);
 
-/// The shortest time until the next turn, so that a scenario does not keep a core busy.
+/// Shortest time between turns, so that a scenario does not saturate a core.
 const TURN_MIN: Duration = Duration::from_millis(10);
 
 /// Settings of an agent.
 #[derive(Clone, Debug)]
 pub struct AgentSettings {
-    /// The name of the node in the cluster.
+    /// Name of the node in the cluster.
     pub node: String,
-    /// The namespace of the agent, with the secrets of networks.
+    /// Namespace of the agent, with the secrets of networks.
     pub namespace: String,
-    /// The socket of `longwire node`.
+    /// Socket of `longwire node`.
     pub socket: PathBuf,
-    /// The address of metrics and health.
+    /// Address of metrics and health checks.
     pub listen: SocketAddr,
 }
 
-/// An error that ends the agent.
+/// Fatal error of an agent.
 #[derive(Debug, thiserror::Error)]
 pub enum AgentError {
-    /// There is no cluster.
+    /// No access to a cluster.
     #[error(transparent)]
     Cluster(#[from] ClusterError),
     /// The address of metrics cannot be bound.
     #[error("{address}: {error}")]
     Listen {
-        /// The address.
+        /// Address.
         address: SocketAddr,
-        /// The error.
+        /// System error.
         error: std::io::Error,
     },
-    /// No signals.
+    /// Signal handlers cannot be installed.
     #[error("signals: {0}")]
     Signal(std::io::Error),
 }
 
-/// Runs an agent until SIGTERM or SIGINT. Attachments stay: the next agent finds them.
+/// Runs an agent until SIGTERM or SIGINT. Attachments stay for the next agent.
 ///
 /// # Errors
 /// See [`AgentError`].
@@ -112,9 +111,9 @@ struct Agent {
     counters: BTreeMap<String, Counters>,
     counters_at: Option<Instant>,
     slices: watch::Sender<Option<Slices>>,
-    /// Runs the networks; ends with this.
+    /// Task of networks.
     _networks: NetworkWorker,
-    /// Writes the slices; ends with this.
+    /// Task that writes slices.
     _writer: StatusWriter,
     metrics: Metrics,
     health: Arc<Health>,
@@ -159,7 +158,7 @@ impl Agent {
             if changed_at.is_some() {
                 tokio::time::sleep(DEBOUNCE).await;
             }
-            match self.turn().await {
+            match self.reconcile().await {
                 Ok(Some(next)) => {
                     self.health.beat(true);
                     wait = next.clamp(TURN_MIN, COUNTERS_EVERY);
@@ -172,7 +171,7 @@ impl Agent {
                     wait = RETRY;
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "the node was not brought up to date");
+                    tracing::warn!(%error, "reconciliation failed");
                     self.health.beat(false);
                     wait = RETRY;
                 }
@@ -180,9 +179,9 @@ impl Agent {
         }
     }
 
-    /// Makes the node's attachments those of the plan. Returns the time until the next
-    /// turn, or `None` while a cache is not complete: then nothing is applied.
-    async fn turn(&mut self) -> Result<Option<Duration>, NodeError> {
+    /// Reconciles the node with the plan. Returns the time until the next turn, or `None` while a cache
+    /// is incomplete.
+    async fn reconcile(&mut self) -> Result<Option<Duration>, NodeError> {
         let Some(state) = self.caches.state(&self.name) else {
             return Ok(None);
         };
@@ -202,7 +201,7 @@ impl Agent {
             .attempts
             .apply(&self.node, &wanted, &plan.kept, views, &self.metrics)
             .await;
-        // A link that was attached just now has steps from now on.
+        // A newly attached link has timed steps from now on.
         let (_, next) = at_time(&plan.attachments, views.values());
         let are_due = self
             .counters_at
@@ -233,7 +232,7 @@ impl Agent {
                 Ok(counters) => {
                     self.counters.insert(view.name.clone(), counters);
                 }
-                // The link may have gone since; the next list says so.
+                // The link may be gone; the next list tells.
                 Err(error) => tracing::debug!(name = view.name, %error, "no counters"),
             }
         }
@@ -244,7 +243,7 @@ impl Agent {
     }
 }
 
-/// Sends slices to the writer, unless they are those that it has.
+/// Sends slices to the writer, if they have changed.
 fn send(sender: &watch::Sender<Option<Slices>>, slices: Slices) {
     sender.send_if_modified(|latest| {
         let is_new = latest.as_ref() != Some(&slices);
@@ -253,8 +252,8 @@ fn send(sender: &watch::Sender<Option<Slices>>, slices: Slices) {
     });
 }
 
-/// Returns the bodies of attachments as they should be now, and the time until one of them
-/// changes, or until it may be known when it will.
+/// Returns the bodies of attachments at the present time, and the time until the next change, or
+/// until it may be known.
 fn at_time<'a>(
     wanted: &BTreeMap<String, WantedAttachment>,
     views: impl Iterator<Item = &'a AttachmentView>,
@@ -279,7 +278,7 @@ fn at_time<'a>(
     (bodies, next)
 }
 
-/// Returns whether an attachment was made by an agent.
+/// Whether an agent made an attachment.
 fn is_ours(name: &str) -> bool {
     name.starts_with(PREFIX)
 }

@@ -1,7 +1,7 @@
-//! The parts of networks that a node runs.
+//! A node's parts of networks.
 //!
-//! They have a separate task: the node answers a change of a network when its old
-//! process has ended, for which links must not wait.
+//! A separate task, since the node answers a change after the network's old process has ended, and
+//! links must not wait for that.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,10 +25,10 @@ use crate::plan::{Hindrance, network_name};
 use crate::slice::ResourceKind;
 use crate::watch::{Watch, all, start};
 
-/// The number of requests at once: each may take until a process has ended.
+/// Maximum concurrent requests; each may wait for a process to end.
 const AT_ONCE: usize = 8;
 
-/// The task that runs the networks of a node. It ends with this.
+/// Task of the node's networks. Dropping it aborts the task.
 #[derive(Debug)]
 pub(super) struct NetworkWorker(JoinHandle<()>);
 
@@ -39,7 +39,7 @@ impl Drop for NetworkWorker {
 }
 
 impl NetworkWorker {
-    /// Starts the task. Returns it with the slices of networks.
+    /// Starts the task. Also returns the slices of networks.
     pub fn start(
         client: &Client,
         settings: &AgentSettings,
@@ -57,7 +57,7 @@ impl NetworkWorker {
     }
 }
 
-/// Makes the networks of the node those of the secrets, without an end.
+/// Reconciles the networks of the node with the secrets, forever.
 async fn work(
     name: String,
     node: NodeClient,
@@ -79,7 +79,7 @@ async fn work(
         let secrets: Vec<SecretNetwork> = secrets.into_iter().flatten().collect();
         let found = parts.apply(&node, &name, &secrets).await;
         if parts.has_failed {
-            tracing::warn!("the networks of the node are not all as they should be");
+            tracing::warn!("some networks of the node could not be reconciled");
         } else {
             wait = COUNTERS_EVERY;
         }
@@ -91,10 +91,10 @@ fn network_of(secret: Secret) -> Option<SecretNetwork> {
     SecretNetwork::of(&secret)
 }
 
-/// The parts of networks on a node.
+/// A node's parts of networks.
 #[derive(Debug, Default)]
 pub(super) struct NetworkParts {
-    /// The body of the last request of each that succeeded: an answer has no key.
+    /// Body of the last successful request of each network: responses lack the key.
     asked: BTreeMap<String, Value>,
     counters: BTreeMap<String, Counters>,
     counters_at: Option<Instant>,
@@ -102,7 +102,7 @@ pub(super) struct NetworkParts {
     has_failed: bool,
 }
 
-/// A network that the node should run.
+/// A desired network.
 #[derive(Debug)]
 struct WantedNetwork<'a> {
     name: String,
@@ -110,17 +110,16 @@ struct WantedNetwork<'a> {
     body: Value,
 }
 
-/// The last request of a network, or its view without one.
+/// Result of a network's last request, or its view.
 #[derive(Debug)]
 struct NetworkAttempt {
-    /// The network before the request.
+    /// Network before the request.
     before: Option<NetworkView>,
     result: Result<NetworkView, NodeError>,
 }
 
 impl NetworkAttempt {
-    /// Returns whether the network carries frames. One that refuses its new file goes on with
-    /// the old one.
+    /// Whether the network carries frames. After a refused change, it goes on with the old topology.
     fn is_running(&self) -> bool {
         match &self.result {
             Ok(view) => view.is_running(),
@@ -133,7 +132,7 @@ impl NetworkAttempt {
 }
 
 impl NetworkParts {
-    /// Makes the networks of a node those of the secrets. Returns their slices.
+    /// Reconciles the networks of a node with the secrets. Returns their slices.
     pub async fn apply(
         &mut self,
         node: &NodeClient,
@@ -152,7 +151,7 @@ impl NetworkParts {
             .collect();
         let views = match node.networks().await {
             Ok(views) => views,
-            // A node of an earlier version has no networks.
+            // An earlier version of the node has no networks.
             Err(NodeError::Missing(_)) => Vec::new(),
             Err(error) => {
                 self.has_failed = true;
@@ -166,7 +165,7 @@ impl NetworkParts {
         let unwanted: Vec<String> = names
             .filter(|name| is_ours(name) && !is_wanted(name))
             .collect();
-        // First: a new network may have the UDP port of one that goes.
+        // Removed first: a new network may reuse a UDP port.
         let are_removed = remove(node, unwanted).await;
         let results = self.bring_up(node, &wanted, &views).await;
         self.has_failed = !are_removed || results.iter().any(Result::is_err);
@@ -187,8 +186,7 @@ impl NetworkParts {
         slices.collect()
     }
 
-    /// Puts the networks that are not there as they should be. Returns the result of each, in
-    /// their order.
+    /// Puts the networks that differ. Returns their results in order.
     async fn bring_up(
         &mut self,
         node: &NodeClient,
@@ -232,7 +230,7 @@ impl NetworkParts {
                 Ok(counters) => {
                     self.counters.insert(one.name.clone(), counters);
                 }
-                // It may have ended since.
+                // It may have ended.
                 Err(error) => tracing::debug!(name = one.name, %error, "no counters"),
             }
         }
@@ -297,7 +295,7 @@ fn slice(
             let text = view.reason.as_deref().and_then(|text| text.lines().next());
             let text = for_users(text.unwrap_or("it starts"), &resource_of);
             if view.state == NetworkState::Starting {
-                // No hindrance, and so no reason: it is about to run.
+                // Without a reason, since it is about to run.
                 slice.message = Some(text);
                 return slice;
             }
@@ -317,7 +315,7 @@ fn slice(
     slice
 }
 
-/// Returns the slices of a node whose emulator does not answer.
+/// Returns the slices of a node that does not answer.
 fn unreachable(node: &str, secrets: &[SecretNetwork], error: &NodeError) -> Slices {
     let here = secrets
         .iter()
@@ -338,6 +336,8 @@ fn unreachable(node: &str, secrets: &[SecretNetwork], error: &NodeError) -> Slic
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::api::PortPlacement;
 
@@ -362,11 +362,8 @@ mod tests {
     }
 
     fn view(state: NetworkState) -> NetworkView {
-        NetworkView {
-            name: "kube-shop-wan".to_owned(),
-            state,
-            reason: None,
-        }
+        let view = json!({ "name": "kube-shop-wan", "state": state, "spec": {} });
+        serde_json::from_value(view).expect("a view")
     }
 
     fn refused() -> NodeError {

@@ -1,4 +1,4 @@
-//! The slices of a node in the status of links.
+//! A node's slices of the status of links.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,28 +11,28 @@ use crate::slice::ResourceKind;
 /// A resource with slices.
 pub(super) type SliceKey = (ResourceKind, ResourceKey);
 
-/// The slice of the node in each resource that has a part there.
+/// The node's slices by resource.
 pub(super) type Slices = BTreeMap<SliceKey, NodeStatus>;
 
-/// The message about options of `down` between pods that each shape what they send.
+/// Message about unused options of `down` between pods that both shape what they send.
 const DOWN_UNUSED: &str = "options of down are not used between pods that are in both from and \
     to: each shapes what it sends, by up";
 
-/// The state of the node, as the agent has read it.
+/// State of the node as the agent has read it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct NodeState<'a> {
-    /// The agents' attachments.
+    /// Agents' attachments.
     pub views: &'a BTreeMap<String, AttachmentView>,
-    /// Why requests failed, by the attachment's name.
+    /// Errors of failed requests by attachment.
     pub errors: &'a BTreeMap<String, NodeError>,
-    /// The counters of attachments.
+    /// Counters by attachment.
     pub counters: &'a BTreeMap<String, Counters>,
-    /// Why the node does not answer.
+    /// Error of a node that does not answer.
     pub node_error: Option<&'a NodeError>,
 }
 
 impl<'a> NodeState<'a> {
-    /// The state of a node that does not answer.
+    /// Returns the state of a node that does not answer.
     pub fn unreachable(error: &'a NodeError) -> NodeState<'a> {
         static NO_VIEWS: BTreeMap<String, AttachmentView> = BTreeMap::new();
         static NO_ERRORS: BTreeMap<String, NodeError> = BTreeMap::new();
@@ -60,7 +60,7 @@ pub(super) fn slices(node: &str, plan: &Plan, state: &NodeState<'_>) -> Slices {
         .attachments
         .iter()
         .map(|(name, wanted)| (&wanted.link, name, wanted.pod.as_str()));
-    // Of those that are kept, some do not exist: a pod has one name or two.
+    // Not all kept names exist: a pod has one attachment or two.
     let kept = plan
         .kept
         .iter()
@@ -94,7 +94,7 @@ pub(super) fn slices(node: &str, plan: &Plan, state: &NodeState<'_>) -> Slices {
             slice.pointer = hindrance.pointer;
             slice.remedy = hindrance.remedy;
         } else if link.is_down_unused {
-            // A message without a reason: nothing hinders the link.
+            // Without a reason, since nothing hinders the link.
             slice.message = Some(DOWN_UNUSED.to_owned());
             slice.pointer = Some("/link/down".to_owned());
         }
@@ -103,7 +103,7 @@ pub(super) fn slices(node: &str, plan: &Plan, state: &NodeState<'_>) -> Slices {
     slices.collect()
 }
 
-/// Writes the sums of the attachments' counters.
+/// Adds up the counters of attachments.
 fn sum_counters(slice: &mut NodeStatus, parts: &[LinkAttachment<'_>], state: &NodeState<'_>) {
     let mut sum = Counters::default();
     let counters = parts
@@ -117,7 +117,7 @@ fn sum_counters(slice: &mut NodeStatus, parts: &[LinkAttachment<'_>], state: &No
     slice.lateness_p99_us = number(sum.lateness_p99_us);
 }
 
-/// Returns the gravest hindrance; of equal ones the first, so that the message stays the same.
+/// Returns the gravest hindrance. The first wins ties, so that the message is stable.
 fn gravest(hindrances: Vec<Hindrance>) -> Option<Hindrance> {
     let first = |one: Hindrance, other: Hindrance| {
         if one.reason < other.reason {
@@ -129,7 +129,7 @@ fn gravest(hindrances: Vec<Hindrance>) -> Option<Hindrance> {
     hindrances.into_iter().reduce(first)
 }
 
-/// Counts the pods whose attachments are all attached, and those with one that waits.
+/// Counts pods whose attachments are all attached, and pods with a waiting one.
 fn count_pods(
     slice: &mut NodeStatus,
     parts: &[LinkAttachment<'_>],
@@ -149,7 +149,7 @@ fn count_pods(
             Some(view) if view.is_attached() => {}
             Some(view) => {
                 waiting.insert(pod);
-                // The rest of the node's text is about files of the machine.
+                // Further lines are about files of the machine.
                 let reason = view.reason.as_deref().and_then(|text| text.lines().next());
                 let reason = reason.unwrap_or("it waits");
                 let message = format!("{pod}: {}", for_users(reason, resource_of));
@@ -170,7 +170,7 @@ fn count_pods(
     if let Some(error) = state.node_error {
         hindrances.push(Hindrance::new(Reason::NodeUnavailable, error.to_string()));
     }
-    // Of a link whose selector is refused, these are all that are known.
+    // With a refused selector, no other pods are known.
     slice.pods = slice.pods.max(count(pods.len()));
     slice.waiting = count(waiting.len());
     slice.attached = count(pods.len() - waiting.union(&missing).count());
@@ -180,16 +180,16 @@ fn count(length: usize) -> i64 {
     i64::try_from(length).unwrap_or(i64::MAX)
 }
 
-/// The remedy for links of the same traffic.
+/// Remedy for links of the same traffic.
 const SAME_TRAFFIC: &str =
     "remove one of them, or give each a part of the traffic by `to` or `filter`";
 
-/// The remedy for an interface that another link or a port has.
+/// Remedy for an interface that another link or port has.
 const OTHER_LINK: &str = "remove the other Link of all traffic, the pod from the Network, or the \
     link that a program on the machine attached";
 
-/// Returns the hindrance of an error, in words of the cluster. The first problem has the
-/// pointer; the message has all of them.
+/// Translates an error into a hindrance, with the pointer of the first problem and the messages of
+/// all.
 pub(super) fn hindrance_of(pod: &str, error: &NodeError, resource_of: ResourceOf<'_>) -> Hindrance {
     let reason = match error {
         NodeError::Unavailable { .. } => Reason::NodeUnavailable,
@@ -226,7 +226,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::node::AttachmentState;
     use crate::plan::{KeptAttachment, LinkPlan, WantedAttachment};
 
     #[test]
@@ -246,14 +245,8 @@ mod tests {
             };
             plan.kept.insert(name.to_owned(), kept);
         }
-        let view = AttachmentView {
-            name: "kube-a".to_owned(),
-            state: AttachmentState::Attached,
-            reason: None,
-            taken: false,
-            since_unix: None,
-            spec: json!({}),
-        };
+        let view = json!({ "name": "kube-a", "state": "attached", "spec": {} });
+        let view: AttachmentView = serde_json::from_value(view).expect("a view");
         let counters = Counters {
             carried: 9,
             ..Counters::default()
@@ -271,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_whose_traffic_another_program_has_is_a_conflict() {
+    fn foreign_links_are_conflicts() {
         let key = ResourceKey {
             namespace: "shop".to_owned(),
             name: "slow".to_owned(),
@@ -284,14 +277,11 @@ mod tests {
         };
         plan.kept.insert("kube-a".to_owned(), kept);
         for (taken, reason) in [(true, Reason::Conflict), (false, Reason::Waiting)] {
-            let view = AttachmentView {
-                name: "kube-a".to_owned(),
-                state: AttachmentState::Waiting,
-                reason: Some("'eth0' has a link of Longwire already".to_owned()),
-                taken,
-                since_unix: None,
-                spec: json!({}),
-            };
+            let view = json!({
+                "name": "kube-a", "state": "waiting", "taken": taken, "spec": {},
+                "reason": "'eth0' has a link of Longwire already",
+            });
+            let view: AttachmentView = serde_json::from_value(view).expect("a view");
             let state = NodeState {
                 views: &[(view.name.clone(), view)].into(),
                 errors: &BTreeMap::new(),

@@ -1,4 +1,4 @@
-//! The agent's requests to a real node: the program that the variable `LONGWIRE` names.
+//! The agent against a real node: the program in the variable `LONGWIRE`.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -14,9 +14,9 @@ use crate::api::{NetworkSpec, Reason};
 use crate::facts::PodFacts;
 use crate::metrics::Metrics;
 use crate::network::place;
-use crate::node::{AttachmentState, AttachmentView, NodeClient, NodeError};
+use crate::node::{AttachmentView, NodeClient, NodeError};
 
-/// A node that runs, with its folder. Both end with this.
+/// A running node with its directory. Dropping it removes both.
 struct RunningNode {
     program: Child,
     folder: PathBuf,
@@ -66,7 +66,7 @@ fn body(link: Value, to: &str) -> Value {
     json!({ "target": { "pod": "shop/cart-0" }, "link": link, "to": [to], "wait": true })
 }
 
-/// Applies what is wanted. Returns the node's attachments then, by name.
+/// Applies attachments. Returns those of the node afterwards, by name.
 async fn apply(
     attempts: &mut Attempts,
     node: &NodeClient,
@@ -81,7 +81,7 @@ async fn apply(
 }
 
 #[tokio::test]
-async fn a_node_has_what_is_wanted_and_what_others_made() {
+async fn foreign_attachments_are_kept() {
     let Some((_running, node)) = RunningNode::start("wanted").await else {
         return;
     };
@@ -94,7 +94,7 @@ async fn a_node_has_what_is_wanted_and_what_others_made() {
             json!({ "delay": "40ms", "up": { "rate": "5mbit" } }),
             "10.0.0.1/32",
         ),
-        // Another place: the node may have to begin again.
+        // For a different selection, the node may have to restart the link.
         (json!({ "delay": "40ms" }), "10.0.0.2/32"),
     ] {
         let body = body(link, to);
@@ -104,14 +104,14 @@ async fn a_node_has_what_is_wanted_and_what_others_made() {
         assert_eq!(found.keys().collect::<Vec<_>>(), ["kube-shop-a-1", "web"]);
         assert_eq!(found["kube-shop-a-1"]["link"], body["link"]);
         assert_eq!(found["kube-shop-a-1"]["to"], body["to"]);
-        // Equal ones are no difference: the node answers with what it was asked.
+        // The node returns specs unchanged, so nothing differs.
         let views = node.attachments().await.expect("a list");
         let same = super::differences::differences(&wanted, &BTreeMap::new(), &views);
         assert_eq!(same, super::differences::Differences::default());
     }
     let found = apply(&mut attempts, &node, &BTreeMap::new()).await;
     assert_eq!(found.keys().collect::<Vec<_>>(), ["web"]);
-    // The same traffic has one link.
+    // Only one link may select the same traffic.
     let same = node.put("kube-shop-b-1", &mine).await;
     assert!(matches!(same, Err(NodeError::Conflict(_))), "{same:?}");
     let other = body(json!({ "loss": "1%" }), "10.0.0.8/32");
@@ -130,7 +130,7 @@ async fn a_node_has_what_is_wanted_and_what_others_made() {
     node.delete_network("mine").await.expect("it is removed");
 }
 
-/// Returns the file of a Network whose ports are pairs of pods, two of them at one pod.
+/// Returns the topology of a Network whose ports are pairs of pods, two of them at one pod.
 fn network_of_pairs() -> Value {
     let app = |app: &str| json!({ "podSelector": { "matchLabels": { "app": app } } });
     let spec = json!({
@@ -166,7 +166,7 @@ async fn a_node_accepts_the_pairs_of_a_network() {
         .put_network("kube-shop-wan", &json!({ "file": file }))
         .await;
     put.expect("the node knows the names of all tables");
-    // A wrong name is refused: the test would notice.
+    // Shows that the node checks the topology.
     let mut wrong = network_of_pairs();
     let table = wrong["switching"].take();
     wrong["switch"] = table;
@@ -178,7 +178,7 @@ async fn a_node_accepts_the_pairs_of_a_network() {
 }
 
 #[tokio::test]
-async fn wrong_options_are_refused_with_their_place_and_a_remedy() {
+async fn refusals_have_a_pointer_and_a_remedy() {
     let Some((_running, node)) = RunningNode::start("refused").await else {
         return;
     };
@@ -201,7 +201,7 @@ async fn wrong_options_are_refused_with_their_place_and_a_remedy() {
     assert!(!remedy.contains("longwire "), "{remedy}");
     let wait = attempts.retry_after().expect("it is repeated");
     assert!(wait > Duration::from_secs(5), "{wait:?}");
-    // A right one is not kept waiting.
+    // A valid request is not delayed.
     apply(&mut attempts, &node, &good).await;
     assert!(attempts.errors().is_empty());
 }
@@ -237,7 +237,7 @@ async fn two_links_for_the_same_traffic_conflict_by_the_names_of_links() {
 }
 
 #[tokio::test]
-async fn a_node_that_is_away_is_an_error_of_its_own_kind() {
+async fn an_unreachable_node_is_unavailable() {
     let nowhere = std::env::temp_dir().join("lw-kube-nowhere.sock");
     let node = NodeClient::new(&nowhere);
     let error = node.attachments().await.expect_err("there is none");
@@ -245,16 +245,10 @@ async fn a_node_that_is_away_is_an_error_of_its_own_kind() {
 }
 
 #[tokio::test]
-async fn a_removal_that_failed_is_repeated_soon() {
+async fn failed_removals_are_retried() {
     let node = NodeClient::new(&std::env::temp_dir().join("lw-kube-nowhere.sock"));
-    let view = AttachmentView {
-        name: "kube-shop-a-1".to_owned(),
-        state: AttachmentState::Attached,
-        reason: None,
-        taken: false,
-        since_unix: None,
-        spec: json!({}),
-    };
+    let view = json!({ "name": "kube-shop-a-1", "state": "attached", "spec": {} });
+    let view: AttachmentView = serde_json::from_value(view).expect("a view");
     let (none, kept) = (BTreeMap::new(), BTreeMap::new());
     let mut attempts = Attempts::default();
     let metrics = Metrics::default();

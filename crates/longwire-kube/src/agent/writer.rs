@@ -16,17 +16,17 @@ use crate::metrics::Metrics;
 use crate::plan::ResourceKey;
 use crate::slice::{ResourceKind, apply_slice, field_manager};
 
-/// The shortest time between two rounds of writes.
+/// Minimum period of writes.
 const ROUND: Duration = Duration::from_millis(500);
 
-/// The shortest time between two writes of a slice in which only counters differ.
+/// Minimum period of writing a slice in which only counters differ.
 const COUNTERS: Duration = Duration::from_secs(5);
 
-/// The time after which the slices of the API server are read again: the controller may have
-/// removed one, in the agent's name, while the node was missing in its cache.
+/// Period of reading the slices back: the controller may have removed one in the agent's name while
+/// the node was missing in its cache.
 const READ_BACK: Duration = Duration::from_secs(120);
 
-/// The task that writes. It ends with this.
+/// Task that writes. Dropping it aborts the task.
 #[derive(Debug)]
 pub(super) struct StatusWriter(JoinHandle<()>);
 
@@ -65,17 +65,17 @@ impl StatusWriter {
     }
 }
 
-/// Slices as they were written, and when.
+/// Written slices, with their times.
 type SliceRecords = BTreeMap<SliceKey, (NodeStatus, Instant)>;
 
-/// The latest slices of links and those of networks; `None` before they are known.
+/// Latest slices of links and of networks; `None` until they are known.
 type LatestSlices = [Option<Slices>; 2];
 
 struct Writer {
     client: Client,
     node: String,
     manager: String,
-    /// Slices as they were written; `None` before they were read.
+    /// Written slices; `None` until they are read.
     written: Option<SliceRecords>,
     read_at: Instant,
     backoff: Backoff,
@@ -95,8 +95,7 @@ impl Writer {
         }
     }
 
-    /// Writes what differs. Returns the time after which the rest is written; `None` if
-    /// there is none.
+    /// Writes the slices that differ. Returns the delay of those that are held back.
     async fn write(&mut self, slices: LatestSlices) -> Option<Duration> {
         match self.round(slices).await {
             Ok(rest) => {
@@ -132,7 +131,7 @@ impl Writer {
         [links, networks]: LatestSlices,
     ) -> Result<Option<Duration>, kube::Error> {
         let is_gone = |key: &&SliceKey| {
-            // Before the slices of a kind are known, those of an earlier agent stay.
+            // Slices of an earlier agent stay until those of this kind are known.
             let slices = match key.0 {
                 ResourceKind::Link => &links,
                 ResourceKind::Network => &networks,
@@ -163,7 +162,7 @@ impl Writer {
         Ok(rest)
     }
 
-    /// Reads the slices of the node: those of an earlier agent, or of this one.
+    /// Reads the node's slices from the API server.
     async fn read_slices(&self) -> Result<SliceRecords, kube::Error> {
         let mut found = SliceRecords::new();
         let mut add = |kind, key: ResourceKey, slices: Vec<NodeStatus>| {
@@ -189,7 +188,7 @@ impl Writer {
         Ok(found)
     }
 
-    /// Writes a slice, or takes it away.
+    /// Writes or removes a slice.
     async fn apply(
         &self,
         (kind, key): &SliceKey,
@@ -242,14 +241,14 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_slice_that_was_taken_away_comes_back() {
+    async fn a_removed_slice_is_restored() {
         let api = FakeApi::default();
         api.set(LINKS, vec![link(json!([]))]);
         let mut writer = Writer::new(api.client(), "n1", Metrics::default());
         let (slice, latest) = slices();
         writer.write(latest.clone()).await;
         assert_eq!(api.changes().len(), 1);
-        // While the API server has it, it is not written again.
+        // Not written again while the API server has it.
         api.set(LINKS, vec![link(json!([slice]))]);
         sleep(READ_BACK + ROUND).await;
         writer.write(latest.clone()).await;

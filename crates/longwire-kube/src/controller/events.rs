@@ -1,4 +1,4 @@
-//! Events about resources.
+//! Events of resources.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,16 +10,15 @@ use kube::runtime::events::{Event, EventType, Recorder, Reporter};
 
 use super::sums::Notice;
 
-/// The time after which an equal event is a new one, as in the recorder.
+/// Time after which an equal event is a new one; the recorder has the same.
 const REPEATED_WITHIN: Duration = Duration::from_secs(6 * 60);
 
-/// The longest note that the API server takes, in bytes.
+/// Longest note that the API server accepts, in bytes.
 const NOTE_MAX: usize = 1024;
 
-/// Publishes events. An equal one within minutes is counted as a repetition.
+/// Publishes events. Repetitions within minutes are counted.
 ///
-/// A recorder takes events for equal whose notes differ, and keeps the first note: so each note
-/// has a recorder.
+/// There is one recorder per note, since a recorder ignores notes when it compares events.
 #[derive(Clone)]
 pub(super) struct EventPublisher {
     client: Client,
@@ -27,7 +26,7 @@ pub(super) struct EventPublisher {
     recorders: Arc<Mutex<BTreeMap<String, NoteRecorder>>>,
 }
 
-/// The recorder of a note.
+/// Recorder of a note.
 struct NoteRecorder {
     recorder: Recorder,
     used_at: Instant,
@@ -42,10 +41,10 @@ impl EventPublisher {
         }
     }
 
-    /// Publishes an event about a resource.
+    /// Publishes an event of a resource.
     ///
     /// # Errors
-    /// The API server does not answer, or refuses it.
+    /// If the API server fails.
     pub async fn publish(
         &self,
         resource: &ObjectReference,
@@ -86,7 +85,7 @@ impl EventPublisher {
     }
 }
 
-/// Returns the part of a note that the API server takes.
+/// Truncates a note to the API server's limit.
 fn shortened(mut note: String) -> String {
     let mut end = note.len().min(NOTE_MAX);
     while !note.is_char_boundary(end) {
@@ -141,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_note_has_no_more_than_the_api_server_takes() {
+    fn notes_are_truncated() {
         let long = format!("{}é{}", "x".repeat(NOTE_MAX - 1), "y".repeat(9));
         assert_eq!(shortened(long), "x".repeat(NOTE_MAX - 1));
         assert_eq!(shortened("short".to_owned()), "short");

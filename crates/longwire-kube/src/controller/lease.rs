@@ -1,5 +1,4 @@
-//! Leader election by a Lease, as client-go does it: times are those of the local clock, so
-//! clocks of machines need not agree.
+//! Leader election by a Lease, like client-go's. It uses local time, so clocks need not agree.
 
 use std::time::{Duration, Instant};
 
@@ -9,13 +8,13 @@ use k8s_openapi::jiff::Timestamp;
 use kube::api::PostParams;
 use kube::{Api, Client};
 
-/// The time after which a leader that was not seen to renew has lost the lease.
+/// Time without a renewal after which the lease is free.
 const DURATION: Duration = Duration::from_secs(15);
 
-/// The time after which a leader that could not renew stops to lead.
+/// Time without a renewal after which a leader steps down.
 pub(super) const RENEW_DEADLINE: Duration = Duration::from_secs(10);
 
-/// The time between two attempts.
+/// Period of attempts.
 pub(super) const RETRY: Duration = Duration::from_secs(2);
 
 /// A candidate.
@@ -24,12 +23,12 @@ pub(super) struct Candidate {
     leases: Api<Lease>,
     name: String,
     identity: String,
-    /// The owner of the lease, once it is known.
+    /// Owner of the lease, once known.
     pub owner: Option<OwnerReference>,
     seen: Option<SeenLease>,
 }
 
-/// The holder of a lease as it was seen, and since when it did not change.
+/// Observed holder, and the time of its last change.
 #[derive(Clone, Debug, PartialEq)]
 struct SeenLease {
     holder: Option<String>,
@@ -38,12 +37,12 @@ struct SeenLease {
     since: Instant,
 }
 
-/// An attempt's relation to a lease.
+/// What a candidate does with a lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Claim {
-    /// It is another's.
+    /// Another candidate holds it.
     Leave,
-    /// It is the candidate's.
+    /// This candidate holds it.
     Renew,
     /// It is free.
     Take,
@@ -60,10 +59,10 @@ impl Candidate {
         }
     }
 
-    /// Takes or renews the lease. Returns whether the candidate has it.
+    /// Takes or renews the lease. Returns whether the candidate holds it.
     ///
     /// # Errors
-    /// The API server does not answer. That another candidate was faster is no error.
+    /// If the API server fails; a lost race is no error.
     pub async fn attempt(&mut self) -> Result<bool, kube::Error> {
         let Some(mut lease) = self.leases.get_opt(&self.name).await? else {
             let lease = Lease {
@@ -86,8 +85,7 @@ impl Candidate {
         if let Some(owner) = &self.owner {
             lease.metadata.owner_references = Some(vec![owner.clone()]);
         }
-        // The resource version is that of the lease as it was read: of two candidates, one
-        // succeeds.
+        // Optimistic locking by the resource version: one of two candidates succeeds.
         let replaced = self
             .leases
             .replace(&self.name, &PostParams::default(), &lease)
@@ -95,7 +93,7 @@ impl Candidate {
         or_too_late(replaced)
     }
 
-    /// Gives the lease back, so that the next leader need not wait.
+    /// Releases the lease, so that the next leader need not wait.
     pub async fn release(&self) -> Result<(), kube::Error> {
         let Some(mut lease) = self.leases.get_opt(&self.name).await? else {
             return Ok(());
@@ -193,7 +191,7 @@ mod tests {
         me.see(&held_by("other", 1), begin);
         assert_eq!(me.claim(second(14)), Claim::Leave);
         assert_eq!(me.claim(second(15)), Claim::Take);
-        // It was renewed: the time begins again.
+        // Renewed, so the time restarts.
         me.see(&held_by("other", 2), second(14));
         assert_eq!(me.claim(second(28)), Claim::Leave);
         me.see(&held_by("other", 2), second(28));
@@ -201,7 +199,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_lease_that_was_given_back_is_free() {
+    async fn a_released_lease_is_free() {
         let mut me = candidate();
         me.see(&held_by("", 1), Instant::now());
         assert_eq!(me.claim(Instant::now()), Claim::Take);

@@ -31,18 +31,18 @@ impl Sums {
     }
 }
 
-/// The verdict of a condition, without its time.
+/// A condition without its time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Verdict {
     pub kind: &'static str,
-    /// `None` for what is not known.
+    /// `None` if unknown.
     pub is_true: Option<bool>,
     pub reason: &'static str,
     pub message: String,
 }
 
 impl Verdict {
-    /// Returns the condition. One that says the same as before keeps its time.
+    /// Returns the condition. An unchanged one keeps its time.
     pub fn into_condition(
         self,
         generation: i64,
@@ -69,8 +69,7 @@ impl Verdict {
     }
 }
 
-/// The message of what no node has read: only agents know the pods of their nodes, and those
-/// without a pod have no slice.
+/// Message of a resource without slices: nodes without a selected pod have none.
 const NOT_READ: &str = "no node has read it: no pod is selected, or no agent answers";
 
 /// Returns the conditions of a link: `Accepted`, `Attached` and `Faithful`.
@@ -110,13 +109,12 @@ fn accepted(generation: i64, slices: &[NodeStatus]) -> Verdict {
     verdict(Some(true), "Valid", message)
 }
 
-/// Returns whether the message of a slice is about a value of the spec that is not used, and
-/// no reason for which a pod has no link.
+/// Whether the message of a slice is a note about an unused value, and not a reason.
 fn is_advice(slice: &NodeStatus) -> bool {
     slice.reason.is_none() && slice.pointer.is_some()
 }
 
-/// Returns the text about the reason for which a pod has no link.
+/// Returns why a pod has no link.
 fn why(slice: &NodeStatus) -> Option<&str> {
     slice.message.as_deref().filter(|_| !is_advice(slice))
 }
@@ -187,7 +185,7 @@ fn faithful(sums: &Sums, slices: &[NodeStatus]) -> Verdict {
     verdict(Some(true), "NoArtifacts", message)
 }
 
-/// Returns the name of a reason, as in the status.
+/// Returns the name of a reason in the status.
 pub(super) fn name_of(reason: Reason) -> &'static str {
     match reason {
         Reason::Waiting => "Waiting",
@@ -200,10 +198,10 @@ pub(super) fn name_of(reason: Reason) -> &'static str {
     }
 }
 
-/// An event about a resource.
+/// An event of a resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Notice {
-    /// The node that it is about.
+    /// Node.
     pub node: String,
     pub is_warning: bool,
     pub reason: &'static str,
@@ -220,7 +218,7 @@ pub(super) fn notices(before: &[NodeStatus], now: &[NodeStatus]) -> Vec<Notice> 
     changes.collect()
 }
 
-/// Returns the events of a change of the slice of a node.
+/// Returns the events of a change of a node's slice.
 fn notices_of(old: &NodeStatus, slice: &NodeStatus) -> Vec<Notice> {
     let notice = |is_warning, reason, note| Notice {
         node: slice.node.clone(),
@@ -232,7 +230,7 @@ fn notices_of(old: &NodeStatus, slice: &NodeStatus) -> Vec<Notice> {
         "{} of {} pods on {}",
         slice.attached, slice.pods, slice.node
     );
-    let why = why(slice).unwrap_or("no reason is known");
+    let why = why(slice).unwrap_or("unknown reason");
     let mut notices = Vec::new();
     if slice.attached > old.attached {
         notices.push(notice(false, "Attached", place.clone()));
@@ -246,8 +244,7 @@ fn notices_of(old: &NodeStatus, slice: &NodeStatus) -> Vec<Notice> {
         }
         _ => {}
     }
-    // A pod that has gone takes its link with it; only one that stays has lost it. What
-    // starts has no reason, and is about to be attached.
+    // Only a pod that stays can lose its link. A waiting one without a reason is about to be attached.
     let starts = slice.waiting > 0 && slice.reason.is_none();
     if slice.attached < old.attached && slice.attached < slice.pods && !starts {
         notices.push(notice(true, "Lost", format!("{place}: {why}")));
@@ -277,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_that_works_has_three_true_conditions() {
+    fn a_working_link_has_three_true_conditions() {
         let slices = [slice("n0", 2, 2), slice("n1", 1, 1)];
         let all = [
             (Some(true), "Valid"),
@@ -315,7 +312,7 @@ mod tests {
             verdict.message,
             "spec/link/delay: 'soon' is no time; write 20ms"
         );
-        // Those of an earlier generation do not count any more.
+        // Slices of an earlier generation do not count.
         wrong.observed_generation = 1;
         assert_eq!(
             states(&[slice("n0", 1, 1), wrong])[0],
@@ -357,7 +354,7 @@ mod tests {
         assert_eq!(reasons(None, &two), ["Attached"]);
         assert!(reasons(Some(&two), &two).is_empty());
         assert_eq!(reasons(Some(&two), &one), ["Lost"]);
-        // A pod went away.
+        // A pod was removed.
         assert!(reasons(Some(&two), &slice("n0", 1, 1)).is_empty());
         let mut starting = slice("n0", 2, 0);
         starting.waiting = 2;
@@ -376,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn what_starts_is_pending_with_its_text() {
+    fn a_starting_network_is_pending() {
         let mut starting = slice("n0", 2, 0);
         starting.waiting = 2;
         starting.message = Some("it starts".to_owned());
@@ -386,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn a_condition_keeps_its_time_while_it_stays() {
+    fn an_unchanged_condition_keeps_its_time() {
         let verdict = || accepted(2, &[slice("n0", 1, 1)]);
         let (early, late) = (Timestamp::UNIX_EPOCH, Timestamp::MAX);
         let first = verdict().into_condition(2, &[], early);

@@ -1,20 +1,20 @@
-//! The topology of a network, as its author wrote it.
+//! User-supplied topology of a network.
 
 use serde_json::{Map, Value};
 
-/// A topology that cannot be placed.
+/// Error of a topology.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TopologyError {
     /// It is neither text nor an object.
     #[error("a topology is TOML text or an object")]
     Kind,
-    /// The text is no TOML.
+    /// The text is not TOML.
     #[error("{0}")]
     Toml(String),
-    /// It has a table that follows from the placement.
+    /// It has a table that the placement provides.
     #[error("`{0}` follows from spec.ports and from where the pods are; leave it out")]
     Placed(&'static str),
-    /// A link that no frame crosses.
+    /// No frame crosses a link.
     #[error(
         "/link/{0}: no frame crosses this link: with more than two ports, a link needs a matcher, as in \
          match = \"in-port=PORT\", which its other direction follows from"
@@ -22,10 +22,10 @@ pub enum TopologyError {
     Idle(usize),
 }
 
-/// Tables that follow from the placement.
+/// Tables that the placement provides.
 const PLACED: [&str; 2] = ["ports", "host"];
 
-/// Reads a topology.
+/// Parses a topology.
 ///
 /// # Errors
 /// See [`TopologyError`].
@@ -55,8 +55,7 @@ pub fn read_topology(topology: &Value) -> Result<Map<String, Value>, TopologyErr
     Ok(file)
 }
 
-/// Refuses links that no frame crosses: the emulator runs them, with a warning that
-/// the status does not have.
+/// Refuses links that no frame crosses. The emulator only warns, which the status would not show.
 ///
 /// # Errors
 /// [`TopologyError::Idle`].
@@ -105,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_topologies_are_refused() {
+    fn invalid_topologies_are_refused() {
         let wrong = |value: Value| read_topology(&value).expect_err("it is wrong");
         assert_eq!(wrong(json!(7)), TopologyError::Kind);
         assert!(matches!(wrong(json!("[[link")), TopologyError::Toml(_)));
@@ -118,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn links_that_nothing_crosses_are_refused() {
+    fn idle_links_are_refused() {
         let check = |value: Value, ports| {
             let file = read_topology(&value).expect("a topology");
             check_links(&file, ports)

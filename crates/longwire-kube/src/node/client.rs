@@ -4,64 +4,57 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use http_body_util::{BodyExt, Full, Limited};
-use hyper::body::Bytes;
-use hyper::client::conn::http1;
-use hyper::{Method, Request, StatusCode};
-use hyper_util::rt::TokioIo;
+use longwire_client::node::{ATTACHMENTS, NETWORKS};
+use longwire_client::{Address, AsyncClient, ClientError, Method, ProblemBody, Refusal};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use tokio::net::UnixStream;
-use tokio::time::timeout;
 
-use super::views::{
-    AttachmentList, AttachmentView, Counters, NetworkList, NetworkView, Problem, Refusal,
-};
+use super::{AttachmentList, AttachmentView, Counters, NetworkList, NetworkView};
 
-/// The longest time of a request; attaching takes some 100 ms.
-const TIMEOUT: Duration = Duration::from_secs(10);
+/// Time limit of a request; attaching takes some 100 ms.
+const TIME_LIMIT: Duration = Duration::from_secs(10);
 
-/// The most bytes of an answer.
-const ANSWER_MAX: usize = 64 << 20;
+/// Longest response, in bytes.
+const RESPONSE_MAX: usize = 64 << 20;
 
-/// A failed request to a node.
+/// Error of a request to a node.
 #[derive(Debug, thiserror::Error)]
 pub enum NodeError {
     /// The node does not answer.
     #[error("no node at {}: {error}", socket.display())]
     Unavailable {
-        /// Its socket.
+        /// Socket.
         socket: PathBuf,
-        /// The error.
+        /// Error.
         error: String,
     },
-    /// The request is wrong.
+    /// The request is invalid.
     #[error("{message}")]
     Refused {
-        /// The error in one line.
+        /// Error in one line.
         message: String,
-        /// Everything that is wrong.
-        problems: Vec<Problem>,
+        /// All problems.
+        problems: Vec<ProblemBody>,
     },
-    /// There is an attachment of that name for another place, or at that interface.
+    /// Another attachment has the name, or the interface.
     #[error("{0}")]
     Conflict(String),
-    /// There is no such thing, or the node's version does not have it.
+    /// The resource does not exist, or the node's version does not have its kind.
     #[error("{0}")]
     Missing(String),
-    /// The node failed, or answered with something else.
+    /// The node failed, or is not a node.
     #[error("{0}")]
     Failed(String),
 }
 
-/// A node.
+/// Client of a node.
 #[derive(Clone, Debug)]
 pub struct NodeClient {
     socket: PathBuf,
 }
 
 impl NodeClient {
-    /// The node at a socket. No connection is made yet.
+    /// Creates a client of the node at a socket. Connects lazily.
     pub fn new(socket: &Path) -> NodeClient {
         NodeClient {
             socket: socket.to_owned(),
@@ -73,26 +66,26 @@ impl NodeClient {
     /// # Errors
     /// See [`NodeError`].
     pub async fn attachments(&self) -> Result<Vec<AttachmentView>, NodeError> {
-        let list: AttachmentList = self.ask(Method::GET, "/v1/attachments", None).await?;
+        let list: AttachmentList = self.request(Method::GET, ATTACHMENTS, None).await?;
         Ok(list.attachments)
     }
 
-    /// Makes an attachment, or changes the link of an existing one.
+    /// Creates an attachment, or changes the link of an existing one.
     ///
     /// # Errors
     /// See [`NodeError`].
     pub async fn put(&self, name: &str, body: &Value) -> Result<AttachmentView, NodeError> {
-        self.ask(Method::PUT, &format!("/v1/attachments/{name}"), Some(body))
-            .await
+        let path = format!("{ATTACHMENTS}/{name}");
+        self.request(Method::PUT, &path, Some(body)).await
     }
 
-    /// Removes an attachment; one that does not exist is no error.
+    /// Removes an attachment, if it exists.
     ///
     /// # Errors
     /// See [`NodeError`].
     pub async fn delete(&self, name: &str) -> Result<(), NodeError> {
-        let path = format!("/v1/attachments/{name}");
-        let _: Value = self.ask(Method::DELETE, &path, None).await?;
+        let path = format!("{ATTACHMENTS}/{name}");
+        let _: Value = self.request(Method::DELETE, &path, None).await?;
         Ok(())
     }
 
@@ -101,7 +94,7 @@ impl NodeClient {
     /// # Errors
     /// See [`NodeError`].
     pub async fn counters(&self, name: &str) -> Result<Counters, NodeError> {
-        self.counters_of(&format!("/v1/attachments/{name}")).await
+        self.run_counters(&format!("{ATTACHMENTS}/{name}")).await
     }
 
     /// Returns all networks.
@@ -109,26 +102,26 @@ impl NodeClient {
     /// # Errors
     /// See [`NodeError`]; `Missing` if the node's version has no networks.
     pub async fn networks(&self) -> Result<Vec<NetworkView>, NodeError> {
-        let list: NetworkList = self.ask(Method::GET, "/v1/networks", None).await?;
+        let list: NetworkList = self.request(Method::GET, NETWORKS, None).await?;
         Ok(list.networks)
     }
 
-    /// Runs a network, in place of one of the same name.
+    /// Runs a network, and replaces one of the same name.
     ///
     /// # Errors
     /// See [`NodeError`].
     pub async fn put_network(&self, name: &str, body: &Value) -> Result<NetworkView, NodeError> {
-        let path = format!("/v1/networks/{name}");
-        self.ask(Method::PUT, &path, Some(body)).await
+        let path = format!("{NETWORKS}/{name}");
+        self.request(Method::PUT, &path, Some(body)).await
     }
 
-    /// Ends a network; one that does not exist is no error.
+    /// Ends a network, if it exists.
     ///
     /// # Errors
     /// See [`NodeError`].
     pub async fn delete_network(&self, name: &str) -> Result<(), NodeError> {
-        let path = format!("/v1/networks/{name}");
-        let _: Value = self.ask(Method::DELETE, &path, None).await?;
+        let path = format!("{NETWORKS}/{name}");
+        let _: Value = self.request(Method::DELETE, &path, None).await?;
         Ok(())
     }
 
@@ -137,98 +130,64 @@ impl NodeClient {
     /// # Errors
     /// See [`NodeError`].
     pub async fn network_counters(&self, name: &str) -> Result<Counters, NodeError> {
-        self.counters_of(&format!("/v1/networks/{name}")).await
+        self.run_counters(&format!("{NETWORKS}/{name}")).await
     }
 
-    async fn counters_of(&self, run: &str) -> Result<Counters, NodeError> {
-        let stats: Value = self.ask(Method::GET, &format!("{run}/stats"), None).await?;
-        let report: Value = self
-            .ask(Method::GET, &format!("{run}/report"), None)
-            .await?;
+    async fn run_counters(&self, run: &str) -> Result<Counters, NodeError> {
+        let stats = format!("{run}/stats");
+        let stats: Value = self.request(Method::GET, &stats, None).await?;
+        let report = format!("{run}/report");
+        let report: Value = self.request(Method::GET, &report, None).await?;
         Ok(Counters::of_run(&stats, &report))
     }
 
-    /// Sends a request and reads its answer.
+    /// Sends a request and returns its response.
     ///
     /// # Errors
     /// See [`NodeError`].
-    pub async fn ask<T: DeserializeOwned>(
+    pub async fn request<T: DeserializeOwned>(
         &self,
         method: Method,
         path: &str,
         body: Option<&Value>,
     ) -> Result<T, NodeError> {
-        let exchange = self.exchange(method, path, body);
-        let exchanged = timeout(TIMEOUT, exchange).await;
-        let (status, answer) = exchanged
-            .map_err(|_| self.unavailable("no answer in time"))?
-            .map_err(|error| self.unavailable(error))?;
-        if status.is_success() {
-            return serde_json::from_slice(&answer)
-                .map_err(|error| NodeError::Failed(format!("{path}: {error}")));
-        }
-        let refusal: Refusal = serde_json::from_slice(&answer).unwrap_or_default();
-        let message = match refusal.error.as_str() {
-            "" => status.to_string(),
-            error => error.to_owned(),
+        let response = async {
+            let mut client = AsyncClient::new(Address::Unix(self.socket.clone()), None)?;
+            client.set_time_limit(TIME_LIMIT);
+            client.set_response_max(RESPONSE_MAX);
+            client.request(method, path, body).await
         };
-        Err(match status {
-            StatusCode::NOT_FOUND => NodeError::Missing(message),
-            StatusCode::CONFLICT => NodeError::Conflict(message),
-            StatusCode::BAD_REQUEST | StatusCode::UNPROCESSABLE_ENTITY
-                if !refusal.problems.is_empty() || status == StatusCode::BAD_REQUEST =>
-            {
-                NodeError::Refused {
-                    message,
-                    problems: refusal.problems,
-                }
-            }
-            _ => NodeError::Failed(message),
-        })
+        let value = response.await.map_err(|error| self.error(error))?;
+        serde_json::from_value(value).map_err(|error| NodeError::Failed(format!("{path}: {error}")))
     }
 
-    fn unavailable(&self, error: impl ToString) -> NodeError {
-        NodeError::Unavailable {
+    fn error(&self, error: ClientError) -> NodeError {
+        let unavailable = |error| NodeError::Unavailable {
             socket: self.socket.clone(),
-            error: error.to_string(),
+            error,
+        };
+        match error {
+            ClientError::Refused(refusal) => refused(refusal),
+            ClientError::Unreachable { source, .. } => unavailable(io::Error::to_string(&source)),
+            ClientError::ConnectionLost { reason, .. } => unavailable(reason),
+            ClientError::Timeout { .. } => unavailable("timed out".to_owned()),
+            error => NodeError::Failed(error.to_string()),
         }
     }
+}
 
-    async fn exchange(
-        &self,
-        method: Method,
-        path: &str,
-        body: Option<&Value>,
-    ) -> io::Result<(StatusCode, Bytes)> {
-        let stream = UnixStream::connect(&self.socket).await?;
-        let (mut sender, connection) = http1::handshake(TokioIo::new(stream))
-            .await
-            .map_err(io::Error::other)?;
-        let body = body.map(Value::to_string).unwrap_or_default();
-        let request = Request::builder()
-            .method(method)
-            .uri(path)
-            .header("host", "node")
-            .header("content-type", "application/json")
-            .body(Full::new(Bytes::from(body)))
-            .map_err(io::Error::other)?;
-        let answer = async {
-            let response = sender.send_request(request).await?;
-            let status = response.status();
-            let body = Limited::new(response.into_body(), ANSWER_MAX);
-            let body = body.collect().await.map_err(io::Error::other);
-            Ok::<_, hyper::Error>((status, body.map(|body| body.to_bytes())))
-        };
-        tokio::pin!(connection, answer);
-        // The connection works while the answer is awaited.
-        let answered = tokio::select! {
-            answered = &mut answer => answered,
-            ended = &mut connection => match ended {
-                Ok(()) => answer.await,
-                Err(error) => Err(error),
-            },
-        };
-        let (status, body) = answered.map_err(io::Error::other)?;
-        Ok((status, body?))
+fn refused(Refusal { status, body }: Refusal) -> NodeError {
+    match status {
+        404 => NodeError::Missing(body.error),
+        409 => NodeError::Conflict(body.error),
+        400 => NodeError::Refused {
+            message: body.error,
+            problems: body.problems,
+        },
+        422 if !body.problems.is_empty() => NodeError::Refused {
+            message: body.error,
+            problems: body.problems,
+        },
+        _ => NodeError::Failed(body.error),
     }
 }

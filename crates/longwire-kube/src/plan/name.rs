@@ -1,26 +1,26 @@
-//! The names of attachments.
+//! Names and seeds of attachments.
 
 use super::ResourceKey;
 
-/// The start of the name of each attachment that an agent makes. It touches no others.
+/// Prefix of the names of agents' attachments. Agents touch no others.
 pub const PREFIX: &str = "kube-";
 
-/// The longest name of an attachment at the node.
+/// Longest name that the node accepts.
 const NAME_MAX: usize = 64;
 
-/// The part of a pod's traffic that an attachment is for.
+/// Traffic of a pod that an attachment takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     /// Both directions.
     Both,
-    /// That which the pod sends to peers which shape their own traffic.
+    /// What the pod sends to peers that shape their own traffic.
     Up,
 }
 
 /// Returns the name of an attachment: `kube-NAMESPACE-LINK-UID`.
 ///
-/// Where that is too long for the node, or where a `-` in the namespace would let two links
-/// have the same name, a hash of both takes their place.
+/// If that is too long, or ambiguous because of a `-` in the namespace, a hash replaces namespace
+/// and link.
 pub fn attachment_name(link: &ResourceKey, uid: &str, part: Part) -> String {
     let suffix = match part {
         Part::Both => "",
@@ -31,7 +31,7 @@ pub fn attachment_name(link: &ResourceKey, uid: &str, part: Part) -> String {
     if plain.len() <= NAME_MAX && !namespace.contains('-') {
         return plain;
     }
-    // The start of the name is for people; the hash is what counts.
+    // Only the hash matters; the start is for people.
     let start: String = name.chars().take(6).collect();
     let start = start.trim_end_matches(['-', '.']);
     format!(
@@ -40,15 +40,15 @@ pub fn attachment_name(link: &ResourceKey, uid: &str, part: Part) -> String {
     )
 }
 
-/// Returns the seed of an attachment. Pods that share one would lose the same packets of
-/// theirs; that of a pod with the same name stays the same.
+/// Returns the seed of an attachment, stable per pod name. With a common seed, pods would lose the
+/// same packets.
 pub fn attachment_seed(seed: i64, link: &ResourceKey, pod: &str, part: Part) -> u64 {
     let mut hash = Fnv::default();
     hash.write(&seed.to_le_bytes());
     hash.write(&resource_hash(link).to_le_bytes());
     hash.write(pod.as_bytes());
     hash.write(&[u8::from(part == Part::Up)]);
-    // JSON has integers of 53 bits.
+    // JSON integers have 53 bits.
     hash.0 >> 11
 }
 
@@ -64,17 +64,17 @@ pub fn network_name(network: &ResourceKey) -> String {
     format!("{PREFIX}{start}.{:016x}", resource_hash(network))
 }
 
-/// Returns a hash of namespace and name, which is the same in all versions.
+/// Returns a hash of namespace and name, stable across versions.
 pub fn resource_hash(key: &ResourceKey) -> u64 {
     let mut hash = Fnv::default();
     hash.write(key.namespace.as_bytes());
-    // Neither a namespace nor a name has this byte.
+    // Separator: neither contains this byte.
     hash.write(b"/");
     hash.write(key.name.as_bytes());
     hash.0
 }
 
-/// The hash FNV-1a with 64 bits.
+/// FNV-1a hash, 64 bits.
 struct Fnv(u64);
 
 impl Default for Fnv {
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn attachments_have_different_seeds_which_stay() {
+    fn attachment_seeds_are_distinct_and_stable() {
         let slow = ResourceKey {
             namespace: "shop".to_owned(),
             name: "slow".to_owned(),
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn links_have_different_names_which_fit() {
+    fn link_names_are_distinct_and_fit() {
         let long = "x".repeat(200);
         let all = [
             name("a-b", "c", Part::Both),

@@ -1,12 +1,12 @@
-//! Options of a link as JSON, and changes of them by a step.
+//! Options of a link as JSON, and their changes by a step.
 
 use serde_json::{Map, Value};
 
-/// The directions that have options of one of them.
+/// Tables of options of one direction.
 const DIRECTIONS: [&str; 2] = ["up", "down"];
 
-/// Applies the options of a step to those of a link. An option of both directions also
-/// replaces the one of `up` and of `down`; null takes an option away.
+/// Applies a step's options to a link. An option of both directions also replaces that of `up` and
+/// of `down`; null removes an option.
 pub fn merge(link: &mut Map<String, Value>, set: &Map<String, Value>) {
     for (name, value) in set {
         if DIRECTIONS.contains(&name.as_str())
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn null_takes_an_option_away() {
+    fn null_removes_an_option() {
         let mut link = object(json!({ "delay": "20ms", "down": { "loss": "1%" } }));
         merge(
             &mut link,

@@ -55,7 +55,7 @@ fn by_label(name: &str, value: &str) -> Value {
     json!({ "podSelector": { "matchLabels": { name: value } } })
 }
 
-/// The bodies of a plan, without their seeds.
+/// Bodies of a plan, without their seeds.
 fn bodies(plan: &Plan) -> Vec<Value> {
     let wanted = plan.attachments.values();
     let bodies = wanted.map(|wanted| {
@@ -190,7 +190,7 @@ fn options_of_down_are_unused_between_mutual_peers_alone() {
 }
 
 #[test]
-fn the_network_of_a_machine_is_never_touched() {
+fn host_networks_are_never_touched() {
     let slow = link("slow", json!({ "from": { "podSelector": {} } }));
     let mut system = pod(1, "n0", &[]);
     system.is_host_network = true;
@@ -201,7 +201,7 @@ fn the_network_of_a_machine_is_never_touched() {
 }
 
 #[test]
-fn wrong_specs_are_refused_with_their_place() {
+fn invalid_specs_are_refused_with_a_pointer() {
     let operator = json!({ "podSelector": { "matchExpressions":
         [{ "key": "app", "operator": "Like", "values": ["x"] }] } });
     let without = json!({ "podSelector": { "matchExpressions":
@@ -217,7 +217,7 @@ fn wrong_specs_are_refused_with_their_place() {
         let pods = vec![pod(1, "n0", &[]), pod(2, "n1", &[])];
         let plan = plan(&state("n0", vec![wrong], pods));
         assert!(plan.attachments.is_empty());
-        // What the pod had before the spec was wrong stays.
+        // Attachments from before the invalid spec stay.
         let kept: Vec<&String> = plan.kept.keys().collect();
         assert_eq!(kept, ["kube-shop-wrong-uid-1", "kube-shop-wrong-uid-1-up"]);
         let hindrance = &plan.links.values().next().expect("it is there").hindrances[0];
@@ -281,8 +281,7 @@ fn namespaces_are_selected_by_their_labels() {
     assert_eq!(pods, ["other/pod-1"]);
 }
 
-/// Returns how often a link shapes a packet from one pod to another: at its sender and at
-/// its receiver.
+/// Returns how often a link shapes a packet between two pods: at the sender and at the receiver.
 fn times_shaped(plans: &[Plan], from: &PodFacts, to: &PodFacts) -> usize {
     let wanted = plans.iter().flat_map(|plan| plan.attachments.values());
     let shapes = |wanted: &&WantedAttachment| {
@@ -332,7 +331,7 @@ fn some_selector() -> impl Strategy<Value = Value> {
     ]
 }
 
-/// Label selectors as their documentation describes them, read from JSON.
+/// Evaluates label selectors as documented, from JSON.
 fn selects(selector: &Value, pod: &PodFacts) -> bool {
     let label = |key: &str| pod.labels.get(key).map(String::as_str);
     let labels = selector["matchLabels"].as_object();

@@ -1,4 +1,4 @@
-//! The options of a link at a time, from its scenario.
+//! Options of a link over time, from its scenario.
 
 use std::time::Duration;
 
@@ -8,46 +8,46 @@ use serde_json::{Map, Value};
 use super::options::merge;
 use crate::api::ScenarioSpec;
 
-/// The shortest repetition.
+/// Shortest period of repetition.
 const EVERY_MIN: Duration = Duration::from_millis(100);
 
-/// A scenario that has no meaning.
+/// Error of a scenario.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TimelineError {
-    /// A time is not of the form `1m30s`.
-    #[error("'{0}' is no duration, as in 500ms, 90s or 1m30s")]
+    /// A duration is not of the form `1m30s`.
+    #[error("'{0}' is not a duration; write for example 500ms, 90s or 1m30s")]
     Duration(String),
     /// The start is not a time.
-    #[error("startAt '{0}' is no time, as in 2026-11-24T09:30:00Z")]
+    #[error("startAt '{0}' is not a time; write for example 2026-11-24T09:30:00Z")]
     Start(String),
     /// A step is after the end of a repetition.
-    #[error("step {position} is at {at:?}, after its repetition of {every:?}")]
+    #[error("step {position} at {at:?} is after the repetition period of {every:?}")]
     AfterRepeat {
-        /// The number of the step, from 0.
+        /// Index of the step.
         position: usize,
         /// Its time.
         at: Duration,
-        /// The time of a repetition.
+        /// Period of repetition.
         every: Duration,
     },
-    /// A repetition is too short.
+    /// The period of repetition is too short.
     #[error("a repetition takes at least 100ms")]
     TooShort,
 }
 
-/// Changes of a link with time.
+/// Changes of a link over time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Timeline {
-    /// The steps, in order of time.
+    /// Steps ordered by time.
     steps: Vec<(Duration, Map<String, Value>)>,
-    /// The time of a repetition, and how many there are.
+    /// Period of repetition, and number of repetitions.
     repeat: Option<(Duration, Option<u64>)>,
-    /// The start as Unix time; `None` for when the link was attached.
+    /// Start as Unix time; `None` for the attachment of the link.
     start: Option<Duration>,
 }
 
 impl Timeline {
-    /// Reads a scenario, with the start that a Link has for it (RFC 3339).
+    /// Parses a scenario, with the start that a Link sets (RFC 3339).
     ///
     /// # Errors
     /// See [`TimelineError`].
@@ -78,7 +78,7 @@ impl Timeline {
                 every,
             });
         }
-        // Stable: steps of the same time are applied in their order.
+        // Stable: simultaneous steps keep their order.
         steps.sort_by_key(|(at, _)| *at);
         Ok(Timeline {
             steps,
@@ -89,8 +89,7 @@ impl Timeline {
 
     /// Returns the options of a link at a time, and the time until the next change.
     ///
-    /// `now` and `attached` are Unix time; `attached` is `None` for a link that is not
-    /// attached yet.
+    /// `now` and `attached` are Unix time; `attached` is `None` before the link is attached.
     pub fn at(
         &self,
         link: &Map<String, Value>,
@@ -117,7 +116,7 @@ impl Timeline {
         (options, next)
     }
 
-    /// Returns the time within the repetition, and the time until the next one begins.
+    /// Returns the time within the repetition, and the time until the next one.
     fn within(&self, elapsed: Duration) -> (Duration, Option<Duration>) {
         let Some((every, times)) = self.repeat else {
             return (elapsed, None);
@@ -125,7 +124,7 @@ impl Timeline {
         let passed = elapsed.as_nanos() / every.as_nanos();
         let is_last = |repetition: u128| times.is_some_and(|times| repetition + 1 >= times.into());
         if is_last(passed) && passed > 0 || times == Some(1) {
-            // The last repetition goes on without an end.
+            // The last repetition does not end.
             let before = times.map_or(0, |times| u128::from(times) - 1);
             let begin = multiple(every, before);
             return (elapsed - begin, None);
@@ -136,7 +135,7 @@ impl Timeline {
     }
 }
 
-/// Returns a multiple that is not longer than a time which was given.
+/// Returns a multiple that is at most a given duration.
 fn multiple(every: Duration, times: u128) -> Duration {
     const SECOND: u128 = 1_000_000_000;
     let nanos = every.as_nanos() * times;
@@ -150,10 +149,10 @@ fn parse_time(text: &str) -> Result<Duration, TimelineError> {
     Duration::try_from(time.as_duration()).map_err(|_| wrong())
 }
 
-/// Parses a duration of numbers with the units `ms`, `s`, `m` and `h`, as in `1m30s`.
+/// Parses a duration with the units `ms`, `s`, `m` and `h`, such as `1m30s`.
 ///
 /// # Errors
-/// The text has another form, or the duration is too long.
+/// If the text has another form, or the duration overflows.
 pub fn parse_duration(text: &str) -> Result<Duration, TimelineError> {
     let wrong = || TimelineError::Duration(text.to_owned());
     let mut total = Duration::ZERO;
@@ -227,7 +226,7 @@ mod tests {
         assert_eq!(delay_at(&timeline, 25), (json!("40ms"), Some(seconds(5))));
         assert_eq!(delay_at(&timeline, 30), (json!("5ms"), Some(seconds(10))));
         assert_eq!(delay_at(&timeline, 50), (json!("40ms"), None));
-        // After the last repetition, its last step stays.
+        // The last step stays after the last repetition.
         assert_eq!(delay_at(&timeline, 1000), (json!("40ms"), None));
     }
 
@@ -251,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_scenarios_are_refused() {
+    fn invalid_scenarios_are_refused() {
         let one = |at: &str| json!({ "steps": [{ "at": at, "set": { "delay": "1ms" } }] });
         for wrong in ["", "10", "s", "1 s", "-1s", "1d", "1..2s", "9e9h"] {
             let result = timeline(one(wrong), None);

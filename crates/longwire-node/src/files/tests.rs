@@ -1,4 +1,4 @@
-//! Every way by which a request may name a file.
+//! All ways to name a file in a request.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,10 +15,10 @@ use crate::files::{NO_FILES, NO_PLUGINS};
 use crate::networks::NetworkRequest;
 use crate::request::AttachmentRequest;
 
-/// The content of the file; no answer may have it.
+/// Content of the file, which no response may contain.
 const SECRET: &str = "swordfish";
 
-/// A file whose opening is reported, and a FIFO, which blocks its reader.
+/// A file that reports when it is opened, and a FIFO, which would block a reader.
 struct Trap {
     folder: Folder,
     secret: PathBuf,
@@ -54,14 +54,14 @@ impl Trap {
         ]
     }
 
-    /// The same, from the working directory.
+    /// Paths relative to the working directory.
     fn relative(&self) -> Vec<String> {
         let here = std::env::current_dir().expect("a directory");
         let up = "../".repeat(here.components().count() - 1);
         let relative = |path: &String| format!("{up}{}", path.trim_start_matches('/'));
         let mut all: Vec<String> = self.absolute().iter().map(relative).collect();
         assert!(Path::new(&all[0]).exists(), "{}", all[0]);
-        // Pods need no `/` to name a file of the working directory.
+        // In the working directory, without `/`.
         all.extend(["Cargo.toml", "missing", "-"].map(str::to_owned));
         all
     }
@@ -71,13 +71,13 @@ impl Trap {
     }
 }
 
-/// A place of an option in the body of a request, which is refused, or not.
+/// Place of an option in a request's body, and whether files are refused there.
 type Entry = (
     &'static str,
     fn(&str, &str, bool) -> Result<(), NodeRefusal>,
 );
 
-/// Every place of an option of a link in a request.
+/// All places of a link's options.
 const OPTIONS: &[Entry] = &[
     ("attachment", |option, text, files| {
         attach(json!({ option: text }), files)
@@ -108,7 +108,7 @@ const OPTIONS: &[Entry] = &[
     }),
 ];
 
-/// Every other place of a path in a request.
+/// All other places of paths.
 const PATHS: &[Entry] = &[
     ("csv", |_, path, files| {
         network(json!({ "link": [{ "csv": path }] }), files)
@@ -130,8 +130,7 @@ const PATHS: &[Entry] = &[
     }),
 ];
 
-/// Whether a place takes an option: a preset is of both directions of a link, and not all
-/// options are lists.
+/// Whether a place takes an option: presets cover both directions, and not all options are lists.
 fn takes(at: &str, option: &FileOption) -> bool {
     let presets = ["attachment", "link of a network", "defaults", "template"];
     match option.option {
@@ -157,10 +156,10 @@ fn network(mut file: Value, files: bool) -> Result<(), NodeRefusal> {
     NetworkRequest::read(&spec).map(drop)
 }
 
-/// Each option of each model that names a file, and each other place of a path: refused
-/// before any lookup; the answer does not depend on whether the file exists.
+/// Each file option of each model, and each other place of a path, is refused without a lookup:
+/// the response does not depend on the file's existence.
 #[test]
-fn paths_that_may_not_be_named_are_not_looked_up() {
+fn refused_paths_are_not_looked_up() {
     let trap = Trap::new();
     let options = FileOption::all();
     assert!(options.len() > 12, "{options:?}");
@@ -176,7 +175,7 @@ fn paths_that_may_not_be_named_are_not_looked_up() {
             let refused = refused.err().unwrap_or_else(|| panic!("{at}: {text}"));
             let answer = refused.to_string();
             let reason = if files { "a relative path" } else { NO_FILES };
-            // Of plugins, the node says that it loads none at all.
+            // Plugins have a separate error.
             let is_known = answer.contains(reason) || answer.contains(NO_PLUGINS);
             assert!(is_known, "{at}: {text}: {answer}");
             assert!(
@@ -200,7 +199,7 @@ fn paths_that_may_not_be_named_are_not_looked_up() {
         }
     }
     assert!(!trap.was_opened());
-    // Rows of a file that may be named name others by the same rule, and are not quoted.
+    // Files that are named in the rows of a permitted file follow the same rule, and are not quoted.
     let rows = trap.folder.path().join("rows.csv");
     for path in &relative {
         fs::write(
@@ -216,9 +215,9 @@ fn paths_that_may_not_be_named_are_not_looked_up() {
     assert!(!trap.was_opened());
 }
 
-/// Root may name any file by an absolute path. No answer has its content.
+/// Root may name any file by an absolute path, but no response contains it.
 #[test]
-fn files_that_may_be_named_are_not_quoted() {
+fn permitted_files_are_not_quoted() {
     let trap = Trap::new();
     let [secret, fifo, missing, _] = trap.absolute();
     for (at, enter) in OPTIONS {
@@ -236,7 +235,7 @@ fn files_that_may_be_named_are_not_quoted() {
             }
             match enter(&secret) {
                 Err(answer) => assert!(!answer.contains(SECRET), "{answer}"),
-                // The run of the network finds out.
+                // The network's process detects it.
                 Ok(()) => assert!(option.is_plugin() && !at.starts_with("att"), "{at}"),
             }
         }
@@ -248,7 +247,7 @@ fn files_that_may_be_named_are_not_quoted() {
     assert!(trap.was_opened(), "the test's own watch works");
 }
 
-/// The code of a plugin runs when it is loaded.
+/// Loading a plugin runs its code.
 #[test]
 fn no_plugin_is_loaded_into_the_node() {
     let folder = Folder::new();

@@ -1,4 +1,4 @@
-//! The directory of a network: its topology, key and reports.
+//! Directory of a network: its topology, key and reports.
 
 use std::fs::{self, File};
 use std::io;
@@ -6,21 +6,21 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use longwire_capture::state_file::{self, PRIVATE, StagedFile};
-use longwire_control::node::NetworkSpec;
+use longwire_client::node::NetworkSpec;
 use serde_json::Value;
 
 use super::request::NetworkRequest;
 
-/// The files of a network that a node runs.
+/// Files of a network.
 #[derive(Clone, Debug)]
 pub struct NetworkFiles {
     directory: PathBuf,
 }
 
-/// The end of a run's messages that its reason is searched in, in bytes.
+/// Length of the tail of a run's messages that is searched for an error.
 const MESSAGES_MAX: u64 = 64 << 10;
 
-/// The files of a network that are on the disk, and not yet in place of those before.
+/// Files of a network that are written, but have not replaced the previous ones.
 pub(super) struct StagedNetwork<'a> {
     files: &'a NetworkFiles,
     topology: StagedFile,
@@ -29,8 +29,8 @@ pub(super) struct StagedNetwork<'a> {
 }
 
 impl StagedNetwork<'_> {
-    /// Puts them in place. The specification comes last: a later node finds the network by
-    /// it, and makes the others follow.
+    /// Replaces the previous files. The specification comes last: the next node restores the network
+    /// and the other files from it.
     ///
     /// # Errors
     /// Those of the file system.
@@ -49,32 +49,32 @@ impl NetworkFiles {
         NetworkFiles { directory }
     }
 
-    /// Returns their directory.
+    /// Returns the directory.
     pub fn directory(&self) -> &Path {
         &self.directory
     }
 
-    /// Returns the topology.
+    /// Path of the topology.
     pub fn topology(&self) -> PathBuf {
         self.directory.join("network.toml")
     }
 
-    /// Returns the key of the hosts; the file exists if one was sent.
+    /// Path of the hosts' key, which exists if one was sent.
     pub fn key(&self) -> PathBuf {
         self.directory.join("network.key")
     }
 
-    /// Returns the control socket of the run.
+    /// Path of the run's control socket.
     pub fn socket(&self) -> PathBuf {
         self.directory.join("control.sock")
     }
 
-    /// Returns the report of the run, which it writes when it ends.
+    /// Path of the run's final report.
     pub fn report(&self) -> PathBuf {
         self.directory.join("report.json")
     }
 
-    /// Returns the messages of the run.
+    /// Path of the run's messages.
     pub fn log(&self) -> PathBuf {
         self.directory.join("log")
     }
@@ -83,7 +83,7 @@ impl NetworkFiles {
         self.directory.join("spec.json")
     }
 
-    /// Writes a network next to the one before, which nothing happens to.
+    /// Writes a network next to the previous one, which stays unchanged.
     ///
     /// # Errors
     /// If a file cannot be written; then none is left.
@@ -105,13 +105,13 @@ impl NetworkFiles {
             })
         };
         staged().inspect_err(|_| {
-            // It is empty if the network is new.
+            // Fails unless the network is new.
             let _ = fs::remove_dir(&self.directory);
         })
     }
 
-    /// Makes the topology and the key follow from the specification, which they may not if
-    /// an earlier node was killed in between.
+    /// Restores the topology and the key from the specification, in case an earlier node was killed
+    /// during a change.
     ///
     /// # Errors
     /// If a file cannot be written.
@@ -156,10 +156,10 @@ impl NetworkFiles {
         lines.rfind(|line| !line.is_empty()).map(str::to_owned)
     }
 
-    /// Removes all.
+    /// Removes all files.
     ///
     /// # Errors
-    /// If they are there and cannot be removed.
+    /// If they exist and cannot be removed.
     pub(super) fn remove(&self) -> io::Result<()> {
         match fs::remove_dir_all(&self.directory) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -168,7 +168,7 @@ impl NetworkFiles {
     }
 }
 
-/// Returns the text of the key's file.
+/// Returns the content of the key's file.
 fn key_text(request: &NetworkRequest) -> Option<Vec<u8>> {
     let key = request.spec.key.as_ref()?;
     Some(format!("{key}\n").into_bytes())

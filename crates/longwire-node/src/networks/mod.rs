@@ -1,5 +1,4 @@
-//! Networks that the node runs, each in a process of its machine: one that fails takes no
-//! other with it, and is started again.
+//! Networks of the node. Each has a separate process, which is restarted after a failure.
 
 mod files;
 mod request;
@@ -13,9 +12,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use longwire_capture::state_file;
-use longwire_control::node::{
-    NetworkEnded, NetworkSpec, NetworkState, NetworkView, Networks, NodeRefusal,
-};
+use longwire_client::node::{NetworkEnded, NetworkSpec, NetworkState, NetworkView};
+use longwire_control::node::{Networks, NodeRefusal};
+use longwire_control::responses::problem_body;
 use serde_json::Value;
 
 use crate::names::check_request;
@@ -27,17 +26,16 @@ pub use files::NetworkFiles;
 pub(crate) use request::NetworkRequest;
 pub use supervisor::{NetworkCommand, NetworkRun};
 
-/// The most networks.
+/// Maximum networks.
 const NETWORKS_MAX: usize = 256;
 
-/// Receives what happens to a network: its name, and a sentence.
+/// Callback for events: a network's name and a sentence.
 type Notify = Arc<dyn Fn(&str, String) + Send + Sync>;
 
-/// The networks of a node. When this is dropped, all processes end; networks stay in their
-/// directory.
+/// Networks of a node. Dropping it ends all processes; networks stay in their directory.
 pub(crate) struct NodeNetworks {
     shared: Arc<NetworksShared>,
-    /// Threads with all rights of the program, which processes inherit.
+    /// Threads with all rights of the program, which child processes inherit.
     pool: Arc<Pool>,
 }
 
@@ -45,7 +43,7 @@ struct NetworksShared {
     directory: PathBuf,
     command: NetworkCommand,
     notify: Notify,
-    /// Held while a network is made or removed.
+    /// Serialises creation and removal.
     turn: Mutex<()>,
     running: Mutex<BTreeMap<String, RunningNetwork>>,
 }
@@ -91,7 +89,7 @@ impl NodeNetworks {
 impl Drop for NodeNetworks {
     fn drop(&mut self) {
         let running = std::mem::take(&mut *self.shared.running());
-        // All at once, and then each is waited for.
+        // Signals all before waiting for any.
         running
             .values()
             .for_each(|network| network.supervisor.stop());
@@ -114,7 +112,7 @@ impl Networks for NodeNetworks {
         check_request(name)?;
         let (shared, name, spec) = (Arc::clone(&self.shared), name.to_owned(), spec.clone());
         let put = self.pool.run(move || shared.put(&name, &spec));
-        let fault = "the network could not be started; this is a fault of Longwire";
+        let fault = "internal error; the network was not started";
         put.unwrap_or_else(|| Err(NodeRefusal::Failed(fault.to_owned())))
     }
 
@@ -126,7 +124,7 @@ impl Networks for NodeNetworks {
 
     fn socket(&self, name: &str) -> Option<PathBuf> {
         let running = self.shared.running();
-        // Before that, its socket takes requests, and no one answers.
+        // Before that, the socket accepts requests, but nothing answers.
         let is_running = running.get(name)?.supervisor.state().state == NetworkState::Running;
         is_running.then(|| self.shared.files(name).socket())
     }
@@ -150,7 +148,7 @@ impl NetworksShared {
         NetworkFiles::new(self.directory.join(name))
     }
 
-    /// Starts what the directory has.
+    /// Starts the networks in the directory.
     fn restore(&self) {
         let entries = fs::read_dir(&self.directory).into_iter().flatten();
         for entry in entries.flatten() {
@@ -188,12 +186,12 @@ impl NetworksShared {
             (network.is_some(), running.len())
         };
         if !old && count >= NETWORKS_MAX {
-            let error = format!("there are {NETWORKS_MAX} networks already");
+            let error = format!("{NETWORKS_MAX} networks, the maximum, exist");
             return Err(NodeRefusal::Conflict(error));
         }
         let failed = |error| NodeRefusal::storage("the network", &error);
         let staged = files.stage(&request).map_err(failed)?;
-        // Until here nothing has happened to the network before.
+        // The previous network is unchanged up to here.
         let ended = self.running().remove(name);
         let before = ended.as_ref().map(|old| old.supervisor.request.clone());
         drop(ended);
@@ -223,7 +221,7 @@ impl NetworksShared {
         }
     }
 
-    /// Starts the supervisor of a network whose files are there.
+    /// Starts the supervisor of a network whose files exist.
     fn begin(&self, name: &str, request: NetworkRequest) -> Result<(), NodeRefusal> {
         let (notify, owned) = (Arc::clone(&self.notify), name.to_owned());
         let supervisor = Arc::new(Supervisor::new(
@@ -277,7 +275,7 @@ impl RunningNetwork {
                 key: None,
                 ..request.spec.clone()
             },
-            warnings: request.warnings.clone(),
+            warnings: request.warnings.iter().cloned().map(problem_body).collect(),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The request for a network, read and checked.
 
-use longwire_control::node::{NetworkSpec, NodeRefusal};
+use longwire_client::node::NetworkSpec;
+use longwire_control::node::NodeRefusal;
 use longwire_topology::{AttachPlan, Problem, Topology};
 
 use super::toml_text;
@@ -24,16 +25,17 @@ impl NetworkRequest {
     /// All that is wrong.
     pub fn read(spec: &NetworkSpec) -> Result<NetworkRequest, NodeRefusal> {
         let Some(text) = toml_text::text(&spec.file) else {
-            let reason = "a topology is its text, or an object of its tables, without null";
+            let reason = "write a topology as text, or as an object without null";
             return Err(refused("file", reason));
         };
         let files = files::of_network(spec.files);
-        let topology = Topology::parse_naming("file", &text, &files).map_err(NodeRefusal::Wrong)?;
+        let topology =
+            Topology::parse_naming("file", &text, &files).map_err(NodeRefusal::Invalid)?;
         let host = host(spec, &topology)?;
         if let Some(key) = &spec.key
             && !(key.len() == 64 && key.bytes().all(|byte| byte.is_ascii_hexdigit()))
         {
-            let reason = "a key has 64 hexadecimal digits, as `longwire key` writes them";
+            let reason = "a key has 64 hexadecimal digits; `longwire key` creates one";
             return Err(refused("key", reason));
         }
         let owners = topology.cluster.as_ref().map(|cluster| &cluster.owners);
@@ -69,7 +71,7 @@ fn host(spec: &NetworkSpec, topology: &Topology) -> Result<Option<usize>, NodeRe
             let reason = "the hosts have no key; send one, or name its file in [underlay]";
             return Err(refused("key", reason));
         }
-        (None, Some(Err(problem))) => return Err(NodeRefusal::Wrong(vec![(**problem).clone()])),
+        (None, Some(Err(problem))) => return Err(NodeRefusal::Invalid(vec![(**problem).clone()])),
         _ => {}
     }
     let index = spec.host.as_ref().and_then(|name| cluster.host_named(name));
@@ -80,7 +82,7 @@ fn host(spec: &NetworkSpec, topology: &Topology) -> Result<Option<usize>, NodeRe
 }
 
 fn refused(field: &str, reason: &str) -> NodeRefusal {
-    NodeRefusal::Wrong(vec![Problem {
+    NodeRefusal::Invalid(vec![Problem {
         file: "network".to_owned(),
         pointer: format!("/{field}"),
         field: field.to_owned(),

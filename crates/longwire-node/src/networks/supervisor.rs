@@ -1,48 +1,47 @@
-//! The process of a network: started, watched and started again.
+//! Supervision of a network's process.
 
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use longwire_control::Address;
-use longwire_control::client::Client;
-use longwire_control::node::NetworkState;
+use longwire_client::node::NetworkState;
+use longwire_client::{Address, Client};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use super::files::NetworkFiles;
 use super::request::NetworkRequest;
 
-/// Returns the command that runs a network. The process ends with the thread that starts it.
+/// Returns the command of a network. The process ends with the thread that starts it.
 pub type NetworkCommand = Arc<dyn Fn(&NetworkFiles, &NetworkRun) -> Command + Send + Sync>;
 
-/// The options of a run.
+/// Options of a run.
 #[derive(Clone, Debug)]
 pub struct NetworkRun {
-    /// The host of the topology that this machine is.
+    /// Host of the topology that this machine is.
     pub host: Option<String>,
-    /// Whether there is a key in the network's files.
+    /// Whether the network's files include a key.
     pub has_key: bool,
-    /// The seed.
+    /// Seed.
     pub seed: Option<u64>,
 }
 
-/// Interval between looks at the process.
-const LOOK: Duration = Duration::from_millis(20);
-/// Interval between looks for a target that does not exist.
+/// Period for polling the process.
+const POLL_PERIOD: Duration = Duration::from_millis(20);
+/// Period for checking a missing target.
 const RETRY: Duration = Duration::from_millis(500);
-/// The wait before a run that has failed is started again, which doubles each time.
+/// First delay of a restart after a failure; it doubles with each failure.
 const BACKOFF_MIN: Duration = Duration::from_millis(250);
 const BACKOFF_MAX: Duration = Duration::from_secs(8);
-/// A run of this length was a good one: the next failure waits for the shortest time.
+/// Length of a run after which the restart delay is reset.
 const STABLE: Duration = Duration::from_secs(10);
-/// The longest wait for a process to end with its report.
+/// Time limit for a process to end and write its report.
 const ENDING: Duration = Duration::from_secs(8);
-/// The longest wait for an answer that shows that the network runs.
+/// Time limit for the response that shows that the network runs.
 const ANSWER: Duration = Duration::from_millis(300);
 
-/// The state of a network's process.
+/// State of a network's process.
 #[derive(Clone, Debug)]
 pub(super) struct ProcessState {
     pub state: NetworkState,
@@ -52,7 +51,7 @@ pub(super) struct ProcessState {
     pub restarts: u64,
 }
 
-/// The supervisor of a network's process, on a thread for each network.
+/// Supervisor of a network's process, on a separate thread.
 pub(super) struct Supervisor {
     pub request: NetworkRequest,
     files: NetworkFiles,
@@ -89,7 +88,7 @@ impl Supervisor {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Asks the supervisor to end the process, and itself.
+    /// Asks the supervisor to end, with its process.
     pub fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
     }
@@ -98,7 +97,7 @@ impl Supervisor {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Runs the network until it is asked to stop.
+    /// Supervises the network until it is stopped.
     pub fn run(&self) {
         let mut backoff = BACKOFF_MIN;
         while !self.stops() {
@@ -119,7 +118,7 @@ impl Supervisor {
         }
     }
 
-    /// Notes why the network does not run, and pauses.
+    /// Stores why the network does not run, and pauses.
     fn wait(&self, reason: &str, pause: Duration) {
         let is_news = {
             let mut state = self.state();
@@ -133,15 +132,15 @@ impl Supervisor {
         }
         let began = Instant::now();
         while !self.stops() && began.elapsed() < pause {
-            std::thread::sleep(LOOK);
+            std::thread::sleep(POLL_PERIOD);
         }
     }
 
-    /// Runs the process to its end. Returns why it ended; another one is started later.
+    /// Runs the process once. Returns why it ended.
     fn run_once(&self) -> String {
         let mut child = match self.start() {
             Ok(child) => child,
-            Err(error) => return format!("its process cannot be started: {error}"),
+            Err(error) => return format!("cannot start its process: {error}"),
         };
         let ended = self.watch(&mut child);
         let last = self.files.last_message();
@@ -175,7 +174,7 @@ impl Supervisor {
         Ok(child)
     }
 
-    /// Waits for the end of the process, or ends it. Returns how it ended.
+    /// Waits for the process to end, or ends it. Returns how it ended.
     fn watch(&self, child: &mut Child) -> String {
         let mut asked: Option<Instant> = None;
         let mut runs = false;
@@ -183,7 +182,7 @@ impl Supervisor {
             match child.try_wait() {
                 Ok(Some(status)) if status.success() => return "its run ended".to_owned(),
                 Ok(Some(status)) => return format!("its run failed ({status})"),
-                Err(error) => return format!("its process cannot be waited for: {error}"),
+                Err(error) => return format!("cannot wait for its process: {error}"),
                 Ok(None) => {}
             }
             if self.stops() {
@@ -204,7 +203,7 @@ impl Supervisor {
                 let waits = self.files.last_message();
                 self.state().reason = waits;
             }
-            std::thread::sleep(LOOK);
+            std::thread::sleep(POLL_PERIOD);
         }
     }
 

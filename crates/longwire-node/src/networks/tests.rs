@@ -1,5 +1,4 @@
-//! Networks of a directory on a disk that fills up, or that others have written to. Their
-//! process does nothing.
+//! Networks in a directory on a full disk, or modified by others. Their process does nothing.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +7,8 @@ use std::sync::{Arc, Mutex};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use longwire_control::node::{NetworkSpec, NetworkView, Networks, NodeRefusal};
+use longwire_client::node::{NetworkSpec, NetworkView};
+use longwire_control::node::{Networks, NodeRefusal};
 use longwire_testbed::support::{Folder, fill_disk, with_small_disk};
 use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
@@ -54,7 +54,7 @@ impl Site {
     }
 }
 
-/// A network with a link of this delay, whose files fill two pages each.
+/// A network with a link of this delay. Its files fill two pages each.
 fn spec(delay: &str) -> NetworkSpec {
     let file = format!(
         "# {}\n[ports]\na = \"null\"\nb = \"null\"\n[[link]]\nname = \"x\"\ndelay = \"{delay}\"\n",
@@ -75,9 +75,9 @@ fn text(directory: &Path, name: &str) -> String {
     fs::read_to_string(directory.join(name)).expect("it is there")
 }
 
-/// A request that cannot be kept ends nothing and leaves nothing, at each amount of room.
+/// A request that cannot be stored changes nothing, at any amount of free space.
 #[test]
-fn a_request_without_room_changes_nothing() {
+fn a_full_disk_changes_nothing() {
     with_small_disk(|disk| {
         let site = Site::start(disk);
         let (old, new) = (spec("1ms"), spec("2ms"));
@@ -88,7 +88,7 @@ fn a_request_without_room_changes_nothing() {
         let ballast = disk.join("ballast");
         fill_disk(&ballast);
         let full = fs::metadata(&ballast).expect("it is there").len();
-        // A page more each time, so that each of the files is the first without room.
+        // One page more each time, so that each file is once the first to fail.
         let mut refused = 0;
         for pages in 0.. {
             let file = fs::File::options().write(true).open(&ballast);
@@ -128,10 +128,10 @@ fn a_request_without_room_changes_nothing() {
     });
 }
 
-/// A node that was killed between two files is followed by one that finds the network of
-/// the specification.
+/// After a node was killed between two files, the next one restores the network of the
+/// specification.
 #[test]
-fn the_topology_follows_from_the_specification() {
+fn the_topology_is_restored_from_the_specification() {
     let folder = Folder::new();
     let mesh = folder.path().join("mesh");
     let site = Site::start(folder.path());
@@ -151,9 +151,9 @@ fn the_topology_follows_from_the_specification() {
     );
 }
 
-/// A FIFO has no end, and no program at its other one.
+/// A FIFO without a writer would block a reader.
 #[test]
-fn nothing_waits_for_what_is_no_file() {
+fn special_files_do_not_block() {
     let folder = Folder::new();
     let fifo = |path: &str| {
         let path = folder.path().join(path);

@@ -1,4 +1,4 @@
-//! Changes of an attachment whose interface is gone, before the node has noticed.
+//! Changes of an attachment whose interface disappears before the node notices.
 
 use std::process::{Child, Command};
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
-/// A process, which ends with the test.
+/// A process that ends with the test.
 struct Ended(Child);
 
 impl Drop for Ended {
@@ -18,9 +18,9 @@ impl Drop for Ended {
     }
 }
 
-/// A change that fails is not kept, and the attachment is as it was.
+/// A failed change is not stored, and leaves the attachment unchanged.
 #[test]
-fn a_selection_that_fails_leaves_the_attachment_as_it_was() {
+fn a_failed_selection_changes_nothing() {
     let stations = match Stations::new(1) {
         Ok(stations) => stations,
         Err(error) => return skip(error).unwrap_or_default(),
@@ -28,7 +28,7 @@ fn a_selection_that_fails_leaves_the_attachment_as_it_was() {
     let started = stations.hosts[0].run(|| Command::new("sleep").arg("1000").spawn());
     let process = Ended(started.expect("a namespace").expect("a process"));
     let folder = Folder::new();
-    // Without a thread that looks after interfaces.
+    // No thread checks interfaces.
     let node = NodeShared {
         config: NodeConfig::in_directory(folder.path()),
         store: Store::open(folder.path()).expect("a directory"),

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 use longwire_attach::{ContainerName, FoundTarget, PodName, Target};
-use longwire_control::node::DirectionSpec;
+use longwire_client::node::DirectionSpec;
 use longwire_engine::Nanos;
 use longwire_fabric::NetworkReport;
 use longwire_io::attach::{Attachment, Direction, Engage, FailMode, Pins, Selection, engage_all};

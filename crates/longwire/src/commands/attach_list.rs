@@ -3,9 +3,8 @@
 use std::io;
 use std::process::ExitCode;
 
-use longwire_control::Address;
-use longwire_control::client::Client;
-use longwire_control::node::{AttachmentState, FailSpec};
+use longwire_client::node::{AttachmentState, FailSpec};
+use longwire_client::{Address, Client};
 use longwire_fabric::options_in_words;
 use nix::unistd::geteuid;
 use serde_json::{Map, Value, json};

@@ -3,9 +3,8 @@
 use std::io::ErrorKind;
 use std::os::unix::net::UnixStream;
 
-use longwire_control::Address;
-use longwire_control::client::Client;
-use longwire_control::node::{AttachmentList, AttachmentSpec, AttachmentView};
+use longwire_client::node::{AttachmentList, AttachmentSpec, AttachmentView};
+use longwire_client::{Address, Client};
 use longwire_node::names;
 use serde_json::{Map, Value, json};
 

@@ -10,9 +10,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use clap::Args;
 use longwire_capture::state_file::{self, StagedFile};
-use longwire_control::Address;
-use longwire_control::client::Client;
-use longwire_control::node::AttachmentView;
+use longwire_client::node::AttachmentView;
+use longwire_client::{Address, Client};
 use longwire_io::attach::Pins;
 use longwire_io::run_directory;
 use longwire_node::place;

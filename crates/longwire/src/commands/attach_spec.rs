@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use longwire_attach::{FoundTarget, Target};
-use longwire_control::node::{AttachmentSpec, FailSpec, TargetSpec};
+use longwire_client::node::{AttachmentSpec, FailSpec, TargetSpec};
 use longwire_engine::LinkSpec;
 use serde_json::{Map, Value};
 

@@ -1,6 +1,6 @@
 //! The traffic that an attachment selects, as lists show it.
 
-use longwire_control::node::{AttachmentSpec, DirectionSpec};
+use longwire_client::node::{AttachmentSpec, DirectionSpec};
 use serde::{Deserialize, Serialize};
 
 /// The packets of an interface that have a link, in the words of their options.

@@ -3,7 +3,7 @@
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
-use longwire_control::client::{Client, ClientError};
+use longwire_client::{Client, ClientError};
 use longwire_control::responses::{
     Changed, Changes, Columns, Fidelity, Overview, Stats, TablePage,
 };
@@ -122,9 +122,9 @@ pub fn serve(
                 Update::Shown(Box::new(snapshot))
             }
             Err(error) if last.is_none() => Update::First(error),
-            Err(Error::Control(ClientError::Nobody { .. } | ClientError::Cut { .. })) => {
-                Update::Ended
-            }
+            Err(Error::Control(
+                ClientError::Unreachable { .. } | ClientError::ConnectionLost { .. },
+            )) => Update::Ended,
             Err(error) => Update::Lost(error.to_string()),
         };
         if updates.send(update).is_err() {
@@ -219,9 +219,11 @@ fn change(client: &mut Client, request: &ChangeRequest) -> Update {
     })();
     match made {
         Ok(back) => Update::Made(request.text.clone(), back),
-        Err(ClientError::Refused(refused)) => Update::Refused(refused.in_line()),
-        Err(ClientError::Nobody { .. }) => {
-            Update::Refused("refused: the run has ended, and cannot be changed any more".to_owned())
+        Err(ClientError::Refused(refused)) => {
+            Update::Refused(format!("refused: {}", refused.line()))
+        }
+        Err(ClientError::Unreachable { .. }) => {
+            Update::Refused("refused: the run has ended".to_owned())
         }
         Err(error) => Update::Lost(error.to_string()),
     }

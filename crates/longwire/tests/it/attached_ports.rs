@@ -8,8 +8,7 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use longwire_control::Address;
-use longwire_control::client::{Client, ClientError};
+use longwire_client::{Address, Client, ClientError};
 use longwire_io::net::sysctl;
 use longwire_io::net::{NetNamespace, addr_add, link_names, link_up};
 use longwire_testbed::support::{Folder, device, skip, wire};

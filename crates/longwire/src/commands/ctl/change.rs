@@ -4,8 +4,8 @@ use std::io::{self, Write};
 
 use super::{Action, body, print_json, read};
 use crate::{Error, Globals};
-use longwire_control::client::{Client, ClientError};
-use longwire_control::responses::{Changed, Wrong};
+use longwire_client::{Client, ClientError};
+use longwire_control::responses::{Changed, problem_body};
 use longwire_units::words::seconds;
 
 /// Makes the change of an action.
@@ -17,7 +17,7 @@ pub(super) fn make(action: &Action, client: &mut Client, globals: &Globals) -> R
         "/v1/changes"
     };
     let changed = client.post(path, &change).map_err(|error| match error {
-        ClientError::Cut { .. } if !check => Error::Failed(format!(
+        ClientError::ConnectionLost { .. } if !check => Error::Failed(format!(
             "{error}; whether the change was made is not known; see `longwire ctl changes`"
         )),
         error => error.into(),
@@ -27,7 +27,7 @@ pub(super) fn make(action: &Action, client: &mut Client, globals: &Globals) -> R
     }
     let changed: Changed = read(changed)?;
     for warning in &changed.warnings {
-        writeln!(io::stderr(), "warning: {}", Wrong::from(warning.clone()))?;
+        writeln!(io::stderr(), "warning: {}", problem_body(warning.clone()))?;
     }
     if !globals.quiet {
         writeln!(io::stdout(), "{}", words(&changed, check))?;

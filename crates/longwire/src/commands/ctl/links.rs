@@ -11,7 +11,7 @@ use super::stats::named;
 use super::{GetArgs, encoded, print_json, read};
 use crate::table::Table;
 use crate::{Error, Globals};
-use longwire_control::client::{Client, ClientError};
+use longwire_client::{Client, ClientError};
 use longwire_fabric::{LinkView, WayView};
 use longwire_runtime::fabric::Occupancy;
 use longwire_topology::Way;
@@ -203,7 +203,7 @@ fn pages(pattern: &str, client: &mut Client, links: &mut Vec<Value>) -> Result<O
             Some(next) if after.as_ref().is_none_or(|after| *after < next) => after = Some(next),
             Some(next) => {
                 let reason = format!("the page after '{next}' begins with it");
-                return Err(ClientError::strange(client.address(), reason).into());
+                return Err(ClientError::protocol(client.address(), reason).into());
             }
             None => break,
         }

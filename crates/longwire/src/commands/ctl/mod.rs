@@ -23,7 +23,7 @@ use super::node;
 use crate::cli::{DUPLEX_HELP, DuplexTexts, LINK_HELP};
 use crate::error::EXIT_USAGE;
 use crate::{Error, Globals};
-use longwire_control::client::{Client, ClientError};
+use longwire_client::{Client, ClientError};
 use longwire_control::{Address, read_token};
 use longwire_node::names;
 

@@ -10,7 +10,7 @@ use longwire_io::run_directory;
 
 use crate::Error;
 use crate::commands::node;
-use longwire_control::Address;
+use longwire_client::Address;
 
 /// The environment variable of the address.
 pub(super) const ADDRESS: &str = "LONGWIRE_CONTROL";

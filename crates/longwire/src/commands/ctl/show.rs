@@ -11,7 +11,7 @@ use super::{StatsArgs, encoded, print_json, read};
 use crate::report::change_line;
 use crate::table::Table;
 use crate::{Error, Globals};
-use longwire_control::client::Client;
+use longwire_client::Client;
 use longwire_control::responses::{Changes, Overview, Paths, Ports, Report, Stats};
 use longwire_fabric::RuleView;
 use longwire_runtime::fabric::PortReport;

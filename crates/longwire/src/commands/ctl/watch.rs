@@ -1,6 +1,7 @@
 //! `ctl watch`: prints counters repeatedly.
 
 use std::io::{self, IsTerminal, Write};
+use std::ops::ControlFlow;
 
 use console::Term;
 use serde_json::Value;
@@ -12,7 +13,7 @@ use crate::report::words::rate;
 use crate::signals::stop_flag;
 use crate::table::Table;
 use crate::{Error, Globals};
-use longwire_control::client::{Client, Ended, Next};
+use longwire_client::{Client, StreamEnd};
 use longwire_control::responses::{Rates, StatsEvent, Totals};
 
 /// Prints events until a signal, the end of the run, or the number of
@@ -29,26 +30,26 @@ pub(super) fn run(args: &WatchArgs, client: &mut Client, globals: &Globals) -> R
     );
     let mut screen = Screen::new(name, globals);
     let mut left = args.count;
-    let ended = client.stream(&path, &stop, |value| -> Result<Next, Error> {
+    let ended = client.stream(&path, &stop, |value| -> Result<ControlFlow<()>, Error> {
         screen.show(value)?;
         left = left.map(|left| left - 1);
         Ok(match left {
-            Some(0) => Next::Enough,
-            _ => Next::More,
+            Some(0) => ControlFlow::Break(()),
+            _ => ControlFlow::Continue(()),
         })
     })?;
     match (ended, left) {
-        (Ended::There, Some(left)) => Err(Error::Failed(format!(
+        (StreamEnd::Closed, Some(left)) => Err(Error::Failed(format!(
             "the run has ended, {} too early",
             number_of(left, "time")
         ))),
-        (Ended::There, None) => {
+        (StreamEnd::Closed, None) => {
             if globals.talks() {
                 writeln!(io::stderr(), "the run has ended")?;
             }
             Ok(())
         }
-        (Ended::Here, _) => Ok(()),
+        (StreamEnd::Stopped, _) => Ok(()),
     }
 }
 

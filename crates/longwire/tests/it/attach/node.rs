@@ -4,8 +4,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use longwire_control::Address;
-use longwire_control::client::{Client, ClientError};
+use longwire_client::{Address, Client, ClientError};
 use longwire_io::net::{link_delete, link_names};
 use longwire_testbed::support::Folder;
 use nix::sys::signal::Signal;

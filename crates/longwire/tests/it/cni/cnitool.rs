@@ -76,5 +76,5 @@ fn cnitool_runs_the_plugin() {
     let mut machine = machine;
     machine.kill_node();
     let ran = cnitool(&machine, ["status", "links", &path], &[]);
-    assert!(ran.stderr.contains("no node process"), "{ran:?}");
+    assert!(ran.stderr.contains("no node answers"), "{ran:?}");
 }

@@ -7,8 +7,7 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use longwire_control::Address;
-use longwire_control::client::Client;
+use longwire_client::{Address, Client};
 use longwire_io::net::{NetNamespace, link_up};
 use longwire_testbed::support::{Folder, skip};
 use nix::sys::signal::Signal;

@@ -170,7 +170,7 @@ fn tokens_say_what_may_be_done_over_tcp() {
     assert_eq!(ctl(&read, &["get"]).code, 0);
     let refused = ctl(&read, &set);
     assert_eq!(refused.code, 2, "{refused:?}");
-    assert!(refused.stderr.contains("may read only"), "{refused:?}");
+    assert!(refused.stderr.contains("read-only token"), "{refused:?}");
     assert_eq!(ctl(&wrong, &["get"]).code, 2);
     let changed = ctl(&full, &set);
     assert_eq!(changed.code, 0, "{changed:?}");

@@ -206,7 +206,7 @@ fn a_replay_refuses_changes_and_says_why() {
             .as_str()
             .expect("a reason")
             .to_owned();
-        assert!(error.starts_with("this is a replay"), "{error}");
+        assert!(error.starts_with("a replay cannot be changed"), "{error}");
     }
     let flows = ask(&replay.socket(), "GET /v1/flows/out", "");
     assert_eq!(flows.status, 409, "{flows:?}");

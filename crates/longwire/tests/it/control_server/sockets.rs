@@ -23,7 +23,7 @@ fn the_socket_is_its_owner_s_and_goes_with_the_run() {
     let second = stage.refused(&["--control", &socket]);
     assert_eq!(second.code, 2, "{second:?}");
     assert!(
-        second.stderr.contains("a program that runs listens there"),
+        second.stderr.contains("another program listens there"),
         "{second:?}"
     );
     assert_eq!(ask(&socket, "GET /v1", "").status, 200);

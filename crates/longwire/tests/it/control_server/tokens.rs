@@ -77,7 +77,7 @@ fn tokens_say_who_may_read_and_who_may_change() {
     ] {
         let answer = ask_with(line, &[&read], body);
         assert_eq!(answer.status, 403, "{line}: {answer:?}");
-        assert!(answer.body.contains("may read only"), "{answer:?}");
+        assert!(answer.body.contains("read-only token"), "{answer:?}");
     }
     let socket = stage.socket();
     let delay = || ask(&socket, "GET /v1/links/home", "").json()["up"]["options"]["delay"].clone();

@@ -1,5 +1,5 @@
-//! The places of an address's connections. When all are taken and another
-//! connection comes, the one that has been idle longest gives way to it.
+//! Connection slots of an address. When all are taken, a new connection evicts the one that has
+//! been idle longest.
 
 use std::collections::HashMap;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
@@ -11,47 +11,47 @@ use nix::sys::socket::{MsgFlags, recv};
 use tokio::sync::Notify;
 use tokio::time::interval;
 
-/// Interval between looks whether the client of a stream has closed its half.
-const LOOK: Duration = Duration::from_secs(1);
+/// Period for checking whether a stream's client has closed its half.
+const POLL_PERIOD: Duration = Duration::from_secs(1);
 
-/// The places there are.
-pub struct Places {
+/// Slots of an address.
+pub struct SlotTable {
     most: usize,
     started: Instant,
-    taken: Mutex<Taken>,
-    /// That a place, or a connection that may give way, is there.
+    taken: Mutex<TakenSlots>,
+    /// Signals that a slot was freed, or that a connection became idle.
     freed: Notify,
 }
 
 #[derive(Default)]
-struct Taken {
+struct TakenSlots {
     next: u64,
-    seats: HashMap<u64, Arc<Seat>>,
+    slots: HashMap<u64, Arc<Slot>>,
 }
 
-/// A connection's place.
-pub struct Seat {
+/// Slot of a connection.
+pub struct Slot {
     number: u64,
-    places: Arc<Places>,
-    /// The time of the last byte in either direction, in nanoseconds since the places' start.
+    places: Arc<SlotTable>,
+    /// Time of the last byte in either direction, in nanoseconds since `started`.
     active_ns: AtomicU64,
-    /// Its requests that are being worked on.
+    /// Number of its requests in progress.
     working: AtomicUsize,
     evicted: Notify,
-    /// Another descriptor of its socket.
+    /// Duplicate of the connection's descriptor.
     socket: OnceLock<OwnedFd>,
 }
 
-/// A place that is taken; dropped, it is free.
-pub struct Held(pub Arc<Seat>);
+/// A taken slot. Dropping it frees the slot.
+pub struct SlotGuard(pub Arc<Slot>);
 
-/// A request that is being worked on: its connection does not give way.
-pub struct Working(Arc<Seat>);
+/// A request in progress, which protects its connection from eviction.
+pub struct BusyGuard(Arc<Slot>);
 
-impl Places {
-    /// Returns this many places.
-    pub fn new(most: usize) -> Arc<Places> {
-        Arc::new(Places {
+impl SlotTable {
+    /// Creates `most` slots.
+    pub fn new(most: usize) -> Arc<SlotTable> {
+        Arc::new(SlotTable {
             most,
             started: Instant::now(),
             taken: Mutex::default(),
@@ -59,9 +59,8 @@ impl Places {
         })
     }
 
-    /// Takes a place. Waits only while every connection has a request that is
-    /// being worked on.
-    pub async fn take(self: &Arc<Places>) -> Held {
+    /// Takes a slot. Waits only while all connections have a request in progress.
+    pub async fn take(self: &Arc<SlotTable>) -> SlotGuard {
         loop {
             if let Some(held) = self.try_take() {
                 return held;
@@ -70,17 +69,17 @@ impl Places {
         }
     }
 
-    fn try_take(self: &Arc<Places>) -> Option<Held> {
+    fn try_take(self: &Arc<SlotTable>) -> Option<SlotGuard> {
         let mut taken = self.taken();
-        if taken.seats.len() >= self.most {
-            let idle = taken.seats.values().filter(|seat| !seat.is_working());
-            let longest = idle.min_by_key(|seat| seat.active_ns.load(Ordering::Relaxed));
+        if taken.slots.len() >= self.most {
+            let idle = taken.slots.values().filter(|slot| !slot.is_working());
+            let longest = idle.min_by_key(|slot| slot.active_ns.load(Ordering::Relaxed));
             let number = longest?.number;
-            let seat = taken.seats.remove(&number)?;
-            seat.evicted.notify_one();
+            let slot = taken.slots.remove(&number)?;
+            slot.evicted.notify_one();
         }
         taken.next += 1;
-        let seat = Arc::new(Seat {
+        let slot = Arc::new(Slot {
             number: taken.next,
             places: Arc::clone(self),
             active_ns: AtomicU64::new(self.now_ns()),
@@ -88,79 +87,79 @@ impl Places {
             evicted: Notify::new(),
             socket: OnceLock::new(),
         });
-        taken.seats.insert(seat.number, Arc::clone(&seat));
-        Some(Held(seat))
+        taken.slots.insert(slot.number, Arc::clone(&slot));
+        Some(SlotGuard(slot))
     }
 
-    fn taken(&self) -> MutexGuard<'_, Taken> {
+    fn taken(&self) -> MutexGuard<'_, TakenSlots> {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn now_ns(&self) -> u64 {
-        // 584 years.
+        // Wraps after 584 years.
         self.started.elapsed().as_nanos() as u64
     }
 }
 
-impl Seat {
-    /// Notes that bytes came or went.
+impl Slot {
+    /// Notes traffic on the connection.
     pub fn touch(&self) {
         let now = self.places.now_ns();
         self.active_ns.store(now, Ordering::Relaxed);
     }
 
-    /// Keeps the place until what is returned is dropped.
-    pub fn work(self: &Arc<Seat>) -> Working {
+    /// Protects the connection from eviction until the guard is dropped.
+    pub fn work(self: &Arc<Slot>) -> BusyGuard {
         self.working.fetch_add(1, Ordering::Relaxed);
-        Working(Arc::clone(self))
+        BusyGuard(Arc::clone(self))
     }
 
     fn is_working(&self) -> bool {
         self.working.load(Ordering::Relaxed) > 0
     }
 
-    /// Keeps another descriptor of the connection's socket.
+    /// Stores a duplicate of the connection's descriptor.
     pub fn keep_socket(&self, socket: BorrowedFd<'_>) {
         if let Ok(socket) = socket.try_clone_to_owned() {
             let _ = self.socket.set(socket);
         }
     }
 
-    /// Waits until the other side sends no more. The connection reads nothing while it
-    /// sends a stream, and would not notice.
+    /// Waits until the client closes its half. A connection that sends a stream does not read, and
+    /// would not notice.
     pub async fn half_closed(&self) {
         let Some(socket) = self.socket.get() else {
             return std::future::pending().await;
         };
-        let mut look = interval(LOOK);
+        let mut look = interval(POLL_PERIOD);
         let flags = MsgFlags::MSG_PEEK | MsgFlags::MSG_DONTWAIT;
         while recv(socket.as_raw_fd(), &mut [0], flags) != Ok(0) {
             look.tick().await;
         }
     }
 
-    /// Waits until the connection has to give way.
+    /// Waits until the connection is evicted.
     pub async fn evicted(&self) {
         self.evicted.notified().await;
     }
 }
 
-impl Working {
-    /// Waits until the other side of the connection sends no more.
+impl BusyGuard {
+    /// Waits until the client closes its half.
     pub async fn half_closed(&self) {
         self.0.half_closed().await;
     }
 }
 
-impl Drop for Held {
+impl Drop for SlotGuard {
     fn drop(&mut self) {
         let places = &self.0.places;
-        places.taken().seats.remove(&self.0.number);
+        places.taken().slots.remove(&self.0.number);
         places.freed.notify_one();
     }
 }
 
-impl Drop for Working {
+impl Drop for BusyGuard {
     fn drop(&mut self) {
         self.0.touch();
         self.0.working.fetch_sub(1, Ordering::Relaxed);
@@ -172,21 +171,21 @@ impl Drop for Working {
 mod tests {
     use super::*;
 
-    fn number(held: &Held) -> u64 {
+    fn number(held: &SlotGuard) -> u64 {
         held.0.number
     }
 
     #[test]
-    fn the_one_idle_longest_gives_way_and_none_that_works() {
-        let places = Places::new(3);
-        let held: Vec<Held> = (0..3)
+    fn the_longest_idle_connection_is_evicted() {
+        let places = SlotTable::new(3);
+        let held: Vec<SlotGuard> = (0..3)
             .map(|_| places.try_take().expect("a place"))
             .collect();
         let [first, second, third] = [0, 1, 2].map(|at: usize| number(&held[at]));
         held[0].0.touch();
         let working = held[1].0.work();
         let left = || {
-            let mut left: Vec<u64> = places.taken().seats.keys().copied().collect();
+            let mut left: Vec<u64> = places.taken().slots.keys().copied().collect();
             left.sort_unstable();
             left
         };
@@ -195,13 +194,13 @@ mod tests {
         assert_eq!(left(), [first, second, number(&fourth)]);
         let fifth = places.try_take().expect("one gives way");
         assert_eq!(left(), [second, number(&fourth), number(&fifth)]);
-        // Those that gave way free no place again.
-        let (_still_held, gone): (Vec<Held>, Vec<Held>) =
+        // An evicted connection does not free its slot again.
+        let (_still_held, gone): (Vec<SlotGuard>, Vec<SlotGuard>) =
             held.into_iter().partition(|held| number(held) == second);
         drop(gone);
         assert_eq!(left(), [second, number(&fourth), number(&fifth)]);
         assert!(third > first);
-        // With all at work, none gives way until one has done.
+        // Connections with a request in progress are not evicted.
         let more = [fourth.0.work(), fifth.0.work()];
         assert!(places.try_take().is_none());
         drop(more);

@@ -1,33 +1,33 @@
-//! Where the control API listens, as it is written.
+//! Addresses of control APIs.
 
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// The prefix of an address on the network.
+/// Prefix of TCP addresses.
 const TCP: &str = "tcp:";
 
-/// The address of a control API.
+/// Address of a control API.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {
-    /// A Unix socket, at this path.
+    /// Path of a Unix socket.
     Unix(PathBuf),
-    /// TCP, at this address.
+    /// TCP address.
     Tcp(SocketAddr),
 }
 
 impl FromStr for Address {
     type Err = String;
 
-    /// Reads a path, or `tcp:ADDRESS:PORT` with a literal address.
+    /// Parses a path, or `tcp:ADDRESS:PORT` with a literal address.
     fn from_str(text: &str) -> Result<Address, String> {
         let Some(address) = text.strip_prefix(TCP) else {
             return match text {
                 "" => Err("write the path of a socket, or tcp:ADDRESS:PORT".to_owned()),
                 address if address.parse::<SocketAddr>().is_ok() => Err(format!(
-                    "'{address}' is an address and no path: write {TCP}{address}; for a socket \
-                     of that name ./{address}"
+                    "'{address}' is an address, not a path: write {TCP}{address}, or ./{address} \
+                     for a socket of that name"
                 )),
                 path => Ok(Address::Unix(PathBuf::from(path))),
             };
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_reads_again() {
+    fn addresses_round_trip() {
         for text in ["tcp:127.0.0.1:9470", "tcp:[::1]:1", "/run/x.sock", "x"] {
             let address: Address = text.parse().expect(text);
             assert_eq!(address.to_string(), text);

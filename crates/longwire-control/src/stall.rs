@@ -1,4 +1,4 @@
-//! A connection whose other side must go on reading.
+//! Write timeout of a connection.
 
 use std::future::Future;
 use std::io;
@@ -9,51 +9,50 @@ use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::places::Seat;
-use super::time_limit::Deadline;
+use super::slots::Slot;
+use longwire_client::time_limit::Deadline;
 
-/// A connection that fails once nothing could be written for a while, so that
-/// a client that does not read its answers holds neither memory nor a place.
-pub struct Patience<S> {
+/// A stream whose writes fail after a stall, so that a client that does not read its responses
+/// holds neither memory nor a slot.
+pub struct StallLimit<S> {
     stream: S,
-    seat: Arc<Seat>,
+    slot: Arc<Slot>,
     limit: Duration,
-    /// Since when nothing could be written.
+    /// Runs while writes stall.
     stalled: Option<Deadline>,
 }
 
-impl<S> Patience<S> {
-    /// A connection that may stall so long. Its place learns when bytes come
-    /// or go.
-    pub fn new(stream: S, seat: Arc<Seat>, limit: Duration) -> Patience<S> {
-        Patience {
+impl<S> StallLimit<S> {
+    /// Wraps a stream. Traffic is noted in its slot.
+    pub fn new(stream: S, slot: Arc<Slot>, limit: Duration) -> StallLimit<S> {
+        StallLimit {
             stream,
-            seat,
+            slot,
             limit,
             stalled: None,
         }
     }
 
-    /// Returns the result of a write, or an error if it stalled.
+    /// Returns the result of a write, or an error after a stall.
     fn judge<T>(
         &mut self,
         written: Poll<io::Result<T>>,
         cx: &mut Context<'_>,
     ) -> Poll<io::Result<T>> {
         if written.is_ready() {
-            self.seat.touch();
+            self.slot.touch();
             self.stalled = None;
             return written;
         }
         let limit = self.limit;
         let stalled = self.stalled.get_or_insert_with(|| Deadline::after(limit));
-        // Should it be asked again, it fails again.
+        // Polled again, it fails again.
         let ended = Pin::new(stalled).poll(cx);
         ended.map(|()| Err(io::ErrorKind::TimedOut.into()))
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Patience<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for StallLimit<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -61,13 +60,13 @@ impl<S: AsyncRead + Unpin> AsyncRead for Patience<S> {
     ) -> Poll<io::Result<()>> {
         let read = Pin::new(&mut self.stream).poll_read(cx, buffer);
         if read.is_ready() {
-            self.seat.touch();
+            self.slot.touch();
         }
         read
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Patience<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for StallLimit<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -78,8 +77,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Patience<S> {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        // Sockets of the kernel have nothing to flush: it says nothing about
-        // whether the other side reads.
+        // A no-op for kernel sockets, which does not show whether the client reads.
         Pin::new(&mut self.stream).poll_flush(cx)
     }
 

@@ -1,43 +1,40 @@
-//! Streams of events as text (WHATWG HTML, section 9.2.6, "Interpreting an
-//! event stream").
+//! Parser of event streams (WHATWG HTML, section 9.2.6).
 
 /// An event.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Event {
-    /// Its name; empty for one that has none.
+    /// Name; empty by default.
     pub kind: String,
-    /// Its data.
+    /// Data.
     pub data: String,
 }
 
-/// Takes the bytes of a stream as they come and gives its events. Their
-/// numbers, and retry times, are passed over.
+/// Incremental parser. Event IDs and retry times are ignored.
 #[derive(Debug, Default)]
 pub struct Events {
-    /// The beginning of a line that has not ended.
+    /// Incomplete line.
     line: Vec<u8>,
-    /// The last line ended in a carriage return: a line feed that follows
-    /// belongs to it.
+    /// Whether the last line ended in CR; an LF that follows belongs to it.
     after_return: bool,
     begun: bool,
     kind: String,
     data: Option<String>,
 }
 
-/// The most that one event may take: what ten thousand links take, and more.
+/// Longest event, in bytes; more than the counters of 10,000 links.
 pub const EVENT_MAX: usize = 64 << 20;
 
-/// An event is larger than [`EVENT_MAX`].
+/// An event is longer than [`EVENT_MAX`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooLarge;
 
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
 impl Events {
-    /// All events that these bytes complete.
+    /// Returns the events that these bytes complete.
     ///
     /// # Errors
-    /// If an event is too large; the stream is of no use then.
+    /// If an event is too large.
     pub fn take(&mut self, bytes: &[u8]) -> Result<Vec<Event>, TooLarge> {
         let mut events = Vec::new();
         let mut rest = bytes;
@@ -68,7 +65,7 @@ impl Events {
         }
     }
 
-    /// Takes a whole line, and returns the event that it completes.
+    /// Parses a line; returns the event that it completes.
     fn end_line(&mut self, line: &[u8]) -> Option<Event> {
         let line = if self.begun {
             line
@@ -105,7 +102,7 @@ mod tests {
         .as_bytes();
 
     #[test]
-    fn events_are_the_same_however_the_bytes_are_cut() {
+    fn events_do_not_depend_on_chunk_sizes() {
         let event = |kind: &str, data: &str| Event {
             kind: kind.to_owned(),
             data: data.to_owned(),
@@ -126,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_without_end_does_not_fill_the_memory() {
+    fn an_endless_event_is_refused() {
         let mut events = Events::default();
         let chunk = vec![b'x'; 1 << 20];
         let taken = (0..100).find_map(|_| events.take(&chunk).err());

@@ -1,5 +1,4 @@
-//! Time limits of network input and output that count only time in which the
-//! process could serve its sockets.
+//! Time limits of network I/O that exclude time in which the process is stopped.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -10,20 +9,16 @@ use hyper::rt::{Sleep, Timer};
 use tokio::task::yield_now;
 use tokio::time::{Instant as TokioInstant, sleep_until};
 
-/// A limit is counted in this many steps. A stop of the process, however long
-/// (SIGSTOP, a debugger, a freezer), takes at most one of them.
+/// Steps of a limit. A stop of the process (SIGSTOP, a debugger, a freezer) counts as at most one.
 const STEPS: u32 = 10;
 
-/// The rounds of the runtime between the end of a limit and its report: one in
-/// which the system reports received bytes, one in which the connection reads
-/// them, and one in which the task that waits for them gets its turn.
+/// Turns of the runtime before a limit expires: one to report received bytes, one for the
+/// connection to read them, and one for the task that awaits them.
 ///
-/// Without them, a process that was stopped would take its own stop for the
-/// slowness of the other side: `epoll_wait` then ends without an event, and timers
-/// expire before the next call reports what has arrived.
+/// After a stop of the process, timers expire before `epoll_wait` reports what has arrived.
 const ROUNDS: u32 = 3;
 
-/// A limit on the time that the other side may take.
+/// Limit of the peer's response time.
 #[derive(Debug)]
 pub struct TimeLimit {
     step: Duration,
@@ -32,7 +27,7 @@ pub struct TimeLimit {
 }
 
 impl TimeLimit {
-    /// A limit that begins now.
+    /// Starts a limit.
     pub fn new(limit: Duration) -> TimeLimit {
         let step = limit / STEPS;
         TimeLimit {
@@ -42,8 +37,8 @@ impl TimeLimit {
         }
     }
 
-    /// Waits until the time is used up and all input that has arrived by then had its
-    /// turn. Dropped early and called again, it goes on counting.
+    /// Waits until the limit expires and all input that has arrived was read. Cancel-safe: the
+    /// next call resumes.
     pub async fn used_up(&mut self) {
         while self.steps_left > 0 {
             sleep_until(self.step_end).await;
@@ -56,7 +51,7 @@ impl TimeLimit {
     }
 }
 
-/// Returns the result of a future, or `None` if that takes longer than the limit.
+/// Returns the output of a future, or `None` on timeout.
 pub async fn within<F: Future>(limit: Duration, future: F) -> Option<F::Output> {
     let mut limit = TimeLimit::new(limit);
     tokio::select! {
@@ -66,11 +61,11 @@ pub async fn within<F: Future>(limit: Duration, future: F) -> Option<F::Output> 
     }
 }
 
-/// The end of a [`TimeLimit`]. It may be polled again after it.
+/// Expiry of a [`TimeLimit`], as a fused future.
 pub struct Deadline(Option<Pin<Box<dyn Future<Output = ()> + Send + Sync>>>);
 
 impl Deadline {
-    /// The end of a limit that begins now.
+    /// Starts a limit.
     pub fn after(limit: Duration) -> Deadline {
         let mut limit = TimeLimit::new(limit);
         Deadline(Some(Box::pin(async move { limit.used_up().await })))
@@ -94,7 +89,7 @@ impl Future for Deadline {
 
 impl Sleep for Deadline {}
 
-/// The timer of hyper's own limits.
+/// Timer of hyper's limits.
 #[derive(Clone, Copy, Debug)]
 pub struct LimitTimer;
 
@@ -127,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_ends_at_its_time_and_not_before() {
+    fn a_limit_expires_on_time() {
         run(async {
             let began = Instant::now();
             assert_eq!(within(LIMIT, pending::<()>()).await, None);
@@ -167,13 +162,13 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_have_arrived_are_read_before_the_limit_is_judged() {
+    fn received_bytes_are_read_before_a_limit_expires() {
         run(async {
             let (mut here, mut there) = UnixStream::pair().expect("a pair");
             let mut limit = TimeLimit::new(LIMIT);
             limit.steps_left = 0;
             let mut bytes = [0; 5];
-            // The runtime finds nothing to read yet.
+            // Nothing to read yet.
             let read = tokio::time::timeout(LIMIT, here.read(&mut bytes)).await;
             read.expect_err("nothing was sent");
             there.write_all(b"asked").await.expect("it is sent");

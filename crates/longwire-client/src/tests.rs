@@ -1,8 +1,9 @@
-//! The client against servers that answer well, badly, and not at all.
+//! The client against servers that answer correctly, wrongly, and not at all.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
-use std::sync::atomic::AtomicBool;
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -10,20 +11,20 @@ use serde_json::{Value, json};
 
 use super::*;
 
-/// A server that reads a request and writes these bytes, one after the other,
-/// with a pause between them; once for each connection. Gives the requests.
+/// Starts a server that accepts one connection per answer, reads a request, and writes the
+/// parts of the answer with pauses between them. Returns the requests.
 fn server(answers: Vec<Vec<&'static [u8]>>) -> (Address, JoinHandle<Vec<String>>) {
     let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
     let address: SocketAddr = listener.local_addr().expect("its address");
     let thread = std::thread::spawn(move || {
         let mut requests = Vec::new();
         for answer in answers {
-            let (mut stream, _) = listener.accept().expect("somebody comes");
+            let (mut stream, _) = listener.accept().expect("a connection");
             let mut bytes = vec![0; 65_536];
             let read = stream.read(&mut bytes).expect("a request");
             requests.push(String::from_utf8_lossy(&bytes[..read]).into_owned());
             for part in answer {
-                stream.write_all(part).expect("it is taken");
+                stream.write_all(part).expect("sent");
                 std::thread::sleep(Duration::from_millis(30));
             }
         }
@@ -32,7 +33,7 @@ fn server(answers: Vec<Vec<&'static [u8]>>) -> (Address, JoinHandle<Vec<String>>
     (Address::Tcp(address), thread)
 }
 
-/// The result that a client returns for such an answer.
+/// Returns the client's result for an answer.
 fn get(answer: Vec<&'static [u8]>) -> Result<Value, ClientError> {
     let (address, thread) = server(vec![answer]);
     let mut client = Client::new(address, Some(b"0123456789abcdef")).expect("a client");
@@ -47,7 +48,7 @@ fn get(answer: Vec<&'static [u8]>) -> Result<Value, ClientError> {
 const OK: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n";
 
 #[test]
-fn answers_are_read_in_one_piece_and_in_chunks() {
+fn bodies_may_have_a_length_or_chunks() {
     let whole = get(vec![OK, b"content-length: 9\r\n\r\n", b"{\"a\"", b": 1} "]);
     assert_eq!(whole.expect("an answer"), json!({ "a": 1 }));
     let chunked: Vec<&[u8]> = vec![
@@ -60,7 +61,7 @@ fn answers_are_read_in_one_piece_and_in_chunks() {
 }
 
 #[test]
-fn half_an_answer_is_none() {
+fn a_truncated_response_is_an_error() {
     let halves: [Vec<&[u8]>; 4] = [
         vec![],
         vec![b"HTTP/1.1 200 O"],
@@ -69,28 +70,31 @@ fn half_an_answer_is_none() {
     ];
     for half in halves {
         let shown = half.concat();
-        let error = get(half).expect_err("it is cut");
+        let error = get(half).expect_err("truncated");
         let shown = String::from_utf8_lossy(&shown).into_owned();
-        assert!(matches!(error, ClientError::Cut { .. }), "{shown}: {error}");
+        assert!(
+            matches!(error, ClientError::ConnectionLost { .. }),
+            "{shown}: {error}"
+        );
         assert!(!error.is_usage());
     }
 }
 
 #[test]
-fn what_is_no_longwire_is_told_to_be_none() {
+fn other_servers_are_not_longwire() {
     let others: [Vec<&[u8]>; 3] = [
         vec![b"SSH-2.0-OpenSSH_9.2\r\n"],
         vec![OK, b"content-length: 6\r\n\r\n<html>"],
         vec![b"HTTP/1.1 404 Not Found\r\ncontent-length: 9\r\n\r\nnot found"],
     ];
     for other in others {
-        let error = get(other).expect_err("it is no Longwire");
-        assert!(matches!(error, ClientError::Strange { .. }), "{error}");
+        let error = get(other).expect_err("not Longwire");
+        assert!(matches!(error, ClientError::Protocol { .. }), "{error}");
     }
 }
 
 #[test]
-fn a_refusal_has_all_that_is_wrong() {
+fn a_refusal_has_all_problems() {
     let refusal = get(vec![
         b"HTTP/1.1 400 Bad Request\r\ncontent-length: 82\r\n\r\n",
         br#"{"error":"no","problems":[{"field":"set.a.rate","reason":"bad","remedy":"5mbit"}]}"#,
@@ -104,11 +108,11 @@ fn a_refusal_has_all_that_is_wrong() {
 }
 
 #[test]
-fn nobody_there_is_told_how_to_start_one() {
+fn an_unreachable_server_is_reported_with_a_remedy() {
     let missing = Address::Unix("/nowhere/at/all.sock".into());
     let mut client = Client::new(missing, None).expect("a client");
-    let error = client.get("/v1").expect_err("nobody is there");
-    assert!(matches!(error, ClientError::Nobody { .. }), "{error}");
+    let error = client.get("/v1").expect_err("no server");
+    assert!(matches!(error, ClientError::Unreachable { .. }), "{error}");
     let text = error.to_string();
     assert!(
         text.contains("longwire run network.toml --control /nowhere"),
@@ -118,12 +122,12 @@ fn nobody_there_is_told_how_to_start_one() {
 }
 
 #[test]
-fn a_connection_that_was_closed_meanwhile_is_made_again() {
+fn a_closed_connection_is_reopened() {
     let answer = || vec![OK, b"content-length: 2\r\n\r\n{}".as_slice()];
     let (address, thread) = server(vec![answer(), answer()]);
     let mut client = Client::new(address, None).expect("a client");
     client.get("/v1").expect("the first answer");
-    // The server closes behind each answer.
+    // The server closes after each response.
     std::thread::sleep(Duration::from_millis(200));
     client
         .post("/v1/changes", &json!({ "up": ["a"] }))
@@ -136,8 +140,8 @@ fn a_connection_that_was_closed_meanwhile_is_made_again() {
 const EVENTS: &[u8] =
     b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
 
-/// The first `most` events of a stream.
-fn stream(answer: Vec<&'static [u8]>, most: usize) -> (Vec<Value>, Result<Ended, ClientError>) {
+/// Returns the first `most` events of a stream.
+fn stream(answer: Vec<&'static [u8]>, most: usize) -> (Vec<Value>, Result<StreamEnd, ClientError>) {
     let (address, thread) = server(vec![answer]);
     let mut client = Client::new(address, None).expect("a client");
     let mut events = Vec::new();
@@ -145,9 +149,9 @@ fn stream(answer: Vec<&'static [u8]>, most: usize) -> (Vec<Value>, Result<Ended,
     let ended = client.stream("/v1/stats/stream", &stop, |event| {
         events.push(event);
         Ok::<_, ClientError>(if events.len() < most {
-            Next::More
+            ControlFlow::Continue(())
         } else {
-            Next::Enough
+            ControlFlow::Break(())
         })
     });
     thread.join().expect("the server ends");
@@ -155,24 +159,27 @@ fn stream(answer: Vec<&'static [u8]>, most: usize) -> (Vec<Value>, Result<Ended,
 }
 
 #[test]
-fn a_stream_ends_here_or_there() {
+fn both_sides_can_end_a_stream() {
     const TWO: &[u8] = b"12\r\ndata: 1\n\ndata: 2\n\n\r\n";
     let (events, ended) = stream(vec![EVENTS, TWO, b"0\r\n\r\n"], 9);
     assert_eq!(events, [json!(1), json!(2)]);
-    assert!(matches!(ended, Ok(Ended::There)), "{ended:?}");
+    assert!(matches!(ended, Ok(StreamEnd::Closed)), "{ended:?}");
     let (events, ended) = stream(vec![EVENTS, TWO], 1);
     assert_eq!(events, [json!(1)]);
-    assert!(matches!(ended, Ok(Ended::Here)), "{ended:?}");
+    assert!(matches!(ended, Ok(StreamEnd::Stopped)), "{ended:?}");
     let (events, ended) = stream(vec![EVENTS, TWO], 9);
     assert_eq!(events.len(), 2);
-    assert!(matches!(ended, Err(ClientError::Cut { .. })), "{ended:?}");
+    assert!(
+        matches!(ended, Err(ClientError::ConnectionLost { .. })),
+        "{ended:?}"
+    );
     let end: &[u8] = b"15\r\nevent: end\ndata: {}\n\n\r\n";
     let (_, ended) = stream(vec![EVENTS, end], 9);
-    assert!(matches!(ended, Ok(Ended::There)), "{ended:?}");
+    assert!(matches!(ended, Ok(StreamEnd::Closed)), "{ended:?}");
 }
 
 #[test]
-fn a_stream_that_is_refused_says_why() {
+fn a_refused_stream_reports_the_reason() {
     let late: &[u8] = b"29\r\nevent: error\ndata: {\"error\":\"too many\"}\n\n\r\n";
     let (_, ended) = stream(vec![EVENTS, late], 9);
     let error = ended.expect_err("it is refused");
@@ -181,19 +188,19 @@ fn a_stream_that_is_refused_says_why() {
         "{error}"
     );
     let (_, ended) = stream(vec![OK, b"content-length: 2\r\n\r\n{}"], 9);
-    let error = ended.expect_err("these are no events");
-    assert!(matches!(error, ClientError::Strange { .. }), "{error}");
+    let error = ended.expect_err("not an event stream");
+    assert!(matches!(error, ClientError::Protocol { .. }), "{error}");
 }
 
 #[test]
-fn being_told_to_stop_is_seen_while_nothing_comes() {
+fn a_silent_stream_can_be_stopped() {
     let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
     let address = listener.local_addr().expect("its address");
     let server = std::thread::spawn(move || {
-        let (mut stream, _) = listener.accept().expect("somebody comes");
+        let (mut stream, _) = listener.accept().expect("a connection");
         let mut bytes = [0; 4096];
         let _ = stream.read(&mut bytes).expect("a request");
-        stream.write_all(EVENTS).expect("it is taken");
+        stream.write_all(EVENTS).expect("sent");
         // Until the client goes.
         while stream.read(&mut bytes).is_ok_and(|read| read > 0) {}
     });
@@ -205,10 +212,10 @@ fn being_told_to_stop_is_seen_while_nothing_comes() {
             stop.store(true, Ordering::Relaxed);
         });
         client.stream("/v1/stats/stream", &stop, |_| {
-            Ok::<_, ClientError>(Next::More)
+            Ok::<_, ClientError>(ControlFlow::Continue(()))
         })
     });
-    assert!(matches!(ended, Ok(Ended::Here)), "{ended:?}");
+    assert!(matches!(ended, Ok(StreamEnd::Stopped)), "{ended:?}");
     drop(client);
     server.join().expect("the server ends");
 }
@@ -220,5 +227,5 @@ fn a_request_has_a_time_limit() {
     let mut client = Client::new(Address::Tcp(address), None).expect("a client");
     client.set_time_limit(Duration::from_millis(100));
     let error = client.delete("/v1/attachments/web").expect_err("no answer");
-    assert!(matches!(error, ClientError::Slow { .. }), "{error}");
+    assert!(matches!(error, ClientError::Timeout { .. }), "{error}");
 }

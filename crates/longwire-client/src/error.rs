@@ -1,0 +1,163 @@
+//! Errors of requests.
+
+use std::fmt;
+use std::io;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::{Address, ErrorBody, ProblemBody};
+
+/// Why a socket refuses a user.
+pub const OWNER_ONLY: &str = "only the user who started the run, and root, have access (try sudo)";
+
+/// An error response.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Refusal {
+    /// Status code.
+    pub status: u16,
+    /// Body.
+    #[serde(flatten)]
+    pub body: ErrorBody,
+}
+
+/// Error of a request to a run or a node.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say it")]
+pub enum ClientError {
+    #[error("the HTTP client cannot start: {0}")]
+    System(io::Error),
+    #[error("the token contains characters that a header cannot carry; is this the right file?")]
+    Token,
+    #[error(
+        "no Longwire answers at {address}: {}; start one with `longwire run network.toml \
+         --control {address}`{}, or name its address with --control or LONGWIRE_CONTROL",
+        reason(source),
+        token_hint(address)
+    )]
+    Unreachable { address: Address, source: io::Error },
+    #[error("{address} closed the connection during its response: {reason}; it may have ended")]
+    ConnectionLost { address: Address, reason: String },
+    #[error(
+        "{address} {what} within {} s; the run may hang, or this is not Longwire",
+        limit.as_secs()
+    )]
+    Timeout {
+        address: Address,
+        what: &'static str,
+        limit: Duration,
+    },
+    #[error("the server at {address} is not this version of Longwire: {reason}")]
+    Protocol { address: Address, reason: String },
+    #[error("{0}")]
+    Refused(Refusal),
+}
+
+fn token_hint(address: &Address) -> &'static str {
+    match address {
+        Address::Unix(_) => "",
+        Address::Tcp(_) => " --control-token-file FILE",
+    }
+}
+
+/// Describes an error of a socket, with a remedy where one is known.
+pub(crate) fn reason(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => "no such socket".to_owned(),
+        io::ErrorKind::ConnectionRefused => "connection refused".to_owned(),
+        io::ErrorKind::PermissionDenied => OWNER_ONLY.to_owned(),
+        _ => error.to_string(),
+    }
+}
+
+impl ClientError {
+    /// Returns the error of a response that is not Longwire's.
+    pub fn protocol(address: &Address, reason: impl Into<String>) -> ClientError {
+        ClientError::Protocol {
+            address: address.clone(),
+            reason: reason.into(),
+        }
+    }
+
+    pub(crate) fn timeout(address: &Address, what: &'static str, limit: Duration) -> ClientError {
+        ClientError::Timeout {
+            address: address.clone(),
+            what,
+            limit,
+        }
+    }
+
+    /// Whether the request is invalid, and would fail again.
+    pub fn is_usage(&self) -> bool {
+        // RFC 9110, section 15.5.9, and RFC 6585, section 4: a retry may succeed.
+        const RETRIABLE: [u16; 2] = [408, 429];
+        match self {
+            ClientError::Token => true,
+            ClientError::Refused(refusal) => {
+                (400..500).contains(&refusal.status) && !RETRIABLE.contains(&refusal.status)
+            }
+            _ => false,
+        }
+    }
+}
+
+impl Refusal {
+    /// Returns the error, or all problems with their remedies, in one line.
+    pub fn line(&self) -> String {
+        if self.body.problems.is_empty() {
+            return self.body.error.clone();
+        }
+        let problems: Vec<String> = self
+            .body
+            .problems
+            .iter()
+            .map(ProblemBody::to_string)
+            .collect();
+        problems.join("; ")
+    }
+}
+
+impl fmt::Display for Refusal {
+    /// Writes the error, or all problems, one per line.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.body.problems.is_empty() {
+            return write!(f, "refused: {}", self.body.error);
+        }
+        write!(f, "refused; nothing was changed:")?;
+        for problem in &self.body.problems {
+            write!(f, "\n  {problem}")?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_lists_all_problems() {
+        let text = r#"{"error":"set.a.rate: no; and 1 more","problems":[
+            {"field":"set.a.rate","reason":"'fast' is no rate","remedy":"write 5mbit"},
+            {"field":"","reason":"no link fits","remedy":""}]}"#;
+        let body = serde_json::from_str(text).expect("it is JSON");
+        let refused = Refusal { status: 400, body };
+        assert_eq!(
+            refused.to_string(),
+            "refused; nothing was changed:\n  set.a.rate: 'fast' is no rate; write 5mbit\n  \
+             no link fits"
+        );
+    }
+
+    #[test]
+    fn errors_that_a_retry_may_fix_are_not_usage_errors() {
+        let of = |status| {
+            ClientError::Refused(Refusal {
+                status,
+                ..Refusal::default()
+            })
+        };
+        assert!(of(400).is_usage() && of(404).is_usage() && of(403).is_usage());
+        assert!(!of(429).is_usage() && !of(408).is_usage() && !of(500).is_usage());
+    }
+}
