@@ -1,45 +1,44 @@
-//! Errors as a runtime reads them (CNI specification 1.1, section 5, "Error").
+//! Errors in the format of runtimes (CNI specification 1.1, section 5, "Error").
 
 use serde_json::json;
 
-/// The version of errors about calls whose version is unknown.
+/// Version of an error whose call has no known version.
 const VERSION_LAST: &str = "1.1.0";
 
-/// Reasons of errors, with the codes of the specification; those from 100 are of this
-/// plugin.
+/// Error codes of the specification; those from 100 are this plugin's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reason {
-    /// The version of the configuration, or the command in it, is not supported.
+    /// Unsupported version, or unsupported command for it.
     Version = 1,
-    /// A field of the configuration is unknown.
+    /// Unknown field.
     Field = 2,
     /// The container's network namespace does not exist.
     Container = 3,
-    /// A variable of the environment is missing or wrong.
+    /// Missing or invalid environment variable.
     Variables = 4,
     /// The configuration cannot be read.
     Read = 5,
-    /// The configuration is no JSON, or has other types.
+    /// The configuration is not JSON, or has wrong types.
     Decode = 6,
-    /// The configuration is wrong.
+    /// Invalid configuration.
     Configuration = 7,
-    /// The node process does not answer; it may later.
+    /// The node does not answer; try again later.
     Later = 11,
-    /// No link can be attached.
+    /// The plugin is not available.
     Unavailable = 50,
-    /// The interface has no link although one was added.
+    /// The interface has lost its link.
     NotAttached = 100,
-    /// The node process cannot attach the link.
+    /// The node refuses the link.
     Refused = 101,
 }
 
-/// An error that ends a call.
+/// Error of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CniError {
     pub reason: Reason,
-    /// A short message.
+    /// Short message.
     pub message: String,
-    /// A longer message; empty if there is nothing more.
+    /// Longer message, or empty.
     pub details: String,
 }
 
@@ -59,7 +58,7 @@ impl CniError {
         }
     }
 
-    /// Returns the object for stdout, in the version of the call if that is known.
+    /// Returns the JSON for stdout, in the version of the call if it is known.
     pub fn to_json(&self, version: Option<&str>) -> String {
         let mut object = json!({
             "cniVersion": version.unwrap_or(VERSION_LAST),

@@ -1,11 +1,11 @@
-//! A chained CNI plugin: a link for every container of a network.
+//! Chained CNI plugin that gives each container of a network a link.
 //!
-//! The plugin creates and changes no interface. It reports the namespace, the interface and
-//! the options of the link to the node process, `longwire node`, and passes the result of
-//! the plugins before it on unchanged.
+//! The plugin creates and changes no interface. It sends the namespace, the interface and the
+//! options of the link to the node process, `longwire node`, and passes on the result of the
+//! previous plugins unchanged.
 //!
-//! [`answer`] is the whole plugin. It implements version 1.1 of the specification
-//! (<https://www.cni.dev/docs/spec/>), and earlier ones from 0.3.1.
+//! [`answer`] is the whole plugin. It implements versions 0.3.1 to 1.1 of the specification
+//! (<https://www.cni.dev/docs/spec/>).
 
 mod config;
 mod error;
@@ -22,18 +22,18 @@ use error::{CniError, Reason};
 use operations::Call;
 use parameters::Parameters;
 
-/// The answer to a call.
+/// Output of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
-    /// The text for stdout: a result, an error, or nothing.
+    /// Text for stdout: a result, an error, or nothing.
     pub output: String,
-    /// Lines for stderr, where runtimes have their log.
+    /// Lines for stderr, which runtimes log.
     pub log: Vec<String>,
     /// Whether the exit code is 0.
     pub is_success: bool,
 }
 
-/// Carries out one call. `variable` returns environment variables; `input` is all of stdin.
+/// Runs a call. `variable` returns environment variables; `input` is stdin.
 pub fn answer(
     variable: &dyn Fn(&str) -> Option<String>,
     input: impl FnOnce() -> io::Result<Vec<u8>>,
@@ -73,7 +73,7 @@ fn carry_out(
     call.run()
 }
 
-/// Returns the version of the plugin, and those of CNI that it supports, a line each.
+/// Returns the versions of the plugin and of CNI, one per line.
 pub fn about() -> String {
     format!(
         "CNI longwire-cni plugin v{}\nCNI protocol versions supported: {}",

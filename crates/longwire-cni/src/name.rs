@@ -1,15 +1,15 @@
-//! Names of attachments at the node: from the network, the container and the interface, so
-//! that a later call finds what an earlier one added.
+//! Names of attachments, derived from network, container and interface, so that later calls find
+//! them.
 
-/// The start of each name.
+/// Prefix of all names.
 const PREFIX: &str = "cni-";
-/// Characters of the network's name in a name: enough to recognise it.
+/// Characters of the network's name in a name.
 const NETWORK_MAX: usize = 12;
-/// Characters of a container's ID, as tools show it.
+/// Characters of a container's ID, as tools abbreviate it.
 const CONTAINER_MAX: usize = 13;
 
-/// Returns the name of an attachment: at most 63 letters, digits, '.', '_' and '-', as
-/// `cni-pods-3fa9c0ffee123-eth0-` and the numbers of the network and the attachment.
+/// Returns the name of an attachment: at most 63 letters, digits, '.', '_' and '-', such as
+/// `cni-pods-3fa9c0ffee123-eth0-`, followed by hashes of the network and the attachment.
 pub(crate) fn name_of(network: &str, container: &str, interface: &str) -> String {
     let own = number(&[network, container, interface]);
     let label = |text: &str, max| -> String {
@@ -36,8 +36,7 @@ pub(crate) fn is_of_network(name: &str, network: &str) -> bool {
     })
 }
 
-/// Returns a number that is the same in each version of the program (FNV-1a, 32 bits; the
-/// texts are separated by a byte that UTF-8 does not have).
+/// Returns the FNV-1a hash (32 bits) of texts separated by 0xff; stable across versions.
 fn number(texts: &[&str]) -> u32 {
     let bytes = texts.iter().flat_map(|text| text.bytes().chain([0xff]));
     bytes.fold(0x811c_9dc5, |hash, byte| {
@@ -51,7 +50,7 @@ mod tests {
 
     #[test]
     fn names_stay_the_same() {
-        // Runtimes ask about attachments of earlier versions of the plugin.
+        // Runtimes may ask for attachments of earlier versions of the plugin.
         let name = name_of("pods", "3fa9c0ffee1234567890", "eth0");
         assert_eq!(name, "cni-pods-3fa9c0ffee123-eth0-6cccd2360e708fe4");
         assert!(is_of_network(&name, "pods"));

@@ -1,4 +1,4 @@
-//! The parameters of a call: environment variables (CNI specification 1.1, section 2).
+//! Environment variables of a call (CNI specification 1.1, section 2).
 
 use crate::error::{CniError, Reason};
 
@@ -13,11 +13,11 @@ pub(crate) enum Operation {
     Version,
 }
 
-/// The parameters of a call.
+/// Parameters of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Parameters {
     pub operation: Operation,
-    /// Empty if not given, as are the others.
+    /// Empty if missing; so are the other texts.
     pub container: String,
     pub namespace: String,
     pub interface: String,
@@ -25,11 +25,11 @@ pub(crate) struct Parameters {
     pub arguments: Vec<(String, String)>,
 }
 
-/// A variable's name, and the rule for its value.
+/// Name of a variable, and check of its value.
 type Rule = (&'static str, fn(&Parameters) -> bool);
 
 impl Parameters {
-    /// Reads the variables, and checks those that the operation needs.
+    /// Reads the variables, and checks those that the operation requires.
     pub fn read(variable: &dyn Fn(&str) -> Option<String>) -> Result<Parameters, CniError> {
         let text = |name| variable(name).unwrap_or_default();
         let operation = match text("CNI_COMMAND").as_str() {
@@ -68,7 +68,10 @@ impl Parameters {
         if wrong.is_empty() {
             return Ok(());
         }
-        let message = format!("missing or wrong in the environment: {}", wrong.join(", "));
+        let message = format!(
+            "missing or invalid environment variables: {}",
+            wrong.join(", ")
+        );
         Err(CniError::new(Reason::Variables, message))
     }
 }
@@ -82,20 +85,20 @@ fn unknown_command(command: &str) -> CniError {
         .with_details("commands are ADD, DEL, CHECK, GC, STATUS and VERSION")
 }
 
-/// Whether a container's ID is one: a letter or digit, then also '_', '.' and '-'.
+/// Whether a container's ID is valid: a letter or digit, then also '_', '.' and '-'.
 fn is_container(id: &str) -> bool {
     let starts_well = id.starts_with(|first: char| first.is_ascii_alphanumeric());
     let is_allowed = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
     starts_well && id.chars().all(is_allowed)
 }
 
-/// Whether the kernel takes a name of an interface.
+/// Whether an interface's name is valid for the kernel.
 fn is_interface(name: &str) -> bool {
     let is_wrong = |c: char| c == '/' || c == ':' || c.is_whitespace();
     (1..=15).contains(&name.len()) && !matches!(name, "." | "..") && !name.contains(is_wrong)
 }
 
-/// Reads `KEY=VALUE;KEY=VALUE`. Text without `=` is another plugin's.
+/// Parses `KEY=VALUE;KEY=VALUE`. Text without `=` is for other plugins.
 fn pairs(text: &str) -> Vec<(String, String)> {
     let pairs = text.split(';').filter_map(|pair| pair.split_once('='));
     pairs

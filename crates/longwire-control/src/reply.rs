@@ -1,4 +1,4 @@
-//! Answers.
+//! Responses.
 
 use std::convert::Infallible;
 
@@ -11,40 +11,40 @@ use serde::Serialize;
 
 use super::refusal::Refusal;
 
-/// The body of an answer: a text, or events as they happen.
+/// Body of a response: text, or an event stream.
 pub type Body = UnsyncBoxBody<Bytes, Infallible>;
 
-/// JSON's media type.
+/// Media type of JSON.
 pub const JSON: &str = "application/json";
 
-/// That of streams of events (WHATWG HTML, section 9.2).
+/// Media type of event streams (WHATWG HTML, section 9.2).
 pub const EVENTS: &str = "text/event-stream";
 
-/// That of metrics as Prometheus has always read them.
+/// Media type of Prometheus' text format.
 pub const METRICS_TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// That of OpenMetrics (1.0, section "Overall Structure").
+/// Media type of OpenMetrics (1.0, section "Overall Structure").
 pub const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// An answer that is all there.
+/// A complete response.
 #[derive(Debug)]
 pub struct Reply {
-    /// Its status.
+    /// Status.
     pub status: StatusCode,
-    /// Its media type.
+    /// Media type.
     pub kind: &'static str,
-    /// Its text.
+    /// Body.
     pub text: Bytes,
 }
 
 impl Reply {
-    /// 200, with a value as JSON.
+    /// Returns a 200 response with JSON.
     ///
     /// # Errors
-    /// 500 when it cannot be written, which is a fault of the program.
+    /// 500 if serialisation fails, which is a bug.
     pub fn json(value: &impl Serialize) -> Result<Reply, Refusal> {
         let text = serde_json::to_vec(value).map_err(|error| {
-            let error = format!("the answer cannot be written: {error}");
+            let error = format!("cannot serialise the response: {error}");
             Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, error)
         })?;
         Ok(Reply {
@@ -54,13 +54,13 @@ impl Reply {
         })
     }
 
-    /// As a response.
+    /// Converts to HTTP.
     pub fn into_response(self) -> Response<Body> {
         response(self.status, self.kind, Full::new(self.text).boxed_unsync())
     }
 }
 
-/// A response with the headers that all have.
+/// Returns a response with the common headers.
 pub fn response(status: StatusCode, kind: &'static str, body: Body) -> Response<Body> {
     const NO_SNIFF: (HeaderName, HeaderValue) = (
         HeaderName::from_static("x-content-type-options"),
@@ -70,7 +70,7 @@ pub fn response(status: StatusCode, kind: &'static str, body: Body) -> Response<
     *response.status_mut() = status;
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
-    // Answers about a run are outdated as soon as they are sent.
+    // State of a run is outdated once it is sent.
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(NO_SNIFF.0, NO_SNIFF.1);
     response

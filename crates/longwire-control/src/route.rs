@@ -1,4 +1,4 @@
-//! Paths, and which request is for which of them.
+//! Routes, and the match of requests to them.
 
 use serde_json::Value;
 
@@ -8,21 +8,21 @@ use super::reply::Reply;
 use super::state::ApiState;
 use super::stream::MakeSource;
 
-/// A method that some path takes.
+/// HTTP method of a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
-    /// Reads; `HEAD` is the same without its body.
+    /// Reads; also serves `HEAD`.
     Get,
-    /// Makes, or has something done.
+    /// Creates, or triggers.
     Post,
-    /// Changes what is there.
+    /// Changes.
     Patch,
     /// Removes.
     Delete,
 }
 
 impl Method {
-    /// As it is written.
+    /// Returns the name.
     pub fn name(self) -> &'static str {
         match self {
             Method::Get => "GET",
@@ -37,74 +37,72 @@ impl Method {
     }
 }
 
-/// A request, read and checked.
+/// A parsed request.
 #[derive(Debug, Default)]
 pub struct Call {
-    /// The text for the braces of the path; empty where there are none.
+    /// Value of the path's placeholder; empty without one.
     pub name: String,
-    /// The parameters.
+    /// Query parameters.
     pub query: Query,
-    /// The body; `null` where there is none.
+    /// Body; `null` without one.
     pub body: Value,
-    /// The header `Accept`; empty where there is none.
+    /// Header `Accept`; empty without one.
     pub accept: String,
     /// Whether its token allows changes.
     pub may_change: bool,
 }
 
-/// The way in which an answer is made.
+/// Handler of a route.
 #[derive(Clone, Copy)]
 pub enum Work {
-    /// At once: it reads little.
+    /// Reads little, and runs at once.
     Quick(fn(&ApiState, &Call) -> Result<Reply, Refusal>),
-    /// With less priority: it reads much, and what is quick need not wait for
-    /// it.
+    /// Reads much, and runs at low priority.
     Slow(fn(&ApiState, &Call) -> Result<Reply, Refusal>),
-    /// As a change of the run, which this makes of what is asked; and the pointer to the
-    /// request's body in that change.
+    /// Builds a change of the run; with the pointer to the request's body in it.
     Change(fn(&Call) -> Value, &'static str),
-    /// As a stream of the events of a source.
+    /// Builds the source of an event stream.
     Stream(MakeSource),
 }
 
-/// The kind of an answer, for the OpenAPI document.
+/// Kind of a response, for the OpenAPI document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// JSON of the schema of this name.
+    /// JSON of this schema.
     Json(&'static str),
-    /// A stream of events, the data of each JSON of the schema of this name.
+    /// Event stream with JSON of this schema.
     Events(&'static str),
-    /// The text of metrics.
+    /// Text of metrics.
     Metrics,
-    /// The OpenAPI document.
+    /// OpenAPI document.
     Document,
 }
 
 /// A path with a method.
 pub struct Route {
-    /// The method.
+    /// Method.
     pub method: Method,
-    /// The path; one segment may be a name in braces.
+    /// Path; one segment may be a placeholder in braces.
     pub path: &'static str,
     /// One line of help.
     pub help: &'static str,
-    /// The parameters it takes.
+    /// Query parameters.
     pub parameters: &'static [Parameter],
-    /// The schema of its body, if it takes one.
+    /// Schema of the body, if there is one.
     pub body: Option<&'static str>,
-    /// The kind of its answer.
+    /// Kind of the response.
     pub answer: Answer,
-    /// The way in which it is made.
+    /// Handler.
     pub work: Work,
 }
 
 impl Route {
-    /// Whether it needs the right to change.
+    /// Whether it requires the right to change.
     pub fn changes(&self) -> bool {
         self.method != Method::Get
     }
 
-    /// The change that a call of it asks for, if it asks for one.
+    /// Returns the change of a call, if the route makes one.
     pub fn change(&self, call: &Call) -> Option<Value> {
         match self.work {
             Work::Change(make, _) => Some(make(call)),
@@ -112,13 +110,13 @@ impl Route {
         }
     }
 
-    /// The name in its braces.
+    /// Returns the name of the placeholder.
     pub fn braces(&self) -> Option<&'static str> {
         let segments = self.path.split('/');
         segments.filter_map(in_braces).next()
     }
 
-    /// Returns the text for the braces of a path that fits this one.
+    /// Matches a path; returns the value of the placeholder.
     fn fits(&self, path: &str) -> Option<Option<String>> {
         let mut found = None;
         let mut segments = path.split('/');
@@ -139,11 +137,10 @@ fn in_braces(segment: &'static str) -> Option<&'static str> {
     segment.strip_prefix('{')?.strip_suffix('}')
 }
 
-/// The route of a request, and what stands in its braces.
+/// Returns the route of a request, and the value of its placeholder.
 ///
 /// # Errors
-/// 404 when no path fits, 405 when none of those that fit takes the method,
-/// 400 when a name is no text.
+/// 404 for an unknown path, 405 for another method, 400 for a name that is not UTF-8.
 pub fn find<'a>(
     routes: &'a [Route],
     method: &str,
@@ -154,7 +151,7 @@ pub fn find<'a>(
         .filter_map(|route| Some((route, route.fits(path)?)));
     let fitting: Vec<(&Route, Option<String>)> = fitting.collect();
     if fitting.is_empty() {
-        let error = "there is no such path; GET /v1/openapi.json tells all there are";
+        let error = "no such path; GET /v1/openapi.json lists all";
         return Err(Refusal::missing(error));
     }
     let allowed = fitting.iter().map(|(route, _)| route.method.name());

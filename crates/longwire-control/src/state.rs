@@ -1,4 +1,4 @@
-//! The state that all answers share.
+//! State shared by all requests.
 
 use std::sync::Arc;
 
@@ -9,27 +9,27 @@ use tokio::sync::{Semaphore, watch};
 use crate::config::Detail;
 use crate::view::View;
 
-/// The most streams at once.
+/// Maximum streams.
 pub const STREAMS_MAX: usize = 64;
 
-/// The state that all answers share.
+/// State shared by all requests.
 pub struct ApiState {
-    /// The run.
+    /// Run.
     pub controller: Arc<Controller>,
-    /// The detail of /metrics for requests that ask for none.
+    /// Default detail of /metrics.
     pub metrics: Detail,
-    /// Becomes `true` at the end.
+    /// `true` once the server ends.
     pub stopped: watch::Receiver<bool>,
-    /// Places for streams.
+    /// Permits of streams.
     pub streams: Arc<Semaphore>,
-    /// The histories and tables that clients read.
+    /// Histories and tables that clients read.
     pub view: Arc<View>,
-    /// Threads for work that takes long.
+    /// Threads for slow work.
     slow: Handle,
 }
 
 impl ApiState {
-    /// Returns the state of a run's API.
+    /// Creates the state of a run's API.
     pub fn new(
         controller: Arc<Controller>,
         metrics: Detail,
@@ -46,7 +46,7 @@ impl ApiState {
         }
     }
 
-    /// Replaces the places for streams by those that several runs share.
+    /// Shares the permits of streams with other runs.
     pub fn with_streams(self, streams: Arc<Semaphore>) -> ApiState {
         ApiState { streams, ..self }
     }
@@ -59,8 +59,7 @@ impl ApiState {
         }
     }
 
-    /// Does work that takes long, on a thread for such; `None` if it failed
-    /// midway.
+    /// Runs slow work on a thread of low priority; `None` if it panicked.
     pub async fn slowly<R: Send + 'static>(
         &self,
         work: impl FnOnce() -> R + Send + 'static,

@@ -1,4 +1,4 @@
-//! Tokens in files.
+//! Token files.
 
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::MetadataExt;
@@ -8,13 +8,13 @@ use longwire_capture::open;
 
 use crate::error::ControlError;
 
-/// The fewest and the most characters of a token.
+/// Permitted lengths of a token, in bytes.
 const TOKEN_LENGTHS: std::ops::RangeInclusive<usize> = 16..=4096;
 
 /// Reads the token in the first line of a file.
 ///
 /// # Errors
-/// If the file cannot be read, others may read it, or it holds no token.
+/// If the file is unreadable, readable by others, or holds no token.
 pub fn read_token(path: &Path) -> Result<Vec<u8>, ControlError> {
     let refuse = |why: String| Err(ControlError::Usage(format!("{}: {why}", path.display())));
     let failed = ControlError::file(path, "cannot read the token");

@@ -1,4 +1,4 @@
-//! Facts about pods and namespaces: the part of each object that plans need.
+//! The parts of pods and namespaces that plans depend on.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -6,32 +6,32 @@ use std::net::IpAddr;
 use k8s_openapi::api::core::v1::{Namespace, Pod};
 use kube::ResourceExt;
 
-/// The labels of an object.
+/// Labels of an object.
 pub type Labels = BTreeMap<String, String>;
 
 /// A pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PodFacts {
-    /// Its UID, which a pod of the same name that comes later does not have.
+    /// UID, which distinguishes it from a later pod of the same name.
     pub uid: String,
-    /// Its namespace.
+    /// Namespace.
     pub namespace: String,
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// Its labels.
+    /// Labels.
     pub labels: Labels,
-    /// Its node, once it is scheduled.
+    /// Node, once scheduled.
     pub node: Option<String>,
-    /// Its addresses, once it has some.
+    /// Addresses, once assigned.
     pub addresses: Vec<IpAddr>,
-    /// Whether it has the network of its machine.
+    /// Whether it is in the host network.
     pub is_host_network: bool,
-    /// Whether its containers have ended: its addresses may be those of another pod.
+    /// Whether its containers have ended, so that its addresses may be reused.
     pub has_ended: bool,
 }
 
 impl PodFacts {
-    /// Reads a pod.
+    /// Extracts the facts of a pod.
     pub fn of(pod: &Pod) -> PodFacts {
         let spec = pod.spec.as_ref();
         let status = pod.status.as_ref();
@@ -50,23 +50,23 @@ impl PodFacts {
         }
     }
 
-    /// Returns whether it runs on a node, or is about to.
+    /// Whether it runs or will run on a node.
     pub fn is_on(&self, node: &str) -> bool {
         !self.has_ended && self.node.as_deref() == Some(node)
     }
 
-    /// Returns the name by which the node knows the pod, as in `shop/cart-0`.
+    /// Returns the node's name of the pod, such as `shop/cart-0`.
     pub fn target(&self) -> String {
         format!("{}/{}", self.namespace, self.name)
     }
 }
 
-/// Reads a pod of a watch.
+/// Extracts the facts of a watched pod.
 pub(crate) fn facts_of(pod: Pod) -> PodFacts {
     PodFacts::of(&pod)
 }
 
-/// Returns the name of a namespace of a watch, and its labels.
+/// Extracts the name and labels of a watched namespace.
 pub(crate) fn labels_of(namespace: Namespace) -> (String, Labels) {
     (namespace.name_any(), namespace.labels().clone())
 }

@@ -1,5 +1,4 @@
-//! A stand-in of the API server for tests of requests: it answers with fixed objects, and
-//! watches of it stay silent.
+//! Fake API server for tests: it returns fixed objects, and its watches stay silent.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -12,18 +11,18 @@ use kube::Client;
 use kube::client::Body;
 use serde_json::{Value, json};
 
-/// A request that changes something.
+/// A recorded change.
 #[derive(Clone, Debug)]
 pub struct Change {
-    /// The method.
+    /// Method.
     pub method: Method,
-    /// The path, without parameters.
+    /// Path without parameters.
     pub path: String,
-    /// The body.
+    /// Body.
     pub body: Value,
 }
 
-/// A stand-in of the API server.
+/// A fake API server.
 #[derive(Clone, Debug, Default)]
 pub struct FakeApi {
     contents: Arc<Mutex<FakeObjects>>,
@@ -31,9 +30,9 @@ pub struct FakeApi {
 
 #[derive(Debug, Default)]
 struct FakeObjects {
-    /// Lists, by their path.
+    /// Lists by path.
     lists: BTreeMap<String, Vec<Value>>,
-    /// Paths with objects that were created.
+    /// Paths of created objects.
     created: Vec<String>,
     changes: Vec<Change>,
 }
@@ -44,17 +43,17 @@ impl FakeApi {
         self.with(|contents| contents.lists.insert(path.to_owned(), objects));
     }
 
-    /// Returns the requests that change something, in their order.
+    /// Returns the recorded changes in order.
     pub fn changes(&self) -> Vec<Change> {
         self.with(|contents| contents.changes.clone())
     }
 
-    /// Notes an object that exists and is in no list.
+    /// Adds an object that is in no list.
     pub fn add_hidden(&self, path: &str) {
         self.with(|contents| contents.created.push(path.to_owned()));
     }
 
-    /// Returns a client of it.
+    /// Returns a client.
     pub fn client(&self) -> Client {
         let api = self.clone();
         let service = tower::service_fn(move |request: Request<Body>| {
@@ -100,7 +99,7 @@ impl FakeObjects {
             body: body.clone(),
         });
         if method != Method::POST {
-            // The answer is the object, where it is known: a patch has a part of it.
+            // Returns the whole object if it is known, since a patch has a part of it.
             let mut objects = self.lists.values().flatten();
             let is_named = |object: &&Value| {
                 let name = object["metadata"]["name"].as_str();

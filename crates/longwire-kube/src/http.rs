@@ -1,4 +1,4 @@
-//! `/metrics`, `/healthz` and `/readyz` over HTTP.
+//! `/metrics`, `/healthz` and `/readyz`.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -17,16 +17,16 @@ use tokio::sync::Semaphore;
 
 use crate::metrics::Metrics;
 
-/// The time without a turn of the main loop after which the process is not healthy.
+/// Time without a turn of the main loop after which the process is unhealthy.
 const SILENCE_MAX: Duration = Duration::from_secs(120);
 
-/// The most connections at once.
+/// Maximum connections.
 const CONNECTIONS_MAX: usize = 32;
 
-/// Whether the main loop works, and whether it is ready.
+/// Liveness and readiness of the main loop.
 ///
-/// A process that waits for an API server or for its node is healthy: a restart would not
-/// help, and the links that exist stay.
+/// A process that waits for an API server or its node is alive: a restart would not help, and
+/// existing links stay.
 #[derive(Debug)]
 pub struct Health {
     start: Instant,
@@ -58,10 +58,10 @@ impl Health {
     }
 }
 
-/// Answers at an address until the process ends.
+/// Serves an address until the process ends.
 ///
 /// # Errors
-/// The address cannot be bound.
+/// If the address cannot be bound.
 pub async fn serve(
     address: SocketAddr,
     metrics: Metrics,
@@ -76,7 +76,7 @@ pub async fn serve(
                 return;
             };
             let Ok((stream, _)) = listener.accept().await else {
-                // Out of descriptors, for example: they return.
+                // Usually out of descriptors.
                 tokio::time::sleep(Duration::from_millis(100)).await;
                 continue;
             };
@@ -90,7 +90,7 @@ pub async fn serve(
                     .timer(TokioTimer::new())
                     .header_read_timeout(Duration::from_secs(10))
                     .serve_connection(TokioIo::new(stream), answer);
-                // A client that goes away is no error of this process.
+                // Errors concern the client alone.
                 let _ = connection.await;
                 drop(place);
             });

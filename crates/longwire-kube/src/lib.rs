@@ -1,7 +1,7 @@
 //! Longwire on Kubernetes.
 //!
-//! The agent of each node turns the resources into attachments of `longwire node` on its
-//! machine; the controller sums up their status and places networks.
+//! The agent of each node turns resources into attachments of `longwire node`; the controller sums
+//! up their status and places networks.
 
 pub mod agent;
 pub mod api;

@@ -30,7 +30,7 @@ struct Arguments {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum LogFormat {
-    /// A JSON object a line
+    /// One JSON object per line
     Json,
     /// For people
     Text,
@@ -38,12 +38,12 @@ enum LogFormat {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Print the definitions of the custom resources
+    /// Print the CRDs
     Crds,
-    /// Write the manifests that follow from the resources and from the Helm chart
+    /// Write the manifests generated from the resources and the Helm chart
     #[command(hide = true)]
     Manifests {
-        /// The folder `packaging` of the repository
+        /// The directory `packaging` of the repository
         packaging: PathBuf,
     },
     /// Attach links to the pods of a node
@@ -101,7 +101,7 @@ fn main() -> ExitCode {
 }
 
 fn log_to_stderr(format: LogFormat, filter: &str) {
-    // The client logs each failure as an error; the watches report the same once.
+    // The client logs each failure as an error, which the watches report once.
     let filter = EnvFilter::new(format!("kube_client=off,{filter}"));
     let log = tracing_subscriber::fmt()
         .with_env_filter(filter)

@@ -1,11 +1,11 @@
-//! Manifests: the templates of the Helm chart with its default values.
+//! Manifests: the Helm chart's templates with its default values.
 //!
-//! The chart is the source. Its templates have values and conditions of whole lines only, so
-//! that plain manifests follow from them without Helm.
+//! The templates use only values and conditions on whole lines, so plain manifests are generated
+//! without Helm.
 
 use serde_norway::Value;
 
-/// A manifest file and the chart's template that it is made from.
+/// Manifests, and the templates that they are generated from.
 const TEMPLATES: [(&str, &str); 3] = [
     (
         "rbac.yaml",
@@ -23,34 +23,34 @@ const TEMPLATES: [(&str, &str); 3] = [
 
 const VALUES: &str = include_str!("../../../packaging/helm/longwire/values.yaml");
 
-/// The namespace of plain manifests.
+/// Namespace of plain manifests.
 const NAMESPACE: &str = "longwire-system";
 
 /// The first line of a file that is made from another.
 const MADE: &str = "# Made by `longwire-kube manifests`; do not edit.\n";
 
-/// A template that this program cannot read.
+/// Error of a template.
 #[derive(Debug, thiserror::Error)]
 pub enum TemplateError {
-    /// The values are no YAML.
+    /// The values are not YAML.
     #[error("values.yaml: {0}")]
     Values(#[from] serde_norway::Error),
-    /// A placeholder is of another form, or has no value.
+    /// An unsupported placeholder, or one without a value.
     #[error("{file}:{line}: no value for '{placeholder}'")]
     Placeholder {
-        /// The file.
+        /// File.
         file: String,
-        /// The line, from 1.
+        /// Line, from 1.
         line: usize,
-        /// The text between the braces.
+        /// Text between the braces.
         placeholder: String,
     },
 }
 
-/// Returns the definitions of all resources as YAML.
+/// Returns the CRDs as YAML.
 ///
 /// # Errors
-/// A definition is no YAML.
+/// If serialisation fails.
 pub fn crds() -> Result<String, TemplateError> {
     let mut text = MADE.to_owned();
     for definition in crate::api::definitions() {
@@ -60,10 +60,10 @@ pub fn crds() -> Result<String, TemplateError> {
     Ok(text)
 }
 
-/// Returns the chart's template of the definitions.
+/// Returns the chart's template of the CRDs.
 ///
 /// # Errors
-/// A definition is no YAML.
+/// If serialisation fails.
 pub fn crds_template() -> Result<String, TemplateError> {
     let crds = crds()?;
     Ok(format!(
@@ -71,10 +71,10 @@ pub fn crds_template() -> Result<String, TemplateError> {
     ))
 }
 
-/// Returns the plain manifests: names of files, and their text.
+/// Returns the plain manifests: file names and contents.
 ///
 /// # Errors
-/// A template cannot be read.
+/// If a template is unsupported.
 pub fn manifests() -> Result<Vec<(String, String)>, TemplateError> {
     let values: Value = serde_norway::from_str(VALUES)?;
     let mut files = vec![("crds.yaml".to_owned(), crds()?)];

@@ -1,4 +1,4 @@
-//! Metrics of the agent and the controller, in the format of Prometheus.
+//! Prometheus metrics of the agent and the controller.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -43,7 +43,7 @@ struct StateKind {
     state: &'static str,
 }
 
-/// The metrics of a process.
+/// Metrics of a process.
 #[derive(Clone, Debug)]
 pub struct Metrics {
     registry: Arc<Registry>,
@@ -72,10 +72,10 @@ impl Default for Metrics {
         registry.register("status_writes", help, status_writes.clone());
         let buckets = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0];
         let reaction = Histogram::new(buckets);
-        let help = "Seconds from a change of a cache until the node has applied it";
+        let help = "Seconds from a change of a cache to its application";
         registry.register("reaction_seconds", help, reaction.clone());
         let leader = Gauge::default();
-        registry.register("leader", "1 for the controller that leads", leader.clone());
+        registry.register("leader", "1 for the leading controller", leader.clone());
         let synced = Gauge::default();
         let help = "1 once all caches are complete";
         registry.register("synced", help, synced.clone());
@@ -113,7 +113,7 @@ impl Metrics {
         self.requests.get_or_create(&kind).inc();
     }
 
-    /// Sets the number of attachments that are attached, and that wait.
+    /// Sets the numbers of attached and waiting attachments.
     pub fn set_attachments(&self, attached: usize, waiting: usize) {
         for (state, count) in [("attached", attached), ("waiting", waiting)] {
             let gauge = self.attachments.get_or_create(&StateKind { state });
@@ -137,7 +137,7 @@ impl Metrics {
         self.leader.set(i64::from(is_leader));
     }
 
-    /// Counts a comparison with the cluster, whose caches were complete.
+    /// Counts a comparison with complete caches.
     pub fn count_turn(&self) {
         self.synced.set(1);
         self.turns.inc();

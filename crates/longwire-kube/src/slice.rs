@@ -1,4 +1,4 @@
-//! Writes to the status of resources, by server-side apply.
+//! Writes the status of resources by server-side apply.
 
 use std::fmt::Debug;
 
@@ -12,11 +12,11 @@ use serde_json::{Value, json};
 use crate::api::{Link, Network, NodeStatus};
 use crate::plan::ResourceKey;
 
-/// The longest name of a field manager.
+/// Longest name of a field manager, in bytes.
 const MANAGER_MAX: usize = 128;
 
-/// Returns the field manager of a node: it owns the node's slices, and nothing else. A name
-/// of a node that leaves no room is cut, and ends with its hash.
+/// Returns the field manager of a node, which owns the node's slices. A long name of a node is
+/// truncated and followed by its hash.
 pub fn field_manager(node: &str) -> String {
     let manager = format!("longwire-agent-{node}");
     if manager.len() <= MANAGER_MAX {
@@ -30,7 +30,7 @@ pub fn field_manager(node: &str) -> String {
     start + &hash
 }
 
-/// A kind of resource with slices.
+/// Kind of a resource with slices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ResourceKind {
     /// `Link`.
@@ -40,7 +40,7 @@ pub enum ResourceKind {
 }
 
 impl ResourceKind {
-    /// Returns its name.
+    /// Returns the name.
     pub fn as_str(self) -> &'static str {
         match self {
             ResourceKind::Link => "Link",
@@ -49,11 +49,10 @@ impl ResourceKind {
     }
 }
 
-/// Makes a slice the only thing that a field manager owns in the status of a resource;
-/// without a slice, it owns nothing.
+/// Makes a slice all that a field manager owns in the status of a resource; `None` removes it.
 ///
 /// # Errors
-/// The API server does not answer, or refuses it.
+/// If the API server fails.
 pub async fn apply_slice(
     client: &Client,
     kind: ResourceKind,
@@ -71,11 +70,11 @@ pub async fn apply_slice(
     }
 }
 
-/// Makes these fields the only ones that a field manager owns in the status of a resource.
-/// A resource that does not exist is no error.
+/// Makes these fields all that a field manager owns in the status of a resource. A no-op if the
+/// resource does not exist.
 ///
 /// # Errors
-/// The API server does not answer, or refuses it.
+/// If the API server fails.
 pub async fn apply_status<K>(
     client: &Client,
     key: &ResourceKey,
@@ -108,8 +107,7 @@ where
 mod tests {
     use super::*;
 
-    /// A name of a node has up to 253 characters, and the part that two share may be longer
-    /// than a field manager.
+    /// Names of nodes have up to 253 characters, and a common prefix may exceed a field manager's name.
     #[test]
     fn each_node_has_its_own_field_manager() {
         let common = "worker.".repeat(34);
@@ -123,10 +121,10 @@ mod tests {
             assert!(manager.starts_with("longwire-agent-"), "{manager}");
             assert!(!managers[..index].contains(manager), "{manager}");
         }
-        // Those of before, for names that fit.
+        // Names that fit are unchanged.
         assert_eq!(managers[5], "longwire-agent-worker-1");
         assert_eq!(managers[6], format!("longwire-agent-{}", "x".repeat(113)));
-        // The same in each process.
+        // Deterministic.
         assert_eq!(managers[7], field_manager(&nodes[7]));
     }
 }

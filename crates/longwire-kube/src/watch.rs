@@ -17,28 +17,28 @@ use crate::cache::Cache;
 use crate::metrics::Metrics;
 use crate::plan::ResourceKey;
 
-/// The time after which the API server ends a watch, which then goes on where it was. A
-/// connection that died without a notice is found within it.
+/// Time after which the API server ends a watch, which then resumes. It bounds the time to detect a
+/// dead connection.
 const WATCH_SECONDS: u32 = 30;
 
-/// The longest silence of a connection to the API server.
+/// Read timeout of connections to the API server.
 const READ_TIMEOUT: Duration = Duration::from_secs(WATCH_SECONDS as u64 + 10);
 
-/// An error in reaching the cluster.
+/// Error of access to the cluster.
 #[derive(Debug, thiserror::Error)]
 pub enum ClusterError {
     /// There is no configuration.
     #[error("no cluster: {0}")]
     Config(#[from] kube::config::InferConfigError),
-    /// The configuration cannot be used.
+    /// The configuration is invalid.
     #[error("no client of the cluster: {0}")]
     Client(#[from] kube::Error),
 }
 
-/// Returns a client: of the cluster that a pod is in, or of `KUBECONFIG`.
+/// Creates a client of the pod's cluster, or that of `KUBECONFIG`.
 ///
 /// # Errors
-/// There is no configuration, or it cannot be used.
+/// If the configuration is missing or invalid.
 pub async fn connect() -> Result<Client, ClusterError> {
     let mut config = kube::Config::infer().await?;
     config.connect_timeout = Some(Duration::from_secs(5));
@@ -46,10 +46,10 @@ pub async fn connect() -> Result<Client, ClusterError> {
     Ok(Client::try_from(config)?)
 }
 
-/// A cache with the task that fills it, which ends with this.
+/// A cache with the task that fills it. Dropping it aborts the task.
 #[derive(Debug)]
 pub struct Watch<T> {
-    /// The cache.
+    /// Cache.
     pub cache: Arc<Cache<T>>,
     task: JoinHandle<()>,
 }
@@ -60,12 +60,12 @@ impl<T> Drop for Watch<T> {
     }
 }
 
-/// A configuration of watches of all objects of a kind.
+/// Returns the configuration of a watch of all objects of a kind.
 pub fn all() -> Config {
     Config::default().timeout(WATCH_SECONDS)
 }
 
-/// Watches objects, keeps what `reduce` returns of each, and notifies of changes.
+/// Watches objects, stores what `reduce` returns of each, and notifies of changes.
 pub fn start<K, T>(
     api: Api<K>,
     config: Config,

@@ -11,24 +11,24 @@ use longwire_io::net::NetError;
 use longwire_runtime::StartError;
 use longwire_topology::Problem;
 
-/// Why a node cannot start.
+/// Error of starting a node.
 #[derive(Debug, thiserror::Error)]
 pub enum NodeError {
-    /// The directory of attachments.
+    /// The directory of attachments is unusable.
     #[error("cannot use the directory of attachments {}: {source}", path.display())]
     Directory {
-        /// The directory.
+        /// Directory.
         path: PathBuf,
-        /// The reason.
+        /// System error.
         source: io::Error,
     },
     /// Another node uses the directory.
-    #[error("another node uses {}: its attachments would be made twice", path.display())]
+    #[error("another node uses {}", path.display())]
     InUse {
-        /// The directory.
+        /// Directory.
         path: PathBuf,
     },
-    /// Threads.
+    /// The threads cannot start.
     #[error("cannot start a thread: {0}")]
     Thread(io::Error),
 }
@@ -44,11 +44,11 @@ pub enum LinkFailure {
          machine's traffic: ask for host_network if that is meant, with prefixes for a part"
     )]
     HostNetwork { description: String },
-    #[error("process {pid} has ended; the process with its number now is another")]
+    #[error("process {pid} has ended, and its PID is reused")]
     OtherProcess { pid: u32 },
-    #[error("there is no interface with an Ethernet header but lo in the namespace")]
+    #[error("no Ethernet interface in the namespace")]
     NoInterface,
-    #[error("the attachment cannot be kept: {0}")]
+    #[error("cannot store the attachment: {0}")]
     Store(io::Error),
     #[error(transparent)]
     Attach(Box<AttachError>),
@@ -63,7 +63,7 @@ pub enum LinkFailure {
 }
 
 impl LinkFailure {
-    /// Whether a link or a port of a network has the traffic of an interface.
+    /// Whether another link or a network's port has the traffic.
     pub fn is_taken(&self) -> bool {
         let LinkFailure::Attach(error) = self else {
             return false;

@@ -1,18 +1,18 @@
-//! Decides which files and plugins the requests to a node may name.
+//! Which files and plugins requests to a node may name.
 //!
-//! A node reads files as root. Its socket is root's too, but clients forward what others wrote:
-//! pod annotations, resources of a cluster. Attachments, their changes and networks read files
-//! only through this module, and a refused path is not looked up.
+//! A node reads files as root. Its socket is root's too, but clients forward foreign input: pod
+//! annotations, resources of a cluster. Attachments, their changes and networks read files only
+//! through this module, which does not look up refused paths.
 
 use std::sync::Arc;
 
 use longwire_runtime::{Faults, FileAccess, FileLoader, PluginUse};
 use longwire_topology::{Files, StartFiles};
 
-/// Why a request with `"files": false` must not name a file.
+/// Error for files in a request with `"files": false`.
 const NO_FILES: &str = "this request has files: false, so it cannot name files or plugins";
 
-/// Why the node loads no plugins.
+/// Error for plugins.
 const NO_PLUGINS: &str = "a node loads no plugins, as a crash in one would end all links of the \
                           machine; use `longwire attach` without --node";
 
@@ -25,7 +25,7 @@ pub(crate) fn access(files: bool) -> FileAccess {
     }
 }
 
-/// Returns the loader of links in the node's own process.
+/// Returns the loader of links in the node's process.
 pub(crate) fn loader(files: bool, faults: &Faults) -> FileLoader {
     FileLoader::reporting_to(faults)
         .with_access(access(files))
@@ -37,7 +37,7 @@ pub(crate) fn of_attachment(files: bool) -> Arc<dyn Files> {
     StartFiles::of(loader(files, &Faults::new()))
 }
 
-/// Returns the files of a network's topology, whose plugins its own process loads.
+/// Returns the files of a network's topology, whose plugins a separate process loads.
 pub(crate) fn of_network(files: bool) -> Arc<dyn Files> {
     let loader = FileLoader::new().with_access(access(files));
     StartFiles::of(loader.with_plugins(PluginUse::Defer))

@@ -8,7 +8,8 @@
 //! It also runs networks: topologies, or this machine's part of them.
 //!
 //! ```no_run
-//! use longwire_control::node::{AttachmentSpec, Attachments};
+//! use longwire_client::node::AttachmentSpec;
+//! use longwire_control::node::Attachments;
 //! use longwire_node::{Node, NodeConfig};
 //!
 //! let node = Node::start(NodeConfig::in_directory("/run/longwire/node"))?;

@@ -1,4 +1,4 @@
-//! The interfaces of a place, and the topology of links in them.
+//! Interfaces of a place, and the topology of links in them.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -18,32 +18,31 @@ use longwire_topology::{PairPlan, PortPlan, Problem, Topology};
 
 use crate::LinkFailure;
 
-/// The word for all interfaces of a namespace but lo.
+/// Word for all interfaces of a namespace but lo.
 pub const ALL: &str = "all";
 
-/// The part of an interface's traffic that a link is for.
+/// Traffic of an interface that a link takes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Part {
-    /// The frames.
+    /// Selected frames.
     pub selection: Selection,
-    /// The directions.
+    /// Directions.
     pub direction: Direction,
-    /// The place among other links of the interface ([`AttachPlace`]).
+    /// Priority among the links of the interface ([`AttachPlace`]).
     pub priority: Option<u8>,
-    /// The fate of the traffic when the process is killed.
+    /// Fate of the traffic after the process is killed.
     pub fail: FailMode,
-    /// The claims of an earlier process, by the names of their interfaces.
+    /// Claims of an earlier process by interface.
     pub claims: BTreeMap<String, AttachClaim>,
-    /// The number of links among which the memory of rings is divided; 0 for those of the
-    /// interfaces.
+    /// Number of links that share the memory of rings; 0 for the number of interfaces.
     pub sharing: usize,
 }
 
-/// Prepares a link in each interface that is named: one, that of the default route, or
-/// [`ALL`] with an Ethernet header.
+/// Prepares a link in each named interface: one, that of the default route, or [`ALL`] Ethernet
+/// interfaces.
 ///
 /// # Errors
-/// If an interface does not exist, or no link can be attached to it.
+/// If an interface does not exist, or takes no link.
 pub fn prepare_all(
     namespace: &NetNamespace,
     interface: Option<&str>,
@@ -70,7 +69,7 @@ pub fn prepare_all(
     let _hurry = ExpeditedGrace::begin();
     let hub = AttachHub::new(names.len().max(part.sharing))?;
     let prepared = names.iter().map(|name| prepare(Some(name), &hub));
-    // Modules of tunnels make a device in every namespace, such as sit0.
+    // Tunnel modules create a device in every namespace, such as sit0.
     let prepared = prepared.filter(|result| !matches!(result, Err(AttachError::NoEthernet { .. })));
     let prepared = prepared.collect::<Result<Vec<PreparedLink>, AttachError>>()?;
     if prepared.is_empty() {
@@ -79,13 +78,12 @@ pub fn prepare_all(
     Ok(prepared)
 }
 
-/// Time from the loss of a device of a link until its interface is gone as well, if both
-/// are in a namespace that is being removed.
+/// Longest time between the loss of a link's device and that of its interface while their namespace
+/// is removed.
 const REMOVAL: Duration = Duration::from_secs(1);
 
-/// Takes the loss of ports out of a report if they were lost with their namespace, and the
-/// interfaces of all links with them. It waits a moment for the interfaces. Returns whether
-/// there was such a loss.
+/// Removes lost ports from a report if their namespace is gone, and with it the interfaces of all
+/// links. Waits up to [`REMOVAL`]. Returns whether ports were lost so.
 pub fn forgive_lost_ports(run: &mut RunReport, attached: &[Attachment]) -> bool {
     if run.ports.iter().all(|port| port.lost.is_none()) {
         return false;
@@ -101,7 +99,7 @@ pub fn forgive_lost_ports(run: &mut RunReport, attached: &[Attachment]) -> bool 
     true
 }
 
-/// Takes prepared links apart: their ports by name, and the rest, which takes frames later.
+/// Splits prepared links into ports by name, and what engages them later.
 pub fn split(prepared: Vec<PreparedLink>) -> (Vec<(String, Port)>, Vec<Engage>) {
     let (mut ports, mut engages) = (Vec::new(), Vec::new());
     for prepared in prepared {
@@ -113,16 +111,15 @@ pub fn split(prepared: Vec<PreparedLink>) -> (Vec<(String, Port)>, Vec<Engage>) 
     (ports, engages)
 }
 
-/// Returns the names of the ports of an interface: towards its namespace, and towards its
-/// wire.
+/// Returns the ports of an interface: towards its namespace, and towards its wire.
 fn port_names(interface: &str) -> [String; 2] {
     [format!("{interface}.inner"), format!("{interface}.outer")]
 }
 
-/// Returns the topology of one link in each of these interfaces.
+/// Returns the topology with one link per interface.
 ///
 /// # Errors
-/// What is wrong in the scenario, or with a name.
+/// Problems of the scenario or of a name.
 pub fn topology(
     interfaces: &[String],
     link: Duplex,
@@ -136,7 +133,7 @@ pub fn topology(
         }),
     });
     let mut topology = Topology::pairs(pairs.collect(), link, scenario)?;
-    // So that frames for a port that is lost with its namespace are counted.
+    // Frames to a port that is lost with its namespace are counted.
     topology.on_port_loss = OnPortLoss::Continue;
     Ok(topology)
 }

@@ -1,10 +1,9 @@
-//! The process that shortens the end of a killed emulator with many links.
+//! Child process that shortens the end of a killed emulator with many links.
 //!
-//! The kernel closes the links and sockets of a killed process one after the other, and waits
-//! for grace periods for each: 0.2 s for an attachment. Traffic passes meanwhile, but a
-//! service manager starts the next node after that only, and no link can be attached to the
-//! last interfaces. So the process has a child that expedites the grace periods when it has
-//! been killed, until it is gone.
+//! The kernel closes the links and sockets of a killed process one by one, with RCU grace periods
+//! of 0.2 s per attachment. Traffic passes meanwhile, but a service manager does not start the
+//! next node, and the last interfaces take no new link. After a kill, the child expedites grace
+//! periods until the process is gone.
 
 use std::io::{self, Read};
 use std::os::fd::AsFd;
@@ -16,15 +15,14 @@ use longwire_io::{Pidfd, attach};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::SigSet;
 
-/// The longest wait for the end of the process, in milliseconds: grace periods cost the machine
-/// interrupts while they are expedited.
+/// Time limit in milliseconds: expedited grace periods cause interrupts on all cores.
 const END_MAX: u16 = 60_000;
 
-/// Starts the child, `longwire node --end-of PID`, which ends after this process. Without the right to expedite grace
-/// periods it has no effect.
+/// Starts the child, `longwire node --end-of PID`, which ends after this process. It has no effect
+/// without the right to expedite grace periods.
 ///
 /// # Errors
-/// If no process can be started.
+/// If the process cannot start.
 pub fn start() -> io::Result<()> {
     let ends_with_this = attach::closed_at_end()?;
     let mut command = Command::new("/proc/self/exe");
@@ -35,16 +33,15 @@ pub fn start() -> io::Result<()> {
     command.spawn().map(drop)
 }
 
-/// Waits for the end of the process of this number, and shortens it.
+/// Waits for a process to end, and shortens its end.
 ///
 /// # Errors
-/// If there is no such process.
+/// If the process does not exist.
 pub fn shorten(process: u32) -> io::Result<()> {
-    // A service manager stops this child together with its parent, which may not end in
-    // time.
+    // A service manager signals this child together with its parent.
     let _ = SigSet::all().thread_block();
     let process = Pidfd::open(process)?;
-    // It writes nothing.
+    // Returns at end of file; nothing is written.
     let _ = io::stdin().read(&mut [0]);
     let _hurry = ExpeditedGrace::begin();
     let mut ended = [PollFd::new(process.as_fd(), PollFlags::POLLIN)];

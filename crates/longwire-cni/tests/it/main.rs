@@ -1,4 +1,4 @@
-//! The plugin against a node that the tests script.
+//! The plugin against a scripted node.
 #![allow(missing_docs, reason = "tests")]
 
 mod add;
@@ -11,7 +11,7 @@ use std::path::Path;
 use longwire_cni::Answer;
 use serde_json::{Value, json};
 
-/// The result of the plugins before, with spaces that a parser would lose.
+/// Result of previous plugins, with spaces that a parser would lose.
 const PREVIOUS: &str = r#"{ "cniVersion":"1.1.0","interfaces":[{"name":"cni0"},
   {"name":"eth0","sandbox":"/proc/self/ns/net"}],"ips":[], "x": 1.50 }"#;
 
@@ -23,7 +23,7 @@ struct Call {
 }
 
 impl Call {
-    /// A call with all variables, of a network whose node has this socket.
+    /// Creates a call with all variables, for the node at this socket.
     fn new(operation: &str, socket: &Path) -> Call {
         let variables = [
             ("CNI_COMMAND", operation),
@@ -67,7 +67,7 @@ impl Call {
         self.run_with(&text)
     }
 
-    /// Runs it with other text on stdin.
+    /// Runs the call with other text on stdin.
     fn run_with(&self, text: &str) -> Answer {
         let variable = |name: &str| self.variables.get(name).cloned();
         longwire_cni::answer(&variable, || Ok(text.as_bytes().to_vec()))

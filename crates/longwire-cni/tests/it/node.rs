@@ -1,4 +1,4 @@
-//! A node that gives the answers of a script, and keeps the requests.
+//! A scripted node that records requests.
 
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -9,10 +9,10 @@ use std::thread;
 use longwire_testbed::support::Folder;
 use serde_json::Value;
 
-/// A request: its method and path, and its body or null.
+/// Method and path, and the body or null.
 pub type Request = (String, Value);
 
-/// The answers of a node: a function of the request, to a status and a body.
+/// Function from a request to a status and a body.
 type Script = dyn Fn(&str, &Value) -> (u16, Value) + Send + Sync;
 
 pub struct FakeNode {
@@ -40,7 +40,7 @@ impl FakeNode {
         self.folder.path().join("node.sock")
     }
 
-    /// Returns the requests, and forgets them.
+    /// Takes the recorded requests.
     pub fn requests(&self) -> Vec<Request> {
         std::mem::take(&mut self.requests.lock().expect("a list"))
     }

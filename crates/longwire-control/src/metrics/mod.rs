@@ -1,6 +1,6 @@
-//! `/metrics`: what is counted, for Prometheus, in the format it asks for.
+//! `/metrics`, in the format that Prometheus asks for.
 //!
-//! `table.rs` lists all there are; docs/metrics.md explains them.
+//! `table.rs` lists the metrics; docs/metrics.md explains them.
 
 mod table;
 mod text;
@@ -27,23 +27,23 @@ use crate::config::Detail;
 use crate::state::ApiState;
 use table::{Metric, Source, metrics};
 
-/// The most links that are listed one by one.
+/// Maximum links that are listed individually.
 const EACH_MAX: usize = 20_000;
 
-/// The counters at one time.
+/// Counters at one time.
 #[derive(Debug)]
 struct Snapshot {
-    /// The attachment of a node whose counters they are.
+    /// Attachment of a node.
     attachment: Option<String>,
     elapsed_s: f64,
     report: RunReport,
     hosts: Option<HostsReport>,
     count: usize,
-    /// By name and direction; one row without either when they are summed up.
+    /// By name and direction; a single row without either for sums.
     links: Vec<(Option<(String, &'static str)>, LinkTotals)>,
 }
 
-/// `/metrics`.
+/// Answers `/metrics` of a run.
 pub fn answer(state: &ApiState, call: &Call) -> Result<Reply, Refusal> {
     let pattern = call.query.text("match").unwrap_or("*");
     let each = match call.query.text("links") {
@@ -78,8 +78,8 @@ pub fn answer(state: &ApiState, call: &Call) -> Result<Reply, Refusal> {
     written(Snapshots(vec![snapshot]), &call.accept)
 }
 
-/// `/metrics` of a node: each attachment's, with its name as a label and its links by
-/// direction. `accept` is the header of that name.
+/// Answers `/metrics` of a node: all attachments, labelled by name, with links by direction.
+/// `accept` is the request's header.
 pub fn of_attachments(runs: &[(String, Arc<Controller>)], accept: &str) -> Result<Reply, Refusal> {
     let snapshots = runs.iter().map(|(name, controller)| {
         let mut links = Vec::new();
@@ -98,13 +98,13 @@ pub fn of_attachments(runs: &[(String, Arc<Controller>)], accept: &str) -> Resul
     written(Snapshots(snapshots.collect()), accept)
 }
 
-/// Writes metrics in the format that is accepted.
+/// Writes metrics in the accepted format.
 fn written(snapshots: Snapshots, accept: &str) -> Result<Reply, Refusal> {
     let mut registry = Registry::with_prefix("longwire");
     registry.register_collector(Box::new(snapshots));
     let mut text = String::new();
     encode(&mut text, &registry).map_err(|_| {
-        let error = "the metrics cannot be written";
+        let error = "cannot serialise the metrics";
         Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, error)
     })?;
     let (kind, text) = if text::prefers_open_metrics(accept) {
@@ -119,7 +119,7 @@ fn written(snapshots: Snapshots, accept: &str) -> Result<Reply, Refusal> {
     })
 }
 
-/// A link's name and direction.
+/// Splits a link's name and direction.
 fn split(name: &str) -> (String, &'static str) {
     for (end, direction) in [(".up", "up"), (".down", "down")] {
         if let Some(name) = name.strip_suffix(end) {
@@ -129,7 +129,7 @@ fn split(name: &str) -> (String, &'static str) {
     (name.to_owned(), "both")
 }
 
-/// The counters of one run, or of each of a node's attachments.
+/// Counters of a run, or of all attachments of a node.
 #[derive(Debug)]
 struct Snapshots(Vec<Snapshot>);
 
@@ -203,8 +203,7 @@ impl Metric {
                 self.write_value(out, &from.labels(labels), value(totals))
             }),
             Source::LinkDrops => from.each_link(|labels, totals| {
-                // For single links, reasons without drops are left out: they would be
-                // most of the text.
+                // Of individual links, reasons without drops are omitted: they would be most of the text.
                 let mut drops = totals.drops.iter();
                 drops.try_for_each(|(reason, count)| match count {
                     0 if !labels.is_empty() => Ok(()),
@@ -217,7 +216,7 @@ impl Metric {
         }
     }
 
-    /// Writes a value; without labels it is the metric's own.
+    /// Writes a value, with labels if there are any.
     fn write_value(
         &self,
         out: &mut MetricEncoder,
@@ -236,7 +235,7 @@ impl Metric {
 }
 
 impl Snapshot {
-    /// Returns labels behind that of the attachment.
+    /// Returns labels after that of the attachment.
     fn labels<'a>(&'a self, labels: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
         let attachment = self.attachment.as_deref();
         let attachment = attachment.map(|name| ("attachment", name));
@@ -246,7 +245,7 @@ impl Snapshot {
             .collect()
     }
 
-    /// Passes the labels and the counters of each link.
+    /// Visits each link with its labels and counters.
     fn each_link(
         &self,
         mut write: impl FnMut(&[(&str, &str)], &LinkTotals) -> fmt::Result,
@@ -260,7 +259,7 @@ impl Snapshot {
     }
 }
 
-/// Returns the value of one counter among those of an object.
+/// Returns the value of a counter.
 fn value(counted: impl Iterator<Item = (&'static Counter, u64)>, of: &Counter) -> u64 {
     let mut counted = counted.filter(|(counter, _)| counter.name == of.name);
     counted.next().map_or(0, |(_, value)| value)

@@ -1,5 +1,4 @@
-//! The metrics: those of the run and the switch are listed here, the others follow from
-//! the ledger.
+//! Table of metrics. Those of counters derive from the recorder's.
 
 use longwire_fabric::PeerReport;
 use longwire_runtime::RunReport;
@@ -10,46 +9,45 @@ use prometheus_client::registry::Unit;
 
 use super::Snapshot;
 
-/// A metric: its name after `longwire_` and before its unit and `_total`, and the source
-/// of its values.
+/// A metric. Its name lacks `longwire_`, the unit and `_total`.
 #[derive(Clone)]
 pub struct Metric {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// Its unit.
+    /// Unit.
     pub unit: Option<Unit>,
     /// One line of help.
     pub help: &'static str,
-    /// Its values.
+    /// Source of its values.
     pub source: Source,
 }
 
-/// The source of values: one for each port, link or reason.
+/// Source of a metric's values.
 #[derive(Clone, Copy)]
 pub enum Source {
-    /// The program.
+    /// Version of the program.
     Info,
-    /// The run, rising and falling.
+    /// Gauge of the run.
     Run(fn(&Snapshot) -> f64),
-    /// A count of the switch.
+    /// Counter of the switch.
     Switch(fn(&RunReport) -> u64),
-    /// The same, by a label of this name.
+    /// Counters of the switch, by a label.
     SwitchBy(&'static str, fn(&RunReport) -> Vec<(&str, u64)>),
-    /// A counter of the ledger, of each object in a scope.
+    /// Recorder's counter, per object of a scope.
     Counter(&'static Counter, Scope),
     /// Artifacts of a port, by kind.
     PortArtifacts,
-    /// The lateness of frames at a port.
+    /// Lateness of a port.
     PortLateness,
     /// Drops of a link, by reason.
     LinkDrops,
-    /// A gauge of a link.
+    /// Gauge of a link.
     LinkGauge(fn(&LinkTotals) -> u64),
-    /// A value of the exchange with each of the other hosts.
+    /// Value per remote host.
     Host(MetricType, fn(&PeerReport) -> u64),
 }
 
-/// Returns all metrics, in the order in which they are written.
+/// Returns all metrics, in output order.
 pub fn metrics() -> Vec<Metric> {
     let groups = [
         run_metrics(),
@@ -59,21 +57,21 @@ pub fn metrics() -> Vec<Metric> {
             "port_artifacts",
             None,
             Source::PortArtifacts,
-            "What the emulator did to frames that no link asked for, by kind",
+            "Artifacts: effects of the emulator outside its configuration, by kind",
         )],
         counters(Memory::COUNTERS, Scope::Port),
         vec![metric(
             "port_lateness",
             Some(Unit::Seconds),
             Source::PortLateness,
-            "How much later than their release frames were handed to the port",
+            "Lateness: time from a frame's release to its handover to the port",
         )],
         counters(Traffic::COUNTERS, Scope::Link),
         vec![metric(
             "link_dropped_frames",
             None,
             Source::LinkDrops,
-            "Frames that the link lost, by reason",
+            "Dropped frames, by reason",
         )],
         counters(Effects::COUNTERS, Scope::Link),
         counters(Handovers::COUNTERS, Scope::Link),
@@ -137,25 +135,25 @@ fn run_metrics() -> Vec<Metric> {
             "links",
             None,
             Source::Run(|snapshot| snapshot.count as f64),
-            "Links that are counted here, directions apart",
+            "Links; separate directions count separately",
         ),
         metric(
             "frames_in_flight",
             None,
             Source::Run(|snapshot| snapshot.report.in_flight as f64),
-            "Frames inside: queued, on their way, or waiting for their release",
+            "Frames queued or in flight",
         ),
         metric(
             "switch_forwarded_frames",
             None,
             Source::Switch(|fabric| fabric.switch.forwarded),
-            "Frames that the switch sent to one port",
+            "Frames forwarded to one port",
         ),
         metric(
             "switch_flooded_frames",
             None,
             Source::SwitchBy("kind", |fabric| fabric.switch.flooded_by_kind().collect()),
-            "Frames that the switch sent to all ports, by kind of destination",
+            "Flooded frames, by kind of destination",
         ),
         metric(
             "switch_refused_frames",
@@ -163,25 +161,25 @@ fn run_metrics() -> Vec<Metric> {
             Source::SwitchBy("reason", |fabric| {
                 fabric.switch.not_forwarded.nonzero().collect()
             }),
-            "Frames that the switch sent to no port, by reason",
+            "Frames forwarded to no port, by reason",
         ),
         metric(
             "switch_stations_learnt",
             None,
             Source::Switch(|fabric| fabric.switch.learnt),
-            "Stations that the switch learnt",
+            "Stations learnt by the switch",
         ),
         metric(
             "switch_stations_moved",
             None,
             Source::Switch(|fabric| fabric.switch.moved),
-            "Stations heard of at another port than before",
+            "Stations that moved to another port",
         ),
         metric(
             "switch_loop_signs",
             None,
             Source::Switch(|fabric| fabric.switch.loop_signs),
-            "Signs of a loop among the ports",
+            "Suspected loops among the ports",
         ),
     ]
 }
@@ -199,7 +197,7 @@ fn host_metrics() -> Vec<Metric> {
         ),
         counter(
             "host_outages",
-            "Times at which the host did not answer for a second",
+            "Outages: the host did not answer for a second",
             |peer| peer.outages,
         ),
         counter("host_sent_frames", "Frames sent to the host", |peer| {
@@ -212,30 +210,30 @@ fn host_metrics() -> Vec<Metric> {
         ),
         counter(
             "host_lost_frames",
-            "Frames that were lost on the way from the host",
+            "Frames lost on the way from the host",
             |peer| peer.frames_lost,
         ),
         counter(
             "host_dropped_frames",
-            "Frames to the host and from it for which there was no memory",
+            "Frames to and from the host dropped for lack of memory",
             |peer| peer.frames_dropped,
         ),
         counter(
             "host_late_frames",
-            "Frames that came from the host after their release",
+            "Frames received from the host after their release",
             |peer| peer.frames_late,
         ),
         metric(
             "host_round_trip",
             Some(Unit::Other("nanoseconds".to_owned())),
             Source::Host(MetricType::Gauge, |peer| peer.round_trip_ns),
-            "The shortest round trip to the host",
+            "Minimum round-trip time to the host",
         ),
     ]
 }
 
 impl Metric {
-    /// Returns the type of the metric.
+    /// Returns the type.
     pub fn kind(&self) -> MetricType {
         match self.source {
             Source::Info => MetricType::Info,
@@ -252,8 +250,7 @@ impl Metric {
 mod tests {
     use super::*;
 
-    /// The page has each metric under the name that is scraped, of its kind,
-    /// and no other.
+    /// docs/metrics.md lists exactly these metrics, with their types.
     #[test]
     fn the_page_lists_all_metrics() {
         let page = include_str!("../../../../docs/metrics.md");

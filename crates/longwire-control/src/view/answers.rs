@@ -1,4 +1,4 @@
-//! The answers about the view.
+//! Responses of the live view.
 
 use longwire_engine::Nanos;
 
@@ -9,13 +9,13 @@ use crate::reply::Reply;
 use crate::route::Call;
 use crate::state::ApiState;
 
-/// Rows of a page of the table unless the request says otherwise.
+/// Default number of rows.
 const ROWS: u64 = 50;
 
-/// Answers with the samples of a direction.
+/// Returns the samples of a direction.
 ///
 /// # Errors
-/// If there is no such direction.
+/// 404 for an unknown direction.
 pub fn history(state: &ApiState, call: &Call) -> Result<Reply, Refusal> {
     let view = &state.view;
     let since = call.query.time("since").unwrap_or(Nanos::ZERO);
@@ -28,10 +28,10 @@ pub fn history(state: &ApiState, call: &Call) -> Result<Reply, Refusal> {
     Reply::json(&columns)
 }
 
-/// Answers with rows of the table of directions.
+/// Returns rows of the table of directions.
 ///
 /// # Errors
-/// If it cannot be written.
+/// If serialisation fails.
 pub fn table(state: &ApiState, call: &Call) -> Result<Reply, Refusal> {
     let view = &state.view;
     let number = |name: &str, otherwise| call.query.number(name).unwrap_or(otherwise) as usize;
@@ -47,10 +47,10 @@ pub fn table(state: &ApiState, call: &Call) -> Result<Reply, Refusal> {
     Reply::json(&page)
 }
 
-/// Answers with the fidelity of the run so far.
+/// Returns the fidelity of the run so far.
 ///
 /// # Errors
-/// If it cannot be written.
+/// If serialisation fails.
 pub fn fidelity(state: &ApiState, _call: &Call) -> Result<Reply, Refusal> {
     let view = &state.view;
     let judgement = view.judgement(&state.controller);
@@ -58,10 +58,10 @@ pub fn fidelity(state: &ApiState, _call: &Call) -> Result<Reply, Refusal> {
     Reply::json(&fidelity)
 }
 
-/// Answers with the largest flows of a direction.
+/// Returns the largest flows of a direction.
 ///
 /// # Errors
-/// If there is no such direction.
+/// 404 for an unknown direction; 409 for a replay.
 pub fn flows(state: &ApiState, call: &Call) -> Result<Reply, Refusal> {
     if !state.controller.takes_changes() {
         return Err(Refusal::conflict("the flows of a replay are not counted"));
@@ -72,7 +72,7 @@ pub fn flows(state: &ApiState, call: &Call) -> Result<Reply, Refusal> {
     Reply::json(&flows.ok_or_else(|| no_direction(&call.name))?)
 }
 
-/// 404: there is no such direction.
+/// 404: unknown direction.
 pub fn no_direction(name: &str) -> Refusal {
     Refusal::missing(format!(
         "no direction is called '{name}'; a link has NAME.up and NAME.down, or NAME alone if both \

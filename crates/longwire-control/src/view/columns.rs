@@ -1,4 +1,4 @@
-//! Samples as columns of numbers.
+//! Samples in columns.
 
 use std::collections::BTreeMap;
 
@@ -10,49 +10,49 @@ use serde::{Deserialize, Serialize};
 use super::PERIOD;
 use super::history::HistorySample;
 
-/// Samples of a direction: columns of the same length, a value for each period.
+/// Samples of a direction: columns of equal length, with a value per period.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Columns {
-    /// The usual length of a period, in seconds.
+    /// Nominal length of a period, in seconds.
     pub period_s: f64,
-    /// The ends of the periods, since the start of the run.
+    /// Ends of the periods, in seconds since the start of the run.
     pub elapsed_s: Vec<f64>,
-    /// Offered bits a second.
+    /// Offered bit/s.
     pub bits_in_per_s: Vec<f64>,
-    /// Delivered bits a second.
+    /// Delivered bit/s.
     pub bits_out_per_s: Vec<f64>,
-    /// Offered frames a second.
+    /// Offered frames/s.
     pub packets_in_per_s: Vec<f64>,
-    /// Delivered frames a second.
+    /// Delivered frames/s.
     pub packets_out_per_s: Vec<f64>,
-    /// The rate in force in bits a second: the configured one if it is fixed, else that at
-    /// which frames were served, without framing; null where there were none, or no rate.
+    /// Rate in bit/s: the configured one if it is fixed, else the mean rate of service without
+    /// framing; null without served frames or a rate.
     pub rate_bits_per_s: Vec<Option<u64>>,
-    /// Frames in the queue at the end of the period.
+    /// Queued frames at the end of the period.
     pub queued_frames: Vec<u64>,
-    /// Median from arrival to release, in microseconds; null where no frame was delivered.
+    /// Median delay from arrival to release, in microseconds; null without deliveries.
     pub delay_p50_us: Vec<Option<f64>>,
-    /// 99th percentile from arrival to release.
+    /// 99th percentile of the delay from arrival to release.
     pub delay_p99_us: Vec<Option<f64>>,
-    /// Median from arrival to departure: queueing and serialisation.
+    /// Median delay from arrival to departure: queueing and serialisation.
     pub queueing_p50_us: Vec<Option<f64>>,
-    /// 99th percentile from arrival to departure.
+    /// 99th percentile of the delay from arrival to departure.
     pub queueing_p99_us: Vec<Option<f64>>,
-    /// Frames a second that were marked with congestion experienced.
+    /// Frames/s marked with congestion experienced.
     pub marks_per_s: Vec<f64>,
-    /// Frames that were handed over late.
+    /// Late frames.
     pub late: Vec<u32>,
-    /// Dropped frames a second, by reason; without reasons that did not occur.
+    /// Dropped frames/s by reason; reasons without drops are omitted.
     pub drops_per_s: BTreeMap<String, Vec<f64>>,
 }
 
-/// The new samples of directions, by name.
+/// New samples by direction.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct HistoryEvent(pub BTreeMap<String, Columns>);
 
 impl Columns {
-    /// Returns the columns of samples.
+    /// Converts samples.
     pub fn of<'a>(samples: impl Iterator<Item = &'a HistorySample> + Clone) -> Columns {
         let mut columns = Columns {
             period_s: PERIOD.as_secs_f64(),
@@ -72,7 +72,7 @@ impl Columns {
         let seconds = sample.period.as_secs_f64().max(1e-9);
         let rate = |count: u64| rounded(count as f64 / seconds);
         let micros = |time: Nanos| rounded(time.as_nanos() as f64 / 1e3);
-        // To a millisecond.
+        // Millisecond resolution.
         self.elapsed_s
             .push((sample.at.as_secs_f64() * 1e3).round() / 1e3);
         self.bits_in_per_s.push(rate(8 * sample.bytes_in));
@@ -99,7 +99,7 @@ impl Columns {
     }
 }
 
-/// To a tenth: more digits are most of the text.
+/// Rounds to a tenth: further digits would be most of the text.
 fn rounded(value: f64) -> f64 {
     (value * 10.0).round() / 10.0
 }

@@ -1,4 +1,4 @@
-//! The largest flows of one direction, counted while a client reads them.
+//! Largest flows of one direction, counted while a client reads them.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -8,44 +8,44 @@ use longwire_fabric::{Controller, FlowCount};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Counting ends when no client has asked for this long.
+/// Idle time after which counting ends.
 const IDLE_AFTER: Duration = Duration::from_secs(5);
 
-/// The most flows of an answer.
+/// Maximum flows in a response.
 const FLOWS_MAX: usize = 20;
 
-/// The largest flows of a direction.
+/// Largest flows of a direction.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Flows {
-    /// Since when they are counted, in seconds since the start of the run.
+    /// Start of counting, in seconds since the start of the run.
     pub since_s: f64,
     /// Time since the start of the run, in seconds.
     pub elapsed_s: f64,
     /// Delivered frames of all flows.
     pub packets: u64,
-    /// The largest flows, by frames, at most 20.
+    /// At most 20 flows, by frames in descending order.
     pub flows: Vec<FlowRow>,
 }
 
 /// A flow.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct FlowRow {
-    /// Protocol, source and destination, as in `tcp 10.0.0.1:40000 > 10.0.0.2:5201`; `other`
-    /// for all frames without IP.
+    /// Protocol, source and destination, such as `tcp 10.0.0.1:40000 > 10.0.0.2:5201`; `other` for
+    /// all frames without IP.
     pub flow: String,
     /// Delivered frames.
     pub packets: u64,
-    /// Their bytes.
+    /// Delivered bytes.
     pub bytes: u64,
-    /// Bits a second since the answer before.
+    /// Bit/s since the previous response.
     pub bits_per_s: f64,
-    /// The share of all delivered frames.
+    /// Fraction of all delivered frames.
     pub share: f64,
-    /// At most this many of the frames may be of other flows.
+    /// Maximum number of its frames that belong to other flows.
     pub error_packets: u64,
 }
 
-/// The direction whose flows are counted.
+/// Counter of one direction's flows.
 #[derive(Debug, Default)]
 pub struct FlowReader(Option<Reading>);
 
@@ -64,7 +64,7 @@ impl FlowReader {
         self.0.is_some()
     }
 
-    /// Ends counting that no client reads.
+    /// Ends counting once clients are idle.
     pub fn refresh(&mut self, controller: &Controller) {
         let idle = |reading: &Reading| reading.asked.elapsed() > IDLE_AFTER;
         if self.0.as_ref().is_some_and(idle) {
@@ -73,8 +73,8 @@ impl FlowReader {
         }
     }
 
-    /// Returns the flows of a direction; counting begins with the first call, and ends for
-    /// other directions. `None` if there is no such direction.
+    /// Returns the flows of a direction, if it exists. The first call starts counting, and ends it
+    /// for another direction.
     pub fn read(&mut self, name: &str, controller: &Controller) -> Option<Flows> {
         let link = controller.direction(name)?.id;
         let now = controller.elapsed();

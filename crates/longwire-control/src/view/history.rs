@@ -1,8 +1,8 @@
-//! The last minutes of directions, sampled ten times a second.
+//! History of directions: ten minutes, with ten samples per second.
 //!
-//! With `--view`, all directions of a network with at most [`KEPT`] are recorded from the start
-//! of the run. Otherwise a direction is recorded while clients read it, and the least recently
-//! read one is replaced.
+//! With `--view`, networks of at most [`KEPT`] directions are recorded from the start of the run.
+//! Otherwise a direction is recorded while clients read it, and replaces the least recently read
+//! one.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -13,41 +13,41 @@ use longwire_fabric::{Controller, Direction, options_in_json};
 use longwire_runtime::fabric::LinkTotals;
 use longwire_runtime::ledger::{DelayCounts, DelayQuantiles};
 
-/// Directions that are recorded at once: each takes 0.8 MB after ten minutes.
+/// Maximum recorded directions, of 0.8 MB each after ten minutes.
 pub const KEPT: usize = 32;
 
-/// Without `--view`, a direction that no client has read for this long is not recorded.
+/// Idle time after which a direction is no longer recorded, without `--view`.
 const DROP_AFTER: Duration = Duration::from_secs(60);
 
-/// Samples of a direction: ten minutes.
+/// Maximum samples of a direction.
 pub const SAMPLES: usize = 6_000;
 
-/// The counts of a direction in one period.
+/// Counters of a direction in one period.
 #[derive(Clone, Debug)]
 pub struct HistorySample {
-    /// The end of the period, since the start of the run.
+    /// End of the period, since the start of the run.
     pub at: Nanos,
-    /// The length of the period.
+    /// Length of the period.
     pub period: Nanos,
-    /// Frames and bytes that arrived and that left.
+    /// Frames and bytes, offered and delivered.
     pub packets_in: u64,
     pub bytes_in: u64,
     pub packets_out: u64,
     pub bytes_out: u64,
-    /// Drops by index of reason, without those at 0.
+    /// Drops by index of the reason; zeros are omitted.
     pub drops: Box<[(u8, u32)]>,
-    /// Frames marked with congestion experienced, and handed over late.
+    /// Frames marked with congestion experienced, and late frames.
     pub marks: u32,
     pub late: u32,
-    /// Frames in the queue at the end of the period.
+    /// Queued frames at the end of the period.
     pub queued: u64,
-    /// The delays of frames that were delivered in the period.
+    /// Delays of delivered frames.
     pub delays: Option<DelayQuantiles>,
-    /// The rate: the configured one if it is fixed, else that of the frames served.
+    /// Rate: the configured one if it is fixed, else that of service.
     pub rate: Option<u64>,
 }
 
-/// The samples of a direction.
+/// A recorded direction.
 #[derive(Debug)]
 pub struct Recorded {
     direction: Direction,
@@ -57,12 +57,12 @@ pub struct Recorded {
     read_delays: DelayCounts,
     at: Nanos,
     samples: VecDeque<HistorySample>,
-    /// The number of the request that read it last, and its time.
+    /// Sequence number and time of the last read.
     read: u64,
     read_at: Instant,
 }
 
-/// The samples of all recorded directions.
+/// All recorded directions.
 #[derive(Debug, Default)]
 pub struct History {
     recorded: Vec<Recorded>,
@@ -75,8 +75,7 @@ impl History {
         self.recorded.is_empty()
     }
 
-    /// Looks for links that were added or removed. Unless `all` are
-    /// kept, ends records that no client reads.
+    /// Follows added and removed links. Unless `all` are kept, drops idle directions.
     pub fn refresh(&mut self, all: bool, controller: &Controller) {
         let before = self.ids();
         self.recorded.retain_mut(|recorded| {
@@ -103,8 +102,7 @@ impl History {
         self.watch(&before, controller);
     }
 
-    /// Returns the samples of a direction, which is recorded from now on; `None` if there is
-    /// no such direction.
+    /// Returns the samples of a direction, if it exists, and records it from now on.
     pub fn read(
         &mut self,
         name: &str,
@@ -117,7 +115,7 @@ impl History {
             None => Some(controller.direction(name)?),
         };
         if let Some(direction) = &unnamed {
-            // Where both directions are one, it has several names: `out` and `out.up`.
+            // A shared direction has two names: `out` and `out.up`.
             let known = |recorded: &Recorded| recorded.direction.id == direction.id;
             place = self.recorded.iter().position(known);
         }
@@ -157,7 +155,7 @@ impl History {
         }
     }
 
-    /// Takes a sample of each recorded direction.
+    /// Samples all recorded directions.
     pub fn sample(&mut self, controller: &Controller) {
         let ids = self.ids();
         let options = controller.options_of(&ids);
@@ -170,7 +168,7 @@ impl History {
             let occupancy = queues.get(index).copied().flatten();
             let occupancy = occupancy.map(|occupancy| occupancy.packets);
             let clock = controller.clock_time(now);
-            // Of a fabric it is as of the last arrival: since then the queue may have drained.
+            // The queue of a network is as of the last arrival, and may have drained since.
             let current = !controller.takes_changes() || recorded.is_busy(clock);
             recorded.sample(now, occupancy.filter(|_| current));
         }
@@ -206,12 +204,12 @@ impl Recorded {
         }
     }
 
-    /// Whether frames are in the queue or in service at `now` on the clock of departures.
+    /// Whether frames are queued or in service at `now` on the clock of departures.
     fn is_busy(&self, now: Nanos) -> bool {
         self.direction.cells.watch_delays().backlog(now) > Nanos::ZERO
     }
 
-    /// Takes a sample; `queued`: the frames in the queue, if they are known.
+    /// Adds a sample; `queued` are the queued frames, if known.
     fn sample(&mut self, now: Nanos, queued: Option<u64>) {
         let cells = &self.direction.cells;
         let (before, totals) = (&self.totals, cells.totals());
@@ -254,7 +252,7 @@ impl Recorded {
     }
 }
 
-/// Returns the rate of a link in bits a second, if it is fixed.
+/// Returns the rate of a link in bit/s, if it is fixed.
 fn fixed_rate(options: &LinkSpec) -> Option<u64> {
     let options = options_in_json(options);
     let rate: BitRate = options.get("rate")?.as_str()?.parse().ok()?;

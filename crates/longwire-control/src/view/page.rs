@@ -1,4 +1,4 @@
-//! The static files of the page.
+//! Static files of the page.
 
 use http_body_util::{BodyExt, Full};
 use hyper::body::Bytes;
@@ -8,14 +8,13 @@ use hyper::{Method, Request, Response, StatusCode};
 use crate::reply::{Body, response};
 use crate::view_config::PageFile;
 
-/// Only the page itself is loaded, and no other page may show it in a frame. Charts set
-/// styles, and exported images are data of the page.
+/// Permits the page's own files, and no framing by others. Charts set styles, and exported images
+/// are data URLs.
 const POLICY: &str = "default-src 'self'; style-src 'self' 'unsafe-inline'; \
                       img-src 'self' data: blob:; frame-ancestors 'none'; base-uri 'none'; \
                       form-action 'none'";
 
-/// Returns the response to a request for a file of the page; `None` if it is for something
-/// else.
+/// Returns a file of the page, if the request is for one.
 pub fn file<B>(files: &[PageFile], request: &Request<B>) -> Option<Response<Body>> {
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
         return None;

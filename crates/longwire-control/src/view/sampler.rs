@@ -1,4 +1,4 @@
-//! Takes the samples of a view.
+//! Sampling of a view.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use super::PERIOD;
 use crate::server::ended;
 use crate::state::ApiState;
 
-/// Takes samples until the run ends, while clients want any.
+/// Takes samples while clients need them, until the run ends.
 pub async fn sample(state: Arc<ApiState>) {
     let view = Arc::clone(&state.view);
     let mut stopped = state.stopped.clone();
@@ -17,7 +17,7 @@ pub async fn sample(state: Arc<ApiState>) {
     for tick in 0u64.. {
         let next = async {
             if view.is_idle() {
-                // A run without clients is not woken ten times a second.
+                // Without clients, the run is not woken ten times per second.
                 view.wanted().await;
                 ticks.reset();
             }

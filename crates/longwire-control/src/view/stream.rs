@@ -1,4 +1,4 @@
-//! The history of directions as a stream of events.
+//! History of directions as an event stream.
 
 use std::sync::Arc;
 
@@ -13,21 +13,21 @@ use crate::route::Call;
 use crate::state::ApiState;
 use crate::stream::{EventSource, event};
 
-/// The most directions of one stream.
+/// Maximum directions of a stream.
 const DIRECTIONS_MAX: usize = 8;
 
-/// The new samples of some directions, again and again.
+/// Source of the new samples of some directions.
 struct NewSamples {
     view: Arc<View>,
     state: Arc<ApiState>,
-    /// Names, and the end of the last sample that was sent.
+    /// Names, and the end of the last sample sent.
     directions: Vec<(String, Option<Nanos>)>,
 }
 
-/// Returns the source of a stream of the directions that a request names.
+/// Returns the event source of a request.
 ///
 /// # Errors
-/// If there is no direction of a name.
+/// 404 for an unknown direction.
 pub fn open(state: &Arc<ApiState>, call: &Call) -> Result<Box<dyn EventSource>, Refusal> {
     let view = Arc::clone(&state.view);
     let names: Vec<&str> = call

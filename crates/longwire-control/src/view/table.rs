@@ -1,4 +1,4 @@
-//! The rates of all directions, read once a second while a client asks for them.
+//! Rates of all directions, read once per second while clients ask for them.
 
 use std::collections::HashMap;
 use std::collections::VecDeque;
@@ -11,59 +11,59 @@ use longwire_topology::glob::fits;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Nothing is read for clients that have not asked for this long.
+/// Idle time after which counters are no longer read.
 const IDLE_AFTER: Duration = Duration::from_secs(5);
 
-/// The table is dropped when no client has asked for this long.
+/// Idle time after which the table is dropped.
 const DROP_AFTER: Duration = Duration::from_secs(60);
 
-/// Seconds of a row's recent rates.
+/// Length of the history of a row, in seconds.
 const RECENT: usize = 60;
 
-/// The orders of a table.
+/// Sort keys.
 pub const SORTS: [&str; 6] = ["name", "bits_in", "bits_out", "drops", "queued", "late"];
 
-/// Some rows of the table of directions.
+/// Rows of the table of directions.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct TablePage {
-    /// The time of the counters, since the start of the run.
+    /// Time of the counters in seconds since the start of the run.
     pub elapsed_s: f64,
-    /// The number of directions.
+    /// Number of directions.
     pub directions: usize,
-    /// The number of directions that fit.
+    /// Number of matching directions.
     pub fitting: usize,
-    /// The rows.
+    /// Rows.
     pub rows: Vec<TableRow>,
 }
 
-/// A direction in the table.
+/// Row of a direction.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct TableRow {
-    /// The name, as in `adsl7.up`.
+    /// Name, such as `adsl7.up`.
     pub name: String,
-    /// The state.
+    /// State.
     pub state: State,
-    /// Offered bits a second.
+    /// Offered bit/s.
     pub bits_in_per_s: f64,
-    /// Delivered bits a second.
+    /// Delivered bit/s.
     pub bits_out_per_s: f64,
-    /// Offered frames a second.
+    /// Offered frames/s.
     pub packets_in_per_s: f64,
-    /// Delivered frames a second.
+    /// Delivered frames/s.
     pub packets_out_per_s: f64,
-    /// Dropped frames a second.
+    /// Dropped frames/s.
     pub drops_per_s: f64,
-    /// Frames in the queue, as of the last arrival.
+    /// Queued frames as of the last arrival.
     pub queued: u64,
-    /// Frames handed over late, since the start.
+    /// Late frames since the start.
     pub late: u64,
-    /// Frames late because the emulator was overloaded, since the start.
+    /// Frames late because of overload, since the start.
     pub overload: u64,
-    /// Delivered bits in each of the last 60 seconds at most, the oldest first.
+    /// Delivered bits of up to 60 past seconds, oldest first.
     pub recent: Vec<f64>,
 }
 
-/// The part of the table that a client reads.
+/// Rows that a client requests.
 #[derive(Clone, Debug)]
 pub struct Selection<'a> {
     pub pattern: &'a str,
@@ -73,7 +73,7 @@ pub struct Selection<'a> {
     pub limit: usize,
 }
 
-/// The rates of all directions.
+/// Rates of all directions.
 #[derive(Debug, Default)]
 pub struct Table {
     at: Nanos,
@@ -95,12 +95,12 @@ struct Row {
 type Counts = [u64; 5];
 
 impl Table {
-    /// Whether a client has asked for it in the last while.
+    /// Whether a client has read it recently.
     pub fn is_read(&self) -> bool {
         self.asked.is_some()
     }
 
-    /// Reads the counters, if a client has asked lately.
+    /// Reads the counters, if a client has read the table recently.
     pub fn refresh(&mut self, controller: &Controller) {
         let Some(asked) = self.asked else {
             return;
@@ -132,7 +132,7 @@ impl Table {
         self.at = now;
     }
 
-    /// Returns some rows. The first reading has no rates: they are of the last second.
+    /// Returns rows. Rates appear with the second reading.
     pub fn page(&mut self, selection: &Selection<'_>, controller: &Controller) -> TablePage {
         self.asked = Some(Instant::now());
         if self.rows.is_empty() {
@@ -176,7 +176,7 @@ fn sort(rows: &mut [&Row], selection: &Selection<'_>) {
         "late" => (row.late + row.overload) as f64,
         _ => 0.0,
     };
-    // Of equal ones, the order of the names.
+    // Names break ties.
     rows.sort_by(by_name);
     match (selection.sort, selection.descending) {
         ("name", true) => rows.reverse(),

@@ -1,4 +1,4 @@
-//! Requests to the node, with the memory of those that failed.
+//! Requests to the node, with retries.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -12,22 +12,21 @@ use crate::metrics::{Metrics, NodeRequest};
 use crate::node::{AttachmentView, NodeClient, NodeError};
 use crate::plan::KeptAttachment;
 
-/// The number of requests at once.
+/// Maximum concurrent requests.
 const AT_ONCE: usize = 8;
 
-/// The time after which a request that failed is repeated.
+/// Retry delay of a failed request.
 const REPEAT: Duration = Duration::from_secs(2);
 
-/// The time after which a request that was refused is repeated unchanged: a file or a
-/// version of the node may have changed.
+/// Retry delay of a refused request: a file or the node's version may have changed.
 const REPEAT_REFUSED: Duration = Duration::from_secs(30);
 
-/// Requests that failed, by the attachment's name.
+/// Failed requests by attachment.
 #[derive(Debug, Default)]
 pub(super) struct Attempts {
     failed: BTreeMap<String, FailedPut>,
     errors: BTreeMap<String, NodeError>,
-    /// Whether a removal failed: the next comparison finds it again.
+    /// Whether a removal failed; the next comparison finds it again.
     has_failed_removal: bool,
 }
 
@@ -38,8 +37,7 @@ struct FailedPut {
 }
 
 impl Attempts {
-    /// Sends the requests that the differences ask for. Returns the agents' attachments
-    /// as they are then.
+    /// Sends the requests that remove the differences. Returns the agents' attachments afterwards.
     pub async fn apply(
         &mut self,
         node: &NodeClient,
@@ -95,12 +93,12 @@ impl Attempts {
         views
     }
 
-    /// Returns the errors of the last requests, by the attachment's name.
+    /// Returns the errors of the last requests by attachment.
     pub fn errors(&self) -> &BTreeMap<String, NodeError> {
         &self.errors
     }
 
-    /// Returns the time until a request is repeated.
+    /// Returns the time until the next retry.
     pub fn retry_after(&self) -> Option<Duration> {
         let next = self.failed.values().map(|failed| failed.next).min();
         let put = next.map(|next| next.saturating_duration_since(Instant::now()));
@@ -108,7 +106,7 @@ impl Attempts {
         [put, removal].into_iter().flatten().min()
     }
 
-    /// Forgets what is not wanted any more, and what has become right in the meantime.
+    /// Forgets attachments that are no longer desired, or no longer differ.
     fn forget(&mut self, wanted: &BTreeMap<String, Value>, put: &[String]) {
         let differs = |name: &String| wanted.contains_key(name) && put.contains(name);
         self.failed.retain(|name, _| differs(name));
@@ -135,7 +133,7 @@ impl Attempts {
     }
 }
 
-/// Puts an attachment. One for another place cannot be changed: it is removed first.
+/// Puts an attachment. One at another place cannot be changed, and is replaced.
 async fn put_or_replace(
     node: &NodeClient,
     name: &str,
@@ -154,7 +152,7 @@ async fn put_or_replace(
 /// Removes all attachments and networks of agents from a node. Returns their names.
 ///
 /// # Errors
-/// The node does not answer, or did not remove one.
+/// If the node does not answer, or fails to remove one.
 pub async fn remove_all(node: &NodeClient) -> Result<Vec<String>, NodeError> {
     let views = node.attachments().await?;
     let names = views.into_iter().map(|view| view.name);
@@ -164,7 +162,7 @@ pub async fn remove_all(node: &NodeClient) -> Result<Vec<String>, NodeError> {
     }
     let networks = match node.networks().await {
         Ok(networks) => networks,
-        // A node of an earlier version has no networks.
+        // An earlier version of the node has no networks.
         Err(NodeError::Missing(_)) => Vec::new(),
         Err(error) => return Err(error),
     };

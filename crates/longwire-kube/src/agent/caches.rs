@@ -1,4 +1,4 @@
-//! The caches of an agent.
+//! Caches of an agent.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::metrics::Metrics;
 use crate::plan::{ClusterState, needs_peers};
 use crate::watch::{Watch, all, start};
 
-/// Copies of what a plan follows from.
+/// Local copies of the resources that a plan depends on.
 pub(super) struct Caches {
     client: Client,
     changed: Arc<Notify>,
@@ -21,9 +21,9 @@ pub(super) struct Caches {
     links: Watch<Link>,
     scenarios: Watch<Scenario>,
     namespaces: Watch<(String, Labels)>,
-    /// The pods of the node.
+    /// Pods of the node.
     own: Watch<PodFacts>,
-    /// The pods of all nodes, from the first link on that selects peers by labels.
+    /// Pods of all nodes, once a link selects peers by labels.
     peers: Option<Watch<PodFacts>>,
 }
 
@@ -55,8 +55,7 @@ impl Caches {
         }
     }
 
-    /// Returns the state of the cluster, or `None` while any cache that it needs is not
-    /// complete.
+    /// Returns the state of the cluster, or `None` while a required cache is incomplete.
     pub fn state(&mut self, node: &str) -> Option<ClusterState> {
         let links = self.links.cache.objects()?;
         if self.peers.is_none() && needs_peers(&links) {
@@ -66,7 +65,7 @@ impl Caches {
         }
         let mut pods = self.own.cache.objects()?;
         if let Some(peers) = &self.peers {
-            // Of pods of this node, the watch of the node is the one that counts.
+            // For pods of this node, its own watch is authoritative.
             let elsewhere = |pod: &PodFacts| pod.node.as_deref() != Some(node);
             let peers = peers.cache.objects()?;
             pods.extend(peers.into_iter().filter(elsewhere));
@@ -81,7 +80,7 @@ impl Caches {
     }
 }
 
-/// Keeps what a plan needs: a change of the status is no reason for a new one.
+/// Drops the status, so that its changes do not trigger a new plan.
 fn spec_of_link(link: Link) -> Link {
     Link {
         metadata: identity(link.metadata),

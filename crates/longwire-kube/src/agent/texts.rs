@@ -1,19 +1,18 @@
-//! Texts of the node, for users of the cluster: they know resources and fields, and neither
-//! names of attachments nor the command line.
+//! Translation of the node's messages for users of the cluster, who know resources and fields, but
+//! neither names of attachments nor the command line.
 
 use crate::plan::PREFIX;
 
-/// Returns the resource of a name at the node, as in `Link shop/far`.
+/// Lookup of the resource of an attachment, such as `Link shop/far`.
 pub(super) type ResourceOf<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// Options of the command line that are fields of a Link.
+/// Command-line options that are fields of a Link.
 const FIELDS: [&str; 6] = ["filter", "fail", "interface", "priority", "seed", "to"];
 
-/// Signs that a clause is about the command line.
+/// Patterns of clauses about the command line.
 const COMMANDS: [&str; 4] = ["`longwire ", "`bpftool ", "--", "command line"];
 
-/// Returns a text with resources and fields in place of names and options, and without the
-/// clauses that give commands.
+/// Replaces names and options by resources and fields, and removes clauses with commands.
 pub(super) fn for_users(text: &str, resource_of: ResourceOf<'_>) -> String {
     let text = with_fields(text);
     let mut clauses = split(&text, &[": ", "; "]).into_iter();
@@ -22,10 +21,10 @@ pub(super) fn for_users(text: &str, resource_of: ResourceOf<'_>) -> String {
     with_resources(&format!("{first}{rest}"), resource_of)
 }
 
-/// The remedy for values that commands of Longwire list.
+/// Remedy for values that commands of Longwire list.
 const VALUES: &str = "docs/models/README.md of Longwire lists the models";
 
-/// Returns a remedy without the parts that give commands; `None` if nothing is left.
+/// Removes the parts with commands from a remedy; `None` if nothing is left.
 pub(super) fn remedy_for_users(remedy: &str) -> Option<String> {
     if remedy.starts_with("`longwire models ") {
         return Some(VALUES.to_owned());
@@ -37,7 +36,7 @@ pub(super) fn remedy_for_users(remedy: &str) -> Option<String> {
     (!rest.is_empty()).then(|| rest.to_owned())
 }
 
-/// Returns whether a text names a resource.
+/// Whether a text names a resource.
 pub(super) fn names_resource(text: &str, resource_of: ResourceOf<'_>) -> bool {
     words(text).any(|word| resource_of(name_in(word)).is_some())
 }
@@ -46,7 +45,7 @@ fn has_command(clause: &str) -> bool {
     COMMANDS.iter().any(|sign| clause.contains(sign))
 }
 
-/// Returns the parts of a text, each with the separator before it.
+/// Splits a text; each part begins with its separator.
 fn split<'a>(text: &'a str, separators: &[&str]) -> Vec<&'a str> {
     let mut parts = Vec::new();
     let mut rest = text;
@@ -63,7 +62,7 @@ fn split<'a>(text: &'a str, separators: &[&str]) -> Vec<&'a str> {
     }
 }
 
-/// Replaces options, as in `--filter`, by fields.
+/// Replaces options such as `--filter` by fields.
 fn with_fields(text: &str) -> String {
     let field = |word: &str| {
         let name = word.strip_prefix("--")?;
@@ -74,7 +73,7 @@ fn with_fields(text: &str) -> String {
         .collect()
 }
 
-/// Replaces names at the node, in quotes or not, by resources.
+/// Replaces names of attachments, quoted or not, by resources.
 fn with_resources(text: &str, resource_of: ResourceOf<'_>) -> String {
     let mut replaced = String::new();
     let mut rest = words(text).peekable();
@@ -95,7 +94,7 @@ fn with_resources(text: &str, resource_of: ResourceOf<'_>) -> String {
     replaced
 }
 
-/// Returns the name at the node that a word is, without the stop of its sentence.
+/// Strips quotes and punctuation from a word.
 fn name_in(word: &str) -> &str {
     if word.starts_with(PREFIX) {
         word.trim_end_matches('.')
@@ -104,7 +103,7 @@ fn name_in(word: &str) -> &str {
     }
 }
 
-/// Returns the words of a text, and each other character.
+/// Splits a text into words and single other characters.
 fn words(text: &str) -> impl Iterator<Item = &str> {
     let is_of_word = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '.';
     let mut rest = text;

@@ -1,4 +1,4 @@
-//! The status of links: sums, conditions and events.
+//! Status of links: sums, conditions and events.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,16 +15,16 @@ use crate::metrics::Metrics;
 use crate::plan::ResourceKey;
 use crate::slice::{ResourceKind, apply_slice, apply_status, field_manager};
 
-/// The shortest time between two writes in which only counters differ.
+/// Minimum period of writes in which only counters differ.
 const COUNTERS: Duration = Duration::from_secs(5);
 
-/// The status of all links, as this controller has written it.
+/// Written status of all links.
 pub(super) struct LinkStatuses {
     client: Client,
     events: EventPublisher,
     metrics: Metrics,
     seen: BTreeMap<ResourceKey, SeenLink>,
-    /// Whether a round was complete: before, slices are those of another controller's time.
+    /// Whether a round was complete. Before that, slices are from before this controller.
     has_begun: bool,
 }
 
@@ -45,11 +45,11 @@ impl LinkStatuses {
         }
     }
 
-    /// Writes the status of all links that is not as it should be. Returns the time until
-    /// counters may be written; `None` if there are none.
+    /// Writes the status of all links that differ. Returns the delay of held-back counters, if there are
+    /// any.
     ///
     /// # Errors
-    /// The API server does not answer, or refuses a status.
+    /// If the API server fails.
     pub async fn update(
         &mut self,
         links: &[Link],
@@ -69,8 +69,7 @@ impl LinkStatuses {
         Ok(rest)
     }
 
-    /// Takes away the slices of nodes that are not in the cluster any more, in the name of
-    /// their agents.
+    /// Removes slices of lost nodes, in the name of their agents.
     async fn drop_lost_nodes(
         &self,
         key: &ResourceKey,
@@ -79,7 +78,7 @@ impl LinkStatuses {
     ) -> Result<(), kube::Error> {
         let slices = link.status.iter().flat_map(|status| &status.nodes);
         for slice in slices.filter(|slice| !nodes.contains(&slice.node)) {
-            tracing::info!(link = %key, node = slice.node, "a node has gone");
+            tracing::info!(link = %key, node = slice.node, "node is gone");
             let manager = field_manager(&slice.node);
             apply_slice(&self.client, ResourceKind::Link, key, &manager, None).await?;
         }
@@ -96,8 +95,7 @@ impl LinkStatuses {
         let uid = link.metadata.uid.clone();
         let is_seen = self.seen.get(key).is_some_and(|seen| seen.uid == uid);
         if !is_seen {
-            // A link that is new is about to be attached; one of another controller's time
-            // is as it is.
+            // A new link is about to be attached; one from before this controller may be in any state.
             let slices = if self.has_begun {
                 Vec::new()
             } else {
@@ -134,7 +132,7 @@ impl LinkStatuses {
     }
 }
 
-/// Returns the part of a status that the controller writes.
+/// Returns the controller's part of a status.
 fn wanted(link: &Link, status: &LinkStatus) -> LinkStatus {
     let generation = link.metadata.generation.unwrap_or_default();
     let sums = Sums::of(&status.nodes);

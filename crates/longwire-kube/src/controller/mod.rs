@@ -1,4 +1,4 @@
-//! The controller: one of its replicas leads, and sums up what the agents report.
+//! Controller. One replica leads, and sums up the agents' reports.
 
 mod events;
 mod lease;
@@ -34,36 +34,36 @@ use links::LinkStatuses;
 use networks::Networks;
 use owner::owner;
 
-/// The field manager of the controller, and its name in events.
+/// Field manager of the controller, and its name in events.
 const MANAGER: &str = "longwire-controller";
 
-/// The name of the lease.
+/// Name of the lease.
 const LEASE: &str = "longwire-controller";
 
-/// The time in which changes are collected.
+/// Delay that batches changes.
 const DEBOUNCE: Duration = Duration::from_millis(200);
 
-/// The longest time between two rounds.
+/// Longest time between rounds.
 const RESYNC: Duration = Duration::from_secs(30);
 
-/// The time after which a round that failed is repeated.
+/// Retry delay of a failed round.
 const REPEAT: Duration = Duration::from_secs(2);
 
 /// Settings of a controller.
 #[derive(Clone, Debug)]
 pub struct ControllerSettings {
-    /// The namespace of the lease and of the secrets of networks.
+    /// Namespace of the lease and of the secrets of networks.
     pub namespace: String,
-    /// The name of this replica.
+    /// Name of this replica.
     pub identity: String,
-    /// The address of metrics and health.
+    /// Address of metrics and health checks.
     pub listen: SocketAddr,
 }
 
 /// Runs a controller until SIGTERM or SIGINT.
 ///
 /// # Errors
-/// The address of metrics cannot be bound.
+/// If the address of metrics cannot be bound.
 pub async fn run(settings: ControllerSettings, client: Client) -> Result<(), AgentError> {
     let (metrics, health) = (Metrics::default(), Arc::<Health>::default());
     let address = settings.listen;
@@ -85,7 +85,7 @@ pub async fn run(settings: ControllerSettings, client: Client) -> Result<(), Age
         _ = interrupt.recv() => {}
     }
     metrics.set_leader(false);
-    // The next leader waits for the lease's end if this fails.
+    // On failure, the next leader waits for the lease to expire.
     let released = timeout(RETRY, candidate.release()).await;
     tracing::info!(
         is_released = matches!(released, Ok(Ok(()))),
@@ -94,7 +94,7 @@ pub async fn run(settings: ControllerSettings, client: Client) -> Result<(), Age
     Ok(())
 }
 
-/// Tries to get the lease, and leads as long as it has it.
+/// Competes for the lease, and leads while it holds it.
 async fn campaign(
     candidate: &mut Candidate,
     settings: &ControllerSettings,
@@ -131,7 +131,7 @@ async fn campaign(
     }
 }
 
-/// Renews the lease. Returns when it is lost, or could not be renewed in time.
+/// Renews the lease. Returns when it is lost, or the renewal deadline has passed.
 async fn keep(candidate: &mut Candidate, health: &Health) {
     let mut renewed = Instant::now();
     loop {
@@ -152,7 +152,7 @@ async fn keep(candidate: &mut Candidate, health: &Health) {
     }
 }
 
-/// The replica that leads, from its start to its end.
+/// The leading replica.
 struct Leader {
     links: Watch<Link>,
     nodes: Watch<String>,
@@ -202,7 +202,7 @@ impl Leader {
             wait = match self.round().await {
                 Ok(next) => next.unwrap_or(RESYNC).min(RESYNC),
                 Err(error) => {
-                    tracing::warn!(%error, "a round was not complete");
+                    tracing::warn!(%error, "incomplete round");
                     REPEAT
                 }
             };
@@ -224,7 +224,7 @@ impl Leader {
 
 fn link_of(mut link: Link) -> Link {
     link.metadata.managed_fields = None;
-    // Each write gives a new one, which is no change.
+    // Differs with each write.
     link.metadata.resource_version = None;
     link
 }

@@ -1,4 +1,4 @@
-//! Placement of networks: a secret for each, from which the agents run their parts.
+//! Placement of networks: agents run their parts from a secret per network.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -22,13 +22,13 @@ use crate::plan::{Hindrance, ResourceKey};
 use crate::slice::{ResourceKind, apply_slice, apply_status, field_manager};
 use crate::watch::{Watch, all, start};
 
-/// The UDP port of the first network.
+/// UDP port of the first network.
 const UDP_PORT: u16 = 4800;
 
-/// The labels of the pods with emulators.
+/// Labels of the emulators' pods.
 const EMULATORS: &str = "app.kubernetes.io/name=longwire,app.kubernetes.io/component=node";
 
-/// Networks, and what their placement follows from.
+/// Networks, and what their placement depends on.
 pub(super) struct Networks {
     client: Client,
     namespace: String,
@@ -38,39 +38,38 @@ pub(super) struct Networks {
     changed: Arc<Notify>,
     networks: Watch<Network>,
     secrets: Watch<SecretCopy>,
-    /// Networks as this controller has written them, by the secret's name: the cache may show
-    /// them later, and a second key would restart all hosts.
+    /// Written networks by secret. The cache may lag behind, and a second key would restart all hosts.
     written: BTreeMap<String, SecretNetwork>,
     emulators: Watch<PodFacts>,
-    /// All pods and namespaces, from the first network on.
+    /// All pods and namespaces, once there is a network.
     all: Option<AllPods>,
     slices: BTreeMap<ResourceKey, Vec<NodeStatus>>,
 }
 
-/// A secret as the cache has it.
+/// A cached secret.
 #[derive(Clone, Debug, PartialEq)]
 struct SecretCopy {
     name: String,
-    /// The UID of its owner.
+    /// UID of its owner.
     owner: Option<String>,
-    /// `None` for a secret of another form.
+    /// `None` if the secret is invalid.
     network: Option<SecretNetwork>,
 }
 
-/// The pods and the labels of namespaces of the whole cluster.
+/// Pods and namespaces of the whole cluster.
 struct AllPods {
     pods: Watch<PodFacts>,
     namespaces: Watch<(String, Labels)>,
 }
 
-/// The part of the cluster that placements follow from.
+/// The part of the cluster that placements depend on.
 struct PlacementInput {
     pods: Vec<PodFacts>,
     namespaces: BTreeMap<String, Labels>,
     agents: Agents,
-    /// The secrets of the cache, by name.
+    /// Cached secrets by name.
     copies: BTreeMap<String, SecretCopy>,
-    /// The networks that are placed, by the secret's name.
+    /// Placed networks by secret.
     secrets: BTreeMap<String, SecretNetwork>,
 }
 
@@ -114,11 +113,11 @@ impl Networks {
         }
     }
 
-    /// Places all networks, and removes the secrets of those that do not exist any more.
-    /// Does nothing while a cache is not complete.
+    /// Places all networks, and removes the secrets of deleted ones. A no-op while a cache is
+    /// incomplete.
     ///
     /// # Errors
-    /// The API server does not answer, or refuses something.
+    /// If the API server fails.
     pub async fn update(&mut self, nodes: &BTreeSet<String>) -> Result<(), kube::Error> {
         let (Some(networks), Some(secrets)) =
             (self.networks.cache.objects(), self.secrets.cache.objects())
@@ -192,11 +191,11 @@ impl Networks {
         let name = secret_name(&key);
         let before = input.secrets.get(&name);
         let (placed, hindrance) = match placed(network, &key, before, input)? {
-            // A network that cannot be placed now goes on as it was: its other pods keep it.
+            // It keeps its last placement, which its other pods still use.
             Err(hindrance) => (before.cloned(), Some(hindrance)),
             Ok(wanted) => {
                 if !self.write_secret(&name, &wanted, input).await? {
-                    tracing::info!(network = %key, "its secret exists, and is not in the cache");
+                    tracing::info!(network = %key, "its secret is not in the cache yet");
                     return Ok(());
                 }
                 input.secrets.insert(name, wanted.clone());
@@ -254,8 +253,8 @@ impl Networks {
         Ok(())
     }
 
-    /// Writes a secret, unless it is as it should be. Returns whether it is then: one that
-    /// exists and is not in the cache has a key that is not known yet.
+    /// Writes a secret, unless it is current. Returns whether it is now: the key of a secret that exists
+    /// and is not cached is unknown.
     async fn write_secret(
         &mut self,
         name: &str,
@@ -314,7 +313,7 @@ impl Networks {
     }
 }
 
-/// Places a network, with the key, the UDP port and the pods that it had before.
+/// Places a network; keeps its key, UDP port and pods.
 fn placed(
     network: &Network,
     key: &ResourceKey,
@@ -371,8 +370,8 @@ fn secret(name: &str, network: &SecretNetwork, owner: Option<&OwnerReference>) -
     }
 }
 
-/// Returns the UDP port of a network: the one that it has, or the first that is free. Of two
-/// networks that have the same one, the first by the secret's name keeps it.
+/// Returns the UDP port of a network: its present one, or the first free one. Of two networks with
+/// the same port, the first by secret keeps it.
 pub(super) fn udp_port(name: &str, networks: &BTreeMap<String, SecretNetwork>) -> u16 {
     let port_of = |network: &SecretNetwork| network.network.udp_port;
     if let Some(port) = networks.get(name).map(port_of) {
@@ -422,7 +421,7 @@ fn network_verdicts(
     verdicts
 }
 
-/// An error of the kernel's random numbers, as one of a request that was not sent.
+/// Converts a failure of the random number generator.
 fn no_random() -> kube::Error {
     kube::Error::Service("no random bytes for a key".into())
 }

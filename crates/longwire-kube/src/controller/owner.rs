@@ -1,18 +1,17 @@
-//! The owner of what the controller creates.
+//! Owner of the objects that the controller creates.
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::{Api, Client, ResourceExt};
 
-/// The name of the controller's Deployment.
+/// Name of the controller's Deployment.
 const DEPLOYMENT: &str = "longwire-controller";
 
-/// Returns a reference to the controller's Deployment: the cluster removes secrets and the
-/// lease when it is removed, as no controller is left then that could. `None` for a controller
-/// that runs outside of the cluster.
+/// Returns a reference to the controller's Deployment, with which the cluster removes secrets and
+/// the lease. `None` for a controller outside of the cluster.
 ///
 /// # Errors
-/// The API server does not answer, or refuses it.
+/// If the API server fails.
 pub(super) async fn owner(
     client: &Client,
     namespace: &str,

@@ -1,5 +1,5 @@
-//! Placement of networks, against a stand-in of the API server whose watches are silent: the
-//! caches never show what the controller writes.
+//! Placement of networks against a fake API server whose watches are silent, so that the caches
+//! never show what the controller writes.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -80,7 +80,7 @@ fn controller(api: &FakeApi) -> Networks {
     Networks::new(api.client(), SYSTEM, Some(owner), events, &changed, metrics)
 }
 
-/// Runs rounds until one has changed something, and then some more.
+/// Runs rounds until one changes something, and some more.
 async fn rounds(networks: &mut Networks, api: &FakeApi) -> Vec<Change> {
     let nodes = BTreeSet::from(["n1".to_owned(), "n2".to_owned()]);
     let before = api.changes().len();

@@ -1,4 +1,4 @@
-//! Networks: their placement on nodes, and the secret by which agents receive it.
+//! Networks: their placement on nodes, and the secrets that carry it to the agents.
 
 mod placement;
 mod topology;
@@ -17,33 +17,33 @@ use crate::plan::{ResourceKey, resource_hash};
 pub use placement::{Agents, Placement, place};
 pub use topology::{TopologyError, check_links, read_topology};
 
-/// The label of secrets with a network.
+/// Label of secrets with a network.
 pub const LABEL: &str = "longwire.dev/network";
 
-/// The field of a secret with the network.
+/// Field of a secret with the network.
 const NETWORK: &str = "network";
 
-/// The field of a secret with the key.
+/// Field of a secret with the key.
 const KEY: &str = "key";
 
-/// A network that is placed: its topology, with the hosts that run it.
+/// A placed network.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PlacedNetwork {
-    /// The namespace of the resource.
+    /// Namespace of the resource.
     pub namespace: String,
-    /// The name of the resource.
+    /// Name of the resource.
     pub name: String,
-    /// The generation of its spec.
+    /// Generation of its spec.
     pub generation: i64,
-    /// The UDP port of all hosts.
+    /// UDP port of all hosts.
     pub udp_port: u16,
-    /// The topology.
+    /// Topology.
     pub file: Map<String, Value>,
-    /// The nodes, with their addresses.
+    /// Nodes with their addresses.
     pub hosts: Vec<HostPlacement>,
-    /// The pods of all ports.
+    /// Pods of all ports.
     pub ports: Vec<PortPlacement>,
-    /// The seed of every random stream.
+    /// Seed of all random streams.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<i64>,
 }
@@ -57,7 +57,7 @@ impl PlacedNetwork {
         }
     }
 
-    /// Returns the pods of a node's ports, as in `shop/cart-0`.
+    /// Returns the pods of a node's ports, such as `shop/cart-0`.
     pub fn pods_of(&self, node: &str) -> Vec<&str> {
         let here = self.ports.iter().filter(|port| port.node == node);
         here.map(|port| port.pod.as_str()).collect()
@@ -66,7 +66,7 @@ impl PlacedNetwork {
     /// Returns the body of the request to a node, or `None` if it runs no part.
     pub fn body(&self, node: &str, key: &str) -> Option<Value> {
         self.hosts.iter().find(|host| host.node == node)?;
-        // The node reads files as root, for a user who may only create a Network.
+        // The node reads files as root; the user may only be allowed to create Networks.
         let mut body = json!({ "file": self.file, "files": false });
         // A network on one node has no hosts.
         if self.hosts.len() > 1 {
@@ -80,17 +80,17 @@ impl PlacedNetwork {
     }
 }
 
-/// A network with its key, as a secret has it.
+/// A network with its key, the content of a secret.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SecretNetwork {
-    /// The network.
+    /// Network.
     pub network: PlacedNetwork,
-    /// The key: 64 hexadecimal digits.
+    /// Key: 64 hexadecimal digits.
     pub key: String,
 }
 
 impl SecretNetwork {
-    /// Reads a secret; `None` for one of another form.
+    /// Parses a secret; `None` if it is invalid.
     pub fn of(secret: &Secret) -> Option<SecretNetwork> {
         let data = secret.data.as_ref()?;
         let network = serde_json::from_slice(&data.get(NETWORK)?.0).ok()?;
@@ -100,7 +100,7 @@ impl SecretNetwork {
 
     /// Returns the secret's fields.
     pub fn data(&self) -> BTreeMap<String, ByteString> {
-        // A structure of strings and numbers has JSON.
+        // Strings and numbers always serialise.
         let network = json!(self.network).to_string();
         BTreeMap::from([
             (NETWORK.to_owned(), ByteString(network.into_bytes())),
@@ -114,10 +114,10 @@ pub fn secret_name(key: &ResourceKey) -> String {
     format!("longwire-network-{:016x}", resource_hash(key))
 }
 
-/// Returns a new key of hosts.
+/// Creates a random key.
 ///
 /// # Errors
-/// The kernel gives no random bytes.
+/// If the system has no random bytes.
 pub fn new_key() -> Result<String, ring::error::Unspecified> {
     let mut bytes = [0; 32];
     SystemRandom::new().fill(&mut bytes)?;

@@ -1,4 +1,4 @@
-//! The nodes of a network: those where the pods of its ports are.
+//! Placement of a network on the nodes of its ports' pods.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
@@ -10,28 +10,28 @@ use crate::api::{HostPlacement, NetworkSpec, PortPlacement, Reason};
 use crate::facts::{Labels, PodFacts};
 use crate::plan::{Hindrance, Selection};
 
-/// The table of a topology with the pairs of ports.
+/// Table of a topology with the pairs of ports.
 const SWITCHING: &str = "switching";
 
-/// The address of the emulator of each node.
+/// Emulator's address by node.
 pub type Agents = BTreeMap<String, IpAddr>;
 
-/// A network with the pods of its ports, and the nodes where they are.
+/// A placed network.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Placement {
-    /// The topology with its ports and hosts.
+    /// Topology with ports and hosts.
     pub file: Map<String, Value>,
-    /// The pod and the node of each port, in the order of the ports' names.
+    /// Pod and node of each port, ordered by port.
     pub ports: Vec<PortPlacement>,
-    /// The address of each node.
+    /// Address of each node.
     pub hosts: Vec<HostPlacement>,
 }
 
-/// Places a network of a namespace. A port keeps the pod that it had `before`, as long as
-/// that is selected; else it gets the first one by name.
+/// Places a network. A port keeps its pod of `before` while that is selected, else takes the first
+/// by name.
 ///
 /// # Errors
-/// The reason for which it cannot be placed.
+/// Why it cannot be placed.
 pub fn place(
     namespace: &str,
     spec: &NetworkSpec,
@@ -106,7 +106,7 @@ fn choose<'a>(
         };
         let old = before.iter().find(|old| old.port == *port);
         let is_old = |pod: &PodFacts| old.is_some_and(|old| old.pod == pod.target());
-        // Names, and not the order of a cache, decide.
+        // By name, independent of the cache's order.
         let pod = pods
             .iter()
             .filter(fits)
@@ -129,8 +129,8 @@ fn refused(pointer: String, message: String) -> Hindrance {
     }
 }
 
-/// Refuses ports whose packets would have no destination, or several: ARP stays outside a
-/// network, so that no switch learns where a pod is.
+/// Refuses ports without a unique peer: ARP does not cross a network, so no switch could learn the
+/// place of a pod.
 fn check_partners(
     spec: &NetworkSpec,
     file: &Map<String, Value>,
@@ -156,7 +156,7 @@ fn check_partners(
     Err(hindrance)
 }
 
-/// Returns the nodes of pods, with the addresses of their emulators.
+/// Returns the nodes of pods with their emulators' addresses.
 fn hosts(
     chosen: &BTreeMap<&str, &PodFacts>,
     agents: &Agents,
@@ -284,7 +284,7 @@ mod tests {
         pods.push(pod("cart-0", "cart", "n1", 3));
         let second = placed(&pods, &first.ports).expect("it is placed");
         assert_eq!(first, second);
-        // Without that one, the next takes its place.
+        // The next pod takes over.
         pods.remove(0);
         let third = placed(&pods, &first.ports).expect("it is placed");
         assert_eq!(third.ports[0].pod, "shop/cart-0");

@@ -1,5 +1,4 @@
-//! The plan of a node: the attachments that it should have, as a pure function of the
-//! cluster's state and the time.
+//! Plan of a node: its desired attachments as a pure function of the cluster's state and the time.
 
 mod name;
 mod options;
@@ -21,35 +20,35 @@ pub use timeline::{Timeline, TimelineError, parse_duration};
 
 use peers::{Ends, Peering};
 
-/// The most prefixes of an attachment: the node's programs have no place for more.
+/// Maximum prefixes of an attachment, a limit of the node's BPF programs.
 pub const PREFIXES_MAX: usize = 512;
 
-/// The state of the cluster that the plan of a node follows from.
+/// State of the cluster that a plan depends on.
 #[derive(Clone, Debug, Default)]
 pub struct ClusterState {
-    /// The node.
+    /// Node.
     pub node: String,
     /// All links.
     pub links: Vec<Link>,
     /// All scenarios.
     pub scenarios: Vec<Scenario>,
-    /// The pods of the node, and all others if a link selects peers by labels.
+    /// Pods of the node; pods of all nodes if a link selects peers by labels.
     pub pods: Vec<PodFacts>,
-    /// The labels of all namespaces.
+    /// Labels of all namespaces.
     pub namespaces: BTreeMap<String, Labels>,
 }
 
-/// The name of a resource.
+/// Namespaced name of a resource.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ResourceKey {
-    /// Its namespace.
+    /// Namespace.
     pub namespace: String,
-    /// Its name.
+    /// Name.
     pub name: String,
 }
 
 impl ResourceKey {
-    /// Returns the name of an object of the cluster.
+    /// Returns the name of an object.
     pub fn of(object: &impl ResourceExt) -> ResourceKey {
         ResourceKey {
             namespace: object.namespace().unwrap_or_default(),
@@ -64,44 +63,43 @@ impl std::fmt::Display for ResourceKey {
     }
 }
 
-/// An attachment that a node should have.
+/// A desired attachment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WantedAttachment {
-    /// The link that it is for.
+    /// Link.
     pub link: ResourceKey,
-    /// The pod, as in `shop/cart-0`.
+    /// Pod, such as `shop/cart-0`.
     pub pod: String,
-    /// The body of the request to the node, with the options of the link before any step of
-    /// its scenario.
+    /// Body of the request to the node, with the options before any step of the scenario.
     pub body: Value,
-    /// The changes of the link with time.
+    /// Changes over time.
     pub timeline: Option<Timeline>,
 }
 
-/// An attachment that stays as it is, if it exists: the spec that would change it is refused.
+/// An attachment that stays unchanged if it exists, because the new spec is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeptAttachment {
-    /// The link that it is for.
+    /// Link.
     pub link: ResourceKey,
-    /// The pod, as in `shop/cart-0`.
+    /// Pod, such as `shop/cart-0`.
     pub pod: String,
 }
 
-/// A reason for which a link has no attachment at some or all of its pods.
+/// Why a link is not attached to some or all of its pods.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hindrance {
-    /// The kind.
+    /// Kind.
     pub reason: Reason,
-    /// A sentence.
+    /// Sentence.
     pub message: String,
-    /// The pointer (RFC 6901) from `spec` to the value that is wrong.
+    /// JSON pointer (RFC 6901) from `spec` to the invalid value.
     pub pointer: Option<String>,
-    /// The remedy.
+    /// Remedy.
     pub remedy: Option<String>,
 }
 
 impl Hindrance {
-    /// A hindrance that no value of the spec is the cause of.
+    /// Creates a hindrance that no value of the spec causes.
     pub fn new(reason: Reason, message: impl Into<String>) -> Hindrance {
         Hindrance {
             reason,
@@ -111,7 +109,7 @@ impl Hindrance {
         }
     }
 
-    /// A value of the spec that is wrong.
+    /// Creates a hindrance by an invalid value of the spec.
     fn refused(pointer: &str, message: impl Into<String>, remedy: &str) -> Hindrance {
         Hindrance {
             reason: Reason::Refused,
@@ -125,29 +123,29 @@ impl Hindrance {
 /// A link on the node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LinkPlan {
-    /// The generation of its spec.
+    /// Generation of its spec.
     pub generation: i64,
-    /// The pods of the node that it selects, as in `shop/cart-0`.
+    /// Selected pods of the node, such as `shop/cart-0`.
     pub pods: Vec<String>,
-    /// Reasons for which a pod has no attachment.
+    /// Why pods have no attachment.
     pub hindrances: Vec<Hindrance>,
-    /// Whether the options of `down` have no effect between a pod of the node and another:
-    /// both are in `from` and in `to`, and each shapes what it sends.
+    /// Whether options of `down` are unused between two pods that are both in `from` and in `to`, and
+    /// therefore shape what they send.
     pub is_down_unused: bool,
 }
 
-/// The plan of a node.
+/// Plan of a node.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
     /// Attachments by name.
     pub attachments: BTreeMap<String, WantedAttachment>,
-    /// Attachments that stay, by name. None is also in `attachments`.
+    /// Attachments to keep, by name; disjoint from `attachments`.
     pub kept: BTreeMap<String, KeptAttachment>,
     /// Links that select pods of the node.
     pub links: BTreeMap<ResourceKey, LinkPlan>,
 }
 
-/// Returns whether a plan needs the pods of other nodes.
+/// Whether a plan depends on pods of other nodes.
 pub fn needs_peers(links: &[Link]) -> bool {
     links.iter().any(|link| {
         let to = link.spec.to.as_ref();
@@ -155,11 +153,11 @@ pub fn needs_peers(links: &[Link]) -> bool {
     })
 }
 
-/// Makes the plan of a node.
+/// Returns the plan of a node.
 pub fn plan(state: &ClusterState) -> Plan {
     let mut plan = Plan::default();
     for link in &state.links {
-        // A deleted link that another's finalizer holds has no effect any more.
+        // A deleted link has no effect, even if a finalizer holds it.
         if link.metadata.deletion_timestamp.is_none() {
             plan_link(state, link, &mut plan);
         }
@@ -180,7 +178,7 @@ fn plan_link(state: &ClusterState, link: &Link, plan: &mut Plan) {
             let remedy = "see the operators of label selectors";
             let hindrance = Hindrance::refused(error.pointer, error.reason, remedy);
             link_plan.hindrances.push(hindrance);
-            // Which pods it selects is not known, so that all stay that it has selected.
+            // The selection is unknown, so all its attachments stay.
             here.for_each(|pod| plan.keep(&key, pod));
             plan.links.insert(key, link_plan);
             return;
@@ -251,7 +249,7 @@ impl Plan {
     }
 }
 
-/// Returns whether there are options of `down` and an attachment that does not use them.
+/// Whether an attachment ignores options of `down`.
 fn is_down_unused(spec: &LinkSpec, bodies: &[(String, Value)]) -> bool {
     let down = spec.link.get("down").and_then(Value::as_object);
     let is_up_only = |body: &Value| body.get("direction") == Some(&json!("up"));
@@ -272,7 +270,7 @@ fn timeline(
             && scenario.metadata.name.as_ref() == Some(name)
     });
     let scenario = scenario.ok_or_else(|| {
-        let message = format!("there is no Scenario '{name}' in {}", key.namespace);
+        let message = format!("no Scenario '{name}' in {}", key.namespace);
         Hindrance::refused("/scenario", message, "create it, or name another")
     })?;
     let timeline = Timeline::read(&scenario.spec, spec.start_at.as_deref());
@@ -291,7 +289,7 @@ fn plan_pod(
     pod: &PodFacts,
 ) -> Result<Vec<(String, Value)>, Hindrance> {
     if pod.is_host_network {
-        let message = format!("{} has the network of its machine", pod.target());
+        let message = format!("{} is in the host network", pod.target());
         return Err(Hindrance::new(Reason::HostNetwork, message));
     }
     let name = |part| attachment_name(key, &pod.uid, part);
@@ -316,7 +314,7 @@ fn plan_pod(
     }
 }
 
-/// Refuses more prefixes than an attachment of a node can have.
+/// Refuses too many prefixes.
 fn check_count(pod: &PodFacts, count: usize) -> Result<(), Hindrance> {
     if count <= PREFIXES_MAX {
         return Ok(());
@@ -329,7 +327,7 @@ fn check_count(pod: &PodFacts, count: usize) -> Result<(), Hindrance> {
     Err(Hindrance::refused("/to", message, remedy))
 }
 
-/// Returns the body of the request to the node. Fields that say nothing are left out.
+/// Returns the body of the request to the node, without empty fields.
 fn body(spec: &LinkSpec, pod: &PodFacts, to: &[String], part: Part, seed: u64) -> Value {
     let mut body = Map::new();
     let mut put = |name: &str, value: Value| {
@@ -357,7 +355,7 @@ fn body(spec: &LinkSpec, pod: &PodFacts, to: &[String], part: Part, seed: u64) -
         put("fail", json!(FailMode::Closed.as_str()));
     }
     put("wait", json!(true));
-    // The node reads files as root, for a user who may only create a Link.
+    // The node reads files as root; the user may only be allowed to create Links.
     put("files", json!(false));
     Value::Object(body)
 }

@@ -10,24 +10,24 @@ use super::ClusterState;
 use crate::api::{LinkSpec, PodSelection};
 use crate::facts::{Labels, PodFacts};
 
-/// A selector that cannot be read.
+/// An invalid selector.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{pointer}: {reason}")]
 pub struct SelectionError {
-    /// The pointer (RFC 6901) from `spec` to the selector.
+    /// JSON pointer (RFC 6901) from `spec` to the selector.
     pub pointer: &'static str,
-    /// The reason.
+    /// Reason.
     pub reason: String,
 }
 
-/// Pods by their labels and those of their namespaces.
+/// Selection of pods by their labels and those of their namespaces.
 #[derive(Clone, Debug)]
 pub struct Selection {
     pods: Selector,
     namespaces: Namespaces,
 }
 
-/// The namespaces of selected pods.
+/// Namespaces of selected pods.
 #[derive(Clone, Debug)]
 enum Namespaces {
     Own(String),
@@ -35,10 +35,10 @@ enum Namespaces {
 }
 
 impl Selection {
-    /// Reads the pods of a resource of this namespace.
+    /// Parses the selection of a resource in this namespace.
     ///
     /// # Errors
-    /// An operator is unknown, or has wrong values.
+    /// If an operator is unknown or has invalid values.
     pub fn of(namespace: &str, selection: &PodSelection) -> Result<Selection, SelectionError> {
         Selection::read(
             namespace,
@@ -63,7 +63,7 @@ impl Selection {
         Ok(Selection { pods, namespaces })
     }
 
-    /// Returns whether a pod is selected. A namespace without known labels is not.
+    /// Whether a pod is selected. A namespace without known labels is not.
     pub fn selects(&self, pod: &PodFacts, namespaces: &BTreeMap<String, Labels>) -> bool {
         let is_in_namespace = match &self.namespaces {
             Namespaces::Own(namespace) => *namespace == pod.namespace,
@@ -95,7 +95,7 @@ fn parse((selector, pointer): (&LabelSelector, &'static str)) -> Result<Selector
 /// Both ends of a link.
 #[derive(Clone, Debug)]
 pub(super) struct Ends {
-    /// The pods whose traffic takes the link.
+    /// Pods whose traffic takes the link.
     pub from: Selection,
     to: OtherEnd,
 }
@@ -107,17 +107,16 @@ enum OtherEnd {
     Pods(Selection),
 }
 
-/// The traffic of a pod that takes the link.
+/// Traffic of a pod that takes the link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Peering {
-    /// All of it.
+    /// All traffic.
     All,
-    /// That to and from prefixes, in the order of their text.
+    /// Traffic to and from prefixes, sorted as text.
     Prefixes {
-        /// Those whose traffic the pod shapes in both directions.
+        /// Prefixes whose traffic the pod shapes in both directions.
         both: Vec<String>,
-        /// Those of pods that shape what they send to this pod: here, only what the pod
-        /// sends is shaped.
+        /// Prefixes of pods that shape what they send to this pod, which shapes only what it sends.
         up: Vec<String>,
     },
 }
@@ -167,7 +166,7 @@ impl Ends {
             if peer.has_ended || peer.uid == pod.uid || !to.selects(peer, &state.namespaces) {
                 continue;
             }
-            // The peer has this link too, to this pod: each end shapes what it sends.
+            // The peer also has this link to this pod, so each end shapes what it sends.
             let is_mutual =
                 is_peer && !peer.is_host_network && self.from.selects(peer, &state.namespaces);
             let addresses = peer
@@ -177,7 +176,7 @@ impl Ends {
             let prefixes = if is_mutual { &mut up } else { &mut both };
             prefixes.extend(addresses.map(prefix));
         }
-        // An address of the machine may be that of several pods.
+        // Pods in the host network share addresses.
         let up: BTreeSet<String> = up.difference(&both).cloned().collect();
         Peering::Prefixes {
             both: both.into_iter().collect(),

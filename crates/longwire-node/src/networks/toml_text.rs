@@ -1,11 +1,11 @@
-//! A topology that was sent as JSON, as text.
+//! Text of a topology that was sent as JSON.
 
 use std::fmt::Write;
 
 use serde_json::Value;
 
-/// Returns the text of a topology: itself, or an object as TOML. `None` for other values,
-/// and for an object with a null, which TOML does not have.
+/// Returns a topology as text: a string itself, an object as TOML. `None` for other values, and
+/// for null, which TOML does not have.
 pub(super) fn text(file: &Value) -> Option<String> {
     match file {
         Value::String(text) => Some(text.clone()),
@@ -27,7 +27,7 @@ fn key(text: &mut String, name: &str) {
     text.push_str(" = ");
 }
 
-/// Writes a value in one line: tables are inline.
+/// Writes a value in one line, with inline tables.
 fn write_value(text: &mut String, value: &Value) -> Option<()> {
     match value {
         Value::Null => return None,
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn strange_texts_are_kept_and_nulls_refused() {
+    fn special_characters_are_kept_and_nulls_refused() {
         let written = text(&json!({ "a\"b": "\\ \u{7f} \n ü" })).expect("a text");
         assert_eq!(written, "\"a\\\"b\" = \"\\\\ \\u007F \\u000A ü\"\n");
         assert_eq!(text(&json!({ "a": [null] })), None);
