@@ -1,6 +1,6 @@
-"""Frames a second of ``longwire.Link.simulate``, next to a sum of the same array by numpy.
+"""Frames/s of ``longwire.Link.simulate``, next to a cumulative sum of the same array by numpy.
 
-``python simulate.py [FRAMES]``; needs numpy. Medians of five rounds in turn.
+``python simulate.py [FRAMES]``; needs numpy. Medians of five interleaved rounds.
 """
 
 import statistics
@@ -29,7 +29,7 @@ def seconds(work: Callable[[], object]) -> float:
 
 def main() -> None:
     frames = int(sys.argv[1]) if len(sys.argv) > 1 else 5_000_000
-    # A million frames of 64 B a second, 85 % of the rate.
+    # A million frames/s of 64 B, 85 % of the rate.
     gaps = numpy.random.default_rng(1).exponential(1_000, frames)
     times = numpy.cumsum(gaps).astype(numpy.int64)
     works: "dict[str, Callable[[], object]]" = {"numpy.cumsum": lambda: numpy.cumsum(times)}

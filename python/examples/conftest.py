@@ -1,4 +1,4 @@
-"""What the examples share."""
+"""Helpers of the examples."""
 
 import os
 import subprocess
@@ -11,7 +11,7 @@ import longwire
 
 
 def until_listens(link: longwire.LiveLink, port: int) -> None:
-    """Waits until something in far listens on a TCP port."""
+    """Waits until a server in far listens on a TCP port."""
     code = (
         "import socket, sys, time\n"
         "end = time.monotonic() + 30\n"
@@ -27,7 +27,7 @@ def until_listens(link: longwire.LiveLink, port: int) -> None:
 
 @pytest.fixture(autouse=True)
 def modules(request: pytest.FixtureRequest) -> None:
-    """Skips an example whose libraries are not installed; in CI it fails."""
+    """Skips an example whose libraries are missing, except in CI."""
     for marker in request.node.iter_markers("needs"):
         for name in marker.args:
             if "CI" in os.environ:

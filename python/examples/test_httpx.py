@@ -1,4 +1,4 @@
-"""httpx over a geostationary satellite: what a kept connection saves."""
+"""httpx over a geostationary satellite: the benefit of persistent connections."""
 
 import subprocess
 import sys
@@ -42,6 +42,7 @@ def test_a_kept_connection_saves_round_trips(link: longwire.LiveLink, tmp_path: 
     link.far.popen([sys.executable, "-c", SERVER], cwd=tmp_path, stderr=subprocess.DEVNULL)
     until_listens(link, 8000)
     kept, new = map(float, printed(link, "-c", CLIENT).split())
-    # Two of three requests need no round trip for a new connection: over half a second each.
+    # Two of three requests save the round trip of a new connection: over half a second
+    # each.
     assert new - kept > 1.0
     link.report.require("artifacts-lost=0")

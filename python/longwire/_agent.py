@@ -1,10 +1,10 @@
-"""The process that a link has in each of its networks.
+"""The agent of a run in each of its networks.
 
-It is started as ``python -I -S _agent.py FD PARENT_PIDFD NAME``. It answers requests on the
-socket FD until the process that made the link has ended or closes the socket; its own end ends
-the link. A request is one message with a descriptor, on which the answer is sent:
+Usage: ``python -I -S _agent.py FD PARENT_PIDFD NAME``. It serves requests on the socket FD
+until the process that started the link ends or closes the socket; when the agent ends, the link
+ends. A request is a message with a descriptor for the response:
 
-* ``socket FAMILY TYPE PROTOCOL``: the answer has a socket of this network, or an errno.
+* ``socket FAMILY TYPE PROTOCOL``: responds with a socket in this network, or an errno.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ MESSAGE_MAX = 256
 
 
 def answer(request: bytes, reply: socket.socket) -> None:
-    """Carries out a request, and sends its answer."""
+    """Executes a request and sends the response."""
     _word, *numbers = request.split()
     try:
         family, kind, protocol = map(int, numbers)
@@ -31,7 +31,7 @@ def answer(request: bytes, reply: socket.socket) -> None:
 
 
 def serve(channel: socket.socket, parent: int) -> None:
-    """Answers requests until the channel or the parent ends."""
+    """Serves requests until the channel or the parent closes."""
     poller = select.poll()
     poller.register(channel, select.POLLIN)
     poller.register(parent, select.POLLIN)

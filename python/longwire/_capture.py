@@ -1,9 +1,9 @@
-"""The process that captures in one of the networks of a run.
+"""Captures frames in a network of a run.
 
-It is started as ``python -I -S -B _capture.py PID FILE CONTROL PARENT_PIDFD SNAP NAME``: PID is a
-process in that network, the next three are descriptors. It sends ``ready`` on CONTROL, or an
-errno; a message there, the end of the process that started it, or SIGTERM end the capture. At
-its end it sends a JSON object with the counts.
+Usage: ``python -I -S -B _capture.py PID FILE CONTROL PARENT_PIDFD SNAP NAME``. PID is a process
+in the network; the next three are descriptors. It sends ``ready`` or an errno on CONTROL. A
+message there, the end of the parent, or SIGTERM ends the capture, and a JSON object with the
+counts follows.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from ._enter import enter_network
     from ._pcapng import Writer
 else:
-    # A program, not a part of the package, which would take long to import. With -I, the
-    # folder of this file is not searched.
+    # Run as a script, since importing the package is slow. With -I, the script's directory
+    # is not on the path.
     sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
     from _enter import enter_network
     from _pcapng import Writer
@@ -31,10 +31,10 @@ else:
 DEVICE = "eth0"
 
 BUFFER_BYTES = 16 << 20
-"""What the kernel holds for this process at most."""
+"""Maximum socket buffer in bytes."""
 
 BURST = 256
-"""Frames that are read between two looks at requests."""
+"""Frames read between checks for requests."""
 
 FLUSH_MS = 500
 
@@ -50,16 +50,16 @@ _AUXILIARY = struct.Struct("=IIIHHHH")
 _VLAN_VALID = 1 << 4
 _VLAN_TPID_VALID = 1 << 6
 _ETHERTYPE_AT = 12
-"""Where a VLAN tag stands: after both addresses."""
+"""Offset of the VLAN tag, after both addresses."""
 
 
 def open_socket() -> socket.socket:
-    """Opens the socket that sees the frames of the device."""
+    """Opens a socket that receives the frames of the device."""
     opened = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
     try:
         opened.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, BUFFER_BYTES)
     except OSError:
-        # Without rights in the first user namespace: as much as the system allows.
+        # Without privileges in the initial user namespace, up to the system's limit.
         opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, BUFFER_BYTES)
     opened.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
     opened.setsockopt(_SOL_PACKET, _PACKET_AUXDATA, 1)
@@ -69,19 +69,19 @@ def open_socket() -> socket.socket:
 
 
 class Reader:
-    """Reads frames, and writes them to the file."""
+    """Copies frames to the file."""
 
     def __init__(self, opened: socket.socket, writer: Writer, snap: int) -> None:
         self._socket = opened
         self._writer = writer
-        # A tag of a VLAN is inserted later.
+        # Room to insert a VLAN tag.
         self._buffer = bytearray(snap)
         self._control_bytes = socket.CMSG_SPACE(16) + socket.CMSG_SPACE(_AUXILIARY.size)
         self.frames = 0
 
     def read(self, frames_max: int, until_ns: float = float("inf")) -> bool:
-        """Reads what there is, up to a number of frames; returns whether there may be more that
-        arrived before a time.
+        """Reads up to ``frames_max`` frames; returns whether more that arrived before ``until_ns``
+        may follow.
         """
         for _ in range(frames_max):
             try:
@@ -103,13 +103,13 @@ class Reader:
         return True
 
     def lost(self) -> int:
-        """Returns the frames that the buffer had no room for. Reading resets the kernel's count."""
+        """Returns the frames dropped by the socket buffer. Reading resets the kernel's counter."""
         counts = self._socket.getsockopt(_SOL_PACKET, _PACKET_STATISTICS, 8)
         return int(struct.unpack("=II", counts)[1])
 
 
 def _read_control(control: list[tuple[int, int, bytes]]) -> tuple[int, bytes]:
-    """Returns the time of a frame in nanoseconds, and the tag that the kernel took out."""
+    """Returns the stamp of a frame in nanoseconds, and the VLAN tag that the kernel removed."""
     stamp, tag = 0, b""
     for level, kind, data in control:
         if level == socket.SOL_SOCKET and kind == _SO_TIMESTAMPNS:
@@ -124,7 +124,7 @@ def _read_control(control: list[tuple[int, int, bytes]]) -> tuple[int, bytes]:
 
 
 def capture(reader: Reader, opened: socket.socket, ends: list[int], file: BinaryIO) -> None:
-    """Writes frames until one of `ends` is readable."""
+    """Copies frames until one of ``ends`` is readable."""
     poller = select.poll()
     for descriptor in (opened.fileno(), *ends):
         poller.register(descriptor, select.POLLIN)
@@ -147,7 +147,7 @@ def capture(reader: Reader, opened: socket.socket, ends: list[int], file: Binary
 def answer(control: socket.socket, result: dict[str, int]) -> None:
     """Sends the result."""
     control.send(json.dumps(result).encode())
-    # A request that is left unread would reset the connection, and its answer be lost.
+    # An unread request would reset the connection, and lose the response.
     control.recv(64)
 
 
@@ -181,7 +181,7 @@ def main() -> None:
         control.setblocking(False)
         answer(control, result)
     except OSError:
-        # The process that asked for it has ended.
+        # The parent has ended.
         pass
 
 

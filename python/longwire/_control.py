@@ -1,4 +1,4 @@
-"""HTTP and JSON over the Unix socket of a run's control API."""
+"""HTTP and JSON over the Unix socket of the control API."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from urllib.parse import quote
 from .errors import EndedError, LongwireError, RefusedError
 
 TIMEOUT = 30.0
-"""Seconds until an answer is given up."""
+"""Response timeout in seconds."""
 
 
 class _UnixConnection(http.client.HTTPConnection):
-    """A connection to a Unix socket."""
+    """An HTTP connection over a Unix socket."""
 
     def __init__(self, path: str, timeout: float | None) -> None:
         super().__init__("localhost", timeout=timeout)
@@ -28,7 +28,7 @@ class _UnixConnection(http.client.HTTPConnection):
 
 
 class Control:
-    """The control API of a run. Usable from several threads."""
+    """Client of a run's control API. Thread-safe."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -50,7 +50,7 @@ class Control:
             raise EndedError("the link has ended") from error
 
     def ask(self, method: str, path: str, body: Any = None) -> Any:
-        """Sends a request, and returns the answer's JSON value.
+        """Sends a request, and returns the JSON response.
 
         :raises RefusedError: if the run refuses it.
         :raises EndedError: if the run has ended.
@@ -73,7 +73,7 @@ class Control:
         return answer
 
     def events(self, path: str) -> Iterator[Any]:
-        """Yields the JSON values of a stream of server-sent events, until the run ends."""
+        """Yields the JSON values of a stream of server-sent events until the run ends."""
         connection, response = self._open("GET", path, None, None)
         try:
             if response.status >= 400:
@@ -88,5 +88,5 @@ class Control:
 
 
 def escape(name: str) -> str:
-    """Returns a name as a segment of a path."""
+    """Escapes a name as a path segment."""
     return quote(name, safe="*")

@@ -1,4 +1,6 @@
-"""Private directories of links, which a killed process leaves and a later link removes."""
+"""Private directories of links. A killed process leaves its directory, and a later link removes
+it.
+"""
 
 from __future__ import annotations
 
@@ -11,43 +13,43 @@ import weakref
 PREFIX = "longwire-py-"
 
 _PARENT_MAX = 60
-"""Bytes of a parent directory: a Unix socket's path has 107 at most."""
+"""Maximum length of the parent directory in bytes, since a Unix socket path has at most 107."""
 
 _LOCK = "lock"
-"""The file whose lock shows that the owner lives. The program locks the directory itself."""
+"""Lock file of a live owner. The program locks the directory itself."""
 
 
 class PrivateDirectory:
-    """A directory that only this user may read. It is locked while its owner lives."""
+    """A directory accessible to this user only, locked while its owner lives."""
 
     def __init__(self) -> None:
         remove_stale()
         self.path = tempfile.mkdtemp(prefix=PREFIX, dir=_parent())
         self._lock = os.open(self.file("new"), os.O_RDWR | os.O_CREAT, 0o600)
         fcntl.flock(self._lock, fcntl.LOCK_EX)
-        # It has its name when it is locked: nothing takes it for a stale one before.
+        # Renamed once locked, so that it never appears stale.
         os.rename(self.file("new"), self.file(_LOCK))
         self._removal = weakref.finalize(self, _remove, self.path, self._lock, os.getpid())
 
     def file(self, name: str) -> str:
-        """Returns the path of a file in it."""
+        """Returns the path of a file in the directory."""
         return os.path.join(self.path, name)
 
     def remove(self) -> None:
-        """Removes it with its files. Further calls do nothing."""
+        """Removes the directory with its files. Idempotent."""
         self._removal()
 
 
 def _remove(path: str, lock: int, owner: int) -> None:
-    # A forked process has a copy of everything, and removes nothing.
+    # A forked process must not remove anything.
     if os.getpid() == owner:
         shutil.rmtree(path, ignore_errors=True)
         os.close(lock)
 
 
 def _parent() -> str:
-    """Returns the directory for private directories: that for temporary files, unless its path
-    is too long for the socket in it.
+    """Returns the parent of private directories: the temporary directory, unless its path is too
+    long for a socket.
     """
     directory = tempfile.gettempdir()
     return directory if len(os.fsencode(directory)) <= _PARENT_MAX else "/tmp"
@@ -63,13 +65,13 @@ def remove_stale() -> None:
 
 def _remove_if_stale(path: str) -> None:
     try:
-        # A directory that has just been made has no such file yet.
+        # A new directory does not have the file yet.
         lock = os.open(os.path.join(path, _LOCK), os.O_RDWR | os.O_NOFOLLOW)
     except OSError:
         return
     try:
         if os.fstat(lock).st_uid == os.geteuid():
-            # Fails while the owner has it.
+            # Fails while the owner lives.
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             shutil.rmtree(path, ignore_errors=True)
     except OSError:

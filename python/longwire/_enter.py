@@ -1,7 +1,7 @@
-"""Starts a command in one of a link's networks.
+"""Runs a command in a network of a link.
 
-It is started as ``python -I -S _enter.py PID COMMAND...``, where PID is a process in that network,
-and replaces itself by the command, so that its parent has the command as its child.
+Usage: ``python -I -S _enter.py PID COMMAND...``, where PID is a process in that network. It
+execs the command, which thus becomes a child of the caller.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ import sys
 CLONE_NEWUSER = 0x10000000
 CLONE_NEWNET = 0x40000000
 
-# As a shell has them.
+# Exit codes of a shell.
 NOT_EXECUTABLE = 126
 NOT_FOUND = 127
 
 
 def set_namespace(fd: int, kind: int) -> None:
-    """Moves this process into a namespace."""
+    """Enters a namespace."""
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.setns(fd, kind) != 0:
         number = ctypes.get_errno()
@@ -27,21 +27,21 @@ def set_namespace(fd: int, kind: int) -> None:
 
 
 def enter_network(process: str) -> None:
-    """Moves this process into the user and network namespaces of another."""
+    """Enters the user and network namespaces of a process."""
     network = os.open(f"/proc/{process}/ns/net", os.O_RDONLY)
     user = os.open(f"/proc/{process}/ns/user", os.O_RDONLY)
-    # Root needs no user namespace, and cannot enter the one that it is in.
+    # Root needs no user namespace, and cannot reenter its own.
     if os.fstat(user).st_ino != os.stat("/proc/self/ns/user").st_ino:
         set_namespace(user, CLONE_NEWUSER)
     set_namespace(network, CLONE_NEWNET)
 
 
 def enter(process: str) -> None:
-    """Moves this process into the networks and the root directory of another."""
+    """Enters the network and the root directory of a process."""
     directory = os.getcwd()
     root = os.open(f"/proc/{process}/root", os.O_PATH | os.O_DIRECTORY)
     enter_network(process)
-    # The network's /etc/hosts has the names near and far.
+    # The network's /etc/hosts resolves near and far.
     os.fchdir(root)
     os.chroot(".")
     os.chdir(directory)

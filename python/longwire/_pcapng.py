@@ -1,7 +1,4 @@
-"""Writing pcapng files: one interface, stamps in nanoseconds.
-
-The format is that of draft-ietf-opsawg-pcapng.
-"""
+"""Writes pcapng files with one interface and nanosecond stamps (draft-ietf-opsawg-pcapng)."""
 
 from __future__ import annotations
 
@@ -21,7 +18,7 @@ _FRAME_HEAD = struct.Struct("<IIIIIII")
 _FRAME_FLAGS = [
     struct.pack("<HHI", 2, 4, direction) + _OPTION_END for direction in (1, 2)
 ]
-"""The option with the direction of a frame: received, or sent."""
+"""Option with the direction of a frame: inbound or outbound."""
 
 
 def _padded(data: bytes) -> bytes:
@@ -37,7 +34,7 @@ def _time(stamp_ns: int) -> bytes:
 
 
 class Writer:
-    """Writes the blocks of one capture to a file."""
+    """Writes the blocks of a capture."""
 
     def __init__(self, file: BinaryIO, name: str, snap: int) -> None:
         self._file = file
@@ -47,7 +44,7 @@ class Writer:
         self._block(_INTERFACE, struct.pack("<HHI", _ETHERNET, 0, snap) + options)
 
     def frame(self, stamp_ns: int, kept: bytes | bytearray, length: int, sent: bool) -> None:
-        """Writes a frame, of which ``kept`` are the first bytes."""
+        """Writes a frame; ``kept`` is its beginning."""
         options = _FRAME_FLAGS[sent]
         padding = -len(kept) % 4
         size = _FRAME_HEAD.size + len(kept) + padding + len(options) + 4
@@ -58,7 +55,7 @@ class Writer:
         self._file.write(b"".join((head, kept, tail)))
 
     def finish(self, stamp_ns: int, frames: int, lost: int) -> None:
-        """Writes the counts."""
+        """Writes the statistics."""
         options = _option(3, _time(stamp_ns))
         options += _option(4, struct.pack("<Q", frames + lost))
         options += _option(5, struct.pack("<Q", lost)) + _OPTION_END

@@ -1,4 +1,4 @@
-"""Finding the program."""
+"""Locates the program."""
 
 from __future__ import annotations
 
@@ -10,16 +10,14 @@ from .errors import ProgramNotFoundError
 
 
 def program() -> str:
-    """Returns the path of ``longwire``.
-
-    It is that of the environment variable LONGWIRE, else that which this package installed,
-    else the first one on PATH.
+    """Returns the path of ``longwire``: the environment variable LONGWIRE, else the program
+    installed with this package, else the first on PATH.
     """
     named = os.environ.get("LONGWIRE")
     if named:
         if shutil.which(named) is None:
             raise ProgramNotFoundError(
-                f"the environment variable LONGWIRE names {named}, which is no program: set it "
+                f"the environment variable LONGWIRE names {named}, which is not a program; set it "
                 "to the path of longwire, or remove it"
             )
         return named
@@ -28,6 +26,6 @@ def program() -> str:
         if found is not None:
             return found
     raise ProgramNotFoundError(
-        "the program longwire is not installed: `pip install longwire` installs it; "
-        "the environment variable LONGWIRE names another one"
+        "longwire is not installed; run `pip install longwire`, or set "
+        "the environment variable LONGWIRE"
     )

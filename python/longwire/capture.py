@@ -1,4 +1,4 @@
-"""Captures that begin and end during a run."""
+"""Captures during a run."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from types import TracebackType
 from .errors import CaptureError
 
 SNAP = 262_144
-"""The default number of bytes to keep of each frame: all of the longest super-packet."""
+"""Default number of bytes kept per frame: the maximum length of a super-packet."""
 
 _SECONDS = 30.0
-"""Time for the process that captures to begin and to end."""
+"""Timeout in seconds for the start and the end of a capture."""
 
 _PROCESS = Path(__file__).parent / "_capture.py"
 
@@ -25,25 +25,25 @@ _PROCESS = Path(__file__).parent / "_capture.py"
 class Capture:
     """A capture of one network of a run. Leaving its ``with`` block ends it.
 
-    It also ends with the run, and with this process, however that ends. At most 16 MiB of frames
-    wait to be written; more are counted as lost.
+    It also ends with the run, and when this process exits or is killed. At most 16 MiB of frames are buffered;
+    further ones count as lost.
     """
 
     def __init__(self, name: str, process: int, path: str, snap: int) -> None:
         self.path: str = path
-        """The file."""
+        """Path of the file."""
         self.frames: int = 0
         """Frames in the file, once the capture has ended."""
         self.lost: int = 0
-        """Frames that could not be written in time, once the capture has ended."""
+        """Frames lost, once the capture has ended."""
         self._owner = os.getpid()
         self._lock = threading.Lock()
         if not 64 <= snap <= SNAP:
-            raise CaptureError("snap", f"{snap} is not from 64 to {SNAP}", f"leave it out for {SNAP}")
+            raise CaptureError("snap", f"{snap} is outside 64..{SNAP}", f"omit it for {SNAP}")
         try:
             file = open(path, "wb")
         except OSError as error:
-            remedy = "name a file in a directory that exists and that you may write to"
+            remedy = "use an existing, writable directory"
             raise CaptureError("path", f"{path}: {error.strerror}", remedy) from error
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with file, theirs:
@@ -51,7 +51,7 @@ class Capture:
             try:
                 passed = [file.fileno(), theirs.fileno(), parent]
                 words = [str(process), *map(str, passed), str(snap), name]
-                # A session of its own: Ctrl-C is for this process, which ends the capture.
+                # A separate session: Ctrl-C is for this process, which ends the capture.
                 self._process: subprocess.Popen[bytes] | None = subprocess.Popen(
                     [sys.executable, "-I", "-S", "-B", str(_PROCESS), *words],
                     stdin=subprocess.DEVNULL,
@@ -84,17 +84,17 @@ class Capture:
         try:
             self.close()
         except CaptureError:
-            # The first error of the block is the one to look at.
+            # Do not mask the error of the block.
             if error is None:
                 raise
 
     def close(self) -> None:
-        """Ends the capture: the frames so far are in the file. Further calls do nothing.
+        """Ends the capture; all frames so far are in the file. Idempotent.
 
         :raises CaptureError: if the file could not be written.
         """
         if os.getpid() != self._owner:
-            # A forked process must not end the capture of its parent.
+            # A forked process must not end its parent's capture.
             return
         with self._lock:
             if self._process is None:
@@ -109,17 +109,17 @@ class Capture:
         if answer == b"ready":
             return
         reason = os.strerror(int(answer)) if answer else "its process has ended"
-        raise CaptureError("capture", f"the frames of {name} cannot be read: {reason}", None)
+        raise CaptureError("capture", f"cannot capture frames of {name}: {reason}", None)
 
     def _finish(self) -> None:
         try:
             self._control.send(b"end")
         except OSError:
-            # It has ended by itself, and said why.
+            # It ended early, and reported why.
             pass
         answer = self._receive()
         if not answer:
-            raise CaptureError("capture", "its process was ended before", None)
+            raise CaptureError("capture", "its process was killed", None)
         result = json.loads(answer)
         self.frames, self.lost = result.get("frames", 0), result.get("lost", 0)
         if "errno" in result:
@@ -127,7 +127,7 @@ class Capture:
             raise CaptureError("path", reason, "name a file on a disk with room")
 
     def _receive(self) -> bytes:
-        """Returns the next message of the process, empty if it has ended."""
+        """Returns the next message of the process; empty if it has ended."""
         self._control.settimeout(_SECONDS)
         try:
             return self._control.recv(4096)
@@ -142,7 +142,7 @@ class Capture:
             return
         self._control.close()
         try:
-            # Its answer was its last action.
+            # Its response was its last action.
             process.wait(1)
         except subprocess.TimeoutExpired:
             process.kill()

@@ -8,16 +8,16 @@ from typing import Any, Mapping, Sequence
 
 
 _INVALID = re.compile(r"invalid value '.*?' for '--(?P<field>[\w-]+).*?': (?P<reason>.*)", re.DOTALL)
-"""How the program reports a wrong value of an option."""
+"""The program's message for an invalid value."""
 
 _OPTION = re.compile(r"--(?P<field>[\w-]+): (?P<reason>.*)", re.DOTALL)
-"""How it reports an option that does not fit the others."""
+"""The program's message for conflicting options."""
 
 _UNKNOWN = re.compile(
     r"unexpected argument '--(?P<field>[\w-]+)\S*' found(?:.*?argument exists: '--(?P<near>[\w-]+))?",
     re.DOTALL,
 )
-"""How it reports an option that it does not have, and the nearest one."""
+"""The program's message for an unknown option, with the nearest known one."""
 
 
 class LongwireError(Exception):
@@ -25,7 +25,7 @@ class LongwireError(Exception):
 
 
 class ProgramNotFoundError(LongwireError):
-    """The program ``longwire`` is neither in the package, nor on PATH."""
+    """The program ``longwire`` was not found."""
 
 
 class StartError(LongwireError):
@@ -38,21 +38,21 @@ class StartError(LongwireError):
         unknown = _UNKNOWN.match(message)
         remedy = f"did you mean --{unknown['near']}?" if unknown and unknown["near"] else None
         if unknown:
-            message = f"there is no option --{unknown['field']}" + (f"; {remedy}" if remedy else "")
+            message = f"unknown option --{unknown['field']}" + (f"; {remedy}" if remedy else "")
         super().__init__(message)
         self.message: str = message
-        """The program's message."""
+        """Message of the program."""
         match = unknown or _INVALID.match(message) or _OPTION.match(message)
         self.field: str | None = match["field"] if match else None
-        """The option with a wrong value, as in ``delay``."""
+        """The invalid option, such as ``delay``."""
         self.reason: str = match["reason"] if match and not unknown else message
-        """The reason why it was refused, without the option."""
+        """Why it was refused."""
         self.remedy: str | None = remedy
-        """How to correct it, if the program knows."""
+        """How to correct it, if known."""
 
     @classmethod
     def of(cls, problems: Sequence[Mapping[str, Any]]) -> StartError:
-        """Returns the exception for the problems of a file, as ``longwire check`` finds them."""
+        """Returns the exception for problems reported by ``longwire check``."""
         lines = []
         for found in problems:
             place = f"{found['file']}:{found['line']}:{found['column']}: " if found["line"] else ""
@@ -67,14 +67,14 @@ class StartError(LongwireError):
 
 
 class SpecificationError(LongwireError, ValueError):
-    """The text of a link is wrong."""
+    """A link specification is invalid."""
 
     def __init__(self, message: str, field: str, reason: str) -> None:
         super().__init__(message)
         self.field: str | None = field or None
-        """The option, as in ``delay``; None if the text has no such option."""
+        """The option, such as ``delay``; None for an unknown option."""
         self.reason: str = reason
-        """The reason why its value was refused."""
+        """Why its value was refused."""
 
 
 class EndedError(LongwireError):
@@ -86,24 +86,24 @@ class Problem:
     """One reason why a change was refused."""
 
     field: str
-    """The option, as in ``set.link.delay``."""
+    """The option, such as ``set.link.delay``."""
     reason: str
-    """The reason why its value was refused."""
+    """Why its value was refused."""
     remedy: str | None
-    """How to correct it, if the program knows."""
+    """How to correct it, if known."""
 
 
 class RefusedError(LongwireError):
-    """A change was refused, and nothing was changed."""
+    """A change was refused; nothing was changed."""
 
     def __init__(self, message: str, problems: Sequence[Problem]) -> None:
         super().__init__(message)
         self.problems: tuple[Problem, ...] = tuple(problems)
-        """All that was wrong with the change."""
+        """All problems of the change."""
 
     @classmethod
     def of(cls, answer: Mapping[str, Any]) -> RefusedError:
-        """Returns the exception for an answer of the control API."""
+        """Returns the exception for a response of the control API."""
         problems = [
             Problem(found["field"], found["reason"], found.get("remedy"))
             for found in answer.get("problems", [])
@@ -129,22 +129,22 @@ class RefusedError(LongwireError):
 
 
 class CaptureError(LongwireError):
-    """A capture could not begin, or not be written to its end."""
+    """A capture could not start, or could not be completed."""
 
     def __init__(self, field: str, reason: str, remedy: str | None) -> None:
         super().__init__(f"capture: {field}: {reason}" + (f" ({remedy})" if remedy else ""))
         self.field: str = field
         """``path``, ``at``, ``snap``, or ``capture`` for its process."""
         self.reason: str = reason
-        """The reason why it was refused, or ended."""
+        """Why it was refused, or ended."""
         self.remedy: str | None = remedy
-        """How to correct it, if there is a way."""
+        """How to correct it, if known."""
 
 
 class FidelityError(LongwireError):
-    """The run did not meet a requirement: the emulator was not as exact as demanded."""
+    """The run did not meet a fidelity requirement."""
 
     def __init__(self, unmet: Sequence[str]) -> None:
         super().__init__("; ".join(unmet))
         self.unmet: tuple[str, ...] = tuple(unmet)
-        """A sentence for each requirement that was not met."""
+        """One message per unmet requirement."""

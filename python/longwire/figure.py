@@ -1,4 +1,4 @@
-"""Figures of logs and reports, as ``longwire plot`` draws them, for notebooks."""
+"""Figures of logs and reports in notebooks, drawn by ``longwire plot``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ._program import program
 from .errors import LongwireError, ProgramNotFoundError
 
 SHOWN_MAX = 2 << 20
-"""Bytes of a figure that is shown in a page; a larger one is kept out of the notebook's file."""
+"""Maximum bytes of an inline figure; larger ones are not stored in the notebook."""
 
 _SVG = "http://www.w3.org/2000/svg"
 _ELEMENTS = frozenset({"svg", "g", "title", "rect", "text", "path", "circle", "line"})
@@ -25,15 +25,15 @@ _ATTRIBUTES = frozenset(
 
 
 class FigureError(LongwireError):
-    """A figure could not be drawn: the file cannot be read, or an option does not fit it."""
+    """A figure could not be drawn: the file is unreadable, or an option is invalid."""
 
 
 class Figure:
-    """A figure as SVG. A notebook shows it."""
+    """An SVG figure, displayed by notebooks."""
 
     def __init__(self, svg: str) -> None:
         self.svg: str = svg
-        """The text of the SVG file."""
+        """The SVG text."""
 
     def __repr__(self) -> str:
         return f"<longwire figure: {len(self.svg)} bytes of SVG>"
@@ -44,8 +44,8 @@ class Figure:
             file.write(self.svg)
 
     def _repr_html_(self) -> str:
-        """The figure as part of a page: as wide as there is room, and nothing but shapes and
-        text, whatever the file was that it shows.
+        """Returns the figure as HTML, scaled to the page and restricted to shapes and text, since
+        the file is untrusted.
         """
         if len(self.svg) > SHOWN_MAX:
             return (
@@ -56,7 +56,7 @@ class Figure:
 
 
 def _safe(svg: str) -> str:
-    """Returns an SVG without a prologue, and with shapes and texts only."""
+    """Returns an SVG without prologue, restricted to shapes and text."""
     root = ElementTree.fromstring(svg)
     _keep_shapes(root)
     root.set("style", "max-width: 100%; height: auto")
@@ -100,7 +100,7 @@ def draw(
                 check=False,
             )
         except (FileNotFoundError, PermissionError) as error:
-            raise ProgramNotFoundError(f"the program cannot be started: {error}") from error
+            raise ProgramNotFoundError(f"cannot start the program: {error}") from error
         if ended.returncode != 0:
             message = ended.stderr.decode(errors="replace").strip().removeprefix("error: ")
             raise FigureError(message)

@@ -1,4 +1,4 @@
-"""Live links: two networks of this machine, and the emulated link between them."""
+"""Live links: two networks on this machine, joined by an emulated link."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def link(
     """Starts a link between two networks, near and far.
 
     ``options`` are those of ``longwire exec``, with ``_`` for ``-``: ``delay="20ms"``,
-    ``rate="10mbit"``, ``preset="lte"``, ``seed=7``, ``capture="trace"``, ``require=...``. ``up``
-    and ``down`` have options of one direction, near to far and far to near. ``topology`` is a
-    file with two ports, or its text; :func:`network` takes those with more.
+    ``rate="10mbit"``, ``preset="lte"``, ``seed=7``, ``capture="trace"``, ``require=...``.
+    ``up`` and ``down`` hold options of one direction: near to far and far to near. ``topology``
+    is a file with two ports, or its text; use :func:`network` for more ports.
 
-    :raises StartError: if an option is wrong, or the system forbids user namespaces.
-    :raises ProgramNotFoundError: if the program is missing, or cannot be started.
+    :raises StartError: if an option is invalid, or the system forbids user namespaces.
+    :raises ProgramNotFoundError: if the program is missing or cannot be started.
     """
     words: list[str] = []
     for side, chosen in (("up", up), ("down", down)):
@@ -41,20 +41,20 @@ def link(
 class LiveLink(Run):
     """A running link. Leaving its ``with`` block ends it, with all processes in its networks.
 
-    The link also ends with this process, however that ends.
+    It also ends when this process exits or is killed.
     """
 
     def __init__(self, words: Sequence[str], topology: str | os.PathLike[str] | None) -> None:
         self.name: str = "link"
-        """The link's name; ``*`` if a topology has several."""
+        """Name of the link; ``*`` if a topology has several."""
         self.near: Node
-        """The network at the near end."""
+        """Network at the near end."""
         self.far: Node
-        """The network at the far end."""
+        """Network at the far end."""
         self.upward: Direction
-        """The direction from near to far."""
+        """Direction from near to far."""
         self.downward: Direction
-        """The direction from far to near."""
+        """Direction from far to near."""
         super().__init__(words, topology, _HOSTS)
 
     def _started(self) -> None:
@@ -70,16 +70,16 @@ class LiveLink(Run):
     def set(self, **options: Value) -> None:
         """Changes options of both directions: ``link.set(delay="80ms", loss="1%")``.
 
-        :raises RefusedError: if a value is wrong. Nothing is changed then.
+        :raises RefusedError: if a value is invalid; nothing is changed.
         """
         Direction(self, self.name).set(**options)
 
     def down(self) -> None:
-        """Loses what arrives and what is queued, until :meth:`up`."""
+        """Drops arriving and queued frames until :meth:`up`."""
         self.change(down=[self.name])
 
     def pause(self) -> None:
-        """Holds what arrives, as far as the queue has room, until :meth:`up`."""
+        """Holds arriving frames, up to the queue limit, until :meth:`up`."""
         self.change(pause=[self.name])
 
     def up(self) -> None:
@@ -87,25 +87,25 @@ class LiveLink(Run):
         self.change(up=[self.name])
 
     def scenario(self, events: Sequence[tuple[str, Mapping[str, Value]]]) -> None:
-        """Plans changes from now on: ``[("1s", {"delay": "80ms"}), ("2s", {"rate": "1mbit"})]``.
+        """Schedules changes from now: ``[("1s", {"delay": "80ms"}), ("2s", {"rate": "1mbit"})]``.
 
-        :raises RefusedError: if a value is wrong. The events before it stay planned.
+        :raises RefusedError: if a value is invalid. Earlier events stay scheduled.
         """
         for delay, options in events:
             self.change(in_=delay, set={self.name: option_values(options)})
 
     def stats(self) -> dict[str, Any]:
-        """Returns counters of both directions so far."""
+        """Returns the counters of both directions."""
         answer: dict[str, Any] = self._control.ask("GET", "/stats")
         return answer
 
     def capture(self, path: str | os.PathLike[str], at: str = "near", snap: int = SNAP) -> Capture:
-        """Captures the frames that one end of the link sends and receives from now on, until
-        the capture is closed or the link ends. See :meth:`Node.capture`.
+        """Captures the frames sent and received at one end of the link from now on, until the
+        capture is closed or the link ends. See :meth:`Node.capture`.
 
-        :param path: the pcapng file to write.
+        :param path: pcapng file to write.
         :param at: ``near`` or ``far``.
-        :param snap: bytes to keep of each frame.
-        :raises CaptureError: if there is no such end, or the file cannot be written.
+        :param snap: bytes to keep per frame.
+        :raises CaptureError: if the end is unknown, or the file cannot be written.
         """
         return super().capture(path, at, snap)

@@ -12,23 +12,23 @@ from .figure import Figure, draw
 
 
 class Log:
-    """A verdict log, as the option ``log`` of :func:`link`, :func:`network` and
-    :func:`simulate` writes it: a row for each verdict about a frame.
+    """A verdict log, written by the option ``log`` of :func:`link`, :func:`network` and
+    :func:`simulate`: one row per verdict.
 
-    A notebook shows its figures. Libraries of data frames read the file:
+    Notebooks display its figures. Data frame libraries read the file:
     ``polars.read_parquet(log.path)``.
 
-    :param path: the file, which ends in ``.csv`` or ``.parquet``.
-    :raises LongwireError: if there is no such file, or its name ends otherwise.
+    :param path: file with the suffix ``.csv`` or ``.parquet``.
+    :raises LongwireError: if the file does not exist, or has another suffix.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path: str = os.fspath(path)
-        """The file."""
+        """Path of the file."""
         if not self.path.endswith((".csv", ".parquet")):
-            raise LongwireError(f"{self.path}: a log ends in .csv or .parquet")
+            raise LongwireError(f"{self.path}: not a .csv or .parquet file")
         if not os.path.isfile(self.path):
-            raise LongwireError(f"{self.path}: there is no such file")
+            raise LongwireError(f"{self.path}: no such file")
 
     def __repr__(self) -> str:
         return f"<longwire log {self.path}>"
@@ -46,19 +46,19 @@ class Log:
         width: int | None = None,
         height: int | None = None,
     ) -> Figure:
-        """Draws the log, as ``longwire plot`` does.
+        """Draws the log with ``longwire plot``.
 
         :param kind: ``"throughput"``, ``"queue"``, ``"delay"``, ``"delay-cdf"``,
-            ``"loss-runs"``, ``"drops"``, or several of them; all that suit the log without it.
-        :param other: logs to draw over this one, each from its own first frame.
-        :param title: the title in place of the names of the files.
-        :param from_: the time after the first frame at which the figure begins, as ``"2s"``.
-        :param until: the time at which it ends.
-        :param bin: the width of a bin of throughput, as ``"100ms"``.
+            ``"loss-runs"``, ``"drops"``, or several of them; default: all that apply.
+        :param other: logs to overlay, each from its own first frame.
+        :param title: title; default: the file names.
+        :param from_: start of the figure after the first frame, such as ``"2s"``.
+        :param until: end of the figure.
+        :param bin: bin width of throughput, such as ``"100ms"``.
         :param queue_unit: ``"packets"`` or ``"bytes"``.
-        :param width: of the figure, in pixels.
-        :param height: of the figure, in pixels.
-        :raises FigureError: if the file is no log, or an option does not fit.
+        :param width: width in pixels.
+        :param height: height in pixels.
+        :raises FigureError: if the file is not a log, or an option is invalid.
         """
         options = {
             "title": title,
@@ -72,13 +72,13 @@ class Log:
         return draw([self.path, *(log.path for log in other)], kind, options)
 
     def to_arrow(self) -> Any:
-        """Returns the log as a table of pyarrow, which must be installed."""
+        """Returns the log as a pyarrow table; needs pyarrow."""
         if self.path.endswith(".parquet"):
             return importlib.import_module("pyarrow.parquet").read_table(self.path)
         return importlib.import_module("pyarrow.csv").read_csv(self.path)
 
     def _repr_html_(self) -> str:
-        """Its figures, for Jupyter; their reason, if there are none."""
+        """Returns the figures as HTML, or why there are none."""
         try:
             return self.plot()._repr_html_()
         except LongwireError as error:

@@ -1,4 +1,4 @@
-"""Live networks: a topology with a host at each of its ports."""
+"""Live networks: a topology with a host at each port."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ def network(
     addresses: Mapping[str, str | Sequence[str]] | None = None,
     **options: Value,
 ) -> LiveNetwork:
-    """Starts the network of a topology, with a host at each of its ports.
+    """Starts the network of a topology, with a host at each port.
 
-    :param topology: the file, or its text.
-    :param addresses: of hosts, by the names of their ports: ``{"core": "10.2.0.1/24"}``, or
-        several in a list. The host of the Nth port has 10.77.0.N and fd77:4c57::N without
-        them; if there are ports ``near`` and ``far``, they come first.
+    :param topology: file, or its text.
+    :param addresses: addresses of hosts by port: ``{"core": "10.2.0.1/24"}``, or a list of
+        several. By default, the host of the Nth port has 10.77.0.N and fd77:4c57::N; ports
+        ``near`` and ``far`` come first.
     :param options: those of ``longwire exec``, with ``_`` for ``-``: ``seed=7``,
         ``scenario="evening.toml"``, ``capture="trace"``, ``require=...``.
-    :raises StartError: if the topology, an address or an option is wrong, or the system forbids
-        user namespaces.
-    :raises ProgramNotFoundError: if the program is missing, or cannot be started.
+    :raises StartError: if the topology, an address or an option is invalid, or the system
+        forbids user namespaces.
+    :raises ProgramNotFoundError: if the program is missing or cannot be started.
     """
     given = {
         port: [chosen] if isinstance(chosen, str) else list(chosen)
@@ -44,7 +44,7 @@ def network(
 class LiveNetwork(Run):
     """A running network. Leaving its ``with`` block ends it, with all processes of its hosts.
 
-    It also ends with this process, however that ends.
+    It also ends when this process exits or is killed.
     """
 
     def __init__(
@@ -61,13 +61,13 @@ class LiveNetwork(Run):
 
     @property
     def nodes(self) -> dict[str, Node]:
-        """The hosts' networks, by the names of their ports."""
+        """Networks of the hosts by port."""
         return dict(self._nodes)
 
     def node(self, port: str) -> Node:
-        """Returns the network of the host at a port, as ``net[port]`` does.
+        """Returns the network of the host at a port, like ``net[port]``.
 
-        :raises KeyError: if there is no such port.
+        :raises KeyError: if the port does not exist.
         """
         return self[port]
 
@@ -76,7 +76,7 @@ class LiveNetwork(Run):
             return self._nodes[port]
         except KeyError:
             known = ", ".join(self._nodes)
-            raise KeyError(f"there is no port '{port}'; there are {known}") from None
+            raise KeyError(f"no port named '{port}'; known: {known}") from None
 
     def __contains__(self, port: object) -> bool:
         return port in self._nodes
@@ -88,24 +88,24 @@ class LiveNetwork(Run):
         return len(self._nodes)
 
     def links(self, pattern: str = "*") -> Direction:
-        """Returns the links whose names fit, to change and read them again and again."""
+        """Returns the links that match a pattern, for repeated changes and queries."""
         return Direction(self, pattern)
 
     def set(self, links: str, **options: Value) -> None:
         """Changes options of links: ``net.set("adsl1.up", rate="1mbit")``.
 
-        :param links: a name; ``*`` stands for anything, ``?`` for a character, ``.up`` or
-            ``.down`` at the end for one direction.
-        :raises RefusedError: if a value is wrong, or no name fits. Nothing is changed then.
+        :param links: name or pattern; ``*`` and ``?`` are wildcards, a suffix ``.up`` or
+            ``.down`` selects one direction.
+        :raises RefusedError: if a value is invalid, or no link matches; nothing is changed.
         """
         Direction(self, links).set(**options)
 
     def down(self, links: str) -> None:
-        """Lets links lose what arrives and what is queued, until :meth:`up`."""
+        """Drops arriving and queued frames of links until :meth:`up`."""
         self.change(down=[links])
 
     def pause(self, links: str) -> None:
-        """Lets links hold what arrives, as far as their queues have room, until :meth:`up`."""
+        """Holds arriving frames of links, up to their queue limits, until :meth:`up`."""
         self.change(pause=[links])
 
     def up(self, links: str) -> None:
@@ -113,22 +113,22 @@ class LiveNetwork(Run):
         self.change(up=[links])
 
     def scenario(self, events: Sequence[tuple[str, Mapping[str, Mapping[str, Value]]]]) -> None:
-        """Plans changes from now on: ``[("1s", {"adsl*": {"delay": "80ms"}})]``.
+        """Schedules changes from now: ``[("1s", {"adsl*": {"delay": "80ms"}})]``.
 
-        :raises RefusedError: if a value is wrong. The events before it stay planned.
+        :raises RefusedError: if a value is invalid. Earlier events stay scheduled.
         """
         for delay, changes in events:
             values = {links: option_values(options) for links, options in changes.items()}
             self.change(in_=delay, set=values)
 
     def stats(self, links: str = "*") -> dict[str, Any]:
-        """Returns counters of links so far."""
+        """Returns the counters of links."""
         answer: dict[str, Any] = self._control.ask("GET", f"/stats?match={escape(links)}")
         return answer
 
 
 def _ports(topology: str | os.PathLike[str]) -> list[str]:
-    """Returns the names of a topology's ports, in the order of the file."""
+    """Returns the port names of a topology in file order."""
     text = os.fspath(topology)
     try:
         checked = subprocess.run(
@@ -139,7 +139,7 @@ def _ports(topology: str | os.PathLike[str]) -> list[str]:
             check=False,
         )
     except (FileNotFoundError, PermissionError) as error:
-        raise ProgramNotFoundError(f"the program cannot be started: {error}") from error
+        raise ProgramNotFoundError(f"cannot start the program: {error}") from error
     try:
         answer = json.loads(checked.stdout)
     except ValueError:
@@ -153,8 +153,8 @@ def _ports(topology: str | os.PathLike[str]) -> list[str]:
 
 
 def _hosts(ports: list[str], given: Mapping[str, Sequence[str]]) -> dict[str, Addresses]:
-    """Returns the hosts in the order in which the program numbers them."""
-    # As `longwire exec` selects near and far.
+    """Returns the hosts in the program's order."""
+    # Same selection of near and far as `longwire exec`.
     near = "near" if "near" in ports else next((port for port in ports if port != "far"), "far")
     far = "far" if "far" in ports else next((port for port in ports if port != near), near)
     first = dict.fromkeys((near, far))

@@ -1,4 +1,4 @@
-"""The networks at the ports of a link or network: processes run there, and sockets are made."""
+"""Networks at the ports of a run: processes and sockets."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _HERE = Path(__file__).parent
 
 
 Addresses = Tuple[Optional[str], Optional[str]]
-"""The first IPv4 and the first IPv6 address of a host."""
+"""First IPv4 and first IPv6 address of a host."""
 
 
 class Node:
     """A network at one end of a link, or at a port of a network.
 
-    It has the device ``eth0`` and nothing else but its loopback device. Processes in it know the
-    others by name: ``near`` and ``far``, or the names of ports.
+    It has the device ``eth0`` and a loopback device. Processes in it resolve the other networks
+    by name: ``near`` and ``far``, or the names of ports.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class Node:
 
     @property
     def address(self) -> str:
-        """Its first IPv4 address.
+        """First IPv4 address.
 
         :raises LongwireError: if it has none.
         """
@@ -51,7 +51,7 @@ class Node:
 
     @property
     def address6(self) -> str:
-        """Its first IPv6 address.
+        """First IPv6 address.
 
         :raises LongwireError: if it has none.
         """
@@ -77,7 +77,7 @@ class Node:
         self._channel.close()
 
     def _end_captures(self) -> list[CaptureError]:
-        """Ends what still captures, and returns what went wrong."""
+        """Ends all captures, and returns their errors."""
         failed = []
         for capture in self._captures:
             try:
@@ -109,8 +109,8 @@ class Node:
         return started
 
     def command(self, args: Sequence[Words]) -> list[str]:
-        """Returns the command that runs ``args`` in this network, for other libraries that
-        start processes. It replaces itself by the program of ``args``.
+        """Returns the command that runs ``args`` in this network, for libraries that start
+        processes. It execs the program of ``args``.
         """
         if self._process is None:
             raise EndedError("the link has ended")
@@ -121,8 +121,8 @@ class Node:
         return entered + words
 
     def script(self, path: Words, args: Sequence[Words]) -> str:
-        """Writes an executable script that runs ``args`` and its own arguments in this network,
-        for libraries that take a program's path, such as Playwright. Returns its path.
+        """Writes an executable script that runs ``args`` with its own arguments in this network,
+        for libraries that take the path of a program, such as Playwright. Returns its path.
         """
         words = " ".join(shlex.quote(word) for word in self.command(args))
         text = f'#!/bin/sh\nexec {words} "$@"\n'
@@ -132,25 +132,25 @@ class Node:
         return os.fspath(path)
 
     def popen(self, args: Words | Sequence[Words], **options: Any) -> subprocess.Popen[Any]:
-        """Starts a process in this network, as :class:`subprocess.Popen`.
+        """Starts a process in this network, like :class:`subprocess.Popen`.
 
-        The process belongs to the caller, has its user and directory, and is ended with the
-        link at the latest. A string is run by the shell if ``shell=True``.
+        The process has the user and the directory of the caller, and is killed when the link
+        ends. With ``shell=True``, ``args`` is a string for the shell.
         """
         return subprocess.Popen(self._words(args, options), **options)
 
     def run(self, args: Words | Sequence[Words], **options: Any) -> subprocess.CompletedProcess[Any]:
-        """Runs a process in this network, as :func:`subprocess.run`."""
+        """Runs a process in this network, like :func:`subprocess.run`."""
         return subprocess.run(self._words(args, options), **options)
 
     def check_output(self, args: Words | Sequence[Words], **options: Any) -> Any:
-        """Runs a process in this network, as :func:`subprocess.check_output`."""
+        """Runs a process in this network, like :func:`subprocess.check_output`."""
         return subprocess.check_output(self._words(args, options), **options)
 
     async def create_subprocess_exec(
         self, *args: Words, **options: Any
     ) -> asyncio.subprocess.Process:
-        """Starts a process in this network, as :func:`asyncio.create_subprocess_exec`."""
+        """Starts a process in this network, like :func:`asyncio.create_subprocess_exec`."""
         return await asyncio.create_subprocess_exec(*self.command(args), **options)
 
     def _words(self, args: Words | Sequence[Words], options: dict[str, Any]) -> list[str]:
@@ -167,8 +167,8 @@ class Node:
         type: int = sockets.SOCK_STREAM,
         proto: int = 0,
     ) -> sockets.socket:
-        """Makes a socket in this network. It is used in this process as any other, also with
-        asyncio; names such as ``far`` are not known to it, addresses are.
+        """Creates a socket in this network, usable in this process like any other, also with
+        asyncio. It needs addresses; names such as ``far`` are not resolved.
         """
         ours, theirs = sockets.socketpair(sockets.AF_UNIX, sockets.SOCK_STREAM)
         with ours:
@@ -188,16 +188,16 @@ class Node:
         return sockets.socket(fileno=descriptors[0])
 
     def resolve(self, host: str, family: int = sockets.AF_INET) -> str:
-        """Returns the address of another network by its name, as ``far``; other names are
-        returned as they are.
+        """Returns the address of a network by name, such as ``far``; other names are returned
+        unchanged.
         """
         return self._address_of(host, family) if host in self._addresses else host
 
     def create_connection(
         self, address: tuple[str, int], timeout: float | None = None
     ) -> sockets.socket:
-        """Connects by TCP from this network, as :func:`socket.create_connection`. The host is
-        the name of a network, as ``far``, or an address.
+        """Connects by TCP from this network, like :func:`socket.create_connection`. The host is
+        the name of a network, such as ``far``, or an address.
         """
         family = sockets.AF_INET6 if ":" in address[0] else sockets.AF_INET
         made = self.socket(family, sockets.SOCK_STREAM)
@@ -212,8 +212,8 @@ class Node:
     def create_server(
         self, address: tuple[str, int] = ("", 0), backlog: int | None = None
     ) -> sockets.socket:
-        """Listens on TCP in this network, as :func:`socket.create_server`. Port 0 selects a
-        free one.
+        """Listens on TCP in this network, like :func:`socket.create_server`. Port 0 selects a free
+        port.
         """
         family = sockets.AF_INET6 if ":" in address[0] else sockets.AF_INET
         made = self.socket(family, sockets.SOCK_STREAM)

@@ -1,4 +1,4 @@
-"""Links in virtual time: frames as arrays, or as captures."""
+"""Links in virtual time, on arrays or captures."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from .run import Value, command_words
 from .report import Report
 
 VERDICTS: tuple[str, ...] = tuple(_engine.VERDICTS)
-"""The names of verdicts, by their codes: ``delivered``, and reasons of drops."""
+"""Names of verdicts by code: ``delivered`` and the drop reasons."""
 
 
 class Results:
-    """What became of frames: four columns of the same length.
+    """Results for frames: four columns of equal length.
 
-    The first rows are the frames in their order; rows after them are further deliveries of
-    duplicated frames. Each column has the Arrow PyCapsule interface and that of numpy, without a
-    copy. For numpy ``verdict`` is the index in :data:`VERDICTS`, and times of dropped frames are 0;
-    for Arrow they are null.
+    The first rows are the frames in order; the following rows are further deliveries of
+    duplicated frames. Columns have the Arrow PyCapsule interface and the numpy interface,
+    without a copy. In numpy, ``verdict`` is an index in :data:`VERDICTS`, and times of dropped
+    frames are 0; in Arrow, they are null.
     """
 
     def __init__(self, columns: Sequence[_engine.Column]) -> None:
         frame, verdict, departure_ns, release_ns = columns
         self.frame: _engine.Column = frame
-        """The frame of a row, counted from 0 in the order of arrivals."""
+        """Frame index, from 0 in order of arrival."""
         self.verdict: _engine.Column = verdict
-        """The code of the verdict, an index in ``VERDICTS``."""
+        """Code of the verdict, an index in ``VERDICTS``."""
         self.departure_ns: _engine.Column = departure_ns
-        """The time at which the last bit left the queue."""
+        """Time at which the last bit left the queue."""
         self.release_ns: _engine.Column = release_ns
-        """The time at which the frame left the link."""
+        """Time at which the frame left the link."""
 
     def __len__(self) -> int:
         return len(self.frame)
@@ -45,7 +45,7 @@ class Results:
         return f"<longwire results: {len(self)} rows>"
 
     def columns(self) -> dict[str, _engine.Column]:
-        """Returns the columns by name, as data frames are made of."""
+        """Returns the columns by name, for data frames."""
         return {
             "frame": self.frame,
             "verdict": self.verdict,
@@ -55,40 +55,39 @@ class Results:
 
 
 class Link:
-    """A link as a specification, for simulations in this process.
+    """A link specification for simulations in this process.
 
-    ``text`` has ``NAME=VALUE`` pairs between blanks, as in ``"rate=10mbit delay=20ms loss=1%"``;
-    options by keyword are added to it: ``Link(rate="10mbit", delay="20ms")``.
+    ``text`` contains ``NAME=VALUE`` pairs separated by blanks, such as ``"rate=10mbit
+    delay=20ms loss=1%"``; keyword options are added: ``Link(rate="10mbit", delay="20ms")``.
 
-    :raises SpecificationError: with the option and the reason, if a value is wrong.
+    :raises SpecificationError: if a value is invalid.
     """
 
     def __init__(self, text: str = "", *, seed: int = 1, **options: str) -> None:
         words = [text] + [f"{name.replace('_', '-')}={value}" for name, value in options.items()]
         self.seed: int = seed
-        """The seed of all random draws: the same seed, the same verdicts."""
+        """Random seed; equal seeds give equal verdicts."""
         self._specification = _engine.Specification(" ".join(words))
 
     def __repr__(self) -> str:
         return f"<longwire specification: {self}, seed {self.seed}>"
 
     def _repr_html_(self) -> str:
-        """Its options, for Jupyter."""
+        """Returns the options as HTML."""
         return table(("option", "value"), [*self._specification.given(), ("seed", self.seed)])
 
     def __str__(self) -> str:
         return " ".join(f"{name}={value}" for name, value in self._specification.given())
 
     def simulate(self, arrival_ns: Any, length: Any) -> Results:
-        """Passes frames through the link, in virtual time.
+        """Passes frames through the link in virtual time.
 
-        :param arrival_ns: times of arrival in nanoseconds, which do not decrease: a list, an
-            array of numpy, or a column of polars, pandas or pyarrow.
-        :param length: lengths in bytes, with the Ethernet header: one for each frame, or a
-            number for all.
+        :param arrival_ns: non-decreasing arrival times in nanoseconds: a list, a numpy array,
+            or a column of polars, pandas or pyarrow.
+        :param length: lengths in bytes with the Ethernet header, one per frame or one for all.
 
-        Other threads go on, and Ctrl-C ends it. Frames have no bytes: a queue that
-        distinguishes flows sees one, and filters of contents match none.
+        Other threads keep running, and Ctrl-C interrupts it. Frames have no content: flow
+        queues see a single flow, and content filters match nothing.
         """
         return Results(self._specification.simulate(self.seed, arrival_ns, length))
 
@@ -103,12 +102,12 @@ def simulate(
 ) -> Report:
     """Passes a capture through a link, or captures through a network, and returns the report.
 
-    :param source: a capture (pcap, pcapng, compressed too), or the file of a network.
-    :param target: the capture to write.
-    :param inputs: of a network: the capture that enters at each port.
-    :param outputs: of a network: the capture to write at each port.
+    :param source: a capture (pcap or pcapng, optionally compressed), or a topology file.
+    :param target: capture to write.
+    :param inputs: with a topology: capture that enters at each port.
+    :param outputs: with a topology: capture to write at each port.
     :param options: those of ``longwire simulate``, with ``_`` for ``-``.
-    :raises StartError: if an option or a file is wrong.
+    :raises StartError: if an option or a file is invalid.
     """
     command = [program(), "simulate", "--json", *command_words(options)]
     for flag, files in (("--in", inputs), ("--out", outputs)):

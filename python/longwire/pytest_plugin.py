@@ -34,33 +34,33 @@ from .live import link as start_link
 _UNMET = ("fail", "skip", "retry")
 
 _OWN_OPTIONS = ("presets", "require", "topology", "up", "down")
-"""Options that are those of the marker and of ``longwire.link``, not of the program."""
+"""Options of the marker and of ``longwire.link`` that are not options of the program."""
 
 _RESULT = pytest.StashKey["dict[str, pytest.TestReport]"]()
 _UNMET_FOUND = pytest.StashKey[bool]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addini("link_require", "what the run of each test behind a link must meet", default="")
-    parser.addini("link_unmet", f"for a run that does not meet it: {', '.join(_UNMET)}", default="fail")
-    parser.addini("link_retries", "how often a test is repeated with link_unmet=retry", default="2")
-    parser.addini("link_artifacts", "directory of what failed tests leave", default=".longwire")
-    parser.addini("link_capture", "whether failed tests leave captures", type="bool", default=True)
+    parser.addini("link_require", "requirement on the run of each test with a link", default="")
+    parser.addini("link_unmet", f"action if a run does not meet it: {', '.join(_UNMET)}", default="fail")
+    parser.addini("link_retries", "maximum repetitions with link_unmet=retry", default="2")
+    parser.addini("link_artifacts", "directory for artifacts of failed tests", default=".longwire")
+    parser.addini("link_capture", "whether to keep captures of failed tests", type="bool", default=True)
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers",
-        "link(**options): options of the fixture link, as of longwire.link(); "
-        "presets=[...] runs the test behind each preset",
+        "link(**options): options of the fixture link, those of longwire.link(); "
+        "presets=[...] runs the test with each preset",
     )
     chosen = config.getini("link_unmet")
     if chosen not in _UNMET:
-        raise pytest.UsageError(f"link_unmet is {chosen!r}; it is one of {', '.join(_UNMET)}")
+        raise pytest.UsageError(f"link_unmet is {chosen!r}; it must be one of {', '.join(_UNMET)}")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Runs a test once for each of the presets of its marker."""
+    """Parametrises a test by the presets of its marker."""
     if "link" not in metafunc.fixturenames:
         return
     presets = _options(metafunc.definition).get("presets")
@@ -69,12 +69,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def _options(item: pytest.Item) -> dict[str, Any]:
-    """Returns the options of all markers of a test: those next to it win."""
+    """Returns the options of all markers of a test; the closest marker wins."""
     options: dict[str, Any] = {}
     for marker in reversed(list(item.iter_markers("link"))):
         if marker.args:
             pytest.fail(
-                f"the marker link takes options by name, as in link(delay=\"20ms\"), not "
+                f"the marker link takes keyword options such as link(delay=\"20ms\"), not "
                 f"{marker.args[0]!r}",
                 pytrace=False,
             )
@@ -83,26 +83,26 @@ def _options(item: pytest.Item) -> dict[str, Any]:
 
 
 def _refuse_misspelt(item: pytest.Item) -> None:
-    """Fails a test with a marker that is nearly ``link``: its options would have no effect."""
+    """Fails a test with a misspelt ``link`` marker, whose options would have no effect."""
     known = {re.split(r"[(:]", line)[0].strip() for line in item.config.getini("markers")}
     for marker in item.iter_markers():
         near = difflib.get_close_matches(marker.name, ("link",), 1, 0.7)
         if marker.name not in known and near:
-            pytest.fail(f"there is no marker {marker.name}; did you mean link?", pytrace=False)
+            pytest.fail(f"unknown marker {marker.name}; did you mean link?", pytrace=False)
 
 
 def _start(options: dict[str, Any]) -> LiveLink:
-    """Starts the link; a wrong option fails the test without a trace of this package."""
+    """Starts the link; an invalid option fails the test without a traceback."""
     problem = None
     try:
         return start_link(**options)
     except (StartError, ProgramNotFoundError) as error:
         problem = str(error)
-        # The program knows only options that are its own.
+        # The program does not know the options of this package.
         if isinstance(error, StartError) and error.field and error.remedy is None:
             near = difflib.get_close_matches(error.field, _OWN_OPTIONS, 1)
             problem += f"; did you mean {near[0]}?" if near and near[0] != error.field else ""
-    pytest.fail(f"the link of the marker does not start: {problem}", pytrace=False)
+    pytest.fail(f"cannot start the link of the marker: {problem}", pytrace=False)
 
 
 @pytest.fixture
@@ -137,7 +137,7 @@ def link(request: pytest.FixtureRequest, _link_preset: str | None) -> Iterator[L
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Any:
-    """Judges the fidelity of the run when its test has passed."""
+    """Checks the fidelity of the run after its test has passed."""
     result = yield
     running = getattr(item, "funcargs", {}).get("link")
     require = str(_options(item).get("require", item.config.getini("link_require")))
@@ -146,13 +146,13 @@ def pytest_runtest_call(item: pytest.Item) -> Any:
         if unmet:
             item.stash[_UNMET_FOUND] = True
             if item.config.getini("link_unmet") == "skip":
-                pytest.skip(f"the emulation was not as exact as required: {'; '.join(unmet)}")
+                pytest.skip(f"fidelity requirement not met: {'; '.join(unmet)}")
             raise FidelityError(unmet)
     return result
 
 
 def _keep(item: pytest.Item, running: LiveLink, directory: Path) -> None:
-    """Moves what a failed test leaves to the directory of the settings."""
+    """Keeps the artifacts of a failed test."""
     result = item.stash.get(_RESULT, {}).get("call")
     if result is None or not result.failed:
         return
@@ -169,7 +169,7 @@ def _keep(item: pytest.Item, running: LiveLink, directory: Path) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Any:
-    """Notes the results of a test for the fixture."""
+    """Records the outcome of a test for the fixture."""
     report: pytest.TestReport = yield
     item.stash.setdefault(_RESULT, {})[report.when] = report
     return report
@@ -177,7 +177,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
-    """Repeats a test while its run does not meet the requirement, if that is set."""
+    """Repeats a test while its run does not meet the requirement, if configured."""
     if item.config.getini("link_unmet") != "retry" or "link" not in getattr(item, "fixturenames", ()):
         return None
     from _pytest.runner import runtestprotocol

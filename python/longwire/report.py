@@ -1,4 +1,4 @@
-"""The report of a run, and requirements on its fidelity."""
+"""Reports of runs, and requirements on their fidelity."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .errors import FidelityError, LongwireError
 from .figure import Figure, draw, table
 
 _EXCUSED = frozenset({"late_paused", "late_start"})
-"""Artifacts by pauses of the machine and by the start, which are not the emulator's own."""
+"""Artifacts caused by pauses of the machine and by the start, not by the emulator itself."""
 
 _LOST = frozenset(
     {
@@ -46,11 +46,11 @@ _Row = Mapping[str, Any]
 
 
 class Report:
-    """The report of a run, or of a simulation. :attr:`data` is the program's JSON report."""
+    """Report of a run or simulation. :attr:`data` is the program's JSON report."""
 
     def __init__(self, data: Mapping[str, Any]) -> None:
         self.data: Mapping[str, Any] = data
-        """The JSON value: docs/reference/report.md has its fields."""
+        """JSON value; docs/reference/report.md describes its fields."""
 
     def __getitem__(self, key: str) -> Any:
         return self.data[key]
@@ -60,7 +60,7 @@ class Report:
 
     @property
     def artifacts(self) -> int:
-        """Frames that the emulator treated differently from the models, at all ports."""
+        """Frames treated differently from the models, at all ports."""
         return sum(sum(row["artifacts"].values()) for row in self._measured())
 
     def _measured(self) -> list[_Row]:
@@ -75,11 +75,10 @@ class Report:
         return f"{frames} frames, {drops} dropped by models, {self.artifacts} artifacts"
 
     def unmet(self, expression: str) -> list[str]:
-        """Returns a sentence for each condition that does not hold.
+        """Returns a message for each condition that does not hold.
 
-        :param expression: as of ``--require``: ``"nearly-faithful,lateness.p99<50us"``.
-        :raises ValueError: if the expression cannot be read, or names what the report does not
-            have.
+        :param expression: as for ``--require``: ``"nearly-faithful,lateness.p99<50us"``.
+        :raises ValueError: if the expression is invalid, or the report lacks a measure.
         """
         clauses = [clause.strip() for clause in expression.split(",")]
         grades = [clause for clause in clauses if clause in _GRADES]
@@ -113,12 +112,12 @@ class Report:
             json.dump(self.data, file, indent=2)
 
     def plot(self, kind: str | Sequence[str] | None = None, *, title: str = "") -> Figure:
-        """Draws the report, as ``longwire plot`` does.
+        """Draws the report with ``longwire plot``.
 
-        :param kind: ``"counts"``, ``"drops"``, ``"lateness"``, or several of them; all of them
-            without it.
-        :param title: the title of the figure.
-        :raises FigureError: if there are too many links for one figure.
+        :param kind: ``"counts"``, ``"drops"``, ``"lateness"``, or several of them; default:
+            all.
+        :param title: title of the figure.
+        :raises FigureError: if there are too many links for a figure.
         """
         with tempfile.TemporaryDirectory(prefix="longwire-report-") as folder:
             path = os.path.join(folder, "report.json")
@@ -126,7 +125,7 @@ class Report:
             return draw([path], kind, {"title": title or self._sentence()})
 
     def _repr_html_(self) -> str:
-        """Tables for Jupyter, with the figures of :meth:`plot`."""
+        """Returns tables as HTML, with the figures of :meth:`plot`."""
         links = [
             (row["name"], row["packets_in"], row["packets_out"], sum(row["drops"].values()))
             for row in self.data["links"]
@@ -145,18 +144,19 @@ class Report:
         try:
             return tables + self.plot()._repr_html_()
         except LongwireError:
-            # The tables say the most, also where there is no program, or too many links to draw.
+            # Keep the tables if the program is missing, or there are too many links to
+            # draw.
             return tables
 
 
 class _Clause:
-    """One condition: a name, a comparison and a value."""
+    """A condition: name, comparison and value."""
 
     def __init__(self, text: str) -> None:
         match = _CLAUSE.fullmatch(text)
         if match is None:
             raise ValueError(
-                f"'{text}' compares nothing; write a name, one of < <= = >= > and a value"
+                f"'{text}' has no comparison; write a name, one of < <= = >= > and a value"
             )
         self.text = text
         self.name = match["name"]
@@ -164,7 +164,7 @@ class _Clause:
         self.holds = _COMPARISONS[match["comparison"]]
 
     def unmet(self, data: Mapping[str, Any]) -> list[str]:
-        """Returns a sentence for each port or link that does not meet the condition."""
+        """Returns a message for each port or link that does not meet the condition."""
         family, _, part = self.name.partition(".")
         if family in ("pauses", "stops"):
             if family not in data:
@@ -186,13 +186,13 @@ class _Clause:
         return [sentence for sentence in sentences if sentence is not None]
 
     def _of_one(self, rows: list[_Row]) -> tuple[str, str]:
-        """Splits a name that begins with that of a port or link: ``link.up.drops``."""
+        """Splits a name that starts with a port or link: ``link.up.drops``."""
         names = [row["name"] for row in rows if self.name.startswith(f"{row['name']}.")]
         if names:
-            # Of a port `a` and a link `a.up`, the longer one is meant.
+            # With a port `a` and a link `a.up`, the longer name wins.
             name = max(names, key=len)
             return name, self.name[len(name) + 1 :]
-        # As on the command line, `up.` and `down.` mean the link's directions.
+        # As on the command line, `up.` and `down.` denote directions of the link.
         short = {f"{side}.": f"link.{side}" for side in ("up", "down")}
         for prefix, name in short.items():
             if self.name.startswith(prefix):
@@ -226,7 +226,7 @@ class _Clause:
 
 
 def _frames(row: _Row) -> int:
-    """Returns the frames of which shares are taken."""
+    """Returns the base of shares."""
     artifacts = row.get("artifacts", {})
     lost: int = artifacts.get("ring_full", 0) + artifacts.get("too_long", 0)
     most: int = max(row["packets_in"], row["packets_out"])
@@ -234,7 +234,7 @@ def _frames(row: _Row) -> int:
 
 
 def _measure(row: _Row, name: str) -> float | None:
-    """Returns a measure of a port or link: nanoseconds, or a count. None where it has none."""
+    """Returns a measure in nanoseconds or as a count; None if it is missing."""
     family, _, part = name.partition(".")
     if family in ("lateness", "lateness-own"):
         found = row.get(f"{family.replace('-', '_')}_us", {}).get(part)
@@ -256,7 +256,7 @@ def _measure(row: _Row, name: str) -> float | None:
 
 def _count(clause: str, text: str) -> int:
     if not text.isdecimal():
-        raise ValueError(f"'{clause}': '{text}' is no count; write a count, as in 5")
+        raise ValueError(f"'{clause}': '{text}' is not a count; write a count such as 5")
     return int(text)
 
 
@@ -264,11 +264,11 @@ def _share(clause: str, text: str) -> float:
     try:
         return float(text[:-1]) / 100
     except ValueError:
-        raise ValueError(f"'{clause}': '{text}' is not a share, as in 0.1%") from None
+        raise ValueError(f"'{clause}': '{text}' is not a share such as 0.1%") from None
 
 
 def _time(clause: str, text: str) -> float:
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([a-z]+)", text)
     if match is None or match[2] not in _UNITS_NS:
-        raise ValueError(f"'{clause}': '{text}' is no time with a unit, as in 50us")
+        raise ValueError(f"'{clause}': '{text}' is not a time such as 50us")
     return float(match[1]) * _UNITS_NS[match[2]]

@@ -1,4 +1,4 @@
-"""Runs of the program: networks of this machine, and what joins them."""
+"""Runs of the program."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ from .node import Addresses, Node
 from .report import Report
 
 Value = Union[str, int, float, bool, "os.PathLike[str]", Sequence[str], None]
-"""The value of an option, as on the command line; ``True`` for one without a value."""
+"""Value of an option, as on the command line; ``True`` for a flag."""
 
 _START_SECONDS = 30.0
-"""Time for a run to start on a busy machine."""
+"""Start timeout in seconds; generous for busy machines."""
 
 _END_SECONDS = 20.0
-"""Time for a run to end: the program gives processes half a second after SIGTERM."""
+"""End timeout in seconds; the program waits half a second after SIGTERM."""
 
 _UNMET = 3
-"""The program's exit code for a requirement that is not met."""
+"""Exit code of the program for an unmet requirement."""
 
 _AGENT = Path(__file__).parent / "_agent.py"
 
@@ -53,7 +53,7 @@ _Self = TypeVar("_Self", bound="Run")
 
 
 def command_words(options: Mapping[str, Value]) -> list[str]:
-    """Returns options as words of a command line."""
+    """Converts options to command-line words."""
     words: list[str] = []
     for name, value in options.items():
         flag = "--" + name.replace("_", "-")
@@ -70,7 +70,7 @@ def command_words(options: Mapping[str, Value]) -> list[str]:
 
 
 def option_values(options: Mapping[str, Value]) -> dict[str, Any]:
-    """Returns options as the control API takes them."""
+    """Converts options to the format of the control API."""
     return {
         name.replace("_", "-"): os.fspath(value) if isinstance(value, os.PathLike) else value
         for name, value in options.items()
@@ -78,25 +78,25 @@ def option_values(options: Mapping[str, Value]) -> dict[str, Any]:
 
 
 class Direction:
-    """One direction of a link, or several links whose names fit a pattern."""
+    """A direction of a link, or several links that match a pattern."""
 
     def __init__(self, owner: Run, name: str) -> None:
         self._owner = owner
         self.name: str = name
-        """The name, as ``link.up``, or the pattern, as ``adsl*``."""
+        """Name, such as ``link.up``, or pattern, such as ``adsl*``."""
 
     def __repr__(self) -> str:
         return f"<longwire {self.name}>"
 
     def set(self, **options: Value) -> None:
-        """Changes options, between two frames. What is not named stays.
+        """Changes options between two frames; others stay as they are.
 
-        :raises RefusedError: if a value is wrong. Nothing is changed then.
+        :raises RefusedError: if a value is invalid; nothing is changed.
         """
         self._owner._control.ask("PATCH", f"/links/{escape(self.name)}", option_values(options))
 
     def stats(self) -> dict[str, Any]:
-        """Returns counters so far."""
+        """Returns the counters."""
         path = f"/stats?match={escape(self.name)}"
         answer: dict[str, Any] = self._owner._control.ask("GET", path)
         return answer
@@ -106,7 +106,7 @@ class Run:
     """A running link or network. Leaving its ``with`` block ends it, with all processes in its
     networks.
 
-    It also ends with this process, however that ends.
+    It also ends when this process exits or is killed.
     """
 
     def __init__(
@@ -146,46 +146,46 @@ class Run:
         try:
             self.close()
         except LongwireError:
-            # The first error of the block is the one to look at.
+            # Do not mask the error of the block.
             if error is None:
                 raise
 
     def change(self, **change: Any) -> dict[str, Any]:
-        """Makes a change as ``longwire ctl apply`` does: fields ``set``, ``up``, ``down``,
+        """Applies a change like ``longwire ctl apply``, with fields ``set``, ``up``, ``down``,
         ``pause``, ``move``, ``add``, ``remove``, and ``at`` or ``in`` (here ``in_``).
 
-        :raises RefusedError: if anything is wrong with it. Nothing is changed then.
+        :raises RefusedError: if the change is invalid; nothing is changed.
         """
         body = {name.rstrip("_"): value for name, value in change.items()}
         answer: dict[str, Any] = self._control.ask("POST", "/changes", body)
         return answer
 
     def stream(self, every: str = "1s") -> Iterator[dict[str, Any]]:
-        """Yields counters and rates at intervals of 50 ms to 1 h, until the run ends."""
+        """Yields counters and rates at an interval of 50 ms to 1 h until the run ends."""
         return self._control.events(f"/stats/stream?every={escape(every)}")
 
     def capture(self, path: str | os.PathLike[str], at: str, snap: int = SNAP) -> Capture:
-        """Captures the frames that one of the networks sends and receives from now on, until
-        the capture is closed or the run ends. See :meth:`Node.capture`.
+        """Captures the frames sent and received by a network from now on, until the capture is
+        closed or the run ends. See :meth:`Node.capture`.
 
-        :param path: the pcapng file to write.
-        :param at: the network: ``near``, ``far``, or the name of a port.
-        :param snap: bytes to keep of each frame.
-        :raises CaptureError: if there is no such network, or the file cannot be written.
+        :param path: pcapng file to write.
+        :param at: network: ``near``, ``far``, or the name of a port.
+        :param snap: bytes to keep per frame.
+        :raises CaptureError: if the network is unknown, or the file cannot be written.
         """
         node = self._nodes.get(at)
         if node is None:
             known = ", ".join(self._nodes)
-            raise CaptureError("at", f"there is no network '{at}'", f"one of {known}")
+            raise CaptureError("at", f"no network named '{at}'", f"one of {known}")
         return node.capture(path, snap)
 
     @property
     def report(self) -> Report:
-        """The report: so far during the run, and of all of it afterwards."""
+        """The current report during the run, and the final one afterwards."""
         if self._report is not None:
             return self._report
         data = dict(self._control.ask("GET", "/report"))
-        # It has the ports; counters of links are asked for by name.
+        # It contains the ports; counters of links are queried by name.
         data["links"] = [
             {**found[side], "name": f"{found['name']}.{side}"}
             for found in self._links()
@@ -195,14 +195,14 @@ class Run:
         return Report(data)
 
     def close(self) -> None:
-        """Ends the run and the processes in its networks. Further calls do nothing.
+        """Ends the run and the processes in its networks. Idempotent.
 
-        :raises FidelityError: if the option ``require`` was given and is not met.
-        :raises CaptureError: if a capture could not be written to its end.
+        :raises FidelityError: if the option ``require`` is not met.
+        :raises CaptureError: if a capture could not be completed.
         :raises LongwireError: if the run had ended early.
         """
         if os.getpid() != self._owner:
-            # A forked process must not end the run of its parent.
+            # A forked process must not end its parent's run.
             return
         with self._lock:
             if self._report is not None or self._process is None:
@@ -216,7 +216,7 @@ class Run:
         """Completes the object once the program runs."""
 
     def _links(self) -> Iterator[dict[str, Any]]:
-        """Yields all links, a page at a time."""
+        """Yields all links, page by page."""
         after: str | None = ""
         while after is not None:
             page = self._control.ask("GET", f"/links?limit=1000&after={escape(after)}")
@@ -224,21 +224,21 @@ class Run:
             after = page["next"]
 
     def _repr_html_(self) -> str:
-        """Its state, with the report so far and the figures of it, for Jupyter."""
+        """Returns state, report and figures as HTML."""
         state = "running" if self._process else "ended"
         return f"<p>{html.escape(self._title())}: {state}</p>{self.report._repr_html_()}"
 
     def _start(self, words: list[str], file: list[str], hosts: Mapping[str, Addresses]) -> None:
-        """Starts the program, with a process of this package in each network: first near."""
+        """Starts the program with an agent in each network, near first."""
         channels = [socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET) for _ in hosts]
-        # The processes in the networks watch it: a copy of a channel in a forked process
-        # would keep a run that nothing uses any more.
+        # The agents watch these channels; a copy in a forked process would keep an unused
+        # run alive.
         parent = os.pidfd_open(os.getpid())
         passed = [theirs.fileno() for _ours, theirs in channels]
         try:
             command = self._command(words, file, dict(zip(hosts, passed)), parent)
             with open(self._directory.file("stderr"), "wb") as stderr:
-                # A session of its own: Ctrl-C is for this process, which ends the run.
+                # A separate session: Ctrl-C is for this process, which ends the run.
                 self._process = subprocess.Popen(
                     command,
                     stdin=subprocess.DEVNULL,
@@ -251,7 +251,7 @@ class Run:
             for ours, _theirs in channels:
                 ours.close()
             if isinstance(error, (FileNotFoundError, PermissionError)):
-                message = f"the program cannot be started: {error}"
+                message = f"cannot start the program: {error}"
                 raise ProgramNotFoundError(message) from error
             raise
         finally:
@@ -268,8 +268,8 @@ class Run:
     def _command(
         self, words: list[str], file: list[str], channels: Mapping[str, int], parent: int
     ) -> list[str]:
-        """Returns the command of the program. `channels` are descriptors for the processes in
-        the networks, and `parent` is one of this process.
+        """Returns the command line of the program. ``channels`` are descriptors for the agents,
+        and ``parent`` is one of this process.
         """
         (_near, first), *others = (
             (name, [sys.executable, "-I", "-S", str(_AGENT), str(channel), str(parent), name])
@@ -283,7 +283,7 @@ class Run:
         return [*command, *file, "--", *first]
 
     def _agent(self, channel: socket.socket, deadline: float) -> int:
-        """Waits for the process in a network, and returns its number."""
+        """Waits for the agent of a network, and returns its process ID."""
         poller = select.poll()
         poller.register(channel, select.POLLIN)
         while not poller.poll(20):
@@ -297,7 +297,7 @@ class Run:
         return int(hello)
 
     def _topology(self, topology: str | os.PathLike[str] | None) -> list[str]:
-        """Returns the topology's file, which is written if its text is given."""
+        """Returns the arguments for the topology, written to a file if given as text."""
         if topology is None:
             return []
         text = os.fspath(topology)
@@ -312,7 +312,7 @@ class Run:
         process = self._process
         assert process is not None
         failed = [error for node in self._nodes.values() for error in node._end_captures()]
-        # The end of the process in near is the end of the command of `exec`.
+        # The end of the agent in near is the end of the command of `exec`.
         for node in self._nodes.values():
             node._closed()
         try:
@@ -321,7 +321,7 @@ class Run:
             self._kill()
             raise EndedError(f"the link has not ended in {_END_SECONDS:.0f} s") from None
         except BaseException:
-            # Ctrl-C: nothing else ends the program once this object has let it go.
+            # Ctrl-C: after this, nothing else would end the program.
             self._kill()
             raise
         finally:
@@ -346,7 +346,7 @@ class Run:
             self._report = None
 
     def _messages(self) -> str:
-        """Returns what the program has said, without its prefix."""
+        """Returns the program's messages without their prefix."""
         try:
             text = Path(self._directory.file("stderr")).read_text(encoding="utf-8", errors="replace")
         except OSError:
@@ -365,13 +365,13 @@ class Run:
 
 
 def _shell(words: Sequence[str]) -> str:
-    """Returns words as a command of the shell that replaces the shell."""
+    """Returns a shell command that execs ``words``."""
     return "exec " + shlex.join(words)
 
 
 @atexit.register
 def _close_all() -> None:
-    """Ends links that are left when the interpreter ends."""
+    """Ends remaining runs when the interpreter exits."""
     for left in list(_open):
         try:
             left.close()

@@ -1,4 +1,4 @@
-"""What tests of this package share."""
+"""Helpers of the tests."""
 
 import os
 import subprocess
@@ -11,7 +11,7 @@ pytest_plugins = ["pytester"]
 
 
 def processes(word: str) -> "set[int]":
-    """Returns the numbers of the processes whose command line has a word."""
+    """Returns the IDs of processes whose command line contains a word."""
     found = set()
     for name in os.listdir("/proc"):
         try:
@@ -25,7 +25,7 @@ def processes(word: str) -> "set[int]":
 
 
 def namespaces() -> "set[str]":
-    """Returns the network namespaces that processes are in."""
+    """Returns the network namespaces of all processes."""
     found = set()
     for name in os.listdir("/proc"):
         try:
@@ -36,7 +36,7 @@ def namespaces() -> "set[str]":
 
 
 def until(holds, seconds: float = 15.0) -> bool:  # type: ignore
-    """Waits until something holds."""
+    """Waits until a condition holds."""
     end = time.monotonic() + seconds
     while not holds():
         if time.monotonic() > end:
@@ -47,7 +47,7 @@ def until(holds, seconds: float = 15.0) -> bool:  # type: ignore
 
 @pytest.fixture(scope="session", autouse=True)
 def can_make_links() -> Iterator[None]:
-    """Skips all tests where the system forbids links to this user; in CI it fails."""
+    """Skips all tests if the system forbids links to this user, except in CI."""
     import longwire
 
     try:
@@ -60,7 +60,7 @@ def can_make_links() -> Iterator[None]:
 
 
 def python(code: str, **options: object) -> "subprocess.Popen[str]":
-    """Starts a Python program whose output is read."""
+    """Starts a Python program with piped output."""
     import sys
 
     return subprocess.Popen(

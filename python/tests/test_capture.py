@@ -1,4 +1,4 @@
-"""Captures that begin and end during a run, as tshark reads them."""
+"""Captures during a run, read by tshark."""
 
 import os
 import shutil
@@ -30,7 +30,7 @@ def tshark(path: Path, *fields: str, match: str = "frame") -> "list[list[str]]":
 
 
 def ping(link: longwire.LiveLink, count: int) -> None:
-    # One each: without any reply ping waits 10 s for it, else only an interval.
+    # Single pings: ping waits 10 s for a lone missing reply.
     for _ in range(count):
         link.near.check_output(["ping", "-4", "-q", "-c", "1", "far"])
 
@@ -46,7 +46,7 @@ def test_a_capture_has_the_frames_of_its_time_and_end(tmp_path: Path) -> None:
     fields = ("icmp.ident", "icmp.type", "frame.packet_flags_direction", "frame.time_epoch")
     sent, received = tshark(near, *fields), tshark(far, *fields)
     assert len(sent) == len(received) == 6
-    # Requests leave near and arrive at far, 20 ms later by the kernel's stamps.
+    # Requests leave near, and arrive at far 20 ms later by the kernel's stamps.
     requests = [[row for row in rows if row[1] == "8"] for rows in (sent, received)]
     delays = []
     for at_near, at_far in zip(*requests):
@@ -87,7 +87,7 @@ def test_an_open_capture_ends_with_its_link(tmp_path: Path) -> None:
 def test_vlan_tags_are_kept(tmp_path: Path) -> None:
     file = tmp_path / "vlan.pcapng"
     with longwire.link() as link:
-        # A tagged frame: the kernel takes the tag out before the socket sees it.
+        # The kernel removes the tag before the socket sees the frame.
         code = (
             "import socket; s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW);"
             "s.bind(('eth0', 3)); s.send(b'\\x02LW\\0\\0\\2\\x02LW\\0\\0\\1\\x81\\0\\0\\x07'"
@@ -122,7 +122,7 @@ def test_wrong_captures_have_field_reason_and_remedy(tmp_path: Path) -> None:
         assert refused.value.field == "path"
         link.capture("/dev/full")
         ping(link, 1)
-        # The report is read all the same.
+        # The report is still read.
         with pytest.raises(longwire.CaptureError, match="No space left"):
             link.close()
         assert link.report["duration_s"] > 0
@@ -135,7 +135,7 @@ def test_a_capture_that_is_killed_says_so(tmp_path: Path) -> None:
         capture = link.capture(tmp_path / "killed.pcapng")
         assert capture._process is not None
         capture._process.kill()
-        with pytest.raises(longwire.CaptureError, match="was ended before"):
+        with pytest.raises(longwire.CaptureError, match="was killed"):
             capture.close()
         ping(link, 1)
 

@@ -1,4 +1,4 @@
-"""Nothing is left behind, however Python ends."""
+"""Nothing is left behind, regardless of how Python ends."""
 
 import gc
 import os

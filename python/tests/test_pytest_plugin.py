@@ -1,4 +1,4 @@
-"""The pytest plugin, by runs of pytest in runs of pytest."""
+"""The pytest plugin, in nested runs of pytest."""
 
 import json
 from pathlib import Path
@@ -24,7 +24,7 @@ def test_wrong(link):
     assert False
 """
 
-# One round trip is two frames.
+# A round trip is two frames.
 UNMET = """
 import pytest
 
@@ -51,10 +51,10 @@ def test_a_marker_configures_the_link(pytester: pytest.Pytester) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ('dealy="20ms"', "there is no option --dealy; did you mean --delay?"),
-        ('topolgy="x.toml"', "there is no option --topolgy; did you mean topology?"),
+        ('dealy="20ms"', "unknown option --dealy; did you mean --delay?"),
+        ('topolgy="x.toml"', "unknown option --topolgy; did you mean topology?"),
         ('preset="ltee"', "unknown preset 'ltee'; did you mean 'lte'?"),
-        ('"20ms"', "takes options by name"),
+        ('"20ms"', "takes keyword options"),
     ],
 )
 def test_a_wrong_marker_is_a_plain_error(
@@ -72,7 +72,7 @@ def test_a_misspelt_marker_is_an_error(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(PASSING.replace("mark.link", "mark.lnk"))
     result = pytester.runpytest_subprocess()
     result.assert_outcomes(errors=1, warnings=1)
-    assert "there is no marker lnk; did you mean link?" in result.stdout.str()
+    assert "unknown marker lnk; did you mean link?" in result.stdout.str()
 
 
 def test_a_failed_test_leaves_its_report_and_captures(pytester: pytest.Pytester) -> None:
