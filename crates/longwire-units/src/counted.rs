@@ -1,16 +1,16 @@
-//! Counts in words: with their noun, or with their thousands apart.
+//! Counts as text, with a noun or grouped digits.
 
 use alloc::format;
 use alloc::string::String;
 
-/// Returns a count with its noun: `1 frame`, `0 frames`, `2 more links`. The
-/// noun is given in the singular and takes an `s` in the plural.
+/// Formats a count with its noun: `1 frame`, `0 frames`, `2 more links`. The noun is
+/// singular; the plural adds `s`.
 pub fn number_of(count: u64, noun: &str) -> String {
     let ending = if count == 1 { "" } else { "s" };
     format!("{count} {noun}{ending}")
 }
 
-/// Returns a count with its thousands apart: `1,234,567`.
+/// Formats a count with thousands separators: `1,234,567`.
 pub fn grouped(count: u64) -> String {
     let digits = format!("{count}");
     let mut text = String::with_capacity(digits.len() * 4 / 3);

@@ -1,20 +1,21 @@
-//! Dates with a time of day.
+//! Parses dates with a time of day.
 
 /// A date with a time of day (Gregorian calendar), from 1970 to 2261.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Date {
-    /// Nanoseconds since 1970, UTC; without a zone, as if the text were UTC.
+    /// Nanoseconds since 1970-01-01, UTC. A text without a zone counts as UTC.
     pub nanos: u64,
     /// Whether the text has a zone.
     pub has_zone: bool,
 }
 
 impl Date {
-    /// Parses year, month, day, hour, minute and second with any marks between them, up to
-    /// nine decimals, and a zone or none: `2016-10-01 00:13:12`, `2019.12.16_13.40.04`,
-    /// `2016/10/01T00:13:12.25Z`, `2016-10-01T02:13:12+02:00`, also `+0200` and `+02`.
+    /// Parses year, month, day, hour, minute and second with any separators, an optional
+    /// fraction of up to nine digits, and an optional zone: `2016-10-01 00:13:12`,
+    /// `2019.12.16_13.40.04`, `2016/10/01T00:13:12.25Z`, `2016-10-01T02:13:12+02:00`, also
+    /// `+0200` and `+02`.
     pub fn parse(text: &str) -> Option<Date> {
-        // The longest has 19 characters, a fraction of ten and a zone of seven.
+        // At most 19 characters, a fraction of ten and a zone of seven.
         if text.len() > 36 || !text.is_ascii() {
             return None;
         }
@@ -27,7 +28,7 @@ impl Date {
             && (1..=days_in(year, month)).contains(&day)
             && hour < 24
             && minute < 60
-            // A leap second.
+            // 60 is a leap second.
             && second <= 60;
         if !in_range {
             return None;
@@ -42,7 +43,7 @@ impl Date {
     }
 }
 
-/// Reads the six fields; returns the bytes after them.
+/// Parses the six fields; returns the remaining bytes.
 fn fields(bytes: &[u8]) -> Option<([u64; 6], &[u8])> {
     let mut fields = [0; 6];
     let mut at = 0;
@@ -58,7 +59,7 @@ fn fields(bytes: &[u8]) -> Option<([u64; 6], &[u8])> {
     Some((fields, &bytes[at..]))
 }
 
-/// Reads up to nine decimals as nanoseconds; returns the bytes after them.
+/// Parses an optional fraction as nanoseconds; returns the remaining bytes.
 fn fraction(bytes: &[u8]) -> Option<(u64, &[u8])> {
     let [b'.', rest @ ..] = bytes else {
         return Some((0, bytes));
@@ -72,7 +73,7 @@ fn fraction(bytes: &[u8]) -> Option<(u64, &[u8])> {
     Some((nanos, rest))
 }
 
-/// Reads the seconds by which a zone is east of UTC; the inner `None` without a zone.
+/// Parses a zone as seconds east of UTC; the inner `None` means no zone.
 fn zone(bytes: &[u8]) -> Option<Option<i64>> {
     let (sign, digits) = match bytes.trim_ascii_start() {
         [] if bytes.is_empty() => return Some(None),
@@ -112,7 +113,7 @@ fn days_in(year: u64, month: u64) -> u64 {
     }
 }
 
-/// Returns the days from 1970 to the first of the month.
+/// Returns the days from 1970-01-01 to the first of the month.
 fn days_before(year: u64, month: u64) -> u64 {
     let leap_days = |year: u64| year / 4 - year / 100 + year / 400;
     let days = (year - 1970) * 365 + leap_days(year - 1) - leap_days(1969);

@@ -1,4 +1,4 @@
-//! Writing units so that they read back as the same value.
+//! Formats units so that they parse back to the same value.
 
 use core::fmt;
 
@@ -39,8 +39,7 @@ impl fmt::Display for Bytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const SCALES: [(u64, &str); 4] =
             [(1 << 30, "gb"), (1 << 20, "mb"), (1 << 10, "kb"), (1, "b")];
-        // Only whole multiples: `64kb` reads back as the same number, and
-        // thirds of a power of two would not.
+        // Whole multiples only: fractions of a power of two have no short decimal form.
         let (scale, unit) = SCALES
             .into_iter()
             .find(|(scale, _)| self.0 >= *scale && self.0.is_multiple_of(*scale))
@@ -75,8 +74,8 @@ impl fmt::Display for Speed {
 
 impl fmt::Display for Probability {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The nearest multiple of the finest step that is read. Since 2^64
-        // is far finer, what was read from decimals is found again exactly.
+        // Rounds to the parser's finest step. Since 2^-64 is much finer, a parsed decimal
+        // is restored exactly.
         let steps = if self.certain {
             STEPS
         } else {
@@ -94,11 +93,10 @@ impl fmt::Display for Correlation {
     }
 }
 
-/// How many of the finest steps that are read, 10^-12 percent, make
-/// certainty.
+/// The number of finest steps (10^-12 %) in certainty.
 const STEPS: u64 = 100_000_000_000_000;
 
-/// Writes `value` in the largest scale that is not above it, exactly.
+/// Formats `value` exactly, in the largest scale that does not exceed it.
 fn write_scaled(f: &mut fmt::Formatter<'_>, value: u64, scales: &[(u64, &str)]) -> fmt::Result {
     let (scale, unit) = scales
         .iter()

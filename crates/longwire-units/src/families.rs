@@ -1,4 +1,4 @@
-//! The units that are understood, family by family.
+//! The accepted units of each family.
 
 use super::parse::Family;
 use super::{BitRate, Bytes, PacketRate, Speed};
@@ -45,7 +45,7 @@ pub(super) const RATE: Family = Family {
     ],
     usual: &["mbit", "kbit"],
     example: "10mbit",
-    known: "rates are in bit, kbit, mbit, gbit or tbit a second (as in tc, kbps and mbps are bytes)",
+    known: "rates are in bit, kbit, mbit, gbit or tbit per second (kbps and mbps are bytes per second, as in tc)",
     step: "1bit",
     most: "10tbit",
     most_value: BitRate::MAX.bits_per_sec(),
@@ -63,7 +63,7 @@ pub(super) const SIZE: Family = Family {
     ],
     usual: &["kb", "b"],
     example: "64kb",
-    known: "sizes are in b, kb, mb or gb (bytes; as in tc, kb is 1024)",
+    known: "sizes are in b, kb, mb or gb (bytes; kb is 1024, as in tc)",
     step: "1b",
     most: "1024gb",
     most_value: Bytes::SETTING_MAX.0,
@@ -79,7 +79,7 @@ pub(super) const PACKETS: Family = Family {
     most_value: 1_000_000_000,
 };
 
-/// In thousandths of a packet a second.
+/// Base unit: 0.001 packets/s.
 pub(super) const PACKET_RATE: Family = Family {
     units: &[
         ("pps", 1_000),
@@ -95,7 +95,7 @@ pub(super) const PACKET_RATE: Family = Family {
     most_value: PacketRate::MAX.0,
 };
 
-/// In steps of a billionth.
+/// Base unit: 10^-9.
 pub(super) const SPEED: Family = Family {
     units: &[("x", 1_000_000_000), ("%", 10_000_000)],
     usual: &["x"],
@@ -106,7 +106,7 @@ pub(super) const SPEED: Family = Family {
     most_value: Speed::MAX.0,
 };
 
-/// In steps of 10^-14.
+/// Base unit: 10^-14.
 pub(super) const PROBABILITY: Family = Family {
     units: &[("%", 1_000_000_000_000)],
     usual: &["%"],

@@ -1,4 +1,4 @@
-//! The fields of a row of text.
+//! Fields of a row of text.
 
 use alloc::borrow::Cow;
 use alloc::string::String;
@@ -8,12 +8,12 @@ use alloc::string::String;
 pub enum Separator {
     /// This character.
     Char(char),
-    /// Spaces and tabs, any number of them.
+    /// Any number of spaces and tabs.
     Blanks,
 }
 
 impl Separator {
-    /// Returns the separator of rows like the first one.
+    /// Guesses the separator from a first row.
     pub fn of(first: &str) -> Separator {
         let marks = [',', ';', '\t'];
         let found = marks.into_iter().find(|mark| first.contains(*mark));
@@ -29,7 +29,7 @@ impl Separator {
     }
 }
 
-/// The fields of a row, without surrounding blanks.
+/// Iterator over the fields of a row, trimmed.
 pub struct Fields<'a> {
     separator: Separator,
     rest: Option<&'a str>,
@@ -59,8 +59,8 @@ impl<'a> Iterator for Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// Parses a quoted field; `inner` follows the opening quote. Two quotes are one;
-    /// text after the closing quote up to the separator is dropped.
+    /// Parses a quoted field; `inner` follows the opening quote. A doubled quote is
+    /// literal; text between the closing quote and the separator is dropped.
     fn quoted(&mut self, inner: &'a str) -> Cow<'a, str> {
         let mut field = String::new();
         let mut rest = inner;

@@ -1,4 +1,4 @@
-//! Units as types, and seeded random streams.
+//! Unit types and seeded random streams.
 //!
 //! ```
 //! use longwire_units::random::Stream;
@@ -14,10 +14,9 @@
 //! # Ok::<(), longwire_units::UnitError>(())
 //! ```
 //!
-//! Quantities are integers: a rate is never rounded to a time per byte, and a
-//! probability is an integer ratio. All of them are parsed from and printed
-//! as the text that `tc` uses. The crate needs no operating system: it has no
-//! clock and does no I/O.
+//! Quantities are integers: a rate is never rounded to a time per byte, and a probability
+//! is an integer ratio. All of them parse and print in the notation of `tc`. The crate is
+//! `no_std`, reads no clock and does no I/O.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -42,19 +41,19 @@ pub use pace::{PacketRate, Speed};
 
 pub use parse::{UnitError, parse_count, parse_ratio, parse_real, parse_signed, with_unit};
 
-/// Nanoseconds: a point on the run's monotonic clock, or a span of it.
+/// Nanoseconds: a time on the run's monotonic clock, or a duration.
 ///
-/// The last value, [`Nanos::MAX`], means "never"; arithmetic saturates there.
+/// [`Nanos::MAX`] means "never"; arithmetic saturates there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Nanos(u64);
 
 impl Nanos {
-    /// The start of the clock, or no time at all.
+    /// Start of the clock, or an empty duration.
     pub const ZERO: Nanos = Nanos(0);
     /// Never.
     pub const MAX: Nanos = Nanos(u64::MAX);
 
-    /// Creates a time of this many nanoseconds.
+    /// Creates a time from nanoseconds.
     pub const fn from_nanos(nanos: u64) -> Nanos {
         Nanos(nanos)
     }
@@ -80,12 +79,12 @@ impl Nanos {
         self.0
     }
 
-    /// Returns the time in seconds, as far as a float is exact.
+    /// Returns the time in seconds, rounded to a float.
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / 1e9
     }
 
-    /// Returns the time in microseconds, as far as a float is exact.
+    /// Returns the time in microseconds, rounded to a float.
     pub fn as_micros_f64(self) -> f64 {
         self.0 as f64 / 1e3
     }
@@ -102,7 +101,7 @@ impl Nanos {
         Nanos(self.0.saturating_sub(other.0))
     }
 
-    /// Returns a whole multiple, or "never".
+    /// Returns a multiple, or "never".
     pub const fn saturating_mul(self, times: u64) -> Nanos {
         Nanos(self.0.saturating_mul(times))
     }
@@ -113,11 +112,11 @@ impl Nanos {
 pub struct BitRate(u64);
 
 impl BitRate {
-    /// The highest rate: 10 Tbit/s. Above it a frame's bits times 10^9 would still fit,
-    /// but no clock of nanoseconds can separate frames.
+    /// 10 Tbit/s. The bits of a frame times 10^9 fit into 64 bits, and nanoseconds can
+    /// distinguish frames.
     pub const MAX: BitRate = BitRate(10_000_000_000_000);
 
-    /// From bits per second; `None` for zero and for more than the maximum.
+    /// From bits per second; `None` outside 1..=[`BitRate::MAX`].
     pub const fn from_bits_per_sec(bits: u64) -> Option<BitRate> {
         if bits == 0 || bits > BitRate::MAX.0 {
             return None;
@@ -125,13 +124,13 @@ impl BitRate {
         Some(BitRate(bits))
     }
 
-    /// In bits per second.
+    /// Returns bits per second.
     #[inline]
     pub const fn bits_per_sec(self) -> u64 {
         self.0
     }
 
-    /// Returns how many bytes pass in `time`, rounded up, saturating.
+    /// Returns the bytes transmitted in `time`, rounded up, saturating.
     pub fn bytes_in(self, time: Nanos) -> Bytes {
         let bits = u128::from(self.0) * u128::from(time.0);
         let bytes = bits.div_ceil(8 * 1_000_000_000);
@@ -144,8 +143,8 @@ impl BitRate {
 pub struct Bytes(pub u64);
 
 impl Bytes {
-    /// Maximum setting: 1 TiB. Derived values stay below it too, so that every setting
-    /// can be written and read back.
+    /// Maximum setting: 1 TiB. Derived values stay below it, so that they can be printed
+    /// and parsed.
     pub const SETTING_MAX: Bytes = Bytes(1 << 40);
 }
 
@@ -153,8 +152,7 @@ impl Bytes {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Packets(pub u64);
 
-/// A probability as an integer ratio: this many times 2^-64, with one
-/// (certainty) apart.
+/// A probability as a multiple of 2^-64, with certainty stored separately.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Probability {
     threshold: u64,
@@ -173,8 +171,8 @@ impl Probability {
         certain: true,
     };
 
-    /// `numerator / denominator`, rounded down to a multiple of 2^-64; `None`
-    /// above one and for a denominator of zero.
+    /// Returns `numerator / denominator`, rounded down to a multiple of 2^-64; `None` above
+    /// one and for a zero denominator.
     pub fn from_ratio(numerator: u64, denominator: u64) -> Option<Probability> {
         if denominator == 0 || numerator > denominator {
             return None;
@@ -189,7 +187,7 @@ impl Probability {
         })
     }
 
-    /// Converts a float in 0..=1; values outside are clamped, and NaN counts as zero.
+    /// Converts a float, clamped to 0..=1; NaN is zero.
     pub fn from_f64(value: f64) -> Probability {
         if value >= 1.0 {
             return Probability::ONE;
@@ -200,8 +198,7 @@ impl Probability {
         }
     }
 
-    /// The probability of one of two events that exclude each other; `None`
-    /// above one.
+    /// Returns the probability that one of two disjoint events occurs; `None` above one.
     pub fn checked_add(self, other: Probability) -> Option<Probability> {
         if self.certain || other.certain {
             let (certain, rest) = if self.certain {
@@ -221,7 +218,7 @@ impl Probability {
         }
     }
 
-    /// As a float, to its 53 bits.
+    /// Returns the nearest float below, with 53 bits.
     pub fn as_f64(self) -> f64 {
         if self.certain {
             return 1.0;
@@ -229,7 +226,7 @@ impl Probability {
         self.threshold as f64 / 18_446_744_073_709_551_616.0
     }
 
-    /// Whether a draw of 64 random bits falls inside.
+    /// Whether an event with this probability occurs for a uniform 64-bit `draw`.
     #[inline]
     pub fn accepts(self, draw: u64) -> bool {
         self.certain || draw < self.threshold
@@ -239,25 +236,25 @@ impl Probability {
 /// A correlation, from -1 to 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Correlation {
-    /// Never of zero.
+    /// False for zero.
     negative: bool,
     size: Probability,
 }
 
 impl Correlation {
-    /// None.
+    /// Uncorrelated.
     pub const ZERO: Correlation = Correlation {
         negative: false,
         size: Probability::ZERO,
     };
 
-    /// Complete: each is as the one before.
+    /// Fully correlated: each value equals the previous one.
     pub const ONE: Correlation = Correlation {
         negative: false,
         size: Probability::ONE,
     };
 
-    /// As a float, to its 53 bits.
+    /// Converts to a float with 53 bits.
     pub fn as_f64(self) -> f64 {
         if self.negative {
             -self.size.as_f64()

@@ -1,29 +1,29 @@
-//! Splits text into lines as it is read, piece by piece.
+//! Splits text into lines while it is read in pieces.
 
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::str;
 
-/// Maximum length of a line in bytes: a file of other data is refused early.
+/// Maximum line length in bytes; files of another format are refused early.
 const LINE_MAX: usize = 64 * 1024;
 
-/// Splits pieces of a file into lines, across the boundaries of pieces.
+/// Splits a sequence of pieces into lines, which may span pieces.
 #[derive(Debug, Default)]
 pub struct LineSplitter {
-    /// Beginning of a line whose end has not been read yet.
+    /// The current line, up to the end of the last piece.
     begun: Vec<u8>,
     number: u64,
 }
 
-/// Receives each line's number and text.
+/// Callback for the number and text of a line.
 type Take<'a> = &'a mut dyn FnMut(u64, &str) -> Result<(), String>;
 
 impl LineSplitter {
-    /// Takes the next piece.
+    /// Processes the next piece.
     ///
     /// # Errors
-    /// A line that is too long or not UTF-8, and the errors of `take`.
+    /// The line is too long or not UTF-8, or an error of `take`.
     pub fn feed(&mut self, piece: &[u8], take: Take<'_>) -> Result<(), String> {
         let mut rest = piece;
         while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
@@ -40,7 +40,7 @@ impl LineSplitter {
         self.extend(rest)
     }
 
-    /// Ends the file: the remaining text is its last line.
+    /// Ends the file; the remaining text is the last line.
     ///
     /// # Errors
     /// As [`LineSplitter::feed`].
@@ -65,7 +65,7 @@ impl LineSplitter {
         self.number += 1;
         let number = self.number;
         let line = line.strip_suffix(b"\r").unwrap_or(line);
-        // A byte order mark belongs to no line.
+        // The byte order mark is not part of the line.
         let line = match number {
             1 => line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line),
             _ => line,

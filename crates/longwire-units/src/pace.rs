@@ -1,26 +1,24 @@
-//! Rates of frames: packets a second, and the speed of a trace's time.
+//! Packet rates, and playback speeds of traces.
 
 use super::Nanos;
 
-/// Packets a second, in steps of a thousandth; never zero.
+/// A packet rate in units of 0.001 packets/s; never zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PacketRate(pub(super) u64);
 
-/// The finest steps of a packet rate in one packet a second.
+/// Units of a packet rate per packet/s.
 const MILLI: u64 = 1_000;
 
 impl PacketRate {
-    /// The highest rate: a packet a nanosecond.
+    /// One packet per nanosecond.
     pub const MAX: PacketRate = PacketRate(1_000_000_000 * MILLI);
 
-    /// From whole packets a second; `None` for zero and for more than the
-    /// maximum.
+    /// From packets per second; `None` outside 1..=[`PacketRate::MAX`].
     pub const fn from_packets_per_sec(packets: u64) -> Option<PacketRate> {
         PacketRate::from_packets_per_kilosec(packets.saturating_mul(MILLI))
     }
 
-    /// From packets in a thousand seconds; `None` for zero and for more than
-    /// the maximum.
+    /// From packets per 1000 s; `None` outside 1..=[`PacketRate::MAX`].
     pub const fn from_packets_per_kilosec(packets: u64) -> Option<PacketRate> {
         if packets == 0 || packets > PacketRate::MAX.0 {
             return None;
@@ -28,18 +26,18 @@ impl PacketRate {
         Some(PacketRate(packets))
     }
 
-    /// Packets in a thousand seconds: the value itself.
+    /// Returns packets per 1000 s, the unit of storage.
     pub const fn packets_per_kilosec(self) -> u64 {
         self.0
     }
 
-    /// Packets a second, as far as a float is exact.
+    /// Returns packets per second, rounded to a float.
     pub fn packets_per_sec(self) -> f64 {
         self.0 as f64 / MILLI as f64
     }
 
-    /// Returns when packet `number`, counted from 0, is due at an even pace from time
-    /// zero: rounded down to a nanosecond, saturating.
+    /// Returns the due time of packet `number` (from 0) at an even pace from time zero:
+    /// rounded down to a nanosecond, saturating.
     #[inline]
     pub fn due(self, number: u64) -> Nanos {
         const NANOS: u128 = 1_000_000_000 * MILLI as u128;
@@ -48,18 +46,18 @@ impl PacketRate {
     }
 }
 
-/// How fast a trace's own time passes, in steps of a billionth: at 2x, a
-/// second of it passes in half a second. Never zero.
+/// Playback speed of a trace in units of 10^-9; never zero. At 2x, one second of the trace
+/// takes half a second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Speed(pub(super) u64);
 
 impl Speed {
-    /// As it was captured.
+    /// Real time.
     pub const UNCHANGED: Speed = Speed(1_000_000_000);
-    /// The greatest speed: a million times.
+    /// A million times real time.
     pub const MAX: Speed = Speed(1_000_000 * Speed::UNCHANGED.0);
 
-    /// Returns how long `span` of a trace takes: rounded down to a nanosecond,
+    /// Returns the time that `span` of a trace takes: rounded down to a nanosecond,
     /// saturating.
     #[inline]
     pub fn pass(self, span: Nanos) -> Nanos {

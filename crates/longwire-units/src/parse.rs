@@ -1,7 +1,7 @@
-//! Reading units as `tc` writes them: `10mbit`, `1.5gbit`, `20ms`, `64kb`,
-//! `100p`, `1%`.
+//! Parses units in the notation of `tc`: `10mbit`, `1.5gbit`, `20ms`, `64kb`, `100p`, `1%`.
 //!
-//! Numbers are decimal and exact: `1.5gbit` is 1,500,000,000 bit/s, and
+//! Numbers are decimal and exact: `1.5gbit` is 1,500,000,000 bit/s, and `0.3ns` is refused
+//! rather than rounded. A number without a unit is refused.
 //! `0.3ns` is refused rather than rounded. A unit is never guessed.
 
 use alloc::format;
@@ -12,7 +12,7 @@ use core::str::FromStr;
 use super::families::{PACKET_RATE, PACKETS, PROBABILITY, RATE, SIZE, SPEED, TIME};
 use super::{BitRate, Bytes, Correlation, Nanos, PacketRate, Packets, Probability, Speed};
 
-/// Refusal of a value with a unit.
+/// Error of a value with a unit.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum UnitError {
@@ -31,11 +31,11 @@ pub enum UnitError {
         unit: String,
         known: &'static str,
     },
-    #[error("'{text}' is negative; the least is 0")]
+    #[error("'{text}' is negative; the minimum is 0")]
     Negative { text: String },
-    #[error("'{text}' is finer than {step}, the least step")]
+    #[error("'{text}' is finer than the resolution of {step}")]
     TooFine { text: String, step: &'static str },
-    #[error("'{text}' is too large; the most is {most}")]
+    #[error("'{text}' is too large; the maximum is {most}")]
     TooLarge { text: String, most: &'static str },
     #[error("'{text}' is outside {range}")]
     OutOfRange { text: String, range: &'static str },
@@ -43,14 +43,14 @@ pub enum UnitError {
     ZeroRate { text: String },
 }
 
-/// Writes a number in each of these units: `5ms or 5s`.
+/// Formats a number in each unit: `5ms or 5s`.
 fn with_units(text: &str, units: &[&str]) -> String {
     let written: Vec<String> = units.iter().map(|unit| with_unit(text, unit)).collect();
     written.join(" or ")
 }
 
-/// Writes a number in this unit. A number below 1 in place of a percentage may be a share:
-/// `1% (a share of 0.01) or 0.01%`.
+/// Formats a number in a unit. For `%`, a number below 1 may be a ratio: `1% (a share of
+/// 0.01) or 0.01%`.
 #[must_use]
 pub fn with_unit(text: &str, unit: &str) -> String {
     let share = percent_of_share(text).filter(|_| unit == "%");
@@ -58,7 +58,7 @@ pub fn with_unit(text: &str, unit: &str) -> String {
     format!("{}{text}{unit}", share.unwrap_or_default())
 }
 
-/// Returns a share between 0 and 1 in percent, exactly: `0.015` is `1.5`.
+/// Converts a decimal ratio below 1 to percent, exactly: `0.015` gives `1.5`.
 fn percent_of_share(text: &str) -> Option<String> {
     let (whole, fraction) = text.split_once('.')?;
     let fraction = fraction.trim_end_matches('0');
@@ -75,21 +75,20 @@ fn percent_of_share(text: &str) -> Option<String> {
     Some(format!("{percent}{point}{rest}"))
 }
 
-/// The parts of a decimal number: `whole` + `fraction` × 10^-`decimals`.
+/// A decimal number: `whole` + `fraction` × 10^-`decimals`.
 struct Decimal {
     whole: u128,
     fraction: u128,
     decimals: u32,
 }
 
-/// Maximum digits before and after the point, without insignificant zeros. Times any
-/// unit's scale (below 2^42) they stay within 128 bits, and every number with more of
-/// them is too large or finer than the least step of any unit, except for unusual
-/// spellings of a power of two.
+/// Maximum digits before and after the point, without insignificant zeros. Scaled by any
+/// unit (below 2^42) they fit 128 bits. Numbers with more digits are out of range or too
+/// fine for every unit, except for unusual spellings of powers of two.
 const WHOLE_DIGITS_MAX: usize = 18;
 const FRACTION_DIGITS_MAX: usize = 24;
 
-/// The reason why a number does not fit its unit.
+/// Why a number does not fit its unit.
 enum Unfit {
     TooLarge,
     TooFine,
@@ -97,8 +96,7 @@ enum Unfit {
 }
 
 impl Decimal {
-    /// Reads digits with at most one point among them; `None` if they are
-    /// something else.
+    /// Parses digits with an optional point; `None` for other text.
     fn read(text: &str) -> Option<Result<Decimal, Unfit>> {
         let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
         let digits = |c: char| c.is_ascii_digit();
@@ -120,7 +118,7 @@ impl Decimal {
         }))
     }
 
-    /// Times `scale`, if that is a whole number.
+    /// Multiplies by `scale`, if the result is an integer.
     fn times(&self, scale: u128) -> Result<u128, Unfit> {
         let divisor = 10u128.pow(self.decimals);
         let part = self.fraction * scale;
@@ -130,12 +128,12 @@ impl Decimal {
         Ok(self.whole * scale + part / divisor)
     }
 
-    /// Times ten to this power, written in digits, if that is a whole number.
+    /// Multiplies by ten to this power, if the result is an integer.
     fn times_power(&self, exponent: &str) -> Result<u64, Unfit> {
         if self.whole == 0 && self.fraction == 0 {
             return Ok(0);
         }
-        // Numbers have few enough digits for a larger power to be too large.
+        // Larger powers are out of range for any number with this many digits.
         let exponent = exponent.parse().unwrap_or(u32::MAX);
         if self.decimals > exponent {
             return Err(Unfit::TooFine);
@@ -146,22 +144,21 @@ impl Decimal {
     }
 }
 
-/// The value of decimal digits, few enough to fit.
+/// Parses decimal digits, few enough to fit.
 fn number(digits: &str) -> u128 {
     let digits = digits.bytes().map(|digit| u128::from(digit - b'0'));
     digits.fold(0, |value, digit| value * 10 + digit)
 }
 
-/// Whether `text` is a number below zero.
 fn is_negative(text: &str) -> bool {
     let mut chars = text.chars();
     chars.next() == Some('-') && chars.next().is_some_and(|c| c.is_ascii_digit() || c == '.')
 }
 
-/// One family of units: name, how many base units it is, and its messages.
+/// A family of units: names with their number of base units, and texts of messages.
 pub(super) struct Family {
     pub(super) units: &'static [(&'static str, u128)],
-    /// Units that a number without one may be meant in.
+    /// Units suggested for a number without one.
     pub(super) usual: &'static [&'static str],
     pub(super) example: &'static str,
     pub(super) known: &'static str,
@@ -218,7 +215,7 @@ impl FromStr for Nanos {
 
     /// `20ms`, `1.5s`, `250us`, `10ns`; at most 24h.
     fn from_str(text: &str) -> Result<Nanos, UnitError> {
-        // Zero needs no unit to be clear.
+        // Zero is unambiguous without a unit.
         if text == "0" {
             return Ok(Nanos::ZERO);
         }
@@ -241,8 +238,8 @@ impl FromStr for BitRate {
 }
 
 impl BitRate {
-    /// Returns a warning about a rate such as `10mbps`: elsewhere bps is bits per second; here,
-    /// as in tc, it is bytes. `10MBps` says bytes, and is no mistake.
+    /// Returns a warning about a rate such as `10mbps`: elsewhere bps is bits per second;
+    /// here it is bytes, as in tc. `10MBps` is unambiguous.
     #[must_use]
     pub fn doubt(text: &str) -> Option<String> {
         let unit = text.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
@@ -250,7 +247,7 @@ impl BitRate {
         let prefix = unit.strip_suffix("bps")?.to_ascii_lowercase();
         let rate = text.parse::<BitRate>().ok()?;
         Some(format!(
-            "{text} is {rate}: as in tc, {prefix}bps is bytes per second; write \
+            "{text} is {rate}: {prefix}bps is bytes per second, as in tc; write \
              {number}{prefix}bit if bits are meant, or {rate}"
         ))
     }
@@ -259,7 +256,7 @@ impl BitRate {
 impl FromStr for Bytes {
     type Err = UnitError;
 
-    /// `1500b`, `64kb`, `1mb`; a kilobyte is 1024 bytes, as in `tc`.
+    /// `1500b`, `64kb`, `1mb`; a kilobyte is 1024 bytes.
     fn from_str(text: &str) -> Result<Bytes, UnitError> {
         SIZE.parse(text).map(Bytes)
     }
@@ -313,7 +310,7 @@ impl FromStr for Probability {
             return Ok(Probability::ZERO);
         }
         let steps = PROBABILITY.parse(text)?;
-        // The table bounds the steps by certainty.
+        // The maximum of the family is certainty.
         Ok(Probability::from_ratio(steps, PROBABILITY.most_value).unwrap_or(Probability::ONE))
     }
 }
@@ -332,7 +329,7 @@ impl FromStr for Correlation {
     }
 }
 
-/// A plain count without a unit, such as `1000` or `1e3`.
+/// Parses a count without a unit, such as `1000` or `1e3`.
 ///
 /// # Errors
 /// [`UnitError::Negative`] below 0, [`UnitError::TooLarge`] above 2^64 − 1,
@@ -343,7 +340,7 @@ pub fn parse_count(text: &str) -> Result<u64, UnitError> {
         return Err(UnitError::Negative { text: owned() });
     }
     let is_digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-    // The standard parser would take a plus sign.
+    // The standard parser accepts a plus sign.
     let value = match text.split_once(['e', 'E']) {
         None if is_digits(text) => text.parse().map_err(|_| Unfit::TooLarge),
         Some((number, exponent)) if is_digits(exponent) => match Decimal::read(number) {
@@ -364,7 +361,7 @@ pub fn parse_count(text: &str) -> Result<u64, UnitError> {
     })
 }
 
-/// A bare ratio from 0 to 1, such as a bit error rate of `1e-6`.
+/// Parses a ratio from 0 to 1, such as a bit error rate of `1e-6`.
 ///
 /// # Errors
 /// [`UnitError::Negative`] below 0, [`UnitError::TooLarge`] above 1,
@@ -374,7 +371,7 @@ pub fn parse_ratio(text: &str) -> Result<f64, UnitError> {
     if is_negative(text) {
         return Err(UnitError::Negative { text: owned() });
     }
-    // The standard parser would take "inf", "nan" and a plus sign.
+    // The standard parser accepts "inf", "nan" and a plus sign.
     let starts_well = text.starts_with(|c: char| c.is_ascii_digit() || c == '.');
     let value = text.parse().ok().filter(|_| starts_well);
     let value: f64 = value.ok_or_else(|| UnitError::NotAPlainNumber {
@@ -390,11 +387,11 @@ pub fn parse_ratio(text: &str) -> Result<f64, UnitError> {
     Ok(value)
 }
 
-/// A plain whole number that may be negative, such as `-4`.
+/// Parses an integer, such as `-4`.
 ///
 /// # Errors
-/// [`UnitError::TooLarge`] outside 64 bits with a sign, [`UnitError::NotAPlainNumber`]
-/// for a fraction or any other text.
+/// [`UnitError::TooLarge`] if it exceeds `i64`, [`UnitError::NotAPlainNumber`] for a
+/// fraction or any other text.
 pub fn parse_signed(text: &str) -> Result<i64, UnitError> {
     let owned = || text.to_string();
     let digits = text.strip_prefix('-').unwrap_or(text);
@@ -410,12 +407,12 @@ pub fn parse_signed(text: &str) -> Result<i64, UnitError> {
     })
 }
 
-/// A finite number, such as `1.5` or `-2e3`.
+/// Parses a finite number, such as `1.5` or `-2e3`.
 ///
 /// # Errors
-/// [`UnitError::NotAPlainNumber`] for a text that is no number or not finite.
+/// [`UnitError::NotAPlainNumber`] for other text.
 pub fn parse_real(text: &str) -> Result<f64, UnitError> {
-    // The standard parser would take "inf", "nan" and a plus sign.
+    // The standard parser accepts "inf", "nan" and a plus sign.
     let digits = text.strip_prefix('-').unwrap_or(text);
     let starts_well = digits.starts_with(|c: char| c.is_ascii_digit() || c == '.');
     match text.parse::<f64>() {

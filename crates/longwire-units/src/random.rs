@@ -1,14 +1,14 @@
-//! Seeded random streams: one per link and model, so that turning one model
-//! on never changes another's draws.
+//! Seeded random streams, one per link and model: adding a model never changes the draws of
+//! another.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 use crate::{Nanos, Probability};
 
-/// The purpose of a stream: the kind of the model that draws from it.
+/// The purpose of a stream: the kind of model that draws from it.
 ///
-/// The numbers are part of the meaning of a seed: changing one changes the outcome of
+/// The discriminants are part of a seed's meaning: changing one changes the outcome of
 /// every recorded run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
@@ -29,7 +29,7 @@ pub enum Purpose {
     Duplication = 7,
     /// The delays of duplicates.
     CopyDelay = 8,
-    /// Reordering on purpose.
+    /// Deliberate reordering.
     Reordering = 9,
     /// Rewriting.
     Rewrite = 10,
@@ -48,21 +48,19 @@ pub enum Purpose {
 pub struct Stream(Xoshiro256PlusPlus);
 
 impl Stream {
-    /// Returns the stream of the only model of its purpose in a link, in a run with
-    /// this seed.
+    /// Returns the stream of a link's only model with this purpose.
     pub fn new(seed: u64, link: u32, purpose: Purpose) -> Stream {
         Stream::of_model(seed, link, purpose, "", 0)
     }
 
-    /// Returns the stream of one of several models of one purpose: the `nth` (from 0)
-    /// of those called `model`. So a model's stream depends on no model of another
-    /// name, neither before nor after it.
+    /// Returns the stream of the `nth` (from 0) model named `model` with this purpose. It
+    /// does not depend on models with other names.
     pub fn of_model(seed: u64, link: u32, purpose: Purpose, model: &str, nth: u32) -> Stream {
         Stream::of_change(seed, link, purpose, model, nth, 0)
     }
 
-    /// Returns the stream of a model that was installed by change number `change` of
-    /// its link: 0 is the stream of [`Stream::of_model`], every other a fresh one.
+    /// Returns the stream of a model installed by change number `change` of its link; 0
+    /// gives the stream of [`Stream::of_model`].
     pub fn of_change(
         seed: u64,
         link: u32,
@@ -77,7 +75,7 @@ impl Stream {
             .bytes()
             .fold(state, |state, byte| absorb(state, byte.into()));
         if change > 0 {
-            // No byte of a name is this word.
+            // Separates it from the name: no byte of a name has this value.
             state = absorb(absorb(state, u64::MAX), change);
         }
         Stream(Xoshiro256PlusPlus::seed_from_u64(state))
@@ -94,13 +92,14 @@ impl Stream {
         self.0.next_u64()
     }
 
-    /// True with probability `p`, exactly to within 2^-64.
+    /// Returns `true` with probability `p`, exact to within 2^-64.
     #[inline]
     pub fn chance(&mut self, p: Probability) -> bool {
         p.accepts(self.next_u64())
     }
 
-    /// Uniform in `0..=max`, without bias (Lemire 2019, multiply and reject).
+    /// Returns a uniform value in `0..=max`, without bias (Lemire 2019, multiply and
+    /// reject).
     pub fn up_to(&mut self, max: u64) -> u64 {
         let Some(span) = max.checked_add(1) else {
             return self.next_u64();
@@ -115,22 +114,22 @@ impl Stream {
         (product >> 64) as u64
     }
 
-    /// Uniform in the half-open interval (0, 1], in steps of 2^-53.
+    /// Returns a uniform value in (0, 1], in steps of 2^-53.
     pub fn unit(&mut self) -> f64 {
         ((self.next_u64() >> 11) + 1) as f64 * (1.0 / (1u64 << 53) as f64)
     }
 
-    /// Exponential with this mean, by inversion: to the nearest nanosecond,
-    /// and never above 36.8 times the mean, which one draw in 2^53 would be.
+    /// Returns an exponential value by inversion, to the nearest nanosecond. The maximum is
+    /// 36.8 times the mean, with probability 2^-53.
     pub fn exponential(&mut self, mean: Nanos) -> Nanos {
         let draw = -libm::log(self.unit()) * mean.as_nanos() as f64;
-        // The conversion rounds down, and saturates.
+        // The cast truncates and saturates.
         Nanos::from_nanos((draw + 0.5) as u64)
     }
 }
 
-/// Mixes one word into a hash, so that neighbouring seeds, links and places get
-/// unrelated streams. The finaliser is that of SplitMix64 (Steele, Lea, Flood 2014).
+/// Mixes a word into a hash, so that adjacent seeds and links get unrelated streams. The
+/// finaliser is that of SplitMix64 (Steele, Lea, Flood 2014).
 #[inline]
 pub fn absorb(state: u64, word: u64) -> u64 {
     let mut z = (state ^ word).wrapping_add(0x9e37_79b9_7f4a_7c15);

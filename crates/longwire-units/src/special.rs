@@ -1,9 +1,8 @@
-//! Special functions for distributions: the tails of the normal distribution and their
-//! inverse, and the incomplete gamma functions.
+//! Special functions: normal tails and quantiles, incomplete gamma functions.
 
 use core::f64::consts::{FRAC_1_SQRT_2, PI};
 
-/// Returns the probability that a standard normal variable is above `z`.
+/// Returns the probability that a standard normal variable exceeds `z`.
 pub fn normal_above(z: f64) -> f64 {
     0.5 * libm::erfc(z * FRAC_1_SQRT_2)
 }
@@ -13,12 +12,11 @@ pub fn normal_density(z: f64) -> f64 {
     libm::exp(-0.5 * z * z) / libm::sqrt(2.0 * PI)
 }
 
-/// Returns the `z` that a standard normal variable exceeds with probability `above`,
-/// which is in (0, 1/2]; so `z` is not negative.
+/// Returns the `z` ≥ 0 that a standard normal variable exceeds with probability `above`, in
+/// (0, 1/2].
 ///
-/// Starts from Hastings' rational approximation (Abramowitz and Stegun, 26.2.23, good
-/// to 4.5e-4), and refines it by Halley's method, which triples the number of correct
-/// digits each time.
+/// Starts from Hastings' rational approximation (Abramowitz and Stegun, 26.2.23, accurate
+/// to 4.5e-4). Each step of Halley's method triples the number of correct digits.
 pub fn normal_quantile(above: f64) -> f64 {
     let t = libm::sqrt(-2.0 * libm::log(above));
     let numerator = 2.515517 + t * (0.802853 + t * 0.010328);
@@ -31,17 +29,16 @@ pub fn normal_quantile(above: f64) -> f64 {
     z.max(0.0)
 }
 
-/// Maximum number of terms of the series and the fraction below: sufficient for every
-/// shape up to [`GAMMA_SHAPE_MAX`].
+/// Maximum terms of the series and the fraction; enough for shapes up to
+/// [`GAMMA_SHAPE_MAX`].
 const TERMS_MAX: u32 = 20_000;
 
-/// The greatest shape for which [`gamma_tails`] is accurate to 1e-10.
+/// Maximum shape for which [`gamma_tails`] is accurate to 1e-10.
 pub const GAMMA_SHAPE_MAX: f64 = 1e4;
 
-/// Returns the regularised incomplete gamma functions P(a, x), below `x`, and Q(a, x),
-/// above it, of shape `a`. The smaller is computed, the other is its complement. By the
-/// series of DLMF 8.11.4 below the mean, by the continued fraction of DLMF 8.9.2 above
-/// it.
+/// Returns the regularised incomplete gamma functions P(a, x) and Q(a, x) of shape `a`. The
+/// smaller one is computed, the other is its complement: by the series of DLMF 8.11.4 below
+/// the mean, by the continued fraction of DLMF 8.9.2 above.
 pub fn gamma_tails(a: f64, x: f64) -> (f64, f64) {
     if x <= 0.0 {
         return (0.0, 1.0);
@@ -69,8 +66,8 @@ fn gamma_series(a: f64, x: f64) -> f64 {
     sum
 }
 
-/// 1/(x+1-a- 1(1-a)/(x+3-a- 2(2-a)/(x+5-a- …))), evaluated from the front by the method
-/// of Lentz (1976) as modified by Thompson and Barnett.
+/// 1/(x+1-a- 1(1-a)/(x+3-a- 2(2-a)/(x+5-a- …))), by Lentz's method (1976) as modified by
+/// Thompson and Barnett.
 fn gamma_fraction(a: f64, x: f64) -> f64 {
     // Replaces a denominator of zero.
     const TINY: f64 = 1e-300;
@@ -93,13 +90,13 @@ fn gamma_fraction(a: f64, x: f64) -> f64 {
     fraction
 }
 
-/// Returns the `x` that a gamma variable of shape `a` and scale 1 is below with
-/// probability `below`, and above with `above`. Both are arguments because the smaller
-/// is the more exact.
+/// Returns the quantile of a gamma variable of shape `a` and scale 1. `below` and `above`
+/// are the tail probabilities, which add up to 1; both are given because the smaller one is
+/// more accurate.
 ///
-/// Starts from Wilson and Hilferty's normal approximation (1931), or from the first
-/// term of the series where that fails, and refines it by Newton's method on the
-/// logarithm of the tail, which is concave.
+/// Starts from the normal approximation of Wilson and Hilferty (1931), or from the first
+/// term of the series where that fails. Newton's method then refines the logarithm of the
+/// tail, which is concave.
 pub fn gamma_quantile(a: f64, below: f64, above: f64) -> f64 {
     let z = if below < above {
         -normal_quantile(below)

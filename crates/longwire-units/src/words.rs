@@ -1,5 +1,5 @@
-//! Quantities for reading, rounded to three digits; [`Display`](core::fmt::Display) of the
-//! units is exact.
+//! Formats quantities for humans, rounded to three digits. [`Display`](core::fmt::Display)
+//! of the units is exact.
 
 use alloc::borrow::ToOwned;
 use alloc::format;
@@ -7,14 +7,14 @@ use alloc::string::String;
 
 pub use crate::counted::grouped as count;
 
-/// Formats a count with its noun and separated thousands: `1,234 frames`, `1
-/// frame`. The noun is given in the singular.
+/// Formats a count with its noun and thousands separators: `1,234 frames`, `1 frame`. The
+/// noun is singular.
 pub fn count_of(value: u64, noun: &str) -> String {
     let ending = if value == 1 { "" } else { "s" };
     format!("{} {noun}{ending}", count(value))
 }
 
-/// Formats a time in microseconds, in a suitable unit, to three digits.
+/// Formats microseconds in a suitable unit, to three digits.
 pub fn micros(micros: f64) -> String {
     let (value, unit) = match micros {
         us if us >= 1e6 => (us / 1e6, "s"),
@@ -36,7 +36,7 @@ pub fn seconds(nanos: u64) -> String {
     format!("{text} s")
 }
 
-/// Formats a rate for reading, not for an option: `12.3 Mbit/s`.
+/// Formats a rate: `12.3 Mbit/s`.
 pub fn rate(bits: f64) -> String {
     let (value, unit) = match bits {
         b if b >= 1e9 => (b / 1e9, "Gbit/s"),
@@ -56,9 +56,9 @@ pub fn percent(share: f64) -> String {
     let percent = share * 100.0;
     match percent {
         0.0 => "0%".to_owned(),
-        // A frame in a hundred million, and fewer.
+        // Below one frame in 10^8.
         p if p < 1e-6 => "less than 0.000001%".to_owned(),
-        // Two digits.
+        // Two significant digits.
         p if p < 0.01 => format!("{p:.0$}%", (1.0 - libm::floor(libm::log10(p))) as usize),
         p if p < 10.0 => format!("{p:.2}%"),
         p if p < 99.95 => format!("{p:.1}%"),

@@ -112,19 +112,19 @@ fn doubts_are_noted_with_what_to_write_instead() {
         (
             "rate",
             "10Mbps",
-            "10Mbps is 80mbit: as in tc, mbps is bytes per second; write 10mbit if bits are meant, \
+            "10Mbps is 80mbit: mbps is bytes per second, as in tc; write 10mbit if bits are meant, \
              or 80mbit",
         ),
         (
             "rate",
             "100mbps",
-            "100mbps is 800mbit: as in tc, mbps is bytes per second; write 100mbit if bits are \
+            "100mbps is 800mbit: mbps is bytes per second, as in tc; write 100mbit if bits are \
              meant, or 800mbit",
         ),
         (
             "rate",
             "fixed:rate=2.5Gbps",
-            "2.5Gbps is 20gbit: as in tc, gbps is bytes",
+            "2.5Gbps is 20gbit: gbps is bytes per second, as in tc",
         ),
         (
             "rate",

@@ -139,7 +139,7 @@ fn values_are_refused_with_their_unit() {
         "
         20 | '20' has no unit: 20ms or 20s
         10minutes | '10minutes': unknown unit 'minutes'; times are in ns, us, ms, s, min or h
-        -5ms | '-5ms' is negative; the least is 0
+        -5ms | '-5ms' is negative; the minimum is 0
         uniform:min=5,max=20ms | uniform: min: '5' has no unit: 5ms or 5s
         uniform:5,20ms | '5' has no unit: 5ms or 5%
         uniform:0.5,20ms | '0.5' has no unit: 0.5ms or 50% (a share of 0.5) or 0.5%
@@ -169,8 +169,8 @@ fn a_queue_is_refused_in_the_unit_it_was_meant_in() {
         100 | '100' has no unit: 100p or 100kb
         64tb | tail-drop: '64tb' fits none of its parameters; write for example packets=100p or \
             bytes=64kb
-        1.5p | '1.5p' is finer than 1p, the least step
-        2000gb | '2000gb' is too large; the most is 1024gb
+        1.5p | '1.5p' is finer than the resolution of 1p
+        2000gb | '2000gb' is too large; the maximum is 1024gb
         tail-drop | tail-drop: give packets=…, bytes=… or both, for example 100p or 64kb
         0p | tail-drop: a queue of 0 passes nothing; the least is 1p
         ",

@@ -206,6 +206,6 @@ fn a_trace_says_how_probable_losses_are() {
     }
     assert_eq!(
         refusal("trace:file=t.csv", "time_s,loss_percent\n0,1\n1,101\n"),
-        "trace: file: t.csv: line 3: loss: '101' is too large; the most is 100%"
+        "trace: file: t.csv: line 3: loss: '101' is too large; the maximum is 100%"
     );
 }

@@ -61,7 +61,7 @@ fn a_refusal_names_its_option() {
     );
     assert_eq!(
         refusal("delay", "-1ms"),
-        "delay: '-1ms' is negative; the least is 0"
+        "delay: '-1ms' is negative; the minimum is 0"
     );
     assert_eq!(
         refusal("framing", "sonet"),

@@ -106,7 +106,7 @@ fn what_is_wrong_is_said_with_its_line() {
         time,rate_mbps/0,nan/ | line 2: rate: 'nan' is not a number
         time,rate_mbps/0,inf/ | line 2: rate: 'inf' is not a number
         time,rate_mbps/-1,5/ | line 2: time: '-1' is negative
-        time,rate_mbps/0,99999999/ | line 2: rate: '99999999' is too large; the most is 10tbit
+        time,rate_mbps/0,99999999/ | line 2: rate: '99999999' is too large; the maximum is 10tbit
         time,rate_mbps/1e30,1/ | line 2: time: '1e30' is too large
         time,rate_mbps/0/ | line 2: it has 1 fields, but column 2 is needed
         time,speed/0,1/ | line 1: no column is called rate; say which it is: rate-column=NAME, \

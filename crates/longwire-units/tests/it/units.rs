@@ -1,5 +1,4 @@
-//! Units: accepted values, refused ones with their messages, and that written values
-//! read back.
+//! Parsing, refusals with their messages, and round trips.
 
 use std::str::FromStr;
 
@@ -80,7 +79,7 @@ fn refusal<T: FromStr<Err = UnitError>>(text: &str) -> String {
     }
 }
 
-/// Checks messages, a line each, without the quotation mark in front of the refused text.
+/// Checks refusals, one per line, without the leading quotation mark.
 fn assert_refused<T: FromStr<Err = UnitError>>(messages: &str) {
     let lines = messages.lines().map(str::trim);
     for message in lines.filter(|line| !line.is_empty()) {
@@ -98,22 +97,22 @@ fn a_time_is_refused_in_clear_words() {
         20 ms': unknown unit ' ms'; times are in ns, us, ms, s, min or h
         1e3ms': unknown unit 'e3ms'; times are in ns, us, ms, s, min or h
         20µs': unknown unit 'µs'; times are in ns, us, ms, s, min or h
-        -5ms' is negative; the least is 0
-        -.5ms' is negative; the least is 0
-        0.3ns' is finer than 1ns, the least step
-        0.0000000001s' is finer than 1ns, the least step
-        25h' is too large; the most is 24h
+        -5ms' is negative; the minimum is 0
+        -.5ms' is negative; the minimum is 0
+        0.3ns' is finer than the resolution of 1ns
+        0.0000000001s' is finer than the resolution of 1ns
+        25h' is too large; the maximum is 24h
         ",
     );
     for text in ["", "ms", "-", "+5ms", "nan", "inf", ".ms", "1.2.3ms"] {
         let message = format!("'{text}' is not a number with a unit; write for example 20ms");
         assert_eq!(refusal::<Nanos>(text), message);
     }
-    // Absurd lengths, in either direction.
+    // Very long numbers, too large and too fine.
     let nines = format!("{}s", "9".repeat(500));
-    assert!(refusal::<Nanos>(&nines).ends_with("is too large; the most is 24h"));
+    assert!(refusal::<Nanos>(&nines).ends_with("is too large; the maximum is 24h"));
     let fine = format!("0.{}1s", "0".repeat(500));
-    assert!(refusal::<Nanos>(&fine).ends_with("is finer than 1ns, the least step"));
+    assert!(refusal::<Nanos>(&fine).ends_with("is finer than the resolution of 1ns"));
 }
 
 #[test]
@@ -122,24 +121,24 @@ fn other_units_are_refused_in_clear_words() {
         "
         10' has no unit: 10mbit or 10kbit
         0bit' is zero; write 'unlimited' for a link without a rate
-        0.5bit' is finer than 1bit, the least step
-        11tbit' is too large; the most is 10tbit
-        -1mbit' is negative; the least is 0
-        10mb': unknown unit 'mb'; rates are in bit, kbit, mbit, gbit or tbit a second \
-            (as in tc, kbps and mbps are bytes)
+        0.5bit' is finer than the resolution of 1bit
+        11tbit' is too large; the maximum is 10tbit
+        -1mbit' is negative; the minimum is 0
+        10mb': unknown unit 'mb'; rates are in bit, kbit, mbit, gbit or tbit per second \
+            (kbps and mbps are bytes per second, as in tc)
         ",
     );
     assert_refused::<Bytes>(
         "
-        5tb': unknown unit 'tb'; sizes are in b, kb, mb or gb (bytes; as in tc, kb is 1024)
-        0.1kb' is finer than 1b, the least step
-        1025gb' is too large; the most is 1024gb
+        5tb': unknown unit 'tb'; sizes are in b, kb, mb or gb (bytes; kb is 1024, as in tc)
+        0.1kb' is finer than the resolution of 1b
+        1025gb' is too large; the maximum is 1024gb
         ",
     );
     assert_refused::<Packets>(
         "
         100' has no unit: 100p
-        1.5p' is finer than 1p, the least step
+        1.5p' is finer than the resolution of 1p
         ",
     );
     assert_refused::<Probability>(
@@ -149,8 +148,8 @@ fn other_units_are_refused_in_clear_words() {
         0.5' has no unit: 50% (a share of 0.5) or 0.5%
         .0015' has no unit: 0.15% (a share of .0015) or .0015%
         1.5' has no unit: 1.5%
-        101%' is too large; the most is 100%
-        0.0000000000001%' is finer than 0.000000000001%, the least step
+        101%' is too large; the maximum is 100%
+        0.0000000000001%' is finer than the resolution of 0.000000000001%
         1permille': unknown unit 'permille'; probabilities are in %
         ",
     );
@@ -164,7 +163,7 @@ fn correlations_are_signed_percentages() {
         ("100%", 1.0, "100%"),
         ("-100%", -1.0, "-100%"),
         ("0", 0.0, "0%"),
-        // There is but one zero.
+        // Zero has no sign.
         ("-0%", 0.0, "0%"),
     ] {
         let correlation: Correlation = text.parse().unwrap();
@@ -217,10 +216,10 @@ fn plain_numbers_are_refused_in_clear_words() {
     for text in ["1e20", "2e19", "1e99999999999999999999"] {
         assert!(count(text).contains("is too large"), "{text}");
     }
-    assert_eq!(count("-1"), "'-1' is negative; the least is 0");
+    assert_eq!(count("-1"), "'-1' is negative; the minimum is 0");
     assert_eq!(
         count("18446744073709551616"),
-        "'18446744073709551616' is too large; the most is 18446744073709551615"
+        "'18446744073709551616' is too large; the maximum is 18446744073709551615"
     );
     let ratio = |text| parse_ratio(text).unwrap_err().to_string();
     for text in ["nan", "inf", "+1", "1%", ""] {
@@ -229,9 +228,9 @@ fn plain_numbers_are_refused_in_clear_words() {
             format!("'{text}' is not a number; write for example 1e-6")
         );
     }
-    assert_eq!(ratio("-0.0"), "'-0.0' is negative; the least is 0");
-    assert_eq!(ratio("1.01"), "'1.01' is too large; the most is 1");
-    assert_eq!(ratio("1e999"), "'1e999' is too large; the most is 1");
+    assert_eq!(ratio("-0.0"), "'-0.0' is negative; the minimum is 0");
+    assert_eq!(ratio("1.01"), "'1.01' is too large; the maximum is 1");
+    assert_eq!(ratio("1e999"), "'1e999' is too large; the maximum is 1");
 }
 
 #[test]

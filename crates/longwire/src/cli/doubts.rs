@@ -74,7 +74,7 @@ mod tests {
             assert_eq!(
                 said,
                 [format!(
-                    "{option}: 100mbps is 800mbit: as in tc, mbps is bytes per second; write \
+                    "{option}: 100mbps is 800mbit: mbps is bytes per second, as in tc; write \
                      100mbit if bits are meant, or 800mbit"
                 )],
                 "{line}"
