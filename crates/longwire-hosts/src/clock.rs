@@ -4,40 +4,39 @@ use longwire_engine::Nanos;
 use longwire_runtime::clock::monotonic_now;
 use nix::time::{ClockId, clock_gettime};
 
-/// A wall clock that moves by more than this against the monotonic one between two readings,
-/// in nanoseconds, was set: the kernel adjusts it by at most 500 ppm.
+/// Minimum step of the wall clock against the monotonic clock in nanoseconds; smaller ones
+/// are adjustments by the kernel, at most 500 ppm.
 const WALL_STEP_MIN: u64 = 1_000_000;
 
-/// A reading of both clocks at one moment.
+/// A simultaneous reading of both clocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stamp {
-    /// The clock of all times of a run ([`monotonic_now`]).
+    /// CLOCK_MONOTONIC, the time base of a run ([`monotonic_now`]).
     pub monotonic: Nanos,
-    /// Since the Unix epoch, by CLOCK_REALTIME.
+    /// CLOCK_REALTIME, since the Unix epoch.
     pub wall: Nanos,
 }
 
 impl Stamp {
-    /// Returns by how much the wall clock is ahead of the monotonic one, in nanoseconds.
+    /// Returns the wall clock minus the monotonic clock in nanoseconds.
     pub fn wall_lead(&self) -> i64 {
         self.wall.as_nanos().wrapping_sub(self.monotonic.as_nanos()) as i64
     }
 }
 
-/// Notices that a wall clock is set.
+/// Detects steps of a wall clock.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WallClockWatch {
     lead: Option<i64>,
 }
 
 impl WallClockWatch {
-    /// Returns by how much the wall clock was ahead of the monotonic one in the last
-    /// reading, in nanoseconds.
+    /// Returns the last wall clock minus monotonic clock, in nanoseconds.
     pub fn lead(&self) -> Option<i64> {
         self.lead
     }
 
-    /// Takes a reading. Returns by how much the clock was set since the one before.
+    /// Processes a reading. Returns the step since the previous one in nanoseconds.
     pub fn step(&mut self, now: Stamp) -> Option<i64> {
         let lead = now.wall_lead();
         let before = self.lead.replace(lead)?;
@@ -46,17 +45,17 @@ impl WallClockWatch {
     }
 }
 
-/// A shift of the wall clock for tests: machines of one box share that of the kernel.
+/// Offset of the wall clock for tests, since hosts on one machine share the kernel's clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClockShift {
-    /// Added to the wall clock, in nanoseconds.
+    /// Constant offset in nanoseconds.
     pub from_start: i64,
-    /// Added besides after a time on the monotonic clock: a clock that is set.
+    /// Additional offset from a time on the monotonic clock: a step.
     pub step: Option<(Nanos, i64)>,
 }
 
 impl ClockShift {
-    /// Reads `MS` or `MS,MS@MS`: a shift, and a step after a time, all in milliseconds.
+    /// Parses `MS` or `MS,MS@MS`: an offset, and a step after a time, in milliseconds.
     pub fn parse(text: &str, now: Nanos) -> Option<ClockShift> {
         const MILLI: i64 = 1_000_000;
         let (shift, step) = match text.split_once(',') {
@@ -92,7 +91,7 @@ impl ClockShift {
 }
 
 fn wall_now() -> Nanos {
-    // Linux always has this clock.
+    // Linux always provides this clock.
     clock_gettime(ClockId::CLOCK_REALTIME).map_or(Nanos::ZERO, |time| {
         Nanos::from_nanos(time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64)
     })

@@ -2,48 +2,48 @@
 
 use std::fmt;
 
-/// An event that a user should know of.
+/// An event of interest to users.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PeerEvent {
-    /// Frames can be sent to it.
+    /// Frames can be sent to the host.
     Connected {
-        /// It was started again since it was last connected.
+        /// Whether it restarted since the last connection.
         restarted: bool,
     },
-    /// It does not answer any more.
+    /// The host stopped responding.
     Silent,
-    /// It runs another network.
+    /// The host runs a different network.
     OtherNetwork,
-    /// Its wall clock was set, by these nanoseconds.
+    /// Its wall clock was stepped, in nanoseconds.
     ClockSet(i64),
-    /// Its monotonic clock jumped, by these nanoseconds: the machine was suspended or moved.
+    /// Its monotonic clock jumped, in nanoseconds: the machine was suspended or migrated.
     ClockJumped(i64),
 }
 
 impl fmt::Display for PeerEvent {
-    /// Writes the end of a sentence whose subject is the host.
+    /// Formats the predicate of a sentence about the host.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let millis = |by: i64| by as f64 / 1e6;
         out.write_str(match self {
             PeerEvent::Connected { restarted: false } => "is connected",
             PeerEvent::Connected { restarted: true } => {
-                "was started again: its links start in their first state"
+                "was restarted: its links start in their initial state"
             }
-            PeerEvent::Silent => "does not answer: links drop frames to its ports (port_lost)",
-            PeerEvent::OtherNetwork => "runs another file, seed or scenario, and is ignored",
+            PeerEvent::Silent => "does not respond: links drop frames to its ports (port_lost)",
+            PeerEvent::OtherNetwork => "runs a different file, seed or scenario, and is ignored",
             PeerEvent::ClockSet(by) => {
                 let by = millis(*by);
                 return write!(
                     out,
-                    "had its wall clock set by {by:+.3} ms; frames do not depend on it"
+                    "stepped its wall clock by {by:+.3} ms; frames are not affected"
                 );
             }
             PeerEvent::ClockJumped(by) => {
                 let by = millis(*by);
                 return write!(
                     out,
-                    "had a jump of its monotonic clock by {by:+.3} ms: frames of that moment \
-                     left at wrong times"
+                    "had its monotonic clock jump by {by:+.3} ms; frames at that time were released \
+                     at wrong times"
                 );
             }
         })

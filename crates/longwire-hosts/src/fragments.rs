@@ -1,13 +1,14 @@
-//! Frames that are longer than a datagram: cut into pieces, and joined.
+//! Fragmentation of frames longer than a datagram.
 
 use std::collections::BTreeMap;
 
-use crate::wire::PieceHead;
+use crate::wire::FragmentHead;
 
-/// Frames of which some pieces are here: others come while lost ones are sent again. When there are more, the oldest is given up.
+/// Maximum incomplete frames, while lost fragments are resent; beyond it, the oldest is
+/// dropped.
 const PARTIAL_MAX: usize = 1024;
 
-/// Frames whose pieces have not all come.
+/// Incomplete frames.
 #[derive(Debug, Default)]
 pub struct PartialFrames {
     frames: BTreeMap<u32, PartialFrame>,
@@ -16,32 +17,32 @@ pub struct PartialFrames {
 
 #[derive(Debug)]
 struct PartialFrame {
-    pieces: Vec<Option<Vec<u8>>>,
+    fragments: Vec<Option<Vec<u8>>>,
     missing: usize,
 }
 
 impl PartialFrames {
-    /// Takes a piece; returns the whole frame if it was the last one of it.
-    pub fn take(&mut self, head: PieceHead, bytes: &[u8]) -> Option<&[u8]> {
+    /// Processes a fragment; returns the frame once complete.
+    pub fn take(&mut self, head: FragmentHead, bytes: &[u8]) -> Option<&[u8]> {
         let count = usize::from(head.count);
         if usize::from(head.index) >= count {
             return None;
         }
         let frame = self.frames.entry(head.frame);
         let frame = frame.or_insert_with(|| PartialFrame {
-            pieces: vec![None; count],
+            fragments: vec![None; count],
             missing: count,
         });
-        let piece = frame.pieces.get_mut(usize::from(head.index))?;
-        if piece.is_none() {
-            *piece = Some(bytes.to_vec());
+        let fragment = frame.fragments.get_mut(usize::from(head.index))?;
+        if fragment.is_none() {
+            *fragment = Some(bytes.to_vec());
             frame.missing -= 1;
         }
         if frame.missing == 0 {
             let frame = self.frames.remove(&head.frame)?;
             self.joined.clear();
-            for piece in frame.pieces.iter().flatten() {
-                self.joined.extend_from_slice(piece);
+            for fragment in frame.fragments.iter().flatten() {
+                self.joined.extend_from_slice(fragment);
             }
             return Some(&self.joined);
         }
@@ -51,7 +52,7 @@ impl PartialFrames {
         None
     }
 
-    /// Gives up all frames.
+    /// Drops all frames.
     pub fn clear(&mut self) {
         self.frames.clear();
     }
@@ -62,9 +63,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pieces_are_joined_in_any_order() {
+    fn fragments_are_joined_in_any_order() {
         let mut partial = PartialFrames::default();
-        let head = |frame, index| PieceHead {
+        let head = |frame, index| FragmentHead {
             frame,
             index,
             count: 3,

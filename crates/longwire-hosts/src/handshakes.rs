@@ -1,4 +1,4 @@
-//! Handshakes that were begun and answered, so that each message counts once.
+//! Handshake state, so that each message counts once.
 
 use std::collections::VecDeque;
 
@@ -8,24 +8,22 @@ use crate::peer::Rejection;
 use crate::session::{Handshake, HandshakeName, Session, name};
 use crate::wire::Introduction;
 
-/// Handshakes that wait for an answer at most: at one every 250 ms, round trips of up to 2 s
-/// find theirs.
+/// Maximum outstanding handshakes: at one per 250 ms, it covers round trips up to 2 s.
 const WAITING_MAX: usize = 8;
 
-/// Instances of another host that are remembered.
+/// Maximum instances of another host remembered.
 const INSTANCES_MAX: usize = 64;
 
-/// Handshakes that this host began.
+/// Handshakes initiated by this host.
 #[derive(Default)]
 pub struct BegunHandshakes {
-    /// Those without an answer, the oldest first.
+    /// Outstanding handshakes, oldest first.
     waiting: VecDeque<Handshake>,
-    /// The names of the latest, answered or not.
+    /// Names of recent handshakes, answered or not.
     names: VecDeque<HandshakeName>,
 }
 
 impl BegunHandshakes {
-    /// Adds one.
     pub fn push(&mut self, handshake: Handshake) {
         self.names.push_back(handshake.name());
         self.waiting.push_back(handshake);
@@ -37,15 +35,15 @@ impl BegunHandshakes {
         }
     }
 
-    /// Takes an answer. Returns the session and the other host's introduction; then all
-    /// other handshakes are over.
+    /// Processes a response. Returns the session and the other host's introduction, and
+    /// discards all other handshakes.
     ///
     /// # Errors
-    /// If it is no answer, or that of a handshake which is over.
+    /// The response matches no outstanding handshake.
     pub fn accept(&mut self, datagram: &[u8]) -> Result<(Session, Introduction), Rejection> {
         let name = name(datagram).ok_or(Rejection::Foreign)?;
         let Some(at) = self.waiting.iter().position(|it| it.name() == name) else {
-            // An answer that comes twice, or after that of another handshake.
+            // A duplicate, or a response to a handshake that lost against another.
             return Err(if self.names.contains(&name) {
                 Rejection::Replayed
             } else {
@@ -61,13 +59,13 @@ impl BegunHandshakes {
     }
 }
 
-/// First messages that were answered, by the instance that sent them.
+/// Initial messages that were answered, by sending instance.
 ///
-/// A recorded message must not cost more than its first sight: it is not answered unless it
-/// was written after all that were answered. Times of two instances cannot be compared, for
-/// a wall clock may be wrong after a restart; so an instance that another one has replaced
-/// is never answered again, and an unknown one is: without the keys of the session that it
-/// gets, a recorder cannot use it ([`crate::peer::Peer`] keeps its own session).
+/// A replayed message must be cheap: a message is answered only if it is newer than all
+/// those answered for its instance. Times of different instances are not comparable, since
+/// the clock may be wrong after a restart. So a replaced instance is never answered again,
+/// and an unknown one is answered; without the session's keys, a replayer gains nothing
+/// ([`crate::peer::Peer`] keeps its session).
 #[derive(Default)]
 pub struct AnsweredHandshakes {
     /// Instances with the time of their latest message.
@@ -75,7 +73,7 @@ pub struct AnsweredHandshakes {
 }
 
 impl AnsweredHandshakes {
-    /// Notes a message; false for one that is not to be answered.
+    /// Records a message; returns `false` if it must not be answered.
     pub fn accept(&mut self, theirs: &Introduction) -> bool {
         let known = self.latest.iter_mut();
         if let Some((_, latest)) = known.into_iter().find(|it| it.0 == theirs.instance) {
@@ -90,7 +88,7 @@ impl AnsweredHandshakes {
         true
     }
 
-    /// Notes that an instance was replaced by another one.
+    /// Records that an instance was replaced.
     pub fn retire(&mut self, instance: u64) {
         self.latest.retain(|it| it.0 != instance);
         self.latest.push_back((instance, Nanos::MAX));
@@ -117,7 +115,7 @@ mod tests {
         assert!(!answered.accept(&message(7, 50)));
         assert!(!answered.accept(&message(7, 49)));
         assert!(answered.accept(&message(7, 51)));
-        // The clock of a host that was started again may have begun at zero.
+        // A restarted host's clock may start at zero.
         assert!(answered.accept(&message(9, 3)));
         answered.retire(7);
         assert!(!answered.accept(&message(7, u64::MAX)));

@@ -1,4 +1,4 @@
-//! The key that all hosts of a network share.
+//! The key shared by all hosts of a network.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -10,34 +10,34 @@ use nix::fcntl::OFlag;
 /// Bytes of a key.
 const LEN: usize = 32;
 
-/// The longest file that may have a key, in bytes.
+/// Maximum size of a key file in bytes.
 const FILE_MAX: u64 = 4096;
 
-/// A shared key. A machine that has it is a host of the network.
+/// A shared key. Any machine with the key can join the network.
 #[derive(Clone)]
 pub struct Key([u8; LEN]);
 
-/// A key cannot be read or written.
+/// Error of reading or writing a key.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
-    /// The file cannot be read or written.
+    /// I/O error.
     #[error("{}: {error}", path.display())]
     File {
         /// The file.
         path: PathBuf,
-        /// The reason.
+        /// The I/O error.
         error: io::Error,
     },
-    /// It is no regular file, or others than its owner may read or write it.
+    /// The file is not regular, or accessible to other users.
     #[error("{}: {reason}", path.display())]
     Unsafe {
         /// The file.
         path: PathBuf,
-        /// The reason, and the remedy.
+        /// The reason and the remedy.
         reason: String,
     },
-    /// It has no key.
-    #[error("{}: no key; it must have 64 hexadecimal digits, as `longwire key` writes them", .0.display())]
+    /// The file contains no key.
+    #[error("{}: no key; expected 64 hexadecimal digits, as written by `longwire key`", .0.display())]
     Malformed(PathBuf),
 }
 
@@ -48,12 +48,12 @@ impl std::fmt::Debug for Key {
 }
 
 impl Key {
-    /// Returns a key of these bytes.
+    /// Creates a key from bytes.
     pub fn new(bytes: [u8; LEN]) -> Key {
         Key(bytes)
     }
 
-    /// Returns a random key.
+    /// Generates a random key.
     ///
     /// # Errors
     /// The kernel provides no random bytes.
@@ -63,18 +63,17 @@ impl Key {
         Ok(Key(bytes))
     }
 
-    /// Reads a key from a file: 64 hexadecimal digits in its first line that is no remark
-    /// (`#`).
+    /// Reads a key: 64 hexadecimal digits on the first line that is not a comment (`#`).
     ///
     /// # Errors
-    /// If the file cannot be read, has no key, or is not its owner's alone.
+    /// The file cannot be read, contains no key, or is accessible to other users.
     pub fn read(path: &Path) -> Result<Key, KeyError> {
         let failed = |error| KeyError::File {
             path: path.to_owned(),
             error,
         };
         let mut text = String::new();
-        // Without the flag, opening a FIFO would wait for a writer.
+        // Opening a FIFO would block otherwise.
         let mut options = OpenOptions::new();
         options.read(true).custom_flags(OFlag::O_NONBLOCK.bits());
         let file = options.open(path).map_err(failed)?;
@@ -89,8 +88,8 @@ impl Key {
         let mode = metadata.mode() & 0o777;
         if mode & 0o077 != 0 {
             return refuse(format!(
-                "its mode is {mode:o}, so others than its owner may use the key; `chmod 600` it, \
-                 and make a new key if others are on this machine"
+                "mode {mode:o} lets other users access the key; run `chmod 600`, \
+                 and create a new key if this machine has other users"
             ));
         }
         file.take(FILE_MAX)
@@ -102,10 +101,10 @@ impl Key {
         key.ok_or_else(|| KeyError::Malformed(path.to_owned()))
     }
 
-    /// Writes the key into a new file, which only its owner may read.
+    /// Writes the key to a new file that only its owner may read.
     ///
     /// # Errors
-    /// If the file exists, or cannot be written.
+    /// The file exists or cannot be written.
     pub fn write(&self, path: &Path) -> Result<(), KeyError> {
         let failed = |error| KeyError::File {
             path: path.to_owned(),
@@ -117,7 +116,7 @@ impl Key {
         writeln!(file, "{}", self.to_hex()).map_err(failed)
     }
 
-    /// Returns the key as it stands in its file.
+    /// Returns the key in the format of key files.
     pub fn to_hex(&self) -> String {
         self.0.iter().map(|byte| format!("{byte:02x}")).collect()
     }

@@ -1,27 +1,27 @@
-//! Frames of a network between machines: sessions over UDP, authenticated and encrypted,
-//! with the offsets of the machines' clocks.
+//! Carries frames between the hosts of a network: authenticated, encrypted sessions over
+//! UDP, with clock offset estimation.
 //!
 //! ```text
 //!  deciding stage ═▶ outbound line ─┐                        ┌─▶ inbound line ═▶ deciding stage
 //!                                   ├─▶ Peer ─▶ UDP ─▶ Peer ─┤
 //!  (release on this host's clock)   │  session, batches,     │  (release on that host's clock)
-//!                                   │  pieces, offsets       │
+//!                                   │  fragments, offsets       │
 //! ```
 //!
-//! [`Peer`] is the protocol: it takes the time and datagrams, returns datagrams, and does
-//! no I/O. [`Transport`] runs it on a socket, in a thread.
-//! [`docs/decisions/0046-hosts.md`] says what is sent and why.
+//! [`Peer`] is the protocol: it takes times and datagrams, returns datagrams, and does no
+//! I/O. [`Transport`] runs it on a socket in a thread. [`docs/decisions/0046-hosts.md`]
+//! describes the protocol.
 //!
 //! [`docs/decisions/0046-hosts.md`]: ../../../docs/decisions/0046-hosts.md
 
 mod cipher;
 mod clock;
 mod event;
+mod fragments;
 mod handshakes;
 mod key;
 mod offset;
 mod peer;
-mod pieces;
 mod resend;
 mod session;
 mod socket;
@@ -41,7 +41,7 @@ pub use peer::{Identity, InboundFrame, Peer, Rejection};
 pub use transport::{HostEvent, HostsReader, PeerSetup, Transport, TransportError, TransportSetup};
 pub use waiting::waiting;
 
-/// The digest of a network, BLAKE2s-256: hosts compare what they run by it.
+/// Digest of a network, BLAKE2s-256; hosts compare it to verify that they run the same one.
 #[derive(Clone, Default)]
 pub struct NetworkDigest(Blake2s256);
 
@@ -57,7 +57,7 @@ impl NetworkDigest {
         self.0.update(bytes);
     }
 
-    /// Returns the digest of all bytes.
+    /// Returns the digest.
     pub fn finish(self) -> [u8; 32] {
         self.0.finalize().into()
     }

@@ -1,37 +1,35 @@
-//! The offset of another host's clock.
+//! Estimates the clock offset of another host.
 //!
-//! An exchange of four stamps gives the offset to within half of its round trip (RFC
-//! 5905, section 8). Queues make round trips longer, never shorter, so of each second the
-//! exchange with the shortest one counts, and a line through the last of them gives
-//! offset and skew.
+//! An exchange of four stamps bounds the offset to half of its round trip (RFC 5905,
+//! section 8). Queues only lengthen round trips, so the shortest exchange per second
+//! counts, and a line through these gives offset and skew.
 
 use std::collections::VecDeque;
 
 use longwire_engine::Nanos;
 
-/// The time of which the best exchange counts.
+/// Interval of which the best exchange is kept.
 const SPAN: u64 = 1_000_000_000;
 
-/// The number of spans that are kept.
+/// Number of intervals kept.
 const KEPT: usize = 16;
 
-/// Skew is estimated from exchanges over at least this time, in nanoseconds.
+/// Minimum time in nanoseconds over which skew is estimated.
 const SKEW_SPAN_MIN: u64 = 4_000_000_000;
 
-/// The largest skew of clocks, which the kernel allows too (adjtimex): 500 ppm.
+/// Maximum skew, as for the kernel (adjtimex): 500 ppm.
 const SKEW_MAX: f64 = 500e-6;
 
-/// Exchanges before an offset counts.
+/// Minimum number of exchanges for an estimate.
 const EXCHANGES_MIN: u64 = 8;
 
-/// An offset that differs by more than this from the prediction, after allowing for both
-/// round trips, is of a clock that was set.
+/// Minimum deviation from the prediction, beyond the uncertainty of both, that counts as a
+/// step of the clock.
 const STEP_MIN: i64 = 1_000_000;
 
-/// Exchanges in a row that must agree about a step.
+/// Number of consecutive exchanges that confirm a step.
 const STEP_EXCHANGES: u32 = 3;
 
-/// An exchange of stamps.
 #[derive(Clone, Copy, Debug)]
 struct ClockExchange {
     at: u64,
@@ -39,21 +37,21 @@ struct ClockExchange {
     round_trip: u64,
 }
 
-/// Estimates the offset of another host's monotonic clock from ours.
+/// Estimates the offset of another host's monotonic clock.
 #[derive(Clone, Debug, Default)]
 pub struct OffsetEstimator {
     spans: VecDeque<(u64, ClockExchange)>,
     exchanges: u64,
-    /// Exchanges in a row that contradict the estimate.
+    /// Number of consecutive exchanges that contradict the estimate.
     contradicting: u32,
     /// Ours minus theirs at `base.at`, and the skew.
     base: Option<(ClockExchange, f64)>,
 }
 
 impl OffsetEstimator {
-    /// Takes an exchange: sent by us, received and sent by them, received by us, each on
-    /// the clock of its host. Returns by how much the other clock was set, if this
-    /// exchange shows it.
+    /// Processes an exchange: sent by us, received and sent by them, received by us, each
+    /// on the local clock. Returns the step of the other clock if this exchange confirms
+    /// one.
     pub fn exchange(&mut self, [t1, t2, t3, t4]: [Nanos; 4]) -> Option<i64> {
         let [t1, t2, t3, t4] = [t1, t2, t3, t4].map(Nanos::as_nanos);
         let there = t3.checked_sub(t2)?;
@@ -99,8 +97,8 @@ impl OffsetEstimator {
         step
     }
 
-    /// Returns what must be added to a time of the other clock to have ours, at a time of
-    /// ours; `None` before enough exchanges.
+    /// Returns our clock minus theirs at a time on our clock; `None` before enough
+    /// exchanges.
     pub fn at(&self, now: Nanos) -> Option<i64> {
         if self.exchanges < EXCHANGES_MIN {
             return None;
@@ -110,19 +108,19 @@ impl OffsetEstimator {
         Some(base.offset.wrapping_add((since as f64 * skew) as i64))
     }
 
-    /// Returns the shortest round trip of the exchanges that count, in nanoseconds.
+    /// Returns the minimum round trip in nanoseconds.
     pub fn round_trip_ns(&self) -> u64 {
         let round_trips = self.spans.iter().map(|(_, best)| best.round_trip);
         round_trips.min().unwrap_or(0)
     }
 
-    /// Returns by how much the offset may be wrong, in nanoseconds: half of the shortest
-    /// round trip, for the two ways may differ.
+    /// Returns the uncertainty of the offset in nanoseconds: half of the minimum round
+    /// trip, since paths may be asymmetric.
     pub fn uncertainty_ns(&self) -> u64 {
         self.base.map_or(0, |(base, _)| base.round_trip.div_ceil(2))
     }
 
-    /// Returns by how much our clock is faster, in parts per million.
+    /// Returns how much faster our clock is, in ppm.
     pub fn skew_ppm(&self) -> f64 {
         self.base.map_or(0.0, |(_, skew)| skew * 1e6)
     }
@@ -137,7 +135,7 @@ impl OffsetEstimator {
         else {
             return;
         };
-        // Exchanges that waited long in queues say little.
+        // Exchanges delayed by queues carry little information.
         let limit = best.round_trip.saturating_mul(2).saturating_add(20_000);
         let good = self.spans.iter().map(|(_, each)| *each);
         let good: Vec<ClockExchange> = good.filter(|each| each.round_trip <= limit).collect();
@@ -152,7 +150,7 @@ impl OffsetEstimator {
     }
 }
 
-/// Returns the slope of the offsets by least squares.
+/// Returns the least-squares slope of the offsets.
 fn slope(points: &[ClockExchange], origin: &ClockExchange) -> f64 {
     let relative = |point: &ClockExchange| {
         let at = point.at.wrapping_sub(origin.at) as i64 as f64;
@@ -181,7 +179,7 @@ fn slope(points: &[ClockExchange], origin: &ClockExchange) -> f64 {
 mod tests {
     use super::*;
 
-    /// Another clock, and an underlay with queues of up to `jitter`.
+    /// A remote clock, and an underlay with up to `jitter` of queueing delay.
     struct World {
         state: u64,
         offset: i64,

@@ -1,5 +1,5 @@
-//! The exchange with one other host: sessions, frames, time. It does no I/O, and takes
-//! the time as an argument.
+//! The protocol with one other host: sessions, frames, time. It does no I/O and takes the
+//! time as an argument.
 
 use std::collections::VecDeque;
 
@@ -8,58 +8,59 @@ use longwire_runtime::report::PeerReport;
 
 use crate::clock::{Stamp, WallClockWatch};
 use crate::event::PeerEvent;
+use crate::fragments::PartialFrames;
 use crate::handshakes::{AnsweredHandshakes, BegunHandshakes};
 use crate::key::Key;
 use crate::offset::OffsetEstimator;
-use crate::pieces::PartialFrames;
 use crate::resend::{MissingBatches, ResendTimes, SentBatches};
 use crate::session::{FirstMessage, Handshake, SealError, Session};
 use crate::wire::{
-    BATCH_LEN, FRAME_HEAD_LEN, FrameHead, HEADER_LEN, Introduction, KIND_DATA, KIND_INITIATE,
-    KIND_RESPOND, PIECE_HEAD_LEN, PieceHead, Ping, RECORD_AGAIN, RECORD_BATCH, RECORD_FRAME,
-    RECORD_MISSING, RECORD_PIECE, RECORD_PING, RECORD_PONG, RECORD_TAIL, Reader, TAG_LEN, Write,
+    BATCH_LEN, FRAGMENT_HEAD_LEN, FRAME_HEAD_LEN, FragmentHead, FrameHead, HEADER_LEN,
+    Introduction, KIND_DATA, KIND_INITIATE, KIND_RESPOND, Ping, RECORD_BATCH, RECORD_FRAGMENT,
+    RECORD_FRAME, RECORD_MISSING, RECORD_PING, RECORD_PONG, RECORD_RESENT, RECORD_TAIL, Reader,
+    TAG_LEN, Write,
 };
 
-/// Interval of handshakes without an answer.
+/// Interval of handshakes until one is answered.
 const HANDSHAKE_EVERY: Nanos = Nanos::from_millis(250);
 
-/// Interval of pings, and the one until the offset is known.
+/// Interval of pings, and the one used until the offset is known.
 const PING_EVERY: Nanos = Nanos::from_millis(100);
 const PING_FIRST: Nanos = Nanos::from_millis(10);
 
-/// A host that is silent for longer is gone.
+/// Timeout for declaring a host silent.
 const SILENCE_MAX: Nanos = Nanos::from_secs(1);
 
-/// Sessions that wait for the other host's first datagram. A recorder of first messages can
-/// make some, and must not displace that of the host itself.
+/// Maximum sessions that await the other host's first datagram. A replayer of initial
+/// messages can create some, and must not displace the genuine one.
 const PENDING_MAX: usize = 8;
 
-/// The most batches that one record asks for.
+/// Maximum batches requested in one record.
 const MISSING_AT_ONCE: usize = 64;
 
-/// The minimum length of a long frame's first piece that shares a batch with frames before it,
-/// in bytes, with the head of the frame.
-const PIECE_LEN_MIN: usize = 64;
+/// Minimum size of a fragment that shares a batch with other frames, in bytes with the
+/// frame header.
+const FRAGMENT_LEN_MIN: usize = 64;
 
-/// This host, as it introduces itself.
+/// Identity of this host in handshakes.
 #[derive(Clone, Debug)]
 pub struct Identity {
-    /// Its index in the file.
+    /// Index in the file.
     pub index: u16,
-    /// The digest of the network that it runs; hosts of another one are refused.
+    /// Digest of the network; hosts with a different one are refused.
     pub digest: [u8; 32],
-    /// A number that no other start of the host has.
+    /// A number unique to this start of the host.
     pub instance: u64,
-    /// The longest UDP payload, in bytes.
+    /// Maximum UDP payload in bytes.
     pub mtu: usize,
 }
 
-/// The reason why a datagram was dropped.
+/// Why a datagram was dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rejection {
     /// No session could authenticate it.
     Foreign,
-    /// It came before, or is of an earlier session or handshake.
+    /// A duplicate, or part of an earlier session or handshake.
     Replayed,
 }
 
@@ -68,62 +69,61 @@ pub enum Rejection {
 pub struct InboundFrame<'a> {
     /// The output port.
     pub port: u16,
-    /// The line of the release queue: the last link.
+    /// The release queue: the number of the last link.
     pub line: u32,
-    /// When it must be handed to the port, on our clock; for a late frame, now.
+    /// Release on our clock; now for a late frame.
     pub release: Nanos,
-    /// It came after its release.
+    /// Whether it arrived after its release.
     pub is_late: bool,
-    /// Its bytes.
+    /// The contents.
     pub bytes: &'a [u8],
 }
 
-/// The exchange with one other host.
+/// The protocol with one other host.
 pub struct Peer {
     own: Identity,
     key: Key,
-    /// The index of the other host: the one with the lower index begins handshakes.
+    /// Index of the other host. The host with the lower index initiates handshakes.
     index: u16,
     begun: BegunHandshakes,
     answered: AnsweredHandshakes,
     handshake_at: Nanos,
     session: Option<Session>,
-    /// The session before: its last datagrams may still come.
+    /// The previous session, whose last datagrams may still arrive.
     session_before: Option<Session>,
-    /// Sessions that the other host has not used yet, the oldest first: their first messages
-    /// may be replayed ones.
+    /// Sessions not yet used by the other host, oldest first: their initial messages may be
+    /// replayed.
     pending: VecDeque<(Session, Introduction)>,
     theirs: Option<Introduction>,
     heard_at: Nanos,
     ping_at: Nanos,
     is_connected: bool,
     has_restarted: bool,
-    /// The other host knows the offset of our clock.
+    /// Whether the other host knows our clock's offset.
     is_ready: bool,
     offset: OffsetEstimator,
     epoch: Option<(Nanos, Nanos)>,
     wall: WallClockWatch,
-    /// Records that will be sent together.
+    /// Records of the next datagram.
     batch: Vec<u8>,
-    /// The latest release in it.
+    /// Latest release in `batch`.
     batch_deadline: Nanos,
     sent: SentBatches,
     missing: MissingBatches,
-    /// Frames that were sent to this instance of the other host, and those of them that were
-    /// sent in earlier sessions or before the last ping.
+    /// Frames sent to this instance of the other host, and those sent before the session or
+    /// the last ping.
     frames_begun: u32,
     frames_before: u32,
-    /// Frames that were sent when the other host was last heard.
+    /// Frames sent when the other host was last heard.
     sent_when_heard: u64,
-    /// Frames sent since then to a host that fell silent: it will count them itself, if it
-    /// has not been started again.
+    /// Frames sent since then to a host that became silent. If it has not restarted, it
+    /// will count them itself.
     unconfirmed: u64,
     frame_number: u32,
     partial: PartialFrames,
-    /// By port: the last release on both clocks, so that releases keep their order.
+    /// Last release per port on both clocks, to keep releases in order.
     converted: Vec<(u64, u64)>,
-    /// Frames that this instance of the other host had sent when it sent the latest, and
-    /// those that came.
+    /// Frames that this instance of the other host has sent, and those that arrived.
     expected: u64,
     received: u64,
     lost_before: u64,
@@ -134,7 +134,7 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// Returns the exchange with the host of this index and name.
+    /// Creates the protocol state for the host with this index and name.
     pub fn new(own: Identity, key: Key, index: u16, name: &str) -> Peer {
         Peer {
             own,
@@ -179,7 +179,7 @@ impl Peer {
         }
     }
 
-    /// Whether frames can be sent to it.
+    /// Whether frames can be sent.
     pub fn is_connected(&self) -> bool {
         self.is_connected
     }
@@ -189,8 +189,8 @@ impl Peer {
         self.events.pop_front()
     }
 
-    /// Returns the epoch that the other host knows, on our monotonic clock and its wall
-    /// clock; `None` until both are known, and if our clock cannot count so far back.
+    /// Returns the epoch known to the other host, on our monotonic clock and its wall
+    /// clock; `None` until both are known, or if it precedes our clock.
     pub fn epoch(&self, now: Nanos) -> Option<(Nanos, Nanos)> {
         let (monotonic, wall) = self.epoch?;
         let offset = self.offset.at(now)?;
@@ -198,7 +198,7 @@ impl Peer {
         Some((Nanos::from_nanos(ours), wall))
     }
 
-    /// Returns the report as of now.
+    /// Returns the current report.
     pub fn report(&self, now: Stamp) -> PeerReport {
         let offset = self.offset.at(now.monotonic);
         let ahead = self.wall.lead().zip(offset).map(|(theirs, offset)| {
@@ -217,8 +217,8 @@ impl Peer {
         }
     }
 
-    /// Returns when to call [`Peer::poll`] for the sake of lost datagrams, before the time
-    /// that it returned.
+    /// Returns when [`Peer::poll`] must be called for loss recovery, possibly before the
+    /// time it returned.
     pub fn soonest(&self) -> Option<Nanos> {
         let (tail, ask) = (self.sent.tail_at(), self.missing.ask_at());
         tail.into_iter().chain(ask).min()
@@ -237,8 +237,8 @@ impl Peer {
         }
     }
 
-    /// Does what is due: handshakes, pings, noticing silence. `epoch` is that of the run,
-    /// once this host knows it. Returns when to call again.
+    /// Sends due handshakes and pings, and detects silence. `epoch` is that of the run, if
+    /// known. Returns the time of the next call.
     pub fn poll(
         &mut self,
         now: Stamp,
@@ -279,7 +279,7 @@ impl Peer {
                     epoch,
                     frames_before: self.frames_before,
                 };
-                // Frames of the meantime may still be overtaken by this ping.
+                // Frames sent since the last ping may still be in flight.
                 self.frames_before = self.frames_begun;
                 let mut records = Vec::new();
                 ping.write(&mut records);
@@ -291,7 +291,7 @@ impl Peer {
         self.soonest().map_or(next, |soonest| next.min(soonest))
     }
 
-    /// Asks for batches that are missing, and lets the other host miss the last one.
+    /// Requests missing batches, and announces the last batch sent.
     fn poll_batches(&mut self, now: Nanos, send: &mut dyn FnMut(&[u8])) {
         let times = self.resend_times();
         let is_due = |at: Option<Nanos>| at.is_some_and(|at| at <= now);
@@ -335,8 +335,8 @@ impl Peer {
         }
     }
 
-    /// Adds a frame to the current batch, and sends batches that are full. `release` is on
-    /// our clock. Returns whether the host is connected; otherwise the frame is dropped.
+    /// Appends a frame to the current batch, and sends full batches. `release` is on our
+    /// clock. Returns `false` if the host is not connected and the frame is dropped.
     pub fn push(
         &mut self,
         now: Nanos,
@@ -355,7 +355,7 @@ impl Peer {
         };
         self.report.frames_sent += 1;
         if BATCH_LEN + FRAME_HEAD_LEN + bytes.len() > self.room() {
-            self.push_pieces(now, head, bytes, send);
+            self.push_fragments(now, head, bytes, send);
             return true;
         }
         self.make_room(now, FRAME_HEAD_LEN + bytes.len(), send);
@@ -368,34 +368,34 @@ impl Peer {
         true
     }
 
-    /// Cuts a frame into pieces: the first fills the current batch, so that long frames
+    /// Fragments a frame. The first fragment fills the current batch, so that long frames
     /// share datagrams.
-    fn push_pieces(
+    fn push_fragments(
         &mut self,
         now: Nanos,
         head: FrameHead,
         bytes: &[u8],
         send: &mut dyn FnMut(&[u8]),
     ) {
-        let len_max = self.room().saturating_sub(BATCH_LEN + PIECE_HEAD_LEN);
+        let len_max = self.room().saturating_sub(BATCH_LEN + FRAGMENT_HEAD_LEN);
         let len_max = len_max.max(FrameHead::LEN + 1);
         let room_left = self
             .room()
-            .saturating_sub(self.batch.len() + PIECE_HEAD_LEN);
-        let is_shared = !self.batch.is_empty() && room_left >= PIECE_LEN_MIN;
+            .saturating_sub(self.batch.len() + FRAGMENT_HEAD_LEN);
+        let is_shared = !self.batch.is_empty() && room_left >= FRAGMENT_LEN_MIN;
         let first_len_max = if is_shared { room_left } else { len_max };
         let first_len = (first_len_max - FrameHead::LEN).min(bytes.len());
         let (first, rest) = bytes.split_at(first_len);
         let count = 1 + rest.len().div_ceil(len_max);
         let release = head.release;
         self.frame_number = self.frame_number.wrapping_add(1);
-        let pieces = std::iter::once(first).chain(rest.chunks(len_max));
-        for (index, piece) in pieces.enumerate() {
+        let fragments = std::iter::once(first).chain(rest.chunks(len_max));
+        for (index, fragment) in fragments.enumerate() {
             let head = (index == 0).then_some(head);
-            let len = piece.len() + head.map_or(0, |_| FrameHead::LEN);
-            self.make_room(now, PIECE_HEAD_LEN + len, send);
+            let len = fragment.len() + head.map_or(0, |_| FrameHead::LEN);
+            self.make_room(now, FRAGMENT_HEAD_LEN + len, send);
             self.batch_deadline = self.batch_deadline.max(release);
-            self.batch.u8(RECORD_PIECE);
+            self.batch.u8(RECORD_FRAGMENT);
             self.batch.u32(self.frame_number);
             self.batch.u8(index as u8);
             self.batch.u8(count as u8);
@@ -404,16 +404,16 @@ impl Peer {
                 self.frames_begun = self.frames_begun.wrapping_add(1);
                 head.write(&mut self.batch);
             }
-            self.batch.extend_from_slice(piece);
+            self.batch.extend_from_slice(fragment);
         }
     }
 
-    /// The longest records of a datagram, in bytes.
+    /// Returns the maximum size of a datagram's records in bytes.
     fn room(&self) -> usize {
         self.own.mtu.saturating_sub(HEADER_LEN + TAG_LEN)
     }
 
-    /// Begins a batch, after sending the current one if it has no room for `len` bytes.
+    /// Starts a batch, after sending the current one if `len` bytes do not fit.
     fn make_room(&mut self, now: Nanos, len: usize, send: &mut dyn FnMut(&[u8])) {
         if self.batch.len() + len > self.room() {
             self.flush(now, send);
@@ -436,22 +436,22 @@ impl Peer {
         }
     }
 
-    /// Sends batches again that the other host misses, while they come in time.
+    /// Resends a batch that the other host is missing, if it can arrive in time.
     fn resend(&mut self, now: Nanos, low: u32, send: &mut dyn FnMut(&[u8])) {
         let times = self.resend_times();
-        let Some(records) = self.sent.again(low, now, times) else {
+        let Some(records) = self.sent.resend(low, now, times) else {
             return;
         };
         let mut records = records.to_vec();
-        records[0] = RECORD_AGAIN;
+        records[0] = RECORD_RESENT;
         self.report.datagrams_resent += 1;
         self.send_records(&records, send);
     }
 
-    /// Takes a datagram that came from the host's address; passes its frames to `take`.
+    /// Processes a datagram from the host's address; passes its frames to `take`.
     ///
     /// # Errors
-    /// If it is dropped.
+    /// The datagram was dropped.
     pub fn receive(
         &mut self,
         now: Stamp,
@@ -533,8 +533,8 @@ impl Peer {
         self.frames_before = self.frames_begun;
     }
 
-    /// Forgets the state that belongs to an instance of the other host. Frames and batches
-    /// are numbered across its sessions, so that what was sent between them is missed.
+    /// Resets the state of an instance of the other host. Numbers of frames and batches
+    /// continue across sessions, so that losses between them are detected.
     fn forget_instance(&mut self) {
         self.report.frames_unconfirmed += std::mem::take(&mut self.unconfirmed);
         self.offset = OffsetEstimator::default();
@@ -562,7 +562,7 @@ impl Peer {
             self.heard_at = now.monotonic;
             self.sent_when_heard = self.report.frames_sent;
             self.unconfirmed = 0;
-            // Records of an authenticated host end where their lengths say.
+            // Records of an authenticated host are well-formed.
             let _ = self.read(now, Reader(&records), send, take);
         }
         self.records = records;
@@ -594,12 +594,12 @@ impl Peer {
                 Rejection::Foreign
             });
         };
-        // The other host has the answer to its handshake, and uses the new keys.
+        // The other host has received the response, and uses the new keys.
         self.begin_session(now, session, theirs);
         Ok(())
     }
 
-    /// Reads records; `None` if they end too early.
+    /// Processes records; `None` if they are truncated.
     fn read(
         &mut self,
         now: Stamp,
@@ -607,11 +607,11 @@ impl Peer {
         send: &mut dyn FnMut(&[u8]),
         take: &mut dyn FnMut(InboundFrame<'_>),
     ) -> Option<()> {
-        let (mut begun, mut is_again) = (0u64, false);
+        let (mut begun, mut is_resent) = (0u64, false);
         while let Some(kind) = reader.u8() {
             match kind {
-                RECORD_BATCH | RECORD_AGAIN => {
-                    is_again = kind == RECORD_AGAIN;
+                RECORD_BATCH | RECORD_RESENT => {
+                    is_resent = kind == RECORD_RESENT;
                     begun = self.whole_number(reader.u32()?);
                     let (number, times) = (reader.u32()?, self.resend_times());
                     if !self.missing.accept(number, now.monotonic, times) {
@@ -623,10 +623,10 @@ impl Peer {
                     let len = reader.u16()?;
                     begun += 1;
                     self.deliver(now, head, reader.bytes(len.into())?, take);
-                    self.report.frames_recovered += u64::from(is_again);
+                    self.report.frames_recovered += u64::from(is_resent);
                 }
-                RECORD_PIECE => {
-                    let head = PieceHead::read(&mut reader)?;
+                RECORD_FRAGMENT => {
+                    let head = FragmentHead::read(&mut reader)?;
                     let len = reader.u16()?;
                     let bytes = reader.bytes(len.into())?;
                     begun += u64::from(head.index == 0);
@@ -635,7 +635,7 @@ impl Peer {
                         let mut whole = Reader(whole);
                         if let Some(head) = FrameHead::read(&mut whole) {
                             self.deliver(now, head, whole.0, take);
-                            self.report.frames_recovered += u64::from(is_again);
+                            self.report.frames_recovered += u64::from(is_resent);
                         }
                     }
                     self.partial = partial;
@@ -664,7 +664,7 @@ impl Peer {
         Some(())
     }
 
-    /// Returns a number of frames from its low half.
+    /// Reconstructs a frame count from its low half.
     fn whole_number(&self, low: u32) -> u64 {
         let ahead = low.wrapping_sub(self.expected as u32) as i32;
         self.expected.wrapping_add_signed(ahead.into())
@@ -699,7 +699,7 @@ impl Peer {
         self.connect(now.monotonic);
     }
 
-    /// Notes that frames can be sent, once both hosts know the other's clock.
+    /// Marks the host as connected once both hosts know each other's clock.
     fn connect(&mut self, now: Nanos) {
         let is_same = self.theirs.is_some_and(|it| it.digest == self.own.digest);
         let is_ready = self.is_ready && is_same && self.offset.at(now).is_some();
@@ -710,7 +710,7 @@ impl Peer {
         }
     }
 
-    /// Passes a frame on, with its release on our clock.
+    /// Passes on a frame with its release on our clock.
     fn deliver(
         &mut self,
         now: Stamp,
@@ -743,8 +743,8 @@ impl Peer {
         });
     }
 
-    /// Returns a release on our clock that is not before those of frames that the other
-    /// host released before, although the estimated offset may have changed.
+    /// Returns a release on our clock that keeps the order of the other host's releases,
+    /// although the estimated offset may have changed.
     fn in_order(&mut self, port: u16, theirs: u64, ours: u64) -> u64 {
         let port = usize::from(port);
         if port >= self.converted.len() {

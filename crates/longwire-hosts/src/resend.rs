@@ -1,71 +1,71 @@
-//! Batches that the underlay lost: kept by their sender, asked for by their receiver.
+//! Recovery of batches lost in the underlay.
 //!
-//! Batches of a session are numbered. A receiver that misses one asks for it, and the sender
-//! sends it again while a frame in it can still come in time. If no batch follows a lost
-//! one, the sender's *tail*, a record with the next number, lets the receiver miss it.
+//! Batches of a session are numbered. A receiver requests missing ones, and the sender
+//! resends them while one of their frames can still arrive in time. If no batch follows a
+//! lost one, the sender's *tail* record with the next number reveals the loss.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use longwire_engine::Nanos;
 
-/// Memory of the batches that are kept for one host, in bytes.
+/// Maximum memory of batches kept for one host, in bytes.
 const KEPT_MAX: usize = 32 << 20;
-/// Buffers that are kept for later batches.
+/// Maximum buffers kept for reuse.
 const SPARE_MAX: usize = 256;
-/// The most missing batches that a receiver remembers; of more, the oldest are lost.
+/// Maximum missing batches remembered; beyond it, the oldest are lost.
 const MISSING_MAX: usize = 4096;
-/// How often a batch is asked for.
+/// Maximum requests per batch.
 const ASKS_MAX: u8 = 4;
-/// Tails after a batch that no other follows: the first may be lost, too.
+/// Number of tails after the last batch, since the first may be lost.
 const TAILS: u8 = 2;
-/// The least wait for a batch that another one has overtaken, and the longest.
+/// Bounds of the wait for a reordered batch.
 const REORDER_MIN: u64 = 50_000;
 const REORDER_MAX: u64 = 1_000_000;
-/// The wait for a batch that was asked for, beyond one and a half round trips.
+/// Wait for a requested batch, in addition to 1.5 round trips.
 const RETRY_EXTRA: u64 = 500_000;
 
-/// Waits that follow from the underlay's round trip.
+/// Timeouts derived from the round trip of the underlay.
 #[derive(Clone, Copy, Debug)]
 pub struct ResendTimes {
     round_trip: Nanos,
 }
 
 impl ResendTimes {
-    /// Returns those of a round trip, in nanoseconds.
+    /// Returns the timeouts for a round trip in nanoseconds.
     pub fn of_round_trip(round_trip_ns: u64) -> ResendTimes {
         ResendTimes {
             round_trip: Nanos::from_nanos(round_trip_ns),
         }
     }
 
-    /// The wait before an overtaken batch is asked for, and before a tail is sent.
+    /// Wait before requesting an overtaken batch, and before sending a tail.
     fn reorder(self) -> Nanos {
         let eighth = self.round_trip.as_nanos() / 8;
         Nanos::from_nanos(eighth.clamp(REORDER_MIN, REORDER_MAX))
     }
 
-    /// The wait before it is asked for again.
+    /// Wait before repeating a request.
     fn retry(self) -> Nanos {
         Nanos::from_nanos(self.round_trip.as_nanos() * 3 / 2 + RETRY_EXTRA)
     }
 
-    /// Whether a datagram that is sent now comes before a time.
+    /// Whether a datagram sent now arrives before `end`.
     fn comes_before(self, now: Nanos, end: Nanos) -> bool {
         now.saturating_add(Nanos::from_nanos(self.round_trip.as_nanos() / 2)) < end
     }
 }
 
-/// The number of a batch from its low half, next to a known number.
+/// Reconstructs a batch number near `near` from its low half.
 fn whole(low: u32, near: u64) -> u64 {
     let ahead = low.wrapping_sub(near as u32) as i32;
     near.wrapping_add_signed(ahead.into())
 }
 
-/// Batches that were sent, until their frames are due.
+/// Sent batches, kept until their frames are due.
 #[derive(Debug, Default)]
 pub struct SentBatches {
     kept: VecDeque<SentBatch>,
-    /// The number of the next batch.
+    /// Number of the next batch.
     next: u64,
     bytes: usize,
     spare: Vec<Vec<u8>>,
@@ -76,17 +76,17 @@ pub struct SentBatches {
 #[derive(Debug)]
 struct SentBatch {
     records: Vec<u8>,
-    /// The latest release in it, on our clock.
+    /// Latest release in it, on our clock.
     deadline: Nanos,
 }
 
 impl SentBatches {
-    /// Returns the low half of the next batch's number.
+    /// Returns the low half of the next batch number.
     pub fn next(&self) -> u32 {
         self.next as u32
     }
 
-    /// Keeps a batch that is sent now. Returns an empty buffer for another one.
+    /// Keeps a batch sent now. Returns an empty buffer for the next one.
     pub fn keep(
         &mut self,
         records: Vec<u8>,
@@ -103,7 +103,7 @@ impl SentBatches {
         self.spare.pop().unwrap_or_default()
     }
 
-    /// Forgets batches that would come too late, and the oldest of too many.
+    /// Drops batches that would arrive too late, and the oldest beyond the maximum memory.
     pub fn trim(&mut self, now: Nanos) {
         while let Some(first) = self.kept.front()
             && (first.deadline <= now || self.bytes > KEPT_MAX)
@@ -118,8 +118,8 @@ impl SentBatches {
         }
     }
 
-    /// Returns a batch that is missing, if it is here and comes in time.
-    pub fn again(&self, low: u32, now: Nanos, times: ResendTimes) -> Option<&[u8]> {
+    /// Returns a batch to resend, if it is available and would arrive in time.
+    pub fn resend(&self, low: u32, now: Nanos, times: ResendTimes) -> Option<&[u8]> {
         let back = self.next.checked_sub(whole(low, self.next))?;
         let index = self.kept.len().checked_sub(usize::try_from(back).ok()?)?;
         let batch = self.kept.get(index)?;
@@ -132,10 +132,10 @@ impl SentBatches {
         (self.tails_left > 0).then_some(self.tail_at)
     }
 
-    /// Notes that a tail is due; returns whether the last batch could be sent again.
+    /// Processes a due tail; returns whether the last batch could still be resent in time.
     pub fn take_tail(&mut self, now: Nanos, times: ResendTimes) -> bool {
         let last = self.kept.back().map(|batch| batch.deadline);
-        // The question takes half a round trip, too.
+        // The request takes another half round trip.
         let asked = now.saturating_add(times.round_trip);
         let is_useful = last.is_some_and(|deadline| times.comes_before(asked, deadline));
         self.tails_left = if is_useful { self.tails_left - 1 } else { 0 };
@@ -144,25 +144,25 @@ impl SentBatches {
     }
 }
 
-/// Batches that did not come, although later ones did.
+/// Batches that were overtaken.
 #[derive(Debug, Default)]
 pub struct MissingBatches {
-    /// The number after the highest one that is known.
+    /// Number after the highest known one.
     next: u64,
     missing: BTreeMap<u64, MissingBatch>,
-    /// Not after the earliest time at which one is to be asked for.
+    /// Lower bound of all request times.
     ask_at: Option<Nanos>,
 }
 
 #[derive(Debug)]
 struct MissingBatch {
-    /// `None` once it was asked for often enough.
+    /// `None` after the last request.
     ask_at: Option<Nanos>,
     asks: u8,
 }
 
 impl MissingBatches {
-    /// Notes a batch; false for one that has come before.
+    /// Records a batch; returns `false` for a duplicate.
     pub fn accept(&mut self, low: u32, now: Nanos, times: ResendTimes) -> bool {
         let number = whole(low, self.next);
         if number < self.next {
@@ -173,7 +173,7 @@ impl MissingBatches {
         true
     }
 
-    /// Notes the sender's next number: all before were sent.
+    /// Records the sender's next number: all batches before it were sent.
     pub fn hear_of(&mut self, low: u32, now: Nanos, times: ResendTimes) {
         let number = whole(low, self.next);
         if number > self.next {
@@ -198,12 +198,12 @@ impl MissingBatches {
         }
     }
 
-    /// Returns when to ask for a batch.
+    /// Returns when to request batches.
     pub fn ask_at(&self) -> Option<Nanos> {
         self.ask_at
     }
 
-    /// Returns the low halves of the numbers to ask for now, up to `max`.
+    /// Returns the low halves of at most `max` numbers to request now.
     pub fn ask(&mut self, now: Nanos, max: usize, times: ResendTimes) -> Vec<u32> {
         let mut asked = Vec::new();
         let mut next: Option<Nanos> = None;
@@ -247,22 +247,22 @@ mod tests {
             let records = vec![number as u8; 10];
             sent.keep(records, at(10 + u64::from(number)), at(1), times());
         }
-        assert_eq!(sent.again(1, at(2), times()), Some(&[1; 10][..]));
-        assert_eq!(sent.again(3, at(2), times()), None, "not sent yet");
-        assert_eq!(sent.again(u32::MAX, at(2), times()), None);
-        assert_eq!(sent.again(0, at(10), times()), None, "too late");
+        assert_eq!(sent.resend(1, at(2), times()), Some(&[1; 10][..]));
+        assert_eq!(sent.resend(3, at(2), times()), None, "not sent yet");
+        assert_eq!(sent.resend(u32::MAX, at(2), times()), None);
+        assert_eq!(sent.resend(0, at(10), times()), None, "too late");
         sent.trim(at(11));
-        assert_eq!(sent.again(1, at(11), times()), None);
-        assert!(sent.again(2, at(11), times()).is_some());
+        assert_eq!(sent.resend(1, at(11), times()), None);
+        assert!(sent.resend(2, at(11), times()).is_some());
         assert!(sent.keep(vec![9; 4], at(20), at(11), times()).is_empty());
-        assert_eq!(sent.again(3, at(11), times()), Some(&[9; 4][..]));
+        assert_eq!(sent.resend(3, at(11), times()), Some(&[9; 4][..]));
         assert!(sent.take_tail(at(12), times()) && sent.take_tail(at(13), times()));
         assert_eq!(sent.tail_at(), None);
     }
 
     #[test]
     fn each_batch_is_accepted_once_and_missing_ones_are_asked_for() {
-        // Numbers of the wire are halves: these cross their end.
+        // The low halves wrap around here.
         let mut missing = MissingBatches {
             next: u64::from(u32::MAX) - 1,
             ..MissingBatches::default()

@@ -1,4 +1,4 @@
-//! Sessions: Noise handshakes, and datagrams sealed with their keys.
+//! Sessions: Noise handshakes, and encryption of datagrams.
 
 use snow::{Builder, HandshakeState, StatelessTransportState};
 
@@ -7,27 +7,26 @@ use crate::key::Key;
 use crate::window::ReplayWindow;
 use crate::wire::{HEADER_LEN, Introduction, KIND_DATA, KIND_INITIATE, KIND_RESPOND, TAG_LEN};
 
-/// Both sides know the key before; each session has fresh keys (Noise, sections 7.5 and 9).
+/// A pre-shared key with ephemeral keys per session (Noise, sections 7.5 and 9).
 const PATTERN: &str = "Noise_NNpsk0_25519_AESGCM_BLAKE2s";
 
-/// Separates these messages from those of any other protocol with the same key.
+/// Domain separation from other protocols with the same key.
 const PROLOGUE: &[u8] = b"longwire hosts 1";
 
-/// Bytes of a handshake's name: the start of its first message, which is random. The answer
-/// repeats it, so that a host finds the handshake without trying its keys.
+/// Length of a handshake's name: the start of its initial message, which is random. The
+/// response repeats it, so that its handshake is found without trial decryption.
 const NAME_LEN: usize = 4;
 
-/// The name of a handshake.
 pub type HandshakeName = [u8; NAME_LEN];
 
-/// A handshake that waits for its answer.
+/// A handshake that awaits its response.
 pub struct Handshake {
     state: Box<HandshakeState>,
     name: HandshakeName,
 }
 
-/// The first message of a handshake, from a host that has the key. Reading it takes no
-/// X25519 operation, and answering it takes two.
+/// The initial message of a handshake from a host with the key. Reading it takes no X25519
+/// operation, responding takes two.
 pub struct FirstMessage {
     state: Box<HandshakeState>,
     name: HandshakeName,
@@ -35,23 +34,23 @@ pub struct FirstMessage {
     pub theirs: Introduction,
 }
 
-/// Keys of two hosts, and the numbers of their datagrams.
+/// Keys shared by two hosts, and datagram numbers.
 pub struct Session {
     keys: StatelessTransportState,
-    /// Distinguishes the session from the one before: the start of the handshake's hash.
+    /// Identifies the session: the start of the handshake hash.
     tag: [u8; 3],
     next: u64,
     window: ReplayWindow,
 }
 
-/// The reason why a datagram is not of a session.
+/// Why a datagram could not be opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SealError {
-    /// It is of another session, or of none.
+    /// It belongs to a different session, or none.
     Unknown,
-    /// It came before, or is too old.
+    /// A duplicate, or too old.
     Replayed,
-    /// Its sender does not have the key, or it was changed.
+    /// The sender lacks the key, or the datagram was modified.
     Forged,
 }
 
@@ -62,7 +61,7 @@ fn builder(key: &Key) -> Option<Builder<'_>> {
 }
 
 impl Handshake {
-    /// Begins a handshake. Returns it, and the datagram to send.
+    /// Starts a handshake. Returns it with the datagram to send.
     pub fn begin(key: &Key, own: &Introduction) -> Option<(Handshake, Vec<u8>)> {
         let mut state = builder(key)?.build_initiator().ok()?;
         let datagram = message(&mut state, &[KIND_INITIATE], own)?;
@@ -73,13 +72,12 @@ impl Handshake {
         Some((handshake, datagram))
     }
 
-    /// Returns its name.
     pub fn name(&self) -> HandshakeName {
         self.name
     }
 
-    /// Takes the answer. Returns the other host's introduction, or `None` if this is no
-    /// answer; then the handshake still waits for one.
+    /// Processes a response. Returns the other host's introduction; `None` if this is not a
+    /// valid response, and the handshake stays outstanding.
     pub fn accept(&mut self, datagram: &[u8]) -> Option<Introduction> {
         if name(datagram)? != self.name {
             return None;
@@ -87,14 +85,14 @@ impl Handshake {
         introduction(&mut self.state, datagram.get(1 + NAME_LEN..)?)
     }
 
-    /// Returns the session of a handshake whose answer was accepted.
+    /// Returns the session of a completed handshake.
     pub fn into_session(self) -> Option<Session> {
         Session::new(*self.state)
     }
 }
 
 impl FirstMessage {
-    /// Reads a first message; `None` if its sender does not have the key.
+    /// Reads an initial message; `None` if the sender lacks the key.
     pub fn read(key: &Key, datagram: &[u8]) -> Option<FirstMessage> {
         let mut state = builder(key)?.build_responder().ok()?;
         let theirs = introduction(&mut state, datagram.get(1..)?)?;
@@ -105,7 +103,7 @@ impl FirstMessage {
         })
     }
 
-    /// Returns the session, and the datagram to send.
+    /// Returns the session and the response.
     pub fn answer(mut self, own: &Introduction) -> Option<(Session, Vec<u8>)> {
         let [a, b, c, d] = self.name;
         let answer = message(&mut self.state, &[KIND_RESPOND, a, b, c, d], own)?;
@@ -113,7 +111,7 @@ impl FirstMessage {
     }
 }
 
-/// Returns the name in a datagram of a handshake.
+/// Returns the name in a handshake datagram.
 pub fn name(datagram: &[u8]) -> Option<HandshakeName> {
     datagram.get(1..)?.first_chunk().copied()
 }
@@ -144,12 +142,12 @@ impl Session {
         })
     }
 
-    /// Whether a datagram says that it is of this session.
+    /// Whether a datagram carries the tag of this session.
     pub fn is_named_by(&self, datagram: &[u8]) -> bool {
         datagram.get(1..4) == Some(&self.tag)
     }
 
-    /// Seals records into a datagram.
+    /// Encrypts records into a datagram.
     pub fn seal(&mut self, records: &[u8], datagram: &mut Vec<u8>) -> Option<()> {
         let number = self.next;
         self.next += 1;
@@ -163,10 +161,10 @@ impl Session {
         Some(())
     }
 
-    /// Opens a datagram; its records are written to `records`.
+    /// Decrypts a datagram into `records`.
     ///
     /// # Errors
-    /// If it is not of this session, or has come before.
+    /// It does not belong to this session, or is a duplicate.
     pub fn open(&mut self, datagram: &[u8], records: &mut Vec<u8>) -> Result<(), SealError> {
         let header = datagram.first_chunk::<HEADER_LEN>();
         let header = header.ok_or(SealError::Unknown)?;

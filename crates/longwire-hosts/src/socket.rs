@@ -1,8 +1,8 @@
-//! The UDP socket of a host: datagrams are sent and received many at once.
+//! The UDP socket of a host, with batched system calls.
 //!
-//! Datagrams of equal length to one host pass the kernel as one buffer, which the kernel or
-//! the network interface cuts (UDP_SEGMENT); those that arrive together may be joined in the
-//! same way (UDP_GRO).
+//! Datagrams of equal length to one host are passed to the kernel as one buffer, which the
+//! kernel or the NIC segments (UDP_SEGMENT); received ones may be coalesced likewise
+//! (UDP_GRO).
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::net::{SocketAddr, UdpSocket};
@@ -16,60 +16,60 @@ use nix::sys::socket::{
     SockaddrStorage, getsockopt, recvmmsg, sendmmsg, sendmsg, setsockopt, sockopt,
 };
 
-/// Buffers that one system call receives.
+/// Buffers per receive call.
 const BUFFERS: usize = 16;
 
-/// Datagrams that are taken at once, before others are sent: those of all buffers would
-/// delay the frames to other hosts.
+/// Maximum datagrams processed before sending again, which bounds the delay of outgoing
+/// frames.
 const TAKEN_AT_ONCE: usize = 64;
 
-/// Datagrams of different lengths that one system call sends.
+/// Datagrams of different lengths per send call.
 const BATCH: usize = 32;
 
-/// Datagrams of equal length that one system call sends: the limit of Linux before 6.9.
+/// Maximum segments per send call: the limit before Linux 6.9.
 const SEGMENTS_MAX: usize = 64;
 
-/// The maximum length of a buffer that the kernel cuts, in bytes: with the headers of
-/// Ethernet, IPv6 and UDP it is below 65,536, beyond which receivers do not join datagrams.
+/// Maximum buffer to segment in bytes: with Ethernet, IPv6 and UDP headers it stays below
+/// 65,536, beyond which receivers do not coalesce.
 const SEGMENTS_LEN_MAX: usize = 65_473;
 
-/// The maximum length of a received buffer, in bytes: that of an IPv4 packet without headers.
+/// Maximum received buffer in bytes: the payload of an IPv4 packet.
 const BUFFER_LEN: usize = 65_507;
 
-/// The distance between buffers, in bytes: an odd number of cache lines, so that their first
-/// bytes fall into different cache sets.
+/// Distance between buffers in bytes: an odd number of cache lines, so that their first
+/// bytes map to different cache sets.
 const BUFFER_STRIDE: usize = 1025 * 64;
 
-/// The size of the socket's buffers, in bytes: 10 ms at 6 Gbit/s.
+/// Socket buffer size in bytes: 10 ms at 6 Gbit/s.
 const SOCKET_BUFFER: usize = 8 << 20;
 
-/// A socket, with the datagrams that it is going to send and those that it has received.
+/// A socket with queues of outgoing and received datagrams.
 pub struct DatagramSocket {
     socket: UdpSocket,
     pub outbox: Outbox,
     pub inbox: Inbox,
 }
 
-/// Datagrams that are to be sent.
+/// Outgoing datagrams.
 pub struct Outbox {
     bytes: Vec<u8>,
-    /// The end of each, and its address.
+    /// End offset and address of each datagram.
     ends: Vec<(usize, SockaddrStorage)>,
-    /// The maximum length of datagrams for UDP_SEGMENT, in bytes; zero without it.
+    /// Maximum datagram length for UDP_SEGMENT in bytes; 0 if unsupported.
     segment_max: usize,
-    /// Those of receivers to which longer ones failed.
+    /// Lower limits for receivers where longer ones failed.
     segment_max_to: Vec<(SockaddrStorage, usize)>,
-    /// Errors of sending, with the receivers.
+    /// Send errors with their receivers.
     pub errors: Vec<(SocketAddr, Errno)>,
 }
 
-/// Datagrams that have been received.
+/// Received datagrams.
 pub struct Inbox {
     buffer: Vec<u8>,
     received: Vec<(Range<usize>, SocketAddr)>,
-    /// How many of them were taken.
+    /// How many of them have been taken.
     taken: usize,
-    /// Buffers that the kernel dropped at the socket.
+    /// Buffers dropped by the kernel at the socket.
     pub overflows: u64,
 }
 
@@ -77,22 +77,22 @@ impl DatagramSocket {
     /// Opens a socket.
     ///
     /// # Errors
-    /// If the address is not one of this machine, or is taken.
+    /// The address is not local, or is in use.
     pub fn open(listen: SocketAddr) -> io::Result<DatagramSocket> {
         let socket = UdpSocket::bind(listen)?;
         socket.set_nonblocking(true)?;
-        // With CAP_NET_ADMIN beyond the system's limit; without, up to it.
+        // Privileged processes may exceed the system's limit.
         if setsockopt(&socket, sockopt::RcvBufForce, &SOCKET_BUFFER).is_err() {
             setsockopt(&socket, sockopt::RcvBuf, &SOCKET_BUFFER)?;
         }
         if setsockopt(&socket, sockopt::SndBufForce, &SOCKET_BUFFER).is_err() {
             setsockopt(&socket, sockopt::SndBuf, &SOCKET_BUFFER)?;
         }
-        // Optional: without them, drops are not counted, and the kernel delivers single
-        // datagrams.
+        // Best effort: without these options, drops are not counted, and datagrams are not
+        // coalesced.
         let _ = setsockopt(&socket, sockopt::RxqOvfl, &1);
         let _ = setsockopt(&socket, sockopt::UdpGroSegment, &true);
-        // A kernel without it would ignore the request, and send fragments of one datagram.
+        // A kernel without support would ignore the request, and send IP fragments.
         let has_segments = getsockopt(&socket, sockopt::UdpGsoSegment).is_ok();
         Ok(DatagramSocket {
             socket,
@@ -112,39 +112,37 @@ impl DatagramSocket {
         })
     }
 
-    /// Returns the descriptor, to wait for datagrams.
+    /// Returns the descriptor for polling.
     pub fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
 
-    /// Receives the next datagrams; returns their indices, of which there are none if none
-    /// has come.
+    /// Receives datagrams; returns their indices, possibly none.
     pub fn receive(&mut self) -> Range<usize> {
         self.inbox.receive(&self.socket)
     }
 
-    /// Sends all datagrams of the outbox.
+    /// Sends all outgoing datagrams.
     pub fn flush(&mut self) {
         self.outbox.flush(&self.socket);
     }
 }
 
 impl Outbox {
-    /// Adds a datagram.
     pub fn push(&mut self, address: SocketAddr, datagram: &[u8]) {
         self.bytes.extend_from_slice(datagram);
         self.ends.push((self.bytes.len(), address.into()));
     }
 
-    /// Whether a system call would send a whole batch.
+    /// Whether a full batch is queued.
     pub fn is_full(&self) -> bool {
         self.ends.len() >= SEGMENTS_MAX
     }
 
-    /// Sends all. A datagram that the kernel does not take is lost like one on the way: the
-    /// receiver asks for its frames, or counts them.
+    /// Sends all datagrams. A datagram refused by the kernel counts as lost in transit: the
+    /// receiver requests its frames, or counts them.
     fn flush(&mut self, socket: &UdpSocket) {
-        // Those before `unsent` are sent.
+        // Datagrams before `unsent` have been sent.
         let (mut unsent, mut next) = (0, 0);
         while next < self.ends.len() {
             let alike = next..next + self.count_alike(next);
@@ -162,15 +160,15 @@ impl Outbox {
         self.ends.clear();
     }
 
-    /// Returns the range of `bytes` that datagrams occupy.
+    /// Returns the byte range of datagrams.
     fn range_of(&self, datagrams: &Range<usize>) -> Range<usize> {
         let start = datagrams.start.checked_sub(1);
         let end = |index: usize| self.ends[index].0;
         start.map_or(0, end)..end(datagrams.end - 1)
     }
 
-    /// Returns the number of datagrams from `first` on that fit one buffer: same receiver,
-    /// same length; the last may be shorter.
+    /// Returns the number of datagrams from `first` that fit one buffer: same receiver and
+    /// length; the last one may be shorter.
     fn count_alike(&self, first: usize) -> usize {
         let range = self.range_of(&(first..first + 1));
         let (start, len) = (range.start, range.len());
@@ -207,7 +205,8 @@ impl Outbox {
         self.segment_max_to.push((receiver, len_max));
     }
 
-    /// Sends datagrams that are alike as one buffer. Returns whether the kernel took it.
+    /// Sends datagrams of equal length as one buffer. Returns whether the kernel accepted
+    /// it.
     fn send_segments(&mut self, socket: &UdpSocket, datagrams: Range<usize>) -> bool {
         let range = self.range_of(&datagrams);
         let first = self.range_of(&(datagrams.start..datagrams.start + 1));
@@ -221,18 +220,18 @@ impl Outbox {
             Some(&receiver),
         );
         match sent {
-            // Longer than the MTU: these are sent in fragments.
+            // Exceeds the MTU: send such datagrams individually, as IP fragments.
             Err(Errno::EINVAL | Errno::EMSGSIZE) => {
                 self.limit_segments(receiver, usize::from(len) - 1);
             }
-            // Not on this interface: it has no checksums, or IPsec.
+            // Unsupported on this interface: no checksum offload, or IPsec.
             Err(Errno::EIO | Errno::EOPNOTSUPP) => self.limit_segments(receiver, 0),
             Err(_) | Ok(_) => {}
         }
         sent.is_ok()
     }
 
-    /// Sends datagrams one by one.
+    /// Sends datagrams individually.
     fn send_each(&mut self, socket: &UdpSocket, datagrams: Range<usize>) {
         if datagrams.is_empty() {
             return;
@@ -251,7 +250,7 @@ impl Outbox {
     }
 }
 
-/// Sends datagrams, and leaves out those that are refused, with a note of the reason.
+/// Sends datagrams; records refused ones as errors.
 fn send_all(
     socket: &UdpSocket,
     slices: &[[IoSlice<'_>; 1]],
@@ -273,7 +272,7 @@ fn send_all(
         ) {
             Ok(done) => sent += done.count().max(1),
             Err(Errno::EINTR) => {}
-            // The first one has no way, or an earlier one had none.
+            // The first datagram has no route, or an earlier one had none.
             Err(error) => {
                 let to = addresses[0].as_ref().and_then(address_of);
                 errors.extend(to.map(|to| (to, error)));
@@ -284,7 +283,7 @@ fn send_all(
 }
 
 impl Inbox {
-    /// Returns a datagram by its index, and its sender.
+    /// Returns a datagram and its sender.
     pub fn get(&self, index: usize) -> (&[u8], SocketAddr) {
         let (range, from) = &self.received[index];
         (&self.buffer[range.clone()], *from)
@@ -316,7 +315,7 @@ impl Inbox {
             flags,
             None,
         );
-        // Nothing is there, or an earlier datagram had no receiver.
+        // No datagram, or an error of an earlier one.
         let Ok(received) = received else {
             return;
         };
@@ -335,7 +334,7 @@ impl Inbox {
             }
             let begin = index * BUFFER_STRIDE;
             let end = begin + buffer.bytes;
-            // An empty datagram is one, too.
+            // Includes an empty datagram.
             let starts = (begin..end.max(begin + 1)).step_by(segment_len.max(1));
             self.received.extend(starts.map(|start| {
                 let range = start..end.min(start + segment_len);
@@ -345,14 +344,14 @@ impl Inbox {
     }
 }
 
-/// Notes the low half of the number of buffers that the kernel has dropped since the socket
-/// was opened. Numbers of buffers that were queued at once may come in another order.
+/// Updates the drop count from its low half. Buffers queued at the same time may report it
+/// out of order.
 fn note_overflows(overflows: &mut u64, low: u32) {
     let more = low.wrapping_sub(*overflows as u32) as i32;
     *overflows += u64::try_from(more).unwrap_or(0);
 }
 
-/// Returns an address; one of IPv4 also if a socket of IPv6 has received it.
+/// Converts an address; IPv4-mapped ones become IPv4.
 fn address_of(address: &SockaddrStorage) -> Option<SocketAddr> {
     let v4 = |address: &SockaddrIn| SocketAddr::V4((*address).into());
     let v6 = |address: &SockaddrIn6| SocketAddr::V6((*address).into());
@@ -380,7 +379,7 @@ mod tests {
         socket.socket.local_addr().expect("an address")
     }
 
-    /// Receives `count` datagrams, and returns their lengths, first bytes and senders.
+    /// Receives `count` datagrams; returns their lengths, first bytes and senders.
     fn take(there: &mut DatagramSocket, count: usize) -> Vec<(usize, u8, SocketAddr)> {
         let mut taken = Vec::new();
         let begun = Instant::now();
@@ -396,8 +395,8 @@ mod tests {
         taken
     }
 
-    /// Lengths and bytes of datagrams of which some are sent as one buffer: with a shorter one
-    /// at the end, with more than a buffer has, with others between them.
+    /// Lengths and bytes of datagrams that are partly segmented: a shorter one at the end,
+    /// more than fit one buffer, different lengths in between.
     fn datagrams() -> Vec<(usize, u8)> {
         let runs = [
             (1_400, 70),
@@ -415,7 +414,7 @@ mod tests {
             .collect()
     }
 
-    /// Sends datagrams to two hosts, and compares what they receive.
+    /// Sends datagrams to two hosts, and checks what they receive.
     fn exchange(here: &mut DatagramSocket, there: &mut [DatagramSocket; 2]) {
         for receiver in there.iter().map(address) {
             for (len, byte) in datagrams() {
@@ -439,7 +438,7 @@ mod tests {
             exchange(&mut here, &mut there);
             assert!(here.outbox.segment_max > 0, "{local}");
             assert!(here.outbox.segment_max_to.is_empty(), "{local}");
-            // A kernel that does not cut buffers.
+            // Simulates a kernel without segmentation.
             here.outbox.segment_max = 0;
             exchange(&mut here, &mut there);
         }
@@ -480,7 +479,7 @@ mod tests {
             }
             came += received.len() as u64;
         }
-        // A datagram comes with the number of those that were dropped before it.
+        // A datagram carries the drop count at its arrival.
         here.outbox.push(to, &[2; 1_000]);
         here.flush();
         assert_eq!(take(&mut there, 1), [(1_000, 2, address(&here))]);
@@ -507,7 +506,7 @@ mod tests {
         here.outbox.push(([127, 0, 0, 1], port).into(), &[1; 20]);
         here.outbox
             .push("[::1]:4795".parse().expect("one"), &[2; 20]);
-        // No datagram can be as long.
+        // Exceeds the maximum datagram length.
         here.outbox
             .push(([127, 0, 0, 1], port).into(), &[1; 70_000]);
         here.outbox.push(([127, 0, 0, 1], port).into(), &[4; 4]);

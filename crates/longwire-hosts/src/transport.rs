@@ -24,79 +24,77 @@ use crate::key::Key;
 use crate::peer::{Identity, InboundFrame, Peer, Rejection};
 use crate::socket::{DatagramSocket, Outbox};
 
-/// Frames that are sent to a host before datagrams are received.
+/// Frames sent to a host before datagrams are received again.
 const BURST: usize = 64;
 
-/// Memory of a line of frames to another host or from it.
+/// Memory of each queue of frames to or from another host.
 const LINE_MEMORY: Bytes = Bytes(256 << 20);
 
-/// The longest sleep of the thread.
+/// Maximum sleep.
 const SLEEP_MAX: Nanos = Nanos::from_millis(50);
 
-/// Interval at which the report is published.
+/// Interval of publishing the report.
 const REPORT_EVERY: Nanos = Nanos::from_millis(100);
 
-/// Time from the moment when all hosts are connected to the epoch: they must hear of it.
+/// Time from the connection of all hosts to the epoch, which must reach them first.
 const EPOCH_AHEAD: Nanos = Nanos::from_millis(500);
 
-/// Another host.
+/// Setup of another host.
 #[derive(Clone, Debug)]
 pub struct PeerSetup {
-    /// Its index in the file.
+    /// Index in the file.
     pub index: u16,
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// Where it is reached.
+    /// Address.
     pub address: SocketAddr,
 }
 
-/// The setup of a transport.
+/// Setup of a transport.
 #[derive(Clone, Debug)]
 pub struct TransportSetup {
-    /// This host's name.
+    /// Name of this host.
     pub name: String,
-    /// This host, as it introduces itself. The host with index 0 chooses the epoch.
+    /// Identity of this host. The host with index 0 chooses the epoch.
     pub identity: Identity,
-    /// The shared key.
+    /// Shared key.
     pub key: Key,
-    /// Where this host receives.
+    /// Address to listen on.
     pub listen: SocketAddr,
     /// The other hosts.
     pub peers: Vec<PeerSetup>,
-    /// A shift of the wall clock, for tests.
+    /// Offset of the wall clock, for tests.
     pub shift: ClockShift,
 }
 
-/// A transport cannot be started.
+/// Error of starting a transport.
 #[derive(Debug, thiserror::Error)]
 pub enum TransportError {
     /// The socket cannot be opened.
-    #[error(
-        "cannot receive at {address}: {error}; `listen` of the host must be an address of this machine"
-    )]
+    #[error("cannot listen on {address}: {error}; `listen` must be an address of this machine")]
     Socket {
         /// The address.
         address: SocketAddr,
-        /// The reason.
+        /// Why it failed.
         error: io::Error,
     },
-    /// The system has no memory or no thread.
+    /// Out of memory or threads.
     #[error("cannot start the exchange with other hosts: {0}")]
     System(String),
 }
 
-/// An event of the exchange, as a sentence can be made of it.
+/// An event of the exchange.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostEvent {
-    /// When it happened, on the monotonic clock.
+    /// Time on the monotonic clock.
     pub at: Nanos,
-    /// The index of the host among the peers; `None`: this host.
+    /// Index among the peers; `None`: this host.
     pub peer: Option<usize>,
     /// The event.
     pub event: PeerEvent,
 }
 
-/// The exchange with all other hosts, in a thread. Dropped, it ends.
+/// The exchange with all other hosts, in a thread. Ends when dropped.
 #[derive(Debug)]
 pub struct Transport {
     shared: Arc<Shared>,
@@ -104,12 +102,12 @@ pub struct Transport {
     thread: Option<JoinHandle<()>>,
 }
 
-/// Reads the report of a transport while it runs, and its last one afterwards.
+/// Reads the report of a transport, also after its end.
 #[derive(Clone, Debug)]
 pub struct HostsReader(Arc<Shared>);
 
 impl HostsReader {
-    /// Returns the report, which is at most 0.1 s old.
+    /// Returns the report, at most 0.1 s old.
     pub fn report(&self) -> HostsReport {
         let report = self.0.report.lock();
         report.unwrap_or_else(PoisonError::into_inner).clone()
@@ -125,11 +123,11 @@ struct Shared {
 }
 
 impl Transport {
-    /// Starts the exchange. Returns it, and the parts of the network that are elsewhere;
-    /// `exits` has the index among the peers of each port's host.
+    /// Starts the exchange. Returns it with the remote parts of the network; `exits` holds
+    /// the peer index of each port's host.
     ///
     /// # Errors
-    /// If the socket cannot be opened, or there is no memory or thread.
+    /// The socket cannot be opened, or memory or threads are exhausted.
     pub fn start(
         setup: TransportSetup,
         exits: Vec<Option<usize>>,
@@ -197,7 +195,7 @@ impl Transport {
         Ok((transport, parts))
     }
 
-    /// Returns the epoch of the run, once the hosts have agreed on it.
+    /// Returns the epoch of the run, once agreed.
     pub fn epoch(&self) -> Option<Epoch> {
         self.shared.epoch.get().copied()
     }
@@ -207,7 +205,7 @@ impl Transport {
         self.events.try_iter().collect()
     }
 
-    /// Returns the report, which is at most 0.1 s old.
+    /// Returns the report, at most 0.1 s old.
     pub fn report(&self) -> HostsReport {
         self.reader().report()
     }
@@ -217,7 +215,7 @@ impl Transport {
         HostsReader(Arc::clone(&self.shared))
     }
 
-    /// Ends the exchange, and returns the last report.
+    /// Ends the exchange, and returns the final report.
     pub fn stop(mut self) -> HostsReport {
         self.end();
         self.report()
@@ -227,7 +225,7 @@ impl Transport {
         self.shared.stop.store(true, Ordering::SeqCst);
         self.shared.bell.ring();
         if let Some(thread) = self.thread.take() {
-            // A thread that panicked has nothing more to report.
+            // A thread that panicked leaves no further report.
             let _ = thread.join();
         }
     }
@@ -239,21 +237,21 @@ impl Drop for Transport {
     }
 }
 
-/// A peer with its address and its lines.
+/// A peer with its address and queues.
 struct ConnectedPeer {
     peer: Peer,
     address: SocketAddr,
     outbound: RemoteReader,
     inbound: RemoteWriter,
-    /// The last error of sending to it.
+    /// Last error of sending to it.
     send_error: Option<Errno>,
     /// Foreign datagrams from its address.
     foreign: u64,
-    /// When it must be polled.
+    /// Time of the next poll.
     next: Nanos,
 }
 
-/// The state of the thread.
+/// State of the thread.
 struct Exchange {
     name: String,
     is_first: bool,
@@ -313,7 +311,7 @@ impl Exchange {
         received
     }
 
-    /// Sends the frames of the deciding stage; returns their number.
+    /// Sends frames of the deciding stage; returns their number.
     fn send(&mut self) -> usize {
         let mut sent = 0;
         for peer in &mut self.peers {
@@ -334,7 +332,7 @@ impl Exchange {
         }
     }
 
-    /// Does what is due; returns when to do so again.
+    /// Polls all peers; returns the time of the next poll.
     fn poll(&mut self) -> Nanos {
         let now = self.shift.now();
         let epoch = self.agree(now);
@@ -354,7 +352,7 @@ impl Exchange {
                 .soonest()
                 .map_or(next, |soonest| next.min(soonest));
             while let Some(event) = peer.peer.next_event() {
-                // Whether a session was new or old, its next ping is due at once.
+                // A new or resumed session sends a ping immediately.
                 peer.next = Nanos::ZERO;
                 let event = HostEvent {
                     at: now.monotonic,
@@ -372,8 +370,8 @@ impl Exchange {
         next.min(self.report_at)
     }
 
-    /// Returns the epoch on both clocks, once there is one: that of a host that knows it,
-    /// or one that the first host chooses when all are connected.
+    /// Returns the epoch on both clocks, if known: that of a peer, or one chosen by the
+    /// first host when all are connected.
     fn agree(&self, now: Stamp) -> Option<(Nanos, Nanos)> {
         let both = |epoch: &Epoch| (epoch.monotonic, epoch.wall);
         if let Some(epoch) = self.shared.epoch.get() {
@@ -419,11 +417,11 @@ impl Exchange {
             .unwrap_or_else(PoisonError::into_inner) = report;
     }
 
-    /// Sleeps until a datagram comes, the deciding stage has frames, or `until`.
+    /// Sleeps until a datagram arrives, the deciding stage has frames, or `until`.
     fn sleep(&mut self, until: Nanos) {
         let bell = Arc::clone(&self.shared.bell);
         bell.asleep();
-        // Frames published before the announcement have rung no bell.
+        // Frames published before the bell was armed did not ring it.
         let mut is_idle = !self.shared.stop.load(Ordering::SeqCst);
         for peer in &mut self.peers {
             is_idle &= peer.outbound.is_empty();
@@ -436,7 +434,7 @@ impl Exchange {
                 PollFd::new(self.socket.as_fd(), PollFlags::POLLIN),
                 PollFd::new(bell.event().as_fd(), PollFlags::POLLIN),
             ];
-            // Interrupted or not, the loop looks again.
+            // After an interrupt, the loop checks again.
             let _ = ppoll(&mut sources, Some(timeout), None);
         }
         bell.awake();
@@ -454,8 +452,8 @@ impl ConnectedPeer {
         let (address, inbound) = (self.address, &mut self.inbound);
         let before = self.peer.is_connected();
         let mut take = |frame: InboundFrame<'_>| {
-            // Without memory the frame is lost, which the line counts: the deciding stage is
-            // far behind.
+            // Out of memory, the frame is lost and counted by the queue: the deciding stage
+            // is far behind.
             let _ = inbound.push(&RemoteFrame {
                 port: PortIndex(frame.port),
                 line: frame.line,

@@ -1,15 +1,15 @@
-//! The wait for other hosts, in words.
+//! Message about hosts that delay the start.
 
 use longwire_runtime::report::HostsReport;
 
-/// Returns the hosts for which the start of a run waits, as a sentence.
+/// Returns a sentence about the hosts that delay the start of a run.
 pub fn waiting(report: &HostsReport) -> String {
     let silent = report.peers.iter().filter(|peer| !peer.connected);
     let silent = silent.map(|peer| match &peer.send_error {
         Some(error) => format!("{} (sending: {error})", peer.name),
         None if peer.foreign > 0 => {
             format!(
-                "{} (it is heard, but has another key or version)",
+                "{} (reachable, but has a different key or version)",
                 peer.name
             )
         }
@@ -17,12 +17,12 @@ pub fn waiting(report: &HostsReport) -> String {
     });
     let silent: Vec<String> = silent.collect();
     if silent.is_empty() {
-        return "waiting for the start, which the first host of the file chooses".to_owned();
+        return "waiting for the first host of the file to set the start time".to_owned();
     }
     let at_peers: u64 = report.peers.iter().map(|peer| peer.foreign).sum();
     let elsewhere = match report.foreign.saturating_sub(at_peers) {
         0 => String::new(),
-        count => format!("; {count} datagrams came from other addresses"),
+        count => format!("; {count} datagrams from other addresses"),
     };
     format!("waiting for hosts: {}{elsewhere}", silent.join(", "))
 }
@@ -49,10 +49,10 @@ mod tests {
         report.peers[2].send_error = Some("Network is unreachable".to_owned());
         assert_eq!(
             waiting(&report),
-            "waiting for hosts: b (it is heard, but has another key or version), c (sending: Network is \
-             unreachable); 2 datagrams came from other addresses"
+            "waiting for hosts: b (reachable, but has a different key or version), c (sending: Network is \
+             unreachable); 2 datagrams from other addresses"
         );
         report.peers.truncate(1);
-        assert!(waiting(&report).contains("waiting for the start"));
+        assert!(waiting(&report).contains("waiting for the first host"));
     }
 }

@@ -1,15 +1,15 @@
-//! Numbers that were received already.
+//! Replay protection.
 
-/// How far a number may lie behind the highest one.
+/// Size of the window below the highest number.
 const SIZE: u64 = 1024;
 
 const WORDS: usize = (SIZE / 64) as usize;
 
-/// A sliding window over the numbers of datagrams (RFC 6479): each is accepted once, and
-/// none that lies too far behind.
+/// Sliding window over datagram numbers (RFC 6479): each is accepted once, and none below
+/// the window.
 #[derive(Clone, Debug, Default)]
 pub struct ReplayWindow {
-    /// One more than the highest number; 0 before the first.
+    /// Highest number plus one; 0 before the first.
     next: u64,
     seen: [u64; WORDS],
 }
@@ -24,7 +24,7 @@ impl ReplayWindow {
         is_inside && self.seen[word(number)] & bit(number) == 0
     }
 
-    /// Notes a number. It must come from an authenticated datagram.
+    /// Records the number of an authenticated datagram.
     pub fn note(&mut self, number: u64) {
         if number >= self.next {
             if number - self.next >= SIZE {
@@ -54,7 +54,7 @@ mod tests {
 
     use super::*;
 
-    /// Numbers around the window's end, against a set of all that were accepted.
+    /// Numbers around the end of the window, compared with a set of accepted numbers.
     #[test]
     fn each_number_is_accepted_once() {
         let (mut window, mut seen) = (ReplayWindow::default(), BTreeSet::new());

@@ -4,7 +4,7 @@
 //! datagram    kind 1 │ session 3 │ number 8 │ records, encrypted │ tag 16
 //! handshake   kind 1 │ Noise message with an introduction 51
 //! answer      kind 1 │ name 4 │ Noise message with an introduction 51
-//! records     batch 9 │ frame 17 + bytes │ frame … │ piece 9 + bytes
+//! records     batch 9 │ frame 17 + bytes │ frame … │ fragment 9 + bytes
 //!             ping 38 │ pong 25 │ tail 5 │ missing 2 + 4 each
 //! ```
 //!
@@ -13,82 +13,79 @@
 
 use longwire_engine::Nanos;
 
-/// Bytes before the records of a datagram.
+/// Length of the datagram header.
 pub const HEADER_LEN: usize = 12;
 
-/// Bytes of the authentication that follows them.
+/// Length of the authentication tag.
 pub const TAG_LEN: usize = 16;
 
-/// Bytes of a batch record, of a frame's head, of a piece's head.
+/// Length of a batch record, a frame header and a fragment header.
 pub const BATCH_LEN: usize = 9;
 pub const FRAME_HEAD_LEN: usize = 1 + FrameHead::LEN + 2;
-pub const PIECE_HEAD_LEN: usize = 9;
+pub const FRAGMENT_HEAD_LEN: usize = 9;
 
-/// Kinds of datagrams.
+/// Datagram types.
 pub const KIND_INITIATE: u8 = 1;
 pub const KIND_RESPOND: u8 = 2;
 pub const KIND_DATA: u8 = 3;
 
-/// Kinds of records.
+/// Record types.
 pub const RECORD_BATCH: u8 = 1;
 pub const RECORD_FRAME: u8 = 2;
-pub const RECORD_PIECE: u8 = 3;
+pub const RECORD_FRAGMENT: u8 = 3;
 pub const RECORD_PING: u8 = 4;
 pub const RECORD_PONG: u8 = 5;
 pub const RECORD_TAIL: u8 = 6;
 pub const RECORD_MISSING: u8 = 7;
-/// A batch that is sent again.
-pub const RECORD_AGAIN: u8 = 8;
+/// A resent batch.
+pub const RECORD_RESENT: u8 = 8;
 
-/// The version of these formats.
+/// Version of the protocol.
 pub const VERSION: u8 = 4;
 
-/// Where a frame goes, and when.
+/// Destination and release of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrameHead {
-    /// The output port.
     pub port: u16,
-    /// The line of the release queue: the last link.
+    /// The release queue: the number of the last link.
     pub line: u32,
-    /// When it must be handed to the port.
+    /// Release time.
     pub release: Nanos,
 }
 
-/// A part of a frame that is longer than a datagram.
+/// Header of a fragment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PieceHead {
+pub struct FragmentHead {
     pub frame: u32,
     pub index: u8,
     pub count: u8,
 }
 
-/// A host's introduction at the start of a session.
+/// Introduction of a host in handshakes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Introduction {
     pub index: u16,
     pub digest: [u8; 32],
-    /// Another one for each start of the host.
+    /// Unique to each start of the host.
     pub instance: u64,
-    /// When the host wrote this, on its monotonic clock: later ones of an instance are
-    /// greater.
+    /// Send time on the host's monotonic clock; increases within an instance.
     pub begun: Nanos,
 }
 
-/// A question for the time, with the sender's state.
+/// A time request with the sender's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ping {
     pub sent: Nanos,
     pub wall: Nanos,
-    /// The sender knows the offset of the receiver's clock.
+    /// Whether the sender knows the offset of the receiver's clock.
     pub is_ready: bool,
-    /// The epoch of the run on both clocks, once it is known.
+    /// Epoch of the run on both clocks, if known.
     pub epoch: Option<(Nanos, Nanos)>,
-    /// The low half of the frames that were sent before the session began or before the last
-    /// ping: those that have not come are missing.
+    /// Low half of the number of frames sent before the session or before the last ping;
+    /// frames missing from it are lost.
     pub frames_before: u32,
 }
 
-/// Writes records.
 pub trait Write {
     fn u8(&mut self, value: u8);
     fn u16(&mut self, value: u16);
@@ -114,7 +111,7 @@ impl Write for Vec<u8> {
     }
 }
 
-/// Reads records; each method returns `None` at the end of the bytes.
+/// Parses records; each method returns `None` at the end of the input.
 pub struct Reader<'a>(pub &'a [u8]);
 
 impl<'a> Reader<'a> {
@@ -150,10 +147,10 @@ impl<'a> Reader<'a> {
 }
 
 impl FrameHead {
-    /// Bytes of port, line and release.
+    /// Length of port, queue and release.
     pub const LEN: usize = 14;
 
-    /// Writes port, line and release; the length follows in a frame record only.
+    /// Writes port, queue and release; a frame record adds the length.
     pub fn write(&self, out: &mut Vec<u8>) {
         out.u16(self.port);
         out.u32(self.line);
@@ -169,9 +166,9 @@ impl FrameHead {
     }
 }
 
-impl PieceHead {
-    pub fn read(reader: &mut Reader<'_>) -> Option<PieceHead> {
-        Some(PieceHead {
+impl FragmentHead {
+    pub fn read(reader: &mut Reader<'_>) -> Option<FragmentHead> {
+        Some(FragmentHead {
             frame: reader.u32()?,
             index: reader.u8()?,
             count: reader.u8()?,
@@ -215,7 +212,7 @@ impl Ping {
         out.u32(self.frames_before);
     }
 
-    /// Reads what follows the kind.
+    /// Parses a ping after its type.
     pub fn read(reader: &mut Reader<'_>) -> Option<Ping> {
         let (sent, wall) = (reader.time()?, reader.time()?);
         let flags = reader.u8()?;

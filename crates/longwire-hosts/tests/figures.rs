@@ -1,6 +1,6 @@
-//! The cost of a frame between two hosts. `LONGWIRE_FIGURES=1 cargo test --release -p
+//! Cost of a frame between two hosts. `LONGWIRE_FIGURES=1 cargo test --release -p
 //! longwire-hosts --test figures -- --nocapture` measures it; without the variable, a short
-//! round checks that the measurement works.
+//! run checks the measurement itself.
 
 use std::net::UdpSocket;
 use std::time::{Duration, Instant};
@@ -27,7 +27,7 @@ fn peers() -> [Peer; 2] {
     [0, 1].map(|index| Peer::new(identity(index), key.clone(), 1 - index, "other"))
 }
 
-/// Exchanges datagrams of two hosts until they are connected; the time then.
+/// Exchanges datagrams until both hosts are connected; returns the time.
 fn connect([a, b]: &mut [Peer; 2]) -> Nanos {
     let mut now = Nanos::from_secs(1);
     let stamp = |at: Nanos| Stamp {
@@ -53,14 +53,13 @@ fn connect([a, b]: &mut [Peer; 2]) -> Nanos {
     now
 }
 
-/// Returns the CPU time of this thread, in nanoseconds: other programs take the wall's.
+/// Returns the CPU time of this thread in nanoseconds, which is independent of other load.
 fn cpu_time() -> u64 {
     let time = clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).expect("Linux has this clock");
     time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64
 }
 
-/// Sends frames from one host to the other in memory, in bursts; prints the cost of a
-/// frame.
+/// Sends bursts of frames between hosts in memory; prints the cost per frame.
 fn in_memory(len: usize, burst: usize, frames: usize) {
     let mut both = peers();
     let now = connect(&mut both);
@@ -136,9 +135,9 @@ fn start(index: u16, ports: [u16; 2]) -> (Transport, RemoteParts) {
     Transport::start(setup, exits).expect("it starts")
 }
 
-/// Sends frames over loopback for a time, as fast as they are received; prints the rate.
+/// Sends frames over loopback at the rate at which they are received; prints the rate.
 fn over_loopback(len: usize, time: Duration) {
-    // Ports that were free a moment ago.
+    // Ports that were free just now.
     let free = || UdpSocket::bind("127.0.0.1:0").and_then(|it| it.local_addr());
     let ports = [free(), free()].map(|address| address.expect("a port").port());
     let (a, mut from) = start(0, ports);
@@ -157,7 +156,7 @@ fn over_loopback(len: usize, time: Duration) {
     let began = Instant::now();
     let mut heard = began;
     while began.elapsed() < time {
-        // At most this many on the way: more would overflow the socket.
+        // More frames in flight would overflow the socket.
         while sent < received + 512 {
             from.outbound[0].push(&RemoteFrame {
                 port: PortIndex(1),
@@ -195,7 +194,7 @@ fn over_loopback(len: usize, time: Duration) {
     assert!(sending.peers[0].frames_sent >= received && received > 0);
 }
 
-/// The variable that asks for the long measurement.
+/// Selects the long measurement.
 const LONG: &str = "LONGWIRE_FIGURES";
 
 #[test]

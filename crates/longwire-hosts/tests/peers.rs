@@ -7,14 +7,14 @@ use longwire_hosts::{Identity, Key, Peer, PeerEvent, PeerReport, Rejection, Stam
 
 const MTU: usize = 1_400;
 
-/// A host: its peer, and its clocks against the time of the test.
+/// A host: its peer, and its clock offsets from the test's time.
 struct Host {
     peer: Peer,
     monotonic_ahead: u64,
     wall_ahead: i64,
     next: u64,
     events: Vec<PeerEvent>,
-    /// Frames that came: number, release on the clock of the test, whether late.
+    /// Received frames: number, release on the test's clock, whether late.
     frames: Vec<(u32, u64, bool)>,
     rejected: Vec<Rejection>,
 }
@@ -47,30 +47,30 @@ impl Host {
     }
 }
 
-/// Two hosts and what is on the way between them.
+/// Two hosts, and the datagrams in flight between them.
 struct World {
     now: u64,
     hosts: [Host; 2],
-    /// By arrival: the receiver, and a datagram.
+    /// Receiver and datagram by arrival.
     flying: BTreeMap<(u64, u64), (usize, Vec<u8>)>,
     sent: u64,
     state: u64,
     delay: u64,
     jitter: u64,
-    /// One datagram of this number is lost; 0: none.
+    /// One in this many datagrams is lost; 0: none.
     loses: u64,
-    /// Whether only handshakes come.
+    /// Whether everything but handshakes is lost.
     loses_data: bool,
-    /// Whether datagrams of more than 150 bytes are lost.
+    /// Whether datagrams above 150 bytes are lost.
     loses_long: bool,
-    /// Whether every datagram comes twice.
+    /// Whether every datagram is duplicated.
     repeats: bool,
     /// A host that neither sends nor receives.
     dead: Option<usize>,
     longest: usize,
-    /// First messages of handshakes that were sent, with their receivers.
+    /// Initial messages sent, with their receivers.
     initiations: Vec<(usize, Vec<u8>)>,
-    /// Frames that are pushed before they are sent.
+    /// Frames queued before they are sent.
     together: u32,
 }
 
@@ -196,7 +196,7 @@ impl World {
         self.fly(to, sent);
     }
 
-    /// Sends a frame from a host, with a release on the clock of the test.
+    /// Sends a frame with a release on the test's clock.
     fn push(&mut self, from: usize, number: u32, release: u64) -> bool {
         let mut sent = Vec::new();
         let host = &mut self.hosts[from];
@@ -208,7 +208,7 @@ impl World {
         if (number + 1).is_multiple_of(self.together) {
             host.peer.flush(now, &mut send);
         }
-        // As the thread does after each turn.
+        // As the thread does after each iteration.
         host.next = self.now;
         self.fly(from, sent);
         pushed
@@ -227,7 +227,7 @@ impl World {
     }
 }
 
-/// Frames of 0 to 9,000 bytes, so that some are cut into pieces.
+/// Frames of 0 to 9,000 bytes, partly fragmented.
 fn bytes_of(number: u32) -> Vec<u8> {
     let len = match number % 7 {
         0 => 9_000,
@@ -257,7 +257,7 @@ fn frames_come_whole_with_their_releases() {
         let expected = start + u64::from(*number) * 100_000 + 5 * MILLI;
         assert_eq!((*release, *is_late), (expected, false), "frame {number}");
     }
-    // Five frames share a batch, and the first of them waits for the last.
+    // Five frames share a batch, and the first one waits for the last.
     let spare = report.spare_min_ns.expect("frames came");
     assert!((4_000_000..=4_600_000).contains(&spare), "{spare}");
 }
@@ -297,7 +297,7 @@ fn frames_of_all_lengths_come_whole_for_every_mtu() {
         world.connect();
         let stamp = [0, 1].map(|index| world.hosts[index].stamp(world.now));
         let [here, there] = &mut world.hosts;
-        // Around the room of a datagram, and of what a frame before leaves of it.
+        // Around the capacity of a datagram, and the room left by a previous frame.
         let edges = [mtu - 54, mtu - 108, mtu - 130, 2 * mtu, 3 * mtu];
         let around = |edge: &usize| edge.saturating_sub(70)..edge + 70;
         let lengths: Vec<usize> = edges.iter().flat_map(around).collect();
@@ -366,7 +366,7 @@ fn late_lost_and_repeated_frames_are_counted() {
 
 #[test]
 fn nothing_is_lost_while_there_is_time_to_send_again() {
-    // One of ten datagrams is lost, also those that ask, and those that are sent again.
+    // 10 % of datagrams are lost, including requests and resent ones.
     for (jitter, pause) in [(0, 100_000), (MILLI, 100_000), (MILLI, 20 * MILLI)] {
         let mut world = World::new(MILLI / 2);
         world.connect();
@@ -460,7 +460,7 @@ fn a_host_that_was_started_again_gets_new_keys() {
         assert!(world.push(1 - dead, 9, world.now + 5 * MILLI));
         world.run_until(world.now + 100 * MILLI);
         assert_eq!(world.hosts[dead].frames.len(), 1);
-        // Datagrams of the old session are foreign now.
+        // Datagrams of the old session are foreign.
         for (to, datagram) in old {
             let rejected = world.hosts[to].rejected.len();
             world.receive(to, &datagram);
@@ -484,7 +484,7 @@ fn frames_of_an_outage_are_lost_and_counted_once() {
             }
         };
         push(&mut world, 0..500);
-        // Both hosts are well, and the underlay takes nothing.
+        // Both hosts are up, but the underlay drops everything.
         world.loses = 1;
         push(&mut world, 500..2_000);
         (world.loses, world.loses_data) = (0, true);
@@ -511,7 +511,7 @@ fn the_last_frames_are_missed_although_no_other_follows() {
     world.connect();
     world.loses_long = true;
     for number in 0..30 {
-        // All are of 60 bytes and more, and pings are shorter.
+        // All are at least 60 bytes; pings are shorter.
         world.push(0, 3 + 7 * number, world.now + 5 * MILLI);
         world.run_until(world.now + MILLI);
     }
@@ -537,7 +537,7 @@ fn frames_to_a_host_that_died_are_counted() {
     assert!((900..1_100).contains(&pushed), "{pushed}");
     assert_eq!(report.frames_unsent, 1_500 - pushed);
     assert!(pushed - report.frames_unconfirmed <= 2, "{report:?}");
-    // Another start of the host cannot count them.
+    // After a restart, the host cannot count them.
     world.dead = None;
     world.hosts[1] = Host::new(1, 1, 77, 12 * MILLI);
     world.run_until(world.now + 2_000 * MILLI);
@@ -560,7 +560,7 @@ fn frames_of_a_short_outage_come_when_the_new_session_asks_for_them() {
     world.run_until(world.now + 400 * MILLI);
     world.loses_data = false;
     world.run_until(world.now + 1_000 * MILLI);
-    // The next batch shows that those before are missing.
+    // The next batch reveals the missing ones.
     for number in 10..15 {
         assert!(world.push(0, number, release));
     }
@@ -599,11 +599,11 @@ fn replayed_handshakes_are_counted_and_not_answered() {
         let after = (world.sent, world.report(1).replayed);
         (after.0 - before.0, after.1 - before.1)
     };
-    // Of the running host.
+    // From the running host.
     for _ in 0..3 {
         assert_eq!(replay(&mut world, &recorded), (0, recorded.len() as u64));
     }
-    // Of a host that was started again, before and after its return.
+    // From a restarted host, before and after its return.
     world.hosts[0] = Host::new(0, 1, 99, 55 * MILLI);
     world.initiations.clear();
     for _ in 0..1_000 {
@@ -612,8 +612,8 @@ fn replayed_handshakes_are_counted_and_not_answered() {
     }
     assert_eq!(world.report(1).sessions, 2);
     assert!(world.hosts.iter().all(|host| host.peer.is_connected()));
-    // The receiver was started again and remembers nothing: it answers each once, and the
-    // sender's next handshake is its session all the same.
+    // The restarted receiver remembers nothing and answers each once; still, the sender's
+    // next handshake establishes the session.
     let recorded = [recorded, world.initiations.clone()].concat();
     world.hosts[1] = Host::new(1, 1, 77, 12 * MILLI);
     let (sent, replayed) = replay(&mut world, &recorded);

@@ -1,93 +1,89 @@
-//! The report of the exchange with other hosts.
+//! Reports on the exchange with other hosts.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::ledger::{Artifact, NamedCounts};
 
-/// The part of a report about other hosts.
+/// Report on the exchange with other hosts.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Hosts")]
 pub struct HostsReport {
     /// The name of this host.
     pub name: String,
-    /// Datagrams from unknown senders, and those of known ones that are neither of a session
-    /// nor of a handshake with the key.
+    /// Datagrams from unknown senders, and datagrams from known ones that match no session
+    /// or handshake.
     pub foreign: u64,
-    /// Buffers of one or several datagrams that the kernel dropped at this host's socket: its
-    /// receive buffer was full, or, rarely, a checksum was wrong. Their frames are sent again, or
-    /// count as lost.
+    /// Buffers of one or more datagrams dropped by the kernel at this host's socket,
+    /// because its receive buffer was full or, rarely, a checksum was wrong. Their frames
+    /// are resent, or count as lost.
     #[serde(default)]
     pub receive_overflows: u64,
     /// The other hosts.
     pub peers: Vec<PeerReport>,
 }
 
-/// The report of the exchange with one host.
+/// Report on the exchange with one host.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Peer")]
 pub struct PeerReport {
     /// Its name.
     pub name: String,
-    /// Whether it answered at the end.
+    /// Whether it was responding at the end.
     pub connected: bool,
-    /// Sessions that were established; each has its own keys.
+    /// Sessions established, each with separate keys.
     pub sessions: u64,
-    /// How often the host was silent for longer than a second.
+    /// How often it was silent for more than a second.
     pub outages: u64,
     /// Frames sent to it.
     pub frames_sent: u64,
-    /// Frames for it that were not sent, because it did not answer.
+    /// Frames not sent because it was not responding.
     pub frames_unsent: u64,
-    /// Frames sent to it after it was last heard, before it was taken as silent: lost, unless
-    /// it comes back as it was and counts them itself.
+    /// Frames sent after it was last heard, until it was declared silent: lost, unless it
+    /// resumes and counts them itself.
     #[serde(default)]
     pub frames_unconfirmed: u64,
     /// Frames received from it.
     pub frames_received: u64,
-    /// Frames that were lost on the way from it, or at this host's socket
-    /// (`receive_overflows`).
+    /// Frames lost in transit from it, or at this host's socket (`receive_overflows`).
     pub frames_lost: u64,
-    /// Frames to it and from it that were dropped on this host, because they came faster than
-    /// they were sent on and no memory was left.
+    /// Frames to and from it dropped on this host for lack of memory, because they arrived
+    /// faster than they were forwarded.
     #[serde(default)]
     pub frames_dropped: u64,
-    /// Frames that were lost on the way from it at first, and that came when they were sent
-    /// again.
+    /// Frames lost in transit from it that arrived when resent.
     #[serde(default)]
     pub frames_recovered: u64,
-    /// Datagrams that it missed, and that were sent to it again.
+    /// Datagrams resent to it.
     #[serde(default)]
     pub datagrams_resent: u64,
-    /// Frames that came from it after their release.
+    /// Frames received after their release.
     pub frames_late: u64,
-    /// By how much the latest of them came late, in nanoseconds.
+    /// Maximum lateness of these frames in nanoseconds.
     pub late_max_ns: u64,
-    /// The least time that was left until the release of a frame, in nanoseconds; negative
-    /// for a late one. Absent before the first frame.
+    /// Minimum time between arrival and release of a frame in nanoseconds; negative for a
+    /// late one. Absent before the first frame.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spare_min_ns: Option<i64>,
-    /// Datagrams sent to it, with those of sessions and clocks.
+    /// Datagrams sent to it, including those for sessions and clocks.
     pub datagrams_sent: u64,
-    /// UDP payload sent to it, in bytes.
+    /// UDP payload sent to it in bytes.
     pub bytes_sent: u64,
-    /// Datagrams from its address that were dropped as foreign.
+    /// Datagrams from its address dropped as foreign.
     #[serde(default)]
     pub foreign: u64,
-    /// Datagrams that had come before, and those of an earlier session or handshake.
+    /// Duplicate datagrams, and those of earlier sessions or handshakes.
     pub replayed: u64,
-    /// The shortest round trip, in nanoseconds.
+    /// Minimum round trip in nanoseconds.
     pub round_trip_ns: u64,
-    /// By how much its wall clock is ahead of ours, in nanoseconds. Absent before it was
-    /// estimated.
+    /// Its wall clock minus ours in nanoseconds. Absent until estimated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clock_offset_ns: Option<i64>,
-    /// By how much estimated offsets may be wrong, in nanoseconds: half of the shortest
-    /// round trip.
+    /// Uncertainty of offsets in nanoseconds: half of the minimum round trip.
     pub clock_uncertainty_ns: u64,
-    /// By how much our clock is faster than its, in parts per million.
+    /// How much faster our clock is than its, in ppm.
     pub clock_skew_ppm: f64,
-    /// The last error of sending to it. Absent if there was none.
+    /// Last error of sending to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub send_error: Option<String>,
 }

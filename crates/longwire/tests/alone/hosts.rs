@@ -489,11 +489,11 @@ fn a_host_that_dies_takes_its_links_down_and_comes_back() {
         );
         assert!(dead["outages"].as_u64() >= Some(1), "{dead}");
         let notes = report["notes"].to_string();
-        for said in ["'h1' does not answer", "'h1' was started again"] {
+        for said in ["'h1' does not respond", "'h1' was restarted"] {
             assert!(notes.contains(said), "{said}: {notes}");
         }
         // Both readings of the clocks may be interrupted.
-        let mut set = notes.split("'h1' had its wall clock set by ").skip(1);
+        let mut set = notes.split("'h1' stepped its wall clock by ").skip(1);
         let by = |rest: &str| rest.split(' ').next()?.parse::<f64>().ok();
         let found = set.any(|rest| by(rest).is_some_and(|by| (49.0..=51.0).contains(&by)));
         assert!(found, "clock set by +50 ms: {notes}");
